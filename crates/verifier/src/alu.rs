@@ -15,15 +15,15 @@ mod scalar;
 use isa::ebpf::{AddrSpaceCast, AluOp, ByteOrder, Insn, Operand, Reg, Size, Width};
 use spec::maps::MapKind;
 
+use crate::env::{RegArg, VerifierEnv};
 use crate::mem::registers::set_unknown;
 use crate::state::{RegKind, RegState};
-use crate::walk::{RegArg, Walk};
 use crate::{Result, Stop, refuse};
 
 pub(crate) use bounds::check_bounds;
 
 /// Checks an instruction of the ALU classes.
-pub fn check_alu_op(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
+pub fn check_alu_op(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> {
     let dst = match insn {
         Insn::Alu {
             op: AluOp::Mov,
@@ -31,7 +31,7 @@ pub fn check_alu_op(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
             dst,
             src,
         } => {
-            moves::check(walk, width, dst, src)?;
+            moves::check(env, width, dst, src)?;
             dst
         }
         Insn::Alu {
@@ -40,7 +40,7 @@ pub fn check_alu_op(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
             dst,
             src,
         } => {
-            check_operation(walk, op, width, dst, src)?;
+            check_operation(env, op, width, dst, src)?;
             dst
         }
         Insn::MovSx {
@@ -49,11 +49,11 @@ pub fn check_alu_op(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
             dst,
             src,
         } => {
-            moves::check_sign_extension(walk, width, from, dst, src)?;
+            moves::check_sign_extension(env, width, from, dst, src)?;
             dst
         }
         Insn::Neg { width, dst } => {
-            check_unary(walk, dst, |reg| {
+            check_unary(env, dst, |reg| {
                 reg.num = reg.num.neg(width);
                 reg.id = 0;
                 reg.off = 0;
@@ -61,7 +61,7 @@ pub fn check_alu_op(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
             dst
         }
         Insn::Endian { order, size, dst } => {
-            check_unary(walk, dst, |reg| {
+            check_unary(env, dst, |reg| {
                 reg.num = reg.num.byte_order(order, size);
                 if order != ByteOrder::Little || size != Size::DW {
                     reg.id = 0;
@@ -71,49 +71,53 @@ pub fn check_alu_op(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
             dst
         }
         Insn::Cast { cast, dst, src } => {
-            check_cast(walk, cast, (dst, src))?;
+            check_cast(env, cast, (dst, src))?;
             dst
         }
         _ => return Err(Stop::Bug("no arithmetic instruction".into())),
     };
-    let mut num = walk.reg(dst).num;
+    let mut num = env.reg(dst).num;
     if num.violation().is_some() {
-        check_bounds(walk, &mut num, "alu")?;
-        walk.reg_mut(dst).num = num;
+        check_bounds(env, &mut num, "alu")?;
+        env.reg_mut(dst).num = num;
     }
     Ok(())
 }
 
 /// Checks an operation on one register; pointers become unknown scalars.
-fn check_unary(walk: &mut Walk<'_>, dst: Reg, change: impl FnOnce(&mut RegState)) -> Result<()> {
-    walk.check_reg_arg(dst, RegArg::Src)?;
-    let is_scalar = walk.reg(dst).is_scalar();
-    if !is_scalar && !walk.env.allow_ptr_leaks {
-        return Err(refuse!(walk => Alu::PointerOperation { reg: dst }));
+fn check_unary(
+    env: &mut VerifierEnv<'_>,
+    dst: Reg,
+    change: impl FnOnce(&mut RegState),
+) -> Result<()> {
+    env.check_reg_arg(dst, RegArg::Src)?;
+    let is_scalar = env.reg(dst).is_scalar();
+    if !is_scalar && !env.input.allow_ptr_leaks {
+        return Err(refuse!(env => Alu::PointerOperation { reg: dst }));
     }
     if !is_scalar {
-        return walk.check_reg_arg(dst, RegArg::Dst);
+        return env.check_reg_arg(dst, RegArg::Dst);
     }
-    walk.check_reg_arg(dst, RegArg::DstNoMark)?;
-    change(walk.reg_mut(dst));
+    env.check_reg_arg(dst, RegArg::DstNoMark)?;
+    change(env.reg_mut(dst));
     Ok(())
 }
 
 /// Checks an operation on two operands.
 fn check_operation(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     op: AluOp,
     width: Width,
     dst: Reg,
     src: Operand,
 ) -> Result<()> {
     if let Operand::Reg(src) = src {
-        walk.check_reg_arg(src, RegArg::Src)?;
+        env.check_reg_arg(src, RegArg::Src)?;
     }
-    walk.check_reg_arg(dst, RegArg::Src)?;
+    env.check_reg_arg(dst, RegArg::Src)?;
     if let Operand::Imm(imm) = src {
         if op.is_division() && imm == 0 {
-            return Err(refuse!(walk => Alu::DivisionByZero));
+            return Err(refuse!(env => Alu::DivisionByZero));
         }
         let is_shift = matches!(op, AluOp::Lsh | AluOp::Rsh | AluOp::Arsh);
         let bits = match width {
@@ -121,43 +125,49 @@ fn check_operation(
             Width::W32 => 32,
         };
         if is_shift && !(0..bits).contains(&imm) {
-            return Err(refuse!(walk => Alu::InvalidShift { imm }));
+            return Err(refuse!(env => Alu::InvalidShift { imm }));
         }
     }
-    walk.check_reg_arg(dst, RegArg::DstNoMark)?;
-    adjust(walk, op, width, dst, src)
+    env.check_reg_arg(dst, RegArg::DstNoMark)?;
+    adjust(env, op, width, dst, src)
 }
 
 /// Computes the result of an operation on two operands (`adjust_reg_min_max_vals`).
 #[doc(alias = "adjust_reg_min_max_vals")]
-fn adjust(walk: &mut Walk<'_>, op: AluOp, width: Width, dst: Reg, src: Operand) -> Result<()> {
-    let dst_reg = *walk.reg(dst);
+fn adjust(
+    env: &mut VerifierEnv<'_>,
+    op: AluOp,
+    width: Width,
+    dst: Reg,
+    src: Operand,
+) -> Result<()> {
+    let dst_reg = *env.reg(dst);
     if dst_reg.kind == RegKind::Arena {
         return Ok(());
     }
     if let Operand::Reg(src) = src
-        && walk.reg(src).kind == RegKind::Arena
+        && env.reg(src).kind == RegKind::Arena
     {
-        *walk.reg_mut(dst) = *walk.reg(src);
+        *env.reg_mut(dst) = *env.reg(src);
         return Ok(());
     }
     let src_reg = match src {
         Operand::Imm(imm) => RegState::constant(i64::from(imm) as u64),
         Operand::Reg(src) => {
-            let src_reg = *walk.reg(src);
+            let src_reg = *env.reg(src);
             match (dst_reg.is_scalar(), src_reg.is_scalar()) {
                 (false, false) => {
-                    if op == AluOp::Sub && walk.env.allow_ptr_leaks {
-                        *walk.reg_mut(dst) = RegState::UNKNOWN;
+                    if op == AluOp::Sub && env.input.allow_ptr_leaks {
+                        *env.reg_mut(dst) = RegState::UNKNOWN;
                         return Ok(());
                     }
-                    return Err(refuse!(walk => Alu::TwoPointers { reg: dst, op }));
+                    return Err(refuse!(env => Alu::TwoPointers { reg: dst, op }));
                 }
                 (true, false) => {
-                    walk.mark_precise(dst)?;
+                    env.mark_precise(dst)?;
                     let operands = (&src_reg, &dst_reg);
                     return pointer::check(
-                        walk,
+                        env,
                         op,
                         width,
                         (dst, Operand::Reg(src)),
@@ -165,10 +175,10 @@ fn adjust(walk: &mut Walk<'_>, op: AluOp, width: Width, dst: Reg, src: Operand) 
                         true,
                     );
                 }
-                (false, true) => walk.mark_precise(src)?,
+                (false, true) => env.mark_precise(src)?,
                 (true, true) => {
-                    if walk.state.is_precise_reg(walk.state.curframe, dst.index()) {
-                        walk.mark_precise(src)?;
+                    if env.state.is_precise_reg(env.state.curframe, dst.index()) {
+                        env.mark_precise(src)?;
                     }
                 }
             }
@@ -176,36 +186,40 @@ fn adjust(walk: &mut Walk<'_>, op: AluOp, width: Width, dst: Reg, src: Operand) 
         }
     };
     if !dst_reg.is_scalar() {
-        return pointer::check(walk, op, width, (dst, src), (&dst_reg, &src_reg), false);
+        return pointer::check(env, op, width, (dst, src), (&dst_reg, &src_reg), false);
     }
-    scalar::check(walk, op, width, dst, src, &src_reg)
+    scalar::check(env, op, width, dst, src, &src_reg)
 }
 
 /// Checks that a cast is one between the arena and the kernel's address space, in a
 /// program with an arena.
-pub(crate) fn check_address_spaces(walk: &mut Walk<'_>, cast: AddrSpaceCast) -> Result<()> {
+pub(crate) fn check_address_spaces(env: &mut VerifierEnv<'_>, cast: AddrSpaceCast) -> Result<()> {
     if !matches!((cast.from, cast.to), (1, 0) | (0, 1)) {
-        return Err(refuse!(walk => Alu::AddressSpaces));
+        return Err(refuse!(env => Alu::AddressSpaces));
     }
-    let program = walk.env.program;
+    let program = env.input.program;
     let maps = program.used_maps().into_iter();
     let mut maps = maps.filter_map(|id| program.map(id));
     let has_arena = maps.any(|map| map.kind() == Some(MapKind::Arena));
     if !has_arena {
-        return Err(refuse!(walk => Alu::AddressSpaceWithoutArena));
+        return Err(refuse!(env => Alu::AddressSpaceWithoutArena));
     }
     Ok(())
 }
 
 /// Checks a cast between address spaces: one to space 0 makes a pointer into the arena, one to
 /// space 1 an unknown number.
-fn check_cast(walk: &mut Walk<'_>, cast: AddrSpaceCast, (dst, src): (Reg, Reg)) -> Result<()> {
-    check_address_spaces(walk, cast)?;
-    walk.check_reg_arg(src, RegArg::Src)?;
-    walk.check_reg_arg(dst, RegArg::DstNoMark)?;
-    set_unknown(walk, dst);
+fn check_cast(
+    env: &mut VerifierEnv<'_>,
+    cast: AddrSpaceCast,
+    (dst, src): (Reg, Reg),
+) -> Result<()> {
+    check_address_spaces(env, cast)?;
+    env.check_reg_arg(src, RegArg::Src)?;
+    env.check_reg_arg(dst, RegArg::DstNoMark)?;
+    set_unknown(env, dst);
     if cast.to == 0 {
-        walk.reg_mut(dst).kind = RegKind::Arena;
+        env.reg_mut(dst).kind = RegKind::Arena;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use isa::ebpf::{Callee, Insn};
 use program::AttachTarget;
 use spec::programs::{AttachType, LoadFlags, ProgramType};
 
-use crate::env::Env;
+use crate::input::Input;
 use crate::log::Sink;
 use crate::rejection::Program;
 use crate::type_rules::{Applies, TargetKind, TypeRules};
@@ -31,9 +31,9 @@ pub fn effective_attach_type(kind: ProgramType, number: u32) -> Option<AttachTyp
 
 /// Checks what the program attaches to (`check_attach_btf_id`).
 #[doc(alias = "check_attach_btf_id")]
-pub fn check_attach_target(env: &Env<'_>, sink: &mut Sink<'_>) -> Result<()> {
+pub fn check_attach_target(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()> {
     let mut check = Check { sink, insn_idx: 0 };
-    let program = env.program;
+    let program = input.program;
     let is_sleepable = program.flags().has(LoadFlags::SLEEPABLE);
     let kind = program.kind();
     if kind == ProgramType::Syscall {
@@ -42,12 +42,12 @@ pub fn check_attach_target(env: &Env<'_>, sink: &mut Sink<'_>) -> Result<()> {
         }
         return Err(refuse!(check => Program::SleepableOnly));
     }
-    if is_sleepable && !may_sleep(kind, env.context.attach) {
+    if is_sleepable && !may_sleep(kind, input.context.attach) {
         return Err(refuse!(check => Program::NotSleepableType));
     }
     match TypeRules::of(kind).target {
-        TargetKind::Operation => check_struct_ops(env, &mut check),
-        TargetKind::Function | TargetKind::Hook => check_kernel_target(env, &mut check),
+        TargetKind::Operation => check_struct_ops(input, &mut check),
+        TargetKind::Function | TargetKind::Hook => check_kernel_target(input, &mut check),
         TargetKind::Program => Err(Stop::unsupported("replacement of a function")),
         TargetKind::Nothing => Ok(()),
     }
@@ -77,23 +77,26 @@ const UNSUPPORTED_OPERATIONS: &[(&str, &str)] = &[("tcp_congestion_ops", "get_in
 /// structure, and the kernel cannot be asked for all: programs that call any are
 /// unsupported.
 #[doc(alias = "check_struct_ops_btf_id")]
-fn check_struct_ops(env: &Env<'_>, check: &mut Check<'_, '_>) -> Result<()> {
-    if !env.program.is_gpl_compatible() {
+fn check_struct_ops(input: &Input<'_>, check: &mut Check<'_, '_>) -> Result<()> {
+    if !input.program.is_gpl_compatible() {
         return Err(refuse!(check => Program::StructOpsLicense));
     }
-    let member = env.program.attach_target().and_then(|target| target.member);
-    let structure = env.context.attach_target.unwrap_or_default();
-    if let (Some(types), Some(member)) = (env.vmlinux, member)
+    let member = input
+        .program
+        .attach_target()
+        .and_then(|target| target.member);
+    let structure = input.context.attach_target.unwrap_or_default();
+    if let (Some(types), Some(member)) = (input.vmlinux, member)
         && let Some(name) = member_name(types, structure, member)
         && UNSUPPORTED_OPERATIONS.contains(&(structure, name.as_str()))
     {
         return Err(refuse!(check => Program::UnsupportedMember { name, structure }));
     }
-    if structure == "bpf_dummy_ops" && env.program.flags().has(LoadFlags::SLEEPABLE) {
+    if structure == "bpf_dummy_ops" && input.program.flags().has(LoadFlags::SLEEPABLE) {
         return Err(Stop::unsupported("sleepable member of bpf_dummy_ops"));
     }
     let calls_helper = |insn: &Insn| matches!(insn, Insn::Call(Callee::Helper(_)));
-    match env.insns.iter().any(calls_helper) {
+    match input.insns.iter().any(calls_helper) {
         true => Err(Stop::unsupported("helpers of struct_ops programs")),
         false => Ok(()),
     }
@@ -119,17 +122,17 @@ pub enum Returned {
 }
 
 /// Constraint of the attach target of a struct_ops or LSM program on its return value.
-pub fn returned(env: &Env<'_>) -> Returned {
-    match env.type_rules().target {
-        TargetKind::Operation => of_member(env).unwrap_or(Returned::Unknown),
+pub fn returned(input: &Input<'_>) -> Returned {
+    match input.type_rules().target {
+        TargetKind::Operation => of_member(input).unwrap_or(Returned::Unknown),
         TargetKind::Hook => Returned::Unknown,
         TargetKind::Nothing | TargetKind::Function | TargetKind::Program => Returned::ByProgramType,
     }
 }
 
-fn of_member(env: &Env<'_>) -> Option<Returned> {
-    let types = env.vmlinux?;
-    let target = env.program.attach_target()?;
+fn of_member(input: &Input<'_>) -> Option<Returned> {
+    let types = input.vmlinux?;
+    let target = input.program.attach_target()?;
     let operations = types.get(target.btf_id)?.as_composite()?;
     let member = operations.member(target.member? as usize)?;
     let Shape::Ptr(function) = types.get(types.skip_modifiers(member.ty)?)?.shape() else {
@@ -151,8 +154,8 @@ fn of_member(env: &Env<'_>) -> Option<Returned> {
 /// Checks a target in the kernel (`bpf_check_attach_target`, `check_attach_btf_id`).
 #[doc(alias = "bpf_check_attach_target")]
 #[doc(alias = "check_attach_btf_id")]
-fn check_kernel_target(env: &Env<'_>, check: &mut Check<'_, '_>) -> Result<()> {
-    let target = env.program.attach_target();
+fn check_kernel_target(input: &Input<'_>, check: &mut Check<'_, '_>) -> Result<()> {
+    let target = input.program.attach_target();
     let Some(target) = target.filter(|target| !target.btf_id.is_void()) else {
         return Err(refuse!(check => Program::NoAttachBtfId));
     };
@@ -162,13 +165,13 @@ fn check_kernel_target(env: &Env<'_>, check: &mut Check<'_, '_>) -> Result<()> {
     if target.module != 0 {
         return Err(Stop::unsupported("attach target in a module"));
     }
-    let Some(types) = env.vmlinux else {
+    let Some(types) = input.vmlinux else {
         return Ok(());
     };
     let ty = find(types, target, check)?;
     let id = target.btf_id.0;
     let name = ty.name().to_string_lossy();
-    match env.context.attach {
+    match input.context.attach {
         Some(AttachType::TraceRawTp) => {
             if ty.kind() != Kind::Typedef {
                 return Err(refuse!(check => Program::NotTypedef { id }));
@@ -189,12 +192,12 @@ fn check_kernel_target(env: &Env<'_>, check: &mut Check<'_, '_>) -> Result<()> {
             if !matches!(ty.shape(), Shape::Func(_)) {
                 return Err(refuse!(check => Program::NotFunction { id }));
             }
-            if env.context.attach == Some(AttachType::TraceIter) {
+            if input.context.attach == Some(AttachType::TraceIter) {
                 return Ok(());
             }
-            check_function(env, check, &name)
+            check_function(input, check, &name)
         }
-        _ => Err(unknown_attach_type(env.program.expected_attach_type())),
+        _ => Err(unknown_attach_type(input.program.expected_attach_type())),
     }
 }
 
@@ -222,21 +225,21 @@ fn find<'b>(
 /// Checks a function of the kernel that a program is attached to by trampoline. The
 /// running kernels of development refuse all of these: the lists are their data, the
 /// order is that of the source.
-fn check_function(env: &Env<'_>, check: &mut Check<'_, '_>, name: &str) -> Result<()> {
-    let lists = &env.registry.lists;
-    let is_sleepable = env.program.flags().has(LoadFlags::SLEEPABLE);
-    let is_lsm = env.program.kind() == ProgramType::Lsm;
+fn check_function(input: &Input<'_>, check: &mut Check<'_, '_>, name: &str) -> Result<()> {
+    let lists = &input.registry.lists;
+    let is_sleepable = input.program.flags().has(LoadFlags::SLEEPABLE);
+    let is_lsm = input.program.kind() == ProgramType::Lsm;
     if is_lsm && is_sleepable && !lists.lsm_sleepable.contains(name) {
         return Err(refuse!(check => Program::NotSleepable { name }));
     }
     if is_lsm {
-        return check_lsm_hook(env, check, name);
+        return check_lsm_hook(input, check, name);
     }
     if lists.attach_denied.contains(name) {
         return Err(refuse!(check => Program::DeniedTarget { name }));
     }
     let runs_after = matches!(
-        env.context.attach,
+        input.context.attach,
         Some(AttachType::TraceFexit | AttachType::ModifyReturn)
     );
     if runs_after && lists.noreturn.contains(name) {
@@ -247,12 +250,12 @@ fn check_function(env: &Env<'_>, check: &mut Check<'_, '_>, name: &str) -> Resul
 
 /// `bpf_lsm_verify_prog`.
 #[doc(alias = "bpf_lsm_verify_prog")]
-fn check_lsm_hook(env: &Env<'_>, check: &mut Check<'_, '_>, name: &str) -> Result<()> {
-    let lists = &env.registry.lists;
-    if !env.program.is_gpl_compatible() {
+fn check_lsm_hook(input: &Input<'_>, check: &mut Check<'_, '_>, name: &str) -> Result<()> {
+    let lists = &input.registry.lists;
+    if !input.program.is_gpl_compatible() {
         return Err(refuse!(check => Program::LsmLicense));
     }
-    let id = env
+    let id = input
         .program
         .attach_target()
         .map_or(0, |target| target.btf_id.0);

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 
 use isa::ebpf::{Callee, Imm64, Insn};
 
-use crate::env::Env;
-use crate::facts::Facts;
+use crate::analysis::Analysis;
+use crate::env::SubprogAux;
+use crate::input::Input;
 use crate::state::State;
-use crate::walk::SubprogAux;
 
 /// Bytes to which the kernel rounds the stack of a function.
 const STACK_GRANULE: u32 = 16;
@@ -151,23 +151,29 @@ impl CostCounter {
     }
 
     /// Counts that the walk passes the instruction of `state`.
-    pub(crate) fn count_insn(&mut self, state: &State, facts: &Facts, insn_idx: u32) {
-        self.add(state, facts, insn_idx, |cost| cost.processed += 1);
+    pub(crate) fn count_insn(&mut self, state: &State, analysis: &Analysis, insn_idx: u32) {
+        self.add(state, analysis, insn_idx, |cost| cost.processed += 1);
     }
 
     /// Counts that a state is made at the instruction of `state`.
-    pub(crate) fn count_state(&mut self, state: &State, facts: &Facts, insn_idx: u32) {
-        self.add(state, facts, insn_idx, |cost| cost.states += 1);
+    pub(crate) fn count_state(&mut self, state: &State, analysis: &Analysis, insn_idx: u32) {
+        self.add(state, analysis, insn_idx, |cost| cost.states += 1);
     }
 
-    fn add(&mut self, state: &State, facts: &Facts, insn_idx: u32, count: impl Fn(&mut InsnCost)) {
+    fn add(
+        &mut self,
+        state: &State,
+        analysis: &Analysis,
+        insn_idx: u32,
+        count: impl Fn(&mut InsnCost),
+    ) {
         if let Some(cost) = self.insns.get_mut(insn_idx as usize) {
             count(cost);
         }
         let mut chain = None;
         for number in 0..=state.curframe {
             let frame = state.frame(number);
-            let start = facts.subprogs[frame.subprogno as usize].start;
+            let start = analysis.subprogs[frame.subprogno as usize].start;
             chain = Some(self.chain(chain, frame.callsite, start));
         }
         if let Some(chain) = chain {
@@ -190,17 +196,27 @@ impl CostCounter {
     }
 
     /// The counts, with the subprograms that contain them.
-    pub(crate) fn finish(self, env: &Env<'_>, facts: &Facts, subprogs: &[SubprogAux]) -> Cost {
-        let of_subprog = |(index, facts_of): (usize, &crate::facts::SubprogFacts)| SubprogCost {
-            name: facts_of.name.clone(),
-            start: facts_of.start,
-            end: facts_of.end,
+    pub(crate) fn finish(
+        self,
+        input: &Input<'_>,
+        analysis: &Analysis,
+        subprogs: &[SubprogAux],
+    ) -> Cost {
+        let of_subprog = |(index, info): (usize, &crate::analysis::SubprogInfo)| SubprogCost {
+            name: info.name.clone(),
+            start: info.start,
+            end: info.end,
             stack_depth: subprogs.get(index).map_or(0, |aux| aux.stack_depth),
-            calls: calls(env, facts, subprogs, facts_of.start..facts_of.end),
+            calls: calls(input, analysis, subprogs, info.start..info.end),
         };
         Cost {
             insns: self.insns,
-            subprogs: facts.subprogs.iter().enumerate().map(of_subprog).collect(),
+            subprogs: analysis
+                .subprogs
+                .iter()
+                .enumerate()
+                .map(of_subprog)
+                .collect(),
             chains: self.chains,
         }
     }
@@ -209,14 +225,14 @@ impl CostCounter {
 /// The subprograms that instructions call or pass as callbacks. Asynchronous callbacks run
 /// on a stack of their own.
 fn calls(
-    env: &Env<'_>,
-    facts: &Facts,
+    input: &Input<'_>,
+    analysis: &Analysis,
     subprogs: &[SubprogAux],
     range: std::ops::Range<u32>,
 ) -> Vec<(u32, usize)> {
     let mut calls = Vec::new();
     for at in range {
-        let (off, is_call) = match env.insns[at as usize] {
+        let (off, is_call) = match input.insns[at as usize] {
             Insn::Call(Callee::Local(off)) => (off, true),
             Insn::LoadImm64 {
                 imm: Imm64::Func { off, .. },
@@ -225,7 +241,7 @@ fn calls(
             _ => continue,
         };
         let target = at.wrapping_add_signed(off.wrapping_add(1));
-        let Some(callee) = facts.subprog_at(target) else {
+        let Some(callee) = analysis.subprog_at(target) else {
             continue;
         };
         if is_call || subprogs.get(callee).is_some_and(|aux| !aux.is_async_cb) {

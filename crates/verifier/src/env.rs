@@ -1,112 +1,296 @@
-//! Read-only input of a verification: program, kernel, options, limits.
+//! The current path and the requests that checks make.
+//!
+//! A check is a function of the form `fn check_x(env: &mut VerifierEnv<'_>, ...) -> Result<T>`.
+//! It reads `input`, `analysis` and `state`, changes `state`, and requests what reaches beyond
+//! the path by a method: [`VerifierEnv::mark_precise`], [`VerifierEnv::push_branch`],
+//! [`VerifierEnv::new_id`], [`VerifierEnv::push_history`]. Only [`crate::explore`] forks, prunes and
+//! backtracks.
 
-use btf::{Btf, Linkage, Shape, TypeId};
-use isa::ebpf::Insn;
-use program::Program;
-use spec::kernel::{Module, Symbols};
-use spec::registry::{ProgramContext, Registry};
+use std::rc::Rc;
 
-use crate::options::Options;
-use crate::resolve::Maps;
-use crate::state::{BtfRef, MapRef, TypeRef};
-use crate::type_rules::TypeRules;
+use isa::ebpf::Reg;
 
-/// Read-only input of a verification.
-pub struct Env<'a> {
-    /// The program.
-    pub program: &'a Program,
-    /// The kernel's registry.
-    pub registry: &'a Registry,
-    /// Context of the program in the registry.
-    pub context: ProgramContext<'a>,
-    /// Options.
-    pub options: &'a Options,
-    /// The program's slots, decoded.
-    pub insns: Vec<Insn>,
-    /// Privilege: pointers may be compared and stored where others could read them.
-    pub allow_ptr_leaks: bool,
-    /// Privilege: stack that was not written may be read.
-    pub allow_uninit_stack: bool,
-    /// Privilege: CAP_BPF.
-    pub bpf_capable: bool,
-    /// Speculative paths need not be verified (Spectre variant 1): the caller has
-    /// CAP_PERFMON, or the kernel does not mitigate.
-    pub bypass_spec_v1: bool,
-    /// Writes to the stack need no barriers (Spectre variant 4), for the same reasons.
-    pub bypass_spec_v4: bool,
-    /// Accesses must be aligned whatever the processor allows.
-    pub strict_alignment: bool,
-    /// The JIT compiler gives functions stacks of their own.
-    pub private_stack: bool,
-    /// A checkpoint at every prune point (BPF_F_TEST_STATE_FREQ).
-    pub test_state_freq: bool,
-    /// Broken register invariants refuse the program (BPF_F_TEST_REG_INVARIANTS).
-    pub test_reg_invariants: bool,
-    /// The program's maps, and behind them the templates of the maps that they hold.
-    pub maps: Maps,
-    /// Types of the kernel.
-    pub vmlinux: Option<&'a Btf<'static>>,
-    /// Modules of the kernel; module number n is entry n - 1.
-    pub modules: &'a [Module],
-    /// Symbols of the kernel, if they are stated.
-    pub symbols: Option<&'a Symbols>,
-    /// Number of CPUs that the kernel may have.
-    pub cpus: u32,
+use crate::analysis::{Analysis, LiveStack, SubprogInfo};
+use crate::call::SubprogArg;
+use crate::explore::Explorer;
+use crate::input::Input;
+use crate::log::Sink;
+use crate::speculation::Barriers;
+use crate::state::{
+    Frame, HistoryEntry, HistoryFlags, LinkedRegs, MapRef, PreciseMask, RegKind, RegState, RegType,
+    State, StateId,
+};
+use crate::{Result, refuse};
+
+/// Next step of the walk after an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Go on with the next slot.
+    Next,
+    /// Go on behind a wide load: the next slot but one.
+    NextWide,
+    /// Go on at that slot.
+    Jump(u32),
+    /// A function returns to that slot.
+    Return(u32),
+    /// The path ends.
+    Exit,
 }
 
-impl Env<'_> {
-    /// True if the values of a map have addresses that programs may hold
-    /// (`map_direct_value_addr`).
-    #[doc(alias = "map_direct_value_addr")]
-    pub fn has_direct_value(&self, map: MapRef) -> bool {
-        self.maps[map]
-            .kind()
-            .and_then(|kind| self.registry.map(kind))
-            .is_some_and(|traits| traits.has_direct_value)
+/// Use of a register by an instruction (kernel: `enum reg_arg_type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegArg {
+    /// It reads it.
+    Src,
+    /// It writes it; the value is unknown until the check says more.
+    Dst,
+    /// It writes it; the check sets the value.
+    DstNoMark,
+}
+
+/// What the walk collects of an instruction (`bpf_insn_aux_data`).
+#[doc(alias = "bpf_insn_aux_data")]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InsnAux {
+    /// The walk was here.
+    pub seen: bool,
+    /// Type of the pointer that a load or store went through; all paths must agree where
+    /// Linux rewrites the access.
+    pub ptr_type: Option<RegType>,
+    /// The map that a call was given, if all paths agree.
+    pub map: MapUse,
+    /// Constant key of map calls (kernel: `map_key_state`).
+    pub map_key: u64,
+    /// Size of the context field that a load reads; 0: whole.
+    pub ctx_field_size: u32,
+    /// The call is `bpf_iter_*_next`.
+    pub is_iter_next: bool,
+    /// `bpf_loop` was seen here, and always with this callback and zero flags.
+    pub loop_inline: LoopInline,
+    /// The call may have to allocate without sleeping.
+    pub storage_get_atomic: bool,
+    /// Barriers that make the instruction safe under speculative execution.
+    pub barriers: Barriers,
+}
+
+/// The map that a call is given on all paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MapUse {
+    /// The walk was not here yet.
+    #[default]
+    None,
+    /// One map.
+    One(MapRef),
+    /// Several maps.
+    Several,
+}
+
+/// State of the inlining of a `bpf_loop` call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoopInline {
+    /// The walk was here.
+    pub initialized: bool,
+    /// The callback is always the same and flags are always zero.
+    pub fits: bool,
+    /// The callback.
+    pub subprog: u32,
+}
+
+/// What the walk collects of a subprogram (`bpf_subprog_info`, `bpf_func_info_aux`).
+#[doc(alias = "bpf_subprog_info")]
+#[derive(Clone, Debug, Default)]
+pub struct SubprogAux {
+    /// Bytes of stack used.
+    pub stack_depth: u32,
+    /// Below this offset lie spills of fastcall patterns.
+    pub fastcall_stack_off: i32,
+    /// The fastcall spills must be kept.
+    pub keep_fastcall_stack: bool,
+    /// Called as a callback.
+    pub is_cb: bool,
+    /// Called as an asynchronous callback.
+    pub is_async_cb: bool,
+    /// A tail call is reachable from it.
+    pub tail_call_reachable: bool,
+    /// A verified function calls it.
+    pub called: bool,
+    /// Verified on its own.
+    pub verified: bool,
+    /// Its BTF does not say what its arguments are.
+    pub unreliable: bool,
+    /// Its arguments, once computed.
+    pub args: Option<Rc<[SubprogArg]>>,
+}
+
+impl SubprogAux {
+    /// A subprogram before the walk.
+    pub fn new(info: &SubprogInfo) -> SubprogAux {
+        SubprogAux {
+            fastcall_stack_off: info.fastcall_stack_off,
+            keep_fastcall_stack: info.keep_fastcall_stack,
+            ..SubprogAux::default()
+        }
+    }
+}
+
+/// The current path, with everything that checks read and request (`bpf_verifier_env`).
+#[doc(alias = "bpf_verifier_env")]
+pub struct VerifierEnv<'a> {
+    /// Program, kernel, options.
+    pub input: &'a Input<'a>,
+    /// Results of the passes before the walk.
+    pub analysis: &'a Analysis,
+    /// The current path.
+    pub state: State,
+    /// The log.
+    pub sink: Sink<'a>,
+    /// Work list, checkpoints, counters.
+    pub explorer: Explorer,
+    /// Live stack slots, found as the walk goes.
+    pub live: LiveStack,
+    /// By instruction, what the walk collects.
+    pub aux: Vec<InsnAux>,
+    /// By subprogram, what the walk collects.
+    pub subprogs: Vec<SubprogAux>,
+    /// The instruction that executes.
+    pub insn_idx: u32,
+    /// The one executed before; -1 at the start.
+    pub prev_insn_idx: i32,
+    /// Last identity given.
+    pub id_gen: u32,
+    /// The history entry of this instruction, if there is one: index into
+    /// [`State::history`].
+    pub cur_history: Option<usize>,
+    /// The program writes to packets.
+    pub seen_direct_write: bool,
+    /// A pointer moved by a masked offset: states must agree exactly
+    /// (`explore_alu_limits`).
+    pub explore_alu_limits: bool,
+}
+
+impl<'a> VerifierEnv<'a> {
+    /// A new identity for registers or references.
+    pub fn new_id(&mut self) -> u32 {
+        self.id_gen += 1;
+        self.id_gen
     }
 
-    /// Rules that go by the program's type.
-    pub(crate) const fn type_rules(&self) -> TypeRules {
-        TypeRules::of(self.context.kind)
+    /// A register of the executing frame.
+    #[inline]
+    pub fn reg(&self, reg: Reg) -> &RegState {
+        self.state.reg(reg)
     }
 
-    /// The BTF object of a type.
-    pub fn btf(&self, ty: TypeRef) -> Option<&Btf<'static>> {
-        match ty.btf {
-            BtfRef::Vmlinux => self.vmlinux,
-            BtfRef::Program => self.program.btf().map(|btf| &**btf),
+    /// A register of the executing frame for writing. The log's marks are the caller's:
+    /// see [`VerifierEnv::mark_scratched`].
+    #[inline]
+    pub fn reg_mut(&mut self, reg: Reg) -> &mut RegState {
+        self.state.reg_mut(reg)
+    }
+
+    /// The executing frame.
+    #[inline]
+    pub fn frame(&self) -> &Frame {
+        self.state.cur()
+    }
+
+    /// The executing frame for writing.
+    #[inline]
+    pub fn frame_mut(&mut self) -> &mut Frame {
+        self.state.cur_mut()
+    }
+
+    /// Notes for the log that a register was written (`mark_reg_scratched`).
+    #[doc(alias = "mark_reg_scratched")]
+    #[inline]
+    pub fn mark_scratched(&mut self, reg: Reg) {
+        self.sink.scratched_regs |= 1 << reg.number();
+    }
+
+    /// Notes for the log that a slot was written (`mark_stack_slot_scratched`).
+    #[doc(alias = "mark_stack_slot_scratched")]
+    #[inline]
+    pub fn mark_slot_scratched(&mut self, spi: usize) {
+        self.sink.scratched_slots |= 1 << (spi & 63);
+    }
+
+    /// Demands that the scalar in a register of the executing frame be precise, here and
+    /// wherever its value came from (`mark_chain_precision`).
+    #[doc(alias = "mark_chain_precision")]
+    pub fn mark_precise(&mut self, reg: Reg) -> Result<()> {
+        crate::precise::mark_chain_precision(self, reg)
+    }
+
+    /// As [`VerifierEnv::mark_precise`], for registers and slots by frame
+    /// (`mark_chain_precision_batch`).
+    #[doc(alias = "mark_chain_precision_batch")]
+    pub fn mark_batch_precise(&mut self, wanted: &[PreciseMask]) -> Result<()> {
+        crate::precise::mark_batch(self, wanted)
+    }
+
+    /// Checks that a register may be used so (`check_reg_arg`).
+    #[inline]
+    pub fn check_reg_arg(&mut self, reg: Reg, usage: RegArg) -> Result<()> {
+        self.mark_scratched(reg);
+        match usage {
+            RegArg::Src if self.reg(reg).kind == RegKind::NotInit => {
+                Err(refuse!(self => Flow::NotReadable { reg }))
+            }
+            RegArg::Src => Ok(()),
+            RegArg::Dst | RegArg::DstNoMark if reg == Reg::R10 => {
+                Err(refuse!(self => Flow::FramePointer))
+            }
+            RegArg::Dst => {
+                *self.reg_mut(reg) = RegState::UNKNOWN;
+                Ok(())
+            }
+            RegArg::DstNoMark => Ok(()),
         }
     }
 
-    /// The name of a type.
-    pub fn type_name(&self, ty: TypeRef) -> String {
-        let found = self.btf(ty).and_then(|btf| btf.get(TypeId(ty.id)));
-        found.map_or_else(
-            || format!("#{}", ty.id),
-            |ty| ty.name().to_string_lossy().into_owned(),
-        )
+    /// Adds to the history what this instruction does, or extends its entry
+    /// (`push_jmp_history`).
+    #[doc(alias = "push_jmp_history")]
+    pub fn push_history(&mut self, flags: HistoryFlags, linked: LinkedRegs) -> Result<()> {
+        if let Some(index) = self.cur_history {
+            let entry = &mut self.state.history[index];
+            entry.add_flags(flags);
+            if linked != LinkedRegs::default() {
+                entry.linked = linked;
+            }
+            return Ok(());
+        }
+        self.cur_history = Some(self.state.history.len());
+        let entry = HistoryEntry::new(self.insn_idx, self.prev_insn_idx, flags, linked);
+        self.state.history.push(entry);
+        Ok(())
     }
 
-    /// True if a structure of vmlinux has, at `off`, the expected one
-    /// (`btf_struct_ids_match`); `is_strict` allows only the structure itself.
-    #[doc(alias = "btf_struct_ids_match")]
-    pub fn is_prefix(&self, id: u32, expected: u32, off: i32, is_strict: bool) -> bool {
-        let Some(vmlinux) = self.vmlinux else {
-            return false;
-        };
-        vmlinux.begins_with(TypeId(id), TypeId(expected), off, is_strict)
+    /// Puts a copy of the current state on the work list, to be explored from `insn_idx`
+    /// after the paths that follow (`push_stack`), and returns it for changes.
+    #[doc(alias = "push_stack")]
+    pub fn push_branch(&mut self, insn_idx: u32, prev_insn_idx: u32) -> Result<&mut State> {
+        crate::explore::push_branch(self, insn_idx, prev_insn_idx)
     }
 
-    /// True if BTF says that the function at `start` is static.
-    pub fn is_static(&self, start: u32) -> bool {
-        let info = self.program.func_info();
-        let func = info.iter().find(|func| func.insn == start);
-        let (Some(func), Some(btf)) = (func, self.program.btf()) else {
-            return false;
-        };
-        match btf.get(func.type_id).map(|ty| ty.shape()) {
-            Some(Shape::Func(func)) => func.linkage == Linkage::STATIC,
-            _ => false,
+    /// A checkpoint.
+    pub fn checkpoint(&self, id: StateId) -> &State {
+        self.explorer.state(id)
+    }
+}
+
+/// Checks the invariants of every register of the executing frame.
+pub(crate) fn assert_invariants(env: &VerifierEnv<'_>) -> Result<()> {
+    for (number, reg) in env.frame().regs.iter().enumerate() {
+        if reg.is_scalar()
+            && let Some(violation) = reg.num.violation()
+        {
+            let message = violation.message();
+            return Err(crate::Stop::Bug(format!(
+                "r{number} at {}: {message}",
+                env.insn_idx
+            )));
         }
     }
+    Ok(())
 }

@@ -27,33 +27,33 @@ pub(crate) use ids::IdMap;
 pub use main_loop::check_function;
 pub use widen::{find_prev_entry, widen_imprecise_scalars};
 
+use crate::env::VerifierEnv;
 use crate::state::State;
-use crate::walk::Walk;
 use crate::{LIMITS, Result, refuse};
 
 /// Puts a copy of the current state on the stack of pending paths (`push_stack`).
 #[doc(alias = "push_stack")]
 pub fn push_branch<'w>(
-    walk: &'w mut Walk<'_>,
+    env: &'w mut VerifierEnv<'_>,
     insn_idx: u32,
     prev_insn_idx: u32,
 ) -> Result<&'w mut State> {
-    let state = walk.state.clone();
+    let state = env.state.clone();
     let pending = Pending {
         state,
         insn_idx,
         prev_insn_idx: prev_insn_idx as i32,
-        log_position: walk.sink.position(),
-        trace_position: walk.sink.traced(),
+        log_position: env.sink.position(),
+        trace_position: env.sink.traced(),
     };
-    push_pending(walk, pending)
+    push_pending(env, pending)
 }
 
 /// Puts a path that starts in a state of its own on the stack of pending paths, as
 /// asynchronous callbacks need it (`push_async_cb`). The state's parent must be `None`.
 #[doc(alias = "push_async_cb")]
 pub fn push_state<'w>(
-    walk: &'w mut Walk<'_>,
+    env: &'w mut VerifierEnv<'_>,
     state: State,
     insn_idx: u32,
     prev_insn_idx: u32,
@@ -62,23 +62,23 @@ pub fn push_state<'w>(
         state,
         insn_idx,
         prev_insn_idx: prev_insn_idx as i32,
-        log_position: walk.sink.position(),
-        trace_position: walk.sink.traced(),
+        log_position: env.sink.position(),
+        trace_position: env.sink.traced(),
     };
-    push_pending(walk, pending)
+    push_pending(env, pending)
 }
 
-fn push_pending<'w>(walk: &'w mut Walk<'_>, pending: Pending) -> Result<&'w mut State> {
+fn push_pending<'w>(env: &'w mut VerifierEnv<'_>, pending: Pending) -> Result<&'w mut State> {
     let parent = pending.state.parent;
-    walk.explorer.pending.push(pending);
-    let waiting = walk.explorer.pending.len();
+    env.explorer.pending.push(pending);
+    let waiting = env.explorer.pending.len();
     if waiting > LIMITS.jump_sequence as usize {
-        return Err(refuse!(walk => Flow::TooManyJumps { waiting }));
+        return Err(refuse!(env => Flow::TooManyJumps { waiting }));
     }
     if let Some(parent) = parent {
-        walk.explorer.checkpoint_mut(parent).state.branches += 1;
+        env.explorer.checkpoint_mut(parent).state.branches += 1;
     }
-    match walk.explorer.pending.last_mut() {
+    match env.explorer.pending.last_mut() {
         Some(pending) => Ok(&mut pending.state),
         None => Err(crate::Stop::Bug("empty stack of pending paths".into())),
     }

@@ -18,13 +18,13 @@ pub(crate) use null::{is_trusted, mark_not_null};
 
 use isa::ebpf::Insn;
 
+use crate::env::{Outcome, VerifierEnv};
 use crate::explore::{find_prev_entry, widen_imprecise_scalars};
-use crate::walk::{Outcome, Walk};
 use crate::{Errno, Result, Stop};
 
 /// Checks a jump or exit.
-pub fn check_flow(walk: &mut Walk<'_>, insn: Insn) -> Result<Outcome> {
-    let next = walk.insn_idx as i32 + 1;
+pub fn check_flow(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<Outcome> {
+    let next = env.insn_idx as i32 + 1;
     match insn {
         Insn::Jump {
             cond,
@@ -32,27 +32,27 @@ pub fn check_flow(walk: &mut Walk<'_>, insn: Insn) -> Result<Outcome> {
             dst,
             src,
             off,
-        } => cond::check(walk, cond, width, dst, src, off),
+        } => cond::check(env, cond, width, dst, src, off),
         Insn::Goto { off } => Ok(Outcome::Jump((next + i32::from(off)) as u32)),
         Insn::GotoLong { off } => Ok(Outcome::Jump(next.wrapping_add(off) as u32)),
-        Insn::MayGoto { off } => may_goto(walk, off),
-        Insn::Exit => check_exit(walk),
+        Insn::MayGoto { off } => may_goto(env, off),
+        Insn::Exit => check_exit(env),
         // Indirect jumps and calls are unknown opcodes to Linux 6.18.
         _ => Err(Stop::Bug("no instruction of control flow".into())),
     }
 }
 
 /// Forks at `may_goto`: the loop ends later, and goes on now.
-fn may_goto(walk: &mut Walk<'_>, off: i16) -> Result<Outcome> {
-    let idx = walk.insn_idx;
-    let earlier = walk.state.parent.and_then(|parent| {
-        let above = walk.explorer.state(parent);
-        find_prev_entry(&walk.explorer, &walk.state, above, idx)
+fn may_goto(env: &mut VerifierEnv<'_>, off: i16) -> Result<Outcome> {
+    let idx = env.insn_idx;
+    let earlier = env.state.parent.and_then(|parent| {
+        let above = env.explorer.state(parent);
+        find_prev_entry(&env.explorer, &env.state, above, idx)
     });
-    let branch = walk.push_branch(idx + 1, idx);
+    let branch = env.push_branch(idx + 1, idx);
     branch.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;
-    let last_id = walk.id_gen;
-    walk.explorer.change_last_pending(|explorer, state| {
+    let last_id = env.id_gen;
+    env.explorer.change_last_pending(|explorer, state| {
         state.may_goto_depth += 1;
         if let Some(earlier) = earlier {
             widen_imprecise_scalars(explorer.state(earlier), state, last_id);

@@ -4,10 +4,10 @@
 //! Abstract interpretation over all paths in the kernel's order, with precision
 //! tracking and pruning by state equality. Six contexts, narrow to wide:
 //!
-//! * [`env::Env`]: program, kernel, registry, options; read only.
-//! * [`facts::Facts`]: results of the passes before the walk; read only.
+//! * [`input::Input`]: program, kernel, registry, options; read only.
+//! * [`analysis::Analysis`]: results of the passes before the walk; read only.
 //! * [`state::State`]: what is known on the current path.
-//! * [`walk::Walk`]: the current path with all of the above, and the requests that a
+//! * [`env::VerifierEnv`]: the current path with all of the above, and the requests that a
 //!   check may make (a precise scalar, another branch, a new identity).
 //! * [`explore::Explorer`]: work list, checkpoints, counters.
 //! * [`log::Sink`]: the log.
@@ -15,8 +15,8 @@
 //! | module | contents |
 //! |---|---|
 //! | [`domain`] | numbers: tnum, ranges, arithmetic on them |
-//! | [`state`] | registers, stack slots, frames, references |
-//! | [`facts`] | control flow, subprograms, prune points, liveness |
+//! | [`state`] | registers, stack slots, objects on the stack, frames, references |
+//! | [`analysis`] | control flow, subprograms, prune points, liveness |
 //! | [`alu`], [`mem`], [`flow`], [`call`], [`resolve`] | one check per kind of instruction |
 //! | [`explore`] | order of the walk, pruning, loops |
 //! | [`precise`] | backtracking |
@@ -27,12 +27,12 @@
 //!
 //! # Modules
 //!
-//! `facts/` has the passes before the walk (control flow, subprograms, live registers), `explore/`
+//! `analysis/` has the passes before the walk (control flow, subprograms, live registers), `explore/`
 //! the walk and its pruning, `state/` registers, stack slots and frames, `domain/` numbers,
 //! `precise/` precision tracking; `alu/`, `mem/`, `call/`, `flow/` check instructions, `resolve/`
-//! map references; `rewrite/` removes dead code and makes the kernel's form of a program; `log/`
-//! writes the kernel's log. `type_rules.rs` has the rules that go by the program type, a row for
-//! each. `privilege.rs` has what callers may load, `release.rs` what other releases lack,
+//! map references; `xlated/` computes the form that Linux would keep of a program, of which nothing
+//! runs; `log/` writes the kernel's log. `type_rules.rs` has the rules that go by the program type, a
+//! row for each. `privilege.rs` has what callers may load, `release.rs` what other releases lack,
 //! `speculation.rs` speculative execution. `insn_facts/` collects facts for a compiler,
 //! `recorded.rs` states for the soundness oracle. `reason/` explains refusals: `trace.rs` records
 //! the path, `values.rs` finds definitions along it, `rules/` has one rule for each class,
@@ -40,14 +40,15 @@
 #![forbid(unsafe_code)]
 
 pub mod alu;
+pub mod analysis;
 pub mod attach;
 pub mod call;
 mod cost;
 pub mod domain;
 pub mod env;
 pub mod explore;
-pub mod facts;
 pub mod flow;
+pub mod input;
 mod insn_facts;
 #[macro_use]
 pub mod log;
@@ -61,13 +62,12 @@ mod recorded;
 mod rejection;
 mod release;
 pub mod resolve;
-mod rewrite;
 mod speculation;
 pub mod state;
 mod type_rules;
 mod verdict;
 mod verify;
-pub mod walk;
+mod xlated;
 
 pub use cost::{ChainCost, Cost, InsnCost, SubprogCost};
 pub use domain::{Scalar, Tnum};
@@ -80,9 +80,9 @@ pub use options::{Options, Stress};
 pub use proof::Proof;
 pub use recorded::{RecordedState, RecordedStates};
 pub use release::RULES;
-pub use rewrite::{FormSlot, KernelCode, LiveCode, Spills};
 pub use state::MapRef;
 pub use verdict::{Refusal, RefusalKind, Result, Statistics, Stop, Verdict, Verification};
+pub use xlated::{FormSlot, KernelCode, LiveCode, Spills};
 
 pub(crate) use log::refuse;
 pub(crate) use spec::Errno;

@@ -242,13 +242,13 @@ impl<'l> Sink<'l> {
     }
 }
 
-/// Writes to the log of a [`Walk`](crate::walk::Walk), or of anything with a field
+/// Writes to the log of a [`VerifierEnv`](crate::walk::Walk), or of anything with a field
 /// `sink`, as `write!` does; formats nothing when the log is off.
 #[macro_export]
 macro_rules! verbose {
-    ($walk:expr, $($text:tt)*) => {
-        if $walk.sink.is_on() {
-            $walk.sink.write(format_args!($($text)*));
+    ($env:expr, $($text:tt)*) => {
+        if $env.sink.is_on() {
+            $env.sink.write(format_args!($($text)*));
         }
     };
 }
@@ -256,11 +256,11 @@ macro_rules! verbose {
 /// A [`Stop`](crate::Stop) that refuses the program: `refuse!(walk => Mem::NotMemory { reg, kind })`.
 /// Fields are converted to their types. Writes the kernel's words to the log.
 macro_rules! refuse {
-    ($walk:expr => $part:ident::$row:ident $({ $($field:ident $(: $value:expr)?),* $(,)? })?) => {{
+    ($env:expr => $part:ident::$row:ident $({ $($field:ident $(: $value:expr)?),* $(,)? })?) => {{
         let rejection = $crate::rejection::$part::$row $({
             $($field: $crate::rejection::Fill::fill($crate::refuse!(@$field $(, $value)?))),*
         })?;
-        $walk.sink.refuse(rejection, $walk.insn_idx)
+        $env.sink.refuse(rejection, $env.insn_idx)
     }};
     (@$field:ident) => { $field };
     (@$field:ident, $value:expr) => { $value };

@@ -36,8 +36,8 @@ pub(crate) mod stack;
 
 use isa::ebpf::{Insn, Operand, Reg};
 
+use crate::env::{RegArg, VerifierEnv};
 use crate::state::{RegBase, RegKind, RegRules, RegState, RegType, TypeFlags};
-use crate::walk::{RegArg, Walk};
 use crate::{LIMITS, Result};
 
 pub(crate) use align::check_ptr_alignment;
@@ -97,7 +97,7 @@ impl MemAccess {
 }
 
 /// Checks a load, store or atomic instruction.
-pub fn check_mem_insn(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
+pub fn check_mem_insn(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> {
     match insn {
         Insn::Load {
             size,
@@ -105,7 +105,7 @@ pub fn check_mem_insn(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
             dst,
             base,
             off,
-        } => check_load(walk, size.bytes(), signed, dst, base, off, false, true),
+        } => check_load(env, size.bytes(), signed, dst, base, off, false, true),
         Insn::Store {
             size,
             base,
@@ -116,9 +116,9 @@ pub fn check_mem_insn(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
                 Operand::Reg(src) => Some(src),
                 Operand::Imm(_) => None,
             };
-            check_store(walk, size.bytes(), base, off, value, false)
+            check_store(env, size.bytes(), base, off, value, false)
         }
-        _ => atomic::check_atomic(walk, insn),
+        _ => atomic::check_atomic(env, insn),
     }
 }
 
@@ -126,7 +126,7 @@ pub fn check_mem_insn(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
 #[doc(alias = "check_load_mem")]
 #[allow(clippy::too_many_arguments)]
 fn check_load(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     size: u32,
     signed: bool,
     dst: Reg,
@@ -135,11 +135,11 @@ fn check_load(
     strict: bool,
     allow_trust_mismatch: bool,
 ) -> Result<()> {
-    walk.check_reg_arg(base, RegArg::Src)?;
-    walk.check_reg_arg(dst, RegArg::DstNoMark)?;
-    let ty = walk.reg(base).reg_type();
+    env.check_reg_arg(base, RegArg::Src)?;
+    env.check_reg_arg(dst, RegArg::DstNoMark)?;
+    let ty = env.reg(base).reg_type();
     check_mem_access(
-        walk,
+        env,
         MemAccess {
             value: Some(dst),
             strict,
@@ -147,14 +147,14 @@ fn check_load(
             ..MemAccess::new(base, off.into(), size, Access::Read)
         },
     )?;
-    save_ptr_type(walk, ty, allow_trust_mismatch)
+    save_ptr_type(env, ty, allow_trust_mismatch)
 }
 
 /// Checks a store of a register, or of an immediate if there is no `value`
 /// (`check_store_reg`).
 #[doc(alias = "check_store_reg")]
 fn check_store(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     size: u32,
     base: Reg,
     off: i16,
@@ -162,29 +162,29 @@ fn check_store(
     strict: bool,
 ) -> Result<()> {
     if let Some(value) = value {
-        walk.check_reg_arg(value, RegArg::Src)?;
+        env.check_reg_arg(value, RegArg::Src)?;
     }
-    walk.check_reg_arg(base, RegArg::Src)?;
-    let ty = walk.reg(base).reg_type();
+    env.check_reg_arg(base, RegArg::Src)?;
+    let ty = env.reg(base).reg_type();
     check_mem_access(
-        walk,
+        env,
         MemAccess {
             value,
             strict,
             ..MemAccess::new(base, off.into(), size, Access::Write)
         },
     )?;
-    save_ptr_type(walk, ty, false)
+    save_ptr_type(env, ty, false)
 }
 
 /// True if the register holds what unprivileged programs may not disclose.
-pub(crate) fn is_pointer_value(walk: &Walk<'_>, reg: Reg) -> bool {
-    !walk.env.allow_ptr_leaks && !walk.reg(reg).is_scalar()
+pub(crate) fn is_pointer_value(env: &VerifierEnv<'_>, reg: Reg) -> bool {
+    !env.input.allow_ptr_leaks && !env.reg(reg).is_scalar()
 }
 
 /// Checks an access to memory and writes the register that is loaded
 /// (`check_mem_access`).
-pub(crate) fn check_mem_access(walk: &mut Walk<'_>, access: MemAccess) -> Result<()> {
+pub(crate) fn check_mem_access(env: &mut VerifierEnv<'_>, access: MemAccess) -> Result<()> {
     let MemAccess {
         ptr,
         size,
@@ -192,136 +192,133 @@ pub(crate) fn check_mem_access(walk: &mut Walk<'_>, access: MemAccess) -> Result
         value,
         ..
     } = access;
-    let reg = *walk.reg(ptr);
+    let reg = *env.reg(ptr);
     let bytes = size as i32;
     let is_read = direction == Access::Read;
-    check_ptr_alignment(walk, &reg, access.off, size, access.strict)?;
+    check_ptr_alignment(env, &reg, access.off, size, access.strict)?;
     let off = access.off.wrapping_add(reg.off);
     // A stored pointer must not become readable to others.
-    let leaks = !is_read && value.is_some_and(|value| is_pointer_value(walk, value));
+    let leaks = !is_read && value.is_some_and(|value| is_pointer_value(env, value));
     let takes_modifiers = matches!(
         reg.kind,
         RegKind::Mem { .. } | RegKind::BtfId { .. } | RegKind::Buf
     );
     if reg.may_be_null() || !takes_modifiers && !reg.flags.is_empty() {
-        return Err(refuse_type(walk, ptr));
+        return Err(refuse_type(env, ptr));
     }
     match reg.kind {
         RegKind::MapKey { map, .. } => {
             if !is_read {
-                return Err(refuse!(walk => Mem::WriteToKey { reg: ptr }));
+                return Err(refuse!(env => Mem::WriteToKey { reg: ptr }));
             }
-            let key_size = walk.env.maps[map].key_size();
-            region::check_region(walk, ptr, off, bytes, key_size, false)?;
-            load_unknown(walk, value);
+            let key_size = env.input.maps[map].key_size();
+            region::check_region(env, ptr, off, bytes, key_size, false)?;
+            load_unknown(env, value);
         }
         RegKind::MapValue { map, .. } => {
             if leaks {
-                return Err(refuse_leak(walk, value, "map"));
+                return Err(refuse_leak(env, value, "map"));
             }
-            map_value::check_access(walk, access, map, off)?;
+            map_value::check_access(env, access, map, off)?;
         }
         RegKind::Mem { size: mem_size, .. } => {
             let is_rdonly = reg.flags.has(TypeFlags::MEM_RDONLY);
             if !is_read && is_rdonly {
-                return Err(refuse_write(walk, ptr));
+                return Err(refuse_write(env, ptr));
             }
             if leaks {
-                return Err(refuse_leak(walk, value, "mem"));
+                return Err(refuse_leak(env, value, "mem"));
             }
             if !(is_rdonly && reg.flags.has(TypeFlags::PTR_UNTRUSTED)) {
-                region::check_region(walk, ptr, off, bytes, mem_size, false)?;
+                region::check_region(env, ptr, off, bytes, mem_size, false)?;
             }
             if is_read || is_rdonly {
-                load_unknown(walk, value);
+                load_unknown(env, value);
             }
         }
         RegKind::Ctx => {
             if leaks {
-                return Err(refuse_leak(walk, value, "ctx"));
+                return Err(refuse_leak(env, value, "ctx"));
             }
-            context::check_access(walk, access, off)?;
+            context::check_access(env, access, off)?;
         }
         RegKind::Stack { .. } => {
-            stack::check_bounds(walk, ptr, off, bytes, direction)?;
+            stack::check_bounds(env, ptr, off, bytes, direction)?;
             match direction {
-                Access::Read => stack::check_read(walk, ptr, off, size, value)?,
-                Access::Write => stack::check_write(walk, ptr, off, size, value)?,
+                Access::Read => stack::check_read(env, ptr, off, size, value)?,
+                Access::Write => stack::check_write(env, ptr, off, size, value)?,
             }
         }
         RegKind::Packet { .. } | RegKind::PacketMeta { .. } => {
-            if !is_read && !packet::may_access(walk, None, Access::Write) {
-                return Err(refuse!(walk => Mem::PacketReadOnly));
+            if !is_read && !packet::may_access(env, None, Access::Write) {
+                return Err(refuse!(env => Mem::PacketReadOnly));
             }
             if leaks {
-                return Err(refuse_leak(walk, value, "packet"));
+                return Err(refuse_leak(env, value, "packet"));
             }
-            packet::check_access(walk, ptr, off, bytes, false)?;
+            packet::check_access(env, ptr, off, bytes, false)?;
             if is_read {
-                load_unknown(walk, value);
+                load_unknown(env, value);
             }
         }
         RegKind::FlowKeys => {
             if leaks {
-                return Err(refuse_leak(walk, value, "flow keys"));
+                return Err(refuse_leak(env, value, "flow keys"));
             }
             if off < 0 || i64::from(off) + i64::from(size) > FLOW_KEYS_SIZE {
-                return Err(refuse!(walk => Mem::FlowKeys { off, size }));
+                return Err(refuse!(env => Mem::FlowKeys { off, size }));
             }
             if is_read {
-                load_unknown(walk, value);
+                load_unknown(env, value);
             }
         }
         RegKind::Socket | RegKind::SockCommon | RegKind::TcpSock | RegKind::XdpSock => {
             if !is_read {
-                return Err(refuse_write(walk, ptr));
+                return Err(refuse_write(env, ptr));
             }
-            socket::check_access(walk, access, off)?;
-            load_unknown(walk, value);
+            socket::check_access(env, access, off)?;
+            load_unknown(env, value);
         }
         RegKind::TpBuffer => {
-            region::check_buffer(walk, ptr, off, bytes, "tracepoint")?;
+            region::check_buffer(env, ptr, off, bytes, "tracepoint")?;
             if is_read {
-                load_unknown(walk, value);
+                load_unknown(env, value);
             }
         }
         RegKind::BtfId { ty } => {
-            object::check_access(walk, access, ty, off)?;
+            object::check_access(env, access, ty, off)?;
         }
         RegKind::MapPtr { map, .. } => {
-            object::check_map_access(walk, access, map, off)?;
+            object::check_map_access(env, access, map, off)?;
         }
         RegKind::Buf => {
             let is_rdonly = reg.flags.has(TypeFlags::MEM_RDONLY);
             if is_rdonly && !is_read {
-                return Err(refuse_write(walk, ptr));
+                return Err(refuse_write(env, ptr));
             }
             let what = if is_rdonly { "rdonly" } else { "rdwr" };
-            region::check_buffer(walk, ptr, off, bytes, what)?;
+            region::check_buffer(env, ptr, off, bytes, what)?;
             if is_rdonly || is_read {
-                load_unknown(walk, value);
+                load_unknown(env, value);
             }
         }
         RegKind::Arena => {
             if is_read {
-                load_unknown(walk, value);
+                load_unknown(env, value);
             }
         }
         RegKind::NotInit
         | RegKind::Scalar
         | RegKind::PacketEnd
         | RegKind::Func { .. }
-        | RegKind::ConstDynptr { .. }
-        | RegKind::Dynptr { .. }
-        | RegKind::Iter { .. }
-        | RegKind::Irq { .. } => return Err(refuse_type(walk, ptr)),
+        | RegKind::ConstDynptr { .. } => return Err(refuse_type(env, ptr)),
     }
     if let Some(value) = value
         && is_read
         && size < 8
-        && walk.reg(value).is_scalar()
+        && env.reg(value).is_scalar()
     {
-        let num = &mut walk.reg_mut(value).num;
+        let num = &mut env.reg_mut(value).num;
         if access.signed {
             num.sign_extend64(size);
         } else {
@@ -331,41 +328,41 @@ pub(crate) fn check_mem_access(walk: &mut Walk<'_>, access: MemAccess) -> Result
     Ok(())
 }
 
-fn load_unknown(walk: &mut Walk<'_>, value: Option<Reg>) {
+fn load_unknown(env: &mut VerifierEnv<'_>, value: Option<Reg>) {
     if let Some(value) = value {
-        set_unknown(walk, value);
+        set_unknown(env, value);
     }
 }
 
-fn refuse_leak(walk: &mut Walk<'_>, value: Option<Reg>, where_to: &str) -> crate::Stop {
+fn refuse_leak(env: &mut VerifierEnv<'_>, value: Option<Reg>, where_to: &str) -> crate::Stop {
     let number = value.map_or(0, Reg::number);
-    refuse!(walk => Mem::LeaksAddress { reg: number, where_to })
+    refuse!(env => Mem::LeaksAddress { reg: number, where_to })
 }
 
-fn refuse_type(walk: &mut Walk<'_>, ptr: Reg) -> crate::Stop {
-    let reg = *walk.reg(ptr);
+fn refuse_type(env: &mut VerifierEnv<'_>, ptr: Reg) -> crate::Stop {
+    let reg = *env.reg(ptr);
     let kind = reg.reg_type();
     if reg.may_be_null() {
-        return refuse!(walk => Mem::MaybeNull { reg: ptr, kind });
+        return refuse!(env => Mem::MaybeNull { reg: ptr, kind });
     }
-    refuse!(walk => Mem::NotMemory { reg: ptr, kind })
+    refuse!(env => Mem::NotMemory { reg: ptr, kind })
 }
 
-fn refuse_write(walk: &mut Walk<'_>, ptr: Reg) -> crate::Stop {
-    let kind = walk.reg(ptr).reg_type();
-    refuse!(walk => Mem::ReadOnly { reg: ptr, kind })
+fn refuse_write(env: &mut VerifierEnv<'_>, ptr: Reg) -> crate::Stop {
+    let kind = env.reg(ptr).reg_type();
+    refuse!(env => Mem::ReadOnly { reg: ptr, kind })
 }
 
 /// Notes the type of the pointer that the instruction goes through; refuses a type that
 /// needs another rewriting than on an earlier path (`save_aux_ptr_type`).
 #[doc(alias = "save_aux_ptr_type")]
 pub(crate) fn save_ptr_type(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     ty: RegType,
     allow_trust_mismatch: bool,
 ) -> Result<()> {
     const TRUST: TypeFlags = TypeFlags::PTR_UNTRUSTED.with(TypeFlags::MEM_RDONLY);
-    let noted = &mut walk.aux[walk.insn_idx as usize].ptr_type;
+    let noted = &mut env.aux[env.insn_idx as usize].ptr_type;
     let Some(before) = *noted else {
         *noted = Some(ty);
         return Ok(());
@@ -384,11 +381,11 @@ pub(crate) fn save_ptr_type(
         *noted = Some(base.with((ty.flags | before.flags).and(TRUST)));
         return Ok(());
     }
-    Err(refuse!(walk => Mem::MixedPointers))
+    Err(refuse!(env => Mem::MixedPointers))
 }
 
 /// Invalidates every register and spilled register for which `wanted` is true.
-pub(crate) fn invalidate_where(walk: &mut Walk<'_>, wanted: impl Fn(&RegState) -> bool) {
-    let invalid = registers::invalid(walk);
-    walk.state.for_each_reg_mut(wanted, |reg| *reg = invalid);
+pub(crate) fn invalidate_where(env: &mut VerifierEnv<'_>, wanted: impl Fn(&RegState) -> bool) {
+    let invalid = registers::invalid(env);
+    env.state.for_each_reg_mut(wanted, |reg| *reg = invalid);
 }

@@ -26,10 +26,10 @@ use backtrack::Backtrack;
 use isa::ebpf::{AluOp, Insn, Operand, Reg};
 
 use crate::Result;
+use crate::env::VerifierEnv;
 use crate::explore::Explorer;
 use crate::log::Sink;
 use crate::state::{HistoryFlags, PreciseMask, State, StateId};
-use crate::walk::Walk;
 use tracker::Tracker;
 
 /// Counts of precision tracking.
@@ -48,83 +48,83 @@ const ARGS: u16 = 0b11_1110;
 
 /// Demands that the scalar in a register of the executing frame be precise wherever its
 /// value came from.
-pub fn mark_chain_precision(walk: &mut Walk<'_>, reg: Reg) -> Result<()> {
-    if !walk.reg(reg).is_scalar() {
-        return Err(refuse!(walk => Flow::BacktrackMisuse));
+pub fn mark_chain_precision(env: &mut VerifierEnv<'_>, reg: Reg) -> Result<()> {
+    if !env.reg(reg).is_scalar() {
+        return Err(refuse!(env => Flow::BacktrackMisuse));
     }
-    if !walk.env.bpf_capable {
+    if !env.input.bpf_capable {
         return Ok(());
     }
     let bit = 1u16 << reg.number();
-    let counts = &mut walk.explorer.precision;
+    let counts = &mut env.explorer.precision;
     counts.requests += 1;
-    let skips = walk.env.options.precision_skip && !walk.sink.is_full();
-    if skips && walk.state.propagated & bit != 0 {
+    let skips = env.input.options.precision_skip && !env.sink.is_full();
+    if skips && env.state.propagated & bit != 0 {
         counts.skipped += 1;
         return Ok(());
     }
-    let mut bt = Backtrack::new(walk.state.curframe);
+    let mut bt = Backtrack::new(env.state.curframe);
     bt.regs[bt.frame] |= bit;
-    mark_from_current(walk, bt)?;
-    walk.state.propagated |= bit;
+    mark_from_current(env, bt)?;
+    env.state.propagated |= bit;
     Ok(())
 }
 
 /// Demands precision of registers and slots by frame
 /// (`mark_chain_precision_batch`).
 #[doc(alias = "mark_chain_precision_batch")]
-pub fn mark_batch(walk: &mut Walk<'_>, wanted: &[PreciseMask]) -> Result<()> {
-    if !walk.env.bpf_capable {
+pub fn mark_batch(env: &mut VerifierEnv<'_>, wanted: &[PreciseMask]) -> Result<()> {
+    if !env.input.bpf_capable {
         return Ok(());
     }
-    let mut bt = Backtrack::new(walk.state.curframe);
+    let mut bt = Backtrack::new(env.state.curframe);
     for (number, mask) in wanted.iter().enumerate().take(bt.regs.len()) {
         bt.regs[number] = mask.regs;
         bt.slots[number] = mask.slots;
     }
-    mark_from_current(walk, bt)
+    mark_from_current(env, bt)
 }
 
 /// Demands of the current path what a checkpoint that covers it needs precisely
 /// (`propagate_precision`).
-pub fn propagate_precision(walk: &mut Walk<'_>, covering: StateId) -> Result<()> {
-    let bt = collect(walk, covering, walk.state.curframe);
-    mark_from_current(walk, bt)
+pub fn propagate_precision(env: &mut VerifierEnv<'_>, covering: StateId) -> Result<()> {
+    let bt = collect(env, covering, env.state.curframe);
+    mark_from_current(env, bt)
 }
 
 /// As [`propagate_precision`], for a path that ended in `state`; true if a mark is new.
 pub fn propagate_precision_of(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     covering: StateId,
     state: &State,
 ) -> Result<bool> {
-    let bt = collect(walk, covering, state.curframe);
-    let explorer = &mut walk.explorer;
+    let bt = collect(env, covering, state.curframe);
+    let explorer = &mut env.explorer;
     Tracker {
-        env: walk.env,
-        facts: walk.facts,
+        input: env.input,
+        analysis: env.analysis,
         explorer,
-        sink: &mut walk.sink,
-        insn_idx: walk.insn_idx,
+        sink: &mut env.sink,
+        insn_idx: env.insn_idx,
     }
     .mark(state, bt)
 }
 
 /// The precise scalars of a checkpoint, logged.
-fn collect(walk: &mut Walk<'_>, covering: StateId, frame: usize) -> Backtrack {
-    let state = walk.explorer.state(covering);
+fn collect(env: &mut VerifierEnv<'_>, covering: StateId, frame: usize) -> Backtrack {
+    let state = env.explorer.state(covering);
     let mut bt = Backtrack::new(frame);
     for number in (0..=state.curframe).rev() {
-        let (regs, slots) = match walk.env.bpf_capable {
+        let (regs, slots) = match env.input.bpf_capable {
             true => precise_scalars(state, number),
-            false => live_scalars(walk, covering, number),
+            false => live_scalars(env, covering, number),
         };
         // Without CAP_BPF every scalar is precise from the start, and nothing is marked.
-        if walk.env.bpf_capable {
+        if env.input.bpf_capable {
             bt.regs[number] = regs;
             bt.slots[number] = slots;
         }
-        if (regs != 0 || slots != 0) && walk.sink.is_full() {
+        if (regs != 0 || slots != 0) && env.sink.is_full() {
             let regs = (0..10)
                 .filter(|reg| regs & 1 << reg != 0)
                 .map(|reg| format!("r{reg}"));
@@ -132,22 +132,22 @@ fn collect(walk: &mut Walk<'_>, covering: StateId, frame: usize) -> Backtrack {
                 .filter(|spi| slots & 1 << spi != 0)
                 .map(|spi| format!("fp{}", -8 * (spi + 1)));
             let names: Vec<String> = regs.chain(slots).collect();
-            verbose!(walk, "frame {number}: propagating {}\n", names.join(","));
+            verbose!(env, "frame {number}: propagating {}\n", names.join(","));
         }
     }
     bt
 }
 
 /// Registers and slots of a frame that hold scalars; of a cleaned checkpoint the live ones.
-fn live_scalars(walk: &Walk<'_>, id: StateId, number: usize) -> (u16, u64) {
-    let checkpoint = walk.explorer.checkpoint(id);
+fn live_scalars(env: &VerifierEnv<'_>, id: StateId, number: usize) -> (u16, u64) {
+    let checkpoint = env.explorer.checkpoint(id);
     let state = &checkpoint.state;
     let frame = state.frame(number);
     let (live, dead) = match state.cleaned {
         true => {
             let insn = state.frame_insn_idx(number) as usize;
             (
-                walk.facts.insns[insn].live_regs,
+                env.analysis.insns[insn].live_regs,
                 checkpoint.dead_slots(number),
             )
         }
@@ -201,10 +201,10 @@ fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
 }
 
 /// Hands the propagated marks on over an instruction that was executed.
-pub fn carry_propagated(walk: &mut Walk<'_>, insn_idx: u32) {
-    let mask = walk.state.propagated;
+pub fn carry_propagated(env: &mut VerifierEnv<'_>, insn_idx: u32) {
+    let mask = env.state.propagated;
     let has = |reg: Reg| mask & 1 << reg.number() != 0;
-    let (dst, is_propagated) = match walk.env.insns[insn_idx as usize] {
+    let (dst, is_propagated) = match env.input.insns[insn_idx as usize] {
         Insn::Alu { op, dst, src, .. } => match (op, src) {
             (AluOp::Mov, Operand::Imm(_)) => (dst, true),
             (AluOp::Mov, Operand::Reg(src)) => (dst, has(src)),
@@ -214,9 +214,9 @@ pub fn carry_propagated(walk: &mut Walk<'_>, insn_idx: u32) {
         Insn::MovSx { dst, src, .. } => (dst, has(src)),
         Insn::LoadImm64 { dst, .. } => (dst, true),
         Insn::Load { dst, .. } | Insn::LoadAcquire { dst, .. } => {
-            let entry = walk
+            let entry = env
                 .cur_history
-                .map(|index| walk.state.history[index].flags());
+                .map(|index| env.state.history[index].flags());
             let is_fill = entry.is_some_and(|flags| flags.has(HistoryFlags::STACK_ACCESS));
             (dst, !is_fill)
         }
@@ -238,31 +238,31 @@ pub fn carry_propagated(walk: &mut Walk<'_>, insn_idx: u32) {
         | Insn::CallReg { .. }
         | Insn::Exit
         | Insn::Invalid { .. } => {
-            walk.state.propagated = 0;
+            env.state.propagated = 0;
             return;
         }
     };
     let bit = 1 << dst.number();
-    walk.state.propagated = if is_propagated {
+    env.state.propagated = if is_propagated {
         mask | bit
     } else {
         mask & !bit
     };
 }
 
-fn mark_from_current(walk: &mut Walk<'_>, bt: Backtrack) -> Result<()> {
-    let Walk {
-        env,
-        facts,
+fn mark_from_current(env: &mut VerifierEnv<'_>, bt: Backtrack) -> Result<()> {
+    let VerifierEnv {
+        input,
+        analysis,
         state,
         explorer,
         sink,
         insn_idx,
         ..
-    } = walk;
+    } = env;
     Tracker {
-        env,
-        facts,
+        input,
+        analysis,
         explorer,
         sink,
         insn_idx: *insn_idx,
@@ -273,8 +273,8 @@ fn mark_from_current(walk: &mut Walk<'_>, bt: Backtrack) -> Result<()> {
 
 /// Marks every scalar of every checkpoint above a state precise
 /// (`mark_all_scalars_precise`).
-pub fn mark_all_scalars_precise(walk: &mut Walk<'_>, state: &State) {
-    let (explorer, sink) = (&mut walk.explorer, &mut walk.sink);
+pub fn mark_all_scalars_precise(env: &mut VerifierEnv<'_>, state: &State) {
+    let (explorer, sink) = (&mut env.explorer, &mut env.sink);
     force_all_precise(explorer, sink, state);
 }
 

@@ -5,7 +5,7 @@
 
 use spec::kernel::Privileges;
 
-use crate::env::Env;
+use crate::input::Input;
 use crate::rejection::Program;
 use crate::type_rules::Loader;
 use crate::verdict::{Result, Stop};
@@ -13,9 +13,9 @@ use crate::verdict::{Result, Stop};
 /// Checks the number of instructions and the program type, in the kernel's order
 /// (`bpf_prog_load`).
 #[doc(alias = "bpf_prog_load")]
-pub(crate) fn check_load(env: &Env<'_>, privileges: Privileges) -> Result<()> {
-    check_size(env)?;
-    let (net_admin, perfmon) = match env.type_rules().loader {
+pub(crate) fn check_load(input: &Input<'_>, privileges: Privileges) -> Result<()> {
+    check_size(input)?;
+    let (net_admin, perfmon) = match input.type_rules().loader {
         Loader::Anyone => return Ok(()),
         Loader::Bpf => (false, false),
         Loader::NetAdmin => (true, false),
@@ -36,17 +36,17 @@ pub(crate) fn check_load(env: &Env<'_>, privileges: Privileges) -> Result<()> {
 }
 
 /// Checks the number of instructions.
-fn check_size(env: &Env<'_>) -> Result<()> {
-    let count = env.insns.len();
-    let limits = &env.registry.limits;
-    let most = match env.bpf_capable {
+fn check_size(input: &Input<'_>) -> Result<()> {
+    let count = input.insns.len();
+    let limits = &input.registry.limits;
+    let most = match input.bpf_capable {
         true => limits.insns_processed,
         false => limits.insns_unprivileged,
     };
     if (1..=most as usize).contains(&count) {
         return Ok(());
     }
-    let (most, is_capable) = (most, env.bpf_capable);
+    let (most, is_capable) = (most, input.bpf_capable);
     Err(Stop::refusal(
         Program::Size {
             count: count as i64,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use isa::ebpf::{Callee, Insn};
 use program::Program;
 use spec::Kernel;
-use spec::calls::TAIL_CALL;
+use spec::helpers::HelperId;
 use spec::host::Prototype;
 use spec::kfuncs::KernelFunction;
 use spec::maps::MapKind;
@@ -15,7 +15,7 @@ use spec::registry::{Registry, kfunc_signature};
 use crate::verify::{context_of, mitigates};
 
 use crate::{
-    KernelCode, LiveCode, Options, ProgramFacts, Spills, Verdict, Verification, rewrite, verify,
+    KernelCode, LiveCode, Options, ProgramFacts, Spills, Verdict, Verification, verify, xlated,
 };
 
 /// A program that this verifier accepted, with the facts that it found. Nothing else makes
@@ -77,13 +77,13 @@ impl Proof {
     /// The instructions that are left when those that no run reaches are removed, as Linux
     /// removes them before it rewrites and compiles a program.
     pub fn live_code(&self, spills: Spills) -> LiveCode {
-        rewrite::live_code(&self.program.decode(), &self.facts, spills)
+        xlated::live_code(&self.program.decode(), &self.facts, spills)
     }
 
     /// The program as Linux compiles it: live code, in which divisions are guarded and
     /// `may_goto` counts its iterations. What depends on one kernel is left open.
     pub fn kernel_code(&self) -> KernelCode {
-        rewrite::kernel_code(&self.program.decode(), &self.facts)
+        xlated::kernel_code(&self.program.decode(), &self.facts)
     }
 
     /// The kernel function that the instruction at a slot calls or loads the address of, if
@@ -160,7 +160,7 @@ fn signatures(
 /// See [`Proof::has_own_tail_call_maps`]. The verifier lets any helper take a map of a kind that
 /// the registry lacks.
 fn has_own_tail_call_maps(program: &Program, registry: &Registry) -> bool {
-    const NUMBER: u32 = TAIL_CALL as u32;
+    const NUMBER: u32 = HelperId::TailCall.number() as u32;
     let is_used = |kind| {
         program
             .maps()

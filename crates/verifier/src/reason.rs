@@ -45,16 +45,16 @@ pub use explanation::{
 };
 pub(crate) use trace::Trace;
 
+use crate::analysis::Analysis;
 use crate::cost::Cost;
-use crate::env::Env;
-use crate::facts::Facts;
+use crate::input::Input;
 use crate::verdict::Refusal;
 use scene::Scene;
 
 /// Result of a verification that ended in a refusal.
 pub(crate) struct Ending<'a> {
-    pub(crate) env: &'a Env<'a>,
-    pub(crate) facts: &'a Facts,
+    pub(crate) input: &'a Input<'a>,
+    pub(crate) analysis: &'a Analysis,
     /// Cost of the walk; no instructions if it did not begin.
     pub(crate) cost: &'a Cost,
     /// The path to the refusal; empty if no path led there.
@@ -71,7 +71,7 @@ pub(crate) fn explain(ending: Ending<'_>) -> Explanation {
     let finding = rules::find(&scene);
     Explanation {
         program: scene.program_name(),
-        program_type: ending.env.program.kind().name(),
+        program_type: ending.input.program.kind().name(),
         refusal: ending.refusal.clone(),
         place: finding.place.or_else(|| scene.failing_place()),
         cause: finding.cause,

@@ -14,10 +14,10 @@
 //! a slot that was dead there may have become live by a later path, which the pruned one
 //! did not take.
 
+use crate::analysis::{Analysis, LiveStack};
+use crate::env::VerifierEnv;
 use crate::explore::Checkpoint;
-use crate::facts::{Facts, LiveStack};
 use crate::state::{MAX_CALL_FRAMES, PreciseMasks, State, StateId};
-use crate::walk::Walk;
 
 /// No state.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -99,11 +99,15 @@ impl Recorder {
     }
 
     /// The states, once the walk is over; `None` if there were more than the limit.
-    pub(crate) fn finish(mut self, facts: &Facts, live: &mut LiveStack) -> Option<RecordedStates> {
+    pub(crate) fn finish(
+        mut self,
+        analysis: &Analysis,
+        live: &mut LiveStack,
+    ) -> Option<RecordedStates> {
         if self.states.len() >= self.limit {
             return None;
         }
-        let mut by_insn = vec![Vec::new(); facts.insns.len()];
+        let mut by_insn = vec![Vec::new(); analysis.insns.len()];
         for index in 0..self.states.len() {
             let (above, rest) = self.states.split_at_mut(index);
             let recorded = &mut rest[0];
@@ -111,7 +115,7 @@ impl Recorder {
             if let Some(parent) = above.get(recorded.parent as usize) {
                 recorded.inherit_dead_slots(parent);
             }
-            recorded.set_live(facts, live);
+            recorded.set_live(analysis, live);
         }
         Some(RecordedStates {
             states: self.states,
@@ -136,28 +140,28 @@ impl RecordedState {
         }
     }
 
-    fn set_live(&mut self, facts: &Facts, live: &mut LiveStack) {
-        live.query_init(facts, &self.state);
+    fn set_live(&mut self, analysis: &Analysis, live: &mut LiveStack) {
+        live.query_init(analysis, &self.state);
         for number in 0..=self.state.curframe {
             let insn = self.state.frame_insn_idx(number) as usize;
-            self.live_regs[number] = facts.insns[insn].live_regs & 0x7ff;
+            self.live_regs[number] = analysis.insns[insn].live_regs & 0x7ff;
             self.live_slots[number] = live.alive_slots(number) & !self.dead_slots[number];
         }
     }
 }
 
 /// Keeps the state before the instruction that the walk stands at, which was not pruned.
-pub(crate) fn record(walk: &mut Walk<'_>) {
-    let Some(mut recorder) = walk.explorer.recorder.take() else {
+pub(crate) fn record(env: &mut VerifierEnv<'_>) {
+    let Some(mut recorder) = env.explorer.recorder.take() else {
         return;
     };
     if recorder.states.len() < recorder.limit {
         let index = recorder.states.len() as u32;
-        let parent = parent_of(walk, index);
-        let history = std::mem::take(&mut walk.state.history);
-        let mut state = walk.state.clone();
-        walk.state.history = history;
-        state.insn_idx = walk.insn_idx;
+        let parent = parent_of(env, index);
+        let history = std::mem::take(&mut env.state.history);
+        let mut state = env.state.clone();
+        env.state.history = history;
+        state.insn_idx = env.insn_idx;
         recorder.states.push(RecordedState {
             state,
             precise: None,
@@ -167,25 +171,25 @@ pub(crate) fn record(walk: &mut Walk<'_>) {
             dead_slots: [0; MAX_CALL_FRAMES],
         });
     }
-    walk.explorer.recorder = Some(recorder);
+    env.explorer.recorder = Some(recorder);
 }
 
 /// The index of the checkpoint's state above the one that is recorded now. Of the state that a
 /// checkpoint was just made of, that of the checkpoint before.
-fn parent_of(walk: &mut Walk<'_>, index: u32) -> Option<u32> {
-    let id = walk.state.parent?;
-    let claimed = claim(walk, id, index);
+fn parent_of(env: &mut VerifierEnv<'_>, index: u32) -> Option<u32> {
+    let id = env.state.parent?;
+    let claimed = claim(env, id, index);
     if claimed != index {
         return Some(claimed);
     }
-    let above = walk.explorer.checkpoint(id).state.parent?;
-    Some(walk.explorer.checkpoint(above).recorded)
+    let above = env.explorer.checkpoint(id).state.parent?;
+    Some(env.explorer.checkpoint(above).recorded)
 }
 
 /// The index of a checkpoint's state. A checkpoint without one was just made of the state
 /// that is recorded now.
-fn claim(walk: &mut Walk<'_>, id: StateId, index: u32) -> u32 {
-    let recorded = &mut walk.explorer.checkpoint_mut(id).recorded;
+fn claim(env: &mut VerifierEnv<'_>, id: StateId, index: u32) -> u32 {
+    let recorded = &mut env.explorer.checkpoint_mut(id).recorded;
     if *recorded == NONE {
         *recorded = index;
     }

@@ -13,20 +13,16 @@ use std::collections::BTreeSet;
 
 use isa::ebpf::{Callee, Imm64, Insn};
 use program::{ExternResolution, ExternSymbolKind, MapId, Program};
-use spec::calls::TAIL_CALL;
-use spec::helpers;
+use spec::helpers::{self, HelperId};
 use spec::programs::{LoadFlags, ProgramType};
 use spec::since::{Feature, Release, Since, has_loop, kfunc};
 
-use crate::env::Env;
+use crate::input::Input;
 use crate::rejection;
 use crate::verdict::{Refusal, Verdict};
 
 /// Release of Linux whose rules this verifier has.
-pub const RULES: Release = Release {
-    major: 6,
-    minor: 18,
-};
+pub const RULES: Release = Release::LINUX_6_18;
 
 /// Most instructions of a program before [`Feature::LongPrograms`].
 const FEW_INSNS: usize = 4096;
@@ -34,7 +30,7 @@ const FEW_INSNS: usize = 4096;
 /// The verdict for a kernel of another release, with what the rules of [`RULES`] gave.
 /// `is_reached` tells which instructions the walk came to.
 pub(crate) fn verdict(
-    env: &Env<'_>,
+    input: &Input<'_>,
     release: Release,
     is_reached: impl Fn(usize) -> bool,
     given: Verdict,
@@ -43,11 +39,11 @@ pub(crate) fn verdict(
         release,
         newest: None,
     };
-    of_program(env, &mut absent);
-    of_insns(env, &is_reached, &mut absent);
+    of_program(input, &mut absent);
+    of_insns(input, &is_reached, &mut absent);
     match absent.newest.map(|(_, refusal)| refusal) {
         Some(refusal) => Verdict::Refused(refusal),
-        None if env.options.assume_rules => given,
+        None if input.options.assume_rules => given,
         None => Verdict::Unsupported(format!("rules of Linux {release}")),
     }
 }
@@ -104,8 +100,8 @@ fn sleepable_feature(program: &Program) -> Option<Feature> {
     }
 }
 
-fn of_program(env: &Env<'_>, absent: &mut Absent) {
-    let program = env.program;
+fn of_program(input: &Input<'_>, absent: &mut Absent) {
+    let program = input.program;
     let kind = program.kind();
     absent.check(kind.since(), None, || {
         format!("program type {}", kind.name())
@@ -125,19 +121,19 @@ fn of_program(env: &Env<'_>, absent: &mut Absent) {
     {
         absent.feature(feature, None);
     }
-    if env.insns.len() > FEW_INSNS {
+    if input.insns.len() > FEW_INSNS {
         absent.feature(Feature::LongPrograms, None);
     }
-    if Feature::Loops.since().release > absent.release && has_loop(&env.insns) {
+    if Feature::Loops.since().release > absent.release && has_loop(&input.insns) {
         absent.feature(Feature::Loops, None);
     }
 }
 
-fn of_insns(env: &Env<'_>, is_reached: &impl Fn(usize) -> bool, absent: &mut Absent) {
+fn of_insns(input: &Input<'_>, is_reached: &impl Fn(usize) -> bool, absent: &mut Absent) {
     let mut maps = BTreeSet::new();
     let mut jumps_on = false;
     let mut calls = false;
-    for (at, insn) in env.insns.iter().enumerate() {
+    for (at, insn) in input.insns.iter().enumerate() {
         let feature = match insn {
             // Stands for the map's descriptor, which the loader puts there.
             Insn::LoadImm64 {
@@ -145,7 +141,7 @@ fn of_insns(env: &Env<'_>, is_reached: &impl Fn(usize) -> bool, absent: &mut Abs
                 ..
             } => {
                 if is_reached(at) && maps.insert(*index) {
-                    of_map(env, MapId(*index as u32), at, absent);
+                    of_map(input, MapId(*index as u32), at, absent);
                 }
                 None
             }
@@ -154,7 +150,7 @@ fn of_insns(env: &Env<'_>, is_reached: &impl Fn(usize) -> bool, absent: &mut Abs
                 ..
             } => {
                 if is_reached(at) && maps.insert(*index) {
-                    of_map(env, MapId(*index as u32), at, absent);
+                    of_map(input, MapId(*index as u32), at, absent);
                 }
                 Some(Feature::GlobalData)
             }
@@ -168,14 +164,14 @@ fn of_insns(env: &Env<'_>, is_reached: &impl Fn(usize) -> bool, absent: &mut Abs
         match insn {
             Insn::Call(callee) if is_reached => match callee {
                 Callee::Helper(number) => {
-                    jumps_on |= *number == TAIL_CALL;
+                    jumps_on |= HelperId::of_call(*callee) == Some(HelperId::TailCall);
                     if let Some(helper) = helpers::helper(*number) {
                         absent.check(helper.since, Some(at), || helper.name.to_owned());
                     }
                 }
                 Callee::Local(_) => calls = true,
                 Callee::Kfunc { id, .. } => {
-                    if let Some((name, since)) = called_kfunc(env, *id) {
+                    if let Some((name, since)) = called_kfunc(input, *id) {
                         absent.check(since, Some(at), || format!("kfunc {name}"));
                     }
                 }
@@ -189,17 +185,17 @@ fn of_insns(env: &Env<'_>, is_reached: &impl Fn(usize) -> bool, absent: &mut Abs
 }
 
 /// Name and first release of the kfunc with this BTF id.
-fn called_kfunc<'a>(env: &'a Env<'_>, id: i32) -> Option<(&'a str, Since)> {
+fn called_kfunc<'a>(input: &'a Input<'_>, id: i32) -> Option<(&'a str, Since)> {
     let is_called = |resolution| matches!(resolution, ExternResolution::Btf { id: found, .. } if found.0 == id as u32);
-    let mut externs = env.program.externs().iter();
+    let mut externs = input.program.externs().iter();
     let found = externs.find(|symbol| {
         matches!(symbol.kind, ExternSymbolKind::Kfunc(_)) && is_called(symbol.resolution)
     })?;
     Some((&found.name, kfunc(&found.name)?))
 }
 
-fn of_map(env: &Env<'_>, id: MapId, at: usize, absent: &mut Absent) {
-    let Some(map) = env.program.map(id) else {
+fn of_map(input: &Input<'_>, id: MapId, at: usize, absent: &mut Absent) {
+    let Some(map) = input.program.map(id) else {
         return;
     };
     let params = [
@@ -218,7 +214,7 @@ fn of_map(env: &Env<'_>, id: MapId, at: usize, absent: &mut Absent) {
     }
     // libbpf maps global data into memory where the kernel supports that.
     let is_data = matches!(
-        &env.insns[at],
+        &input.insns[at],
         Insn::LoadImm64 {
             imm: Imm64::MapIndexValue { .. },
             ..

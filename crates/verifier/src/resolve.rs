@@ -12,11 +12,11 @@ use spec::maps::MapKind;
 
 pub use maps::{Map, Maps};
 
-use crate::env::Env;
+use crate::env::{RegArg, VerifierEnv};
+use crate::input::Input;
 use crate::log::Sink;
 use crate::mem::registers::{set_constant, set_pointer, set_reg, set_unknown};
 use crate::state::{MapRef, RegKind, RegState, TypeFlags};
-use crate::walk::{RegArg, Walk};
 use crate::{LIMITS, Result, Stop};
 
 /// Context of [`refuse!`] before the walk.
@@ -29,27 +29,27 @@ pub(crate) struct Refuser<'s, 'l> {
 
 /// Checks wide immediates, map use and opcodes of the whole program (`resolve_pseudo_ldimm64`).
 #[doc(alias = "resolve_pseudo_ldimm64")]
-pub fn resolve_insns(env: &Env<'_>, sink: &mut Sink<'_>) -> Result<()> {
-    let insns = env.program.insns();
-    let mut used = maps::UsedMaps::new(env);
-    let mut walk = Refuser { sink, insn_idx: 0 };
+pub fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()> {
+    let insns = input.program.insns();
+    let mut used = maps::UsedMaps::new(input);
+    let mut env = Refuser { sink, insn_idx: 0 };
     let mut index = 0;
     while index < insns.len() {
         let insn = insns[index];
-        walk.insn_idx = index as u32;
+        env.insn_idx = index as u32;
         if insn.is_of_load_class() && (!insn.is_memory_load() || insn.imm != 0) {
-            return Err(refuse!(walk => Program::LoadReservedFields));
+            return Err(refuse!(env => Program::LoadReservedFields));
         }
         if insn.is_wide_load() {
             let Some(&high) = insns.get(index + 1).filter(|high| is_high_half(high)) else {
-                return Err(refuse!(walk => Program::InvalidWideLoad));
+                return Err(refuse!(env => Program::InvalidWideLoad));
             };
-            check_wide(env, &mut walk, &mut used, insn, high)?;
+            check_wide(input, &mut env, &mut used, insn, high)?;
             index += 2;
             continue;
         }
         if insn.row().is_none_or(|row| row.group == Group::Later) {
-            return Err(refuse!(walk => Program::UnknownOpcode { code: insn.code }));
+            return Err(refuse!(env => Program::UnknownOpcode { code: insn.code }));
         }
         index += 1;
     }
@@ -62,8 +62,8 @@ fn is_high_half(high: &RawInsn) -> bool {
 
 /// Checks one wide immediate.
 fn check_wide(
-    env: &Env<'_>,
-    walk: &mut Refuser<'_, '_>,
+    input: &Input<'_>,
+    env: &mut Refuser<'_, '_>,
     used: &mut maps::UsedMaps<'_>,
     insn: RawInsn,
     high: RawInsn,
@@ -71,12 +71,12 @@ fn check_wide(
     match insn.pseudo_load() {
         Some(PseudoLoad::Plain | PseudoLoad::Func) => return Ok(()),
         Some(PseudoLoad::BtfId) => {
-            return btf_var::resolve(env, walk, insn.imm as u32, high.imm).map(|_| ());
+            return btf_var::resolve(input, env, insn.imm as u32, high.imm).map(|_| ());
         }
         Some(PseudoLoad::MapValue | PseudoLoad::MapIdxValue) => {}
         Some(PseudoLoad::MapFd | PseudoLoad::MapIdx) if high.imm == 0 => {}
         Some(PseudoLoad::MapFd | PseudoLoad::MapIdx) | None => {
-            return Err(refuse!(walk => Program::UnrecognizedWideLoad));
+            return Err(refuse!(env => Program::UnrecognizedWideLoad));
         }
     }
     let map = MapRef(insn.imm as u32);
@@ -84,20 +84,20 @@ fn check_wide(
         insn.pseudo_load(),
         Some(PseudoLoad::MapIdx | PseudoLoad::MapIdxValue)
     );
-    let is_map = insn.imm >= 0 && env.program.maps().get(insn.imm as usize).is_some();
+    let is_map = insn.imm >= 0 && input.program.maps().get(insn.imm as usize).is_some();
     if !is_index || !is_map {
-        return Err(refuse!(walk => Program::NotMap { fd: insn.imm }));
+        return Err(refuse!(env => Program::NotMap { fd: insn.imm }));
     }
-    used.add(walk, map)?;
+    used.add(env, map)?;
     let is_value = insn.pseudo_load() == Some(PseudoLoad::MapIdxValue);
     if is_value {
-        let info = &env.maps[map];
+        let info = &input.maps[map];
         let off = high.imm as u32;
         if off >= LIMITS.variable_offset {
-            return Err(refuse!(walk => Program::ValueOffset { off }));
+            return Err(refuse!(env => Program::ValueOffset { off }));
         }
-        if !env.has_direct_value(map) {
-            return Err(refuse!(walk => Program::NoDirectValue));
+        if !input.has_direct_value(map) {
+            return Err(refuse!(env => Program::NoDirectValue));
         }
         let value_size = info.value_size();
         let is_arena = info.kind() == Some(MapKind::Arena);
@@ -107,71 +107,71 @@ fn check_wide(
         };
         let is_many = !is_arena && info.max_entries() != 1;
         if is_many {
-            return Err(refuse!(walk => Program::ValuePointerUnsupported { value_size, off }));
+            return Err(refuse!(env => Program::ValuePointerUnsupported { value_size, off }));
         }
         if u64::from(off) >= limit {
-            return Err(refuse!(walk => Program::ValuePointer { value_size, off }));
+            return Err(refuse!(env => Program::ValuePointer { value_size, off }));
         }
     }
     Ok(())
 }
 
 /// Checks `BPF_LD_IMM64` (`check_ld_imm`).
-pub fn check_ld_imm(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
-    let raw = walk.env.program.insns()[walk.insn_idx as usize];
+pub fn check_ld_imm(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> {
+    let raw = env.input.program.insns()[env.insn_idx as usize];
     if raw.off != 0 {
-        return Err(refuse!(walk => Program::WideLoadReservedFields));
+        return Err(refuse!(env => Program::WideLoadReservedFields));
     }
     let Insn::LoadImm64 { dst, imm } = insn else {
-        return Err(refuse!(walk => Program::InvalidImmediateLoad));
+        return Err(refuse!(env => Program::InvalidImmediateLoad));
     };
-    walk.check_reg_arg(dst, RegArg::Dst)?;
+    env.check_reg_arg(dst, RegArg::Dst)?;
     match imm {
-        Imm64::Value(value) => set_constant(walk, dst, value.get()),
+        Imm64::Value(value) => set_constant(env, dst, value.get()),
         Imm64::BtfId { id, module_fd } => {
             let mut refuser = Refuser {
-                sink: &mut walk.sink,
-                insn_idx: walk.insn_idx,
+                sink: &mut env.sink,
+                insn_idx: env.insn_idx,
             };
-            let value = btf_var::resolve(walk.env, &mut refuser, id as u32, module_fd)?;
-            set_reg(walk, dst, value);
+            let value = btf_var::resolve(env.input, &mut refuser, id as u32, module_fd)?;
+            set_reg(env, dst, value);
         }
         Imm64::Func { off, .. } => {
-            let target = i64::from(walk.insn_idx) + i64::from(off) + 1;
-            let starts = &walk.facts.subprogs;
+            let target = i64::from(env.insn_idx) + i64::from(off) + 1;
+            let starts = &env.analysis.subprogs;
             let subprog = starts
                 .iter()
                 .position(|subprog| i64::from(subprog.start) == target);
             let Some(subprog) = subprog else {
                 return Err(Stop::Bug(format!("no subprogram at {target}")));
             };
-            if walk.env.program.func_info().is_empty() {
-                return Err(refuse!(walk => Program::CallbackWithoutFuncInfo));
+            if env.input.program.func_info().is_empty() {
+                return Err(refuse!(env => Program::CallbackWithoutFuncInfo));
             }
-            if !walk.env.is_static(walk.facts.subprogs[subprog].start) {
-                return Err(refuse!(walk => Program::CallbackNotStatic));
+            if !env.input.is_static(env.analysis.subprogs[subprog].start) {
+                return Err(refuse!(env => Program::CallbackNotStatic));
             }
             let kind = RegKind::Func {
                 subprog: subprog as u32,
             };
-            set_pointer(walk, dst, kind, TypeFlags::NONE);
+            set_pointer(env, dst, kind, TypeFlags::NONE);
         }
         Imm64::MapValue { fd: index, offset } | Imm64::MapIndexValue { index, offset } => {
             let map = MapRef(index as u32);
-            if walk.env.maps[map].kind() == Some(MapKind::Arena) {
-                set_unknown(walk, dst);
+            if env.input.maps[map].kind() == Some(MapKind::Arena) {
+                set_unknown(env, dst);
                 return Ok(());
             }
             let mut value = RegState::pointer(RegKind::MapValue { map, uid: 0 }, TypeFlags::NONE);
             value.off = offset;
-            set_reg(walk, dst, value);
+            set_reg(env, dst, value);
         }
         Imm64::MapFd { fd: index, .. } | Imm64::MapIndex { index, .. } => {
             let kind = RegKind::MapPtr {
                 map: MapRef(index as u32),
                 uid: 0,
             };
-            set_pointer(walk, dst, kind, TypeFlags::NONE);
+            set_pointer(env, dst, kind, TypeFlags::NONE);
         }
     }
     Ok(())

@@ -9,10 +9,10 @@
 
 use isa::ebpf::{AluOp, Operand, Reg};
 
+use crate::env::VerifierEnv;
 use crate::mem::map_value::{self, Source};
 use crate::state::{RegKind, RegState};
 use crate::verdict::Stop;
-use crate::walk::Walk;
 use crate::{Errno, LIMITS, Result};
 
 /// Speculation barriers and masks of an instruction.
@@ -58,12 +58,17 @@ pub(crate) fn is_recoverable(stop: &Stop) -> bool {
 
 /// Adds the path that a processor may take where a decided branch does not lead. What the
 /// comparison would say of its operands does not hold there.
-pub(crate) fn push_untaken(walk: &mut Walk<'_>, target: u32, dst: Reg, src: Operand) -> Result<()> {
-    if walk.env.bypass_spec_v1 {
+pub(crate) fn push_untaken(
+    env: &mut VerifierEnv<'_>,
+    target: u32,
+    dst: Reg,
+    src: Operand,
+) -> Result<()> {
+    if env.input.bypass_spec_v1 {
         return Ok(());
     }
-    let idx = walk.insn_idx;
-    let branch = walk.push_branch(target, idx)?;
+    let idx = env.insn_idx;
+    let branch = env.push_branch(target, idx)?;
     branch.speculative = true;
     *branch.reg_mut(dst) = RegState::UNKNOWN;
     if let Operand::Reg(src) = src {
@@ -74,12 +79,17 @@ pub(crate) fn push_untaken(walk: &mut Walk<'_>, target: u32, dst: Reg, src: Oper
 
 /// Notes that an addition or subtraction has two scalars (`sanitize_val_alu`).
 #[doc(alias = "sanitize_val_alu")]
-pub(crate) fn note_scalars(walk: &mut Walk<'_>, op: AluOp, dst: Reg, src: Operand) -> Result<()> {
-    if !is_masked(op) || can_skip(walk, src) {
+pub(crate) fn note_scalars(
+    env: &mut VerifierEnv<'_>,
+    op: AluOp,
+    dst: Reg,
+    src: Operand,
+) -> Result<()> {
+    if !is_masked(op) || can_skip(env, src) {
         return Ok(());
     }
-    let noted = note(walk, OffsetMask::Scalar);
-    noted.map_err(|why| refuse_alu(walk, why, op, dst, src, false))
+    let noted = note(env, OffsetMask::Scalar);
+    noted.map_err(|why| refuse_alu(env, why, op, dst, src, false))
 }
 
 /// A pointer plus or minus a scalar, while it is checked (`struct bpf_sanitize_info`).
@@ -115,33 +125,33 @@ impl PointerMove {
     #[doc(alias = "commit_window")]
     pub(crate) fn check_before(
         self,
-        walk: &mut Walk<'_>,
+        env: &mut VerifierEnv<'_>,
         pointer: &RegState,
         scalar: &RegState,
     ) -> Result<Option<LimitBefore>> {
-        if !is_masked(self.op) || can_skip(walk, self.src) {
+        if !is_masked(self.op) || can_skip(env, self.src) {
             return Ok(None);
         }
         let is_const = scalar.num.is_const();
         let mut before = None;
-        if !walk.state.speculative {
-            let checked = self.limit_before(walk, pointer, scalar);
-            before = Some(checked.map_err(|why| self.refuse(walk, why))?);
+        if !env.state.speculative {
+            let checked = self.limit_before(env, pointer, scalar);
+            before = Some(checked.map_err(|why| self.refuse(env, why))?);
             // A masked offset may differ from path to path.
-            walk.explore_alu_limits |= !is_const;
+            env.explore_alu_limits |= !is_const;
         }
         if !is_const {
-            let idx = walk.insn_idx;
+            let idx = env.insn_idx;
             let mut moved = *pointer;
             if !self.reversed {
                 moved.num.unbound32();
             }
-            match walk.push_branch(idx + 1, idx) {
+            match env.push_branch(idx + 1, idx) {
                 Ok(branch) => {
                     branch.speculative = true;
                     *branch.reg_mut(self.dst) = moved;
                 }
-                Err(_) => return Err(self.refuse(walk, Unmasked::Stack)),
+                Err(_) => return Err(self.refuse(env, Unmasked::Stack)),
             }
         }
         Ok(before)
@@ -149,7 +159,7 @@ impl PointerMove {
 
     fn limit_before(
         self,
-        walk: &Walk<'_>,
+        env: &VerifierEnv<'_>,
         pointer: &RegState,
         scalar: &RegState,
     ) -> std::result::Result<LimitBefore, Unmasked> {
@@ -158,7 +168,7 @@ impl PointerMove {
             return Err(Unmasked::Bounds);
         }
         let to_left = (num.smin < 0) == (self.op == AluOp::Add);
-        let limit = pointer_limit(walk, pointer, to_left)?;
+        let limit = pointer_limit(env, pointer, to_left)?;
         Ok(LimitBefore { to_left, limit })
     }
 
@@ -169,16 +179,16 @@ impl PointerMove {
     #[doc(alias = "commit_window")]
     pub(crate) fn check_after(
         self,
-        walk: &mut Walk<'_>,
+        env: &mut VerifierEnv<'_>,
         moved: &RegState,
         scalar: &RegState,
         before: Option<LimitBefore>,
     ) -> Result<()> {
-        self.check_bounds(walk, moved)?;
+        self.check_bounds(env, moved)?;
         let Some(before) = before else {
             return Ok(());
         };
-        let noted = pointer_limit(walk, moved, before.to_left).and_then(|limit| {
+        let noted = pointer_limit(env, moved, before.to_left).and_then(|limit| {
             let distance = before.limit.wrapping_sub(limit) as i32;
             let mask = OffsetMask::Pointer {
                 pointer_in_dst: !self.reversed,
@@ -186,15 +196,15 @@ impl PointerMove {
                 constant: scalar.num.is_const(),
                 limit: distance.unsigned_abs(),
             };
-            note(walk, mask)
+            note(env, mask)
         });
-        noted.map_err(|why| self.refuse(walk, why))
+        noted.map_err(|why| self.refuse(env, why))
     }
 
     /// The pointer must stay inside its object, as an access through it may be masked only
     /// there.
-    fn check_bounds(self, walk: &mut Walk<'_>, moved: &RegState) -> Result<()> {
-        if walk.env.bypass_spec_v1 {
+    fn check_bounds(self, env: &mut VerifierEnv<'_>, moved: &RegState) -> Result<()> {
+        if env.input.bypass_spec_v1 {
             return Ok(());
         }
         let dst = self.dst.number();
@@ -203,18 +213,18 @@ impl PointerMove {
                 let var_off = moved.num.var_off;
                 let off = moved.off.wrapping_add(var_off.value as i32);
                 if !var_off.is_const() {
-                    return Err(refuse!(walk => Alu::StackVariable { reg: dst, var_off, off }));
+                    return Err(refuse!(env => Alu::StackVariable { reg: dst, var_off, off }));
                 }
                 if !(-(LIMITS.stack as i32)..0).contains(&off) {
-                    return Err(refuse!(walk => Alu::StackRange { reg: dst, off }));
+                    return Err(refuse!(env => Alu::StackRange { reg: dst, off }));
                 }
             }
             RegKind::MapValue { map, .. } if moved.flags.is_empty() => {
-                *walk.reg_mut(self.dst) = *moved;
+                *env.reg_mut(self.dst) = *moved;
                 let off = moved.off;
                 let source = Source::Helper;
-                if map_value::check_bounds(walk, self.dst, map, off, 1, false, source).is_err() {
-                    return Err(refuse!(walk => Alu::MapValueRange { reg: dst }));
+                if map_value::check_bounds(env, self.dst, map, off, 1, false, source).is_err() {
+                    return Err(refuse!(env => Alu::MapValueRange { reg: dst }));
                 }
             }
             _ => {}
@@ -222,8 +232,8 @@ impl PointerMove {
         Ok(())
     }
 
-    fn refuse(self, walk: &mut Walk<'_>, why: Unmasked) -> Stop {
-        refuse_alu(walk, why, self.op, self.dst, self.src, self.reversed)
+    fn refuse(self, env: &mut VerifierEnv<'_>, why: Unmasked) -> Stop {
+        refuse_alu(env, why, self.op, self.dst, self.src, self.reversed)
     }
 }
 
@@ -235,17 +245,17 @@ const fn is_masked(op: AluOp) -> bool {
 
 /// True if nothing is masked at the instruction (`can_skip_alu_sanitation`).
 #[doc(alias = "can_skip_alu_sanitation")]
-fn can_skip(walk: &Walk<'_>, src: Operand) -> bool {
-    walk.env.bypass_spec_v1
+fn can_skip(env: &VerifierEnv<'_>, src: Operand) -> bool {
+    env.input.bypass_spec_v1
         || matches!(src, Operand::Imm(_))
-        || walk.aux[walk.insn_idx as usize].barriers.before
+        || env.aux[env.insn_idx as usize].barriers.before
 }
 
 /// Bytes from a pointer to the end of its object in the direction of the offset
 /// (`retrieve_ptr_limit`).
 #[doc(alias = "retrieve_ptr_limit")]
 fn pointer_limit(
-    walk: &Walk<'_>,
+    env: &VerifierEnv<'_>,
     pointer: &RegState,
     to_left: bool,
 ) -> std::result::Result<u32, Unmasked> {
@@ -262,7 +272,7 @@ fn pointer_limit(
                 false => num.umax as u32,
             };
             let limit = off.wrapping_add(pointer.off as u32);
-            (walk.env.maps[map].value_size(), limit)
+            (env.input.maps[map].value_size(), limit)
         }
         _ => return Err(Unmasked::Type),
     };
@@ -274,8 +284,8 @@ fn pointer_limit(
 
 /// Notes a mask; paths must agree (`update_alu_sanitation_state`).
 #[doc(alias = "update_alu_sanitation_state")]
-fn note(walk: &mut Walk<'_>, mask: OffsetMask) -> std::result::Result<(), Unmasked> {
-    let noted = &mut walk.aux[walk.insn_idx as usize].barriers.mask;
+fn note(env: &mut VerifierEnv<'_>, mask: OffsetMask) -> std::result::Result<(), Unmasked> {
+    let noted = &mut env.aux[env.insn_idx as usize].barriers.mask;
     match noted.replace(mask) {
         Some(before) if before != mask => Err(Unmasked::Paths),
         _ => Ok(()),
@@ -285,7 +295,7 @@ fn note(walk: &mut Walk<'_>, mask: OffsetMask) -> std::result::Result<(), Unmask
 /// The refusal of arithmetic that cannot be masked (`sanitize_err`).
 #[doc(alias = "sanitize_err")]
 fn refuse_alu(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     why: Unmasked,
     op: AluOp,
     dst: Reg,
@@ -306,10 +316,10 @@ fn refuse_alu(
         _ => "sub",
     };
     match why {
-        Unmasked::Bounds => refuse!(walk => Alu::MixedBounds { reg: scalar }),
-        Unmasked::Type => refuse!(walk => Alu::UnsupportedOperation { reg: pointer }),
-        Unmasked::Paths => refuse!(walk => Alu::OtherPaths { reg: dst, verb }),
-        Unmasked::Limit => refuse!(walk => Alu::BeyondBounds { reg: dst, verb }),
-        Unmasked::Stack => refuse!(walk => Alu::NotPushed { reg: dst }),
+        Unmasked::Bounds => refuse!(env => Alu::MixedBounds { reg: scalar }),
+        Unmasked::Type => refuse!(env => Alu::UnsupportedOperation { reg: pointer }),
+        Unmasked::Paths => refuse!(env => Alu::OtherPaths { reg: dst, verb }),
+        Unmasked::Limit => refuse!(env => Alu::BeyondBounds { reg: dst, verb }),
+        Unmasked::Stack => refuse!(env => Alu::NotPushed { reg: dst }),
     }
 }

@@ -11,11 +11,12 @@ use spec::programs::{LoadFlags, ProgramType};
 use spec::registry::{ProgramContext, Registry};
 use spec::since::Release;
 
+use crate::analysis::{self, Analysis, LiveStack, SubprogInfo};
 use crate::attach;
 use crate::cost::{Cost, CostCounter};
-use crate::env::Env;
+use crate::env::{SubprogAux, VerifierEnv};
 use crate::explore::{Explorer, check_function};
-use crate::facts::{self, Facts, LiveStack, SubprogFacts};
+use crate::input::Input;
 use crate::insn_facts::{Collector, FunctionStack};
 use crate::log::{self, LogOutput, LogTail, Sink};
 use crate::options::Options;
@@ -25,10 +26,9 @@ use crate::recorded::{RecordedStates, Recorder};
 use crate::rejection;
 use crate::release::{self, RULES};
 use crate::resolve::{self, Maps};
-use crate::rewrite;
 use crate::state::{Frame, MAIN_CALLSITE, State};
 use crate::verdict::{RefusalKind, Result, Stop, Verdict, Verification};
-use crate::walk::{SubprogAux, Walk};
+use crate::xlated;
 
 /// Most bytes of a log that a [`Verification`] has.
 pub const LOG_LIMIT: usize = 64 << 20;
@@ -166,7 +166,7 @@ fn run(
     let vmlinux = kernel.btf().map(|btf| &**btf);
     let privileges = kernel.privileges();
     let flags = program.flags();
-    let env = Env {
+    let input = Input {
         program,
         registry,
         context: context_of(program, kernel),
@@ -190,7 +190,7 @@ fn run(
     };
     let mut verification = Verification {
         verdict: Verdict::Accepted,
-        refused_map: env.maps.refused(program),
+        refused_map: input.maps.refused(program),
         statistics: Default::default(),
         precision: Default::default(),
         stack_depth: Vec::new(),
@@ -201,19 +201,19 @@ fn run(
         log_left_out: 0,
     };
     let other_release = (kernel.version().map(Release::from)).filter(|release| *release != RULES);
-    let mut facts = Facts::default();
-    let facts = match compute_facts(&env, privileges, &mut sink, &mut facts) {
-        Ok(()) => facts,
+    let mut analysis = Analysis::default();
+    let analysis = match analyze(&input, privileges, &mut sink, &mut analysis) {
+        Ok(()) => analysis,
         Err(stop) => {
             verification.verdict = stop.into();
             if let Some(release) = other_release {
                 verification.verdict =
-                    release::verdict(&env, release, |_| false, verification.verdict);
+                    release::verdict(&input, release, |_| false, verification.verdict);
             }
-            verification.stack_depth = vec![0; facts.subprogs.len().max(1)];
+            verification.stack_depth = vec![0; analysis.subprogs.len().max(1)];
             let explanation = extras.traces.then(|| {
-                let cost = CostCounter::default().finish(&env, &facts, &[]);
-                explain_refusal(&env, &facts, &cost, &mut sink, &verification)
+                let cost = CostCounter::default().finish(&input, &analysis, &[]);
+                explain_refusal(&input, &analysis, &cost, &mut sink, &verification)
             });
             let explanation = explanation.flatten();
             finish(&mut verification, sink, begin);
@@ -224,15 +224,15 @@ fn run(
             };
         }
     };
-    let mut walk = Walk {
-        env: &env,
-        facts: &facts,
-        state: State::new(Frame::new(MAIN_CALLSITE, 0, 0), 0, env.context.sleepable),
+    let mut env = VerifierEnv {
+        input: &input,
+        analysis: &analysis,
+        state: State::new(Frame::new(MAIN_CALLSITE, 0, 0), 0, input.context.sleepable),
         sink,
-        explorer: Explorer::new(env.insns.len()),
+        explorer: Explorer::new(input.insns.len()),
         live: LiveStack::default(),
-        aux: vec![Default::default(); env.insns.len()],
-        subprogs: facts.subprogs.iter().map(SubprogAux::new).collect(),
+        aux: vec![Default::default(); input.insns.len()],
+        subprogs: analysis.subprogs.iter().map(SubprogAux::new).collect(),
         insn_idx: 0,
         prev_insn_idx: -1,
         id_gen: 0,
@@ -240,48 +240,48 @@ fn run(
         seen_direct_write: false,
         explore_alu_limits: false,
     };
-    if let Some(callback) = facts.exception_callback {
-        let callback = &mut walk.subprogs[callback];
+    if let Some(callback) = analysis.exception_callback {
+        let callback = &mut env.subprogs[callback];
         (callback.is_cb, callback.is_async_cb) = (true, true);
     }
-    walk.explorer.recorder = extras.recorder.map(Box::new);
+    env.explorer.recorder = extras.recorder.map(Box::new);
     if options.collect_facts {
-        walk.explorer.collector = Some(Box::new(Collector::new(env.insns.len())));
+        env.explorer.collector = Some(Box::new(Collector::new(input.insns.len())));
     }
     if options.collect_cost {
-        walk.explorer.cost = Some(Box::new(CostCounter::new(env.insns.len())));
+        env.explorer.cost = Some(Box::new(CostCounter::new(input.insns.len())));
     }
-    if let Err(stop) = check_program(&mut walk) {
+    if let Err(stop) = check_program(&mut env) {
         verification.verdict = stop.into();
     }
     if let Some(release) = other_release {
-        let is_reached = |at: usize| walk.aux[at].seen;
-        verification.verdict = release::verdict(&env, release, is_reached, verification.verdict);
+        let is_reached = |at: usize| env.aux[at].seen;
+        verification.verdict = release::verdict(&input, release, is_reached, verification.verdict);
     }
-    verification.statistics = walk.explorer.statistics;
-    verification.precision = walk.explorer.precision;
-    let counter = walk.explorer.cost.take();
-    let cost = counter.map(|counter| counter.finish(&env, &facts, &walk.subprogs));
+    verification.statistics = env.explorer.statistics;
+    verification.precision = env.explorer.precision;
+    let counter = env.explorer.cost.take();
+    let cost = counter.map(|counter| counter.finish(&input, &analysis, &env.subprogs));
     let is_accepted = verification.verdict == Verdict::Accepted;
-    verification.facts = (walk.explorer.collector.take())
+    verification.facts = (env.explorer.collector.take())
         .filter(|_| is_accepted)
-        .map(|collector| collector.finish(&env, &facts, &walk.subprogs));
+        .map(|collector| collector.finish(&input, &analysis, &env.subprogs));
     if let Some(facts) = &mut verification.facts {
-        rewrite::note_lengths(&walk, facts);
+        xlated::note_lengths(&env, facts);
     }
-    verification.stack_depth = stack_depths(&walk, is_accepted);
-    let states = (walk.explorer.recorder.take())
-        .and_then(|recorder| recorder.finish(&facts, &mut walk.live));
+    verification.stack_depth = stack_depths(&env, is_accepted);
+    let states = (env.explorer.recorder.take())
+        .and_then(|recorder| recorder.finish(&analysis, &mut env.live));
     let mut explanation = None;
     if let Some(cost) = &cost {
         let verdict = &verification.verdict;
         let loops =
             matches!(verdict, Verdict::Refused(refusal) if refusal.kind == RefusalKind::Loop);
-        walk.sink.end_trace(&walk.state, loops);
-        explanation = explain_refusal(&env, &facts, cost, &mut walk.sink, &verification);
+        env.sink.end_trace(&env.state, loops);
+        explanation = explain_refusal(&input, &analysis, cost, &mut env.sink, &verification);
     }
     verification.cost = cost;
-    finish(&mut verification, walk.sink, begin);
+    finish(&mut verification, env.sink, begin);
     Done {
         verification,
         states,
@@ -291,8 +291,8 @@ fn run(
 
 /// Explains the refusal of a verification whose path was recorded.
 fn explain_refusal(
-    env: &Env<'_>,
-    facts: &Facts,
+    input: &Input<'_>,
+    analysis: &Analysis,
     cost: &Cost,
     sink: &mut Sink<'_>,
     verification: &Verification,
@@ -302,8 +302,8 @@ fn explain_refusal(
         return None;
     };
     Some(reason::explain(Ending {
-        env,
-        facts,
+        input,
+        analysis,
         cost,
         trace,
         log,
@@ -312,26 +312,26 @@ fn explain_refusal(
 }
 
 /// The passes before the walk.
-fn compute_facts(
-    env: &Env<'_>,
+fn analyze(
+    input: &Input<'_>,
     privileges: Privileges,
     sink: &mut Sink<'_>,
-    facts: &mut Facts,
+    analysis: &mut Analysis,
 ) -> Result<()> {
-    check_maps(env)?;
-    check_replacement(env)?;
-    privilege::check_load(env, privileges)?;
-    *facts = facts::find_subprogs(env, sink)?;
-    resolve::resolve_insns(env, sink)?;
-    facts::check_cfg(env, sink, facts)?;
-    attach::check_attach_target(env, sink)?;
-    facts::finish(env, sink, facts);
+    check_maps(input)?;
+    check_replacement(input)?;
+    privilege::check_load(input, privileges)?;
+    *analysis = analysis::find_subprogs(input, sink)?;
+    resolve::resolve_insns(input, sink)?;
+    analysis::check_cfg(input, sink, analysis)?;
+    attach::check_attach_target(input, sink)?;
+    analysis::finish(input, sink, analysis);
     Ok(())
 }
 
 /// Loaders create the maps of a program before they load it.
-fn check_maps(env: &Env<'_>) -> Result<()> {
-    match env.maps.refused(env.program) {
+fn check_maps(input: &Input<'_>) -> Result<()> {
+    match input.maps.refused(input.program) {
         Some(map) => {
             let errno = map.refusal.errno;
             let rejection = rejection::Program::MapCreation {
@@ -344,10 +344,10 @@ fn check_maps(env: &Env<'_>) -> Result<()> {
 }
 
 /// A freplace program has the context, helpers and rules of the program that it attaches to.
-fn check_replacement(env: &Env<'_>) -> Result<()> {
-    let target = env.program.attach_target();
+fn check_replacement(input: &Input<'_>) -> Result<()> {
+    let target = input.program.attach_target();
     let has_target = target.is_some_and(|target| target.program.is_some());
-    match env.context.kind {
+    match input.context.kind {
         ProgramType::Ext if !has_target => Err(Stop::unsupported(
             "a freplace program is verified by the rules of its target program, and none is given",
         )),
@@ -357,33 +357,33 @@ fn check_replacement(env: &Env<'_>) -> Result<()> {
 
 /// The walk over the main program and over called global functions, and the checks
 /// behind it.
-fn check_program(walk: &mut Walk<'_>) -> Result<()> {
-    check_function(walk, 0)?;
-    check_global_functions(walk)?;
-    note_stack(walk);
-    drop_fastcall_spills(walk);
-    facts::check_max_stack_depth(walk.env, walk.facts, &mut walk.sink, &mut walk.subprogs)?;
-    add_rewritten_stack(walk);
-    note_compiled_stack(walk);
-    rewrite::check(walk)
+fn check_program(env: &mut VerifierEnv<'_>) -> Result<()> {
+    check_function(env, 0)?;
+    check_global_functions(env)?;
+    note_stack(env);
+    drop_fastcall_spills(env);
+    analysis::check_max_stack_depth(env.input, env.analysis, &mut env.sink, &mut env.subprogs)?;
+    add_rewritten_stack(env);
+    note_compiled_stack(env);
+    xlated::check(env)
 }
 
 /// Keeps the stack of each function for its facts, before anything is rewritten.
-fn note_stack(walk: &mut Walk<'_>) {
-    let subprogs = walk.facts.subprogs.iter().zip(&walk.subprogs);
-    if let Some(collector) = &mut walk.explorer.collector {
+fn note_stack(env: &mut VerifierEnv<'_>) {
+    let subprogs = env.analysis.subprogs.iter().zip(&env.subprogs);
+    if let Some(collector) = &mut env.explorer.collector {
         collector.stack = subprogs
-            .map(|(facts, aux)| (facts.start, aux.stack_depth))
+            .map(|(info, aux)| (info.start, aux.stack_depth))
             .collect();
     }
 }
 
 /// Keeps the stack of each function as the kernel compiles it.
-fn note_compiled_stack(walk: &mut Walk<'_>) {
-    let subprogs = walk.facts.subprogs.iter().zip(&walk.subprogs);
-    if let Some(collector) = &mut walk.explorer.collector {
-        let stack = subprogs.map(|(facts, aux)| FunctionStack {
-            start: facts.start,
+fn note_compiled_stack(env: &mut VerifierEnv<'_>) {
+    let subprogs = env.analysis.subprogs.iter().zip(&env.subprogs);
+    if let Some(collector) = &mut env.explorer.collector {
+        let stack = subprogs.map(|(info, aux)| FunctionStack {
+            start: info.start,
             bytes: aux.stack_depth,
         });
         collector.compiled_stack = stack.collect();
@@ -393,9 +393,9 @@ fn note_compiled_stack(walk: &mut Walk<'_>) {
 /// Spills around calls of the `bpf_fastcall` contract are removed, and with them the
 /// stack below them, if nothing else uses it (`remove_fastcall_spills_fills`).
 #[doc(alias = "remove_fastcall_spills_fills")]
-fn drop_fastcall_spills(walk: &mut Walk<'_>) {
-    for (facts, aux) in walk.facts.subprogs.iter().zip(&mut walk.subprogs) {
-        let insns = &walk.facts.insns[facts.start as usize..facts.end as usize];
+fn drop_fastcall_spills(env: &mut VerifierEnv<'_>) {
+    for (info, aux) in env.analysis.subprogs.iter().zip(&mut env.subprogs) {
+        let insns = &env.analysis.insns[info.start as usize..info.end as usize];
         let is_kept = aux.keep_fastcall_stack || aux.fastcall_stack_off == i32::from(i16::MIN);
         if !is_kept && insns.iter().any(|insn| insn.fastcall_spills > 0) {
             aux.stack_depth = aux.fastcall_stack_off.unsigned_abs();
@@ -407,18 +407,18 @@ fn drop_fastcall_spills(walk: &mut Walk<'_>) {
 /// `do_misc_fixups`).
 #[doc(alias = "optimize_bpf_loop")]
 #[doc(alias = "do_misc_fixups")]
-fn add_rewritten_stack(walk: &mut Walk<'_>) {
+fn add_rewritten_stack(env: &mut VerifierEnv<'_>) {
     const LOOP_BYTES: u32 = 24;
     const MAY_GOTO_BYTES: u32 = 16;
-    for (facts, aux) in walk.facts.subprogs.iter().zip(&mut walk.subprogs) {
-        let range = facts.start as usize..facts.end as usize;
-        let seen = || walk.aux[range.clone()].iter().filter(|insn| insn.seen);
+    for (info, aux) in env.analysis.subprogs.iter().zip(&mut env.subprogs) {
+        let range = info.start as usize..info.end as usize;
+        let seen = || env.aux[range.clone()].iter().filter(|insn| insn.seen);
         if seen().any(|insn| insn.loop_inline.fits) {
             aux.stack_depth = aux.stack_depth.next_multiple_of(8) + LOOP_BYTES;
         }
-        let insns = walk.env.insns[range.clone()]
+        let insns = env.input.insns[range.clone()]
             .iter()
-            .zip(&walk.aux[range.clone()]);
+            .zip(&env.aux[range.clone()]);
         let is_timed = |insn: &Insn| matches!(insn, Insn::MayGoto { off } if *off != 0);
         if insns
             .into_iter()
@@ -430,14 +430,14 @@ fn add_rewritten_stack(walk: &mut Walk<'_>) {
 }
 
 /// Stack by subprogram; subprograms that the walk never reached are removed.
-fn stack_depths(walk: &Walk<'_>, is_accepted: bool) -> Vec<u32> {
-    let is_kept = |facts: &SubprogFacts| {
-        let insns = &walk.aux[facts.start as usize..facts.end as usize];
+fn stack_depths(env: &VerifierEnv<'_>, is_accepted: bool) -> Vec<u32> {
+    let is_kept = |info: &SubprogInfo| {
+        let insns = &env.aux[info.start as usize..info.end as usize];
         !is_accepted || insns.iter().any(|insn| insn.seen)
     };
-    let subprogs = walk.facts.subprogs.iter().zip(&walk.subprogs);
+    let subprogs = env.analysis.subprogs.iter().zip(&env.subprogs);
     subprogs
-        .filter(|(facts, _)| is_kept(facts))
+        .filter(|(info, _)| is_kept(info))
         .map(|(_, aux)| aux.stack_depth)
         .collect()
 }
@@ -445,29 +445,29 @@ fn stack_depths(walk: &Walk<'_>, is_accepted: bool) -> Vec<u32> {
 /// Verifies global functions that verified functions call, each on its own
 /// (`do_check_subprogs`).
 #[doc(alias = "do_check_subprogs")]
-fn check_global_functions(walk: &mut Walk<'_>) -> Result<()> {
-    if walk.env.program.func_info().is_empty() {
+fn check_global_functions(env: &mut VerifierEnv<'_>) -> Result<()> {
+    if env.input.program.func_info().is_empty() {
         return Ok(());
     }
-    if let Some(callback) = walk.facts.exception_callback {
-        walk.subprogs[callback].called = true;
+    if let Some(callback) = env.analysis.exception_callback {
+        env.subprogs[callback].called = true;
     }
     loop {
         let mut is_new = false;
-        for subprog in 1..walk.subprogs.len() {
-            let aux = &walk.subprogs[subprog];
-            if !walk.facts.subprogs[subprog].is_global || !aux.called || aux.verified {
+        for subprog in 1..env.subprogs.len() {
+            let aux = &env.subprogs[subprog];
+            if !env.analysis.subprogs[subprog].is_global || !aux.called || aux.verified {
                 continue;
             }
-            check_function(walk, subprog as u32)?;
-            if walk.sink.walks() {
-                let name = &walk.facts.subprogs[subprog].name;
+            check_function(env, subprog as u32)?;
+            if env.sink.walks() {
+                let name = &env.analysis.subprogs[subprog].name;
                 verbose!(
-                    walk,
+                    env,
                     "Func#{subprog} ('{name}') is safe for any args that match its prototype\n"
                 );
             }
-            walk.subprogs[subprog].verified = true;
+            env.subprogs[subprog].verified = true;
             is_new = true;
         }
         if !is_new {

@@ -1,15 +1,19 @@
 //! Contradictory ranges, which arise on branches that cannot be taken.
 
 use crate::domain::Scalar;
+use crate::env::VerifierEnv;
 use crate::rejection::Alu;
-use crate::walk::Walk;
 use crate::{Result, verbose};
 
 /// Forgets the ranges of a value that contradicts itself, with the kernel's complaint in
 /// the log (`reg_bounds_sanity_check`). With `BPF_F_TEST_REG_INVARIANTS` the program is
 /// refused.
 #[doc(alias = "reg_bounds_sanity_check")]
-pub(crate) fn check_bounds(walk: &mut Walk<'_>, num: &mut Scalar, context: &str) -> Result<()> {
+pub(crate) fn check_bounds(
+    env: &mut VerifierEnv<'_>,
+    num: &mut Scalar,
+    context: &str,
+) -> Result<()> {
     let Some(violation) = num.violation() else {
         return Ok(());
     };
@@ -20,10 +24,10 @@ pub(crate) fn check_bounds(walk: &mut Walk<'_>, num: &mut Scalar, context: &str)
         fault,
         num: *num,
     };
-    if walk.env.test_reg_invariants {
-        return Err(walk.sink.refuse(rejection, walk.insn_idx));
+    if env.input.test_reg_invariants {
+        return Err(env.sink.refuse(rejection, env.insn_idx));
     }
-    verbose!(walk, "{rejection}\n");
+    verbose!(env, "{rejection}\n");
     num.unbound();
     Ok(())
 }

@@ -3,88 +3,88 @@
 
 use isa::ebpf::{Operand, Reg, Size, Width};
 
+use crate::env::{RegArg, VerifierEnv};
 use crate::state::{ADD_CONST, RegState};
-use crate::walk::{RegArg, Walk};
 use crate::{Result, refuse};
 
 /// Checks `dst = src`.
-pub(super) fn check(walk: &mut Walk<'_>, width: Width, dst: Reg, src: Operand) -> Result<()> {
+pub(super) fn check(env: &mut VerifierEnv<'_>, width: Width, dst: Reg, src: Operand) -> Result<()> {
     if let Operand::Reg(src) = src {
-        walk.check_reg_arg(src, RegArg::Src)?;
+        env.check_reg_arg(src, RegArg::Src)?;
     }
-    walk.check_reg_arg(dst, RegArg::DstNoMark)?;
+    env.check_reg_arg(dst, RegArg::DstNoMark)?;
     let result = match (src, width) {
         (Operand::Imm(imm), Width::W64) => RegState::constant(i64::from(imm) as u64),
         (Operand::Imm(imm), Width::W32) => RegState::constant(u64::from(imm as u32)),
         (Operand::Reg(src), Width::W64) => {
-            assign_scalar_id(walk, src);
-            *walk.reg(src)
+            assign_scalar_id(env, src);
+            *env.reg(src)
         }
         (Operand::Reg(src), Width::W32) => {
             // The identity is shared if the upper half is zero already.
-            check_partial_copy(walk, src)?;
-            let keeps_value = walk.reg(src).num.width() <= 32;
-            let mut result = copy(walk, src, keeps_value);
+            check_partial_copy(env, src)?;
+            let keeps_value = env.reg(src).num.width() <= 32;
+            let mut result = copy(env, src, keeps_value);
             result.num.zero_extend32();
             result.num.sync();
             result
         }
     };
-    *walk.reg_mut(dst) = result;
+    *env.reg_mut(dst) = result;
     Ok(())
 }
 
 /// Checks `dst = (sN)src`.
 pub(super) fn check_sign_extension(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     width: Width,
     from: Size,
     dst: Reg,
     src: Reg,
 ) -> Result<()> {
-    walk.check_reg_arg(src, RegArg::Src)?;
-    walk.check_reg_arg(dst, RegArg::DstNoMark)?;
+    env.check_reg_arg(src, RegArg::Src)?;
+    env.check_reg_arg(dst, RegArg::DstNoMark)?;
     if width == Width::W32 {
-        check_partial_copy(walk, src)?;
-    } else if !walk.reg(src).is_scalar() && !walk.env.allow_ptr_leaks {
-        return Err(refuse!(walk => Alu::SignExtendedPointer { reg: src }));
+        check_partial_copy(env, src)?;
+    } else if !env.reg(src).is_scalar() && !env.input.allow_ptr_leaks {
+        return Err(refuse!(env => Alu::SignExtendedPointer { reg: src }));
     }
     let bytes = from.bytes();
-    let keeps_value = walk.reg(src).num.umax < 1 << (bytes * 8 - 1);
-    let mut result = copy(walk, src, keeps_value);
+    let keeps_value = env.reg(src).num.umax < 1 << (bytes * 8 - 1);
+    let mut result = copy(env, src, keeps_value);
     match width {
-        Width::W64 if walk.reg(src).is_scalar() => result.num.sign_extend64(bytes),
+        Width::W64 if env.reg(src).is_scalar() => result.num.sign_extend64(bytes),
         Width::W64 => {}
         Width::W32 => {
-            if walk.reg(src).is_scalar() {
+            if env.reg(src).is_scalar() {
                 result.num.sign_extend32(bytes);
             }
             result.num.zero_extend32();
             result.num.sync();
         }
     }
-    *walk.reg_mut(dst) = result;
+    *env.reg_mut(dst) = result;
     Ok(())
 }
 
 /// The low half of a pointer is for privileged programs.
-fn check_partial_copy(walk: &mut Walk<'_>, src: Reg) -> Result<()> {
-    if walk.reg(src).is_scalar() || walk.env.allow_ptr_leaks {
+fn check_partial_copy(env: &mut VerifierEnv<'_>, src: Reg) -> Result<()> {
+    if env.reg(src).is_scalar() || env.input.allow_ptr_leaks {
         return Ok(());
     }
-    Err(refuse!(walk => Alu::PartialCopyOfPointer { reg: src }))
+    Err(refuse!(env => Alu::PartialCopyOfPointer { reg: src }))
 }
 
 /// A copy of a scalar, with its identity only if the value is kept; of a pointer, an
 /// unknown scalar.
-fn copy(walk: &mut Walk<'_>, src: Reg, keeps_value: bool) -> RegState {
-    if !walk.reg(src).is_scalar() {
+fn copy(env: &mut VerifierEnv<'_>, src: Reg, keeps_value: bool) -> RegState {
+    if !env.reg(src).is_scalar() {
         return RegState::UNKNOWN;
     }
     if keeps_value {
-        assign_scalar_id(walk, src);
+        assign_scalar_id(env, src);
     }
-    let mut result = *walk.reg(src);
+    let mut result = *env.reg(src);
     if !keeps_value {
         result.id = 0;
         result.off = 0;
@@ -96,8 +96,8 @@ fn copy(walk: &mut Walk<'_>, src: Reg, keeps_value: bool) -> RegState {
 /// (`assign_scalar_id_before_mov`). A difference to another identity is forgotten, as
 /// only one is tracked.
 #[doc(alias = "assign_scalar_id_before_mov")]
-pub(crate) fn assign_scalar_id(walk: &mut Walk<'_>, reg: Reg) {
-    let state = walk.reg(reg);
+pub(crate) fn assign_scalar_id(env: &mut VerifierEnv<'_>, reg: Reg) {
+    let state = env.reg(reg);
     if !state.is_scalar() {
         return;
     }
@@ -107,8 +107,8 @@ pub(crate) fn assign_scalar_id(walk: &mut Walk<'_>, reg: Reg) {
     if !forgets && !needs {
         return;
     }
-    let id = if needs { walk.new_id() } else { 0 };
-    let state = walk.reg_mut(reg);
+    let id = if needs { env.new_id() } else { 0 };
+    let state = env.reg_mut(reg);
     state.id = id;
     if forgets {
         state.off = 0;

@@ -7,17 +7,17 @@
 use isa::ebpf::{AluOp, Operand, Reg, Width};
 
 use crate::domain::Scalar;
+use crate::env::VerifierEnv;
 use crate::mem::MAX_VAR_OFF;
 use crate::speculation::PointerMove;
 use crate::state::{Offsets, RegKind, RegRules, RegState, TypeFlags};
-use crate::walk::Walk;
 use crate::{Result, refuse};
 
 /// Checks `dst op= src` of a pointer and a scalar; `reversed` if the scalar is in the
 /// destination (`adjust_ptr_min_max_vals`).
 #[doc(alias = "adjust_ptr_min_max_vals")]
 pub(super) fn check(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     op: AluOp,
     width: Width,
     (dst, src): (Reg, Operand),
@@ -30,40 +30,40 @@ pub(super) fn check(
         || num.smin > num.smax
         || num.umin > num.umax
     {
-        *walk.reg_mut(dst) = RegState::UNKNOWN;
+        *env.reg_mut(dst) = RegState::UNKNOWN;
         return Ok(());
     }
     if width == Width::W32 {
-        if op == AluOp::Sub && walk.env.allow_ptr_leaks {
-            *walk.reg_mut(dst) = RegState::UNKNOWN;
+        if op == AluOp::Sub && env.input.allow_ptr_leaks {
+            *env.reg_mut(dst) = RegState::UNKNOWN;
             return Ok(());
         }
-        return Err(refuse!(walk => Alu::Pointer32Bit { reg: dst }));
+        return Err(refuse!(env => Alu::Pointer32Bit { reg: dst }));
     }
     if pointer.may_be_null() {
-        return Err(refuse!(walk => Alu::PointerMaybeNull { reg: dst, kind: pointer.reg_type() }));
+        return Err(refuse!(env => Alu::PointerMaybeNull { reg: dst, kind: pointer.reg_type() }));
     }
     let is_memory = matches!(pointer.kind, RegKind::Mem { .. });
     if is_memory && pointer.flags.has(TypeFlags::PTR_UNTRUSTED) {
         return Ok(());
     }
     if !is_offset_allowed(op, pointer.kind, num) {
-        return Err(refuse!(walk => Alu::PointerKind { reg: dst, kind: pointer.reg_type() }));
+        return Err(refuse!(env => Alu::PointerKind { reg: dst, kind: pointer.reg_type() }));
     }
-    check_sane_offset(walk, scalar, pointer)?;
-    check_sane_offset(walk, pointer, pointer)?;
+    check_sane_offset(env, scalar, pointer)?;
+    check_sane_offset(env, pointer, pointer)?;
     let movement = PointerMove {
         op,
         dst,
         src,
         reversed,
     };
-    let before = movement.check_before(walk, pointer, scalar)?;
+    let before = movement.check_before(env, pointer, scalar)?;
     let mut result = match op {
-        AluOp::Add => add(walk, pointer, scalar),
-        AluOp::Sub => subtract(walk, dst, pointer, scalar, reversed)?,
+        AluOp::Add => add(env, pointer, scalar),
+        AluOp::Sub => subtract(env, dst, pointer, scalar, reversed)?,
         AluOp::And | AluOp::Or | AluOp::Xor => {
-            return Err(refuse!(walk => Alu::BitwiseOperator { reg: dst, op }));
+            return Err(refuse!(env => Alu::BitwiseOperator { reg: dst, op }));
         }
         AluOp::Mul
         | AluOp::Div
@@ -74,7 +74,7 @@ pub(super) fn check(
         | AluOp::Rsh
         | AluOp::Arsh
         | AluOp::Mov => {
-            return Err(refuse!(walk => Alu::PointerOperator { reg: dst, op }));
+            return Err(refuse!(env => Alu::PointerOperator { reg: dst, op }));
         }
     };
     result.num.unbound32();
@@ -85,10 +85,10 @@ pub(super) fn check(
             *frame = 0;
         }
     }
-    check_sane_offset(walk, &result, pointer)?;
+    check_sane_offset(env, &result, pointer)?;
     result.num.sync();
-    movement.check_after(walk, &result, scalar, before)?;
-    *walk.reg_mut(dst) = result;
+    movement.check_after(env, &result, scalar, before)?;
+    *env.reg_mut(dst) = result;
     Ok(())
 }
 
@@ -102,7 +102,7 @@ fn is_offset_allowed(op: AluOp, kind: RegKind, num: &Scalar) -> bool {
     }
 }
 
-fn add(walk: &mut Walk<'_>, pointer: &RegState, scalar: &RegState) -> RegState {
+fn add(env: &mut VerifierEnv<'_>, pointer: &RegState, scalar: &RegState) -> RegState {
     let (base, num) = (&pointer.num, &scalar.num);
     let mut result = *pointer;
     if num.is_const()
@@ -123,24 +123,24 @@ fn add(walk: &mut Walk<'_>, pointer: &RegState, scalar: &RegState) -> RegState {
         .unwrap_or((0, u64::MAX));
     result.num.var_off = base.var_off.add(num.var_off);
     if result.kind.is_packet() {
-        result.id = walk.new_id();
+        result.id = env.new_id();
         forget_range(&mut result);
     }
     result
 }
 
 fn subtract(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     dst: Reg,
     pointer: &RegState,
     scalar: &RegState,
     reversed: bool,
 ) -> Result<RegState> {
     if reversed {
-        return Err(refuse!(walk => Alu::PointerFromScalar { reg: dst }));
+        return Err(refuse!(env => Alu::PointerFromScalar { reg: dst }));
     }
     if matches!(pointer.kind, RegKind::Stack { .. }) && pointer.flags.is_empty() {
-        return Err(refuse!(walk => Alu::StackSubtraction { reg: dst }));
+        return Err(refuse!(env => Alu::StackSubtraction { reg: dst }));
     }
     let (base, num) = (&pointer.num, &scalar.num);
     let mut result = *pointer;
@@ -164,7 +164,7 @@ fn subtract(
     };
     result.num.var_off = base.var_off.sub(num.var_off);
     if result.kind.is_packet() {
-        result.id = walk.new_id();
+        result.id = env.new_id();
         if num.smin < 0 {
             forget_range(&mut result);
         }
@@ -182,19 +182,19 @@ fn forget_range(reg: &mut RegState) {
 /// Offsets beyond the bound are refused (`check_reg_sane_offset`); `named` is the
 /// pointer that the message names.
 #[doc(alias = "check_reg_sane_offset")]
-fn check_sane_offset(walk: &mut Walk<'_>, reg: &RegState, named: &RegState) -> Result<()> {
+fn check_sane_offset(env: &mut VerifierEnv<'_>, reg: &RegState, named: &RegState) -> Result<()> {
     let num = &reg.num;
     let value = num.var_off.value as i64;
     let is_sane = |offset: i64| -MAX_VAR_OFF < offset && offset < MAX_VAR_OFF;
     let kind = named.reg_type();
     Err(if num.is_const() && !is_sane(value) {
-        refuse!(walk => Alu::PointerPlusConstant { kind, value })
+        refuse!(env => Alu::PointerPlusConstant { kind, value })
     } else if !is_sane(reg.off.into()) {
-        refuse!(walk => Alu::PointerOffset { kind, off: reg.off })
+        refuse!(env => Alu::PointerOffset { kind, off: reg.off })
     } else if num.smin == i64::MIN {
-        refuse!(walk => Alu::PointerPlusUnbounded { kind })
+        refuse!(env => Alu::PointerPlusUnbounded { kind })
     } else if !is_sane(num.smin) {
-        refuse!(walk => Alu::PointerOutOfBounds { value: num.smin, kind })
+        refuse!(env => Alu::PointerOutOfBounds { value: num.smin, kind })
     } else {
         return Ok(());
     })

@@ -4,15 +4,15 @@
 use isa::ebpf::{AluOp, Operand, Reg, Width};
 
 use crate::Result;
+use crate::env::VerifierEnv;
 use crate::speculation;
 use crate::state::{ADD_CONST, ADD_CONST32, ADD_CONST64, RegState};
-use crate::walk::Walk;
 
 /// Checks `dst op= operand` of scalars, where the operand has the value `src`
 /// (`adjust_scalar_min_max_vals`).
 #[doc(alias = "adjust_scalar_min_max_vals")]
 pub(super) fn check(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     op: AluOp,
     width: Width,
     dst: Reg,
@@ -20,16 +20,16 @@ pub(super) fn check(
     src: &RegState,
 ) -> Result<()> {
     if matches!(op, AluOp::And | AluOp::Or) && src.num.is_const() {
-        fork_at_zero(walk, dst)?;
+        fork_at_zero(env, dst)?;
     }
-    let before = *walk.reg(dst);
+    let before = *env.reg(dst);
     let result = match before.num.alu(op, width, &src.num) {
         Some(num) => {
-            speculation::note_scalars(walk, op, dst, operand)?;
+            speculation::note_scalars(env, op, dst, operand)?;
             let (id, mut off) = match operand == Operand::Reg(dst) {
                 // The kernel reads the operand after it wrote the result.
                 true => (0, 0),
-                false => linked_difference(walk, op, width, &before, src),
+                false => linked_difference(env, op, width, &before, src),
             };
             if matches!(op, AluOp::And | AluOp::Or | AluOp::Xor) && num.is_const() {
                 off = 0;
@@ -43,15 +43,15 @@ pub(super) fn check(
         }
         None => RegState::UNKNOWN,
     };
-    *walk.reg_mut(dst) = result;
+    *env.reg_mut(dst) = result;
     Ok(())
 }
 
 /// A value that is 0 or -1 is followed as each of them, because masks are made so
 /// (`maybe_fork_scalars`): the branch with 0 executes the instruction again.
 #[doc(alias = "maybe_fork_scalars")]
-fn fork_at_zero(walk: &mut Walk<'_>, dst: Reg) -> Result<()> {
-    let reg = *walk.reg(dst);
+fn fork_at_zero(env: &mut VerifierEnv<'_>, dst: Reg) -> Result<()> {
+    let reg = *env.reg(dst);
     let is_wide = reg.num.smin == -1 && reg.num.smax == 0;
     let is_narrow = reg.num.s32_min == -1 && reg.num.s32_max == 0;
     if !is_wide && !is_narrow {
@@ -65,10 +65,10 @@ fn fork_at_zero(walk: &mut Walk<'_>, dst: Reg) -> Result<()> {
             reg
         }
     };
-    let insn_idx = walk.insn_idx;
-    let branch = walk.push_branch(insn_idx, insn_idx)?;
+    let insn_idx = env.insn_idx;
+    let branch = env.push_branch(insn_idx, insn_idx)?;
     *branch.reg_mut(dst) = with(0);
-    *walk.reg_mut(dst) = with(-1);
+    *env.reg_mut(dst) = with(-1);
     Ok(())
 }
 
@@ -76,7 +76,7 @@ fn fork_at_zero(walk: &mut Walk<'_>, dst: Reg) -> Result<()> {
 /// linked with its copies, so that a bound learned of one is learned of the other. Any
 /// other operation takes both away.
 fn linked_difference(
-    walk: &Walk<'_>,
+    env: &VerifierEnv<'_>,
     op: AluOp,
     width: Width,
     before: &RegState,
@@ -87,7 +87,7 @@ fn linked_difference(
         Width::W32 => src.num.as_const32().map(u64::from),
     };
     let is_linkable =
-        matches!(op, AluOp::Add | AluOp::Sub) && walk.env.bpf_capable && before.id != 0;
+        matches!(op, AluOp::Add | AluOp::Sub) && env.input.bpf_capable && before.id != 0;
     let Some(constant) = constant.filter(|_| is_linkable) else {
         return (0, 0);
     };

@@ -6,122 +6,62 @@ use spec::helpers::HelperId;
 use spec::maps::{MapFlags, MapKind};
 use spec::registry::{ArgBase, ArgDetail, ArgType, HelperProto};
 
+use super::meta::CallMeta;
 use super::{constant, lock};
+use crate::env::{RegArg, VerifierEnv};
 use crate::log::TypeText;
-use crate::mem::helper_mem::{RawMem, check_helper_mem, check_sized_mem};
+use crate::mem::helper_mem::{check_helper_mem, check_sized_mem};
 use crate::mem::region::check_ptr_off;
 use crate::mem::{Access, check_ptr_alignment, is_pointer_value, packet};
 use crate::resolve::Map;
 use crate::state::{
     BtfRef, MapRef, RegBase, RegKind, RegRules, RegState, RegType, TypeFlags, TypeRef,
 };
-use crate::walk::{RegArg, Walk};
 use crate::{Result, Stop, insn_facts, refuse};
-
-/// Facts from the arguments of a call (kernel: `struct bpf_call_arg_meta`) (`bpf_call_arg_meta`).
-#[doc(alias = "bpf_call_arg_meta")]
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CallMeta {
-    /// Number of the helper; 0 for a subprogram.
-    pub(crate) func: i32,
-    /// The helper, if it is one of Linux.
-    pub(crate) helper: Option<HelperId>,
-    /// The map, with the identity of the lookup that it came from.
-    pub(crate) map: Option<(MapRef, u32)>,
-    /// The prototype says `pkt_access`.
-    pub(crate) pkt_access: bool,
-    /// The buffer at hand may be uninitialised.
-    pub(crate) is_raw: bool,
-    /// Stack that the call writes.
-    pub(crate) raw: RawMem,
-    /// The register whose reference is released.
-    pub(crate) release: Option<Reg>,
-    /// The reference among the arguments.
-    pub(crate) ref_obj_id: u32,
-    /// Bytes that the call allocates.
-    pub(crate) mem_size: u32,
-    /// Largest value of the last size argument.
-    pub(crate) max_size: u64,
-    /// Constant key of an array; negative if it is not known.
-    pub(crate) const_key: i64,
-    /// The callback.
-    pub(crate) subprog: u32,
-    /// The object behind a per-CPU pointer.
-    pub(crate) object: Option<TypeRef>,
-}
 
 /// Types of registers that an argument takes, in the order in which refusals list them;
 /// `None` for arguments without such a list (`compatible_reg_types`).
 #[doc(alias = "compatible_reg_types")]
 fn compatible_types(arg: ArgBase) -> Option<&'static [RegType]> {
-    use RegBase::*;
-    const TRUSTED: RegType = PtrToBtfId.with(TypeFlags::PTR_TRUSTED);
-    const RCU: RegType = PtrToBtfId.with(TypeFlags::MEM_RCU);
-    const PERCPU: TypeFlags = TypeFlags::MEM_PERCPU;
-    const ALLOCATED: RegType = PtrToBtfId.with(TypeFlags::MEM_ALLOC);
-    const RECORD: RegType = PtrToMem.with(TypeFlags::MEM_RINGBUF);
+    macro_rules! types {
+        ($($base:ident $(with $($flag:ident)+)?),*) => {
+            &const { [$(RegBase::$base.with(TypeFlags::NONE$($(.with(TypeFlags::$flag))+)?)),*] }
+        };
+    }
     Some(match arg {
-        ArgBase::PtrToMapKey | ArgBase::PtrToMapValue | ArgBase::PtrToMem => {
-            &const {
-                [
-                    PtrToStack.plain(),
-                    PtrToPacket.plain(),
-                    PtrToPacketMeta.plain(),
-                    PtrToMapKey.plain(),
-                    PtrToMapValue.plain(),
-                    PtrToMem.plain(),
-                    RECORD,
-                    PtrToBuf.plain(),
-                    TRUSTED,
-                ]
-            }
-        }
+        ArgBase::PtrToMapKey | ArgBase::PtrToMapValue | ArgBase::PtrToMem => types![
+            PtrToStack, PtrToPacket, PtrToPacketMeta, PtrToMapKey, PtrToMapValue, PtrToMem,
+            PtrToMem with MEM_RINGBUF, PtrToBuf, PtrToBtfId with PTR_TRUSTED
+        ],
         ArgBase::ConstSize | ArgBase::ConstSizeOrZero | ArgBase::ConstAllocSizeOrZero => {
-            &const { [Scalar.plain()] }
+            types![Scalar]
         }
-        ArgBase::ConstMapPtr => &const { [ConstPtrToMap.plain()] },
-        ArgBase::PtrToCtx => &const { [PtrToCtx.plain()] },
+        ArgBase::ConstMapPtr => types![ConstPtrToMap],
+        ArgBase::PtrToCtx => types![PtrToCtx],
         ArgBase::PtrToSockCommon => {
-            &const {
-                [
-                    PtrToSockCommon.plain(),
-                    PtrToSocket.plain(),
-                    PtrToTcpSock.plain(),
-                    PtrToXdpSock.plain(),
-                ]
-            }
+            types![PtrToSockCommon, PtrToSocket, PtrToTcpSock, PtrToXdpSock]
         }
-        ArgBase::PtrToBtfIdSockCommon => {
-            &const {
-                [
-                    PtrToSockCommon.plain(),
-                    PtrToSocket.plain(),
-                    PtrToTcpSock.plain(),
-                    PtrToXdpSock.plain(),
-                    PtrToBtfId.plain(),
-                    TRUSTED,
-                ]
-            }
+        ArgBase::PtrToBtfIdSockCommon => types![
+            PtrToSockCommon, PtrToSocket, PtrToTcpSock, PtrToXdpSock,
+            PtrToBtfId, PtrToBtfId with PTR_TRUSTED
+        ],
+        ArgBase::PtrToSocket => types![PtrToSocket],
+        ArgBase::PtrToBtfId => {
+            types![PtrToBtfId, PtrToBtfId with PTR_TRUSTED, PtrToBtfId with MEM_RCU]
         }
-        ArgBase::PtrToSocket => &const { [PtrToSocket.plain()] },
-        ArgBase::PtrToBtfId => &const { [PtrToBtfId.plain(), TRUSTED, RCU] },
         ArgBase::PtrToSpinLock | ArgBase::KptrXchgDest => {
-            &const { [PtrToMapValue.plain(), ALLOCATED] }
+            types![PtrToMapValue, PtrToBtfId with MEM_ALLOC]
         }
-        ArgBase::PtrToRingbufMem => &const { [RECORD] },
-        ArgBase::PtrToPercpuBtfId => {
-            &const {
-                [
-                    PtrToBtfId.with(PERCPU),
-                    PtrToBtfId.with(PERCPU.with(TypeFlags::MEM_RCU)),
-                    PtrToBtfId.with(PERCPU.with(TypeFlags::PTR_TRUSTED)),
-                ]
-            }
-        }
-        ArgBase::PtrToFunc => &const { [PtrToFunc.plain()] },
-        ArgBase::PtrToStack => &const { [PtrToStack.plain()] },
-        ArgBase::PtrToConstStr | ArgBase::PtrToTimer => &const { [PtrToMapValue.plain()] },
-        ArgBase::PtrToDynptr => &const { [PtrToStack.plain(), ConstPtrToDynptr.plain()] },
+        ArgBase::PtrToRingbufMem => types![PtrToMem with MEM_RINGBUF],
+        ArgBase::PtrToPercpuBtfId => types![
+            PtrToBtfId with MEM_PERCPU,
+            PtrToBtfId with MEM_PERCPU MEM_RCU,
+            PtrToBtfId with MEM_PERCPU PTR_TRUSTED
+        ],
+        ArgBase::PtrToFunc => types![PtrToFunc],
+        ArgBase::PtrToStack => types![PtrToStack],
+        ArgBase::PtrToConstStr | ArgBase::PtrToTimer => types![PtrToMapValue],
+        ArgBase::PtrToDynptr => types![PtrToStack, ConstPtrToDynptr],
         ArgBase::DontCare | ArgBase::Anything | ArgBase::PtrToArena => return None,
     })
 }
@@ -133,15 +73,16 @@ const DYNPTR_FLAGS: TypeFlags = TypeFlags::DYNPTR_TYPE_LOCAL
     .with(TypeFlags::DYNPTR_TYPE_XDP)
     .with(TypeFlags::DYNPTR_TYPE_SKB_META);
 
-/// Checks that the register is of a type that the argument takes (`check_reg_type`).
+/// Checks that the register is of a type that the argument takes (`check_reg_type`); `helper` is
+/// `None` for arguments of a subprogram.
 pub(super) fn check_reg_type(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     ptr: Reg,
     arg: ArgType,
     btf_id: Option<u32>,
-    func: i32,
+    helper: Option<&HelperProto>,
 ) -> Result<()> {
-    let reg = *walk.reg(ptr);
+    let reg = *env.reg(ptr);
     let Some(compatible) = compatible_types(arg.base) else {
         return Err(Stop::Bug(format!("argument type {:?}", arg.base)));
     };
@@ -156,7 +97,7 @@ pub(super) fn check_reg_type(
     }
     if !compatible.contains(&reg.kind.base().with(flags)) {
         let expected: Vec<TypeText> = compatible.iter().copied().map(TypeText).collect();
-        return Err(refuse!(walk => Call::ArgumentType {
+        return Err(refuse!(env => Call::ArgumentType {
             reg: ptr, kind: reg.reg_type(), expected
         }));
     }
@@ -171,8 +112,8 @@ pub(super) fn check_reg_type(
         if arg.flags.has(TypeFlags::MEM_RDONLY) {
             return Ok(());
         }
-        return Err(refuse!(walk => Call::WritesObject {
-            helper: walk.env.registry.helper_name(func), reg: ptr, kind: reg.reg_type()
+        return Err(refuse!(env => Call::WritesObject {
+            helper: helper.map_or("bpf_unspec", |proto| &proto.name), reg: ptr, kind: reg.reg_type()
         }));
     }
     if reg.flags.has_any(TypeFlags::MEM_ALLOC) {
@@ -183,58 +124,58 @@ pub(super) fn check_reg_type(
     }
     let is_release = arg.flags.has(TypeFlags::OBJ_RELEASE);
     if reg.may_be_null() && (!arg.may_be_null() || is_release) {
-        return Err(refuse!(walk => Call::ArgumentMaybeNull { reg: ptr }));
+        return Err(refuse!(env => Call::ArgumentMaybeNull { reg: ptr }));
     }
-    let is_strict = is_release && HelperId::from_number(func) != Some(HelperId::SkRelease);
+    let takes_any = helper.and_then(HelperProto::helper) == Some(HelperId::SkRelease);
+    let is_strict = is_release && !takes_any;
     // A prototype that names no type takes sockets.
     let sock_common = || {
-        let vmlinux = walk.env.vmlinux?;
+        let vmlinux = env.input.vmlinux?;
         Some(vmlinux.find(Kind::Struct, "sock_common")?.id().0)
     };
     match btf_id.or_else(sock_common) {
-        Some(expected) => check_object_type(walk, ptr, ty, expected, is_strict),
+        Some(expected) => check_object_type(env, ptr, ty, expected, is_strict),
         None => Err(Stop::unsupported("socket by BTF without vmlinux BTF")),
     }
 }
 
 /// Checks that an object is of the expected type of vmlinux, or begins with one.
 fn check_object_type(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     ptr: Reg,
     ty: TypeRef,
     expected: u32,
     is_strict: bool,
 ) -> Result<()> {
-    let off = walk.reg(ptr).off;
+    let off = env.reg(ptr).off;
     let expected = TypeRef::vmlinux(expected);
-    if ty.btf == BtfRef::Vmlinux && walk.env.is_prefix(ty.id, expected.id, off, is_strict) {
+    if ty.btf == BtfRef::Vmlinux && env.input.is_prefix(ty.id, expected.id, off, is_strict) {
         return Ok(());
     }
-    let (found, wanted) = (walk.env.type_name(ty), walk.env.type_name(expected));
-    Err(refuse!(walk => Call::ObjectType { reg: ptr, found, wanted }))
+    let (found, wanted) = (env.input.type_name(ty), env.input.type_name(expected));
+    Err(refuse!(env => Call::ObjectType { reg: ptr, found, wanted }))
 }
 
 /// Checks the offset of a pointer that is an argument (`check_func_arg_reg_off`).
 #[doc(alias = "check_func_arg_reg_off")]
-pub(super) fn check_offset(walk: &mut Walk<'_>, ptr: Reg, arg: Option<ArgType>) -> Result<()> {
-    let reg = *walk.reg(ptr);
+pub(super) fn check_offset(
+    env: &mut VerifierEnv<'_>,
+    ptr: Reg,
+    arg: Option<ArgType>,
+) -> Result<()> {
+    let reg = *env.reg(ptr);
     if arg.is_some_and(|arg| arg.flags.has(TypeFlags::OBJ_RELEASE)) {
         let is_dynptr = arg.is_some_and(|arg| arg.base == ArgBase::PtrToDynptr);
         if is_dynptr && reg.is_plain(RegBase::PtrToStack) {
             return Ok(());
         }
         if reg.off != 0 {
-            return Err(refuse!(walk => Call::NonzeroOffset { reg: ptr }));
+            return Err(refuse!(env => Call::NonzeroOffset { reg: ptr }));
         }
-        return check_ptr_off(walk, &reg, ptr, false);
+        return check_ptr_off(env, &reg, ptr, false);
     }
     let RegType { base, flags } = reg.reg_type();
-    let is_free = match base {
-        RegBase::PtrToMem => flags == TypeFlags::MEM_RDONLY || flags == TypeFlags::MEM_RINGBUF,
-        RegBase::PtrToBuf => flags == TypeFlags::MEM_RDONLY,
-        _ => false,
-    };
-    if is_free || flags.is_empty() && RegRules::of(base).has_free_offset() {
+    if RegRules::of(base).has_free_offset(flags) {
         return Ok(());
     }
     const OWNED: TypeFlags = TypeFlags::MEM_ALLOC.with(TypeFlags::NON_OWN_REF);
@@ -247,21 +188,21 @@ pub(super) fn check_offset(walk: &mut Walk<'_>, ptr: Reg, arg: Option<ArgType>) 
         OWNED.with(TypeFlags::MEM_RCU),
     ];
     let is_object = base == RegBase::PtrToBtfId;
-    check_ptr_off(walk, &reg, ptr, is_object && OBJECTS.contains(&flags))
+    check_ptr_off(env, &reg, ptr, is_object && OBJECTS.contains(&flags))
 }
 
 /// Notes that a call may read the stack by a pointer that is not checked, so many bytes at most.
-pub(super) fn note_unchecked_read(walk: &mut Walk<'_>, ptr: Reg, size: u64) {
-    let reg = *walk.reg(ptr);
+pub(super) fn note_unchecked_read(env: &mut VerifierEnv<'_>, ptr: Reg, size: u64) {
+    let reg = *env.reg(ptr);
     if let RegKind::Stack { frame } = reg.kind {
-        insn_facts::note_read_behind(walk, &reg, frame as usize, size);
+        insn_facts::note_read_behind(env, &reg, frame as usize, size);
     }
 }
 
 /// Checks argument `index` of a helper (`check_func_arg`).
 #[doc(alias = "check_func_arg")]
 pub(super) fn check_arg(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     proto: &HelperProto,
     index: usize,
     meta: &mut CallMeta,
@@ -273,47 +214,47 @@ pub(super) fn check_arg(
     if arg.base == ArgBase::DontCare {
         return Ok(());
     }
-    walk.check_reg_arg(ptr, RegArg::Src)?;
+    env.check_reg_arg(ptr, RegArg::Src)?;
     if arg == ArgBase::Anything.plain() {
-        if is_pointer_value(walk, ptr) {
-            return Err(refuse!(walk => Call::LeaksAddress { reg: ptr }));
+        if is_pointer_value(env, ptr) {
+            return Err(refuse!(env => Call::LeaksAddress { reg: ptr }));
         }
-        let size = match meta.helper {
-            Some(HelperId::ProbeRead | HelperId::ProbeReadKernel) => walk.reg(Reg::R2).num.umax,
+        let size = match proto.helper() {
+            Some(HelperId::ProbeRead | HelperId::ProbeReadKernel) => env.reg(Reg::R2).num.umax,
             // Texts have no size.
             _ => u64::MAX,
         };
-        note_unchecked_read(walk, ptr, size);
+        note_unchecked_read(env, ptr, size);
         return Ok(());
     }
-    let reg = *walk.reg(ptr);
-    if reg.kind.is_packet() && !packet::may_access(walk, Some(meta.pkt_access), Access::Read) {
-        return Err(refuse!(walk => Call::PacketArgument));
+    let reg = *env.reg(ptr);
+    if reg.kind.is_packet() && !packet::may_access(env, Some(proto.pkt_access), Access::Read) {
+        return Err(refuse!(env => Call::PacketArgument));
     }
     if arg.base == ArgBase::PtrToMapValue {
-        arg = resolve_map_value(walk, arg, meta)?;
+        arg = resolve_map_value(env, proto, arg, meta)?;
     }
     if !(reg.is_null() && arg.may_be_null()) {
         let btf_id = match &proto.arg_details[index] {
             ArgDetail::Btf(ty) => Some(ty.btf_id),
             ArgDetail::None | ArgDetail::Size(_) => None,
         };
-        check_reg_type(walk, ptr, arg, btf_id, meta.func)?;
-        check_offset(walk, ptr, Some(arg))?;
+        check_reg_type(env, ptr, arg, btf_id, Some(proto))?;
+        check_offset(env, ptr, Some(arg))?;
     }
-    check_reference(walk, &reg, ptr, arg, meta)?;
+    check_reference(env, &reg, ptr, arg, meta)?;
     let access = match arg.flags.has(TypeFlags::MEM_WRITE) {
         true => Access::Write,
         false => Access::Read,
     };
     match arg.base {
-        ArgBase::ConstMapPtr => check_map_ptr(walk, &reg, meta),
+        ArgBase::ConstMapPtr => check_map_ptr(env, &reg, meta),
         ArgBase::PtrToMapKey => {
             let (map, _) = map_of(meta)?;
-            let key_size = walk.env.maps[map].key_size();
-            check_helper_mem(walk, ptr, key_size as i32, Access::Read, false, None)?;
-            if never_fails(&walk.env.maps[map]) {
-                meta.const_key = constant::map_key(walk, ptr, key_size)?.unwrap_or(-1);
+            let key_size = env.input.maps[map].key_size();
+            check_helper_mem(env, ptr, key_size as i32, Access::Read, false, None)?;
+            if never_fails(&env.input.maps[map]) {
+                meta.const_key = constant::map_key(env, ptr, key_size)?;
             }
             Ok(())
         }
@@ -322,25 +263,25 @@ pub(super) fn check_arg(
                 return Ok(());
             }
             let (map, _) = map_of(meta)?;
-            let size = walk.env.maps[map].value_size() as i32;
+            let size = env.input.maps[map].value_size() as i32;
             meta.is_raw = arg.flags.has(TypeFlags::MEM_UNINIT);
             let raw = meta.is_raw.then_some(&mut meta.raw);
-            check_helper_mem(walk, ptr, size, access, false, raw)
+            check_helper_mem(env, ptr, size, access, false, raw)
         }
         ArgBase::PtrToPercpuBtfId => {
             let RegKind::BtfId { ty } = reg.kind else {
-                return Err(refuse!(walk => Call::InvalidBtfId { reg: ptr }));
+                return Err(refuse!(env => Call::InvalidBtfId { reg: ptr }));
             };
             meta.object = Some(ty);
             Ok(())
         }
-        ArgBase::PtrToSpinLock => match meta.helper {
-            Some(HelperId::SpinLock) => lock::check_spin_lock(walk, ptr, true),
-            Some(HelperId::SpinUnlock) => lock::check_spin_lock(walk, ptr, false),
+        ArgBase::PtrToSpinLock => match proto.helper() {
+            Some(HelperId::SpinLock) => lock::check_spin_lock(env, ptr, true),
+            Some(HelperId::SpinUnlock) => lock::check_spin_lock(env, ptr, false),
             _ => Err(Stop::Bug("lock argument of another helper".into())),
         },
         ArgBase::PtrToTimer => {
-            let map = lock::check_timer(walk, ptr)?;
+            let map = lock::check_timer(env, ptr)?;
             meta.map = Some(map);
             Ok(())
         }
@@ -359,9 +300,9 @@ pub(super) fn check_arg(
                 return Ok(());
             }
             let raw = meta.is_raw.then_some(&mut meta.raw);
-            check_helper_mem(walk, ptr, size as i32, access, false, raw)?;
+            check_helper_mem(env, ptr, size as i32, access, false, raw)?;
             if arg.flags.has(TypeFlags::MEM_ALIGNED) {
-                check_ptr_alignment(walk, &reg, 0, size, true)?;
+                check_ptr_alignment(env, &reg, 0, size, true)?;
             }
             Ok(())
         }
@@ -377,16 +318,16 @@ pub(super) fn check_arg(
             meta.max_size = reg.num.umax;
             let raw = meta.is_raw.then_some(&mut meta.raw);
             let is_zero_ok = arg.base == ArgBase::ConstSizeOrZero;
-            check_sized_mem(walk, before, ptr, access, is_zero_ok, raw)
+            check_sized_mem(env, before, ptr, access, is_zero_ok, raw)
         }
         ArgBase::ConstAllocSizeOrZero => {
             let Some(size) = reg.num.as_const() else {
-                return Err(refuse!(walk => Call::NotKnownConstant { reg: ptr }));
+                return Err(refuse!(env => Call::NotKnownConstant { reg: ptr }));
             };
-            meta.mem_size = size as u32;
-            walk.mark_precise(ptr)
+            meta.mem_size = Some(size as u32);
+            env.mark_precise(ptr)
         }
-        ArgBase::PtrToConstStr => constant::check_string(walk, ptr),
+        ArgBase::PtrToConstStr => constant::check_string(env, ptr),
         ArgBase::PtrToDynptr => Err(Stop::unsupported("dynptr")),
         ArgBase::KptrXchgDest => Err(Stop::unsupported("kernel pointer in a map value")),
         ArgBase::DontCare
@@ -418,14 +359,19 @@ fn map_of(meta: &CallMeta) -> Result<(MapRef, u32)> {
 /// Type of a map value argument in maps of sockets and in Bloom filters
 /// (`resolve_map_arg_type`).
 #[doc(alias = "resolve_map_arg_type")]
-fn resolve_map_value(walk: &mut Walk<'_>, arg: ArgType, meta: &CallMeta) -> Result<ArgType> {
+fn resolve_map_value(
+    env: &mut VerifierEnv<'_>,
+    proto: &HelperProto,
+    arg: ArgType,
+    meta: &CallMeta,
+) -> Result<ArgType> {
     let (map, _) = map_of(meta)?;
-    match walk.env.maps[map].kind() {
+    match env.input.maps[map].kind() {
         Some(kind) if kind.holds_sockets() && arg == ArgBase::PtrToMapValue.plain() => {
             Ok(ArgBase::PtrToBtfIdSockCommon.plain())
         }
-        Some(kind) if kind.holds_sockets() => Err(refuse!(walk => Call::SockmapArgument)),
-        Some(MapKind::BloomFilter) if meta.helper == Some(HelperId::MapPeekElem) => {
+        Some(kind) if kind.holds_sockets() => Err(refuse!(env => Call::SockmapArgument)),
+        Some(MapKind::BloomFilter) if proto.helper() == Some(HelperId::MapPeekElem) => {
             Ok(ArgBase::PtrToMapValue.plain())
         }
         _ => Ok(arg),
@@ -434,7 +380,7 @@ fn resolve_map_value(walk: &mut Walk<'_>, arg: ArgType, meta: &CallMeta) -> Resu
 
 /// Notes the reference among the arguments and which is released.
 fn check_reference(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     reg: &RegState,
     ptr: Reg,
     arg: ArgType,
@@ -445,13 +391,13 @@ fn check_reference(
             return Err(Stop::unsupported("dynptr"));
         }
         if reg.ref_obj_id == 0 && !reg.is_null() {
-            return Err(refuse!(walk => Call::NotReferenced { reg: ptr }));
+            return Err(refuse!(env => Call::NotReferenced { reg: ptr }));
         }
         meta.release = Some(ptr);
     }
     if reg.ref_obj_id != 0 && arg.base != ArgBase::KptrXchgDest {
         if meta.ref_obj_id != 0 {
-            return Err(refuse!(walk => Call::SecondReference {
+            return Err(refuse!(env => Call::SecondReference {
                 reg: ptr, id: reg.ref_obj_id, first: meta.ref_obj_id
             }));
         }
@@ -460,14 +406,14 @@ fn check_reference(
     Ok(())
 }
 
-fn check_map_ptr(walk: &mut Walk<'_>, reg: &RegState, meta: &mut CallMeta) -> Result<()> {
+fn check_map_ptr(env: &mut VerifierEnv<'_>, reg: &RegState, meta: &mut CallMeta) -> Result<()> {
     let RegKind::MapPtr { map, uid } = reg.kind else {
         return Err(Stop::Bug("map argument is no map".into()));
     };
     if let Some(before) = meta.map
         && before != (map, uid)
     {
-        return Err(refuse!(walk => Call::TimerOfOtherMap {
+        return Err(refuse!(env => Call::TimerOfOtherMap {
             reg: Reg::R1, timer_uid: before.1, uid
         }));
     }

@@ -5,44 +5,38 @@
 
 use btf::Kind;
 use isa::ebpf::Reg;
+use spec::callback::CallbackKind;
 use spec::maps::MapKind;
 
 use super::subprog::{check_args_by_btf, check_frame_limit};
+use crate::env::VerifierEnv;
 use crate::state::{
     Frame, MAIN_CALLSITE, MapRef, RegKind, RegState, Registers, State, TypeFlags, TypeRef,
 };
-use crate::walk::Walk;
 use crate::{Errno, Result, Stop, refuse, verbose};
 
-/// Caller of a callback.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Callback {
-    /// `bpf_for_each_map_elem`.
-    MapElement,
-    /// `bpf_loop`.
-    Loop,
-    /// `bpf_timer_set_callback`.
-    Timer,
-    /// `bpf_find_vma`.
-    FindVma,
-    /// `bpf_user_ringbuf_drain`.
-    UserRingbuf,
+/// Enters a callback; that of `bpf_loop` only for another iteration.
+pub(super) fn push(env: &mut VerifierEnv<'_>, subprog: u32, kind: CallbackKind) -> Result<()> {
+    if kind == CallbackKind::Loop {
+        return push_loop(env, subprog);
+    }
+    enter(env, subprog, kind)
 }
 
 /// Checks a call of `bpf_loop`: another iteration of the callback, or none.
-pub(super) fn push_loop(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
-    note_inline(walk, subprog)?;
-    walk.mark_precise(Reg::R1)?;
-    let iterations = walk.reg(Reg::R1).num.umax;
-    if u64::from(walk.frame().callback_depth) < iterations {
-        return push(walk, subprog, Callback::Loop);
+fn push_loop(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<()> {
+    note_inline(env, subprog)?;
+    env.mark_precise(Reg::R1)?;
+    let iterations = env.reg(Reg::R1).num.umax;
+    if u64::from(env.frame().callback_depth) < iterations {
+        return enter(env, subprog, CallbackKind::Loop);
     }
-    walk.frame_mut().callback_depth = 0;
-    if walk.sink.is_full() {
+    env.frame_mut().callback_depth = 0;
+    if env.sink.is_full() {
         verbose!(
-            walk,
+            env,
             "frame{} bpf_loop iteration limit reached\n",
-            walk.state.curframe
+            env.state.curframe
         );
     }
     Ok(())
@@ -52,17 +46,17 @@ pub(super) fn push_loop(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
 /// (`update_loop_inline_state`) (`loop_flag_is_zero`).
 #[doc(alias = "loop_flag_is_zero")]
 #[doc(alias = "update_loop_inline_state")]
-fn note_inline(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
-    let index = walk.insn_idx as usize;
-    let before = walk.aux[index].loop_inline;
+fn note_inline(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<()> {
+    let index = env.insn_idx as usize;
+    let before = env.aux[index].loop_inline;
     if before.initialized && !before.fits {
         return Ok(());
     }
-    let has_no_flags = walk.reg(Reg::R4).is_null();
+    let has_no_flags = env.reg(Reg::R4).is_null();
     if has_no_flags {
-        walk.mark_precise(Reg::R4)?;
+        env.mark_precise(Reg::R4)?;
     }
-    let inline = &mut walk.aux[index].loop_inline;
+    let inline = &mut env.aux[index].loop_inline;
     if inline.initialized {
         inline.fits = has_no_flags && inline.subprog == subprog;
     } else {
@@ -75,74 +69,75 @@ fn note_inline(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
 
 /// Enters a callback on a path of its own (`push_callback_call`).
 #[doc(alias = "push_callback_call")]
-pub(super) fn push(walk: &mut Walk<'_>, subprog: u32, callback: Callback) -> Result<()> {
+fn enter(env: &mut VerifierEnv<'_>, subprog: u32, kind: CallbackKind) -> Result<()> {
     // A prototype that does not fit only makes the function's BTF unreliable.
-    check_args_by_btf(walk, subprog)?.ok();
-    walk.subprogs[subprog as usize].is_cb = true;
-    let start = walk.facts.subprogs[subprog as usize].start;
-    let insn_idx = walk.insn_idx;
-    let caller = walk.frame().clone();
-    walk.sink.mark_all_scratched();
-    if callback == Callback::Timer {
-        walk.subprogs[subprog as usize].is_async_cb = true;
+    check_args_by_btf(env, subprog)?.ok();
+    env.subprogs[subprog as usize].is_cb = true;
+    let start = env.analysis.subprogs[subprog as usize].start;
+    let insn_idx = env.insn_idx;
+    let caller = env.frame().clone();
+    env.sink.mark_all_scratched();
+    if kind.is_async() {
+        env.subprogs[subprog as usize].is_async_cb = true;
         let mut frame = Frame::new(MAIN_CALLSITE, 0, subprog);
         frame.async_entry_cnt = caller.async_entry_cnt + 1;
-        set_args(walk, &caller, &mut frame, callback)?;
+        set_args(env, &caller, &mut frame, kind)?;
         // Callbacks of timers never sleep.
         let mut state = State::new(frame, start, false);
         // The kernel leaves it 0, so that walks back go on before the callback.
         state.first_insn_idx = 0;
-        crate::explore::push_state(walk, state, start, insn_idx)?;
+        crate::explore::push_state(env, state, start, insn_idx)?;
         return Ok(());
     }
-    let curframe = walk.state.curframe;
+    let curframe = env.state.curframe;
     // The kernel counts the branch before it checks the depth of the call chain.
     let mut frame = Frame::new(insn_idx as i32, curframe as u32 + 1, subprog);
-    let branch = walk.push_branch(start, insn_idx);
+    let branch = env.push_branch(start, insn_idx);
     branch.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;
-    check_frame_limit(walk)?;
-    set_args(walk, &caller, &mut frame, callback)?;
-    walk.explorer.change_last_pending(|_, state| {
+    check_frame_limit(env)?;
+    set_args(env, &caller, &mut frame, kind)?;
+    env.explorer.change_last_pending(|_, state| {
         state.frame_mut(curframe).callback_depth += 1;
         state.push_frame(frame);
         state.callback_unroll_depth += 1;
     });
-    walk.frame_mut().callback_depth = 0;
+    env.frame_mut().callback_depth = 0;
     Ok(())
 }
 
 /// Sets the arguments and the allowed results of a callback (`set_callee_state_cb`).
 #[doc(alias = "set_callee_state_cb")]
 fn set_args(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     caller: &Frame,
     frame: &mut Frame,
-    callback: Callback,
+    kind: CallbackKind,
 ) -> Result<()> {
-    frame.in_callback_fn = callback != Callback::Timer;
-    frame.in_async_callback_fn = callback == Callback::Timer;
-    frame.callback_ret_range = match callback {
-        Callback::Timer => (0, 0),
-        Callback::MapElement | Callback::Loop | Callback::FindVma | Callback::UserRingbuf => (0, 1),
-    };
+    let rules = kind.rules();
+    frame.in_callback_fn = !rules.is_async;
+    frame.in_async_callback_fn = rules.is_async;
+    frame.callback_ret_range = rules.returns;
     let regs = &mut frame.regs;
-    match callback {
-        Callback::MapElement => {
+    match kind {
+        CallbackKind::MapElement => {
             let RegKind::MapPtr { map, .. } = caller.regs[1].kind else {
                 return Err(Stop::Bug("callback without map".into()));
             };
-            if !walk.env.maps[map].kind().is_some_and(MapKind::has_for_each) {
-                return Err(refuse!(walk => Call::CallbackForMap));
+            if !env.input.maps[map]
+                .kind()
+                .is_some_and(MapKind::has_for_each)
+            {
+                return Err(refuse!(env => Call::CallbackForMap));
             }
             regs[1] = caller.regs[1];
             set_element(regs, map);
             regs[4] = caller.regs[3];
         }
-        Callback::Loop => {
+        CallbackKind::Loop => {
             regs[1] = RegState::UNKNOWN;
             regs[2] = caller.regs[3];
         }
-        Callback::Timer => {
+        CallbackKind::Timer => {
             let RegKind::MapValue { map, .. } = caller.regs[1].kind else {
                 return Err(Stop::Bug("timer outside a map".into()));
             };
@@ -150,9 +145,9 @@ fn set_args(
             regs[1] = RegState::pointer(kind, TypeFlags::NONE);
             set_element(regs, map);
         }
-        Callback::FindVma => {
-            let found = walk
-                .env
+        CallbackKind::FindVma => {
+            let found = env
+                .input
                 .vmlinux
                 .and_then(|vmlinux| vmlinux.find(Kind::Struct, "vm_area_struct"));
             let Some(vma) = found else {
@@ -163,7 +158,10 @@ fn set_args(
             regs[2] = RegState::pointer(RegKind::BtfId { ty }, TypeFlags::NONE);
             regs[3] = caller.regs[4];
         }
-        Callback::UserRingbuf => return Err(Stop::unsupported("callback with a dynptr")),
+        CallbackKind::UserRingbuf => return Err(Stop::unsupported("callback with a dynptr")),
+        CallbackKind::RbtreeAdd | CallbackKind::Workqueue | CallbackKind::TaskWork => {
+            return Err(Stop::unsupported("callback of a kfunc"));
+        }
     }
     Ok(())
 }

@@ -2,46 +2,50 @@
 
 use spec::helpers::HelperId;
 use spec::maps::MapKind;
+use spec::registry::HelperProto;
 
+use crate::env::VerifierEnv;
 use crate::state::MapRef;
-use crate::walk::Walk;
 use crate::{Result, refuse};
 
 /// Checks that a helper takes a map (`check_map_func_compatibility`).
 #[doc(alias = "check_map_func_compatibility")]
-pub(super) fn check(walk: &mut Walk<'_>, map: Option<MapRef>, id: i32) -> Result<()> {
+pub(super) fn check(
+    env: &mut VerifierEnv<'_>,
+    proto: &HelperProto,
+    map: Option<MapRef>,
+) -> Result<()> {
     let Some(map) = map else { return Ok(()) };
-    let info = &walk.env.maps[map];
+    let info = &env.input.maps[map];
     let is_of_sockets = info.kind().is_some_and(MapKind::holds_sockets);
-    let is_taken = match HelperId::from_number(id) {
+    let is_taken = match proto.helper() {
         Some(helper @ (HelperId::MapUpdateElem | HelperId::MapDeleteElem)) if is_of_sockets => {
-            may_change_sockmap(walk, helper)
+            may_change_sockmap(env, helper)
         }
         _ => {
-            let kind = info.kind().and_then(|kind| walk.env.registry.map(kind));
-            kind.is_none_or(|kind| kind.allows_helper(id as u32))
+            let kind = info.kind().and_then(|kind| env.input.registry.map(kind));
+            kind.is_none_or(|kind| kind.allows_helper(proto.id))
         }
     };
     if is_taken {
         return Ok(());
     }
-    let name = walk.env.registry.helper_name(id);
-    Err(refuse!(walk => Call::MapForHelper {
-        map_type: walk.env.maps[map].def().params.map_type, name, id
+    Err(refuse!(env => Call::MapForHelper {
+        map_type: env.input.maps[map].def().params.map_type, name: &proto.name, id: proto.id
     }))
 }
 
 /// True if the program may change sockets in a map; says so in the log if not
 /// (`may_update_sockmap`).
 #[doc(alias = "may_update_sockmap")]
-fn may_change_sockmap(walk: &mut Walk<'_>, helper: HelperId) -> bool {
-    let rules = walk.env.registry.rules(&walk.env.context);
+fn may_change_sockmap(env: &mut VerifierEnv<'_>, helper: HelperId) -> bool {
+    let rules = env.input.registry.rules(&env.input.context);
     let is_allowed = rules.is_some_and(|rules| match helper {
         HelperId::MapDeleteElem => rules.deletes_sockmap,
         _ => rules.updates_sockmap,
     });
     if !is_allowed {
-        crate::verbose!(walk, "cannot update sockmap in this context\n");
+        crate::verbose!(env, "cannot update sockmap in this context\n");
     }
     is_allowed
 }

@@ -3,58 +3,58 @@
 use isa::ebpf::Reg;
 
 use super::format;
+use crate::env::VerifierEnv;
 use crate::mem::map_value::{Source, check_bounds};
 use crate::state::{PreciseMask, RegKind, SlotKind, TypeFlags};
-use crate::walk::Walk;
 use crate::{Result, refuse};
 
 /// Checks that a pointer points at a string that nothing changes
 /// (`check_reg_const_str`).
 #[doc(alias = "check_reg_const_str")]
-pub(super) fn check_string(walk: &mut Walk<'_>, ptr: Reg) -> Result<()> {
-    let reg = *walk.reg(ptr);
+pub(super) fn check_string(env: &mut VerifierEnv<'_>, ptr: Reg) -> Result<()> {
+    let reg = *env.reg(ptr);
     let RegKind::MapValue { map, .. } = reg.kind else {
-        return Err(refuse!(walk => Call::Silent));
+        return Err(refuse!(env => Call::Silent));
     };
     if reg.flags != TypeFlags::NONE {
-        return Err(refuse!(walk => Call::Silent));
+        return Err(refuse!(env => Call::Silent));
     }
-    let env = walk.env;
-    let info = &env.maps[map];
+    let input = env.input;
+    let info = &input.maps[map];
     if !info.is_rdonly() {
-        return Err(refuse!(walk => Call::NotReadOnlyMap { reg: ptr }));
+        return Err(refuse!(env => Call::NotReadOnlyMap { reg: ptr }));
     }
     let Some(var_off) = reg.num.as_const() else {
-        return Err(refuse!(walk => Call::NotConstantAddress { reg: ptr }));
+        return Err(refuse!(env => Call::NotConstantAddress { reg: ptr }));
     };
-    if !env.has_direct_value(map) {
-        return Err(refuse!(walk => Call::NoDirectValue));
+    if !input.has_direct_value(map) {
+        return Err(refuse!(env => Call::NoDirectValue));
     }
     let rest = (info.value_size() as i32).wrapping_sub(reg.off);
-    check_bounds(walk, ptr, map, reg.off, rest, false, Source::Helper)?;
+    check_bounds(env, ptr, map, reg.off, rest, false, Source::Helper)?;
     let off = reg.off.wrapping_add(var_off as i32);
     if info.max_entries() != 1 || off < 0 || off as u32 >= info.value_size() {
-        return Err(refuse!(walk => Call::DirectValueFailed));
+        return Err(refuse!(env => Call::DirectValueFailed));
     }
     let mut bytes = off as usize..info.value_size() as usize;
     if bytes.any(|at| info.byte(at) == 0) {
         return Ok(());
     }
-    Err(refuse!(walk => Call::NotTerminated))
+    Err(refuse!(env => Call::NotTerminated))
 }
 
 /// Checks the format of `bpf_snprintf` (`check_bpf_snprintf_call`).
 #[doc(alias = "check_bpf_snprintf_call")]
-pub(super) fn check_snprintf(walk: &mut Walk<'_>) -> Result<()> {
-    let size = walk.reg(Reg::R5).num.var_off.value;
+pub(super) fn check_snprintf(env: &mut VerifierEnv<'_>) -> Result<()> {
+    let size = env.reg(Reg::R5).num.var_off.value;
     if !size.is_multiple_of(8) {
-        return Err(refuse!(walk => Call::Silent));
+        return Err(refuse!(env => Call::Silent));
     }
-    let reg = *walk.reg(Reg::R3);
+    let reg = *env.reg(Reg::R3);
     let RegKind::MapValue { map, .. } = reg.kind else {
         return Ok(());
     };
-    let info = &walk.env.maps[map];
+    let info = &env.input.maps[map];
     let start = reg.off.wrapping_add(reg.num.var_off.value as i32).max(0) as usize;
     let text: Vec<u8> = (start..info.value_size() as usize)
         .map(|at| info.byte(at))
@@ -62,24 +62,24 @@ pub(super) fn check_snprintf(walk: &mut Walk<'_>) -> Result<()> {
     if format::is_valid(&text, (size / 8) as usize) {
         return Ok(());
     }
-    Err(refuse!(walk => Call::InvalidFormat))
+    Err(refuse!(env => Call::InvalidFormat))
 }
 
 /// The value of a map key on the stack, if it is known; it then counts as precise
 /// (`get_constant_map_key`).
 #[doc(alias = "get_constant_map_key")]
-pub(super) fn map_key(walk: &mut Walk<'_>, key: Reg, key_size: u32) -> Result<Option<i64>> {
-    let reg = *walk.reg(key);
+pub(super) fn map_key(env: &mut VerifierEnv<'_>, key: Reg, key_size: u32) -> Result<Option<i64>> {
+    let reg = *env.reg(key);
     let RegKind::Stack { frame } = reg.kind else {
         return Ok(None);
     };
-    let (true, Some(var_off)) = (walk.env.bpf_capable, reg.num.as_const()) else {
+    let (true, Some(var_off)) = (env.input.bpf_capable, reg.num.as_const()) else {
         return Ok(None);
     };
     let off = reg.off.wrapping_add(var_off as i32);
     let slot = (-off - 1) as usize;
     let (spi, last) = (slot / 8, slot % 8);
-    let Some(&found) = walk.state.frame(frame as usize).stack.get(spi) else {
+    let Some(&found) = env.state.frame(frame as usize).stack.get(spi) else {
         return Ok(None);
     };
     let run = |kind: SlotKind| {
@@ -95,10 +95,10 @@ pub(super) fn map_key(walk: &mut Walk<'_>, key: Reg, key_size: u32) -> Result<Op
     let Some(value) = found.reg.num.as_const() else {
         return Ok(None);
     };
-    let mut wanted = vec![PreciseMask::default(); walk.state.curframe + 1];
+    let mut wanted = vec![PreciseMask::default(); env.state.curframe + 1];
     if let Some(mask) = wanted.get_mut(frame as usize) {
         mask.slots = 1 << spi;
     }
-    walk.mark_batch_precise(&wanted)?;
+    env.mark_batch_precise(&wanted)?;
     Ok(Some(value as i64))
 }

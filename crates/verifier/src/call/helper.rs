@@ -2,18 +2,18 @@
 //! (`check_helper_call`).
 
 use isa::ebpf::Reg;
-use spec::helpers::HelperId;
+use spec::helpers::{Filling, HelperId};
 use spec::maps::MapKind;
 use spec::programs::{AttachType, ProgramType};
-use spec::registry::Unavailable;
+use spec::registry::{HelperProto, Unavailable};
 
-use super::args::{CallMeta, check_arg};
-use super::callback::{self, Callback};
-use super::{clear_caller_saved, compat, constant, leak, reference, returns};
-use crate::insn_facts::{self, Filling};
+use super::args::check_arg;
+use super::meta::CallMeta;
+use super::{callback, clear_caller_saved, compat, constant, leak, returns};
+use crate::env::{MapUse, Outcome, VerifierEnv};
+use crate::insn_facts;
 use crate::mem::{Access, MemAccess, check_mem_access, packet, registers};
 use crate::rejection::Call;
-use crate::walk::{MapUse, Outcome, Walk};
 use crate::{Result, Stop, refuse, verbose};
 
 /// The key of a tail call is not the same on all paths (`BPF_MAP_KEY_POISON`).
@@ -22,76 +22,78 @@ const KEY_POISON: u64 = 1 << 63;
 const KEY_SEEN: u64 = 1 << 62;
 
 /// Checks a helper call.
-pub(super) fn check_helper_call(walk: &mut Walk<'_>, id: i32) -> Result<Outcome> {
-    let name = walk.env.registry.helper_name(id);
-    let registry = walk.env.registry;
-    let proto = match registry.helper(&walk.env.context, id as u32) {
+pub(super) fn check_helper_call(env: &mut VerifierEnv<'_>, id: i32) -> Result<Outcome> {
+    let name = env.input.registry.helper_name(id);
+    let registry = env.input.registry;
+    let proto = match registry.helper(&env.input.context, id as u32) {
         Ok(proto) => proto,
         Err(Unavailable::Hook) => {
-            return Err(refuse!(walk => Call::NotInProbe));
+            return Err(refuse!(env => Call::NotInProbe));
         }
         Err(Unavailable::Unknown) if id != 0 => {
-            return Err(refuse!(walk => Call::UnknownHelper { name, id }));
+            return Err(refuse!(env => Call::UnknownHelper { name, id }));
         }
         Err(_) => {
-            return Err(refuse!(walk => Call::HelperOfOtherType { name, id }));
+            return Err(refuse!(env => Call::HelperOfOtherType { name, id }));
         }
     };
-    if proto.gpl_only && !walk.env.program.is_gpl_compatible() {
-        return Err(refuse!(walk => Call::HelperLicense));
+    if proto.gpl_only && !env.input.program.is_gpl_compatible() {
+        return Err(refuse!(env => Call::HelperLicense));
     }
-    check_sleep(walk, id, proto.might_sleep)?;
-    let helper = HelperId::from_number(id);
+    let helper = proto.helper();
+    check_sleep(env, proto)?;
     let mut changes_data = helper.is_some_and(HelperId::changes_packet);
-    let mut meta = CallMeta {
-        func: id,
-        helper,
-        pkt_access: proto.pkt_access,
-        ..CallMeta::default()
-    };
+    let mut meta = CallMeta::default();
     for index in 0..proto.args.len() {
-        check_arg(walk, proto, index, &mut meta)?;
+        check_arg(env, proto, index, &mut meta)?;
     }
-    record_map(walk, &meta)?;
-    record_key(walk, &meta)?;
+    if let Some(helper) = helper {
+        record_map(env, helper, &meta)?;
+        record_key(env, helper, &meta)?;
+    }
     if let Some((ptr, size)) = meta.raw.planned {
-        insn_facts::note_filling(walk, ptr, size, Filling::of(helper));
+        let filling = helper.map_or(Filling::Whole, HelperId::filling);
+        insn_facts::note_filling(env, ptr, size, filling);
         for off in 0..size {
-            check_mem_access(walk, MemAccess::new(ptr, off, 1, Access::Write))?;
+            check_mem_access(env, MemAccess::new(ptr, off, 1, Access::Write))?;
         }
     }
-    release(walk, &meta)?;
-    apply_rules(walk, &meta)?;
-    clear_caller_saved(walk)?;
-    returns::set_result(walk, proto, &meta)?;
-    compat::check(walk, meta.map.map(|(map, _)| map), id)?;
+    if !meta.release_reference(env) {
+        return Err(refuse!(env => Call::NotAcquired { name, id }));
+    }
+    if let Some(helper) = helper {
+        apply_rules(env, helper, &meta)?;
+    }
+    clear_caller_saved(env)?;
+    returns::set_result(env, proto, &meta)?;
+    compat::check(env, proto, meta.map.map(|(map, _)| map))?;
     if helper == Some(HelperId::GetFuncIp) {
-        check_get_func_ip(walk, id)?;
+        check_get_func_ip(env, proto)?;
     }
     let mut outcome = Outcome::Next;
     if helper == Some(HelperId::TailCall) {
-        if walk.state.curframe == 0 {
+        if env.state.curframe == 0 {
             changes_data = false;
         } else {
             // The tail call fails and the function goes on, or it ends the function.
-            walk.mark_scratched(Reg::R0);
-            let insn_idx = walk.insn_idx;
-            walk.push_branch(insn_idx + 1, insn_idx)?;
-            packet::clear_pointers(walk);
-            registers::set_unknown(walk, Reg::R0);
-            outcome = Outcome::Jump(crate::flow::prepare_func_exit(walk)?);
+            env.mark_scratched(Reg::R0);
+            let insn_idx = env.insn_idx;
+            env.push_branch(insn_idx + 1, insn_idx)?;
+            packet::clear_pointers(env);
+            registers::set_unknown(env, Reg::R0);
+            outcome = Outcome::Jump(crate::flow::prepare_func_exit(env)?);
         }
     }
     if changes_data {
-        packet::clear_pointers(walk);
+        packet::clear_pointers(env);
     }
-    walk.mark_scratched(Reg::R0);
+    env.mark_scratched(Reg::R0);
     Ok(outcome)
 }
 
 /// Refuses helpers that may sleep where the program must not.
-fn check_sleep(walk: &mut Walk<'_>, id: i32, might_sleep: bool) -> Result<()> {
-    let state = &walk.state;
+fn check_sleep(env: &mut VerifierEnv<'_>, proto: &HelperProto) -> Result<()> {
+    let state = &env.state;
     let where_it_is = if state.active_rcu_lock {
         Some("rcu_read_lock")
     } else if state.active_preempt_locks != 0 {
@@ -101,18 +103,19 @@ fn check_sleep(walk: &mut Walk<'_>, id: i32, might_sleep: bool) -> Result<()> {
     } else {
         None
     };
-    if might_sleep && !state.in_sleepable {
-        return Err(refuse!(walk => Call::MightSleep));
+    if proto.might_sleep && !state.in_sleepable {
+        return Err(refuse!(env => Call::MightSleep));
     }
     if let Some(region) = where_it_is
-        && might_sleep
+        && proto.might_sleep
     {
-        let name = walk.env.registry.helper_name(id);
-        return Err(refuse!(walk => Call::SleepableHelper { name, id, region }));
+        return Err(
+            refuse!(env => Call::SleepableHelper { name: &proto.name, id: proto.id, region }),
+        );
     }
-    let gets_storage = HelperId::from_number(id).is_some_and(HelperId::gets_storage);
-    if gets_storage && (where_it_is.is_some() || !walk.state.in_sleepable) {
-        walk.aux[walk.insn_idx as usize].storage_get_atomic = true;
+    let gets_storage = proto.helper().is_some_and(HelperId::gets_storage);
+    if gets_storage && (where_it_is.is_some() || !env.state.in_sleepable) {
+        env.aux[env.insn_idx as usize].storage_get_atomic = true;
     }
     Ok(())
 }
@@ -120,17 +123,17 @@ fn check_sleep(walk: &mut Walk<'_>, id: i32, might_sleep: bool) -> Result<()> {
 /// Notes the map of a call, and refuses changes of maps that programs may only read
 /// (`record_func_map`).
 #[doc(alias = "record_func_map")]
-fn record_map(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
-    let Some(helper) = meta.helper.filter(|helper| helper.names_map()) else {
+fn record_map(env: &mut VerifierEnv<'_>, helper: HelperId, meta: &CallMeta) -> Result<()> {
+    if !helper.names_map() {
         return Ok(());
-    };
+    }
     let Some((map, _)) = meta.map else {
         return Err(Stop::Bug("expected map for helper call".into()));
     };
-    if helper.changes_map() && !walk.env.maps[map].can_write() {
-        return Err(refuse!(walk => Call::MapReadOnly));
+    if helper.changes_map() && !env.input.maps[map].can_write() {
+        return Err(refuse!(env => Call::MapReadOnly));
     }
-    let used = &mut walk.aux[walk.insn_idx as usize].map;
+    let used = &mut env.aux[env.insn_idx as usize].map;
     *used = match *used {
         MapUse::None => MapUse::One(map),
         MapUse::One(before) if before == map => MapUse::One(map),
@@ -142,79 +145,53 @@ fn record_map(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
 /// Notes the key of a tail call, so that it can become a direct jump
 /// (`record_func_key`).
 #[doc(alias = "record_func_key")]
-fn record_key(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
-    if meta.helper != Some(HelperId::TailCall) {
+fn record_key(env: &mut VerifierEnv<'_>, helper: HelperId, meta: &CallMeta) -> Result<()> {
+    if helper != HelperId::TailCall {
         return Ok(());
     }
     let map = meta.map.map(|(map, _)| map);
-    let Some(map) = map.filter(|map| walk.env.maps[*map].kind() == Some(MapKind::ProgArray)) else {
+    let Some(map) = map.filter(|map| env.input.maps[*map].kind() == Some(MapKind::ProgArray))
+    else {
         // The kernel ends this line of the log with its statistics.
         let rejection = Call::NotProgArray;
-        verbose!(walk, "{rejection}");
-        return Err(Stop::refusal(rejection, Some(walk.insn_idx)));
+        verbose!(env, "{rejection}");
+        return Err(Stop::refusal(rejection, Some(env.insn_idx)));
     };
-    let max = u64::from(walk.env.maps[map].max_entries());
-    let reg = *walk.reg(Reg::R3);
+    let max = u64::from(env.input.maps[map].max_entries());
+    let reg = *env.reg(Reg::R3);
     let key = reg.num.as_const().filter(|_| reg.is_scalar());
-    let index = walk.insn_idx as usize;
+    let index = env.insn_idx as usize;
     let Some(key) = key.filter(|key| *key < max) else {
-        walk.aux[index].map_key |= KEY_POISON | KEY_SEEN;
+        env.aux[index].map_key |= KEY_POISON | KEY_SEEN;
         return Ok(());
     };
-    walk.mark_precise(Reg::R3)?;
-    let before = walk.aux[index].map_key;
+    env.mark_precise(Reg::R3)?;
+    let before = env.aux[index].map_key;
     if before & KEY_SEEN == 0 {
-        walk.aux[index].map_key = before & KEY_POISON | KEY_SEEN | key;
+        env.aux[index].map_key = before & KEY_POISON | KEY_SEEN | key;
     } else if before & KEY_POISON == 0 && before & !KEY_SEEN != key {
-        walk.aux[index].map_key = KEY_POISON | KEY_SEEN;
+        env.aux[index].map_key = KEY_POISON | KEY_SEEN;
     }
     Ok(())
 }
 
-/// Releases the reference that an argument holds.
-fn release(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
-    let Some(released) = meta.release else {
-        return Ok(());
-    };
-    if meta.helper == Some(HelperId::KptrXchg) {
-        return Err(Stop::unsupported("kernel pointer in a map value"));
-    }
-    let is_released = match meta.ref_obj_id {
-        0 => walk.reg(released).is_null(),
-        id => reference::release(walk, id),
-    };
-    if is_released {
-        return Ok(());
-    }
-    let (id, name) = (meta.func, walk.env.registry.helper_name(meta.func));
-    Err(refuse!(walk => Call::NotAcquired { name, id }))
-}
-
 /// Rules of single helpers, after the arguments are known to be good. Other helpers have the
 /// effects of their prototypes only.
-fn apply_rules(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
-    let Some(helper) = meta.helper else {
-        return Ok(());
-    };
+fn apply_rules(env: &mut VerifierEnv<'_>, helper: HelperId, meta: &CallMeta) -> Result<()> {
+    if let Some(kind) = helper.callback() {
+        return callback::push(env, meta.subprog, kind);
+    }
     match helper {
-        HelperId::TailCall => leak::check_resource_leak(walk, false, true, "tail_call"),
+        HelperId::TailCall => leak::check_resource_leak(env, false, true, "tail_call"),
         HelperId::GetLocalStorage => {
-            if walk.reg(Reg::R2).is_null() {
+            if env.reg(Reg::R2).is_null() {
                 return Ok(());
             }
-            Err(refuse!(walk => Call::StorageFlags))
+            Err(refuse!(env => Call::StorageFlags))
         }
-        HelperId::ForEachMapElem => callback::push(walk, meta.subprog, Callback::MapElement),
-        HelperId::TimerSetCallback => callback::push(walk, meta.subprog, Callback::Timer),
-        HelperId::FindVma => callback::push(walk, meta.subprog, Callback::FindVma),
-        HelperId::UserRingbufDrain => callback::push(walk, meta.subprog, Callback::UserRingbuf),
-        HelperId::Loop => callback::push_loop(walk, meta.subprog),
-        HelperId::Snprintf => constant::check_snprintf(walk),
-        HelperId::SetRetval if walk.env.program.kind() == ProgramType::Lsm => {
+        HelperId::Snprintf => constant::check_snprintf(env),
+        HelperId::SetRetval if env.input.program.kind() == ProgramType::Lsm => {
             Err(Stop::unsupported("bpf_set_retval in LSM programs"))
-        }
-        HelperId::DynptrFromMem | HelperId::DynptrData | HelperId::DynptrWrite => {
-            Err(Stop::unsupported("dynptr"))
         }
         _ => Ok(()),
     }
@@ -222,13 +199,13 @@ fn apply_rules(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
 
 /// Checks that the program runs at the entry or exit of a function
 /// (`check_get_func_ip`).
-fn check_get_func_ip(walk: &mut Walk<'_>, id: i32) -> Result<()> {
-    let name = walk.env.registry.helper_name(id);
-    match walk.env.program.kind() {
+fn check_get_func_ip(env: &mut VerifierEnv<'_>, proto: &HelperProto) -> Result<()> {
+    let (name, id) = (&proto.name, proto.id);
+    match env.input.program.kind() {
         ProgramType::Kprobe => Ok(()),
-        ProgramType::Tracing if has_trampoline(walk.env.context.attach) => Ok(()),
-        ProgramType::Tracing => Err(refuse!(walk => Call::TracingHelper { name, id })),
-        kind => Err(refuse!(walk => Call::HelperForType { name, id, kind })),
+        ProgramType::Tracing if has_trampoline(env.input.context.attach) => Ok(()),
+        ProgramType::Tracing => Err(refuse!(env => Call::TracingHelper { name, id })),
+        kind => Err(refuse!(env => Call::HelperForType { name, id, kind })),
     }
 }
 

@@ -3,28 +3,28 @@
 use isa::ebpf::Reg;
 
 use super::reference::{acquire_lock, release_lock};
+use crate::env::VerifierEnv;
 use crate::state::{LockOwner, MapRef, ReferenceKind, RegKind, TypeFlags};
-use crate::walk::Walk;
 use crate::{RefusalKind, Result, Stop, refuse};
 use btf::fields::FieldKind;
 
 /// Checks `bpf_spin_lock` and `bpf_spin_unlock` (`process_spin_lock`).
 #[doc(alias = "process_spin_lock")]
-pub(super) fn check_spin_lock(walk: &mut Walk<'_>, ptr: Reg, is_lock: bool) -> Result<()> {
-    let reg = *walk.reg(ptr);
+pub(super) fn check_spin_lock(env: &mut VerifierEnv<'_>, ptr: Reg, is_lock: bool) -> Result<()> {
+    let reg = *env.reg(ptr);
     let RegKind::MapValue { map, .. } = reg.kind else {
-        check_constant_offset(walk, ptr, &LOCK)?;
+        check_constant_offset(env, ptr, &LOCK)?;
         return Err(Stop::unsupported("lock in an allocated object"));
     };
-    check_field(walk, ptr, map, &LOCK)?;
+    check_field(env, ptr, map, &LOCK)?;
     let owner = LockOwner::Map(map);
     let kind = ReferenceKind::Lock;
-    let state = &walk.state;
+    let state = &env.state;
     if is_lock {
         if state.refs.iter().any(|found| found.kind == kind) {
-            return Err(refuse!(walk => Call::SecondLock));
+            return Err(refuse!(env => Call::SecondLock));
         }
-        acquire_lock(walk, kind, reg.id, owner);
+        acquire_lock(env, kind, reg.id, owner);
         return Ok(());
     }
     let is_held = state
@@ -32,77 +32,78 @@ pub(super) fn check_spin_lock(walk: &mut Walk<'_>, ptr: Reg, is_lock: bool) -> R
         .iter()
         .any(|found| found.kind == kind && found.id == reg.id && found.owner == owner);
     if state.active_locks == 0 {
-        return Err(refuse!(walk => Call::UnlockWithoutLock));
+        return Err(refuse!(env => Call::UnlockWithoutLock));
     }
     if !is_held {
-        return Err(refuse!(walk => Call::UnlockOther));
+        return Err(refuse!(env => Call::UnlockOther));
     }
     if state.active_lock_id != reg.id || state.active_lock_owner != owner {
-        return Err(refuse!(walk => Call::UnlockOrder));
+        return Err(refuse!(env => Call::UnlockOrder));
     }
-    release_lock(walk, kind, reg.id, owner);
-    crate::mem::invalidate_where(walk, |reg| reg.flags.has(TypeFlags::NON_OWN_REF));
+    release_lock(env, kind, reg.id, owner);
+    crate::mem::invalidate_where(env, |reg| reg.flags.has(TypeFlags::NON_OWN_REF));
     Ok(())
 }
 
 /// Checks that a pointer points at the timer of a map value, and returns the map with
 /// its identity (`process_timer_func`).
 #[doc(alias = "process_timer_func")]
-pub(super) fn check_timer(walk: &mut Walk<'_>, ptr: Reg) -> Result<(MapRef, u32)> {
-    let RegKind::MapValue { map, uid } = walk.reg(ptr).kind else {
-        check_constant_offset(walk, ptr, &TIMER)?;
+pub(super) fn check_timer(env: &mut VerifierEnv<'_>, ptr: Reg) -> Result<(MapRef, u32)> {
+    let RegKind::MapValue { map, uid } = env.reg(ptr).kind else {
+        check_constant_offset(env, ptr, &TIMER)?;
         return Err(Stop::Bug("timer argument is no map value".into()));
     };
-    check_field(walk, ptr, map, &TIMER)?;
+    check_field(env, ptr, map, &TIMER)?;
     Ok((map, uid))
 }
 
 /// A special field that helpers take the address of.
 struct SpecialField {
     kind: FieldKind,
-    /// Name of its structure.
-    name: &'static str,
     /// Class of refusals of the address.
     refusal: RefusalKind,
 }
 
 const LOCK: SpecialField = SpecialField {
     kind: FieldKind::SpinLock,
-    name: "bpf_spin_lock",
     refusal: RefusalKind::Lock,
 };
 
 const TIMER: SpecialField = SpecialField {
     kind: FieldKind::Timer,
-    name: "bpf_timer",
     refusal: RefusalKind::Argument,
 };
 
 /// Checks that a pointer into a map value has the field's offset.
-fn check_field(walk: &mut Walk<'_>, ptr: Reg, map: MapRef, field: &SpecialField) -> Result<()> {
-    let var_off = check_constant_offset(walk, ptr, field)?;
-    let SpecialField { kind, name, .. } = *field;
-    let info = &walk.env.maps[map];
+fn check_field(
+    env: &mut VerifierEnv<'_>,
+    ptr: Reg,
+    map: MapRef,
+    field: &SpecialField,
+) -> Result<()> {
+    let var_off = check_constant_offset(env, ptr, field)?;
+    let (kind, name) = (field.kind, field.kind.name());
+    let info = &env.input.maps[map];
     let map_name = info.kernel_name();
     let refusal = match info.record().offset_of(kind) {
-        _ if !info.has_btf() => refuse!(walk => Call::FieldWithoutBtf { map: map_name, name }),
-        None => refuse!(walk => Call::FieldAbsent { map: map_name, name }),
+        _ if !info.has_btf() => refuse!(env => Call::FieldWithoutBtf { map: map_name, name }),
+        None => refuse!(env => Call::FieldAbsent { map: map_name, name }),
         Some(expected) => {
-            let off = var_off.wrapping_add(i64::from(walk.reg(ptr).off));
+            let off = var_off.wrapping_add(i64::from(env.reg(ptr).off));
             if i64::from(expected) == off {
                 return Ok(());
             }
-            refuse!(walk => Call::FieldOffset { off, name, expected })
+            refuse!(env => Call::FieldOffset { off, name, expected })
         }
     };
     Err(refusal.with_kind(field.refusal))
 }
 
 /// The variable part of a pointer's offset, which must be a constant.
-fn check_constant_offset(walk: &mut Walk<'_>, ptr: Reg, field: &SpecialField) -> Result<i64> {
-    if let Some(var_off) = walk.reg(ptr).num.as_const() {
+fn check_constant_offset(env: &mut VerifierEnv<'_>, ptr: Reg, field: &SpecialField) -> Result<i64> {
+    if let Some(var_off) = env.reg(ptr).num.as_const() {
         return Ok(var_off as i64);
     }
-    let refusal = refuse!(walk => Call::FieldVariable { reg: ptr, name: field.name });
+    let refusal = refuse!(env => Call::FieldVariable { reg: ptr, name: field.kind.name() });
     Err(refusal.with_kind(field.refusal))
 }

@@ -10,7 +10,7 @@ use btf::core::essential_name;
 use btf::{Btf, Kind, Linkage, Shape, Type, TypeId};
 use spec::programs::{AttachType, ProgramType};
 
-use crate::env::Env;
+use crate::input::Input;
 use crate::reason::{ParameterFault, SignatureFault};
 use crate::rejection::Signature;
 use crate::type_rules::{TaggedContext, TypeRules};
@@ -60,17 +60,17 @@ pub(crate) struct PrototypeError {
 /// The arguments of a subprogram; `None` without BTF (`btf_prepare_func_args`).
 #[doc(alias = "btf_prepare_func_args")]
 pub(crate) fn arguments(
-    env: &Env<'_>,
+    input: &Input<'_>,
     subprog: u32,
 ) -> Option<Result<Vec<SubprogArg>, PrototypeError>> {
-    let func = env.program.func_info().get(subprog as usize)?;
+    let func = input.program.func_info().get(subprog as usize)?;
     let question = Question {
-        btf: env.program.btf()?,
-        vmlinux: env.vmlinux,
+        btf: input.program.btf()?,
+        vmlinux: input.vmlinux,
         func: func.type_id,
         subprog,
-        kind: env.context.kind,
-        attach: env.context.attach,
+        kind: input.context.kind,
+        attach: input.context.attach,
     };
     Some(question.arguments())
 }

@@ -1,14 +1,14 @@
 //! References that calls acquire and release, and held locks.
 
+use crate::env::VerifierEnv;
 use crate::state::{LockOwner, Reference, ReferenceKind};
-use crate::walk::Walk;
 
 /// Acquires a reference and returns its identity (`acquire_reference`).
 #[doc(alias = "acquire_reference")]
-pub fn acquire(walk: &mut Walk<'_>) -> u32 {
-    let id = walk.new_id();
-    let insn_idx = walk.insn_idx;
-    walk.state.refs.push(Reference {
+pub fn acquire(env: &mut VerifierEnv<'_>) -> u32 {
+    let id = env.new_id();
+    let insn_idx = env.insn_idx;
+    env.state.refs.push(Reference {
         kind: ReferenceKind::Pointer,
         id,
         insn_idx,
@@ -20,11 +20,11 @@ pub fn acquire(walk: &mut Walk<'_>) -> u32 {
 /// Releases a reference without touching registers; false if it is not held
 /// (`release_reference_nomark`).
 #[doc(alias = "release_reference_nomark")]
-pub fn release_only(walk: &mut Walk<'_>, id: u32) -> bool {
+pub fn release_only(env: &mut VerifierEnv<'_>, id: u32) -> bool {
     let is_it = |found: &Reference| found.kind == ReferenceKind::Pointer && found.id == id;
-    match walk.state.refs.iter().position(is_it) {
+    match env.state.refs.iter().position(is_it) {
         Some(index) => {
-            walk.state.refs.remove(index);
+            env.state.refs.remove(index);
             true
         }
         None => false,
@@ -34,19 +34,19 @@ pub fn release_only(walk: &mut Walk<'_>, id: u32) -> bool {
 /// Releases a reference and invalidates all registers that hold it
 /// (`release_reference`); false if it is not held.
 #[doc(alias = "release_reference")]
-pub fn release(walk: &mut Walk<'_>, id: u32) -> bool {
-    if !release_only(walk, id) {
+pub fn release(env: &mut VerifierEnv<'_>, id: u32) -> bool {
+    if !release_only(env, id) {
         return false;
     }
-    crate::mem::invalidate_where(walk, |reg| reg.ref_obj_id == id);
+    crate::mem::invalidate_where(env, |reg| reg.ref_obj_id == id);
     true
 }
 
 /// Takes a lock (`acquire_lock_state`).
 #[doc(alias = "acquire_lock_state")]
-pub fn acquire_lock(walk: &mut Walk<'_>, kind: ReferenceKind, id: u32, owner: LockOwner) {
-    let insn_idx = walk.insn_idx;
-    let state = &mut walk.state;
+pub fn acquire_lock(env: &mut VerifierEnv<'_>, kind: ReferenceKind, id: u32, owner: LockOwner) {
+    let insn_idx = env.insn_idx;
+    let state = &mut env.state;
     state.refs.push(Reference {
         kind,
         id,
@@ -61,8 +61,13 @@ pub fn acquire_lock(walk: &mut Walk<'_>, kind: ReferenceKind, id: u32, owner: Lo
 /// Releases a lock; the one taken before becomes the innermost
 /// (`release_lock_state`). False if it is not held.
 #[doc(alias = "release_lock_state")]
-pub fn release_lock(walk: &mut Walk<'_>, kind: ReferenceKind, id: u32, owner: LockOwner) -> bool {
-    let state = &mut walk.state;
+pub fn release_lock(
+    env: &mut VerifierEnv<'_>,
+    kind: ReferenceKind,
+    id: u32,
+    owner: LockOwner,
+) -> bool {
+    let state = &mut env.state;
     let is_it = |found: &Reference| found.kind == kind && found.id == id && found.owner == owner;
     let Some(index) = state.refs.iter().position(is_it) else {
         return false;

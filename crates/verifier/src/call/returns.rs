@@ -5,11 +5,13 @@ use spec::helpers::HelperId;
 use spec::maps::MapKind;
 use spec::registry::{HelperProto, RetBase};
 
-use super::args::{CallMeta, never_fails};
+use super::args::never_fails;
+use super::meta::CallMeta;
 use super::reference;
+use crate::domain::Scalar;
+use crate::env::VerifierEnv;
 use crate::mem::registers::{set_reg, set_unknown};
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
-use crate::walk::Walk;
 use crate::{Result, Stop, refuse};
 use btf::fields::FieldKind;
 
@@ -17,26 +19,31 @@ use btf::fields::FieldKind;
 const MAX_ERRNO: i32 = 4095;
 
 /// Puts the result of a helper into r0.
-pub(super) fn set_result(walk: &mut Walk<'_>, proto: &HelperProto, meta: &CallMeta) -> Result<()> {
+pub(super) fn set_result(
+    env: &mut VerifierEnv<'_>,
+    proto: &HelperProto,
+    meta: &CallMeta,
+) -> Result<()> {
     let mut flags = proto.ret.flags;
-    let id = meta.func;
+    let helper = proto.helper();
     let mut result = match proto.ret.base {
         RetBase::Integer => {
-            set_unknown(walk, Reg::R0);
+            set_unknown(env, Reg::R0);
             if proto.ret.flags.is_empty() {
-                refine(walk, meta);
+                refine(env, helper, meta);
             }
-            return check_single_reference(walk, meta);
+            return check_single_reference(env, helper, meta);
         }
         RetBase::Void => return Ok(()),
         RetBase::PtrToMapValue => {
             let Some((map, uid)) = meta.map else {
                 return Err(Stop::Bug("map value without map".into()));
             };
-            let info = &walk.env.maps[map];
-            let is_found = meta.helper == Some(HelperId::MapLookupElem)
+            let info = &env.input.maps[map];
+            let is_index = |key: i64| (0..i64::from(info.max_entries())).contains(&key);
+            let is_found = helper == Some(HelperId::MapLookupElem)
                 && never_fails(info)
-                && (0..i64::from(info.max_entries())).contains(&meta.const_key);
+                && meta.const_key.is_some_and(is_index);
             if is_found {
                 flags = flags.without(TypeFlags::PTR_MAYBE_NULL);
             }
@@ -44,7 +51,7 @@ pub(super) fn set_result(walk: &mut Walk<'_>, proto: &HelperProto, meta: &CallMe
                 info.record().has(FieldKind::SpinLock) || info.record().has(FieldKind::ResSpinLock);
             let mut result = RegState::pointer(RegKind::MapValue { map, uid }, flags);
             if has_lock && !result.may_be_null() {
-                result.id = walk.new_id();
+                result.id = env.new_id();
             }
             result
         }
@@ -52,14 +59,14 @@ pub(super) fn set_result(walk: &mut Walk<'_>, proto: &HelperProto, meta: &CallMe
         RetBase::PtrToSockCommon => RegState::pointer(RegKind::SockCommon, flags),
         RetBase::PtrToTcpSock => RegState::pointer(RegKind::TcpSock, flags),
         RetBase::PtrToMem => {
-            let kind = RegKind::memory(meta.mem_size);
+            let kind = RegKind::memory(meta.mem_size.unwrap_or(0));
             RegState::pointer(kind, flags)
         }
-        RetBase::PtrToMemOrBtfId => of_object(walk, meta, flags)?,
+        RetBase::PtrToMemOrBtfId => of_object(env, meta, flags)?,
         RetBase::PtrToBtfId => {
             let Some(ty) = &proto.ret_btf else {
-                return Err(refuse!(walk => Call::HelperReturnType {
-                    base: proto.ret.base as u32, name: walk.env.registry.helper_name(id), id
+                return Err(refuse!(env => Call::HelperReturnType {
+                    base: proto.ret.base as u32, name: &proto.name, id: proto.id
                 }));
             };
             let ty = TypeRef::vmlinux(ty.btf_id);
@@ -67,22 +74,26 @@ pub(super) fn set_result(walk: &mut Walk<'_>, proto: &HelperProto, meta: &CallMe
         }
     };
     if result.may_be_null() {
-        result.id = walk.new_id();
+        result.id = env.new_id();
     }
-    if meta.helper.is_some_and(HelperId::casts_pointer) {
+    if helper.is_some_and(HelperId::casts_pointer) {
         result.ref_obj_id = meta.ref_obj_id;
-    } else if acquires(walk, meta) {
-        let reference = reference::acquire(walk);
+    } else if acquires(env, helper, meta) {
+        let reference = reference::acquire(env);
         result.id = reference;
         result.ref_obj_id = reference;
     }
-    set_reg(walk, Reg::R0, result);
+    set_reg(env, Reg::R0, result);
     Ok(())
 }
 
 /// Numbers carry a reference only in calls that cast one, which return pointers.
-fn check_single_reference(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
-    if acquires(walk, meta) {
+fn check_single_reference(
+    env: &mut VerifierEnv<'_>,
+    helper: Option<HelperId>,
+    meta: &CallMeta,
+) -> Result<()> {
+    if acquires(env, helper, meta) {
         return Err(Stop::Bug("a number carries a reference".into()));
     }
     Ok(())
@@ -90,17 +101,17 @@ fn check_single_reference(walk: &mut Walk<'_>, meta: &CallMeta) -> Result<()> {
 
 /// True if the call returns a reference that must be released (`is_acquire_function`).
 #[doc(alias = "is_acquire_function")]
-fn acquires(walk: &Walk<'_>, meta: &CallMeta) -> bool {
-    let map = meta.map.and_then(|(map, _)| walk.env.maps[map].kind());
-    match meta.helper {
+fn acquires(env: &VerifierEnv<'_>, helper: Option<HelperId>, meta: &CallMeta) -> bool {
+    let map = meta.map.and_then(|(map, _)| env.input.maps[map].kind());
+    match helper {
         Some(HelperId::MapLookupElem) => map.is_some_and(MapKind::holds_sockets),
         helper => helper.is_some_and(HelperId::acquires),
     }
 }
 
 /// The object or memory behind a per-CPU pointer.
-fn of_object(walk: &Walk<'_>, meta: &CallMeta, flags: TypeFlags) -> Result<RegState> {
-    let (Some(ty), Some(vmlinux)) = (meta.object, walk.env.vmlinux) else {
+fn of_object(env: &VerifierEnv<'_>, meta: &CallMeta, flags: TypeFlags) -> Result<RegState> {
+    let (Some(ty), Some(vmlinux)) = (meta.object, env.input.vmlinux) else {
         return Err(Stop::unsupported("per-CPU object without vmlinux BTF"));
     };
     let id = btf::TypeId(ty.id);
@@ -119,10 +130,10 @@ fn of_object(walk: &Walk<'_>, meta: &CallMeta, flags: TypeFlags) -> Result<RegSt
 
 /// Bounds of the numbers that some helpers return (`do_refine_retval_range`).
 #[doc(alias = "do_refine_retval_range")]
-fn refine(walk: &mut Walk<'_>, meta: &CallMeta) {
-    let cpus = walk.env.cpus;
-    let num = &mut walk.reg_mut(Reg::R0).num;
-    match meta.helper {
+fn refine(env: &mut VerifierEnv<'_>, helper: Option<HelperId>, meta: &CallMeta) {
+    let cpus = env.input.cpus;
+    let num = &mut env.reg_mut(Reg::R0).num;
+    match helper {
         Some(helper) if helper.returns_size() => {
             num.smax = meta.max_size as i64;
             num.s32_max = meta.max_size as i32;
@@ -131,18 +142,7 @@ fn refine(walk: &mut Walk<'_>, meta: &CallMeta) {
             num.sync();
         }
         // 0: unknown.
-        Some(HelperId::GetSmpProcessorId) if cpus > 0 => {
-            let last = cpus - 1;
-            num.umin = 0;
-            num.umax = last.into();
-            num.smin = 0;
-            num.smax = last.into();
-            num.u32_min = 0;
-            num.u32_max = last;
-            num.s32_min = 0;
-            num.s32_max = last as i32;
-            num.sync();
-        }
+        Some(HelperId::GetSmpProcessorId) if cpus > 0 => *num = Scalar::up_to((cpus - 1).into()),
         _ => {}
     }
 }

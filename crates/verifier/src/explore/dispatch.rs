@@ -2,24 +2,24 @@
 
 use isa::ebpf::{AddrSpaceCast, AluOp, Effect, Fault, Field, Insn, Op, Operand, RawInsn, Reg, Row};
 
-use crate::walk::{Outcome, RegArg, Walk};
+use crate::env::{Outcome, RegArg, VerifierEnv};
 use crate::{Result, Stop, alu, call, flow, mem, refuse, resolve};
 
 /// Checks the instruction that the walk stands at (`do_check_insn`).
 #[doc(alias = "do_check_insn")]
-pub(super) fn check_insn(walk: &mut Walk<'_>) -> Result<Outcome> {
-    let insn = walk.env.insns[walk.insn_idx as usize];
+pub(super) fn check_insn(env: &mut VerifierEnv<'_>) -> Result<Outcome> {
+    let insn = env.input.insns[env.insn_idx as usize];
     match insn {
         Insn::Alu { .. }
         | Insn::Neg { .. }
         | Insn::MovSx { .. }
         | Insn::Endian { .. }
         | Insn::Cast { .. } => {
-            alu::check_alu_op(walk, insn)?;
+            alu::check_alu_op(env, insn)?;
             Ok(Outcome::Next)
         }
         Insn::LoadImm64 { .. } | Insn::Imm64High => {
-            resolve::check_ld_imm(walk, insn)?;
+            resolve::check_ld_imm(env, insn)?;
             Ok(Outcome::NextWide)
         }
         Insn::Load { .. }
@@ -27,10 +27,10 @@ pub(super) fn check_insn(walk: &mut Walk<'_>) -> Result<Outcome> {
         | Insn::Atomic { .. }
         | Insn::LoadAcquire { .. }
         | Insn::StoreRelease { .. } => {
-            mem::check_mem_insn(walk, insn)?;
+            mem::check_mem_insn(env, insn)?;
             Ok(Outcome::Next)
         }
-        Insn::PacketAbs { .. } | Insn::PacketInd { .. } => mem::check_ld_abs(walk, insn),
+        Insn::PacketAbs { .. } | Insn::PacketInd { .. } => mem::check_ld_abs(env, insn),
         Insn::Jump { .. }
         | Insn::Goto { .. }
         | Insn::GotoLong { .. }
@@ -38,16 +38,16 @@ pub(super) fn check_insn(walk: &mut Walk<'_>) -> Result<Outcome> {
         | Insn::MayGoto { .. }
         | Insn::CallReg { .. }
         | Insn::Exit => {
-            walk.explorer.jmps_processed += 1;
-            flow::check_flow(walk, insn)
+            env.explorer.jmps_processed += 1;
+            flow::check_flow(env, insn)
         }
         Insn::Call(callee) => {
-            walk.explorer.jmps_processed += 1;
-            call::check_call(walk, callee)
+            env.explorer.jmps_processed += 1;
+            call::check_call(env, callee)
         }
         Insn::Invalid { raw, fault } => {
-            walk.explorer.jmps_processed += u32::from(raw.is_of_jump_class());
-            Err(refuse_invalid(walk, raw, fault))
+            env.explorer.jmps_processed += u32::from(raw.is_of_jump_class());
+            Err(refuse_invalid(env, raw, fault))
         }
     }
 }
@@ -55,15 +55,15 @@ pub(super) fn check_insn(walk: &mut Walk<'_>) -> Result<Outcome> {
 /// The refusal of an instruction that does not decode, in the kernel's words and order:
 /// a conditional jump reads its first register before its fields are looked at, a load
 /// from the packet needs a program type with packets.
-fn refuse_invalid(walk: &mut Walk<'_>, raw: RawInsn, fault: Fault) -> Stop {
+fn refuse_invalid(env: &mut VerifierEnv<'_>, raw: RawInsn, fault: Fault) -> Stop {
     let RawInsn { code, imm, .. } = raw;
     match fault {
-        Fault::UnknownOpcode => refuse!(walk => Flow::UnknownOpcode { code }),
+        Fault::UnknownOpcode => refuse!(env => Flow::UnknownOpcode { code }),
         Fault::RegisterOutOfRange => {
             let (dst, src) = (raw.dst(), raw.src());
             let stop = match is_branch(raw) {
                 true => Ok(()),
-                false => check_before_fields(walk, raw),
+                false => check_before_fields(env, raw),
             };
             if let Err(stop) = stop {
                 return stop;
@@ -75,28 +75,28 @@ fn refuse_invalid(walk: &mut Walk<'_>, raw: RawInsn, fault: Fault) -> Stop {
             };
             for number in order.into_iter().flatten() {
                 let Some(reg) = Reg::new(number) else {
-                    return refuse!(walk => Flow::InvalidRegister { reg: number });
+                    return refuse!(env => Flow::InvalidRegister { reg: number });
                 };
-                if let Err(stop) = walk.check_reg_arg(reg, RegArg::Src) {
+                if let Err(stop) = env.check_reg_arg(reg, RegArg::Src) {
                     return stop;
                 }
             }
             Stop::Bug(format!("{raw:?} names no register beyond r10"))
         }
-        Fault::BrokenImm64 => refuse!(walk => Flow::InvalidWideLoad),
+        Fault::BrokenImm64 => refuse!(env => Flow::InvalidWideLoad),
         Fault::ReservedField => {
-            if let Err(stop) = check_before_fields(walk, raw) {
+            if let Err(stop) = check_before_fields(env, raw) {
                 return stop;
             }
             if raw.is_atomic() {
                 return match is_atomic_rmw(imm) {
-                    true => refuse!(walk => Flow::InvalidAtomicSize),
-                    false => refuse!(walk => Flow::InvalidAtomic { imm }),
+                    true => refuse!(env => Flow::InvalidAtomicSize),
+                    false => refuse!(env => Flow::InvalidAtomic { imm }),
                 };
             }
             let name = match of_opcode(raw) {
                 Insn::MayGoto { .. } => {
-                    return refuse!(walk => Flow::InvalidMayGoto { imm });
+                    return refuse!(env => Flow::InvalidMayGoto { imm });
                 }
                 Insn::LoadImm64 { .. } => "BPF_LD_IMM64",
                 Insn::PacketAbs { .. } | Insn::PacketInd { .. } => "BPF_LD_[ABS|IND]",
@@ -121,25 +121,25 @@ fn refuse_invalid(walk: &mut Walk<'_>, raw: RawInsn, fault: Fault) -> Stop {
                 | Insn::Imm64High
                 | Insn::Invalid { .. } => return Stop::Bug(format!("{raw:?} has no fields")),
             };
-            refuse!(walk => Flow::ReservedFields { name })
+            refuse!(env => Flow::ReservedFields { name })
         }
     }
 }
 
 /// Checks of an instruction before those of its reserved fields.
-fn check_before_fields(walk: &mut Walk<'_>, raw: RawInsn) -> Result<()> {
+fn check_before_fields(env: &mut VerifierEnv<'_>, raw: RawInsn) -> Result<()> {
     if is_branch(raw) {
         return match Reg::new(raw.dst()) {
-            Some(dst) => walk.check_reg_arg(dst, RegArg::Src),
+            Some(dst) => env.check_reg_arg(dst, RegArg::Src),
             None => Ok(()),
         };
     }
     if raw.is_packet_load() {
-        return mem::check_skb_loads(walk);
+        return mem::check_skb_loads(env);
     }
     let cast = Op::AddrSpaceCast.row();
     if raw.code == cast.code && cast.off.admits(raw.off.into()) {
-        return alu::check_address_spaces(walk, AddrSpaceCast::from_imm(raw.imm));
+        return alu::check_address_spaces(env, AddrSpaceCast::from_imm(raw.imm));
     }
     Ok(())
 }

@@ -2,116 +2,116 @@
 
 use super::dispatch::check_insn;
 use super::{scc, visited};
+use crate::env::{Outcome, VerifierEnv, assert_invariants};
 use crate::state::{Frame, HistoryFlags, LinkedRegs, MAIN_CALLSITE, State};
-use crate::walk::{Outcome, Walk, assert_invariants};
 use crate::{LIMITS, Result, insn_facts, log, precise, recorded, refuse, speculation, verbose};
 
 /// Verifies the main program or a global function on its own (`do_check_common`).
 #[doc(alias = "do_check_common")]
-pub fn check_function(walk: &mut Walk<'_>, subprog: u32) -> Result<()> {
-    let start = walk.facts.subprogs[subprog as usize].start;
-    walk.state = State::new(
+pub fn check_function(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<()> {
+    let start = env.analysis.subprogs[subprog as usize].start;
+    env.state = State::new(
         Frame::new(MAIN_CALLSITE, 0, subprog),
         start,
-        walk.env.context.sleepable,
+        env.input.context.sleepable,
     );
-    walk.insn_idx = start;
-    walk.sink.reset_line_info();
-    walk.sink.mark_all_scratched();
-    crate::call::set_up_entry_args(walk, subprog)?;
-    walk.sink.rewind_trace(0);
-    explore(walk)?;
-    walk.sink.rewind_trace(0);
-    if !walk.sink.is_full() {
-        walk.sink.reset(0);
+    env.insn_idx = start;
+    env.sink.reset_line_info();
+    env.sink.mark_all_scratched();
+    crate::call::set_up_entry_args(env, subprog)?;
+    env.sink.rewind_trace(0);
+    explore(env)?;
+    env.sink.rewind_trace(0);
+    if !env.sink.is_full() {
+        env.sink.reset(0);
     }
-    walk.explorer.clear();
+    env.explorer.clear();
     Ok(())
 }
 
 /// Explores every path from the current state (`do_check`).
 #[doc(alias = "do_check")]
-fn explore(walk: &mut Walk<'_>) -> Result<()> {
+fn explore(env: &mut VerifierEnv<'_>) -> Result<()> {
     let mut prev_insn_idx = -1;
     let mut prints_state = false;
     loop {
-        walk.cur_history = None;
-        walk.prev_insn_idx = prev_insn_idx;
-        let insn_idx = walk.insn_idx;
-        let count = walk.env.insns.len();
+        env.cur_history = None;
+        env.prev_insn_idx = prev_insn_idx;
+        let insn_idx = env.insn_idx;
+        let count = env.input.insns.len();
         if insn_idx as usize >= count {
-            return Err(refuse!(walk => Flow::InvalidInsnIdx { insn_idx, count }));
+            return Err(refuse!(env => Flow::InvalidInsnIdx { insn_idx, count }));
         }
-        if let Some(cost) = &mut walk.explorer.cost {
-            cost.count_insn(&walk.state, walk.facts, insn_idx);
+        if let Some(cost) = &mut env.explorer.cost {
+            cost.count_insn(&env.state, env.analysis, insn_idx);
         }
-        let statistics = &mut walk.explorer.statistics;
+        let statistics = &mut env.explorer.statistics;
         statistics.insns_processed += 1;
         if statistics.insns_processed > LIMITS.insns_processed {
             let processed = statistics.insns_processed;
-            return Err(refuse!(walk => Flow::TooLarge { processed }));
+            return Err(refuse!(env => Flow::TooLarge { processed }));
         }
-        walk.state.last_insn_idx = prev_insn_idx;
-        walk.state.insn_idx = insn_idx;
+        env.state.last_insn_idx = prev_insn_idx;
+        env.state.insn_idx = insn_idx;
 
-        let facts = walk.facts.insns[insn_idx as usize];
-        if (facts.prune_point || walk.env.options.stress.checkpoint_everywhere)
-            && visited::is_visited(walk)?
+        let info = env.analysis.insns[insn_idx as usize];
+        if (info.prune_point || env.input.options.stress.checkpoint_everywhere)
+            && visited::is_visited(env)?
         {
-            if walk.sink.walks() {
+            if env.sink.walks() {
                 if prints_state {
-                    let how = speculative(&walk.state);
-                    verbose!(walk, "\nfrom {prev_insn_idx} to {insn_idx}{how}: safe\n");
+                    let how = speculative(&env.state);
+                    verbose!(env, "\nfrom {prev_insn_idx} to {insn_idx}{how}: safe\n");
                 } else {
-                    verbose!(walk, "{insn_idx}: safe\n");
+                    verbose!(env, "{insn_idx}: safe\n");
                 }
             }
-            match next_path(walk)? {
+            match next_path(env)? {
                 Some(prev) => (prev_insn_idx, prints_state) = (prev, true),
                 None => return Ok(()),
             }
             continue;
         }
-        if facts.jmp_point {
-            walk.push_history(HistoryFlags::NONE, LinkedRegs::default())?;
+        if info.jmp_point {
+            env.push_history(HistoryFlags::NONE, LinkedRegs::default())?;
         }
-        if walk.sink.observes() {
-            observe(walk, &mut prints_state);
+        if env.sink.observes() {
+            observe(env, &mut prints_state);
         }
-        let is_speculative = walk.state.speculative;
+        let is_speculative = env.state.speculative;
         if !is_speculative {
-            enter(walk);
+            enter(env);
         }
         prev_insn_idx = insn_idx as i32;
-        if is_speculative && walk.aux[insn_idx as usize].barriers.before {
-            match next_path(walk)? {
+        if is_speculative && env.aux[insn_idx as usize].barriers.before {
+            match next_path(env)? {
                 Some(prev) => (prev_insn_idx, prints_state) = (prev, true),
                 None => return Ok(()),
             }
             continue;
         }
 
-        walk.live
-            .reset_write_marks(walk.facts, &walk.state, insn_idx);
-        let outcome = match check_insn(walk) {
+        env.live
+            .reset_write_marks(env.analysis, &env.state, insn_idx);
+        let outcome = match check_insn(env) {
             Err(stop) if is_speculative && speculation::is_recoverable(&stop) => {
-                let barriers = &mut walk.aux[insn_idx as usize].barriers;
+                let barriers = &mut env.aux[insn_idx as usize].barriers;
                 barriers.before = true;
                 barriers.mask = None;
                 Outcome::Exit
             }
             outcome => outcome?,
         };
-        if walk.explorer.collector.is_some() && !is_speculative {
-            insn_facts::leave(walk, insn_idx, outcome);
+        if env.explorer.collector.is_some() && !is_speculative {
+            insn_facts::leave(env, insn_idx, outcome);
         }
-        precise::carry_propagated(walk, insn_idx);
-        walk.live.commit_write_marks();
-        if walk.env.options.stress.assert_invariants {
-            assert_invariants(walk)?;
+        precise::carry_propagated(env, insn_idx);
+        env.live.commit_write_marks();
+        if env.input.options.stress.assert_invariants {
+            assert_invariants(env)?;
         }
-        let ends = is_speculative && walk.aux[insn_idx as usize].barriers.behind;
-        walk.insn_idx = match if ends { Outcome::Exit } else { outcome } {
+        let ends = is_speculative && env.aux[insn_idx as usize].barriers.behind;
+        env.insn_idx = match if ends { Outcome::Exit } else { outcome } {
             Outcome::Next => insn_idx + 1,
             Outcome::NextWide => insn_idx + 2,
             Outcome::Jump(target) => target,
@@ -120,7 +120,7 @@ fn explore(walk: &mut Walk<'_>) -> Result<()> {
                 target
             }
             Outcome::Exit => {
-                match next_path(walk)? {
+                match next_path(env)? {
                     Some(prev) => (prev_insn_idx, prints_state) = (prev, true),
                     None => return Ok(()),
                 }
@@ -131,40 +131,40 @@ fn explore(walk: &mut Walk<'_>) -> Result<()> {
 }
 
 /// Notes that a run may reach the instruction, and with which state.
-fn enter(walk: &mut Walk<'_>) {
-    walk.aux[walk.insn_idx as usize].seen = true;
-    if walk.explorer.recorder.is_some() {
-        recorded::record(walk);
+fn enter(env: &mut VerifierEnv<'_>) {
+    env.aux[env.insn_idx as usize].seen = true;
+    if env.explorer.recorder.is_some() {
+        recorded::record(env);
     }
-    if walk.explorer.collector.is_some() {
-        insn_facts::enter(walk);
+    if env.explorer.collector.is_some() {
+        insn_facts::enter(env);
     }
 }
 
 /// Records the instruction and its state, or logs them.
 #[cold]
-fn observe(walk: &mut Walk<'_>, prints_state: &mut bool) {
-    walk.sink.record(&walk.state);
-    if walk.sink.walks() {
-        log_insn(walk, prints_state);
+fn observe(env: &mut VerifierEnv<'_>, prints_state: &mut bool) {
+    env.sink.record(&env.state);
+    if env.sink.walks() {
+        log_insn(env, prints_state);
     }
 }
 
 /// Writes the state and the instruction to the log.
-fn log_insn(walk: &mut Walk<'_>, prints_state: &mut bool) {
-    let insn_idx = walk.insn_idx;
-    let frame = walk.state.curframe;
-    if walk.sink.is_full() && *prints_state {
-        let prev = walk.prev_insn_idx;
-        let how = speculative(&walk.state);
-        verbose!(walk, "\nfrom {prev} to {insn_idx}{how}:");
-        log::print_verifier_state(walk.env, &mut walk.sink, &walk.state, frame, true);
+fn log_insn(env: &mut VerifierEnv<'_>, prints_state: &mut bool) {
+    let insn_idx = env.insn_idx;
+    let frame = env.state.curframe;
+    if env.sink.is_full() && *prints_state {
+        let prev = env.prev_insn_idx;
+        let how = speculative(&env.state);
+        verbose!(env, "\nfrom {prev} to {insn_idx}{how}:");
+        log::print_verifier_state(env.input, &mut env.sink, &env.state, frame, true);
         *prints_state = false;
     }
-    if walk.sink.is_scratched() {
-        log::print_insn_state(walk.env, &mut walk.sink, &walk.state, frame);
+    if env.sink.is_scratched() {
+        log::print_insn_state(env.input, &mut env.sink, &env.state, frame);
     }
-    walk.sink.print_insn(walk.env, insn_idx);
+    env.sink.print_insn(env.input, insn_idx);
 }
 
 /// Suffix in the log of a path that only speculative execution takes.
@@ -179,20 +179,20 @@ fn speculative(state: &State) -> &'static str {
 /// `None` if there is no path left (`process_bpf_exit`) (`pop_stack`).
 #[doc(alias = "pop_stack")]
 #[doc(alias = "process_bpf_exit")]
-fn next_path(walk: &mut Walk<'_>) -> Result<Option<i32>> {
-    walk.sink.mark_all_scratched();
-    scc::finish_path(walk)?;
-    walk.live.update(walk.facts, &mut walk.sink, &walk.state)?;
-    let Some(pending) = walk.explorer.pending.pop() else {
+fn next_path(env: &mut VerifierEnv<'_>) -> Result<Option<i32>> {
+    env.sink.mark_all_scratched();
+    scc::finish_path(env)?;
+    env.live.update(env.analysis, &mut env.sink, &env.state)?;
+    let Some(pending) = env.explorer.pending.pop() else {
         return Ok(None);
     };
-    let insn_idx = walk.state.insn_idx;
-    walk.state = pending.state;
-    walk.state.insn_idx = insn_idx;
-    if !walk.sink.is_full() {
-        walk.sink.reset(pending.log_position);
+    let insn_idx = env.state.insn_idx;
+    env.state = pending.state;
+    env.state.insn_idx = insn_idx;
+    if !env.sink.is_full() {
+        env.sink.reset(pending.log_position);
     }
-    walk.sink.rewind_trace(pending.trace_position);
-    walk.insn_idx = pending.insn_idx;
+    env.sink.rewind_trace(pending.trace_position);
+    env.insn_idx = pending.insn_idx;
     Ok(Some(pending.prev_insn_idx))
 }

@@ -9,10 +9,10 @@
 //! component's number (kernel: `struct bpf_scc_callchain`).
 
 use super::checkpoint::Explorer;
-use crate::facts::Facts;
+use crate::analysis::Analysis;
+use crate::env::VerifierEnv;
 use crate::precise;
 use crate::state::{MAX_CALL_FRAMES, State, StateId};
-use crate::walk::Walk;
 use crate::{Result, Stop, verbose};
 
 /// Rounds of propagation before every scalar becomes precise.
@@ -69,14 +69,14 @@ impl Explorer {
 /// The component that a state is in, with the call sites that lead there
 /// (`compute_scc_callchain`).
 #[doc(alias = "compute_scc_callchain")]
-fn callchain(facts: &Facts, state: &State) -> Option<Callchain> {
-    if facts.scc_count == 0 {
+fn callchain(analysis: &Analysis, state: &State) -> Option<Callchain> {
+    if analysis.scc_count == 0 {
         return None;
     }
     let mut chain = Callchain::default();
     for number in 0..=state.curframe {
         let insn_idx = state.frame_insn_idx(number);
-        let scc = facts.insns[insn_idx as usize].scc;
+        let scc = analysis.insns[insn_idx as usize].scc;
         if scc != 0 {
             chain.scc = scc;
             return Some(chain);
@@ -98,11 +98,11 @@ fn format_callchain(chain: &Callchain) -> String {
 /// Notes that a new checkpoint is in a component, and that it is the entry if the visit
 /// has none (`maybe_enter_scc`).
 #[doc(alias = "maybe_enter_scc")]
-pub(super) fn enter(walk: &mut Walk<'_>, id: StateId) {
-    let Some(chain) = callchain(walk.facts, walk.explorer.state(id)) else {
+pub(super) fn enter(env: &mut VerifierEnv<'_>, id: StateId) {
+    let Some(chain) = callchain(env.analysis, env.explorer.state(id)) else {
         return;
     };
-    let visits = &mut walk.explorer.visits;
+    let visits = &mut env.explorer.visits;
     let index = visits.find(&chain).unwrap_or_else(|| {
         visits.list.push(Visit {
             callchain: chain,
@@ -115,19 +115,19 @@ pub(super) fn enter(walk: &mut Walk<'_>, id: StateId) {
     if is_entry {
         visit.entry = Some(id);
     }
-    walk.explorer.checkpoint_mut(id).visit = Some(index);
-    if is_entry && walk.sink.is_full() {
-        verbose!(walk, "SCC enter {}\n", format_callchain(&chain));
+    env.explorer.checkpoint_mut(id).visit = Some(index);
+    if is_entry && env.sink.is_full() {
+        verbose!(env, "SCC enter {}\n", format_callchain(&chain));
     }
 }
 
 /// Completes the visit that a finished checkpoint entered (`maybe_exit_scc`).
 #[doc(alias = "maybe_exit_scc")]
-fn leave(walk: &mut Walk<'_>, id: StateId) -> Result<()> {
-    let Some(index) = walk.explorer.checkpoint(id).visit else {
+fn leave(env: &mut VerifierEnv<'_>, id: StateId) -> Result<()> {
+    let Some(index) = env.explorer.checkpoint(id).visit else {
         return Ok(());
     };
-    let explorer = &mut walk.explorer;
+    let explorer = &mut env.explorer;
     let visit = &mut explorer.visits.list[index as usize];
     if visit.entry != Some(id) {
         return Ok(());
@@ -137,26 +137,26 @@ fn leave(walk: &mut Walk<'_>, id: StateId) -> Result<()> {
     explorer.backedges -= visit.counted;
     visit.counted = 0;
     explorer.update_peak();
-    if walk.sink.is_full() {
-        verbose!(walk, "SCC exit {}\n", format_callchain(&chain));
+    if env.sink.is_full() {
+        verbose!(env, "SCC exit {}\n", format_callchain(&chain));
     }
-    propagate(walk, index)
+    propagate(env, index)
 }
 
 /// Carries precision over the back edges of a visit until nothing changes, then drops
 /// them (`propagate_backedges`).
 #[doc(alias = "propagate_backedges")]
-fn propagate(walk: &mut Walk<'_>, visit: u32) -> Result<()> {
-    let backedges = std::mem::take(&mut walk.explorer.visits.list[visit as usize].backedges);
+fn propagate(env: &mut VerifierEnv<'_>, visit: u32) -> Result<()> {
+    let backedges = std::mem::take(&mut env.explorer.visits.list[visit as usize].backedges);
     let mut round = 0;
     loop {
         round += 1;
         if round > MAX_ROUNDS + 1 {
-            if walk.sink.is_full() {
-                verbose!(walk, "propagate_backedges: too many iterations\n");
+            if env.sink.is_full() {
+                verbose!(env, "propagate_backedges: too many iterations\n");
             }
             for state in backedges.iter().rev() {
-                precise::mark_all_scalars_precise(walk, state);
+                precise::mark_all_scalars_precise(env, state);
             }
             return Ok(());
         }
@@ -165,7 +165,7 @@ fn propagate(walk: &mut Walk<'_>, visit: u32) -> Result<()> {
             let Some(equal) = state.equal_state else {
                 return Err(Stop::Bug("back edge without checkpoint".into()));
             };
-            changed |= precise::propagate_precision_of(walk, equal, state)?;
+            changed |= precise::propagate_precision_of(env, equal, state)?;
         }
         if !changed {
             return Ok(());
@@ -175,24 +175,24 @@ fn propagate(walk: &mut Walk<'_>, visit: u32) -> Result<()> {
 
 /// Keeps the current state as a back edge to a checkpoint (`add_scc_backedge`).
 #[doc(alias = "add_scc_backedge")]
-pub(super) fn add_backedge(walk: &mut Walk<'_>, checkpoint: StateId) -> Result<()> {
-    let Some(index) = walk.explorer.checkpoint(checkpoint).visit else {
+pub(super) fn add_backedge(env: &mut VerifierEnv<'_>, checkpoint: StateId) -> Result<()> {
+    let Some(index) = env.explorer.checkpoint(checkpoint).visit else {
         return Err(Stop::Bug(
             "back edge outside of strongly connected components".into(),
         ));
     };
-    let mut state = walk.state.clone();
+    let mut state = env.state.clone();
     state.equal_state = Some(checkpoint);
-    state.insn_idx = walk.insn_idx;
-    let explorer = &mut walk.explorer;
+    state.insn_idx = env.insn_idx;
+    let explorer = &mut env.explorer;
     let visit = &mut explorer.visits.list[index as usize];
     visit.backedges.push(state);
     visit.counted += 1;
     let chain = visit.callchain;
     explorer.backedges += 1;
     explorer.update_peak();
-    if walk.sink.is_full() {
-        verbose!(walk, "SCC backedge {}\n", format_callchain(&chain));
+    if env.sink.is_full() {
+        verbose!(env, "SCC backedge {}\n", format_callchain(&chain));
     }
     Ok(())
 }
@@ -200,26 +200,26 @@ pub(super) fn add_backedge(walk: &mut Walk<'_>, checkpoint: StateId) -> Result<(
 /// Ends the current path: checkpoints above it whose last path this was are finished
 /// (`update_branch_counts`).
 #[doc(alias = "update_branch_counts")]
-pub(super) fn finish_path(walk: &mut Walk<'_>) -> Result<()> {
-    walk.state.branches = walk.state.branches.saturating_sub(1);
-    let mut next = walk.state.parent;
+pub(super) fn finish_path(env: &mut VerifierEnv<'_>) -> Result<()> {
+    env.state.branches = env.state.branches.saturating_sub(1);
+    let mut next = env.state.parent;
     while let Some(id) = next {
-        let state = &mut walk.explorer.checkpoint_mut(id).state;
+        let state = &mut env.explorer.checkpoint_mut(id).state;
         state.branches -= 1;
         if state.branches != 0 {
             break;
         }
         next = state.parent;
-        leave(walk, id)?;
-        free_if_unused(walk, id);
+        leave(env, id)?;
+        free_if_unused(env, id);
     }
     Ok(())
 }
 
 /// Frees an evicted checkpoint that nothing refers to (`maybe_free_verifier_state`).
 #[doc(alias = "maybe_free_verifier_state")]
-pub(super) fn free_if_unused(walk: &mut Walk<'_>, id: StateId) {
-    let explorer = &mut walk.explorer;
+pub(super) fn free_if_unused(env: &mut VerifierEnv<'_>, id: StateId) {
+    let explorer = &mut env.explorer;
     let checkpoint = explorer.checkpoint(id);
     if checkpoint.is_evicted && checkpoint.state.branches == 0 && !explorer.has_incomplete_marks(id)
     {

@@ -5,30 +5,30 @@ use isa::ebpf::{Cond, Operand, Reg, Width};
 use super::{linked, null, packet};
 use crate::alu::check_bounds;
 use crate::domain::{decide, refine_same, refine_synced};
+use crate::env::{Outcome, RegArg, VerifierEnv};
 use crate::state::{HistoryFlags, LinkedReg, LinkedRegs, RegKind, RegState};
-use crate::walk::{Outcome, RegArg, Walk};
 use crate::{Result, log, refuse, speculation};
 
 /// Checks `if dst cond src goto off` (`check_cond_jmp_op`).
 #[doc(alias = "check_cond_jmp_op")]
 pub(super) fn check(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     cond: Cond,
     width: Width,
     dst: Reg,
     src: Operand,
     off: i16,
 ) -> Result<Outcome> {
-    walk.check_reg_arg(dst, RegArg::Src)?;
-    let dst_reg = *walk.reg(dst);
+    env.check_reg_arg(dst, RegArg::Src)?;
+    let dst_reg = *env.reg(dst);
     let mut flags = HistoryFlags::NONE;
     let src_reg = match src {
         Operand::Reg(src) => {
-            walk.check_reg_arg(src, RegArg::Src)?;
-            let src_reg = *walk.reg(src);
+            env.check_reg_arg(src, RegArg::Src)?;
+            let src_reg = *env.reg(src);
             let are_packets = packet::is_any(&dst_reg) && packet::is_any(&src_reg);
-            if !are_packets && !walk.env.allow_ptr_leaks && !src_reg.is_scalar() {
-                return Err(refuse_comparison(walk, src));
+            if !are_packets && !env.input.allow_ptr_leaks && !src_reg.is_scalar() {
+                return Err(refuse_comparison(env, src));
             }
             if matches!(src_reg.kind, RegKind::Stack { .. }) {
                 flags.0 |= HistoryFlags::SRC_STACK.0;
@@ -41,40 +41,40 @@ pub(super) fn check(
         flags.0 |= HistoryFlags::DST_STACK.0;
     }
     if flags != HistoryFlags::NONE {
-        walk.push_history(flags, LinkedRegs::default())?;
+        env.push_history(flags, LinkedRegs::default())?;
     }
-    let target = (walk.insn_idx as i32 + 1 + i32::from(off)) as u32;
+    let target = (env.insn_idx as i32 + 1 + i32::from(off)) as u32;
     if let Some(is_taken) = is_branch_taken(&dst_reg, &src_reg, cond, width) {
         if dst_reg.is_scalar() {
-            walk.mark_precise(dst)?;
+            env.mark_precise(dst)?;
         }
         if let Operand::Reg(src) = src
             && src_reg.is_scalar()
         {
-            walk.mark_precise(src)?;
+            env.mark_precise(src)?;
         }
         let (untaken, outcome) = match is_taken {
-            true => (walk.insn_idx + 1, Outcome::Jump(target)),
+            true => (env.insn_idx + 1, Outcome::Jump(target)),
             false => (target, Outcome::Next),
         };
-        speculation::push_untaken(walk, untaken, dst, src)?;
-        print_state(walk);
+        speculation::push_untaken(env, untaken, dst, src)?;
+        print_state(env);
         return Ok(outcome);
     }
-    fork(walk, cond, width, (dst, dst_reg), (src, src_reg), target)?;
-    print_state(walk);
+    fork(env, cond, width, (dst, dst_reg), (src, src_reg), target)?;
+    print_state(env);
     Ok(Outcome::Next)
 }
 
-fn print_state(walk: &mut Walk<'_>) {
-    if walk.sink.walks() {
-        let frame = walk.state.curframe;
-        log::print_insn_state(walk.env, &mut walk.sink, &walk.state, frame);
+fn print_state(env: &mut VerifierEnv<'_>) {
+    if env.sink.walks() {
+        let frame = env.state.curframe;
+        log::print_insn_state(env.input, &mut env.sink, &env.state, frame);
     }
 }
 
-fn refuse_comparison(walk: &mut Walk<'_>, reg: Reg) -> crate::Stop {
-    refuse!(walk => Flow::PointerComparison { reg })
+fn refuse_comparison(env: &mut VerifierEnv<'_>, reg: Reg) -> crate::Stop {
+    refuse!(env => Flow::PointerComparison { reg })
 }
 
 /// Outcome of a comparison, if what is known decides it.
@@ -106,7 +106,7 @@ fn is_branch_taken(dst: &RegState, src: &RegState, cond: Cond, width: Width) -> 
 
 /// Forks the path: the current state falls through, a copy jumps.
 fn fork(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     cond: Cond,
     width: Width,
     (dst, dst_reg): (Reg, RegState),
@@ -115,24 +115,24 @@ fn fork(
 ) -> Result<()> {
     let mut linked = LinkedRegs::default();
     if matches!(src, Operand::Reg(_)) && src_reg.is_scalar() && src_reg.id != 0 {
-        linked::collect(walk, src_reg.id, &mut linked);
+        linked::collect(env, src_reg.id, &mut linked);
     }
     if dst_reg.is_scalar() && dst_reg.id != 0 {
-        linked::collect(walk, dst_reg.id, &mut linked);
+        linked::collect(env, dst_reg.id, &mut linked);
     }
-    forget_propagated(walk, dst, src, linked);
+    forget_propagated(env, dst, src, linked);
     if linked.len() > 1 {
-        walk.push_history(HistoryFlags::NONE, linked)?;
+        env.push_history(HistoryFlags::NONE, linked)?;
     }
-    let idx = walk.insn_idx;
-    walk.push_branch(target, idx)?;
-    refine_both(walk, cond, width, (dst, dst_reg), (src, src_reg), linked)
+    let idx = env.insn_idx;
+    env.push_branch(target, idx)?;
+    refine_both(env, cond, width, (dst, dst_reg), (src, src_reg), linked)
 }
 
 /// Requests carried to compared or linked scalars do not cover what a later request
 /// would find at this instruction.
-fn forget_propagated(walk: &mut Walk<'_>, dst: Reg, src: Operand, linked: LinkedRegs) {
-    if walk.state.propagated == 0 {
+fn forget_propagated(env: &mut VerifierEnv<'_>, dst: Reg, src: Operand, linked: LinkedRegs) {
+    if env.state.propagated == 0 {
         return;
     }
     let mut mask = 0u16;
@@ -142,18 +142,18 @@ fn forget_propagated(walk: &mut Walk<'_>, dst: Reg, src: Operand, linked: Linked
     if linked.len() > 1 {
         for entry in linked.iter() {
             if let LinkedReg::Reg { frame, reg } = entry
-                && frame == walk.state.curframe
+                && frame == env.state.curframe
             {
                 mask |= 1 << reg;
             }
         }
     }
-    walk.state.propagated &= !mask;
+    env.state.propagated &= !mask;
 }
 
 /// Refines both states by the comparison.
 fn refine_both(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     cond: Cond,
     width: Width,
     (dst, dst_reg): (Reg, RegState),
@@ -161,7 +161,7 @@ fn refine_both(
     linked: LinkedRegs,
 ) -> Result<()> {
     // The jumping state is taken off the stack while it changes.
-    let Some(mut pending) = walk.explorer.take_last_pending() else {
+    let Some(mut pending) = env.explorer.take_last_pending() else {
         return Err(crate::Stop::Bug("no pending path".to_owned()));
     };
     let other = &mut pending.state;
@@ -181,17 +181,17 @@ fn refine_both(
             refine_synced(cond, true, width, &mut taken.0, &mut taken.1);
         }
         let is_same = src_number == Some(dst);
-        check_bounds(walk, &mut taken.0, "true_reg1")?;
+        check_bounds(env, &mut taken.0, "true_reg1")?;
         if is_same {
             taken.1 = taken.0;
         }
-        check_bounds(walk, &mut taken.1, "true_reg2")?;
-        check_bounds(walk, &mut passed.0, "false_reg1")?;
+        check_bounds(env, &mut taken.1, "true_reg2")?;
+        check_bounds(env, &mut passed.0, "false_reg1")?;
         if is_same {
             passed.1 = passed.0;
         }
-        check_bounds(walk, &mut passed.1, "false_reg2")?;
-        for (state, (new_dst, new_src)) in [(&mut walk.state, passed), (&mut *other, taken)] {
+        check_bounds(env, &mut passed.1, "false_reg2")?;
+        for (state, (new_dst, new_src)) in [(&mut env.state, passed), (&mut *other, taken)] {
             if state.reg(dst).num != new_dst {
                 state.reg_mut(dst).num = new_dst;
             }
@@ -206,17 +206,17 @@ fn refine_both(
     if !linked.is_empty() {
         if let Operand::Reg(src) = src
             && src_reg.is_scalar()
-            && walk.state.reg(src).id != 0
+            && env.state.reg(src).id != 0
         {
-            linked::sync(&mut walk.state, src.index(), linked);
+            linked::sync(&mut env.state, src.index(), linked);
             linked::sync(other, src.index(), linked);
         }
-        if dst_reg.is_scalar() && walk.state.reg(dst).id != 0 {
-            linked::sync(&mut walk.state, dst.index(), linked);
+        if dst_reg.is_scalar() && env.state.reg(dst).id != 0 {
+            linked::sync(&mut env.state, dst.index(), linked);
             linked::sync(other, dst.index(), linked);
         }
     }
-    let (this, env) = (&mut walk.state, walk.env);
+    let (this, input) = (&mut env.state, env.input);
     if width == Width::W64
         && let Operand::Reg(src) = src
         && !src_reg.is_scalar()
@@ -227,8 +227,8 @@ fn refine_both(
     {
         let nullable = if src_reg.may_be_null() { src } else { dst };
         match cond {
-            Cond::Eq => null::mark_not_null(env, other.reg_mut(nullable)),
-            Cond::Ne => null::mark_not_null(env, this.reg_mut(nullable)),
+            Cond::Eq => null::mark_not_null(input, other.reg_mut(nullable)),
+            Cond::Ne => null::mark_not_null(input, this.reg_mut(nullable)),
             _ => {}
         }
     }
@@ -240,19 +240,19 @@ fn refine_both(
         && (is_eq || cond == Cond::Ne)
         && may_be_null
     {
-        null::mark_ptr_or_null_regs(env, this, dst, !is_eq);
-        null::mark_ptr_or_null_regs(env, other, dst, is_eq);
+        null::mark_ptr_or_null_regs(input, this, dst, !is_eq);
+        null::mark_ptr_or_null_regs(input, other, dst, is_eq);
     } else {
         let is_packet = match src {
             Operand::Reg(src) if width == Width::W64 => packet::refine(cond, dst, src, this, other),
             _ => false,
         };
-        let leaks = !is_packet && !env.allow_ptr_leaks && !this.reg(dst).is_scalar();
+        let leaks = !is_packet && !input.allow_ptr_leaks && !this.reg(dst).is_scalar();
         if leaks {
-            walk.explorer.put_last_pending(pending);
-            return Err(refuse_comparison(walk, dst));
+            env.explorer.put_last_pending(pending);
+            return Err(refuse_comparison(env, dst));
         }
     }
-    walk.explorer.put_last_pending(pending);
+    env.explorer.put_last_pending(pending);
     Ok(())
 }

@@ -5,85 +5,85 @@ use spec::programs::ProgramType;
 
 use crate::attach::Returned;
 use crate::call::check_resource_leak;
+use crate::env::{Outcome, RegArg, VerifierEnv};
 use crate::explore::{find_prev_entry, widen_imprecise_scalars};
 use crate::state::{RegKind, RegState};
-use crate::walk::{Outcome, RegArg, Walk};
 use crate::{Result, Stop, log, refuse, verbose};
 
 /// Checks `exit` (`process_bpf_exit_full`).
 #[doc(alias = "process_bpf_exit_full")]
-pub fn check_exit(walk: &mut Walk<'_>) -> Result<Outcome> {
-    let is_outermost = walk.state.curframe == 0;
+pub fn check_exit(env: &mut VerifierEnv<'_>) -> Result<Outcome> {
+    let is_outermost = env.state.curframe == 0;
     check_resource_leak(
-        walk,
+        env,
         false,
         is_outermost,
         "BPF_EXIT instruction in main prog",
     )?;
     if !is_outermost {
-        return prepare_func_exit(walk).map(Outcome::Return);
+        return prepare_func_exit(env).map(Outcome::Return);
     }
-    check_return_code(walk, Reg::R0)?;
+    check_return_code(env, Reg::R0)?;
     Ok(Outcome::Exit)
 }
 
 /// Checks the cookie of `bpf_throw`, which the default exception callback returns.
-pub(crate) fn check_thrown(walk: &mut Walk<'_>) -> Result<()> {
-    check_return_code(walk, Reg::R1)
+pub(crate) fn check_thrown(env: &mut VerifierEnv<'_>) -> Result<()> {
+    check_return_code(env, Reg::R1)
 }
 
 /// Leaves the executing function; the instruction to go on with (`prepare_func_exit`).
-pub fn prepare_func_exit(walk: &mut Walk<'_>) -> Result<u32> {
-    walk.live.update(walk.facts, &mut walk.sink, &walk.state)?;
-    let callee = walk.frame();
+pub fn prepare_func_exit(env: &mut VerifierEnv<'_>) -> Result<u32> {
+    env.live.update(env.analysis, &mut env.sink, &env.state)?;
+    let callee = env.frame();
     let r0 = callee.regs[0];
     let (callsite, callee_number) = (callee.callsite as u32, callee.frameno as usize);
     let in_callback = callee.in_callback_fn;
     let range = callee.callback_ret_range;
     if matches!(r0.kind, RegKind::Stack { .. }) {
-        return Err(refuse!(walk => Flow::ReturnsStackPointer));
+        return Err(refuse!(env => Flow::ReturnsStackPointer));
     }
-    let caller_number = walk.state.curframe - 1;
+    let caller_number = env.state.curframe - 1;
     if in_callback {
         if !r0.is_scalar() {
-            return Err(refuse!(walk => Flow::CallbackReturn { reg: Reg::R0 }));
+            return Err(refuse!(env => Flow::CallbackReturn { reg: Reg::R0 }));
         }
-        walk.mark_precise(Reg::R0)?;
+        env.mark_precise(Reg::R0)?;
         if !is_within(range, &r0, false) {
-            return Err(refuse_value(walk, Reg::R0, range, "At callback return"));
+            return Err(refuse_value(env, Reg::R0, range, "At callback return"));
         }
-        if !walk.facts.insns[callsite as usize].calls_callback {
-            let insn_idx = walk.insn_idx;
-            return Err(refuse!(walk => Flow::NotCallback { insn_idx, callsite }));
+        if !env.analysis.insns[callsite as usize].calls_callback {
+            let insn_idx = env.insn_idx;
+            return Err(refuse!(env => Flow::NotCallback { insn_idx, callsite }));
         }
     } else {
-        walk.state.frame_mut(caller_number).regs[0] = r0;
+        env.state.frame_mut(caller_number).regs[0] = r0;
     }
     let target = if in_callback { callsite } else { callsite + 1 };
-    if walk.sink.walks() {
-        verbose!(walk, "returning from callee:\n");
-        log::print_verifier_state(walk.env, &mut walk.sink, &walk.state, callee_number, true);
-        verbose!(walk, "to caller at {target}:\n");
-        log::print_verifier_state(walk.env, &mut walk.sink, &walk.state, caller_number, true);
+    if env.sink.walks() {
+        verbose!(env, "returning from callee:\n");
+        log::print_verifier_state(env.input, &mut env.sink, &env.state, callee_number, true);
+        verbose!(env, "to caller at {target}:\n");
+        log::print_verifier_state(env.input, &mut env.sink, &env.state, caller_number, true);
     }
-    walk.state.pop_frame();
+    env.state.pop_frame();
     if in_callback
-        && let Some(earlier) = find_prev_entry(&walk.explorer, &walk.state, &walk.state, target)
+        && let Some(earlier) = find_prev_entry(&env.explorer, &env.state, &env.state, target)
     {
-        widen_imprecise_scalars(walk.explorer.state(earlier), &mut walk.state, walk.id_gen);
+        widen_imprecise_scalars(env.explorer.state(earlier), &mut env.state, env.id_gen);
     }
     Ok(target)
 }
 
 /// Checks the program's return value in a register (`check_return_code`).
-fn check_return_code(walk: &mut Walk<'_>, reg: Reg) -> Result<()> {
-    let frame = walk.state.frame(0);
+fn check_return_code(env: &mut VerifierEnv<'_>, reg: Reg) -> Result<()> {
+    let frame = env.state.frame(0);
     let is_subprog = frame.subprogno != 0;
     let in_exception = frame.in_exception_callback_fn;
     let in_async = frame.in_async_callback_fn;
     let async_range = frame.callback_ret_range;
-    let kind = walk.env.context.kind;
-    let returned = crate::attach::returned(walk.env);
+    let kind = env.input.context.kind;
+    let returned = crate::attach::returned(env.input);
     if !is_subprog || in_exception {
         match returned {
             Returned::Nothing => return Ok(()),
@@ -91,18 +91,18 @@ fn check_return_code(walk: &mut Walk<'_>, reg: Reg) -> Result<()> {
             Returned::Any | Returned::ByProgramType => {}
         }
     }
-    walk.check_reg_arg(reg, RegArg::Src)?;
-    let value = *walk.reg(reg);
-    if !walk.env.allow_ptr_leaks && !value.is_scalar() {
-        return Err(refuse!(walk => Flow::LeaksReturn { reg: reg }));
+    env.check_reg_arg(reg, RegArg::Src)?;
+    let value = *env.reg(reg);
+    if !env.input.allow_ptr_leaks && !value.is_scalar() {
+        return Err(refuse!(env => Flow::LeaksReturn { reg: reg }));
     }
     if in_async {
-        return enforce(walk, reg, async_range, "At async callback return");
+        return enforce(env, reg, async_range, "At async callback return");
     }
     if is_subprog && !in_exception {
         if !value.is_scalar() {
             let kind = value.reg_type();
-            return Err(refuse!(walk => Flow::SubprogReturn { reg: reg, kind }));
+            return Err(refuse!(env => Flow::SubprogReturn { reg: reg, kind }));
         }
         return Ok(());
     }
@@ -111,32 +111,32 @@ fn check_return_code(walk: &mut Walk<'_>, reg: Reg) -> Result<()> {
     }
     let range = match kind {
         ProgramType::RawTracepoint => {
-            let target = walk.env.program.attach_target();
+            let target = env.input.program.attach_target();
             target
                 .is_some_and(|target| !target.btf_id.is_void())
                 .then_some((0, 0))
         }
         _ => {
-            let range = walk.env.registry.return_range(&walk.env.context);
+            let range = env.input.registry.return_range(&env.input.context);
             range.map(|range| (range.min, range.max))
         }
     };
     match range {
-        Some(range) => enforce(walk, reg, range, "At program exit"),
+        Some(range) => enforce(env, reg, range, "At program exit"),
         None => Ok(()),
     }
 }
 
 /// The value must be a scalar within a range.
-fn enforce(walk: &mut Walk<'_>, reg: Reg, range: (i32, i32), context: &str) -> Result<()> {
-    let value = *walk.reg(reg);
+fn enforce(env: &mut VerifierEnv<'_>, reg: Reg, range: (i32, i32), context: &str) -> Result<()> {
+    let value = *env.reg(reg);
     if !value.is_scalar() {
         let kind = value.reg_type();
-        return Err(refuse!(walk => Flow::ReturnUnknown { context, reg, kind }));
+        return Err(refuse!(env => Flow::ReturnUnknown { context, reg, kind }));
     }
-    walk.mark_precise(reg)?;
+    env.mark_precise(reg)?;
     if !is_within(range, &value, false) {
-        return Err(refuse_value(walk, reg, range, context));
+        return Err(refuse_value(env, reg, range, context));
     }
     Ok(())
 }
@@ -153,8 +153,13 @@ fn is_within((min, max): (i32, i32), reg: &RegState, in_32_bits: bool) -> bool {
 
 /// `verbose_invalid_scalar`.
 #[doc(alias = "verbose_invalid_scalar")]
-fn refuse_value(walk: &mut Walk<'_>, reg: Reg, (min, max): (i32, i32), context: &str) -> Stop {
-    let num = walk.reg(reg).num;
+fn refuse_value(
+    env: &mut VerifierEnv<'_>,
+    reg: Reg,
+    (min, max): (i32, i32),
+    context: &str,
+) -> Stop {
+    let num = env.reg(reg).num;
     let mut known = String::new();
     if num.smin > i64::MIN {
         known += &format!(" smin={}", num.smin);
@@ -165,5 +170,5 @@ fn refuse_value(walk: &mut Walk<'_>, reg: Reg, (min, max): (i32, i32), context: 
     if known.is_empty() {
         known += " unknown scalar value";
     }
-    refuse!(walk => Flow::ReturnRange { context, reg, known, min, max })
+    refuse!(env => Flow::ReturnRange { context, reg, known, min, max })
 }

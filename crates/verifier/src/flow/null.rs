@@ -3,7 +3,7 @@
 use isa::ebpf::Reg;
 use spec::maps::MapKind;
 
-use crate::env::Env;
+use crate::input::Input;
 use crate::state::{RegKind, RegRules, RegState, State, TypeFlags};
 use btf::fields::FieldKind;
 
@@ -49,12 +49,12 @@ fn change_kind(reg: &mut RegState, kind: RegKind) {
 
 /// The pointer is not null: it becomes what it points to (`mark_ptr_not_null_reg`).
 #[doc(alias = "mark_ptr_not_null_reg")]
-pub(crate) fn mark_not_null(env: &Env<'_>, reg: &mut RegState) {
+pub(crate) fn mark_not_null(input: &Input<'_>, reg: &mut RegState) {
     if let RegKind::MapValue { map, uid } = reg.kind {
-        let info = &env.maps[map];
+        let info = &input.maps[map];
         if let Some(inner) = info.inner() {
             // Lookups of inner maps are told apart where a callback may run on a value.
-            let is_told_apart = env.maps[inner].record().has_async();
+            let is_told_apart = input.maps[inner].record().has_async();
             let uid = if is_told_apart { reg.id } else { uid };
             reg.kind = RegKind::MapPtr { map: inner, uid };
         } else {
@@ -72,7 +72,7 @@ pub(crate) fn mark_not_null(env: &Env<'_>, reg: &mut RegState) {
 
 /// A comparison with null decided: registers of the identity of `reg` become null or not
 /// null (`mark_ptr_or_null_regs`).
-pub fn mark_ptr_or_null_regs(env: &Env<'_>, state: &mut State, reg: Reg, is_null: bool) {
+pub fn mark_ptr_or_null_regs(input: &Input<'_>, state: &mut State, reg: Reg, is_null: bool) {
     let (id, ref_obj_id) = (state.reg(reg).id, state.reg(reg).ref_obj_id);
     if ref_obj_id != 0 && ref_obj_id == id && is_null {
         state.refs.retain(|reference| reference.id != id);
@@ -96,8 +96,8 @@ pub fn mark_ptr_or_null_regs(env: &Env<'_>, state: &mut State, reg: Reg, is_null
             (reg.id, reg.ref_obj_id) = (0, 0);
             return;
         }
-        mark_not_null(env, reg);
-        if !may_point_to_lock(env, reg) {
+        mark_not_null(input, reg);
+        if !may_point_to_lock(input, reg) {
             reg.id = 0;
         }
     });
@@ -105,10 +105,10 @@ pub fn mark_ptr_or_null_regs(env: &Env<'_>, state: &mut State, reg: Reg, is_null
 
 /// True if the object has a lock (`reg_may_point_to_spin_lock`).
 #[doc(alias = "reg_may_point_to_spin_lock")]
-fn may_point_to_lock(env: &Env<'_>, reg: &RegState) -> bool {
+fn may_point_to_lock(input: &Input<'_>, reg: &RegState) -> bool {
     match reg.kind {
         RegKind::MapValue { map, .. } => {
-            let record = env.maps[map].record();
+            let record = input.maps[map].record();
             record.has(FieldKind::SpinLock) || record.has(FieldKind::ResSpinLock)
         }
         _ => false,

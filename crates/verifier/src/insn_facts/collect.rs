@@ -11,11 +11,11 @@ use super::{
     Branch, CallFact, FunctionStack, InsnFact, PacketCheck, PointerKind, ProgramFacts, Value,
     upper_half,
 };
-use crate::env::Env;
-use crate::facts::Facts;
-use crate::rewrite::is_dropped;
+use crate::analysis::Analysis;
+use crate::env::{Outcome, SubprogAux, VerifierEnv};
+use crate::input::Input;
 use crate::state::{Frame, LinkedReg, MapRef, RegKind, SlotKind, StateId, TypeFlags};
-use crate::walk::{Outcome, SubprogAux, Walk};
+use crate::xlated::is_dropped;
 
 /// Proofs of one access at most; one with more belongs to no check.
 const MAX_PROOFS: usize = 32;
@@ -103,26 +103,26 @@ impl Collector {
     /// The facts, once every path is walked.
     pub(crate) fn finish(
         mut self,
-        env: &Env<'_>,
-        facts: &Facts,
+        input: &Input<'_>,
+        analysis: &Analysis,
         subprogs: &[SubprogAux],
     ) -> ProgramFacts {
         let flows: Vec<&Flow> = self.seen.iter().map(|seen| &seen.flow).collect();
-        let tainted = coverage::propagate(env, facts, &flows, &self.uncovered);
+        let tainted = coverage::propagate(input, analysis, &flows, &self.uncovered);
         let mut insns: Vec<InsnFact> = Vec::with_capacity(self.seen.len());
         for (index, seen) in self.seen.iter().enumerate() {
             insns.push(match seen.is_reached {
-                true => fact(env, index, seen, &tainted[index]),
+                true => fact(input, index, seen, &tainted[index]),
                 false => InsnFact::default(),
             });
         }
-        upper_half::mark(env, facts, &mut insns);
+        upper_half::mark(input, analysis, &mut insns);
         for (slot, fact) in insns.iter_mut().enumerate() {
-            fact.is_fastcall_spill = fact.is_reached && is_dropped(facts, subprogs, slot);
+            fact.is_fastcall_spill = fact.is_reached && is_dropped(analysis, subprogs, slot);
         }
         let stack_uses = std::mem::take(&mut self.stack_uses);
         ProgramFacts {
-            unwritten_reads: stack_uses.finish(env, facts, &insns),
+            unwritten_reads: stack_uses.finish(input, analysis, &insns),
             packet_checks: self.packet_checks(),
             address_slots: {
                 self.address_slots.resize(self.stack.len(), 0);
@@ -177,8 +177,8 @@ impl Collector {
 
 /// The facts of one instruction, with ranges only of scalars that no uncovered value
 /// reaches.
-fn fact(env: &Env<'_>, index: usize, seen: &Seen, tainted: &coverage::Tainted) -> InsnFact {
-    let insn = env.insns[index];
+fn fact(input: &Input<'_>, index: usize, seen: &Seen, tainted: &coverage::Tainted) -> InsnFact {
+    let insn = input.insns[index];
     let kept = |reg: Reg, value: &Value, mask: u16| match mask >> reg.number() & 1 {
         0 => (reg, *value),
         _ => (reg, value.without_range()),
@@ -203,14 +203,14 @@ fn fact(env: &Env<'_>, index: usize, seen: &Seen, tainted: &coverage::Tainted) -
         access,
         accesses_object: seen.accesses_object,
         call: matches!(insn, Insn::Call(Callee::Helper(_)))
-            .then(|| call_fact(env, &operands, seen, tainted)),
+            .then(|| call_fact(input, &operands, seen, tainted)),
         operands,
         ..InsnFact::default()
     }
 }
 
 fn call_fact(
-    env: &Env<'_>,
+    input: &Input<'_>,
     operands: &[(Reg, Value)],
     seen: &Seen,
     tainted: &coverage::Tainted,
@@ -229,7 +229,7 @@ fn call_fact(
     let key = key.and_then(|key| key.constant());
     let key = key.map(|key| u64::from(key as u32));
     let is_key_in_bounds = map.zip(key).is_some_and(|(map, key)| {
-        let map = &env.maps[map];
+        let map = &input.maps[map];
         let is_array = matches!(map.kind(), Some(MapKind::Array | MapKind::PercpuArray));
         is_array && key < map.max_entries().into()
     });
@@ -241,20 +241,20 @@ fn call_fact(
 }
 
 /// Notes the state before an instruction that was not pruned.
-pub(crate) fn enter(walk: &mut Walk<'_>) {
-    let Some(mut collector) = walk.explorer.collector.take() else {
+pub(crate) fn enter(env: &mut VerifierEnv<'_>) {
+    let Some(mut collector) = env.explorer.collector.take() else {
         return;
     };
-    let index = walk.insn_idx as usize;
-    let insn = walk.env.insns[index];
-    let frame = walk.state.cur();
-    let number = walk.state.curframe;
+    let index = env.insn_idx as usize;
+    let insn = env.input.insns[index];
+    let frame = env.state.cur();
+    let number = env.state.curframe;
     let seen = &mut collector.seen[index];
     let is_first = !seen.is_reached;
     seen.is_reached = true;
     // Calls read only some of the registers that could be arguments. A checkpoint covers
     // anything in the others, which are dead.
-    let live = walk.facts.insns[index].live_regs;
+    let live = env.analysis.insns[index].live_regs;
     let is_live = |reg: &Reg| live >> reg.number() & 1 != 0;
     for reg in insn.reads().iter().filter(is_live) {
         let state = &frame[reg];
@@ -285,20 +285,20 @@ pub(crate) fn enter(walk: &mut Walk<'_>) {
         }
     }
     if let Insn::Call(Callee::Helper(_)) = insn {
-        note_key(seen, walk, frame);
+        note_key(seen, env, frame);
     }
     if let (Some(Operand::Reg(src)), Some(access)) = (insn.stored(), insn.access())
         && let RegKind::Stack { frame: owner } = frame[access.base].kind
         && !frame[src].is_scalar()
     {
         let slots = coverage::slots_accessed(&frame[access.base], access.off, access.size.bytes());
-        collector.note_addresses(walk.state.frame(owner as usize), slots);
+        collector.note_addresses(env.state.frame(owner as usize), slots);
     }
     collector.now = Now {
-        pending: walk.explorer.pending_count(),
+        pending: env.explorer.pending_count(),
         compared: compared(insn, frame),
     };
-    walk.explorer.collector = Some(collector);
+    env.explorer.collector = Some(collector);
 }
 
 /// The packet pointer that an instruction compares, with its proof.
@@ -331,12 +331,12 @@ fn compared(insn: Insn, frame: &Frame) -> Option<(Reg, Proof)> {
 }
 
 /// Joins the key that `r2` points to.
-fn note_key(seen: &mut Seen, walk: &Walk<'_>, frame: &Frame) {
+fn note_key(seen: &mut Seen, env: &VerifierEnv<'_>, frame: &Frame) {
     let size = match frame[Reg::R1].kind {
-        RegKind::MapPtr { map, .. } => walk.env.maps[map].key_size(),
+        RegKind::MapPtr { map, .. } => env.input.maps[map].key_size(),
         _ => 0,
     };
-    let found = stack_constant(frame, walk.state.curframe, size);
+    let found = stack_constant(frame, env.state.curframe, size);
     let (value, slots) = found.unwrap_or((Value::Mixed, 0));
     seen.flow.key_slots |= slots;
     seen.key = Some(seen.key.map_or(value, |known| known.join(&value)));
@@ -373,33 +373,33 @@ fn stack_constant(frame: &Frame, number: usize, size: u32) -> Option<(Value, u64
 }
 
 /// Notes the state after an instruction was checked.
-pub(crate) fn leave(walk: &mut Walk<'_>, insn_idx: u32, outcome: Outcome) {
-    let Some(mut collector) = walk.explorer.collector.take() else {
+pub(crate) fn leave(env: &mut VerifierEnv<'_>, insn_idx: u32, outcome: Outcome) {
+    let Some(mut collector) = env.explorer.collector.take() else {
         return;
     };
-    let insn = walk.env.insns[insn_idx as usize];
-    let has_forked = walk.explorer.pending_count() > collector.now.pending;
+    let insn = env.input.insns[insn_idx as usize];
+    let has_forked = env.explorer.pending_count() > collector.now.pending;
     let seen = &mut collector.seen[insn_idx as usize];
     if let Some(reg) = written(insn)
         && matches!(outcome, Outcome::Next | Outcome::NextWide)
-        && walk.reg(reg).kind != RegKind::NotInit
+        && env.reg(reg).kind != RegKind::NotInit
     {
-        let value = Value::of(walk.reg(reg), walk.state.curframe);
+        let value = Value::of(env.reg(reg), env.state.curframe);
         let known = seen.result.map(|(_, known)| known.join(&value));
         seen.result = Some((reg, known.unwrap_or(value)));
     }
     if let Insn::Jump { .. } = insn {
         seen.jumped |= has_forked || matches!(outcome, Outcome::Jump(_));
         seen.passed |= has_forked || outcome == Outcome::Next;
-        if let Some(index) = walk.cur_history {
-            for linked in walk.state.history[index].linked.iter() {
-                seen.flow.note_linked(linked, walk.state.curframe);
+        if let Some(index) = env.cur_history {
+            for linked in env.state.history[index].linked.iter() {
+                seen.flow.note_linked(linked, env.state.curframe);
             }
         }
     }
     if let Some((reg, before)) = collector.now.compared.take() {
-        let pending = walk.explorer.last_pending().filter(|_| has_forked);
-        for state in [Some(&walk.state), pending].into_iter().flatten() {
+        let pending = env.explorer.last_pending().filter(|_| has_forked);
+        for state in [Some(&env.state), pending].into_iter().flatten() {
             let pointer = state.reg(reg);
             if let RegKind::Packet { range } | RegKind::PacketMeta { range } = pointer.kind
                 && range > 0
@@ -410,10 +410,10 @@ pub(crate) fn leave(walk: &mut Walk<'_>, insn_idx: u32, outcome: Outcome) {
             }
         }
     }
-    if walk.env.allow_uninit_stack {
+    if env.input.allow_uninit_stack {
         collector.stack_uses.leave(insn_idx, &insn);
     }
-    walk.explorer.collector = Some(collector);
+    env.explorer.collector = Some(collector);
 }
 
 /// The register whose value after an instruction is a fact.
@@ -427,18 +427,18 @@ fn written(insn: Insn) -> Option<Reg> {
 }
 
 /// Notes what a checkpoint does not cover of the path that it ends.
-pub(crate) fn pruned(walk: &mut Walk<'_>, id: StateId) {
-    let Some(mut collector) = walk.explorer.collector.take() else {
+pub(crate) fn pruned(env: &mut VerifierEnv<'_>, id: StateId) {
+    let Some(mut collector) = env.explorer.collector.take() else {
         return;
     };
-    let checkpoint = walk.explorer.checkpoint(id);
-    let found = coverage::compare(walk.facts, checkpoint, &walk.state, walk.id_gen);
+    let checkpoint = env.explorer.checkpoint(id);
+    let found = coverage::compare(env.analysis, checkpoint, &env.state, env.id_gen);
     collector.uncovered.extend(found.uncovered);
     collector.covered.extend(found.covered);
-    if walk.env.allow_uninit_stack {
-        collector.stack_uses.prune(checkpoint, &walk.state);
+    if env.input.allow_uninit_stack {
+        collector.stack_uses.prune(checkpoint, &env.state);
     }
-    walk.explorer.collector = Some(collector);
+    env.explorer.collector = Some(collector);
 }
 
 impl Flow {

@@ -13,9 +13,9 @@
 use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg, Size};
 
 use super::collect::Proof;
-use crate::env::Env;
+use crate::analysis::Analysis;
 use crate::explore::{Checkpoint, IdMap};
-use crate::facts::Facts;
+use crate::input::Input;
 use crate::state::{Frame, MAX_CALL_FRAMES, RegKind, RegState, State};
 
 /// Registers and slots that hold uncovered scalars.
@@ -113,7 +113,7 @@ const ARGUMENTS: u16 = 0b11_1110;
 
 /// Finds the scalars of a state that a checkpoint covers only because they are imprecise.
 pub(super) fn compare(
-    facts: &Facts,
+    analysis: &Analysis,
     checkpoint: &Checkpoint,
     cur: &State,
     last_id: u32,
@@ -128,7 +128,7 @@ pub(super) fn compare(
     for number in 0..=old.curframe.min(MAX_CALL_FRAMES - 1) {
         let (old_frame, cur_frame) = (old.frame(number), cur.frame(number));
         let insn = old.frame_insn_idx(number);
-        let live = facts.insns[insn as usize].live_regs & 0x3ff;
+        let live = analysis.insns[insn as usize].live_regs & 0x3ff;
         let mut mask = Mask::default();
         for reg in (0..10).filter(|reg| live >> reg & 1 != 0) {
             let (old, cur) = (&old_frame.regs[reg], &cur_frame.regs[reg]);
@@ -199,17 +199,17 @@ impl Compared {
 
 /// The masks of every instruction.
 pub(super) fn propagate(
-    env: &Env<'_>,
-    facts: &Facts,
+    input: &Input<'_>,
+    analysis: &Analysis,
     flows: &[&Flow],
     uncovered: &[Uncovered],
 ) -> Vec<Tainted> {
     let mut spread = Spread {
-        env,
-        facts,
+        input,
+        analysis,
         flows,
-        tainted: vec![Tainted::default(); env.insns.len()],
-        returned: vec![0; facts.subprogs.len()],
+        tainted: vec![Tainted::default(); input.insns.len()],
+        returned: vec![0; analysis.subprogs.len()],
         all_slots: false,
         changed: true,
     };
@@ -217,7 +217,7 @@ pub(super) fn propagate(
         spread.reach(seed.insn, seed.mask);
     }
     while std::mem::take(&mut spread.changed) {
-        for insn in 0..env.insns.len() {
+        for insn in 0..input.insns.len() {
             spread.step(insn);
         }
     }
@@ -231,8 +231,8 @@ pub(super) fn propagate(
 
 /// The state of the data flow.
 struct Spread<'a> {
-    env: &'a Env<'a>,
-    facts: &'a Facts,
+    input: &'a Input<'a>,
+    analysis: &'a Analysis,
     flows: &'a [&'a Flow],
     tainted: Vec<Tainted>,
     /// By subprogram, bit 0: its result is uncovered.
@@ -259,7 +259,7 @@ impl Spread<'_> {
 
     fn step(&mut self, index: usize) {
         let before = self.tainted[index].before;
-        let insn = self.env.insns[index];
+        let insn = self.input.insns[index];
         let after = self.transfer(index, insn, before);
         self.tainted[index].after = after;
         if let Insn::Call(Callee::Local(off)) = insn {
@@ -271,12 +271,12 @@ impl Spread<'_> {
             self.reach(start, arguments);
         }
         if insn == Insn::Exit {
-            let subprog = self.facts.subprog_containing(index as u32);
+            let subprog = self.analysis.subprog_containing(index as u32);
             let new = self.returned[subprog] | before.regs & 1;
             self.changed |= new != self.returned[subprog];
             self.returned[subprog] = new;
         }
-        for next in self.facts.successors[index] {
+        for next in self.analysis.successors[index] {
             if next != u32::MAX {
                 self.reach(next, after);
             }
@@ -332,7 +332,7 @@ impl Spread<'_> {
             Insn::Call(Callee::Local(off)) => {
                 let start = (index as u32 + 1).wrapping_add_signed(off);
                 after.regs &= CALLEE_SAVED;
-                if let Some(subprog) = self.facts.subprog_at(start) {
+                if let Some(subprog) = self.analysis.subprog_at(start) {
                     after.regs |= self.returned[subprog] & 1;
                 }
             }

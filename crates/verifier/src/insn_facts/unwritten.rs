@@ -31,14 +31,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use isa::ebpf::{Insn, Reg};
-use spec::helpers::HelperId;
+use spec::helpers::Filling;
 
 use super::{Branch, InsnFact};
-use crate::env::Env;
+use crate::analysis::Analysis;
+use crate::env::VerifierEnv;
 use crate::explore::Checkpoint;
-use crate::facts::Facts;
+use crate::input::Input;
 use crate::state::{Frame, RegKind, RegState, SlotKind, StackSlot, State};
-use crate::walk::Walk;
 
 mod bytes;
 mod negative;
@@ -52,45 +52,6 @@ const NONE: u32 = u32::MAX;
 /// Steps of the flow that keep the bytes of failed calls apart. Behind them, bytes stay possibly
 /// unwritten whatever is known of the call.
 const MAX_STEPS_OF_CALLS: u32 = 1 << 18;
-
-/// Part of its uninitialised memory that a helper writes, as Linux has it. Helpers that fill the
-/// memory with zeros where they fail write all of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Filling {
-    /// All of it.
-    Whole,
-    /// All of it, or nothing if the helper returns a negative number.
-    OnSuccess,
-    /// The first bytes, this number at least.
-    Part(i32),
-}
-
-impl Filling {
-    /// The part that a helper writes.
-    pub(crate) fn of(helper: Option<HelperId>) -> Filling {
-        match helper {
-            Some(
-                HelperId::XdpLoadBytes
-                | HelperId::DynptrRead
-                | HelperId::CopyFromUserTask
-                | HelperId::GetTaskStack
-                | HelperId::GetFuncArg
-                | HelperId::GetFuncRet,
-            ) => Filling::OnSuccess,
-            // The text, with a final zero byte.
-            Some(
-                HelperId::ProbeReadStr | HelperId::ProbeReadUserStr | HelperId::ProbeReadKernelStr,
-            ) => Filling::Part(1),
-            Some(
-                HelperId::DPath
-                | HelperId::GetBranchSnapshot
-                | HelperId::ImaInodeHash
-                | HelperId::ImaFileHash,
-            ) => Filling::Part(0),
-            _ => Filling::Whole,
-        }
-    }
-}
 
 /// Where possibly unwritten bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -199,13 +160,18 @@ impl StackUses {
     }
 
     /// The instructions that may read bytes which the program never wrote, ascending.
-    pub(super) fn finish(self, env: &Env<'_>, facts: &Facts, insns: &[InsnFact]) -> Vec<u32> {
+    pub(super) fn finish(
+        self,
+        input: &Input<'_>,
+        analysis: &Analysis,
+        insns: &[InsnFact],
+    ) -> Vec<u32> {
         if self.possibly.is_empty() && self.on_failure.is_empty() {
             return self.seen.into_iter().collect();
         }
-        let unwritten = self.spread(env, facts, insns);
-        let at_calls: Vec<FrameBytes> = (facts.subprogs.iter())
-            .map(|subprog| at_calls(env, &unwritten, subprog.start..subprog.end))
+        let unwritten = self.spread(input, analysis, insns);
+        let at_calls: Vec<FrameBytes> = (analysis.subprogs.iter())
+            .map(|subprog| at_calls(input, &unwritten, subprog.start..subprog.end))
             .collect();
         let mut reads = self.seen;
         for (&insn, used) in &self.by_insn {
@@ -228,8 +194,8 @@ impl StackUses {
     /// The possibly unwritten bytes before each instruction that has some.
     fn spread(
         &self,
-        env: &Env<'_>,
-        facts: &Facts,
+        input: &Input<'_>,
+        analysis: &Analysis,
         insns: &[InsnFact],
     ) -> BTreeMap<u32, FrameBytes> {
         let mut before: BTreeMap<Place, Carried> = BTreeMap::new();
@@ -272,8 +238,8 @@ impl StackUses {
                 ));
                 continue;
             }
-            let insn = &env.insns[place.insn as usize];
-            let successors = facts.successors[place.insn as usize];
+            let insn = &input.insns[place.insn as usize];
+            let successors = analysis.successors[place.insn as usize];
             self.pass(insn, fact, (place, all), successors, &mut open);
         }
         let mut bytes = BTreeMap::new();
@@ -338,24 +304,24 @@ fn failed(call: u32, bytes: FrameBytes) -> (Place, Carried) {
 
 /// The bytes of a function's frame that are possibly unwritten at a call that it makes.
 fn at_calls(
-    env: &Env<'_>,
+    input: &Input<'_>,
     unwritten: &BTreeMap<u32, FrameBytes>,
     function: Range<u32>,
 ) -> FrameBytes {
     let in_function = unwritten.range(function);
     let calls = in_function.filter(|(insn, _)| {
-        let insn = env.insns[**insn as usize];
+        let insn = input.insns[**insn as usize];
         matches!(insn, Insn::Call(_) | Insn::CallReg { .. })
     });
     calls.fold(FrameBytes::default(), |all, (_, bytes)| all.union(bytes))
 }
 
 /// The collected uses of the stack, if the walk may read what it did not write.
-fn collecting<'w>(walk: &'w mut Walk<'_>) -> Option<&'w mut StackUses> {
-    if !walk.env.allow_uninit_stack || walk.state.speculative {
+fn collecting<'w>(env: &'w mut VerifierEnv<'_>) -> Option<&'w mut StackUses> {
+    if !env.input.allow_uninit_stack || env.state.speculative {
         return None;
     }
-    Some(walk.explorer.collector.as_mut()?.stack_uses())
+    Some(env.explorer.collector.as_mut()?.stack_uses())
 }
 
 /// The bytes of a frame from `min` on, before `end`, that were not written on this path.
@@ -373,26 +339,26 @@ fn unwritten_in(frame: &Frame, min: i32, end: i32) -> FrameBytes {
 
 /// Notes that a call, or a load at a variable offset, reads bytes of a frame, from `min` on,
 /// before `end`, or some of them.
-pub(crate) fn note_range_read(walk: &mut Walk<'_>, frame: usize, min: i32, end: i32) {
-    if walk.explorer.collector.is_none() {
+pub(crate) fn note_range_read(env: &mut VerifierEnv<'_>, frame: usize, min: i32, end: i32) {
+    if env.explorer.collector.is_none() {
         return;
     }
-    note_stack_read(walk, frame, min, end);
-    if let Insn::Call(_) = walk.env.insns[walk.insn_idx as usize] {
-        note_reads_of_texts(walk, frame, min, end);
+    note_stack_read(env, frame, min, end);
+    if let Insn::Call(_) = env.input.insns[env.insn_idx as usize] {
+        note_reads_of_texts(env, frame, min, end);
     }
 }
 
 /// Notes that the instruction reads bytes of a frame, from `min` on, before `end`, or some of
 /// them.
-pub(crate) fn note_stack_read(walk: &mut Walk<'_>, frame: usize, min: i32, end: i32) {
-    if walk.explorer.collector.is_none() {
+pub(crate) fn note_stack_read(env: &mut VerifierEnv<'_>, frame: usize, min: i32, end: i32) {
+    if env.explorer.collector.is_none() {
         return;
     }
-    let (insn, is_own) = (walk.insn_idx, frame == walk.state.curframe);
-    let subprog = walk.state.frame(frame).subprogno;
-    let is_unwritten = !unwritten_in(walk.state.frame(frame), min, end).is_empty();
-    let Some(uses) = collecting(walk) else {
+    let (insn, is_own) = (env.insn_idx, frame == env.state.curframe);
+    let subprog = env.state.frame(frame).subprogno;
+    let is_unwritten = !unwritten_in(env.state.frame(frame), min, end).is_empty();
+    let Some(uses) = collecting(env) else {
         return;
     };
     if is_unwritten {
@@ -407,18 +373,18 @@ pub(crate) fn note_stack_read(walk: &mut Walk<'_>, frame: usize, min: i32, end: 
 }
 
 /// Notes that a call may read `size` bytes behind a pointer to a frame, or fewer.
-pub(crate) fn note_read_behind(walk: &mut Walk<'_>, ptr: &RegState, frame: usize, size: u64) {
+pub(crate) fn note_read_behind(env: &mut VerifierEnv<'_>, ptr: &RegState, frame: usize, size: u64) {
     let fixed = i64::from(ptr.off);
     let min = ptr.num.smin.saturating_add(fixed).max(-512);
     let max = ptr.num.smax.saturating_add(fixed).min(0);
     let end = max.saturating_add_unsigned(size).min(0);
-    note_stack_read(walk, frame, min as i32, end as i32);
+    note_stack_read(env, frame, min as i32, end as i32);
 }
 
 /// Notes that a call may read what pointers to the stack lead to that bytes of a frame hold, from
 /// `min` on, before `end`: arguments of texts.
-fn note_reads_of_texts(walk: &mut Walk<'_>, frame: usize, min: i32, end: i32) {
-    let slots = &walk.state.frame(frame).stack;
+fn note_reads_of_texts(env: &mut VerifierEnv<'_>, frame: usize, min: i32, end: i32) {
+    let slots = &env.state.frame(frame).stack;
     let range = (min.max(-512)..end.min(0)).map(|offset| (-offset - 1) as usize / 8);
     let spilled: Vec<(RegState, u32)> = (range.collect::<BTreeSet<_>>().into_iter())
         .filter_map(|spi| match slots.get(spi)?.reg {
@@ -430,14 +396,14 @@ fn note_reads_of_texts(walk: &mut Walk<'_>, frame: usize, min: i32, end: i32) {
         })
         .collect();
     for (reg, frame) in spilled {
-        note_read_behind(walk, &reg, frame as usize, u64::MAX);
+        note_read_behind(env, &reg, frame as usize, u64::MAX);
     }
 }
 
 /// Notes that the instruction writes bytes of a frame, from `min` on, before `end`.
-pub(crate) fn note_stack_write(walk: &mut Walk<'_>, frame: usize, min: i32, end: i32) {
-    if frame == walk.state.curframe
-        && let Some(uses) = collecting(walk)
+pub(crate) fn note_stack_write(env: &mut VerifierEnv<'_>, frame: usize, min: i32, end: i32) {
+    if frame == env.state.curframe
+        && let Some(uses) = collecting(env)
     {
         uses.now = uses.now.union(&FrameBytes::of_range(min, end));
     }
@@ -445,8 +411,8 @@ pub(crate) fn note_stack_write(walk: &mut Walk<'_>, frame: usize, min: i32, end:
 
 /// Notes that a helper, which is about to be checked as one that writes `size` bytes behind a
 /// pointer to the stack, may leave some of them unwritten.
-pub(crate) fn note_filling(walk: &mut Walk<'_>, ptr: Reg, size: i32, filling: Filling) {
-    let reg = *walk.reg(ptr);
+pub(crate) fn note_filling(env: &mut VerifierEnv<'_>, ptr: Reg, size: i32, filling: Filling) {
+    let reg = *env.reg(ptr);
     let (RegKind::Stack { frame }, Some(start)) = (reg.kind, reg.num.as_const()) else {
         return;
     };
@@ -455,10 +421,10 @@ pub(crate) fn note_filling(walk: &mut Walk<'_>, ptr: Reg, size: i32, filling: Fi
     let end = min.saturating_add(size);
     match filling {
         Filling::Whole => return,
-        Filling::OnSuccess if frame == walk.state.curframe => {
-            let bytes = unwritten_in(walk.state.frame(frame), min, end);
-            let insn = walk.insn_idx;
-            if let Some(uses) = collecting(walk) {
+        Filling::OnSuccess if frame == env.state.curframe => {
+            let bytes = unwritten_in(env.state.frame(frame), min, end);
+            let insn = env.insn_idx;
+            if let Some(uses) = collecting(env) {
                 let known = uses.on_failure.entry(insn).or_default();
                 *known = known.union(&bytes);
                 if known.is_empty() {
@@ -466,15 +432,15 @@ pub(crate) fn note_filling(walk: &mut Walk<'_>, ptr: Reg, size: i32, filling: Fi
                 }
             }
         }
-        Filling::OnSuccess => note_possible_stack_write(walk, frame, min, end),
-        Filling::Part(least) => note_possible_stack_write(walk, frame, min + least, end),
+        Filling::OnSuccess => note_possible_stack_write(env, frame, min, end),
+        Filling::Part(least) => note_possible_stack_write(env, frame, min + least, end),
     }
     let first = match filling {
         Filling::Part(least) => min + least,
         _ => min,
     };
-    if frame == walk.state.curframe
-        && let Some(uses) = collecting(walk)
+    if frame == env.state.curframe
+        && let Some(uses) = collecting(env)
     {
         uses.unfilled = FrameBytes::of_range(first, end);
         if filling == Filling::OnSuccess {
@@ -485,17 +451,22 @@ pub(crate) fn note_filling(walk: &mut Walk<'_>, ptr: Reg, size: i32, filling: Fi
 
 /// Notes that the instruction writes some bytes of a frame, from `min` on, before `end`, of which
 /// all count as written from then on.
-pub(crate) fn note_possible_stack_write(walk: &mut Walk<'_>, frame: usize, min: i32, end: i32) {
-    if walk.explorer.collector.is_none() {
+pub(crate) fn note_possible_stack_write(
+    env: &mut VerifierEnv<'_>,
+    frame: usize,
+    min: i32,
+    end: i32,
+) {
+    if env.explorer.collector.is_none() {
         return;
     }
-    let bytes = unwritten_in(walk.state.frame(frame), min, end);
+    let bytes = unwritten_in(env.state.frame(frame), min, end);
     // The function goes on behind this instruction, a caller behind its call.
-    let insn = match frame == walk.state.curframe {
-        true => walk.insn_idx,
-        false => walk.state.frame_insn_idx(frame),
+    let insn = match frame == env.state.curframe {
+        true => env.insn_idx,
+        false => env.state.frame_insn_idx(frame),
     };
-    if let Some(uses) = collecting(walk) {
+    if let Some(uses) = collecting(env) {
         uses.add(insn, bytes);
         uses.add(insn + 1, bytes);
     }

@@ -10,11 +10,11 @@
 use isa::ebpf::{AluOp, AtomicOp, ByteOrder, Insn, Operand, Reg, RegSet, Size, Width};
 
 use super::{Branch, InsnFact};
-use crate::env::Env;
-use crate::facts::Facts;
+use crate::analysis::Analysis;
+use crate::input::Input;
 
 /// Sets [`InsnFact::needs_zero_extension`].
-pub(super) fn mark(env: &Env<'_>, facts: &Facts, insns: &mut [InsnFact]) {
+pub(super) fn mark(input: &Input<'_>, analysis: &Analysis, insns: &mut [InsnFact]) {
     let mut live = vec![0u16; insns.len()];
     loop {
         let mut changed = false;
@@ -22,7 +22,10 @@ pub(super) fn mark(env: &Env<'_>, facts: &Facts, insns: &mut [InsnFact]) {
             .rev()
             .filter(|index| insns[*index].is_reached)
         {
-            let before = transfer(env.insns[index], live_after(facts, insns, &live, index));
+            let before = transfer(
+                input.insns[index],
+                live_after(analysis, insns, &live, index),
+            );
             changed |= before != live[index];
             live[index] = before;
         }
@@ -32,17 +35,17 @@ pub(super) fn mark(env: &Env<'_>, facts: &Facts, insns: &mut [InsnFact]) {
     }
     for index in 0..insns.len() {
         if insns[index].is_reached
-            && let Some(reg) = cleared(env.insns[index])
+            && let Some(reg) = cleared(input.insns[index])
         {
-            let after = live_after(facts, insns, &live, index);
+            let after = live_after(analysis, insns, &live, index);
             insns[index].needs_zero_extension = Some(after >> reg.number() & 1 != 0);
         }
     }
 }
 
 /// Upper halves that are live behind an instruction.
-fn live_after(facts: &Facts, insns: &[InsnFact], live: &[u16], index: usize) -> u16 {
-    let [next, target] = facts.successors[index];
+fn live_after(analysis: &Analysis, insns: &[InsnFact], live: &[u16], index: usize) -> u16 {
+    let [next, target] = analysis.successors[index];
     let is_possible =
         |edge: u32, excluded: Branch| edge != u32::MAX && insns[index].branch != Some(excluded);
     let mut after = 0;

@@ -7,30 +7,30 @@ use program::MapId;
 use spec::maps::MapKind;
 
 use super::Sink;
-use crate::env::Env;
+use crate::input::Input;
 
 /// Bytes that the kernel writes at once.
 const WRITE_LIMIT: usize = 1023;
 
 /// Writes an instruction with its newline, such as `(bf) r2 = r10` (`verbose_insn`).
-pub fn verbose_insn(env: &Env<'_>, sink: &mut Sink<'_>, insn_idx: u32) {
+pub fn verbose_insn(input: &Input<'_>, sink: &mut Sink<'_>, insn_idx: u32) {
     if !sink.is_on() {
         return;
     }
-    let insn = insn_as_resolved(env, insn_idx);
-    let names = |callee: Callee| callee_name(env, callee);
+    let insn = insn_as_resolved(input, insn_idx);
+    let names = |callee: Callee| callee_name(input, callee);
     sink.write(format_args!("{}\n", insn.kernel_form(&names)));
 }
 
 /// The instruction as the kernel has it after it resolved 64-bit immediates: loads of
 /// maps and variables hold addresses. Ours are made up from the map's index or the BTF
 /// id; those in an arena are those of user space.
-fn insn_as_resolved(env: &Env<'_>, insn_idx: u32) -> Insn {
+fn insn_as_resolved(input: &Input<'_>, insn_idx: u32) -> Insn {
     use isa::ebpf::{Imm64, Value64};
     const MAPS: u64 = 0xffff_8880_0000_0000;
     const VALUES: u64 = 0xffff_c900_0000_0000;
     const SYMBOLS: u64 = 0xffff_ffff_8000_0000;
-    let insn = env.insns[insn_idx as usize];
+    let insn = input.insns[insn_idx as usize];
     let Insn::LoadImm64 { dst, imm } = insn else {
         return insn;
     };
@@ -39,7 +39,7 @@ fn insn_as_resolved(env: &Env<'_>, insn_idx: u32) -> Insn {
             MAPS | (index as u32 as u64) << 12
         }
         Imm64::MapValue { fd: index, offset } | Imm64::MapIndexValue { index, offset } => {
-            let arena = env.program.map(MapId(index as u32));
+            let arena = input.program.map(MapId(index as u32));
             let arena = arena.filter(|map| map.kind() == Some(MapKind::Arena));
             let start = match arena {
                 Some(arena) => arena.params.arena_start(),
@@ -56,11 +56,11 @@ fn insn_as_resolved(env: &Env<'_>, insn_idx: u32) -> Insn {
     }
 }
 
-fn callee_name<'e>(env: &'e Env<'_>, callee: Callee) -> Option<&'e str> {
+fn callee_name<'e>(input: &'e Input<'_>, callee: Callee) -> Option<&'e str> {
     match callee {
         Callee::Helper(number) => spec::helpers::helper(number).map(|helper| helper.name),
         Callee::Kfunc { id, module: 0 } => {
-            let kfunc = env.registry.kfunc(u32::try_from(id).ok()?)?;
+            let kfunc = input.registry.kfunc(u32::try_from(id).ok()?)?;
             Some(&kfunc.name)
         }
         Callee::Kfunc { .. } | Callee::Local(_) => None,
@@ -69,11 +69,16 @@ fn callee_name<'e>(env: &'e Env<'_>, callee: Callee) -> Option<&'e str> {
 
 /// Writes the source line of an instruction behind `prefix`, unless it was written last
 /// (`verbose_linfo`).
-pub fn verbose_linfo(env: &Env<'_>, sink: &mut Sink<'_>, insn_idx: u32, prefix: impl fmt::Display) {
+pub fn verbose_linfo(
+    input: &Input<'_>,
+    sink: &mut Sink<'_>,
+    insn_idx: u32,
+    prefix: impl fmt::Display,
+) {
     if !sink.is_on() {
         return;
     }
-    let lines = env.program.line_info();
+    let lines = input.program.line_info();
     let count = lines.partition_point(|line| line.insn <= insn_idx);
     let Some(index) = count.checked_sub(1) else {
         return;
@@ -87,7 +92,7 @@ pub fn verbose_linfo(env: &Env<'_>, sink: &mut Sink<'_>, insn_idx: u32, prefix: 
         let last = &lines[last as usize];
         last.file == line.file && last.line == line.line
     });
-    let Some(btf) = env.program.btf().filter(|_| !is_repeated) else {
+    let Some(btf) = input.program.btf().filter(|_| !is_repeated) else {
         return;
     };
     let text = btf.string(line.text);

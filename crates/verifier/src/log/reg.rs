@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use crate::domain::{Scalar, Tnum};
-use crate::env::Env;
+use crate::input::Input;
 use crate::state::{
     ADD_CONST, DynptrKind, MapRef, RegBase, RegKind, RegRules, RegState, RegType, TypeFlags,
 };
@@ -111,7 +111,7 @@ impl List<'_> {
 /// Appends a register of frame `frameno` (`print_reg_state`).
 #[doc(alias = "print_reg_state")]
 pub(super) fn write_reg(
-    env: &Env<'_>,
+    input: &Input<'_>,
     out: &mut String,
     frameno: u32,
     reg: &RegState,
@@ -139,7 +139,7 @@ pub(super) fn write_reg(
                 return;
             }
         }
-        RegKind::BtfId { ty } => out.push_str(&env.type_name(ty)),
+        RegKind::BtfId { ty } => out.push_str(&input.type_name(ty)),
         _ => {}
     }
     out.push('(');
@@ -147,11 +147,11 @@ pub(super) fn write_reg(
         out,
         is_first: true,
     };
-    write_attributes(env, &mut list, reg);
+    write_attributes(input, &mut list, reg);
     list.out.push(')');
 }
 
-fn write_attributes(env: &Env<'_>, list: &mut List<'_>, reg: &RegState) {
+fn write_attributes(input: &Input<'_>, list: &mut List<'_>, reg: &RegState) {
     if reg.id != 0 {
         list.item(format_args!("id={}", reg.id & !ADD_CONST));
     }
@@ -168,7 +168,7 @@ fn write_attributes(env: &Env<'_>, list: &mut List<'_>, reg: &RegState) {
     | RegKind::MapValue { map, .. }
     | RegKind::MapKey { map, .. } = reg.kind
     {
-        write_map(env, list, map);
+        write_map(input, list, map);
     }
     if !reg.is_scalar() && reg.off != 0 {
         list.item(format_args!("off={}", Signed(reg.off.into())));
@@ -197,9 +197,9 @@ fn write_attributes(env: &Env<'_>, list: &mut List<'_>, reg: &RegState) {
 }
 
 /// Templates of inner maps have no name.
-fn write_map(env: &Env<'_>, list: &mut List<'_>, map: MapRef) {
-    let is_inner = map.0 as usize >= env.program.maps().len();
-    let map = &env.maps[map];
+fn write_map(input: &Input<'_>, list: &mut List<'_>, map: MapRef) {
+    let is_inner = map.0 as usize >= input.program.maps().len();
+    let map = &input.maps[map];
     if !is_inner && !map.kernel_name().is_empty() {
         list.item(format_args!("map={}", map.kernel_name()));
     }

@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use super::Sink;
 use super::reg::{dynptr_type_str, write_reg};
-use crate::env::Env;
-use crate::state::{Frame, IterState, RegKind, SlotKind, State, TypeRef};
+use crate::input::Input;
+use crate::state::{Frame, IterState, RegKind, SlotKind, StackObject, StackObjectKind, State};
 
 /// Writes registers, stack and references of a frame, with newline; only what was
 /// written since the last time unless `print_all` (`print_verifier_state`).
 pub fn print_verifier_state(
-    env: &Env<'_>,
+    input: &Input<'_>,
     sink: &mut Sink<'_>,
     state: &State,
     frameno: usize,
@@ -33,10 +33,10 @@ pub fn print_verifier_state(
             continue;
         }
         let _ = write!(out, " R{number}=");
-        let is_precise = !env.bpf_capable || state.is_precise_reg(frameno, number);
-        write_reg(env, out, frame.frameno, reg, is_precise);
+        let is_precise = !input.bpf_capable || state.is_precise_reg(frameno, number);
+        write_reg(input, out, frame.frameno, reg, is_precise);
     }
-    write_stack(env, out, state, frameno, slots);
+    write_stack(input, out, state, frameno, slots);
     write_references(out, state);
     if frame.in_callback_fn {
         out.push_str(" cb");
@@ -53,7 +53,7 @@ pub fn print_verifier_state(
 
 /// Writes what an instruction changed, behind the instruction if it was the last that
 /// was written (`print_insn_state`).
-pub fn print_insn_state(env: &Env<'_>, sink: &mut Sink<'_>, state: &State, frameno: usize) {
+pub fn print_insn_state(input: &Input<'_>, sink: &mut Sink<'_>, state: &State, frameno: usize) {
     const COLUMN: usize = 40;
     const STEP: usize = 8;
     if !sink.is_on() {
@@ -68,23 +68,23 @@ pub fn print_insn_state(env: &Env<'_>, sink: &mut Sink<'_>, state: &State, frame
     } else {
         let _ = write!(sink.text, "{}:", state.insn_idx);
     }
-    print_verifier_state(env, sink, state, frameno, false);
+    print_verifier_state(input, sink, state, frameno, false);
 }
 
 impl Sink<'_> {
     /// Writes the line of the instruction that the walk comes to, and the source line
     /// above it.
-    pub fn print_insn(&mut self, env: &Env<'_>, insn_idx: u32) {
-        super::verbose_linfo(env, self, insn_idx, "; ");
+    pub fn print_insn(&mut self, input: &Input<'_>, insn_idx: u32) {
+        super::verbose_linfo(input, self, insn_idx, "; ");
         let start = self.position();
         self.write(format_args!("{insn_idx}: "));
-        super::verbose_insn(env, self, insn_idx);
+        super::verbose_insn(input, self, insn_idx);
         self.insn_width = self.position() - start;
         self.insn_end = self.position();
     }
 }
 
-fn write_stack(env: &Env<'_>, out: &mut String, state: &State, frameno: usize, slots: u64) {
+fn write_stack(input: &Input<'_>, out: &mut String, state: &State, frameno: usize, slots: u64) {
     let frame: &Frame = state.frame(frameno);
     let mut spi = 0;
     while spi < frame.stack.len() {
@@ -106,21 +106,15 @@ fn write_stack(env: &Env<'_>, out: &mut String, state: &State, frameno: usize, s
                         .map(letter),
                 );
                 let is_precise = state.is_precise_slot(frameno, spi);
-                write_reg(env, out, frame.frameno, &slot.reg, is_precise);
+                write_reg(input, out, frame.frameno, &slot.reg, is_precise);
             }
             SlotKind::Dynptr => {
-                // The second slot has the attributes.
+                // It stands where it begins.
                 spi += 1;
-                if let Some(slot) = frame.stack.get(spi) {
-                    write_dynptr(out, offset(spi), &slot.reg);
-                }
+                write_object(input, out, frame, spi);
             }
-            SlotKind::Iter => {
-                if slot.reg.ref_obj_id != 0 {
-                    write_iterator(env, out, offset(spi), &slot.reg);
-                }
-            }
-            _ => {
+            SlotKind::Iter => write_object(input, out, frame, spi),
+            SlotKind::Invalid | SlotKind::Misc | SlotKind::Zero | SlotKind::IrqFlag => {
                 let _ = write!(out, " fp{}=", offset(spi));
                 out.extend(slot.kinds.iter().map(letter));
             }
@@ -141,43 +135,51 @@ fn letter(kind: &SlotKind) -> char {
     }
 }
 
-fn write_dynptr(out: &mut String, offset: i64, reg: &crate::state::RegState) {
-    let RegKind::Dynptr { kind, .. } = reg.kind else {
+/// Writes the object that begins in a slot.
+fn write_object(input: &Input<'_>, out: &mut String, frame: &Frame, spi: usize) {
+    let Some(object) = frame.stack.object_at(spi) else {
         return;
     };
-    let _ = write!(out, " fp{offset}=dynptr_{}(", dynptr_type_str(kind));
-    let mut comma = "";
-    if reg.id != 0 {
-        let _ = write!(out, "id={}", reg.id);
-        comma = ",";
-    }
-    if reg.ref_obj_id != 0 {
-        let _ = write!(out, "{comma}ref_id={}", reg.ref_obj_id);
-    }
-    out.push(')');
-}
-
-fn write_iterator(env: &Env<'_>, out: &mut String, offset: i64, reg: &crate::state::RegState) {
-    let RegKind::Iter {
-        type_id,
-        state,
-        btf,
-    } = reg.kind
-    else {
+    let &StackObject {
+        kind,
+        first_slot,
+        id,
+        ref_obj_id,
+    } = object;
+    if first_slot != spi {
         return;
-    };
-    let name = env.type_name(TypeRef { btf, id: type_id });
-    let name = name.strip_prefix("bpf_iter_").unwrap_or(&name);
-    let state = match state {
-        IterState::Invalid => "<invalid>",
-        IterState::Active => "active",
-        IterState::Drained => "drained",
-    };
-    let _ = write!(
-        out,
-        " fp{offset}=iter_{name}(ref_id={},state={state},depth={})",
-        reg.ref_obj_id, reg.off
-    );
+    }
+    let offset = -(spi as i64 + 1) * 8;
+    match kind {
+        StackObjectKind::Dynptr(kind) => {
+            let _ = write!(out, " fp{offset}=dynptr_{}(", dynptr_type_str(kind));
+            let mut comma = "";
+            if id != 0 {
+                let _ = write!(out, "id={id}");
+                comma = ",";
+            }
+            if ref_obj_id != 0 {
+                let _ = write!(out, "{comma}ref_id={ref_obj_id}");
+            }
+            out.push(')');
+        }
+        StackObjectKind::Iter {
+            ty, state, depth, ..
+        } => {
+            let name = input.type_name(ty);
+            let name = name.strip_prefix("bpf_iter_").unwrap_or(&name);
+            let state = match state {
+                IterState::Active => "active",
+                IterState::Drained => "drained",
+            };
+            let _ = write!(
+                out,
+                " fp{offset}=iter_{name}(ref_id={ref_obj_id},state={state},depth={depth})"
+            );
+        }
+        // Its bytes are written.
+        StackObjectKind::IrqFlag(_) => {}
+    }
 }
 
 fn write_references(out: &mut String, state: &State) {

@@ -3,8 +3,8 @@
 
 use crate::Result;
 use crate::domain::Tnum;
+use crate::env::VerifierEnv;
 use crate::state::{RegKind, RegRules, RegState, TypeFlags};
-use crate::walk::Walk;
 
 /// Bytes before a packet's network header that strict alignment assumes
 /// (`NET_IP_ALIGN`).
@@ -13,17 +13,17 @@ pub(crate) const IP_ALIGN: i64 = 2;
 /// Checks that an access of `size` bytes at `reg + off` is aligned
 /// (`check_ptr_alignment`).
 pub(crate) fn check_ptr_alignment(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     reg: &RegState,
     off: i32,
     size: u32,
     is_strict: bool,
 ) -> Result<()> {
-    let is_strict = is_strict || walk.env.strict_alignment;
+    let is_strict = is_strict || env.input.strict_alignment;
     let is_plain = reg.flags == TypeFlags::NONE;
     let (is_strict, what) = match reg.kind {
         RegKind::Packet { .. } | RegKind::PacketMeta { .. } if is_plain => {
-            return check_packet(walk, reg, off, size, is_strict);
+            return check_packet(env, reg, off, size, is_strict);
         }
         RegKind::Arena if is_plain => return Ok(()),
         kind if is_plain => {
@@ -41,11 +41,11 @@ pub(crate) fn check_ptr_alignment(
         return Ok(());
     }
     let (var_off, reg_off) = (reg.num.var_off, reg.off);
-    Err(refuse!(walk => Mem::Misaligned { what, var_off, reg_off, off, size }))
+    Err(refuse!(env => Mem::Misaligned { what, var_off, reg_off, off, size }))
 }
 
 fn check_packet(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     reg: &RegState,
     off: i32,
     size: u32,
@@ -59,7 +59,7 @@ fn check_packet(
         return Ok(());
     }
     let (var_off, reg_off) = (reg.num.var_off, reg.off);
-    Err(refuse!(walk => Mem::MisalignedPacket { var_off, reg_off, off, size }))
+    Err(refuse!(env => Mem::MisalignedPacket { var_off, reg_off, off, size }))
 }
 
 fn is_aligned(reg: &RegState, fixed: i64, size: u32) -> bool {

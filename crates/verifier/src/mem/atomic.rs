@@ -5,12 +5,12 @@ use isa::ebpf::{AtomicOp, Insn, Reg};
 use super::{
     Access, MemAccess, check_load, check_mem_access, check_store, is_pointer_value, save_ptr_type,
 };
+use crate::env::{RegArg, VerifierEnv};
 use crate::state::{RegKind, TypeFlags};
-use crate::walk::{RegArg, Walk};
 use crate::{Result, Stop};
 
 /// Checks an atomic instruction (`check_atomic`).
-pub(super) fn check_atomic(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
+pub(super) fn check_atomic(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> {
     match insn {
         Insn::Atomic {
             op,
@@ -18,16 +18,16 @@ pub(super) fn check_atomic(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
             base,
             off,
             src,
-        } => check_rmw(walk, op, size.bytes(), base, off, src),
+        } => check_rmw(env, op, size.bytes(), base, off, src),
         Insn::LoadAcquire {
             size,
             dst,
             base,
             off,
         } => {
-            check_load(walk, size.bytes(), false, dst, base, off, true, false)?;
-            if !is_pointer_ok(walk, base) {
-                return Err(refuse_pointer(walk, base, "loads from"));
+            check_load(env, size.bytes(), false, dst, base, off, true, false)?;
+            if !is_pointer_ok(env, base) {
+                return Err(refuse_pointer(env, base, "loads from"));
             }
             Ok(())
         }
@@ -37,9 +37,9 @@ pub(super) fn check_atomic(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
             off,
             src,
         } => {
-            check_store(walk, size.bytes(), base, off, Some(src), true)?;
-            if !is_pointer_ok(walk, base) {
-                return Err(refuse_pointer(walk, base, "stores into"));
+            check_store(env, size.bytes(), base, off, Some(src), true)?;
+            if !is_pointer_ok(env, base) {
+                return Err(refuse_pointer(env, base, "stores into"));
             }
             Ok(())
         }
@@ -50,26 +50,26 @@ pub(super) fn check_atomic(walk: &mut Walk<'_>, insn: Insn) -> Result<()> {
 /// Checks a read-modify-write instruction (`check_atomic_rmw`).
 #[doc(alias = "check_atomic_rmw")]
 fn check_rmw(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     op: AtomicOp,
     size: u32,
     base: Reg,
     off: i16,
     src: Reg,
 ) -> Result<()> {
-    walk.check_reg_arg(src, RegArg::Src)?;
-    walk.check_reg_arg(base, RegArg::Src)?;
+    env.check_reg_arg(src, RegArg::Src)?;
+    env.check_reg_arg(base, RegArg::Src)?;
     if op == AtomicOp::CmpXchg {
-        walk.check_reg_arg(Reg::R0, RegArg::Src)?;
-        if is_pointer_value(walk, Reg::R0) {
-            return Err(refuse_leak(walk, Reg::R0));
+        env.check_reg_arg(Reg::R0, RegArg::Src)?;
+        if is_pointer_value(env, Reg::R0) {
+            return Err(refuse_leak(env, Reg::R0));
         }
     }
-    if is_pointer_value(walk, src) {
-        return Err(refuse_leak(walk, src));
+    if is_pointer_value(env, src) {
+        return Err(refuse_leak(env, src));
     }
-    if !is_pointer_ok(walk, base) {
-        return Err(refuse_pointer(walk, base, "stores into"));
+    if !is_pointer_ok(env, base) {
+        return Err(refuse_pointer(env, base, "stores into"));
     }
     let loaded = match op {
         AtomicOp::CmpXchg => Some(Reg::R0),
@@ -80,28 +80,28 @@ fn check_rmw(
         | AtomicOp::Xor { fetch } => fetch.then_some(src),
     };
     if let Some(loaded) = loaded {
-        walk.check_reg_arg(loaded, RegArg::Dst)?;
+        env.check_reg_arg(loaded, RegArg::Dst)?;
     }
     let access = MemAccess {
         strict: true,
         ..MemAccess::new(base, off.into(), size, Access::Read)
     };
-    check_mem_access(walk, access)?;
+    check_mem_access(env, access)?;
     if loaded.is_some() {
         check_mem_access(
-            walk,
+            env,
             MemAccess {
                 value: loaded,
                 ..access
             },
         )?;
     }
-    if walk.reg(base).kind == RegKind::Arena {
-        let ty = walk.reg(base).reg_type();
-        save_ptr_type(walk, ty, false)?;
+    if env.reg(base).kind == RegKind::Arena {
+        let ty = env.reg(base).reg_type();
+        save_ptr_type(env, ty, false)?;
     }
     check_mem_access(
-        walk,
+        env,
         MemAccess {
             access: Access::Write,
             ..access
@@ -111,8 +111,8 @@ fn check_rmw(
 
 /// True if atomic instructions may use the pointer (`atomic_ptr_type_ok`).
 #[doc(alias = "atomic_ptr_type_ok")]
-fn is_pointer_ok(walk: &Walk<'_>, base: Reg) -> bool {
-    let reg = walk.reg(base);
+fn is_pointer_ok(env: &VerifierEnv<'_>, base: Reg) -> bool {
+    let reg = env.reg(base);
     let is_plain = reg.flags == TypeFlags::NONE;
     let is_refused = match reg.kind {
         RegKind::Ctx | RegKind::FlowKeys => is_plain,
@@ -121,11 +121,11 @@ fn is_pointer_ok(walk: &Walk<'_>, base: Reg) -> bool {
     !is_refused
 }
 
-fn refuse_leak(walk: &mut Walk<'_>, reg: Reg) -> Stop {
-    refuse!(walk => Mem::LeaksAddressAtomic { reg: reg })
+fn refuse_leak(env: &mut VerifierEnv<'_>, reg: Reg) -> Stop {
+    refuse!(env => Mem::LeaksAddressAtomic { reg: reg })
 }
 
-fn refuse_pointer(walk: &mut Walk<'_>, base: Reg, what: &str) -> Stop {
-    let kind = walk.reg(base).reg_type();
-    refuse!(walk => Mem::Atomic { what, reg: base, kind })
+fn refuse_pointer(env: &mut VerifierEnv<'_>, base: Reg, what: &str) -> Stop {
+    let kind = env.reg(base).reg_type();
+    refuse!(env => Mem::Atomic { what, reg: base, kind })
 }

@@ -7,16 +7,16 @@ use super::context_btf::{self, Argument};
 use super::region::check_ptr_off;
 use super::registers::{set_reg, set_unknown};
 use super::{Access, MemAccess};
+use crate::env::VerifierEnv;
 use crate::state::{RegKind, RegState, TypeRef};
-use crate::walk::Walk;
 use crate::{Result, Stop, log};
 
 /// Checks an access to the context at `off`, the pointer's offset included
 /// (`check_ctx_access`).
 #[doc(alias = "check_ctx_access")]
-pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> Result<()> {
-    let reg = *walk.reg(access.ptr);
-    check_ptr_off(walk, &reg, access.ptr, false)?;
+pub(super) fn check_access(env: &mut VerifierEnv<'_>, access: MemAccess, off: i32) -> Result<()> {
+    let reg = *env.reg(access.ptr);
+    check_ptr_off(env, &reg, access.ptr, false)?;
     let size = access.size;
     let query = CtxQuery {
         offset: off,
@@ -24,15 +24,15 @@ pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> 
         write: access.access == Access::Write,
         signed: access.signed,
     };
-    let registry = walk.env.registry;
-    let found = match registry.ctx_access(&walk.env.context, query) {
+    let registry = env.input.registry;
+    let found = match registry.ctx_access(&env.input.context, query) {
         Ok(found) => found,
         Err(CtxRefused::Invalid) => {
-            let refusal = refuse!(walk => Mem::Context { off, size });
-            log::verbose_linfo(walk.env, &mut walk.sink, walk.insn_idx, "; ");
+            let refusal = refuse!(env => Mem::Context { off, size });
+            log::verbose_linfo(env.input, &mut env.sink, env.insn_idx, "; ");
             return Err(refusal);
         }
-        Err(CtxRefused::Btf) => return check_by_btf(walk, access, off),
+        Err(CtxRefused::Btf) => return check_by_btf(env, access, off),
         Err(CtxRefused::OfTarget) => {
             return Err(Stop::unsupported("context of the program that is replaced"));
         }
@@ -40,8 +40,8 @@ pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> 
             return Err(Stop::unsupported("context layout of this program type"));
         }
     };
-    note_bytes(walk, off, size);
-    walk.aux[walk.insn_idx as usize].ctx_field_size = found.field_size;
+    note_bytes(env, off, size);
+    env.aux[env.insn_idx as usize].ctx_field_size = found.field_size;
     let Some(value) = access.value else {
         return Ok(());
     };
@@ -49,20 +49,20 @@ pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> 
         return Ok(());
     }
     if found.value.base == RegBase::Scalar {
-        set_unknown(walk, value);
+        set_unknown(env, value);
         return Ok(());
     }
     let mut pointer = pointer_of(found.value, found.btf)?;
     if pointer.may_be_null() {
-        pointer.id = walk.new_id();
+        pointer.id = env.new_id();
     }
-    set_reg(walk, value, pointer);
+    set_reg(env, value, pointer);
     Ok(())
 }
 
 /// Notes how far the program accesses its context.
-fn note_bytes(walk: &mut Walk<'_>, off: i32, size: u32) {
-    if let Some(collector) = &mut walk.explorer.collector {
+fn note_bytes(env: &mut VerifierEnv<'_>, off: i32, size: u32) {
+    if let Some(collector) = &mut env.explorer.collector {
         let end = off as u32 + size;
         collector.context_bytes = collector.context_bytes.max(end);
     }
@@ -70,25 +70,25 @@ fn note_bytes(walk: &mut Walk<'_>, off: i32, size: u32) {
 
 /// Checks an access to the arguments of the function that the program is attached to:
 /// at most 12 of eight bytes each, for reading.
-fn check_by_btf(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> Result<()> {
+fn check_by_btf(env: &mut VerifierEnv<'_>, access: MemAccess, off: i32) -> Result<()> {
     const MAX_ARGS: i32 = 12;
     let size = access.size;
     let is_inside = (0..8 * MAX_ARGS).contains(&off) && off % size as i32 == 0;
     if !is_inside || access.access == Access::Write {
-        return Err(refuse!(walk => Mem::Context { off, size }));
+        return Err(refuse!(env => Mem::Context { off, size }));
     }
-    let found = context_btf::read(walk, off, size)?;
-    note_bytes(walk, off, size);
+    let found = context_btf::read(env, off, size)?;
+    note_bytes(env, off, size);
     let Some(value) = access.value else {
         return Ok(());
     };
     match found {
-        Argument::Scalar => set_unknown(walk, value),
+        Argument::Scalar => set_unknown(env, value),
         Argument::Pointer(mut pointer) => {
             if pointer.may_be_null() {
-                pointer.id = walk.new_id();
+                pointer.id = env.new_id();
             }
-            set_reg(walk, value, pointer);
+            set_reg(env, value, pointer);
         }
     }
     Ok(())

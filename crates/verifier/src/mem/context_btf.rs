@@ -10,8 +10,8 @@ use spec::programs::{AttachType, ProgramType};
 use spec::registry::{RegBase, TracepointArg};
 
 use super::context::pointer_of;
+use crate::env::VerifierEnv;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
-use crate::walk::Walk;
 use crate::{Result, Stop};
 
 /// Prefix of the types of tracepoints.
@@ -39,23 +39,23 @@ struct Target {
 
 /// Finds what a read of `size` bytes at `off` of the context yields (`btf_ctx_access`).
 #[doc(alias = "btf_ctx_access")]
-pub(super) fn read(walk: &mut Walk<'_>, off: i32, size: u32) -> Result<Argument> {
-    let Some(vmlinux) = walk.env.vmlinux else {
+pub(super) fn read(env: &mut VerifierEnv<'_>, off: i32, size: u32) -> Result<Argument> {
+    let Some(vmlinux) = env.input.vmlinux else {
         return Err(Stop::unsupported(
             "context typed by BTF without vmlinux BTF",
         ));
     };
-    let target = target(walk, vmlinux)?;
+    let target = target(env, vmlinux)?;
     let name = &target.name;
     if off % 8 != 0 {
-        verbose!(walk, "func '{name}' offset {off} is not multiple of 8\n");
-        return Err(refuse(walk, off, size));
+        verbose!(env, "func '{name}' offset {off} is not multiple of 8\n");
+        return Err(refuse(env, off, size));
     }
     let index = target.index_of(vmlinux, off);
     let Some((param, param_name)) = target.params.get(index + target.skipped) else {
         let number = index + 1;
-        verbose!(walk, "func '{name}' doesn't have {number}-th argument\n");
-        return Err(refuse(walk, off, size));
+        verbose!(env, "func '{name}' doesn't have {number}-th argument\n");
+        return Err(refuse(env, off, size));
     };
     let id = vmlinux.skip_modifiers(*param).unwrap_or(TypeId::VOID);
     let ty = vmlinux.at(id);
@@ -68,17 +68,17 @@ pub(super) fn read(walk: &mut Walk<'_>, off: i32, size: u32) -> Result<Argument>
         _ => {
             let (type_name, kind) = (ty.name(), ty.kind().name());
             verbose!(
-                walk,
+                env,
                 "func '{name}' arg{index} '{type_name}' has type {kind}. Only pointer access is allowed\n"
             );
-            return Err(refuse(walk, off, size));
+            return Err(refuse(env, off, size));
         }
     };
     if size != 8 {
-        verbose!(walk, "func '{name}' size {size} must be 8\n");
-        return Err(refuse(walk, off, size));
+        verbose!(env, "func '{name}' size {size} must be 8\n");
+        return Err(refuse(env, off, size));
     }
-    let iterator = walk.env.registry.iterator(&walk.env.context);
+    let iterator = env.input.registry.iterator(&env.input.context);
     let described = iterator.and_then(|iterator| iterator.arg(index));
     let is_buffer = described.is_some_and(|arg| arg.value.base == RegBase::PtrToBuf);
     let object = vmlinux.skip_modifiers(pointee).unwrap_or(TypeId::VOID);
@@ -93,8 +93,8 @@ pub(super) fn read(walk: &mut Walk<'_>, off: i32, size: u32) -> Result<Argument>
     if param_name.ends_with("__nullable") {
         flags = flags.with(TypeFlags::PTR_MAYBE_NULL);
     }
-    let tracepoint = match walk.env.context.attach {
-        Some(AttachType::TraceRawTp) => walk.env.registry.lists.tracepoint_arg(name, index),
+    let tracepoint = match env.input.context.attach {
+        Some(AttachType::TraceRawTp) => env.input.registry.lists.tracepoint_arg(name, index),
         _ => TracepointArg::default(),
     };
     if tracepoint.may_be_null {
@@ -111,20 +111,20 @@ pub(super) fn read(walk: &mut Walk<'_>, off: i32, size: u32) -> Result<Argument>
     let kind = vmlinux.at(object).kind().name();
     if !vmlinux.at(object).kind().is_composite() {
         verbose!(
-            walk,
+            env,
             "func '{name}' arg{index} type {kind} is not a struct\n"
         );
-        return Err(refuse(walk, off, size));
+        return Err(refuse(env, off, size));
     }
     let object_name = vmlinux.at(object).name();
     verbose!(
-        walk,
+        env,
         "func '{name}' arg{index} has btf_id {} type {kind} '{object_name}'\n",
         object.0
     );
     if tracepoint.may_be_error {
         verbose!(
-            walk,
+            env,
             "marking pointer arg{index} as scalar as it may encode error"
         );
         return Ok(Argument::Scalar);
@@ -134,22 +134,22 @@ pub(super) fn read(walk: &mut Walk<'_>, off: i32, size: u32) -> Result<Argument>
     Ok(Argument::Pointer(pointer))
 }
 
-fn refuse(walk: &mut Walk<'_>, off: i32, size: u32) -> Stop {
-    refuse!(walk => Mem::Context { off, size })
+fn refuse(env: &mut VerifierEnv<'_>, off: i32, size: u32) -> Stop {
+    refuse!(env => Mem::Context { off, size })
 }
 
 /// The tracepoint or iterator that the program is attached to. Other targets are
 /// unsupported.
-fn target(walk: &Walk<'_>, vmlinux: &Btf<'_>) -> Result<Target> {
-    let attach = walk.env.context.attach;
-    let id = walk
-        .env
+fn target(env: &VerifierEnv<'_>, vmlinux: &Btf<'_>) -> Result<Target> {
+    let attach = env.input.context.attach;
+    let id = env
+        .input
         .program
         .attach_target()
         .filter(|target| target.module == 0)
         .map(|target| target.btf_id);
     let (ProgramType::Tracing, Some(AttachType::TraceRawTp | AttachType::TraceIter), Some(id)) =
-        (walk.env.context.kind, attach, id)
+        (env.input.context.kind, attach, id)
     else {
         return Err(Stop::unsupported("context typed by BTF"));
     };

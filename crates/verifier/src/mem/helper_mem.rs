@@ -4,8 +4,8 @@ use isa::ebpf::Reg;
 
 use super::map_value::{self, Source};
 use super::{Access, MemAccess, check_mem_access, object, packet, region, stack};
+use crate::env::VerifierEnv;
 use crate::state::{RegBase, RegKind, TypeFlags};
-use crate::walk::Walk;
 use crate::{LIMITS, Result};
 
 /// A buffer that may be uninitialised, which the call writes.
@@ -21,61 +21,61 @@ pub(crate) struct RawMem {
 /// Checks that a call may use `size` bytes at `ptr` (`check_helper_mem_access`).
 #[doc(alias = "check_helper_mem_access")]
 pub(crate) fn check_helper_mem(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     ptr: Reg,
     size: i32,
     access: Access,
     is_zero_ok: bool,
     raw: Option<&mut RawMem>,
 ) -> Result<()> {
-    let reg = *walk.reg(ptr);
+    let reg = *env.reg(ptr);
     let is_write = access == Access::Write;
     let is_rdonly = reg.flags.has(TypeFlags::MEM_RDONLY);
     match reg.kind {
         RegKind::Packet { .. } | RegKind::PacketMeta { .. } => {
-            packet::check_access(walk, ptr, reg.off, size, is_zero_ok)
+            packet::check_access(env, ptr, reg.off, size, is_zero_ok)
         }
         RegKind::MapKey { map, .. } => {
             if is_write {
-                return Err(super::refuse_write(walk, ptr));
+                return Err(super::refuse_write(env, ptr));
             }
-            let key_size = walk.env.maps[map].key_size();
-            region::check_region(walk, ptr, reg.off, size, key_size, false)
+            let key_size = env.input.maps[map].key_size();
+            region::check_region(env, ptr, reg.off, size, key_size, false)
         }
         RegKind::MapValue { map, .. } => {
-            map_value::check_capability(walk, map, reg.off, size, access)?;
-            map_value::check_bounds(walk, ptr, map, reg.off, size, is_zero_ok, Source::Helper)
+            map_value::check_capability(env, map, reg.off, size, access)?;
+            map_value::check_bounds(env, ptr, map, reg.off, size, is_zero_ok, Source::Helper)
         }
         RegKind::Mem { size: mem_size, .. } => {
             if is_rdonly && is_write {
-                return Err(super::refuse_write(walk, ptr));
+                return Err(super::refuse_write(env, ptr));
             }
-            region::check_region(walk, ptr, reg.off, size, mem_size, is_zero_ok)
+            region::check_region(env, ptr, reg.off, size, mem_size, is_zero_ok)
         }
         RegKind::Buf => {
             if is_rdonly && is_write {
-                return Err(super::refuse_write(walk, ptr));
+                return Err(super::refuse_write(env, ptr));
             }
             let what = if is_rdonly { "rdonly" } else { "rdwr" };
-            region::check_buffer(walk, ptr, reg.off, size, what)
+            region::check_buffer(env, ptr, reg.off, size, what)
         }
         RegKind::Stack { .. } => {
-            stack::check_range(walk, ptr, reg.off, size, is_zero_ok, access, raw)
+            stack::check_range(env, ptr, reg.off, size, is_zero_ok, access, raw)
         }
         RegKind::BtfId { ty } => object::check_access(
-            walk,
+            env,
             MemAccess::new(ptr, 0, size as u32, Access::Read),
             ty,
             reg.off,
         ),
-        RegKind::Ctx if walk.env.type_rules().has_plain_context() => {
+        RegKind::Ctx if env.input.type_rules().has_plain_context() => {
             if size == 0 {
                 return match is_zero_ok {
                     true => Ok(()),
-                    false => Err(refuse!(walk => Mem::ZeroContext)),
+                    false => Err(refuse!(env => Mem::ZeroContext)),
                 };
             }
-            check_mem_access(walk, MemAccess::new(ptr, size - 1, 1, access))
+            check_mem_access(env, MemAccess::new(ptr, size - 1, 1, access))
         }
         RegKind::NotInit
         | RegKind::Scalar
@@ -90,15 +90,12 @@ pub(crate) fn check_helper_mem(
         | RegKind::XdpSock
         | RegKind::Arena
         | RegKind::Func { .. }
-        | RegKind::ConstDynptr { .. }
-        | RegKind::Dynptr { .. }
-        | RegKind::Iter { .. }
-        | RegKind::Irq { .. } => {
+        | RegKind::ConstDynptr { .. } => {
             if is_zero_ok && size == 0 && reg.is_null() {
                 return Ok(());
             }
             let expected = RegBase::PtrToStack.plain();
-            Err(refuse!(walk => Mem::ArgumentType { reg: ptr, kind: reg.reg_type(), expected }))
+            Err(refuse!(env => Mem::ArgumentType { reg: ptr, kind: reg.reg_type(), expected }))
         }
     }
 }
@@ -107,30 +104,30 @@ pub(crate) fn check_helper_mem(
 /// (`check_mem_size_reg`).
 #[doc(alias = "check_mem_size_reg")]
 pub(crate) fn check_sized_mem(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     ptr: Reg,
     size: Reg,
     access: Access,
     is_zero_ok: bool,
     mut raw: Option<&mut RawMem>,
 ) -> Result<()> {
-    let num = walk.reg(size).num;
+    let num = env.reg(size).num;
     if num.smin < 0 {
-        return Err(refuse!(walk => Mem::NegativeSize { reg: size }));
+        return Err(refuse!(env => Mem::NegativeSize { reg: size }));
     }
     if num.umin == 0 && !is_zero_ok {
-        return Err(refuse!(walk => Mem::ZeroSize {
+        return Err(refuse!(env => Mem::ZeroSize {
             reg: size, umin: num.umin as i64, umax: num.umax as i64
         }));
     }
     if num.umax >= LIMITS.variable_size.into() {
-        return Err(refuse!(walk => Mem::UnboundedSize { reg: size }));
+        return Err(refuse!(env => Mem::UnboundedSize { reg: size }));
     }
     if let Some(raw) = &mut raw {
         raw.has_variable_size = !num.var_off.is_const();
     }
     check_helper_mem(
-        walk,
+        env,
         ptr,
         num.umax as i32,
         access,
@@ -140,25 +137,25 @@ pub(crate) fn check_sized_mem(
     if let Some(raw) = raw {
         raw.has_variable_size = false;
     }
-    walk.mark_precise(size)
+    env.mark_precise(size)
 }
 
 /// Checks that a global function may read and write `size` bytes at `ptr`
 /// (`check_mem_reg`).
 #[doc(alias = "check_mem_reg")]
-pub(crate) fn check_global_mem(walk: &mut Walk<'_>, ptr: Reg, size: u32) -> Result<()> {
-    let saved = *walk.reg(ptr);
+pub(crate) fn check_global_mem(env: &mut VerifierEnv<'_>, ptr: Reg, size: u32) -> Result<()> {
+    let saved = *env.reg(ptr);
     if saved.is_null() {
         return Ok(());
     }
     if saved.may_be_null() {
-        crate::flow::mark_not_null(walk.env, walk.state.reg_mut(ptr));
+        crate::flow::mark_not_null(env.input, env.state.reg_mut(ptr));
     }
     let size = size as i32;
-    let result = check_helper_mem(walk, ptr, size, Access::Read, true, None)
-        .and_then(|()| check_helper_mem(walk, ptr, size, Access::Write, true, None));
+    let result = check_helper_mem(env, ptr, size, Access::Read, true, None)
+        .and_then(|()| check_helper_mem(env, ptr, size, Access::Write, true, None));
     if saved.may_be_null() {
-        *walk.reg_mut(ptr) = saved;
+        *env.reg_mut(ptr) = saved;
     }
     result
 }

@@ -6,33 +6,33 @@ use isa::ebpf::{Insn, Operand, Reg};
 use super::MemAccess;
 use super::region::check_ptr_off;
 use super::registers::set_reg;
+use crate::env::VerifierEnv;
 use crate::log::reg_type_str;
 use crate::state::{BtfRef, RegBase, RegKind, RegState, TypeFlags, TypeRef};
-use crate::walk::Walk;
 use crate::{Result, Stop};
 use btf::fields::{FieldKind, SpecialField};
 
 /// Checks a load or store of exactly the pointer in a field (`check_map_kptr_access`).
 #[doc(alias = "check_map_kptr_access")]
 pub(super) fn check_access(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     access: MemAccess,
     field: &SpecialField,
 ) -> Result<()> {
     let is_referenced = matches!(field.kind, FieldKind::KptrRef | FieldKind::KptrPercpu);
-    let insn = walk.env.insns[walk.insn_idx as usize];
+    let insn = env.input.insns[env.insn_idx as usize];
     let is_load = matches!(insn, Insn::Load { signed: false, .. });
     if !is_load && !matches!(insn, Insn::Store { .. }) {
-        return Err(refuse!(walk => Mem::KptrMode));
+        return Err(refuse!(env => Mem::KptrMode));
     }
     if !is_load && is_referenced {
-        return Err(refuse!(walk => Mem::KptrReferencedStore));
+        return Err(refuse!(env => Mem::KptrReferencedStore));
     }
     if !is_load && field.kind == FieldKind::Uptr {
-        return Err(refuse!(walk => Mem::UptrStore));
+        return Err(refuse!(env => Mem::UptrStore));
     }
     match insn {
-        Insn::Load { dst, .. } => load(walk, dst, field),
+        Insn::Load { dst, .. } => load(env, dst, field),
         Insn::Store {
             src: Operand::Imm(imm),
             ..
@@ -40,22 +40,22 @@ pub(super) fn check_access(
             if imm == 0 {
                 return Ok(());
             }
-            Err(refuse!(walk => Mem::KptrImmediate { off: field.offset }))
+            Err(refuse!(env => Mem::KptrImmediate { off: field.offset }))
         }
         _ => match access.value {
-            Some(value) => store(walk, value, field),
+            Some(value) => store(env, value, field),
             None => Ok(()),
         },
     }
 }
 
 /// The object that a field points to: a type of vmlinux.
-fn target(walk: &Walk<'_>, field: &SpecialField) -> Result<(TypeRef, String)> {
+fn target(env: &VerifierEnv<'_>, field: &SpecialField) -> Result<(TypeRef, String)> {
     let unknown = || Stop::unsupported("pointer to a local object in a map value");
-    let btf = walk.env.program.btf().ok_or_else(unknown)?;
+    let btf = env.input.program.btf().ok_or_else(unknown)?;
     let name = btf.at(field.target).name().to_string_lossy().into_owned();
-    let found = walk
-        .env
+    let found = env
+        .input
         .vmlinux
         .and_then(|vmlinux| vmlinux.find(Kind::Struct, &name))
         .ok_or_else(unknown)?;
@@ -63,22 +63,22 @@ fn target(walk: &Walk<'_>, field: &SpecialField) -> Result<(TypeRef, String)> {
     Ok((ty, name))
 }
 
-fn load(walk: &mut Walk<'_>, dst: Reg, field: &SpecialField) -> Result<()> {
+fn load(env: &mut VerifierEnv<'_>, dst: Reg, field: &SpecialField) -> Result<()> {
     if field.kind == FieldKind::Uptr {
-        let btf = walk.env.program.btf();
+        let btf = env.input.program.btf();
         let size = btf.and_then(|btf| btf.size_of(field.target)).unwrap_or(0);
         let kind = RegKind::memory(size);
         let mut value = RegState::pointer(kind, TypeFlags::PTR_MAYBE_NULL);
-        value.id = walk.new_id();
-        set_reg(walk, dst, value);
+        value.id = env.new_id();
+        set_reg(env, dst, value);
         return Ok(());
     }
-    let (ty, name) = target(walk, field)?;
+    let (ty, name) = target(env, field)?;
     let is_safe = field.kind == FieldKind::KptrPercpu
         || field.kind == FieldKind::KptrRef
-            && walk.env.registry.lists.rcu_protected.contains(&*name);
+            && env.input.registry.lists.rcu_protected.contains(&*name);
     let mut flags = TypeFlags::PTR_MAYBE_NULL;
-    if is_safe && walk.state.in_rcu_section() {
+    if is_safe && env.state.in_rcu_section() {
         flags = flags.with(TypeFlags::MEM_RCU);
         if field.kind == FieldKind::KptrPercpu {
             flags = flags.with(TypeFlags::MEM_PERCPU);
@@ -87,19 +87,19 @@ fn load(walk: &mut Walk<'_>, dst: Reg, field: &SpecialField) -> Result<()> {
         flags = flags.with(TypeFlags::PTR_UNTRUSTED);
     }
     let mut value = RegState::pointer(RegKind::BtfId { ty }, flags);
-    value.id = walk.new_id();
-    set_reg(walk, dst, value);
+    value.id = env.new_id();
+    set_reg(env, dst, value);
     Ok(())
 }
 
 /// Linux's `map_kptr_match_type`.
 #[doc(alias = "map_kptr_match_type")]
-fn store(walk: &mut Walk<'_>, value: Reg, field: &SpecialField) -> Result<()> {
-    let reg = *walk.reg(value);
+fn store(env: &mut VerifierEnv<'_>, value: Reg, field: &SpecialField) -> Result<()> {
+    let reg = *env.reg(value);
     if reg.is_null() {
         return Ok(());
     }
-    let (expected, expected_name) = target(walk, field)?;
+    let (expected, expected_name) = target(env, field)?;
     let is_unref = field.kind == FieldKind::KptrUnref;
     let mut permitted = TypeFlags::PTR_MAYBE_NULL | TypeFlags::PTR_TRUSTED | TypeFlags::MEM_RCU;
     if is_unref {
@@ -109,10 +109,10 @@ fn store(walk: &mut Walk<'_>, value: Reg, field: &SpecialField) -> Result<()> {
     if let RegKind::BtfId { ty } = reg.kind
         && reg.flags.without(permitted).is_empty()
     {
-        name = walk.env.type_name(ty);
-        check_ptr_off(walk, &reg, value, true)?;
+        name = env.input.type_name(ty);
+        check_ptr_off(env, &reg, value, true)?;
         let is_kernels = ty.btf == BtfRef::Vmlinux;
-        if is_kernels && walk.env.is_prefix(ty.id, expected.id, reg.off, !is_unref) {
+        if is_kernels && env.input.is_prefix(ty.id, expected.id, reg.off, !is_unref) {
             return Ok(());
         }
     }
@@ -125,7 +125,7 @@ fn store(walk: &mut Walk<'_>, value: Reg, field: &SpecialField) -> Result<()> {
         ),
         false => String::new(),
     };
-    Err(refuse!(walk => Mem::KptrType {
+    Err(refuse!(env => Mem::KptrType {
         reg: value, found, name, wanted, expected_name, or_untrusted
     }))
 }

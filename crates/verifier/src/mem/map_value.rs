@@ -6,8 +6,8 @@ use isa::ebpf::Reg;
 use super::registers::{set_constant, set_unknown};
 use super::{Access, MemAccess, kptr, region};
 use crate::Result;
+use crate::env::VerifierEnv;
 use crate::state::MapRef;
-use crate::walk::Walk;
 
 /// Accessor of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,49 +21,49 @@ pub(crate) enum Source {
 /// Checks a load or store at `off`, the pointer's fixed offset included (`check_map_access`).
 #[doc(alias = "check_map_access")]
 pub(super) fn check_access(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     access: MemAccess,
     map: MapRef,
     off: i32,
 ) -> Result<()> {
     let MemAccess { ptr, size, .. } = access;
-    check_capability(walk, map, off, size as i32, access.access)?;
-    check_bounds(walk, ptr, map, off, size as i32, false, Source::Direct)?;
-    let var_off = walk.reg(ptr).num.var_off;
-    let env = walk.env;
-    let info = &env.maps[map];
+    check_capability(env, map, off, size as i32, access.access)?;
+    check_bounds(env, ptr, map, off, size as i32, false, Source::Direct)?;
+    let var_off = env.reg(ptr).num.var_off;
+    let input = env.input;
+    let info = &input.maps[map];
     if var_off.is_const() {
         let at = off.wrapping_add(var_off.value as i32);
         if let Some(field) = info.record().pointer_at(at as u32) {
-            return kptr::check_access(walk, access, field);
+            return kptr::check_access(env, access, field);
         }
     }
     let (Access::Read, Some(value)) = (access.access, access.value) else {
         return Ok(());
     };
-    if !var_off.is_const() || !info.is_rdonly() || !env.has_direct_value(map) {
-        set_unknown(walk, value);
+    if !var_off.is_const() || !info.is_rdonly() || !input.has_direct_value(map) {
+        set_unknown(env, value);
         return Ok(());
     }
     if info.max_entries() != 1 {
-        return Err(refuse!(walk => Mem::MapSilent));
+        return Err(refuse!(env => Mem::MapSilent));
     }
     let at = off.wrapping_add(var_off.value as i32) as u32;
     let constant = info.constant(at, size, access.signed);
-    set_constant(walk, value, constant);
+    set_constant(env, value, constant);
     Ok(())
 }
 
 /// Checks the map's flags for programs (`check_map_access_type`).
 #[doc(alias = "check_map_access_type")]
 pub(super) fn check_capability(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     map: MapRef,
     off: i32,
     size: i32,
     access: Access,
 ) -> Result<()> {
-    let info = &walk.env.maps[map];
+    let info = &env.input.maps[map];
     let (is_allowed, what) = match access {
         Access::Write => (info.can_write(), "write into"),
         Access::Read => (info.can_read(), "read from"),
@@ -72,13 +72,13 @@ pub(super) fn check_capability(
         return Ok(());
     }
     let value_size = info.value_size();
-    Err(refuse!(walk => Mem::MapAccess { what, value_size, off, size }))
+    Err(refuse!(env => Mem::MapAccess { what, value_size, off, size }))
 }
 
 /// Checks bounds and special fields (`check_map_access`).
 #[doc(alias = "check_map_access")]
 pub(crate) fn check_bounds(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     ptr: Reg,
     map: MapRef,
     off: i32,
@@ -86,10 +86,10 @@ pub(crate) fn check_bounds(
     is_zero_ok: bool,
     source: Source,
 ) -> Result<()> {
-    let env = walk.env;
-    let info = &env.maps[map];
-    region::check_region(walk, ptr, off, size, info.value_size(), is_zero_ok)?;
-    let num = walk.reg(ptr).num;
+    let input = env.input;
+    let info = &input.maps[map];
+    region::check_region(env, ptr, off, size, info.value_size(), is_zero_ok)?;
+    let num = env.reg(ptr).num;
     let first = num.smin.wrapping_add(off.into());
     let end = num
         .umax
@@ -103,20 +103,20 @@ pub(crate) fn check_bounds(
         }
         let name = field.kind.name();
         if !field.kind.is_pointer() {
-            return Err(refuse!(walk => Mem::FieldDirect { name }));
+            return Err(refuse!(env => Mem::FieldDirect { name }));
         }
         if source != Source::Direct {
-            return Err(refuse!(walk => Mem::FieldIndirect { name }));
+            return Err(refuse!(env => Mem::FieldIndirect { name }));
         }
         if !num.var_off.is_const() {
-            return Err(refuse!(walk => Mem::FieldVariable { name }));
+            return Err(refuse!(env => Mem::FieldVariable { name }));
         }
         let at = (i64::from(off) as u64).wrapping_add(num.var_off.value);
         if u64::from(start) != at {
-            return Err(refuse!(walk => Mem::FieldMisaligned { name, start, at }));
+            return Err(refuse!(env => Mem::FieldMisaligned { name, start, at }));
         }
         if size != 8 {
-            return Err(refuse!(walk => Mem::FieldSize { name }));
+            return Err(refuse!(env => Mem::FieldSize { name }));
         }
     }
     Ok(())

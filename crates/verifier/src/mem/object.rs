@@ -10,63 +10,63 @@ use spec::registry::SafeList;
 
 use super::registers::{set_pointer, set_reg, set_unknown};
 use super::{Access, MemAccess};
+use crate::env::VerifierEnv;
 use crate::state::{BtfRef, MapRef, RegKind, RegState, TypeFlags, TypeRef};
-use crate::walk::Walk;
 use crate::{Errno, Result, Stop};
 
 /// Checks an access to a kernel object at `off`, the pointer's fixed offset included
 /// (`check_ptr_to_btf_access`).
 #[doc(alias = "check_ptr_to_btf_access")]
 pub(super) fn check_access(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     access: MemAccess,
     ty: TypeRef,
     off: i32,
 ) -> Result<()> {
-    let reg = *walk.reg(access.ptr);
-    let name = walk.env.type_name(ty);
-    if !walk.env.allow_ptr_leaks {
-        return Err(refuse!(walk => Mem::StructPrivilege { name }));
+    let reg = *env.reg(access.ptr);
+    let name = env.input.type_name(ty);
+    if !env.input.allow_ptr_leaks {
+        return Err(refuse!(env => Mem::StructPrivilege { name }));
     }
-    if !walk.env.program.is_gpl_compatible() && ty.btf != BtfRef::Program {
-        return Err(refuse!(walk => Mem::StructLicense { name }));
+    if !env.input.program.is_gpl_compatible() && ty.btf != BtfRef::Program {
+        return Err(refuse!(env => Mem::StructLicense { name }));
     }
     if off < 0 {
-        return Err(refuse!(walk => Mem::ObjectNegative { reg: access.ptr, name, off }));
+        return Err(refuse!(env => Mem::ObjectNegative { reg: access.ptr, name, off }));
     }
     let var_off = reg.num.var_off;
     if !var_off.equals(0) {
-        return Err(refuse!(walk => Mem::ObjectVariable { reg: access.ptr, name, off, var_off }));
+        return Err(refuse!(env => Mem::ObjectVariable { reg: access.ptr, name, off, var_off }));
     }
     for (flag, memory) in [
         (TypeFlags::MEM_USER, "user"),
         (TypeFlags::MEM_PERCPU, "percpu"),
     ] {
         if reg.flags.has(flag) {
-            return Err(refuse!(walk => Mem::ObjectMemory { reg: access.ptr, name, memory, off }));
+            return Err(refuse!(env => Mem::ObjectMemory { reg: access.ptr, name, memory, off }));
         }
     }
     if reg.flags.has(TypeFlags::MEM_ALLOC) || ty.btf != BtfRef::Vmlinux {
         return Err(Stop::unsupported("access to an allocated object"));
     }
     if access.access == Access::Write {
-        if walk.env.type_rules().writes_objects() {
+        if env.input.type_rules().writes_objects() {
             return Err(Stop::unsupported("write to a kernel object"));
         }
-        return Err(refuse!(walk => Mem::ObjectWrite));
+        return Err(refuse!(env => Mem::ObjectWrite));
     }
-    load(walk, access, ty.id, off)
+    load(env, access, ty.id, off)
 }
 
 /// Reads `access.size` bytes at `off` of an object of vmlinux into `access.value`.
-fn load(walk: &mut Walk<'_>, access: MemAccess, id: u32, off: i32) -> Result<()> {
-    let Some(vmlinux) = walk.env.vmlinux else {
+fn load(env: &mut VerifierEnv<'_>, access: MemAccess, id: u32, off: i32) -> Result<()> {
+    let Some(vmlinux) = env.input.vmlinux else {
         return Err(Stop::unsupported("kernel object without vmlinux BTF"));
     };
     let found = match vmlinux.find_at(TypeId(id), off, access.size) {
         Ok(found) => found,
         Err(fault) => {
-            let refusal = refuse!(walk => Mem::ObjectField { fault: fault.to_string() });
+            let refusal = refuse!(env => Mem::ObjectField { fault: fault.to_string() });
             return Err(refusal.with_errno(Errno(fault.errno())));
         }
     };
@@ -74,11 +74,11 @@ fn load(walk: &mut Walk<'_>, access: MemAccess, id: u32, off: i32) -> Result<()>
         return Ok(());
     };
     match found {
-        FoundAt::Scalar => set_unknown(walk, value),
+        FoundAt::Scalar => set_unknown(env, value),
         FoundAt::OtherPointer => {
             let kind = RegKind::memory(0);
             let flags = TypeFlags::MEM_RDONLY.with(TypeFlags::PTR_UNTRUSTED);
-            set_pointer(walk, value, kind, flags);
+            set_pointer(env, value, kind, flags);
         }
         FoundAt::Pointer {
             id: target,
@@ -86,7 +86,7 @@ fn load(walk: &mut Walk<'_>, access: MemAccess, id: u32, off: i32) -> Result<()>
             is_in_union,
             field,
         } => {
-            let reg = *walk.reg(access.ptr);
+            let reg = *env.reg(access.ptr);
             let flags = match memory {
                 Some(PointerTag::User) => TypeFlags::MEM_USER,
                 Some(PointerTag::Percpu) => TypeFlags::MEM_PERCPU,
@@ -97,22 +97,28 @@ fn load(walk: &mut Walk<'_>, access: MemAccess, id: u32, off: i32) -> Result<()>
                 true => flags.with(TypeFlags::PTR_UNTRUSTED),
                 false => flags,
             };
-            let flags = trust(walk, &reg, id, &field.to_string_lossy(), flags);
+            let flags = trust(env, &reg, id, &field.to_string_lossy(), flags);
             let kind = RegKind::BtfId {
                 ty: TypeRef::vmlinux(target.0),
             };
             let mut pointer = RegState::pointer(kind, flags);
             if pointer.may_be_null() {
-                pointer.id = walk.new_id();
+                pointer.id = env.new_id();
             }
-            set_reg(walk, value, pointer);
+            set_reg(env, value, pointer);
         }
     }
     Ok(())
 }
 
 /// Flags of a pointer read from member `field` of an object in `reg`.
-fn trust(walk: &Walk<'_>, reg: &RegState, id: u32, field: &str, flags: TypeFlags) -> TypeFlags {
+fn trust(
+    env: &VerifierEnv<'_>,
+    reg: &RegState,
+    id: u32,
+    field: &str,
+    flags: TypeFlags,
+) -> TypeFlags {
     const TRUSTED: TypeFlags = TypeFlags::MEM_ALLOC
         .with(TypeFlags::PTR_TRUSTED)
         .with(TypeFlags::NON_OWN_REF)
@@ -123,10 +129,10 @@ fn trust(walk: &Walk<'_>, reg: &RegState, id: u32, field: &str, flags: TypeFlags
     if !crate::flow::is_trusted(reg) && !reg.flags.has(TypeFlags::MEM_RCU) {
         return flags.without(TRUSTED);
     }
-    let name = walk.env.type_name(TypeRef::vmlinux(id));
+    let name = env.input.type_name(TypeRef::vmlinux(id));
     let is_listed = |list: SafeList| {
         let entry = (list, name.as_str().into(), field.into());
-        walk.env.registry.lists.safe_fields.contains(&entry)
+        env.input.registry.lists.safe_fields.contains(&entry)
     };
     if is_listed(SafeList::Trusted) {
         return flags.with(TypeFlags::PTR_TRUSTED);
@@ -134,7 +140,7 @@ fn trust(walk: &Walk<'_>, reg: &RegState, id: u32, field: &str, flags: TypeFlags
     if is_listed(SafeList::TrustedOrNull) {
         return flags | TypeFlags::PTR_TRUSTED | TypeFlags::PTR_MAYBE_NULL;
     }
-    if !walk.state.in_rcu_section() || reg.may_be_null() {
+    if !env.state.in_rcu_section() || reg.may_be_null() {
         return TypeFlags::PTR_UNTRUSTED;
     }
     if is_listed(SafeList::Rcu) {
@@ -157,25 +163,25 @@ fn trust(walk: &Walk<'_>, reg: &RegState, id: u32, field: &str, flags: TypeFlags
 /// Checks a read of `struct bpf_map` (`check_ptr_to_map_access`).
 #[doc(alias = "check_ptr_to_map_access")]
 pub(super) fn check_map_access(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     access: MemAccess,
     map: MapRef,
     off: i32,
 ) -> Result<()> {
-    let name = walk.env.maps[map]
+    let name = env.input.maps[map]
         .kind()
         .map_or("bpf_map", MapKind::structure);
-    if !walk.env.allow_ptr_leaks {
-        return Err(refuse!(walk => Mem::StructPrivilege { name }));
+    if !env.input.allow_ptr_leaks {
+        return Err(refuse!(env => Mem::StructPrivilege { name }));
     }
     if off < 0 {
-        return Err(refuse!(walk => Mem::MapNegative { reg: access.ptr, name, off }));
+        return Err(refuse!(env => Mem::MapNegative { reg: access.ptr, name, off }));
     }
     if access.access != Access::Read {
-        return Err(refuse!(walk => Mem::MapWrite { name }));
+        return Err(refuse!(env => Mem::MapWrite { name }));
     }
-    let found = walk
-        .env
+    let found = env
+        .input
         .vmlinux
         .and_then(|vmlinux| vmlinux.find(Kind::Struct, name));
     let Some(ty) = found else {
@@ -183,13 +189,13 @@ pub(super) fn check_map_access(
     };
     // The map's object counts as a plain BTF pointer.
     let id = ty.id().0;
-    let saved = *walk.reg(access.ptr);
-    walk.reg_mut(access.ptr).kind = RegKind::BtfId {
+    let saved = *env.reg(access.ptr);
+    env.reg_mut(access.ptr).kind = RegKind::BtfId {
         ty: TypeRef::vmlinux(id),
     };
-    let result = load(walk, access, id, off);
+    let result = load(env, access, id, off);
     if access.value != Some(access.ptr) {
-        *walk.reg_mut(access.ptr) = saved;
+        *env.reg_mut(access.ptr) = saved;
     }
     result
 }

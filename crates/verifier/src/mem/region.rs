@@ -5,8 +5,8 @@ use isa::ebpf::Reg;
 
 use super::MAX_VAR_OFF;
 use crate::Result;
+use crate::env::VerifierEnv;
 use crate::state::{RegKind, RegState};
-use crate::walk::Walk;
 
 /// True if `[off, off + size)` lies within `mem_size` bytes.
 fn is_within(off: i32, size: i32, mem_size: u32, is_zero_ok: bool) -> bool {
@@ -16,28 +16,28 @@ fn is_within(off: i32, size: i32, mem_size: u32, is_zero_ok: bool) -> bool {
 
 /// Logs that an access is outside (`__check_mem_access`); the caller adds the last line.
 #[doc(alias = "__check_mem_access")]
-pub(super) fn log_outside(walk: &mut Walk<'_>, ptr: Reg, off: i32, size: i32, mem_size: u32) {
-    let reg = walk.reg(ptr);
+pub(super) fn log_outside(env: &mut VerifierEnv<'_>, ptr: Reg, off: i32, size: i32, mem_size: u32) {
+    let reg = env.reg(ptr);
     let (kind, id) = (reg.kind, reg.id);
     match kind {
         RegKind::MapKey { .. } if reg.flags.0 == 0 => verbose!(
-            walk,
+            env,
             "invalid access to map key, key_size={} off={off} size={size}\n",
             mem_size as i32
         ),
         RegKind::MapValue { .. } if reg.flags.0 == 0 => verbose!(
-            walk,
+            env,
             "invalid access to map value, value_size={} off={off} size={size}\n",
             mem_size as i32
         ),
         RegKind::Packet { .. } | RegKind::PacketMeta { .. } | RegKind::PacketEnd => verbose!(
-            walk,
+            env,
             "invalid access to packet, off={off} size={size}, R{}(id={id},off={off},r={})\n",
             ptr.number(),
             mem_size as i32
         ),
         _ => verbose!(
-            walk,
+            env,
             "invalid access to memory, mem_size={mem_size} off={off} size={size}\n"
         ),
     }
@@ -45,7 +45,7 @@ pub(super) fn log_outside(walk: &mut Walk<'_>, ptr: Reg, off: i32, size: i32, me
 
 /// Checks an access without a variable offset.
 pub(super) fn check_fixed(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     ptr: Reg,
     off: i32,
     size: i32,
@@ -54,7 +54,7 @@ pub(super) fn check_fixed(
 ) -> bool {
     let fits = is_within(off, size, mem_size, is_zero_ok);
     if !fits {
-        log_outside(walk, ptr, off, size, mem_size);
+        log_outside(env, ptr, off, size, mem_size);
     }
     fits
 }
@@ -63,27 +63,27 @@ pub(super) fn check_fixed(
 /// (`check_mem_region_access`).
 #[doc(alias = "check_mem_region_access")]
 pub(super) fn check_region(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     ptr: Reg,
     off: i32,
     size: i32,
     mem_size: u32,
     is_zero_ok: bool,
 ) -> Result<()> {
-    let num = walk.reg(ptr).num;
+    let num = env.reg(ptr).num;
     let sum = num.smin.wrapping_add(off.into());
     if num.smin < 0 && (num.smin == i64::MIN || sum != i64::from(sum as i32) || sum < 0) {
-        return Err(refuse!(walk => Mem::NegativeIndex { reg: ptr }));
+        return Err(refuse!(env => Mem::NegativeIndex { reg: ptr }));
     }
-    if !check_fixed(walk, ptr, sum as i32, size, mem_size, is_zero_ok) {
-        return Err(refuse!(walk => Mem::BelowRegion { reg: ptr }));
+    if !check_fixed(env, ptr, sum as i32, size, mem_size, is_zero_ok) {
+        return Err(refuse!(env => Mem::BelowRegion { reg: ptr }));
     }
     if num.umax >= MAX_VAR_OFF as u64 {
-        return Err(refuse!(walk => Mem::Unbounded { reg: ptr }));
+        return Err(refuse!(env => Mem::Unbounded { reg: ptr }));
     }
     let last = num.umax.wrapping_add(off as i64 as u64) as i32;
-    if !check_fixed(walk, ptr, last, size, mem_size, is_zero_ok) {
-        return Err(refuse!(walk => Mem::AboveRegion { reg: ptr }));
+    if !check_fixed(env, ptr, last, size, mem_size, is_zero_ok) {
+        return Err(refuse!(env => Mem::AboveRegion { reg: ptr }));
     }
     Ok(())
 }
@@ -92,20 +92,20 @@ pub(super) fn check_region(
 /// (`__check_ptr_off_reg`).
 #[doc(alias = "__check_ptr_off_reg")]
 pub(crate) fn check_ptr_off(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     reg: &RegState,
     ptr: Reg,
     is_fixed_ok: bool,
 ) -> Result<()> {
     let (kind, off, var_off) = (reg.reg_type(), reg.off, reg.num.var_off);
     if off < 0 {
-        return Err(refuse!(walk => Mem::NegativeOffset { kind, reg: ptr, off }));
+        return Err(refuse!(env => Mem::NegativeOffset { kind, reg: ptr, off }));
     }
     if !is_fixed_ok && off != 0 {
-        return Err(refuse!(walk => Mem::Modified { kind, reg: ptr, off }));
+        return Err(refuse!(env => Mem::Modified { kind, reg: ptr, off }));
     }
     if !var_off.equals(0) {
-        return Err(refuse!(walk => Mem::Variable { kind, var_off }));
+        return Err(refuse!(env => Mem::Variable { kind, var_off }));
     }
     Ok(())
 }
@@ -114,18 +114,18 @@ pub(crate) fn check_ptr_off(
 /// (`__check_buffer_access`).
 #[doc(alias = "__check_buffer_access")]
 pub(super) fn check_buffer(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     ptr: Reg,
     off: i32,
     size: i32,
     what: &str,
 ) -> Result<()> {
-    let var_off = walk.reg(ptr).num.var_off;
+    let var_off = env.reg(ptr).num.var_off;
     if off < 0 {
-        return Err(refuse!(walk => Mem::Buffer { reg: ptr, what, off, size }));
+        return Err(refuse!(env => Mem::Buffer { reg: ptr, what, off, size }));
     }
     if !var_off.equals(0) {
-        return Err(refuse!(walk => Mem::BufferVariable { reg: ptr, off, var_off }));
+        return Err(refuse!(env => Mem::BufferVariable { reg: ptr, off, var_off }));
     }
     Ok(())
 }

@@ -5,14 +5,14 @@ use spec::registry::CtxQuery;
 
 use super::MemAccess;
 use crate::Result;
-use crate::walk::Walk;
+use crate::env::VerifierEnv;
 
 /// Checks a read at `off` of a socket, the pointer's offset included (`check_sock_access`).
 #[doc(alias = "check_sock_access")]
-pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> Result<()> {
-    let reg = *walk.reg(access.ptr);
+pub(super) fn check_access(env: &mut VerifierEnv<'_>, access: MemAccess, off: i32) -> Result<()> {
+    let reg = *env.reg(access.ptr);
     if reg.num.smin < 0 {
-        return Err(refuse!(walk => Mem::NegativeIndex { reg: access.ptr }));
+        return Err(refuse!(env => Mem::NegativeIndex { reg: access.ptr }));
     }
     let size = access.size;
     let query = CtxQuery {
@@ -21,9 +21,9 @@ pub(super) fn check_access(walk: &mut Walk<'_>, access: MemAccess, off: i32) -> 
         write: false,
         signed: access.signed,
     };
-    if walk.env.registry.reads_socket(reg.kind.base(), query) {
+    if env.input.registry.reads_socket(reg.kind.base(), query) {
         return Ok(());
     }
     let kind = reg.reg_type();
-    Err(refuse!(walk => Mem::Socket { reg: access.ptr, kind, off, size }))
+    Err(refuse!(env => Mem::Socket { reg: access.ptr, kind, off, size }))
 }

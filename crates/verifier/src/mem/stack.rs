@@ -13,15 +13,15 @@ use isa::ebpf::{Insn, Operand, Reg};
 use super::helper_mem::RawMem;
 use super::registers::{assign_scalar_id, set_constant, set_reg, set_unknown};
 use super::{Access, MAX_STACK, MAX_VAR_OFF};
+use crate::env::VerifierEnv;
 use crate::state::{HistoryFlags, LinkedRegs, RegKind, RegRules, RegState, SlotKind, StackSlot};
-use crate::walk::Walk;
 use crate::{Result, Stop, insn_facts, log};
 
 /// Number of the frame that the stack pointer in `ptr` points into.
-pub(super) fn frame_of(walk: &Walk<'_>, ptr: Reg) -> usize {
-    match walk.reg(ptr).kind {
+pub(super) fn frame_of(env: &VerifierEnv<'_>, ptr: Reg) -> usize {
+    match env.reg(ptr).kind {
         RegKind::Stack { frame } => frame as usize,
-        _ => walk.state.curframe,
+        _ => env.state.curframe,
     }
 }
 
@@ -29,15 +29,15 @@ pub(super) fn frame_of(walk: &Walk<'_>, ptr: Reg) -> usize {
 /// cover it (`check_stack_access_within_bounds`).
 #[doc(alias = "check_stack_access_within_bounds")]
 pub(super) fn check_bounds(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     ptr: Reg,
     off: i32,
     size: i32,
     access: Access,
 ) -> Result<()> {
-    let num = walk.reg(ptr).num;
+    let num = env.reg(ptr).num;
     let var_off = num.var_off;
-    let frame = frame_of(walk, ptr);
+    let frame = frame_of(env, ptr);
     let what = match access {
         Access::Read => " read from",
         Access::Write => " write to",
@@ -47,23 +47,23 @@ pub(super) fn check_bounds(
         (min, min.wrapping_add(size.into()))
     } else {
         if num.smax >= MAX_VAR_OFF || num.smin <= -MAX_VAR_OFF {
-            return Err(refuse!(walk => Mem::StackUnbounded { what, reg: ptr }));
+            return Err(refuse!(env => Mem::StackUnbounded { what, reg: ptr }));
         }
         let min = num.smin + i64::from(off);
         (min, num.smax + i64::from(off) + i64::from(size))
     };
-    let lowest = match access == Access::Write || walk.env.allow_uninit_stack {
+    let lowest = match access == Access::Write || env.input.allow_uninit_stack {
         true => -MAX_STACK,
-        false => -(walk.state.frame(frame).allocated_stack() as i64),
+        false => -(env.state.frame(frame).allocated_stack() as i64),
     };
     let begins_on_stack = (lowest..=-1).contains(&min);
     if begins_on_stack && max <= 0 && size >= 0 {
-        grow(walk, frame, -min as usize);
+        grow(env, frame, -min as usize);
         return Ok(());
     }
     let mut refusal = match var_off.is_const() {
-        false => refuse!(walk => Mem::StackVariable { what, reg: ptr, var_off, off, size }),
-        true => refuse!(walk => Mem::OutsideStack { what, reg: ptr, off, size }),
+        false => refuse!(env => Mem::StackVariable { what, reg: ptr, var_off, off, size }),
+        true => refuse!(env => Mem::OutsideStack { what, reg: ptr, off, size }),
     };
     // An access that starts on the stack and ends above it has another error number.
     if let crate::Stop::Refused(refusal) = &mut refusal
@@ -76,25 +76,25 @@ pub(super) fn check_bounds(
 }
 
 /// Extends the slots of a frame and the known stack depth of its subprogram.
-fn grow(walk: &mut Walk<'_>, frame: usize, bytes: usize) {
+fn grow(env: &mut VerifierEnv<'_>, frame: usize, bytes: usize) {
     let bytes = bytes.next_multiple_of(8);
-    let state = walk.state.frame(frame);
+    let state = env.state.frame(frame);
     if state.allocated_stack() >= bytes {
         return;
     }
     let subprog = state.subprogno as usize;
-    walk.state.frame_mut(frame).grow_stack(bytes);
-    let depth = &mut walk.subprogs[subprog].stack_depth;
+    env.state.frame_mut(frame).grow_stack(bytes);
+    let depth = &mut env.subprogs[subprog].stack_depth;
     *depth = (*depth).max(bytes as u32);
 }
 
 /// Gives up the removal of fastcall spills in a subprogram that touches them otherwise
 /// (`check_fastcall_stack_contract`).
 #[doc(alias = "check_fastcall_stack_contract")]
-fn check_fastcall_contract(walk: &mut Walk<'_>, frame: usize, off: i32) {
-    let subprog = walk.state.frame(frame).subprogno as usize;
-    let is_pattern = walk.facts.insns[walk.insn_idx as usize].fastcall_pattern;
-    let limit = &mut walk.subprogs[subprog].fastcall_stack_off;
+fn check_fastcall_contract(env: &mut VerifierEnv<'_>, frame: usize, off: i32) {
+    let subprog = env.state.frame(frame).subprogno as usize;
+    let is_pattern = env.analysis.insns[env.insn_idx as usize].fastcall_pattern;
+    let limit = &mut env.subprogs[subprog].fastcall_stack_off;
     if *limit > off && !is_pattern {
         *limit = i16::MIN.into();
     }
@@ -103,27 +103,27 @@ fn check_fastcall_contract(walk: &mut Walk<'_>, frame: usize, off: i32) {
 /// Reads `size` bytes at `ptr + off` into `dst` (`check_stack_read`).
 #[doc(alias = "check_stack_read")]
 pub(super) fn check_read(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     ptr: Reg,
     off: i32,
     size: u32,
     dst: Option<Reg>,
 ) -> Result<()> {
-    let num = walk.reg(ptr).num;
+    let num = env.reg(ptr).num;
     let var_off = num.var_off;
-    let frame = frame_of(walk, ptr);
+    let frame = frame_of(env, ptr);
     if var_off.is_const() {
         let off = off.wrapping_add(var_off.value as i32);
-        return read_fixed(walk, frame, off, size, dst);
+        return read_fixed(env, frame, off, size, dst);
     }
     let Some(dst) = dst else {
-        return Err(refuse!(walk => Mem::StackHelperVariable { var_off, off, size }));
+        return Err(refuse!(env => Mem::StackHelperVariable { var_off, off, size }));
     };
-    check_range(walk, ptr, off, size as i32, false, Access::Read, None)?;
+    check_range(env, ptr, off, size as i32, false, Access::Read, None)?;
     let min = (num.smin as i32).wrapping_add(off);
     let max = (num.smax as i32).wrapping_add(off) + size as i32;
-    read_bytes(walk, frame, min, max, dst);
-    check_fastcall_contract(walk, frame, min);
+    read_bytes(env, frame, min, max, dst);
+    check_fastcall_contract(env, frame, min);
     Ok(())
 }
 
@@ -131,7 +131,7 @@ pub(super) fn check_read(
 /// (`check_stack_read_fixed_off`).
 #[doc(alias = "check_stack_read_fixed_off")]
 fn read_fixed(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     frame: usize,
     off: i32,
     size: u32,
@@ -139,20 +139,20 @@ fn read_fixed(
 ) -> Result<()> {
     let slot = (-off - 1) as usize;
     let spi = slot / 8;
-    walk.mark_slot_scratched(spi);
-    check_fastcall_contract(walk, walk.state.curframe, off);
-    mark_read(walk, frame, 1 << spi)?;
-    insn_facts::note_stack_read(walk, frame, off, off + size as i32);
-    let StackSlot { reg, kinds } = walk.state.frame(frame).stack[spi];
+    env.mark_slot_scratched(spi);
+    check_fastcall_contract(env, env.state.curframe, off);
+    mark_read(env, frame, 1 << spi)?;
+    insn_facts::note_stack_read(env, frame, off, off + size as i32);
+    let StackSlot { reg, kinds } = env.state.frame(frame).stack[spi];
     let byte = |index: u32| kinds[(slot - index as usize) % 8];
-    let is_uninit_ok = walk.env.allow_uninit_stack;
+    let is_uninit_ok = env.input.allow_uninit_stack;
     let mut is_fill = false;
     if kinds[7] == SlotKind::Spill {
         let spilled = spill_size(&kinds);
         if size != 8 || spilled != 8 {
             if !reg.is_scalar() {
-                log::verbose_linfo(walk.env, &mut walk.sink, walk.insn_idx, "; ");
-                return Err(refuse!(walk => Mem::FillSize));
+                log::verbose_linfo(env.input, &mut env.sink, env.insn_idx, "; ");
+                return Err(refuse!(env => Mem::FillSize));
             }
             let Some(dst) = dst else { return Ok(()) };
             if size <= spilled && off % 8 == 0 {
@@ -161,7 +161,7 @@ fn read_fixed(
                     filled.id = 0;
                     filled.off = 0;
                 }
-                set_reg(walk, dst, filled);
+                set_reg(env, dst, filled);
                 is_fill = true;
             } else {
                 let (mut spills, mut zeros) = (0, 0);
@@ -171,24 +171,24 @@ fn read_fixed(
                         SlotKind::Misc => {}
                         SlotKind::Zero => zeros += 1,
                         SlotKind::Invalid if is_uninit_ok => {}
-                        _ => return Err(refuse_read(walk, off, index, size)),
+                        _ => return Err(refuse_read(env, off, index, size)),
                     }
                 }
                 if spills == size && reg.num.as_const() == Some(0) {
-                    set_zero(walk, dst);
+                    set_zero(env, dst);
                     is_fill = true;
                 } else if zeros == size {
-                    set_zero(walk, dst);
+                    set_zero(env, dst);
                 } else {
-                    set_unknown(walk, dst);
+                    set_unknown(env, dst);
                 }
             }
         } else if let Some(dst) = dst {
-            set_reg(walk, dst, reg);
+            set_reg(env, dst, reg);
             is_fill = true;
         } else {
-            if !walk.env.allow_ptr_leaks && !reg.is_scalar() {
-                return Err(refuse!(walk => Mem::LeaksSpilled { off }));
+            if !env.input.allow_ptr_leaks && !reg.is_scalar() {
+                return Err(refuse!(env => Mem::LeaksSpilled { off }));
             }
             is_fill = true;
         }
@@ -197,61 +197,61 @@ fn read_fixed(
             match byte(index) {
                 SlotKind::Misc | SlotKind::Zero => {}
                 SlotKind::Invalid if is_uninit_ok => {}
-                _ => return Err(refuse_read(walk, off, index, size)),
+                _ => return Err(refuse_read(env, off, index, size)),
             }
         }
         if let Some(dst) = dst {
-            read_bytes(walk, frame, off, off + size as i32, dst);
+            read_bytes(env, frame, off, off + size as i32, dst);
         }
     }
     if is_fill {
-        push_access(walk, frame, spi)?;
+        push_access(env, frame, spi)?;
     }
     Ok(())
 }
 
-fn refuse_read(walk: &mut Walk<'_>, off: i32, index: u32, size: u32) -> Stop {
-    refuse!(walk => Mem::StackUnread { off, index, size })
+fn refuse_read(env: &mut VerifierEnv<'_>, off: i32, index: u32, size: u32) -> Stop {
+    refuse!(env => Mem::StackUnread { off, index, size })
 }
 
 /// Sets `dst` to what `[min, max)` of the stack may hold (`mark_reg_stack_read`).
 #[doc(alias = "mark_reg_stack_read")]
-fn read_bytes(walk: &mut Walk<'_>, frame: usize, min: i32, max: i32, dst: Reg) {
+fn read_bytes(env: &mut VerifierEnv<'_>, frame: usize, min: i32, max: i32, dst: Reg) {
     for at in min..max {
         let slot = (-at - 1) as usize;
-        walk.mark_slot_scratched(slot / 8);
-        if walk.state.frame(frame).stack[slot / 8].kinds[slot % 8] != SlotKind::Zero {
-            set_unknown(walk, dst);
+        env.mark_slot_scratched(slot / 8);
+        if env.state.frame(frame).stack[slot / 8].kinds[slot % 8] != SlotKind::Zero {
+            set_unknown(env, dst);
             return;
         }
     }
-    set_zero(walk, dst);
+    set_zero(env, dst);
 }
 
 /// Writes `size` bytes at `ptr + off` from `value` (`check_stack_write`).
 #[doc(alias = "check_stack_write")]
 pub(super) fn check_write(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     ptr: Reg,
     off: i32,
     size: u32,
     value: Option<Reg>,
 ) -> Result<()> {
-    let num = walk.reg(ptr).num;
-    let frame = frame_of(walk, ptr);
+    let num = env.reg(ptr).num;
+    let frame = frame_of(env, ptr);
     if num.var_off.is_const() {
         let off = off.wrapping_add(num.var_off.value as i32);
-        write_fixed(walk, frame, off, size, value)
+        write_fixed(env, frame, off, size, value)
     } else {
         let min = (num.smin as i32).wrapping_add(off);
         let max = (num.smax as i32).wrapping_add(off) + size as i32;
-        write_var(walk, frame, min, max, value)
+        write_var(env, frame, min, max, value)
     }
 }
 
 /// The immediate of the executing instruction, if it stores one.
-fn stored_imm(walk: &Walk<'_>) -> Option<i32> {
-    match walk.env.insns[walk.insn_idx as usize] {
+fn stored_imm(env: &VerifierEnv<'_>) -> Option<i32> {
+    match env.input.insns[env.insn_idx as usize] {
         Insn::Store {
             src: Operand::Imm(imm),
             ..
@@ -263,7 +263,7 @@ fn stored_imm(walk: &Walk<'_>) -> Option<i32> {
 /// Writes at a fixed offset; spills where it can (`check_stack_write_fixed_off`).
 #[doc(alias = "check_stack_write_fixed_off")]
 fn write_fixed(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     frame: usize,
     off: i32,
     size: u32,
@@ -271,38 +271,38 @@ fn write_fixed(
 ) -> Result<()> {
     let slot = (-off - 1) as usize;
     let spi = slot / 8;
-    let old = walk.state.frame(frame).stack[spi];
-    if !walk.env.allow_ptr_leaks && old.is_spilled() && !old.is_spilled_scalar() && size != 8 {
-        return Err(refuse!(walk => Mem::CorruptsSpill));
+    let old = env.state.frame(frame).stack[spi];
+    if !env.input.allow_ptr_leaks && old.is_spilled() && !old.is_spilled_scalar() && size != 8 {
+        return Err(refuse!(env => Mem::CorruptsSpill));
     }
-    if !walk.env.bypass_spec_v4 {
-        let is_pointer = value.is_some_and(|value| is_spillable(walk.reg(value)));
+    if !env.input.bypass_spec_v4 {
+        let is_pointer = value.is_some_and(|value| is_spillable(env.reg(value)));
         let is_data = |index: u32| {
             let kind = old.kinds[(slot - index as usize) % 8];
             matches!(kind, SlotKind::Misc | SlotKind::Zero)
         };
-        let barriers = &mut walk.aux[walk.insn_idx as usize].barriers;
+        let barriers = &mut env.aux[env.insn_idx as usize].barriers;
         barriers.behind |= is_pointer || !(0..size).all(is_data);
     }
     check_no_object(&old)?;
-    insn_facts::note_stack_write(walk, frame, off, off + size as i32);
+    insn_facts::note_stack_write(env, frame, off, off + size as i32);
     let is_aligned = off % 8 == 0;
     if is_aligned && size == 8 {
-        walk.live.mark_write(frame, 1 << spi);
+        env.live.mark_write(frame, 1 << spi);
     }
-    check_fastcall_contract(walk, frame, off);
-    walk.mark_slot_scratched(spi);
-    let imm = stored_imm(walk);
-    let is_capable = walk.env.bpf_capable;
+    check_fastcall_contract(env, frame, off);
+    env.mark_slot_scratched(spi);
+    let imm = stored_imm(env);
+    let is_capable = env.input.bpf_capable;
     let spilled = match (value, imm) {
         (Some(value), _) => {
-            let reg = *walk.reg(value);
+            let reg = *env.reg(value);
             if is_aligned && reg.is_scalar() && is_capable {
                 let fits = reg.num.width() <= size * 8;
                 if fits {
-                    assign_scalar_id(walk, value);
+                    assign_scalar_id(env, value);
                 }
-                let mut reg = *walk.reg(value);
+                let mut reg = *env.reg(value);
                 if !fits {
                     reg.id = 0;
                     reg.off = 0;
@@ -310,11 +310,11 @@ fn write_fixed(
                 Some(reg)
             } else if is_spillable(&reg) {
                 if size != 8 {
-                    log::verbose_linfo(walk.env, &mut walk.sink, walk.insn_idx, "; ");
-                    return Err(refuse!(walk => Mem::SpillSize));
+                    log::verbose_linfo(env.input, &mut env.sink, env.insn_idx, "; ");
+                    return Err(refuse!(env => Mem::SpillSize));
                 }
-                if frame != walk.state.curframe && matches!(reg.kind, RegKind::Stack { .. }) {
-                    return Err(refuse!(walk => Mem::SpillToCaller));
+                if frame != env.state.curframe && matches!(reg.kind, RegKind::Stack { .. }) {
+                    return Err(refuse!(env => Mem::SpillToCaller));
                 }
                 Some(reg)
             } else {
@@ -328,25 +328,25 @@ fn write_fixed(
     };
     if let Some(reg) = spilled {
         spill(
-            walk.state.frame_mut(frame).stack.slot_mut(spi),
+            env.state.frame_mut(frame).stack.slot_mut(spi),
             reg,
             size as usize,
         );
-        return push_access(walk, frame, spi);
+        return push_access(env, frame, spi);
     }
     let is_zero = match value {
-        Some(value) => walk.reg(value).is_null(),
+        Some(value) => env.reg(value).is_null(),
         None => imm == Some(0),
     };
     if is_zero && let Some(value) = value {
-        walk.mark_precise(value)?;
+        env.mark_precise(value)?;
     }
     let kind = if is_zero {
         SlotKind::Zero
     } else {
         SlotKind::Misc
     };
-    let slot_mut = walk.state.frame_mut(frame).stack.slot_mut(spi);
+    let slot_mut = env.state.frame_mut(frame).stack.slot_mut(spi);
     scrub(slot_mut);
     for index in 0..size as usize {
         slot_mut.kinds[(slot - index) % 8] = kind;
@@ -357,31 +357,31 @@ fn write_fixed(
 /// Writes somewhere in `[min, max)` (`check_stack_write_var_off`).
 #[doc(alias = "check_stack_write_var_off")]
 fn write_var(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     frame: usize,
     min: i32,
     max: i32,
     value: Option<Reg>,
 ) -> Result<()> {
     let is_zero = match value {
-        Some(value) => walk.reg(value).is_null(),
-        None => stored_imm(walk) == Some(0),
+        Some(value) => env.reg(value).is_null(),
+        None => stored_imm(env) == Some(0),
     };
     for at in min..max {
         let spi = (-at - 1) as usize / 8;
-        check_no_object(&walk.state.frame(frame).stack[spi])?;
+        check_no_object(&env.state.frame(frame).stack[spi])?;
     }
-    check_fastcall_contract(walk, frame, min);
-    insn_facts::note_possible_stack_write(walk, frame, min, max);
+    check_fastcall_contract(env, frame, min);
+    insn_facts::note_possible_stack_write(env, frame, min, max);
     let mut is_zero_kept = false;
     for at in min..max {
         let slot = (-at - 1) as usize;
         let spi = slot / 8;
-        walk.mark_slot_scratched(spi);
-        let old = walk.state.frame(frame).stack[spi];
+        env.mark_slot_scratched(spi);
+        let old = env.state.frame(frame).stack[spi];
         let kind = old.kinds[slot % 8];
-        if !walk.env.allow_ptr_leaks && !matches!(kind, SlotKind::Misc | SlotKind::Zero) {
-            return Err(refuse!(walk => Mem::SpilledInWrite { insn: walk.insn_idx, at }));
+        if !env.input.allow_ptr_leaks && !matches!(kind, SlotKind::Misc | SlotKind::Zero) {
+            return Err(refuse!(env => Mem::SpilledInWrite { insn: env.insn_idx, at }));
         }
         let is_spilled_zero =
             kind == SlotKind::Spill && old.is_spilled_scalar() && old.reg.num.as_const() == Some(0);
@@ -389,10 +389,10 @@ fn write_var(
             is_zero_kept = true;
             continue;
         }
-        if kind == SlotKind::Invalid && !walk.env.allow_uninit_stack {
-            return Err(refuse!(walk => Mem::UninitInWrite { insn: walk.insn_idx, at }));
+        if kind == SlotKind::Invalid && !env.input.allow_uninit_stack {
+            return Err(refuse!(env => Mem::UninitInWrite { insn: env.insn_idx, at }));
         }
-        let slot_mut = walk.state.frame_mut(frame).stack.slot_mut(spi);
+        let slot_mut = env.state.frame_mut(frame).stack.slot_mut(spi);
         scrub(slot_mut);
         let byte = &mut slot_mut.kinds[slot % 8];
         if is_zero && *byte == SlotKind::Zero {
@@ -402,7 +402,7 @@ fn write_var(
         }
     }
     match value {
-        Some(value) if is_zero_kept => walk.mark_precise(value),
+        Some(value) if is_zero_kept => env.mark_precise(value),
         _ => Ok(()),
     }
 }
@@ -412,7 +412,7 @@ fn write_var(
 /// need not be initialised, and the call writes them.
 #[doc(alias = "check_stack_range_initialized")]
 pub(super) fn check_range(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     ptr: Reg,
     off: i32,
     size: i32,
@@ -421,22 +421,22 @@ pub(super) fn check_range(
     raw: Option<&mut RawMem>,
 ) -> Result<()> {
     if size == 0 && !is_zero_ok {
-        return Err(refuse!(walk => Mem::ZeroRead));
+        return Err(refuse!(env => Mem::ZeroRead));
     }
-    check_bounds(walk, ptr, off, size, access)?;
-    let num = walk.reg(ptr).num;
+    check_bounds(env, ptr, off, size, access)?;
+    let num = env.reg(ptr).num;
     let var_off = num.var_off;
-    let frame = frame_of(walk, ptr);
+    let frame = frame_of(env, ptr);
     let is_filled = raw.is_some();
     let (min, max) = if let Some(value) = num.as_const() {
         let at = (value as i32).wrapping_add(off);
         if let Some(raw) = raw.filter(|raw| !raw.has_variable_size) {
-            return plan_raw(walk, raw, frame, ptr, at, size);
+            return plan_raw(env, raw, frame, ptr, at, size);
         }
         (at, at)
     } else {
-        if !walk.env.bypass_spec_v1 {
-            return Err(refuse!(walk => Mem::StackVariablePrivilege { reg: ptr, var_off }));
+        if !env.input.bypass_spec_v1 {
+            return Err(refuse!(env => Mem::StackVariablePrivilege { reg: ptr, var_off }));
         }
         (
             (num.smin as i32).wrapping_add(off),
@@ -445,57 +445,57 @@ pub(super) fn check_range(
     };
     let is_clobber = access == Access::Write;
     if !is_filled {
-        insn_facts::note_range_read(walk, frame, min, max + size);
+        insn_facts::note_range_read(env, frame, min, max + size);
     }
     if is_clobber {
-        insn_facts::note_possible_stack_write(walk, frame, min, max + size);
+        insn_facts::note_possible_stack_write(env, frame, min, max + size);
     }
     for at in min..max + size {
         let slot = (-at - 1) as usize;
         let spi = slot / 8;
-        if walk.state.frame(frame).allocated_stack() <= slot {
-            return Err(refuse!(walk => Mem::AllocatedStack));
+        if env.state.frame(frame).allocated_stack() <= slot {
+            return Err(refuse!(env => Mem::AllocatedStack));
         }
-        let old = walk.state.frame(frame).stack[spi];
+        let old = env.state.frame(frame).stack[spi];
         match old.kinds[slot % 8] {
             SlotKind::Misc => {}
-            SlotKind::Zero => clobber_byte(walk, frame, slot, is_clobber),
-            SlotKind::Invalid if walk.env.allow_uninit_stack => {
-                clobber_byte(walk, frame, slot, is_clobber);
+            SlotKind::Zero => clobber_byte(env, frame, slot, is_clobber),
+            SlotKind::Invalid if env.input.allow_uninit_stack => {
+                clobber_byte(env, frame, slot, is_clobber);
             }
-            _ if old.is_spilled() && (old.reg.is_scalar() || walk.env.allow_ptr_leaks) => {
+            _ if old.is_spilled() && (old.reg.is_scalar() || env.input.allow_ptr_leaks) => {
                 if is_clobber {
-                    let slot = walk.state.frame_mut(frame).stack.slot_mut(spi);
+                    let slot = env.state.frame_mut(frame).stack.slot_mut(spi);
                     slot.reg = RegState::UNKNOWN;
                     scrub_kinds(slot);
                 }
             }
             _ if var_off.is_const() => {
-                return Err(refuse!(walk => Mem::StackArgument {
+                return Err(refuse!(env => Mem::StackArgument {
                     reg: ptr, min, index: at - min, size
                 }));
             }
             _ => {
-                return Err(refuse!(walk => Mem::StackArgumentVariable {
+                return Err(refuse!(env => Mem::StackArgumentVariable {
                     reg: ptr, var_off, index: at - min, size
                 }));
             }
         }
-        mark_read(walk, frame, 1 << spi)?;
+        mark_read(env, frame, 1 << spi)?;
     }
     Ok(())
 }
 
 /// Notes that the call writes `size` bytes at `at`, initialised or not.
 fn plan_raw(
-    walk: &mut Walk<'_>,
+    env: &mut VerifierEnv<'_>,
     raw: &mut RawMem,
     frame: usize,
     ptr: Reg,
     at: i32,
     size: i32,
 ) -> Result<()> {
-    let stack = &walk.state.frame(frame).stack;
+    let stack = &env.state.frame(frame).stack;
     let is_dynptr = |at: &i32| {
         let slot = (-at - 1) as usize;
         stack
@@ -503,31 +503,31 @@ fn plan_raw(
             .is_some_and(|found| found.kinds[slot % 8] == SlotKind::Dynptr)
     };
     if let Some(at) = (at..at + size).find(is_dynptr) {
-        return Err(refuse!(walk => Mem::DynptrWrite { at }));
+        return Err(refuse!(env => Mem::DynptrWrite { at }));
     }
     raw.planned = Some((ptr, size));
     Ok(())
 }
 
-fn clobber_byte(walk: &mut Walk<'_>, frame: usize, slot: usize, is_clobber: bool) {
+fn clobber_byte(env: &mut VerifierEnv<'_>, frame: usize, slot: usize, is_clobber: bool) {
     if is_clobber {
-        walk.state.frame_mut(frame).stack.slot_mut(slot / 8).kinds[slot % 8] = SlotKind::Misc;
+        env.state.frame_mut(frame).stack.slot_mut(slot / 8).kinds[slot % 8] = SlotKind::Misc;
     }
 }
 
-fn mark_read(walk: &mut Walk<'_>, frame: usize, mask: u64) -> Result<()> {
-    walk.live
-        .mark_read(walk.facts, &walk.state, frame, walk.insn_idx, mask);
+fn mark_read(env: &mut VerifierEnv<'_>, frame: usize, mask: u64) -> Result<()> {
+    env.live
+        .mark_read(env.analysis, &env.state, frame, env.insn_idx, mask);
     Ok(())
 }
 
-fn push_access(walk: &mut Walk<'_>, frame: usize, spi: usize) -> Result<()> {
+fn push_access(env: &mut VerifierEnv<'_>, frame: usize, spi: usize) -> Result<()> {
     let flags = HistoryFlags::stack_access(spi, frame as u32);
-    walk.push_history(flags, LinkedRegs::default())
+    env.push_history(flags, LinkedRegs::default())
 }
 
-fn set_zero(walk: &mut Walk<'_>, dst: Reg) {
-    set_constant(walk, dst, 0);
+fn set_zero(env: &mut VerifierEnv<'_>, dst: Reg) {
+    set_constant(env, dst, 0);
 }
 
 /// Objects on the stack that this verifier does not follow yet.

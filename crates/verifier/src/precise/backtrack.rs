@@ -2,11 +2,11 @@
 //! after it (`backtrack_insn`).
 
 use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg};
-use spec::calls::TAIL_CALL;
+use spec::helpers::HelperId;
 
 use super::ARGS;
-use crate::env::Env;
-use crate::facts::Facts;
+use crate::analysis::Analysis;
+use crate::input::Input;
 use crate::log::{self, Sink};
 use crate::state::{HistoryEntry, HistoryFlags, LinkedReg, MAX_CALL_FRAMES};
 
@@ -62,14 +62,14 @@ impl Backtrack {
     #[doc(alias = "backtrack_insn")]
     pub(super) fn step(
         &mut self,
-        env: &Env<'_>,
-        facts: &Facts,
+        input: &Input<'_>,
+        analysis: &Analysis,
         sink: &mut Sink<'_>,
         idx: u32,
         subseq_idx: i32,
         entry: Option<&HistoryEntry>,
     ) -> Step {
-        let insn = env.insns[idx as usize];
+        let insn = input.insns[idx as usize];
         if insn == Insn::Imm64High {
             return Step::Done;
         }
@@ -80,7 +80,7 @@ impl Backtrack {
             sink.write(format_args!(
                 "mark_precise: frame{frame}: regs={regs} stack={slots} before {idx}: "
             ));
-            log::verbose_insn(env, sink, idx);
+            log::verbose_insn(input, sink, idx);
         }
         self.sync_linked(entry);
         let flags = entry.map_or(HistoryFlags::NONE, |entry| entry.flags());
@@ -123,12 +123,12 @@ impl Backtrack {
                 return self.store(base, Operand::Reg(src), flags, entry);
             }
             Insn::Call(callee) => {
-                let step = self.call(facts, callee, idx, subseq_idx);
+                let step = self.call(analysis, callee, idx, subseq_idx);
                 if let Some(step) = step {
                     return step;
                 }
             }
-            Insn::Exit => return self.exit(env, facts, subseq_idx),
+            Insn::Exit => return self.exit(input, analysis, subseq_idx),
             Insn::Jump {
                 dst,
                 src: Operand::Reg(src),
@@ -198,14 +198,20 @@ impl Backtrack {
     }
 
     /// Goes back over a call; `None` if linked registers are still to be synchronised.
-    fn call(&mut self, facts: &Facts, callee: Callee, idx: u32, subseq_idx: i32) -> Option<Step> {
+    fn call(
+        &mut self,
+        analysis: &Analysis,
+        callee: Callee,
+        idx: u32,
+        subseq_idx: i32,
+    ) -> Option<Step> {
         let regs = self.regs[self.frame];
         let slots = self.slots[self.frame];
         if let Callee::Local(off) = callee {
             let target = (idx as i32 + off + 1) as u32;
-            let is_global = facts
+            let is_global = analysis
                 .subprog_at(target)
-                .is_some_and(|index| facts.subprogs[index].is_global);
+                .is_some_and(|index| analysis.subprogs[index].is_global);
             if is_global {
                 if regs & ARGS != 0 {
                     return Some(Step::Bug(format!(
@@ -233,7 +239,7 @@ impl Backtrack {
             self.regs[self.frame] |= regs & ARGS;
             return Some(Step::Done);
         }
-        if facts.insns[idx as usize].calls_callback && idx as i32 != subseq_idx - 1 {
+        if analysis.insns[idx as usize].calls_callback && idx as i32 != subseq_idx - 1 {
             if regs & !ARGS != 0 {
                 return Some(Step::Bug(format!("callback unexpected regs {regs:x}")));
             }
@@ -259,7 +265,8 @@ impl Backtrack {
                 "backtracking call unexpected regs {regs:x}"
             )));
         }
-        if callee == Callee::Helper(TAIL_CALL) && subseq_idx - idx as i32 != 1 {
+        let is_tail_call = HelperId::of_call(callee) == Some(HelperId::TailCall);
+        if is_tail_call && subseq_idx - idx as i32 != 1 {
             if self.frame == MAX_CALL_FRAMES - 1 {
                 return Some(Step::Bug(format!(
                     "subprog enter from frame {}",
@@ -272,8 +279,8 @@ impl Backtrack {
     }
 
     /// Goes back over an exit into the function that returned.
-    fn exit(&mut self, env: &Env<'_>, facts: &Facts, subseq_idx: i32) -> Step {
-        if subseq_idx >= 0 && facts.insns[subseq_idx as usize].calls_callback {
+    fn exit(&mut self, input: &Input<'_>, analysis: &Analysis, subseq_idx: i32) -> Step {
+        if subseq_idx >= 0 && analysis.insns[subseq_idx as usize].calls_callback {
             self.regs[self.frame] &= !ARGS;
         }
         let regs = self.regs[self.frame];
@@ -282,7 +289,7 @@ impl Backtrack {
         }
         let r0_precise = subseq_idx >= 1
             && matches!(
-                env.insns[subseq_idx as usize - 1],
+                input.insns[subseq_idx as usize - 1],
                 Insn::Call(Callee::Local(_))
             )
             && self.has(Reg::R0);

@@ -4,16 +4,16 @@
 use super::backtrack::{self, Backtrack, Step};
 use super::{ARGS, bits, force_all_precise};
 use crate::Result;
-use crate::env::Env;
+use crate::analysis::Analysis;
 use crate::explore::Explorer;
-use crate::facts::Facts;
+use crate::input::Input;
 use crate::log::{self, Sink};
 use crate::state::{MAIN_CALLSITE, RegKind, State, StateId};
 
 /// One request, carried from a state up to the checkpoints that need no more marks.
 pub(super) struct Tracker<'w, 'a> {
-    pub(super) env: &'a Env<'a>,
-    pub(super) facts: &'a Facts,
+    pub(super) input: &'a Input<'a>,
+    pub(super) analysis: &'a Analysis,
     pub(super) explorer: &'w mut Explorer,
     pub(super) sink: &'w mut Sink<'a>,
     /// Position of the walk, for refusals.
@@ -68,8 +68,8 @@ impl Tracker<'_, '_> {
                         .copied();
                     self.explorer.precision.insns += 1;
                     bt.step(
-                        self.env,
-                        self.facts,
+                        self.input,
+                        self.analysis,
                         self.sink,
                         idx,
                         subseq_idx,
@@ -104,7 +104,7 @@ impl Tracker<'_, '_> {
                     }
                     _ => idx = idx.wrapping_sub(1),
                 }
-                if idx as usize >= self.env.insns.len() {
+                if idx as usize >= self.input.insns.len() {
                     let idx = idx as i32;
                     return Err(refuse!(self => Flow::BacktrackIdx { idx }));
                 }
@@ -164,7 +164,7 @@ impl Tracker<'_, '_> {
                     "mark_precise: frame{number}: parent state regs={regs} stack={slots}: "
                 ));
                 let state = self.explorer.state(id);
-                log::print_verifier_state(self.env, self.sink, state, number, true);
+                log::print_verifier_state(self.input, self.sink, state, number, true);
             }
         }
         Ok(changed)

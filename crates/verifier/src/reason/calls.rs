@@ -4,31 +4,36 @@ use isa::ebpf::{Callee, Insn, Reg, RegSet};
 use spec::registry::{ArgBase, ArgDetail, HelperProto, TypeFlags};
 
 use super::trace::Trace;
-use crate::env::Env;
+use crate::input::Input;
 use crate::state::RegKind;
 
 /// The prototype of a callee that is a helper of the program.
-pub(super) fn prototype<'a>(env: &Env<'a>, callee: Callee) -> Option<&'a HelperProto> {
+pub(super) fn prototype<'a>(input: &Input<'a>, callee: Callee) -> Option<&'a HelperProto> {
     let Callee::Helper(number) = callee else {
         return None;
     };
-    env.registry.helper(&env.context, number as u32).ok()
+    input.registry.helper(&input.context, number as u32).ok()
 }
 
 /// True if a helper writes the memory that an argument points to.
-pub(super) fn writes_through(env: &Env<'_>, callee: Callee, number: u8) -> bool {
-    let arg = prototype(env, callee).and_then(|proto| proto.args.get(usize::from(number) - 1));
+pub(super) fn writes_through(input: &Input<'_>, callee: Callee, number: u8) -> bool {
+    let arg = prototype(input, callee).and_then(|proto| proto.args.get(usize::from(number) - 1));
     arg.is_some_and(|arg| {
         arg.flags.has(TypeFlags::MEM_UNINIT) || arg.flags.has(TypeFlags::MEM_WRITE)
     })
 }
 
 /// Bytes that a call at a step accesses through an argument, as far as they are known.
-pub(super) fn argument_bytes(env: &Env<'_>, trace: &Trace, step: usize, number: u8) -> Option<u32> {
-    let Insn::Call(callee) = env.insns[trace.steps().get(step)?.insn as usize] else {
+pub(super) fn argument_bytes(
+    input: &Input<'_>,
+    trace: &Trace,
+    step: usize,
+    number: u8,
+) -> Option<u32> {
+    let Insn::Call(callee) = input.insns[trace.steps().get(step)?.insn as usize] else {
         return None;
     };
-    let proto = prototype(env, callee)?;
+    let proto = prototype(input, callee)?;
     let index = usize::from(number.checked_sub(1)?);
     let reg = |reg: Reg| trace.reg(step, reg.index());
     let map = || {
@@ -38,7 +43,7 @@ pub(super) fn argument_bytes(env: &Env<'_>, trace: &Trace, step: usize, number: 
                 RegKind::MapPtr { map, .. } => Some(map),
                 _ => None,
             })?;
-        Some(&env.maps[map])
+        Some(&input.maps[map])
     };
     match proto.args[index].base {
         ArgBase::PtrToMapKey => Some(map()?.key_size()),

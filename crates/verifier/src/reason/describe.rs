@@ -1,17 +1,17 @@
 //! Description of a register's value, as data.
 
 use super::explanation::{KnownValue, PointerTarget};
-use crate::env::Env;
+use crate::input::Input;
 use crate::log::reg_type_str;
 use crate::state::{MapRef, RegKind, RegState, TypeFlags};
 
 /// The known value of a register of frame `frame`.
-pub(super) fn value(env: &Env<'_>, frame: usize, reg: &RegState) -> KnownValue {
+pub(super) fn value(input: &Input<'_>, frame: usize, reg: &RegState) -> KnownValue {
     match reg.kind {
         RegKind::NotInit => KnownValue::Unwritten,
         RegKind::Scalar => KnownValue::Number(reg.num),
         _ => KnownValue::Pointer {
-            kind: pointer_kind(env, frame, reg),
+            kind: pointer_kind(input, frame, reg),
             offset: fixed_offset(reg),
             variable: (!reg.num.var_off.is_const()).then_some(reg.num),
             maybe_null: reg.may_be_null(),
@@ -31,17 +31,17 @@ pub(super) fn fixed_offset(reg: &RegState) -> i64 {
 }
 
 /// Pointee of a pointer in a register of frame `frame`.
-pub(super) fn pointer_kind(env: &Env<'_>, frame: usize, reg: &RegState) -> PointerTarget {
+pub(super) fn pointer_kind(input: &Input<'_>, frame: usize, reg: &RegState) -> PointerTarget {
     match reg.kind {
         RegKind::Ctx => PointerTarget::Context,
-        RegKind::MapPtr { map, .. } => PointerTarget::Map(map_name(env, map)),
+        RegKind::MapPtr { map, .. } => PointerTarget::Map(map_name(input, map)),
         RegKind::MapValue { map, .. } => PointerTarget::MapValue {
-            map: map_name(env, map),
-            size: env.maps[map].value_size(),
+            map: map_name(input, map),
+            size: input.maps[map].value_size(),
         },
         RegKind::MapKey { map, .. } => PointerTarget::MapKey {
-            map: map_name(env, map),
-            size: env.maps[map].key_size(),
+            map: map_name(input, map),
+            size: input.maps[map].key_size(),
         },
         RegKind::Stack { frame: owner } => PointerTarget::Stack {
             of_caller: owner as usize != frame,
@@ -53,7 +53,7 @@ pub(super) fn pointer_kind(env: &Env<'_>, frame: usize, reg: &RegState) -> Point
             PointerTarget::Socket
         }
         RegKind::BtfId { ty } => PointerTarget::Object {
-            name: env.type_name(ty),
+            name: input.type_name(ty),
             untrusted: reg.flags.has(TypeFlags::PTR_UNTRUSTED),
         },
         RegKind::Mem { size, .. } => PointerTarget::Memory {
@@ -67,16 +67,15 @@ pub(super) fn pointer_kind(env: &Env<'_>, frame: usize, reg: &RegState) -> Point
         | RegKind::TpBuffer
         | RegKind::Arena
         | RegKind::Buf
-        | RegKind::ConstDynptr { .. }
-        | RegKind::Dynptr { .. }
-        | RegKind::Iter { .. }
-        | RegKind::Irq { .. } => PointerTarget::Other(reg_type_str(reg.reg_type()).to_string()),
+        | RegKind::ConstDynptr { .. } => {
+            PointerTarget::Other(reg_type_str(reg.reg_type()).to_string())
+        }
     }
 }
 
 /// The name of a map; templates of inner maps have none.
-pub(super) fn map_name(env: &Env<'_>, map: MapRef) -> String {
-    let own = env.program.maps().get(map.0 as usize);
+pub(super) fn map_name(input: &Input<'_>, map: MapRef) -> String {
+    let own = input.program.maps().get(map.0 as usize);
     match own {
         Some(map) => map.name.to_string(),
         None => String::from("inner map"),

@@ -57,7 +57,7 @@ pub(super) fn of(scene: &Scene<'_>, reg: Reg, own: PacketExtent) -> PacketExtent
     });
     let mut extent = own;
     search(scene, &starts, &compared, |at| {
-        let access = scene.env.insns[at.insn as usize].access();
+        let access = scene.input.insns[at.insn as usize].access();
         if let Some(access) = access
             && Holder::Reg(access.base) == at.holder
         {
@@ -116,7 +116,7 @@ fn holders(scene: &Scene<'_>, pointer: &RegState) -> Vec<(Holder, i64)> {
 
 /// True if the pointer is compared with another register.
 fn compares(scene: &Scene<'_>, at: &At) -> bool {
-    match scene.env.insns[at.insn as usize] {
+    match scene.input.insns[at.insn as usize] {
         Insn::Jump {
             dst,
             src: Operand::Reg(src),
@@ -141,7 +141,7 @@ fn search(scene: &Scene<'_>, starts: &[At], compared: &BTreeSet<u32>, mut visit:
         if compared.contains(&at.insn) {
             continue;
         }
-        let insn = scene.env.insns[at.insn as usize];
+        let insn = scene.input.insns[at.insn as usize];
         if let Insn::Alu { op, dst, .. } = insn
             && op != AluOp::Mov
             && at.holder == Holder::Reg(dst)
@@ -152,13 +152,13 @@ fn search(scene: &Scene<'_>, starts: &[At], compared: &BTreeSet<u32>, mut visit:
         }
         let branched = at.branched || matches!(insn, Insn::Jump { .. } | Insn::MayGoto { .. });
         for &next in scene
-            .facts
+            .analysis
             .successors
             .get(at.insn as usize)
             .into_iter()
             .flatten()
         {
-            if next != u32::MAX && (next as usize) < scene.env.insns.len() {
+            if next != u32::MAX && (next as usize) < scene.input.insns.len() {
                 let held = match insn {
                     Insn::Alu {
                         op: AluOp::Add,

@@ -16,13 +16,13 @@ pub(super) enum Holder {
 /// True if an instruction stands in a loop of its function whose iterations each give a
 /// register another value, made of the last one.
 pub(super) fn moves(scene: &Scene<'_>, insn: u32, reg: Reg) -> bool {
-    let component = |insn: usize| scene.facts.insns.get(insn).map_or(0, |facts| facts.scc);
+    let component = |insn: usize| scene.analysis.insns.get(insn).map_or(0, |info| info.scc);
     let own = component(insn as usize);
     if own == 0 {
         return false;
     }
-    let members = (0..scene.env.insns.len()).filter(|&insn| component(insn) == own);
-    let sources = Sources::of(members.map(|insn| scene.env.insns[insn]));
+    let members = (0..scene.input.insns.len()).filter(|&insn| component(insn) == own);
+    let sources = Sources::of(members.map(|insn| scene.input.insns[insn]));
     let reached = sources.reached([Holder::Reg(reg)]);
     let is_cyclic = |&holder: &Holder| sources.reached(sources.of_holder(holder)).contains(&holder);
     reached.iter().any(is_cyclic)

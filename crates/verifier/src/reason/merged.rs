@@ -63,7 +63,7 @@ fn is_passed_with_offset(scene: &Scene<'_>) -> bool {
     let Some(insn) = scene.refusal.insn else {
         return false;
     };
-    let start = scene.facts.subprogs[scene.facts.subprog_containing(insn)].start;
+    let start = scene.analysis.subprogs[scene.analysis.subprog_containing(insn)].start;
     let is_entry = |&step: &usize| steps[step].insn == start && steps[step].frame == frame;
     let entry = (0..steps.len()).rev().find(is_entry);
     let argument = entry.and_then(|step| scene.trace.reg(step, Reg::R1.index()));
@@ -116,7 +116,7 @@ fn offsets(scene: &Scene<'_>, reg: Reg) -> Offsets {
     let Some(insn) = scene.refusal.insn else {
         return none;
     };
-    let start = scene.facts.subprogs[scene.facts.subprog_containing(insn)].start;
+    let start = scene.analysis.subprogs[scene.analysis.subprog_containing(insn)].start;
     let before = predecessors(scene);
     let mut seen = BTreeSet::new();
     let mut pending = vec![At {
@@ -142,8 +142,8 @@ fn offsets(scene: &Scene<'_>, reg: Reg) -> Offsets {
 /// Instructions by those that control reaches from them.
 pub(super) fn predecessors(scene: &Scene<'_>) -> BTreeMap<u32, Vec<u32>> {
     let mut before: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for (insn, successors) in (0..).zip(&scene.facts.successors) {
-        if scene.env.insns[insn as usize] == Insn::Imm64High {
+    for (insn, successors) in (0..).zip(&scene.analysis.successors) {
+        if scene.input.insns[insn as usize] == Insn::Imm64High {
             continue;
         }
         for &next in successors.iter().filter(|next| **next != u32::MAX) {
@@ -155,7 +155,7 @@ pub(super) fn predecessors(scene: &Scene<'_>) -> BTreeMap<u32, Vec<u32>> {
 
 /// Holders before an instruction of what a holder has behind it.
 fn back(scene: &Scene<'_>, before: &BTreeMap<u32, Vec<u32>>, prior: u32, at: At) -> Vec<At> {
-    let insn = scene.env.insns[prior as usize];
+    let insn = scene.input.insns[prior as usize];
     let from = |holder: Holder, added: i64, changed: Option<u32>| At {
         insn: prior,
         holder,
@@ -218,7 +218,7 @@ pub(super) fn constants(
     let mut pending = vec![insn];
     while let Some(insn) = pending.pop() {
         for &prior in before.get(&insn).into_iter().flatten() {
-            match scene.env.insns[prior as usize] {
+            match scene.input.insns[prior as usize] {
                 Insn::Alu {
                     op: AluOp::Mov,
                     dst,
@@ -247,7 +247,7 @@ fn branch(scene: &Scene<'_>, offsets: &Offsets) -> Option<usize> {
         .collect();
     let is_meant = |step: &usize| {
         let (at, next) = (&steps[*step], &steps[step + 1]);
-        let other = { scene.facts.successors[at.insn as usize].into_iter() }
+        let other = { scene.analysis.successors[at.insn as usize].into_iter() }
             .filter(|&other| other != u32::MAX && other != next.insn);
         let mut reached = other.flat_map(|other| reach(scene, other));
         at.frame == frame && reached.any(|insn| others.is_empty() || others.contains(&insn))
@@ -263,7 +263,7 @@ fn reach(scene: &Scene<'_>, from: u32) -> BTreeSet<u32> {
     while let Some(insn) = pending.pop() {
         if Some(insn) != scene.refusal.insn && reached.insert(insn) {
             let next = scene
-                .facts
+                .analysis
                 .successors
                 .get(insn as usize)
                 .into_iter()

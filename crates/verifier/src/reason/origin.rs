@@ -33,7 +33,7 @@ fn step_back(scene: &Scene<'_>, id: DefId, notes: &mut Vec<Note>) -> Option<DefI
         Holder::Reg { frame, .. } | Holder::Slot { frame, .. } => frame,
     };
     let value = match scene.defined(id) {
-        Some(reg) => super::describe::value(scene.env, frame, reg),
+        Some(reg) => super::describe::value(scene.input, frame, reg),
         None => KnownValue::Unwritten,
     };
     // In the middle of a long path values are not known any more.
@@ -107,12 +107,12 @@ fn step_back(scene: &Scene<'_>, id: DefId, notes: &mut Vec<Note>) -> Option<DefI
         }
         DefKind::Loaded(from) => {
             let insn = scene.trace.steps()[def.step].insn;
-            let access = scene.env.insns[insn as usize].access();
+            let access = scene.input.insns[insn as usize].access();
             let base = access.and_then(|access| scene.trace.reg(def.step, access.base.index()));
             let from = match base {
-                Some(base) => super::describe::value(scene.env, frame, base),
+                Some(base) => super::describe::value(scene.input, frame, base),
                 None => match scene.defined(from) {
-                    Some(reg) => super::describe::value(scene.env, frame, reg),
+                    Some(reg) => super::describe::value(scene.input, frame, reg),
                     None => KnownValue::Unwritten,
                 },
             };
@@ -164,7 +164,7 @@ pub(super) fn variable_part(scene: &Scene<'_>, pointer: DefId) -> Option<(DefId,
     let mut id = scene.values.same(pointer);
     while let DefKind::Computed(left, right) = scene.values.defs[id].kind {
         let step = scene.values.defs[id].step;
-        let insn = scene.env.insns[scene.trace.steps()[step].insn as usize];
+        let insn = scene.input.insns[scene.trace.steps()[step].insn as usize];
         let Insn::Alu { dst, src, .. } = insn else {
             break;
         };

@@ -73,7 +73,7 @@ fn fold_cycle(scene: &Scene<'_>, found: &mut Vec<Found>) {
 fn is_decision(scene: &Scene<'_>, step: usize) -> bool {
     let steps = scene.trace.steps();
     let (at, next) = (&steps[step], &steps[step + 1]);
-    match scene.env.insns[at.insn as usize] {
+    match scene.input.insns[at.insn as usize] {
         Insn::Jump { off, .. } => off != 0,
         Insn::MayGoto { .. } => true,
         Insn::Call(_) => next.frame > at.frame,
@@ -86,7 +86,7 @@ fn decision(scene: &Scene<'_>, found: Found) -> Decision {
     let steps = scene.trace.steps();
     let (at, next) = (&steps[found.step], &steps[found.step + 1]);
     let place = scene.place(at.insn);
-    match scene.env.insns[at.insn as usize] {
+    match scene.input.insns[at.insn as usize] {
         Insn::Call(callee) => Decision::Call {
             at: place,
             function: scene.function_at(next.insn),

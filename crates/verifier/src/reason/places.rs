@@ -27,7 +27,7 @@ pub(super) fn is_reread(scene: &Scene<'_>, one: DefId, other: DefId) -> bool {
 /// The instruction that defined a value.
 fn insn(scene: &Scene<'_>, id: DefId) -> Insn {
     let step = scene.values.defs[id].step;
-    scene.env.insns[scene.trace.steps()[step].insn as usize]
+    scene.input.insns[scene.trace.steps()[step].insn as usize]
 }
 
 /// A value without the constants that were added to it, and their sum.

@@ -93,7 +93,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Finding {
         RefusalKind::Argument => call::argument(scene),
         RefusalKind::License => call::license(scene),
         RefusalKind::MapCreation => {
-            let map = scene.env.maps.refused(scene.env.program);
+            let map = scene.input.maps.refused(scene.input.program);
             map.map(|map| Finding::new(Cause::MapCreation(map)))
         }
         RefusalKind::Map => call::map(scene),

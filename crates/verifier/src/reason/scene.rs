@@ -9,16 +9,16 @@ use super::describe;
 use super::explanation::{InsnPlace, Known, KnownValue, Note, NoteKind, Source};
 use super::trace::Trace;
 use super::values::{Branch, DefId, Holder, Values};
-use crate::env::Env;
-use crate::facts::Facts;
+use crate::analysis::Analysis;
+use crate::input::Input;
 use crate::state::RegState;
 use crate::verdict::Refusal;
 
 /// The refused instruction with the path that led to it.
 pub(super) struct Scene<'a> {
     pub(super) ending: &'a Ending<'a>,
-    pub(super) env: &'a Env<'a>,
-    pub(super) facts: &'a Facts,
+    pub(super) input: &'a Input<'a>,
+    pub(super) analysis: &'a Analysis,
     pub(super) trace: &'a Trace,
     pub(super) refusal: &'a Refusal,
     pub(super) values: Values,
@@ -28,16 +28,16 @@ impl<'a> Scene<'a> {
     pub(super) fn new(ending: &'a Ending<'a>) -> Scene<'a> {
         Scene {
             ending,
-            env: ending.env,
-            facts: ending.facts,
+            input: ending.input,
+            analysis: ending.analysis,
             trace: &ending.trace,
             refusal: ending.refusal,
-            values: Values::along(ending.env, &ending.trace),
+            values: Values::along(ending.input, &ending.trace),
         }
     }
 
     pub(super) fn program_name(&self) -> String {
-        self.env.program.name().to_owned()
+        self.input.program.name().to_owned()
     }
 
     /// The step of the refused instruction; `None` if no path led to it.
@@ -50,7 +50,7 @@ impl<'a> Scene<'a> {
     /// The refused instruction.
     pub(super) fn insn(&self) -> Option<Insn> {
         let at = self.refusal.insn? as usize;
-        self.env.insns.get(at).copied()
+        self.input.insns.get(at).copied()
     }
 
     /// Number of the frame in which the refused instruction stands.
@@ -65,7 +65,7 @@ impl<'a> Scene<'a> {
     }
 
     pub(super) fn value(&self, reg: &RegState) -> KnownValue {
-        describe::value(self.env, self.frame(), reg)
+        describe::value(self.input, self.frame(), reg)
     }
 
     pub(super) fn value_of(&self, reg: Reg) -> KnownValue {
@@ -85,7 +85,7 @@ impl<'a> Scene<'a> {
 
     /// The callee of a call instruction.
     pub(super) fn callee_at(&self, insn: u32) -> Option<Callee> {
-        match self.env.insns.get(insn as usize)? {
+        match self.input.insns.get(insn as usize)? {
             Insn::Call(callee) => Some(*callee),
             _ => None,
         }
@@ -101,7 +101,7 @@ impl<'a> Scene<'a> {
             Callee::Kfunc { id, .. } => {
                 let kfunc = u32::try_from(id)
                     .ok()
-                    .and_then(|id| self.env.registry.kfunc(id));
+                    .and_then(|id| self.input.registry.kfunc(id));
                 kfunc.map_or_else(|| format!("kfunc #{id}"), |kfunc| kfunc.name.to_string())
             }
             Callee::Local(off) => self.function_at(insn.wrapping_add_signed(off + 1)),
@@ -115,27 +115,27 @@ impl<'a> Scene<'a> {
 
     /// The prototype of the helper that the refused instruction calls.
     pub(super) fn prototype(&self) -> Option<&'a HelperProto> {
-        calls::prototype(self.env, self.callee_at(self.refusal.insn?)?)
+        calls::prototype(self.input, self.callee_at(self.refusal.insn?)?)
     }
 
     /// Bytes that the refused call accesses through an argument, as far as they are known.
     pub(super) fn argument_bytes(&self, number: u8) -> Option<u32> {
-        calls::argument_bytes(self.env, self.trace, self.last()?, number)
+        calls::argument_bytes(self.input, self.trace, self.last()?, number)
     }
 
     /// The name of the function that starts at or holds an instruction.
     pub(super) fn function_at(&self, insn: u32) -> String {
-        if let Some(subprog) = self.env.program.subprog_at(insn)
+        if let Some(subprog) = self.input.program.subprog_at(insn)
             && !subprog.name.is_empty()
         {
             return subprog.name.to_string();
         }
         let index = self
-            .facts
+            .analysis
             .subprogs
             .iter()
             .position(|subprog| (subprog.start..subprog.end).contains(&insn));
-        match index.map(|index| (index, &self.facts.subprogs[index].name)) {
+        match index.map(|index| (index, &self.analysis.subprogs[index].name)) {
             Some((_, name)) if !name.is_empty() => name.clone(),
             Some((index @ 1.., _)) => format!("func#{index}"),
             _ => String::new(),
@@ -144,8 +144,8 @@ impl<'a> Scene<'a> {
 
     /// An instruction with its source line.
     pub(super) fn place(&self, insn: u32) -> InsnPlace {
-        let program = self.env.program;
-        let text = match self.env.insns.get(insn as usize) {
+        let program = self.input.program;
+        let text = match self.input.insns.get(insn as usize) {
             Some(Insn::Call(_)) => format!("call {}", self.callee_name(insn).unwrap_or_default()),
             Some(Insn::LoadImm64 { dst, imm }) => self.address_text(*dst, *imm),
             Some(insn) => insn.to_string(),
@@ -172,7 +172,7 @@ impl<'a> Scene<'a> {
     /// The text of a 64-bit immediate, with the name of the map or function.
     fn address_text(&self, dst: Reg, imm: Imm64) -> String {
         let map = |index: i32| {
-            let map = self.env.program.maps().get(index as usize);
+            let map = self.input.program.maps().get(index as usize);
             map.map_or_else(|| format!("map {index}"), |map| map.name.to_string())
         };
         match imm {
@@ -254,7 +254,7 @@ impl<'a> Scene<'a> {
     /// The registers that a conditional jump compares.
     pub(super) fn compared(&self, branch: &Branch) -> Option<(Reg, Option<Reg>)> {
         let at = self.trace.steps()[branch.step].insn;
-        match self.env.insns[at as usize] {
+        match self.input.insns[at as usize] {
             Insn::Jump {
                 dst,
                 src: Operand::Reg(src),
@@ -283,8 +283,8 @@ impl<'a> Scene<'a> {
 /// The context, by the kernel's types.
 impl Scene<'_> {
     fn context_type(&self) -> Option<btf::Type<'_>> {
-        let name = self.env.type_rules().context?;
-        self.env.vmlinux?.find(btf::Kind::Struct, name)
+        let name = self.input.type_rules().context?;
+        self.input.vmlinux?.find(btf::Kind::Struct, name)
     }
 
     /// Bytes of the context.

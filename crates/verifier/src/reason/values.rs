@@ -6,7 +6,7 @@ use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg, Width};
 
 use super::calls;
 use super::trace::Trace;
-use crate::env::Env;
+use crate::input::Input;
 use crate::state::RegKind;
 
 /// A definition: index into [`Values::defs`].
@@ -93,7 +93,7 @@ struct Holders {
 
 impl Values {
     /// The definitions that reach the last step of a path.
-    pub(super) fn along(env: &Env<'_>, trace: &Trace) -> Values {
+    pub(super) fn along(input: &Input<'_>, trace: &Trace) -> Values {
         let mut values = Values {
             defs: Vec::new(),
             branches: Vec::new(),
@@ -103,7 +103,7 @@ impl Values {
         values.defs.iter_mut().for_each(|def| def.from = 0);
         let count = trace.len();
         for step in 0..count.saturating_sub(1) {
-            values.advance(env, trace, step);
+            values.advance(input, trace, step);
         }
         values
     }
@@ -200,7 +200,7 @@ impl Values {
         self.frames[frame].regs[reg.index()] = id;
     }
 
-    fn advance(&mut self, env: &Env<'_>, trace: &Trace, step: usize) {
+    fn advance(&mut self, input: &Input<'_>, trace: &Trace, step: usize) {
         let (at, next) = (&trace.steps()[step], &trace.steps()[step + 1]);
         let (frame, next_frame) = (usize::from(at.frame), usize::from(next.frame));
         if frame + 1 != self.frames.len() {
@@ -210,7 +210,7 @@ impl Values {
                 self.enter(step, self.frames.len(), DefKind::Argument);
             }
         }
-        match env.insns[at.insn as usize] {
+        match input.insns[at.insn as usize] {
             Insn::Alu {
                 op: AluOp::Mov,
                 width,
@@ -309,7 +309,7 @@ impl Values {
                 self.call(step, frame);
             }
             Insn::Call(callee) => {
-                self.forget_written(env, trace, step, callee);
+                self.forget_written(input, trace, step, callee);
                 self.call(step, frame);
             }
             Insn::CallReg { .. } => self.call(step, frame),
@@ -337,13 +337,13 @@ impl Values {
 
     /// Forgets the stores to stack that a call writes: what its prototype says, and slots
     /// that have another state behind it.
-    fn forget_written(&mut self, env: &Env<'_>, trace: &Trace, step: usize, callee: Callee) {
+    fn forget_written(&mut self, input: &Input<'_>, trace: &Trace, step: usize, callee: Callee) {
         let mut written = Vec::new();
         for reg in isa::ebpf::RegSet::ARGUMENTS.iter() {
             let number = reg.number();
-            if calls::writes_through(env, callee, number)
+            if calls::writes_through(input, callee, number)
                 && let Some((owner, at)) = Values::stack_address(trace, step, reg, 0)
-                && let Some(size) = calls::argument_bytes(env, trace, step, number)
+                && let Some(size) = calls::argument_bytes(input, trace, step, number)
             {
                 written.push((owner, at, size));
             }

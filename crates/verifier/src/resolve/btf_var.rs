@@ -6,45 +6,45 @@ use spec::kernel::SymbolAddress;
 use spec::kfuncs::KernelFunction;
 
 use super::Refuser;
-use crate::env::Env;
+use crate::input::Input;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::{Result, Stop};
 
 /// Result of a load of the address of `id` (`check_pseudo_btf_id`).
 #[doc(alias = "check_pseudo_btf_id")]
 pub(super) fn resolve(
-    env: &Env<'_>,
-    walk: &mut Refuser<'_, '_>,
+    input: &Input<'_>,
+    env: &mut Refuser<'_, '_>,
     id: u32,
     module: i32,
 ) -> Result<RegState> {
     let index = usize::try_from(module)
         .ok()
         .and_then(|at| at.checked_sub(1));
-    let there = index.and_then(|at| env.modules.get(at));
+    let there = index.and_then(|at| input.modules.get(at));
     if there.is_some_and(|module| KernelFunction::from_module(module, id as i32).is_some()) {
         return Ok(memory(0));
     }
     if module != 0 {
         return Err(Stop::unsupported("variable of a kernel module"));
     }
-    let Some(vmlinux) = env.vmlinux else {
+    let Some(vmlinux) = input.vmlinux else {
         return Err(Stop::unsupported("kernel variable without vmlinux BTF"));
     };
     let Some(ty) = vmlinux.get(TypeId(id)) else {
-        return Err(refuse!(walk => Program::InvalidBtfId { id: id as i32 }));
+        return Err(refuse!(env => Program::InvalidBtfId { id: id as i32 }));
     };
     let var = match ty.shape() {
         Shape::Var(var) => Some(var),
         Shape::Func(_) => None,
         _ => {
-            return Err(refuse!(walk => Program::NotVariable { id: id as i32 }));
+            return Err(refuse!(env => Program::NotVariable { id: id as i32 }));
         }
     };
     let name = ty.name().to_string_lossy();
-    let address = env.symbols.map(|symbols| symbols.address(&name));
+    let address = input.symbols.map(|symbols| symbols.address(&name));
     if address == Some(SymbolAddress::Missing) {
-        return Err(refuse!(walk => Program::UnknownSymbol { name }));
+        return Err(refuse!(env => Program::UnknownSymbol { name }));
     }
     let Some(var) = var else {
         return Ok(memory(0));
@@ -63,7 +63,7 @@ pub(super) fn resolve(
         Some(size) => Ok(memory(size)),
         None => {
             let name = vmlinux.at(target).name().to_string_lossy().into_owned();
-            Err(refuse!(walk => Program::UnsizedVariable { name }))
+            Err(refuse!(env => Program::UnsizedVariable { name }))
         }
     }
 }

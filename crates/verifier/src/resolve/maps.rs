@@ -11,7 +11,7 @@ use spec::programs::ProgramType;
 
 use super::Refuser;
 use crate::Result;
-use crate::env::Env;
+use crate::input::Input;
 use crate::state::MapRef;
 
 /// One map.
@@ -191,16 +191,16 @@ impl Maps {
 
 /// The maps used so far, in order of use.
 pub(super) struct UsedMaps<'e> {
-    env: &'e Env<'e>,
+    input: &'e Input<'e>,
     used: Vec<MapRef>,
     cgroup_storage: [Option<MapRef>; 2],
     arena: Option<MapRef>,
 }
 
 impl<'e> UsedMaps<'e> {
-    pub(super) fn new(env: &'e Env<'_>) -> UsedMaps<'e> {
+    pub(super) fn new(input: &'e Input<'_>) -> UsedMaps<'e> {
         UsedMaps {
-            env,
+            input,
             used: Vec::new(),
             cgroup_storage: [None; 2],
             arena: None,
@@ -209,58 +209,58 @@ impl<'e> UsedMaps<'e> {
 
     /// Notes that the program uses a map, and checks that it may (`__add_used_map`).
     #[doc(alias = "__add_used_map")]
-    pub(super) fn add(&mut self, walk: &mut Refuser<'_, '_>, map: MapRef) -> Result<()> {
+    pub(super) fn add(&mut self, env: &mut Refuser<'_, '_>, map: MapRef) -> Result<()> {
         if self.used.contains(&map) {
             return Ok(());
         }
-        let limit = self.env.registry.limits.maps;
+        let limit = self.input.registry.limits.maps;
         if self.used.len() >= limit as usize {
-            return Err(refuse!(walk => Program::TooManyMaps { limit }));
+            return Err(refuse!(env => Program::TooManyMaps { limit }));
         }
-        self.check_compatibility(walk, map)?;
+        self.check_compatibility(env, map)?;
         self.used.push(map);
         Ok(())
     }
 
     /// `check_map_prog_compatibility`.
     #[doc(alias = "check_map_prog_compatibility")]
-    fn check_compatibility(&mut self, walk: &mut Refuser<'_, '_>, map: MapRef) -> Result<()> {
-        let env = self.env;
-        let info = &env.maps[map];
+    fn check_compatibility(&mut self, env: &mut Refuser<'_, '_>, map: MapRef) -> Result<()> {
+        let input = self.input;
+        let info = &input.maps[map];
         let record = info.record();
-        let rules = env.registry.rules(&env.context);
+        let rules = input.registry.rules(&input.context);
         let refused = rules.map_or(0, |rules| rules.refused_fields);
         let is_refused = |kinds: &[FieldKind]| {
             let mut kinds = kinds.iter();
             kinds.any(|kind| record.has(*kind) && refused & kind.bit() != 0)
         };
-        let whose = match env.context.kind {
+        let whose = match input.context.kind {
             ProgramType::SocketFilter => "socket filter",
             _ => "tracing",
         };
         let field = if is_refused(&[FieldKind::ListHead, FieldKind::RbRoot]) {
             Some("bpf_{list_head,rb_root}")
         } else if is_refused(&[FieldKind::SpinLock, FieldKind::ResSpinLock]) {
-            Some("bpf_spin_lock")
+            Some(FieldKind::SpinLock.name())
         } else if is_refused(&[FieldKind::Timer]) {
-            Some("bpf_timer")
+            Some(FieldKind::Timer.name())
         } else if is_refused(&[FieldKind::Workqueue]) {
-            Some("bpf_wq")
+            Some(FieldKind::Workqueue.name())
         } else {
             None
         };
         if let Some(field) = field {
-            return Err(refuse!(walk => Program::FieldForType { whose, field }));
+            return Err(refuse!(env => Program::FieldForType { whose, field }));
         }
         if info.kind() == Some(MapKind::StructOps) {
-            return Err(refuse!(walk => Program::StructOpsMap));
+            return Err(refuse!(env => Program::StructOpsMap));
         }
         let in_sleepable = info
             .kind()
-            .and_then(|kind| env.registry.map(kind))
+            .and_then(|kind| input.registry.map(kind))
             .is_none_or(|traits| traits.in_sleepable);
-        if env.context.sleepable && !in_sleepable {
-            return Err(refuse!(walk => Program::MapForSleepable));
+        if input.context.sleepable && !in_sleepable {
+            return Err(refuse!(env => Program::MapForSleepable));
         }
         let storage = match info.kind() {
             Some(MapKind::CgroupStorage) => Some(0),
@@ -270,14 +270,14 @@ impl<'e> UsedMaps<'e> {
         if let Some(storage) = storage
             && self.cgroup_storage[storage].replace(map).is_some()
         {
-            return Err(refuse!(walk => Program::SecondCgroupStorage));
+            return Err(refuse!(env => Program::SecondCgroupStorage));
         }
         if info.kind() == Some(MapKind::Arena) {
             if self.arena.replace(map).is_some() {
-                return Err(refuse!(walk => Program::SecondArena));
+                return Err(refuse!(env => Program::SecondArena));
             }
-            if !env.allow_ptr_leaks || !env.bpf_capable {
-                return Err(refuse!(walk => Program::ArenaPrivilege));
+            if !input.allow_ptr_leaks || !input.bpf_capable {
+                return Err(refuse!(env => Program::ArenaPrivilege));
             }
         }
         Ok(())

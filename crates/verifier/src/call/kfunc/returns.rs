@@ -4,15 +4,20 @@ use btf::{Kind, Shape, TypeId};
 use isa::ebpf::Reg;
 use spec::registry::{KfuncFlags, SpecialKfunc, TypeFlags};
 
-use super::{Callee, Meta};
+use super::Callee;
+use crate::call::meta::CallMeta;
 use crate::call::reference;
+use crate::env::VerifierEnv;
 use crate::mem::registers::{set_reg, set_unknown};
 use crate::state::{RegKind, RegState, TypeRef};
-use crate::walk::Walk;
 use crate::{Result, refuse};
 
 /// Puts the result into r0.
-pub(super) fn set_result(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) -> Result<()> {
+pub(super) fn set_result(
+    env: &mut VerifierEnv<'_>,
+    callee: &Callee<'_>,
+    meta: &CallMeta,
+) -> Result<()> {
     let btf = callee.btf;
     let strip = |id: TypeId| btf.skip_modifiers(id).unwrap_or(TypeId::VOID);
     let returned = btf.at(strip(callee.returns));
@@ -23,28 +28,28 @@ pub(super) fn set_result(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) 
     };
     let is_object = target.is_some_and(|target| btf.at(target).kind().is_composite());
     if acquires && !is_object {
-        return Err(refuse!(walk => Call::AcquiresNoObject));
+        return Err(refuse!(env => Call::AcquiresNoObject));
     }
     let Some(target) = target else {
         if matches!(returned.kind(), Kind::Int | Kind::Enum | Kind::Enum64) {
-            set_unknown(walk, Reg::R0);
+            set_unknown(env, Reg::R0);
         }
         return Ok(());
     };
     let mut result = match callee.kfunc.special {
-        Some(SpecialKfunc::CastToKernCtx) => kernel_context(walk, callee)?,
-        Some(SpecialKfunc::RdonlyCast) => read_only(walk, callee, meta)?,
+        Some(SpecialKfunc::CastToKernCtx) => kernel_context(env, callee)?,
+        Some(SpecialKfunc::RdonlyCast) => read_only(env, callee, meta)?,
         _ if btf.at(target).kind() == Kind::Void => RegState::UNKNOWN,
         _ if !is_object => {
             let by_type = btf.size_of(target).filter(|&size| size != 0);
-            let Some(size) = meta.result_size.or(by_type) else {
+            let Some(size) = meta.mem_size.or(by_type) else {
                 let ty = btf.at(target);
-                return Err(refuse!(walk => Call::ReturnsUnsupported {
+                return Err(refuse!(env => Call::ReturnsUnsupported {
                     kfunc: &callee.kfunc.name, kind: ty.kind().name(), name: ty.name()
                 }));
             };
             let mut flags = TypeFlags::NONE;
-            if meta.is_result_rdonly || meta.result_size.is_none() {
+            if meta.is_mem_rdonly || meta.mem_size.is_none() {
                 flags = flags.with(TypeFlags::MEM_RDONLY);
             }
             if callee.has(KfuncFlags::RCU_PROTECTED) {
@@ -68,16 +73,16 @@ pub(super) fn set_result(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) 
     };
     if callee.has(KfuncFlags::RET_NULL) {
         result.flags = result.flags.with(TypeFlags::PTR_MAYBE_NULL);
-        result.id = walk.new_id();
+        result.id = env.new_id();
     }
     if acquires {
-        let id = reference::acquire(walk);
+        let id = reference::acquire(env);
         if callee.has(KfuncFlags::RET_NULL) {
             result.id = id;
         }
         result.ref_obj_id = id;
     }
-    set_reg(walk, Reg::R0, result);
+    set_reg(env, Reg::R0, result);
     Ok(())
 }
 
@@ -87,25 +92,25 @@ fn object(id: TypeId, flags: TypeFlags) -> RegState {
 }
 
 /// The kernel's structure behind the context of the program type.
-fn kernel_context(walk: &mut Walk<'_>, callee: &Callee<'_>) -> Result<RegState> {
-    let found = callee.btf.kernel_context(walk.env.context.kind.name());
+fn kernel_context(env: &mut VerifierEnv<'_>, callee: &Callee<'_>) -> Result<RegState> {
+    let found = callee.btf.kernel_context(env.input.context.kind.name());
     let is_struct = |id: &TypeId| {
         let ty = callee.btf.get(*id);
         ty.is_some_and(|ty| ty.kind().is_composite())
     };
     match found.filter(is_struct) {
         Some(id) => Ok(object(id, TypeFlags::PTR_TRUSTED)),
-        None => Err(refuse!(walk => Call::ContextNotStruct { id: found.map_or(0, |id| id.0) })),
+        None => Err(refuse!(env => Call::ContextNotStruct { id: found.map_or(0, |id| id.0) })),
     }
 }
 
 /// Result of `bpf_rdonly_cast` for the type that its constant names.
-fn read_only(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) -> Result<RegState> {
+fn read_only(env: &mut VerifierEnv<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<RegState> {
     let constant = meta.constant.unwrap_or(0);
     // The kernel looks the lower half up, and names all of it.
     let ty = callee.btf.get(TypeId(constant as u32));
     let Some(ty) = ty else {
-        return Err(refuse!(walk => Call::CastOfUnknownType { id: constant as i64 }));
+        return Err(refuse!(env => Call::CastOfUnknownType { id: constant as i64 }));
     };
     if ty.kind().is_composite() {
         return Ok(object(ty.id(), TypeFlags::PTR_UNTRUSTED));
@@ -115,5 +120,5 @@ fn read_only(walk: &mut Walk<'_>, callee: &Callee<'_>, meta: &Meta) -> Result<Re
         let flags = TypeFlags::MEM_RDONLY.with(TypeFlags::PTR_UNTRUSTED);
         return Ok(RegState::pointer(kind, flags));
     }
-    Err(refuse!(walk => Call::CastOfNoStruct))
+    Err(refuse!(env => Call::CastOfNoStruct))
 }

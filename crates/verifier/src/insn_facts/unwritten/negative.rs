@@ -160,7 +160,7 @@ fn number(operand: Operand, constants: &InsnFact) -> Option<i64> {
     }
 }
 
-/// A successor of a conditional jump, as [`crate::facts::Facts::successors`] orders them.
+/// A successor of a conditional jump, as [`crate::analysis::Analysis::successors`] orders them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Edge {
     Next,

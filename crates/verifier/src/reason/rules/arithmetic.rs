@@ -147,7 +147,7 @@ pub(super) fn unbounded(scene: &Scene<'_>) -> Option<Finding> {
     };
     let operands = operands(scene, dst, src)?;
     let pointer = scene.reg(operands.pointer)?;
-    let kind = describe::pointer_kind(scene.env, scene.frame(), pointer);
+    let kind = describe::pointer_kind(scene.input, scene.frame(), pointer);
     let Some(number) = operands.number() else {
         let Operand::Imm(imm) = src else {
             return None;

@@ -48,8 +48,8 @@ pub(super) fn outside(scene: &Scene<'_>) -> Option<Finding> {
 /// Bytes that may be accessed from the start of what a pointer points to.
 fn limit(scene: &Scene<'_>, state: &RegState) -> Option<u32> {
     match state.kind {
-        RegKind::MapValue { map, .. } => Some(scene.env.maps[map].value_size()),
-        RegKind::MapKey { map, .. } => Some(scene.env.maps[map].key_size()),
+        RegKind::MapValue { map, .. } => Some(scene.input.maps[map].value_size()),
+        RegKind::MapKey { map, .. } => Some(scene.input.maps[map].key_size()),
         RegKind::Mem { size, .. } => Some(size),
         _ => None,
     }
@@ -85,7 +85,7 @@ fn region(scene: &Scene<'_>, reg: Reg, state: &RegState, off: i64, size: u32) ->
     let index = (!num.is_const()).then(|| (variable.map(|(_, reg)| reg.number()), num));
     let cause = Cause::Bounds {
         reg: reg.number(),
-        kind: describe::pointer_kind(scene.env, scene.frame(), state),
+        kind: describe::pointer_kind(scene.input, scene.frame(), state),
         limit,
         off,
         size,

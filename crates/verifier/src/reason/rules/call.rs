@@ -19,7 +19,7 @@ pub(super) fn unavailable(scene: &Scene<'_>) -> Option<Finding> {
         Some(Callee::Helper(number)) => {
             if spec::helpers::helper(number).is_none() {
                 let insn = scene.refusal.insn?;
-                let mut failed = scene.env.program.failed_relocations().iter();
+                let mut failed = scene.input.program.failed_relocations().iter();
                 if let Some(failed) = failed.find(|failed| failed.insn == insn) {
                     return Some(Finding::new(Cause::Relocation {
                         access: failed.access.clone(),
@@ -35,9 +35,11 @@ pub(super) fn unavailable(scene: &Scene<'_>) -> Option<Finding> {
                 other_attach,
             }
         }
-        Some(Callee::Kfunc { .. }) => match scene.callee()? {
-            name if name == "__bpf_trap" => Cause::Trap,
-            kfunc => Cause::KfuncUnavailable { kfunc },
+        Some(Callee::Kfunc { .. }) => match &*scene.refusal.rejection {
+            Rejection::Call(Rejected::Trap) => Cause::Trap,
+            _ => Cause::KfuncUnavailable {
+                kfunc: scene.callee()?,
+            },
         },
         _ => Cause::PacketLoad,
     };
@@ -47,8 +49,8 @@ pub(super) fn unavailable(scene: &Scene<'_>) -> Option<Finding> {
 /// The program types that have a helper, and true if the program's own has it for another
 /// attach type.
 fn types_with_helper(scene: &Scene<'_>, id: u32) -> (Vec<&'static str>, bool) {
-    let registry = scene.env.registry;
-    let own = scene.env.context.kind;
+    let registry = scene.input.registry;
+    let own = scene.input.context.kind;
     let mut types = Vec::new();
     let mut other_attach = false;
     for &(kind, attach) in registry.programs.keys() {
@@ -56,7 +58,7 @@ fn types_with_helper(scene: &Scene<'_>, id: u32) -> (Vec<&'static str>, bool) {
             kind,
             attach,
             attach_target: None,
-            ..scene.env.context
+            ..scene.input.context
         };
         if registry.helper(&program, id).is_err() {
             continue;
@@ -73,10 +75,10 @@ fn types_with_helper(scene: &Scene<'_>, id: u32) -> (Vec<&'static str>, bool) {
 pub(super) fn license(scene: &Scene<'_>) -> Option<Finding> {
     let what = match scene.insn() {
         Some(Insn::Call(_)) => scene.callee()?,
-        _ if scene.last().is_none() => scene.env.program.kind().name().to_owned() + " programs",
+        _ if scene.last().is_none() => scene.input.program.kind().name().to_owned() + " programs",
         _ => String::from("kernel structures"),
     };
-    let license = scene.env.program.license().to_owned();
+    let license = scene.input.program.license().to_owned();
     Some(Finding::new(Cause::License { what, license }))
 }
 
@@ -128,9 +130,9 @@ fn global_function(scene: &Scene<'_>) -> Option<Finding> {
     let Some(Callee::Local(off)) = scene.callee_at(at) else {
         return None;
     };
-    let subprog = scene.facts.subprog_at(at.wrapping_add_signed(off + 1))?;
+    let subprog = scene.analysis.subprog_at(at.wrapping_add_signed(off + 1))?;
     let function = scene.callee()?;
-    let args = match prototype::arguments(scene.env, subprog as u32)? {
+    let args = match prototype::arguments(scene.input, subprog as u32)? {
         Ok(args) => args,
         Err(error) => return Some(unsupported_signature(scene, subprog, error)),
     };
@@ -159,15 +161,15 @@ fn global_function(scene: &Scene<'_>) -> Option<Finding> {
 /// A function that is verified on its own, and has a signature for which that is not done.
 pub(super) fn signature(scene: &Scene<'_>) -> Option<Finding> {
     let at = scene.refusal.insn?;
-    let subprog = { scene.facts.subprogs.iter() }
+    let subprog = { scene.analysis.subprogs.iter() }
         .position(|subprog| (subprog.start..subprog.end).contains(&at))?;
-    let error = prototype::arguments(scene.env, subprog as u32)?.err()?;
+    let error = prototype::arguments(scene.input, subprog as u32)?.err()?;
     let is_meant = *scene.refusal.rejection == Rejection::Signature(error.rejection.clone());
     is_meant.then(|| unsupported_signature(scene, subprog, error))
 }
 
 fn unsupported_signature(scene: &Scene<'_>, subprog: usize, error: PrototypeError) -> Finding {
-    let start = scene.facts.subprogs[subprog].start;
+    let start = scene.analysis.subprogs[subprog].start;
     Finding {
         place: Some(scene.place(start)),
         ..Finding::new(Cause::GlobalSignature {
@@ -185,7 +187,7 @@ fn parameter(scene: &Scene<'_>, arg: SubprogArg) -> Parameter {
         SubprogArg::Mem { size, nullable } => Parameter::Memory { size, nullable },
         SubprogArg::UntrustedMem => Parameter::Untrusted,
         SubprogArg::Btf { id, nullable, .. } => Parameter::Object {
-            name: scene.env.type_name(TypeRef::vmlinux(id.0)),
+            name: scene.input.type_name(TypeRef::vmlinux(id.0)),
             nullable,
         },
         SubprogArg::Arena => Parameter::Arena,
@@ -261,9 +263,9 @@ fn wrong_type(scene: &Scene<'_>, reg: Reg, state: &RegState, expected: Vec<Strin
 
 /// Name and kind of a map.
 pub(super) fn map_of(scene: &Scene<'_>, map: MapRef) -> (String, String) {
-    let kind = scene.env.maps[map].kind();
+    let kind = scene.input.maps[map].kind();
     let kind = kind.map_or_else(String::new, |kind| kind.name().to_owned());
-    (describe::map_name(scene.env, map), kind)
+    (describe::map_name(scene.input, map), kind)
 }
 
 /// Maps that the program or the helper may not use.
@@ -281,8 +283,8 @@ pub(super) fn map(scene: &Scene<'_>) -> Option<Finding> {
             };
             let helper = scene.callee()?;
             let takes = |map: MapRef| {
-                let kind = scene.env.maps[map].kind();
-                let traits = kind.and_then(|kind| scene.env.registry.map(kind));
+                let kind = scene.input.maps[map].kind();
+                let traits = kind.and_then(|kind| scene.input.registry.map(kind));
                 let Some(Callee::Helper(number)) = scene.callee_at(scene.refusal.insn?) else {
                     return None;
                 };
@@ -292,7 +294,7 @@ pub(super) fn map(scene: &Scene<'_>) -> Option<Finding> {
                 return None;
             };
             let fault = match takes(map) {
-                Some(true) if !scene.env.maps[map].can_write() => MapMisuse::WriteForbidden,
+                Some(true) if !scene.input.maps[map].can_write() => MapMisuse::WriteForbidden,
                 _ => MapMisuse::Helper(helper),
             };
             (reg, fault)
@@ -329,8 +331,8 @@ fn value_argument(scene: &Scene<'_>) -> Option<Finding> {
             continue;
         };
         let fault = match (
-            scene.env.maps[map].can_read(),
-            scene.env.maps[map].can_write(),
+            scene.input.maps[map].can_read(),
+            scene.input.maps[map].can_write(),
         ) {
             (true, true) => continue,
             (true, false) => MapMisuse::WriteForbidden,
@@ -355,16 +357,16 @@ fn map_load(scene: &Scene<'_>, imm: Imm64) -> Option<Finding> {
         | Imm64::MapIndexValue { index, .. } => u32::try_from(index).ok()?,
         _ => return None,
     };
-    scene.env.program.maps().get(index as usize)?;
+    scene.input.program.maps().get(index as usize)?;
     let (map, kind) = map_of(scene, MapRef(index));
     let is_value = matches!(imm, Imm64::MapValue { .. } | Imm64::MapIndexValue { .. });
     let fault = if scene.refusal.errno == crate::Errno::EBADF {
         MapMisuse::None
-    } else if is_value && scene.env.has_direct_value(MapRef(index)) {
+    } else if is_value && scene.input.has_direct_value(MapRef(index)) {
         MapMisuse::Offset
     } else if is_value {
         MapMisuse::DirectValue
-    } else if scene.env.context.sleepable {
+    } else if scene.input.context.sleepable {
         MapMisuse::Sleepable
     } else {
         MapMisuse::ProgramType

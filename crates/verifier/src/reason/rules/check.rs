@@ -30,7 +30,7 @@ pub(super) fn check(scene: &Scene<'_>, id: DefId, fault: BoundsFault) -> (Check,
             if !is_related || !is_number(scene, branch.step, reg) {
                 continue;
             }
-            let insn = scene.env.insns[scene.trace.steps()[branch.step].insn as usize];
+            let insn = scene.input.insns[scene.trace.steps()[branch.step].insn as usize];
             let Insn::Jump { cond, width, .. } = insn else {
                 continue;
             };
@@ -121,7 +121,7 @@ fn kept_bits(scene: &Scene<'_>, made: DefId, base: DefId, purity: Purity) -> Opt
             return None;
         };
         let (kept, is_narrowing) =
-            match scene.env.insns[scene.trace.steps()[def.step].insn as usize] {
+            match scene.input.insns[scene.trace.steps()[def.step].insn as usize] {
                 Insn::Alu { op, width, src, .. } => {
                     let of_width = match width {
                         Width::W32 => 32,

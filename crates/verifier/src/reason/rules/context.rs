@@ -15,7 +15,7 @@ pub(super) fn access(scene: &Scene<'_>) -> Option<Finding> {
     let off = describe::fixed_offset(&state) + i64::from(access.off);
     let size = access.size.bytes();
     let is_write = access.writes;
-    let structure = scene.env.type_rules().context.map(str::to_owned);
+    let structure = scene.input.type_rules().context.map(str::to_owned);
     let cause = Cause::Context {
         off,
         size,
@@ -34,7 +34,7 @@ fn context_fault(scene: &Scene<'_>, off: i64, size: u32, is_write: bool) -> Cont
     let Ok(offset) = i32::try_from(off) else {
         return ContextFault::Outside;
     };
-    let registry = scene.env.registry;
+    let registry = scene.input.registry;
     let allows = |program: &spec::registry::ProgramContext<'_>, size, write| {
         let query = CtxQuery {
             offset,
@@ -44,7 +44,7 @@ fn context_fault(scene: &Scene<'_>, off: i64, size: u32, is_write: bool) -> Cont
         };
         registry.ctx_access(program, query).is_ok()
     };
-    let own = &scene.env.context;
+    let own = &scene.input.context;
     if is_write && allows(own, size, false) {
         return ContextFault::ReadOnly;
     }
@@ -55,7 +55,7 @@ fn context_fault(scene: &Scene<'_>, off: i64, size: u32, is_write: bool) -> Cont
     if !widths.is_empty() {
         return ContextFault::Width(widths);
     }
-    let name = scene.env.type_rules().context;
+    let name = scene.input.type_rules().context;
     if scene
         .context_size()
         .is_some_and(|bytes| off < 0 || off >= i64::from(bytes))

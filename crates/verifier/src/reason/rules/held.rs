@@ -94,7 +94,7 @@ pub(super) fn lock(scene: &Scene<'_>) -> Option<Finding> {
         Some(Some(HelperId::SpinLock | HelperId::SpinUnlock)) if lock_map(scene).is_some() => {
             let (id, field) = (lock_map(scene)?, "struct bpf_spin_lock");
             let (map, kind) = call::map_of(scene, id);
-            let fault = match scene.env.maps[id].types_refusal() {
+            let fault = match scene.input.maps[id].types_refusal() {
                 Some(refusal) => MapMisuse::WithoutBtf {
                     field,
                     refusal: Box::new(refusal.clone()),
@@ -132,7 +132,7 @@ fn lock_map(scene: &Scene<'_>) -> Option<MapRef> {
     let RegKind::MapValue { map, .. } = scene.reg(Reg::R1)?.kind else {
         return None;
     };
-    let record = scene.env.maps[map].record();
+    let record = scene.input.maps[map].record();
     let has_lock = record.has(btf::fields::FieldKind::SpinLock);
     (!has_lock).then_some(map)
 }

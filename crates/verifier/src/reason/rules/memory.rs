@@ -15,7 +15,7 @@ use crate::state::{RegKind, RegState, SlotKind, TypeFlags};
 /// Pointee of a register of the refused instruction.
 pub(super) fn kind_of(scene: &Scene<'_>, reg: Reg) -> PointerTarget {
     match scene.reg(reg) {
-        Some(state) => describe::pointer_kind(scene.env, scene.frame(), state),
+        Some(state) => describe::pointer_kind(scene.input, scene.frame(), state),
         None => PointerTarget::Other(String::from("?")),
     }
 }
@@ -174,7 +174,7 @@ pub(super) fn not_pointer(scene: &Scene<'_>, reg: Reg) -> Finding {
 pub(super) fn misaligned(scene: &Scene<'_>) -> Option<Finding> {
     let reg = pointer(scene).or_else(|| misaligned_argument(scene))?;
     let state = *scene.reg(reg)?;
-    if !scene.env.strict_alignment
+    if !scene.input.strict_alignment
         && let Some(field) = special_field(scene, reg, &state)
     {
         let by_helper = matches!(scene.insn()?, Insn::Call(_));
@@ -234,7 +234,7 @@ pub(super) fn forbidden(scene: &Scene<'_>) -> Option<Finding> {
             number: reg.number(),
         },
         RegKind::BtfId { ty } => Cause::Object {
-            name: scene.env.type_name(ty),
+            name: scene.input.type_name(ty),
             is_write,
         },
         _ if is_write || is_call => Cause::ReadOnly {
@@ -275,7 +275,7 @@ fn special_field(scene: &Scene<'_>, reg: Reg, state: &RegState) -> Option<String
         None => scene.argument_bytes(reg.number()).unwrap_or(u32::MAX),
     };
     let end = first.saturating_add(size.into());
-    let fields = scene.env.maps[map].record().fields().iter();
+    let fields = scene.input.maps[map].record().fields().iter();
     let mut touched = fields.filter(|field| {
         let start = i64::from(field.offset);
         start < end && first < start + i64::from(field.kind.size())

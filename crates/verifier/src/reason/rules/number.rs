@@ -34,7 +34,7 @@ pub(super) fn source(scene: &Scene<'_>, reg: Reg) -> (NumberSource, Vec<Note>) {
     let id = scene.def(reg);
     if let Some((step, before)) = lost_at(scene, id) {
         let insn = scene.trace.steps()[step].insn;
-        if matches!(scene.env.insns[insn as usize], Insn::Jump { .. }) {
+        if matches!(scene.input.insns[insn as usize], Insn::Jump { .. }) {
             let note = scene.note(step, NoteKind::ShownNull);
             return (NumberSource::ShownNull, vec![note]);
         }
@@ -65,7 +65,7 @@ fn of_definition(scene: &Scene<'_>, reg: Reg, id: DefId) -> NumberSource {
         }
         DefKind::Loaded(_) => {
             let insn = scene.trace.steps()[def.step].insn;
-            let access = scene.env.insns[insn as usize].access();
+            let access = scene.input.insns[insn as usize].access();
             let frame = usize::from(scene.trace.steps()[def.step].frame);
             let base = access.and_then(|access| scene.trace.reg(def.step, access.base.index()));
             match base {
@@ -73,7 +73,9 @@ fn of_definition(scene: &Scene<'_>, reg: Reg, id: DefId) -> NumberSource {
                     let off = access.map_or(0, |access| i64::from(access.off));
                     NumberSource::ContextField(scene.context_field(off))
                 }
-                Some(base) => NumberSource::Memory(describe::pointer_kind(scene.env, frame, base)),
+                Some(base) => {
+                    NumberSource::Memory(describe::pointer_kind(scene.input, frame, base))
+                }
                 None => NumberSource::Unknown,
             }
         }

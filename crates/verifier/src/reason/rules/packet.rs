@@ -53,7 +53,7 @@ pub(super) fn outside(
                     .trace
                     .reg(step + 1, register.index())
                     .unwrap_or(pointer);
-                let value = describe::value(scene.env, *frame, after);
+                let value = describe::value(scene.input, *frame, after);
                 note = Some(scene.note(*step, NoteKind::OtherPacketCheck { value }));
                 match pointer.id == state.id {
                     true => PacketCheckFault::TooShort,

@@ -56,10 +56,10 @@ pub(super) fn uninitialized(scene: &Scene<'_>) -> Option<Finding> {
 /// one if there is one there, else behind it.
 fn written_elsewhere(scene: &Scene<'_>, reg: Reg) -> Option<Note> {
     let at = scene.refusal.insn?;
-    let function = { scene.facts.subprogs.iter() }
+    let function = { scene.analysis.subprogs.iter() }
         .find(|subprog| (subprog.start..subprog.end).contains(&at))?;
     let writes = |&insn: &u32| {
-        let insn = scene.env.insns[insn as usize];
+        let insn = scene.input.insns[insn as usize];
         insn.writes().contains(reg) && !matches!(insn, Insn::Call(_))
     };
     let found = (function.start..at).rev().find(writes);

@@ -1,0 +1,66 @@
+//! Functions of the program that helpers and kfuncs call.
+
+use isa::ebpf::Reg;
+
+/// A function of the program, by who calls it (`set_callee_state_fn`).
+#[doc(alias = "set_callee_state_fn")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CallbackKind {
+    /// `bpf_for_each_map_elem` calls it for each element.
+    MapElement,
+    /// `bpf_loop` calls it for each iteration.
+    Loop,
+    /// A timer calls it.
+    Timer,
+    /// `bpf_find_vma` calls it for the area that it finds.
+    FindVma,
+    /// `bpf_user_ringbuf_drain` calls it for each sample.
+    UserRingbuf,
+    /// `bpf_rbtree_add` calls it to compare.
+    RbtreeAdd,
+    /// A work queue calls it.
+    Workqueue,
+    /// A task calls it.
+    TaskWork,
+}
+
+/// What goes by the kind of a function that is called back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallbackRules {
+    /// The register in which the call gets it.
+    pub register: Reg,
+    /// It is called after the call returned (`is_async_callback_calling_function`), not before
+    /// (`is_sync_callback_calling_function`).
+    #[doc(alias = "is_async_callback_calling_function")]
+    #[doc(alias = "is_sync_callback_calling_function")]
+    pub is_async: bool,
+    /// Numbers that it may return, from the least to the greatest.
+    pub returns: (i32, i32),
+}
+
+impl CallbackKind {
+    /// Its rules.
+    pub const fn rules(self) -> CallbackRules {
+        const ANY: (i32, i32) = (i32::MIN, i32::MAX);
+        let (register, is_async, returns) = match self {
+            CallbackKind::MapElement => (Reg::R2, false, (0, 1)),
+            CallbackKind::Loop => (Reg::R2, false, (0, 1)),
+            CallbackKind::Timer => (Reg::R2, true, (0, 0)),
+            CallbackKind::FindVma => (Reg::R3, false, (0, 1)),
+            CallbackKind::UserRingbuf => (Reg::R2, false, (0, 1)),
+            CallbackKind::RbtreeAdd => (Reg::R3, false, (0, 1)),
+            CallbackKind::Workqueue => (Reg::R2, true, (0, 0)),
+            CallbackKind::TaskWork => (Reg::R4, true, ANY),
+        };
+        CallbackRules {
+            register,
+            is_async,
+            returns,
+        }
+    }
+
+    /// True if it is called after the call returned.
+    pub const fn is_async(self) -> bool {
+        self.rules().is_async
+    }
+}

@@ -1,0 +1,185 @@
+//! The passes before the walk: control flow, subprograms, prune points, strongly
+//! connected components, live registers, fastcall patterns; live stack slots during the
+//! walk, and the stack depth after it.
+//!
+//! The passes come in three groups, between which the kernel makes other checks:
+//! [`find_subprogs`], then BTF and the resolution of immediates; [`check_cfg`], then the
+//! attach target; [`finish`], then the walk; [`check_max_stack_depth`] after it.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `btf_info` | func_info and line_info |
+//! | `subprogs` | discovery and layout of subprograms, successors |
+//! | `cfg` | control-flow walk, prune points |
+//! | `order` | postorder, strongly connected components |
+//! | `live_regs` | live registers |
+//! | `fastcall` | spills around calls of the `bpf_fastcall` contract |
+//! | `live_stack` | live stack slots by call chain |
+//! | `stack_depth` | stack of call chains |
+//! | `calls` | prototypes as far as the passes need them |
+
+mod btf_info;
+pub mod calls;
+mod cfg;
+mod exceptions;
+mod fastcall;
+mod func_model;
+mod live_regs;
+mod live_stack;
+mod order;
+mod stack_depth;
+mod subprogs;
+
+use crate::Result;
+use crate::input::Input;
+use crate::log::Sink;
+
+pub use live_stack::LiveStack;
+pub use stack_depth::check_max_stack_depth;
+
+/// Instructions that control may reach next, the one behind first; `u32::MAX` where
+/// there are fewer than two.
+pub type Successors = [u32; 2];
+
+/// What the passes before the walk compute of an instruction (`bpf_insn_aux_data`); the walk's
+/// part is [`crate::env::InsnAux`].
+#[doc(alias = "bpf_insn_aux_data")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InsnInfo {
+    /// States are compared here.
+    pub prune_point: bool,
+    /// The history records the way here.
+    pub jmp_point: bool,
+    /// A state is always kept here.
+    pub force_checkpoint: bool,
+    /// The call takes a callback.
+    pub calls_callback: bool,
+    /// Part of a spill or fill of a fastcall pattern.
+    pub fastcall_pattern: bool,
+    /// Of a call, the number of spill and fill pairs of its fastcall pattern.
+    pub fastcall_spills: u8,
+    /// Strongly connected component; 0: none.
+    pub scc: u32,
+    /// Registers live before the instruction, one bit each.
+    pub live_regs: u16,
+}
+
+/// What the passes before the walk compute of a subprogram (`bpf_subprog_info`); the walk's
+/// part is [`crate::env::SubprogAux`].
+#[doc(alias = "bpf_subprog_info")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SubprogInfo {
+    /// First instruction.
+    pub start: u32,
+    /// Instruction behind the last.
+    pub end: u32,
+    /// Index of its last `exit` instruction.
+    pub exit_idx: u32,
+    /// Its part of [`Analysis::postorder`]: first index.
+    pub postorder_start: u32,
+    /// Its part of [`Analysis::postorder`]: index behind the last.
+    pub postorder_end: u32,
+    /// Name, for the log.
+    pub name: String,
+    /// Verified on its own by its BTF.
+    pub is_global: bool,
+    /// Makes tail calls.
+    pub has_tail_call: bool,
+    /// Has legacy packet loads.
+    pub has_ld_abs: bool,
+    /// Changes packet data, itself or by what it calls.
+    pub changes_pkt_data: bool,
+    /// May sleep, itself or by what it calls.
+    pub might_sleep: bool,
+    /// Initial offset of the fastcall spills.
+    pub fastcall_stack_off: i32,
+    /// Fastcall spills must be kept.
+    pub keep_fastcall_stack: bool,
+}
+
+/// Results of the passes before the walk.
+#[derive(Clone, Debug, Default)]
+pub struct Analysis {
+    /// By instruction.
+    pub insns: Vec<InsnInfo>,
+    /// By subprogram, ordered by start.
+    pub subprogs: Vec<SubprogInfo>,
+    /// Number of the subprogram that runs when an exception is thrown, if there is one.
+    pub exception_callback: Option<usize>,
+    /// Number of strongly connected components, counted from 1.
+    pub scc_count: u32,
+    /// By instruction, where control goes next.
+    pub successors: Vec<Successors>,
+    /// Instructions in postorder, subprogram by subprogram.
+    pub postorder: Vec<u32>,
+}
+
+impl Analysis {
+    /// Number of the subprogram that an instruction belongs to.
+    pub fn subprog_containing(&self, insn: u32) -> usize {
+        self.subprogs
+            .partition_point(|subprog| subprog.start <= insn)
+            - 1
+    }
+
+    /// Number of the subprogram that starts at an instruction.
+    pub fn subprog_at(&self, insn: u32) -> Option<usize> {
+        self.subprogs
+            .binary_search_by_key(&insn, |subprog| subprog.start)
+            .ok()
+    }
+}
+
+/// The log of a pass, with the instruction that it stands at.
+struct Pass<'s, 'l> {
+    sink: &'s mut Sink<'l>,
+    insn_idx: u32,
+}
+
+/// Finds the subprograms, checks their layout and what BTF says of them
+/// (`check_btf_info_early`, `add_subprog_and_kfunc`, `check_subprogs`, `check_btf_info`).
+#[doc(alias = "check_btf_info_early")]
+#[doc(alias = "add_subprog_and_kfunc")]
+#[doc(alias = "check_subprogs")]
+#[doc(alias = "check_btf_info")]
+pub fn find_subprogs(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<Analysis> {
+    let mut pass = Pass { sink, insn_idx: 0 };
+    btf_info::check_early(input, &mut pass)?;
+    let callback = exceptions::find_callback(input, &mut pass)?;
+    let mut subprogs = subprogs::find(input, &mut pass, callback)?;
+    subprogs::check_layout(input, &mut pass, &mut subprogs)?;
+    btf_info::check(input, &mut pass, &mut subprogs)?;
+    let insns = input.program.insns();
+    Ok(Analysis {
+        insns: vec![InsnInfo::default(); insns.len()],
+        exception_callback: callback
+            .and_then(|start| subprogs.iter().position(|subprog| subprog.start == start)),
+        subprogs,
+        successors: insns
+            .iter()
+            .zip(0..)
+            .map(|(insn, index)| subprogs::successors(*insn, index))
+            .collect(),
+        ..Analysis::default()
+    })
+}
+
+/// Checks control flow, marks prune points and computes the postorder (`check_cfg`,
+/// `compute_postorder`).
+#[doc(alias = "compute_postorder")]
+pub fn check_cfg(input: &Input<'_>, sink: &mut Sink<'_>, analysis: &mut Analysis) -> Result<()> {
+    cfg::check(input, &mut Pass { sink, insn_idx: 0 }, analysis)?;
+    order::compute_postorder(analysis);
+    Ok(())
+}
+
+/// Computes strongly connected components, live registers and fastcall patterns
+/// (`compute_scc`, `compute_live_registers`, `mark_fastcall_patterns`).
+#[doc(alias = "compute_scc")]
+#[doc(alias = "compute_live_registers")]
+#[doc(alias = "mark_fastcall_patterns")]
+pub fn finish(input: &Input<'_>, sink: &mut Sink<'_>, analysis: &mut Analysis) {
+    order::compute_components(analysis);
+    live_regs::compute(input, &mut Pass { sink, insn_idx: 0 }, analysis);
+    fastcall::mark(input, analysis);
+}

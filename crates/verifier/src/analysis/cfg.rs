@@ -1,0 +1,247 @@
+//! The control-flow walk before the verification proper (`check_cfg`).
+//!
+//! A depth-first search with an explicit stack over all subprograms, from the first
+//! instruction along fall-through edges first. Every edge is looked at in the kernel's
+//! order: the order decides which error comes first. On the way it marks
+//!
+//! * prune points, where states are compared: targets of jumps, conditional jumps,
+//!   instructions behind calls, calls with callbacks, iterator steps;
+//! * jump points, where the history notes how control got there;
+//! * forced checkpoints: iterator steps, `may_goto`, calls with synchronous callbacks.
+//!
+//! Linear in instructions and edges.
+
+use isa::ebpf::{Flow, RawInsn};
+
+use super::calls::{self, is_function_address};
+use super::subprogs::slots;
+use super::{Analysis, Pass};
+use crate::input::Input;
+use crate::{Result, log, refuse};
+
+/// Edge from an instruction, in the order in which they are followed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Edge {
+    Fallthrough,
+    Branch,
+}
+
+/// State of an instruction during the search.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Visit {
+    Unseen,
+    /// On the stack, with the edge last followed.
+    Discovered(Option<Edge>),
+    Explored,
+}
+
+struct Search<'s, 'e, 'p, 'l> {
+    input: &'s Input<'e>,
+    pass: &'s mut Pass<'p, 'l>,
+    analysis: &'s mut Analysis,
+    state: Vec<Visit>,
+    stack: Vec<u32>,
+}
+
+/// Checks control flow and marks prune points (`check_cfg`).
+#[doc(alias = "check_cfg")]
+pub(super) fn check(
+    input: &Input<'_>,
+    pass: &mut Pass<'_, '_>,
+    analysis: &mut Analysis,
+) -> Result<()> {
+    let count = input.program.insns().len();
+    let mut search = Search {
+        input,
+        pass,
+        analysis,
+        state: vec![Visit::Unseen; count],
+        stack: Vec::with_capacity(count),
+    };
+    search.walk(0)?;
+    if let Some(callback) = search.analysis.exception_callback {
+        search.walk(search.analysis.subprogs[callback].start)?;
+    }
+    search.check_reached()
+}
+
+impl Search<'_, '_, '_, '_> {
+    /// Explores what is reached from an instruction.
+    fn walk(&mut self, from: u32) -> Result<()> {
+        self.state[from as usize] = Visit::Discovered(None);
+        self.stack.push(from);
+        while let Some(&top) = self.stack.last() {
+            if !self.visit(top)? {
+                self.state[top as usize] = Visit::Explored;
+                self.stack.pop();
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows the next edge of an instruction; false if none is left (`visit_insn`).
+    #[doc(alias = "visit_insn")]
+    fn visit(&mut self, index: u32) -> Result<bool> {
+        let insn = self.input.program.insns()[index as usize];
+        if is_function_address(insn) {
+            return self.visit_call(index, insn, true);
+        }
+        let here = i64::from(index);
+        match insn.opcode_flow() {
+            Flow::Exit | Flow::Nowhere => Ok(false),
+            Flow::Next | Flow::SkipOne | Flow::GotoReg(_) => {
+                self.push(index, here + i64::from(slots(insn)), Edge::Fallthrough)
+            }
+            Flow::Call(target) => {
+                if self.state[index as usize] == Visit::Discovered(None) {
+                    self.mark_call(index, insn);
+                }
+                self.visit_call(index, insn, target.is_some())
+            }
+            Flow::Goto(offset) => {
+                let target = here + i64::from(offset) + 1;
+                if self.push(index, target, Edge::Fallthrough)? {
+                    return Ok(true);
+                }
+                self.mark_join(target as u32);
+                Ok(false)
+            }
+            Flow::Branch(offset) => {
+                self.analysis.insns[index as usize].prune_point = true;
+                if insn.is_may_goto() {
+                    self.analysis.insns[index as usize].force_checkpoint = true;
+                }
+                if self.push(index, here + 1, Edge::Fallthrough)? {
+                    return Ok(true);
+                }
+                self.push(index, here + i64::from(offset) + 1, Edge::Branch)
+            }
+        }
+    }
+
+    /// Marks that depend on what is called, and the effects that the caller inherits.
+    fn mark_call(&mut self, index: u32, insn: RawInsn) {
+        let input = self.input;
+        let subprog = self.analysis.subprog_containing(index);
+        let info = &mut self.analysis.insns[index as usize];
+        if calls::calls_async_callback(input, insn) {
+            info.prune_point = true;
+        }
+        if calls::calls_sync_callback(input, insn) {
+            info.calls_callback = true;
+            info.force_checkpoint = true;
+            info.prune_point = true;
+            info.jmp_point = true;
+        }
+        if calls::advances_iterator(input, insn) {
+            info.prune_point = true;
+            info.force_checkpoint = true;
+        }
+        let subprog = &mut self.analysis.subprogs[subprog];
+        subprog.might_sleep |= calls::summary(input, insn).is_some_and(|call| call.might_sleep);
+        subprog.changes_pkt_data |= calls::changes_packet(input, insn);
+    }
+
+    /// Linux's `visit_func_call_insn`.
+    #[doc(alias = "visit_func_call_insn")]
+    fn visit_call(&mut self, index: u32, insn: RawInsn, enters: bool) -> Result<bool> {
+        let next = index + slots(insn);
+        if self.push(index, i64::from(next), Edge::Fallthrough)? {
+            return Ok(true);
+        }
+        self.mark_join(next);
+        if !enters {
+            return Ok(false);
+        }
+        let target = i64::from(index) + i64::from(insn.imm) + 1;
+        self.analysis.insns[index as usize].prune_point = true;
+        self.inherit_effects(index, target as u32);
+        self.push(index, target, Edge::Branch)
+    }
+
+    fn inherit_effects(&mut self, caller: u32, callee: u32) {
+        let caller = self.analysis.subprog_containing(caller);
+        let callee = &self.analysis.subprogs[self.analysis.subprog_containing(callee)];
+        let (changes, sleeps) = (callee.changes_pkt_data, callee.might_sleep);
+        let caller = &mut self.analysis.subprogs[caller];
+        caller.changes_pkt_data |= changes;
+        caller.might_sleep |= sleeps;
+    }
+
+    /// Linux's `mark_prune_point`.
+    #[doc(alias = "mark_prune_point")]
+    fn mark_join(&mut self, index: u32) {
+        if let Some(info) = self.analysis.insns.get_mut(index as usize) {
+            info.prune_point = true;
+            info.jmp_point = true;
+        }
+    }
+
+    /// Follows an edge unless it was followed; true if its target is to be explored
+    /// first (`push_insn`).
+    #[doc(alias = "push_insn")]
+    fn push(&mut self, from: u32, to: i64, edge: Edge) -> Result<bool> {
+        if self.state[from as usize] >= Visit::Discovered(Some(edge)) {
+            return Ok(false);
+        }
+        let Some(target) = usize::try_from(to)
+            .ok()
+            .filter(|target| *target < self.state.len())
+        else {
+            log::verbose_linfo(self.input, self.pass.sink, from, format_args!("{from}: "));
+            self.pass.insn_idx = from;
+            return Err(refuse!(self.pass => Program::JumpOutOfRange { from, to }));
+        };
+        if edge == Edge::Branch {
+            self.mark_join(target as u32);
+        }
+        match self.state[target] {
+            Visit::Unseen => {
+                self.state[from as usize] = Visit::Discovered(Some(edge));
+                self.state[target] = Visit::Discovered(None);
+                self.stack.push(target as u32);
+                Ok(true)
+            }
+            Visit::Explored => {
+                self.state[from as usize] = Visit::Discovered(Some(edge));
+                Ok(false)
+            }
+            Visit::Discovered(_) => {
+                if self.input.bpf_capable {
+                    return Ok(false);
+                }
+                log::verbose_linfo(self.input, self.pass.sink, from, format_args!("{from}: "));
+                log::verbose_linfo(
+                    self.input,
+                    self.pass.sink,
+                    target as u32,
+                    format_args!("{target}: "),
+                );
+                self.pass.insn_idx = from;
+                Err(refuse!(self.pass => Program::BackEdge { from, target }))
+            }
+        }
+    }
+
+    /// Every instruction was reached, and no jump enters a wide load.
+    fn check_reached(&mut self) -> Result<()> {
+        let mut index = 0;
+        while index < self.state.len() {
+            self.pass.insn_idx = index as u32;
+            if self.state[index] != Visit::Explored {
+                return Err(refuse!(self.pass => Program::Unreachable { index }));
+            }
+            let wide = slots(self.input.program.insns()[index]) == 2;
+            if wide
+                && self
+                    .state
+                    .get(index + 1)
+                    .is_some_and(|state| *state != Visit::Unseen)
+            {
+                return Err(refuse!(self.pass => Program::JumpIntoWideLoad { index }));
+            }
+            index += 1 + usize::from(wide);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,199 @@
+//! Stack of call chains, after the walk (`check_max_stack_depth`).
+//!
+//! Follows every chain of calls from the main function and from each asynchronous
+//! callback, in the order of the instructions, and adds up the rounded stack of the
+//! frames. Programs whose kernel gives them private stacks are limited by frame instead.
+
+use spec::programs::AttachType;
+
+use super::calls::{is_function_address, is_local_call, throws};
+use super::{Analysis, Pass};
+use crate::env::SubprogAux;
+use crate::input::Input;
+use crate::log::Sink;
+use crate::rejection::Program;
+use crate::state::MAX_CALL_FRAMES;
+use crate::type_rules::Applies;
+use crate::{LIMITS, Result, Stop, refuse, verbose};
+
+/// Stack of the callers above which a subprogram may not make tail calls.
+const MAX_STACK_BEFORE_TAIL_CALL: u32 = 256;
+/// Stack from which a function gets a private one.
+const MIN_PRIVATE_STACK: u32 = 64;
+
+/// Location of a function's stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StackMode {
+    Unknown,
+    Kernel,
+    Private,
+}
+
+/// Checks the stack of all chains of calls. Sets
+/// [`SubprogAux::tail_call_reachable`].
+pub fn check_max_stack_depth(
+    input: &Input<'_>,
+    analysis: &Analysis,
+    sink: &mut Sink<'_>,
+    subprogs: &mut [SubprogAux],
+) -> Result<()> {
+    let mut check = Check {
+        input,
+        analysis,
+        pass: Pass { sink, insn_idx: 0 },
+        modes: vec![StackMode::Unknown; subprogs.len()],
+        subprogs,
+    };
+    let has_tail_call = analysis
+        .subprogs
+        .iter()
+        .any(|subprog| subprog.has_tail_call);
+    let private = input.private_stack && !has_tail_call && has_private_stack(input);
+    for root in (0..check.subprogs.len()).rev() {
+        if root == 0 || check.subprogs[root].is_async_cb {
+            check.walk(root, root == 0 && private)?;
+        }
+    }
+    Ok(())
+}
+
+/// True if the kernel gives the program's functions stacks of their own.
+fn has_private_stack(input: &Input<'_>) -> bool {
+    match input.type_rules().private_stack {
+        Applies::Never => false,
+        Applies::Always => true,
+        Applies::ByAttachType => input.context.attach != Some(AttachType::TraceIter),
+    }
+}
+
+struct Check<'s, 'e, 'l> {
+    input: &'s Input<'e>,
+    analysis: &'s Analysis,
+    pass: Pass<'s, 'l>,
+    modes: Vec<StackMode>,
+    subprogs: &'s mut [SubprogAux],
+}
+
+impl Check<'_, '_, '_> {
+    fn rounded(&self, subprog: usize) -> u32 {
+        self.subprogs[subprog].stack_depth.next_multiple_of(16)
+    }
+
+    /// Follows all calls from one function (`check_max_stack_depth_subprog`).
+    #[doc(alias = "check_max_stack_depth_subprog")]
+    fn walk(&mut self, root: usize, private: bool) -> Result<()> {
+        let mut returns: [(u32, usize); MAX_CALL_FRAMES] = Default::default();
+        let (mut frame, mut depth) = (0, 0);
+        let mut subprog = root;
+        let mut tail_call_reachable = false;
+        self.enter(subprog, private, frame, &mut depth)?;
+        let mut insn = self.analysis.subprogs[subprog].start;
+        loop {
+            let call = self.next_call(subprog, insn, &returns[..frame])?;
+            if let Some((site, callee)) = call {
+                returns[frame] = (site + 1, subprog);
+                subprog = callee;
+                insn = self.analysis.subprogs[subprog].start;
+                tail_call_reachable |= self.analysis.subprogs[subprog].has_tail_call;
+                frame += 1;
+                self.pass.insn_idx = site;
+                if frame >= MAX_CALL_FRAMES {
+                    return Err(refuse!(self.pass => Program::TooManyFramesLinked { frame }));
+                }
+                self.enter(subprog, private, frame, &mut depth)?;
+                continue;
+            }
+            if tail_call_reachable {
+                for (_, caller) in &returns[..frame] {
+                    self.subprogs[*caller].tail_call_reachable = true;
+                }
+            }
+            if frame == 0 {
+                return Ok(());
+            }
+            if self.modes[subprog] != StackMode::Private {
+                depth -= self.rounded(subprog);
+            }
+            frame -= 1;
+            (insn, subprog) = returns[frame];
+        }
+    }
+
+    /// Adds a function to the chain.
+    fn enter(
+        &mut self,
+        subprog: usize,
+        private: bool,
+        frame: usize,
+        depth: &mut u32,
+    ) -> Result<()> {
+        if !private {
+            self.modes[subprog] = StackMode::Kernel;
+        }
+        if subprog != 0
+            && self.analysis.subprogs[subprog].has_tail_call
+            && *depth >= MAX_STACK_BEFORE_TAIL_CALL
+        {
+            return Err(refuse!(self.pass => Program::TailCallStack { depth: *depth }));
+        }
+        let own = self.rounded(subprog);
+        if private && self.modes[subprog] == StackMode::Unknown && own >= MIN_PRIVATE_STACK {
+            self.modes[subprog] = StackMode::Private;
+        }
+        if self.modes[subprog] == StackMode::Private {
+            if own > LIMITS.stack {
+                return Err(refuse!(self.pass => Program::SubprogStack { subprog, own }));
+            }
+            return Ok(());
+        }
+        *depth += own;
+        if *depth > LIMITS.stack {
+            return Err(
+                refuse!(self.pass => Program::CombinedStack { frames: frame + 1, depth: *depth }),
+            );
+        }
+        Ok(())
+    }
+
+    /// The next instruction that calls a function or takes its address, and the function.
+    /// Asynchronous callbacks run on a stack of their own unless called directly.
+    /// A throw on the way must not unwind a callback.
+    fn next_call(
+        &mut self,
+        subprog: usize,
+        from: u32,
+        callers: &[(u32, usize)],
+    ) -> Result<Option<(u32, usize)>> {
+        for index in from..self.analysis.subprogs[subprog].end {
+            let insn = self.input.program.insns()[index as usize];
+            if throws(self.input, insn) {
+                let callers = callers.iter().map(|(_, caller)| *caller);
+                let mut chain = callers.chain([subprog]);
+                if chain.any(|frame| self.subprogs[frame].is_cb) {
+                    return Err(refuse!(self.pass => Program::ThrowInCallback { index, subprog }));
+                }
+            }
+            let is_call = is_local_call(insn);
+            if !is_call && !is_function_address(insn) {
+                continue;
+            }
+            let target = (index + 1).wrapping_add_signed(insn.imm);
+            let callee = self
+                .analysis
+                .subprog_at(target)
+                .ok_or_else(|| Stop::Bug(format!("callee not found at insn {target}")))?;
+            if is_call && self.analysis.exception_callback == Some(callee) {
+                // The kernel ends this line of the log with its statistics.
+                let rejection = Program::ExceptionCallbackCall {
+                    index: index.into(),
+                };
+                verbose!(self.pass, "{rejection}");
+                return Err(Stop::refusal(rejection, Some(self.pass.insn_idx)));
+            }
+            if is_call || !self.subprogs[callee].is_async_cb {
+                return Ok(Some((index, callee)));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,186 @@
+//! Discovery of subprograms and the checks of their layout.
+//!
+//! A subprogram starts at the first instruction, at every target of a call and at
+//! every function whose address is loaded; it ends where the next one starts. Jumps
+//! stay within it, and its last instruction is an exit or an unconditional jump.
+
+use std::collections::BTreeSet;
+
+use btf::{Kind, TypeId};
+use isa::ebpf::{Flow, RawInsn};
+use spec::helpers::HelperId;
+use spec::registry::SpecialKfunc;
+
+use super::calls::{called_helper, is_function_address, is_kfunc_call, is_local_call};
+use super::{Pass, SubprogInfo, func_model};
+use crate::input::Input;
+use crate::{Result, refuse, verbose};
+
+/// Finds the subprograms (`add_subprog_and_kfunc`), ordered by start. The exception callback
+/// is one, called or not.
+#[doc(alias = "add_subprog_and_kfunc")]
+pub(super) fn find(
+    input: &Input<'_>,
+    pass: &mut Pass<'_, '_>,
+    exception_callback: Option<u32>,
+) -> Result<Vec<SubprogInfo>> {
+    let mut starts: Vec<u32> = vec![0];
+    let mut kfuncs = BTreeSet::new();
+    for (index, insn) in input.program.insns().iter().enumerate() {
+        let is_local = is_function_address(*insn) || is_local_call(*insn);
+        if !is_local && !is_kfunc_call(*insn) {
+            continue;
+        }
+        pass.insn_idx = index as u32;
+        if !input.bpf_capable {
+            return Err(refuse!(pass => Program::CallPrivilege));
+        }
+        if is_local {
+            let target = index as i64 + i64::from(insn.imm) + 1;
+            add(input, pass, &mut starts, target)?;
+        } else {
+            add_kfunc(input, pass, &mut kfuncs, *insn)?;
+        }
+    }
+    if let Some(start) = exception_callback {
+        add(input, pass, &mut starts, start.into())?;
+    }
+    if pass.sink.is_full() {
+        for (number, start) in starts.iter().enumerate() {
+            verbose!(pass, "func#{number} @{start}\n");
+        }
+    }
+    let ends = starts
+        .iter()
+        .skip(1)
+        .copied()
+        .chain([input.program.insns().len() as u32]);
+    Ok(starts
+        .iter()
+        .zip(ends)
+        .map(|(&start, end)| SubprogInfo {
+            start,
+            end,
+            ..SubprogInfo::default()
+        })
+        .collect())
+}
+
+/// Checks a kfunc that the program calls for the first time (`add_kfunc_call`). Those of
+/// modules are left to the walk.
+#[doc(alias = "add_kfunc_call")]
+fn add_kfunc(
+    input: &Input<'_>,
+    pass: &mut Pass<'_, '_>,
+    known: &mut BTreeSet<i32>,
+    insn: RawInsn,
+) -> Result<()> {
+    if !input.program.is_gpl_compatible() {
+        return Err(refuse!(pass => Program::KfuncLicense));
+    }
+    let id = insn.imm;
+    if id == 0 || insn.off != 0 || known.contains(&id) {
+        return Ok(());
+    }
+    if known.len() >= input.registry.limits.kfuncs as usize {
+        return Err(refuse!(pass => Program::TooManyKfuncs));
+    }
+    known.insert(id);
+    let Some(types) = input.vmlinux else {
+        return Ok(());
+    };
+    let func = types
+        .get(TypeId(id as u32))
+        .filter(|ty| ty.kind() == Kind::Func);
+    let Some(func) = func else {
+        return Err(refuse!(pass => Program::KfuncNotFunction { id: id as u32 }));
+    };
+    let special = func.name().to_str().and_then(SpecialKfunc::named);
+    if special.is_some_and(SpecialKfunc::is_device_bound) {
+        return Err(refuse!(pass => Program::MetadataKfunc));
+    }
+    func_model::check(pass, types, func)
+}
+
+/// Linux's `add_subprog`.
+#[doc(alias = "add_subprog")]
+fn add(
+    input: &Input<'_>,
+    pass: &mut Pass<'_, '_>,
+    starts: &mut Vec<u32>,
+    target: i64,
+) -> Result<()> {
+    let Some(start) = u32::try_from(target)
+        .ok()
+        .filter(|start| (*start as usize) < input.program.insns().len())
+    else {
+        return Err(refuse!(pass => Program::InvalidCall));
+    };
+    if let Err(place) = starts.binary_search(&start) {
+        if starts.len() >= input.registry.limits.subprogs as usize {
+            return Err(refuse!(pass => Program::TooManySubprogs));
+        }
+        starts.insert(place, start);
+    }
+    Ok(())
+}
+
+/// Checks that jumps stay within their subprogram and that none falls through into the
+/// next (`check_subprogs`). Notes tail calls and legacy packet loads.
+#[doc(alias = "check_subprogs")]
+pub(super) fn check_layout(
+    input: &Input<'_>,
+    pass: &mut Pass<'_, '_>,
+    subprogs: &mut [SubprogInfo],
+) -> Result<()> {
+    for subprog in subprogs {
+        for index in subprog.start..subprog.end {
+            pass.insn_idx = index;
+            let insn = input.program.insns()[index as usize];
+            if called_helper(insn) == Some(HelperId::TailCall) {
+                subprog.has_tail_call = true;
+            }
+            if insn.is_packet_load() {
+                subprog.has_ld_abs = true;
+            }
+            if insn.is_exit() {
+                subprog.exit_idx = index;
+            }
+            if let Flow::Goto(offset) | Flow::Branch(offset) = insn.opcode_flow() {
+                // Linux computes the target in 32 bits, and prints it so.
+                let target = (index as i32).wrapping_add(offset).wrapping_add(1);
+                if !(i64::from(subprog.start)..i64::from(subprog.end)).contains(&target.into()) {
+                    return Err(refuse!(pass => Program::JumpOutOfRange {
+                        from: index, to: target
+                    }));
+                }
+            }
+            if index == subprog.end - 1 && !insn.is_exit() && !insn.is_goto() {
+                return Err(refuse!(pass => Program::LastInsn));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Slots that an instruction takes: 2 for loads of a 64-bit immediate.
+pub(super) fn slots(insn: RawInsn) -> u32 {
+    1 + u32::from(insn.is_wide_load())
+}
+
+/// No successor.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Instructions that control may reach next within the subprogram: the one behind it
+/// first, then the target (`bpf_insn_successors`).
+#[doc(alias = "bpf_insn_successors")]
+pub(super) fn successors(insn: RawInsn, index: u32) -> [u32; 2] {
+    let next = index + slots(insn);
+    let target = |offset: i32| (index + 1).wrapping_add_signed(offset);
+    match insn.opcode_flow() {
+        Flow::Exit | Flow::Nowhere => [NONE, NONE],
+        Flow::Goto(offset) => [target(offset), NONE],
+        Flow::Branch(offset) => [next, target(offset)],
+        Flow::Next | Flow::SkipOne | Flow::Call(_) | Flow::GotoReg(_) => [next, NONE],
+    }
+}
