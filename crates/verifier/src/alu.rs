@@ -176,11 +176,8 @@ fn adjust(
                     );
                 }
                 (false, true) => env.mark_precise(src)?,
-                (true, true) => {
-                    if env.state.is_precise_reg(env.state.curframe, dst.index()) {
-                        env.mark_precise(src)?;
-                    }
-                }
+                // Linux marks the source of a precise destination; only checkpoints have marks.
+                (true, true) => {}
             }
             src_reg
         }

@@ -44,7 +44,7 @@ pub use subprog::set_up_entry_args;
 /// Registers of arguments.
 const REGS: [Reg; 5] = [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
 
-/// Checks a call. A local call enters a frame and returns [`Outcome::Jump`].
+/// Checks a call. A local call enters a frame and returns [`Outcome::Call`].
 pub fn check_call(env: &mut VerifierEnv<'_>, callee: Callee) -> Result<Outcome> {
     check_held_lock(env, callee)?;
     match callee {

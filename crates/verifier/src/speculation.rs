@@ -67,8 +67,7 @@ pub(crate) fn push_untaken(
     if env.input.bypass_spec_v1 {
         return Ok(());
     }
-    let idx = env.insn_idx;
-    let branch = env.push_branch(target, idx)?;
+    let branch = env.fork(target)?;
     branch.speculative = true;
     *branch.reg_mut(dst) = RegState::UNKNOWN;
     if let Operand::Reg(src) = src {
@@ -146,7 +145,7 @@ impl PointerMove {
             if !self.reversed {
                 moved.num.unbound32();
             }
-            match env.push_branch(idx + 1, idx) {
+            match env.fork(idx + 1) {
                 Ok(branch) => {
                     branch.speculative = true;
                     *branch.reg_mut(self.dst) = moved;

@@ -11,11 +11,11 @@ use spec::programs::{LoadFlags, ProgramType};
 use spec::registry::{ProgramContext, Registry};
 use spec::since::Release;
 
-use crate::analysis::{self, Analysis, LiveStack, SubprogInfo};
+use crate::analysis::{self, Analysis, SubprogInfo};
 use crate::attach;
 use crate::cost::{Cost, CostCounter};
-use crate::env::{SubprogAux, VerifierEnv};
-use crate::explore::{Explorer, check_function};
+use crate::env::VerifierEnv;
+use crate::explore::check_function;
 use crate::input::Input;
 use crate::insn_facts::{Collector, FunctionStack};
 use crate::log::{self, LogOutput, LogTail, Sink};
@@ -26,7 +26,6 @@ use crate::recorded::{RecordedStates, Recorder};
 use crate::rejection;
 use crate::release::{self, RULES};
 use crate::resolve::{self, Maps};
-use crate::state::{Frame, MAIN_CALLSITE, State};
 use crate::verdict::{RefusalKind, Result, Stop, Verdict, Verification};
 use crate::xlated;
 
@@ -224,32 +223,17 @@ fn run(
             };
         }
     };
-    let mut env = VerifierEnv {
-        input: &input,
-        analysis: &analysis,
-        state: State::new(Frame::new(MAIN_CALLSITE, 0, 0), 0, input.context.sleepable),
-        sink,
-        explorer: Explorer::new(input.insns.len()),
-        live: LiveStack::default(),
-        aux: vec![Default::default(); input.insns.len()],
-        subprogs: analysis.subprogs.iter().map(SubprogAux::new).collect(),
-        insn_idx: 0,
-        prev_insn_idx: -1,
-        id_gen: 0,
-        cur_history: None,
-        seen_direct_write: false,
-        explore_alu_limits: false,
-    };
+    let mut env = VerifierEnv::new(&input, &analysis, sink);
     if let Some(callback) = analysis.exception_callback {
         let callback = &mut env.subprogs[callback];
         (callback.is_cb, callback.is_async_cb) = (true, true);
     }
-    env.explorer.recorder = extras.recorder.map(Box::new);
+    env.observers.recorder = extras.recorder.map(Box::new);
     if options.collect_facts {
-        env.explorer.collector = Some(Box::new(Collector::new(input.insns.len())));
+        env.observers.collector = Some(Box::new(Collector::new(input.insns.len())));
     }
     if options.collect_cost {
-        env.explorer.cost = Some(Box::new(CostCounter::new(input.insns.len())));
+        env.observers.cost = Some(Box::new(CostCounter::new(input.insns.len())));
     }
     if let Err(stop) = check_program(&mut env) {
         verification.verdict = stop.into();
@@ -258,19 +242,19 @@ fn run(
         let is_reached = |at: usize| env.aux[at].seen;
         verification.verdict = release::verdict(&input, release, is_reached, verification.verdict);
     }
-    verification.statistics = env.explorer.statistics;
-    verification.precision = env.explorer.precision;
-    let counter = env.explorer.cost.take();
+    verification.statistics = env.explorer.statistics();
+    verification.precision = env.precision;
+    let counter = env.observers.cost.take();
     let cost = counter.map(|counter| counter.finish(&input, &analysis, &env.subprogs));
     let is_accepted = verification.verdict == Verdict::Accepted;
-    verification.facts = (env.explorer.collector.take())
+    verification.facts = (env.observers.collector.take())
         .filter(|_| is_accepted)
         .map(|collector| collector.finish(&input, &analysis, &env.subprogs));
     if let Some(facts) = &mut verification.facts {
         xlated::note_lengths(&env, facts);
     }
     verification.stack_depth = stack_depths(&env, is_accepted);
-    let states = (env.explorer.recorder.take())
+    let states = (env.observers.recorder.take())
         .and_then(|recorder| recorder.finish(&analysis, &mut env.live));
     let mut explanation = None;
     if let Some(cost) = &cost {
@@ -371,7 +355,7 @@ fn check_program(env: &mut VerifierEnv<'_>) -> Result<()> {
 /// Keeps the stack of each function for its facts, before anything is rewritten.
 fn note_stack(env: &mut VerifierEnv<'_>) {
     let subprogs = env.analysis.subprogs.iter().zip(&env.subprogs);
-    if let Some(collector) = &mut env.explorer.collector {
+    if let Some(collector) = &mut env.observers.collector {
         collector.stack = subprogs
             .map(|(info, aux)| (info.start, aux.stack_depth))
             .collect();
@@ -381,7 +365,7 @@ fn note_stack(env: &mut VerifierEnv<'_>) {
 /// Keeps the stack of each function as the kernel compiles it.
 fn note_compiled_stack(env: &mut VerifierEnv<'_>) {
     let subprogs = env.analysis.subprogs.iter().zip(&env.subprogs);
-    if let Some(collector) = &mut env.explorer.collector {
+    if let Some(collector) = &mut env.observers.collector {
         let stack = subprogs.map(|(info, aux)| FunctionStack {
             start: info.start,
             bytes: aux.stack_depth,

@@ -65,8 +65,7 @@ fn fork_at_zero(env: &mut VerifierEnv<'_>, dst: Reg) -> Result<()> {
             reg
         }
     };
-    let insn_idx = env.insn_idx;
-    let branch = env.push_branch(insn_idx, insn_idx)?;
+    let branch = env.fork(env.insn_idx)?;
     *branch.reg_mut(dst) = with(0);
     *env.reg_mut(dst) = with(-1);
     Ok(())

@@ -101,7 +101,7 @@ fn enter(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<Outcome> {
         log::print_verifier_state(input, &mut env.sink, &env.state, curframe + 1, true);
     }
     env.mark_scratched(Reg::R0);
-    Ok(Outcome::Jump(start))
+    Ok(Outcome::Call(start))
 }
 
 /// The arguments of a call do not fit the function's BTF.

@@ -65,7 +65,7 @@ impl Comparison<'_> {
         let hint = usize::from(old.hint);
         let live = self.live_regs(state, top);
         if live & 1 << hint != 0 {
-            if !self.is_reg_safe(state, cur, top, hint, ids, exact) {
+            if !self.is_reg_safe(old, cur, top, hint, ids, exact) {
                 return false;
             }
             ids.reset(self.last_id);
@@ -84,7 +84,7 @@ impl Comparison<'_> {
             while live != 0 {
                 let reg = live.trailing_zeros() as usize;
                 live &= live - 1;
-                if !self.is_reg_safe(state, cur, number, reg, ids, exact) {
+                if !self.is_reg_safe(old, cur, number, reg, ids, exact) {
                     if number == top {
                         old.hint = reg as u8;
                     }
@@ -93,7 +93,7 @@ impl Comparison<'_> {
             }
         }
         for number in (0..=top).rev() {
-            let precise = state.precise.of(number).slots;
+            let precise = old.precise.of(number).slots;
             let (old_frame, cur_frame) = (state.frame(number), cur.frame(number));
             if !self.is_stack_safe(
                 old_frame,
@@ -115,15 +115,18 @@ impl Comparison<'_> {
 
     fn is_reg_safe(
         &self,
-        old: &State,
+        old: &Checkpoint,
         cur: &State,
         number: usize,
         reg: usize,
         ids: &mut IdMap,
         exact: Exactness,
     ) -> bool {
-        let precise = self.all_precise || old.is_precise_reg(number, reg);
-        let (old, cur) = (&old.frame(number).regs[reg], &cur.frame(number).regs[reg]);
+        let precise = self.all_precise || old.precise.has_reg(number, reg);
+        let (old, cur) = (
+            &old.state.frame(number).regs[reg],
+            &cur.frame(number).regs[reg],
+        );
         self.is_reg_state_safe(old, precise, cur, ids, exact)
     }
 

@@ -6,7 +6,7 @@ use spec::programs::ProgramType;
 use crate::attach::Returned;
 use crate::call::check_resource_leak;
 use crate::env::{Outcome, RegArg, VerifierEnv};
-use crate::explore::{find_prev_entry, widen_imprecise_scalars};
+use crate::explore::widen_to_earlier;
 use crate::state::{RegKind, RegState};
 use crate::{Result, Stop, log, refuse, verbose};
 
@@ -67,10 +67,8 @@ pub fn prepare_func_exit(env: &mut VerifierEnv<'_>) -> Result<u32> {
         log::print_verifier_state(env.input, &mut env.sink, &env.state, caller_number, true);
     }
     env.state.pop_frame();
-    if in_callback
-        && let Some(earlier) = find_prev_entry(&env.explorer, &env.state, &env.state, target)
-    {
-        widen_imprecise_scalars(env.explorer.state(earlier), &mut env.state, env.id_gen);
+    if in_callback {
+        widen_to_earlier(&env.explorer, &mut env.state, None, target, env.id_gen);
     }
     Ok(target)
 }

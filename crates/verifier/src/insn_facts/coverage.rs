@@ -118,7 +118,7 @@ pub(super) fn compare(
     cur: &State,
     last_id: u32,
 ) -> Compared {
-    let old = &checkpoint.state;
+    let old = checkpoint.state();
     let mut ids = IdMap::default();
     ids.reset(last_id);
     let mut compared = Compared {

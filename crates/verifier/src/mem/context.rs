@@ -62,7 +62,7 @@ pub(super) fn check_access(env: &mut VerifierEnv<'_>, access: MemAccess, off: i3
 
 /// Notes how far the program accesses its context.
 fn note_bytes(env: &mut VerifierEnv<'_>, off: i32, size: u32) {
-    if let Some(collector) = &mut env.explorer.collector {
+    if let Some(collector) = &mut env.observers.collector {
         let end = off as u32 + size;
         collector.context_bytes = collector.context_bytes.max(end);
     }

@@ -98,8 +98,7 @@ pub fn check_ld_abs(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<Outcome> {
     }
     // A load beyond the packet ends the subprogram with 0.
     env.mark_scratched(Reg::R0);
-    let insn_idx = env.insn_idx;
-    env.push_branch(insn_idx + 1, insn_idx)?;
+    env.fork(env.insn_idx + 1)?;
     set_constant(env, Reg::R0, 0);
     Ok(Outcome::Jump(crate::flow::prepare_func_exit(env)?))
 }
