@@ -28,7 +28,7 @@ use crate::{Result, refuse};
 
 /// Next step of the walk after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// Go on with the next slot.
     Next,
     /// Go on behind a wide load: the next slot but one.

@@ -22,9 +22,9 @@ mod scc;
 mod visited;
 mod widen;
 
-pub use checkpoint::{Checkpoint, Explorer, Fork};
+pub(crate) use checkpoint::{Checkpoint, Explorer, Fork};
 pub(crate) use ids::IdMap;
-pub use main_loop::check_function;
+pub(crate) use main_loop::check_function;
 pub(crate) use widen::widen_to_earlier;
 
 use crate::env::VerifierEnv;

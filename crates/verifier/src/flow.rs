@@ -11,9 +11,7 @@ mod linked;
 mod null;
 mod packet;
 
-pub(crate) use exit::check_thrown;
-pub use exit::{check_exit, prepare_func_exit};
-pub use null::mark_ptr_or_null_regs;
+pub(crate) use exit::{check_exit, check_thrown, prepare_func_exit};
 pub(crate) use null::{is_trusted, mark_not_null};
 
 use isa::ebpf::Insn;
@@ -23,7 +21,7 @@ use crate::explore::{Fork, widen_to_earlier};
 use crate::{Errno, Result, Stop};
 
 /// Checks a jump or exit.
-pub fn check_flow(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<Outcome> {
+pub(crate) fn check_flow(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<Outcome> {
     let next = env.insn_idx as i32 + 1;
     match insn {
         Insn::Jump {
@@ -32,7 +30,7 @@ pub fn check_flow(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<Outcome> {
             dst,
             src,
             off,
-        } => cond::check(env, cond, width, dst, src, off),
+        } => cond::check_cond_jmp_op(env, cond, width, dst, src, off),
         Insn::Goto { off } => Ok(Outcome::Jump((next + i32::from(off)) as u32)),
         Insn::GotoLong { off } => Ok(Outcome::Jump(next.wrapping_add(off) as u32)),
         Insn::MayGoto { off } => may_goto(env, off),

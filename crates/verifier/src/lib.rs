@@ -39,20 +39,20 @@
 //! `cause.rs` and `cause/` what they find.
 #![forbid(unsafe_code)]
 
-pub mod alu;
-pub mod analysis;
-pub mod attach;
-pub mod call;
+mod alu;
+mod analysis;
+mod attach;
+mod call;
 mod cost;
 pub mod domain;
-pub mod env;
-pub mod explore;
-pub mod flow;
-pub mod input;
+mod env;
+mod explore;
+mod flow;
+mod input;
 mod insn_facts;
 #[macro_use]
-pub mod log;
-pub mod mem;
+mod log;
+mod mem;
 mod options;
 pub mod precise;
 mod privilege;
@@ -61,7 +61,7 @@ pub mod reason;
 mod recorded;
 mod rejection;
 mod release;
-pub mod resolve;
+mod resolve;
 mod speculation;
 pub mod state;
 mod type_rules;

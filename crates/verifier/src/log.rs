@@ -32,13 +32,13 @@ use crate::rejection::Rejection;
 use crate::state::State;
 use crate::verdict::Stop;
 
-pub use insn::{verbose_insn, verbose_linfo};
-pub use lists::{RegList, SlotList};
+pub(crate) use insn::{verbose_insn, verbose_linfo};
+pub(crate) use lists::SlotList;
 pub use output::{LogOutput, LogTail};
-pub use reg::{TypeText, reg_type_str};
+pub(crate) use reg::{TypeText, reg_type_str};
 pub(crate) use state::print_checkpoint;
-pub use state::{print_insn_state, print_verifier_state};
-pub use statistics::print_statistics;
+pub(crate) use state::{print_insn_state, print_verifier_state};
+pub(crate) use statistics::print_statistics;
 
 /// Bytes of text that wait for the output.
 const PIECE: usize = 1 << 16;

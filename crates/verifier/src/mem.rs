@@ -41,7 +41,7 @@ use crate::state::{RegBase, RegKind, RegRules, RegState, RegType, TypeFlags};
 use crate::{LIMITS, Result};
 
 pub(crate) use align::check_ptr_alignment;
-pub use packet::{check_ld_abs, check_skb_loads};
+pub(crate) use packet::{check_ld_abs, check_skb_loads};
 
 use registers::set_unknown;
 
@@ -97,7 +97,7 @@ impl MemAccess {
 }
 
 /// Checks a load, store or atomic instruction.
-pub fn check_mem_insn(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> {
+pub(crate) fn check_mem_insn(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> {
     match insn {
         Insn::Load {
             size,
@@ -219,7 +219,7 @@ pub(crate) fn check_mem_access(env: &mut VerifierEnv<'_>, access: MemAccess) -> 
             if leaks {
                 return Err(refuse_leak(env, value, "map"));
             }
-            map_value::check_access(env, access, map, off)?;
+            map_value::check_map_access(env, access, map, off)?;
         }
         RegKind::Mem { size: mem_size, .. } => {
             let is_rdonly = reg.flags.has(TypeFlags::MEM_RDONLY);
@@ -240,7 +240,7 @@ pub(crate) fn check_mem_access(env: &mut VerifierEnv<'_>, access: MemAccess) -> 
             if leaks {
                 return Err(refuse_leak(env, value, "ctx"));
             }
-            context::check_access(env, access, off)?;
+            context::check_ctx_access(env, access, off)?;
         }
         RegKind::Stack { .. } => {
             stack::check_bounds(env, ptr, off, bytes, direction)?;
@@ -256,7 +256,7 @@ pub(crate) fn check_mem_access(env: &mut VerifierEnv<'_>, access: MemAccess) -> 
             if leaks {
                 return Err(refuse_leak(env, value, "packet"));
             }
-            packet::check_access(env, ptr, off, bytes, false)?;
+            packet::check_packet_access(env, ptr, off, bytes, false)?;
             if is_read {
                 load_unknown(env, value);
             }
@@ -276,7 +276,7 @@ pub(crate) fn check_mem_access(env: &mut VerifierEnv<'_>, access: MemAccess) -> 
             if !is_read {
                 return Err(refuse_write(env, ptr));
             }
-            socket::check_access(env, access, off)?;
+            socket::check_sock_access(env, access, off)?;
             load_unknown(env, value);
         }
         RegKind::TpBuffer => {
@@ -286,10 +286,10 @@ pub(crate) fn check_mem_access(env: &mut VerifierEnv<'_>, access: MemAccess) -> 
             }
         }
         RegKind::BtfId { ty } => {
-            object::check_access(env, access, ty, off)?;
+            object::check_ptr_to_btf_access(env, access, ty, off)?;
         }
         RegKind::MapPtr { map, .. } => {
-            object::check_map_access(env, access, map, off)?;
+            object::check_ptr_to_map_access(env, access, map, off)?;
         }
         RegKind::Buf => {
             let is_rdonly = reg.flags.has(TypeFlags::MEM_RDONLY);

@@ -10,7 +10,7 @@ mod maps;
 use isa::ebpf::{Group, Imm64, Insn, PseudoLoad, RawInsn};
 use spec::maps::MapKind;
 
-pub use maps::{Map, Maps};
+pub(crate) use maps::{Map, Maps};
 
 use crate::env::{RegArg, VerifierEnv};
 use crate::input::Input;
@@ -29,7 +29,7 @@ pub(crate) struct Refuser<'s, 'l> {
 
 /// Checks wide immediates, map use and opcodes of the whole program (`resolve_pseudo_ldimm64`).
 #[doc(alias = "resolve_pseudo_ldimm64")]
-pub fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()> {
+pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()> {
     let insns = input.program.insns();
     let mut used = maps::UsedMaps::new(input);
     let mut env = Refuser { sink, insn_idx: 0 };
@@ -117,7 +117,7 @@ fn check_wide(
 }
 
 /// Checks `BPF_LD_IMM64` (`check_ld_imm`).
-pub fn check_ld_imm(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> {
+pub(crate) fn check_ld_imm(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> {
     let raw = env.input.program.insns()[env.insn_idx as usize];
     if raw.off != 0 {
         return Err(refuse!(env => Program::WideLoadReservedFields));

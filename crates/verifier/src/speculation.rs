@@ -87,7 +87,7 @@ pub(crate) fn note_scalars(
     if !is_masked(op) || can_skip(env, src) {
         return Ok(());
     }
-    let noted = note(env, OffsetMask::Scalar);
+    let noted = note_mask(env, OffsetMask::Scalar);
     noted.map_err(|why| refuse_alu(env, why, op, dst, src, false))
 }
 
@@ -195,7 +195,7 @@ impl PointerMove {
                 constant: scalar.num.is_const(),
                 limit: distance.unsigned_abs(),
             };
-            note(env, mask)
+            note_mask(env, mask)
         });
         noted.map_err(|why| self.refuse(env, why))
     }
@@ -283,7 +283,7 @@ fn pointer_limit(
 
 /// Notes a mask; paths must agree (`update_alu_sanitation_state`).
 #[doc(alias = "update_alu_sanitation_state")]
-fn note(env: &mut VerifierEnv<'_>, mask: OffsetMask) -> std::result::Result<(), Unmasked> {
+fn note_mask(env: &mut VerifierEnv<'_>, mask: OffsetMask) -> std::result::Result<(), Unmasked> {
     let noted = &mut env.aux[env.insn_idx as usize].barriers.mask;
     match noted.replace(mask) {
         Some(before) if before != mask => Err(Unmasked::Paths),

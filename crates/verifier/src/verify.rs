@@ -4,11 +4,10 @@ use std::time::Instant;
 
 use isa::ebpf::Insn;
 use program::Program;
-use program::creation::MapCreator;
 use spec::Kernel;
-use spec::kernel::{Mitigations, Privileges};
-use spec::programs::{LoadFlags, ProgramType};
-use spec::registry::{ProgramContext, Registry};
+use spec::kernel::Privileges;
+use spec::programs::ProgramType;
+use spec::registry::Registry;
 use spec::since::Release;
 
 use crate::analysis::{self, Analysis, SubprogInfo};
@@ -25,7 +24,7 @@ use crate::reason::{self, Ending, Explanation};
 use crate::recorded::{RecordedStates, Recorder};
 use crate::rejection;
 use crate::release::{self, RULES};
-use crate::resolve::{self, Maps};
+use crate::resolve;
 use crate::verdict::{RefusalKind, Result, Stop, Verdict, Verification};
 use crate::xlated;
 
@@ -124,29 +123,6 @@ struct Done {
     explanation: Option<Explanation>,
 }
 
-/// The context of a program in the registry of a kernel.
-pub(crate) fn context_of<'a>(program: &'a Program, kernel: &'a Kernel) -> ProgramContext<'a> {
-    let vmlinux = kernel.btf();
-    let privileges = kernel.privileges();
-    ProgramContext {
-        kind: program.kind(),
-        attach: attach::effective_attach_type(program.kind(), program.expected_attach_type()),
-        sleepable: program.flags().has(LoadFlags::SLEEPABLE),
-        has_cap_bpf: privileges.has_bpf(),
-        has_cap_perfmon: privileges.has_perfmon(),
-        attach_target: program
-            .attach_target()
-            .filter(|target| target.module == 0 && target.program.is_none())
-            .and_then(|target| vmlinux?.get(target.btf_id)?.name().to_str()),
-    }
-}
-
-/// True if a kernel puts one of its mitigations of speculative execution into programs of the
-/// caller.
-pub(crate) fn mitigates(kernel: &Kernel, which: impl Fn(Mitigations) -> bool) -> bool {
-    !kernel.privileges().has_perfmon() && which(kernel.mitigations())
-}
-
 /// Linux's `bpf_check`.
 #[doc(alias = "bpf_check")]
 fn run(
@@ -162,31 +138,8 @@ fn run(
         true => Sink::tracing(),
         false => Sink::to_output(options.log_level, log),
     };
-    let vmlinux = kernel.btf().map(|btf| &**btf);
     let privileges = kernel.privileges();
-    let flags = program.flags();
-    let input = Input {
-        program,
-        registry,
-        context: context_of(program, kernel),
-        options,
-        insns: program.decode(),
-        allow_ptr_leaks: privileges.has_perfmon(),
-        allow_uninit_stack: privileges.has_perfmon(),
-        bpf_capable: privileges.has_bpf(),
-        bypass_spec_v1: !mitigates(kernel, |mitigations| mitigations.spectre_v1),
-        bypass_spec_v4: !mitigates(kernel, |mitigations| mitigations.spectre_v4),
-        strict_alignment: flags.has(LoadFlags::STRICT_ALIGNMENT)
-            && !flags.has(LoadFlags::ANY_ALIGNMENT),
-        private_stack: kernel.features().private_stack,
-        test_state_freq: flags.has(LoadFlags::TEST_STATE_FREQ) && privileges.has_bpf(),
-        test_reg_invariants: flags.has(LoadFlags::TEST_REG_INVARIANTS),
-        maps: Maps::new(program, &MapCreator::new(kernel, registry)),
-        vmlinux,
-        modules: kernel.modules(),
-        symbols: kernel.symbols(),
-        cpus: kernel.cpus(),
-    };
+    let input = Input::new(program, kernel, registry, options);
     let mut verification = Verification {
         verdict: Verdict::Accepted,
         refused_map: input.maps.refused(program),
@@ -349,7 +302,7 @@ fn check_program(env: &mut VerifierEnv<'_>) -> Result<()> {
     analysis::check_max_stack_depth(env.input, env.analysis, &mut env.sink, &mut env.subprogs)?;
     add_rewritten_stack(env);
     note_compiled_stack(env);
-    xlated::check(env)
+    xlated::check_rewriting(env)
 }
 
 /// Keeps the stack of each function for its facts, before anything is rewritten.

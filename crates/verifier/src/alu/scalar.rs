@@ -10,8 +10,7 @@ use crate::state::{ADD_CONST, ADD_CONST32, ADD_CONST64, RegState};
 
 /// Checks `dst op= operand` of scalars, where the operand has the value `src`
 /// (`adjust_scalar_min_max_vals`).
-#[doc(alias = "adjust_scalar_min_max_vals")]
-pub(super) fn check(
+pub(super) fn adjust_scalar_min_max_vals(
     env: &mut VerifierEnv<'_>,
     op: AluOp,
     width: Width,

@@ -12,8 +12,7 @@ use crate::{Result, refuse};
 
 /// Checks the records of functions on their own; comes before subprograms are found
 /// (`check_btf_info_early`).
-#[doc(alias = "check_btf_info_early")]
-pub(super) fn check_early(input: &Input<'_>, pass: &mut Pass<'_, '_>) -> Result<()> {
+pub(super) fn check_btf_info_early(input: &Input<'_>, pass: &mut Pass<'_, '_>) -> Result<()> {
     let Some(types) = input.program.btf() else {
         return Ok(());
     };
@@ -40,8 +39,7 @@ pub(super) fn check_early(input: &Input<'_>, pass: &mut Pass<'_, '_>) -> Result<
 }
 
 /// Checks the records against the subprograms, and notes names and linkage (`check_btf_info`).
-#[doc(alias = "check_btf_info")]
-pub(super) fn check(
+pub(super) fn check_btf_info(
     input: &Input<'_>,
     pass: &mut Pass<'_, '_>,
     subprogs: &mut [SubprogInfo],

@@ -44,8 +44,7 @@ struct Search<'s, 'e, 'p, 'l> {
 }
 
 /// Checks control flow and marks prune points (`check_cfg`).
-#[doc(alias = "check_cfg")]
-pub(super) fn check(
+pub(super) fn check_cfg(
     input: &Input<'_>,
     pass: &mut Pass<'_, '_>,
     analysis: &mut Analysis,

@@ -31,7 +31,7 @@ enum StackMode {
 
 /// Checks the stack of all chains of calls. Sets
 /// [`SubprogAux::tail_call_reachable`].
-pub fn check_max_stack_depth(
+pub(crate) fn check_max_stack_depth(
     input: &Input<'_>,
     analysis: &Analysis,
     sink: &mut Sink<'_>,

@@ -99,7 +99,7 @@ fn add_kfunc(
     if special.is_some_and(SpecialKfunc::is_device_bound) {
         return Err(refuse!(pass => Program::MetadataKfunc));
     }
-    func_model::check(pass, types, func)
+    func_model::check_func_proto(pass, types, func)
 }
 
 /// Linux's `add_subprog`.

@@ -8,8 +8,11 @@ use crate::state::MapRef;
 use crate::{Result, refuse};
 
 /// Checks that a helper takes a map (`check_map_func_compatibility`).
-#[doc(alias = "check_map_func_compatibility")]
-pub(super) fn check(env: &mut VerifierEnv<'_>, map: Option<MapRef>, id: i32) -> Result<()> {
+pub(super) fn check_map_func_compatibility(
+    env: &mut VerifierEnv<'_>,
+    map: Option<MapRef>,
+    id: i32,
+) -> Result<()> {
     let Some(map) = map else { return Ok(()) };
     let info = &env.input.maps[map];
     let is_of_sockets = info.kind().is_some_and(MapKind::holds_sockets);

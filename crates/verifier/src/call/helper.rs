@@ -64,7 +64,7 @@ pub(super) fn check_helper_call(env: &mut VerifierEnv<'_>, id: i32) -> Result<Ou
     apply_rules(env, &meta)?;
     clear_caller_saved(env)?;
     returns::set_result(env, proto, &meta)?;
-    compat::check(env, meta.map.map(|(map, _)| map), id)?;
+    compat::check_map_func_compatibility(env, meta.map.map(|(map, _)| map), id)?;
     if helper == Some(HelperId::GetFuncIp) {
         check_get_func_ip(env, id)?;
     }

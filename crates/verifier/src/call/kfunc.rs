@@ -80,7 +80,7 @@ pub(super) fn check_kfunc_call(env: &mut VerifierEnv<'_>, id: i32, module: i16) 
         return Err(refuse!(env => Call::SleepableKfunc { name }));
     }
     let callee = callee(btf, kfunc, id)?;
-    let meta = args::check(env, &callee)?;
+    let meta = args::check_kfunc_args(env, &callee)?;
     change_sections(env, &callee)?;
     release(env, &callee, &meta, id)?;
     let throws = kfunc.special == Some(SpecialKfunc::Throw);

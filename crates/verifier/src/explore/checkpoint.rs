@@ -105,7 +105,7 @@ pub(super) struct Entry {
 /// A path to explore later (`bpf_verifier_stack_elem`).
 #[doc(alias = "bpf_verifier_stack_elem")]
 #[derive(Debug)]
-pub struct Fork {
+pub(crate) struct Fork {
     /// Its state.
     pub(crate) state: State,
     pub(super) insn_idx: u32,

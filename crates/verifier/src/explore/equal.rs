@@ -219,7 +219,8 @@ impl Comparison<'_> {
         match kind {
             SlotKind::Spill => self.is_reg_state_safe(&old.reg, precise, &cur.reg, ids, exact),
             SlotKind::Dynptr | SlotKind::Iter | SlotKind::IrqFlag => {
-                old.reg.kind == cur.reg.kind && ids.check(old.reg.ref_obj_id, cur.reg.ref_obj_id)
+                old.reg.kind == cur.reg.kind
+                    && ids.check_ids(old.reg.ref_obj_id, cur.reg.ref_obj_id)
             }
             SlotKind::Misc | SlotKind::Zero | SlotKind::Invalid => true,
         }
@@ -253,8 +254,8 @@ pub(super) fn is_reg_exact(old: &RegState, cur: &RegState, ids: &mut IdMap) -> b
         && old.off == cur.off
         && old.residue == cur.residue
         && old.num == cur.num
-        && ids.check(old.id, cur.id)
-        && ids.check(old.ref_obj_id, cur.ref_obj_id)
+        && ids.check_ids(old.id, cur.id)
+        && ids.check_ids(old.ref_obj_id, cur.ref_obj_id)
 }
 
 /// True if what is safe with the one register is safe with the other (`regsafe`).
@@ -298,8 +299,8 @@ fn is_reg_state_safe(
                 && old.flags == cur.flags
                 && old.off == cur.off
                 && old.num.contains(&cur.num)
-                && ids.check(old.id, cur.id)
-                && ids.check(old.ref_obj_id, cur.ref_obj_id)
+                && ids.check_ids(old.id, cur.id)
+                && ids.check_ids(old.ref_obj_id, cur.ref_obj_id)
         }
         (RegKind::PacketMeta { range: old_range }, RegKind::PacketMeta { range: cur_range })
         | (RegKind::Packet { range: old_range }, RegKind::Packet { range: cur_range }) => {
@@ -311,7 +312,7 @@ fn is_reg_state_safe(
             has_range
                 && old.flags == cur.flags
                 && old.off == cur.off
-                && ids.check(old.id, cur.id)
+                && ids.check_ids(old.id, cur.id)
                 && old.num.contains(&cur.num)
         }
         (RegKind::Arena, RegKind::Arena) => old.flags == cur.flags,
@@ -343,11 +344,11 @@ fn is_reg_state_safe(
 /// True if references and locks correspond (`refsafe`).
 #[doc(alias = "refsafe")]
 fn is_ref_safe(old: &State, cur: &State, ids: &mut IdMap) -> bool {
-    ids.check(old.active_irq_id, cur.active_irq_id)
-        && ids.check(old.active_lock_id, cur.active_lock_id)
+    ids.check_ids(old.active_irq_id, cur.active_irq_id)
+        && ids.check_ids(old.active_lock_id, cur.active_lock_id)
         && old.refs.iter().zip(&cur.refs).all(|(old, cur)| {
             old.kind == cur.kind
-                && ids.check(old.id, cur.id)
+                && ids.check_ids(old.id, cur.id)
                 && (!old.kind.is_lock() || old.owner == cur.owner)
         })
 }

@@ -8,7 +8,7 @@ use crate::{LIMITS, Result, insn_facts, log, precise, recorded, refuse, speculat
 
 /// Verifies the main program or a global function on its own (`do_check_common`).
 #[doc(alias = "do_check_common")]
-pub fn check_function(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<()> {
+pub(crate) fn check_function(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<()> {
     let start = env.analysis.subprogs[subprog as usize].start;
     env.state = State::new(
         Frame::new(MAIN_CALLSITE, 0, subprog),

@@ -11,8 +11,7 @@ use crate::state::{HistoryFlags, LinkedReg, LinkedRegs, RegKind, RegState};
 use crate::{Result, log, refuse, speculation};
 
 /// Checks `if dst cond src goto off` (`check_cond_jmp_op`).
-#[doc(alias = "check_cond_jmp_op")]
-pub(super) fn check(
+pub(super) fn check_cond_jmp_op(
     env: &mut VerifierEnv<'_>,
     cond: Cond,
     width: Width,

@@ -12,7 +12,7 @@ use crate::{Result, Stop, log, refuse, verbose};
 
 /// Checks `exit` (`process_bpf_exit_full`).
 #[doc(alias = "process_bpf_exit_full")]
-pub fn check_exit(env: &mut VerifierEnv<'_>) -> Result<Outcome> {
+pub(crate) fn check_exit(env: &mut VerifierEnv<'_>) -> Result<Outcome> {
     let is_outermost = env.state.curframe == 0;
     check_resource_leak(
         env,
@@ -33,7 +33,7 @@ pub(crate) fn check_thrown(env: &mut VerifierEnv<'_>) -> Result<()> {
 }
 
 /// Leaves the executing function; the instruction to go on with (`prepare_func_exit`).
-pub fn prepare_func_exit(env: &mut VerifierEnv<'_>) -> Result<u32> {
+pub(crate) fn prepare_func_exit(env: &mut VerifierEnv<'_>) -> Result<u32> {
     env.live.update(env.analysis, &mut env.sink, &env.state)?;
     let callee = env.frame();
     let r0 = callee.regs[0];

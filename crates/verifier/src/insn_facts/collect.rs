@@ -108,7 +108,7 @@ impl Collector {
                 false => InsnFact::default(),
             });
         }
-        upper_half::mark(input, analysis, &mut insns);
+        upper_half::mark_upper_halves(input, analysis, &mut insns);
         for (slot, fact) in insns.iter_mut().enumerate() {
             fact.is_fastcall_spill = fact.is_reached && is_dropped(analysis, subprogs, slot);
         }

@@ -9,13 +9,13 @@ use crate::state::{
 };
 
 /// Name of a register's type, such as `map_value_or_null` (`reg_type_str`).
-pub fn reg_type_str(ty: RegType) -> TypeText {
+pub(crate) fn reg_type_str(ty: RegType) -> TypeText {
     TypeText(ty)
 }
 
 /// A register's type, written as its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TypeText(pub RegType);
+pub(crate) struct TypeText(pub RegType);
 
 impl From<RegType> for TypeText {
     fn from(ty: RegType) -> TypeText {

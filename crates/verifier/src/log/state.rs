@@ -10,7 +10,7 @@ use crate::state::{Frame, IterState, PreciseMask, RegKind, SlotKind, State, Type
 
 /// Writes registers, stack and references of a frame, with newline; only what was
 /// written since the last time unless `print_all` (`print_verifier_state`).
-pub fn print_verifier_state(
+pub(crate) fn print_verifier_state(
     input: &Input<'_>,
     sink: &mut Sink<'_>,
     state: &State,
@@ -83,7 +83,12 @@ fn print(
 
 /// Writes what an instruction changed, behind the instruction if it was the last that
 /// was written (`print_insn_state`).
-pub fn print_insn_state(input: &Input<'_>, sink: &mut Sink<'_>, state: &State, frameno: usize) {
+pub(crate) fn print_insn_state(
+    input: &Input<'_>,
+    sink: &mut Sink<'_>,
+    state: &State,
+    frameno: usize,
+) {
     const COLUMN: usize = 40;
     const STEP: usize = 8;
     if !sink.is_on() {

@@ -13,8 +13,11 @@ use crate::{Result, Stop, log};
 
 /// Checks an access to the context at `off`, the pointer's offset included
 /// (`check_ctx_access`).
-#[doc(alias = "check_ctx_access")]
-pub(super) fn check_access(env: &mut VerifierEnv<'_>, access: MemAccess, off: i32) -> Result<()> {
+pub(super) fn check_ctx_access(
+    env: &mut VerifierEnv<'_>,
+    access: MemAccess,
+    off: i32,
+) -> Result<()> {
     let reg = *env.reg(access.ptr);
     check_ptr_off(env, &reg, access.ptr, false)?;
     let size = access.size;

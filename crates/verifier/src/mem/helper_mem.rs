@@ -33,7 +33,7 @@ pub(crate) fn check_helper_mem(
     let is_rdonly = reg.flags.has(TypeFlags::MEM_RDONLY);
     match reg.kind {
         RegKind::Packet { .. } | RegKind::PacketMeta { .. } => {
-            packet::check_access(env, ptr, reg.off, size, is_zero_ok)
+            packet::check_packet_access(env, ptr, reg.off, size, is_zero_ok)
         }
         RegKind::MapKey { map, .. } => {
             if is_write {
@@ -62,7 +62,7 @@ pub(crate) fn check_helper_mem(
         RegKind::Stack { .. } => {
             stack::check_range(env, ptr, reg.off, size, is_zero_ok, access, raw)
         }
-        RegKind::BtfId { ty } => object::check_access(
+        RegKind::BtfId { ty } => object::check_ptr_to_btf_access(
             env,
             MemAccess::new(ptr, 0, size as u32, Access::Read),
             ty,

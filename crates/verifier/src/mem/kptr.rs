@@ -13,8 +13,7 @@ use crate::{Result, Stop};
 use btf::fields::{FieldKind, SpecialField};
 
 /// Checks a load or store of exactly the pointer in a field (`check_map_kptr_access`).
-#[doc(alias = "check_map_kptr_access")]
-pub(super) fn check_access(
+pub(super) fn check_map_kptr_access(
     env: &mut VerifierEnv<'_>,
     access: MemAccess,
     field: &SpecialField,

@@ -19,8 +19,7 @@ pub(crate) enum Source {
 }
 
 /// Checks a load or store at `off`, the pointer's fixed offset included (`check_map_access`).
-#[doc(alias = "check_map_access")]
-pub(super) fn check_access(
+pub(super) fn check_map_access(
     env: &mut VerifierEnv<'_>,
     access: MemAccess,
     map: MapRef,
@@ -35,7 +34,7 @@ pub(super) fn check_access(
     if var_off.is_const() {
         let at = off.wrapping_add(var_off.value as i32);
         if let Some(field) = info.record().pointer_at(at as u32) {
-            return kptr::check_access(env, access, field);
+            return kptr::check_map_kptr_access(env, access, field);
         }
     }
     let (Access::Read, Some(value)) = (access.access, access.value) else {

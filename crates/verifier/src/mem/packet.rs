@@ -41,8 +41,7 @@ pub(crate) fn may_access(
 
 /// Checks an access at `ptr`, whose fixed offset is part of `off`
 /// (`check_packet_access`).
-#[doc(alias = "check_packet_access")]
-pub(super) fn check_access(
+pub(super) fn check_packet_access(
     env: &mut VerifierEnv<'_>,
     ptr: Reg,
     off: i32,
@@ -69,7 +68,7 @@ pub(super) fn check_access(
 /// Refuses `BPF_LD_ABS` and `BPF_LD_IND` in programs without an skb
 /// (`may_access_skb`).
 #[doc(alias = "may_access_skb")]
-pub fn check_skb_loads(env: &mut VerifierEnv<'_>) -> Result<()> {
+pub(crate) fn check_skb_loads(env: &mut VerifierEnv<'_>) -> Result<()> {
     if env.input.type_rules().has_packet_loads() {
         return Ok(());
     }
@@ -77,7 +76,7 @@ pub fn check_skb_loads(env: &mut VerifierEnv<'_>) -> Result<()> {
 }
 
 /// Checks `BPF_LD_ABS` and `BPF_LD_IND` (`check_ld_abs`).
-pub fn check_ld_abs(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<Outcome> {
+pub(crate) fn check_ld_abs(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<Outcome> {
     check_skb_loads(env)?;
     env.check_reg_arg(Reg::R6, RegArg::Src)?;
     check_resource_leak(env, false, true, "BPF_LD_[ABS|IND]")?;

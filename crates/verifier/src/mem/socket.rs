@@ -8,8 +8,11 @@ use crate::Result;
 use crate::env::VerifierEnv;
 
 /// Checks a read at `off` of a socket, the pointer's offset included (`check_sock_access`).
-#[doc(alias = "check_sock_access")]
-pub(super) fn check_access(env: &mut VerifierEnv<'_>, access: MemAccess, off: i32) -> Result<()> {
+pub(super) fn check_sock_access(
+    env: &mut VerifierEnv<'_>,
+    access: MemAccess,
+    off: i32,
+) -> Result<()> {
     let reg = *env.reg(access.ptr);
     if reg.num.smin < 0 {
         return Err(refuse!(env => Mem::NegativeIndex { reg: access.ptr }));

@@ -241,7 +241,7 @@ fn load_form(signed: bool, into_base: bool) -> AccessForm {
 }
 
 /// Adds to the facts of an accepted program what Linux makes of its instructions.
-pub(crate) fn note(env: &VerifierEnv<'_>, facts: &mut ProgramFacts) {
+pub(crate) fn note_lengths(env: &VerifierEnv<'_>, facts: &mut ProgramFacts) {
     let lengths = Lengths::of(env);
     facts.prologue = lengths.prologue();
     for (slot, fact) in facts.insns.iter_mut().enumerate() {

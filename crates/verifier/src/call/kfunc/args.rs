@@ -46,8 +46,7 @@ enum Pointer {
 }
 
 /// Checks all arguments (`check_kfunc_args`).
-#[doc(alias = "check_kfunc_args")]
-pub(super) fn check(env: &mut VerifierEnv<'_>, callee: &Callee<'_>) -> Result<Meta> {
+pub(super) fn check_kfunc_args(env: &mut VerifierEnv<'_>, callee: &Callee<'_>) -> Result<Meta> {
     let count = callee.params.len();
     let name = &callee.kfunc.name;
     if count > REGS.len() {

@@ -2,7 +2,7 @@
 
 use isa::ebpf::{Insn, Reg};
 
-use super::check::check;
+use super::check::find_check;
 use super::{Finding, arithmetic, memory, packet};
 use crate::mem::{MAX_STACK, MAX_VAR_OFF};
 use crate::reason::cause::{BoundsFault, Cause, Check, SizeFault};
@@ -80,7 +80,7 @@ fn region(scene: &Scene<'_>, reg: Reg, state: &RegState, off: i64, size: u32) ->
     let variable = origin::variable_part(scene, scene.def(reg));
     let (check, notes) = match (fault, variable) {
         (BoundsFault::Constant, _) | (_, None) => (Check::NotApplicable, Vec::new()),
-        (_, Some((id, _))) => check(scene, id, fault),
+        (_, Some((id, _))) => find_check(scene, id, fault),
     };
     let index = (!num.is_const()).then(|| (variable.map(|(_, reg)| reg.number()), num));
     let cause = Cause::Bounds {
@@ -134,7 +134,7 @@ fn size_argument(scene: &Scene<'_>, reg: Reg, state: &RegState) -> Option<Findin
     };
     let (check, notes) = match num.is_const() {
         true => (Check::NotApplicable, Vec::new()),
-        false => check(scene, scene.def(reg), bounds_fault),
+        false => find_check(scene, scene.def(reg), bounds_fault),
     };
     let cause = Cause::ArgumentSize {
         callee: scene.callee()?,
