@@ -78,7 +78,7 @@ pub(crate) fn check_alu_op(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> 
     };
     let mut num = env.reg(dst).num;
     if num.violation().is_some() {
-        check_bounds(env, &mut num, "alu")?;
+        check_bounds(env.input, &mut env.log(), &mut num, "alu")?;
         env.reg_mut(dst).num = num;
     }
     Ok(())

@@ -32,7 +32,7 @@ mod subprogs;
 
 use crate::Result;
 use crate::input::Input;
-use crate::log::Sink;
+use crate::log::{LogAt, Sink};
 
 pub(crate) use live_stack::LiveStack;
 pub(crate) use stack_depth::check_max_stack_depth;
@@ -130,12 +130,6 @@ impl Analysis {
     }
 }
 
-/// The log of a pass, with the instruction that it stands at.
-struct Pass<'s, 'l> {
-    sink: &'s mut Sink<'l>,
-    insn_idx: u32,
-}
-
 /// Finds the subprograms, checks their layout and what BTF says of them
 /// (`check_btf_info_early`, `add_subprog_and_kfunc`, `check_subprogs`, `check_btf_info`).
 #[doc(alias = "check_btf_info_early")]
@@ -143,7 +137,7 @@ struct Pass<'s, 'l> {
 #[doc(alias = "check_subprogs")]
 #[doc(alias = "check_btf_info")]
 pub(crate) fn find_subprogs(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<Analysis> {
-    let mut pass = Pass { sink, insn_idx: 0 };
+    let mut pass = LogAt { sink, insn_idx: 0 };
     btf_info::check_btf_info_early(input, &mut pass)?;
     let callback = exceptions::find_callback(input, &mut pass)?;
     let mut subprogs = subprogs::find(input, &mut pass, callback)?;
@@ -172,7 +166,7 @@ pub(crate) fn check_cfg(
     sink: &mut Sink<'_>,
     analysis: &mut Analysis,
 ) -> Result<()> {
-    cfg::check_cfg(input, &mut Pass { sink, insn_idx: 0 }, analysis)?;
+    cfg::check_cfg(input, &mut LogAt { sink, insn_idx: 0 }, analysis)?;
     order::compute_postorder(analysis);
     Ok(())
 }
@@ -184,6 +178,6 @@ pub(crate) fn check_cfg(
 #[doc(alias = "mark_fastcall_patterns")]
 pub(crate) fn finish(input: &Input<'_>, sink: &mut Sink<'_>, analysis: &mut Analysis) {
     order::compute_components(analysis);
-    live_regs::compute(input, &mut Pass { sink, insn_idx: 0 }, analysis);
+    live_regs::compute(input, &mut LogAt { sink, insn_idx: 0 }, analysis);
     fastcall::mark_fastcall_patterns(input, analysis);
 }

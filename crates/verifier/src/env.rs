@@ -16,7 +16,7 @@ use crate::cost::CostCounter;
 use crate::explore::{Explorer, Fork};
 use crate::input::Input;
 use crate::insn_facts::Collector;
-use crate::log::Sink;
+use crate::log::{LogAt, Sink};
 use crate::precise::PrecisionCounts;
 use crate::recorded::Recorder;
 use crate::speculation::Barriers;
@@ -221,6 +221,14 @@ impl<'a> VerifierEnv<'a> {
     pub fn new_id(&mut self) -> u32 {
         self.id_gen += 1;
         self.id_gen
+    }
+
+    /// The log at this instruction.
+    pub(crate) fn log(&mut self) -> LogAt<'_, 'a> {
+        LogAt {
+            sink: &mut self.sink,
+            insn_idx: self.insn_idx,
+        }
     }
 
     /// A register of the executing frame.

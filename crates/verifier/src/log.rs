@@ -243,6 +243,14 @@ impl<'l> Sink<'l> {
     }
 }
 
+/// The log at an instruction: what a check needs that refuses, and changes nothing.
+pub(crate) struct LogAt<'s, 'l> {
+    /// The log.
+    pub(crate) sink: &'s mut Sink<'l>,
+    /// The instruction.
+    pub(crate) insn_idx: u32,
+}
+
 /// Writes to the log of a [`VerifierEnv`](crate::env::VerifierEnv), or of anything with a field
 /// `sink`, as `write!` does; formats nothing when the log is off.
 #[macro_export]

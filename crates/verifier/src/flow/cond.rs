@@ -7,6 +7,8 @@ use crate::alu::check_bounds;
 use crate::domain::{Scalar, decide, refine_same, refine_synced};
 use crate::env::{Outcome, RegArg, VerifierEnv};
 use crate::explore::Fork;
+use crate::input::Input;
+use crate::log::LogAt;
 use crate::state::{HistoryFlags, LinkedReg, LinkedRegs, RegKind, RegState};
 use crate::{Result, log, refuse, speculation};
 
@@ -115,10 +117,10 @@ fn fork(
 ) -> Result<()> {
     let mut linked = LinkedRegs::default();
     if matches!(src, Operand::Reg(_)) && src_reg.is_scalar() && src_reg.id != 0 {
-        linked::collect(env, src_reg.id, &mut linked);
+        linked::collect(env.analysis, &mut env.state, src_reg.id, &mut linked);
     }
     if dst_reg.is_scalar() && dst_reg.id != 0 {
-        linked::collect(env, dst_reg.id, &mut linked);
+        linked::collect(env.analysis, &mut env.state, dst_reg.id, &mut linked);
     }
     forget_propagated(env, dst, src, linked);
     if linked.len() > 1 {
@@ -162,7 +164,8 @@ fn refine_both(
     let is_same = src == Operand::Reg(dst);
     let refined = match dst_reg.is_scalar() && src_reg.is_scalar() {
         true => Some(refine_scalars(
-            env,
+            env.input,
+            &mut env.log(),
             cond,
             width,
             (&dst_reg, &src_reg),
@@ -241,7 +244,8 @@ fn refine_both(
 /// The operands where the comparison does not hold, and where it holds; `is_same` if they are
 /// one register.
 fn refine_scalars(
-    env: &mut VerifierEnv<'_>,
+    input: &Input<'_>,
+    log: &mut LogAt<'_, '_>,
     cond: Cond,
     width: Width,
     (dst, src): (&RegState, &RegState),
@@ -257,11 +261,11 @@ fn refine_scalars(
     let names = [("false_reg1", "false_reg2"), ("true_reg1", "true_reg2")];
     // The kernel begins with the jump.
     for ((dst, src), (dst_name, src_name)) in sides.iter_mut().zip(names).rev() {
-        check_bounds(env, dst, dst_name)?;
+        check_bounds(input, log, dst, dst_name)?;
         if is_same {
             *src = *dst;
         }
-        check_bounds(env, src, src_name)?;
+        check_bounds(input, log, src, src_name)?;
     }
     Ok(sides)
 }

@@ -19,7 +19,7 @@ pub(super) fn check_ctx_access(
     off: i32,
 ) -> Result<()> {
     let reg = *env.reg(access.ptr);
-    check_ptr_off(env, &reg, access.ptr, false)?;
+    check_ptr_off(&mut env.log(), &reg, access.ptr, false)?;
     let size = access.size;
     let query = CtxQuery {
         offset: off,

@@ -109,7 +109,7 @@ fn store(env: &mut VerifierEnv<'_>, value: Reg, field: &SpecialField) -> Result<
         && reg.flags.without(permitted).is_empty()
     {
         name = env.input.type_name(ty);
-        check_ptr_off(env, &reg, value, true)?;
+        check_ptr_off(&mut env.log(), &reg, value, true)?;
         let is_kernels = ty.btf == BtfRef::Vmlinux;
         if is_kernels && env.input.is_prefix(ty.id, expected.id, reg.off, !is_unref) {
             return Ok(());

@@ -87,8 +87,17 @@ pub(crate) fn check_bounds(
 ) -> Result<()> {
     let input = env.input;
     let info = &input.maps[map];
-    region::check_region(env, ptr, off, size, info.value_size(), is_zero_ok)?;
-    let num = env.reg(ptr).num;
+    let reg = *env.reg(ptr);
+    region::check_region(
+        &mut env.log(),
+        &reg,
+        ptr,
+        off,
+        size,
+        info.value_size(),
+        is_zero_ok,
+    )?;
+    let num = reg.num;
     let first = num.smin.wrapping_add(off.into());
     let end = num
         .umax

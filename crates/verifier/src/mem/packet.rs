@@ -12,6 +12,7 @@ use super::registers::{set_constant, set_unknown};
 use crate::Result;
 use crate::call::leak::check_resource_leak;
 use crate::env::{Outcome, RegArg, VerifierEnv};
+use crate::log::LogAt;
 use crate::state::{RegBase, RegKind, RegState};
 use crate::type_rules::PacketAccess;
 
@@ -42,25 +43,25 @@ pub(crate) fn may_access(
 /// Checks an access at `ptr`, whose fixed offset is part of `off`
 /// (`check_packet_access`).
 pub(super) fn check_packet_access(
-    env: &mut VerifierEnv<'_>,
+    log: &mut LogAt<'_, '_>,
+    reg: &RegState,
     ptr: Reg,
     off: i32,
     size: i32,
     is_zero_ok: bool,
 ) -> Result<()> {
-    let reg = *env.reg(ptr);
     if reg.num.smin < 0 {
-        return Err(refuse!(env => Mem::NegativeIndex { reg: ptr }));
+        return Err(refuse!(log => Mem::NegativeIndex { reg: ptr }));
     }
     let range = match reg.kind {
         RegKind::Packet { range } | RegKind::PacketMeta { range } => range,
         _ => -1,
     };
     if range < 0 {
-        return Err(refuse!(env => Mem::PacketUnchecked { reg: ptr }));
+        return Err(refuse!(log => Mem::PacketUnchecked { reg: ptr }));
     }
-    if !check_fixed(env, ptr, off, size, range as u32, is_zero_ok) {
-        return Err(refuse!(env => Mem::OutsidePacket { reg: ptr }));
+    if !check_fixed(log, reg, ptr, off, size, range as u32, is_zero_ok) {
+        return Err(refuse!(log => Mem::OutsidePacket { reg: ptr }));
     }
     Ok(())
 }
@@ -87,7 +88,7 @@ pub(crate) fn check_ld_abs(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<Outc
     if let Insn::PacketInd { src, .. } = insn {
         env.check_reg_arg(src, RegArg::Src)?;
     }
-    check_ptr_off(env, &ctx, Reg::R6, false)?;
+    check_ptr_off(&mut env.log(), &ctx, Reg::R6, false)?;
     for number in 0..=5 {
         scratch(env, number)?;
     }

@@ -5,17 +5,20 @@ use spec::registry::CtxQuery;
 
 use super::MemAccess;
 use crate::Result;
-use crate::env::VerifierEnv;
+use crate::input::Input;
+use crate::log::LogAt;
+use crate::state::RegState;
 
 /// Checks a read at `off` of a socket, the pointer's offset included (`check_sock_access`).
 pub(super) fn check_sock_access(
-    env: &mut VerifierEnv<'_>,
+    input: &Input<'_>,
+    log: &mut LogAt<'_, '_>,
+    reg: &RegState,
     access: MemAccess,
     off: i32,
 ) -> Result<()> {
-    let reg = *env.reg(access.ptr);
     if reg.num.smin < 0 {
-        return Err(refuse!(env => Mem::NegativeIndex { reg: access.ptr }));
+        return Err(refuse!(log => Mem::NegativeIndex { reg: access.ptr }));
     }
     let size = access.size;
     let query = CtxQuery {
@@ -24,9 +27,9 @@ pub(super) fn check_sock_access(
         write: false,
         signed: access.signed,
     };
-    if env.input.registry.reads_socket(reg.kind.base(), query) {
+    if input.registry.reads_socket(reg.kind.base(), query) {
         return Ok(());
     }
     let kind = reg.reg_type();
-    Err(refuse!(env => Mem::Socket { reg: access.ptr, kind, off, size }))
+    Err(refuse!(log => Mem::Socket { reg: access.ptr, kind, off, size }))
 }
