@@ -244,3 +244,6 @@ pub(crate) fn symbol(op: AluOp) -> &'static str {
         AluOp::Mov => "=",
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -353,3 +353,6 @@ pub(crate) fn assert_invariants(env: &VerifierEnv<'_>) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

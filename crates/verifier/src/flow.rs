@@ -51,3 +51,6 @@ fn may_goto(env: &mut VerifierEnv<'_>, off: i16) -> Result<Outcome> {
     }
     Ok(Outcome::Jump((idx as i32 + 1 + i32::from(off)) as u32))
 }
+
+#[cfg(test)]
+mod tests;

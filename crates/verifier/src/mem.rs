@@ -399,3 +399,6 @@ pub(crate) fn invalidate_where(env: &mut VerifierEnv<'_>, wanted: impl Fn(&RegSt
     let invalid = registers::invalid(env);
     env.state.for_each_reg_mut(wanted, |reg| *reg = invalid);
 }
+
+#[cfg(test)]
+mod tests;
