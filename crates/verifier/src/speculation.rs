@@ -207,26 +207,26 @@ impl PointerMove {
             return Ok(());
         }
         let dst = self.dst.number();
-        match moved.kind {
-            RegKind::Stack { .. } if moved.flags.is_empty() => {
-                let var_off = moved.num.var_off;
-                let off = moved.off.wrapping_add(var_off.value as i32);
-                if !var_off.is_const() {
-                    return Err(refuse!(env => Alu::StackVariable { reg: dst, var_off, off }));
-                }
-                if !(-(LIMITS.stack as i32)..0).contains(&off) {
-                    return Err(refuse!(env => Alu::StackRange { reg: dst, off }));
-                }
+        if !moved.flags.is_empty() {
+            return Ok(());
+        }
+        if let RegKind::Stack { .. } = moved.kind {
+            let var_off = moved.num.var_off;
+            let off = moved.off.wrapping_add(var_off.value as i32);
+            if !var_off.is_const() {
+                return Err(refuse!(env => Alu::StackVariable { reg: dst, var_off, off }));
             }
-            RegKind::MapValue { map, .. } if moved.flags.is_empty() => {
-                *env.reg_mut(self.dst) = *moved;
-                let off = moved.off;
-                let source = Source::Helper;
-                if map_value::check_bounds(env, self.dst, map, off, 1, false, source).is_err() {
-                    return Err(refuse!(env => Alu::MapValueRange { reg: dst }));
-                }
+            if !(-(LIMITS.stack as i32)..0).contains(&off) {
+                return Err(refuse!(env => Alu::StackRange { reg: dst, off }));
             }
-            _ => {}
+        }
+        if let RegKind::MapValue { map, .. } = moved.kind {
+            *env.reg_mut(self.dst) = *moved;
+            let off = moved.off;
+            let source = Source::Helper;
+            if map_value::check_bounds(env, self.dst, map, off, 1, false, source).is_err() {
+                return Err(refuse!(env => Alu::MapValueRange { reg: dst }));
+            }
         }
         Ok(())
     }
@@ -259,21 +259,21 @@ fn pointer_limit(
     to_left: bool,
 ) -> std::result::Result<u32, Unmasked> {
     let num = &pointer.num;
-    let (most, limit) = match pointer.kind {
-        _ if !pointer.flags.is_empty() => return Err(Unmasked::Type),
-        RegKind::Stack { .. } => {
-            let off = (num.var_off.value as u32).wrapping_add(pointer.off as u32);
-            (LIMITS.stack + u32::from(to_left), off.wrapping_neg())
-        }
-        RegKind::MapValue { map, .. } => {
-            let off = match to_left {
-                true => num.smin as u32,
-                false => num.umax as u32,
-            };
-            let limit = off.wrapping_add(pointer.off as u32);
-            (env.input.maps[map].value_size(), limit)
-        }
-        _ => return Err(Unmasked::Type),
+    if !pointer.flags.is_empty() {
+        return Err(Unmasked::Type);
+    }
+    let (most, limit) = if let RegKind::Stack { .. } = pointer.kind {
+        let off = (num.var_off.value as u32).wrapping_add(pointer.off as u32);
+        (LIMITS.stack + u32::from(to_left), off.wrapping_neg())
+    } else if let RegKind::MapValue { map, .. } = pointer.kind {
+        let off = match to_left {
+            true => num.smin as u32,
+            false => num.umax as u32,
+        };
+        let limit = off.wrapping_add(pointer.off as u32);
+        (env.input.maps[map].value_size(), limit)
+    } else {
+        return Err(Unmasked::Type);
     };
     match limit < most {
         true => Ok(limit),

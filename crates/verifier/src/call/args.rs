@@ -233,12 +233,10 @@ pub(super) fn check_offset(
         return check_ptr_off(&mut env.log(), &reg, ptr, false);
     }
     let RegType { base, flags } = reg.reg_type();
-    let is_free = match base {
-        RegBase::PtrToMem => flags == TypeFlags::MEM_RDONLY || flags == TypeFlags::MEM_RINGBUF,
-        RegBase::PtrToBuf => flags == TypeFlags::MEM_RDONLY,
-        _ => false,
-    };
-    if is_free || flags.is_empty() && RegRules::of(base).has_free_offset() {
+    let is_memory = base == RegBase::PtrToMem;
+    let is_record = is_memory && flags == TypeFlags::MEM_RINGBUF;
+    let is_read_only = flags == TypeFlags::MEM_RDONLY && (is_memory || base == RegBase::PtrToBuf);
+    if is_record || is_read_only || flags.is_empty() && RegRules::of(base).has_free_offset() {
         return Ok(());
     }
     const OWNED: TypeFlags = TypeFlags::MEM_ALLOC.with(TypeFlags::NON_OWN_REF);

@@ -13,11 +13,13 @@ pub(super) fn is_not_null(reg: &RegState) -> bool {
     if reg.may_be_null() {
         return false;
     }
-    match reg.kind {
-        RegKind::BtfId { .. } => is_trusted(reg),
-        RegKind::Mem { .. } => !reg.flags.has(TypeFlags::PTR_UNTRUSTED),
-        kind => RegRules::of(kind.base()).is_not_null(),
+    if let RegKind::BtfId { .. } = reg.kind {
+        return is_trusted(reg);
     }
+    if let RegKind::Mem { .. } = reg.kind {
+        return !reg.flags.has(TypeFlags::PTR_UNTRUSTED);
+    }
+    RegRules::of(reg.kind.base()).is_not_null()
 }
 
 /// True if the kernel answers for the object that a BTF pointer points to
@@ -106,11 +108,9 @@ pub(crate) fn mark_ptr_or_null_regs(input: &Input<'_>, state: &mut State, reg: R
 /// True if the object has a lock (`reg_may_point_to_spin_lock`).
 #[doc(alias = "reg_may_point_to_spin_lock")]
 fn may_point_to_lock(input: &Input<'_>, reg: &RegState) -> bool {
-    match reg.kind {
-        RegKind::MapValue { map, .. } => {
-            let record = input.maps[map].record();
-            record.has(FieldKind::SpinLock) || record.has(FieldKind::ResSpinLock)
-        }
-        _ => false,
-    }
+    let RegKind::MapValue { map, .. } = reg.kind else {
+        return false;
+    };
+    let record = input.maps[map].record();
+    record.has(FieldKind::SpinLock) || record.has(FieldKind::ResSpinLock)
 }

@@ -208,13 +208,12 @@ fn call_fact(
     tainted: &coverage::Tainted,
 ) -> CallFact {
     let first = operands.iter().find(|(reg, _)| *reg == Reg::R1);
-    let map: Option<MapRef> = match first {
-        Some((_, Value::Pointer(pointer))) => match pointer.kind {
-            PointerKind::Map(map) => Some(map),
-            _ => None,
-        },
-        _ => None,
-    };
+    let map: Option<MapRef> = first.and_then(|(_, value)| {
+        let PointerKind::Map(map) = value.pointer()?.kind else {
+            return None;
+        };
+        Some(map)
+    });
     let is_covered = tainted.before.slots & seen.flow.key_slots == 0;
     let key = seen.key.filter(|_| map.is_some() && is_covered);
     // Keys of arrays have four bytes.
@@ -270,7 +269,7 @@ pub(crate) fn enter(env: &mut VerifierEnv<'_>) {
         seen.accesses_object |= is_untrusted || Value::of(base, number).is_object();
         seen.flow
             .note_stack(base, access.off, access.size.bytes(), number);
-        if let RegKind::Packet { range } | RegKind::PacketMeta { range } = base.kind
+        if let Some(range) = base.kind.packet_range()
             && seen.proofs.len() <= MAX_PROOFS
         {
             seen.proofs.insert((base.id, range));
@@ -301,11 +300,9 @@ fn compared(insn: Insn, frame: &Frame) -> Option<(Reg, Proof)> {
         return None;
     };
     let is_end = |reg: Reg| frame[reg].kind == RegKind::PacketEnd;
-    let proof_of = |reg: Reg| match frame[reg].kind {
-        RegKind::Packet { range } | RegKind::PacketMeta { range } => {
-            Some((reg, (frame[reg].id, range)))
-        }
-        _ => None,
+    let proof_of = |reg: Reg| {
+        let range = frame[reg].kind.packet_range()?;
+        Some((reg, (frame[reg].id, range)))
     };
     match (proof_of(dst), proof_of(src)) {
         // Metadata is compared with the start of the packet.
@@ -321,10 +318,10 @@ fn compared(insn: Insn, frame: &Frame) -> Option<(Reg, Proof)> {
 
 /// Joins the key that `r2` points to.
 fn note_key(seen: &mut Seen, env: &VerifierEnv<'_>, frame: &Frame) {
-    let size = match frame[Reg::R1].kind {
-        RegKind::MapPtr { map, .. } => env.input.maps[map].key_size(),
-        _ => 0,
-    };
+    let mut size = 0;
+    if let RegKind::MapPtr { map, .. } = frame[Reg::R1].kind {
+        size = env.input.maps[map].key_size();
+    }
     let found = stack_constant(frame, env.state.curframe, size);
     let (value, slots) = found.unwrap_or((Value::Mixed, 0));
     seen.flow.key_slots |= slots;
@@ -390,7 +387,7 @@ pub(crate) fn leave(env: &mut VerifierEnv<'_>, insn_idx: u32, outcome: Outcome) 
     if let Some((reg, before)) = collector.compared.take() {
         for state in [Some(&env.state), fork].into_iter().flatten() {
             let pointer = state.reg(reg);
-            if let RegKind::Packet { range } | RegKind::PacketMeta { range } = pointer.kind
+            if let Some(range) = pointer.kind.packet_range()
                 && range > 0
                 && range != before.1
             {

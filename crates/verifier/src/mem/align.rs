@@ -23,17 +23,16 @@ pub(crate) fn check_ptr_alignment(
 ) -> Result<()> {
     let is_strict = is_strict || input.strict_alignment;
     let is_plain = reg.flags == TypeFlags::NONE;
-    let (is_strict, what) = match reg.kind {
-        RegKind::Packet { .. } | RegKind::PacketMeta { .. } if is_plain => {
-            return check_packet(log, reg, off, size, is_strict);
-        }
-        RegKind::Arena if is_plain => return Ok(()),
-        kind if is_plain => {
-            let is_stack = matches!(kind, RegKind::Stack { .. });
-            let label = RegRules::of(kind.base()).alignment_label;
-            (is_strict || is_stack, label)
-        }
-        _ => (is_strict, ""),
+    if is_plain && reg.kind.is_packet() {
+        return check_packet(log, reg, off, size, is_strict);
+    }
+    if is_plain && reg.kind == RegKind::Arena {
+        return Ok(());
+    }
+    let is_strict = is_strict || is_plain && matches!(reg.kind, RegKind::Stack { .. });
+    let what = match is_plain {
+        true => RegRules::of(reg.kind.base()).alignment_label,
+        false => "",
     };
     if !is_strict || size == 1 {
         return Ok(());

@@ -114,7 +114,16 @@ pub(super) fn pointer_of(value: RegType, btf: Option<&KernelType>) -> Result<Reg
         RegBase::PtrToBtfId => RegKind::BtfId {
             ty: TypeRef::vmlinux(btf.map_or(0, |ty| ty.btf_id)),
         },
-        _ => {
+        RegBase::NotInit
+        | RegBase::Scalar
+        | RegBase::ConstPtrToMap
+        | RegBase::PtrToMapValue
+        | RegBase::PtrToMapKey
+        | RegBase::PtrToStack
+        | RegBase::PtrToMem
+        | RegBase::PtrToArena
+        | RegBase::PtrToFunc
+        | RegBase::ConstPtrToDynptr => {
             let what = format!("context field of type {:?}", value.base);
             return Err(Stop::unsupported(what));
         }

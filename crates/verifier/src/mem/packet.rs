@@ -53,10 +53,7 @@ pub(super) fn check_packet_access(
     if reg.num.smin < 0 {
         return Err(refuse!(log => Mem::NegativeIndex { reg: ptr }));
     }
-    let range = match reg.kind {
-        RegKind::Packet { range } | RegKind::PacketMeta { range } => range,
-        _ => -1,
-    };
+    let range = reg.kind.packet_range().unwrap_or(-1);
     if range < 0 {
         return Err(refuse!(log => Mem::PacketUnchecked { reg: ptr }));
     }

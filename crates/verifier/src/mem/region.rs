@@ -42,7 +42,28 @@ pub(super) fn log_outside(
             ptr.number(),
             mem_size as i32
         ),
-        _ => verbose!(
+        RegKind::NotInit
+        | RegKind::Scalar
+        | RegKind::Ctx
+        | RegKind::MapPtr { .. }
+        | RegKind::MapValue { .. }
+        | RegKind::MapKey { .. }
+        | RegKind::Stack { .. }
+        | RegKind::FlowKeys
+        | RegKind::Socket
+        | RegKind::SockCommon
+        | RegKind::TcpSock
+        | RegKind::TpBuffer
+        | RegKind::XdpSock
+        | RegKind::BtfId { .. }
+        | RegKind::Mem { .. }
+        | RegKind::Arena
+        | RegKind::Buf
+        | RegKind::Func { .. }
+        | RegKind::ConstDynptr { .. }
+        | RegKind::Dynptr { .. }
+        | RegKind::Iter { .. }
+        | RegKind::Irq { .. } => verbose!(
             log,
             "invalid access to memory, mem_size={mem_size} off={off} size={size}\n"
         ),

@@ -114,16 +114,20 @@ impl<'w, 'a> Lengths<'w, 'a> {
             return Some(1);
         };
         let (offset, size) = (access.off.into(), access.size.bytes());
-        match base {
-            RegBase::PtrToCtx => {
-                let layout = input.registry.layout(&input.context)?;
-                layout.insns(offset, size, form, self.accesses_tstamp_type)
-            }
+        if base == RegBase::PtrToCtx {
+            let layout = input.registry.layout(&input.context)?;
+            return layout.insns(offset, size, form, self.accesses_tstamp_type);
+        }
+        let is_socket = matches!(
+            base,
             RegBase::PtrToSocket
-            | RegBase::PtrToSockCommon
-            | RegBase::PtrToTcpSock
-            | RegBase::PtrToXdpSock => input.registry.socket_insns(base, offset, size, form),
-            _ => Some(1),
+                | RegBase::PtrToSockCommon
+                | RegBase::PtrToTcpSock
+                | RegBase::PtrToXdpSock
+        );
+        match is_socket {
+            true => input.registry.socket_insns(base, offset, size, form),
+            false => Some(1),
         }
     }
 
