@@ -9,6 +9,7 @@
 use std::ops::Range;
 
 use isa::ebpf::{Callee, Cond, Imm64, Insn, Operand, Reg, Size, Width};
+use spec::callback::CallbackKind;
 use spec::helpers::HelperId;
 use verifier::{InsnFact, PointerKind, ProgramFacts, Proof, Value};
 use vm::{CallBlock, Callback, MapHandle};
@@ -49,9 +50,14 @@ impl Callbacks {
         let Insn::Call(Callee::Helper(helper)) = insn else {
             return None;
         };
-        let operand = callback_register(HelperId::from_number(helper)?)?;
+        let callback = HelperId::from_number(helper)?.callback()?;
+        if callback.is_async() {
+            return None;
+        }
         let is_reached = |start: &usize| facts.insns[*start].is_reached;
-        let callees: Vec<usize> = match fact.operand(operand).and_then(|value| callee(value, facts))
+        let callees: Vec<usize> = match fact
+            .operand(callback.register())
+            .and_then(|value| callee(value, facts))
         {
             // Functions that no run reaches may be removed.
             Some(start) => [start].into_iter().filter(is_reached).collect(),
@@ -72,15 +78,6 @@ fn callee(value: &Value, facts: &ProgramFacts) -> Option<usize> {
 /// As [`callee`], if a run reaches the function.
 pub(crate) fn reached_callee(value: &Value, facts: &ProgramFacts) -> Option<usize> {
     callee(value, facts).filter(|start| facts.insns[*start].is_reached)
-}
-
-/// The register in which a helper gets a function that it calls before it returns.
-const fn callback_register(helper: HelperId) -> Option<Reg> {
-    match helper {
-        HelperId::FindVma => Some(Reg::R3),
-        _ if helper.calls_back() => Some(Reg::R2),
-        _ => None,
-    }
 }
 
 /// The first slot of the function that a 64-bit immediate refers to.
@@ -108,7 +105,9 @@ fn number_of(start: usize) -> i32 {
 pub fn timer_callbacks(proof: &Proof) -> Vec<u32> {
     let (insns, facts) = (proof.program().decode(), proof.facts());
     let sets = |insn: &Insn| match insn {
-        Insn::Call(callee) => HelperId::of_call(*callee).is_some_and(HelperId::calls_back_later),
+        Insn::Call(callee) => HelperId::of_call(*callee)
+            .and_then(HelperId::callback)
+            .is_some_and(CallbackKind::is_async),
         _ => false,
     };
     if !insns.iter().any(sets) {

@@ -1,6 +1,6 @@
 //! The rewriting of verified programs that runs: map references become addresses, context
 //! accesses those of the internal context (`convert_ctx_accesses`, `do_misc_fixups`). What Linux
-//! would make of them is `verifier/src/xlated.rs`.
+//! would make of them is `verifier/src/rewrite.rs`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use program::{MapDef, Program};
 use spec::kfuncs::KernelFunction;
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
-use spec::registry::SpecialKfunc;
+use spec::registry::Erased;
 use verifier::{InsnFact, PointerKind, Proof, Value};
 use vm::{CellSlice, ContextKind, DirectContext, MapHandle, TailTable};
 
@@ -172,16 +172,12 @@ pub(crate) fn rewrite(
 
 /// Replacement of a call of a function that only the verifier sees.
 fn inlined(function: KernelFunction, insn: Insn) -> Option<Insn> {
-    let (Insn::Call(_), KernelFunction::Linux(_)) = (insn, function) else {
+    let Insn::Call(_) = insn else {
         return None;
     };
-    let src = match SpecialKfunc::named(function.name()?)? {
-        SpecialKfunc::RcuReadLock
-        | SpecialKfunc::RcuReadUnlock
-        | SpecialKfunc::PreemptDisable
-        | SpecialKfunc::PreemptEnable => Operand::Imm(0),
-        SpecialKfunc::CastToKernCtx | SpecialKfunc::RdonlyCast => Operand::Reg(Reg::R1),
-        _ => return None,
+    let src = match function.special()?.erased()? {
+        Erased::Nothing => Operand::Imm(0),
+        Erased::Argument => Operand::Reg(Reg::R1),
     };
     Some(Insn::Alu {
         op: AluOp::Mov,

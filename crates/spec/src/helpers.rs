@@ -6,6 +6,7 @@
 
 use isa::ebpf::Callee;
 
+use crate::callback::CallbackKind;
 use crate::since::{IntroducedBy, Release, Since};
 
 /// A helper: a function of the kernel that programs call by number.
@@ -69,12 +70,6 @@ enum Trait {
     Acquires,
     /// It returns its argument under another type (`is_ptr_cast_function`).
     CastsPointer,
-    /// It calls a function of the program before it returns
-    /// (`is_sync_callback_calling_function`).
-    CallsBack,
-    /// It registers a function of the program that is called later
-    /// (`is_async_callback_calling_function`).
-    CallsBackLater,
     /// It finds or creates an element of local storage (`is_storage_get_function`).
     GetsStorage,
     /// The verifier notes which map it is given (`record_func_map`).
@@ -83,11 +78,21 @@ enum Trait {
     ChangesMap,
     /// It returns an error or at most the size that it is given (`do_refine_retval_range`).
     ReturnsSize,
+    /// It may be called while a lock is held.
+    UnderLock,
+    /// The kernel inlines it on x86-64 and keeps registers (`verifier_inlines_helper_call`).
+    Inlined,
+    /// Of memory that need not be initialised it writes all, or nothing where it fails.
+    FillsOnSuccess,
+    /// Of memory that need not be initialised it writes a text with a final zero byte.
+    FillsText,
+    /// Of memory that need not be initialised it may write a part.
+    FillsPart,
 }
 
 macro_rules! helpers {
     ($($id:ident $name:literal $major:literal $minor:literal $commit:literal
-        [$($trait:ident)*];)*) => {
+        [$($trait:ident)*] $(calls $callback:ident)?;)*) => {
         /// Number of a helper of Linux (`enum bpf_func_id`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[doc(alias = "bpf_func_id")]
@@ -106,6 +111,13 @@ macro_rules! helpers {
                     $(HelperId::$id => 0u16 $(| 1 << Trait::$trait as u16)*,)*
                 };
                 traits & 1 << one as u16 != 0
+            }
+
+            /// The function of the program that it is given, if it is given one.
+            pub fn callback(self) -> Option<CallbackKind> {
+                match self {
+                    $(HelperId::$id => None$(.or(Some(CallbackKind::$callback)))?,)*
+                }
             }
         }
 
@@ -128,7 +140,7 @@ helpers! {
     KtimeGetNs "bpf_ktime_get_ns" 4 1 "d9847d310ab4" [];
     TracePrintk "bpf_trace_printk" 4 1 "9c959c863f82" [];
     GetPrandomU32 "bpf_get_prandom_u32" 4 1 "03e69b508b6f" [];
-    GetSmpProcessorId "bpf_get_smp_processor_id" 4 1 "c04167ce2ca0" [];
+    GetSmpProcessorId "bpf_get_smp_processor_id" 4 1 "c04167ce2ca0" [Inlined];
     SkbStoreBytes "bpf_skb_store_bytes" 4 1 "608cd71a9c7c" [ChangesPacket];
     L3CsumReplace "bpf_l3_csum_replace" 4 1 "91bc4822c3d6" [ChangesPacket];
     L4CsumReplace "bpf_l4_csum_replace" 4 1 "91bc4822c3d6" [ChangesPacket];
@@ -165,7 +177,7 @@ helpers! {
     GetNumaNodeId "bpf_get_numa_node_id" 4 10 "2d0e30c30f84" [];
     SkbChangeHead "bpf_skb_change_head" 4 10 "3a0af8fd61f9" [ChangesPacket];
     XdpAdjustHead "bpf_xdp_adjust_head" 4 10 "17bedab27231" [ChangesPacket];
-    ProbeReadStr "bpf_probe_read_str" 4 11 "a5e8c07059d0" [ReturnsSize];
+    ProbeReadStr "bpf_probe_read_str" 4 11 "a5e8c07059d0" [ReturnsSize FillsText];
     GetSocketCookie "bpf_get_socket_cookie" 4 12 "91b8270f2a4d" [];
     GetSocketUid "bpf_get_socket_uid" 4 12 "6acc5c291068" [];
     SetHash "bpf_set_hash" 4 13 "ded092cd73c2" [];
@@ -214,7 +226,7 @@ helpers! {
     MsgPopData "bpf_msg_pop_data" 5 0 "7246d8ed4dcc" [ChangesPacket];
     RcPointerRel "bpf_rc_pointer_rel" 5 0 "01d3240a04f4" [];
     SpinLock "bpf_spin_lock" 5 1 "d83525ca62cf" [];
-    SpinUnlock "bpf_spin_unlock" 5 1 "d83525ca62cf" [];
+    SpinUnlock "bpf_spin_unlock" 5 1 "d83525ca62cf" [UnderLock];
     SkFullsock "bpf_sk_fullsock" 5 1 "46f8bc92758c" [CastsPointer];
     TcpSock "bpf_tcp_sock" 5 1 "655a51e536c0" [CastsPointer];
     SkbEcnSetCe "bpf_skb_ecn_set_ce" 5 1 "f7c917ba11a6" [];
@@ -234,8 +246,8 @@ helpers! {
     SkbOutput "bpf_skb_output" 5 5 "a7658e1a4164" [];
     ProbeReadUser "bpf_probe_read_user" 5 5 "6ae08ae3dea2" [];
     ProbeReadKernel "bpf_probe_read_kernel" 5 5 "6ae08ae3dea2" [];
-    ProbeReadUserStr "bpf_probe_read_user_str" 5 5 "6ae08ae3dea2" [ReturnsSize];
-    ProbeReadKernelStr "bpf_probe_read_kernel_str" 5 5 "6ae08ae3dea2" [ReturnsSize];
+    ProbeReadUserStr "bpf_probe_read_user_str" 5 5 "6ae08ae3dea2" [ReturnsSize FillsText];
+    ProbeReadKernelStr "bpf_probe_read_kernel_str" 5 5 "6ae08ae3dea2" [ReturnsSize FillsText];
     TcpSendAck "bpf_tcp_send_ack" 5 6 "206057fe020a" [];
     SendSignalThread "bpf_send_signal_thread" 5 6 "8482941f0906" [];
     Jiffies64 "bpf_jiffies64" 5 6 "5576b991e9c1" [];
@@ -261,13 +273,13 @@ helpers! {
     SkcToTcpTimewaitSock "bpf_skc_to_tcp_timewait_sock" 5 9 "478cfbdf5f13" [CastsPointer];
     SkcToTcpRequestSock "bpf_skc_to_tcp_request_sock" 5 9 "478cfbdf5f13" [CastsPointer];
     SkcToUdp6Sock "bpf_skc_to_udp6_sock" 5 9 "0d4fad3e57df" [CastsPointer];
-    GetTaskStack "bpf_get_task_stack" 5 9 "fa28dcb82a38" [ReturnsSize];
+    GetTaskStack "bpf_get_task_stack" 5 9 "fa28dcb82a38" [ReturnsSize FillsOnSuccess];
     LoadHdrOpt "bpf_load_hdr_opt" 5 10 "0813a841566f" [];
     StoreHdrOpt "bpf_store_hdr_opt" 5 10 "0813a841566f" [ChangesPacket];
     ReserveHdrOpt "bpf_reserve_hdr_opt" 5 10 "0813a841566f" [];
     InodeStorageGet "bpf_inode_storage_get" 5 10 "8ea636848aca" [GetsStorage];
     InodeStorageDelete "bpf_inode_storage_delete" 5 10 "8ea636848aca" [];
-    DPath "bpf_d_path" 5 10 "6e22ab9da793" [];
+    DPath "bpf_d_path" 5 10 "6e22ab9da793" [FillsPart];
     CopyFromUser "bpf_copy_from_user" 5 10 "07be4c4a3e7a" [];
     SnprintfBtf "bpf_snprintf_btf" 5 10 "c4d0bfb45068" [];
     SeqPrintfBtf "bpf_seq_printf_btf" 5 10 "eb411377aed9" [];
@@ -281,39 +293,39 @@ helpers! {
     GetCurrentTaskBtf "bpf_get_current_task_btf" 5 11 "3ca1032ab7ab" [];
     BprmOptsSet "bpf_bprm_opts_set" 5 11 "3f6719c7b62f" [];
     KtimeGetCoarseNs "bpf_ktime_get_coarse_ns" 5 11 "d05512618056" [];
-    ImaInodeHash "bpf_ima_inode_hash" 5 11 "27672f0d280a" [];
+    ImaInodeHash "bpf_ima_inode_hash" 5 11 "27672f0d280a" [FillsPart];
     SockFromFile "bpf_sock_from_file" 5 11 "4f19cab76136" [];
     CheckMtu "bpf_check_mtu" 5 12 "34b2021cc616" [];
-    ForEachMapElem "bpf_for_each_map_elem" 5 13 "69c087ba6225" [CallsBack NamesMap];
+    ForEachMapElem "bpf_for_each_map_elem" 5 13 "69c087ba6225" [NamesMap] calls MapElement;
     Snprintf "bpf_snprintf" 5 13 "7b15523a989b" [];
     SysBpf "bpf_sys_bpf" 5 14 "79a7f8bdb159" [];
     BtfFindByNameKind "bpf_btf_find_by_name_kind" 5 14 "3d78417b60fb" [];
     SysClose "bpf_sys_close" 5 14 "3abea089246f" [];
     TimerInit "bpf_timer_init" 5 15 "b00628b1c7d5" [];
-    TimerSetCallback "bpf_timer_set_callback" 5 15 "b00628b1c7d5" [CallsBackLater];
+    TimerSetCallback "bpf_timer_set_callback" 5 15 "b00628b1c7d5" [] calls Timer;
     TimerStart "bpf_timer_start" 5 15 "b00628b1c7d5" [];
     TimerCancel "bpf_timer_cancel" 5 15 "b00628b1c7d5" [];
     GetFuncIp "bpf_get_func_ip" 5 15 "9b99edcae5c8" [];
     GetAttachCookie "bpf_get_attach_cookie" 5 15 "7adfc6c9b315" [];
     TaskPtRegs "bpf_task_pt_regs" 5 15 "dd6e10fbd9fb" [];
-    GetBranchSnapshot "bpf_get_branch_snapshot" 5 16 "856c02dbce4f" [];
+    GetBranchSnapshot "bpf_get_branch_snapshot" 5 16 "856c02dbce4f" [FillsPart];
     TraceVprintk "bpf_trace_vprintk" 5 16 "10aceb629e19" [];
     SkcToUnixSock "bpf_skc_to_unix_sock" 5 16 "9eeb3aa33ae0" [];
     KallsymsLookupName "bpf_kallsyms_lookup_name" 5 16 "d6aef08a872b" [];
-    FindVma "bpf_find_vma" 5 17 "7c7e3d31e785" [CallsBack];
-    Loop "bpf_loop" 5 17 "e6f2dd0f8067" [CallsBack];
+    FindVma "bpf_find_vma" 5 17 "7c7e3d31e785" [] calls FindVma;
+    Loop "bpf_loop" 5 17 "e6f2dd0f8067" [] calls Loop;
     Strncmp "bpf_strncmp" 5 17 "c5fb19937455" [];
-    GetFuncArg "bpf_get_func_arg" 5 17 "f92c1e183604" [];
-    GetFuncRet "bpf_get_func_ret" 5 17 "f92c1e183604" [];
+    GetFuncArg "bpf_get_func_arg" 5 17 "f92c1e183604" [FillsOnSuccess];
+    GetFuncRet "bpf_get_func_ret" 5 17 "f92c1e183604" [FillsOnSuccess];
     GetFuncArgCnt "bpf_get_func_arg_cnt" 5 17 "f92c1e183604" [];
     GetRetval "bpf_get_retval" 5 18 "b44123b4a3dc" [];
     SetRetval "bpf_set_retval" 5 18 "b44123b4a3dc" [];
     XdpGetBuffLen "bpf_xdp_get_buff_len" 5 18 "0165cc817075" [];
-    XdpLoadBytes "bpf_xdp_load_bytes" 5 18 "3f364222d032" [];
+    XdpLoadBytes "bpf_xdp_load_bytes" 5 18 "3f364222d032" [FillsOnSuccess];
     XdpStoreBytes "bpf_xdp_store_bytes" 5 18 "3f364222d032" [];
-    CopyFromUserTask "bpf_copy_from_user_task" 5 18 "376040e47334" [];
+    CopyFromUserTask "bpf_copy_from_user_task" 5 18 "376040e47334" [FillsOnSuccess];
     SkbSetTstamp "bpf_skb_set_tstamp" 5 18 "9bb984f28d5b" [];
-    ImaFileHash "bpf_ima_file_hash" 5 18 "174b16946e39" [];
+    ImaFileHash "bpf_ima_file_hash" 5 18 "174b16946e39" [FillsPart];
     KptrXchg "bpf_kptr_xchg" 5 19 "c0a5a21c25f3" [Acquires];
     MapLookupPercpuElem "bpf_map_lookup_percpu_elem" 5 19 "07343110b293" [NamesMap];
     SkcToMptcpSock "bpf_skc_to_mptcp_sock" 5 19 "3bc253c2e652" [CastsPointer];
@@ -321,7 +333,7 @@ helpers! {
     RingbufReserveDynptr "bpf_ringbuf_reserve_dynptr" 5 19 "bc34dee65a65" [];
     RingbufSubmitDynptr "bpf_ringbuf_submit_dynptr" 5 19 "bc34dee65a65" [];
     RingbufDiscardDynptr "bpf_ringbuf_discard_dynptr" 5 19 "bc34dee65a65" [];
-    DynptrRead "bpf_dynptr_read" 5 19 "13bbbfbea759" [];
+    DynptrRead "bpf_dynptr_read" 5 19 "13bbbfbea759" [FillsOnSuccess];
     DynptrWrite "bpf_dynptr_write" 5 19 "13bbbfbea759" [];
     DynptrData "bpf_dynptr_data" 5 19 "34d4ef5775f7" [];
     TcpRawGenSyncookieIpv4 "bpf_tcp_raw_gen_syncookie_ipv4" 6 0 "33bf9885040c" [];
@@ -329,7 +341,7 @@ helpers! {
     TcpRawCheckSyncookieIpv4 "bpf_tcp_raw_check_syncookie_ipv4" 6 0 "33bf9885040c" [];
     TcpRawCheckSyncookieIpv6 "bpf_tcp_raw_check_syncookie_ipv6" 6 0 "33bf9885040c" [];
     KtimeGetTaiNs "bpf_ktime_get_tai_ns" 6 1 "c8996c98f703" [];
-    UserRingbufDrain "bpf_user_ringbuf_drain" 6 1 "205715673844" [CallsBack];
+    UserRingbufDrain "bpf_user_ringbuf_drain" 6 1 "205715673844" [] calls UserRingbuf;
     CgrpStorageGet "bpf_cgrp_storage_get" 6 2 "c4bcfb38a95e" [GetsStorage];
     CgrpStorageDelete "bpf_cgrp_storage_delete" 6 2 "c4bcfb38a95e" [];
 }
@@ -376,20 +388,6 @@ impl HelperId {
         self.has(Trait::CastsPointer)
     }
 
-    /// True if it calls a function of the program before it returns
-    /// (`is_sync_callback_calling_function`).
-    #[doc(alias = "is_sync_callback_calling_function")]
-    pub const fn calls_back(self) -> bool {
-        self.has(Trait::CallsBack)
-    }
-
-    /// True if it registers a function of the program that is called later
-    /// (`is_async_callback_calling_function`).
-    #[doc(alias = "is_async_callback_calling_function")]
-    pub const fn calls_back_later(self) -> bool {
-        self.has(Trait::CallsBackLater)
-    }
-
     /// True if it finds or creates an element of local storage (`is_storage_get_function`).
     #[doc(alias = "is_storage_get_function")]
     pub const fn gets_storage(self) -> bool {
@@ -410,6 +408,43 @@ impl HelperId {
     pub const fn returns_size(self) -> bool {
         self.has(Trait::ReturnsSize)
     }
+
+    /// True if it may be called while a lock is held.
+    pub const fn is_allowed_under_lock(self) -> bool {
+        self.has(Trait::UnderLock)
+    }
+
+    /// True if the kernel inlines it on x86-64 and keeps the registers that its prototype does
+    /// not name (`verifier_inlines_helper_call`).
+    #[doc(alias = "verifier_inlines_helper_call")]
+    pub const fn is_inlined(self) -> bool {
+        self.has(Trait::Inlined)
+    }
+
+    /// The part of memory that need not be initialised which it writes.
+    pub const fn filling(self) -> Filling {
+        if self.has(Trait::FillsOnSuccess) {
+            Filling::OnSuccess
+        } else if self.has(Trait::FillsText) {
+            Filling::Part(1)
+        } else if self.has(Trait::FillsPart) {
+            Filling::Part(0)
+        } else {
+            Filling::Whole
+        }
+    }
+}
+
+/// Part of its uninitialised memory that a helper writes, as Linux has it. Helpers that fill the
+/// memory with zeros where they fail write all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filling {
+    /// All of it.
+    Whole,
+    /// All of it, or nothing if the helper returns a negative number.
+    OnSuccess,
+    /// The first bytes, this number at least.
+    Part(i32),
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::Kernel;
 use crate::bits::BitOp;
 use crate::host;
 use crate::kernel::Module;
+use crate::registry::SpecialKfunc;
 use crate::since;
 
 /// Number of the first function of Linux in resolved code.
@@ -72,6 +73,14 @@ impl KernelFunction {
             KernelFunction::Bits(op) => Some(op.name()),
             KernelFunction::Linux(index) => since::kfunc_name(index),
             KernelFunction::Host(_) => None,
+        }
+    }
+
+    /// The kfunc, if it is one of Linux with rules of its own.
+    pub fn special(self) -> Option<SpecialKfunc> {
+        match self {
+            KernelFunction::Linux(index) => SpecialKfunc::named(since::kfunc_name(index)?),
+            KernelFunction::Bits(_) | KernelFunction::Host(_) => None,
         }
     }
 

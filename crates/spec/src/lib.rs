@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bits;
+pub mod callback;
 pub mod calls;
 pub mod context;
 mod errno;

@@ -3,6 +3,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `helper` | order of the checks of a helper call, and its effects |
+//! | `meta` | record of what a call does, as its arguments say |
 //! | `args` | arguments against the prototype |
 //! | `returns` | the value in r0 |
 //! | `compat` | which helpers take which map types |
@@ -25,6 +26,7 @@ mod helper;
 mod kfunc;
 pub(crate) mod leak;
 mod lock;
+mod meta;
 pub(crate) mod prototype;
 pub(crate) mod reference;
 mod returns;
@@ -32,6 +34,7 @@ mod subprog;
 
 use isa::ebpf::{Callee, Reg};
 use spec::helpers::HelperId;
+use spec::registry::SpecialKfunc;
 
 use crate::Result;
 use crate::env::{Outcome, RegArg, VerifierEnv};
@@ -46,26 +49,32 @@ const REGS: [Reg; 5] = [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
 
 /// Checks a call. A local call enters a frame and returns [`Outcome::Call`].
 pub(crate) fn check_call(env: &mut VerifierEnv<'_>, callee: Callee) -> Result<Outcome> {
-    check_held_lock(env, callee)?;
     match callee {
-        Callee::Helper(id) => helper::check_helper_call(env, id),
-        Callee::Kfunc { id, module } => kfunc::check_kfunc_call(env, id, module),
+        Callee::Helper(id) => {
+            let helper = HelperId::from_number(id);
+            check_held_lock(env, helper.is_some_and(HelperId::is_allowed_under_lock))?;
+            helper::check_helper_call(env, id)
+        }
+        Callee::Kfunc { id, module } => {
+            let found = kfunc::find(env, id, module);
+            let special = found.as_ref().ok().and_then(|found| found.kfunc?.special);
+            check_held_lock(
+                env,
+                special.is_some_and(SpecialKfunc::is_allowed_under_lock),
+            )?;
+            match id {
+                0 => Ok(Outcome::Next),
+                _ => kfunc::check_kfunc_call(env, found?),
+            }
+        }
         Callee::Local(off) => subprog::check_func_call(env, off),
     }
 }
 
 /// Refuses calls that must not happen while a lock is held (in `do_check_insn`).
 #[doc(alias = "do_check_insn")]
-fn check_held_lock(env: &mut VerifierEnv<'_>, callee: Callee) -> Result<()> {
-    if env.state.active_locks == 0 {
-        return Ok(());
-    }
-    let is_allowed = match callee {
-        Callee::Helper(_) => HelperId::of_call(callee) == Some(HelperId::SpinUnlock),
-        Callee::Local(_) => true,
-        Callee::Kfunc { id, module } => kfunc::is_allowed_under_lock(env, id, module),
-    };
-    if is_allowed {
+fn check_held_lock(env: &mut VerifierEnv<'_>, is_allowed: bool) -> Result<()> {
+    if is_allowed || env.state.active_locks == 0 {
         return Ok(());
     }
     Err(crate::refuse!(env => Call::UnderLock))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use isa::ebpf::{Callee, Insn};
 use program::Program;
 use spec::Kernel;
-use spec::calls::TAIL_CALL;
+use spec::helpers::HelperId;
 use spec::host::Prototype;
 use spec::kfuncs::KernelFunction;
 use spec::maps::MapKind;
@@ -160,7 +160,7 @@ fn signatures(
 /// See [`Proof::has_own_tail_call_maps`]. The verifier lets any helper take a map of a kind that
 /// the registry lacks.
 fn has_own_tail_call_maps(program: &Program, registry: &Registry) -> bool {
-    const NUMBER: u32 = TAIL_CALL as u32;
+    const NUMBER: u32 = HelperId::TailCall.number() as u32;
     let is_used = |kind| {
         program
             .maps()

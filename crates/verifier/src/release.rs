@@ -13,8 +13,7 @@ use std::collections::BTreeSet;
 
 use isa::ebpf::{Callee, Imm64, Insn};
 use program::{ExternResolution, ExternSymbolKind, MapId, Program};
-use spec::calls::TAIL_CALL;
-use spec::helpers;
+use spec::helpers::{self, HelperId};
 use spec::programs::{LoadFlags, ProgramType};
 use spec::since::{Feature, Release, Since, has_loop, kfunc};
 
@@ -168,7 +167,7 @@ fn of_insns(input: &Input<'_>, is_reached: &impl Fn(usize) -> bool, absent: &mut
         match insn {
             Insn::Call(callee) if is_reached => match callee {
                 Callee::Helper(number) => {
-                    jumps_on |= *number == TAIL_CALL;
+                    jumps_on |= HelperId::of_call(*callee) == Some(HelperId::TailCall);
                     if let Some(helper) = helpers::helper(*number) {
                         absent.require(helper.since, Some(at), || helper.name.to_owned());
                     }

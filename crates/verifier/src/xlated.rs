@@ -7,7 +7,7 @@ mod kernel_code;
 mod lengths;
 
 use isa::ebpf::{Callee, Imm64, Insn};
-use spec::calls::TAIL_CALL;
+use spec::helpers::HelperId;
 
 use crate::analysis::Analysis;
 use crate::env::{MapUse, SubprogAux, VerifierEnv};
@@ -67,7 +67,7 @@ fn check_tail_calls(env: &mut VerifierEnv<'_>) -> Result<()> {
     let is_abusing = |at: &u32| {
         let aux = &env.aux[*at as usize];
         let insn = env.input.insns[*at as usize];
-        let is_tail_call = matches!(insn, Insn::Call(Callee::Helper(TAIL_CALL)));
+        let is_tail_call = matches!(insn, Insn::Call(callee) if HelperId::of_call(callee) == Some(HelperId::TailCall));
         is_tail_call && aux.seen && aux.map == MapUse::Several
     };
     let Some(at) = (0..env.aux.len() as u32).find(is_abusing) else {

@@ -1,6 +1,7 @@
 //! Operations on a map that is the same in every run, without the helper.
 
 use isa::ebpf::{AluOp, Callee, Cond, Insn, Operand, Reg, Size, Width};
+use spec::helpers::HelperId;
 use spec::maps::MapKind;
 use verifier::ProgramFacts;
 use vm::{DirectAccess, Elements, MapFunction, MapHandle};
@@ -9,23 +10,12 @@ use super::{Pass, Passes, key_stores};
 use crate::LoweredCall;
 use crate::construct::{add, alu, branch, load, mov_imm, mov_imm64};
 
-const MAP_LOOKUP_ELEM: i32 = number("bpf_map_lookup_elem");
-const RINGBUF_OUTPUT: i32 = number("bpf_ringbuf_output");
-
-/// The number of a helper; a wrong name does not compile.
-pub(super) const fn number(helper: &str) -> i32 {
-    match spec::helpers::number(helper) {
-        Some(number) => number,
-        None => panic!("no helper has this name"),
-    }
-}
-
 /// The operations of a program.
 pub(super) struct Accesses<'m> {
     maps: &'m [Option<MapHandle>],
     passes: Passes,
     /// Map, helper and parted words of keys of those that are used.
-    known: Vec<(u32, i32, u8)>,
+    known: Vec<(u32, HelperId, u8)>,
     used: Vec<DirectAccess>,
 }
 
@@ -46,10 +36,11 @@ impl Accesses<'_> {
         slot: usize,
         facts: &ProgramFacts,
     ) -> Option<Vec<Insn>> {
-        let Insn::Call(Callee::Helper(helper)) = insns[slot] else {
+        let Insn::Call(callee) = insns[slot] else {
             return None;
         };
-        if !matches!(helper, MAP_LOOKUP_ELEM | RINGBUF_OUTPUT) {
+        let helper = HelperId::of_call(callee)?;
+        if !matches!(helper, HelperId::MapLookupElem | HelperId::RingbufOutput) {
             return None;
         }
         let fact = facts.insns[slot].call?;
@@ -57,7 +48,7 @@ impl Accesses<'_> {
         if map as usize >= self.maps.len() {
             // A map that was looked up in another one.
             let is_inlined = self.passes.contains(Pass::ArrayLookups);
-            return (is_inlined && helper == MAP_LOOKUP_ELEM).then(inner_element);
+            return (is_inlined && helper == HelperId::MapLookupElem).then(inner_element);
         }
         let parted_words = match self.maps[map as usize].as_ref()?.map().kind() {
             MapKind::Hash | MapKind::LruHash => key_stores::parted_words(insns, slot, facts),
@@ -81,7 +72,7 @@ impl Accesses<'_> {
 
     /// The values of an array, if it has some at equal distances.
     pub(super) fn elements(&mut self, map: u32) -> Option<&Elements> {
-        let index = self.position(map, MAP_LOOKUP_ELEM, 0)?;
+        let index = self.position(map, HelperId::MapLookupElem, 0)?;
         match &self.used[index] {
             DirectAccess::Elements(elements) => Some(elements),
             DirectAccess::Maps(_) | DirectAccess::Hash(_) | DirectAccess::Function(_) => None,
@@ -89,7 +80,7 @@ impl Accesses<'_> {
     }
 
     /// The index of an operation among those that are used, to which it is added.
-    fn position(&mut self, map: u32, helper: i32, parted_words: u8) -> Option<usize> {
+    fn position(&mut self, map: u32, helper: HelperId, parted_words: u8) -> Option<usize> {
         let key = (map, helper, parted_words);
         if let Some(index) = self.known.iter().position(|known| *known == key) {
             return Some(index);
@@ -106,11 +97,11 @@ impl Accesses<'_> {
     }
 
     /// Direct access to a map without a helper, if the passes include it.
-    fn access(&self, map: u32, helper: i32) -> Option<DirectAccess> {
+    fn access(&self, map: u32, helper: HelperId) -> Option<DirectAccess> {
         let map = self.maps.get(map as usize)?.as_ref()?.map();
         let access = match helper {
-            MAP_LOOKUP_ELEM => map.direct_lookup()?,
-            RINGBUF_OUTPUT => DirectAccess::Function(map.direct_output()?),
+            HelperId::MapLookupElem => map.direct_lookup()?,
+            HelperId::RingbufOutput => DirectAccess::Function(map.direct_output()?),
             _ => return None,
         };
         let access = match access {
@@ -199,7 +190,7 @@ fn inner_element() -> Vec<Insn> {
         Insn::Goto { off: 3 },
         mov_imm(Reg::R0, 0),
         Insn::Goto { off: 1 },
-        Insn::Call(Callee::Helper(MAP_LOOKUP_ELEM)),
+        Insn::Call(Callee::Helper(HelperId::MapLookupElem.number())),
     ]
 }
 

@@ -8,18 +8,17 @@
 
 use isa::ebpf::{AluOp, Callee, Cond, Insn, Operand, Reg, Size, Width};
 use spec::Errno;
+use spec::callback::CallbackKind;
+use spec::helpers::HelperId;
 use verifier::{InsnFact, ProgramFacts};
 use vm::Elements;
 
-use super::accesses::{Accesses, number};
+use super::accesses::Accesses;
 use super::{Pass, Passes};
 use crate::LoweredCall;
 use crate::callbacks;
 use crate::code::FunctionStack;
 use crate::construct::{add, alu, branch, mov, mov_imm, mov_imm64};
-
-const LOOP: i32 = number("bpf_loop");
-const FOR_EACH_MAP_ELEM: i32 = number("bpf_for_each_map_elem");
 
 /// Maximum number of iterations of `bpf_loop` (`BPF_MAX_LOOPS`).
 const MAX_ITERATIONS: i32 = 1 << 23;
@@ -74,17 +73,24 @@ impl Loops {
         facts: &ProgramFacts,
         accesses: &mut Accesses<'_>,
     ) -> Option<Vec<Insn>> {
-        let Insn::Call(Callee::Helper(helper @ (LOOP | FOR_EACH_MAP_ELEM))) = insn else {
+        let Insn::Call(callee) = insn else {
             return None;
         };
+        let kind = HelperId::of_call(callee)?.callback()?;
         let is_known = |flags: &verifier::Value| flags.constant() == Some(0);
         if !self.is_enabled || !fact.operand(Reg::R4).is_some_and(is_known) {
             return None;
         }
-        let callee = callbacks::reached_callee(fact.operand(Reg::R2)?, facts)?;
-        let over = match helper {
-            LOOP => Over::Numbers,
-            _ => Over::Array(fact.call?.map?.0),
+        let callee = callbacks::reached_callee(fact.operand(kind.register())?, facts)?;
+        let over = match kind {
+            CallbackKind::Loop => Over::Numbers,
+            CallbackKind::MapElement => Over::Array(fact.call?.map?.0),
+            CallbackKind::Timer
+            | CallbackKind::FindVma
+            | CallbackKind::UserRingbuf
+            | CallbackKind::RbtreeAdd
+            | CallbackKind::Workqueue
+            | CallbackKind::TaskWork => return None,
         };
         let mut known = self.known.iter();
         let start = match known.find(|known| (known.0, known.1) == (over, callee)) {

@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::ProgramTypes;
 use super::types::{ArgType, RetType, TypeFlags};
+use crate::helpers::HelperId;
 
 /// Helper prototype (`struct bpf_func_proto`). A helper may have several, one for each
 /// group of program types.
@@ -76,6 +77,11 @@ pub enum Restriction {
 }
 
 impl HelperProto {
+    /// The helper of Linux whose prototype it is; `None` for helpers of a host.
+    pub fn helper(&self) -> Option<HelperId> {
+        HelperId::from_number(i32::try_from(self.id).ok()?)
+    }
+
     /// Number of arguments.
     pub fn arg_count(&self) -> usize {
         let used = |arg: &ArgType| arg.base != super::types::ArgBase::DontCare;

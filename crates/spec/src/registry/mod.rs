@@ -32,7 +32,7 @@ pub use lists::{Limits, Lists, SafeList, TracepointArg};
 pub use map::MapTraits;
 pub use rewriting::{AccessForm, PacketLoads, Rewriting, Rewritten};
 pub use signature::kfunc_signature;
-pub use special_kfunc::SpecialKfunc;
+pub use special_kfunc::{Erased, SpecialKfunc};
 pub use types::{ArgBase, ArgType, RegBase, RegType, RetBase, RetType, TypeFlags};
 
 use crate::maps::MapKind;

@@ -1,25 +1,31 @@
 //! kfuncs with rules of their own in the verifier (`enum special_kfunc_type`): one row for
 //! each.
 
+use crate::callback::CallbackKind;
+
 /// Properties of a kfunc beside its flags.
 #[derive(Clone, Copy)]
 enum Trait {
     /// It may be called while a lock is held (`kfunc_spin_allowed`).
     UnderLock,
-    /// It calls a function of the program before it returns.
-    CallsBack,
-    /// It registers a function of the program that is called later.
-    CallsBackLater,
     /// It may move the packet's bytes (`is_kfunc_pkt_changing`).
     ChangesPacket,
     /// It is for programs that are bound to a network device (`bpf_dev_bound_kfunc_id`).
     DeviceBound,
     /// The verifier here does not follow what it does, whatever its arguments are.
     Unsupported,
+    /// Linux calls it with arguments of its own in front of the call (`fixup_kfunc_call`).
+    #[doc(alias = "fixup_kfunc_call")]
+    GetsArguments,
+    /// It means something to the verifier only; its call does nothing.
+    Nothing,
+    /// It means something to the verifier only; its call returns the first argument
+    /// (`fixup_kfunc_call`).
+    Cast,
 }
 
 macro_rules! special_kfuncs {
-    ($($id:ident $name:literal [$($trait:ident)*];)*) => {
+    ($($id:ident $name:literal [$($trait:ident)*] $(calls $callback:ident)?;)*) => {
         /// kfunc with rules of its own (`enum special_kfunc_type`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[doc(alias = "special_kfunc_type")]
@@ -44,6 +50,13 @@ macro_rules! special_kfuncs {
                 };
                 traits & 1 << one as u8 != 0
             }
+
+            /// The function of the program that it is given, if it is given one.
+            pub fn callback(self) -> Option<CallbackKind> {
+                match self {
+                    $(SpecialKfunc::$id => None$(.or(Some(CallbackKind::$callback)))?,)*
+                }
+            }
         }
     };
 }
@@ -51,27 +64,29 @@ macro_rules! special_kfuncs {
 special_kfuncs! {
     Trap "__bpf_trap" [];
     Throw "bpf_throw" [];
-    RcuReadLock "bpf_rcu_read_lock" [];
-    RcuReadUnlock "bpf_rcu_read_unlock" [];
-    PreemptDisable "bpf_preempt_disable" [];
-    PreemptEnable "bpf_preempt_enable" [];
-    CastToKernCtx "bpf_cast_to_kern_ctx" [];
-    RdonlyCast "bpf_rdonly_cast" [];
+    RcuReadLock "bpf_rcu_read_lock" [Nothing];
+    RcuReadUnlock "bpf_rcu_read_unlock" [Nothing];
+    PreemptDisable "bpf_preempt_disable" [Nothing];
+    PreemptEnable "bpf_preempt_enable" [Nothing];
+    CastToKernCtx "bpf_cast_to_kern_ctx" [Cast];
+    RdonlyCast "bpf_rdonly_cast" [Cast];
     GetKmemCache "bpf_get_kmem_cache" [];
     XdpPullData "bpf_xdp_pull_data" [ChangesPacket];
     XdpMetadataRxTimestamp "bpf_xdp_metadata_rx_timestamp" [DeviceBound];
     XdpMetadataRxHash "bpf_xdp_metadata_rx_hash" [DeviceBound];
     XdpMetadataRxVlanTag "bpf_xdp_metadata_rx_vlan_tag" [DeviceBound];
-    ObjNew "bpf_obj_new_impl" [Unsupported];
-    PercpuObjNew "bpf_percpu_obj_new_impl" [Unsupported];
-    RefcountAcquire "bpf_refcount_acquire_impl" [UnderLock];
-    ListPushFront "bpf_list_push_front_impl" [UnderLock];
-    ListPushBack "bpf_list_push_back_impl" [UnderLock];
+    ObjNew "bpf_obj_new_impl" [Unsupported GetsArguments];
+    ObjDrop "bpf_obj_drop_impl" [GetsArguments];
+    PercpuObjNew "bpf_percpu_obj_new_impl" [Unsupported GetsArguments];
+    PercpuObjDrop "bpf_percpu_obj_drop_impl" [GetsArguments];
+    RefcountAcquire "bpf_refcount_acquire_impl" [UnderLock GetsArguments];
+    ListPushFront "bpf_list_push_front_impl" [UnderLock GetsArguments];
+    ListPushBack "bpf_list_push_back_impl" [UnderLock GetsArguments];
     ListPopFront "bpf_list_pop_front" [UnderLock];
     ListPopBack "bpf_list_pop_back" [UnderLock];
     ListFront "bpf_list_front" [UnderLock];
     ListBack "bpf_list_back" [UnderLock];
-    RbtreeAdd "bpf_rbtree_add_impl" [UnderLock CallsBack];
+    RbtreeAdd "bpf_rbtree_add_impl" [UnderLock GetsArguments] calls RbtreeAdd;
     RbtreeRemove "bpf_rbtree_remove" [UnderLock];
     RbtreeFirst "bpf_rbtree_first" [UnderLock];
     RbtreeRoot "bpf_rbtree_root" [UnderLock];
@@ -84,9 +99,9 @@ special_kfuncs! {
     ResSpinUnlock "bpf_res_spin_unlock" [UnderLock];
     ResSpinLockIrqsave "bpf_res_spin_lock_irqsave" [UnderLock];
     ResSpinUnlockIrqrestore "bpf_res_spin_unlock_irqrestore" [UnderLock];
-    WqSetCallback "bpf_wq_set_callback_impl" [CallsBackLater];
-    TaskWorkScheduleSignal "bpf_task_work_schedule_signal_impl" [CallsBackLater];
-    TaskWorkScheduleResume "bpf_task_work_schedule_resume_impl" [CallsBackLater];
+    WqSetCallback "bpf_wq_set_callback_impl" [] calls Workqueue;
+    TaskWorkScheduleSignal "bpf_task_work_schedule_signal_impl" [] calls TaskWork;
+    TaskWorkScheduleResume "bpf_task_work_schedule_resume_impl" [] calls TaskWork;
     SessionCookie "bpf_session_cookie" [Unsupported];
     SessionIsReturn "bpf_session_is_return" [Unsupported];
 }
@@ -96,16 +111,6 @@ impl SpecialKfunc {
     #[doc(alias = "kfunc_spin_allowed")]
     pub const fn is_allowed_under_lock(self) -> bool {
         self.has(Trait::UnderLock)
-    }
-
-    /// True if it calls a function of the program before it returns.
-    pub const fn calls_back(self) -> bool {
-        self.has(Trait::CallsBack)
-    }
-
-    /// True if it registers a function of the program that is called later.
-    pub const fn calls_back_later(self) -> bool {
-        self.has(Trait::CallsBackLater)
     }
 
     /// True if it may move the packet's bytes (`is_kfunc_pkt_changing`).
@@ -125,4 +130,30 @@ impl SpecialKfunc {
     pub const fn is_unsupported(self) -> bool {
         self.has(Trait::Unsupported)
     }
+
+    /// True if Linux calls it with arguments of its own (`fixup_kfunc_call`).
+    #[doc(alias = "fixup_kfunc_call")]
+    pub const fn gets_arguments(self) -> bool {
+        self.has(Trait::GetsArguments)
+    }
+
+    /// What a call does in a run, if it means something to the verifier only.
+    pub const fn erased(self) -> Option<Erased> {
+        if self.has(Trait::Nothing) {
+            Some(Erased::Nothing)
+        } else if self.has(Trait::Cast) {
+            Some(Erased::Argument)
+        } else {
+            None
+        }
+    }
+}
+
+/// What is left in a run of a call that means something to the verifier only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Erased {
+    /// Nothing; it returns nothing.
+    Nothing,
+    /// It returns its first argument.
+    Argument,
 }

@@ -3,6 +3,7 @@
 
 use btf::{Shape, TypeId};
 use isa::ebpf::{PseudoCall, PseudoLoad, RawInsn};
+use spec::callback::CallbackKind;
 use spec::helpers::HelperId;
 use spec::registry::{KfuncFlags, RetBase, SpecialKfunc};
 
@@ -49,14 +50,20 @@ pub(super) fn called_helper(insn: RawInsn) -> Option<HelperId> {
 
 /// True if the call runs a callback before it returns.
 pub(crate) fn calls_sync_callback(input: &Input<'_>, insn: RawInsn) -> bool {
-    called_helper(insn).is_some_and(HelperId::calls_back)
-        || special_kfunc(input, insn).is_some_and(SpecialKfunc::calls_back)
+    callback(input, insn).is_some_and(|kind| !kind.is_async())
 }
 
 /// True if the call registers a callback that runs later.
 pub(crate) fn calls_async_callback(input: &Input<'_>, insn: RawInsn) -> bool {
-    called_helper(insn).is_some_and(HelperId::calls_back_later)
-        || special_kfunc(input, insn).is_some_and(SpecialKfunc::calls_back_later)
+    callback(input, insn).is_some_and(CallbackKind::is_async)
+}
+
+/// The function of the program that the call is given.
+fn callback(input: &Input<'_>, insn: RawInsn) -> Option<CallbackKind> {
+    match called_helper(insn) {
+        Some(helper) => helper.callback(),
+        None => special_kfunc(input, insn)?.callback(),
+    }
 }
 
 /// True if the call advances an open-coded iterator.
@@ -109,9 +116,7 @@ pub(crate) fn summary(input: &Input<'_>, insn: RawInsn) -> Option<CallSummary> {
         return Some(CallSummary {
             params: proto.arg_count() as u8,
             is_void: proto.ret.base == RetBase::Void,
-            // The kernel inlines one such helper on x86-64.
-            fastcall: proto.allow_fastcall
-                && called_helper(insn) == Some(HelperId::GetSmpProcessorId),
+            fastcall: proto.allow_fastcall && called_helper(insn).is_some_and(HelperId::is_inlined),
             might_sleep: proto.might_sleep,
         });
     }

@@ -6,10 +6,11 @@ use spec::helpers::HelperId;
 use spec::maps::{MapFlags, MapKind};
 use spec::registry::{ArgBase, ArgDetail, ArgType, HelperProto};
 
+use super::meta::CallMeta;
 use super::{constant, lock};
 use crate::env::{RegArg, VerifierEnv};
 use crate::log::TypeText;
-use crate::mem::helper_mem::{RawMem, check_helper_mem, check_sized_mem};
+use crate::mem::helper_mem::{check_helper_mem, check_sized_mem};
 use crate::mem::region::check_ptr_off;
 use crate::mem::{Access, check_ptr_alignment, is_pointer_value, packet};
 use crate::resolve::Map;
@@ -17,38 +18,6 @@ use crate::state::{
     BtfRef, MapRef, RegBase, RegKind, RegRules, RegState, RegType, TypeFlags, TypeRef,
 };
 use crate::{Result, Stop, insn_facts, refuse};
-
-/// Facts from the arguments of a call (kernel: `struct bpf_call_arg_meta`) (`bpf_call_arg_meta`).
-#[doc(alias = "bpf_call_arg_meta")]
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CallMeta {
-    /// Number of the helper; 0 for a subprogram.
-    pub(crate) func: i32,
-    /// The helper, if it is one of Linux.
-    pub(crate) helper: Option<HelperId>,
-    /// The map, with the identity of the lookup that it came from.
-    pub(crate) map: Option<(MapRef, u32)>,
-    /// The prototype says `pkt_access`.
-    pub(crate) pkt_access: bool,
-    /// The buffer at hand may be uninitialised.
-    pub(crate) is_raw: bool,
-    /// Stack that the call writes.
-    pub(crate) raw: RawMem,
-    /// The register whose reference is released.
-    pub(crate) release: Option<Reg>,
-    /// The reference among the arguments.
-    pub(crate) ref_obj_id: u32,
-    /// Bytes that the call allocates.
-    pub(crate) mem_size: u32,
-    /// Largest value of the last size argument.
-    pub(crate) max_size: u64,
-    /// Constant key of an array; negative if it is not known.
-    pub(crate) const_key: i64,
-    /// The callback.
-    pub(crate) subprog: u32,
-    /// The object behind a per-CPU pointer.
-    pub(crate) object: Option<TypeRef>,
-}
 
 /// Types of registers that an argument takes, in the order in which refusals list them;
 /// `None` for arguments without such a list (`compatible_reg_types`).
@@ -133,13 +102,14 @@ const DYNPTR_FLAGS: TypeFlags = TypeFlags::DYNPTR_TYPE_LOCAL
     .with(TypeFlags::DYNPTR_TYPE_XDP)
     .with(TypeFlags::DYNPTR_TYPE_SKB_META);
 
-/// Checks that the register is of a type that the argument takes (`check_reg_type`).
+/// Checks that the register is of a type that the argument takes (`check_reg_type`); `helper` is
+/// `None` for arguments of a subprogram.
 pub(super) fn check_reg_type(
     env: &mut VerifierEnv<'_>,
     ptr: Reg,
     arg: ArgType,
     btf_id: Option<u32>,
-    func: i32,
+    helper: Option<&HelperProto>,
 ) -> Result<()> {
     let reg = *env.reg(ptr);
     let Some(compatible) = compatible_types(arg.base) else {
@@ -172,7 +142,7 @@ pub(super) fn check_reg_type(
             return Ok(());
         }
         return Err(refuse!(env => Call::WritesObject {
-            helper: env.input.registry.helper_name(func), reg: ptr, kind: reg.reg_type()
+            helper: helper.map_or("bpf_unspec", |proto| &proto.name), reg: ptr, kind: reg.reg_type()
         }));
     }
     if reg.flags.has_any(TypeFlags::MEM_ALLOC) {
@@ -185,7 +155,8 @@ pub(super) fn check_reg_type(
     if reg.may_be_null() && (!arg.may_be_null() || is_release) {
         return Err(refuse!(env => Call::ArgumentMaybeNull { reg: ptr }));
     }
-    let is_strict = is_release && HelperId::from_number(func) != Some(HelperId::SkRelease);
+    let takes_any = helper.and_then(HelperProto::helper) == Some(HelperId::SkRelease);
+    let is_strict = is_release && !takes_any;
     // A prototype that names no type takes sockets.
     let sock_common = || {
         let vmlinux = env.input.vmlinux?;
@@ -285,7 +256,7 @@ pub(super) fn check_arg(
         if is_pointer_value(env, ptr) {
             return Err(refuse!(env => Call::LeaksAddress { reg: ptr }));
         }
-        let size = match meta.helper {
+        let size = match proto.helper() {
             Some(HelperId::ProbeRead | HelperId::ProbeReadKernel) => env.reg(Reg::R2).num.umax,
             // Texts have no size.
             _ => u64::MAX,
@@ -294,18 +265,18 @@ pub(super) fn check_arg(
         return Ok(());
     }
     let reg = *env.reg(ptr);
-    if reg.kind.is_packet() && !packet::may_access(env, Some(meta.pkt_access), Access::Read) {
+    if reg.kind.is_packet() && !packet::may_access(env, Some(proto.pkt_access), Access::Read) {
         return Err(refuse!(env => Call::PacketArgument));
     }
     if arg.base == ArgBase::PtrToMapValue {
-        arg = resolve_map_value(env, arg, meta)?;
+        arg = resolve_map_value(env, proto, arg, meta)?;
     }
     if !(reg.is_null() && arg.may_be_null()) {
         let btf_id = match &proto.arg_details[index] {
             ArgDetail::Btf(ty) => Some(ty.btf_id),
             ArgDetail::None | ArgDetail::Size(_) => None,
         };
-        check_reg_type(env, ptr, arg, btf_id, meta.func)?;
+        check_reg_type(env, ptr, arg, btf_id, Some(proto))?;
         check_offset(env, ptr, Some(arg))?;
     }
     check_reference(env, &reg, ptr, arg, meta)?;
@@ -320,7 +291,7 @@ pub(super) fn check_arg(
             let key_size = env.input.maps[map].key_size();
             check_helper_mem(env, ptr, key_size as i32, Access::Read, false, None)?;
             if never_fails(&env.input.maps[map]) {
-                meta.const_key = constant::map_key(env, ptr, key_size)?.unwrap_or(-1);
+                meta.const_key = constant::map_key(env, ptr, key_size)?;
             }
             Ok(())
         }
@@ -341,7 +312,7 @@ pub(super) fn check_arg(
             meta.object = Some(ty);
             Ok(())
         }
-        ArgBase::PtrToSpinLock => match meta.helper {
+        ArgBase::PtrToSpinLock => match proto.helper() {
             Some(HelperId::SpinLock) => lock::check_spin_lock(env, ptr, true),
             Some(HelperId::SpinUnlock) => lock::check_spin_lock(env, ptr, false),
             _ => Err(Stop::Bug("lock argument of another helper".into())),
@@ -390,7 +361,7 @@ pub(super) fn check_arg(
             let Some(size) = reg.num.as_const() else {
                 return Err(refuse!(env => Call::NotKnownConstant { reg: ptr }));
             };
-            meta.mem_size = size as u32;
+            meta.mem_size = Some(size as u32);
             env.mark_precise(ptr)
         }
         ArgBase::PtrToConstStr => constant::check_string(env, ptr),
@@ -425,14 +396,19 @@ fn map_of(meta: &CallMeta) -> Result<(MapRef, u32)> {
 /// Type of a map value argument in maps of sockets and in Bloom filters
 /// (`resolve_map_arg_type`).
 #[doc(alias = "resolve_map_arg_type")]
-fn resolve_map_value(env: &mut VerifierEnv<'_>, arg: ArgType, meta: &CallMeta) -> Result<ArgType> {
+fn resolve_map_value(
+    env: &mut VerifierEnv<'_>,
+    proto: &HelperProto,
+    arg: ArgType,
+    meta: &CallMeta,
+) -> Result<ArgType> {
     let (map, _) = map_of(meta)?;
     match env.input.maps[map].kind() {
         Some(kind) if kind.holds_sockets() && arg == ArgBase::PtrToMapValue.plain() => {
             Ok(ArgBase::PtrToBtfIdSockCommon.plain())
         }
         Some(kind) if kind.holds_sockets() => Err(refuse!(env => Call::SockmapArgument)),
-        Some(MapKind::BloomFilter) if meta.helper == Some(HelperId::MapPeekElem) => {
+        Some(MapKind::BloomFilter) if proto.helper() == Some(HelperId::MapPeekElem) => {
             Ok(ArgBase::PtrToMapValue.plain())
         }
         _ => Ok(arg),

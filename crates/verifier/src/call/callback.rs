@@ -5,6 +5,7 @@
 
 use btf::Kind;
 use isa::ebpf::Reg;
+use spec::callback::CallbackKind;
 use spec::maps::MapKind;
 
 use super::subprog::{check_args_by_btf, check_frame_limit};
@@ -15,28 +16,27 @@ use crate::state::{
 };
 use crate::{Errno, Result, Stop, refuse, verbose};
 
-/// Caller of a callback.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Callback {
-    /// `bpf_for_each_map_elem`.
-    MapElement,
-    /// `bpf_loop`.
-    Loop,
-    /// `bpf_timer_set_callback`.
-    Timer,
-    /// `bpf_find_vma`.
-    FindVma,
-    /// `bpf_user_ringbuf_drain`.
-    UserRingbuf,
+/// Enters a callback; that of `bpf_loop` only for another iteration.
+pub(super) fn push(env: &mut VerifierEnv<'_>, subprog: u32, kind: CallbackKind) -> Result<()> {
+    match kind {
+        CallbackKind::Loop => push_loop(env, subprog),
+        CallbackKind::MapElement
+        | CallbackKind::Timer
+        | CallbackKind::FindVma
+        | CallbackKind::UserRingbuf
+        | CallbackKind::RbtreeAdd
+        | CallbackKind::Workqueue
+        | CallbackKind::TaskWork => enter(env, subprog, kind),
+    }
 }
 
 /// Checks a call of `bpf_loop`: another iteration of the callback, or none.
-pub(super) fn push_loop(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<()> {
+fn push_loop(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<()> {
     note_inline(env, subprog)?;
     env.mark_precise(Reg::R1)?;
     let iterations = env.reg(Reg::R1).num.umax;
     if u64::from(env.frame().callback_depth) < iterations {
-        return push(env, subprog, Callback::Loop);
+        return enter(env, subprog, CallbackKind::Loop);
     }
     env.frame_mut().callback_depth = 0;
     if env.sink.is_full() {
@@ -76,7 +76,7 @@ fn note_inline(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<()> {
 
 /// Enters a callback on a path of its own (`push_callback_call`).
 #[doc(alias = "push_callback_call")]
-pub(super) fn push(env: &mut VerifierEnv<'_>, subprog: u32, callback: Callback) -> Result<()> {
+fn enter(env: &mut VerifierEnv<'_>, subprog: u32, kind: CallbackKind) -> Result<()> {
     // A prototype that does not fit only makes the function's BTF unreliable.
     check_args_by_btf(env, subprog)?.ok();
     env.subprogs[subprog as usize].is_cb = true;
@@ -84,11 +84,11 @@ pub(super) fn push(env: &mut VerifierEnv<'_>, subprog: u32, callback: Callback) 
     let insn_idx = env.insn_idx;
     let caller = env.frame().clone();
     env.sink.mark_all_scratched();
-    if callback == Callback::Timer {
+    if kind.is_async() {
         env.subprogs[subprog as usize].is_async_cb = true;
         let mut frame = Frame::new(MAIN_CALLSITE, 0, subprog);
         frame.async_entry_cnt = caller.async_entry_cnt + 1;
-        set_args(env, &caller, &mut frame, callback)?;
+        set_args(env, &caller, &mut frame, kind)?;
         // Callbacks of timers never sleep.
         let mut state = State::new(frame, start, false);
         // The kernel leaves it 0, so that walks back go on before the callback.
@@ -101,7 +101,7 @@ pub(super) fn push(env: &mut VerifierEnv<'_>, subprog: u32, callback: Callback) 
     let fork = env.fork(start);
     fork.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;
     check_frame_limit(env)?;
-    set_args(env, &caller, &mut frame, callback)?;
+    set_args(env, &caller, &mut frame, kind)?;
     if let Some(Fork { state, .. }) = &mut env.forked {
         state.frame_mut(curframe).callback_depth += 1;
         state.push_frame(frame);
@@ -117,17 +117,17 @@ fn set_args(
     env: &mut VerifierEnv<'_>,
     caller: &Frame,
     frame: &mut Frame,
-    callback: Callback,
+    kind: CallbackKind,
 ) -> Result<()> {
-    frame.in_callback_fn = callback != Callback::Timer;
-    frame.in_async_callback_fn = callback == Callback::Timer;
-    frame.callback_ret_range = match callback {
-        Callback::Timer => (0, 0),
-        Callback::MapElement | Callback::Loop | Callback::FindVma | Callback::UserRingbuf => (0, 1),
+    frame.in_callback_fn = !kind.is_async();
+    frame.in_async_callback_fn = kind.is_async();
+    frame.callback_ret_range = match kind.is_async() {
+        true => (0, 0),
+        false => (0, 1),
     };
     let regs = &mut frame.regs;
-    match callback {
-        Callback::MapElement => {
+    match kind {
+        CallbackKind::MapElement => {
             let RegKind::MapPtr { map, .. } = caller.regs[1].kind else {
                 return Err(Stop::Bug("callback without map".into()));
             };
@@ -141,11 +141,11 @@ fn set_args(
             set_element(regs, map);
             regs[4] = caller.regs[3];
         }
-        Callback::Loop => {
+        CallbackKind::Loop => {
             regs[1] = RegState::UNKNOWN;
             regs[2] = caller.regs[3];
         }
-        Callback::Timer => {
+        CallbackKind::Timer => {
             let RegKind::MapValue { map, .. } = caller.regs[1].kind else {
                 return Err(Stop::Bug("timer outside a map".into()));
             };
@@ -153,7 +153,7 @@ fn set_args(
             regs[1] = RegState::pointer(kind, TypeFlags::NONE);
             set_element(regs, map);
         }
-        Callback::FindVma => {
+        CallbackKind::FindVma => {
             let found = env
                 .input
                 .vmlinux
@@ -166,7 +166,10 @@ fn set_args(
             regs[2] = RegState::pointer(RegKind::BtfId { ty }, TypeFlags::NONE);
             regs[3] = caller.regs[4];
         }
-        Callback::UserRingbuf => return Err(Stop::unsupported("callback with a dynptr")),
+        CallbackKind::UserRingbuf => return Err(Stop::unsupported("callback with a dynptr")),
+        CallbackKind::RbtreeAdd | CallbackKind::Workqueue | CallbackKind::TaskWork => {
+            return Err(Stop::unsupported("callback of a kfunc"));
+        }
     }
     Ok(())
 }

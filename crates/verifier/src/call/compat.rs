@@ -2,6 +2,7 @@
 
 use spec::helpers::HelperId;
 use spec::maps::MapKind;
+use spec::registry::HelperProto;
 
 use crate::env::VerifierEnv;
 use crate::state::MapRef;
@@ -10,27 +11,26 @@ use crate::{Result, refuse};
 /// Checks that a helper takes a map (`check_map_func_compatibility`).
 pub(super) fn check_map_func_compatibility(
     env: &mut VerifierEnv<'_>,
+    proto: &HelperProto,
     map: Option<MapRef>,
-    id: i32,
 ) -> Result<()> {
     let Some(map) = map else { return Ok(()) };
     let info = &env.input.maps[map];
     let is_of_sockets = info.kind().is_some_and(MapKind::holds_sockets);
-    let is_taken = match HelperId::from_number(id) {
+    let is_taken = match proto.helper() {
         Some(helper @ (HelperId::MapUpdateElem | HelperId::MapDeleteElem)) if is_of_sockets => {
             may_change_sockmap(env, helper)
         }
         _ => {
             let kind = info.kind().and_then(|kind| env.input.registry.map(kind));
-            kind.is_none_or(|kind| kind.allows_helper(id as u32))
+            kind.is_none_or(|kind| kind.allows_helper(proto.id))
         }
     };
     if is_taken {
         return Ok(());
     }
-    let name = env.input.registry.helper_name(id);
     Err(refuse!(env => Call::MapForHelper {
-        map_type: env.input.maps[map].def().params.map_type, name, id
+        map_type: env.input.maps[map].def().params.map_type, name: &proto.name, id: proto.id
     }))
 }
 

@@ -2,16 +2,16 @@
 //! (`check_helper_call`).
 
 use isa::ebpf::Reg;
-use spec::helpers::HelperId;
+use spec::helpers::{Filling, HelperId};
 use spec::maps::MapKind;
 use spec::programs::{AttachType, ProgramType};
-use spec::registry::Unavailable;
+use spec::registry::{HelperProto, Unavailable};
 
-use super::args::{CallMeta, check_arg};
-use super::callback::{self, Callback};
-use super::{clear_caller_saved, compat, constant, leak, reference, returns};
+use super::args::check_arg;
+use super::meta::CallMeta;
+use super::{callback, clear_caller_saved, compat, constant, leak, returns};
 use crate::env::{MapUse, Outcome, VerifierEnv};
-use crate::insn_facts::{self, Filling};
+use crate::insn_facts;
 use crate::mem::{Access, MemAccess, check_mem_access, packet, registers};
 use crate::rejection::Call;
 use crate::{Result, Stop, refuse, verbose};
@@ -40,33 +40,35 @@ pub(super) fn check_helper_call(env: &mut VerifierEnv<'_>, id: i32) -> Result<Ou
     if proto.gpl_only && !env.input.program.is_gpl_compatible() {
         return Err(refuse!(env => Call::HelperLicense));
     }
-    check_sleep(env, id, proto.might_sleep)?;
-    let helper = HelperId::from_number(id);
+    let helper = proto.helper();
+    check_sleep(env, proto)?;
     let mut changes_data = helper.is_some_and(HelperId::changes_packet);
-    let mut meta = CallMeta {
-        func: id,
-        helper,
-        pkt_access: proto.pkt_access,
-        ..CallMeta::default()
-    };
+    let mut meta = CallMeta::default();
     for index in 0..proto.args.len() {
         check_arg(env, proto, index, &mut meta)?;
     }
-    record_map(env, &meta)?;
-    record_key(env, &meta)?;
+    if let Some(helper) = helper {
+        record_map(env, helper, &meta)?;
+        record_key(env, helper, &meta)?;
+    }
     if let Some((ptr, size)) = meta.raw.planned {
-        insn_facts::note_filling(env, ptr, size, Filling::of(helper));
+        let filling = helper.map_or(Filling::Whole, HelperId::filling);
+        insn_facts::note_filling(env, ptr, size, filling);
         for off in 0..size {
             check_mem_access(env, MemAccess::new(ptr, off, 1, Access::Write))?;
         }
     }
-    release(env, &meta)?;
-    apply_rules(env, &meta)?;
+    if !meta.release_reference(env) {
+        return Err(refuse!(env => Call::NotAcquired { name, id }));
+    }
+    if let Some(helper) = helper {
+        apply_rules(env, helper, &meta)?;
+    }
     clear_caller_saved(env)?;
     returns::set_result(env, proto, &meta)?;
-    compat::check_map_func_compatibility(env, meta.map.map(|(map, _)| map), id)?;
+    compat::check_map_func_compatibility(env, proto, meta.map.map(|(map, _)| map))?;
     if helper == Some(HelperId::GetFuncIp) {
-        check_get_func_ip(env, id)?;
+        check_get_func_ip(env, proto)?;
     }
     let mut outcome = Outcome::Next;
     if helper == Some(HelperId::TailCall) {
@@ -89,7 +91,7 @@ pub(super) fn check_helper_call(env: &mut VerifierEnv<'_>, id: i32) -> Result<Ou
 }
 
 /// Refuses helpers that may sleep where the program must not.
-fn check_sleep(env: &mut VerifierEnv<'_>, id: i32, might_sleep: bool) -> Result<()> {
+fn check_sleep(env: &mut VerifierEnv<'_>, proto: &HelperProto) -> Result<()> {
     let state = &env.state;
     let where_it_is = if state.active_rcu_lock {
         Some("rcu_read_lock")
@@ -100,16 +102,17 @@ fn check_sleep(env: &mut VerifierEnv<'_>, id: i32, might_sleep: bool) -> Result<
     } else {
         None
     };
-    if might_sleep && !state.in_sleepable {
+    if proto.might_sleep && !state.in_sleepable {
         return Err(refuse!(env => Call::MightSleep));
     }
     if let Some(region) = where_it_is
-        && might_sleep
+        && proto.might_sleep
     {
-        let name = env.input.registry.helper_name(id);
-        return Err(refuse!(env => Call::SleepableHelper { name, id, region }));
+        return Err(
+            refuse!(env => Call::SleepableHelper { name: &proto.name, id: proto.id, region }),
+        );
     }
-    let gets_storage = HelperId::from_number(id).is_some_and(HelperId::gets_storage);
+    let gets_storage = proto.helper().is_some_and(HelperId::gets_storage);
     if gets_storage && (where_it_is.is_some() || !env.state.in_sleepable) {
         env.aux[env.insn_idx as usize].storage_get_atomic = true;
     }
@@ -119,10 +122,10 @@ fn check_sleep(env: &mut VerifierEnv<'_>, id: i32, might_sleep: bool) -> Result<
 /// Notes the map of a call, and refuses changes of maps that programs may only read
 /// (`record_func_map`).
 #[doc(alias = "record_func_map")]
-fn record_map(env: &mut VerifierEnv<'_>, meta: &CallMeta) -> Result<()> {
-    let Some(helper) = meta.helper.filter(|helper| helper.names_map()) else {
+fn record_map(env: &mut VerifierEnv<'_>, helper: HelperId, meta: &CallMeta) -> Result<()> {
+    if !helper.names_map() {
         return Ok(());
-    };
+    }
     let Some((map, _)) = meta.map else {
         return Err(Stop::Bug("expected map for helper call".into()));
     };
@@ -141,8 +144,8 @@ fn record_map(env: &mut VerifierEnv<'_>, meta: &CallMeta) -> Result<()> {
 /// Notes the key of a tail call, so that it can become a direct jump
 /// (`record_func_key`).
 #[doc(alias = "record_func_key")]
-fn record_key(env: &mut VerifierEnv<'_>, meta: &CallMeta) -> Result<()> {
-    if meta.helper != Some(HelperId::TailCall) {
+fn record_key(env: &mut VerifierEnv<'_>, helper: HelperId, meta: &CallMeta) -> Result<()> {
+    if helper != HelperId::TailCall {
         return Ok(());
     }
     let map = meta.map.map(|(map, _)| map);
@@ -171,31 +174,12 @@ fn record_key(env: &mut VerifierEnv<'_>, meta: &CallMeta) -> Result<()> {
     Ok(())
 }
 
-/// Releases the reference that an argument holds.
-fn release(env: &mut VerifierEnv<'_>, meta: &CallMeta) -> Result<()> {
-    let Some(released) = meta.release else {
-        return Ok(());
-    };
-    if meta.helper == Some(HelperId::KptrXchg) {
-        return Err(Stop::unsupported("kernel pointer in a map value"));
-    }
-    let is_released = match meta.ref_obj_id {
-        0 => env.reg(released).is_null(),
-        id => reference::release(env, id),
-    };
-    if is_released {
-        return Ok(());
-    }
-    let (id, name) = (meta.func, env.input.registry.helper_name(meta.func));
-    Err(refuse!(env => Call::NotAcquired { name, id }))
-}
-
 /// Rules of single helpers, after the arguments are known to be good. Other helpers have the
 /// effects of their prototypes only.
-fn apply_rules(env: &mut VerifierEnv<'_>, meta: &CallMeta) -> Result<()> {
-    let Some(helper) = meta.helper else {
-        return Ok(());
-    };
+fn apply_rules(env: &mut VerifierEnv<'_>, helper: HelperId, meta: &CallMeta) -> Result<()> {
+    if let Some(kind) = helper.callback() {
+        return callback::push(env, meta.subprog, kind);
+    }
     match helper {
         HelperId::TailCall => leak::check_resource_leak(env, false, true, "tail_call"),
         HelperId::GetLocalStorage => {
@@ -204,17 +188,9 @@ fn apply_rules(env: &mut VerifierEnv<'_>, meta: &CallMeta) -> Result<()> {
             }
             Err(refuse!(env => Call::StorageFlags))
         }
-        HelperId::ForEachMapElem => callback::push(env, meta.subprog, Callback::MapElement),
-        HelperId::TimerSetCallback => callback::push(env, meta.subprog, Callback::Timer),
-        HelperId::FindVma => callback::push(env, meta.subprog, Callback::FindVma),
-        HelperId::UserRingbufDrain => callback::push(env, meta.subprog, Callback::UserRingbuf),
-        HelperId::Loop => callback::push_loop(env, meta.subprog),
         HelperId::Snprintf => constant::check_snprintf(env),
         HelperId::SetRetval if env.input.program.kind() == ProgramType::Lsm => {
             Err(Stop::unsupported("bpf_set_retval in LSM programs"))
-        }
-        HelperId::DynptrFromMem | HelperId::DynptrData | HelperId::DynptrWrite => {
-            Err(Stop::unsupported("dynptr"))
         }
         _ => Ok(()),
     }
@@ -222,8 +198,8 @@ fn apply_rules(env: &mut VerifierEnv<'_>, meta: &CallMeta) -> Result<()> {
 
 /// Checks that the program runs at the entry or exit of a function
 /// (`check_get_func_ip`).
-fn check_get_func_ip(env: &mut VerifierEnv<'_>, id: i32) -> Result<()> {
-    let name = env.input.registry.helper_name(id);
+fn check_get_func_ip(env: &mut VerifierEnv<'_>, proto: &HelperProto) -> Result<()> {
+    let (name, id) = (&proto.name, proto.id);
     match env.input.program.kind() {
         ProgramType::Kprobe => Ok(()),
         ProgramType::Tracing if has_trampoline(env.input.context.attach) => Ok(()),

@@ -4,15 +4,16 @@
 //! Kfuncs that take dynptrs, iterators, allocated objects, lists, trees, work queues, IRQ
 //! flags or callbacks are unsupported.
 
+mod arg_kind;
 mod args;
 mod returns;
 
-use btf::{Btf, Shape, TypeId};
+use btf::{Btf, Kind, Shape, TypeId};
 use isa::ebpf::Reg;
 use spec::bits::BitOp;
 use spec::registry::{Kfunc, KfuncFlags, SpecialKfunc, TypeFlags};
 
-use super::{clear_caller_saved, leak, reference};
+use super::{clear_caller_saved, leak};
 use crate::domain::Scalar;
 use crate::env::{Outcome, VerifierEnv};
 use crate::mem::packet;
@@ -39,38 +40,76 @@ impl Callee<'_> {
         self.kfunc.special == Some(special)
     }
 
+    /// The type that a pointer parameter points to, below modifiers.
+    fn pointee(&self, index: usize) -> TypeId {
+        let (param, _) = self.params[index];
+        match self.btf.at(arg_kind::strip(self.btf, param)).shape() {
+            Shape::Ptr(pointee) => arg_kind::strip(self.btf, pointee),
+            _ => TypeId::VOID,
+        }
+    }
+
     fn unsupported(&self) -> Stop {
         Stop::unsupported(format!("kfunc {}", self.kfunc.name))
     }
 }
 
-/// Facts from the arguments of a call (kernel: `struct bpf_kfunc_call_arg_meta`)
-/// (`bpf_kfunc_call_arg_meta`).
-#[doc(alias = "bpf_kfunc_call_arg_meta")]
-#[derive(Debug, Default)]
-struct Meta {
-    /// The constant among the arguments.
-    constant: Option<u64>,
-    /// Bytes of the memory that is returned.
-    result_size: Option<u32>,
-    /// The memory that is returned may only be read.
-    is_result_rdonly: bool,
-    /// The reference among the arguments.
-    ref_obj_id: u32,
-    /// The register whose reference is released.
-    release: Option<Reg>,
+/// What a call of a kernel function names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found<'e> {
+    /// BTF id of the function.
+    id: i32,
+    /// The BTF that has it, that of vmlinux or of a module.
+    btf: Option<&'e Btf<'static>>,
+    /// The function, if it is a kfunc.
+    pub(super) kfunc: Option<&'e Kfunc>,
+    /// The bit operation that it is.
+    bits: Option<BitOp>,
 }
 
-/// Checks a call of a kernel function.
-pub(super) fn check_kfunc_call(env: &mut VerifierEnv<'_>, id: i32, module: i16) -> Result<Outcome> {
-    if id == 0 {
-        return Ok(Outcome::Next);
+impl Found<'_> {
+    /// Name for messages.
+    fn name(&self) -> String {
+        let func = self.btf.and_then(|btf| btf.get(TypeId(self.id as u32)));
+        match (func, self.kfunc) {
+            (Some(ty), _) if ty.kind() == Kind::Func => ty.name().to_string_lossy().into_owned(),
+            (_, Some(kfunc)) => kfunc.name.to_string(),
+            (_, None) => format!("#{}", self.id),
+        }
     }
-    let (btf, kfunc) = find(env, id, module)?;
+}
+
+/// What a call of a kernel function names (`fetch_kfunc_meta`).
+#[doc(alias = "fetch_kfunc_meta")]
+pub(super) fn find<'e>(env: &VerifierEnv<'e>, id: i32, module: i16) -> Result<Found<'e>> {
+    let input = env.input;
+    if module == 0 {
+        return Ok(Found {
+            id,
+            btf: input.vmlinux,
+            kfunc: input.registry.kfunc(id as u32),
+            bits: None,
+        });
+    }
+    let index = usize::try_from(module)
+        .ok()
+        .and_then(|at| at.checked_sub(1));
+    match index.and_then(|at| input.modules.get(at)) {
+        Some(module) if module.kfuncs.is_some() => Ok(Found {
+            id,
+            btf: Some(&*module.btf),
+            kfunc: module.kfunc(id as u32),
+            bits: BitOp::from_func(module, id),
+        }),
+        _ => Err(Stop::unsupported("kfunc of a kernel module")),
+    }
+}
+
+/// Checks a call of a kernel function (`check_kfunc_call`).
+pub(super) fn check_kfunc_call(env: &mut VerifierEnv<'_>, found: Found<'_>) -> Result<Outcome> {
     let (kind, attach) = (env.input.context.kind, env.input.context.attach);
-    let Some(kfunc) = kfunc.filter(|kfunc| kfunc.is_for(kind, attach)) else {
-        let name = name_of(env, btf, id);
-        return Err(refuse!(env => Call::KfuncNotAllowed { name }));
+    let Some(kfunc) = found.kfunc.filter(|kfunc| kfunc.is_for(kind, attach)) else {
+        return Err(refuse!(env => Call::KfuncNotAllowed { name: found.name() }));
     };
     let name = &*kfunc.name;
     if kfunc.special == Some(SpecialKfunc::Trap) {
@@ -79,10 +118,12 @@ pub(super) fn check_kfunc_call(env: &mut VerifierEnv<'_>, id: i32, module: i16) 
     if kfunc.flags.has(KfuncFlags::SLEEPABLE) && !env.state.in_sleepable {
         return Err(refuse!(env => Call::SleepableKfunc { name }));
     }
-    let callee = callee(btf, kfunc, id)?;
+    let callee = callee(found, kfunc)?;
     let meta = args::check_kfunc_args(env, &callee)?;
     change_sections(env, &callee)?;
-    release(env, &callee, &meta, id)?;
+    if !meta.release_reference(env) {
+        return Err(refuse!(env => Call::KfuncNotAcquired { name, id: found.id }));
+    }
     let throws = kfunc.special == Some(SpecialKfunc::Throw);
     // The default callback returns the cookie.
     if throws && env.analysis.exception_callback.is_none() {
@@ -97,46 +138,17 @@ pub(super) fn check_kfunc_call(env: &mut VerifierEnv<'_>, id: i32, module: i16) 
         leak::check_resource_leak(env, true, true, "bpf_throw")?;
         return Ok(Outcome::Exit);
     }
-    if let Some(most) = most(env, id, module) {
+    if let Some(most) = found.bits.and_then(BitOp::most) {
         env.reg_mut(Reg::R0).num = Scalar::up_to(most);
     }
     env.mark_scratched(Reg::R0);
     Ok(Outcome::Next)
 }
 
-/// Largest result of a bit operation that has one.
-fn most(env: &VerifierEnv<'_>, id: i32, module: i16) -> Option<u64> {
-    let index = usize::try_from(module).ok()?.checked_sub(1)?;
-    BitOp::from_func(env.input.modules.get(index)?, id)?.most()
-}
-
-/// The BTF that has a kernel function, that of vmlinux or of a module, and the function as a
-/// kfunc (`fetch_kfunc_meta`).
-#[doc(alias = "fetch_kfunc_meta")]
-fn find<'e>(
-    env: &VerifierEnv<'e>,
-    id: i32,
-    module: i16,
-) -> Result<(Option<&'e Btf<'static>>, Option<&'e Kfunc>)> {
-    let input = env.input;
-    if module == 0 {
-        return Ok((input.vmlinux, input.registry.kfunc(id as u32)));
-    }
-    let index = usize::try_from(module)
-        .ok()
-        .and_then(|at| at.checked_sub(1));
-    match index.and_then(|at| input.modules.get(at)) {
-        Some(module) if module.kfuncs.is_some() => {
-            Ok((Some(&*module.btf), module.kfunc(id as u32)))
-        }
-        _ => Err(Stop::unsupported("kfunc of a kernel module")),
-    }
-}
-
 /// The prototype of a kfunc whose calls are supported, by the BTF that has it.
-fn callee<'e>(btf: Option<&'e Btf<'static>>, kfunc: &'e Kfunc, id: i32) -> Result<Callee<'e>> {
+fn callee<'e>(found: Found<'e>, kfunc: &'e Kfunc) -> Result<Callee<'e>> {
     let unsupported = || Stop::unsupported(format!("kfunc {}", kfunc.name));
-    let btf = btf.ok_or_else(unsupported)?;
+    let btf = found.btf.ok_or_else(unsupported)?;
     const ITERATORS: KfuncFlags = KfuncFlags::ITER_NEW
         .with(KfuncFlags::ITER_NEXT)
         .with(KfuncFlags::ITER_DESTROY);
@@ -144,7 +156,7 @@ fn callee<'e>(btf: Option<&'e Btf<'static>>, kfunc: &'e Kfunc, id: i32) -> Resul
     if kfunc.flags.has_any(ITERATORS) || is_unsupported {
         return Err(unsupported());
     }
-    let func = btf.get(TypeId(id as u32)).map(|ty| ty.shape());
+    let func = btf.get(TypeId(found.id as u32)).map(|ty| ty.shape());
     let Some(Shape::Func(func)) = func else {
         return Err(unsupported());
     };
@@ -210,36 +222,4 @@ fn invalidate_rcu_pointers(env: &mut VerifierEnv<'_>) {
             .without(TypeFlags::MEM_RCU | TypeFlags::PTR_MAYBE_NULL);
         reg.flags = kept.with(TypeFlags::PTR_UNTRUSTED);
     });
-}
-
-/// Releases the reference that an argument holds.
-fn release(env: &mut VerifierEnv<'_>, callee: &Callee<'_>, meta: &Meta, id: i32) -> Result<()> {
-    let Some(released) = meta.release else {
-        return Ok(());
-    };
-    let reference = env.reg(released).ref_obj_id;
-    if reference::release(env, reference) {
-        return Ok(());
-    }
-    Err(refuse!(env => Call::KfuncNotAcquired { name: &callee.kfunc.name, id }))
-}
-
-fn name_of(env: &VerifierEnv<'_>, btf: Option<&Btf<'_>>, id: i32) -> String {
-    let of_btf = btf
-        .and_then(|types| types.get(TypeId(id as u32)))
-        .filter(|ty| matches!(ty.shape(), Shape::Func(_)));
-    match (of_btf, env.input.registry.kfunc(id as u32)) {
-        (Some(ty), _) => ty.name().to_string_lossy().into_owned(),
-        (None, Some(kfunc)) => kfunc.name.to_string(),
-        (None, None) => format!("#{id}"),
-    }
-}
-
-/// True if the kernel function may be called while a lock is held
-/// (`kfunc_spin_allowed`).
-#[doc(alias = "kfunc_spin_allowed")]
-pub(super) fn is_allowed_under_lock(env: &VerifierEnv<'_>, id: i32, module: i16) -> bool {
-    let kfunc = env.input.registry.kfunc(id as u32);
-    let special = kfunc.and_then(|kfunc| kfunc.special);
-    module == 0 && special.is_some_and(SpecialKfunc::is_allowed_under_lock)
 }

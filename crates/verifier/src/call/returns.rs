@@ -5,7 +5,8 @@ use spec::helpers::HelperId;
 use spec::maps::MapKind;
 use spec::registry::{HelperProto, RetBase};
 
-use super::args::{CallMeta, never_fails};
+use super::args::never_fails;
+use super::meta::CallMeta;
 use super::reference;
 use crate::env::VerifierEnv;
 use crate::mem::registers::{set_reg, set_unknown};
@@ -23,14 +24,14 @@ pub(super) fn set_result(
     meta: &CallMeta,
 ) -> Result<()> {
     let mut flags = proto.ret.flags;
-    let id = meta.func;
+    let helper = proto.helper();
     let mut result = match proto.ret.base {
         RetBase::Integer => {
             set_unknown(env, Reg::R0);
             if proto.ret.flags.is_empty() {
-                refine(env, meta);
+                refine(env, helper, meta);
             }
-            return check_single_reference(env, meta);
+            return check_single_reference(env, helper, meta);
         }
         RetBase::Void => return Ok(()),
         RetBase::PtrToMapValue => {
@@ -38,9 +39,10 @@ pub(super) fn set_result(
                 return Err(Stop::Bug("map value without map".into()));
             };
             let info = &env.input.maps[map];
-            let is_found = meta.helper == Some(HelperId::MapLookupElem)
+            let is_index = |key: i64| (0..i64::from(info.max_entries())).contains(&key);
+            let is_found = helper == Some(HelperId::MapLookupElem)
                 && never_fails(info)
-                && (0..i64::from(info.max_entries())).contains(&meta.const_key);
+                && meta.const_key.is_some_and(is_index);
             if is_found {
                 flags = flags.without(TypeFlags::PTR_MAYBE_NULL);
             }
@@ -56,14 +58,14 @@ pub(super) fn set_result(
         RetBase::PtrToSockCommon => RegState::pointer(RegKind::SockCommon, flags),
         RetBase::PtrToTcpSock => RegState::pointer(RegKind::TcpSock, flags),
         RetBase::PtrToMem => {
-            let kind = RegKind::memory(meta.mem_size);
+            let kind = RegKind::memory(meta.mem_size.unwrap_or(0));
             RegState::pointer(kind, flags)
         }
         RetBase::PtrToMemOrBtfId => of_object(env, meta, flags)?,
         RetBase::PtrToBtfId => {
             let Some(ty) = &proto.ret_btf else {
                 return Err(refuse!(env => Call::HelperReturnType {
-                    base: proto.ret.base as u32, name: env.input.registry.helper_name(id), id
+                    base: proto.ret.base as u32, name: &proto.name, id: proto.id
                 }));
             };
             let ty = TypeRef::vmlinux(ty.btf_id);
@@ -73,9 +75,9 @@ pub(super) fn set_result(
     if result.may_be_null() {
         result.id = env.new_id();
     }
-    if meta.helper.is_some_and(HelperId::casts_pointer) {
+    if helper.is_some_and(HelperId::casts_pointer) {
         result.ref_obj_id = meta.ref_obj_id;
-    } else if acquires(env, meta) {
+    } else if acquires(env, helper, meta) {
         let reference = reference::acquire(env);
         result.id = reference;
         result.ref_obj_id = reference;
@@ -85,8 +87,12 @@ pub(super) fn set_result(
 }
 
 /// Numbers carry a reference only in calls that cast one, which return pointers.
-fn check_single_reference(env: &mut VerifierEnv<'_>, meta: &CallMeta) -> Result<()> {
-    if acquires(env, meta) {
+fn check_single_reference(
+    env: &mut VerifierEnv<'_>,
+    helper: Option<HelperId>,
+    meta: &CallMeta,
+) -> Result<()> {
+    if acquires(env, helper, meta) {
         return Err(Stop::Bug("a number carries a reference".into()));
     }
     Ok(())
@@ -94,9 +100,9 @@ fn check_single_reference(env: &mut VerifierEnv<'_>, meta: &CallMeta) -> Result<
 
 /// True if the call returns a reference that must be released (`is_acquire_function`).
 #[doc(alias = "is_acquire_function")]
-fn acquires(env: &VerifierEnv<'_>, meta: &CallMeta) -> bool {
+fn acquires(env: &VerifierEnv<'_>, helper: Option<HelperId>, meta: &CallMeta) -> bool {
     let map = meta.map.and_then(|(map, _)| env.input.maps[map].kind());
-    match meta.helper {
+    match helper {
         Some(HelperId::MapLookupElem) => map.is_some_and(MapKind::holds_sockets),
         helper => helper.is_some_and(HelperId::acquires),
     }
@@ -123,10 +129,10 @@ fn of_object(env: &VerifierEnv<'_>, meta: &CallMeta, flags: TypeFlags) -> Result
 
 /// Bounds of the numbers that some helpers return (`do_refine_retval_range`).
 #[doc(alias = "do_refine_retval_range")]
-fn refine(env: &mut VerifierEnv<'_>, meta: &CallMeta) {
+fn refine(env: &mut VerifierEnv<'_>, helper: Option<HelperId>, meta: &CallMeta) {
     let cpus = env.input.cpus;
     let num = &mut env.reg_mut(Reg::R0).num;
-    match meta.helper {
+    match helper {
         Some(helper) if helper.returns_size() => {
             num.smax = meta.max_size as i64;
             num.s32_max = meta.max_size as i32;

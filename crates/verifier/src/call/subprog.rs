@@ -239,7 +239,7 @@ fn match_arg(env: &mut VerifierEnv<'_>, arg: SubprogArg, ptr: Reg) -> Result<()>
                 flags = flags.with(TypeFlags::PTR_MAYBE_NULL);
             }
             let arg = ArgType::new(ArgBase::PtrToBtfId, flags);
-            check_reg_type(env, ptr, arg, Some(id.0), 0)?;
+            check_reg_type(env, ptr, arg, Some(id.0), None)?;
             check_offset(env, ptr, Some(arg))?;
         }
     }

@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use isa::ebpf::{Insn, Reg};
-use spec::helpers::HelperId;
+use spec::helpers::Filling;
 
 use super::{Branch, InsnFact};
 use crate::analysis::Analysis;
@@ -52,45 +52,6 @@ const NONE: u32 = u32::MAX;
 /// Steps of the flow that keep the bytes of failed calls apart. Behind them, bytes stay possibly
 /// unwritten whatever is known of the call.
 const MAX_STEPS_OF_CALLS: u32 = 1 << 18;
-
-/// Part of its uninitialised memory that a helper writes, as Linux has it. Helpers that fill the
-/// memory with zeros where they fail write all of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Filling {
-    /// All of it.
-    Whole,
-    /// All of it, or nothing if the helper returns a negative number.
-    OnSuccess,
-    /// The first bytes, this number at least.
-    Part(i32),
-}
-
-impl Filling {
-    /// The part that a helper writes.
-    pub(crate) fn of(helper: Option<HelperId>) -> Filling {
-        match helper {
-            Some(
-                HelperId::XdpLoadBytes
-                | HelperId::DynptrRead
-                | HelperId::CopyFromUserTask
-                | HelperId::GetTaskStack
-                | HelperId::GetFuncArg
-                | HelperId::GetFuncRet,
-            ) => Filling::OnSuccess,
-            // The text, with a final zero byte.
-            Some(
-                HelperId::ProbeReadStr | HelperId::ProbeReadUserStr | HelperId::ProbeReadKernelStr,
-            ) => Filling::Part(1),
-            Some(
-                HelperId::DPath
-                | HelperId::GetBranchSnapshot
-                | HelperId::ImaInodeHash
-                | HelperId::ImaFileHash,
-            ) => Filling::Part(0),
-            _ => Filling::Whole,
-        }
-    }
-}
 
 /// Where possibly unwritten bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,7 +2,7 @@
 //! after it (`backtrack_insn`).
 
 use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg};
-use spec::calls::TAIL_CALL;
+use spec::helpers::HelperId;
 
 use super::ARGS;
 use crate::analysis::Analysis;
@@ -265,7 +265,8 @@ impl Backtrack {
                 "backtracking call unexpected regs {regs:x}"
             )));
         }
-        if callee == Callee::Helper(TAIL_CALL) && subseq_idx - idx as i32 != 1 {
+        let is_tail_call = HelperId::of_call(callee) == Some(HelperId::TailCall);
+        if is_tail_call && subseq_idx - idx as i32 != 1 {
             if self.frame == MAX_CALL_FRAMES - 1 {
                 return Some(Step::Bug(format!(
                     "subprog enter from frame {}",

@@ -7,7 +7,7 @@ use isa::ebpf::{Access, AtomicOp, Callee, Insn, Operand, Size};
 use spec::helpers::HelperId;
 use spec::maps::{MapFlags, MapKind};
 use spec::programs::ProgramType;
-use spec::registry::{AccessForm, RegBase};
+use spec::registry::{AccessForm, RegBase, SpecialKfunc};
 
 use super::kernel_code::guarded_division;
 use crate::ProgramFacts;
@@ -162,15 +162,8 @@ impl<'w, 'a> Lengths<'w, 'a> {
 
     /// Calls stay; a wide load in front of them is the argument that names the program.
     fn kfunc(&self, id: u32) -> Option<u32> {
-        const WITH_ARGUMENTS: [&str; 5] = [
-            "bpf_obj_",
-            "bpf_percpu_obj_",
-            "bpf_refcount_acquire",
-            "bpf_list_push_",
-            "bpf_rbtree_add",
-        ];
-        let name = &self.env.input.registry.kfunc(id)?.name;
-        if WITH_ARGUMENTS.iter().any(|start| name.starts_with(start)) {
+        let kfunc = self.env.input.registry.kfunc(id)?;
+        if kfunc.special.is_some_and(SpecialKfunc::gets_arguments) {
             return None;
         }
         let types = self.env.input.vmlinux?;

@@ -4,7 +4,8 @@ use btf::{Kind, Shape, TypeId};
 use isa::ebpf::Reg;
 use spec::registry::{KfuncFlags, SpecialKfunc, TypeFlags};
 
-use super::{Callee, Meta};
+use super::Callee;
+use crate::call::meta::CallMeta;
 use crate::call::reference;
 use crate::env::VerifierEnv;
 use crate::mem::registers::{set_reg, set_unknown};
@@ -15,7 +16,7 @@ use crate::{Result, refuse};
 pub(super) fn set_result(
     env: &mut VerifierEnv<'_>,
     callee: &Callee<'_>,
-    meta: &Meta,
+    meta: &CallMeta,
 ) -> Result<()> {
     let btf = callee.btf;
     let strip = |id: TypeId| btf.skip_modifiers(id).unwrap_or(TypeId::VOID);
@@ -41,14 +42,14 @@ pub(super) fn set_result(
         _ if btf.at(target).kind() == Kind::Void => RegState::UNKNOWN,
         _ if !is_object => {
             let by_type = btf.size_of(target).filter(|&size| size != 0);
-            let Some(size) = meta.result_size.or(by_type) else {
+            let Some(size) = meta.mem_size.or(by_type) else {
                 let ty = btf.at(target);
                 return Err(refuse!(env => Call::ReturnsUnsupported {
                     kfunc: &callee.kfunc.name, kind: ty.kind().name(), name: ty.name()
                 }));
             };
             let mut flags = TypeFlags::NONE;
-            if meta.is_result_rdonly || meta.result_size.is_none() {
+            if meta.is_mem_rdonly || meta.mem_size.is_none() {
                 flags = flags.with(TypeFlags::MEM_RDONLY);
             }
             if callee.has(KfuncFlags::RCU_PROTECTED) {
@@ -104,7 +105,7 @@ fn kernel_context(env: &mut VerifierEnv<'_>, callee: &Callee<'_>) -> Result<RegS
 }
 
 /// Result of `bpf_rdonly_cast` for the type that its constant names.
-fn read_only(env: &mut VerifierEnv<'_>, callee: &Callee<'_>, meta: &Meta) -> Result<RegState> {
+fn read_only(env: &mut VerifierEnv<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<RegState> {
     let constant = meta.constant.unwrap_or(0);
     // The kernel looks the lower half up, and names all of it.
     let ty = callee.btf.get(TypeId(constant as u32));
