@@ -89,3 +89,6 @@ fn clear_caller_saved(env: &mut VerifierEnv<'_>) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

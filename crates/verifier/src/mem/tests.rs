@@ -136,9 +136,9 @@ fn objects_of_the_kernel_are_read() {
         env.point(Reg::R1, RegKind::BtfId { ty });
         object::check_ptr_to_btf_access(env, reads(Reg::R1, 8, 8), ty, 8).unwrap();
         assert!(env.reg(Reg::R0).is_scalar());
-        let access = MemAccess::new(Reg::R1, 8, 8, Access::Write);
-        let (_, message) = refusal(object::check_ptr_to_btf_access(env, access, ty, 8));
-        assert_eq!(message, "only read is supported");
+        let checked = object::check_ptr_to_btf_access(env, reads(Reg::R1, 16, 8), ty, 16);
+        let (_, message) = refusal(checked);
+        assert_eq!(message, "access beyond struct pair at off 16 size 8");
     });
 }
 
