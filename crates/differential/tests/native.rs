@@ -5,4 +5,4 @@ mod comparison_trees;
 mod decoded;
 mod entries;
 mod loops;
-mod merged_branches;
+mod packet_filters;

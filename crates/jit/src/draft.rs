@@ -7,7 +7,8 @@ use lower::{Lowered, LoweredCode, Malformed};
 use vm::Unchecked;
 
 use crate::Applied;
-use crate::backend::{Backend, GeneratedCode, Host, Request};
+use crate::backend::Host;
+use crate::codegen;
 use crate::native::{Options, code_map, pieces};
 
 /// The code that [`Native::compile`](crate::Native::compile) would install, as it is at
@@ -24,19 +25,19 @@ pub struct Draft {
 impl Draft {
     /// Compiles a program.
     pub fn of(program: &LoweredCode, options: &Options) -> Draft {
-        let request = Request {
+        let options = Options {
             map: true,
-            ..Request::new(options)
+            ..*options
         };
-        Host::new(options.features).compile(program, request, |code| {
-            let mut bytes = vec![0; code.len()];
+        codegen::compile(Host::new(options.features), program, &options, |code| {
+            let mut bytes = vec![0; code.len];
             code.write(&mut bytes);
             Draft {
                 bytes,
-                entry: code.entry(),
-                entry_slots: code.entry_slots().to_vec(),
+                entry: code.entry,
                 code_map: code_map(program, &code),
-                applied: code.applied(),
+                entry_slots: code.entry_slots,
+                applied: code.applied,
             }
         })
     }

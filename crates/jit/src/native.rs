@@ -7,7 +7,8 @@ use lower::{Lowered, LoweredCode};
 use packet::{Metadata, Packet};
 use vm::{Deadline, PacketRules, References, TailConvention};
 
-use crate::backend::{Backend, GeneratedCode, Host, RUNS_HERE, Request};
+use crate::backend::{Code, Host, RUNS_HERE};
+use crate::codegen;
 use crate::memory::{Image, Pool};
 
 mod classic;
@@ -102,8 +103,7 @@ impl<K: EntryAbi> Native<K> {
         options: &Options,
         pool: &Pool,
     ) -> Result<Native<K>, CompileError> {
-        let request = Request::new(options);
-        Host::new(options.features).compile(program, request, |code| {
+        codegen::compile(Host::new(options.features), program, options, |code| {
             Native::install(program, options, code, pool)
         })
     }
@@ -111,7 +111,7 @@ impl<K: EntryAbi> Native<K> {
     fn install(
         program: &Lowered<K>,
         options: &Options,
-        code: impl GeneratedCode,
+        code: Code<'_>,
         pool: &Pool,
     ) -> Result<Native<K>, CompileError> {
         if !RUNS_HERE {
@@ -152,7 +152,7 @@ impl NativeCode {
     fn install(
         program: &LoweredCode,
         options: &Options,
-        code: impl GeneratedCode,
+        code: Code<'_>,
         pool: &Pool,
     ) -> Result<(NativeCode, Entry), CompileError> {
         let mut tables = program.tail_tables().iter();
@@ -160,13 +160,13 @@ impl NativeCode {
             return Err(CompileError::TailCalls);
         }
         let image = pool
-            .install(code.len(), 16, |out, _| code.write(out))
+            .install(code.len, 16, |out, _| code.write(out))
             .map_err(CompileError::Memory)?;
         // SAFETY: the backend made a function of this type at that offset, by whether it uses
         // the native context, and the image keeps it there.
         let entry = unsafe {
-            let address = image.address().add(code.entry());
-            match code.uses_context() {
+            let address = image.address().add(code.entry);
+            match code.uses_context {
                 false => Entry::Alone(mem::transmute::<*const u8, Alone>(address)),
                 true => Entry::WithContext(mem::transmute::<*const u8, WithContext>(address)),
             }
@@ -175,13 +175,13 @@ impl NativeCode {
             checks_deadline: options.deadline,
             rules: program.packet_rules(),
             references: program.references(),
-            tail_entry: code.tail_entry(),
+            tail_entry: code.tail_entry,
             is_tail_target: options.tail_target,
-            entry_slots: code.entry_slots().to_vec(),
             code_map: match options.map {
                 true => code_map(program, &code),
                 false => Vec::new(),
             },
+            entry_slots: code.entry_slots,
             image,
         };
         Ok((installed, entry))
@@ -227,7 +227,7 @@ impl NativeCode {
     /// Pieces of the code in ascending order, each with the slot that it comes from in the
     /// program that was lowered;
     /// `None` for prologues and for the bytes after the last function. A slot may have
-    /// several pieces (a filter's code may be written twice), or none (where it is part of
+    /// several pieces (its slow path comes after the function), or none (where it is part of
     /// another instruction or dead). Empty without [`Options::map`].
     pub fn map(&self) -> impl Iterator<Item = (Option<usize>, Range<usize>)> {
         pieces(&self.code_map, self.image.bytes().len())
@@ -238,7 +238,7 @@ impl NativeCode {
 const NO_PACKET: Packet<'static> = Packet::whole(&[], &Metadata::UNKNOWN);
 
 /// The code map with the slots of the program that was lowered.
-pub(crate) fn code_map(program: &LoweredCode, code: &impl GeneratedCode) -> Vec<(u32, u32)> {
+pub(crate) fn code_map(program: &LoweredCode, code: &Code<'_>) -> Vec<(u32, u32)> {
     let mut map = code.code_map();
     for (slot, _) in map.iter_mut().filter(|(slot, _)| *slot != u32::MAX) {
         *slot = program.origin(*slot as usize) as u32;

@@ -62,16 +62,8 @@ optimizations! {
     FlagReuse = "flags of the operation before";
     /// A branch over a jump becomes an inverted branch.
     BranchInversion = "branch inversion";
-    /// The code of a packet filter is emitted twice, once without bounds checks.
-    UncheckedVersion = "a version without bounds checks";
-    /// Branches of a packet filter with the same target are merged.
-    MergedBranches = "merged branches";
-    /// The result of a packet filter is selected without a branch.
-    ConditionalReturn = "conditional returns";
     /// A packet load and a comparison become a comparison with memory.
     PacketComparison = "comparisons with the packet";
-    /// A 16-bit field that is only compared is not byte-swapped.
-    NetworkOrder = "comparisons in network order";
 }
 
 /// A set of optimizations.

@@ -5,9 +5,8 @@
 #![cfg(target_arch = "x86_64")]
 
 use beebox_jit::memory::Pool;
-use beebox_jit::{Draft, Features, Native, Options};
-use iced_x86::{Decoder, DecoderOptions, Mnemonic};
-use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width, assemble};
+use beebox_jit::{Features, Native, Options};
+use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width};
 use lower::Lowered;
 use spec::{Random, SplitMix};
 use vm::{Machine, Outcome, Unchecked};
@@ -334,32 +333,4 @@ fn divisions_by_registers() {
             }
         }
     }
-}
-
-fn count(text: &str, expected_result: &[Mnemonic]) -> usize {
-    let insns = assemble(text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
-    let draft = Draft::from_insns(insns, &Options::default()).unwrap();
-    let decoder = Decoder::with_ip(64, draft.bytes(), 0, DecoderOptions::NONE);
-    let insns = decoder.into_iter();
-    insns
-        .filter(|insn| expected_result.contains(&insn.mnemonic()))
-        .count()
-}
-
-#[test]
-fn shifts_and_masks_replace_division_by_powers_of_two() {
-    let dividing = [Mnemonic::Div, Mnemonic::Idiv];
-    let divisions = |statement: &str| {
-        let text = format!("r0 = *(u64 *)(r1 + 0); {statement}; r2 = 1; r0 += r2; exit");
-        count(&text, &dividing)
-    };
-    for divisor in [0, 1, 2, 256, 0x1_0000, 0x4000_0000] {
-        for op in ["/=", "%="] {
-            assert_eq!(divisions(&format!("w0 {op} {divisor}")), 0);
-            assert_eq!(divisions(&format!("w0 = w0; r0 {op} {divisor}")), 0);
-        }
-    }
-    assert_eq!(divisions("r0 /= 10"), 1);
-    assert_eq!(divisions("w0 %= 10"), 1);
-    assert_eq!(divisions("w0 s%= 10"), 1);
 }

@@ -2,3 +2,4 @@
 
 mod buffer_size;
 mod divide;
+mod listings;

@@ -29,6 +29,11 @@ rotation (2, 8), `andn` (2, 0), `movbe` for other than packet loads (43, 9), rec
 indices (56, 271), memory operands of later instructions (365, 349), one computation of the IPv4
 header length (0; 2 in libpcap's filters), division by constants of the full width (4, 26), divisors known not
 to be zero (0); in the interpreter, redundant truncations (3).
+
+Not among them either, because a filter on a capture of a gigabyte, reading included, takes the same
+time without them: packet filters compiled a second time without bounds checks, their branches
+merged into one jump, their results selected without a branch, fields compared in network byte
+order.
 ";
 
 /// The section, with its heading.

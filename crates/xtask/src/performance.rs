@@ -70,9 +70,8 @@ Where `native` takes more than 1.3 times what `compiled` takes, and why:
   clang's, but clang unrolls it twice. One iteration takes 0.67 ns at any alignment of the
   loop; unrolled by hand 0.51 ns, about as native code, with code that is larger than the
   kernel's. Beebox keeps the smaller code.
-- `tcp port 22 with payload` over 16,384 packets took 1.86 on Zen 4 without merged
-  branches; the cause is unknown. Both codes had 0.57 branch mispredictions a packet. With
-  merged branches ours has 0.19; it is not measured on Zen 4.
+- `tcp port 22 with payload` over 16,384 packets, on Zen 4: both codes have a branch for each
+  test, and mispredict about as many.
 - One packet, on Zen 5: `tcp port 22 with payload` 0.87 to 1.36, `port 22` 1.12 to 1.33, by
   where the linker puts the Rust code (1.9 to 2.7 ns; ours 2.4 to 2.6 ns in every build).
 

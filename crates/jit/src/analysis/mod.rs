@@ -107,16 +107,4 @@ impl Analysis {
     pub(crate) fn rewrite(&self, slot: usize) -> Option<Rewrite> {
         self.facts()[slot].rewritten(&self.rewrites)
     }
-
-    /// Number of jumps to each slot, selections aside; saturates at 255.
-    pub(crate) fn incoming_jumps(&self) -> Vec<u8> {
-        let mut counts = vec![0u8; self.facts().len()];
-        for target in self.facts().iter().filter_map(|fact| match fact.jump() {
-            Some(target) if !fact.is_selection() => Some(target),
-            _ => None,
-        }) {
-            counts[target] = counts[target].saturating_add(1);
-        }
-        counts
-    }
 }

@@ -3,53 +3,14 @@
 //! 64-bit operations whose upper half is not live are narrowed: the 32-bit form is shorter
 //! and zeroes the upper half, which also replaces most masks.
 
-use isa::ebpf::facts::Halves;
-use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width};
+use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width};
 
-use super::address::Between;
-use super::asm::{Alu, Unary};
+use super::Generator;
+use super::asm::Unary;
 use super::form::Form;
-use super::frame::SCRATCH;
-use super::generator::{Generator, bits};
-use super::reg::{Gpr, Mem};
+use super::reg::{Gpr, Mem, SCRATCH};
 use crate::Optimization;
-use crate::analysis::{Fact, Halves as LiveHalves};
-
-/// Number of slots after a constant that are searched for a selection of the other
-/// constant.
-const FARTHEST_CHOICE: usize = 3;
-
-/// Width in bits.
-pub(super) const fn all(width: Width) -> u8 {
-    match width {
-        Width::W32 => 32,
-        Width::W64 => 64,
-    }
-}
-
-/// True if the low half of the 64-bit result is the result of the 32-bit operation.
-const fn is_narrowable(op: AluOp, src: Operand) -> bool {
-    let narrow_dst = match op.reads_of_dst() {
-        Halves::Neither | Halves::Each => true,
-        Halves::Low | Halves::Both => false,
-    };
-    let narrow_src = match op.reads_of_src() {
-        Halves::Neither | Halves::Each => true,
-        // A shift count, which the 32-bit operation takes modulo 32.
-        Halves::Low => matches!(src, Operand::Imm(count) if count & 63 < 32),
-        Halves::Both => false,
-    };
-    narrow_dst && narrow_src
-}
-
-/// An arithmetic instruction at the width that is live.
-#[derive(Clone, Copy)]
-pub(super) struct Arithmetic {
-    pub(super) op: AluOp,
-    pub(super) width: Width,
-    pub(super) dst: Reg,
-    pub(super) src: Operand,
-}
+use crate::codegen::{Alu, Arithmetic, Assembler, all, bits};
 
 impl Arithmetic {
     /// True if the operation, a division, is signed; true if its result is the remainder.
@@ -74,51 +35,6 @@ pub(super) const fn extended(mask: i32) -> Option<Size> {
 }
 
 impl Generator<'_> {
-    /// The width at which an operation is done, given its live-out set.
-    pub(super) fn live_width(
-        &self,
-        live_out: LiveHalves,
-        op: AluOp,
-        width: Width,
-        dst: Reg,
-        src: Operand,
-    ) -> Width {
-        let narrow = width == Width::W64 && !live_out.has_upper(dst) && is_narrowable(op, src);
-        if narrow && self.uses(Optimization::Narrowing) {
-            Width::W32
-        } else {
-            width
-        }
-    }
-
-    fn arithmetic_of(&self, insn: &Insn, live_out: LiveHalves) -> Option<Arithmetic> {
-        match *insn {
-            Insn::Alu {
-                op,
-                width,
-                dst,
-                src,
-            } => Some(Arithmetic {
-                op,
-                width: self.live_width(live_out, op, width, dst, src),
-                dst,
-                src,
-            }),
-            _ => None,
-        }
-    }
-
-    /// The arithmetic at a slot within the peephole window.
-    pub(super) fn arithmetic(&self, slot: usize) -> Option<Arithmetic> {
-        let live_out = self.plain_ahead(slot)?.live_out;
-        self.arithmetic_of(&self.insns[slot], live_out)
-    }
-
-    /// The arithmetic at a slot, at the width that is live.
-    pub(super) fn arithmetic_at(&self, slot: usize) -> Option<Arithmetic> {
-        self.arithmetic_of(&self.insns[slot], self.live_out(slot))
-    }
-
     /// Compiles the arithmetic at a slot, and following slots where they are fused; returns
     /// the number of slots.
     ///
@@ -195,51 +111,6 @@ impl Generator<'_> {
         self.set_known(dst, value)
     }
 
-    fn set_known(&mut self, dst: Reg, value: u64) -> usize {
-        self.set_known_bits(dst, bits(value));
-        self.buf.set(self.frame.gpr(dst), value);
-        1
-    }
-
-    /// `dst = imm` (64 bits)
-    pub(super) fn set_imm64(&mut self, dst: Reg, value: u64) {
-        self.set_known(dst, value);
-    }
-
-    /// The selection that replaces `dst = 0` by 1, or `dst = 1` by 0, if `dst` is not used
-    /// in between: then `dst` is the result of its condition.
-    fn condition_result(&self, slot: usize, dst: Reg, imm: i32) -> Option<usize> {
-        if !matches!(imm, 0 | 1) || !self.uses(Optimization::SetCondition) {
-            return None;
-        }
-        // A quick check before the search.
-        let near = self.facts.get(slot + 1..=slot + FARTHEST_CHOICE)?;
-        if !near.iter().any(Fact::is_selection) {
-            return None;
-        }
-        self.condition_result_near(slot, dst, imm)
-    }
-
-    fn condition_result_near(&self, slot: usize, dst: Reg, imm: i32) -> Option<usize> {
-        for at in slot + 1..=slot + FARTHEST_CHOICE {
-            let insn = self.peek(at)?;
-            let fact = &self.facts[at];
-            if fact.reads(dst) || fact.writes(dst) {
-                return None;
-            }
-            if fact.is_selection() {
-                let chosen = self.arithmetic(at + 1)?;
-                let flips = chosen.dst == dst && chosen.src == Operand::Imm(imm ^ 1);
-                return flips.then_some(at + 1);
-            }
-            match Between::of(insn) {
-                Between::Arithmetic | Between::Load | Between::Store => {}
-                Between::Barrier => return None,
-            }
-        }
-        None
-    }
-
     /// `dst = imm; *(size *)(base + off) = dst`: a store of an immediate, if `dst` is dead
     /// afterwards.
     fn store_constant(&mut self, slot: usize, dst: Reg, imm: i32, value: u64) -> usize {
@@ -253,7 +124,7 @@ impl Generator<'_> {
         {
             self.applies(Optimization::ConstantStore);
             let mem = self.address(base, off);
-            self.buf.store_imm(size, mem, imm);
+            self.asm.store_imm(size, mem, imm);
             return 2;
         }
         self.set_constant_or_condition(slot, dst, imm, value)
@@ -270,7 +141,7 @@ impl Generator<'_> {
         let Arithmetic { op, width, dst, .. } = this;
         if src == Reg::R10 {
             let top = self.frame.stack_top();
-            self.buf.lea(Width::W64, SCRATCH, top);
+            self.asm.lea(Width::W64, SCRATCH, top);
             self.compute(op, width, dst, SCRATCH, self.known_bits(src));
         } else if src == dst && op.is_idempotent() {
             self.zero_upper(slot, width, dst);
@@ -287,7 +158,7 @@ impl Generator<'_> {
             Form::Multiply => {
                 let known_bits = self.known_bits(dst).saturating_add(other);
                 self.set_known_bits(dst, known_bits.min(all(width)));
-                self.buf.multiply(width, self.frame.gpr(dst), from);
+                self.asm.multiply(width, self.frame.gpr(dst), from);
             }
             Form::Move | Form::Divide { .. } | Form::Shift(_) => {
                 unreachable!("{op:?} has code of its own")
@@ -302,22 +173,22 @@ impl Generator<'_> {
             Alu::And => this.min(other),
             Alu::Or | Alu::Xor => this.max(other),
             Alu::Add => this.max(other) + 1,
-            Alu::Sub | Alu::Sbb | Alu::Cmp => 64,
+            Alu::Sub | Alu::Cmp => 64,
         };
         self.set_known_bits(dst, known_bits.min(all(width)));
         self.set_flags(dst, width);
-        self.buf.alu(op, width, self.frame.gpr(dst), from);
+        self.asm.alu(op, width, self.frame.gpr(dst), from);
     }
 
     fn alu_imm(&mut self, op: Alu, width: Width, reg: Reg, imm: i32) {
         let most = all(width);
         let known_bits = match op {
             Alu::Or | Alu::Xor if imm >= 0 => self.known_bits(reg).min(most).max(bits(imm as u64)),
-            Alu::Or | Alu::Xor | Alu::Add | Alu::Sub | Alu::And | Alu::Sbb | Alu::Cmp => most,
+            Alu::Or | Alu::Xor | Alu::Add | Alu::Sub | Alu::And | Alu::Cmp => most,
         };
         self.set_known_bits(reg, known_bits);
         self.set_flags(reg, width);
-        self.buf.alu_imm(op, width, self.frame.gpr(reg), imm);
+        self.asm.alu_imm(op, width, self.frame.gpr(reg), imm);
     }
 
     /// Arithmetic with a constant that often has a shorter encoding.
@@ -328,7 +199,7 @@ impl Generator<'_> {
         let dst = self.gpr(reg);
         match (op, imm) {
             (Alu::Xor, -1) => {
-                self.buf.unary(Unary::Not, width, dst);
+                self.asm.unary(Unary::Not, width, dst);
                 self.set_known_bits(reg, all(width));
                 return;
             }
@@ -340,12 +211,12 @@ impl Generator<'_> {
                 return self.zero_extend_only(width, reg);
             }
             (Alu::And, mask) => return self.mask(slot, width, reg, mask),
-            (Alu::Add, 1) | (Alu::Sub, -1) => self.buf.increment(width, dst),
-            (Alu::Add, -1) | (Alu::Sub, 1) => self.buf.decrement(width, dst),
+            (Alu::Add, 1) | (Alu::Sub, -1) => self.asm.increment(width, dst),
+            (Alu::Add, -1) | (Alu::Sub, 1) => self.asm.decrement(width, dst),
             // 128 needs a 32-bit immediate, -128 one byte.
-            (Alu::Add, _) => self.buf.alu_imm(Alu::Sub, width, dst, -imm),
-            (Alu::Sub, _) => self.buf.alu_imm(Alu::Add, width, dst, -imm),
-            (Alu::Or | Alu::Xor | Alu::Sbb | Alu::Cmp, _) => {
+            (Alu::Add, _) => self.asm.alu_imm(Alu::Sub, width, dst, -imm),
+            (Alu::Sub, _) => self.asm.alu_imm(Alu::Add, width, dst, -imm),
+            (Alu::Or | Alu::Xor | Alu::Cmp, _) => {
                 return self.alu_imm(op, width, reg, imm);
             }
         }
@@ -358,7 +229,7 @@ impl Generator<'_> {
         let known_bits = self.known_bits(reg);
         if known_bits > all(width) {
             let dst = self.gpr(reg);
-            self.buf.mov(width, dst, dst);
+            self.asm.mov(width, dst, dst);
         } else if width == Width::W32 {
             self.applies(Optimization::KnownBits);
         }
@@ -371,12 +242,12 @@ impl Generator<'_> {
         let most = all(width);
         match imm {
             0 => {
-                self.buf.set(dst, 0);
+                self.asm.set(dst, 0);
                 self.set_known_bits(reg, 0);
                 return;
             }
             1 => return self.zero_extend_only(width, reg),
-            _ => self.buf.multiply_imm(width, dst, dst, imm),
+            _ => self.asm.multiply_imm(width, dst, dst, imm),
         }
         self.set_known_bits(reg, most);
     }
@@ -394,28 +265,14 @@ impl Generator<'_> {
         self.set_known_bits(reg, known_bits.min(most));
         match extended(mask) {
             Some(size) if !self.is_compared_with_zero(slot + 1, reg) => {
-                self.buf.extend(size, None, dst, dst);
+                self.asm.extend(size, None, dst, dst);
             }
             Some(_) | None => {
                 self.set_flags(reg, width);
                 // The upper half of the result is zero at either width.
-                self.buf.alu_imm(Alu::And, Width::W32, dst, mask);
+                self.asm.alu_imm(Alu::And, Width::W32, dst, mask);
             }
         }
-    }
-
-    /// True if a slot compares a register with 0 and may use the flags of the slot before it.
-    pub(super) fn is_compared_with_zero(&self, slot: usize, reg: Reg) -> bool {
-        let is_compared = matches!(
-            self.peek(slot),
-            Some(Insn::Jump {
-                cond: Cond::Eq | Cond::Ne,
-                dst,
-                src: Operand::Imm(0),
-                ..
-            }) if dst == reg
-        );
-        is_compared && self.uses(Optimization::FlagReuse)
     }
 
     /// Zero-extends a register live_out a 32-bit operation, if the upper half is live and may
@@ -429,7 +286,7 @@ impl Generator<'_> {
             return;
         }
         let dst = self.gpr(reg);
-        self.buf.mov(Width::W32, dst, dst);
+        self.asm.mov(Width::W32, dst, dst);
         self.set_known_bits(reg, 32);
     }
 
@@ -437,18 +294,8 @@ impl Generator<'_> {
     pub(super) fn negate(&mut self, slot: usize, width: Width, dst: Reg) {
         let width = self.narrowed(slot, dst, width);
         let gpr = self.gpr(dst);
-        self.buf.unary(Unary::Neg, width, gpr);
+        self.asm.unary(Unary::Neg, width, gpr);
         self.set_flags(dst, width);
         self.set_known_bits(dst, all(width));
-    }
-
-    /// The width of an operation whose low result half depends on low halves only.
-    pub(super) fn narrowed(&mut self, slot: usize, dst: Reg, width: Width) -> Width {
-        let narrow = width == Width::W64 && !self.upper_live(slot, dst);
-        if !narrow || !self.uses(Optimization::Narrowing) {
-            return width;
-        }
-        self.applies(Optimization::Narrowing);
-        Width::W32
     }
 }

@@ -9,21 +9,8 @@
 //!
 //! Cost: linear: each pass visits every fixup; after [`MAX_PASSES`] all jumps become long.
 
-use super::reg::Cc;
-
-/// A position in the code that jumps and references name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Label(u32);
-
-impl Label {
-    /// The label of a program's first slot.
-    pub(crate) const FIRST: Label = Label(0);
-
-    /// The label of the slot that is `slots` after the one of this label.
-    pub(crate) const fn plus(self, slots: usize) -> Label {
-        Label(self.0 + slots as u32)
-    }
-}
+use super::reg::condition;
+use crate::codegen::{Cc, Label, Layout};
 
 /// Passes after which every short jump becomes long.
 const MAX_PASSES: usize = 32;
@@ -83,29 +70,147 @@ pub(crate) struct Buffer {
     /// Total length of the fixups; valid after a layout.
     fixup_len: u32,
     slots: usize,
-    /// The label of the first slot in a second version of the code.
-    second: Option<Label>,
     tables: Vec<Table>,
     /// Length of a table's entry in bytes: 2 or 4.
     entry_len: usize,
 }
 
-impl Buffer {
+impl Layout for Buffer {
     /// A buffer for a program with this many slots and functions, all of which have labels.
     /// With `long_tables`, entries of tables hold any distance.
-    pub(crate) fn new(slots: usize, functions: usize, long_tables: bool) -> Buffer {
+    fn new(slots: usize, functions: usize, long_tables: bool) -> Buffer {
         Buffer {
             bytes: Vec::with_capacity(8 * slots),
             fixups: Vec::with_capacity(slots / 4),
             labels: vec![None; slots + functions],
             fixup_len: 0,
             slots,
-            second: None,
             tables: Vec::new(),
             entry_len: if long_tables { 4 } else { 2 },
         }
     }
 
+    /// A new label, which is bound later.
+    fn new_label(&mut self) -> Label {
+        self.labels.push(None);
+        Label(self.labels.len() as u32 - 1)
+    }
+
+    /// The label of a function.
+    fn function(&self, index: usize) -> Label {
+        Label::of_slot(self.slots + index)
+    }
+
+    /// Binds a label to the current position.
+    fn bind(&mut self, label: Label) {
+        self.labels[label.0 as usize] = Some(Position {
+            at: self.bytes.len() as u32,
+            fixups: self.fixups.len() as u32,
+        });
+    }
+
+    /// `jmp label`.
+    fn jump(&mut self, label: Label) {
+        self.fixup(FixupKind::Jump(None, label), SHORT_JUMP);
+    }
+
+    /// `jcc label`.
+    fn jump_if(&mut self, cc: Cc, label: Label) {
+        self.fixup(FixupKind::Jump(Some(cc), label), SHORT_JUMP);
+    }
+
+    /// `call label`.
+    fn call(&mut self, label: Label) {
+        self.put(&[0xe8]);
+        self.distance(label);
+    }
+
+    /// Adds a table with the distances of labels from the table; returns the length of an
+    /// entry in bytes.
+    fn add_table(&mut self, label: Label, targets: Vec<Label>) -> usize {
+        self.tables.push(Table { label, targets });
+        self.entry_len
+    }
+
+    /// Reserves the space of all tables at the current position.
+    fn place_tables(&mut self) {
+        for index in 0..self.tables.len() {
+            self.bind(self.tables[index].label);
+            let len = self.entry_len * self.tables[index].targets.len();
+            self.bytes.resize(self.bytes.len() + len, 0);
+        }
+    }
+
+    /// No-operations up to a multiple of `to` bytes, a power of two up to 64.
+    fn align(&mut self, to: u8) {
+        self.fixup(FixupKind::Align(to), 0);
+    }
+
+    /// Determines the length of every fixup; returns the length of the code in bytes.
+    fn relax_branches(&mut self) -> usize {
+        self.lay_out();
+        for pass in 0.. {
+            if !self.lengthen_jumps(pass >= MAX_PASSES) {
+                break;
+            }
+            self.lay_out();
+        }
+        self.final_len()
+    }
+
+    /// The offset of a label in the code after a layout.
+    fn offset(&self, label: Label) -> u32 {
+        let position = self.labels[label.0 as usize].expect("a label that is used is bound");
+        let next = self.fixups.get(position.fixups as usize);
+        position.at + next.map_or(self.fixup_len, |fixup| fixup.start - fixup.at)
+    }
+
+    /// The code map: offsets of pieces in ascending order, each with its slot, or `u32::MAX`
+    /// for pieces that belong to none. Empty pieces are omitted.
+    fn code_map(&self) -> Vec<(u32, u32)> {
+        let mut pieces: Vec<_> = (0..self.labels.len())
+            .filter(|&label| self.labels[label].is_some())
+            .map(|label| (self.offset(Label(label as u32)), label, self.slot(label)))
+            .collect();
+        pieces.sort_unstable();
+        pieces.dedup_by(|later, earlier| {
+            let same = later.0 == earlier.0;
+            // Of several slots at one offset, the last one has the bytes.
+            if same && later.2 != u32::MAX {
+                earlier.2 = later.2;
+            }
+            same
+        });
+        pieces.iter().map(|&(at, _, slot)| (slot, at)).collect()
+    }
+
+    /// True if the entries of all tables hold their distances.
+    fn tables_reach(&self) -> bool {
+        let mut entries = self.tables.iter().flat_map(|table| self.entries(table));
+        self.entry_len > 2 || entries.all(|entry| i16::try_from(entry).is_ok())
+    }
+
+    /// Writes the code into memory of exactly its length.
+    fn write(&self, out: &mut [u8]) {
+        let mut from = 0;
+        let mut to = 0;
+        for fixup in &self.fixups {
+            let (start, end) = (fixup.start as usize, fixup.end() as usize);
+            out[to..start].copy_from_slice(&self.bytes[from..fixup.at as usize]);
+            self.write_fixup(&mut out[start..end], *fixup);
+            (from, to) = (fixup.at as usize, end);
+        }
+        out[to..].copy_from_slice(&self.bytes[from..]);
+        for table in &self.tables {
+            let entries = out[self.offset(table.label) as usize..].chunks_exact_mut(self.entry_len);
+            for (bytes, entry) in entries.zip(self.entries(table)) {
+                bytes.copy_from_slice(&entry.to_le_bytes()[..self.entry_len]);
+            }
+        }
+    }
+}
+
+impl Buffer {
     /// Appends bytes.
     pub(super) fn put(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
@@ -118,39 +223,13 @@ impl Buffer {
         self.bytes.truncate(end);
     }
 
-    /// A new label, which is bound later.
-    pub(crate) fn new_label(&mut self) -> Label {
-        self.labels.push(None);
-        Label(self.labels.len() as u32 - 1)
-    }
-
-    /// The label of a function.
-    pub(crate) fn function(&self, index: usize) -> Label {
-        Label::FIRST.plus(self.slots + index)
-    }
-
-    /// New labels for all slots, for a second version of the code; returns the first one.
-    pub(crate) fn new_version(&mut self) -> Label {
-        let first = Label(self.labels.len() as u32);
-        self.labels.resize(self.labels.len() + self.slots, None);
-        self.second = Some(first);
-        first
-    }
-
-    /// The slot of a label, in either version; `u32::MAX` for other labels.
+    /// The slot of a label; `u32::MAX` for other labels.
     fn slot(&self, label: usize) -> u32 {
-        let versions = [Some(Label::FIRST), self.second].into_iter().flatten();
-        let mut slots = versions.map(|first| label.wrapping_sub(first.0 as usize));
-        let slot = slots.find(|slot| (0..self.slots).contains(slot));
-        slot.map_or(u32::MAX, |slot| slot as u32)
-    }
-
-    /// Binds a label to the current position.
-    pub(crate) fn bind(&mut self, label: Label) {
-        self.labels[label.0 as usize] = Some(Position {
-            at: self.bytes.len() as u32,
-            fixups: self.fixups.len() as u32,
-        });
+        if label < self.slots {
+            label as u32
+        } else {
+            u32::MAX
+        }
     }
 
     fn fixup(&mut self, kind: FixupKind, len: u8) {
@@ -162,58 +241,9 @@ impl Buffer {
         });
     }
 
-    /// `jmp label`.
-    pub(crate) fn jump(&mut self, label: Label) {
-        self.fixup(FixupKind::Jump(None, label), SHORT_JUMP);
-    }
-
-    /// `jcc label`.
-    pub(crate) fn jump_if(&mut self, cc: Cc, label: Label) {
-        self.fixup(FixupKind::Jump(Some(cc), label), SHORT_JUMP);
-    }
-
-    /// `call label`.
-    pub(crate) fn call(&mut self, label: Label) {
-        self.put(&[0xe8]);
-        self.distance(label);
-    }
-
     /// The distance from the end of these four bytes to the label.
     pub(super) fn distance(&mut self, label: Label) {
         self.fixup(FixupKind::Distance(label), 4);
-    }
-
-    /// Adds a table with the distances of labels from the table; returns the length of an
-    /// entry in bytes.
-    pub(super) fn add_table(&mut self, label: Label, targets: Vec<Label>) -> usize {
-        self.tables.push(Table { label, targets });
-        self.entry_len
-    }
-
-    /// Reserves the space of all tables at the current position.
-    pub(super) fn place_tables(&mut self) {
-        for index in 0..self.tables.len() {
-            self.bind(self.tables[index].label);
-            let len = self.entry_len * self.tables[index].targets.len();
-            self.bytes.resize(self.bytes.len() + len, 0);
-        }
-    }
-
-    /// No-operations up to a multiple of `to` bytes, a power of two up to 64.
-    pub(crate) fn align(&mut self, to: u8) {
-        self.fixup(FixupKind::Align(to), 0);
-    }
-
-    /// Determines the length of every fixup; returns the length of the code in bytes.
-    pub(crate) fn relax_branches(&mut self) -> usize {
-        self.lay_out();
-        for pass in 0.. {
-            if !self.lengthen_jumps(pass >= MAX_PASSES) {
-                break;
-            }
-            self.lay_out();
-        }
-        self.final_len()
     }
 
     /// Computes the offsets of all fixups from their lengths, and the lengths of alignments.
@@ -255,62 +285,11 @@ impl Buffer {
         self.offset(label).wrapping_sub(fixup.end()) as i32
     }
 
-    /// The offset of a label in the code after a layout.
-    pub(crate) fn offset(&self, label: Label) -> u32 {
-        let position = self.labels[label.0 as usize].expect("a label that is used is bound");
-        let next = self.fixups.get(position.fixups as usize);
-        position.at + next.map_or(self.fixup_len, |fixup| fixup.start - fixup.at)
-    }
-
-    /// The code map: offsets of pieces in ascending order, each with its slot, or `u32::MAX`
-    /// for pieces that belong to none. Empty pieces are omitted.
-    pub(crate) fn code_map(&self) -> Vec<(u32, u32)> {
-        let mut pieces: Vec<_> = (0..self.labels.len())
-            .filter(|&label| self.labels[label].is_some())
-            .map(|label| (self.offset(Label(label as u32)), label, self.slot(label)))
-            .collect();
-        pieces.sort_unstable();
-        pieces.dedup_by(|later, earlier| {
-            let same = later.0 == earlier.0;
-            // Of several slots at one offset, the last one has the bytes.
-            if same && later.2 != u32::MAX {
-                earlier.2 = later.2;
-            }
-            same
-        });
-        pieces.iter().map(|&(at, _, slot)| (slot, at)).collect()
-    }
-
     /// The distances of a table's targets from the table.
     fn entries(&self, table: &Table) -> impl Iterator<Item = i32> {
         let start = self.offset(table.label) as i32;
         let targets = table.targets.iter();
         targets.map(move |&target| self.offset(target) as i32 - start)
-    }
-
-    /// True if the entries of all tables hold their distances.
-    pub(crate) fn tables_reach(&self) -> bool {
-        let mut entries = self.tables.iter().flat_map(|table| self.entries(table));
-        self.entry_len > 2 || entries.all(|entry| i16::try_from(entry).is_ok())
-    }
-
-    /// Writes the code into memory of exactly its length.
-    pub(crate) fn write(&self, out: &mut [u8]) {
-        let mut from = 0;
-        let mut to = 0;
-        for fixup in &self.fixups {
-            let (start, end) = (fixup.start as usize, fixup.end() as usize);
-            out[to..start].copy_from_slice(&self.bytes[from..fixup.at as usize]);
-            self.write_fixup(&mut out[start..end], *fixup);
-            (from, to) = (fixup.at as usize, end);
-        }
-        out[to..].copy_from_slice(&self.bytes[from..]);
-        for table in &self.tables {
-            let entries = out[self.offset(table.label) as usize..].chunks_exact_mut(self.entry_len);
-            for (bytes, entry) in entries.zip(self.entries(table)) {
-                bytes.copy_from_slice(&entry.to_le_bytes()[..self.entry_len]);
-            }
-        }
     }
 
     fn write_fixup(&self, out: &mut [u8], fixup: Fixup) {
@@ -325,8 +304,8 @@ impl Buffer {
                 match (cc, fixup.len) {
                     (None, SHORT_JUMP) => opcode.copy_from_slice(&[0xeb]),
                     (None, _) => opcode.copy_from_slice(&[0xe9]),
-                    (Some(cc), SHORT_JUMP) => opcode.copy_from_slice(&[0x70 | cc as u8]),
-                    (Some(cc), _) => opcode.copy_from_slice(&[0x0f, 0x80 | cc as u8]),
+                    (Some(cc), SHORT_JUMP) => opcode.copy_from_slice(&[0x70 | condition(cc)]),
+                    (Some(cc), _) => opcode.copy_from_slice(&[0x0f, 0x80 | condition(cc)]),
                 }
                 operand.copy_from_slice(&distance[..operand.len()]);
             }
@@ -391,7 +370,7 @@ mod tests {
     fn lengthening_one_jump_lengthens_another() {
         let mut buffer = empty();
         let (a, b) = (buffer.new_label(), buffer.new_label());
-        buffer.jump_if(Cc::E, a);
+        buffer.jump_if(Cc::Equal, a);
         for _ in 0..125 {
             buffer.put(&[0x90]);
         }

@@ -2,7 +2,7 @@
 
 use isa::ebpf::{ByteOrder, Reg, Size, Width};
 
-use super::generator::Generator;
+use super::Generator;
 use super::reg::Gpr;
 use crate::Optimization;
 
@@ -18,16 +18,8 @@ impl Generator<'_> {
     ) {
         let width = self.narrowed(slot, dst, width);
         let (to, from_reg) = (self.gpr(dst), self.gpr(src));
-        self.buf.extend(from, Some(width), to, from_reg);
+        self.asm.extend(from, Some(width), to, from_reg);
         self.set_known_bits(dst, if width == Width::W32 { 32 } else { 64 });
-    }
-
-    /// `dst = (u32)src`: casts between address spaces.
-    pub(super) fn truncate(&mut self, dst: Reg, src: Reg) {
-        let (to, from) = (self.gpr(dst), self.gpr(src));
-        let known_bits = self.known_bits(src).min(32);
-        self.buf.mov(Width::W32, to, from);
-        self.set_known_bits(dst, known_bits);
     }
 
     /// Compiles a byte-order instruction.
@@ -38,7 +30,7 @@ impl Generator<'_> {
         let known_bits = match order {
             ByteOrder::Little => {
                 if known_bits > all {
-                    self.buf.extend(size, None, gpr, gpr);
+                    self.asm.extend(size, None, gpr, gpr);
                 } else if size != Size::DW {
                     self.applies(Optimization::KnownBits);
                 }
@@ -57,13 +49,13 @@ impl Generator<'_> {
     pub(super) fn swap_bytes(&mut self, size: Size, gpr: Gpr, known_bits: u8) {
         match size {
             Size::H => {
-                self.buf.swap_low_bytes(gpr);
+                self.asm.swap_low_bytes(gpr);
                 if known_bits > 16 {
-                    self.buf.extend(Size::H, None, gpr, gpr);
+                    self.asm.extend(Size::H, None, gpr, gpr);
                 }
             }
-            Size::DW => self.buf.byte_swap(Width::W64, gpr),
-            _ => self.buf.byte_swap(Width::W32, gpr),
+            Size::DW => self.asm.byte_swap(Width::W64, gpr),
+            _ => self.asm.byte_swap(Width::W32, gpr),
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 
-use super::alu::{Arithmetic, all, extended};
-use super::asm::{Alu, Shift};
+use super::Generator;
+use super::alu::extended;
 use super::form::Form;
-use super::generator::Generator;
 use super::reg::{Gpr, Mem};
 use crate::Optimization;
+use crate::codegen::{Alu, Arithmetic, Assembler, Shift, all};
 
 impl Generator<'_> {
     /// Compiles `dst = src`, fused with the next operation on `dst` where possible; returns
@@ -48,7 +48,7 @@ impl Generator<'_> {
         self.applies(Optimization::ThreeOperands);
         self.set_known_bits(reg, all(wanted));
         let mem = Mem::at(self.gpr(src), imm);
-        self.buf.lea(wanted, self.frame.gpr(reg), mem);
+        self.asm.lea(wanted, self.frame.gpr(reg), mem);
         2
     }
 
@@ -83,7 +83,7 @@ impl Generator<'_> {
         }
         self.keep_flags(reg);
         self.set_known_bits(reg, known_bits.min(all(width)));
-        self.buf.mov(width, dst, from);
+        self.asm.mov(width, dst, from);
         1
     }
 
@@ -132,9 +132,9 @@ impl Generator<'_> {
 
     fn lea_or_mov(&mut self, width: Width, dst: Gpr, mem: Mem) {
         if mem.disp == 0 && mem.index.is_none() {
-            self.buf.mov(width, dst, mem.base);
+            self.asm.mov(width, dst, mem.base);
         } else {
-            self.buf.lea(width, dst, mem);
+            self.asm.lea(width, dst, mem);
         }
     }
 
@@ -152,7 +152,7 @@ impl Generator<'_> {
         let mut most = all(width);
         match (op, operand) {
             (AluOp::Sub, Operand::Imm(imm)) if imm != i32::MIN => {
-                self.buf.lea(width, dst, Mem::at(from, -imm));
+                self.asm.lea(width, dst, Mem::at(from, -imm));
             }
             (AluOp::Add, Operand::Reg(other)) if other != Reg::R10 => {
                 let other = if other == reg { src } else { other };
@@ -160,10 +160,10 @@ impl Generator<'_> {
                 if width == Width::W64 && self.fold_address(slot + 2, reg, [src, other], mem) {
                     return Some(2);
                 }
-                self.buf.lea(width, dst, short_sum(mem));
+                self.asm.lea(width, dst, short_sum(mem));
             }
             (AluOp::Mul, Operand::Imm(imm)) if !matches!(imm, 0 | 1) => {
-                self.buf.multiply_imm(width, dst, from, imm);
+                self.asm.multiply_imm(width, dst, from, imm);
             }
             (AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod, Operand::Imm(imm)) => {
                 let division = Arithmetic {
@@ -180,24 +180,24 @@ impl Generator<'_> {
                 if self.is_compared_with_zero(slot + 2, reg) {
                     return None;
                 }
-                self.buf.extend(size, None, dst, from);
+                self.asm.extend(size, None, dst, from);
                 most = known_bits.min(size.bytes() as u8 * 8);
             }
             (AluOp::Lsh, Operand::Imm(count @ 16..)) => {
                 let extension = self.extension(slot + 2, reg, width, count)?;
                 self.applies(Optimization::Extension);
-                self.buf.extend(extension.from, extension.sign, dst, from);
+                self.asm.extend(extension.from, extension.sign, dst, from);
                 self.finish_extension(reg, extension);
                 return Some(3);
             }
             (op, Operand::Reg(count))
                 if let Form::Shift(op) = Form::of(op)
-                    && self.features.bmi2
+                    && self.target.features.bmi2
                     && count != reg
                     && count != Reg::R10 =>
             {
                 let count = self.gpr(count);
-                self.buf.shift_by(op, width, dst, from, count);
+                self.asm.shift_by(op, width, dst, from, count);
             }
             _ => return None,
         }

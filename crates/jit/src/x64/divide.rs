@@ -9,11 +9,10 @@ mod constant;
 
 use isa::ebpf::{Operand, Reg, Width};
 
-use super::alu::Arithmetic;
-use super::asm::{Alu, Unary};
-use super::frame::SCRATCH;
-use super::generator::Generator;
-use super::reg::{Cc, Gpr, Mem};
+use super::Generator;
+use super::asm::Unary;
+use super::reg::{Gpr, Mem, SCRATCH};
+use crate::codegen::{Alu, Arithmetic, Assembler, Cc, Layout};
 
 /// A division by a register.
 #[derive(Clone, Copy)]
@@ -32,7 +31,7 @@ impl Generator<'_> {
             Operand::Imm(imm) => return self.divide_by_constant(slot, this, this.dst, imm),
             Operand::Reg(Reg::R10) => {
                 let top = self.frame.stack_top();
-                self.buf.lea(Width::W64, SCRATCH, top);
+                self.asm.lea(Width::W64, SCRATCH, top);
                 self.divide_unchecked(slot, self.division(this, SCRATCH));
             }
             Operand::Reg(src) => self.divide_by_register(slot, this, src),
@@ -48,7 +47,7 @@ impl Generator<'_> {
             Width::W32 => u64::from(imm as u32),
             Width::W64 => imm as i64 as u64,
         };
-        self.buf.set_keeping_flags(SCRATCH, value);
+        self.asm.set_keeping_flags(SCRATCH, value);
         self.divide_unchecked(slot, self.division(this, SCRATCH));
     }
 
@@ -58,7 +57,7 @@ impl Generator<'_> {
         [Gpr::RAX, Gpr::RDX].map(|gpr| {
             let saves = gpr != target && self.is_held(slot, gpr);
             if saves {
-                self.buf.push(gpr);
+                self.asm.push(gpr);
             }
             saves.then_some(gpr)
         })
@@ -74,7 +73,7 @@ impl Generator<'_> {
 
     fn restore_product(&mut self, saved: [Option<Gpr>; 2]) {
         for gpr in saved.into_iter().rev().flatten() {
-            self.buf.pop(gpr);
+            self.asm.pop(gpr);
         }
     }
 
@@ -102,7 +101,7 @@ impl Generator<'_> {
         let changes_address = divisor == Gpr::RAX || divisor == Gpr::RDX;
         if !signed && remainder {
             if width == Width::W32 && self.known_bits(this.dst) > 32 {
-                self.buf.mov(Width::W32, target, target);
+                self.asm.mov(Width::W32, target, target);
             }
             let division = self.move_divisor(division);
             self.divide_after_exception(slot, division);
@@ -123,31 +122,31 @@ impl Generator<'_> {
 
     /// A division whose result for trapping divisors is computed first and then replaced.
     fn divide_after_exception(&mut self, slot: usize, this: Division) {
-        let done = self.buf.new_label();
+        let done = self.asm.new_label();
         let saved = self.save_product(slot, this.target);
         self.load_dividend(this);
         self.load_next(this);
         self.write_exception(this);
         let exceptional = self.check_divisor(this);
-        self.buf.jump_if(exceptional, done);
+        self.asm.jump_if(exceptional, done);
         self.write_division(this);
-        self.buf.bind(done);
+        self.asm.bind(done);
         self.restore_product(saved);
     }
 
     /// A division whose result for trapping divisors is computed out of line.
     fn divide_before_exception(&mut self, slot: usize, this: Division) {
-        let exception = self.buf.new_label();
-        let done = self.buf.new_label();
+        let exception = self.asm.new_label();
+        let done = self.asm.new_label();
         self.load_next(this);
         let exceptional = self.check_divisor(this);
-        self.buf.jump_if(exceptional, exception);
+        self.asm.jump_if(exceptional, exception);
         let cleared = self.move_divisor(this);
         self.divide_unchecked(slot, cleared);
-        self.buf.jump(done);
-        self.buf.bind(exception);
+        self.asm.jump(done);
+        self.asm.bind(exception);
         self.write_exception(this);
-        self.buf.bind(done);
+        self.asm.bind(done);
     }
 
     /// Copies the divisor to the scratch register if it is in `rax` or `rdx`.
@@ -155,7 +154,7 @@ impl Generator<'_> {
         if this.divisor != Gpr::RAX && this.divisor != Gpr::RDX {
             return this;
         }
-        self.buf.mov(this.width, SCRATCH, this.divisor);
+        self.asm.mov(this.width, SCRATCH, this.divisor);
         Division {
             divisor: SCRATCH,
             ..this
@@ -164,7 +163,7 @@ impl Generator<'_> {
 
     fn load_dividend(&mut self, this: Division) {
         if this.target != Gpr::RAX {
-            self.buf.mov(this.width, Gpr::RAX, this.target);
+            self.asm.mov(this.width, Gpr::RAX, this.target);
         }
     }
 
@@ -172,18 +171,18 @@ impl Generator<'_> {
     fn write_division(&mut self, this: Division) {
         let width = this.width;
         if this.signed {
-            self.buf.sign_into_rdx(width);
-            self.buf.unary(Unary::Idiv, width, this.divisor);
+            self.asm.sign_into_rdx(width);
+            self.asm.unary(Unary::Idiv, width, this.divisor);
         } else {
-            self.buf.set(Gpr::RDX, 0);
-            self.buf.unary(Unary::Div, width, this.divisor);
+            self.asm.set(Gpr::RDX, 0);
+            self.asm.unary(Unary::Div, width, this.divisor);
         }
         let result = match this.remainder {
             true => Gpr::RDX,
             false => Gpr::RAX,
         };
         if this.target != result {
-            self.buf.mov(width, this.target, result);
+            self.asm.mov(width, this.target, result);
         }
     }
 
@@ -191,18 +190,18 @@ impl Generator<'_> {
     /// divisors -1 and 0 it is at most 1, unsigned.
     fn load_next(&mut self, this: Division) {
         if this.signed {
-            self.buf.lea(this.width, SCRATCH, Mem::at(this.divisor, 1));
+            self.asm.lea(this.width, SCRATCH, Mem::at(this.divisor, 1));
         }
     }
 
     /// Compares the divisor; returns the condition code that holds if it would trap.
     fn check_divisor(&mut self, this: Division) -> Cc {
         if this.signed {
-            self.buf.alu_imm(Alu::Cmp, this.width, SCRATCH, 1);
-            Cc::Be
+            self.asm.alu_imm(Alu::Cmp, this.width, SCRATCH, 1);
+            Cc::BelowEqual
         } else {
-            self.buf.test(this.width, this.divisor, this.divisor);
-            Cc::E
+            self.asm.test(this.width, this.divisor, this.divisor);
+            Cc::Equal
         }
     }
 
@@ -210,10 +209,10 @@ impl Generator<'_> {
     /// divisor or, for the remainder, with the divisor plus 1.
     fn write_exception(&mut self, this: Division) {
         match (this.signed, this.remainder) {
-            (true, true) => self.buf.multiply(this.width, this.target, SCRATCH),
-            (true, false) => self.buf.multiply(this.width, this.target, this.divisor),
+            (true, true) => self.asm.multiply(this.width, this.target, SCRATCH),
+            (true, false) => self.asm.multiply(this.width, this.target, this.divisor),
             (false, true) => {}
-            (false, false) => self.buf.set(this.target, 0),
+            (false, false) => self.asm.set(this.target, 0),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use isa::ebpf::AluOp;
 
-use super::asm::{Alu, Shift};
+use crate::codegen::{Alu, Shift};
 
 /// The machine instruction that computes an arithmetic operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

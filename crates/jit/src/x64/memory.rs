@@ -3,14 +3,12 @@
 
 use isa::ebpf::{AluOp, AtomicOp, Insn, Operand, Reg, Size, Width};
 
-use super::alu::{Arithmetic, all};
-use super::asm::Alu;
+use super::Generator;
 use super::form::Form;
-use super::frame::SCRATCH;
-use super::generator::Generator;
-use super::reg::{Cc, Gpr, Mem};
+use super::reg::{Gpr, Mem, SCRATCH};
 use crate::Optimization;
 use crate::analysis::Halves;
+use crate::codegen::{Alu, Arithmetic, Assembler, Cc, Layout, all, bits_of};
 
 /// A zero-extending load.
 #[derive(Clone, Copy)]
@@ -109,33 +107,6 @@ impl Generator<'_> {
         }
     }
 
-    /// Compiles a load by itself; returns 1, the number of slots.
-    fn only_load(&mut self, size: Size, dst: Reg, live_out: Halves, mem: Mem) -> usize {
-        // A 64-bit load whose upper half is not live is narrowed.
-        let size = match size {
-            Size::DW if !live_out.has_upper(dst) && self.uses(Optimization::Narrowing) => {
-                self.applies(Optimization::Narrowing);
-                Size::W
-            }
-            size => size,
-        };
-        self.keep_flags(dst);
-        self.set_known_bits(dst, bits_of(size));
-        self.buf.load(size, None, self.frame.gpr(dst), mem);
-        1
-    }
-
-    pub(super) fn load_signed(&mut self, slot: usize, size: Size, dst: Reg, mem: Mem) {
-        let (width, bits) = match self.upper_live(slot, dst) {
-            true => (Width::W64, 64),
-            false => (Width::W32, 32),
-        };
-        let gpr = self.gpr(dst);
-        self.buf.load(size, Some(width), gpr, mem);
-        self.keep_flags(dst);
-        self.set_known_bits(dst, bits);
-    }
-
     /// Folds a load into an instruction with a memory operand at the next slot. Returns the
     /// number of slots.
     fn load_as_operand(&mut self, slot: usize, load: Load, mem: Mem) -> Option<usize> {
@@ -175,7 +146,7 @@ impl Generator<'_> {
         }
         self.applies(Optimization::Extension);
         let gpr = self.gpr(load.dst);
-        self.buf.load(extension.from, extension.sign, gpr, mem);
+        self.asm.load(extension.from, extension.sign, gpr, mem);
         self.finish_extension(load.dst, extension);
         Some(3)
     }
@@ -210,7 +181,7 @@ impl Generator<'_> {
             {
                 self.applies(Optimization::MemoryComparison);
                 let other = self.gpr(other);
-                self.buf.alu_store(Alu::Cmp, load.size, mem, other);
+                self.asm.alu_store(Alu::Cmp, load.size, mem, other);
                 return Some(1 + self.jump_on(slot, Cc::of(cond)));
             }
             _ => return None,
@@ -218,9 +189,9 @@ impl Generator<'_> {
         if cond.tests_bits() {
             let (byte, mask) = single_byte(imm)?;
             let disp = mem.disp.checked_add(byte)?;
-            self.buf.test_byte(Mem { disp, ..mem }, mask);
+            self.asm.test_byte(Mem { disp, ..mem }, mask);
         } else {
-            self.buf.alu_store_imm(Alu::Cmp, load.size, mem, imm);
+            self.asm.alu_store_imm(Alu::Cmp, load.size, mem, imm);
         }
         self.applies(Optimization::MemoryComparison);
         Some(1 + self.jump_on(slot, Cc::of(cond)))
@@ -233,9 +204,9 @@ impl Generator<'_> {
         match Form::of(op) {
             Form::Plain(op) => {
                 self.set_flags(reg, width);
-                self.buf.alu_load(op, width, dst, mem);
+                self.asm.alu_load(op, width, dst, mem);
             }
-            Form::Multiply => self.buf.multiply_load(width, dst, mem),
+            Form::Multiply => self.asm.multiply_load(width, dst, mem),
             Form::Move | Form::Divide { .. } | Form::Shift(_) => {
                 unreachable!("{op:?} takes no memory operand")
             }
@@ -249,9 +220,9 @@ impl Generator<'_> {
         match src {
             Operand::Reg(src) => {
                 let src = self.gpr(src);
-                self.buf.alu_store(op, size, mem, src);
+                self.asm.alu_store(op, size, mem, src);
             }
-            Operand::Imm(imm) => self.buf.alu_store_imm(op, size, mem, imm),
+            Operand::Imm(imm) => self.asm.alu_store_imm(op, size, mem, imm),
         }
         Some(3)
     }
@@ -301,26 +272,10 @@ impl Generator<'_> {
             .then_some(ReadModifyWrite { op, src: this.src })
     }
 
-    pub(super) fn load_acquire(&mut self, size: Size, dst: Reg, base: Reg, off: i16) {
-        // Every load of x86 has acquire semantics.
-        let (gpr, mem) = (self.gpr(dst), self.address(base, off));
-        self.buf.load(size, None, gpr, mem);
+    pub(super) fn load_acquire(&mut self, size: Size, dst: Reg, mem: Mem) {
+        let gpr = self.gpr(dst);
+        self.asm.load(size, None, gpr, mem);
         self.set_known_bits(dst, bits_of(size));
-    }
-
-    pub(super) fn store(&mut self, size: Size, mem: Mem, src: Operand) {
-        self.flags = self.flags_before;
-        match src {
-            Operand::Imm(imm) => self.buf.store_imm(size, mem, imm),
-            Operand::Reg(Reg::R10) => self.store_frame_pointer(size, mem),
-            Operand::Reg(src) => self.buf.store(size, mem, self.frame.gpr(src)),
-        }
-    }
-
-    fn store_frame_pointer(&mut self, size: Size, mem: Mem) {
-        let top = self.frame.stack_top();
-        self.buf.lea(Width::W64, SCRATCH, top);
-        self.buf.store(size, mem, SCRATCH);
     }
 
     pub(super) fn atomic(&mut self, slot: usize, op: AtomicOp, size: Size, mem: Mem, src: Reg) {
@@ -331,7 +286,7 @@ impl Generator<'_> {
         };
         let gpr = if src == Reg::R10 {
             let top = self.frame.stack_top();
-            self.buf.lea(Width::W64, SCRATCH, top);
+            self.asm.lea(Width::W64, SCRATCH, top);
             SCRATCH
         } else {
             self.gpr(src)
@@ -343,15 +298,15 @@ impl Generator<'_> {
             AtomicOp::And { .. } => Alu::And,
             AtomicOp::Xor { .. } => Alu::Xor,
             AtomicOp::Xchg => {
-                self.buf.exchange_memory(width, mem, gpr);
+                self.asm.exchange_memory(width, mem, gpr);
                 self.set_known_bits(src, bits);
                 return;
             }
             AtomicOp::CmpXchg => {
-                self.buf.lock_compare_exchange(width, mem, gpr);
+                self.asm.lock_compare_exchange(width, mem, gpr);
                 // `cmpxchg` does not write `eax` if the values were equal.
                 if width == Width::W32 && self.upper_live(slot, Reg::R0) {
-                    self.buf.mov(Width::W32, Gpr::RAX, Gpr::RAX);
+                    self.asm.mov(Width::W32, Gpr::RAX, Gpr::RAX);
                     self.set_known_bits(Reg::R0, 32);
                 } else {
                     self.set_known_bits(Reg::R0, 64);
@@ -361,7 +316,7 @@ impl Generator<'_> {
         };
         match op {
             AtomicOp::Add { fetch: true } => {
-                self.buf.lock_exchange_add(width, mem, gpr);
+                self.asm.lock_exchange_add(width, mem, gpr);
                 self.set_known_bits(src, bits);
             }
             AtomicOp::Or { fetch: true }
@@ -375,7 +330,7 @@ impl Generator<'_> {
             | AtomicOp::And { fetch: false }
             | AtomicOp::Xor { fetch: false }
             | AtomicOp::Xchg
-            | AtomicOp::CmpXchg => self.buf.lock_alu(alu, width, mem, gpr),
+            | AtomicOp::CmpXchg => self.asm.lock_alu(alu, width, mem, gpr),
         }
     }
 
@@ -385,7 +340,7 @@ impl Generator<'_> {
         let operand = self.gpr(src);
         let keeps_r0 = src != Reg::R0 && self.live_out(slot).has(Reg::R0);
         if keeps_r0 {
-            self.buf.push(rax);
+            self.asm.push(rax);
         }
         // `cmpxchg` needs the old value in `rax`, so the value in `rax` moves to another
         // register.
@@ -395,14 +350,14 @@ impl Generator<'_> {
             .filter(|&gpr| !mem.uses(gpr) && gpr != operand);
         let copy = free.next().expect("two registers are in use at most");
         if held {
-            self.buf.push(copy);
-            self.buf.mov(Width::W64, copy, rax);
+            self.asm.push(copy);
+            self.asm.mov(Width::W64, copy, rax);
         }
         let base = if mem.base == rax { copy } else { mem.base };
         let from = if operand == rax { copy } else { operand };
         let mem = Mem { base, ..mem };
-        let again = self.buf.new_label();
-        self.buf.load(
+        let again = self.asm.new_label();
+        self.asm.load(
             if width == Width::W64 {
                 Size::DW
             } else {
@@ -412,26 +367,21 @@ impl Generator<'_> {
             rax,
             mem,
         );
-        self.buf.bind(again);
-        self.buf.mov(width, SCRATCH, rax);
-        self.buf.alu(op, width, SCRATCH, from);
-        self.buf.lock_compare_exchange(width, mem, SCRATCH);
-        self.buf.jump_if(Cc::Ne, again);
+        self.asm.bind(again);
+        self.asm.mov(width, SCRATCH, rax);
+        self.asm.alu(op, width, SCRATCH, from);
+        self.asm.lock_compare_exchange(width, mem, SCRATCH);
+        self.asm.jump_if(Cc::NotEqual, again);
         if operand != rax || width == Width::W32 {
-            self.buf.mov(width, operand, rax);
+            self.asm.mov(width, operand, rax);
         }
         if held {
-            self.buf.pop(copy);
+            self.asm.pop(copy);
         }
         if keeps_r0 {
-            self.buf.pop(rax);
+            self.asm.pop(rax);
         }
     }
-}
-
-/// Significant bits of a zero-extended value of this size.
-fn bits_of(size: Size) -> u8 {
-    8 * size.bytes() as u8
 }
 
 /// True if an operation can use the load as its memory operand.

@@ -1,50 +1,48 @@
-//! The x86-64 backend.
+//! x86-64: an assembler, and a selection of machine instructions.
 //!
-//! `generator.rs` is the pass over the program; `alu.rs`, `copy.rs`, `shift.rs`,
-//! `byte_order.rs`, `divide.rs`, `address.rs`, `memory.rs`, `packet.rs`, `branch.rs`,
-//! `merge.rs`, `comparison_tree.rs`, `call.rs`, `hash_lookup.rs` and `tail_call.rs` select machine
-//! instructions; `retpoline.rs` has the indirect branches;
-//! `deadline.rs` adds deadline checks; `frame.rs` assigns registers;
-//! `asm.rs` has a method for each machine instruction, which `encode.rs` encodes into
-//! `buffer.rs`.
+//! `alu.rs`, `copy.rs`, `shift.rs`, `byte_order.rs`, `divide.rs`, `bits.rs`, `memory.rs` and
+//! `packet.rs` select machine instructions, `retpoline.rs` has the indirect branches; `asm.rs` has
+//! a method for each machine instruction, which `encode.rs` encodes into `buffer.rs`.
+//!
+//! | program | machine | |
+//! |---|---|---|
+//! | `r0` | `rax` | the result |
+//! | `r1` to `r5` | `rdi`, `rsi`, `rdx`, `rcx`, `r8` | arguments, caller-saved |
+//! | `r6` to `r9` | `rbx`, `rbp`, `r14`, `r15`, `r13` | callee-saved, saved where used |
+//! | | `r11` | scratch register of the generator |
+//! | | `r12` | the [`NativeContext`](crate::native::NativeContext), where it is used |
 
-mod address;
 mod alu;
 mod asm;
 mod bits;
-mod branch;
 mod buffer;
 mod byte_order;
-mod call;
-mod comparison_tree;
 mod copy;
-mod deadline;
 mod divide;
 mod encode;
 mod features;
 mod form;
-mod frame;
-mod generator;
-mod hash_lookup;
 mod memory;
-mod merge;
 mod packet;
 mod reg;
 mod retpoline;
 mod shift;
-mod tail_call;
 
 pub use features::Features;
 
-use lower::LoweredCode;
-
-use crate::Applied;
-use crate::analysis::Analysis;
-use crate::backend::{Backend, GeneratedCode, Request};
 use buffer::Buffer;
-use generator::Generator;
+use isa::ebpf::{AluOp, AtomicOp, ByteOrder, Insn, Operand, Reg, Size, Width};
+use reg::{Gpr, Mem, SCRATCH};
+use spec::bits::BitOp;
 
-/// The x86-64 code generator.
+use crate::analysis::Halves;
+use crate::codegen::{Arithmetic, Frame, Label, LookupRegs, Target};
+
+/// The code generator for x86-64.
+type Generator<'a> = crate::codegen::Generator<'a, X64>;
+
+/// An x86-64 processor.
+#[derive(Clone, Copy)]
 pub(crate) struct X64 {
     features: Features,
 }
@@ -55,81 +53,170 @@ impl X64 {
     }
 }
 
-impl Backend for X64 {
-    type Code<'a> = Relaxed<'a>;
+impl Target for X64 {
+    type Reg = Gpr;
+    type Assembler = Buffer;
 
-    fn compile<R>(
-        &self,
-        program: &LoweredCode,
-        request: Request,
-        then: impl FnOnce(Relaxed<'_>) -> R,
-    ) -> R {
-        let analysis = Analysis::of(program, request.optimizations);
-        self.generate(program, &analysis, &request, then)
+    const RESULT: Gpr = Gpr::RAX;
+    const ARGUMENTS: [Gpr; 5] = [Gpr::RDI, Gpr::RSI, Gpr::RDX, Gpr::RCX, Gpr::R8];
+    const RUN_CONTEXT: Gpr = Gpr::R9;
+    const SPARE: Gpr = Gpr::R10;
+    const SCRATCH: Gpr = SCRATCH;
+    const CONTEXT: Gpr = Gpr::R12;
+    const ENTRY_DATA: Gpr = Gpr::RDX;
+    const ENTRY_LEN: Gpr = Gpr::RCX;
+    const ENTRY_CONTEXT: Gpr = Gpr::R8;
+    const STACK_POINTER: Gpr = Gpr::RSP;
+    const FRAME_POINTER: Gpr = Gpr::RBP;
+    /// The first two need no prefix byte.
+    const CALLEE_SAVED: &'static [Gpr] =
+        &[Gpr::RBX, Gpr::RBP, Gpr::R14, Gpr::R15, Gpr::R13, Gpr::R12];
+    const CALLER_SAVED: &'static [Gpr] = &[
+        Gpr::RCX,
+        Gpr::RDX,
+        Gpr::RSI,
+        Gpr::RDI,
+        Gpr::R8,
+        Gpr::R9,
+        Gpr::R10,
+    ];
+    const UNBOUND: &'static [Gpr] = &[Gpr::R10, Gpr::R9];
+    /// `mul` takes and returns `rax`, and returns `rdx`.
+    const LOOKUP: LookupRegs<Gpr> = LookupRegs {
+        map: Gpr::RDI,
+        key: Gpr::RSI,
+        words: [Gpr::RDI, Gpr::R8],
+        hash: Gpr::RAX,
+        tags: Gpr::RDX,
+        element: Gpr::RCX,
+        slot: Gpr::R10,
+        operand: Gpr::R9,
+    };
+    const RED_ZONE: i32 = 128;
+    const RETURN_BYTES: i32 = 8;
+
+    fn inlines_lookups(self) -> bool {
+        self.features.bmi1
     }
-}
 
-impl X64 {
-    /// Generates code; repeats it with 32-bit table entries if 16-bit ones do not reach.
-    fn generate<R>(
-        &self,
-        program: &LoweredCode,
-        analysis: &Analysis,
-        request: &Request,
-        then: impl FnOnce(Relaxed<'_>) -> R,
-    ) -> R {
-        let generator =
-            |long_tables| Generator::new(program, analysis, self.features, request, long_tables);
-        let mut short = generator(false);
-        let code = short.generate();
-        match code.buf.tables_reach() {
-            true => then(code),
-            false => then(generator(true).generate()),
+    fn epilogue_len(frame: &Frame<X64>) -> usize {
+        let saved = frame.saved.iter();
+        let pops: usize = saved.map(|gpr| if gpr.number() < 8 { 1 } else { 2 }).sum();
+        let freed = if frame.has_frame_pointer() {
+            1
+        } else if frame.reserved > 0 {
+            4
+        } else {
+            0
+        };
+        pops + freed + 1
+    }
+
+    /// `rax` and `rdx` for division, `rcx` for shift counts.
+    fn needs_fixed_registers(insn: Insn) -> bool {
+        let Insn::Alu { op, src, .. } = insn else {
+            return false;
+        };
+        match op {
+            AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod => true,
+            AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => matches!(src, Operand::Reg(_)),
+            AluOp::Add
+            | AluOp::Sub
+            | AluOp::Mul
+            | AluOp::Or
+            | AluOp::And
+            | AluOp::Xor
+            | AluOp::Mov => false,
         }
     }
-}
 
-/// Generated code after branch relaxation.
-pub(crate) struct Relaxed<'a> {
-    buf: &'a Buffer,
-    len: usize,
-    entry: usize,
-    tail_entry: usize,
-    entry_slots: Vec<u32>,
-    uses_context: bool,
-    applied: Applied,
-}
-
-impl GeneratedCode for Relaxed<'_> {
-    fn len(&self) -> usize {
-        self.len
+    fn alu(generator: &mut Generator<'_>, slot: usize, this: Arithmetic) -> usize {
+        generator.alu(slot, this)
     }
 
-    fn entry(&self) -> usize {
-        self.entry
+    fn negate(generator: &mut Generator<'_>, slot: usize, width: Width, dst: Reg) {
+        generator.negate(slot, width, dst);
     }
 
-    fn tail_entry(&self) -> usize {
-        self.tail_entry
+    fn sign_extend(
+        generator: &mut Generator<'_>,
+        slot: usize,
+        width: Width,
+        from: Size,
+        dst: Reg,
+        src: Reg,
+    ) {
+        generator.sign_extend(slot, width, from, dst, src);
     }
 
-    fn entry_slots(&self) -> &[u32] {
-        &self.entry_slots
+    fn byte_order(generator: &mut Generator<'_>, order: ByteOrder, size: Size, dst: Reg) {
+        generator.byte_order(order, size, dst);
     }
 
-    fn uses_context(&self) -> bool {
-        self.uses_context
+    fn rotate(generator: &mut Generator<'_>, width: Width, dst: Reg, src: Reg, left: u8) {
+        generator.rotate(width, dst, src, left);
     }
 
-    fn write(&self, out: &mut [u8]) {
-        self.buf.write(out);
+    fn bit_operation(generator: &mut Generator<'_>, op: BitOp) {
+        generator.bit_operation(op);
     }
 
-    fn code_map(&self) -> Vec<(u32, u32)> {
-        self.buf.code_map()
+    fn load(
+        generator: &mut Generator<'_>,
+        slot: usize,
+        size: Size,
+        dst: Reg,
+        live_out: Halves,
+        mem: Mem,
+    ) -> usize {
+        generator.load(slot, size, dst, live_out, mem)
     }
 
-    fn applied(&self) -> Applied {
-        self.applied
+    /// Every load has acquire semantics.
+    fn load_acquire(generator: &mut Generator<'_>, size: Size, dst: Reg, mem: Mem) {
+        generator.load_acquire(size, dst, mem);
+    }
+
+    /// Every store has release semantics.
+    fn store_release(generator: &mut Generator<'_>, size: Size, mem: Mem, src: Reg) {
+        generator.store(size, mem, Operand::Reg(src));
+    }
+
+    fn atomic(
+        generator: &mut Generator<'_>,
+        slot: usize,
+        op: AtomicOp,
+        size: Size,
+        mem: Mem,
+        src: Reg,
+    ) {
+        generator.atomic(slot, op, size, mem, src);
+    }
+
+    fn updates_memory(generator: &Generator<'_>, slot: usize, sum: Reg) -> bool {
+        generator
+            .read_modify_write(slot)
+            .is_some_and(|update| update.src != Operand::Reg(sum))
+    }
+
+    fn load_packet(
+        generator: &mut Generator<'_>,
+        next: Option<usize>,
+        size: Size,
+        mem: Mem,
+    ) -> usize {
+        generator.load_packet(next, size, mem)
+    }
+
+    fn jump_to_scratch(generator: &mut Generator<'_>) {
+        generator.jump_to_scratch();
+    }
+
+    fn call_through(generator: &mut Generator<'_>, label: Label) {
+        generator.call_through(label);
+    }
+
+    fn write_thunks(generator: &mut Generator<'_>) {
+        generator.write_retpoline();
     }
 }

@@ -1,364 +1,30 @@
-//! Packet loads: bounds checks, byte order, and offsets outside the data.
-//!
-//! A load outside the data ends the program with 0, so after a load the packet length is
-//! proven up to its end and is not checked again (`proven_len`). A filter with several
-//! loads at constant offsets is compiled twice: without checks, for packets that are long
-//! enough for these loads, and with checks. In the first version branches are merged
-//! (`merge.rs`).
-//!
-//! Negative offsets are relative to the network or the link-layer header in Linux
-//! (`SKF_NET_OFF`, `SKF_LL_OFF`): those loads call a host function through a stub that
-//! preserves all registers.
+//! Packet loads: byte order, and comparisons with the packet.
 
 use isa::ebpf::{Cond, Insn, Operand, Reg, Size, Width};
-use lower::Function;
-use lower::flow::jump_target;
-use vm::{PacketRules, RunContext, load_packet_outside};
 
-use super::asm::Alu;
-use super::buffer::Label;
-use super::frame::SCRATCH;
-use super::generator::Generator;
-use super::reg::{Cc, Gpr, Mem};
+use super::Generator;
+use super::reg::{Gpr, Mem};
 use crate::Optimization;
-use crate::analysis::Fact;
-use crate::native::NativeContext;
-
-/// Largest packet length that the version without checks requires; nearly all packets have
-/// it.
-const LONGEST_PROVEN: u32 = 64;
-/// Number of checks that a second version must save.
-const FEWEST_SPARED: usize = 3;
-/// Comparisons of one value that are done in network byte order, at most.
-const MOST_COMPARED: usize = 16;
-/// Slots of the longest function that is compiled twice.
-const LONGEST_TWICE: usize = 400;
-
-/// The slow path of a load outside the data, written after the function.
-pub(super) struct SlowLoad {
-    from: Label,
-    back: Label,
-    size: Size,
-}
+use crate::codegen::{Alu, Assembler, Cc};
 
 impl Generator<'_> {
-    /// True if a load may need the slow path.
-    pub(super) fn has_slow_loads(&self, function: Function) -> bool {
-        let kernel = self.program.packet_rules() == PacketRules::Kernel;
-        kernel
-            && self.insns[function.start..function.end]
-                .iter()
-                .any(|insn| match *insn {
-                    Insn::PacketAbs { imm, .. } => imm < 0,
-                    Insn::PacketInd { .. } => true,
-                    _ => false,
-                })
-    }
-
-    /// Compiles the function's instructions, twice if that is profitable.
-    pub(super) fn write_versions(&mut self) {
-        let wanted = self.length_to_prove();
-        self.version = Label::FIRST;
-        self.proven_len_always = 0;
-        if let (Some(bytes), Some((_, len))) = (wanted, self.frame.packet)
-            && self.uses(Optimization::UncheckedVersion)
-        {
-            self.applies(Optimization::UncheckedVersion);
-            let checked = self.buf.new_label();
-            self.buf.alu_imm(Alu::Cmp, Width::W64, len, bytes as i32);
-            self.buf.jump_if(Cc::B, checked);
-            self.version = self.buf.new_version();
-            self.proven_len_always = bytes;
-            if self.uses(Optimization::MergedBranches) && self.is_restartable() {
-                self.merges_from = 0;
-            }
-            self.write_body();
-            debug_assert!(self.merged.is_none(), "all merged tests were compiled");
-            self.merges_from = usize::MAX;
-            self.buf.bind(checked);
-            self.version = Label::FIRST;
-            self.proven_len_always = 0;
-        }
-        self.write_body();
-    }
-
-    /// The packet length that the version without checks requires.
-    fn length_to_prove(&self) -> Option<u32> {
-        let Function { start, end } = self.function;
-        if !self.usage.packet || end - start > LONGEST_TWICE {
-            return None;
-        }
-        let ends = self.insns[start..end]
-            .iter()
-            .filter_map(|insn| match *insn {
-                Insn::PacketAbs { size, imm } if imm >= 0 => Some(imm as u32 + size.bytes()),
-                _ => None,
-            });
-        let short = ends.filter(|&end| end <= LONGEST_PROVEN);
-        let (count, longest) = short.fold((0, 0), |(count, longest), end| {
-            (count + 1, longest.max(end))
-        });
-        (count >= FEWEST_SPARED).then_some(longest)
-    }
-
-    /// Compiles `r0 = packet[imm]`; returns the number of slots.
-    pub(super) fn packet_at(&mut self, slot: usize, size: Size, imm: i32) -> usize {
-        if imm < 0 {
-            self.packet_at_negative(size, imm);
-            return 1;
-        }
-        self.merge_from(slot);
-        let end = imm as u32 + size.bytes();
-        if end > self.proven_len {
-            let zero = self.zero_label();
-            self.compare_len(end);
-            self.buf.jump_if(Cc::B, zero);
-            self.proven_len = end;
-        }
-        let mem = Mem::at(self.packet_data(), imm);
-        if let Some(count) = self.compare_packet(slot + 1, size, mem) {
-            return 1 + count;
-        }
-        if size == Size::H
-            && self.uses(Optimization::NetworkOrder)
-            && self.is_compared_in_network_order(slot + 1)
-        {
-            self.applies(Optimization::NetworkOrder);
-            self.buf.load(size, None, Gpr::RAX, mem);
-            self.set_known_bits(Reg::R0, 16);
-        } else {
-            self.load_swapped(size, mem);
-        }
-        1
-    }
-
-    /// True if all uses of the 16 bits in `r0`, from a slot on, are comparisons with
-    /// constants for equality; these are then done in network byte order.
-    fn is_compared_in_network_order(&mut self, slot: usize) -> bool {
-        if self.incoming_jumps.is_empty() {
-            self.incoming_jumps = self.analysis.incoming_jumps();
-        }
-        let facts = self.facts;
-        let wants = |slot: usize| facts[slot].live_in().has(Reg::R0);
-        let mut found: Vec<(usize, u8)> = Vec::new();
-        let mut open = vec![(slot, 0)];
-        while let Some((at, jumps)) = open.pop() {
-            if let Some(known_bits) = found.iter_mut().find(|known_bits| known_bits.0 == at) {
-                known_bits.1 += jumps;
-                continue;
-            }
-            let looked_up = |fact: &Fact| fact.is_tree_root() || fact.is_subsumed();
-            let Some(target) = self.compared_target(at).filter(|_| !looked_up(&facts[at])) else {
-                return false;
-            };
-            if found.len() == MOST_COMPARED {
-                return false;
-            }
-            found.push((at, jumps));
-            open.extend(wants(at + 1).then_some((at + 1, 0)));
-            open.extend(wants(target).then_some((target, 1)));
-        }
-        // Values from other paths are in host byte order.
-        let closed = found.iter().all(|&(at, jumps)| {
-            let falls_in = at == slot || found.iter().any(|&(other, _)| other + 1 == at);
-            let ends = matches!(
-                self.insns[at - 1],
-                Insn::Exit | Insn::Goto { .. } | Insn::GotoLong { .. }
-            );
-            self.incoming_jumps[at] == jumps && (falls_in || ends)
-        });
-        if closed {
-            self.in_network_order.resize(self.insns.len(), false);
-            for (at, _) in found {
-                self.in_network_order[at] = true;
-            }
-        }
-        closed
-    }
-
-    /// The target of a comparison of `w0` with a 16-bit constant for equality.
-    fn compared_target(&self, slot: usize) -> Option<usize> {
-        match *self.insns.get(slot)? {
-            Insn::Jump {
-                cond: Cond::Eq | Cond::Ne,
-                width: Width::W32,
-                dst: Reg::R0,
-                src: Operand::Imm(0..=0xffff),
-                ..
-            } if !self.facts[slot].is_selection() => jump_target(&self.insns[slot], slot),
-            _ => None,
-        }
-    }
-
-    /// The constant of the comparison at a slot, in the byte order of its operand.
-    pub(super) fn in_network_order(&self, slot: usize, src: Operand) -> Operand {
-        match src {
-            Operand::Imm(imm) if self.in_network_order.get(slot) == Some(&true) => {
-                Operand::Imm(i32::from((imm as u16).swap_bytes()))
-            }
-            src => src,
-        }
-    }
-
-    /// Compiles a load at a negative offset.
-    fn packet_at_negative(&mut self, size: Size, imm: i32) {
-        match self.program.packet_rules() {
-            PacketRules::Capture => {
-                let zero = self.zero_label();
-                self.buf.jump(zero);
-            }
-            PacketRules::Kernel => {
-                self.buf.set_keeping_flags(SCRATCH, u64::from(imm as u32));
-                self.call_slow_load(size);
-                self.set_known_bits(Reg::R0, 8 * size.bytes() as u8);
-            }
-        }
-    }
-
-    /// Compiles `r0 = packet[src + imm]`; returns the number of slots.
-    pub(super) fn packet_index(&mut self, slot: usize, size: Size, src: Reg, imm: i32) -> usize {
-        let index = if src == Reg::R10 {
-            let top = self.frame.stack_top();
-            self.buf.lea(Width::W64, SCRATCH, top);
-            SCRATCH
-        } else {
-            self.gpr(src)
-        };
-        let narrow = src != Reg::R10 && self.known_bits(src) <= 32;
-        if imm < 0 {
-            match self.program.packet_rules() {
-                PacketRules::Capture => {
-                    let zero = self.zero_label();
-                    self.buf.jump(zero);
-                }
-                PacketRules::Kernel => {
-                    // The 32-bit sum may wrap to an offset inside the data.
-                    self.buf.lea(Width::W32, SCRATCH, Mem::at(index, imm));
-                    self.call_slow_load(size);
-                    self.set_known_bits(Reg::R0, 8 * size.bytes() as u8);
-                }
-            }
-            return 1;
-        }
-        self.merge_from(slot);
-        if let Some(mem) = self.merged_load_address(slot, src, imm) {
-            if let Some(count) = self.compare_packet(slot + 1, size, mem) {
-                return 1 + count;
-            }
-            self.load_swapped(size, mem);
-            return 1;
-        }
-        1 + self.packet_at_index(slot + 1, size, index, narrow, imm)
-    }
-
-    /// Compiles `r0 = packet[index + imm]`; `narrow` tells that the index has 32 bits.
-    /// Returns the number of slots from `next` on that were fused with it.
-    pub(super) fn packet_at_index(
-        &mut self,
-        next: usize,
-        size: Size,
-        index: Gpr,
-        narrow: bool,
-        imm: i32,
-    ) -> usize {
-        let rax = Gpr::RAX;
-        let bytes = size.bytes() as i32;
-        // The end of the load, of at most 33 bits.
-        let index = if narrow {
-            index
-        } else {
-            self.buf.mov(Width::W32, rax, index);
-            rax
-        };
-        match imm.checked_add(bytes) {
-            Some(end) => self.buf.lea(Width::W64, rax, Mem::at(index, end)),
-            None => {
-                self.buf.lea(Width::W64, rax, Mem::at(index, imm));
-                self.buf.alu_imm(Alu::Add, Width::W64, rax, bytes);
-            }
-        }
-        self.compare_with_len(rax);
-        let back = self.buf.new_label();
-        match self.program.packet_rules() {
-            PacketRules::Capture => {
-                let zero = self.zero_label();
-                self.buf.jump_if(Cc::A, zero);
-            }
-            PacketRules::Kernel => {
-                let from = self.buf.new_label();
-                self.buf.jump_if(Cc::A, from);
-                self.slow_loads.push(SlowLoad { from, back, size });
-            }
-        }
-        let mem = Mem::indexed(self.packet_data(), rax, -bytes);
-        // The slow path returns a value in host byte order.
-        if self.program.packet_rules() == PacketRules::Capture
-            && let Some(count) = self.compare_packet(next, size, mem)
-        {
+    /// Compiles the packet load `r0 = mem`, with the comparison at the next slot where possible;
+    /// returns the number of slots from there on that were compiled with it.
+    pub(super) fn load_packet(&mut self, next: Option<usize>, size: Size, mem: Mem) -> usize {
+        if let Some(count) = next.and_then(|next| self.compare_packet(next, size, mem)) {
             return count;
         }
         self.load_swapped(size, mem);
-        self.buf.bind(back);
         0
-    }
-
-    /// The register of the packet's address; loads it if needed.
-    fn packet_data(&mut self) -> Gpr {
-        match self.frame.packet {
-            Some((data, _)) => data,
-            None => {
-                let data = self.context_word(NativeContext::DATA);
-                self.buf.load(Size::DW, None, SCRATCH, data);
-                SCRATCH
-            }
-        }
-    }
-
-    /// Compares the packet's length with a constant.
-    fn compare_len(&mut self, end: u32) {
-        match (self.frame.packet, i32::try_from(end)) {
-            (Some((_, len)), Ok(end)) => self.buf.alu_imm(Alu::Cmp, Width::W64, len, end),
-            (None, Ok(end)) => {
-                let len = self.context_word(NativeContext::LEN);
-                self.buf.alu_store_imm(Alu::Cmp, Size::DW, len, end);
-            }
-            (_, Err(_)) => {
-                // The end of a load just below 2^31 exceeds an i32.
-                self.buf.set(SCRATCH, end.into());
-                self.compare_len_with(SCRATCH);
-            }
-        }
-    }
-
-    /// Compares the packet's length with a register; "below" if the packet is shorter.
-    fn compare_len_with(&mut self, gpr: Gpr) {
-        match self.frame.packet {
-            Some((_, len)) => self.buf.alu(Alu::Cmp, Width::W64, len, gpr),
-            None => {
-                let len = self.context_word(NativeContext::LEN);
-                self.buf.alu_store(Alu::Cmp, Size::DW, len, gpr);
-            }
-        }
-    }
-
-    /// Compares a register with the packet's length; "above" if the register is greater.
-    fn compare_with_len(&mut self, gpr: Gpr) {
-        match self.frame.packet {
-            Some((_, len)) => self.buf.alu(Alu::Cmp, Width::W64, gpr, len),
-            None => {
-                let len = self.context_word(NativeContext::LEN);
-                self.buf.alu_load(Alu::Cmp, Width::W64, gpr, len);
-            }
-        }
     }
 
     /// `rax = mem`, in network byte order.
     fn load_swapped(&mut self, size: Size, mem: Mem) {
         let rax = Gpr::RAX;
-        if size == Size::W && self.features.movbe {
-            self.buf.load_swapped(Width::W32, rax, mem);
+        if size == Size::W && self.target.features.movbe {
+            self.asm.load_swapped(Width::W32, rax, mem);
         } else {
-            self.buf.load(size, None, rax, mem);
+            self.asm.load(size, None, rax, mem);
             if size != Size::B {
                 self.swap_bytes(size, rax, 8 * size.bytes() as u8);
             }
@@ -393,14 +59,11 @@ impl Generator<'_> {
             {
                 self.applies(Optimization::PacketComparison);
                 let swapped = i32::from((imm as u16).swap_bytes());
-                self.buf.load(Size::H, None, Gpr::RAX, mem);
-                if self.record_difference(slot, cond, Gpr::RAX, swapped) {
-                    return Some(1);
-                }
+                self.asm.load(Size::H, None, Gpr::RAX, mem);
                 if cond.tests_bits() {
-                    self.buf.test_imm(Width::W32, Gpr::RAX, swapped);
+                    self.asm.test_imm(Width::W32, Gpr::RAX, swapped);
                 } else {
-                    self.buf.alu_imm(Alu::Cmp, Width::W32, Gpr::RAX, swapped);
+                    self.asm.alu_imm(Alu::Cmp, Width::W32, Gpr::RAX, swapped);
                 }
                 return Some(self.jump_on(slot, Cc::of(cond)));
             }
@@ -408,65 +71,10 @@ impl Generator<'_> {
         };
         self.applies(Optimization::PacketComparison);
         if cond.tests_bits() {
-            self.buf.test_byte(mem, swapped as u8);
+            self.asm.test_byte(mem, swapped as u8);
         } else {
-            self.buf.alu_store_imm(Alu::Cmp, size, mem, swapped);
+            self.asm.alu_store_imm(Alu::Cmp, size, mem, swapped);
         }
         Some(self.jump_on(slot, Cc::of(cond.unsigned())))
     }
-
-    /// Calls the slow path for the offset in the scratch register; the result is in `rax`.
-    /// Ends the program with 0 if there is no such byte.
-    fn call_slow_load(&mut self, size: Size) {
-        let zero = self.zero_label();
-        let stub = self.slow_load_stub(size);
-        self.buf.call(stub);
-        self.buf.test(Width::W64, Gpr::RAX, Gpr::RAX);
-        self.buf.jump_if(Cc::S, zero);
-    }
-
-    fn slow_load_stub(&mut self, size: Size) -> Label {
-        let index = size.bytes().trailing_zeros() as usize;
-        *self.slow_load_stubs[index].get_or_insert_with(|| self.buf.new_label())
-    }
-
-    /// Writes the slow paths of the function's loads.
-    pub(super) fn write_slow_loads(&mut self) {
-        for SlowLoad { from, back, size } in std::mem::take(&mut self.slow_loads) {
-            self.buf.bind(from);
-            let end = -(size.bytes() as i32);
-            self.buf.lea(Width::W32, SCRATCH, Mem::at(Gpr::RAX, end));
-            self.call_slow_load(size);
-            self.buf.jump(back);
-        }
-        self.write_slow_load_stubs();
-    }
-
-    /// Writes the stubs that call [`slow_packet_load`] with the offset in the scratch
-    /// register: the result is in `rax`, all other registers are preserved.
-    fn write_slow_load_stubs(&mut self) {
-        for (index, stub) in std::mem::take(&mut self.slow_load_stubs)
-            .into_iter()
-            .enumerate()
-        {
-            let Some(label) = stub else { continue };
-            self.buf.bind(label);
-            let saved: Vec<Gpr> = self.frame.live_caller_saved().collect();
-            self.preserve(&saved, |generator| {
-                let run_context = generator.context_word(NativeContext::RUN_CONTEXT);
-                generator.buf.load(Size::DW, None, Gpr::RDI, run_context);
-                generator.buf.mov(Width::W32, Gpr::RSI, SCRATCH);
-                generator.buf.set(Gpr::RDX, 1 << index);
-                generator.call_host(slow_packet_load as *const () as u64);
-            });
-            self.buf.ret();
-        }
-    }
-}
-
-/// The slow path of a load of `size` bytes at an offset outside the data, by Linux's rules;
-/// all ones if it fails.
-extern "C" fn slow_packet_load(cx: &mut RunContext<'_>, offset: u32, size: u32) -> u64 {
-    let (packet, rules) = (cx.packet, PacketRules::Kernel);
-    load_packet_outside(packet, rules, offset.into(), size).map_or(u64::MAX, u64::from)
 }

@@ -1,6 +1,6 @@
-//! Machine registers, operands in memory, condition codes.
+//! Machine registers and numbers of condition codes.
 
-use isa::ebpf::Cond;
+use crate::codegen::{self, Cc, Register};
 
 /// A general-purpose register, numbered as in the encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,9 +25,8 @@ pub(crate) enum Gpr {
     R15 = 15,
 }
 
-impl Gpr {
-    /// All registers in ascending order.
-    pub(super) const ALL: [Gpr; 16] = [
+impl Register for Gpr {
+    const ALL: &'static [Gpr] = &[
         Gpr::RAX,
         Gpr::RCX,
         Gpr::RDX,
@@ -45,6 +44,13 @@ impl Gpr {
         Gpr::R14,
         Gpr::R15,
     ];
+
+    fn number(self) -> u8 {
+        Gpr::number(self)
+    }
+}
+
+impl Gpr {
     pub(super) const fn number(self) -> u8 {
         self as u8
     }
@@ -56,120 +62,26 @@ impl Gpr {
     }
 }
 
-/// A set of machine registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) struct GprSet(u16);
+/// An operand in memory.
+pub(super) type Mem = codegen::Mem<Gpr>;
 
-impl GprSet {
-    pub(crate) const fn of(regs: &[Gpr]) -> GprSet {
-        let mut bits = 0;
-        let mut index = 0;
-        while index < regs.len() {
-            bits |= 1 << regs[index].number();
-            index += 1;
-        }
-        GprSet(bits)
-    }
+/// Scratch register of the generator.
+pub(super) const SCRATCH: Gpr = Gpr::R11;
 
-    pub(crate) const fn contains(self, reg: Gpr) -> bool {
-        self.0 & 1 << reg.number() != 0
-    }
-
-    pub(crate) fn insert(&mut self, reg: Gpr) {
-        self.0 |= 1 << reg.number();
-    }
-
-    /// The registers of the set in ascending order.
-    pub(crate) fn iter(self) -> impl DoubleEndedIterator<Item = Gpr> {
-        Gpr::ALL.into_iter().filter(move |&reg| self.contains(reg))
-    }
-}
-
-/// `[base + index * scale + disp]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mem {
-    pub(crate) base: Gpr,
-    /// A register (not `rsp`) and the logarithm of its factor, 0 to 3.
-    pub(crate) index: Option<(Gpr, u8)>,
-    pub(crate) disp: i32,
-}
-
-impl Mem {
-    /// `[base + disp]`.
-    pub(crate) const fn at(base: Gpr, disp: i32) -> Mem {
-        Mem {
-            base,
-            index: None,
-            disp,
-        }
-    }
-
-    /// `[base + index + disp]`.
-    pub(crate) const fn indexed(base: Gpr, index: Gpr, disp: i32) -> Mem {
-        Mem {
-            base,
-            index: Some((index, 0)),
-            disp,
-        }
-    }
-
-    /// True if the address depends on the register.
-    pub(crate) fn uses(self, reg: Gpr) -> bool {
-        self.base == reg || self.index.is_some_and(|(index, _)| index == reg)
-    }
-}
-
-/// A condition code, as the low nibble of the opcodes that take one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-#[allow(missing_docs)]
-pub(crate) enum Cc {
-    B = 2,
-    Ae = 3,
-    E = 4,
-    Ne = 5,
-    Be = 6,
-    A = 7,
-    S = 8,
-    Ns = 9,
-    L = 12,
-    Ge = 13,
-    Le = 14,
-    G = 15,
-}
-
-impl Cc {
-    /// The code of a condition after `cmp` (for `Set`, after `test`).
-    pub(crate) const fn of(cond: Cond) -> Cc {
-        match cond {
-            Cond::Eq => Cc::E,
-            Cond::Ne | Cond::Set => Cc::Ne,
-            Cond::Gt => Cc::A,
-            Cond::Ge => Cc::Ae,
-            Cond::Lt => Cc::B,
-            Cond::Le => Cc::Be,
-            Cond::SGt => Cc::G,
-            Cond::SGe => Cc::Ge,
-            Cond::SLt => Cc::L,
-            Cond::SLe => Cc::Le,
-        }
-    }
-
-    /// The opposite code.
-    pub(crate) const fn not(self) -> Cc {
-        match self {
-            Cc::B => Cc::Ae,
-            Cc::Ae => Cc::B,
-            Cc::E => Cc::Ne,
-            Cc::Ne => Cc::E,
-            Cc::Be => Cc::A,
-            Cc::A => Cc::Be,
-            Cc::S => Cc::Ns,
-            Cc::Ns => Cc::S,
-            Cc::L => Cc::Ge,
-            Cc::Ge => Cc::L,
-            Cc::Le => Cc::G,
-            Cc::G => Cc::Le,
-        }
+/// A condition code as the low nibble of the opcodes that take one.
+pub(super) const fn condition(cc: Cc) -> u8 {
+    match cc {
+        Cc::Below => 2,
+        Cc::AboveEqual => 3,
+        Cc::Equal => 4,
+        Cc::NotEqual => 5,
+        Cc::BelowEqual => 6,
+        Cc::Above => 7,
+        Cc::Negative => 8,
+        Cc::NotNegative => 9,
+        Cc::Less => 12,
+        Cc::GreaterEqual => 13,
+        Cc::LessEqual => 14,
+        Cc::Greater => 15,
     }
 }

@@ -17,24 +17,16 @@
 
 use isa::ebpf::Size;
 
-use super::buffer::Label;
-use super::frame::SCRATCH;
-use super::generator::Generator;
-use super::reg::{Gpr, Mem};
-
-/// Retpolines of a program.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Retpoline {
-    /// The thunk, if it is used.
-    thunk: Option<Label>,
-}
+use super::Generator;
+use super::reg::{Gpr, Mem, SCRATCH};
+use crate::codegen::{Assembler, Label, Layout};
 
 impl Generator<'_> {
     /// Jumps to the address in the scratch register.
     pub(super) fn jump_to_scratch(&mut self) {
         match self.thunk() {
-            Some(thunk) => self.buf.jump(thunk),
-            None => self.buf.jump_to(SCRATCH),
+            Some(thunk) => self.asm.jump(thunk),
+            None => self.asm.jump_to(SCRATCH),
         }
     }
 
@@ -42,31 +34,33 @@ impl Generator<'_> {
     pub(super) fn call_through(&mut self, label: Label) {
         match self.thunk() {
             Some(thunk) => {
-                self.buf.load_label(SCRATCH, label);
-                self.buf.call(thunk);
+                self.asm.load_label(SCRATCH, label);
+                self.asm.call(thunk);
             }
-            None => self.buf.call_through(label),
+            None => self.asm.call_through(label),
         }
     }
 
     fn thunk(&mut self) -> Option<Label> {
-        let retpoline = self.retpoline.as_mut()?;
-        Some(*(retpoline.thunk).get_or_insert_with(|| self.buf.new_label()))
+        let thunk = self.thunk;
+        let thunk = || thunk.unwrap_or_else(|| self.asm.new_label());
+        self.thunk = self.retpoline.then(thunk);
+        self.thunk
     }
 
     /// Writes the thunk, if it is used.
     pub(super) fn write_retpoline(&mut self) {
-        let Some(thunk) = self.retpoline.and_then(|retpoline| retpoline.thunk) else {
+        let Some(thunk) = self.thunk else {
             return;
         };
-        let (wait, over) = (self.buf.new_label(), self.buf.new_label());
-        self.buf.bind(thunk);
-        self.buf.call(over);
-        self.buf.bind(wait);
-        self.buf.wait_for_speculation();
-        self.buf.jump(wait);
-        self.buf.bind(over);
-        self.buf.store(Size::DW, Mem::at(Gpr::RSP, 0), SCRATCH);
-        self.buf.ret();
+        let (wait, over) = (self.asm.new_label(), self.asm.new_label());
+        self.asm.bind(thunk);
+        self.asm.call(over);
+        self.asm.bind(wait);
+        self.asm.wait_for_speculation();
+        self.asm.jump(wait);
+        self.asm.bind(over);
+        self.asm.store(Size::DW, Mem::at(Gpr::RSP, 0), SCRATCH);
+        self.asm.ret();
     }
 }

@@ -1,66 +1,13 @@
 //! Shifts and rotations; shifts that extend a value are fused with the shift back.
 
-use isa::ebpf::{Operand, Reg, Size, Width};
+use isa::ebpf::{Reg, Width};
 
-use super::alu::all;
-use super::asm::Shift;
-use super::form::Form;
-use super::frame::SCRATCH;
-use super::generator::Generator;
-use super::reg::Gpr;
+use super::Generator;
+use super::reg::{Gpr, SCRATCH};
 use crate::Optimization;
-
-/// The effect of a left shift and a right shift back: the low bits are extended, and
-/// shifted right by `by`.
-#[derive(Clone, Copy)]
-pub(super) struct Extension {
-    pub(super) from: Size,
-    /// Sign extension to this width; zero extension otherwise.
-    pub(super) sign: Option<Width>,
-    width: Width,
-    by: u8,
-}
+use crate::codegen::{Assembler, Extension, Shift, all};
 
 impl Generator<'_> {
-    /// The extension that `dst <<= count` and the right shift at a slot form.
-    pub(super) fn extension(
-        &self,
-        slot: usize,
-        dst: Reg,
-        width: Width,
-        count: i32,
-    ) -> Option<Extension> {
-        if !self.uses(Optimization::Extension) {
-            return None;
-        }
-        let from = match (width, count) {
-            (Width::W64, 32) => Size::W,
-            (Width::W64, 48) | (Width::W32, 16) => Size::H,
-            (Width::W64, 56) | (Width::W32, 24) => Size::B,
-            _ => return None,
-        };
-        let back = self.arithmetic(slot)?;
-        let Operand::Imm(by) = back.src else {
-            return None;
-        };
-        let sign = match Form::of(back.op) {
-            Form::Shift(Shift::Shr) => None,
-            Form::Shift(Shift::Sar) => Some(width),
-            Form::Shift(Shift::Shl | Shift::Rol | Shift::Ror)
-            | Form::Move
-            | Form::Plain(_)
-            | Form::Multiply
-            | Form::Divide { .. } => return None,
-        };
-        let fits = back.dst == dst && back.width == width && (count..64).contains(&by);
-        (fits && by < all(width).into()).then(|| Extension {
-            from,
-            sign,
-            width,
-            by: (by - count) as u8,
-        })
-    }
-
     /// Shifts the extended value right, and records its significant bits.
     pub(super) fn finish_extension(&mut self, reg: Reg, extension: Extension) {
         let Extension {
@@ -75,7 +22,7 @@ impl Generator<'_> {
                 None => Shift::Shr,
             };
             let dst = self.gpr(reg);
-            self.buf.shift(op, width, dst, by);
+            self.asm.shift(op, width, dst, by);
             self.set_flags(reg, width);
         }
         let known_bits = match sign {
@@ -123,7 +70,7 @@ impl Generator<'_> {
         };
         self.set_known_bits(reg, left.min(most));
         self.set_flags(reg, width);
-        self.buf.shift(op, width, self.frame.gpr(reg), count);
+        self.asm.shift(op, width, self.frame.gpr(reg), count);
         1
     }
 
@@ -136,7 +83,7 @@ impl Generator<'_> {
         self.applies(Optimization::Extension);
         if extension.sign.is_some() || self.known_bits(reg) > 8 * extension.from.bytes() as u8 {
             let dst = self.gpr(reg);
-            self.buf.extend(extension.from, extension.sign, dst, dst);
+            self.asm.extend(extension.from, extension.sign, dst, dst);
             self.finish_extension(reg, extension);
         }
         Some(2)
@@ -146,19 +93,19 @@ impl Generator<'_> {
         let (dst, count) = (self.gpr(reg), self.gpr(count));
         let rcx = Gpr::RCX;
         if count == rcx && dst != rcx {
-            self.buf.shift_by_cl(op, width, dst);
-        } else if self.features.bmi2 {
-            self.buf.shift_by(op, width, dst, dst, count);
+            self.asm.shift_by_cl(op, width, dst);
+        } else if self.target.features.bmi2 {
+            self.asm.shift_by(op, width, dst, dst, count);
         } else if dst == rcx {
-            self.buf.mov(Width::W64, SCRATCH, dst);
-            self.buf.mov(Width::W32, rcx, count);
-            self.buf.shift_by_cl(op, width, SCRATCH);
-            self.buf.mov(Width::W64, rcx, SCRATCH);
+            self.asm.mov(Width::W64, SCRATCH, dst);
+            self.asm.mov(Width::W32, rcx, count);
+            self.asm.shift_by_cl(op, width, SCRATCH);
+            self.asm.mov(Width::W64, rcx, SCRATCH);
         } else {
-            self.buf.mov(Width::W64, SCRATCH, rcx);
-            self.buf.mov(Width::W32, rcx, count);
-            self.buf.shift_by_cl(op, width, dst);
-            self.buf.mov(Width::W64, rcx, SCRATCH);
+            self.asm.mov(Width::W64, SCRATCH, rcx);
+            self.asm.mov(Width::W32, rcx, count);
+            self.asm.shift_by_cl(op, width, dst);
+            self.asm.mov(Width::W64, rcx, SCRATCH);
         }
         self.set_known_bits(reg, all(width));
     }
@@ -167,13 +114,13 @@ impl Generator<'_> {
     pub(super) fn rotate(&mut self, width: Width, dst: Reg, src: Reg, left: u8) {
         let (to, from) = (self.gpr(dst), self.gpr(src));
         let bits: u8 = if width == Width::W32 { 32 } else { 64 };
-        if to != from && self.features.bmi2 {
-            self.buf.rotate_right(width, to, from, bits - left);
+        if to != from && self.target.features.bmi2 {
+            self.asm.rotate_right(width, to, from, bits - left);
         } else {
             if to != from {
-                self.buf.mov(width, to, from);
+                self.asm.mov(width, to, from);
             }
-            self.buf.shift(Shift::Rol, width, to, left);
+            self.asm.shift(Shift::Rol, width, to, left);
         }
         self.set_known_bits(dst, bits);
     }

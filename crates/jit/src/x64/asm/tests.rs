@@ -5,16 +5,16 @@
 use std::fmt::Write;
 
 use super::*;
+use crate::codegen::Layout;
 use iced_x86::{
     Code, Decoder, DecoderOptions, Instruction, MemorySize, Mnemonic, OpKind, Register,
 };
 
 const WIDTHS: [Width; 2] = [Width::W32, Width::W64];
 const SIZES: [Size; 4] = [Size::B, Size::H, Size::W, Size::DW];
-const ALU: [(Alu, &str); 7] = [
+const ALU: [(Alu, &str); 6] = [
     (Alu::Add, "add"),
     (Alu::Or, "or"),
-    (Alu::Sbb, "sbb"),
     (Alu::And, "and"),
     (Alu::Sub, "sub"),
     (Alu::Xor, "xor"),
@@ -27,18 +27,18 @@ const SHIFTS: [(Shift, &str); 4] = [
     (Shift::Sar, "sar"),
 ];
 const CONDITIONS: [(Cc, &str); 12] = [
-    (Cc::B, "b"),
-    (Cc::Ae, "ae"),
-    (Cc::E, "e"),
-    (Cc::Ne, "ne"),
-    (Cc::Be, "be"),
-    (Cc::A, "a"),
-    (Cc::S, "s"),
-    (Cc::Ns, "ns"),
-    (Cc::L, "l"),
-    (Cc::Ge, "ge"),
-    (Cc::Le, "le"),
-    (Cc::G, "g"),
+    (Cc::Below, "b"),
+    (Cc::AboveEqual, "ae"),
+    (Cc::Equal, "e"),
+    (Cc::NotEqual, "ne"),
+    (Cc::BelowEqual, "be"),
+    (Cc::Above, "a"),
+    (Cc::Negative, "s"),
+    (Cc::NotNegative, "ns"),
+    (Cc::Less, "l"),
+    (Cc::GreaterEqual, "ge"),
+    (Cc::LessEqual, "le"),
+    (Cc::Greater, "g"),
 ];
 /// Immediates and displacements at the edges of what is short.
 const NUMBERS: [i32; 16] = [
@@ -80,7 +80,7 @@ const NAMES: [[&str; 16]; 4] = [
 ];
 
 fn registers() -> impl Iterator<Item = Gpr> + Clone {
-    Gpr::ALL.into_iter()
+    <Gpr as crate::codegen::Register>::ALL.iter().copied()
 }
 
 fn pairs() -> impl Iterator<Item = (Gpr, Gpr)> {

@@ -3,10 +3,10 @@
 
 use isa::ebpf::{Reg, Size, Width};
 
-use super::super::alu::{Arithmetic, all};
-use super::super::asm::{Alu, Shift, Unary};
-use super::super::generator::{Generator, bits};
+use super::super::Generator;
+use super::super::asm::Unary;
 use super::super::reg::Gpr;
+use crate::codegen::{Alu, Arithmetic, Assembler, Shift, all, bits};
 
 /// A division by a constant.
 #[derive(Clone, Copy)]
@@ -65,7 +65,7 @@ impl Generator<'_> {
             }
         } else {
             if division.dst != division.src {
-                self.buf.mov(width, division.dst, division.src);
+                self.asm.mov(width, division.dst, division.src);
             }
             self.divide_by_scratch(slot, this, imm);
             most
@@ -79,16 +79,16 @@ impl Generator<'_> {
         // For 0 and for divisors greater than the dividend, the quotient is 0 and the
         // remainder the dividend; for 1, vice versa.
         if this.remainder == (this.divisor == 1) {
-            self.buf.set(this.dst, 0);
+            self.asm.set(this.dst, 0);
             return 0;
         }
         if this.dst != this.src {
-            self.buf.mov(this.width, this.dst, this.src);
+            self.asm.mov(this.width, this.dst, this.src);
         } else if this.dirty {
-            self.buf.mov(Width::W32, this.dst, this.dst);
+            self.asm.mov(Width::W32, this.dst, this.dst);
         }
         if this.divisor == 1 && this.negative {
-            self.buf.unary(Unary::Neg, this.width, this.dst);
+            self.asm.unary(Unary::Neg, this.width, this.dst);
             return all(this.width);
         }
         this.known_bits
@@ -101,18 +101,18 @@ impl Generator<'_> {
             false => this.width,
         };
         match this.divisor {
-            0x100 if this.remainder => self.buf.extend(Size::B, None, dst, src),
-            0x1_0000 if this.remainder => self.buf.extend(Size::H, None, dst, src),
+            0x100 if this.remainder => self.asm.extend(Size::B, None, dst, src),
+            0x1_0000 if this.remainder => self.asm.extend(Size::H, None, dst, src),
             divisor => {
                 if dst != src {
-                    self.buf.mov(width, dst, src);
+                    self.asm.mov(width, dst, src);
                 }
                 if this.remainder {
                     let mask = (divisor - 1) as i32;
-                    self.buf.alu_imm(Alu::And, Width::W32, dst, mask);
+                    self.asm.alu_imm(Alu::And, Width::W32, dst, mask);
                 } else {
                     let count = divisor.ilog2() as u8;
-                    self.buf.shift(Shift::Shr, width, dst, count);
+                    self.asm.shift(Shift::Shr, width, dst, count);
                 }
                 self.set_flags(reg, width);
             }

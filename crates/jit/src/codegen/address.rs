@@ -7,10 +7,10 @@
 //!
 //! Cost: a search looks at no more than [`REACH`] instructions.
 
-use isa::ebpf::{AluOp, Effect, Insn, Operand, Reg};
+use isa::ebpf::{Effect, Insn, Operand, Reg};
 
 use super::generator::Generator;
-use super::reg::Mem;
+use super::target::{Mem, Target};
 use crate::Optimization;
 
 /// Number of instructions that are searched for uses of a sum.
@@ -18,16 +18,16 @@ const REACH: usize = 12;
 
 /// A sum that is not computed: the operand that replaces its register in addresses.
 #[derive(Clone, Copy)]
-pub(super) struct Sum {
-    pub(super) reg: Reg,
-    pub(super) mem: Mem,
+pub(crate) struct Sum<R> {
+    pub(crate) reg: Reg,
+    pub(crate) mem: Mem<R>,
     /// The last slot that uses the sum.
-    pub(super) last: usize,
+    pub(crate) last: usize,
 }
 
-impl Generator<'_> {
+impl<T: Target> Generator<'_, T> {
     /// The address `base + off`.
-    pub(super) fn address(&self, base: Reg, off: i16) -> Mem {
+    pub(crate) fn address(&self, base: Reg, off: i16) -> Mem<T::Reg> {
         match self.sum {
             Some(sum) if sum.reg == base => Mem {
                 disp: sum.mem.disp + i32::from(off),
@@ -39,12 +39,12 @@ impl Generator<'_> {
 
     /// Folds the sum of two registers, computed before `slot`, into its accesses if it has
     /// no other uses. True if it did.
-    pub(super) fn fold_address(
+    pub(crate) fn fold_address(
         &mut self,
         slot: usize,
         sum: Reg,
         parts: [Reg; 2],
-        mem: Mem,
+        mem: Mem<T::Reg>,
     ) -> bool {
         // Offsets are added to the displacement later.
         if mem.disp.unsigned_abs() > 1 << 30 {
@@ -83,7 +83,7 @@ impl Generator<'_> {
                     if dst == sum {
                         return Some(at);
                     }
-                    if parts.contains(&dst) && self.is_read_modify_write(at, sum) {
+                    if parts.contains(&dst) && T::updates_memory(self, at, sum) {
                         // The loaded value is never in a register.
                         at += 2;
                         if !self.live_out(at).has(sum) {
@@ -100,7 +100,7 @@ impl Generator<'_> {
                         Between::Barrier => false,
                     };
                     let uses_sum = fact.reads(sum) || fact.writes(sum);
-                    if !is_passed || needs_fixed_registers(insn) || uses_sum {
+                    if !is_passed || T::needs_fixed_registers(insn) || uses_sum {
                         return None;
                     }
                 }
@@ -115,18 +115,11 @@ impl Generator<'_> {
         }
         None
     }
-
-    /// True if the load at a slot, the next operation and a store back become one
-    /// read-modify-write instruction that uses the sum as an address only.
-    fn is_read_modify_write(&self, slot: usize, sum: Reg) -> bool {
-        self.read_modify_write(slot)
-            .is_some_and(|read_modify_write| read_modify_write.src != Operand::Reg(sum))
-    }
 }
 
 /// Kind of an instruction between a value and its use.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Between {
+pub(crate) enum Between {
     Arithmetic,
     Load,
     Store,
@@ -135,7 +128,7 @@ pub(super) enum Between {
 }
 
 impl Between {
-    pub(super) const fn of(insn: Insn) -> Between {
+    pub(crate) const fn of(insn: Insn) -> Between {
         match insn.effect() {
             Some(Effect::Compute) if matches!(insn, Insn::Alu { .. }) => Between::Arithmetic,
             Some(Effect::Load) if matches!(insn, Insn::Load { .. }) => Between::Load,
@@ -155,24 +148,6 @@ impl Between {
                 | Effect::Exit,
             )
             | None => Between::Barrier,
-        }
-    }
-}
-
-/// True if an operation needs fixed registers (`rax` and `rdx` for division, `rcx` for
-/// shift counts). It preserves live values in them, but the summands of a folded address
-/// may be dead otherwise.
-///
-/// Addresses are not moved over anything but arithmetic, loads and stores.
-fn needs_fixed_registers(insn: Insn) -> bool {
-    let Insn::Alu { op, src, .. } = insn else {
-        return false;
-    };
-    match op {
-        AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod => true,
-        AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => matches!(src, Operand::Reg(_)),
-        AluOp::Add | AluOp::Sub | AluOp::Mul | AluOp::Or | AluOp::And | AluOp::Xor | AluOp::Mov => {
-            false
         }
     }
 }

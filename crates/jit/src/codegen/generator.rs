@@ -6,36 +6,31 @@
 
 use std::mem;
 
-use isa::ebpf::{Imm64, Insn, Operand, Reg, Width};
+use isa::ebpf::{Imm64, Insn, Reg, Width};
 use lower::{Evidence, Function, LoweredCall, LoweredCode};
 
-use super::Relaxed;
+use super::Code;
 use super::address::Sum;
-use super::alu::Arithmetic;
-use super::buffer::{Buffer, Label};
+use super::arithmetic::Arithmetic;
 use super::comparison_tree::Table;
 use super::deadline::DeadlineChecks;
-use super::features::Features;
 use super::frame::{Frame, FrameRequirements};
 use super::hash_lookup::OpenLookup;
-use super::merge::Merged;
 use super::packet::SlowLoad;
-use super::reg::Gpr;
-use super::retpoline::Retpoline;
+use super::target::{Assembler, Label, Layout, Target};
 use crate::analysis::{Analysis, Fact, Halves, Rewrite, Usage};
-use crate::backend::Request;
-use crate::{Applied, Optimization, Optimizations};
+use crate::{Applied, Optimization, Optimizations, Options};
 
 /// The register and width whose comparison with 0 the flags describe, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Flags(Option<(Reg, Width)>);
+pub(crate) struct Flags(Option<(Reg, Width)>);
 
 impl Flags {
     /// The flags describe no register.
-    pub(super) const NONE: Flags = Flags(None);
+    pub(crate) const NONE: Flags = Flags(None);
 
     /// The width at which the flags describe a register.
-    pub(super) fn width(self, reg: Reg) -> Option<Width> {
+    pub(crate) fn width(self, reg: Reg) -> Option<Width> {
         match self.0 {
             Some((described, width)) if described == reg => Some(width),
             _ => None,
@@ -52,74 +47,62 @@ impl Flags {
 }
 
 /// State of the code generation of one program.
-pub(super) struct Generator<'a> {
-    pub(super) program: &'a LoweredCode,
-    pub(super) insns: &'a [Insn],
-    pub(super) analysis: &'a Analysis,
+pub(crate) struct Generator<'a, T: Target> {
+    pub(crate) target: T,
+    pub(crate) program: &'a LoweredCode,
+    pub(crate) insns: &'a [Insn],
+    pub(crate) analysis: &'a Analysis,
     /// The result of the analysis for every slot.
-    pub(super) facts: &'a [Fact],
-    pub(super) features: Features,
+    pub(crate) facts: &'a [Fact],
     optimizations: Optimizations,
     applied: Applied,
     /// True if a code map is recorded: every slot gets a label.
     map: bool,
     /// Tail calls may enter the program.
-    pub(super) tail_target: bool,
-    /// Retpolines, if indirect branches go through them.
-    pub(super) retpoline: Option<Retpoline>,
+    pub(crate) tail_target: bool,
+    /// Indirect branches go through a retpoline.
+    pub(crate) retpoline: bool,
+    /// Label of the retpoline, if it is used.
+    pub(crate) thunk: Option<Label>,
     /// Labels of the slots at the entries of functions, in the order in which the functions
     /// are written; `None` without slots.
     entry_slots: Option<Vec<Label>>,
-    pub(super) buf: Buffer,
-    pub(super) frame: Frame,
-    pub(super) usage: Usage,
-    pub(super) function: Function,
+    pub(crate) asm: T::Assembler,
+    pub(crate) frame: Frame<T>,
+    pub(crate) usage: Usage,
+    pub(crate) function: Function,
     /// Significant bits of each register: higher bits are zero.
     known_bits: [u8; Reg::COUNT],
     /// Significant bits at the start of a basic block: registers of a classic filter have
     /// 32.
     always_known: [u8; Reg::COUNT],
-    pub(super) flags: Flags,
+    pub(crate) flags: Flags,
     /// Flags before the current instruction.
-    pub(super) flags_before: Flags,
+    pub(crate) flags_before: Flags,
     /// Label of the function's epilogue, if it is shared.
-    pub(super) epilogue: Option<Label>,
+    pub(crate) epilogue: Option<Label>,
     /// Label of the code that returns 0.
-    pub(super) return_zero: Option<Label>,
-    /// Label of slot 0 in the current version of the code.
-    pub(super) version: Label,
+    pub(crate) return_zero: Option<Label>,
     /// Proven packet length in bytes.
-    pub(super) proven_len: u32,
-    /// Packet length that is proven at the start of this version of the code.
-    pub(super) proven_len_always: u32,
-    /// First slot from which on branches may be merged.
-    pub(super) merges_from: usize,
-    /// True if the program is a packet filter.
-    pub(super) filters_packets: bool,
-    /// Branches that are being merged.
-    pub(super) merged: Option<Merged>,
+    pub(crate) proven_len: u32,
     /// A sum that is folded into its accesses.
-    pub(super) sum: Option<Sum>,
+    pub(crate) sum: Option<Sum<T::Reg>>,
     /// First slot that [`Generator::write_marked`] must visit in any case: the end of a
     /// folded sum; 0 if every slot is visited.
     due: usize,
-    /// Slot of a selection that becomes `setcc`; its register is zero until then.
-    pub(super) set_condition: Option<usize>,
-    /// Number of jumps to each slot, computed on requirements.
-    pub(super) incoming_jumps: Vec<u8>,
-    /// True for each slot that compares `r0` in network byte order; empty if none does.
-    pub(super) in_network_order: Vec<bool>,
-    pub(super) slow_loads: Vec<SlowLoad>,
-    pub(super) slow_load_stubs: [Option<Label>; 3],
-    pub(super) open_lookups: Vec<OpenLookup>,
+    /// Slot of a selection that becomes the result of its condition; its register is zero until then.
+    pub(crate) set_condition: Option<usize>,
+    pub(crate) slow_loads: Vec<SlowLoad>,
+    pub(crate) slow_load_stubs: [Option<Label>; 3],
+    pub(crate) open_lookups: Vec<OpenLookup>,
     /// Deadline checks.
-    pub(super) deadline_checks: DeadlineChecks,
+    pub(crate) deadline_checks: DeadlineChecks,
     /// Frames with a stack are recorded for helpers that read any address.
     records_frames: bool,
     /// Addresses of helpers, and labels of their table entries.
-    pub(super) helpers: Vec<(u64, Label)>,
+    pub(crate) helpers: Vec<(u64, Label)>,
     /// Tables of comparison trees, written after the code.
-    pub(super) tables: Vec<Table>,
+    pub(crate) tables: Vec<Table>,
 }
 
 /// Alignment of entries with a slot, so that the slot lies within eight aligned bytes.
@@ -129,17 +112,12 @@ const ENTRY_ALIGNMENT: u8 = 8;
 /// the length of the code before it.
 const LOOP_ALIGNMENT: u8 = 16;
 
-/// Significant bits of a value.
-pub(super) const fn bits(value: u64) -> u8 {
-    (64 - value.leading_zeros()) as u8
-}
-
-impl<'a> Generator<'a> {
-    pub(super) fn new(
+impl<'a, T: Target> Generator<'a, T> {
+    pub(crate) fn new(
         program: &'a LoweredCode,
         analysis: &'a Analysis,
-        features: Features,
-        request: &Request,
+        target: T,
+        options: &Options,
         long_tables: bool,
     ) -> Self {
         Generator {
@@ -147,19 +125,20 @@ impl<'a> Generator<'a> {
             insns: program.insns(),
             analysis,
             facts: analysis.facts(),
-            features,
-            optimizations: request.optimizations,
+            target,
+            optimizations: options.optimizations,
             applied: analysis.applied,
-            map: request.map,
-            tail_target: request.tail_target,
-            retpoline: request.retpoline.then(Retpoline::default),
-            entry_slots: request.entry_slots.then(Vec::new),
-            buf: Buffer::new(
+            map: options.map,
+            tail_target: options.tail_target,
+            retpoline: options.retpoline,
+            thunk: None,
+            entry_slots: options.entry_slots.then(Vec::new),
+            asm: T::Assembler::new(
                 program.insns().len(),
                 program.functions().len(),
                 long_tables,
             ),
-            frame: Frame::NONE,
+            frame: Frame::new(),
             usage: Usage::default(),
             function: Function { start: 0, end: 0 },
             known_bits: [64; Reg::COUNT],
@@ -171,21 +150,14 @@ impl<'a> Generator<'a> {
             flags_before: Flags::NONE,
             epilogue: None,
             return_zero: None,
-            version: Label::FIRST,
             proven_len: 0,
-            proven_len_always: 0,
-            merges_from: usize::MAX,
-            filters_packets: program.evidence().filters_packets(),
-            merged: None,
             sum: None,
             due: 0,
             set_condition: None,
-            incoming_jumps: Vec::new(),
-            in_network_order: Vec::new(),
             slow_loads: Vec::new(),
             slow_load_stubs: [None; 3],
             open_lookups: Vec::new(),
-            deadline_checks: DeadlineChecks::new(request.deadline, program),
+            deadline_checks: DeadlineChecks::new(options.deadline, program),
             records_frames: program.may_probe(),
             helpers: Vec::new(),
             tables: Vec::new(),
@@ -193,7 +165,7 @@ impl<'a> Generator<'a> {
     }
 
     /// Compiles the whole program.
-    pub(super) fn generate(&mut self) -> Relaxed<'_> {
+    pub(crate) fn generate(&mut self) -> Code<'_, T::Assembler> {
         let mut env = false;
         let mut entry = self.function_label(0);
         for index in (0..self.program.functions().len()).rev() {
@@ -207,18 +179,18 @@ impl<'a> Generator<'a> {
             }
             self.write_function();
         }
-        self.write_retpoline();
+        T::write_thunks(self);
         self.write_tables();
         self.write_helper_table();
-        let len = self.buf.relax_branches();
-        Relaxed {
+        let len = self.asm.relax_branches();
+        Code {
             len,
-            entry: self.buf.offset(entry) as usize,
-            tail_entry: self.buf.offset(self.function_label(0)) as usize,
+            entry: self.asm.offset(entry) as usize,
+            tail_entry: self.asm.offset(self.function_label(0)) as usize,
             entry_slots: self.entry_slot_offsets(),
             uses_context: env || self.has_entry_frame(),
             applied: self.applied,
-            buf: &self.buf,
+            asm: &self.asm,
         }
     }
 
@@ -249,24 +221,24 @@ impl<'a> Generator<'a> {
     }
 
     /// True if backward jumps are limited by a budget, because termination is not proven.
-    pub(super) fn has_budget(&self) -> bool {
+    pub(crate) fn has_budget(&self) -> bool {
         !self.program.evidence().proves_termination()
     }
 
     /// True if the code may use an optimization.
-    pub(super) fn uses(&self, optimization: Optimization) -> bool {
+    pub(crate) fn uses(&self, optimization: Optimization) -> bool {
         self.optimizations.contains(optimization)
     }
 
     /// Counts an optimization that was applied.
-    pub(super) fn applies(&mut self, optimization: Optimization) {
+    pub(crate) fn applies(&mut self, optimization: Optimization) {
         self.applied.add(optimization);
     }
 
     fn start_block(&mut self) {
         self.known_bits = self.always_known;
         self.flags = Flags::NONE;
-        self.proven_len = self.proven_len_always;
+        self.proven_len = 0;
     }
 
     fn write_function(&mut self) {
@@ -275,12 +247,12 @@ impl<'a> Generator<'a> {
         let label = self.function_label(self.function.start);
         match self.function.start {
             // Its slot is at the entry, which is not that of tail calls.
-            0 => self.buf.bind(label),
+            0 => self.asm.bind(label),
             _ => self.write_entry_slot(label),
         }
         self.write_prologue();
         self.check_on_call();
-        self.write_versions();
+        self.write_body();
         self.write_slow_loads();
         self.write_open_lookups();
         self.write_deadline_checks();
@@ -288,29 +260,29 @@ impl<'a> Generator<'a> {
     }
 
     /// Binds the label of an entry, and writes the slot that begins there, if there are slots.
-    pub(super) fn write_entry_slot(&mut self, entry: Label) {
+    pub(crate) fn write_entry_slot(&mut self, entry: Label) {
         let Some(slots) = &mut self.entry_slots else {
-            return self.buf.bind(entry);
+            return self.asm.bind(entry);
         };
         slots.push(entry);
-        self.buf.align(ENTRY_ALIGNMENT);
-        self.buf.bind(entry);
-        self.buf.entry_slot();
+        self.asm.align(ENTRY_ALIGNMENT);
+        self.asm.bind(entry);
+        self.asm.entry_slot();
     }
 
     /// True if entries begin with slots.
-    pub(super) fn has_entry_slots(&self) -> bool {
+    pub(crate) fn has_entry_slots(&self) -> bool {
         self.entry_slots.is_some()
     }
 
     /// Offsets of the slots in the order of the functions, of which the last is written first.
     fn entry_slot_offsets(&self) -> Vec<u32> {
         let slots = self.entry_slots.iter().flatten().rev();
-        slots.map(|slot| self.buf.offset(*slot)).collect()
+        slots.map(|slot| self.asm.offset(*slot)).collect()
     }
 
-    /// Writes the function's instructions once.
-    pub(super) fn write_body(&mut self) {
+    /// Writes the function's instructions.
+    fn write_body(&mut self) {
         self.start_block();
         let Function { start, end } = self.function;
         self.write_slots(start, end);
@@ -339,7 +311,7 @@ impl<'a> Generator<'a> {
     }
 
     /// Has [`Generator::run_due`] called at the slot.
-    pub(super) fn schedule(&mut self, slot: usize) {
+    pub(crate) fn schedule(&mut self, slot: usize) {
         self.due = self.due.min(slot);
     }
 
@@ -371,10 +343,10 @@ impl<'a> Generator<'a> {
             self.start_block();
         }
         if fact.is_loop() {
-            self.buf.align(LOOP_ALIGNMENT);
+            self.asm.align(LOOP_ALIGNMENT);
         }
         if fact.is_target() || self.map {
-            self.buf.bind(self.label(slot));
+            self.asm.bind(self.label(slot));
         }
         self.check_on_loop(slot);
         if fact.is_dead() {
@@ -408,17 +380,17 @@ impl<'a> Generator<'a> {
     }
 
     /// The label of the function that starts at a slot.
-    pub(super) fn function_label(&self, start: usize) -> Label {
+    pub(crate) fn function_label(&self, start: usize) -> Label {
         let index = self
             .program
             .functions()
             .partition_point(|function| function.start < start);
-        self.buf.function(index)
+        self.asm.function(index)
     }
 
-    /// The label of a slot in the current version of the code.
-    pub(super) fn label(&self, slot: usize) -> Label {
-        self.version.plus(slot)
+    /// The label of a slot.
+    pub(crate) fn label(&self, slot: usize) -> Label {
+        Label::of_slot(slot)
     }
 
     /// Compiles the instruction at a slot, and following ones that are fused with it;
@@ -442,7 +414,7 @@ impl<'a> Generator<'a> {
                     dst,
                     src,
                 };
-                return self.alu(slot, this);
+                return T::alu(self, slot, this);
             }
             Insn::Load {
                 size,
@@ -452,7 +424,7 @@ impl<'a> Generator<'a> {
                 off,
             } => {
                 let mem = self.address(base, off);
-                return self.load(slot, size, dst, live_out, mem);
+                return T::load(self, slot, size, dst, live_out, mem);
             }
             Insn::Store {
                 size,
@@ -471,19 +443,21 @@ impl<'a> Generator<'a> {
                 ..
             } => return self.branch(slot, cond, width, dst, src),
             Insn::Goto { .. } => return self.goto(slot),
-            Insn::Neg { width, dst } => self.negate(slot, width, dst),
+            Insn::Neg { width, dst } => T::negate(self, slot, width, dst),
             Insn::MovSx {
                 width,
                 from,
                 dst,
                 src,
-            } => self.sign_extend(slot, width, from, dst, src),
-            Insn::Endian { order, size, dst } => self.byte_order(order, size, dst),
+            } => T::sign_extend(self, slot, width, from, dst, src),
+            Insn::Endian { order, size, dst } => T::byte_order(self, order, size, dst),
             Insn::Cast { dst, src, .. } => self.truncate(dst, src),
             Insn::LoadImm64 {
                 dst,
                 imm: Imm64::Value(value),
-            } => self.set_imm64(dst, value.get()),
+            } => {
+                self.set_known(dst, value.get());
+            }
             Insn::Load {
                 size,
                 dst,
@@ -496,20 +470,20 @@ impl<'a> Generator<'a> {
                 dst,
                 base,
                 off,
-            } => self.load_acquire(size, dst, base, off),
+            } => T::load_acquire(self, size, dst, self.address(base, off)),
             Insn::StoreRelease {
                 size,
                 base,
                 off,
                 src,
-            } => self.store(size, self.address(base, off), Operand::Reg(src)),
+            } => T::store_release(self, size, self.address(base, off), src),
             Insn::Atomic {
                 op,
                 size,
                 base,
                 off,
                 src,
-            } => self.atomic(slot, op, size, self.address(base, off), src),
+            } => T::atomic(self, slot, op, size, self.address(base, off), src),
             Insn::PacketAbs { size, imm } => return self.packet_at(slot, size, imm),
             Insn::PacketInd { size, src, imm } => return self.packet_index(slot, size, src, imm),
             Insn::GotoLong { .. } => return self.goto(slot),
@@ -538,7 +512,7 @@ impl<'a> Generator<'a> {
                 dst,
                 src,
                 left,
-            } => self.rotate(width, dst, src, left),
+            } => T::rotate(self, width, dst, src, left),
             Rewrite::Skip => self.flags = self.flags_before,
         }
         Some(1)
@@ -546,36 +520,36 @@ impl<'a> Generator<'a> {
 
     /// The instruction at a slot, if its only predecessor is the slot before it and it is
     /// to be compiled unchanged.
-    pub(super) fn peek(&self, slot: usize) -> Option<Insn> {
+    pub(crate) fn peek(&self, slot: usize) -> Option<Insn> {
         self.plain_ahead(slot).map(|_| self.insns[slot])
     }
 
     /// The fact of a slot within the peephole window.
-    pub(super) fn plain_ahead(&self, slot: usize) -> Option<&Fact> {
+    pub(crate) fn plain_ahead(&self, slot: usize) -> Option<&Fact> {
         let fact = self.facts.get(slot)?;
         fact.is_plain().then_some(fact)
     }
 
     /// The live-out set of a slot.
-    pub(super) fn live_out(&self, slot: usize) -> Halves {
+    pub(crate) fn live_out(&self, slot: usize) -> Halves {
         self.facts[slot].live_out
     }
 
     /// True if the register's upper half is live after a slot.
-    pub(super) fn upper_live(&self, slot: usize, reg: Reg) -> bool {
+    pub(crate) fn upper_live(&self, slot: usize, reg: Reg) -> bool {
         self.live_out(slot).has_upper(reg)
     }
 
-    pub(super) fn gpr(&self, reg: Reg) -> Gpr {
+    pub(crate) fn gpr(&self, reg: Reg) -> T::Reg {
         self.frame.gpr(reg)
     }
 
     /// Significant bits of a register.
-    pub(super) fn known_bits(&self, reg: Reg) -> u8 {
+    pub(crate) fn known_bits(&self, reg: Reg) -> u8 {
         self.known_bits[reg.index()]
     }
 
-    pub(super) fn set_known_bits(&mut self, reg: Reg, bits: u8) {
+    pub(crate) fn set_known_bits(&mut self, reg: Reg, bits: u8) {
         let index = reg.index();
         self.known_bits[index] = match self.uses(Optimization::KnownBits) {
             true => bits,
@@ -584,12 +558,12 @@ impl<'a> Generator<'a> {
     }
 
     /// Records that the flags describe the register.
-    pub(super) fn set_flags(&mut self, reg: Reg, width: Width) {
+    pub(crate) fn set_flags(&mut self, reg: Reg, width: Width) {
         self.flags = Flags(Some((reg, width)));
     }
 
     /// Records that the instruction preserved the flags and changed one register.
-    pub(super) fn keep_flags(&mut self, changed: Reg) {
+    pub(crate) fn keep_flags(&mut self, changed: Reg) {
         self.flags = self.flags_before.without(changed);
     }
 }

@@ -14,10 +14,8 @@
 use isa::ebpf::{Size, Width};
 use lower::{Function, LoweredCode};
 
-use super::asm::Alu;
-use super::buffer::Label;
 use super::generator::Generator;
-use super::reg::{Cc, Gpr, Mem};
+use super::target::{Alu, Assembler, Cc, Label, Layout, Mem, Target};
 use crate::analysis::Usage;
 use crate::native::{NativeContext, check_deadline};
 
@@ -25,8 +23,8 @@ use crate::native::{NativeContext, check_deadline};
 const SHORT: usize = 32;
 
 /// The deadline checks of a program.
-pub(super) struct DeadlineChecks {
-    pub(super) wanted: bool,
+pub(crate) struct DeadlineChecks {
+    pub(crate) wanted: bool,
     /// Labels of the current function's checks: the slow path, and the fuel decrement to
     /// return to.
     open: Vec<(Label, Label)>,
@@ -36,7 +34,7 @@ pub(super) struct DeadlineChecks {
 
 impl DeadlineChecks {
     /// Programs with a budget need no deadline checks.
-    pub(super) fn new(asked_for: bool, program: &LoweredCode) -> DeadlineChecks {
+    pub(crate) fn new(asked_for: bool, program: &LoweredCode) -> DeadlineChecks {
         DeadlineChecks {
             wanted: asked_for && program.evidence().proves_termination(),
             open: Vec::new(),
@@ -45,9 +43,9 @@ impl DeadlineChecks {
     }
 }
 
-impl Generator<'_> {
+impl<T: Target> Generator<'_, T> {
     /// True if the function consumes fuel.
-    pub(super) fn fuel(&self, function: Function, usage: &Usage) -> bool {
+    pub(crate) fn fuel(&self, function: Function, usage: &Usage) -> bool {
         self.deadline_checks.wanted && (usage.loops || self.checks_on_call(function, usage))
     }
 
@@ -59,7 +57,7 @@ impl Generator<'_> {
     }
 
     /// True if the run may end in a callee of this function.
-    pub(super) fn may_end_in_callee(&self, function: Function, usage: &Usage) -> bool {
+    pub(crate) fn may_end_in_callee(&self, function: Function, usage: &Usage) -> bool {
         self.deadline_checks.wanted
             && function.start == 0
             && usage.calls_functions
@@ -68,17 +66,17 @@ impl Generator<'_> {
     }
 
     /// At the end of the entry's prologue: saves the stack pointer in the native context.
-    pub(super) fn save_stack_pointer(&mut self) {
+    pub(crate) fn save_stack_pointer(&mut self) {
         let (function, usage) = (self.function, &self.usage);
         let may_end = self.fuel(function, usage) || self.may_end_in_callee(function, usage);
         if function.start == 0 && may_end && !self.has_entry_frame() {
             let stack = self.context_word(NativeContext::STACK);
-            self.buf.store(Size::DW, stack, Gpr::RSP);
+            self.asm.store(Size::DW, stack, T::STACK_POINTER);
         }
     }
 
     /// At the start of a function: loads the fuel, and consumes it for a local call.
-    pub(super) fn check_on_call(&mut self) {
+    pub(crate) fn check_on_call(&mut self) {
         self.load_fuel();
         if self.checks_on_call(self.function, &self.usage) {
             self.check_at_new_label();
@@ -86,16 +84,16 @@ impl Generator<'_> {
     }
 
     /// A deadline check at a loop without a loop header.
-    pub(super) fn check_at_new_label(&mut self) {
+    pub(crate) fn check_at_new_label(&mut self) {
         if self.deadline_checks.wanted {
-            let here = self.buf.new_label();
-            self.buf.bind(here);
+            let here = self.asm.new_label();
+            self.asm.bind(here);
             self.check(here);
         }
     }
 
     /// A deadline check at a slot, if it is a loop header.
-    pub(super) fn check_on_loop(&mut self, slot: usize) {
+    pub(crate) fn check_on_loop(&mut self, slot: usize) {
         if self.deadline_checks.wanted && self.facts[slot].is_loop() {
             self.check(self.label(slot));
         }
@@ -104,14 +102,14 @@ impl Generator<'_> {
     /// Consumes a unit of fuel. `here` is the label of this place.
     fn check(&mut self, here: Label) {
         match self.frame.fuel {
-            Some(fuel) => self.buf.alu_imm(Alu::Sub, Width::W64, fuel, 1),
+            Some(fuel) => self.asm.alu_imm(Alu::Sub, Width::W64, fuel, 1),
             None => {
                 let fuel = self.context_word(NativeContext::FUEL);
-                self.buf.alu_store_imm(Alu::Sub, Size::DW, fuel, 1);
+                self.asm.alu_store_imm(Alu::Sub, Size::DW, fuel, 1);
             }
         }
-        let look = self.buf.new_label();
-        self.buf.jump_if(Cc::L, look);
+        let look = self.asm.new_label();
+        self.asm.jump_if(Cc::Less, look);
         self.deadline_checks.open.push((look, here));
     }
 
@@ -119,78 +117,78 @@ impl Generator<'_> {
     fn load_fuel(&mut self) {
         if let Some(gpr) = self.frame.fuel {
             let fuel = self.context_word(NativeContext::FUEL);
-            self.buf.load(Size::DW, None, gpr, fuel);
+            self.asm.load(Size::DW, None, gpr, fuel);
         }
     }
 
     /// At the end of a function: stores the remaining fuel, which is not needed after the
     /// entry function.
-    pub(super) fn return_fuel(&mut self) {
+    pub(crate) fn return_fuel(&mut self) {
         if self.function.start > 0 {
             self.store_fuel();
         }
     }
 
     /// Stores the remaining fuel, if it is in a register.
-    pub(super) fn store_fuel(&mut self) {
+    pub(crate) fn store_fuel(&mut self) {
         if let Some(gpr) = self.frame.fuel {
             let fuel = self.context_word(NativeContext::FUEL);
-            self.buf.store(Size::DW, fuel, gpr);
+            self.asm.store(Size::DW, fuel, gpr);
         }
     }
 
     /// After a function: the slow paths of its checks, and after the entry function the
     /// code that ends the run.
-    pub(super) fn write_deadline_checks(&mut self) {
+    pub(crate) fn write_deadline_checks(&mut self) {
         let open = std::mem::take(&mut self.deadline_checks.open);
         if !open.is_empty() {
-            let stub = self.buf.new_label();
+            let stub = self.asm.new_label();
             for (look, back) in open {
-                self.buf.bind(look);
-                self.buf.call(stub);
-                self.buf.jump(back);
+                self.asm.bind(look);
+                self.asm.call(stub);
+                self.asm.jump(back);
             }
-            self.buf.bind(stub);
+            self.asm.bind(stub);
             self.write_deadline_check();
         }
         if self.function.start == 0
             && let Some(end) = self.deadline_checks.end
         {
-            self.buf.bind(end);
+            self.asm.bind(end);
             self.write_end();
         }
     }
 
     /// Calls [`check_deadline`] with all registers preserved, then returns or ends the run.
     fn write_deadline_check(&mut self) {
-        let mut kept: Vec<Gpr> = self.frame.live_caller_saved().collect();
-        kept.push(Gpr::RAX);
+        let mut kept = self.frame.live_caller_saved();
+        kept.push(T::RESULT);
         self.preserve(&kept, |generator| {
             let env = generator.context_word(0).base;
-            generator.buf.mov(Width::W64, Gpr::RDI, env);
+            generator.asm.mov(Width::W64, T::ARGUMENTS[0], env);
             generator.call_host(check_deadline as *const () as u64);
         });
         self.load_fuel();
         let fuel = self.context_word(NativeContext::FUEL);
-        self.buf.alu_store_imm(Alu::Cmp, Size::DW, fuel, 0);
+        self.asm.alu_store_imm(Alu::Cmp, Size::DW, fuel, 0);
         let end = *self
             .deadline_checks
             .end
-            .get_or_insert_with(|| self.buf.new_label());
-        self.buf.jump_if(Cc::L, end);
-        self.buf.ret();
+            .get_or_insert_with(|| self.asm.new_label());
+        self.asm.jump_if(Cc::Less, end);
+        self.asm.ret();
     }
 
     /// Returns from the entry function at any call depth.
     fn write_end(&mut self) {
         let stack = self.context_word(NativeContext::STACK);
-        self.buf.load(Size::DW, None, Gpr::RSP, stack);
+        self.asm.load(Size::DW, None, T::STACK_POINTER, stack);
         if self.has_entry_frame() {
             return self.leave_entry_frame();
         }
         if self.frame.has_frame_pointer() {
-            let frame = Mem::at(Gpr::RSP, self.frame.bytes_below_frame_pointer());
-            self.buf.lea(Width::W64, Gpr::RBP, frame);
+            let frame = Mem::at(T::STACK_POINTER, self.frame.bytes_below_frame_pointer());
+            self.asm.lea(Width::W64, T::FRAME_POINTER, frame);
         }
         self.exit();
     }

@@ -1,18 +1,16 @@
-//! Branches: comparison and jump, a jump on the flags of the previous operation,
-//! conditional moves and conditional returns.
+//! Branches: comparison and jump, a jump on the flags of the previous operation, conditional moves.
 
-use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Width};
+use isa::ebpf::{Cond, Insn, Operand, Reg, Width};
 
-use super::asm::Alu;
-use super::frame::SCRATCH;
-use super::generator::{Flags, Generator, bits};
-use super::reg::{Cc, Mem};
+use super::arithmetic::bits;
+use super::generator::{Flags, Generator};
+use super::target::{Alu, Assembler, Cc, Layout, Mem, Target};
 use crate::Optimization;
 
-impl Generator<'_> {
+impl<T: Target> Generator<'_, T> {
     /// Compiles `if dst cond src goto`, and the move or jump that it may skip; returns the
     /// number of slots.
-    pub(super) fn branch(
+    pub(crate) fn branch(
         &mut self,
         slot: usize,
         cond: Cond,
@@ -20,36 +18,8 @@ impl Generator<'_> {
         dst: Reg,
         src: Operand,
     ) -> usize {
-        if self.usage.packet {
-            return self.branch_in_filter(slot, cond, width, dst, src);
-        }
         if src == Operand::Imm(0) && self.flags_before.width(dst).is_some() {
             return self.branch_on_flags(slot, cond, width, dst);
-        }
-        self.compare_and_jump(slot, cond, width, dst, src)
-    }
-
-    /// A branch of a packet filter, where branches may be merged.
-    fn branch_in_filter(
-        &mut self,
-        slot: usize,
-        cond: Cond,
-        width: Width,
-        dst: Reg,
-        src: Operand,
-    ) -> usize {
-        self.merge_from(slot);
-        let src = self.in_network_order(slot, src);
-        if src == Operand::Imm(0)
-            && let Some(cc) = self.compared(cond, width, dst)
-        {
-            return self.jump_on(slot, cc);
-        }
-        if self.merged.is_some()
-            && let (Width::W32, Operand::Imm(imm)) = (width, src)
-            && self.record_difference(slot, cond, self.gpr(dst), imm)
-        {
-            return 1;
         }
         self.compare_and_jump(slot, cond, width, dst, src)
     }
@@ -79,13 +49,13 @@ impl Generator<'_> {
         match src {
             Operand::Imm(0) => {
                 self.set_flags(dst, width_at);
-                self.buf.test(width_at, a, a);
+                self.asm.test(width_at, a, a);
             }
-            Operand::Imm(imm) => self.buf.alu_imm(Alu::Cmp, width_at, a, imm),
+            Operand::Imm(imm) => self.asm.alu_imm(Alu::Cmp, width_at, a, imm),
             Operand::Reg(Reg::R10) => return self.compare_special(slot, cond, width, dst, src),
             Operand::Reg(src) => {
                 let b = self.gpr(src);
-                self.buf.alu(Alu::Cmp, width_at, a, b);
+                self.asm.alu(Alu::Cmp, width_at, a, b);
             }
         }
         self.jump_on(slot, cc)
@@ -107,9 +77,9 @@ impl Generator<'_> {
             match src {
                 Operand::Reg(src) => {
                     let b = self.gpr(src);
-                    self.buf.test(width, a, b);
+                    self.asm.test(width, a, b);
                 }
-                Operand::Imm(imm) => self.buf.test_imm(width, a, imm),
+                Operand::Imm(imm) => self.asm.test_imm(width, a, imm),
             }
         }
         self.jump_on(slot, Cc::of(cond))
@@ -128,10 +98,10 @@ impl Generator<'_> {
             return None;
         }
         let cc = match cond {
-            Cond::Eq => Cc::E,
-            Cond::Ne => Cc::Ne,
-            Cond::SLt if said == width => Cc::S,
-            Cond::SGe if said == width => Cc::Ns,
+            Cond::Eq => Cc::Equal,
+            Cond::Ne => Cc::NotEqual,
+            Cond::SLt if said == width => Cc::Negative,
+            Cond::SGe if said == width => Cc::NotNegative,
             _ => return None,
         };
         self.applies(Optimization::FlagReuse);
@@ -154,50 +124,36 @@ impl Generator<'_> {
 
     fn compare_frame_pointer(&mut self, cond: Cond, width: Width, dst: Reg, src: Operand) {
         let top = self.frame.stack_top();
-        self.buf.lea(Width::W64, SCRATCH, top);
+        self.asm.lea(Width::W64, T::SCRATCH, top);
         let gpr = |generator: &Self, reg| match reg {
-            Reg::R10 => SCRATCH,
+            Reg::R10 => T::SCRATCH,
             reg => generator.gpr(reg),
         };
         let a = gpr(self, dst);
         match (cond.tests_bits(), src) {
-            (true, Operand::Imm(imm)) => self.buf.test_imm(width, a, imm),
-            (false, Operand::Imm(imm)) => self.buf.alu_imm(Alu::Cmp, width, a, imm),
+            (true, Operand::Imm(imm)) => self.asm.test_imm(width, a, imm),
+            (false, Operand::Imm(imm)) => self.asm.alu_imm(Alu::Cmp, width, a, imm),
             (true, Operand::Reg(src)) => {
                 let b = gpr(self, src);
-                self.buf.test(width, a, b);
+                self.asm.test(width, a, b);
             }
             (false, Operand::Reg(src)) => {
                 let b = gpr(self, src);
-                self.buf.alu(Alu::Cmp, width, a, b);
+                self.asm.alu(Alu::Cmp, width, a, b);
             }
         }
     }
 
     /// The target of the jump at a slot.
-    pub(super) fn target(&self, slot: usize) -> usize {
+    pub(crate) fn target(&self, slot: usize) -> usize {
         self.facts[slot].jump().expect("the slot holds a jump")
     }
 
     /// Compiles the branch at a slot on a condition code: a jump, or branch-free code for
     /// the slots that it skips; returns the number of slots.
-    pub(super) fn jump_on(&mut self, slot: usize, cc: Cc) -> usize {
+    pub(crate) fn jump_on(&mut self, slot: usize, cc: Cc) -> usize {
         let target = self.target(slot);
         let is_selection = self.facts[slot].is_selection();
-        let results = match self.filters_packets && !is_selection {
-            true => self.results_on(slot, target),
-            false => None,
-        };
-        let cc = match self.merged {
-            Some(merged) => match (self.record_test(merged, slot, cc), results) {
-                (None, _) => return 1,
-                (Some(outcome), Some(results)) if self.return_masked(outcome, results) => {
-                    return self.slots_returned(slot);
-                }
-                (Some(outcome), _) => self.test_merged(outcome),
-            },
-            None => cc,
-        };
         if is_selection {
             self.applies(Optimization::ConditionalMove);
             return self.select(slot + 1, cc.not());
@@ -207,19 +163,8 @@ impl Generator<'_> {
         {
             return count;
         }
-        if let Some(results) = results {
-            self.return_either(cc, results);
-            return self.slots_returned(slot);
-        }
         self.jump_if(cc, target);
         1
-    }
-
-    /// Number of slots that are compiled with a branch whose both successors return.
-    fn slots_returned(&self, slot: usize) -> usize {
-        // The return may be a jump target.
-        let is_reached = [slot + 1, slot + 2].map(|at| self.facts[at].is_target());
-        if is_reached == [false; 2] { 3 } else { 1 }
     }
 
     /// Inverts a branch over a jump.
@@ -239,46 +184,10 @@ impl Generator<'_> {
         Some(2)
     }
 
-    /// The results of a packet filter on fall-through and on the taken branch, if both
-    /// return constants.
-    fn results_on(&self, slot: usize, target: usize) -> Option<[u32; 2]> {
-        let result = |slot: usize| match (self.insns.get(slot)?, self.insns.get(slot + 1)?) {
-            (
-                Insn::Alu {
-                    op: AluOp::Mov,
-                    dst: Reg::R0,
-                    src: Operand::Imm(imm),
-                    ..
-                },
-                Insn::Exit,
-            ) => Some(*imm as u32),
-            _ => None,
-        };
-        if !self.uses(Optimization::ConditionalReturn) {
-            return None;
-        }
-        let next = match self.insns.get(slot + 1)? {
-            Insn::Goto { .. } if !self.consumes_budget(slot + 1) => self.target(slot + 1),
-            _ => slot + 1,
-        };
-        Some([result(next)?, result(target)?])
-    }
-
-    /// Returns the second result if the condition holds, else the first, by a conditional
-    /// move: whether a packet matches is the branch that is hardest to predict.
-    fn return_either(&mut self, cc: Cc, [first, second]: [u32; 2]) {
-        self.applies(Optimization::ConditionalReturn);
-        let result = self.gpr(Reg::R0);
-        self.buf.set_keeping_flags(result, u64::from(first));
-        self.buf.set_keeping_flags(SCRATCH, u64::from(second));
-        self.buf.mov_if(cc, Width::W32, result, SCRATCH);
-        self.exit();
-    }
-
     /// Jumps to a slot if a condition holds.
     fn jump_if(&mut self, cc: Cc, target: usize) {
         let label = self.label(target);
-        self.buf.jump_if(cc, label);
+        self.asm.jump_if(cc, label);
     }
 
     /// Compiles the move at a slot to a conditional move.
@@ -299,7 +208,7 @@ impl Generator<'_> {
             self.set_condition = None;
             let holds = if src == Operand::Imm(1) { cc } else { cc.not() };
             let to = self.gpr(dst);
-            self.buf.set_if(holds, to);
+            self.asm.set_if(holds, to);
             self.set_known_bits(dst, 1);
             return 2;
         }
@@ -310,8 +219,8 @@ impl Generator<'_> {
                 let from = self.gpr(src);
                 let bits = self.known_bits(src);
                 if width == Width::W32 && upper && bits > 32 {
-                    self.buf.mov(Width::W32, SCRATCH, from);
-                    (SCRATCH, 32)
+                    self.asm.mov(Width::W32, T::SCRATCH, from);
+                    (T::SCRATCH, 32)
                 } else {
                     (from, bits)
                 }
@@ -321,8 +230,8 @@ impl Generator<'_> {
                     Width::W32 => u64::from(imm as u32),
                     Width::W64 => imm as i64 as u64,
                 };
-                self.buf.set_keeping_flags(SCRATCH, value);
-                (SCRATCH, bits(value))
+                self.asm.set_keeping_flags(T::SCRATCH, value);
+                (T::SCRATCH, bits(value))
             }
         };
         // A 32-bit conditional move zeroes the upper half in either case.
@@ -332,7 +241,7 @@ impl Generator<'_> {
         } else {
             Width::W32
         };
-        self.buf.mov_if(cc, width, to, from);
+        self.asm.mov_if(cc, width, to, from);
         self.set_known_bits(
             dst,
             if width == Width::W32 {
@@ -345,25 +254,25 @@ impl Generator<'_> {
     }
 
     /// Compiles the unconditional jump at a slot; returns 1, the number of slots.
-    pub(super) fn goto(&mut self, slot: usize) -> usize {
+    pub(crate) fn goto(&mut self, slot: usize) -> usize {
         let target = self.target(slot);
         self.consume_budget(slot);
         if target != slot + 1 {
             let label = self.label(target);
-            self.buf.jump(label);
+            self.asm.jump(label);
         }
         1
     }
 
     /// Compiles `may_goto`: decrements the counter and jumps if it is negative.
-    pub(super) fn may_goto(&mut self, slot: usize) {
+    pub(crate) fn may_goto(&mut self, slot: usize) {
         let target = self.target(slot);
         let top = self.frame.stack_top();
         let offset = self.frame.may_goto.expect("the function uses may_goto");
         let counter = Mem::at(top.base, top.disp + offset);
-        self.buf
+        self.asm
             .alu_store_imm(Alu::Sub, isa::ebpf::Size::DW, counter, 1);
         let label = self.label(target);
-        self.buf.jump_if(Cc::S, label);
+        self.asm.jump_if(Cc::Negative, label);
     }
 }

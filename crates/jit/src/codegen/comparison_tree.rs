@@ -9,11 +9,8 @@ use std::ops::Range;
 use isa::ebpf::{Size, Width};
 use lower::trees::Tree;
 
-use super::asm::Alu;
-use super::buffer::Label;
-use super::frame::SCRATCH;
 use super::generator::Generator;
-use super::reg::{Cc, Gpr, Mem};
+use super::target::{Alu, Assembler, Cc, Label, Layout, Mem, Target};
 use crate::Optimization;
 use crate::analysis::Window;
 
@@ -21,14 +18,14 @@ use crate::analysis::Window;
 const LEAVES: usize = 3;
 
 /// A table of bytes after the code.
-pub(super) struct Table {
+pub(crate) struct Table {
     label: Label,
     bytes: Vec<u8>,
 }
 
-impl Generator<'_> {
+impl<T: Target> Generator<'_, T> {
     /// Compiles the comparison tree whose root is a slot; returns the number of slots.
-    pub(super) fn write_comparison_tree(&mut self, slot: usize) -> usize {
+    pub(crate) fn write_comparison_tree(&mut self, slot: usize) -> usize {
         let analysis = self.analysis;
         let tree = analysis
             .trees
@@ -59,33 +56,33 @@ impl Generator<'_> {
     /// True if a table may be used: without a retpoline, which would write below the stack
     /// pointer, or for targets that are compared.
     fn may_have_table(&self, window: &Window) -> bool {
-        let is_direct = self.retpoline.is_none() || window.compared().is_some();
+        let is_direct = !self.retpoline || window.compared().is_some();
         is_direct && self.uses(Optimization::JumpTable)
     }
 
     /// Jumps to a slot unless it is the next one.
     fn jump_unless_next(&mut self, target: u32, next: usize) {
         if target as usize != next {
-            self.buf.jump(self.label(target as usize));
+            self.asm.jump(self.label(target as usize));
         }
     }
 
-    fn write_jump_table(&mut self, tree: &Tree<'_>, base: Gpr, window: &Window, next: usize) {
+    fn write_jump_table(&mut self, tree: &Tree<'_>, base: T::Reg, window: &Window, next: usize) {
         let gpr = self.gpr(tree.dst);
         let first = window.first();
         let mut index = gpr;
         if first != 0 {
-            index = SCRATCH;
+            index = T::SCRATCH;
             let mem = Mem::at(gpr, first.wrapping_neg() as i32);
-            self.buf.lea(Width::W32, index, mem);
+            self.asm.lea(Width::W32, index, mem);
         }
         let outside = self.write_range_check(index, window);
         if index == gpr && (base == gpr || self.known_bits(tree.dst) > 32) {
-            index = SCRATCH;
-            self.buf.mov(Width::W32, index, gpr);
+            index = T::SCRATCH;
+            self.asm.mov(Width::W32, index, gpr);
         }
-        let label = self.buf.new_label();
-        self.buf.lea_label(base, label);
+        let label = self.asm.new_label();
+        self.asm.lea_label(base, label);
         match window.compared() {
             Some((usual, others)) => {
                 let bytes = window.entries(|target| {
@@ -95,13 +92,13 @@ impl Generator<'_> {
                 self.tables.push(Table { label, bytes });
                 self.compare_entry(Mem::indexed(base, index, 0), &others);
                 match outside {
-                    Some(_) => self.buf.jump(self.label(usual as usize)),
+                    Some(_) => self.asm.jump(self.label(usual as usize)),
                     None => self.jump_unless_next(usual, next),
                 }
             }
             None => {
                 let targets = window.entries(|target| self.label(target as usize));
-                let size = self.buf.add_table(label, targets);
+                let size = self.asm.add_table(label, targets);
                 let (size, scale) = match size {
                     2 => (Size::H, 1),
                     _ => (Size::W, 2),
@@ -111,26 +108,26 @@ impl Generator<'_> {
                     index: Some((index, scale)),
                     disp: 0,
                 };
-                self.buf.load(size, Some(Width::W64), SCRATCH, entry);
-                self.buf.alu(Alu::Add, Width::W64, SCRATCH, base);
-                self.jump_to_scratch();
+                self.asm.load(size, Some(Width::W64), T::SCRATCH, entry);
+                self.asm.alu(Alu::Add, Width::W64, T::SCRATCH, base);
+                T::jump_to_scratch(self);
             }
         }
         if let Some((label, [below, above])) = outside {
-            self.buf.bind(label);
-            self.buf.alu_imm(Alu::Cmp, Width::W32, gpr, first as i32);
-            self.buf.jump_if(less(window), self.label(below as usize));
+            self.asm.bind(label);
+            self.asm.alu_imm(Alu::Cmp, Width::W32, gpr, first as i32);
+            self.asm.jump_if(less(window), self.label(below as usize));
             self.jump_unless_next(above, next);
         }
     }
 
     /// Jumps to the target of values outside the window. If the targets below and above
     /// differ, jumps to a new label, which is returned with both.
-    fn write_range_check(&mut self, index: Gpr, window: &Window) -> Option<(Label, [u32; 2])> {
+    fn write_range_check(&mut self, index: T::Reg, window: &Window) -> Option<(Label, [u32; 2])> {
         let (target, both) = match window.outside() {
             [None, None] => return None,
             [Some(below), Some(above)] if below != above => {
-                (self.buf.new_label(), Some([below, above]))
+                (self.asm.new_label(), Some([below, above]))
             }
             [below, above] => {
                 let target = above.or(below)?;
@@ -138,43 +135,43 @@ impl Generator<'_> {
             }
         };
         let last = window.len() as i32 - 1;
-        self.buf.alu_imm(Alu::Cmp, Width::W32, index, last);
-        self.buf.jump_if(Cc::A, target);
+        self.asm.alu_imm(Alu::Cmp, Width::W32, index, last);
+        self.asm.jump_if(Cc::Above, target);
         both.map(|both| (target, both))
     }
 
     /// Loads a leaf number and jumps to its target, numbered from 1; falls through for 0.
-    fn compare_entry(&mut self, entry: Mem, targets: &[u32]) {
+    fn compare_entry(&mut self, entry: Mem<T::Reg>, targets: &[u32]) {
         if let &[target] = targets {
-            self.buf.alu_store_imm(Alu::Cmp, Size::B, entry, 0);
-            self.buf.jump_if(Cc::Ne, self.label(target as usize));
+            self.asm.alu_store_imm(Alu::Cmp, Size::B, entry, 0);
+            self.asm.jump_if(Cc::NotEqual, self.label(target as usize));
             return;
         }
-        self.buf.load(Size::B, None, SCRATCH, entry);
+        self.asm.load(Size::B, None, T::SCRATCH, entry);
         for (number, &target) in (1..).zip(targets) {
-            self.buf.alu_imm(Alu::Cmp, Width::W32, SCRATCH, number);
-            self.buf.jump_if(Cc::E, self.label(target as usize));
+            self.asm.alu_imm(Alu::Cmp, Width::W32, T::SCRATCH, number);
+            self.asm.jump_if(Cc::Equal, self.label(target as usize));
         }
     }
 
     /// Writes a binary search.
-    fn write_binary_search(&mut self, gpr: Gpr, window: &Window, next: usize) {
+    fn write_binary_search(&mut self, gpr: T::Reg, window: &Window, next: usize) {
         let pieces = &window.pieces;
         let mut open: Vec<(Option<Label>, Range<usize>)> = vec![(None, 0..pieces.len())];
         while let Some((label, range)) = open.pop() {
             if let Some(label) = label {
-                self.buf.bind(label);
+                self.asm.bind(label);
             }
             if let Some((keys, rest)) = few_keys(window, range.clone()) {
                 for piece in keys {
                     let (key, _) = window.head(piece);
-                    self.buf.alu_imm(Alu::Cmp, Width::W32, gpr, key as i32);
+                    self.asm.alu_imm(Alu::Cmp, Width::W32, gpr, key as i32);
                     let target = pieces[piece].target;
-                    self.buf.jump_if(Cc::E, self.label(target as usize));
+                    self.asm.jump_if(Cc::Equal, self.label(target as usize));
                 }
                 match open.is_empty() {
                     true => self.jump_unless_next(rest, next),
-                    false => self.buf.jump(self.label(rest as usize)),
+                    false => self.asm.jump(self.label(rest as usize)),
                 }
                 continue;
             }
@@ -182,13 +179,13 @@ impl Generator<'_> {
             let is_range = middle + 1 < range.end && !window.head(middle).1;
             let middle = if is_range { middle + 1 } else { middle };
             let (first, single) = window.head(middle);
-            let below = self.buf.new_label();
-            self.buf.alu_imm(Alu::Cmp, Width::W32, gpr, first as i32);
-            self.buf.jump_if(less(window), below);
+            let below = self.asm.new_label();
+            self.asm.alu_imm(Alu::Cmp, Width::W32, gpr, first as i32);
+            self.asm.jump_if(less(window), below);
             let mut above = middle..range.end;
             if single && above.len() > 1 {
                 let target = pieces[middle].target;
-                self.buf.jump_if(Cc::E, self.label(target as usize));
+                self.asm.jump_if(Cc::Equal, self.label(target as usize));
                 above.start += 1;
             }
             open.push((Some(below), range.start..middle));
@@ -196,14 +193,14 @@ impl Generator<'_> {
         }
     }
 
-    pub(super) fn write_tables(&mut self) {
-        self.buf.place_tables();
+    pub(crate) fn write_tables(&mut self) {
+        self.asm.place_tables();
         for Table { label, bytes } in std::mem::take(&mut self.tables) {
-            self.buf.bind(label);
+            self.asm.bind(label);
             for chunk in bytes.chunks(8) {
                 let mut word = [0; 8];
                 word[..chunk.len()].copy_from_slice(chunk);
-                self.buf.data(u64::from_le_bytes(word), chunk.len());
+                self.asm.data(u64::from_le_bytes(word), chunk.len());
             }
         }
     }
@@ -226,7 +223,7 @@ fn few_keys(window: &Window, range: Range<usize>) -> Option<(Vec<usize>, u32)> {
 /// The condition code for "less" in the order of the window.
 fn less(window: &Window) -> Cc {
     match window.is_signed() {
-        true => Cc::L,
-        false => Cc::B,
+        true => Cc::Less,
+        false => Cc::Below,
     }
 }
