@@ -235,9 +235,11 @@ impl Run {
     /// # Panics
     /// If the run has none: the operation is not one of [`Op::using_run`].
     #[inline(always)]
-    pub(crate) fn cx(&mut self) -> &mut RunContext<'static> {
-        // SAFETY: an invariant of the type; only the run uses it.
-        let cx = unsafe { self.cx.as_mut() };
+    pub(crate) fn cx<'s>(&'s mut self) -> &'s mut RunContext<'s> {
+        // SAFETY: an invariant of the type; only the run uses it. Its own lifetime was cast away;
+        // that of this borrow, which is shorter, takes its place, so that nothing it refers to
+        // is used for longer.
+        let cx = unsafe { self.cx.cast::<RunContext<'s>>().as_mut() };
         cx.expect("operations that use the run context say so")
     }
 

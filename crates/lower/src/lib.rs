@@ -87,16 +87,6 @@ pub enum Evidence {
 }
 
 impl Evidence {
-    /// True if programs with this evidence filter packets.
-    pub const fn filters_packets(self) -> bool {
-        match self {
-            Evidence::Classic(Rules::Socket | Rules::Capture) => true,
-            Evidence::Classic(Rules::Seccomp)
-            | Evidence::CallerAsserted
-            | Evidence::Verified(_) => false,
-        }
-    }
-
     /// True if the evidence proves termination; otherwise engines limit the backward jumps.
     pub const fn proves_termination(self) -> bool {
         match self {

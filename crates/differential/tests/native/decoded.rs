@@ -27,16 +27,13 @@ const EXTENSIONS: &[Mnemonic] = &[
     Mnemonic::Shlx,
     Mnemonic::Shrx,
     Mnemonic::Sarx,
-    Mnemonic::Mulx,
 ];
 
 /// Other instructions that code may contain: none traps, halts or enters the kernel.
 const PLAIN: &[Mnemonic] = &[
-    Mnemonic::Adc,
     Mnemonic::Add,
     Mnemonic::And,
     Mnemonic::Bswap,
-    Mnemonic::Bt,
     Mnemonic::Bsf,
     Mnemonic::Bsr,
     Mnemonic::Call,
@@ -91,7 +88,6 @@ const PLAIN: &[Mnemonic] = &[
     Mnemonic::Rol,
     Mnemonic::Ror,
     Mnemonic::Sar,
-    Mnemonic::Sbb,
     Mnemonic::Setae,
     Mnemonic::Seta,
     Mnemonic::Setb,

@@ -199,7 +199,18 @@ impl<T: Target> Generator<'_, T> {
         let sign = match back.op {
             AluOp::Rsh => None,
             AluOp::Arsh => Some(width),
-            _ => return None,
+            AluOp::Mov
+            | AluOp::Add
+            | AluOp::Sub
+            | AluOp::And
+            | AluOp::Or
+            | AluOp::Xor
+            | AluOp::Lsh
+            | AluOp::Mul
+            | AluOp::Div
+            | AluOp::SDiv
+            | AluOp::Mod
+            | AluOp::SMod => return None,
         };
         let fits = back.dst == dst && back.width == width && (count..64).contains(&by);
         (fits && by < all(width).into()).then(|| Extension {

@@ -151,8 +151,10 @@ impl<T: Target> Generator<'_, T> {
         }
     }
 
-    /// The memory operand of a field of the native context.
-    pub(crate) fn context_word(&self, offset: usize) -> Mem<T::Reg> {
+    /// The memory operand of a field of the native context. Code comes to the context by this
+    /// function alone, which records that the entry takes one.
+    pub(crate) fn context_word(&mut self, offset: usize) -> Mem<T::Reg> {
+        self.uses_context = true;
         let env = self
             .frame
             .env

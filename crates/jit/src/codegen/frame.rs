@@ -138,9 +138,7 @@ impl<T: Target> Frame<T> {
         for (number, gpr) in (1..).zip(T::ARGUMENTS) {
             let reg = Reg::new(number).expect("arguments are r1 to r5");
             self.map[reg.index()] = gpr;
-            // Merged tests of packets have their outcome in the register of the context.
-            let holds_outcome = reg == Reg::R1 && usage.packet;
-            if usage.has(reg) || calls || holds_outcome {
+            if usage.has(reg) || calls {
                 self.used.insert(gpr);
             }
         }

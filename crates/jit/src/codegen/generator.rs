@@ -97,6 +97,8 @@ pub(crate) struct Generator<'a, T: Target> {
     pub(crate) open_lookups: Vec<OpenLookup>,
     /// Deadline checks.
     pub(crate) deadline_checks: DeadlineChecks,
+    /// The code uses the native context.
+    pub(crate) uses_context: bool,
     /// Frames with a stack are recorded for helpers that read any address.
     records_frames: bool,
     /// Addresses of helpers, and labels of their table entries.
@@ -158,6 +160,7 @@ impl<'a, T: Target> Generator<'a, T> {
             slow_load_stubs: [None; 3],
             open_lookups: Vec::new(),
             deadline_checks: DeadlineChecks::new(options.deadline, program),
+            uses_context: false,
             records_frames: program.may_probe(),
             helpers: Vec::new(),
             tables: Vec::new(),
@@ -188,7 +191,7 @@ impl<'a, T: Target> Generator<'a, T> {
             entry: self.asm.offset(entry) as usize,
             tail_entry: self.asm.offset(self.function_label(0)) as usize,
             entry_slots: self.entry_slot_offsets(),
-            uses_context: env || self.has_entry_frame(),
+            uses_context: self.uses_context,
             applied: self.applied,
             asm: &self.asm,
         }

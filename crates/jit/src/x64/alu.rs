@@ -1,7 +1,7 @@
 //! Instruction selection for arithmetic and constants.
 //!
-//! 64-bit operations whose upper half is not live are narrowed: the 32-bit form is shorter
-//! and zeroes the upper half, which also replaces most masks.
+//! The 32-bit form of an operation is shorter and zeroes the upper half, which also replaces most
+//! masks.
 
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width};
 
@@ -37,7 +37,6 @@ pub(super) const fn extended(mask: i32) -> Option<Size> {
 impl Generator<'_> {
     /// Compiles the arithmetic at a slot, and following slots where they are fused; returns
     /// the number of slots.
-    ///
     pub(super) fn alu(&mut self, slot: usize, this: Arithmetic) -> usize {
         let Arithmetic {
             op,
