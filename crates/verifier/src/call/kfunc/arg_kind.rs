@@ -239,7 +239,27 @@ pub(super) fn stands_for(reg: &RegState) -> Option<&'static str> {
         RegKind::SockCommon => "sock_common",
         RegKind::TcpSock => "tcp_sock",
         RegKind::MapPtr { .. } => "bpf_map",
-        _ => return None,
+        RegKind::NotInit
+        | RegKind::Scalar
+        | RegKind::Ctx
+        | RegKind::MapValue { .. }
+        | RegKind::MapKey { .. }
+        | RegKind::Stack { .. }
+        | RegKind::PacketMeta { .. }
+        | RegKind::Packet { .. }
+        | RegKind::PacketEnd
+        | RegKind::FlowKeys
+        | RegKind::TpBuffer
+        | RegKind::XdpSock
+        | RegKind::BtfId { .. }
+        | RegKind::Mem { .. }
+        | RegKind::Arena
+        | RegKind::Buf
+        | RegKind::Func { .. }
+        | RegKind::ConstDynptr { .. }
+        | RegKind::Dynptr { .. }
+        | RegKind::Iter { .. }
+        | RegKind::Irq { .. } => return None,
     })
 }
 

@@ -205,17 +205,17 @@ fn check_map(
     }
     check_trust(env, callee, ptr)?;
     check_pointer(env, callee, ptr, meta)?;
-    match reg.kind {
-        RegKind::MapPtr { .. } => Ok(()),
-        RegKind::BtfId { .. } => {
-            let map = callee.btf.find(Kind::Struct, "bpf_map");
-            let map = map.ok_or_else(|| callee.unsupported())?;
-            check_object(env, callee, index, map.id())
-        }
-        _ => Err(refuse!(env => Call::NotObject {
-            index, found: reg.reg_type(), expected: RegBase::PtrToBtfId.plain()
-        })),
+    if matches!(reg.kind, RegKind::MapPtr { .. }) {
+        return Ok(());
     }
+    if matches!(reg.kind, RegKind::BtfId { .. }) {
+        let map = callee.btf.find(Kind::Struct, "bpf_map");
+        let map = map.ok_or_else(|| callee.unsupported())?;
+        return check_object(env, callee, index, map.id());
+    }
+    Err(refuse!(env => Call::NotObject {
+        index, found: reg.reg_type(), expected: RegBase::PtrToBtfId.plain()
+    }))
 }
 
 /// Checks the type of an object (`process_kf_arg_ptr_to_btf_id`).
