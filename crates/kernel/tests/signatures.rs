@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use beebox_kernel::{declared, find_call, helpers, kfuncs};
-use btf::Kind;
+use btf::{Kind, Param, Shape, TypeId};
 use spec::bits::BitOp;
+use spec::callback::CallbackKind;
+use spec::helpers::HelperId;
 use spec::kfuncs::KernelFunction;
-use spec::registry::{KfuncFlags, kfunc_signature};
+use spec::registry::{ArgBase, KfuncFlags, SpecialKfunc, kfunc_signature};
 
 /// The signatures of every helper and kfunc of the built-in kernel by number of resolved code,
 /// with their names.
@@ -119,4 +121,50 @@ fn every_kfunc_has_the_types_of_the_kernels_function() {
         assert!(compared.contains(name), "{name}");
     }
     assert!(compared.len() > 100, "{}", compared.len());
+}
+
+#[test]
+fn functions_that_are_called_back_have_their_row() {
+    let kernel = kernel_data::linux_6_18();
+    let registry = kernel.registry().expect("the built-in registry");
+    let types = kernel.btf().expect("the built-in types");
+    let strip = |id| types.skip_modifiers(id).unwrap_or(TypeId::VOID);
+    let is_function = |param: Param| match types.at(strip(param.ty)).shape() {
+        Shape::Ptr(target) => types.at(strip(target)).kind() == Kind::FuncProto,
+        _ => false,
+    };
+    let register = |kind: Option<CallbackKind>| kind.map(|kind| kind.rules().register.number());
+    for proto in &registry.protos {
+        let mut args = proto.args.iter().zip(1..);
+        let found = args.find(|(arg, _)| arg.base == ArgBase::PtrToFunc);
+        let kind = proto.helper().and_then(HelperId::callback);
+        assert_eq!(
+            found.map(|(_, number)| number),
+            register(kind),
+            "{}",
+            proto.name
+        );
+    }
+    let mut count = 0;
+    for kfunc in registry.kfuncs.values() {
+        let Some(Shape::Func(func)) = types.get(TypeId(kfunc.btf_id)).map(|ty| ty.shape()) else {
+            continue;
+        };
+        let Some(Shape::Proto(proto)) = types.get(func.proto).map(|ty| ty.shape()) else {
+            continue;
+        };
+        let found = proto
+            .params()
+            .zip(1..)
+            .find(|(param, _)| is_function(*param));
+        let kind = kfunc.special.and_then(SpecialKfunc::callback);
+        assert_eq!(
+            found.map(|(_, number)| number),
+            register(kind),
+            "{}",
+            kfunc.name
+        );
+        count += usize::from(kind.is_some());
+    }
+    assert!(count > 0);
 }

@@ -50,13 +50,13 @@ impl Callbacks {
         let Insn::Call(Callee::Helper(helper)) = insn else {
             return None;
         };
-        let callback = HelperId::from_number(helper)?.callback()?;
-        if callback.is_async() {
+        let callback = HelperId::from_number(helper)?.callback()?.rules();
+        if callback.is_async {
             return None;
         }
         let is_reached = |start: &usize| facts.insns[*start].is_reached;
         let callees: Vec<usize> = match fact
-            .operand(callback.register())
+            .operand(callback.register)
             .and_then(|value| callee(value, facts))
         {
             // Functions that no run reaches may be removed.

@@ -6,7 +6,7 @@
 
 use isa::ebpf::{Callee, Insn};
 use spec::bits::BitOp;
-use spec::calls::{GET_SMP_PROCESSOR_ID, TAIL_CALL};
+use spec::helpers::HelperId;
 use spec::kfuncs::KernelFunction;
 
 /// Number of the first call that only lowering makes; the kind is above the bits of an index.
@@ -62,10 +62,11 @@ impl LoweredCall {
 
     /// What a call by number calls.
     pub const fn from_number(number: i32) -> LoweredCall {
-        match number {
-            GET_SMP_PROCESSOR_ID => return LoweredCall::ProcessorId,
-            TAIL_CALL => return LoweredCall::TailCall,
-            _ => {}
+        match HelperId::from_number(number) {
+            Some(HelperId::GetSmpProcessorId) => return LoweredCall::ProcessorId,
+            Some(HelperId::TailCall) => return LoweredCall::TailCall,
+            Some(_) => return LoweredCall::Helper(number),
+            None => {}
         }
         match KernelFunction::from_number(number) {
             Some(KernelFunction::Bits(op)) => return LoweredCall::Bits(op),
@@ -90,11 +91,11 @@ impl LoweredCall {
         let (kind, index) = match self {
             LoweredCall::Local(distance) => return Insn::Call(Callee::Local(distance)),
             LoweredCall::Helper(number) => return by_number(number),
-            LoweredCall::ProcessorId => return by_number(GET_SMP_PROCESSOR_ID),
+            LoweredCall::ProcessorId => return by_number(HelperId::GetSmpProcessorId.number()),
             LoweredCall::Kfunc(index) => return by_number(KernelFunction::Linux(index).number()),
             LoweredCall::Host(index) => return by_number(KernelFunction::Host(index).number()),
             LoweredCall::Bits(op) => return by_number(op.number()),
-            LoweredCall::TailCall => return by_number(TAIL_CALL),
+            LoweredCall::TailCall => return by_number(HelperId::TailCall.number()),
             LoweredCall::TailSlot(index) => (0, index),
             LoweredCall::MapFunction(index) => (1, index),
             LoweredCall::HashLookup(index) => (2, index),

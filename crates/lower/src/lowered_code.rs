@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use isa::ebpf::Insn;
-use spec::calls::GET_SMP_PROCESSOR_ID;
+use spec::helpers::HelperId;
 use spec::kfuncs::KernelFunction;
 use vm::{
     Call, DirectAccess, HashLookup, HostFunction, Implementation, MapHandle, PacketRules,
@@ -108,7 +108,7 @@ impl LoweredCode {
     fn implementation(&self, call: LoweredCall) -> Option<Implementation> {
         let number = match call {
             LoweredCall::Helper(number) => number,
-            LoweredCall::ProcessorId => GET_SMP_PROCESSOR_ID,
+            LoweredCall::ProcessorId => HelperId::GetSmpProcessorId.number(),
             LoweredCall::Kfunc(index) => KernelFunction::Linux(index).number(),
             LoweredCall::Local(_)
             | LoweredCall::Host(_)

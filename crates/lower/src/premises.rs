@@ -8,7 +8,7 @@
 //! code. Linear in the instructions.
 
 use isa::ebpf::{Effect, Insn};
-use spec::calls::TAIL_CALL;
+use spec::helpers::HelperId;
 use spec::kfuncs::KernelFunction;
 use spec::registry::RegBase;
 use verifier::{InsnFact, OffsetRange, Pointer, PointerKind, Proof, Value};
@@ -34,7 +34,7 @@ pub(crate) fn check(
         return Err(UnsupportedConstruct::Speculation);
     }
     if !proof.has_own_tail_call_maps() {
-        return Err(UnsupportedConstruct::Signature(TAIL_CALL));
+        return Err(UnsupportedConstruct::Signature(HelperId::TailCall.number()));
     }
     let mut signatures = proof.signatures();
     match signatures.find(|(number, used)| !is_written_for(*number, used, find_call, host)) {
@@ -46,7 +46,7 @@ pub(crate) fn check(
 /// True if the function of a number of resolved code is written for a signature. Functions that
 /// are not there are found by the check of the structure.
 fn is_written_for(number: i32, used: &str, find_call: FindCall, host: &[HostFunction]) -> bool {
-    if number == TAIL_CALL {
+    if HelperId::from_number(number) == Some(HelperId::TailCall) {
         return used == TAIL_CALL_SIGNATURE;
     }
     match KernelFunction::from_number(number) {

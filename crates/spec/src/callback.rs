@@ -24,30 +24,43 @@ pub enum CallbackKind {
     TaskWork,
 }
 
+/// What goes by the kind of a function that is called back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallbackRules {
+    /// The register in which the call gets it.
+    pub register: Reg,
+    /// It is called after the call returned (`is_async_callback_calling_function`), not before
+    /// (`is_sync_callback_calling_function`).
+    #[doc(alias = "is_async_callback_calling_function")]
+    #[doc(alias = "is_sync_callback_calling_function")]
+    pub is_async: bool,
+    /// Numbers that it may return, from the least to the greatest.
+    pub returns: (i32, i32),
+}
+
 impl CallbackKind {
-    /// True if it is called after the call returned (`is_async_callback_calling_insn`).
-    #[doc(alias = "is_async_callback_calling_insn")]
-    pub const fn is_async(self) -> bool {
-        match self {
-            CallbackKind::Timer | CallbackKind::Workqueue | CallbackKind::TaskWork => true,
-            CallbackKind::MapElement
-            | CallbackKind::Loop
-            | CallbackKind::FindVma
-            | CallbackKind::UserRingbuf
-            | CallbackKind::RbtreeAdd => false,
+    /// Its rules.
+    pub const fn rules(self) -> CallbackRules {
+        const ANY: (i32, i32) = (i32::MIN, i32::MAX);
+        let (register, is_async, returns) = match self {
+            CallbackKind::MapElement => (Reg::R2, false, (0, 1)),
+            CallbackKind::Loop => (Reg::R2, false, (0, 1)),
+            CallbackKind::Timer => (Reg::R2, true, (0, 0)),
+            CallbackKind::FindVma => (Reg::R3, false, (0, 1)),
+            CallbackKind::UserRingbuf => (Reg::R2, false, (0, 1)),
+            CallbackKind::RbtreeAdd => (Reg::R3, false, (0, 1)),
+            CallbackKind::Workqueue => (Reg::R2, true, (0, 0)),
+            CallbackKind::TaskWork => (Reg::R4, true, ANY),
+        };
+        CallbackRules {
+            register,
+            is_async,
+            returns,
         }
     }
 
-    /// The register in which the call gets it.
-    pub const fn register(self) -> Reg {
-        match self {
-            CallbackKind::MapElement
-            | CallbackKind::Loop
-            | CallbackKind::Timer
-            | CallbackKind::UserRingbuf
-            | CallbackKind::Workqueue => Reg::R2,
-            CallbackKind::FindVma | CallbackKind::RbtreeAdd => Reg::R3,
-            CallbackKind::TaskWork => Reg::R4,
-        }
+    /// True if it is called after the call returned.
+    pub const fn is_async(self) -> bool {
+        self.rules().is_async
     }
 }

@@ -5,21 +5,21 @@
 //! the kernel's conversion calls by address and that eBPF programs cannot call; they
 //! have numbers of a private range above all helpers.
 
-use crate::helpers;
+use crate::helpers::{self, HelperId};
 
 /// `u64 bpf_ktime_get_ns(void)`: a helper of Linux.
-pub const KTIME_GET_NS: i32 = helper("bpf_ktime_get_ns");
+pub const KTIME_GET_NS: i32 = HelperId::KtimeGetNs.number();
 /// `u64 bpf_ktime_get_boot_ns(void)`: a helper of Linux.
-pub const KTIME_GET_BOOT_NS: i32 = helper("bpf_ktime_get_boot_ns");
+pub const KTIME_GET_BOOT_NS: i32 = HelperId::KtimeGetBootNs.number();
 /// `u64 bpf_ktime_get_coarse_ns(void)`: a helper of Linux.
-pub const KTIME_GET_COARSE_NS: i32 = helper("bpf_ktime_get_coarse_ns");
+pub const KTIME_GET_COARSE_NS: i32 = HelperId::KtimeGetCoarseNs.number();
 /// `u32 bpf_get_prandom_u32(void)`: a helper of Linux.
-pub const GET_PRANDOM_U32: i32 = helper("bpf_get_prandom_u32");
+pub const GET_PRANDOM_U32: i32 = HelperId::GetPrandomU32.number();
 /// `u32 bpf_get_smp_processor_id(void)`: a helper of Linux.
-pub const GET_SMP_PROCESSOR_ID: i32 = helper("bpf_get_smp_processor_id");
+pub const GET_SMP_PROCESSOR_ID: i32 = HelperId::GetSmpProcessorId.number();
 /// `long bpf_tail_call(void *ctx, struct bpf_map *prog_array_map, u32 index)`: a helper of
 /// Linux.
-pub const TAIL_CALL: i32 = helper("bpf_tail_call");
+pub const TAIL_CALL: i32 = HelperId::TailCall.number();
 /// Tail calls of one run, those of subprograms included (`MAX_TAIL_CALL_CNT`).
 pub const MAX_TAIL_CALLS: u32 = 33;
 /// `u32 payload_offset(ctx)`: offset of the payload, found by a header walk.
@@ -41,12 +41,4 @@ pub const fn name(number: i32) -> Option<&'static str> {
             None => return None,
         },
     })
-}
-
-/// Number of a helper by name; a wrong name does not compile.
-const fn helper(name: &str) -> i32 {
-    match helpers::number(name) {
-        Some(number) => number,
-        None => panic!("no helper has this name"),
-    }
 }

@@ -171,10 +171,7 @@ impl Value {
             | RegKind::BtfId { .. }
             | RegKind::Arena
             | RegKind::Buf
-            | RegKind::ConstDynptr { .. }
-            | RegKind::Dynptr { .. }
-            | RegKind::Iter { .. }
-            | RegKind::Irq { .. } => PointerKind::Other {
+            | RegKind::ConstDynptr { .. } => PointerKind::Other {
                 base: reg.kind.base(),
             },
         };

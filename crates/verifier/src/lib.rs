@@ -15,7 +15,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`domain`] | numbers: tnum, ranges, arithmetic on them |
-//! | [`state`] | registers, stack slots, frames, references |
+//! | [`state`] | registers, stack slots, objects on the stack, frames, references |
 //! | `analysis` | control flow, subprograms, prune points, liveness |
 //! | `alu`, `mem`, `flow`, `call`, `resolve` | one check per kind of instruction |
 //! | `explore` | order of the walk, pruning, loops |

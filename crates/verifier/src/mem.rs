@@ -318,10 +318,7 @@ pub(crate) fn check_mem_access(env: &mut VerifierEnv<'_>, access: MemAccess) -> 
         | RegKind::Scalar
         | RegKind::PacketEnd
         | RegKind::Func { .. }
-        | RegKind::ConstDynptr { .. }
-        | RegKind::Dynptr { .. }
-        | RegKind::Iter { .. }
-        | RegKind::Irq { .. } => return Err(refuse_type(env, ptr)),
+        | RegKind::ConstDynptr { .. } => return Err(refuse_type(env, ptr)),
     }
     if let Some(value) = value
         && is_read

@@ -17,18 +17,20 @@ mod reg_rules;
 mod registers;
 mod slot;
 mod stack;
+mod stack_object;
 mod verifier_state;
 
 pub use frame::{Frame, MAIN_CALLSITE};
 pub use reference::{LockOwner, Reference, ReferenceKind};
 pub use reg::{
-    ADD_CONST, ADD_CONST32, ADD_CONST64, BtfRef, DynptrKind, IterState, MapRef, PKT_AT_END,
-    PKT_BEYOND_END, RegBase, RegKind, RegState, RegType, TypeFlags, TypeRef,
+    ADD_CONST, ADD_CONST32, ADD_CONST64, BtfRef, DynptrKind, MapRef, PKT_AT_END, PKT_BEYOND_END,
+    RegBase, RegKind, RegState, RegType, TypeFlags, TypeRef,
 };
 pub(crate) use reg_rules::{Offsets, RegRules};
 pub use registers::Registers;
 pub use slot::{SlotKind, StackSlot};
 pub use stack::Stack;
+pub use stack_object::{IrqClass, IterState, StackObject, StackObjectKind};
 pub use verifier_state::{
     HistoryEntry, HistoryFlags, LinkedReg, LinkedRegs, MAX_CALL_FRAMES, PreciseMask, PreciseMasks,
     State, StateId,

@@ -81,16 +81,11 @@ impl Loops {
         if !self.is_enabled || !fact.operand(Reg::R4).is_some_and(is_known) {
             return None;
         }
-        let callee = callbacks::reached_callee(fact.operand(kind.register())?, facts)?;
+        let callee = callbacks::reached_callee(fact.operand(kind.rules().register)?, facts)?;
         let over = match kind {
             CallbackKind::Loop => Over::Numbers,
             CallbackKind::MapElement => Over::Array(fact.call?.map?.0),
-            CallbackKind::Timer
-            | CallbackKind::FindVma
-            | CallbackKind::UserRingbuf
-            | CallbackKind::RbtreeAdd
-            | CallbackKind::Workqueue
-            | CallbackKind::TaskWork => return None,
+            _ => return None,
         };
         let mut known = self.known.iter();
         let start = match known.find(|known| (known.0, known.1) == (over, callee)) {

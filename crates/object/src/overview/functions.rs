@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use btf::ext::CoreKind;
 use isa::ebpf::{AluOp, Callee, Insn, Operand, RawInsn, Reg, Size, decode};
 use program::{ExternId, MapId};
+use spec::helpers::HelperId;
 use spec::since::{Feature, has_loop};
 
 use super::reach::{Known, Value, reached};
@@ -15,7 +16,7 @@ use crate::programs::{ProgramDef, ProgramId};
 use crate::relocate::patches::{Goal, Patch, function_slot};
 
 /// Number of the helper bpf_tail_call.
-const TAIL_CALL: i32 = 12;
+const TAIL_CALL: i32 = HelperId::TailCall.number();
 /// Maximum number of slots of programs before Linux 5.2.
 const MAX_INSNS_BEFORE_5_2: usize = 4096;
 

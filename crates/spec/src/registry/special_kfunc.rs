@@ -36,6 +36,11 @@ macro_rules! special_kfuncs {
         }
 
         impl SpecialKfunc {
+            /// Every one with its name.
+            #[cfg(test)]
+            const ALL: &'static [(SpecialKfunc, &'static str)] =
+                &[$((SpecialKfunc::$id, $name),)*];
+
             /// The one with this name.
             pub fn named(name: &str) -> Option<SpecialKfunc> {
                 Some(match name {
@@ -156,4 +161,18 @@ pub enum Erased {
     Nothing,
     /// It returns its first argument.
     Argument,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::since;
+
+    #[test]
+    fn names_are_those_of_linux() {
+        for &(kfunc, name) in SpecialKfunc::ALL {
+            assert_eq!(SpecialKfunc::named(name), Some(kfunc));
+            assert!(since::kfunc_index(name).is_some(), "{name}");
+        }
+    }
 }

@@ -23,74 +23,45 @@ use crate::{Result, Stop, insn_facts, refuse};
 /// `None` for arguments without such a list (`compatible_reg_types`).
 #[doc(alias = "compatible_reg_types")]
 fn compatible_types(arg: ArgBase) -> Option<&'static [RegType]> {
-    use RegBase::*;
-    const TRUSTED: RegType = PtrToBtfId.with(TypeFlags::PTR_TRUSTED);
-    const RCU: RegType = PtrToBtfId.with(TypeFlags::MEM_RCU);
-    const PERCPU: TypeFlags = TypeFlags::MEM_PERCPU;
-    const ALLOCATED: RegType = PtrToBtfId.with(TypeFlags::MEM_ALLOC);
-    const RECORD: RegType = PtrToMem.with(TypeFlags::MEM_RINGBUF);
+    macro_rules! types {
+        ($($base:ident $(with $($flag:ident)+)?),*) => {
+            &const { [$(RegBase::$base.with(TypeFlags::NONE$($(.with(TypeFlags::$flag))+)?)),*] }
+        };
+    }
     Some(match arg {
-        ArgBase::PtrToMapKey | ArgBase::PtrToMapValue | ArgBase::PtrToMem => {
-            &const {
-                [
-                    PtrToStack.plain(),
-                    PtrToPacket.plain(),
-                    PtrToPacketMeta.plain(),
-                    PtrToMapKey.plain(),
-                    PtrToMapValue.plain(),
-                    PtrToMem.plain(),
-                    RECORD,
-                    PtrToBuf.plain(),
-                    TRUSTED,
-                ]
-            }
-        }
+        ArgBase::PtrToMapKey | ArgBase::PtrToMapValue | ArgBase::PtrToMem => types![
+            PtrToStack, PtrToPacket, PtrToPacketMeta, PtrToMapKey, PtrToMapValue, PtrToMem,
+            PtrToMem with MEM_RINGBUF, PtrToBuf, PtrToBtfId with PTR_TRUSTED
+        ],
         ArgBase::ConstSize | ArgBase::ConstSizeOrZero | ArgBase::ConstAllocSizeOrZero => {
-            &const { [Scalar.plain()] }
+            types![Scalar]
         }
-        ArgBase::ConstMapPtr => &const { [ConstPtrToMap.plain()] },
-        ArgBase::PtrToCtx => &const { [PtrToCtx.plain()] },
+        ArgBase::ConstMapPtr => types![ConstPtrToMap],
+        ArgBase::PtrToCtx => types![PtrToCtx],
         ArgBase::PtrToSockCommon => {
-            &const {
-                [
-                    PtrToSockCommon.plain(),
-                    PtrToSocket.plain(),
-                    PtrToTcpSock.plain(),
-                    PtrToXdpSock.plain(),
-                ]
-            }
+            types![PtrToSockCommon, PtrToSocket, PtrToTcpSock, PtrToXdpSock]
         }
-        ArgBase::PtrToBtfIdSockCommon => {
-            &const {
-                [
-                    PtrToSockCommon.plain(),
-                    PtrToSocket.plain(),
-                    PtrToTcpSock.plain(),
-                    PtrToXdpSock.plain(),
-                    PtrToBtfId.plain(),
-                    TRUSTED,
-                ]
-            }
+        ArgBase::PtrToBtfIdSockCommon => types![
+            PtrToSockCommon, PtrToSocket, PtrToTcpSock, PtrToXdpSock,
+            PtrToBtfId, PtrToBtfId with PTR_TRUSTED
+        ],
+        ArgBase::PtrToSocket => types![PtrToSocket],
+        ArgBase::PtrToBtfId => {
+            types![PtrToBtfId, PtrToBtfId with PTR_TRUSTED, PtrToBtfId with MEM_RCU]
         }
-        ArgBase::PtrToSocket => &const { [PtrToSocket.plain()] },
-        ArgBase::PtrToBtfId => &const { [PtrToBtfId.plain(), TRUSTED, RCU] },
         ArgBase::PtrToSpinLock | ArgBase::KptrXchgDest => {
-            &const { [PtrToMapValue.plain(), ALLOCATED] }
+            types![PtrToMapValue, PtrToBtfId with MEM_ALLOC]
         }
-        ArgBase::PtrToRingbufMem => &const { [RECORD] },
-        ArgBase::PtrToPercpuBtfId => {
-            &const {
-                [
-                    PtrToBtfId.with(PERCPU),
-                    PtrToBtfId.with(PERCPU.with(TypeFlags::MEM_RCU)),
-                    PtrToBtfId.with(PERCPU.with(TypeFlags::PTR_TRUSTED)),
-                ]
-            }
-        }
-        ArgBase::PtrToFunc => &const { [PtrToFunc.plain()] },
-        ArgBase::PtrToStack => &const { [PtrToStack.plain()] },
-        ArgBase::PtrToConstStr | ArgBase::PtrToTimer => &const { [PtrToMapValue.plain()] },
-        ArgBase::PtrToDynptr => &const { [PtrToStack.plain(), ConstPtrToDynptr.plain()] },
+        ArgBase::PtrToRingbufMem => types![PtrToMem with MEM_RINGBUF],
+        ArgBase::PtrToPercpuBtfId => types![
+            PtrToBtfId with MEM_PERCPU,
+            PtrToBtfId with MEM_PERCPU MEM_RCU,
+            PtrToBtfId with MEM_PERCPU PTR_TRUSTED
+        ],
+        ArgBase::PtrToFunc => types![PtrToFunc],
+        ArgBase::PtrToStack => types![PtrToStack],
+        ArgBase::PtrToConstStr | ArgBase::PtrToTimer => types![PtrToMapValue],
+        ArgBase::PtrToDynptr => types![PtrToStack, ConstPtrToDynptr],
         ArgBase::DontCare | ArgBase::Anything | ArgBase::PtrToArena => return None,
     })
 }
@@ -204,10 +175,7 @@ pub(super) fn check_offset(
         return check_ptr_off(&mut env.log(), &reg, ptr, false);
     }
     let RegType { base, flags } = reg.reg_type();
-    let is_memory = base == RegBase::PtrToMem;
-    let is_record = is_memory && flags == TypeFlags::MEM_RINGBUF;
-    let is_read_only = flags == TypeFlags::MEM_RDONLY && (is_memory || base == RegBase::PtrToBuf);
-    if is_record || is_read_only || flags.is_empty() && RegRules::of(base).has_free_offset() {
+    if RegRules::of(base).has_free_offset(flags) {
         return Ok(());
     }
     const OWNED: TypeFlags = TypeFlags::MEM_ALLOC.with(TypeFlags::NON_OWN_REF);

@@ -18,16 +18,10 @@ use crate::{Errno, Result, Stop, refuse, verbose};
 
 /// Enters a callback; that of `bpf_loop` only for another iteration.
 pub(super) fn push(env: &mut VerifierEnv<'_>, subprog: u32, kind: CallbackKind) -> Result<()> {
-    match kind {
-        CallbackKind::Loop => push_loop(env, subprog),
-        CallbackKind::MapElement
-        | CallbackKind::Timer
-        | CallbackKind::FindVma
-        | CallbackKind::UserRingbuf
-        | CallbackKind::RbtreeAdd
-        | CallbackKind::Workqueue
-        | CallbackKind::TaskWork => enter(env, subprog, kind),
+    if kind == CallbackKind::Loop {
+        return push_loop(env, subprog);
     }
+    enter(env, subprog, kind)
 }
 
 /// Checks a call of `bpf_loop`: another iteration of the callback, or none.
@@ -119,12 +113,10 @@ fn set_args(
     frame: &mut Frame,
     kind: CallbackKind,
 ) -> Result<()> {
-    frame.in_callback_fn = !kind.is_async();
-    frame.in_async_callback_fn = kind.is_async();
-    frame.callback_ret_range = match kind.is_async() {
-        true => (0, 0),
-        false => (0, 1),
-    };
+    let rules = kind.rules();
+    frame.in_callback_fn = !rules.is_async;
+    frame.in_async_callback_fn = rules.is_async;
+    frame.callback_ret_range = rules.returns;
     let regs = &mut frame.regs;
     match kind {
         CallbackKind::MapElement => {

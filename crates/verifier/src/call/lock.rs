@@ -60,21 +60,17 @@ pub(super) fn check_timer(env: &mut VerifierEnv<'_>, ptr: Reg) -> Result<(MapRef
 /// A special field that helpers take the address of.
 struct SpecialField {
     kind: FieldKind,
-    /// Name of its structure.
-    name: &'static str,
     /// Class of refusals of the address.
     refusal: RefusalKind,
 }
 
 const LOCK: SpecialField = SpecialField {
     kind: FieldKind::SpinLock,
-    name: "bpf_spin_lock",
     refusal: RefusalKind::Lock,
 };
 
 const TIMER: SpecialField = SpecialField {
     kind: FieldKind::Timer,
-    name: "bpf_timer",
     refusal: RefusalKind::Argument,
 };
 
@@ -86,7 +82,7 @@ fn check_field(
     field: &SpecialField,
 ) -> Result<()> {
     let var_off = check_constant_offset(env, ptr, field)?;
-    let SpecialField { kind, name, .. } = *field;
+    let (kind, name) = (field.kind, field.kind.name());
     let info = &env.input.maps[map];
     let map_name = info.kernel_name();
     let refusal = match info.record().offset_of(kind) {
@@ -108,6 +104,6 @@ fn check_constant_offset(env: &mut VerifierEnv<'_>, ptr: Reg, field: &SpecialFie
     if let Some(var_off) = env.reg(ptr).num.as_const() {
         return Ok(var_off as i64);
     }
-    let refusal = refuse!(env => Call::FieldVariable { reg: ptr, name: field.name });
+    let refusal = refuse!(env => Call::FieldVariable { reg: ptr, name: field.kind.name() });
     Err(refusal.with_kind(field.refusal))
 }

@@ -8,6 +8,7 @@ use spec::registry::{HelperProto, RetBase};
 use super::args::never_fails;
 use super::meta::CallMeta;
 use super::reference;
+use crate::domain::Scalar;
 use crate::env::VerifierEnv;
 use crate::mem::registers::{set_reg, set_unknown};
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
@@ -141,18 +142,7 @@ fn refine(env: &mut VerifierEnv<'_>, helper: Option<HelperId>, meta: &CallMeta) 
             num.sync();
         }
         // 0: unknown.
-        Some(HelperId::GetSmpProcessorId) if cpus > 0 => {
-            let last = cpus - 1;
-            num.umin = 0;
-            num.umax = last.into();
-            num.smin = 0;
-            num.smax = last.into();
-            num.u32_min = 0;
-            num.u32_max = last;
-            num.s32_min = 0;
-            num.s32_max = last as i32;
-            num.sync();
-        }
+        Some(HelperId::GetSmpProcessorId) if cpus > 0 => *num = Scalar::up_to((cpus - 1).into()),
         _ => {}
     }
 }

@@ -9,7 +9,7 @@
 use super::checkpoint::Checkpoint;
 use super::ids::IdMap;
 use crate::analysis::Analysis;
-use crate::state::{ADD_CONST, Frame, RegKind, RegState, SlotKind, StackSlot, State};
+use crate::state::{ADD_CONST, Frame, RegKind, RegState, SlotKind, StackObject, StackSlot, State};
 
 /// Exactness of a comparison of states (kernel: `enum exact_level`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,7 +156,14 @@ impl Comparison<'_> {
                 return false;
             }
         }
-        true
+        let is_live = |object: &&StackObject| object.slots().any(|spi| dead & 1 << spi == 0);
+        let mut objects = old.stack.objects().filter(is_live);
+        objects.all(|object| {
+            let found = cur.stack.object_at(object.first_slot);
+            found.is_some_and(|found| {
+                object.is_like(found) && ids.check_ids(object.ref_obj_id, found.ref_obj_id)
+            })
+        })
     }
 
     /// True if a slot covers another (the loop body of `stacksafe`, slot by slot).
@@ -218,10 +225,8 @@ impl Comparison<'_> {
     ) -> bool {
         match kind {
             SlotKind::Spill => self.is_reg_state_safe(&old.reg, precise, &cur.reg, ids, exact),
-            SlotKind::Dynptr | SlotKind::Iter | SlotKind::IrqFlag => {
-                old.reg.kind == cur.reg.kind
-                    && ids.check_ids(old.reg.ref_obj_id, cur.reg.ref_obj_id)
-            }
+            // Objects are compared as a whole.
+            SlotKind::Dynptr | SlotKind::Iter | SlotKind::IrqFlag => true,
             SlotKind::Misc | SlotKind::Zero | SlotKind::Invalid => true,
         }
     }
@@ -332,10 +337,7 @@ fn is_reg_state_safe(
             | RegKind::BtfId { .. }
             | RegKind::Arena
             | RegKind::Func { .. }
-            | RegKind::ConstDynptr { .. }
-            | RegKind::Dynptr { .. }
-            | RegKind::Iter { .. }
-            | RegKind::Irq { .. },
+            | RegKind::ConstDynptr { .. },
             _,
         ) => is_reg_exact(old, cur, ids),
     }

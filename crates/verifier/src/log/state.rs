@@ -6,7 +6,9 @@ use super::Sink;
 use super::reg::{dynptr_type_str, write_reg};
 use crate::explore::Checkpoint;
 use crate::input::Input;
-use crate::state::{Frame, IterState, PreciseMask, RegKind, SlotKind, State, TypeRef};
+use crate::state::{
+    Frame, IterState, PreciseMask, RegKind, SlotKind, StackObject, StackObjectKind, State,
+};
 
 /// Writes registers, stack and references of a frame, with newline; only what was
 /// written since the last time unless `print_all` (`print_verifier_state`).
@@ -149,18 +151,12 @@ fn write_stack(
                 write_reg(input, out, frame.frameno, &slot.reg, is_precise);
             }
             SlotKind::Dynptr => {
-                // The second slot has the attributes.
+                // It stands where it begins.
                 spi += 1;
-                if let Some(slot) = frame.stack.get(spi) {
-                    write_dynptr(out, offset(spi), &slot.reg);
-                }
+                write_object(input, out, frame, spi);
             }
-            SlotKind::Iter => {
-                if slot.reg.ref_obj_id != 0 {
-                    write_iterator(input, out, offset(spi), &slot.reg);
-                }
-            }
-            _ => {
+            SlotKind::Iter => write_object(input, out, frame, spi),
+            SlotKind::Invalid | SlotKind::Misc | SlotKind::Zero | SlotKind::IrqFlag => {
                 let _ = write!(out, " fp{}=", offset(spi));
                 out.extend(slot.kinds.iter().map(letter));
             }
@@ -181,43 +177,51 @@ fn letter(kind: &SlotKind) -> char {
     }
 }
 
-fn write_dynptr(out: &mut String, offset: i64, reg: &crate::state::RegState) {
-    let RegKind::Dynptr { kind, .. } = reg.kind else {
+/// Writes the object that begins in a slot.
+fn write_object(input: &Input<'_>, out: &mut String, frame: &Frame, spi: usize) {
+    let Some(object) = frame.stack.object_at(spi) else {
         return;
     };
-    let _ = write!(out, " fp{offset}=dynptr_{}(", dynptr_type_str(kind));
-    let mut comma = "";
-    if reg.id != 0 {
-        let _ = write!(out, "id={}", reg.id);
-        comma = ",";
-    }
-    if reg.ref_obj_id != 0 {
-        let _ = write!(out, "{comma}ref_id={}", reg.ref_obj_id);
-    }
-    out.push(')');
-}
-
-fn write_iterator(input: &Input<'_>, out: &mut String, offset: i64, reg: &crate::state::RegState) {
-    let RegKind::Iter {
-        type_id,
-        state,
-        btf,
-    } = reg.kind
-    else {
+    let &StackObject {
+        kind,
+        first_slot,
+        id,
+        ref_obj_id,
+    } = object;
+    if first_slot != spi {
         return;
-    };
-    let name = input.type_name(TypeRef { btf, id: type_id });
-    let name = name.strip_prefix("bpf_iter_").unwrap_or(&name);
-    let state = match state {
-        IterState::Invalid => "<invalid>",
-        IterState::Active => "active",
-        IterState::Drained => "drained",
-    };
-    let _ = write!(
-        out,
-        " fp{offset}=iter_{name}(ref_id={},state={state},depth={})",
-        reg.ref_obj_id, reg.off
-    );
+    }
+    let offset = -(spi as i64 + 1) * 8;
+    match kind {
+        StackObjectKind::Dynptr(kind) => {
+            let _ = write!(out, " fp{offset}=dynptr_{}(", dynptr_type_str(kind));
+            let mut comma = "";
+            if id != 0 {
+                let _ = write!(out, "id={id}");
+                comma = ",";
+            }
+            if ref_obj_id != 0 {
+                let _ = write!(out, "{comma}ref_id={ref_obj_id}");
+            }
+            out.push(')');
+        }
+        StackObjectKind::Iter {
+            ty, state, depth, ..
+        } => {
+            let name = input.type_name(ty);
+            let name = name.strip_prefix("bpf_iter_").unwrap_or(&name);
+            let state = match state {
+                IterState::Active => "active",
+                IterState::Drained => "drained",
+            };
+            let _ = write!(
+                out,
+                " fp{offset}=iter_{name}(ref_id={ref_obj_id},state={state},depth={depth})"
+            );
+        }
+        // Its bytes are written.
+        StackObjectKind::IrqFlag(_) => {}
+    }
 }
 
 fn write_references(out: &mut String, state: &State) {

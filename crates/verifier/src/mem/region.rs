@@ -60,10 +60,7 @@ pub(super) fn log_outside(
         | RegKind::Arena
         | RegKind::Buf
         | RegKind::Func { .. }
-        | RegKind::ConstDynptr { .. }
-        | RegKind::Dynptr { .. }
-        | RegKind::Iter { .. }
-        | RegKind::Irq { .. } => verbose!(
+        | RegKind::ConstDynptr { .. } => verbose!(
             log,
             "invalid access to memory, mem_size={mem_size} off={off} size={size}\n"
         ),

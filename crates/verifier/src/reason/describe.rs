@@ -69,10 +69,9 @@ pub(super) fn pointer_kind(input: &Input<'_>, frame: usize, reg: &RegState) -> P
         | RegKind::TpBuffer
         | RegKind::Arena
         | RegKind::Buf
-        | RegKind::ConstDynptr { .. }
-        | RegKind::Dynptr { .. }
-        | RegKind::Iter { .. }
-        | RegKind::Irq { .. } => PointerTarget::Other(reg_type_str(reg.reg_type()).to_string()),
+        | RegKind::ConstDynptr { .. } => {
+            PointerTarget::Other(reg_type_str(reg.reg_type()).to_string())
+        }
     }
 }
 

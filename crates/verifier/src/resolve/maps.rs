@@ -241,11 +241,11 @@ impl<'e> UsedMaps<'e> {
         let field = if is_refused(&[FieldKind::ListHead, FieldKind::RbRoot]) {
             Some("bpf_{list_head,rb_root}")
         } else if is_refused(&[FieldKind::SpinLock, FieldKind::ResSpinLock]) {
-            Some("bpf_spin_lock")
+            Some(FieldKind::SpinLock.name())
         } else if is_refused(&[FieldKind::Timer]) {
-            Some("bpf_timer")
+            Some(FieldKind::Timer.name())
         } else if is_refused(&[FieldKind::Workqueue]) {
-            Some("bpf_wq")
+            Some(FieldKind::Workqueue.name())
         } else {
             None
         };

@@ -56,15 +56,6 @@ impl TypeRef {
     }
 }
 
-/// State of an open-coded iterator's stack slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum IterState {
-    Invalid,
-    Active,
-    Drained,
-}
-
 /// Kind of dynptr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
@@ -134,27 +125,10 @@ pub enum RegKind {
     ConstDynptr {
         kind: DynptrKind,
     },
-    /// Stack slot of a dynptr; only in slots.
-    Dynptr {
-        kind: DynptrKind,
-        first: bool,
-    },
-    /// Stack slot of an iterator; only in slots. The state and depth are packed to keep
-    /// registers small.
-    Iter {
-        type_id: u32,
-        state: IterState,
-        btf: BtfRef,
-    },
-    /// Stack slot of saved IRQ flags; only in slots.
-    Irq {
-        lock_kfunc: bool,
-    },
 }
 
 impl RegKind {
-    /// Base of the type (`base_type`). Slots have the bases that Linux gives them: a pointer to
-    /// a dynptr, and to the stack for iterators and saved IRQ flags.
+    /// Base of the type (`base_type`).
     #[doc(alias = "base_type")]
     pub const fn base(self) -> RegBase {
         match self {
@@ -164,9 +138,7 @@ impl RegKind {
             RegKind::MapPtr { .. } => RegBase::ConstPtrToMap,
             RegKind::MapValue { .. } => RegBase::PtrToMapValue,
             RegKind::MapKey { .. } => RegBase::PtrToMapKey,
-            RegKind::Stack { .. } | RegKind::Iter { .. } | RegKind::Irq { .. } => {
-                RegBase::PtrToStack
-            }
+            RegKind::Stack { .. } => RegBase::PtrToStack,
             RegKind::PacketMeta { .. } => RegBase::PtrToPacketMeta,
             RegKind::Packet { .. } => RegBase::PtrToPacket,
             RegKind::PacketEnd => RegBase::PtrToPacketEnd,
@@ -181,7 +153,7 @@ impl RegKind {
             RegKind::Arena => RegBase::PtrToArena,
             RegKind::Buf => RegBase::PtrToBuf,
             RegKind::Func { .. } => RegBase::PtrToFunc,
-            RegKind::ConstDynptr { .. } | RegKind::Dynptr { .. } => RegBase::ConstPtrToDynptr,
+            RegKind::ConstDynptr { .. } => RegBase::ConstPtrToDynptr,
         }
     }
 
@@ -214,10 +186,7 @@ impl RegKind {
             | RegKind::Arena
             | RegKind::Buf
             | RegKind::Func { .. }
-            | RegKind::ConstDynptr { .. }
-            | RegKind::Dynptr { .. }
-            | RegKind::Iter { .. }
-            | RegKind::Irq { .. } => 0,
+            | RegKind::ConstDynptr { .. } => 0,
         }
     }
 

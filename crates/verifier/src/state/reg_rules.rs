@@ -1,6 +1,6 @@
 //! Rules of the verifier that go by the base of a register's type: one row for each base.
 
-use spec::registry::RegBase;
+use spec::registry::{RegBase, TypeFlags};
 
 /// Offsets that arithmetic may add to a pointer (in `adjust_ptr_min_max_vals`).
 #[doc(alias = "adjust_ptr_min_max_vals")]
@@ -32,6 +32,12 @@ enum Trait {
     /// Without modifiers it may be an argument at any offset (`check_func_arg_reg_off`).
     #[doc(alias = "check_func_arg_reg_off")]
     FreeOffset,
+    /// With the modifier for memory that may only be read too.
+    FreeRdonly,
+    /// With the modifier for records of ring buffers too.
+    FreeRingbuf,
+    /// Linux sees a map in it (`bpf_reg_state::map_ptr`).
+    Map,
 }
 
 /// Rules of one base.
@@ -46,6 +52,9 @@ pub(crate) struct RegRules {
     pub(crate) alignment_label: &'static str,
     /// Offsets that arithmetic may add.
     pub(crate) offsets: Offsets,
+    /// The structure that such a pointer stands for as the argument of a kfunc (`reg2btf_ids`).
+    #[doc(alias = "reg2btf_ids")]
+    pub(crate) structure: Option<&'static str>,
     traits: u8,
 }
 
@@ -65,9 +74,19 @@ impl RegRules {
         self.has(Trait::NotNull)
     }
 
-    /// True if registers without modifiers may be arguments at any offset.
-    pub(crate) const fn has_free_offset(self) -> bool {
-        self.has(Trait::FreeOffset)
+    /// True if registers with these modifiers may be arguments at any offset.
+    pub(crate) const fn has_free_offset(self, flags: TypeFlags) -> bool {
+        match flags {
+            TypeFlags::NONE => self.has(Trait::FreeOffset),
+            TypeFlags::MEM_RDONLY => self.has(Trait::FreeRdonly),
+            TypeFlags::MEM_RINGBUF => self.has(Trait::FreeRingbuf),
+            _ => false,
+        }
+    }
+
+    /// True if Linux sees a map in such pointers (`bpf_reg_state::map_ptr`).
+    pub(crate) const fn has_map(self) -> bool {
+        self.has(Trait::Map)
     }
 
     const fn has(self, one: Trait) -> bool {
@@ -76,7 +95,8 @@ impl RegRules {
 }
 
 macro_rules! reg_rules {
-    ($($base:ident $label:literal $alignment:literal $offsets:ident [$($trait:ident)*];)*) => {
+    ($($base:ident $label:literal $alignment:literal $offsets:ident [$($trait:ident)*]
+        $(as $structure:literal)?;)*) => {
         impl RegRules {
             /// Rules of a base.
             pub(crate) const fn of(base: RegBase) -> RegRules {
@@ -85,36 +105,39 @@ macro_rules! reg_rules {
                         label: $label,
                         alignment_label: $alignment,
                         offsets: Offsets::$offsets,
+                        structure: reg_rules!(@structure $($structure)?),
                         traits: 0 $(| 1 << Trait::$trait as u8)*,
                     },)*
                 }
             }
         }
     };
+    (@structure) => { None };
+    (@structure $structure:literal) => { Some($structure) };
 }
 
 reg_rules! {
-    // base, name, name where misaligned, offsets that may be added, traits
+    // base, name, name where misaligned, offsets that may be added, traits, structure
     NotInit          "?"           ""             None     [];
     Scalar           "scalar"      ""             None     [FreeOffset];
     PtrToCtx         "ctx"         "context "     Any      [Spillable Rewritten];
-    ConstPtrToMap    "map_ptr"     ""             Zero     [Spillable NotNull];
-    PtrToMapValue    "map_value"   "value "       Any      [Spillable NotNull FreeOffset];
-    PtrToMapKey      "map_key"     "key "         Any      [Spillable NotNull FreeOffset];
+    ConstPtrToMap    "map_ptr"     ""             Zero     [Spillable NotNull Map] as "bpf_map";
+    PtrToMapValue    "map_value"   "value "       Any      [Spillable NotNull FreeOffset Map];
+    PtrToMapKey      "map_key"     "key "         Any      [Spillable NotNull FreeOffset Map];
     PtrToStack       "fp"          "stack "       Any      [Spillable FreeOffset];
     PtrToPacketMeta  "pkt_meta"    ""             Any      [Spillable FreeOffset];
     PtrToPacket      "pkt"         ""             Any      [Spillable FreeOffset];
     PtrToPacketEnd   "pkt_end"     ""             None     [Spillable];
     PtrToFlowKeys    "flow_keys"   "flow keys "   Constant [Spillable];
-    PtrToSocket      "sock"        "sock "        None     [Spillable Rewritten NotNull];
-    PtrToSockCommon  "sock_common" "sock_common " None     [Spillable Rewritten NotNull];
-    PtrToTcpSock     "tcp_sock"    "tcp_sock "    None     [Spillable Rewritten NotNull];
+    PtrToSocket      "sock"        "sock "        None     [Spillable Rewritten NotNull] as "sock";
+    PtrToSockCommon  "sock_common" "sock_common " None     [Spillable Rewritten NotNull] as "sock_common";
+    PtrToTcpSock     "tcp_sock"    "tcp_sock "    None     [Spillable Rewritten NotNull] as "tcp_sock";
     PtrToTpBuffer    "tp_buffer"   ""             Any      [];
     PtrToXdpSock     "xdp_sock"    "xdp_sock "    None     [Spillable Rewritten];
-    PtrToBtfId       "ptr_"        ""             Any      [Spillable Rewritten];
-    PtrToMem         "mem"         ""             Any      [Spillable FreeOffset];
+    PtrToBtfId       "ptr_"        ""             Any      [Spillable Rewritten Map];
+    PtrToMem         "mem"         ""             Any      [Spillable FreeOffset FreeRdonly FreeRingbuf];
     PtrToArena       "arena"       ""             None     [Spillable Rewritten FreeOffset];
-    PtrToBuf         "buf"         ""             Any      [Spillable FreeOffset];
+    PtrToBuf         "buf"         ""             Any      [Spillable FreeOffset FreeRdonly];
     PtrToFunc        "func"        ""             Any      [Spillable];
     ConstPtrToDynptr "dynptr_ptr"  ""             Any      [];
 }

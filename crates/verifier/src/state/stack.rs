@@ -11,6 +11,7 @@ use std::ops::Index;
 use std::rc::Rc;
 
 use super::slot::StackSlot;
+use super::stack_object::StackObject;
 
 /// Most slots: 512 bytes of stack.
 const MAX_SLOTS: usize = 64;
@@ -23,13 +24,15 @@ const CHUNK: usize = 8;
 #[doc(alias = "bpf_stack_state")]
 #[derive(Clone, Debug, Default)]
 pub struct Stack {
-    table: Rc<Table>,
+    pub(super) table: Rc<Table>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Table {
+pub(super) struct Table {
     len: usize,
     chunks: [Option<Rc<[StackSlot; CHUNK]>>; MAX_SLOTS / CHUNK],
+    /// What occupies slots as a whole, of those that nothing replaced.
+    pub(super) objects: Vec<StackObject>,
 }
 
 impl Stack {

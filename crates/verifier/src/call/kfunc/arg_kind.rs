@@ -10,7 +10,7 @@ use super::Callee;
 use crate::call::REGS;
 use crate::call::prototype::is_context;
 use crate::log::LogAt;
-use crate::state::{RegKind, RegState, Registers};
+use crate::state::{RegKind, RegRules, RegState, Registers};
 use crate::{Result, refuse, verbose};
 
 /// Kind of an argument of a kfunc (`enum kfunc_ptr_arg_type`, and numbers).
@@ -231,36 +231,9 @@ fn is_scalar(btf: &Btf<'_>, id: TypeId) -> bool {
     matches!(btf.at(id).kind(), Kind::Int | Kind::Enum | Kind::Enum64)
 }
 
-/// The structure that a register of another kind stands for (`reg2btf_ids`).
-#[doc(alias = "reg2btf_ids")]
+/// The structure that a register of another kind stands for.
 pub(super) fn stands_for(reg: &RegState) -> Option<&'static str> {
-    Some(match reg.kind {
-        RegKind::Socket => "sock",
-        RegKind::SockCommon => "sock_common",
-        RegKind::TcpSock => "tcp_sock",
-        RegKind::MapPtr { .. } => "bpf_map",
-        RegKind::NotInit
-        | RegKind::Scalar
-        | RegKind::Ctx
-        | RegKind::MapValue { .. }
-        | RegKind::MapKey { .. }
-        | RegKind::Stack { .. }
-        | RegKind::PacketMeta { .. }
-        | RegKind::Packet { .. }
-        | RegKind::PacketEnd
-        | RegKind::FlowKeys
-        | RegKind::TpBuffer
-        | RegKind::XdpSock
-        | RegKind::BtfId { .. }
-        | RegKind::Mem { .. }
-        | RegKind::Arena
-        | RegKind::Buf
-        | RegKind::Func { .. }
-        | RegKind::ConstDynptr { .. }
-        | RegKind::Dynptr { .. }
-        | RegKind::Iter { .. }
-        | RegKind::Irq { .. } => return None,
-    })
+    RegRules::of(reg.kind.base()).structure
 }
 
 /// True if a structure is made of numbers, nested at most four deep
@@ -285,4 +258,230 @@ fn is_scalar_struct(at: &mut LogAt<'_, '_>, btf: &Btf<'_>, id: TypeId, depth: u3
         }
         is_scalar(btf, ty)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use btf::{Builder, Encoding, Int, Member, StrOffset};
+    use spec::registry::{Kfunc, ProgramTypes, TypeFlags};
+
+    use super::*;
+    use crate::log::Sink;
+    use crate::state::TypeRef;
+
+    /// Structures of the types of the test.
+    const STRUCTS: [&str; 16] = [
+        "numbers",
+        "task_struct",
+        "__sk_buff",
+        "bpf_dynptr",
+        "bpf_prog_aux",
+        "bpf_list_head",
+        "bpf_list_node",
+        "bpf_rb_root",
+        "bpf_rb_node",
+        "bpf_timer",
+        "bpf_wq",
+        "bpf_task_work",
+        "bpf_res_spin_lock",
+        "bpf_spin_lock",
+        "bpf_refcount",
+        "function",
+    ];
+
+    /// Types, and the ids of those with a name: `long`, `void*`, a pointer to each structure.
+    fn types() -> (Btf<'static>, Vec<(&'static str, TypeId)>) {
+        let mut builder = Builder::new();
+        let name = builder.string("long");
+        let encoding = Encoding::default();
+        let long = builder.int(
+            name,
+            Int {
+                size: 8,
+                bits: 64,
+                offset: 0,
+                encoding,
+            },
+        );
+        let pointer =
+            |builder: &mut Builder, to| builder.reference(Kind::Ptr, StrOffset::EMPTY, to);
+        let void = pointer(&mut builder, TypeId::VOID);
+        let mut ids = vec![("long", long), ("void*", void)];
+        for struct_name in STRUCTS {
+            let name = builder.string(struct_name);
+            let ty = if struct_name == "task_struct" {
+                void
+            } else {
+                long
+            };
+            let member = Member {
+                name,
+                ty,
+                bit_offset: 0,
+                bits: 0,
+            };
+            let target = match struct_name {
+                "function" => builder.proto(long, &[]),
+                _ => builder.composite(Kind::Struct, name, 8, &[member]),
+            };
+            ids.push((struct_name, pointer(&mut builder, target)));
+        }
+        let name = builder.string("union");
+        ids.push(("union", builder.composite(Kind::Union, name, 8, &[])));
+        (Btf::parse(builder.finish()).expect("types"), ids)
+    }
+
+    #[test]
+    fn arguments_have_the_kinds_of_linux() {
+        use KfuncArgKind::*;
+        let stack = RegState::pointer(RegKind::Stack { frame: 0 }, TypeFlags::NONE);
+        let object = RegState::pointer(
+            RegKind::BtfId {
+                ty: TypeRef::vmlinux(1),
+            },
+            TypeFlags::NONE,
+        );
+        let maybe = RegState::pointer(object.kind, TypeFlags::PTR_MAYBE_NULL);
+        let null = RegState::constant(0);
+        let none = KfuncFlags::default();
+        let trusted = KfuncFlags::TRUSTED_ARGS;
+        // The type and name of a parameter, what the register holds, flags, and the kind.
+        let rows = [
+            ("long", "count", null, none, Ok(Scalar)),
+            ("long", "count__k", null, none, Ok(Constant)),
+            (
+                "long",
+                "rdonly_buf_size",
+                null,
+                none,
+                Ok(ResultSize { is_rdonly: true }),
+            ),
+            (
+                "long",
+                "rdwr_buf_size",
+                null,
+                none,
+                Ok(ResultSize { is_rdonly: false }),
+            ),
+            ("long", "aux__prog", null, none, Ok(Program)),
+            ("void*", "aux__prog", null, trusted, Ok(Program)),
+            ("void*", "any__ign", null, trusted, Ok(Ignored)),
+            (
+                "union",
+                "value",
+                null,
+                none,
+                Err("Unrecognized arg#0 type UNION\n"),
+            ),
+            (
+                "task_struct",
+                "task",
+                null,
+                trusted,
+                Err("Possibly NULL pointer passed to trusted arg0\n"),
+            ),
+            (
+                "task_struct",
+                "task",
+                maybe,
+                KfuncFlags::RCU,
+                Err("Possibly NULL pointer passed to trusted arg0\n"),
+            ),
+            ("task_struct", "task__nullable", null, trusted, Ok(Null)),
+            ("task_struct", "task", object, trusted, Ok(BtfId)),
+            (
+                "task_struct",
+                "task",
+                stack,
+                none,
+                Err(
+                    "arg#0 pointer type STRUCT task_struct must point to scalar, or struct with scalar\n",
+                ),
+            ),
+            (
+                "void*",
+                "data",
+                object,
+                none,
+                Err("kernel function bpf_test args#0 pointer type UNKNOWN  is not supported\n"),
+            ),
+            ("__sk_buff", "skb", stack, none, Ok(Ctx)),
+            ("numbers", "text__str", stack, none, Ok(ConstStr)),
+            ("numbers", "map__map", stack, none, Ok(Map)),
+            ("numbers", "numbers", stack, none, Ok(Mem)),
+            ("bpf_spin_lock", "lock", stack, none, Ok(Mem)),
+            ("bpf_refcount", "count", stack, none, Ok(Mem)),
+            ("numbers", "object__alloc", stack, none, Ok(AllocBtfId)),
+            (
+                "numbers",
+                "object__refcounted_kptr",
+                stack,
+                none,
+                Ok(RefcountedKptr),
+            ),
+            ("numbers", "it__iter", stack, none, Ok(Iter)),
+            ("long", "flags__irq_flag", null, none, Ok(Scalar)),
+            ("numbers", "flags__irq_flag", stack, none, Ok(IrqFlag)),
+            ("bpf_dynptr", "ptr__uninit", stack, none, Ok(Dynptr)),
+            ("bpf_dynptr", "ptr", stack, none, Ok(Dynptr)),
+            ("function", "callback", stack, none, Ok(Callback)),
+            ("bpf_prog_aux", "aux", stack, none, Ok(ProgramAux)),
+            ("bpf_list_head", "head", stack, none, Ok(ListHead)),
+            ("bpf_list_node", "node", stack, none, Ok(ListNode)),
+            ("bpf_rb_root", "root", stack, none, Ok(RbRoot)),
+            ("bpf_rb_node", "node", stack, none, Ok(RbNode)),
+            ("bpf_timer", "timer", stack, none, Ok(Timer)),
+            ("bpf_wq", "wq", stack, none, Ok(Workqueue)),
+            ("bpf_task_work", "work", stack, none, Ok(TaskWork)),
+            ("bpf_res_spin_lock", "lock", stack, none, Ok(ResSpinLock)),
+        ];
+        for (ty, name, reg, flags, expected) in rows {
+            assert_eq!(
+                kind(ty, name, reg, flags, "n"),
+                expected.map_err(str::to_owned),
+                "{ty} {name}"
+            );
+        }
+        assert_eq!(kind("void*", "data", stack, none, "n__sz"), Ok(MemSize));
+        assert_eq!(kind("numbers", "data", stack, none, "n__szk"), Ok(MemSize));
+    }
+
+    /// The kind of a parameter in front of a number of the name `next`, or the refusal's words.
+    fn kind(
+        ty: &str,
+        name: &str,
+        reg: RegState,
+        flags: KfuncFlags,
+        next: &str,
+    ) -> std::result::Result<KfuncArgKind, String> {
+        let (btf, ids) = types();
+        let id = |wanted: &str| {
+            let found = ids.iter().find(|(name, _)| *name == wanted);
+            found.expect("a type of this name").1
+        };
+        let kfunc = Kfunc {
+            name: "bpf_test".into(),
+            btf_id: 1,
+            flags,
+            special: None,
+            program_types: ProgramTypes::default(),
+            exceptions: Vec::new(),
+        };
+        let callee = Callee {
+            kfunc: &kfunc,
+            btf: &btf,
+            params: vec![(id(ty), name.into()), (id("long"), next.into())],
+            returns: id("long"),
+        };
+        let mut regs = Registers::not_init();
+        regs[1] = reg;
+        regs[2] = RegState::UNKNOWN;
+        let mut sink = Sink::new(1);
+        let mut at = LogAt {
+            sink: &mut sink,
+            insn_idx: 0,
+        };
+        let kind = KfuncArgKind::of(&mut at, &callee, ProgramType::SchedCls, 0, &regs);
+        kind.map_err(|_| sink.into_text())
+    }
 }

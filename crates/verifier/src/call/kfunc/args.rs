@@ -14,7 +14,7 @@ use crate::env::VerifierEnv;
 use crate::log::LogAt;
 use crate::mem::Access;
 use crate::mem::helper_mem::{check_global_mem, check_sized_mem};
-use crate::state::{BtfRef, RegKind, TypeFlags};
+use crate::state::{BtfRef, RegKind, RegRules, TypeFlags};
 use crate::{Result, Stop, flow, refuse};
 
 /// Checks all arguments (`check_kfunc_args`).
@@ -193,22 +193,15 @@ fn check_map(
 ) -> Result<()> {
     let ptr = REGS[index];
     let reg = *env.reg(ptr);
-    let has_map = matches!(
-        reg.kind,
-        RegKind::MapPtr { .. }
-            | RegKind::MapValue { .. }
-            | RegKind::MapKey { .. }
-            | RegKind::BtfId { .. }
-    );
-    if !has_map {
+    if !RegRules::of(reg.kind.base()).has_map() {
         return Err(refuse!(env => Call::NotMapPointer { reg: ptr }));
     }
     check_trust(env, callee, ptr)?;
     check_pointer(env, callee, ptr, meta)?;
-    if matches!(reg.kind, RegKind::MapPtr { .. }) {
+    if let RegKind::MapPtr { .. } = reg.kind {
         return Ok(());
     }
-    if matches!(reg.kind, RegKind::BtfId { .. }) {
+    if let RegKind::BtfId { .. } = reg.kind {
         let map = callee.btf.find(Kind::Struct, "bpf_map");
         let map = map.ok_or_else(|| callee.unsupported())?;
         return check_object(env, callee, index, map.id());

@@ -35,9 +35,11 @@ pub(super) fn unavailable(scene: &Scene<'_>) -> Option<Finding> {
                 other_attach,
             }
         }
-        Some(Callee::Kfunc { .. }) => match scene.callee()? {
-            name if name == "__bpf_trap" => Cause::Trap,
-            kfunc => Cause::KfuncUnavailable { kfunc },
+        Some(Callee::Kfunc { .. }) => match &*scene.refusal.rejection {
+            Rejection::Call(Rejected::Trap) => Cause::Trap,
+            _ => Cause::KfuncUnavailable {
+                kfunc: scene.callee()?,
+            },
         },
         _ => Cause::PacketLoad,
     };
