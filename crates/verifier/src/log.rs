@@ -242,7 +242,7 @@ impl<'l> Sink<'l> {
     }
 }
 
-/// Writes to the log of a [`VerifierEnv`](crate::walk::Walk), or of anything with a field
+/// Writes to the log of a [`VerifierEnv`](crate::env::VerifierEnv), or of anything with a field
 /// `sink`, as `write!` does; formats nothing when the log is off.
 #[macro_export]
 macro_rules! verbose {
@@ -253,7 +253,7 @@ macro_rules! verbose {
     };
 }
 
-/// A [`Stop`](crate::Stop) that refuses the program: `refuse!(walk => Mem::NotMemory { reg, kind })`.
+/// A [`Stop`] that refuses the program: `refuse!(env => Mem::NotMemory { reg, kind })`.
 /// Fields are converted to their types. Writes the kernel's words to the log.
 macro_rules! refuse {
     ($env:expr => $part:ident::$row:ident $({ $($field:ident $(: $value:expr)?),* $(,)? })?) => {{
