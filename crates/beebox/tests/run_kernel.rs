@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::support::{INTERP, NATIVE, file, packets};
 use beebox::Engine;
+use beebox::internal::maps::Ring;
 use beebox::internal::object::Object;
 use beebox::internal::program::Program;
 use beebox::internal::run::{LoadOptions, LoadedObject, RunError};
@@ -209,8 +210,7 @@ impl Both {
             .ours
             .map(map)
             .expect(map)
-            .operations()
-            .ring()
+            .of_kind::<Ring>()
             .expect("a ring buffer");
         let theirs = self.maps.iter().flatten().nth(at).expect(map);
         let mut theirs = RingBuffer::open(theirs).expect("the kernel maps it");

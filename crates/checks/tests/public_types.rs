@@ -191,7 +191,7 @@ const SHARED: &[(&str, &str)] = &[
     ("Problem", "capture, classic, lower, object"),
     ("Program", "beebox, program"),
     ("Reason", "btf, interp"),
-    ("Record", "beebox, capture, kernel"),
+    ("Record", "beebox, capture"),
     ("Reference", "object, verifier"),
     ("Refusal", "btf, classic, verifier"),
     ("Resolution", "btf, capture"),

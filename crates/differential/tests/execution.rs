@@ -102,7 +102,7 @@ fn every_pass_changes_some_program() {
         let program = programs.unwrap().remove(0);
         let proof = Proof::of(&program, &kernel, &registry).unwrap();
         let maps = create_maps(&program).into_iter();
-        let handles: Vec<Option<MapHandle>> = maps.map(|map| Some(MapHandle::new(map))).collect();
+        let handles: Vec<Option<MapHandle>> = maps.map(|map| Some(map.handle().clone())).collect();
         let changes = |one: Passes, other: Passes| {
             let [one, other] = [one, other].map(|passes| lowered(&proof, &handles, passes));
             one.insns() != other.insns()
@@ -160,7 +160,7 @@ fn a_program_runs_only_as_what_it_was_verified_for() {
     let handle = |def: &Arc<MapDef>| {
         let value = ValueLayout::plain(def.params.value_size as usize);
         let map = Map::create(&def.params, value, &Host::new(4, 1)).unwrap();
-        Some(MapHandle::new(Arc::new(map)))
+        Some(map.handle().clone())
     };
     let handles: Vec<Option<MapHandle>> = reads_map.maps().iter().map(handle).collect();
     let lowered = VerifiedProgram::from_proof(&proof, &handles, find_call);

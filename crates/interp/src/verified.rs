@@ -205,9 +205,9 @@ impl ThreadedProgram<EntryFunction> {
         deadline: Option<Deadline>,
     ) -> Result<Outcome, NoSuchCpu> {
         let EntrySizes { key: k, value: v } = self.entry;
-        let (object, given) = (map.map(), [key.len(), value.len()]);
+        let (object, given) = (map, [key.len(), value.len()]);
         assert!(
-            given == [k, v] && [object.key_size(), object.value_size()] == [k, v],
+            given == [k, v] && [object.key_size, object.value_size] == [k, v],
             "an entry of another kind of map"
         );
         self.code.references.check_cpu(&cx)?;

@@ -5,12 +5,13 @@
 //! an offset. No program reads them: the verifier keeps them from it.
 
 use spec::Errno;
+use spec::registry::Limits;
 use vm::{MemoryPort, ModelPort};
 
 use crate::helpers::store_bytes;
 
 /// Most bytes of a dynptr (`DYNPTR_MAX_SIZE`).
-pub(crate) const MOST_BYTES: u32 = (1 << 24) - 1;
+pub(crate) const MOST_BYTES: u32 = Limits::LINUX_6_18.dynptr;
 /// Bit of the size from which on the kind is (`DYNPTR_TYPE_SHIFT`), and the bit of read-only
 /// ones.
 const KIND_SHIFT: u32 = 28;

@@ -5,38 +5,40 @@
 //!
 //! # Modules
 //!
-//! `maps/mod.rs` has maps as bpf(2) reaches them, `maps/object.rs` as programs do; `operations.rs`
-//! is the interface of a kind, `create.rs` checks and creates them; each kind is a file
-//! (`array.rs`, `hash.rs` with its LRU forms, `lpm_trie.rs`, `queue.rs`, `bloom_filter.rs`,
-//! `ringbuf.rs` and those that hold objects), `resources.rs` has the objects that keys and values
-//! name, `socket.rs` model sockets, `slots.rs` arrays of objects, `pool.rs` recycles elements and
-//! keeps their values by CPU, `hash/buckets.rs` finds them by tags, `hash/lru.rs` chooses those
-//! that LRU maps evict, `memory.rs` counts the memory of maps, `arena.rs` the pages of arenas,
-//! which `arena/free_ranges.rs` chooses, `spin_lock.rs` locks for a few instructions, `special.rs`
-//! what special fields of values hold. `helpers/` has a function for each helper, in files by
-//! subject, and one table of them; `kfuncs/` has the same for kfuncs, and what a call of each of
-//! Linux's does (`kfuncs/state.rs`); `dynptr.rs` is what helpers and kfuncs on dynptrs share,
-//! `objects.rs` where special fields own objects. `helpers/absence.rs` are those about what does
-//! not exist here. `process/` is the process of a run, in which programs call bpf(2),
-//! `variables.rs` the variables that the kernel has for each CPU. `network/` looks up routes in the
-//! network of a run (`ipv4.rs`, `ipv6.rs`, by `rules.rs`), chooses among next hops and source
-//! addresses, and looks up sockets (`sockets.rs`); `network_file/` reads the file that describes
-//! that network. `programs/test_run.rs` gives packets and contexts as `BPF_PROG_TEST_RUN` does,
-//! with a file of rules for each kind of program.
+//! `maps/mod.rs` has maps as bpf(2) reaches them, and makes of each the `vm::MapObject` that programs
+//! reach. A kind is a file (`array.rs`, `hash/` with its LRU forms, `lpm_trie.rs`, `queue.rs`,
+//! `bloom_filter.rs`, `ringbuf.rs` and those that hold objects), which implements two interfaces:
+//! `vm::MapOperations`, what programs do, and that of `syscall_operations.rs`, what bpf(2) does beside it.
+//! `create.rs` checks and creates maps, `resources.rs` has the objects that keys and values name,
+//! `socket.rs` model sockets, `slots.rs` arrays of objects, `pool.rs` recycles elements and
+//! keeps their values by CPU, `hash/buckets.rs` finds them by tags, `hash/lru/` chooses those
+//! that LRU maps evict, `memory.rs` counts the memory of maps, `arena/` has the pages of arenas,
+//! which `free_ranges.rs` chooses, `spin_lock.rs` locks for a few instructions, `special.rs`
+//! what special fields of values hold.
+//!
+//! `helpers/` has a function for each helper, in files by subject, and one table of them; `kfuncs/` has
+//! the same for kfuncs, and what a call of each of Linux's does (`kfuncs/state.rs`); `dynptr.rs` is what
+//! helpers and kfuncs on dynptrs share, `object_layout.rs` where special fields own objects.
+//! `helpers/absence.rs` are those about what does not exist here. `process/` is the process of a run, in
+//! which programs call bpf(2), `variables.rs` the variables that the kernel has for each CPU. `lookups/`
+//! looks up routes in the network of a run (`ipv4.rs`, `ipv6.rs`, by `rules.rs`), chooses among next hops
+//! and source addresses, and looks up sockets (`sockets/`); `network_file/` reads the file that describes
+//! that network. `programs/test_run.rs` gives packets and contexts as `BPF_PROG_TEST_RUN` does, with a
+//! file of rules for each kind of test run.
 #![forbid(unsafe_code)]
 
 mod dynptr;
 pub mod helpers;
 pub mod kfuncs;
+mod lookups;
 pub mod maps;
-mod network;
 pub mod network_file;
-mod objects;
+mod object_layout;
 pub mod process;
 pub mod programs;
 pub mod variables;
 
-pub use objects::object_layout;
+pub use object_layout::object_layout;
 use vm::{Helper, Implementation, ModelPort};
 
 /// The helper or kfunc of a number of resolved code, for the memory of an engine; `None` if

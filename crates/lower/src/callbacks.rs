@@ -130,11 +130,13 @@ impl EntrySizes {
     /// Those of the maps with timers. `None` if they differ, as the functions of the timers of
     /// one map are not told from those of another, or if there is no such map.
     pub(crate) fn of_timers(maps: &[Option<MapHandle>]) -> Option<EntrySizes> {
-        let maps = maps.iter().flatten().map(MapHandle::map);
-        let mut sizes = maps.filter(|map| map.has_timers()).map(|map| EntrySizes {
-            key: map.key_size(),
-            value: map.value_size(),
-        });
+        let maps = maps.iter().flatten();
+        let mut sizes = maps
+            .filter(|map| map.timers.is_some())
+            .map(|map| EntrySizes {
+                key: map.key_size,
+                value: map.value_size,
+            });
         let first = sizes.next()?;
         sizes.all(|other| other == first).then_some(first)
     }

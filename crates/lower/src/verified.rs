@@ -115,8 +115,8 @@ impl<'a> UsedMaps<'a> {
                 (Some(handle), Some(def)) if is_as_declared(handle, def) => handle,
                 _ => return Err(UnsupportedConstruct::Map(index)),
             };
-            if handle.map().kind() == MapKind::ProgArray {
-                let table = handle.map().tail_table();
+            if handle.kind == MapKind::ProgArray {
+                let table = handle.operations().tail_table();
                 let table = table.filter(|table| table.admits(kind));
                 tables[index] = Some(table.ok_or(UnsupportedConstruct::TailCalls(index))?);
             }
@@ -187,19 +187,23 @@ fn inlined(function: KernelFunction, insn: Insn) -> Option<Insn> {
     })
 }
 
+/// True if a map is the one that was verified, as far as code without checks rests on it. Special
+/// fields of values are left out: locks and timers are bytes of the value to this code, and it
+/// follows no pointer to an object that a value holds ([`UnsupportedConstruct::KernelObject`]).
 fn is_as_declared(handle: &MapHandle, def: &MapDef) -> bool {
-    let (map, params) = (handle.map(), &def.params);
-    params.kind() == Some(map.kind())
-        && map.key_size() == params.key_size as usize
-        && map.value_size() == params.value_size as usize
-        && (map.max_entries() == params.max_entries || map.kind().is_lru())
+    let (map, params) = (handle, &def.params);
+    params.kind() == Some(map.kind)
+        && map.key_size == params.key_size as usize
+        && map.value_size == params.value_size as usize
+        && map.flags == params.flags
+        && (map.max_entries == params.max_entries || map.kind.is_lru())
         && (!def.is_frozen() || has_initial_value(handle, def))
 }
 
 /// True if a map holds what it holds for ever: the verifier took its contents for
 /// constants.
 fn has_initial_value(handle: &MapHandle, def: &MapDef) -> bool {
-    let value = handle.map().direct_value().map(CellSlice::to_vec);
+    let value = handle.operations().direct_value().map(CellSlice::to_vec);
     def.initial_value().map(|image| image.to_vec()) == value
 }
 
@@ -263,7 +267,7 @@ fn address(imm: Imm64, maps: &UsedMaps<'_>) -> Option<u64> {
         Imm64::Value(value) => Some(value.get()),
         Imm64::MapIndex { index, .. } => maps.address(index),
         Imm64::MapIndexValue { index, offset } => {
-            let map = maps.handle(index)?.map();
+            let map = maps.handle(index)?.operations();
             if let Some(arena) = map.arena() {
                 return Some(arena.user_start() + u64::from(offset as u32));
             }

@@ -21,8 +21,6 @@ use spec::programs::ProgramType;
 
 /// Maximum length of the licence in bytes.
 const MAX_LICENSE: usize = 63;
-/// Maximum length of the name of an object in bytes.
-const MAX_NAME: usize = 15;
 
 /// Options of opening an object.
 #[derive(Clone, Copy, Debug, Default)]
@@ -310,7 +308,7 @@ impl<'a> Object<'a> {
 fn short_name(path: &str) -> String {
     let file = path.rsplit('/').next().unwrap_or(path);
     let stem = file.split('.').next().unwrap_or(file);
-    let mut end = stem.len().min(MAX_NAME);
+    let mut end = stem.len().min(spec::maps::MAX_NAME);
     while !stem.is_char_boundary(end) {
         end -= 1;
     }

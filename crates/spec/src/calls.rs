@@ -6,6 +6,7 @@
 //! have numbers of a private range above all helpers.
 
 use crate::helpers::{self, HelperId};
+use crate::registry::Limits;
 
 /// `u64 bpf_ktime_get_ns(void)`: a helper of Linux.
 pub const KTIME_GET_NS: i32 = HelperId::KtimeGetNs.number();
@@ -21,7 +22,7 @@ pub const GET_SMP_PROCESSOR_ID: i32 = HelperId::GetSmpProcessorId.number();
 /// Linux.
 pub const TAIL_CALL: i32 = HelperId::TailCall.number();
 /// Tail calls of one run, those of subprograms included (`MAX_TAIL_CALL_CNT`).
-pub const MAX_TAIL_CALLS: u32 = 33;
+pub const MAX_TAIL_CALLS: u32 = Limits::LINUX_6_18.tail_calls;
 /// `u32 payload_offset(ctx)`: offset of the payload, found by a header walk.
 pub const PAYLOAD_OFFSET: i32 = 0x7fff_0000;
 /// `u32 netlink_attribute(ctx, u32 from, u32 kind)`: offset of the attribute, 0 if absent.

@@ -1,8 +1,13 @@
 //! Map kinds (`enum bpf_map_type`) and flags of `BPF_MAP_CREATE`: numbers and names
 //! (`include/uapi/linux/bpf.h`; names of kinds are bpftool's).
 
+use crate::since::{Since, since};
+
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident = $number:literal, $name:literal, [$($trait:ident)*];)*) => {
+    ($(
+        $(#[$doc:meta])* $kind:ident = $number:literal, $name:literal, $since:tt, $structure:literal,
+        $capability:ident, [$($trait:ident)*];
+    )*) => {
         /// Kind of map (`enum bpf_map_type`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u32)]
@@ -29,6 +34,30 @@ macro_rules! kinds {
                 }
             }
 
+            /// Release that introduced the map kind.
+            #[doc(hidden)]
+            pub const fn since(self) -> Since {
+                match self {
+                    $(MapKind::$kind => since!$since,)*
+                }
+            }
+
+            /// Name of the kernel's structure of a map, which begins with a `struct bpf_map`
+            /// (`map_btf_id`).
+            pub const fn structure(self) -> &'static str {
+                match self {
+                    $(MapKind::$kind => $structure,)*
+                }
+            }
+
+            /// Capability that its creation needs.
+            #[doc(hidden)]
+            pub const fn capability(self) -> MapCapability {
+                match self {
+                    $(MapKind::$kind => MapCapability::$capability,)*
+                }
+            }
+
             const fn has(self, one: Trait) -> bool {
                 let traits = match self {
                     $(MapKind::$kind => 0 $(| 1 << Trait::$trait as u32)*,)*
@@ -37,6 +66,18 @@ macro_rules! kinds {
             }
         }
     };
+}
+
+/// Capability that the creation of a map needs where `kernel.unprivileged_bpf_disabled` is 0
+/// (`map_create`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapCapability {
+    /// None.
+    Anyone,
+    /// CAP_BPF.
+    Bpf,
+    /// CAP_NET_ADMIN.
+    NetAdmin,
 }
 
 /// Properties of a kind beside its number and name.
@@ -56,123 +97,100 @@ enum Trait {
     Sockets,
     /// The least recently used entry is evicted when the map is full.
     Lru,
+    /// Values belong to objects of the kernel (`bpf_local_storage`).
+    Storage,
+    /// Its maps are created with 0 entries: the kernel counts none, or there is one.
+    NoEntries,
+    /// Programs write records, which the host reads.
+    Records,
+    /// Values are descriptors of sockets.
+    SocketValues,
+    /// Values are network devices.
+    Devices,
+    /// Values are objects of one loaded object file: programs, maps, sockets.
+    Objects,
+    /// Runs on several CPUs see no values of each other.
+    Apart,
 }
 
-// Number, name and traits.
+// Number, name, first release with the commit, structure, capability and traits.
 kinds! {
     /// Hash table.
-    Hash = 1, "hash", [Btf ForEach];
+    Hash = 1, "hash", (3, 19, "0f8e4bd8a1fc"), "bpf_htab", Anyone, [Btf ForEach];
     /// Array: preallocated values by index.
-    Array = 2, "array", [Btf ForEach];
+    Array = 2, "array", (3, 19, "28fbcfa08d8e"), "bpf_array", Anyone, [Btf ForEach];
     /// Programs by index, for tail calls.
-    ProgArray = 3, "prog_array", [Btf];
+    ProgArray = 3, "prog_array", (4, 2, "04fd61ab36ec"), "bpf_array", Anyone, [Btf Objects Apart];
     /// Perf events by index, usually by CPU.
-    PerfEventArray = 4, "perf_event_array", [];
+    PerfEventArray = 4, "perf_event_array", (4, 3, "ea317b267e9d"), "bpf_array", Anyone, [Records Apart];
     /// Hash table with a value for each CPU.
-    PercpuHash = 5, "percpu_hash", [Btf Percpu ForEach];
+    PercpuHash = 5, "percpu_hash", (4, 6, "824bd0ce6c7c"), "bpf_htab", Anyone, [Btf Percpu ForEach Apart];
     /// Array with a value for each CPU.
-    PercpuArray = 6, "percpu_array", [Btf Percpu ForEach];
+    PercpuArray = 6, "percpu_array", (4, 6, "a10423b87a7e"), "bpf_array", Anyone, [Btf Percpu ForEach Apart];
     /// Stack traces by identifier.
-    StackTrace = 7, "stack_trace", [];
+    StackTrace = 7, "stack_trace", (4, 6, "d5a3b1f69186"), "bpf_stack_map", Bpf, [];
     /// Control groups by index.
-    CgroupArray = 8, "cgroup_array", [];
+    CgroupArray = 8, "cgroup_array", (4, 8, "4ed8ec521ed5"), "bpf_array", Anyone, [];
     /// LRU hash: evicts the least recently used entry when it is full.
-    LruHash = 9, "lru_hash", [Btf ForEach Lru];
+    LruHash = 9, "lru_hash", (4, 10, "29ba732acbee"), "bpf_htab", Bpf, [Btf ForEach Lru];
     /// LRU hash with a value for each CPU.
-    LruPercpuHash = 10, "lru_percpu_hash", [Btf Percpu ForEach Lru];
+    LruPercpuHash = 10, "lru_percpu_hash", (4, 10, "8f8449384ec3"), "bpf_htab", Bpf, [Btf Percpu ForEach Lru Apart];
     /// Trie: values by longest matching prefix.
-    LpmTrie = 11, "lpm_trie", [Btf];
+    LpmTrie = 11, "lpm_trie", (4, 11, "b95a5c4db09b"), "lpm_trie", Bpf, [Btf];
     /// Maps by index.
-    ArrayOfMaps = 12, "array_of_maps", [OfMaps];
+    ArrayOfMaps = 12, "array_of_maps", (4, 12, "56f668dfe00d"), "bpf_array", Anyone, [OfMaps Objects];
     /// Maps by key.
-    HashOfMaps = 13, "hash_of_maps", [OfMaps];
+    HashOfMaps = 13, "hash_of_maps", (4, 12, "bcc6b1b7ebf8"), "bpf_htab", Anyone, [OfMaps Objects];
     /// Network devices by index, to redirect to.
-    Devmap = 14, "devmap", [];
+    Devmap = 14, "devmap", (4, 14, "546ac1ffb70d"), "bpf_dtab", NetAdmin, [Devices Apart];
     /// Sockets by index.
-    Sockmap = 15, "sockmap", [Sockets];
+    Sockmap = 15, "sockmap", (4, 14, "174a79ff9515"), "bpf_stab", NetAdmin, [Sockets SocketValues Objects];
     /// CPUs to redirect to.
-    Cpumap = 16, "cpumap", [];
+    Cpumap = 16, "cpumap", (4, 15, "6710e1126934"), "bpf_cpu_map", Bpf, [Apart];
     /// AF_XDP sockets by queue.
-    Xskmap = 17, "xskmap", [];
+    Xskmap = 17, "xskmap", (4, 18, "fbfc504a24f5"), "xsk_map", NetAdmin, [SocketValues Objects Apart];
     /// Sockets by key.
-    Sockhash = 18, "sockhash", [Sockets];
+    Sockhash = 18, "sockhash", (4, 18, "81110384441a"), "bpf_shtab", NetAdmin, [Sockets SocketValues Objects];
     /// A value for each control group and attached program.
-    CgroupStorage = 19, "cgroup_storage", [Btf];
+    CgroupStorage = 19, "cgroup_storage", (4, 19, "de9cbbaadba5"), "bpf_cgroup_storage_map", Anyone, [Btf NoEntries];
     /// Sockets of a reuseport group by index.
-    ReuseportSockarray = 20, "reuseport_sockarray", [Btf];
+    ReuseportSockarray = 20, "reuseport_sockarray", (4, 19, "5dc4c4b7d4e8"), "reuseport_array", Bpf, [Btf SocketValues Objects];
     /// A value for each control group, attached program and CPU.
-    PercpuCgroupStorage = 21, "percpu_cgroup_storage", [Btf Percpu];
+    PercpuCgroupStorage = 21, "percpu_cgroup_storage", (4, 20, "b741f1630346"), "bpf_cgroup_storage_map", Anyone, [Btf Percpu NoEntries];
     /// FIFO queue; no keys.
-    Queue = 22, "queue", [];
+    Queue = 22, "queue", (4, 20, "f1a2e44a3aec"), "bpf_queue_stack", Bpf, [];
     /// LIFO stack; no keys.
-    Stack = 23, "stack", [];
+    Stack = 23, "stack", (4, 20, "f1a2e44a3aec"), "bpf_queue_stack", Bpf, [];
     /// Local storage of sockets.
-    SkStorage = 24, "sk_storage", [Btf];
+    SkStorage = 24, "sk_storage", (5, 2, "6ac99e8f23d4"), "bpf_local_storage_map", Bpf, [Btf Storage NoEntries];
     /// Network devices by key, to redirect to.
-    DevmapHash = 25, "devmap_hash", [];
+    DevmapHash = 25, "devmap_hash", (5, 4, "6f9d451ab1a3"), "bpf_dtab", NetAdmin, [Devices Apart];
     /// struct_ops: a kernel structure whose function pointers are programs.
-    StructOps = 26, "struct_ops", [Btf];
+    StructOps = 26, "struct_ops", (5, 6, "85d33df357b6"), "bpf_struct_ops_map", Bpf, [Btf NoEntries Objects];
     /// Ring buffer: records from programs to user space.
-    Ringbuf = 27, "ringbuf", [Btf Ring];
+    Ringbuf = 27, "ringbuf", (5, 8, "457f44363a88"), "bpf_ringbuf_map", Anyone, [Btf Ring Records];
     /// Local storage of inodes.
-    InodeStorage = 28, "inode_storage", [Btf];
+    InodeStorage = 28, "inode_storage", (5, 10, "8ea636848aca"), "bpf_local_storage_map", Bpf, [Btf Storage NoEntries];
     /// Local storage of tasks.
-    TaskStorage = 29, "task_storage", [Btf];
+    TaskStorage = 29, "task_storage", (5, 11, "4cf1bc1f1045"), "bpf_local_storage_map", Bpf, [Btf Storage NoEntries];
     /// Bloom filter: a set with false positives.
-    BloomFilter = 30, "bloom_filter", [Btf];
+    BloomFilter = 30, "bloom_filter", (5, 16, "9330986c0300"), "bpf_bloom_filter", Bpf, [Btf];
     /// User ring buffer: records from user space to programs.
-    UserRingbuf = 31, "user_ringbuf", [Btf Ring];
+    UserRingbuf = 31, "user_ringbuf", (6, 1, "583c1f420173"), "bpf_ringbuf_map", Anyone, [Btf Ring];
     /// Local storage of control groups.
-    CgrpStorage = 32, "cgrp_storage", [Btf];
+    CgrpStorage = 32, "cgrp_storage", (6, 2, "c4bcfb38a95e"), "bpf_local_storage_map", Bpf, [Btf Storage NoEntries];
     /// Arena: sparse memory shared by programs and user space.
-    Arena = 33, "arena", [];
+    Arena = 33, "arena", (6, 9, "317460317a02"), "bpf_arena", Bpf, [];
     /// Instruction array: targets of indirect jumps.
-    InsnArray = 34, "insn_array", [Btf];
+    InsnArray = 34, "insn_array", (6, 19, "b4ce5923e780"), "bpf_map", Bpf, [Btf];
     /// Resizable hash table.
-    Rhash = 35, "rhash", [Btf];
+    Rhash = 35, "rhash", (7, 2, "16b4d3e2fb24"), "bpf_map", Bpf, [Btf];
 }
 
 impl MapKind {
     /// Number in `enum bpf_map_type`.
     pub const fn number(self) -> u32 {
         self as u32
-    }
-
-    /// Name of the kernel's structure of a map, which begins with a `struct bpf_map`
-    /// (`map_btf_id`).
-    pub const fn structure(self) -> &'static str {
-        match self {
-            MapKind::Hash
-            | MapKind::PercpuHash
-            | MapKind::LruHash
-            | MapKind::LruPercpuHash
-            | MapKind::HashOfMaps => "bpf_htab",
-            MapKind::Array
-            | MapKind::ProgArray
-            | MapKind::PerfEventArray
-            | MapKind::PercpuArray
-            | MapKind::CgroupArray
-            | MapKind::ArrayOfMaps => "bpf_array",
-            MapKind::StackTrace => "bpf_stack_map",
-            MapKind::LpmTrie => "lpm_trie",
-            MapKind::Devmap | MapKind::DevmapHash => "bpf_dtab",
-            MapKind::Sockmap => "bpf_stab",
-            MapKind::Cpumap => "bpf_cpu_map",
-            MapKind::Xskmap => "xsk_map",
-            MapKind::Sockhash => "bpf_shtab",
-            MapKind::CgroupStorage | MapKind::PercpuCgroupStorage => "bpf_cgroup_storage_map",
-            MapKind::ReuseportSockarray => "reuseport_array",
-            MapKind::Queue | MapKind::Stack => "bpf_queue_stack",
-            MapKind::SkStorage
-            | MapKind::InodeStorage
-            | MapKind::TaskStorage
-            | MapKind::CgrpStorage => "bpf_local_storage_map",
-            MapKind::StructOps => "bpf_struct_ops_map",
-            MapKind::Ringbuf | MapKind::UserRingbuf => "bpf_ringbuf_map",
-            MapKind::BloomFilter => "bpf_bloom_filter",
-            MapKind::Arena => "bpf_arena",
-            MapKind::InsnArray | MapKind::Rhash => "bpf_map",
-        }
     }
 
     /// True for maps of maps.
@@ -188,6 +206,41 @@ impl MapKind {
     /// True for maps of sockets, from which programs look up references.
     pub const fn holds_sockets(self) -> bool {
         self.has(Trait::Sockets)
+    }
+
+    /// True for local storage, whose values belong to objects of the kernel.
+    pub const fn is_storage(self) -> bool {
+        self.has(Trait::Storage)
+    }
+
+    /// True for maps that are created with 0 entries.
+    pub const fn has_no_entries(self) -> bool {
+        self.has(Trait::NoEntries)
+    }
+
+    /// True for maps to which programs write records for the host.
+    pub const fn has_records(self) -> bool {
+        self.has(Trait::Records)
+    }
+
+    /// True for maps whose values are descriptors of sockets.
+    pub const fn has_socket_values(self) -> bool {
+        self.has(Trait::SocketValues)
+    }
+
+    /// True for maps of network devices.
+    pub const fn holds_devices(self) -> bool {
+        self.has(Trait::Devices)
+    }
+
+    /// True for maps whose values are programs, maps and sockets of one loaded object file.
+    pub const fn holds_objects(self) -> bool {
+        self.has(Trait::Objects)
+    }
+
+    /// True for maps through which runs on several CPUs see no values of each other.
+    pub const fn is_apart(self) -> bool {
+        self.has(Trait::Apart)
     }
 
     /// True for maps that evict the least recently used entry when they are full. They may have more
@@ -218,9 +271,17 @@ impl MapKind {
 pub struct MapFlags(pub u32);
 
 macro_rules! flags {
-    ($($(#[$doc:meta])* $flag:ident = $bit:literal, $name:literal;)*) => {
+    ($($(#[$doc:meta])* $flag:ident = $bit:literal, $name:literal, $since:tt;)*) => {
         impl MapFlags {
             $($(#[$doc])* pub const $flag: MapFlags = MapFlags(1 << $bit);)*
+
+            /// Names of the known flags that are set, with the release that introduced each.
+            #[doc(hidden)]
+            pub fn since(self) -> impl Iterator<Item = (&'static str, Since)> {
+                let rows = [$((MapFlags::$flag, ($name, since!$since)),)*];
+                let rows = rows.into_iter().filter(move |(flag, _)| self.has(*flag));
+                rows.map(|(_, row)| row)
+            }
 
             /// Every flag with its name in C, by bit.
             pub const ALL: &'static [(MapFlags, &'static str)] =
@@ -231,45 +292,45 @@ macro_rules! flags {
 
 flags! {
     /// Entries are allocated on insertion.
-    NO_PREALLOC = 0, "BPF_F_NO_PREALLOC";
+    NO_PREALLOC = 0, "BPF_F_NO_PREALLOC", (4, 6, "6c9059817432");
     /// Each CPU has an LRU list of its own.
-    NO_COMMON_LRU = 1, "BPF_F_NO_COMMON_LRU";
+    NO_COMMON_LRU = 1, "BPF_F_NO_COMMON_LRU", (4, 10, "29ba732acbee");
     /// The map is allocated on the stated NUMA node.
-    NUMA_NODE = 2, "BPF_F_NUMA_NODE";
+    NUMA_NODE = 2, "BPF_F_NUMA_NODE", (4, 14, "96eabe7a40aa");
     /// System calls only read.
-    RDONLY = 3, "BPF_F_RDONLY";
+    RDONLY = 3, "BPF_F_RDONLY", (4, 15, "6e71b04a8224");
     /// System calls only write.
-    WRONLY = 4, "BPF_F_WRONLY";
+    WRONLY = 4, "BPF_F_WRONLY", (4, 15, "6e71b04a8224");
     /// Stack traces contain build ids and offsets instead of addresses.
-    STACK_BUILD_ID = 5, "BPF_F_STACK_BUILD_ID";
+    STACK_BUILD_ID = 5, "BPF_F_STACK_BUILD_ID", (4, 17, "615755a77b24");
     /// The hash seed is zero (for tests).
-    ZERO_SEED = 6, "BPF_F_ZERO_SEED";
+    ZERO_SEED = 6, "BPF_F_ZERO_SEED", (5, 0, "96b3b6c9091d");
     /// Programs only read.
-    RDONLY_PROG = 7, "BPF_F_RDONLY_PROG";
+    RDONLY_PROG = 7, "BPF_F_RDONLY_PROG", (5, 2, "591fe9888d78");
     /// Programs only write.
-    WRONLY_PROG = 8, "BPF_F_WRONLY_PROG";
+    WRONLY_PROG = 8, "BPF_F_WRONLY_PROG", (5, 2, "591fe9888d78");
     /// A new socket inherits a copy of its listener's value.
-    CLONE = 9, "BPF_F_CLONE";
+    CLONE = 9, "BPF_F_CLONE", (5, 4, "8f51dfc73bf1");
     /// User space may mmap the map.
-    MMAPABLE = 10, "BPF_F_MMAPABLE";
+    MMAPABLE = 10, "BPF_F_MMAPABLE", (5, 5, "fc9702273e2e");
     /// Perf events persist when the file descriptor is closed.
-    PRESERVE_ELEMS = 11, "BPF_F_PRESERVE_ELEMS";
+    PRESERVE_ELEMS = 11, "BPF_F_PRESERVE_ELEMS", (5, 10, "792caccc4526");
     /// Inner maps may have any number of entries.
-    INNER_MAP = 12, "BPF_F_INNER_MAP";
+    INNER_MAP = 12, "BPF_F_INNER_MAP", (5, 10, "4a8f87e60f6d");
     /// A link registers the struct_ops map.
-    LINK = 13, "BPF_F_LINK";
+    LINK = 13, "BPF_F_LINK", (6, 4, "68b04864ca42");
     /// The path of a pin is relative to a directory file descriptor.
-    PATH_FD = 14, "BPF_F_PATH_FD";
+    PATH_FD = 14, "BPF_F_PATH_FD", (6, 5, "cb8edce28073");
     /// The BTF id of the struct_ops value is of a module's BTF.
-    VTYPE_BTF_OBJ_FD = 15, "BPF_F_VTYPE_BTF_OBJ_FD";
+    VTYPE_BTF_OBJ_FD = 15, "BPF_F_VTYPE_BTF_OBJ_FD", (6, 9, "fcc2c1fb0651");
     /// A BPF token grants the privilege.
-    TOKEN_FD = 16, "BPF_F_TOKEN_FD";
+    TOKEN_FD = 16, "BPF_F_TOKEN_FD", (6, 9, "a177fc2bf6fd");
     /// User space gets SIGSEGV on an unallocated page of the arena.
-    SEGV_ON_FAULT = 17, "BPF_F_SEGV_ON_FAULT";
+    SEGV_ON_FAULT = 17, "BPF_F_SEGV_ON_FAULT", (6, 9, "317460317a02");
     /// Arena pointers are stored without conversion to user addresses.
-    NO_USER_CONV = 18, "BPF_F_NO_USER_CONV";
+    NO_USER_CONV = 18, "BPF_F_NO_USER_CONV", (6, 9, "317460317a02");
     /// New records overwrite old ones.
-    RB_OVERWRITE = 19, "BPF_F_RB_OVERWRITE";
+    RB_OVERWRITE = 19, "BPF_F_RB_OVERWRITE", (6, 19);
 }
 
 impl MapFlags {
@@ -316,6 +377,17 @@ mod tests {
         }
         assert_eq!(MapKind::from_number(0), None);
         assert_eq!(MapKind::from_number(MapKind::ALL.len() as u32 + 1), None);
+    }
+
+    #[test]
+    fn later_numbers_and_bits_came_later() {
+        let releases = MapKind::ALL.iter().map(|kind| kind.since().release);
+        assert!(releases.is_sorted());
+        let all = MapFlags(u32::MAX).since();
+        assert!(all.map(|(_, since)| since.release).is_sorted());
+        let two = MapFlags::MMAPABLE.with(MapFlags::NO_PREALLOC);
+        let names: Vec<_> = two.since().map(|(name, _)| name).collect();
+        assert_eq!(names, ["BPF_F_NO_PREALLOC", "BPF_F_MMAPABLE"]);
     }
 
     #[test]

@@ -15,74 +15,17 @@ mod fields;
 mod instructions;
 mod kfuncs;
 mod loops;
-mod maps;
-mod programs;
 mod types;
 
 use std::fmt;
 
-use crate::kernel::KernelVersion;
-
+pub use crate::kernel::{BadRelease, Release};
 pub use features::Feature;
 pub use fields::value_features;
 pub use kfuncs::kfunc;
 pub(crate) use kfuncs::{kfunc_index, kfunc_name};
 pub use loops::has_loop;
 pub use types::newest_in;
-
-/// A mainline release of Linux.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Release {
-    /// Number before the dot.
-    pub major: u8,
-    /// Number after the dot.
-    pub minor: u8,
-}
-
-#[doc(hidden)]
-impl From<KernelVersion> for Release {
-    fn from(version: KernelVersion) -> Release {
-        let KernelVersion { major, minor, .. } = version;
-        Release { major, minor }
-    }
-}
-
-impl fmt::Display for Release {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
-}
-
-/// The text is no release.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadRelease(String);
-
-impl fmt::Display for BadRelease {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} is no release of Linux: write two numbers, as 5.15",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for BadRelease {}
-
-impl std::str::FromStr for Release {
-    type Err = BadRelease;
-
-    /// Reads `MAJOR.MINOR`.
-    fn from_str(text: &str) -> Result<Release, BadRelease> {
-        let (major, minor) = text
-            .split_once('.')
-            .ok_or_else(|| BadRelease(text.into()))?;
-        match (major.parse(), minor.parse()) {
-            (Ok(major), Ok(minor)) => Ok(Release { major, minor }),
-            _ => Err(BadRelease(text.into())),
-        }
-    }
-}
 
 /// First release with a feature, and the source of that fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,15 +54,28 @@ impl fmt::Display for IntroducedBy {
     }
 }
 
+/// The first release of a row: its two numbers and the commit, or the numbers alone for what a
+/// header shows.
+macro_rules! since {
+    ($major:literal, $minor:literal) => {
+        Since::header($major, $minor)
+    };
+    ($major:literal, $minor:literal, $commit:literal) => {
+        Since::commit($major, $minor, $commit)
+    };
+}
+
+pub(crate) use since;
+
 impl Since {
-    const fn commit(major: u8, minor: u8, name: &'static str) -> Since {
+    pub(crate) const fn commit(major: u8, minor: u8, name: &'static str) -> Since {
         Since {
             release: Release { major, minor },
             source: IntroducedBy::Commit(name),
         }
     }
 
-    const fn header(major: u8, minor: u8) -> Since {
+    pub(crate) const fn header(major: u8, minor: u8) -> Since {
         Since {
             release: Release { major, minor },
             source: IntroducedBy::Header,

@@ -13,8 +13,8 @@ use btf::Btf;
 use flate2::read::GzDecoder;
 use spec::Kernel;
 use spec::kernel::{
-    Features, KernelConfig, KernelVersion, Mitigations, Module, Privileges, Source, SymbolTable,
-    Symbols,
+    Features, KernelConfig, KernelVersion, Mitigations, Module, Privileges, Release, Source,
+    SymbolTable, Symbols,
 };
 
 use crate::mapping::KernelFile;
@@ -160,7 +160,7 @@ fn features(version: Option<KernelVersion>, config: &KernelConfig) -> (Features,
             && config.is_set("CONFIG_KPROBE_EVENTS"),
         ..Features::LINUX_6_18
     };
-    let is_6_18 = version.is_some_and(|version| (version.major, version.minor) == (6, 18));
+    let is_6_18 = version.is_some_and(|version| Release::from(version) == Release::LINUX_6_18);
     let source = match is_6_18 {
         true => Source::Running,
         false => Source::Assumed,

@@ -22,10 +22,7 @@ use crate::rejection;
 use crate::verdict::{Refusal, Verdict};
 
 /// Release of Linux whose rules this verifier has.
-pub const RULES: Release = Release {
-    major: 6,
-    minor: 18,
-};
+pub const RULES: Release = Release::LINUX_6_18;
 
 /// Most instructions of a program before [`Feature::LongPrograms`].
 const FEW_INSNS: usize = 4096;

@@ -3,46 +3,19 @@
 use std::sync::Arc;
 
 use beebox_vm::{
-    CellSlice, Cells, ContextKind, Direct, DirectContext, MapHandle, MapObject, MemoryPort,
-    PacketBuffer, RunContext, RunGuard, SKB,
+    CellSlice, Cells, ContextKind, Direct, DirectContext, MapAttributes, MapHandle, MapOperations,
+    MemoryPort, PacketBuffer, RunContext, RunGuard, SKB,
 };
+use spec::maps::{MapFlags, MapKind};
 use spec::{Errno, SplitMix};
 
 /// One value, of the key 7.
 #[derive(Debug)]
 struct One(Cells);
 
-impl MapObject for One {
-    fn kind(&self) -> spec::maps::MapKind {
-        spec::maps::MapKind::Hash
-    }
-
-    fn max_entries(&self) -> u32 {
-        2
-    }
-
-    fn key_size(&self) -> usize {
-        1
-    }
-
-    fn value_size(&self) -> usize {
-        16
-    }
-
-    fn copies(&self) -> u32 {
-        1
-    }
-
+impl MapOperations for One {
     fn lookup<'g>(&'g self, _: &'g RunGuard, _: u32, key: &[u8]) -> Option<CellSlice<'g>> {
         (key == [7]).then(|| self.0.slice(0, 16))
-    }
-
-    fn direct_value(&self) -> Option<CellSlice<'_>> {
-        None
-    }
-
-    fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
-        Err(Errno::E2BIG)
     }
 
     fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
@@ -94,7 +67,17 @@ fn any_bytes_are_copied() {
 fn pointers_to_maps_are_addresses_of_their_handles() {
     let guard = RunGuard::new();
     let cells = Cells::zeroed(2).unwrap();
-    let handle = MapHandle::new(Arc::new(One(cells)));
+    let attributes = MapAttributes {
+        kind: MapKind::Hash,
+        max_entries: 2,
+        key_size: 1,
+        value_size: 16,
+        flags: MapFlags::default(),
+        copies: 1,
+        timers: None,
+        objects: None,
+    };
+    let handle = MapHandle::new(attributes, Arc::new(One(cells)));
     let kept = handle.clone();
     let pointer = handle.address();
     drop(handle);
@@ -105,11 +88,11 @@ fn pointers_to_maps_are_addresses_of_their_handles() {
     let cx = of_run(&guard, 0, &packet, &mut random);
     // SAFETY: the addresses below are those of the handle, which exists, and of its value.
     let mut memory = unsafe { Direct::new(&cx) };
-    assert_eq!(memory.map(pointer).unwrap().value_size(), 16);
+    assert_eq!(memory.map(pointer).unwrap().value_size, 16);
     assert_eq!(memory.lookup(pointer, 0, &[1]), Ok(0));
     let value = memory.lookup(pointer, 0, &[7]).unwrap();
     memory.write(value + 9, &[5]).unwrap();
-    let value = kept.map().lookup(&guard, 0, &[7]).unwrap();
+    let value = kept.operations().lookup(&guard, 0, &[7]).unwrap();
     assert_eq!(value.to_vec()[8..], [0, 5, 0, 0, 0, 0, 0, 0]);
 }
 

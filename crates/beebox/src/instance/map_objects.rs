@@ -84,7 +84,7 @@ impl Map {
     /// The memory of an arena.
     #[doc(hidden)]
     pub fn arena(&self) -> Option<&Arena> {
-        self.object_map().map.operations().arena()
+        self.object_map().map.of_kind::<Arena>()
     }
 
     /// The values of local storage by the objects that they belong to; none of other maps.

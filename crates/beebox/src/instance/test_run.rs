@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use spec::Errno;
-use spec::programs::ProgramType;
+use spec::programs::{self, ProgramType};
 use vm::Redirect;
 use vm::network::Network;
 
@@ -130,30 +130,16 @@ impl<'d> TestRun<'d> {
 
     /// Refuses the flags and batches that Linux refuses, or that are not supported.
     pub(super) fn check(&self, kind: ProgramType) -> Result<(), Error> {
-        let is_skb = matches!(
-            kind,
-            ProgramType::SchedCls
-                | ProgramType::SchedAct
-                | ProgramType::SocketFilter
-                | ProgramType::CgroupSkb
-                | ProgramType::LwtIn
-                | ProgramType::LwtOut
-                | ProgramType::LwtXmit
-                | ProgramType::LwtSeg6local
-        );
-        let is_raw_tracepoint = matches!(
-            kind,
-            ProgramType::RawTracepoint | ProgramType::RawTracepointWritable
-        );
         let unsupported = |option| Err(RunCause::UnsupportedOption(option).into());
+        let run = kind.test_run();
         match self.flags {
             0 => {}
             // Of these Linux looks at BPF_F_TEST_RUN_ON_CPU alone.
-            _ if is_raw_tracepoint => {}
-            LIVE_FRAMES if kind == ProgramType::Xdp => {
+            _ if run == Some(programs::TestRunKind::RawTracepoint) => {}
+            LIVE_FRAMES if run == Some(programs::TestRunKind::Xdp) => {
                 return unsupported("flags: BPF_F_TEST_XDP_LIVE_FRAMES");
             }
-            CHECKSUM_COMPLETE if is_skb => {
+            CHECKSUM_COMPLETE if matches!(run, Some(programs::TestRunKind::Skb(_))) => {
                 return unsupported("flags: BPF_F_TEST_SKB_CHECKSUM_COMPLETE");
             }
             _ => {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use ::kernel::programs::verdict;
-use spec::programs::ProgramType;
+use spec::programs::{ProgramType, Returns};
 
 macro_rules! values {
     ($(
@@ -151,40 +151,15 @@ impl Verdict {
     /// That of the return value of a program of this type.
     #[inline]
     pub fn new(kind: ProgramType, retval: u32) -> Verdict {
-        match kind {
-            ProgramType::Xdp => Verdict::Xdp(XdpAction::from_number(retval)),
-            ProgramType::SchedCls | ProgramType::SchedAct => {
-                Verdict::Tc(TcAction::from_number(retval))
-            }
-            ProgramType::Netfilter => Verdict::Netfilter(NetfilterVerdict::from_number(retval)),
-            ProgramType::SkLookup => Verdict::SkLookup(SkAction::from_number(retval)),
-            ProgramType::CgroupSkb => Verdict::Cgroup(CgroupVerdict::from_number(retval)),
-            ProgramType::FlowDissector
-            | ProgramType::LwtIn
-            | ProgramType::LwtOut
-            | ProgramType::LwtXmit
-            | ProgramType::LwtSeg6local => Verdict::Code(ReturnCode::from_number(retval)),
-            ProgramType::SocketFilter => Verdict::SocketFilter(retval),
-            ProgramType::Syscall
-            | ProgramType::RawTracepoint
-            | ProgramType::RawTracepointWritable
-            | ProgramType::Kprobe
-            | ProgramType::Tracepoint
-            | ProgramType::PerfEvent
-            | ProgramType::CgroupSock
-            | ProgramType::SockOps
-            | ProgramType::SkSkb
-            | ProgramType::CgroupDevice
-            | ProgramType::SkMsg
-            | ProgramType::CgroupSockAddr
-            | ProgramType::LircMode2
-            | ProgramType::SkReuseport
-            | ProgramType::CgroupSysctl
-            | ProgramType::CgroupSockopt
-            | ProgramType::Tracing
-            | ProgramType::StructOps
-            | ProgramType::Ext
-            | ProgramType::Lsm => Verdict::Value(retval as i32),
+        match kind.returns() {
+            Returns::Xdp => Verdict::Xdp(XdpAction::from_number(retval)),
+            Returns::Tc => Verdict::Tc(TcAction::from_number(retval)),
+            Returns::Netfilter => Verdict::Netfilter(NetfilterVerdict::from_number(retval)),
+            Returns::SkLookup => Verdict::SkLookup(SkAction::from_number(retval)),
+            Returns::Cgroup => Verdict::Cgroup(CgroupVerdict::from_number(retval)),
+            Returns::RetCode => Verdict::Code(ReturnCode::from_number(retval)),
+            Returns::Length => Verdict::SocketFilter(retval),
+            Returns::Number => Verdict::Value(retval as i32),
         }
     }
 

@@ -95,7 +95,7 @@ pub fn running_with_registry() -> io::Result<Kernel> {
 /// that series, and its configuration leaves out the same parts.
 fn has_built_in_registry(kernel: &Kernel) -> bool {
     let version = kernel.version();
-    let is_6_18 = version.is_some_and(|version| (version.major, version.minor) == (6, 18));
+    let is_6_18 = version.is_some_and(has_verifier_rules);
     is_6_18 && kernel.config().is_some() && kernel.left_out().eq(built_in_config().left_out())
 }
 

@@ -3,14 +3,14 @@
 
 pub use ::kernel::maps::{
     Batch, Cgroup, Entries, Host, LocalStorage, LookupBatch, Map, MapMemory, NoResources,
-    Operations, PerfBuffer, ProgramClass, Record, Resources, Ring, RunGuard, Socket, SocketKind,
-    StoredMap, StoredProgram, UserRing, UserSample, UserSamples, ValueLayout,
+    PerfBuffer, ProgramClass, Resources, Ring, RunGuard, Socket, SocketKind, StoredMap,
+    StoredProgram, SyscallOperations, UserRing, UserSample, UserSamples, ValueLayout,
 };
 
 pub use vm::{
     ArenaObject, CELL_BYTES, Call, CallBlock, Callback, CellAddress, CellGroup, CellGroups,
     CellSlice, Cells, ContextKind, Cursor, DirectAccess, Elements, FiredTimer, HashLookup,
-    HashParts, Iteration, IterationStep, MapFunction, MapHandle, MapObject, MemoryPort,
-    OutOfMemory, RecordOutput, Samples, SamplesReader, TailTable, TailTableError, TailTarget,
-    TimerClock, Timers, ValueOf, WordLookup,
+    HashParts, Iteration, IterationStep, MapAttributes, MapFunction, MapHandle, MapObject,
+    MapOperations, MemoryPort, OutOfMemory, RecordOutput, Samples, SamplesReader, TailTable,
+    TailTableError, TailTarget, TimerClock, Timers, ValueOf, WordLookup,
 };

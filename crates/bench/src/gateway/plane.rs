@@ -15,7 +15,7 @@ use program::{MapDef, Program};
 use spec::SplitMix;
 use sys::bpf::{LoadedProgram, TestRun};
 use verifier::Proof;
-use vm::{DirectContext, HEADROOM, MapHandle, PacketBuffer, RunContext, RunGuard, XDP};
+use vm::{DirectContext, HEADROOM, PacketBuffer, RunContext, RunGuard, XDP};
 
 use super::traffic::{Frame, ORDER, Traffic};
 use crate::Failure;
@@ -84,10 +84,7 @@ impl Ours {
         for def in program.maps() {
             maps.push(Arc::new(create(def, table)?));
         }
-        let handles: Vec<_> = maps
-            .iter()
-            .map(|map| Some(MapHandle::new(map.clone())))
-            .collect();
+        let handles: Vec<_> = maps.iter().map(|map| Some(map.handle().clone())).collect();
         let lowered = VerifiedProgram::from_proof(&proof, &handles, ::kernel::helpers::find_call)
             .map_err(failed)?;
         let lowered = lowered

@@ -6,7 +6,7 @@ use std::time::Duration;
 use interp::ThreadedProgram;
 use jit::memory::Pool;
 use jit::{Features, Native, Options};
-use kernel::maps::{Host, Map, ValueLayout};
+use kernel::maps::{Host, Map, Ring, ValueLayout};
 use lower::{ContextKind, PacketProgram, VerifiedProgram};
 use packet::{Metadata, Packet};
 use program::Program;
@@ -52,10 +52,8 @@ impl Ours {
             }
             maps.push(Arc::new(map));
         }
-        let handles: Vec<Option<MapHandle>> = maps
-            .iter()
-            .map(|map| Some(MapHandle::new(map.clone())))
-            .collect();
+        let handles: Vec<Option<MapHandle>> =
+            maps.iter().map(|map| Some(map.handle().clone())).collect();
         let lowered = VerifiedProgram::from_proof(&proof, &handles, ::kernel::helpers::find_call)
             .map_err(|unfit| failed(unfit.to_string()))?;
         let lowered = lowered
@@ -149,7 +147,7 @@ impl Running<'_> {
             .ours
             .maps
             .iter()
-            .filter_map(|map| map.operations().ring())
+            .filter_map(|map| map.of_kind::<Ring>())
         {
             while ring.consume().is_some() {}
         }

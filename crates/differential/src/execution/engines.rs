@@ -17,7 +17,7 @@ use program::Program;
 use spec::SplitMix;
 use spec::programs::ProgramType;
 use verifier::Proof;
-use vm::{DirectContext, FiredTimer, MapHandle, MapObject, RunContext, RunGuard};
+use vm::{DirectContext, FiredTimer, MapHandle, RunContext, RunGuard};
 
 use super::machine::Machine;
 use super::maps::{self, PROGRAMS, TARGETS};
@@ -162,10 +162,8 @@ impl Direct {
         let first = proofs[0].program();
         let host = Host::new(machine.cpus, 1);
         let maps = maps::create_on(first, &host);
-        let handles: Vec<Option<MapHandle>> = maps
-            .iter()
-            .map(|map| Some(MapHandle::new(map.clone())))
-            .collect();
+        let handles: Vec<Option<MapHandle>> =
+            maps.iter().map(|map| Some(map.handle().clone())).collect();
         let find_call = ::kernel::helpers::find_call;
         let options = Options {
             features: Features::detect(),
@@ -235,14 +233,17 @@ impl Direct {
         let mut calls = 0;
         for timer in fired(&self.host, run) {
             let guard = RunGuard::new();
-            let map = self.maps.iter().find(|map| map.identity() == timer.map);
+            let map = self
+                .maps
+                .iter()
+                .find(|map| map.handle().identity() == timer.map);
             let map = map.ok_or("a timer without a map")?;
-            let handle = MapHandle::new(map.clone());
-            let entry = handle.map().entry_at(&guard, timer.address);
+            let handle = map.handle();
+            let entry = handle.operations().entry_at(&guard, timer.address);
             let entry = entry.ok_or("a timer without a value")?;
             let function = &self.callbacks[&timer.callback.slot];
             with_context(machine, &self.host, run, Some(timer), |mut cx| {
-                function.call(&handle, entry, &guard, cx.reborrow())
+                function.call(handle, entry, &guard, cx.reborrow())
             })?;
             calls += 1;
         }
@@ -324,8 +325,8 @@ impl Checked {
 
     fn start(&self, start: Start<'_>, machine: &Machine, run: u64) -> Result<u64, String> {
         let guard = RunGuard::new();
-        let inner: Vec<MapHandle> = (self.maps.iter())
-            .flat_map(|map| map.inner_maps())
+        let inner: Vec<_> = (self.maps.iter())
+            .flat_map(|map| map.operations().inner_maps())
             .collect();
         let mut memory = Memory::new();
         let refused = |error| format!("the checked engine's memory: {error:?}");
@@ -340,10 +341,12 @@ impl Checked {
             Start::Timer(timer) => fired = Some(timer),
         }
         for map in &self.maps {
-            (memory.add_map("", &**map, &guard, Permission::ReadWrite)).map_err(refused)?;
+            (memory.add_map("", map.handle(), &guard, Permission::ReadWrite)).map_err(refused)?;
         }
         for handle in &inner {
-            memory.add_inner_map(handle, &guard).map_err(refused)?;
+            memory
+                .add_inner_map(handle.map.handle(), &guard)
+                .map_err(refused)?;
         }
         memory.add_sockets(&machine.system.network.sockets);
         let mut slot = 0;

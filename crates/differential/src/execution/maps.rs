@@ -3,7 +3,7 @@
 use std::iter;
 use std::sync::Arc;
 
-use kernel::maps::{Host, Map, Resources, StoredMap, ValueLayout};
+use kernel::maps::{Host, Map, Resources, Ring, StoredMap, ValueLayout};
 use program::creation::value_fields;
 use program::{Image, InitialContents, MapDef, MapEntry, MapId, MapParams, Program};
 use spec::maps::{MapFlags, MapKind};
@@ -190,7 +190,7 @@ pub(super) type Contents = Vec<Option<Vec<u8>>>;
 pub(super) fn contents(program: &Program, maps: &[Arc<Map>]) -> Vec<Option<Contents>> {
     let of = |(def, map): (&Arc<MapDef>, &Arc<Map>)| match def.kind() {
         Some(MapKind::Ringbuf) => {
-            let ring = map.operations().ring().expect("it is a ring buffer");
+            let ring = map.of_kind::<Ring>().expect("it is a ring buffer");
             let next = || ring.consume().map(Some);
             Some(iter::from_fn(next).collect())
         }

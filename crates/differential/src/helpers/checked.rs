@@ -151,7 +151,7 @@ fn run(
     }
     let context = (memory.add_context(&mut input.context)).expect("room for the context");
     for map in maps {
-        let added = memory.add_map("map", map, &guard, Permission::ReadWrite);
+        let added = memory.add_map("map", map.handle(), &guard, Permission::ReadWrite);
         added.expect("room for the map");
     }
     memory.add_model(&host.objects, &model);

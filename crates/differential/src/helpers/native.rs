@@ -46,7 +46,7 @@ fn run(engine: DirectEngine, setting: Setting<'_>, case: &Case, side: &OurSide<'
     let maps = case.maps.iter();
     let maps = maps.map(|map| {
         let map = Arc::new(our_map(map, side.system, &host));
-        Some(MapHandle::new(map))
+        Some(map.handle().clone())
     });
     let maps: Vec<Option<MapHandle>> = maps.collect();
     let lowered = VerifiedProgram::from_proof(&proof, &maps, ::kernel::find_call);

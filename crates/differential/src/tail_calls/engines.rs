@@ -16,7 +16,7 @@ use spec::programs::ProgramType;
 use spec::registry::Registry;
 use spec::{Kernel, SplitMix};
 use verifier::Proof;
-use vm::{DirectContext, HEADROOM, MapHandle, PacketBuffer, RunContext};
+use vm::{DirectContext, HEADROOM, PacketBuffer, RunContext};
 
 use super::{ARRAY, Code, Left, maps};
 use crate::direct::{DirectEngine, DirectProgram};
@@ -122,7 +122,8 @@ impl Checked {
         let refused = |error| format!("the checked engine's memory: {error:?}");
         let context = memory.add_context(&mut context).map_err(refused)?;
         for map in [&self.maps.array, &self.maps.counter] {
-            (memory.add_map("map", &**map, &guard, Permission::ReadWrite)).map_err(refused)?;
+            (memory.add_map("map", map.handle(), &guard, Permission::ReadWrite))
+                .map_err(refused)?;
         }
         let entry = Entry {
             arguments: [memory.address(context), 0, 0, 0, 0],
@@ -180,7 +181,7 @@ impl Direct {
         (engine, options): (DirectEngine, &Options),
     ) -> Result<Direct, String> {
         let maps = Maps::create();
-        let handles = [&maps.array, &maps.counter].map(|map| Some(MapHandle::new(map.clone())));
+        let handles = [&maps.array, &maps.counter].map(|map| Some(map.handle().clone()));
         let options = Options {
             tail_target: true,
             ..*options

@@ -26,7 +26,7 @@ use spec::programs::ProgramType;
 use spec::registry::Registry;
 use spec::{Kernel, SplitMix};
 use verifier::Proof;
-use vm::{DirectContext, HEADROOM, MapHandle, PacketBuffer, RunContext};
+use vm::{DirectContext, HEADROOM, PacketBuffer, RunContext};
 
 use super::engines::CLASS;
 use super::{ARRAY, maps};
@@ -220,7 +220,7 @@ impl Stage {
         let [params, _] = maps();
         let array = Map::create(&params, ValueLayout::plain(4), &Host::default());
         let array = Arc::new(array.map_err(|errno| format!("{errno:?}"))?);
-        let handles = [Some(MapHandle::new(array.clone()))];
+        let handles = [Some(array.handle().clone())];
         let lowered = (0..PROGRAMS).map(|number| {
             let text = text(number);
             let program = program(&text)?;

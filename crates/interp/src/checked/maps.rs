@@ -36,7 +36,7 @@ pub(super) struct Maps<'m> {
 
 struct Mapped<'m> {
     name: Cow<'m, str>,
-    map: &'m dyn MapObject,
+    map: &'m MapObject,
     guard: &'m RunGuard,
     permission: Permission,
     /// Bytes that programs read through the pointer to the map.
@@ -78,11 +78,11 @@ impl<'m> Maps<'m> {
     pub(super) fn push(
         &mut self,
         name: Cow<'m, str>,
-        map: &'m dyn MapObject,
+        map: &'m MapObject,
         guard: &'m RunGuard,
         permission: Permission,
     ) -> Result<(), NoRoom> {
-        let value_size = map.value_size();
+        let value_size = map.value_size;
         if self.list.len() == MOST_MAPS {
             return Err(NoRoom { len: value_size });
         }
@@ -99,7 +99,7 @@ impl<'m> Maps<'m> {
             keys: HashSet::new(),
             records: Vec::new(),
         });
-        if let Some(value) = map.direct_value() {
+        if let Some(value) = map.operations().direct_value() {
             self.value(self.list.len() as u32 - 1, value)?;
         }
         Ok(())
@@ -119,23 +119,23 @@ impl<'m> Maps<'m> {
         guard: &'m RunGuard,
     ) -> Result<(), NoRoom> {
         let index = self.list.len() as u32;
-        let (map, permission) = (&**handle.map(), Permission::ReadWrite);
+        let (map, permission) = (handle, Permission::ReadWrite);
         self.push("(inner)".into(), map, guard, permission)?;
         self.inner.insert(handle.address(), index);
         Ok(())
     }
 
-    pub(super) fn object(&self, index: u32) -> Option<&'m dyn MapObject> {
+    pub(super) fn object(&self, index: u32) -> Option<&'m MapObject> {
         self.list.get(index as usize).map(|mapped| mapped.map)
     }
 
     /// The address of the value of a key, or the pointer to the map of a key; 0 if it has none.
     pub(super) fn lookup(&mut self, index: u32, cpu: u32, key: &[u8]) -> Result<u64, NoRoom> {
         let mapped = &self.list[index as usize];
-        match mapped.map.lookup(mapped.guard, cpu, key) {
+        match mapped.map.operations().lookup(mapped.guard, cpu, key) {
             Some(value) => self.value(index, value),
             None => {
-                let inner = mapped.map.inner(mapped.guard, key);
+                let inner = mapped.map.operations().inner(mapped.guard, key);
                 let index = inner.and_then(|address| self.inner.get(&address).copied());
                 Ok(index.and_then(|index| self.pointer(index)).unwrap_or(0))
             }
@@ -145,7 +145,7 @@ impl<'m> Maps<'m> {
     /// The address of a value that is not found by its key; 0 if there is none.
     pub(super) fn find(&mut self, index: u32, what: ValueOf<'_>) -> Result<u64, NoRoom> {
         let mapped = &self.list[index as usize];
-        match mapped.map.find(mapped.guard, what) {
+        match mapped.map.operations().find(mapped.guard, what) {
             Some(value) => self.value(index, value),
             None => Ok(0),
         }
@@ -154,7 +154,7 @@ impl<'m> Maps<'m> {
     /// Reserves a record of a ring buffer; its address, or 0 if there is no room.
     pub(super) fn reserve(&mut self, index: u32, len: u64, flags: u64) -> Result<u64, NoRoom> {
         let mapped = &self.list[index as usize];
-        let Some((bytes, position)) = mapped.map.reserve(len, flags) else {
+        let Some((bytes, position)) = mapped.map.operations().reserve(len, flags) else {
             return Ok(0);
         };
         let address = self.value(index, bytes)?;
@@ -179,7 +179,7 @@ impl<'m> Maps<'m> {
         let (_, position) = mapped.records.swap_remove(at);
         mapped.known.remove(&mapped.values[number].address().addr());
         mapped.values[number] = CellSlice::new(&[], 0);
-        mapped.map.submit(position, is_discarded);
+        mapped.map.operations().submit(position, is_discarded);
         true
     }
 
@@ -191,7 +191,11 @@ impl<'m> Maps<'m> {
         cursor: &mut Cursor,
     ) -> Result<Option<[u64; 2]>, NoRoom> {
         let mapped = &self.list[index as usize];
-        let Some([key, value]) = mapped.map.next_entry(mapped.guard, cpu, cursor) else {
+        let Some([key, value]) = mapped
+            .map
+            .operations()
+            .next_entry(mapped.guard, cpu, cursor)
+        else {
             return Ok(None);
         };
         self.entry(index, [key, value]).map(Some)
@@ -220,7 +224,7 @@ impl<'m> Maps<'m> {
         let mut maps = (0..).zip(&self.list);
         let found = maps.find(|(_, mapped)| mapped.map.identity() == identity);
         let entry = found.and_then(|(index, mapped)| {
-            let entry = mapped.map.entry_at(mapped.guard, address)?;
+            let entry = mapped.map.operations().entry_at(mapped.guard, address)?;
             Some((index, self.pointer(index)?, entry))
         });
         let Some((index, pointer, entry)) = entry else {
@@ -369,10 +373,10 @@ impl<'m> Maps<'m> {
 }
 
 /// Bytes of the longest key or value of a map.
-fn longest(map: &dyn MapObject) -> u64 {
-    match map.kind().is_ring() {
-        true => map.max_entries().into(),
-        false => map.value_size().max(map.key_size()) as u64,
+fn longest(map: &MapObject) -> u64 {
+    match map.kind.is_ring() {
+        true => map.max_entries.into(),
+        false => map.value_size.max(map.key_size) as u64,
     }
 }
 

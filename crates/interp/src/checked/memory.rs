@@ -282,11 +282,11 @@ impl<'m> Memory<'m> {
     pub fn add_map(
         &mut self,
         name: impl Into<Cow<'m, str>>,
-        map: &'m dyn MapObject,
+        map: &'m MapObject,
         guard: &'m RunGuard,
         permission: Permission,
     ) -> Result<(), NoRoom> {
-        self.arena = self.arena.or(map.arena());
+        self.arena = self.arena.or(map.operations().arena());
         self.maps.push(name.into(), map, guard, permission)
     }
 
@@ -324,7 +324,7 @@ impl<'m> Memory<'m> {
 
     /// The kind of the map of that index.
     pub fn map_kind(&self, map: u32) -> Option<MapKind> {
-        Some(self.maps.object(map)?.kind())
+        Some(self.maps.object(map)?.kind)
     }
 
     /// The address of a value of a map, which becomes a region on first use.
@@ -341,7 +341,7 @@ impl<'m> Memory<'m> {
     /// The address of what a program may access of a map without a lookup, in an arena that of
     /// user space.
     pub fn direct_value(&self, map: u32) -> Option<u64> {
-        match self.maps.object(map)?.arena() {
+        match self.maps.object(map)?.operations().arena() {
             Some(arena) => Some(arena.user_start()),
             None => self.maps.numbered(map, 0),
         }

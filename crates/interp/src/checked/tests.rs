@@ -418,42 +418,22 @@ fn no_program_panics() {
 
 /// A map whose keys, of a byte, are the numbers of its values.
 #[derive(Debug)]
-struct Values<'c> {
-    cells: &'c [vm::CellSlice<'c>],
+struct Values {
+    cells: vm::Cells,
+    /// First cell and bytes of each value.
+    places: Vec<(usize, usize)>,
     has_direct_value: bool,
 }
 
-impl vm::MapObject for Values<'_> {
-    fn kind(&self) -> spec::maps::MapKind {
-        spec::maps::MapKind::Hash
-    }
-
-    fn max_entries(&self) -> u32 {
-        2
-    }
-
-    fn key_size(&self) -> usize {
-        1
-    }
-
-    fn value_size(&self) -> usize {
-        self.cells[0].len()
-    }
-
-    fn copies(&self) -> u32 {
-        1
-    }
-
+impl vm::MapOperations for Values {
     fn lookup<'g>(&'g self, _: &'g vm::RunGuard, _: u32, key: &[u8]) -> Option<vm::CellSlice<'g>> {
-        self.cells.get(usize::from(key[0])).copied()
+        let (first, len) = *self.places.get(usize::from(key[0]))?;
+        Some(self.cells.slice(first, len))
     }
 
     fn direct_value(&self) -> Option<vm::CellSlice<'_>> {
-        self.has_direct_value.then(|| self.cells[0])
-    }
-
-    fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<(), spec::Errno> {
-        Err(spec::Errno::EINVAL)
+        let (first, len) = self.places[0];
+        self.has_direct_value.then(|| self.cells.slice(first, len))
     }
 
     fn delete(&self, _: u32, _: &[u8]) -> Result<(), spec::Errno> {
@@ -464,14 +444,26 @@ impl vm::MapObject for Values<'_> {
 #[test]
 fn values_of_maps_are_regions_of_their_own() {
     let (cells, guard) = (vm::Cells::zeroed(4).unwrap(), vm::RunGuard::new());
-    let counts = Values {
-        cells: &[cells.slice(0, 12), cells.slice(2, 12)],
-        has_direct_value: true,
+    let map = |places: &[(usize, usize)], has_direct_value| {
+        let attributes = vm::MapAttributes {
+            kind: spec::maps::MapKind::Hash,
+            max_entries: 2,
+            key_size: 1,
+            value_size: places[0].1,
+            flags: spec::maps::MapFlags::default(),
+            copies: 1,
+            timers: None,
+            objects: None,
+        };
+        let operations = Values {
+            cells: cells.clone(),
+            places: places.to_vec(),
+            has_direct_value,
+        };
+        vm::MapHandle::new(attributes, Arc::new(operations))
     };
-    let fixed = Values {
-        cells: &[cells.slice(2, 8)],
-        has_direct_value: false,
-    };
+    let counts = map(&[(0, 12), (2, 12)], true);
+    let fixed = map(&[(2, 8)], false);
     let mut memory = Memory::new();
     for (name, map, permission) in [
         ("counts", &counts, Permission::ReadWrite),

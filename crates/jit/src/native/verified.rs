@@ -253,9 +253,9 @@ impl Native<EntryFunction> {
     ) -> Result<Outcome, NoSuchCpu> {
         let FunctionEntry { entry, sizes } = self.entry;
         let EntrySizes { key: k, value: v } = sizes;
-        let (object, given) = (map.map(), [key.len(), value.len()]);
+        let (object, given) = (map, [key.len(), value.len()]);
         assert!(
-            given == [k, v] && [object.key_size(), object.value_size()] == [k, v],
+            given == [k, v] && [object.key_size, object.value_size] == [k, v],
             "an entry of another kind of map"
         );
         self.code.check_host(&cx, deadline)?;

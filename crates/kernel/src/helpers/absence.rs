@@ -164,7 +164,7 @@ fn counter<M: MemoryPort>(memory: &mut M, map: u64, flags: u64, cpu: u32) -> Res
         INDEX => cpu,
         index => index as u32,
     };
-    let entries = memory.map(map)?.max_entries();
+    let entries = memory.map(map)?.max_entries;
     Ok(match index {
         _ if flags & !INDEX != 0 => Errno::EINVAL.negated(),
         index if index >= entries => Errno::E2BIG.negated(),

@@ -1,6 +1,7 @@
 //! Helpers that call functions of the program.
 
 use spec::Errno;
+use spec::registry::Limits;
 use vm::{
     Cursor, Iteration, IterationStep, MemoryPort, RunContext, Samples, SamplesReader, ValueOf,
 };
@@ -8,12 +9,12 @@ use vm::{
 use crate::dynptr::{Dynptr, DynptrKind};
 
 /// Most calls of `bpf_loop` (`BPF_MAX_LOOPS`).
-const MAX_LOOPS: u64 = 1 << 23;
+const MAX_LOOPS: u64 = Limits::LINUX_6_18.loops as u64;
 
 /// `long bpf_loop(u32 nr_loops, void *callback_fn, void *callback_ctx, u64 flags)`: the number
 /// of calls, until one returned 1. `-E2BIG` for more than 2^23.
 ///
-/// It is the loop that Linux puts in place of the call if the flags are a constant 0: the
+/// It is the loop that Linux 6.18 puts in place of the call if the flags are a constant 0: the
 /// count is compared with all 64 bits, and the upper half of `-E2BIG` is 0.
 pub(super) fn r#loop<M: MemoryPort>(
     [count, function, context, flags, _]: [u64; 5],
@@ -68,7 +69,7 @@ pub(super) fn for_each_map_elem<M: MemoryPort>(
     memory: &mut M,
     cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    let kind = memory.map(map)?.kind();
+    let kind = memory.map(map)?.kind;
     if !kind.has_for_each() {
         return Ok(Errno::ENOTSUPP.negated());
     }
@@ -103,7 +104,7 @@ pub(super) fn user_ringbuf_drain<M: MemoryPort>(
     if flags & !WAKEUPS != 0 {
         return Ok(Errno::EINVAL.negated());
     }
-    let started = match memory.map(map)?.samples() {
+    let started = match memory.map(map)?.operations().samples() {
         Some(samples) => samples.start(),
         None => Err(Errno::EINVAL),
     };
@@ -139,7 +140,7 @@ impl<M: MemoryPort> Iteration<M> for Drain {
     fn next(&mut self, memory: &mut M, returned: Option<u64>) -> Result<IterationStep, M::Fault> {
         if returned.is_some() {
             self.read += 1;
-            if let Some(samples) = memory.map(self.map)?.samples() {
+            if let Some(samples) = memory.map(self.map)?.operations().samples() {
                 samples.release();
             }
         }
@@ -153,6 +154,7 @@ impl<M: MemoryPort> Iteration<M> for Drain {
         }
         let len = memory
             .map(self.map)?
+            .operations()
             .samples()
             .map_or(0, Samples::oldest_len);
         Dynptr::new(DynptrKind::Local, sample, len).write(memory, self.dynptr)?;

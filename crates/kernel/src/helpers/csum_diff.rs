@@ -16,7 +16,7 @@ pub(super) fn csum_diff<M: MemoryPort>(
     let seed = seed as u32;
     let total = match (from_size, to_size) {
         (0, 0) => seed,
-        // Zero has two representations; which one is returned is Linux's choice.
+        // Zero has two representations; which one is returned is the choice of Linux 6.18.
         (_, 0) => !add(from, !seed),
         (0, _) => add(to, seed),
         _ => add(add(to, seed), !from),

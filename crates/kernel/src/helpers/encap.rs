@@ -10,7 +10,7 @@ use vm::{Checksum, MemoryPort, PacketBuffer, RunContext, System};
 use super::bytes::Bytes;
 use super::csum_diff::{add, fold, sum_of};
 use super::skb::{self, ETHERTYPE_IPV4, ETHERTYPE_IPV6, get, protocol, set, set_protocol};
-use crate::network::{Flow, NoRoute, Tables, lookup_ipv6, source_ipv6_on};
+use crate::lookups::{Flow, NoRoute, Tables, lookup_ipv6, source_ipv6_on};
 use crate::programs::field::{CB, GSO_SIZE, IFINDEX, INGRESS_IFINDEX, MARK, WIRE_LEN};
 
 /// Types of headers (`BPF_LWT_ENCAP_…`).

@@ -7,7 +7,7 @@ use vm::network::{NetDevice, Network, NextHop, RouteKind, table};
 use vm::{MemoryPort, RunContext, System, XDP};
 
 use super::skb::get;
-use crate::network::{
+use crate::lookups::{
     self, Flow, Found, NoRoute, Tables, lookup_ipv4, lookup_ipv6, source_ipv4, source_ipv6,
 };
 use crate::programs::field::GSO_SIZE;
@@ -188,7 +188,7 @@ fn ipv6(
     let lookup = Lookup {
         found: lookup_ipv6(network, &flow, tables),
         destination: destination.into(),
-        mtu: network::mtu_ipv6,
+        mtu: lookups::mtu_ipv6,
         source: |network, found, hop, destination| {
             let device = network.device(hop.device)?;
             let IpAddr::V6(destination) = destination else {

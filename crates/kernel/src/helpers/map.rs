@@ -5,7 +5,7 @@ use spec::maps::MapKind;
 use vm::{MemoryPort, RunContext};
 
 use super::bytes::Bytes;
-use super::socket_parts::{Found, found, in_map, takes_sockets};
+use super::socket_parts::{Found, found, in_map};
 
 /// `void *bpf_map_lookup_elem(map, key)`: the address of the value, of a map of sockets the
 /// socket; or null.
@@ -14,7 +14,7 @@ pub(super) fn map_lookup_elem<M: MemoryPort>(
     memory: &mut M,
     cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    let key = Bytes::read(memory, key, memory.map(map)?.key_size())?;
+    let key = Bytes::read(memory, key, memory.map(map)?.key_size)?;
     match memory.lookup(map, cx.cpu(), key.get())? {
         0 => in_map(map, key.get(), memory, cx),
         value => Ok(value),
@@ -29,8 +29,8 @@ pub(super) fn map_lookup_percpu_elem<M: MemoryPort>(
     _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let object = memory.map(map)?;
-    let (cpu, copies) = (cpu as u32, object.copies());
-    let key = Bytes::read(memory, key, object.key_size())?;
+    let (cpu, copies) = (cpu as u32, object.copies);
+    let key = Bytes::read(memory, key, object.key_size)?;
     match cpu < copies {
         true => memory.lookup(map, cpu, key.get()),
         false => Ok(0),
@@ -46,17 +46,22 @@ pub(super) fn map_update_elem<M: MemoryPort>(
     cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let map = memory.map(map)?;
-    let key = Bytes::read(memory, key, map.key_size())?;
-    if takes_sockets(map) {
+    let key = Bytes::read(memory, key, map.key_size)?;
+    if map.kind.holds_sockets() {
         let sockets = &cx.system.network.sockets;
         return Ok(status(match found(value, memory, sockets)? {
-            Found::Numbered(_, socket) => map.update_socket(key.get(), socket, flags),
+            Found::Numbered(_, socket) => map.operations().update_socket(key.get(), socket, flags),
             Found::Nothing => Err(Errno::EINVAL),
             Found::OfPacket => Err(Errno::EOPNOTSUPP),
         }));
     }
-    let value = Bytes::read(memory, value, map.value_size())?;
-    Ok(status(map.update(cx.cpu(), key.get(), value.get(), flags)))
+    let value = Bytes::read(memory, value, map.value_size)?;
+    Ok(status(map.operations().update(
+        cx.cpu(),
+        key.get(),
+        value.get(),
+        flags,
+    )))
 }
 
 /// `long bpf_map_delete_elem(map, key)`.
@@ -66,8 +71,8 @@ pub(super) fn map_delete_elem<M: MemoryPort>(
     cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let map = memory.map(map)?;
-    let key = Bytes::read(memory, key, map.key_size())?;
-    Ok(status(map.delete(cx.cpu(), key.get())))
+    let key = Bytes::read(memory, key, map.key_size)?;
+    Ok(status(map.operations().delete(cx.cpu(), key.get())))
 }
 
 /// `long bpf_map_push_elem(map, value, u64 flags)`.
@@ -77,8 +82,8 @@ pub(super) fn map_push_elem<M: MemoryPort>(
     _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let map = memory.map(map)?;
-    let value = Bytes::read(memory, value, map.value_size())?;
-    Ok(status(map.push(value.get(), flags)))
+    let value = Bytes::read(memory, value, map.value_size)?;
+    Ok(status(map.operations().push(value.get(), flags)))
 }
 
 /// `long bpf_map_pop_elem(map, value)`: the value is zero if there is none.
@@ -88,8 +93,8 @@ pub(super) fn map_pop_elem<M: MemoryPort>(
     _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let map = memory.map(map)?;
-    let mut bytes = vec![0; map.value_size()];
-    let result = map.pop(&mut bytes);
+    let mut bytes = vec![0; map.value_size];
+    let result = map.operations().pop(&mut bytes);
     if !matches!(result, Err(Errno::ENOTSUPP | Errno::EOPNOTSUPP)) {
         memory.write(value, &bytes)?;
     }
@@ -104,12 +109,12 @@ pub(super) fn map_peek_elem<M: MemoryPort>(
     _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let map = memory.map(map)?;
-    let mut bytes = vec![0; map.value_size()];
-    if map.kind() == MapKind::BloomFilter {
+    let mut bytes = vec![0; map.value_size];
+    if map.kind == MapKind::BloomFilter {
         memory.read(value, &mut bytes)?;
-        return Ok(status(map.peek(&mut bytes)));
+        return Ok(status(map.operations().peek(&mut bytes)));
     }
-    let result = map.peek(&mut bytes);
+    let result = map.operations().peek(&mut bytes);
     if !matches!(result, Err(Errno::ENOTSUPP | Errno::EOPNOTSUPP)) {
         memory.write(value, &bytes)?;
     }
@@ -120,6 +125,6 @@ pub(super) fn map_peek_elem<M: MemoryPort>(
 pub(super) fn status(result: Result<(), Errno>) -> u64 {
     match result {
         Ok(()) => 0,
-        Err(errno) => -i64::from(errno.0) as u64,
+        Err(errno) => errno.negated(),
     }
 }

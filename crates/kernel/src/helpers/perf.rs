@@ -44,5 +44,9 @@ pub(super) fn perf_event_output<M: MemoryPort>(
         index => index,
     };
     let map = memory.map(map)?;
-    Ok(status(map.perf_output(index, cx.cpu(), &record)))
+    Ok(status(map.operations().perf_output(
+        index,
+        cx.cpu(),
+        &record,
+    )))
 }

@@ -8,7 +8,7 @@ use vm::{MemoryPort, RunContext};
 use super::EFAULT;
 use super::bytes::Bytes;
 
-/// The first address behind those of user space, and the page that Linux adds
+/// The first address behind those of user space, and the page that Linux 6.18 adds
 /// (`copy_from_kernel_nofault_allowed`).
 const USER_END: u64 = 0x7fff_ffff_f000 + 0x1000;
 

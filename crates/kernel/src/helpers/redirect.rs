@@ -1,7 +1,6 @@
 //! Helpers that redirect packets: recorded as effects.
 
 use spec::Errno;
-use spec::maps::MapKind;
 use vm::network::DeviceQueue;
 use vm::{ClonedPacket, MemoryPort, Redirect, RunContext, XDP};
 
@@ -84,15 +83,15 @@ pub(super) fn redirect_map<M: MemoryPort>(
     const BROADCAST: u64 = 8;
     const EXCLUDE_INGRESS: u64 = 16;
     const ACTION: u64 = 3;
-    let known = match memory.map(map)?.kind() {
-        MapKind::Devmap | MapKind::DevmapHash => ACTION | BROADCAST | EXCLUDE_INGRESS,
-        _ => ACTION,
+    let known = match memory.map(map)?.kind.holds_devices() {
+        true => ACTION | BROADCAST | EXCLUDE_INGRESS,
+        false => ACTION,
     };
     if flags & !known != 0 {
         return Ok(XDP_ABORTED);
     }
     let key = key as u32;
-    if let Some(cookie) = memory.map(map)?.socket(&key.to_le_bytes()) {
+    if let Some(cookie) = memory.map(map)?.operations().socket(&key.to_le_bytes()) {
         let is_delivered = receives(cookie, memory, cx)?;
         record(
             memory,

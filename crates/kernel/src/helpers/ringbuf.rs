@@ -17,7 +17,9 @@ pub(super) fn ringbuf_output<M: MemoryPort>(
         return Ok(Errno::EAGAIN.negated());
     };
     memory.read(data, bytes.get_mut())?;
-    Ok(super::map::status(ring.output(bytes.get(), flags)))
+    Ok(super::map::status(
+        ring.operations().output(bytes.get(), flags),
+    ))
 }
 
 /// `u64 bpf_ringbuf_query(map, u64 flags)`: bytes that wait, size, position of the host or
@@ -27,7 +29,7 @@ pub(super) fn ringbuf_query<M: MemoryPort>(
     memory: &mut M,
     _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    Ok(memory.map(map)?.query(what))
+    Ok(memory.map(map)?.operations().query(what))
 }
 
 /// `void *bpf_ringbuf_reserve(map, u64 size, u64 flags)`: the address of a new record, or

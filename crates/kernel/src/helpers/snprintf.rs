@@ -145,7 +145,7 @@ pub(crate) fn text<M: MemoryPort>(
     Ok(out)
 }
 
-/// True for Internet addresses, which Linux does not count behind the end of the buffer.
+/// True for Internet addresses, which Linux 6.18 does not count behind the end of the buffer.
 fn is_address(format: &[u8]) -> bool {
     matches!(layout(format).1, [b'p', b'I' | b'i', ..])
 }
@@ -193,7 +193,7 @@ fn convert<'f, M: MemoryPort>(
         [] => return Err(Errno::EINVAL),
     };
     pad(&body, layout, out);
-    // Letters behind an address may say how to print it; Linux skips them all.
+    // Letters behind an address may say how to print it; Linux 6.18 skips them all.
     let skipped = match letters {
         [b'p', ..] => rest
             .iter()

@@ -7,7 +7,7 @@ use vm::network::{NetSocket, SocketPart, SocketProtocol, SocketState, Sockets};
 use vm::{MemoryPort, RunContext, XDP};
 
 use super::bytes::Bytes;
-use crate::network::SocketQuery;
+use crate::lookups::SocketQuery;
 use crate::programs::{XDP_IFINDEX, field::IFINDEX};
 
 /// Bytes of the members of `struct bpf_sock_tuple`, for addresses of IPv4 and IPv6.

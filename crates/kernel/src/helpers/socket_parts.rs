@@ -1,8 +1,7 @@
 //! Helpers that say what a socket is: its pointer as one of another type, or null.
 
-use spec::maps::MapKind;
 use vm::network::{NetSocket, SocketPart, SocketProtocol, SocketRef, SocketState, Sockets};
-use vm::{MapObject, MemoryPort, RunContext};
+use vm::{MemoryPort, RunContext};
 
 use super::socket_lookup::listener_of;
 
@@ -49,16 +48,11 @@ pub(super) fn in_map<M: MemoryPort>(
     cx: &RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let sockets = &cx.system.network.sockets;
-    let cookie = memory.map(map)?.socket(key);
+    let cookie = memory.map(map)?.operations().socket(key);
     let number = cookie.and_then(|cookie| sockets.by_cookie(cookie));
     Ok(number.map_or(0, |number| {
         pointer(number, SocketPart::Socket, memory, sockets)
     }))
-}
-
-/// True if programs put sockets into a map instead of values.
-pub(super) fn takes_sockets(map: &dyn MapObject) -> bool {
-    matches!(map.kind(), MapKind::Sockmap | MapKind::Sockhash)
 }
 
 /// `struct bpf_sock *bpf_sk_fullsock(struct bpf_sock *sk)`: the socket, if it is a whole one.

@@ -129,7 +129,7 @@ fn get<M: MemoryPort>(
     [map, owner, initial, flags, _]: [u64; 5],
     memory: &mut M,
 ) -> Result<u64, M::Fault> {
-    let size = memory.map(map)?.value_size();
+    let size = memory.map(map)?.value_size;
     if owner == 0 || flags & !CREATE != 0 {
         return Ok(0);
     }
@@ -145,7 +145,7 @@ fn delete<M: MemoryPort>([map, owner, ..]: [u64; 5], memory: &mut M) -> Result<u
     let map = memory.map(map)?;
     Ok(status(match owner {
         0 => Err(Errno::EINVAL),
-        owner => map.disown(owner),
+        owner => map.operations().disown(owner),
     }))
 }
 
@@ -185,7 +185,7 @@ fn under_cgroup<M: MemoryPort>(
     index: u64,
     cx: &RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    Ok(match memory.map(map)?.cgroup(index as u32) {
+    Ok(match memory.map(map)?.operations().cgroup(index as u32) {
         Ok(id) => cx.system.cgroups.contains(&id).into(),
         Err(errno) => errno.negated(),
     })

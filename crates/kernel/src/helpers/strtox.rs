@@ -111,7 +111,7 @@ fn digit(byte: u8, base: u64) -> Option<u64> {
     (digit < base).then_some(digit)
 }
 
-/// White space as Linux has it: of Latin-1, with the space that does not break.
+/// White space as Linux 6.18 has it: of Latin-1, with the space that does not break.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, 9..=13 | b' ' | 0xa0)
 }

@@ -10,7 +10,7 @@ use vm::{MemoryPort, RunContext};
 
 use super::bytes::Bytes;
 use super::socket_parts::{Found, found};
-use crate::network::siphash;
+use crate::lookups::siphash;
 
 /// Bytes of a TCP header without options.
 const TCP_HEADER: usize = 20;

@@ -58,7 +58,7 @@ pub(super) fn timer_start<M: MemoryPort>(
         return Ok(Errno::EINVAL.negated());
     }
     let (now, system) = (cx.nanoseconds() as i64, cx.system);
-    // Linux takes the number for a signed one.
+    // Linux 6.18 takes the number for a signed one.
     let span = span as i64;
     let time = |clock| match flags & ABSOLUTE {
         0 if span < 0 => i64::MAX,

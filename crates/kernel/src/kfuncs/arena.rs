@@ -17,7 +17,7 @@ pub(super) fn arena_alloc_pages<M: MemoryPort>(
     memory: &mut M,
     _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    let arena = memory.map(map)?.arena();
+    let arena = memory.map(map)?.operations().arena();
     let arena = arena.filter(|_| flags == 0 && NODES.contains(&(node as i32)));
     Ok(arena.map_or(0, |arena| arena.allocate(address, pages as u32)))
 }
@@ -29,7 +29,7 @@ pub(super) fn arena_free_pages<M: MemoryPort>(
     memory: &mut M,
     _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    let arena = memory.map(map)?.arena();
+    let arena = memory.map(map)?.operations().arena();
     if let Some(arena) = arena.filter(|_| address != 0) {
         arena.free(address, pages as u32);
     }
@@ -44,7 +44,7 @@ pub(super) fn arena_reserve_pages<M: MemoryPort>(
     memory: &mut M,
     _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    let arena = memory.map(map)?.arena().ok_or(Errno::EINVAL);
+    let arena = memory.map(map)?.operations().arena().ok_or(Errno::EINVAL);
     let reserved = arena.and_then(|arena| arena.reserve(address, pages as u32));
     Ok(int(reserved.err().map_or(0, Errno::negated)))
 }

@@ -4,13 +4,14 @@
 //! structures are made ([`vm::Opened`]).
 
 use spec::Errno;
+use spec::registry::Limits;
 use vm::{ModelPort, Opened, RunContext};
 
 use super::int;
 use crate::helpers::Bytes;
 
 /// Most numbers of a range (`BPF_MAX_LOOPS`).
-const MAX_LOOPS: i64 = 1 << 23;
+const MAX_LOOPS: i64 = Limits::LINUX_6_18.loops as i64;
 
 /// Most words of a mask (`BITS_ITER_NR_WORDS_MAX`), and bytes of one.
 const MOST_WORDS: usize = 511;

@@ -116,7 +116,7 @@ fn take<M: ModelPort>(memory: &mut M, lock: u64, function: &str) -> Result<u64, 
         // Writing to a string cannot fail.
         let _ = writeln!(report, "Held lock[{number:2}] = {held:#x}");
     }
-    // A full stream loses reports, as in Linux.
+    // A full stream loses reports, as in Linux 6.18.
     for line in report.split_inclusive('\n') {
         let _ = memory.streams()?.push(Stream::Error, line.as_bytes());
     }

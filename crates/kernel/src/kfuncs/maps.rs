@@ -11,7 +11,7 @@ pub(super) fn map_sum_elem_count<M: MemoryPort>(
     cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     let is_counted = matches!(
-        memory.map(map)?.kind(),
+        memory.map(map)?.kind,
         MapKind::Hash | MapKind::PercpuHash | MapKind::LruHash | MapKind::LruPercpuHash
     );
     let mut count = 0;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use vm::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use spec::Errno;
-use vm::{CellSlice, Cells, Cursor, DirectAccess, Elements};
+use vm::{CellSlice, Cells, Cursor, DirectAccess, Elements, MapOperations};
 
 use super::flags::{EXIST, LOCK, NOEXIST};
 use super::key;
 use super::resources::Resources;
 use super::special::SpecialFields;
-use super::{Definition, Host, Operations, RunGuard, ValueLayout};
+use super::{Definition, Host, RunGuard, SyscallOperations, ValueLayout};
 
 /// Values by index, one for each CPU in `percpu_array`.
 #[derive(Debug)]
@@ -97,15 +97,7 @@ impl Array {
     }
 }
 
-impl Operations for Array {
-    fn fixed_bytes(&self) -> u64 {
-        match self.entries() {
-            // Its pages are there once they are written to.
-            1 => 0,
-            _ => size_of_val(self.values.as_slice()) as u64,
-        }
-    }
-
+impl MapOperations for Array {
     fn lookup<'g>(&'g self, _: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
         let index = self.index(key)?;
         Some(CellSlice::new(self.element(index, cpu), self.value.size))
@@ -155,6 +147,16 @@ impl Operations for Array {
 
     fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
         Err(Errno::EINVAL)
+    }
+}
+
+impl SyscallOperations for Array {
+    fn fixed_bytes(&self) -> u64 {
+        match self.entries() {
+            // Its pages are there once they are written to.
+            1 => 0,
+            _ => size_of_val(self.values.as_slice()) as u64,
+        }
     }
 
     fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {

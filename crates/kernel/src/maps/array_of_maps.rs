@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use vm::sync::atomic::Ordering::{Acquire, Release};
 
 use spec::Errno;
-use vm::{Cells, DirectAccess, Elements};
+use vm::{Cells, DirectAccess, Elements, MapOperations};
 
 use super::resources::{Resources, StoredMap};
 use super::slots::{self, Slots};
 use super::template::Template;
-use super::{Definition, Map, Operations, RunGuard};
+use super::{Definition, Map, RunGuard, SyscallOperations};
 
 /// Maps by index.
 #[derive(Debug)]
@@ -36,7 +36,9 @@ impl ArrayOfMaps {
 
     /// Replaces the map at an index in range; true if there was one.
     fn set(&self, index: u32, inner: Option<Arc<StoredMap>>) -> bool {
-        let address = inner.as_ref().map_or(0, |inner| inner.handle.address());
+        let address = inner
+            .as_ref()
+            .map_or(0, |inner| inner.map.handle().address());
         // The cell follows the slot in each thread; a lock orders those of several.
         let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         let replaced = self.slots.set(index, inner);
@@ -47,13 +49,35 @@ impl ArrayOfMaps {
     }
 }
 
-impl Operations for ArrayOfMaps {
+impl MapOperations for ArrayOfMaps {
+    fn inner(&self, _: &RunGuard, key: &[u8]) -> Option<u64> {
+        let index = self.slots.index(key)?;
+        let address = self.addresses.as_slice()[index as usize].load(Acquire);
+        (address != 0).then_some(address)
+    }
+
     fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
         let index = self.slots.index(key).ok_or(Errno::E2BIG)?;
         match self.set(index, None) {
             true => Ok(()),
             false => Err(Errno::ENOENT),
         }
+    }
+
+    fn covers(&self, address: u64, len: usize) -> bool {
+        any_covers(&self.inner_maps(), address, len)
+    }
+
+    fn direct_lookup(self: Arc<Self>) -> Option<DirectAccess> {
+        let cells = self.addresses.clone();
+        let elements = Elements::new(cells, self.slots.count(), 1, 1);
+        elements.map(DirectAccess::Maps)
+    }
+}
+
+impl SyscallOperations for ArrayOfMaps {
+    fn inner_maps(&self) -> Vec<Arc<StoredMap>> {
+        self.slots.all().collect()
     }
 
     fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
@@ -79,26 +103,12 @@ impl Operations for ArrayOfMaps {
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
         self.slots.next_key(key, next)
     }
+}
 
-    fn inner(&self, key: &[u8]) -> Option<Arc<StoredMap>> {
-        self.slots.get(self.slots.index(key)?)
-    }
-
-    fn inner_address(&self, _: &RunGuard, key: &[u8]) -> Option<u64> {
-        let index = self.slots.index(key)?;
-        let address = self.addresses.as_slice()[index as usize].load(Acquire);
-        (address != 0).then_some(address)
-    }
-
-    fn inner_maps(&self) -> Vec<Arc<StoredMap>> {
-        self.slots.all().collect()
-    }
-
-    fn direct_lookup(self: Arc<Self>) -> Option<DirectAccess> {
-        let cells = self.addresses.clone();
-        let elements = Elements::new(cells, self.slots.count(), 1, 1);
-        elements.map(DirectAccess::Maps)
-    }
+/// True if bytes at an address on the host are in values of one of the maps.
+pub(super) fn any_covers(maps: &[Arc<StoredMap>], address: u64, len: usize) -> bool {
+    let mut maps = maps.iter();
+    maps.any(|inner| inner.map.operations().covers(address, len))
 }
 
 /// Drops what runs may still use when those that exist now are over.

@@ -4,10 +4,10 @@ use vm::sync::atomic::Ordering::Relaxed;
 
 use program::creation;
 use spec::Errno;
-use vm::{CellSlice, Cells};
+use vm::{CellSlice, Cells, MapOperations};
 
 use super::resources::Resources;
-use super::{Definition, Host, Operations, RunGuard, key};
+use super::{Definition, Host, RunGuard, SyscallOperations, key};
 
 /// Bits of which each value sets some. A value that was pushed is always found; one that
 /// was not is found by chance, with a probability as in Linux, whose hash differs.
@@ -40,11 +40,7 @@ impl BloomFilter {
     }
 }
 
-impl Operations for BloomFilter {
-    fn fixed_bytes(&self) -> u64 {
-        size_of_val(self.bits.as_slice()) as u64
-    }
-
+impl MapOperations for BloomFilter {
     fn push(&self, value: &[u8], flags: u64) -> Result<(), Errno> {
         if flags != 0 {
             return Err(Errno::EINVAL);
@@ -78,6 +74,12 @@ impl Operations for BloomFilter {
 
     fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
         Err(Errno::EOPNOTSUPP)
+    }
+}
+
+impl SyscallOperations for BloomFilter {
+    fn fixed_bytes(&self) -> u64 {
+        size_of_val(self.bits.as_slice()) as u64
     }
 
     fn copy(&self, _: &[u8], out: &mut [u8]) -> Result<(), Errno> {

@@ -1,10 +1,11 @@
 //! `cgroup_array`: control groups by index, to compare packets and tasks with.
 
 use spec::Errno;
+use vm::MapOperations;
 
 use super::resources::{Cgroup, Resources};
 use super::slots::{self, Slots};
-use super::{Definition, Operations};
+use super::{Definition, SyscallOperations};
 
 /// Control groups.
 #[derive(Debug)]
@@ -16,11 +17,20 @@ impl CgroupArray {
     }
 }
 
-impl Operations for CgroupArray {
+impl MapOperations for CgroupArray {
     fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
         self.0.delete(key)
     }
 
+    fn cgroup(&self, index: u32) -> Result<u64, Errno> {
+        let key = index.to_le_bytes();
+        let index = self.0.index(&key).ok_or(Errno::E2BIG)?;
+        let cgroup = self.0.get(index).ok_or(Errno::EAGAIN)?;
+        Ok(cgroup.id)
+    }
+}
+
+impl SyscallOperations for CgroupArray {
     fn copy(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {
         Err(Errno::ENOTSUPP)
     }
@@ -40,11 +50,5 @@ impl Operations for CgroupArray {
 
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
         self.0.next_key(key, next)
-    }
-
-    fn cgroup(&self, index: u32) -> Result<std::sync::Arc<Cgroup>, Errno> {
-        let key = index.to_le_bytes();
-        let index = self.0.index(&key).ok_or(Errno::E2BIG)?;
-        self.0.get(index).ok_or(Errno::EAGAIN)
     }
 }

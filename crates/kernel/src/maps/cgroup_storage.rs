@@ -4,11 +4,11 @@
 
 use spec::Errno;
 use spec::maps::MapKind;
-use vm::{CellSlice, Cells, ValueOf};
+use vm::{CellSlice, Cells, MapOperations, ValueOf};
 
 use super::flags::{EXIST, LOCK};
 use super::resources::Resources;
-use super::{Definition, Host, Operations, RunGuard, ValueLayout};
+use super::{Definition, Host, RunGuard, SyscallOperations, ValueLayout};
 
 /// Values of attached programs.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl CgroupStorage {
     }
 }
 
-impl Operations for CgroupStorage {
+impl MapOperations for CgroupStorage {
     fn find<'g>(&'g self, _: &'g RunGuard, what: ValueOf<'_>) -> Option<CellSlice<'g>> {
         let ValueOf::Local(cpu) = what else {
             return None;
@@ -47,13 +47,15 @@ impl Operations for CgroupStorage {
         Some(CellSlice::new(cells, self.value.size))
     }
 
+    fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
+        Err(Errno::EINVAL)
+    }
+}
+
+impl SyscallOperations for CgroupStorage {
     fn reset(&self) {
         let zeros = vec![0; self.cells.as_slice().len() * 8];
         self.cells.slice(0, zeros.len()).write(0, &zeros);
-    }
-
-    fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
-        Err(Errno::EINVAL)
     }
 
     fn copy(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {

@@ -5,12 +5,12 @@
 
 use spec::Errno;
 use spec::programs::{AttachType, ProgramType};
-use vm::CellSlice;
+use vm::{CellSlice, MapOperations};
 
 use super::array::Array;
 use super::flags::{EXIST, NOEXIST};
 use super::resources::Resources;
-use super::{Definition, Host, Operations, RunGuard, slots};
+use super::{Definition, Host, RunGuard, SyscallOperations, slots};
 
 /// Most packets in a queue.
 const MOST_QUEUE: u32 = 16384;
@@ -31,7 +31,7 @@ impl Cpumap {
     }
 }
 
-impl Operations for Cpumap {
+impl MapOperations for Cpumap {
     fn lookup<'g>(&'g self, guard: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
         let value = self.values.lookup(guard, cpu, key)?;
         let mut queue = [0; 4];
@@ -42,7 +42,9 @@ impl Operations for Cpumap {
     fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno> {
         clear(&self.values, cpu, key)
     }
+}
 
+impl SyscallOperations for Cpumap {
     fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
         copy_filled(&self.values, key, out)
     }
@@ -68,7 +70,7 @@ impl Operations for Cpumap {
                 .as_array()
                 .map_or(0, |bytes| i32::from_le_bytes(*bytes));
             let id = program_id(descriptor, AttachType::XdpCpumap, resources);
-            // Linux says no more than that there is no entry.
+            // Linux 6.18 says no more than that there is no entry.
             let id = id.map_err(|_| Errno::ENOMEM)?;
             stored[..4].copy_from_slice(&value[..4]);
             stored[4..].copy_from_slice(&id.to_le_bytes()[..value.len() - 4]);

@@ -8,12 +8,13 @@ use program::MapParams;
 use program::creation::{self, Machine};
 use spec::Errno;
 use spec::maps::MapKind;
+use vm::MapHandle;
 
 use super::{
-    Definition, Host, Map, Operations, ValueLayout, arena, array, array_of_maps, bloom_filter,
-    cgroup_array, cgroup_storage, cpumap, devmap, hash, hash_of_maps, local_storage, lpm_trie,
-    memory::Charge, perf_event_array, prog_array, queue, reuseport_sockarray, ringbuf, sockhash,
-    sockmap, stack_trace, user_ringbuf, xskmap,
+    Definition, Host, Map, SyscallOperations, ValueLayout, arena, array, array_of_maps,
+    bloom_filter, cgroup_array, cgroup_storage, cpumap, devmap, hash, hash_of_maps, local_storage,
+    lpm_trie, memory::Charge, perf_event_array, prog_array, queue, reuseport_sockarray, ringbuf,
+    sockhash, sockmap, stack_trace, user_ringbuf, xskmap,
 };
 
 impl Map {
@@ -59,7 +60,7 @@ impl Map {
             value,
         };
         let map = &definition;
-        let operations: Arc<dyn Operations> = match kind {
+        let operations: Arc<dyn SyscallOperations> = match kind {
             Array | PercpuArray => Arc::new(array::Array::new(map, host)?),
             Hash | PercpuHash | LruHash | LruPercpuHash => Arc::new(hash::Hash::new(map, host)?),
             LpmTrie => Arc::new(lpm_trie::LpmTrie::new(map, host)?),
@@ -92,15 +93,9 @@ impl Map {
         };
         let charge = Charge::new(&host.memory);
         charge.add(operations.fixed_bytes())?;
-        let has_timers = definition.value.timers().next().is_some();
         Ok(Map {
-            cpus: host.cpus,
             is_frozen: AtomicBool::new(false),
-            timers: has_timers.then(|| Arc::clone(&host.timers)),
-            objects: match definition.value.owning.is_empty() {
-                true => None,
-                false => Some(Arc::clone(&host.objects)),
-            },
+            handle: MapHandle::new(definition.attributes(host), operations.clone()),
             definition,
             operations,
             _charge: charge,

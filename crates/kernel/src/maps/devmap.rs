@@ -5,13 +5,13 @@
 
 use spec::Errno;
 use spec::programs::AttachType;
-use vm::CellSlice;
+use vm::{CellSlice, MapOperations};
 
 use super::array::Array;
 use super::flags::{EXIST, NOEXIST};
 use super::hash::Hash;
 use super::resources::Resources;
-use super::{Definition, Host, Operations, RunGuard, slots};
+use super::{Definition, Host, RunGuard, SyscallOperations, slots};
 
 /// The value of an update with ids in place of descriptors.
 fn resolve(value: &[u8], resources: &dyn Resources) -> Result<Vec<u8>, Errno> {
@@ -41,7 +41,7 @@ impl Devmap {
     }
 }
 
-impl Operations for Devmap {
+impl MapOperations for Devmap {
     fn lookup<'g>(&'g self, guard: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
         let value = self.0.lookup(guard, cpu, key)?;
         let mut interface = [0; 4];
@@ -52,7 +52,9 @@ impl Operations for Devmap {
     fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno> {
         super::cpumap::clear(&self.0, cpu, key)
     }
+}
 
+impl SyscallOperations for Devmap {
     fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
         super::cpumap::copy_filled(&self.0, key, out)
     }
@@ -83,7 +85,7 @@ impl DevmapHash {
     }
 }
 
-impl Operations for DevmapHash {
+impl MapOperations for DevmapHash {
     fn lookup<'g>(&'g self, guard: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
         self.0.lookup(guard, cpu, key)
     }
@@ -91,7 +93,9 @@ impl Operations for DevmapHash {
     fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno> {
         self.0.delete(cpu, key)
     }
+}
 
+impl SyscallOperations for DevmapHash {
     fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
         self.0.copy(key, out)
     }
@@ -109,7 +113,7 @@ impl Operations for DevmapHash {
         if flags == NOEXIST && self.0.copy(key, &mut vec![0; value.len()]).is_ok() {
             return Err(Errno::EEXIST);
         }
-        // Linux adds an entry for BPF_EXIST too.
+        // Linux 6.18 adds an entry for BPF_EXIST too.
         let stored = resolve(value, resources)?;
         self.0.store(key, &stored, flags & NOEXIST, resources)
     }

@@ -5,13 +5,14 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spec::Errno;
+use vm::MapOperations;
 
-use super::array_of_maps::retire;
+use super::array_of_maps::{any_covers, retire};
 use super::flags::{EXIST, NOEXIST};
 use super::resources::{Resources, StoredMap};
 use super::slots::{self, Slots};
 use super::template::Template;
-use super::{Definition, Entries, Host, Map, Operations, RunGuard, key};
+use super::{Definition, Entries, Host, Map, RunGuard, SyscallOperations, key};
 
 /// Maps by key.
 #[derive(Debug)]
@@ -72,7 +73,7 @@ impl HashOfMaps {
     }
 }
 
-impl Operations for HashOfMaps {
+impl MapOperations for HashOfMaps {
     fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
         let mut count = self.lock();
         let bucket = self.bucket(key);
@@ -83,6 +84,24 @@ impl Operations for HashOfMaps {
         retire(self.buckets.set(bucket, entries));
         *count -= 1;
         Ok(())
+    }
+
+    fn inner(&self, _: &RunGuard, key: &[u8]) -> Option<u64> {
+        Some(self.find(key)?.map.handle().address())
+    }
+
+    fn covers(&self, address: u64, len: usize) -> bool {
+        any_covers(&self.inner_maps(), address, len)
+    }
+}
+
+impl SyscallOperations for HashOfMaps {
+    fn inner_maps(&self) -> Vec<Arc<StoredMap>> {
+        let mut maps = Vec::new();
+        for entries in self.buckets.all() {
+            maps.extend(entries.iter().map(|entry| Arc::clone(&entry.map)));
+        }
+        maps
     }
 
     fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
@@ -155,23 +174,5 @@ impl Operations for HashOfMaps {
         }
         let entry = |entry: Entry| (entry.key, entry.map.id.to_le_bytes().into());
         Some(found.into_iter().map(entry).collect())
-    }
-
-    fn inner(&self, key: &[u8]) -> Option<Arc<StoredMap>> {
-        self.find(key)
-    }
-
-    fn inner_address(&self, _: &RunGuard, key: &[u8]) -> Option<u64> {
-        Some(self.find(key)?.handle.address())
-    }
-
-    fn inner_maps(&self) -> Vec<Arc<StoredMap>> {
-        let entries = self.buckets.all();
-        entries
-            .flat_map(|entries| {
-                let maps = entries.iter().map(|entry| Arc::clone(&entry.map));
-                maps.collect::<Vec<_>>()
-            })
-            .collect()
     }
 }

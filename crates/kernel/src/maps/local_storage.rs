@@ -9,12 +9,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use spec::Errno;
 use spec::maps::MapKind;
-use vm::{Addresses, CellSlice, Cells, RunGuard, ValueOf};
+use vm::{Addresses, CellSlice, Cells, MapOperations, RunGuard, ValueOf};
 
 use super::flags::{EXIST, NOEXIST};
 use super::memory::Charge;
 use super::resources::{NoResources, Resources};
-use super::{Definition, Host, Operations, ValueLayout, slots};
+use super::{Definition, Host, SyscallOperations, ValueLayout, slots};
 
 /// Values by the identity of the object that they belong to.
 #[derive(Debug)]
@@ -98,11 +98,30 @@ impl LocalStorage {
     }
 }
 
-impl Operations for LocalStorage {
+impl MapOperations for LocalStorage {
+    fn disown(&self, owner: u64) -> Result<(), Errno> {
+        self.remove(owner)
+    }
+
     fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
         self.delete_object(key, &NoResources)
     }
 
+    fn find<'g>(&'g self, guard: &'g RunGuard, what: ValueOf<'_>) -> Option<CellSlice<'g>> {
+        let ValueOf::Owner(owner, initial) = what else {
+            return None;
+        };
+        let found = self.get(owner);
+        // Another run may have made it meanwhile.
+        let found = found.or_else(|| match self.set(owner, initial?, NOEXIST) {
+            Ok(cells) => Some(cells),
+            Err(_) => self.get(owner),
+        });
+        Some(CellSlice::new(guard.keep(found?), self.value.size))
+    }
+}
+
+impl SyscallOperations for LocalStorage {
     fn delete_object(&self, key: &[u8], resources: &dyn Resources) -> Result<(), Errno> {
         self.remove(self.owner(key, resources)?)
     }
@@ -140,22 +159,5 @@ impl Operations for LocalStorage {
 
     fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result<(), Errno> {
         Err(Errno::ENOTSUPP)
-    }
-
-    fn find<'g>(&'g self, guard: &'g RunGuard, what: ValueOf<'_>) -> Option<CellSlice<'g>> {
-        let ValueOf::Owner(owner, initial) = what else {
-            return None;
-        };
-        let found = self.get(owner);
-        // Another run may have made it meanwhile.
-        let found = found.or_else(|| match self.set(owner, initial?, NOEXIST) {
-            Ok(cells) => Some(cells),
-            Err(_) => self.get(owner),
-        });
-        Some(CellSlice::new(guard.keep(found?), self.value.size))
-    }
-
-    fn local_storage(&self) -> Option<&LocalStorage> {
-        Some(self)
     }
 }

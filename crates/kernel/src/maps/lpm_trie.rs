@@ -14,12 +14,12 @@ use vm::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use vm::sync::{Mutex, MutexGuard};
 
 use spec::Errno;
-use vm::{CellAddress, CellSlice, DirectAccess, MapFunction, WordLookup};
+use vm::{CellAddress, CellSlice, DirectAccess, MapFunction, MapOperations, WordLookup};
 
 use super::flags::{EXIST, NOEXIST};
 use super::pool::{Layout, Pool};
-use super::resources::Resources;
-use super::{Definition, Host, Operations, RunGuard, ValueLayout, key};
+use super::resources::{NoResources, Resources};
+use super::{Definition, Host, RunGuard, SyscallOperations, ValueLayout, key};
 
 const CHILDREN: usize = 0;
 const PREFIX: usize = 1;
@@ -302,7 +302,7 @@ impl WordLookup for LpmTrie {
     }
 }
 
-impl Operations for LpmTrie {
+impl MapOperations for LpmTrie {
     fn direct_lookup(self: Arc<Self>) -> Option<DirectAccess> {
         MapFunction::lookup(self).map(DirectAccess::Function)
     }
@@ -327,6 +327,46 @@ impl Operations for LpmTrie {
         found.map(|node| CellSlice::new(self.value(node), self.value.size))
     }
 
+    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.store(key, value, flags, &NoResources)
+    }
+
+    fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
+        let key = self.prefix(key).ok_or(Errno::EINVAL)?;
+        let mut entries = self.lock();
+        let (slot, node, common, parent) = self.walk(key);
+        let exact = |node: &Node| {
+            let len = self.len(*node);
+            len == key.len && len == common && !self.is_intermediate(*node)
+        };
+        let node = node.filter(exact).ok_or(Errno::ENOENT)?;
+        *entries -= 1;
+        let children = [0, 1].map(|side| self.child(Slot::Child(node, side)));
+        match (children, parent) {
+            ([Some(_), Some(_)], _) => {
+                self.cells(node)[PREFIX].fetch_or(INTERMEDIATE, Relaxed);
+                return Ok(());
+            }
+            // An intermediate parent goes too; its other child takes its place.
+            ([None, None], Some((above, parent))) if self.is_intermediate(parent) => {
+                let side = usize::from(self.child(Slot::Child(parent, 0)) == Some(node));
+                self.set(above, self.child(Slot::Child(parent, side)));
+                self.retire(parent);
+            }
+            ([left, right], _) => self.set(slot, left.or(right)),
+        }
+        self.retire(node);
+        Ok(())
+    }
+
+    fn covers(&self, address: u64, len: usize) -> bool {
+        let index = self.pool.element_at(address);
+        let element = index.map(|index| self.pool.element(index));
+        element.is_some_and(|element| super::special::covers(&element[DATA..], address, len))
+    }
+}
+
+impl SyscallOperations for LpmTrie {
     fn store(&self, key: &[u8], value: &[u8], flags: u64, _: &dyn Resources) -> Result<(), Errno> {
         if flags > EXIST {
             return Err(Errno::EINVAL);
@@ -370,45 +410,11 @@ impl Operations for LpmTrie {
         Ok(())
     }
 
-    fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
-        let key = self.prefix(key).ok_or(Errno::EINVAL)?;
-        let mut entries = self.lock();
-        let (slot, node, common, parent) = self.walk(key);
-        let exact = |node: &Node| {
-            let len = self.len(*node);
-            len == key.len && len == common && !self.is_intermediate(*node)
-        };
-        let node = node.filter(exact).ok_or(Errno::ENOENT)?;
-        *entries -= 1;
-        let children = [0, 1].map(|side| self.child(Slot::Child(node, side)));
-        match (children, parent) {
-            ([Some(_), Some(_)], _) => {
-                self.cells(node)[PREFIX].fetch_or(INTERMEDIATE, Relaxed);
-                return Ok(());
-            }
-            // An intermediate parent goes too; its other child takes its place.
-            ([None, None], Some((above, parent))) if self.is_intermediate(parent) => {
-                let side = usize::from(self.child(Slot::Child(parent, 0)) == Some(node));
-                self.set(above, self.child(Slot::Child(parent, side)));
-                self.retire(parent);
-            }
-            ([left, right], _) => self.set(slot, left.or(right)),
-        }
-        self.retire(node);
-        Ok(())
-    }
-
     fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
         let guard = RunGuard::new();
         let value = self.lookup(&guard, 0, key).ok_or(Errno::ENOENT)?;
         value.read(0, out);
         Ok(())
-    }
-
-    fn covers(&self, address: u64, len: usize) -> bool {
-        let index = self.pool.element_at(address);
-        let element = index.map(|index| self.pool.element(index));
-        element.is_some_and(|element| super::special::covers(&element[DATA..], address, len))
     }
 
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {

@@ -1,9 +1,9 @@
 //! Maps with the results and error numbers of Linux 6.18.
 //!
 //! A [`Map`] has two interfaces, as in Linux: programs look up, update and delete through
-//! helpers ([`Operations`]), the host calls the operations of bpf(2), with their checks of
-//! flags and permissions ([`Map::lookup`] and the like, `kernel/bpf/syscall.c`). Each kind
-//! is one file.
+//! helpers ([`vm::MapOperations`]), the host calls the operations of bpf(2), with their checks of
+//! flags and permissions ([`Map::lookup`] and the like, `kernel/bpf/syscall.c`), and beneath
+//! them [`SyscallOperations`]. Each kind is one file, which implements both.
 //!
 //! Readers never block. A value that a program got a pointer to stays valid memory until the
 //! run's [`RunGuard`] is dropped; after a deletion it holds what it holds in Linux (see each
@@ -27,8 +27,6 @@ mod key;
 mod local_storage;
 mod lpm_trie;
 mod memory;
-mod object;
-mod operations;
 mod perf_event_array;
 mod pool;
 mod prog_array;
@@ -43,6 +41,7 @@ mod sockmap;
 mod special;
 mod spin_lock;
 mod stack_trace;
+mod syscall_operations;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -50,24 +49,25 @@ mod user_ringbuf;
 mod value;
 mod xskmap;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use program::MapParams;
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
-use vm::{Cursor, LockedValue, MapObject as _, Objects, Timers};
+use vm::{LockedValue, MapAttributes, MapHandle};
 
 pub use arena::Arena;
 pub use batch::{Batch, LookupBatch};
 pub use host::Host;
 pub use local_storage::{CURRENT_TASK, LocalStorage, PACKET_SOCKET};
 pub use memory::MapMemory;
-pub use operations::{Entries, Operations};
 pub use perf_event_array::PerfBuffer;
 pub use resources::{Cgroup, NoResources, ProgramClass, Resources, StoredMap, StoredProgram};
-pub use ringbuf::{Record, Ring};
+pub use ringbuf::Ring;
 pub use socket::{Socket, SocketKind};
+pub use syscall_operations::{Entries, SyscallOperations};
 pub use user_ringbuf::{UserRing, UserSample, UserSamples};
 pub use value::ValueLayout;
 pub use vm::RunGuard;
@@ -85,6 +85,22 @@ impl Definition {
         self.kind.is_percpu()
     }
 
+    /// What programs need of the map, whatever its kind.
+    fn attributes(&self, host: &Host) -> MapAttributes {
+        let ValueLayout { size, owning, .. } = &self.value;
+        let (has_timers, owns) = (self.value.timers().next().is_some(), !owning.is_empty());
+        MapAttributes {
+            kind: self.kind,
+            max_entries: self.params.max_entries,
+            key_size: self.params.key_size as usize,
+            value_size: *size,
+            flags: self.params.flags,
+            copies: if self.is_percpu() { host.cpus } else { 1 },
+            timers: has_timers.then(|| Arc::clone(&host.timers)),
+            objects: owns.then(|| (Arc::clone(&host.objects), owning.clone())),
+        }
+    }
+
     /// Seed of the map's hash function.
     fn seed(&self, host: &Host) -> u64 {
         match self.params.flags.has(MapFlags::ZERO_SEED) {
@@ -98,15 +114,12 @@ impl Definition {
 #[derive(Debug)]
 pub struct Map {
     definition: Definition,
-    operations: Arc<dyn Operations>,
+    operations: Arc<dyn SyscallOperations>,
+    /// The map as programs reach it.
+    handle: MapHandle,
     /// The parameters of the maps that it holds.
     inner: Option<MapParams>,
-    cpus: u32,
     is_frozen: AtomicBool,
-    /// The timers of the host, if values have some.
-    timers: Option<Arc<Timers>>,
-    /// The objects of the host, if values own some.
-    objects: Option<Arc<Objects>>,
     _charge: memory::Charge,
 }
 
@@ -146,9 +159,20 @@ impl Map {
         self.operations.release();
     }
 
-    /// Operations of programs on it.
-    pub fn operations(&self) -> &dyn Operations {
+    /// The operations of its kind.
+    pub fn operations(&self) -> &dyn SyscallOperations {
         &*self.operations
+    }
+
+    /// The map of a kind, if it is of that kind.
+    pub fn of_kind<T: SyscallOperations>(&self) -> Option<&T> {
+        let operations: &dyn Any = &*self.operations;
+        operations.downcast_ref()
+    }
+
+    /// The map as programs reach it.
+    pub fn handle(&self) -> &MapHandle {
+        &self.handle
     }
 
     /// True if values have special fields (locks, timers, kptrs and the like).
@@ -160,7 +184,7 @@ impl Map {
     /// rounded up to 8.
     pub fn value_len(&self) -> usize {
         match self.definition.is_percpu() {
-            true => self.definition.value.rounded() * self.cpus as usize,
+            true => self.definition.value.rounded() * self.handle.copies as usize,
             false => self.definition.value.size,
         }
     }
@@ -283,20 +307,6 @@ impl Map {
         self.params().flags.has(MapFlags::RDONLY_PROG) && self.is_frozen.load(Ordering::Acquire)
     }
 
-    /// Frees the objects that values own.
-    fn free_objects(&self, objects: &Objects) {
-        let guard = RunGuard::new();
-        for cpu in 0..self.copies() {
-            let mut cursor = Cursor::default();
-            while let Some([_, value]) = self.next_entry(&guard, cpu, &mut cursor) {
-                objects.free_fields(value, &self.definition.value.owning);
-            }
-            if let Some(cell) = cursor.key_cell.take() {
-                guard.release_key_cell(cell);
-            }
-        }
-    }
-
     fn check_read(&self) -> Result<(), Errno> {
         match self.params().flags.has(MapFlags::WRONLY) {
             false => Ok(()),
@@ -325,17 +335,6 @@ impl Map {
         match flags & !allowed != 0 || flags & flags::LOCK != 0 && !has_lock {
             true => Err(Errno::EINVAL),
             false => Ok(()),
-        }
-    }
-}
-
-impl Drop for Map {
-    fn drop(&mut self) {
-        if let Some(timers) = &self.timers {
-            timers.free_map(self.identity());
-        }
-        if let Some(objects) = &self.objects {
-            self.free_objects(objects);
         }
     }
 }

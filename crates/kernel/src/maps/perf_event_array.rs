@@ -1,13 +1,14 @@
 //! `perf_event_array`: perf buffers by index, usually by CPU.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use spec::Errno;
+use vm::MapOperations;
 
 use super::resources::Resources;
 use super::slots::{self, Slots};
-use super::{Definition, Operations};
+use super::{Definition, SyscallOperations};
 
 /// Buffers that programs write records to.
 #[derive(Debug)]
@@ -23,11 +24,20 @@ impl PerfEventArray {
     }
 }
 
-impl Operations for PerfEventArray {
+impl MapOperations for PerfEventArray {
     fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
         self.slots.delete(key)
     }
 
+    fn perf_output(&self, index: u32, cpu: u32, record: &[u8]) -> Result<(), Errno> {
+        let key = index.to_le_bytes();
+        let index = self.slots.index(&key).ok_or(Errno::E2BIG)?;
+        let buffer = self.slots.get(index).ok_or(Errno::ENOENT)?;
+        buffer.write(cpu, record)
+    }
+}
+
+impl SyscallOperations for PerfEventArray {
     fn copy(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {
         Err(Errno::ENOTSUPP)
     }
@@ -47,12 +57,6 @@ impl Operations for PerfEventArray {
 
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
         self.slots.next_key(key, next)
-    }
-
-    fn perf_buffer(&self, index: u32) -> Result<Arc<PerfBuffer>, Errno> {
-        let key = index.to_le_bytes();
-        let index = self.slots.index(&key).ok_or(Errno::E2BIG)?;
-        self.slots.get(index).ok_or(Errno::ENOENT)
     }
 }
 

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use spec::Errno;
-use vm::TailTable;
+use vm::{MapOperations, TailTable};
 
 use super::resources::{ProgramClass, Resources, StoredProgram};
 use super::slots::{self, Slots};
-use super::{Definition, Host, Operations};
+use super::{Definition, Host, SyscallOperations};
 
 /// Programs that may call each other: the first one that is stored or uses the array decides
 /// which.
@@ -60,7 +60,7 @@ impl ProgArray {
     }
 }
 
-impl Operations for ProgArray {
+impl MapOperations for ProgArray {
     fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
         let table = self.lock();
         self.slots.delete(key)?;
@@ -70,6 +70,18 @@ impl Operations for ProgArray {
         Ok(())
     }
 
+    fn tail_table(&self) -> Option<Arc<TailTable>> {
+        let mut known = self.lock();
+        if let Some(table) = known.upgrade() {
+            return Some(table);
+        }
+        let table = self.new_table()?;
+        *known = Arc::downgrade(&table);
+        Some(table)
+    }
+}
+
+impl SyscallOperations for ProgArray {
     fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
         let index = self.slots.index(key).ok_or(Errno::ENOENT)?;
         let program = self.slots.get(index).ok_or(Errno::ENOENT)?;
@@ -112,16 +124,6 @@ impl Operations for ProgArray {
 
     fn program(&self, index: u32) -> Option<Arc<StoredProgram>> {
         self.slots.get(index)
-    }
-
-    fn tail_table(&self) -> Option<Arc<TailTable>> {
-        let mut known = self.lock();
-        if let Some(table) = known.upgrade() {
-            return Some(table);
-        }
-        let table = self.new_table()?;
-        *known = Arc::downgrade(&table);
-        Some(table)
     }
 
     fn release(&self) {

@@ -5,11 +5,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use spec::Errno;
 use spec::maps::MapKind;
+use vm::MapOperations;
 
 use super::flags::{EXIST, NOEXIST};
 use super::memory::Charge;
 use super::resources::Resources;
-use super::{Definition, Host, Operations};
+use super::{Definition, Host, SyscallOperations};
 
 /// Values of one size in the order in which they were pushed.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ impl Queue {
     }
 }
 
-impl Operations for Queue {
+impl MapOperations for Queue {
     fn push(&self, value: &[u8], flags: u64) -> Result<(), Errno> {
         if flags & NOEXIST != 0 || flags > EXIST {
             return Err(Errno::EINVAL);
@@ -91,7 +92,9 @@ impl Operations for Queue {
     fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
         Err(Errno::EINVAL)
     }
+}
 
+impl SyscallOperations for Queue {
     fn copy(&self, _: &[u8], out: &mut [u8]) -> Result<(), Errno> {
         self.peek(out)
     }

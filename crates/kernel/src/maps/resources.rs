@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spec::Errno;
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
-use vm::{MapHandle, TailTarget};
+use vm::TailTarget;
 
 use super::{Map, PerfBuffer, Socket};
 
@@ -142,22 +142,11 @@ pub struct StoredMap {
     pub id: u32,
     /// The map.
     pub map: Arc<Map>,
-    /// Handle that a lookup returns to programs.
-    pub(super) handle: MapHandle,
 }
 
 impl StoredMap {
     /// A map with its id.
     pub fn new(id: u32, map: Arc<Map>) -> StoredMap {
-        StoredMap {
-            id,
-            handle: MapHandle::new(map.clone()),
-            map,
-        }
-    }
-
-    /// Handle that a lookup returns to programs.
-    pub fn handle(&self) -> &MapHandle {
-        &self.handle
+        StoredMap { id, map }
     }
 }

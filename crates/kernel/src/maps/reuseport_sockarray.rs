@@ -4,12 +4,13 @@ use std::sync::Arc;
 use vm::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
 use spec::Errno;
+use vm::MapOperations;
 
 use super::flags::EXIST;
 use super::resources::Resources;
 use super::slots::{self, Slots};
 use super::socket::{self, Socket, SocketKind};
-use super::{Definition, Operations};
+use super::{Definition, SyscallOperations};
 
 /// Sockets by index.
 #[derive(Debug)]
@@ -21,7 +22,7 @@ impl ReuseportSockarray {
     }
 }
 
-impl Operations for ReuseportSockarray {
+impl MapOperations for ReuseportSockarray {
     fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
         let index = self.0.index(key).ok_or(Errno::E2BIG)?;
         let socket = self.0.set(index, None).ok_or(Errno::ENOENT)?;
@@ -29,6 +30,12 @@ impl Operations for ReuseportSockarray {
         Ok(())
     }
 
+    fn socket(&self, key: &[u8]) -> Option<u64> {
+        Some(self.0.get(self.0.index(key)?)?.cookie)
+    }
+}
+
+impl SyscallOperations for ReuseportSockarray {
     fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
         socket::read_cookie(out, || self.0.get(self.0.index(key)?))
     }
@@ -78,9 +85,5 @@ impl Operations for ReuseportSockarray {
 
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
         self.0.next_key(key, next)
-    }
-
-    fn socket(&self, key: &[u8]) -> Option<Arc<Socket>> {
-        self.0.get(self.0.index(key)?)
     }
 }

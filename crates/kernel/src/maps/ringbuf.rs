@@ -12,11 +12,11 @@ use spec::Errno;
 use vm::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use vm::sync::atomic::{AtomicU64, Ordering};
 use vm::sync::{Mutex, MutexGuard};
-use vm::{CELL_BYTES, CellSlice, Cells, MapFunction, RecordOutput};
+use vm::{CELL_BYTES, CellSlice, Cells, MapFunction, MapOperations, RecordOutput};
 
 use super::resources::Resources;
 use super::spin_lock::SpinLock;
-use super::{Definition, Operations};
+use super::{Definition, SyscallOperations};
 
 /// Bytes of the header of a record.
 const HEADER: u64 = 8;
@@ -50,15 +50,6 @@ pub struct Ring {
     reader: Mutex<()>,
 }
 
-/// A record that a program writes.
-#[derive(Clone, Copy, Debug)]
-pub struct Record<'a> {
-    /// Its bytes, which hold what was there before.
-    pub bytes: CellSlice<'a>,
-    /// Its position in the ring: its name in [`Ring::submit`].
-    pub position: u64,
-}
-
 impl Ring {
     pub(super) fn new(map: &Definition) -> Result<Ring, Errno> {
         let size = u64::from(map.params.max_entries);
@@ -72,67 +63,6 @@ impl Ring {
             producers: SpinLock::default(),
             reader: Mutex::new(()),
         })
-    }
-
-    /// `bpf_ringbuf_reserve`: a record of `len` bytes, if there is room.
-    #[inline]
-    pub fn reserve(&self, len: u64, flags: u64) -> Option<Record<'_>> {
-        if flags != 0 || len > MOST_RECORD {
-            return None;
-        }
-        let total = (len + HEADER).next_multiple_of(8);
-        let producers = self.producers.lock();
-        let mut pending = self.pending.load(Relaxed);
-        let (consumer, producer) = (self.consumer.load(Acquire), self.producer.load(Relaxed));
-        while pending < producer {
-            let header = self.header(pending).load(Acquire) as u32;
-            if header & BUSY != 0 {
-                break;
-            }
-            pending += record_len(header);
-        }
-        let end = producer + total;
-        self.pending.store(pending, Relaxed);
-        if end - consumer >= self.size || end - pending >= self.size {
-            return None;
-        }
-        self.header(producer).store(len | u64::from(BUSY), Relaxed);
-        self.producer.store(end, Release);
-        drop(producers);
-        let start = self.cell(producer) + 1;
-        Some(Record {
-            bytes: self.cells.slice(start, len as usize),
-            position: producer,
-        })
-    }
-
-    /// `bpf_ringbuf_submit` and `bpf_ringbuf_discard`: ends the writing of a record. A
-    /// position that is no reserved record's is ignored.
-    pub fn submit(&self, position: u64, is_discarded: bool) {
-        let discarded = if is_discarded { DISCARDED } else { 0 };
-        let end = |header: u64| {
-            let is_busy = header as u32 & BUSY != 0;
-            is_busy.then_some(u64::from(header as u32 & !BUSY | discarded))
-        };
-        let _ = (self.header(position)).fetch_update(Ordering::AcqRel, Relaxed, end);
-    }
-
-    /// `bpf_ringbuf_output`: a record with these bytes.
-    pub fn output(&self, bytes: &[u8], flags: u64) -> Result<(), Errno> {
-        self.output_with(bytes.len() as u64, flags, |record| record.write(0, bytes))
-    }
-
-    /// `bpf_ringbuf_query`: bytes that wait for the host (0), size of the ring (1), position
-    /// of the host (2) and of programs (3); 0 for other numbers.
-    pub fn query(&self, what: u64) -> u64 {
-        let (consumer, producer) = (self.consumer.load(Acquire), self.producer.load(Acquire));
-        match what {
-            0 => producer - consumer,
-            1 => self.size,
-            2 => consumer,
-            3 => producer,
-            _ => 0,
-        }
     }
 
     /// Takes the oldest record that is complete; skips discarded ones.
@@ -179,17 +109,71 @@ impl RecordOutput for Ring {
         if flags & !WAKEUP != 0 {
             return Err(Errno::EINVAL);
         }
-        let record = self.reserve(len, 0).ok_or(Errno::EAGAIN)?;
-        fill(record.bytes);
+        let (record, position) = self.reserve(len, 0).ok_or(Errno::EAGAIN)?;
+        fill(record);
         // No other thread writes the header of a reserved record.
-        self.header(record.position).store(len, Release);
+        self.header(position).store(len, Release);
         Ok(())
     }
 }
 
-impl Operations for Ring {
-    fn fixed_bytes(&self) -> u64 {
-        size_of_val(self.cells.as_slice()) as u64
+impl MapOperations for Ring {
+    /// `bpf_ringbuf_reserve`: a record of `len` bytes, if there is room.
+    #[inline]
+    fn reserve(&self, len: u64, flags: u64) -> Option<(CellSlice<'_>, u64)> {
+        if flags != 0 || len > MOST_RECORD {
+            return None;
+        }
+        let total = (len + HEADER).next_multiple_of(8);
+        let producers = self.producers.lock();
+        let mut pending = self.pending.load(Relaxed);
+        let (consumer, producer) = (self.consumer.load(Acquire), self.producer.load(Relaxed));
+        while pending < producer {
+            let header = self.header(pending).load(Acquire) as u32;
+            if header & BUSY != 0 {
+                break;
+            }
+            pending += record_len(header);
+        }
+        let end = producer + total;
+        self.pending.store(pending, Relaxed);
+        if end - consumer >= self.size || end - pending >= self.size {
+            return None;
+        }
+        self.header(producer).store(len | u64::from(BUSY), Relaxed);
+        self.producer.store(end, Release);
+        drop(producers);
+        let start = self.cell(producer) + 1;
+        Some((self.cells.slice(start, len as usize), producer))
+    }
+
+    /// `bpf_ringbuf_submit` and `bpf_ringbuf_discard`: ends the writing of a record. A
+    /// position that is no reserved record's is ignored.
+    fn submit(&self, position: u64, is_discarded: bool) {
+        let discarded = if is_discarded { DISCARDED } else { 0 };
+        let end = |header: u64| {
+            let is_busy = header as u32 & BUSY != 0;
+            is_busy.then_some(u64::from(header as u32 & !BUSY | discarded))
+        };
+        let _ = (self.header(position)).fetch_update(Ordering::AcqRel, Relaxed, end);
+    }
+
+    /// `bpf_ringbuf_output`: a record with these bytes.
+    fn output(&self, bytes: &[u8], flags: u64) -> Result<(), Errno> {
+        self.output_with(bytes.len() as u64, flags, |record| record.write(0, bytes))
+    }
+
+    /// `bpf_ringbuf_query`: bytes that wait for the host (0), size of the ring (1), position
+    /// of the host (2) and of programs (3); 0 for other numbers.
+    fn query(&self, what: u64) -> u64 {
+        let (consumer, producer) = (self.consumer.load(Acquire), self.producer.load(Acquire));
+        match what {
+            0 => producer - consumer,
+            1 => self.size,
+            2 => consumer,
+            3 => producer,
+            _ => 0,
+        }
     }
 
     fn direct_output(self: Arc<Self>) -> Option<MapFunction> {
@@ -198,6 +182,12 @@ impl Operations for Ring {
 
     fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
         Err(Errno::ENOTSUPP)
+    }
+}
+
+impl SyscallOperations for Ring {
+    fn fixed_bytes(&self) -> u64 {
+        size_of_val(self.cells.as_slice()) as u64
     }
 
     fn copy(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {
@@ -210,10 +200,6 @@ impl Operations for Ring {
 
     fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result<(), Errno> {
         Err(Errno::ENOTSUPP)
-    }
-
-    fn ring(&self) -> Option<&Ring> {
-        Some(self)
     }
 }
 
@@ -307,13 +293,13 @@ mod model {
     fn a_record_that_waits_holds_back_those_behind_it() {
         loom::model(|| {
             let ring = ring(128);
-            let first = ring.reserve(8, 0).unwrap().position;
+            let first = ring.reserve(8, 0).unwrap().1;
             ring.output(&[2; 8], 0).unwrap();
             let (numbers, ()) = write_and_read(&ring, |ring| {
                 let start = ring.cell(first) + 1;
                 ring.cells.slice(start, 8).write(0, &[1; 8]);
                 ring.submit(first, false);
-                let discarded = ring.reserve(8, 0).unwrap().position;
+                let discarded = ring.reserve(8, 0).unwrap().1;
                 ring.submit(discarded, true);
             });
             assert_eq!(numbers, [1, 2]);

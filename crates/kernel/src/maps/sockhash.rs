@@ -5,12 +5,13 @@ use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use spec::Errno;
+use vm::MapOperations;
 use vm::network::NetSocket;
 
 use super::flags::{EXIST, NOEXIST};
 use super::resources::Resources;
 use super::socket::{self, Socket};
-use super::{Definition, Operations};
+use super::{Definition, SyscallOperations};
 
 /// Sockets by key.
 #[derive(Debug)]
@@ -49,17 +50,22 @@ impl Sockhash {
     }
 }
 
-impl Operations for Sockhash {
-    /// Programs update with sockets.
-    fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
-        Err(Errno::EOPNOTSUPP)
-    }
-
+impl MapOperations for Sockhash {
     fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
         let mut sockets = self.sockets.write().unwrap_or_else(PoisonError::into_inner);
         sockets.remove(key).map(drop).ok_or(Errno::ENOENT)
     }
 
+    fn update_socket(&self, key: &[u8], socket: &NetSocket, flags: u64) -> Result<(), Errno> {
+        self.put(key, socket::given_by_program(socket)?, flags)
+    }
+
+    fn socket(&self, key: &[u8]) -> Option<u64> {
+        Some(self.find(key)?.cookie)
+    }
+}
+
+impl SyscallOperations for Sockhash {
     fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
         socket::read_cookie(out, || self.find(key))
     }
@@ -75,10 +81,6 @@ impl Operations for Sockhash {
         self.put(key, socket, flags)
     }
 
-    fn update_socket(&self, key: &[u8], socket: &NetSocket, flags: u64) -> Result<(), Errno> {
-        self.put(key, socket::given_by_program(socket)?, flags)
-    }
-
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
         let sockets = self.sockets.read().unwrap_or_else(PoisonError::into_inner);
         let from = match key.filter(|key| sockets.contains_key(*key)) {
@@ -89,9 +91,5 @@ impl Operations for Sockhash {
         let (following, _) = following.next().ok_or(Errno::ENOENT)?;
         next.copy_from_slice(following);
         Ok(())
-    }
-
-    fn socket(&self, key: &[u8]) -> Option<Arc<Socket>> {
-        self.find(key)
     }
 }

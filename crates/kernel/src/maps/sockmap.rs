@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use spec::Errno;
+use vm::MapOperations;
 use vm::network::NetSocket;
 
 use super::flags::EXIST;
 use super::resources::Resources;
 use super::slots::Slots;
 use super::socket::{self, Socket};
-use super::{Definition, Operations};
+use super::{Definition, SyscallOperations};
 
 /// Sockets by index.
 #[derive(Debug)]
@@ -27,17 +28,22 @@ impl Sockmap {
     }
 }
 
-impl Operations for Sockmap {
-    /// Programs update with sockets.
-    fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
-        Err(Errno::EOPNOTSUPP)
-    }
-
+impl MapOperations for Sockmap {
     fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
         let index = self.0.index(key).ok_or(Errno::EINVAL)?;
         self.0.set(index, None).map(drop).ok_or(Errno::EINVAL)
     }
 
+    fn update_socket(&self, key: &[u8], socket: &NetSocket, flags: u64) -> Result<(), Errno> {
+        self.put(key, socket::given_by_program(socket)?, flags)
+    }
+
+    fn socket(&self, key: &[u8]) -> Option<u64> {
+        Some(self.0.get(self.0.index(key)?)?.cookie)
+    }
+}
+
+impl SyscallOperations for Sockmap {
     fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
         socket::read_cookie(out, || self.0.get(self.0.index(key)?))
     }
@@ -53,15 +59,7 @@ impl Operations for Sockmap {
         self.put(key, socket, flags)
     }
 
-    fn update_socket(&self, key: &[u8], socket: &NetSocket, flags: u64) -> Result<(), Errno> {
-        self.put(key, socket::given_by_program(socket)?, flags)
-    }
-
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
         self.0.next_key(key, next)
-    }
-
-    fn socket(&self, key: &[u8]) -> Option<Arc<Socket>> {
-        self.0.get(self.0.index(key)?)
     }
 }

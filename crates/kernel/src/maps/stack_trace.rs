@@ -2,9 +2,10 @@
 //! empty.
 
 use spec::Errno;
+use vm::MapOperations;
 
 use super::resources::Resources;
-use super::{Definition, Operations};
+use super::{Definition, SyscallOperations};
 
 /// Places for stack traces.
 #[derive(Debug)]
@@ -21,7 +22,7 @@ impl StackTrace {
     }
 }
 
-impl Operations for StackTrace {
+impl MapOperations for StackTrace {
     fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
         let id = super::slots::number(key)?;
         Err(match id < self.buckets {
@@ -29,7 +30,9 @@ impl Operations for StackTrace {
             false => Errno::E2BIG,
         })
     }
+}
 
+impl SyscallOperations for StackTrace {
     fn copy(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {
         Err(Errno::ENOENT)
     }

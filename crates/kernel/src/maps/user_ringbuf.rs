@@ -12,19 +12,17 @@ use vm::sync::atomic::AtomicU64;
 use vm::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use spec::Errno;
-use vm::{CELL_BYTES, CellSlice, Cells, RunGuard, Samples, SamplesReader, ValueOf};
+use spec::registry::Limits;
+use vm::{CELL_BYTES, CellSlice, Cells, MapOperations, RunGuard, Samples, SamplesReader, ValueOf};
 
 use super::resources::Resources;
-use super::{Definition, Operations};
+use super::{Definition, SyscallOperations};
 
 /// Bytes of the header of a sample.
 const HEADER: u64 = 8;
 
 /// Bytes of a dynptr.
 const DYNPTR: usize = 16;
-
-/// Most bytes that a dynptr spans (`DYNPTR_MAX_SIZE`).
-const MOST_SAMPLE: u64 = (1 << 24) - 1;
 
 /// A ring of samples.
 #[derive(Debug)]
@@ -77,7 +75,7 @@ impl UserRing {
     pub fn write(&self, sample: &[u8]) -> Result<(), Errno> {
         let len = sample.len() as u64;
         let total = (len + HEADER).next_multiple_of(8);
-        if len > MOST_SAMPLE || total > self.size {
+        if len > Limits::LINUX_6_18.dynptr.into() || total > self.size {
             return Err(Errno::E2BIG);
         }
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,11 +145,7 @@ impl Samples for UserRing {
     }
 }
 
-impl Operations for UserRing {
-    fn fixed_bytes(&self) -> u64 {
-        size_of_val(self.cells.as_slice()) as u64
-    }
-
+impl MapOperations for UserRing {
     fn find<'g>(&'g self, _: &'g RunGuard, what: ValueOf<'_>) -> Option<CellSlice<'g>> {
         match what {
             ValueOf::Sample => self.oldest().map(|sample| sample.bytes),
@@ -160,8 +154,18 @@ impl Operations for UserRing {
         }
     }
 
+    fn samples(&self) -> Option<&dyn Samples> {
+        Some(self)
+    }
+
     fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
         Err(Errno::ENOTSUPP)
+    }
+}
+
+impl SyscallOperations for UserRing {
+    fn fixed_bytes(&self) -> u64 {
+        size_of_val(self.cells.as_slice()) as u64
     }
 
     fn copy(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {
@@ -174,9 +178,5 @@ impl Operations for UserRing {
 
     fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result<(), Errno> {
         Err(Errno::ENOTSUPP)
-    }
-
-    fn user_ring(&self) -> Option<&UserRing> {
-        Some(self)
     }
 }

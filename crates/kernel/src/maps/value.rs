@@ -7,7 +7,7 @@ use spec::Errno;
 use vm::sync::atomic::AtomicU64;
 use vm::{CellSlice, LockedValue, OwningField};
 
-use crate::objects::owning_fields;
+use crate::object_layout::owning_fields;
 
 /// Layout of a map's values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

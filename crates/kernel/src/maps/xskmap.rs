@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use spec::Errno;
-use vm::{CellSlice, Cells};
+use vm::{CellSlice, Cells, MapOperations};
 
 use super::flags::{EXIST, NOEXIST};
 use super::resources::Resources;
 use super::slots::{self, Slots};
 use super::socket::{self, Socket, SocketKind};
-use super::{Definition, Operations, RunGuard};
+use super::{Definition, RunGuard, SyscallOperations};
 
 /// Bytes of `struct bpf_xdp_sock`.
 const VIEW: usize = 4;
@@ -56,7 +56,7 @@ impl Xskmap {
     }
 }
 
-impl Operations for Xskmap {
+impl MapOperations for Xskmap {
     fn lookup<'g>(&'g self, guard: &'g RunGuard, _: u32, key: &[u8]) -> Option<CellSlice<'g>> {
         let entry = self.0.get(self.0.index(key)?)?;
         Some(CellSlice::new(guard.keep(entry.view.clone()), VIEW))
@@ -68,6 +68,12 @@ impl Operations for Xskmap {
         Ok(())
     }
 
+    fn socket(&self, key: &[u8]) -> Option<u64> {
+        Some(self.0.get(self.0.index(key)?)?.socket.cookie)
+    }
+}
+
+impl SyscallOperations for Xskmap {
     fn copy(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {
         Err(Errno::EOPNOTSUPP)
     }
@@ -93,9 +99,5 @@ impl Operations for Xskmap {
 
     fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
         self.0.next_key(key, next)
-    }
-
-    fn socket(&self, key: &[u8]) -> Option<Arc<Socket>> {
-        Some(self.0.get(self.0.index(key)?)?.socket.clone())
     }
 }

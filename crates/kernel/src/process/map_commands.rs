@@ -8,7 +8,7 @@ use program::creation::MapCreator;
 use program::{MapDef, MapParams};
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
-use vm::{BpfCall, MapObject as _};
+use vm::BpfCall;
 
 use super::attributes::{Attributes, TOKEN_FD, by_id, element, map_create};
 use super::{Descriptor, Process};
@@ -163,7 +163,7 @@ impl Process {
 
 /// The key at an address. A map without keys takes a null pointer only.
 fn read_key(map: &Map, address: u64, call: &BpfCall<'_>) -> Result<Vec<u8>, Errno> {
-    let mut key = vec![0; map.key_size()];
+    let mut key = vec![0; map.params().key_size as usize];
     match key.is_empty() {
         true if address != 0 => Err(Errno::EINVAL),
         true => Ok(key),

@@ -9,6 +9,7 @@ use program::{AttachTarget, FuncInfo, Image, InitialContents, LineInfo, MapDef, 
 use spec::Errno;
 use spec::maps::MapKind;
 use spec::programs::{LoadFlags, ProgramType};
+use spec::registry::Limits;
 use vm::BpfCall;
 
 use super::attributes::{self, Attributes, TOKEN_FD, attach, prog_load as at};
@@ -16,7 +17,7 @@ use super::{Descriptor, LoadedProgram, Process, Table};
 use crate::maps::{Map, ProgramClass, StoredMap, StoredProgram};
 
 /// `BPF_COMPLEXITY_LIMIT_INSNS`.
-const MOST_INSNS: u32 = 1_000_000;
+const MOST_INSNS: u32 = Limits::LINUX_6_18.insns_processed;
 /// Bytes of a licence at most.
 const LONGEST_LICENSE: u64 = 127;
 /// Sizes of the records of functions and lines.

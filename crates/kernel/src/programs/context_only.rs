@@ -1,30 +1,31 @@
 //! Programs that get a context of the caller and no packet: syscall and raw tracepoints.
 
-use std::ops::RangeInclusive;
-
 use spec::Errno;
+use spec::programs::TestRunKind;
 
-use super::test_run::{Rules, TestInput};
+use super::test_run::TestInput;
 
-/// Most bytes of the arguments of a raw tracepoint, 12 numbers.
-pub(super) const MOST_ARGUMENTS: usize = 12 * 8;
+/// Most bytes of the context of a program, and of the arguments of a raw tracepoint, 12 numbers.
+const MOST_CONTEXT: usize = u16::MAX as usize;
+const MOST_ARGUMENTS: usize = 12 * 8;
 
-/// The program's context is what is given. EINVAL for data, and for a context of another size
-/// than these.
+/// The program's context is what is given. EINVAL for data, and for a context of more bytes than the
+/// type takes or fewer than the program accesses.
 pub(super) fn test_input(
     data: &[u8],
     context: &[u8],
-    sizes: RangeInclusive<usize>,
-    is_returned: bool,
+    rules: TestRunKind,
+    accessed: u32,
 ) -> Result<TestInput, Errno> {
-    if !data.is_empty() || !sizes.contains(&context.len()) {
+    let most = match rules {
+        TestRunKind::RawTracepoint => MOST_ARGUMENTS,
+        _ => MOST_CONTEXT,
+    };
+    if !data.is_empty() || !(accessed as usize..=most).contains(&context.len()) {
         return Err(Errno::EINVAL);
     }
     Ok(TestInput {
-        rules: Rules::ContextOnly {
-            most: *sizes.end(),
-            is_returned,
-        },
+        rules,
         packet: None,
         context: context.to_vec(),
         flow_keys: None,

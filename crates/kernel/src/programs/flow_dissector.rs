@@ -3,9 +3,10 @@
 use std::ops::RangeInclusive;
 
 use spec::Errno;
+use spec::programs::TestRunKind;
 use vm::{FLOW_DISSECTOR, PacketBuffer};
 
-use super::test_run::{LINK_HEADER, PAGE, Rules, TestInput, copy, get, put, sized};
+use super::test_run::{LINK_HEADER, PAGE, TestInput, copy, get, put, sized};
 
 /// Sizes of frames.
 pub(super) const SIZES: RangeInclusive<usize> = LINK_HEADER..=PAGE;
@@ -54,7 +55,7 @@ pub(super) fn input(frame: &[u8], flags: u32) -> TestInput {
     copy(&mut keys, PROTOCOL, frame.get(12..14).unwrap_or(&[0; 2]));
     put(&mut keys, FLAGS, flags);
     TestInput {
-        rules: Rules::FlowDissector,
+        rules: TestRunKind::FlowDissector,
         packet: Some(PacketBuffer::new(FLOW_DISSECTOR, frame, 0, 0)),
         context: vec![0; FLOW_DISSECTOR.size],
         flow_keys: Some(keys.clone()),

@@ -7,10 +7,11 @@
 use std::ops::RangeInclusive;
 
 use spec::Errno;
+use spec::programs::TestRunKind;
 use vm::{PacketBuffer, SKB};
 
 use super::skb::{self, ETHERTYPE_IPV4, ETHERTYPE_IPV6};
-use super::test_run::{LINK_HEADER, Rules, SHARED_INFO, TestInput, sized};
+use super::test_run::{LINK_HEADER, SHARED_INFO, TestInput, sized};
 
 /// Bytes of `struct nf_hook_state`, and of its first fields: hook and protocol family.
 const HOOK_STATE: usize = 48;
@@ -112,7 +113,7 @@ pub(super) fn test_input(frame: &[u8], given: &[u8]) -> Result<TestInput, Errno>
         packet.set_bounds(LINK_HEADER, LINK_HEADER, end);
     }
     Ok(TestInput {
-        rules: Rules::Netfilter,
+        rules: TestRunKind::Netfilter,
         packet: Some(packet),
         context: vec![0; CONTEXT],
         flow_keys: None,

@@ -1,9 +1,10 @@
 //! sk_lookup: a context that describes a connection, no packet.
 
 use spec::Errno;
+use spec::programs::TestRunKind;
 use vm::network::Sockets;
 
-use super::test_run::{Rules, TestInput, copy, get, put, sized};
+use super::test_run::{TestInput, copy, get, put, sized};
 
 use field::{FAMILY, PROTOCOL, SELECTED, SOCKET};
 
@@ -71,7 +72,7 @@ pub(super) fn test_input(data: &[u8], given: &[u8]) -> Result<TestInput, Errno> 
         _ => return Err(Errno::EAFNOSUPPORT),
     }
     Ok(TestInput {
-        rules: Rules::SkLookup,
+        rules: TestRunKind::SkLookup,
         packet: None,
         context,
         flow_keys: None,

@@ -3,10 +3,11 @@
 use std::ops::RangeInclusive;
 
 use spec::Errno;
+use spec::programs::{SkbRun, TestRunKind};
 use vm::network::SocketView;
 use vm::{PacketBuffer, SKB, System};
 
-use super::test_run::{LINK_HEADER, PAGE, Rules, SHARED_INFO, TestInput, copy, get, put, sized};
+use super::test_run::{LINK_HEADER, PAGE, SHARED_INFO, TestInput, copy, get, put, sized};
 
 /// Bytes in front of a packet (`NET_SKB_PAD`).
 const HEADROOM: usize = 64;
@@ -88,7 +89,7 @@ pub(super) fn sizes(frame: &[u8]) -> RangeInclusive<usize> {
 pub(super) fn test_input(
     frame: &[u8],
     given: &[u8],
-    has_link_header: bool,
+    rules: SkbRun,
     system: &System,
 ) -> Result<TestInput, Errno> {
     if !(LINK_HEADER..=MOST).contains(&frame.len()) {
@@ -108,9 +109,9 @@ pub(super) fn test_input(
     if !sizes(frame).contains(&frame.len()) {
         return Err(Errno::EINVAL);
     }
-    let mut input = captured(frame, has_link_header);
+    let mut input = captured(frame, rules);
     if given.is_empty() {
-        // Linux computes it from a context only.
+        // Linux 6.18 computes it from a context only.
         put(&mut input.context, WIRE_LEN, 0);
         return Ok(input);
     }
@@ -136,9 +137,9 @@ pub(super) fn test_input(
 }
 
 /// A frame of any length.
-pub(super) fn captured(frame: &[u8], has_link_header: bool) -> TestInput {
+pub(super) fn captured(frame: &[u8], rules: SkbRun) -> TestInput {
     let mut input = TestInput {
-        rules: Rules::Skb(has_link_header),
+        rules: TestRunKind::Skb(rules),
         packet: Some(PacketBuffer::new(SKB, &[], HEADROOM, 0)),
         context: vec![0; SKB.size],
         flow_keys: None,
@@ -147,19 +148,21 @@ pub(super) fn captured(frame: &[u8], has_link_header: bool) -> TestInput {
         initial_keys: None,
         given: Vec::new(),
     };
-    recapture(&mut input, frame, has_link_header);
+    recapture(&mut input, frame, rules);
     input
 }
 
 /// Makes an input that [`captured`] returned that of another packet.
-pub(super) fn recapture(input: &mut TestInput, frame: &[u8], has_link_header: bool) {
+pub(super) fn recapture(input: &mut TestInput, frame: &[u8], rules: SkbRun) {
     let Some(packet) = &mut input.packet else {
         return;
     };
     packet.refill(frame, HEADROOM, 0);
+    packet.state.is_sent = rules.is_sent;
+    packet.state.is_read_only = rules.is_read_only;
     let network = HEADROOM + LINK_HEADER.min(frame.len());
     packet.state.network_header = network;
-    if !has_link_header {
+    if !rules.has_link_header {
         let end = packet.end();
         packet.set_bounds(network, network, end);
     }
@@ -176,8 +179,8 @@ pub(super) fn link_header(packet: &PacketBuffer) -> &[u8] {
 }
 
 /// The packet after a run: in front of one without link-layer header are as many zeros.
-pub(super) fn data_out(packet: &PacketBuffer, has_link_header: bool) -> Vec<u8> {
-    let mut data = match has_link_header {
+pub(super) fn data_out(packet: &PacketBuffer, rules: SkbRun) -> Vec<u8> {
+    let mut data = match rules.has_link_header {
         true => Vec::new(),
         false => vec![0; LINK_HEADER],
     };

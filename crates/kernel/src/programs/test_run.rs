@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 use spec::Errno;
-use spec::programs::ProgramType;
+use spec::programs::{ProgramType, TestRunKind};
 use vm::network::SocketView;
 use vm::{PacketBuffer, Redirect, System};
 
@@ -27,32 +27,15 @@ const TC_ACT_REDIRECT: u32 = 7;
 /// A program type that can be test-run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TestProgram {
-    kind: ProgramType,
-    rules: Rules,
+    rules: TestRunKind,
     /// Bytes of the context up to the last one that the program accesses.
     context_bytes: u32,
-}
-
-/// The rules of a program type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rules {
-    Xdp,
-    /// `struct __sk_buff`; true if the packet begins with the link-layer header.
-    Skb(bool),
-    FlowDissector,
-    Netfilter,
-    SkLookup,
-    /// A context of so many bytes at most, which the kernel returns or keeps.
-    ContextOnly {
-        most: usize,
-        is_returned: bool,
-    },
 }
 
 /// Packet and context of a run, before it and after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestInput {
-    pub(super) rules: Rules,
+    pub(super) rules: TestRunKind,
     /// The packet, for types that get one.
     pub packet: Option<PacketBuffer>,
     /// The context.
@@ -74,47 +57,8 @@ pub struct TestInput {
 impl TestProgram {
     /// `None` for types that are not test-run.
     pub fn of(kind: ProgramType) -> Option<TestProgram> {
-        let rules = match kind {
-            ProgramType::Xdp => Rules::Xdp,
-            ProgramType::SchedCls | ProgramType::SchedAct => Rules::Skb(true),
-            ProgramType::SocketFilter
-            | ProgramType::CgroupSkb
-            | ProgramType::LwtIn
-            | ProgramType::LwtOut
-            | ProgramType::LwtXmit
-            | ProgramType::LwtSeg6local => Rules::Skb(false),
-            ProgramType::FlowDissector => Rules::FlowDissector,
-            ProgramType::Netfilter => Rules::Netfilter,
-            ProgramType::SkLookup => Rules::SkLookup,
-            ProgramType::Syscall => Rules::ContextOnly {
-                most: u16::MAX as usize,
-                is_returned: true,
-            },
-            ProgramType::RawTracepoint | ProgramType::RawTracepointWritable => Rules::ContextOnly {
-                most: context_only::MOST_ARGUMENTS,
-                is_returned: false,
-            },
-            ProgramType::Kprobe
-            | ProgramType::Tracepoint
-            | ProgramType::PerfEvent
-            | ProgramType::CgroupSock
-            | ProgramType::SockOps
-            | ProgramType::SkSkb
-            | ProgramType::CgroupDevice
-            | ProgramType::SkMsg
-            | ProgramType::CgroupSockAddr
-            | ProgramType::LircMode2
-            | ProgramType::SkReuseport
-            | ProgramType::CgroupSysctl
-            | ProgramType::CgroupSockopt
-            | ProgramType::Tracing
-            | ProgramType::StructOps
-            | ProgramType::Ext
-            | ProgramType::Lsm => return None,
-        };
         Some(TestProgram {
-            kind,
-            rules,
+            rules: kind.test_run()?,
             context_bytes: 0,
         })
     }
@@ -131,8 +75,11 @@ impl TestProgram {
     /// True for types that get packets.
     pub fn has_packet(self) -> bool {
         match self.rules {
-            Rules::Xdp | Rules::Skb(_) | Rules::FlowDissector | Rules::Netfilter => true,
-            Rules::SkLookup | Rules::ContextOnly { .. } => false,
+            TestRunKind::Xdp
+            | TestRunKind::Skb(_)
+            | TestRunKind::FlowDissector
+            | TestRunKind::Netfilter => true,
+            TestRunKind::SkLookup | TestRunKind::Syscall | TestRunKind::RawTracepoint => false,
         }
     }
 
@@ -148,17 +95,13 @@ impl TestProgram {
         system: &System,
     ) -> Result<TestInput, Errno> {
         match self.rules {
-            Rules::Xdp => xdp::test_input(frame, context, system),
-            Rules::Skb(has_link_header) => {
-                let input = skb::test_input(frame, context, has_link_header, system);
-                input.map(|input| self.with_direction(input))
-            }
-            Rules::FlowDissector => flow_dissector::test_input(frame, context),
-            Rules::Netfilter => netfilter::test_input(frame, context),
-            Rules::SkLookup => sk_lookup::test_input(frame, context),
-            Rules::ContextOnly { most, is_returned } => {
-                let sizes = self.context_bytes as usize..=most;
-                context_only::test_input(frame, context, sizes, is_returned)
+            TestRunKind::Xdp => xdp::test_input(frame, context, system),
+            TestRunKind::Skb(rules) => skb::test_input(frame, context, rules, system),
+            TestRunKind::FlowDissector => flow_dissector::test_input(frame, context),
+            TestRunKind::Netfilter => netfilter::test_input(frame, context),
+            TestRunKind::SkLookup => sk_lookup::test_input(frame, context),
+            TestRunKind::Syscall | TestRunKind::RawTracepoint => {
+                context_only::test_input(frame, context, self.rules, self.context_bytes)
             }
         }
     }
@@ -166,29 +109,31 @@ impl TestProgram {
     /// The contexts that a test run takes, in words.
     pub fn context_rule(self) -> &'static str {
         match self.rules {
-            Rules::Xdp => {
+            TestRunKind::Xdp => {
                 "none or a struct xdp_md, in which data is the number of bytes of metadata, \
                  data_end that of the linear part, ingress_ifindex an interface that there is, \
                  rx_queue_index one of its queues (0 without an interface), egress_ifindex 0"
             }
-            Rules::Skb(_) => {
+            TestRunKind::Skb(_) => {
                 "none or a struct __sk_buff, in which mark, priority, ifindex, \
                  ingress_ifindex, cb, tstamp, wire_len, gso_segs, gso_size and hwtstamp may \
                  be set"
             }
-            Rules::FlowDissector => "none or a struct bpf_flow_keys, in which flags may be set",
-            Rules::Netfilter => {
+            TestRunKind::FlowDissector => {
+                "none or a struct bpf_flow_keys, in which flags may be set"
+            }
+            TestRunKind::Netfilter => {
                 "none or a struct nf_hook_state, in which hook and pf may be set, pf the \
                  family of the packet"
             }
-            Rules::SkLookup => {
+            TestRunKind::SkLookup => {
                 "a struct bpf_sk_lookup with family (2 or 10), protocol, addresses and ports, \
                  and no packet"
             }
-            Rules::ContextOnly { most, .. } if most == context_only::MOST_ARGUMENTS => {
+            TestRunKind::RawTracepoint => {
                 "up to 12 arguments of 8 bytes, all that the program reads, and no packet"
             }
-            Rules::ContextOnly { .. } => {
+            TestRunKind::Syscall => {
                 "up to 65535 bytes, all that the program accesses, and no packet"
             }
         }
@@ -197,12 +142,13 @@ impl TestProgram {
     /// A frame of any length, in one piece, for types that get packets.
     pub fn captured(self, frame: &[u8]) -> Option<TestInput> {
         match self.rules {
-            Rules::Xdp => Some(xdp::captured(frame)),
-            Rules::Skb(has_link_header) => {
-                Some(self.with_direction(skb::captured(frame, has_link_header)))
-            }
-            Rules::FlowDissector => Some(flow_dissector::input(frame, 0)),
-            Rules::Netfilter | Rules::SkLookup | Rules::ContextOnly { .. } => None,
+            TestRunKind::Xdp => Some(xdp::captured(frame)),
+            TestRunKind::Skb(rules) => Some(skb::captured(frame, rules)),
+            TestRunKind::FlowDissector => Some(flow_dissector::input(frame, 0)),
+            TestRunKind::Netfilter
+            | TestRunKind::SkLookup
+            | TestRunKind::Syscall
+            | TestRunKind::RawTracepoint => None,
         }
     }
 
@@ -211,41 +157,24 @@ impl TestProgram {
     #[inline]
     pub fn recapture(self, input: &mut TestInput, frame: &[u8]) {
         match self.rules {
-            Rules::Xdp => xdp::recapture(input, frame),
-            Rules::Skb(has_link_header) => {
-                skb::recapture(input, frame, has_link_header);
-                self.set_direction(input);
-            }
-            Rules::FlowDissector => *input = flow_dissector::input(frame, 0),
-            Rules::Netfilter | Rules::SkLookup | Rules::ContextOnly { .. } => {}
-        }
-    }
-
-    fn with_direction(self, mut input: TestInput) -> TestInput {
-        self.set_direction(&mut input);
-        input
-    }
-
-    /// Sets the direction of the packet, which counts for lightweight tunnels, and whether
-    /// programs only read it.
-    fn set_direction(self, input: &mut TestInput) {
-        if let Some(packet) = &mut input.packet {
-            packet.state.is_sent = self.kind == ProgramType::LwtXmit;
-            packet.state.is_read_only = !matches!(
-                self.kind,
-                ProgramType::SchedCls | ProgramType::SchedAct | ProgramType::LwtXmit
-            );
+            TestRunKind::Xdp => xdp::recapture(input, frame),
+            TestRunKind::Skb(rules) => skb::recapture(input, frame, rules),
+            TestRunKind::FlowDissector => *input = flow_dissector::input(frame, 0),
+            TestRunKind::Netfilter
+            | TestRunKind::SkLookup
+            | TestRunKind::Syscall
+            | TestRunKind::RawTracepoint => {}
         }
     }
 
     /// The sizes that a test run takes for a frame like this one, in bytes.
     pub fn sizes(self, frame: &[u8]) -> RangeInclusive<usize> {
         match self.rules {
-            Rules::Xdp => xdp::SIZES,
-            Rules::Skb(_) => skb::sizes(frame),
-            Rules::FlowDissector => flow_dissector::SIZES,
-            Rules::Netfilter => netfilter::sizes(frame),
-            Rules::SkLookup | Rules::ContextOnly { .. } => 0..=0,
+            TestRunKind::Xdp => xdp::SIZES,
+            TestRunKind::Skb(_) => skb::sizes(frame),
+            TestRunKind::FlowDissector => flow_dissector::SIZES,
+            TestRunKind::Netfilter => netfilter::sizes(frame),
+            TestRunKind::SkLookup | TestRunKind::Syscall | TestRunKind::RawTracepoint => 0..=0,
         }
     }
 }
@@ -264,7 +193,7 @@ impl TestInput {
         if self.initial_keys.is_some() || self.flow_keys.is_some() {
             self.flow_keys.clone_from(&self.initial_keys);
         }
-        if self.rules == Rules::SkLookup {
+        if self.rules == TestRunKind::SkLookup {
             sk_lookup::begin_run(&mut self.context);
         }
     }
@@ -275,28 +204,30 @@ impl TestInput {
     /// The kernel's for a result that it does not return.
     pub fn end_run(&mut self, result: u32, system: &System) -> Result<u32, Errno> {
         match self.rules {
-            Rules::SkLookup => {
+            TestRunKind::SkLookup => {
                 let sockets = &system.network.sockets;
                 sk_lookup::end_run(&self.context, &mut self.given, result, sockets)?;
                 Ok(sk_lookup::retval(result))
             }
-            Rules::Xdp
-            | Rules::Skb(_)
-            | Rules::FlowDissector
-            | Rules::Netfilter
-            | Rules::ContextOnly { .. } => Ok(result),
+            TestRunKind::Xdp
+            | TestRunKind::Skb(_)
+            | TestRunKind::FlowDissector
+            | TestRunKind::Netfilter
+            | TestRunKind::Syscall
+            | TestRunKind::RawTracepoint => Ok(result),
         }
     }
 
     /// Sets the index of the interface that the packet comes from.
     pub fn set_ifindex(&mut self, ifindex: u32) {
         match self.rules {
-            Rules::Xdp => put(&mut self.context, xdp::INGRESS_IFINDEX, ifindex),
-            Rules::Skb(_) => put(&mut self.context, skb::field::IFINDEX, ifindex),
-            Rules::FlowDissector
-            | Rules::Netfilter
-            | Rules::SkLookup
-            | Rules::ContextOnly { .. } => {}
+            TestRunKind::Xdp => put(&mut self.context, xdp::INGRESS_IFINDEX, ifindex),
+            TestRunKind::Skb(_) => put(&mut self.context, skb::field::IFINDEX, ifindex),
+            TestRunKind::FlowDissector
+            | TestRunKind::Netfilter
+            | TestRunKind::SkLookup
+            | TestRunKind::Syscall
+            | TestRunKind::RawTracepoint => {}
         }
     }
 
@@ -304,12 +235,13 @@ impl TestInput {
     #[inline]
     pub fn redirect(&self, result: u32) -> Option<Redirect> {
         let redirects = match self.rules {
-            Rules::Xdp => XDP_REDIRECT,
-            Rules::Skb(_) => TC_ACT_REDIRECT,
-            Rules::FlowDissector
-            | Rules::Netfilter
-            | Rules::SkLookup
-            | Rules::ContextOnly { .. } => return None,
+            TestRunKind::Xdp => XDP_REDIRECT,
+            TestRunKind::Skb(_) => TC_ACT_REDIRECT,
+            TestRunKind::FlowDissector
+            | TestRunKind::Netfilter
+            | TestRunKind::SkLookup
+            | TestRunKind::Syscall
+            | TestRunKind::RawTracepoint => return None,
         };
         let packet = self.packet.as_ref().filter(|_| result == redirects)?;
         packet.state.redirect
@@ -321,23 +253,26 @@ impl TestInput {
             return Vec::new();
         };
         match self.rules {
-            Rules::Xdp => xdp::data_out(packet),
-            Rules::Skb(has_link_header) => skb::data_out(packet, has_link_header),
-            Rules::FlowDissector => {
+            TestRunKind::Xdp => xdp::data_out(packet),
+            TestRunKind::Skb(rules) => skb::data_out(packet, rules),
+            TestRunKind::FlowDissector => {
                 flow_dissector::data_out(self.flow_keys.as_deref().unwrap_or(&[]), packet)
             }
-            Rules::Netfilter | Rules::SkLookup | Rules::ContextOnly { .. } => Vec::new(),
+            TestRunKind::Netfilter
+            | TestRunKind::SkLookup
+            | TestRunKind::Syscall
+            | TestRunKind::RawTracepoint => Vec::new(),
         }
     }
 
     /// The context after the run, as a test run returns it.
     pub fn context_out(&self) -> Vec<u8> {
         match self.rules {
-            Rules::Xdp => xdp::context_out(self),
-            Rules::Skb(_) => skb::context_out(self),
-            Rules::ContextOnly { is_returned, .. } if is_returned => self.context.clone(),
-            Rules::ContextOnly { .. } | Rules::Netfilter => Vec::new(),
-            Rules::FlowDissector | Rules::SkLookup => self.given.clone(),
+            TestRunKind::Xdp => xdp::context_out(self),
+            TestRunKind::Skb(_) => skb::context_out(self),
+            TestRunKind::Syscall => self.context.clone(),
+            TestRunKind::RawTracepoint | TestRunKind::Netfilter => Vec::new(),
+            TestRunKind::FlowDissector | TestRunKind::SkLookup => self.given.clone(),
         }
     }
 
@@ -354,13 +289,16 @@ impl TestInput {
             Cow::Owned(bytes) => bytes.truncate(len),
         }
         match self.rules {
-            Rules::Skb(false) => Cow::Owned([skb::link_header(packet), &kept].concat()),
-            Rules::Skb(true)
-            | Rules::Xdp
-            | Rules::FlowDissector
-            | Rules::Netfilter
-            | Rules::SkLookup
-            | Rules::ContextOnly { .. } => kept,
+            TestRunKind::Skb(rules) if !rules.has_link_header => {
+                Cow::Owned([skb::link_header(packet), &kept].concat())
+            }
+            TestRunKind::Skb(_)
+            | TestRunKind::Xdp
+            | TestRunKind::FlowDissector
+            | TestRunKind::Netfilter
+            | TestRunKind::SkLookup
+            | TestRunKind::Syscall
+            | TestRunKind::RawTracepoint => kept,
         }
     }
 }

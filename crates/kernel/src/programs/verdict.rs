@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use spec::programs::ProgramType;
+use spec::programs::{ProgramType, Returns};
 
 /// Meaning of a return value, and what becomes of the packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,39 +81,15 @@ const SOCKET_FILTER: [&str; 2] = ["drop", "keep"];
 
 impl Values {
     fn of(kind: ProgramType) -> Values {
-        match kind {
-            ProgramType::SocketFilter => Values::Length,
-            ProgramType::Xdp => Values::Table(XDP, Others::Drop),
-            ProgramType::CgroupSkb => Values::Table(CGROUP, Others::Drop),
-            ProgramType::SkLookup => Values::Table(SK, Others::Drop),
-            ProgramType::Netfilter => Values::Table(NETFILTER, Others::Drop),
-            ProgramType::SchedCls | ProgramType::SchedAct => Values::Table(TC, Others::GoOn),
-            ProgramType::FlowDissector
-            | ProgramType::LwtIn
-            | ProgramType::LwtOut
-            | ProgramType::LwtXmit
-            | ProgramType::LwtSeg6local => Values::RetCodes,
-            // Those behind the first three are not test-run.
-            ProgramType::Syscall
-            | ProgramType::RawTracepoint
-            | ProgramType::RawTracepointWritable
-            | ProgramType::Kprobe
-            | ProgramType::Tracepoint
-            | ProgramType::PerfEvent
-            | ProgramType::CgroupSock
-            | ProgramType::SockOps
-            | ProgramType::SkSkb
-            | ProgramType::CgroupDevice
-            | ProgramType::SkMsg
-            | ProgramType::CgroupSockAddr
-            | ProgramType::LircMode2
-            | ProgramType::SkReuseport
-            | ProgramType::CgroupSysctl
-            | ProgramType::CgroupSockopt
-            | ProgramType::Tracing
-            | ProgramType::StructOps
-            | ProgramType::Ext
-            | ProgramType::Lsm => Values::Numbers,
+        match kind.returns() {
+            Returns::Length => Values::Length,
+            Returns::Xdp => Values::Table(XDP, Others::Drop),
+            Returns::Cgroup => Values::Table(CGROUP, Others::Drop),
+            Returns::SkLookup => Values::Table(SK, Others::Drop),
+            Returns::Netfilter => Values::Table(NETFILTER, Others::Drop),
+            Returns::Tc => Values::Table(TC, Others::GoOn),
+            Returns::RetCode => Values::RetCodes,
+            Returns::Number => Values::Numbers,
         }
     }
 }

@@ -3,9 +3,10 @@
 use std::ops::RangeInclusive;
 
 use spec::Errno;
+use spec::programs::TestRunKind;
 use vm::{HEADROOM, PacketBuffer, System, XDP};
 
-use super::test_run::{LINK_HEADER, PAGE, Rules, SHARED_INFO, TestInput, get, put, sized};
+use super::test_run::{LINK_HEADER, PAGE, SHARED_INFO, TestInput, get, put, sized};
 
 /// Most bytes of a packet that lie in one piece.
 const MAX_LINEAR: usize = PAGE - HEADROOM - SHARED_INFO;
@@ -105,7 +106,7 @@ fn input(packet: PacketBuffer, interface: u32, queue: u32, given: Vec<u8>) -> Te
     put(&mut context, INGRESS_IFINDEX, interface);
     put(&mut context, RX_QUEUE_INDEX, queue);
     TestInput {
-        rules: Rules::Xdp,
+        rules: TestRunKind::Xdp,
         packet: Some(packet),
         context,
         flow_keys: None,

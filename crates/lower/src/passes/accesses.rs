@@ -1,5 +1,7 @@
 //! Operations on a map that is the same in every run, without the helper.
 
+use std::sync::Arc;
+
 use isa::ebpf::{AluOp, Callee, Cond, Insn, Operand, Reg, Size, Width};
 use spec::helpers::HelperId;
 use spec::maps::MapKind;
@@ -50,7 +52,7 @@ impl Accesses<'_> {
             let is_inlined = self.passes.contains(Pass::ArrayLookups);
             return (is_inlined && helper == HelperId::MapLookupElem).then(inner_element);
         }
-        let parted_words = match self.maps[map as usize].as_ref()?.map().kind() {
+        let parted_words = match self.maps[map as usize].as_ref()?.kind {
             MapKind::Hash | MapKind::LruHash => key_stores::parted_words(insns, slot, facts),
             _ => 0,
         };
@@ -98,10 +100,11 @@ impl Accesses<'_> {
 
     /// Direct access to a map without a helper, if the passes include it.
     fn access(&self, map: u32, helper: HelperId) -> Option<DirectAccess> {
-        let map = self.maps.get(map as usize)?.as_ref()?.map();
+        let map = self.maps.get(map as usize)?.as_ref()?;
+        let operations = Arc::clone(map.operations());
         let access = match helper {
-            HelperId::MapLookupElem => map.direct_lookup()?,
-            HelperId::RingbufOutput => DirectAccess::Function(map.direct_output()?),
+            HelperId::MapLookupElem => operations.direct_lookup()?,
+            HelperId::RingbufOutput => DirectAccess::Function(operations.direct_output()?),
             _ => return None,
         };
         let access = match access {

@@ -5,6 +5,7 @@
 use spec::Errno;
 use spec::kernel::Privileges;
 use spec::maps::{MapFlags, MapKind};
+use spec::registry::Limits;
 
 use super::fault::{EntriesRule, MapFault, MapRefusal, SizeRule};
 use crate::map_def::{MapParams, PAGE_SIZE};
@@ -42,9 +43,6 @@ pub const LOADER_STACK_BYTES: u32 = STACK_MOST_FRAMES * STACK_ADDRESS;
 /// CPUs that Linux is built for (`CONFIG_NR_CPUS` of the built-in kernel).
 const CPUMAP_MOST: u32 = 256;
 
-/// Most bytes of a key of a `sockhash` (`MAX_BPF_STACK`).
-const SOCKHASH_MOST_KEY: u32 = 512;
-
 /// Bytes of the address space of an arena.
 const ARENA_SPACE: u64 = 1 << 32;
 
@@ -80,9 +78,9 @@ pub(super) fn check_common(kind: MapKind, params: &MapParams) -> Outcome {
 /// Flags that the kernel adds to those of a request: the values of device maps, which lookups
 /// return, are read only for programs.
 pub const fn added_flags(kind: MapKind) -> MapFlags {
-    match kind {
-        MapKind::Devmap | MapKind::DevmapHash => MapFlags::RDONLY_PROG,
-        _ => MapFlags(0),
+    match kind.holds_devices() {
+        true => MapFlags::RDONLY_PROG,
+        false => MapFlags(0),
     }
 }
 
@@ -262,7 +260,7 @@ pub(super) fn check_allocated(kind: MapKind, params: &MapParams) -> Outcome {
             request.key(Errno::EINVAL, SizeRule::AtLeastOne)?;
             request.value(Errno::EINVAL, SizeRule::OneOf(&[4, 8]))?;
             request.flags(node.with(ACCESS))?;
-            request.key(Errno::E2BIG, SizeRule::AtMost(SOCKHASH_MOST_KEY))
+            request.key(Errno::E2BIG, SizeRule::AtMost(Limits::LINUX_6_18.stack))
         }
         K::CgroupStorage | K::PercpuCgroupStorage => {
             request.key(Errno::EINVAL, SizeRule::OneOf(CGROUP_KEYS))?;

@@ -10,6 +10,7 @@
 mod config;
 mod facts;
 mod symbols;
+mod version;
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -20,10 +21,9 @@ use crate::host::Prototype;
 use crate::registry::{Kfunc, Registry};
 
 pub use config::KernelConfig;
-pub use facts::{
-    Features, InvalidPrivileges, InvalidVersion, KernelVersion, Mitigations, Privileges,
-};
+pub use facts::{Features, InvalidPrivileges, Mitigations, Privileges};
 pub use symbols::{SymbolAddress, SymbolTable, Symbols};
+pub use version::{BadRelease, InvalidVersion, KernelVersion, Release};
 
 /// Memory in bytes of a machine of which nothing is stated.
 pub const DEFAULT_MEMORY: u64 = 16 << 30;

@@ -8,10 +8,12 @@ mod sections;
 
 pub use sections::{SECTIONS, SectionDef, SectionFlags};
 
+use crate::since::{Since, since};
+
 macro_rules! numbered {
     (
         $(#[$about:meta])* $name:ident:
-        $($(#[$doc:meta])* $variant:ident = $number:literal, $text:literal;)*
+        $($(#[$doc:meta])* $variant:ident = $number:literal, $text:literal, $since:tt;)*
     ) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,6 +50,14 @@ macro_rules! numbered {
                     $($name::$variant => $text,)*
                 }
             }
+
+            /// Release that introduced it.
+            #[doc(hidden)]
+            pub const fn since(self) -> Since {
+                match self {
+                    $($name::$variant => since!$since,)*
+                }
+            }
         }
 
         impl std::fmt::Display for $name {
@@ -58,73 +68,175 @@ macro_rules! numbered {
     };
 }
 
-numbered! {
-    /// Program type (`enum bpf_prog_type`): decides context, helpers and return values.
-    ProgramType:
+macro_rules! program_types {
+    ($(
+        $(#[$doc:meta])* $variant:ident = $number:literal, $text:literal, $since:tt,
+        $returns:ident, $test_run:expr;
+    )*) => {
+        numbered! {
+            /// Program type (`enum bpf_prog_type`): decides context, helpers and return values.
+            ProgramType:
+            $($(#[$doc])* $variant = $number, $text, $since;)*
+        }
+
+        impl ProgramType {
+            /// Meaning of its return values.
+            #[doc(hidden)]
+            pub const fn returns(self) -> Returns {
+                match self {
+                    $(ProgramType::$variant => Returns::$returns,)*
+                }
+            }
+
+            /// Its test run; `None` if it has none.
+            #[doc(hidden)]
+            pub const fn test_run(self) -> Option<TestRunKind> {
+                use TestRunKind::{
+                    FlowDissector, Netfilter, RawTracepoint, SkLookup, Skb, Syscall, Xdp,
+                };
+                match self {
+                    $(ProgramType::$variant => $test_run,)*
+                }
+            }
+        }
+    };
+}
+
+/// Meaning of the return values of a program type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Returns {
+    /// `enum xdp_action`.
+    Xdp,
+    /// Actions of tc (`TC_ACT_*`).
+    Tc,
+    /// Verdicts of netfilter (`NF_*`).
+    Netfilter,
+    /// `enum sk_action`.
+    SkLookup,
+    /// Drop or pass, with a bit for congestion.
+    Cgroup,
+    /// `enum bpf_ret_code`.
+    RetCode,
+    /// Bytes of the packet that are kept.
+    Length,
+    /// A number that means nothing to Linux.
+    Number,
+}
+
+/// Test run of a program type (`BPF_PROG_TEST_RUN`): its packet and context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TestRunKind {
+    /// A frame and a `struct xdp_md`.
+    Xdp,
+    /// A frame and a `struct __sk_buff`.
+    Skb(SkbRun),
+    /// A frame and a `struct bpf_flow_keys`.
+    FlowDissector,
+    /// A packet and a `struct nf_hook_state`.
+    Netfilter,
+    /// A `struct bpf_sk_lookup`.
+    SkLookup,
+    /// A context of up to 64 KiB less one byte, which the kernel returns.
+    Syscall,
+    /// Up to 12 numbers, which the kernel keeps.
+    RawTracepoint,
+}
+
+/// The packet of a test run with a `struct __sk_buff`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SkbRun {
+    /// It begins with the link-layer header.
+    pub has_link_header: bool,
+    /// It is on its way out, which counts for lightweight tunnels.
+    pub is_sent: bool,
+    /// Programs only read it.
+    pub is_read_only: bool,
+}
+
+impl SkbRun {
+    const TC: SkbRun = SkbRun {
+        has_link_header: true,
+        is_sent: false,
+        is_read_only: false,
+    };
+    const READ: SkbRun = SkbRun {
+        has_link_header: false,
+        is_sent: false,
+        is_read_only: true,
+    };
+    const SENT: SkbRun = SkbRun {
+        has_link_header: false,
+        is_sent: true,
+        is_read_only: false,
+    };
+}
+
+// Number, name, first release with the commit, return values, test run.
+program_types! {
     /// Filters packets of a socket.
-    SocketFilter = 1, "socket_filter";
+    SocketFilter = 1, "socket_filter", (3, 19, "ddd872bc3098"), Length, Some(Skb(SkbRun::READ));
     /// Runs at kprobes and uprobes.
-    Kprobe = 2, "kprobe";
+    Kprobe = 2, "kprobe", (4, 1, "2541517c32be"), Number, None;
     /// Classifies packets of a network device (tc, tcx, netkit).
-    SchedCls = 3, "sched_cls";
+    SchedCls = 3, "sched_cls", (4, 1, "96be4325f443"), Tc, Some(Skb(SkbRun::TC));
     /// Runs as an action of tc.
-    SchedAct = 4, "sched_act";
+    SchedAct = 4, "sched_act", (4, 1, "94caee8c312d"), Tc, Some(Skb(SkbRun::TC));
     /// Runs at a tracepoint, with its formatted record.
-    Tracepoint = 5, "tracepoint";
+    Tracepoint = 5, "tracepoint", (4, 7, "98b5c2c65c29"), Number, None;
     /// Runs on frames in the driver, before the network stack.
-    Xdp = 6, "xdp";
+    Xdp = 6, "xdp", (4, 8, "6a773a15a1e8"), Xdp, Some(Xdp);
     /// Runs on perf samples.
-    PerfEvent = 7, "perf_event";
+    PerfEvent = 7, "perf_event", (4, 9, "0515e5999a46"), Number, None;
     /// Filters packets of a control group.
-    CgroupSkb = 8, "cgroup_skb";
+    CgroupSkb = 8, "cgroup_skb", (4, 10, "0e33661de493"), Cgroup, Some(Skb(SkbRun::READ));
     /// Runs when sockets of a control group are created, bound and released.
-    CgroupSock = 9, "cgroup_sock";
+    CgroupSock = 9, "cgroup_sock", (4, 10, "610236587600"), Number, None;
     /// Lightweight tunnel: runs on received packets of a route.
-    LwtIn = 10, "lwt_in";
+    LwtIn = 10, "lwt_in", (4, 10, "3a0af8fd61f9"), RetCode, Some(Skb(SkbRun::READ));
     /// Lightweight tunnel: runs on sent packets of a route.
-    LwtOut = 11, "lwt_out";
+    LwtOut = 11, "lwt_out", (4, 10, "3a0af8fd61f9"), RetCode, Some(Skb(SkbRun::READ));
     /// Lightweight tunnel: runs on transmitted packets of a route.
-    LwtXmit = 12, "lwt_xmit";
+    LwtXmit = 12, "lwt_xmit", (4, 10, "3a0af8fd61f9"), RetCode, Some(Skb(SkbRun::SENT));
     /// Runs at events of TCP connections.
-    SockOps = 13, "sock_ops";
+    SockOps = 13, "sock_ops", (4, 13, "40304b2a1567"), Number, None;
     /// Parses and redirects streams of sockets in a sockmap.
-    SkSkb = 14, "sk_skb";
+    SkSkb = 14, "sk_skb", (4, 14, "b005fd189cec"), Number, None;
     /// Decides which devices a control group may access.
-    CgroupDevice = 15, "cgroup_device";
+    CgroupDevice = 15, "cgroup_device", (4, 15, "ebc614f68736"), Number, None;
     /// Runs on messages that a socket in a sockmap sends.
-    SkMsg = 16, "sk_msg";
+    SkMsg = 16, "sk_msg", (4, 17, "4f738adba30a"), Number, None;
     /// Runs at a tracepoint, with its raw arguments.
-    RawTracepoint = 17, "raw_tracepoint";
+    RawTracepoint = 17, "raw_tracepoint", (4, 17, "c4f6699dfcb8"), Number, Some(RawTracepoint);
     /// Changes the addresses of bind, connect and the like in a control group.
-    CgroupSockAddr = 18, "cgroup_sock_addr";
+    CgroupSockAddr = 18, "cgroup_sock_addr", (4, 17, "4fbac77d2d09"), Number, None;
     /// Runs on packets of IPv6 segment routing.
-    LwtSeg6local = 19, "lwt_seg6local";
+    LwtSeg6local = 19, "lwt_seg6local", (4, 18, "004d4b274e2a"), RetCode, Some(Skb(SkbRun::READ));
     /// Decodes infrared signals.
-    LircMode2 = 20, "lirc_mode2";
+    LircMode2 = 20, "lirc_mode2", (4, 18, "f4364dcfc86d"), Number, None;
     /// Chooses among sockets that share a port.
-    SkReuseport = 21, "sk_reuseport";
+    SkReuseport = 21, "sk_reuseport", (4, 19, "2dbb9b9e6df6"), Number, None;
     /// Dissects the headers of a packet.
-    FlowDissector = 22, "flow_dissector";
+    FlowDissector = 22, "flow_dissector", (4, 20, "d58e468b1112"), RetCode, Some(FlowDissector);
     /// Decides which sysctls a control group may read and write.
-    CgroupSysctl = 23, "cgroup_sysctl";
+    CgroupSysctl = 23, "cgroup_sysctl", (5, 2, "7b146cebe30c"), Number, None;
     /// Runs at a tracepoint and may write to its buffer.
-    RawTracepointWritable = 24, "raw_tracepoint_writable";
+    RawTracepointWritable = 24, "raw_tracepoint_writable", (5, 2, "9df1c28bb752"), Number, Some(RawTracepoint);
     /// Runs at getsockopt and setsockopt in a control group.
-    CgroupSockopt = 25, "cgroup_sockopt";
+    CgroupSockopt = 25, "cgroup_sockopt", (5, 3, "0d01da6afc54"), Number, None;
     /// fentry, fexit, fmod_ret, iterators and typed raw tracepoints.
-    Tracing = 26, "tracing";
+    Tracing = 26, "tracing", (5, 5, "f1b9509c2fb0"), Number, None;
     /// Implements a function pointer of a struct_ops type.
-    StructOps = 27, "struct_ops";
+    StructOps = 27, "struct_ops", (5, 6, "27ae7997a661"), Number, None;
     /// Replaces a function of another program (freplace).
-    Ext = 28, "ext";
+    Ext = 28, "ext", (5, 6, "be8704ff07d2"), Number, None;
     /// Runs at LSM hooks.
-    Lsm = 29, "lsm";
+    Lsm = 29, "lsm", (5, 7, "fc611f47f218"), Number, None;
     /// Selects the socket of a new connection.
-    SkLookup = 30, "sk_lookup";
+    SkLookup = 30, "sk_lookup", (5, 9, "e9ddbb7707ff"), SkLookup, Some(SkLookup);
     /// Runs on demand of user space (BPF_PROG_TEST_RUN) and may make system calls.
-    Syscall = 31, "syscall";
+    Syscall = 31, "syscall", (5, 14, "79a7f8bdb159"), Number, Some(Syscall);
     /// Runs at netfilter hooks.
-    Netfilter = 32, "netfilter";
+    Netfilter = 32, "netfilter", (6, 4, "84601d6ee68a"), Netfilter, Some(Netfilter);
 }
 
 numbered! {
@@ -132,68 +244,68 @@ numbered! {
     /// `expected_attach_type` for programs that need none.
     #[allow(missing_docs)]
     AttachType:
-    CgroupInetIngress = 0, "cgroup_inet_ingress";
-    CgroupInetEgress = 1, "cgroup_inet_egress";
-    CgroupInetSockCreate = 2, "cgroup_inet_sock_create";
-    CgroupSockOps = 3, "cgroup_sock_ops";
-    SkSkbStreamParser = 4, "sk_skb_stream_parser";
-    SkSkbStreamVerdict = 5, "sk_skb_stream_verdict";
-    CgroupDevice = 6, "cgroup_device";
-    SkMsgVerdict = 7, "sk_msg_verdict";
-    CgroupInet4Bind = 8, "cgroup_inet4_bind";
-    CgroupInet6Bind = 9, "cgroup_inet6_bind";
-    CgroupInet4Connect = 10, "cgroup_inet4_connect";
-    CgroupInet6Connect = 11, "cgroup_inet6_connect";
-    CgroupInet4PostBind = 12, "cgroup_inet4_post_bind";
-    CgroupInet6PostBind = 13, "cgroup_inet6_post_bind";
-    CgroupUdp4Sendmsg = 14, "cgroup_udp4_sendmsg";
-    CgroupUdp6Sendmsg = 15, "cgroup_udp6_sendmsg";
-    LircMode2 = 16, "lirc_mode2";
-    FlowDissector = 17, "flow_dissector";
-    CgroupSysctl = 18, "cgroup_sysctl";
-    CgroupUdp4Recvmsg = 19, "cgroup_udp4_recvmsg";
-    CgroupUdp6Recvmsg = 20, "cgroup_udp6_recvmsg";
-    CgroupGetsockopt = 21, "cgroup_getsockopt";
-    CgroupSetsockopt = 22, "cgroup_setsockopt";
-    TraceRawTp = 23, "trace_raw_tp";
-    TraceFentry = 24, "trace_fentry";
-    TraceFexit = 25, "trace_fexit";
-    ModifyReturn = 26, "modify_return";
-    LsmMac = 27, "lsm_mac";
-    TraceIter = 28, "trace_iter";
-    CgroupInet4Getpeername = 29, "cgroup_inet4_getpeername";
-    CgroupInet6Getpeername = 30, "cgroup_inet6_getpeername";
-    CgroupInet4Getsockname = 31, "cgroup_inet4_getsockname";
-    CgroupInet6Getsockname = 32, "cgroup_inet6_getsockname";
-    XdpDevmap = 33, "xdp_devmap";
-    CgroupInetSockRelease = 34, "cgroup_inet_sock_release";
-    XdpCpumap = 35, "xdp_cpumap";
-    SkLookup = 36, "sk_lookup";
-    Xdp = 37, "xdp";
-    SkSkbVerdict = 38, "sk_skb_verdict";
-    SkReuseportSelect = 39, "sk_reuseport_select";
-    SkReuseportSelectOrMigrate = 40, "sk_reuseport_select_or_migrate";
-    PerfEvent = 41, "perf_event";
-    TraceKprobeMulti = 42, "trace_kprobe_multi";
-    LsmCgroup = 43, "lsm_cgroup";
-    StructOps = 44, "struct_ops";
-    Netfilter = 45, "netfilter";
-    TcxIngress = 46, "tcx_ingress";
-    TcxEgress = 47, "tcx_egress";
-    TraceUprobeMulti = 48, "trace_uprobe_multi";
-    CgroupUnixConnect = 49, "cgroup_unix_connect";
-    CgroupUnixSendmsg = 50, "cgroup_unix_sendmsg";
-    CgroupUnixRecvmsg = 51, "cgroup_unix_recvmsg";
-    CgroupUnixGetpeername = 52, "cgroup_unix_getpeername";
-    CgroupUnixGetsockname = 53, "cgroup_unix_getsockname";
-    NetkitPrimary = 54, "netkit_primary";
-    NetkitPeer = 55, "netkit_peer";
-    TraceKprobeSession = 56, "trace_kprobe_session";
-    TraceUprobeSession = 57, "trace_uprobe_session";
-    TraceFsession = 58, "trace_fsession";
-    TraceFentryMulti = 59, "trace_fentry_multi";
-    TraceFexitMulti = 60, "trace_fexit_multi";
-    TraceFsessionMulti = 61, "trace_fsession_multi";
+    CgroupInetIngress = 0, "cgroup_inet_ingress", (4, 10, "0e33661de493");
+    CgroupInetEgress = 1, "cgroup_inet_egress", (4, 10, "0e33661de493");
+    CgroupInetSockCreate = 2, "cgroup_inet_sock_create", (4, 10, "610236587600");
+    CgroupSockOps = 3, "cgroup_sock_ops", (4, 13, "40304b2a1567");
+    SkSkbStreamParser = 4, "sk_skb_stream_parser", (4, 14, "464bc0fd6273");
+    SkSkbStreamVerdict = 5, "sk_skb_stream_verdict", (4, 14, "464bc0fd6273");
+    CgroupDevice = 6, "cgroup_device", (4, 15, "ebc614f68736");
+    SkMsgVerdict = 7, "sk_msg_verdict", (4, 17, "4f738adba30a");
+    CgroupInet4Bind = 8, "cgroup_inet4_bind", (4, 17, "4fbac77d2d09");
+    CgroupInet6Bind = 9, "cgroup_inet6_bind", (4, 17, "4fbac77d2d09");
+    CgroupInet4Connect = 10, "cgroup_inet4_connect", (4, 17, "d74bad4e74ee");
+    CgroupInet6Connect = 11, "cgroup_inet6_connect", (4, 17, "d74bad4e74ee");
+    CgroupInet4PostBind = 12, "cgroup_inet4_post_bind", (4, 17, "aac3fc320d94");
+    CgroupInet6PostBind = 13, "cgroup_inet6_post_bind", (4, 17, "aac3fc320d94");
+    CgroupUdp4Sendmsg = 14, "cgroup_udp4_sendmsg", (4, 18, "1cedee13d25a");
+    CgroupUdp6Sendmsg = 15, "cgroup_udp6_sendmsg", (4, 18, "1cedee13d25a");
+    LircMode2 = 16, "lirc_mode2", (4, 18, "f4364dcfc86d");
+    FlowDissector = 17, "flow_dissector", (4, 20, "d58e468b1112");
+    CgroupSysctl = 18, "cgroup_sysctl", (5, 2, "7b146cebe30c");
+    CgroupUdp4Recvmsg = 19, "cgroup_udp4_recvmsg", (5, 2, "983695fa6765");
+    CgroupUdp6Recvmsg = 20, "cgroup_udp6_recvmsg", (5, 2, "983695fa6765");
+    CgroupGetsockopt = 21, "cgroup_getsockopt", (5, 3, "0d01da6afc54");
+    CgroupSetsockopt = 22, "cgroup_setsockopt", (5, 3, "0d01da6afc54");
+    TraceRawTp = 23, "trace_raw_tp", (5, 5, "f1b9509c2fb0");
+    TraceFentry = 24, "trace_fentry", (5, 5, "fec56f5890d9");
+    TraceFexit = 25, "trace_fexit", (5, 5, "fec56f5890d9");
+    ModifyReturn = 26, "modify_return", (5, 7, "ae24082331d9");
+    LsmMac = 27, "lsm_mac", (5, 7, "fc611f47f218");
+    TraceIter = 28, "trace_iter", (5, 8, "15d83c4d7cef");
+    CgroupInet4Getpeername = 29, "cgroup_inet4_getpeername", (5, 8, "1b66d253610c");
+    CgroupInet6Getpeername = 30, "cgroup_inet6_getpeername", (5, 8, "1b66d253610c");
+    CgroupInet4Getsockname = 31, "cgroup_inet4_getsockname", (5, 8, "1b66d253610c");
+    CgroupInet6Getsockname = 32, "cgroup_inet6_getsockname", (5, 8, "1b66d253610c");
+    XdpDevmap = 33, "xdp_devmap", (5, 8, "fbee97feed9b");
+    CgroupInetSockRelease = 34, "cgroup_inet_sock_release", (5, 9, "f5836749c9c0");
+    XdpCpumap = 35, "xdp_cpumap", (5, 9, "9216477449f3");
+    SkLookup = 36, "sk_lookup", (5, 9, "e9ddbb7707ff");
+    Xdp = 37, "xdp", (5, 9, "aa8d3a716b59");
+    SkSkbVerdict = 38, "sk_skb_verdict", (5, 13, "a7ba4558e69a");
+    SkReuseportSelect = 39, "sk_reuseport_select", (5, 14, "d5e4ddaeb6ab");
+    SkReuseportSelectOrMigrate = 40, "sk_reuseport_select_or_migrate", (5, 14, "d5e4ddaeb6ab");
+    PerfEvent = 41, "perf_event", (5, 15, "b89fbfbb854c");
+    TraceKprobeMulti = 42, "trace_kprobe_multi", (5, 18, "0dcac2725406");
+    LsmCgroup = 43, "lsm_cgroup", (6, 0, "69fd337a975c");
+    StructOps = 44, "struct_ops", (6, 4, "68b04864ca42");
+    Netfilter = 45, "netfilter", (6, 4, "84601d6ee68a");
+    TcxIngress = 46, "tcx_ingress", (6, 6, "e420bed02507");
+    TcxEgress = 47, "tcx_egress", (6, 6, "e420bed02507");
+    TraceUprobeMulti = 48, "trace_uprobe_multi", (6, 6, "89ae89f53d20");
+    CgroupUnixConnect = 49, "cgroup_unix_connect", (6, 7, "859051dd165e");
+    CgroupUnixSendmsg = 50, "cgroup_unix_sendmsg", (6, 7, "859051dd165e");
+    CgroupUnixRecvmsg = 51, "cgroup_unix_recvmsg", (6, 7, "859051dd165e");
+    CgroupUnixGetpeername = 52, "cgroup_unix_getpeername", (6, 7, "859051dd165e");
+    CgroupUnixGetsockname = 53, "cgroup_unix_getsockname", (6, 7, "859051dd165e");
+    NetkitPrimary = 54, "netkit_primary", (6, 7, "35dfaad7188c");
+    NetkitPeer = 55, "netkit_peer", (6, 7, "35dfaad7188c");
+    TraceKprobeSession = 56, "trace_kprobe_session", (6, 10, "535a3692ba72");
+    TraceUprobeSession = 57, "trace_uprobe_session", (6, 13, "d920179b3d48");
+    TraceFsession = 58, "trace_fsession", (7, 0, "2d419c44658f");
+    TraceFentryMulti = 59, "trace_fentry_multi", (7, 2, "d14e6b4346bf");
+    TraceFexitMulti = 60, "trace_fexit_multi", (7, 2, "d14e6b4346bf");
+    TraceFsessionMulti = 61, "trace_fsession_multi", (7, 2, "d14e6b4346bf");
 }
 
 impl AttachType {
@@ -255,5 +367,18 @@ impl LoadFlags {
     #[must_use]
     pub const fn with(self, other: LoadFlags) -> LoadFlags {
         LoadFlags(self.0 | other.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_number_never_has_an_earlier_release() {
+        let types = ProgramType::ALL.iter().map(|kind| kind.since().release);
+        assert!(types.is_sorted());
+        let attach = AttachType::ALL.iter().map(|kind| kind.since().release);
+        assert!(attach.is_sorted());
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Limits of verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Instructions processed (`BPF_COMPLEXITY_LIMIT_INSNS`).
+    /// Instructions processed, and instructions of a program (`BPF_COMPLEXITY_LIMIT_INSNS`).
     pub insns_processed: u32,
     /// Instructions of a program (`BPF_MAXINSNS`) without CAP_BPF.
     pub insns_unprivileged: u32,
@@ -31,8 +31,12 @@ pub struct Limits {
     pub variable_offset: u32,
     /// Bytes of variable size (`BPF_MAX_VAR_SIZ`).
     pub variable_size: u32,
-    /// Loops of `bpf_loop` (`BPF_MAX_LOOPS`).
+    /// Loops of `bpf_loop` and of `may_goto` (`BPF_MAX_LOOPS`).
     pub loops: u32,
+    /// Tail calls of one run, those of subprograms included (`MAX_TAIL_CALL_CNT`).
+    pub tail_calls: u32,
+    /// Bytes of a dynptr (`DYNPTR_MAX_SIZE`).
+    pub dynptr: u32,
 }
 
 impl Default for Limits {
@@ -57,6 +61,8 @@ impl Limits {
         variable_offset: 1 << 29,
         variable_size: 1 << 29,
         loops: 8 * 1024 * 1024,
+        tail_calls: 33,
+        dynptr: (1 << 24) - 1,
     };
 }
 

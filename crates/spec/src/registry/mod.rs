@@ -276,7 +276,7 @@ impl RegistryData {
         program: &ProgramContext<'_>,
         mut query: CtxQuery,
     ) -> Result<CtxAccess<'_>, CtxRefused> {
-        // Linux compares the offset with the first one without its sign, so that reads
+        // Linux 6.18 compares the offset with the first one without its sign, so that reads
         // below the context pass (`tp_prog_is_valid_access`).
         let is_aligned = query.offset.unsigned_abs().is_multiple_of(query.size);
         if program.kind == ProgramType::Tracepoint && query.offset < 0 && is_aligned {

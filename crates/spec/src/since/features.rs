@@ -1,6 +1,7 @@
 //! Features of kernels other than helpers, kfuncs, map kinds and program types.
 
 use super::{Release, Since};
+use crate::programs::{AttachType, ProgramType};
 
 macro_rules! features {
     ($($(#[$doc:meta])* $feature:ident = $major:literal $minor:literal $commit:literal, $name:literal;)*) => {
@@ -145,6 +146,22 @@ features! {
 }
 
 impl Feature {
+    /// Feature that a sleepable program of this type requires; `None` if all programs of the
+    /// type are sleepable.
+    pub const fn of_sleepable(kind: ProgramType, attach: Option<AttachType>) -> Option<Feature> {
+        Some(match (kind, attach) {
+            (ProgramType::Syscall, _) => return None,
+            (ProgramType::Kprobe, _) => Feature::SleepableUprobes,
+            (ProgramType::StructOps, _) => Feature::SleepableStructOps,
+            (ProgramType::Tracing, Some(AttachType::TraceIter)) => Feature::SleepableIterators,
+            (ProgramType::Tracing, Some(AttachType::TraceRawTp))
+            | (ProgramType::Tracepoint | ProgramType::RawTracepoint, _) => {
+                Feature::SleepableTracepoints
+            }
+            _ => Feature::Sleepable,
+        })
+    }
+
     /// Earlier releases whose stable versions got the feature; from which version on is not known.
     pub const fn backports(self) -> &'static [Release] {
         match self {

@@ -191,7 +191,7 @@ impl NetSocket {
 
     /// The address that packets of IPv4 find it at.
     pub fn local_ipv4(&self) -> Ipv4Addr {
-        // Linux has this one for sockets that have none.
+        // Linux 6.18 has this one for sockets that have none.
         as_ipv4(self.local.ip()).unwrap_or(Ipv4Addr::new(127, 0, 0, 6))
     }
 
@@ -200,7 +200,7 @@ impl NetSocket {
         as_ipv4(self.remote.ip()).unwrap_or(Ipv4Addr::UNSPECIFIED)
     }
 
-    /// True if Linux keeps the addresses of a socket of IPv4 in mapped form too.
+    /// True if Linux 6.18 keeps the addresses of a socket of IPv4 in mapped form too.
     fn has_mapped_addresses(&self) -> bool {
         let is_connection = !matches!(self.state, SocketState::Listen | SocketState::Close);
         self.protocol == SocketProtocol::Tcp && is_connection && self.is_whole()

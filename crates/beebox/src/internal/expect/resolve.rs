@@ -1,7 +1,6 @@
 //! Checks that what statements name is there and fits, before anything runs.
 
 use object::Object;
-use spec::maps::MapKind;
 
 use super::statement::{Expected, Statement};
 use crate::internal::maps_json::{Element, find, read};
@@ -29,7 +28,7 @@ pub(super) fn resolve(
         Statement::Expect(Expected::Record { map, .. }) => {
             let found = find(loaded, map).map_err(|fault| fault.to_string())?;
             match found.map.kind() {
-                MapKind::Ringbuf | MapKind::PerfEventArray => Ok(()),
+                kind if kind.has_records() => Ok(()),
                 kind => Err(format!(
                     "map {map} is of kind {}; ring buffers and perf buffers have records",
                     kind.name()

@@ -42,7 +42,7 @@ impl<'a> MapsDump<'a> {
         let dump = MapsDump { loaded, types };
         for map in dump.maps() {
             if loaded.arena(&map.def.name).is_none()
-                && !storage::is_storage(map)
+                && !map.map.kind().is_storage()
                 && let Some(Err(errno)) = map.iter_entries().next()
             {
                 let name = map.def.name.clone();
@@ -97,7 +97,7 @@ impl Serialize for Entries<'_> {
         if let Some(arena) = self.loaded.arena(&self.map.def.name) {
             return serializer.collect_seq(arena::pages(arena));
         }
-        if storage::is_storage(self.map) {
+        if self.map.map.kind().is_storage() {
             return serializer.collect_seq(storage::values(self.map, &self.types));
         }
         let mut list = serializer.serialize_seq(None)?;

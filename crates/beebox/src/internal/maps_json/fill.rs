@@ -118,7 +118,7 @@ fn fill_map(
             _ if map.def.initial_value().is_some() => {
                 put_variables(map, &Types::of(map, types), entry).map(none)
             }
-            _ if storage::is_storage(map) => storage::put(map, &Types::of(map, types), entry),
+            _ if map.map.kind().is_storage() => storage::put(map, &Types::of(map, types), entry),
             MapKind::ProgArray => put_program(loaded, map, entry).map(none),
             MapKind::Arena => arena::put(loaded.arena(name), entry).map(none),
             _ if map.holds_sockets() => {
@@ -130,7 +130,7 @@ fn fill_map(
         let form = match map.map.kind() {
             MapKind::Arena => arena::FORM,
             _ if map.def.initial_value().is_some() => VARIABLES_FORM,
-            _ if storage::is_storage(map) => storage::FORM,
+            _ if map.map.kind().is_storage() => storage::FORM,
             _ if map.def.params.key_size == 0 => KEYLESS_FORM,
             _ => FORM,
         };

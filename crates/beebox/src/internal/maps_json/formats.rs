@@ -134,8 +134,7 @@ fn fault(map: &ObjectMap, what: String) -> MapsJsonFault {
 }
 
 fn has_records(map: &ObjectMap) -> bool {
-    let kind = map.def.kind();
-    matches!(kind, Some(MapKind::Ringbuf | MapKind::PerfEventArray))
+    map.def.kind().is_some_and(MapKind::has_records)
 }
 
 /// The forms of the records of ring buffers and perf buffers, by map. `types_of` are the types that

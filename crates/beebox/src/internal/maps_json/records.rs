@@ -89,11 +89,7 @@ impl<'a> RecordTypes<'a> {
         name: &str,
     ) -> Result<(), RecordTypeError> {
         let found = find(loaded, map).map_err(RecordTypeError::Map)?;
-        let has_records = matches!(
-            found.def.kind(),
-            Some(MapKind::Ringbuf | MapKind::PerfEventArray)
-        );
-        if !has_records {
+        if !found.def.kind().is_some_and(MapKind::has_records) {
             return Err(RecordTypeError::NoRecords(map.to_owned()));
         }
         let types = self.types.ok_or(RecordTypeError::NoTypes)?;

@@ -3,7 +3,6 @@
 
 use report::value::Ordered;
 use serde_json::Value;
-use spec::maps::MapKind;
 
 use super::{Part, Types};
 use crate::internal::run::{ObjectMap, StorageOwner};
@@ -14,14 +13,6 @@ pub(super) const FORM: &str =
 
 const TASK: &str = "task";
 const PACKET: &str = "packet";
-
-/// True if the values of a map belong to objects of the kernel.
-pub(super) fn is_storage(map: &ObjectMap) -> bool {
-    matches!(
-        map.map.kind(),
-        MapKind::SkStorage | MapKind::TaskStorage | MapKind::InodeStorage | MapKind::CgrpStorage
-    )
-}
 
 /// The values of a map.
 pub(super) fn values(map: &ObjectMap, of: &Types<'_>) -> impl Iterator<Item = Ordered> {

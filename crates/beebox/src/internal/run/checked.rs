@@ -78,11 +78,11 @@ impl<'o> RunnableProgram<'o> {
             Start::Timer(timer) => Some(timer),
         };
         for (map, structure) in maps.iter().flatten().zip(&structures) {
-            memory.add_map(&*map.def.name, &*map.map, guard, map.permission())?;
+            memory.add_map(&*map.def.name, map.map.handle(), guard, map.permission())?;
             memory.describe_map(structure);
         }
         for (held, structure) in inner.iter().zip(&held) {
-            memory.add_inner_map(held.handle(), guard)?;
+            memory.add_inner_map(held.map.handle(), guard)?;
             memory.describe_map(structure);
         }
         memory.add_model(&shared.objects, &model);

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::ops::Range;
 
+use ::kernel::maps::UserRing;
 use object::maps::Global;
 use spec::Errno;
 
@@ -109,7 +110,7 @@ impl LoadedObject {
                 known: self.maps().map(|map| map.def.name.clone()).collect(),
             });
         };
-        let ring = map.map.operations().user_ring().ok_or(Errno::EINVAL);
+        let ring = map.map.of_kind::<UserRing>().ok_or(Errno::EINVAL);
         let written = ring.and_then(|ring| ring.write(record));
         written.map_err(|errno| DataError::Map {
             name: name.to_owned(),

@@ -17,7 +17,7 @@ use program::{MapEntry, MapId, Program};
 use spec::Kernel;
 use spec::kfuncs::KernelFunction;
 use verifier::{Options, Proof, Verdict, explain};
-use vm::{Addresses, HostFunction, MapHandle, Objects, System};
+use vm::{Addresses, HostFunction, Objects, System};
 
 use super::compiled::Compiler;
 use super::hook::HookLayout;
@@ -169,7 +169,7 @@ impl LoadedObject {
         let shared = &mut loaded.shared;
         let handles = shared.maps.iter().map(|map| {
             let map = map.as_ref()?;
-            Some(MapHandle::new(map.map.clone()))
+            Some(map.map.handle().clone())
         });
         let handles: Vec<_> = handles.collect();
         let native_options = || jit::Options {

@@ -220,7 +220,7 @@ impl LoadedObject {
 
     /// The memory of the arena of this name, if a program uses it.
     pub fn arena(&self, name: &str) -> Option<&Arena> {
-        self.map(name)?.operations().arena()
+        self.map(name)?.of_kind::<Arena>()
     }
 
     /// The maps that programs use, in the object's order.

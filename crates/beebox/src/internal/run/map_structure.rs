@@ -2,8 +2,9 @@
 //! begins with a `struct bpf_map`. The members that follow from the map's definition are set, the
 //! others are zero.
 
-use ::kernel::maps::Map;
+use ::kernel::maps::{Arena, Map};
 use btf::{Btf, Kind};
+use program::creation::added_flags;
 use spec::maps::{MapFlags, MapKind};
 use vm::ArenaObject as _;
 
@@ -70,12 +71,8 @@ const fn member(
 impl Described<'_> {
     /// Linux has programs only read the values of maps of devices.
     fn flags(&self) -> u64 {
-        let given = self.map.params().flags;
-        let own = match self.map.kind() {
-            MapKind::Devmap | MapKind::DevmapHash => MapFlags::RDONLY_PROG.0,
-            _ => 0,
-        };
-        u64::from(given.0 | own)
+        let own = added_flags(self.map.kind());
+        self.map.params().flags.with(own).0.into()
     }
 
     /// `NUMA_NO_NODE` if none is stated.
@@ -104,7 +101,7 @@ impl Described<'_> {
 
     /// First address of an arena in user space, and the one behind the last.
     fn user(&self) -> [u64; 2] {
-        self.map.operations().arena().map_or([0; 2], |arena| {
+        self.map.of_kind::<Arena>().map_or([0; 2], |arena| {
             let start = arena.user_start();
             [start, start.wrapping_add(arena.bytes())]
         })

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use ::kernel::maps::{
-    Arena, CURRENT_TASK, Host, Map, PACKET_SOCKET, PerfBuffer, Resources, ValueLayout,
+    Arena, CURRENT_TASK, Host, LocalStorage, Map, PACKET_SOCKET, PerfBuffer, Resources, ValueLayout,
 };
 use btf::Btf;
 use program::creation::{MapCreator, RefusedMap, added_flags};
 use program::{InitialContents, MapDef};
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
-use vm::{ArenaObject as _, MapObject as _};
+use vm::ArenaObject as _;
 
 use interp::checked::Permission;
 
@@ -136,7 +136,7 @@ impl ObjectMap {
             def: def.clone(),
             map: Arc::new(map),
             perf_buffers: Vec::new(),
-            inner_has_timers: template.is_some_and(|template| template.has_timers()),
+            inner_has_timers: template.is_some_and(|template| template.handle().timers.is_some()),
             formats: MapFormats::default(),
         };
         if let (InitialContents::Arena { image, .. }, Some((arena, start))) =
@@ -154,7 +154,7 @@ impl ObjectMap {
 
     /// The values of local storage, by the objects that they belong to; none of other maps.
     pub fn owned_values(&self) -> Vec<(StorageOwner, Vec<u8>)> {
-        let Some(storage) = self.map.operations().local_storage() else {
+        let Some(storage) = self.map.of_kind::<LocalStorage>() else {
             return Vec::new();
         };
         let owners = storage.owners().into_iter();
@@ -167,14 +167,14 @@ impl ObjectMap {
 
     /// Sets the value of an object in local storage; ENOTSUPP for other maps.
     pub fn set_owned_value(&self, owner: StorageOwner, value: &[u8]) -> Result<(), Errno> {
-        let storage = self.map.operations().local_storage();
+        let storage = self.map.of_kind::<LocalStorage>();
         let storage = storage.ok_or(Errno::ENOTSUPP)?;
         storage.set(owner.number(), value, 0).map(drop)
     }
 
     /// The memory of an arena, and the address in user space of its global variables.
     pub(super) fn arena_variables(&self) -> Option<(&Arena, u64)> {
-        let arena = self.map.operations().arena()?;
+        let arena = self.map.of_kind::<Arena>()?;
         let offset = match &self.def.contents {
             InitialContents::Arena { offset, .. } => *offset,
             _ => 0,

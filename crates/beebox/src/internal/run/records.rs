@@ -1,5 +1,7 @@
 //! Records that programs hand to the host through ring buffers and perf buffers.
 
+use ::kernel::maps::Ring;
+
 use super::ObjectMap;
 
 /// A record of a ring buffer or a perf buffer.
@@ -13,7 +15,7 @@ pub struct RunRecord {
 
 /// True for maps that hand records to the host.
 pub(super) fn has_some(map: &ObjectMap) -> bool {
-    map.map.operations().ring().is_some() || !map.perf_buffers.is_empty()
+    map.map.of_kind::<Ring>().is_some() || !map.perf_buffers.is_empty()
 }
 
 /// Takes the complete records of all ring buffers, and of the perf buffers of a CPU.
@@ -24,7 +26,7 @@ pub(super) fn take(maps: &[&ObjectMap], cpu: u32) -> Vec<RunRecord> {
             map: map.def.name.clone(),
             bytes,
         };
-        if let Some(ring) = map.map.operations().ring() {
+        if let Some(ring) = map.map.of_kind::<Ring>() {
             records.extend(std::iter::from_fn(|| ring.consume()).map(record));
         }
         if let Some(buffer) = map.perf_buffers.get(cpu as usize) {

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use ::kernel::maps::{Map, PerfBuffer, ValueLayout};
 use program::MapDef;
 use spec::maps::MapKind;
-use vm::MapObject as _;
 
 use super::{LoadError, ObjectMap};
 use crate::internal::maps_json::MapFormats;
@@ -127,21 +126,13 @@ impl Reused {
             return Err(ReuseFault::Parameter { name, own, needed });
         }
         let kind = self.map.kind();
-        let stays = matches!(
-            kind,
-            MapKind::ProgArray
-                | MapKind::ArrayOfMaps
-                | MapKind::HashOfMaps
-                | MapKind::Sockmap
-                | MapKind::Sockhash
-                | MapKind::ReuseportSockarray
-                | MapKind::Xskmap
-                | MapKind::StructOps
-        );
-        if stays {
+        if kind.holds_objects() {
             return Err(ReuseFault::Kind(kind));
         }
-        if self.map.has_timers() || !layout.owning.is_empty() || layout.workqueue.is_some() {
+        if self.map.handle().timers.is_some()
+            || !layout.owning.is_empty()
+            || layout.workqueue.is_some()
+        {
             return Err(ReuseFault::Owned);
         }
         if self.map.value_layout() != layout {

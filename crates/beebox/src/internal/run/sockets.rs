@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use ::kernel::maps::{Resources, Socket};
 use spec::Errno;
-use spec::maps::MapKind;
 use vm::network::Sockets;
 
 use super::{LoadedObject, ObjectMap};
@@ -41,10 +40,7 @@ impl ByNumber<'_> {
 impl ObjectMap {
     /// True for maps whose values are sockets.
     pub fn holds_sockets(&self) -> bool {
-        matches!(
-            self.map.kind(),
-            MapKind::Sockmap | MapKind::Sockhash | MapKind::ReuseportSockarray | MapKind::Xskmap
-        )
+        self.map.kind().has_socket_values()
     }
 }
 
@@ -68,6 +64,6 @@ impl LoadedObject {
 
     /// The cookie of the socket that a map of sockets holds under a key.
     pub fn socket_at(&self, map: &ObjectMap, key: &[u8]) -> Option<u64> {
-        Some(map.map.operations().socket(key)?.cookie)
+        map.map.operations().socket(key)
     }
 }

@@ -4,11 +4,10 @@
 //! it started for a time that has passed. By the clock of captures, and a fixed one, each
 //! finds its own time; by the real clock the time at which it fires.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use ::kernel::maps::RunGuard;
-use vm::{FiredTimer, MapHandle, MapObject as _, Outcome, Timers};
+use vm::{FiredTimer, Outcome, Timers};
 
 use super::checked::Start;
 use super::compiled::FunctionCode;
@@ -74,19 +73,18 @@ impl RunnableProgram<'_> {
         guard: &RunGuard,
     ) -> Result<(), RunError> {
         let maps = self.shared.maps.iter().flatten().map(|map| &map.map);
-        let mut maps = maps.filter(|map| map.identity() == timer.map);
-        let map = maps.next().map(|map| MapHandle::new(Arc::clone(map) as _));
-        let Some(map) = map else {
+        let mut maps = maps.filter(|map| map.handle().identity() == timer.map);
+        let Some(map) = maps.next().map(|map| map.handle()) else {
             return Ok(());
         };
         // A value that another thread freed meanwhile is still there for the guard.
-        let Some(entry) = map.map().entry_at(guard, timer.address) else {
+        let Some(entry) = map.operations().entry_at(guard, timer.address) else {
             return Ok(());
         };
         let deadline = self.run_deadline();
         let machine = &mut self.machine;
         let outcome = self.services.with_context(Some(timer), |mut cx| {
-            function.call(machine, (&map, entry), guard, cx.reborrow(), deadline)
+            function.call(machine, (map, entry), guard, cx.reborrow(), deadline)
         });
         match outcome? {
             Outcome::Returned(_) => Ok(()),
@@ -99,7 +97,7 @@ impl Shared {
     /// The timers, if values of the maps, or of maps in them, have some.
     pub(super) fn used_timers(&self) -> Option<&Timers> {
         let mut maps = self.maps.iter().flatten();
-        let has_some = maps.any(|map| map.map.has_timers() || map.inner_has_timers);
+        let has_some = maps.any(|map| map.map.handle().timers.is_some() || map.inner_has_timers);
         has_some.then_some(&*self.timers)
     }
 }

@@ -218,7 +218,7 @@ impl<'o> Opened<'o> {
             if !is_there && map.struct_ops().is_none() {
                 map.autocreate = false;
             }
-            if map.params().max_entries == 0 && !kind.is_some_and(has_entries_by_owner) {
+            if map.params().max_entries == 0 && !kind.is_some_and(MapKind::has_no_entries) {
                 map.set_max_entries(1);
                 sized.push(MapNote::Entries {
                     map: map.name().to_owned(),
@@ -385,21 +385,6 @@ fn for_each_map<'o>(maps: &mut Maps<'o>, mut visit: impl FnMut(&mut object::maps
             visit(map);
         }
     }
-}
-
-/// True if the kernel wants 0 as the number of entries: each owner (a socket, task,
-/// inode, cgroup) has its own, or there is one value.
-fn has_entries_by_owner(kind: MapKind) -> bool {
-    matches!(
-        kind,
-        MapKind::SkStorage
-            | MapKind::TaskStorage
-            | MapKind::InodeStorage
-            | MapKind::CgroupStorage
-            | MapKind::PercpuCgroupStorage
-            | MapKind::CgrpStorage
-            | MapKind::StructOps
-    )
 }
 
 /// The kernel with the BTF that a test's tags name for CO-RE relocations; `None` if they

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use interp::checked::{Memory, NoRoom, Permission};
 use isa::ebpf::{Imm64, Insn};
-use kernel::maps::{Host, Map, Resources, RunGuard, StoredMap, ValueLayout};
+use kernel::maps::{Host, Map, Resources, Ring, RunGuard, StoredMap, ValueLayout};
 use program::creation::MapCreator;
 use program::{MapDef, Program};
 use spec::maps::{MapFlags, MapKind};
@@ -201,7 +201,9 @@ impl MapSet {
                 put.map_err(|errno| definition.refused(errno))?;
             }
             match definition.inner {
-                Some(_) => inner.extend(vm::MapObject::inner_maps(&map)),
+                Some(_) => inner.extend(
+                    (map.operations().inner_maps().iter()).map(|inner| inner.map.handle().clone()),
+                ),
                 None => {
                     let image = definition.def.initial_value();
                     let image = image.map(|image| image.to_vec());
@@ -228,7 +230,7 @@ impl RunMaps<'_> {
     ) -> Result<(), NoRoom> {
         for (definition, map) in self.set.definitions.iter().zip(&self.maps) {
             let name = &*definition.def.name;
-            memory.add_map(name, &**map, guard, definition.permission())?;
+            memory.add_map(name, map.handle(), guard, definition.permission())?;
         }
         for handle in &self.inner {
             memory.add_inner_map(handle, guard)?;
@@ -310,7 +312,7 @@ fn contents(map: &Map) -> Vec<u8> {
             }
         }
         MapKind::Ringbuf => {
-            let ring = map.operations().ring();
+            let ring = map.of_kind::<Ring>();
             contents.extend(std::iter::from_fn(|| ring?.consume()).flatten());
         }
         _ => {

@@ -107,7 +107,7 @@ impl<'m> MemoryPort for Memory<'m> {
         context.wrapping_add(offset as u64)
     }
 
-    fn map(&self, pointer: u64) -> Result<&dyn MapObject, CallFault> {
+    fn map(&self, pointer: u64) -> Result<&MapObject, CallFault> {
         let index = self.called_map(pointer)?;
         self.maps.object(index).ok_or_else(|| no_map(pointer))
     }

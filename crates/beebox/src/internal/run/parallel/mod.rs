@@ -19,7 +19,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 
 use spec::SplitMix;
-use spec::maps::{MapFlags, MapKind};
+use spec::maps::MapFlags;
 
 use super::random::RunRandom;
 use super::{CaptureSummary, LoadedObject, ObjectMap, PacketRun, RunCaptureError, RunnableProgram};
@@ -106,19 +106,7 @@ trait Work: Send {
 
 fn is_shared(map: &ObjectMap) -> bool {
     let is_read_only = map.def.params.flags.has(MapFlags::RDONLY_PROG);
-    let is_apart = matches!(
-        map.map.kind(),
-        MapKind::PercpuArray
-            | MapKind::PercpuHash
-            | MapKind::LruPercpuHash
-            | MapKind::ProgArray
-            | MapKind::PerfEventArray
-            | MapKind::Devmap
-            | MapKind::DevmapHash
-            | MapKind::Cpumap
-            | MapKind::Xskmap
-    );
-    !is_read_only && !is_apart
+    !is_read_only && !map.map.kind().is_apart()
 }
 
 #[cfg(test)]

@@ -127,8 +127,9 @@ fn found(map: &Map, key: u32) -> Option<u64> {
     let guard = RunGuard::new();
     match map.kind() {
         MapKind::ArrayOfMaps | MapKind::HashOfMaps => {
-            operations.inner_address(&guard, &key_of(key));
-            let inner = operations.inner(&key_of(key))?;
+            let address = operations.inner(&guard, &key_of(key))?;
+            let mut inner = operations.inner_maps().into_iter();
+            let inner = inner.find(|inner| inner.map.handle().address() == address)?;
             let mut number = [0; 8];
             inner.map.lookup(&[0; 4], &mut number, 0).unwrap();
             assert_eq!(
@@ -139,9 +140,9 @@ fn found(map: &Map, key: u32) -> Option<u64> {
             Some(inner.id.into())
         }
         MapKind::ProgArray => Some(operations.program(key)?.id.into()),
-        MapKind::CgroupArray => Some(operations.cgroup(key).ok()?.id),
+        MapKind::CgroupArray => operations.cgroup(key).ok(),
         MapKind::Sockmap | MapKind::Sockhash | MapKind::ReuseportSockarray => {
-            Some(operations.socket(&key_of(key))?.cookie)
+            operations.socket(&key_of(key))
         }
         _ => {
             let value = operations.lookup(&guard, 0, &key_of(key))?;

@@ -8,8 +8,9 @@ use std::thread;
 
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
+use vm::MapOperations as _;
 
-use super::super::super::{PerfBuffer, Resources, ValueLayout};
+use super::super::super::{PerfBuffer, Resources, Ring, UserRing, ValueLayout};
 use super::super::ring;
 use super::{CPUS, THREADS, in_threads, map, rounds};
 
@@ -118,7 +119,7 @@ fn rings_give_whole_records_in_the_order_of_each_writer() {
     for threads in THREADS {
         // So small that writers wait for the reader.
         let map = ring(4096);
-        let ring = map.operations().ring().unwrap();
+        let ring = map.of_kind::<Ring>().unwrap();
         let (writers, values) = (threads - 1, rounds(4_000));
         let taken = Mutex::new(Vec::new());
         in_threads(threads, |number, mut random| {
@@ -129,12 +130,12 @@ fn rings_give_whole_records_in_the_order_of_each_writer() {
                     match random.below(3) {
                         0 => until_room(|| ring.output(&bytes, 0).ok()),
                         kept => {
-                            let record = until_room(|| ring.reserve(bytes.len() as u64, 0));
-                            record.bytes.write(0, &bytes);
-                            ring.submit(record.position, false);
+                            let (record, at) = until_room(|| ring.reserve(bytes.len() as u64, 0));
+                            record.write(0, &bytes);
+                            ring.submit(at, false);
                             if kept == 1 {
-                                let record = until_room(|| ring.reserve(24, 0));
-                                ring.submit(record.position, true);
+                                let (_, at) = until_room(|| ring.reserve(24, 0));
+                                ring.submit(at, true);
                             }
                         }
                     }
@@ -176,7 +177,7 @@ fn until_room<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
 fn programs_drain_each_sample_once() {
     for threads in THREADS {
         let map = map_of_samples();
-        let ring = map.operations().user_ring().unwrap();
+        let ring = map.of_kind::<UserRing>().unwrap();
         let (writers, values) = (threads / 2, rounds(4_000));
         let waiting = AtomicU32::new(writers);
         let taken = Mutex::new(Vec::new());
@@ -271,8 +272,8 @@ fn perf_buffers_count_what_they_lose() {
             if number < programs {
                 let mut written = 0;
                 for round in 0..values {
-                    let buffer = map.operations().perf_buffer(number).unwrap();
-                    match buffer.write(number, &value_of(number, round)) {
+                    let value = value_of(number, round);
+                    match map.operations().perf_output(number, number, &value) {
                         Ok(()) => written += 1,
                         Err(errno) => assert_eq!(errno, Errno::ENOSPC),
                     }

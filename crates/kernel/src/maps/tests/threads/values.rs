@@ -8,7 +8,7 @@ use spec::maps::{MapFlags, MapKind};
 use vm::{CellSlice, LockedValue, ValueOf};
 
 use super::super::super::flags::{EXIST, LOCK};
-use super::super::super::{Host, Map, NoResources, RunGuard, ValueLayout};
+use super::super::super::{Host, LocalStorage, Map, NoResources, RunGuard, ValueLayout};
 use super::{CPUS, Random, THREADS, in_threads, map, rounds};
 
 /// A lock, and two numbers that are equal while it is free.
@@ -166,7 +166,7 @@ fn an_object_has_one_value_in_local_storage() {
                     visit_owner(&map, random.below(2 * STAYING).into(), round);
                 }
             });
-            let storage = map.operations().local_storage().unwrap();
+            let storage = map.of_kind::<LocalStorage>().unwrap();
             let count = |owner| {
                 let cells = storage.get(owner)?;
                 Some(u64::from_le_bytes(*cells.slice(0, 8).to_vec().as_array()?))
@@ -202,7 +202,7 @@ fn visit_owner(map: &Map, owner: u64, round: u32) {
     value.write(0, &owner.to_le_bytes());
     if round.is_multiple_of(4) {
         // Another thread may have been first.
-        let _ = map.operations().local_storage().unwrap().remove(owner);
+        let _ = map.of_kind::<LocalStorage>().unwrap().remove(owner);
     }
     assert_eq!(value.to_vec(), owner.to_le_bytes(), "freed in a run");
 }

@@ -5,7 +5,7 @@
 //! on first use. Readers never wait; allocations take turns.
 //!
 //! One rule differs from Linux: pages in front of the arena's first address are not freed,
-//! where Linux damages its list of free pages.
+//! where Linux 6.18 damages its list of free pages.
 
 mod free_ranges;
 
@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spec::Errno;
 use spec::maps::MapFlags;
-use vm::{ARENA_PAGE, ArenaObject, CELL_BYTES, Cells};
+use vm::{ARENA_PAGE, ArenaObject, CELL_BYTES, Cells, MapOperations};
 
 use self::free_ranges::FreeRanges;
 use super::memory::Charge;
 use super::resources::Resources;
 use super::slots::Slots;
-use super::{Definition, Host, Operations};
+use super::{Definition, Host, SyscallOperations};
 
 const PAGE: u64 = ARENA_PAGE;
 /// Most pages that an arena has at a time, 1 GiB: a further allocation fails as one for which
@@ -304,15 +304,17 @@ impl ArenaObject for Arena {
     }
 }
 
-impl Operations for Arena {
-    fn arena(&self) -> Option<&Arena> {
+impl MapOperations for Arena {
+    fn arena(&self) -> Option<&dyn ArenaObject> {
         Some(self)
     }
 
     fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
         Err(Errno::EOPNOTSUPP)
     }
+}
 
+impl SyscallOperations for Arena {
     fn copy(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {
         Err(Errno::EINVAL)
     }
@@ -350,7 +352,7 @@ mod tests {
     #[test]
     fn pages_are_zero_and_lost_when_freed() {
         let map = arena(4, START, 0);
-        let arena = map.operations().arena().unwrap();
+        let arena = map.of_kind::<Arena>().unwrap();
         let page = arena.allocate(0, 2);
         assert_eq!(page, START);
         assert!(ArenaObject::write(
@@ -378,12 +380,18 @@ mod tests {
     #[test]
     fn ranges_outside_or_taken_are_refused() {
         let map = arena(4, START, 0);
-        let arena = map.operations().arena().unwrap();
-        assert_eq!(arena.reserve(START + 4096, 4), Err(Errno::EINVAL));
-        assert_eq!(arena.reserve(START - 4096, 1), Err(Errno::EINVAL));
-        assert_eq!(arena.reserve(START + 1, 1), Ok(()));
-        assert_eq!(arena.reserve(START + 4096, 2), Ok(()));
-        assert_eq!(arena.reserve(START, 2), Err(Errno::EBUSY));
+        let arena = map.of_kind::<Arena>().unwrap();
+        assert_eq!(
+            ArenaObject::reserve(arena, START + 4096, 4),
+            Err(Errno::EINVAL)
+        );
+        assert_eq!(
+            ArenaObject::reserve(arena, START - 4096, 1),
+            Err(Errno::EINVAL)
+        );
+        assert_eq!(ArenaObject::reserve(arena, START + 1, 1), Ok(()));
+        assert_eq!(ArenaObject::reserve(arena, START + 4096, 2), Ok(()));
+        assert_eq!(ArenaObject::reserve(arena, START, 2), Err(Errno::EBUSY));
         assert_eq!(arena.allocate(START + 4096, 1), 0);
         assert_eq!(arena.allocate(0, 2), 0);
         assert_eq!(arena.allocate(0, 5), 0);
@@ -396,7 +404,7 @@ mod tests {
     #[test]
     fn the_host_makes_pages_by_using_them() {
         let map = arena(4, 0, 0);
-        let arena = map.operations().arena().unwrap();
+        let arena = map.of_kind::<Arena>().unwrap();
         let start = arena.user_start();
         let mut byte = [7];
         assert_eq!(arena.read_as_user(start + 4095, &mut byte), Ok(()));
@@ -410,7 +418,7 @@ mod tests {
         );
         assert_eq!(arena.read_as_user(start - 1, &mut byte), Err(Errno::EFAULT));
         let map = self::arena(4, 0, MapFlags::SEGV_ON_FAULT.0);
-        let arena = map.operations().arena().unwrap();
+        let arena = map.of_kind::<Arena>().unwrap();
         assert_eq!(arena.read_as_user(start, &mut byte), Err(Errno::EFAULT));
         assert_eq!(arena.allocate(0, 1), start);
         assert_eq!(arena.read_as_user(start, &mut byte), Ok(()));
@@ -419,7 +427,7 @@ mod tests {
     #[test]
     fn memory_is_limited() {
         let map = arena(1 << 20, 0, 0);
-        let arena = map.operations().arena().unwrap();
+        let arena = map.of_kind::<Arena>().unwrap();
         assert_eq!(arena.user_start() as u32, 0);
         assert_eq!(arena.allocate(0, MOST_PAGES + 1), 0);
         assert_eq!(arena.present_pages(), 0);

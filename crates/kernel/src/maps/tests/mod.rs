@@ -6,8 +6,9 @@ mod threads;
 use program::MapParams;
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
+use vm::MapOperations as _;
 
-use super::{Host, Map, RunGuard, ValueLayout};
+use super::{Host, Map, Ring, RunGuard, ValueLayout};
 
 const CPUS: u32 = 4;
 
@@ -96,14 +97,14 @@ fn ring(bytes: u32) -> Map {
 #[test]
 fn a_ring_gives_records_in_the_order_of_their_reservation() {
     let map = ring(4096);
-    let ring = map.operations().ring().unwrap();
-    let first = ring.reserve(5, 0).unwrap();
+    let ring = map.of_kind::<Ring>().unwrap();
+    let (first, position) = ring.reserve(5, 0).unwrap();
     ring.output(b"second", 0).unwrap();
     assert_eq!(ring.consume(), None);
-    first.bytes.write(0, b"first");
-    ring.submit(first.position, false);
-    let third = ring.reserve(9, 0).unwrap();
-    ring.submit(third.position, true);
+    first.write(0, b"first");
+    ring.submit(position, false);
+    let (_, third) = ring.reserve(9, 0).unwrap();
+    ring.submit(third, true);
     ring.output(b"fourth", 0).unwrap();
     let read: Vec<_> = std::iter::from_fn(|| ring.consume()).collect();
     assert_eq!(
@@ -117,7 +118,7 @@ fn a_ring_gives_records_in_the_order_of_their_reservation() {
 #[test]
 fn records_cross_the_end_of_a_ring_and_a_full_one_refuses() {
     let map = ring(4096);
-    let ring = map.operations().ring().unwrap();
+    let ring = map.of_kind::<Ring>().unwrap();
     for number in 0..if cfg!(miri) { 5 } else { 100u8 } {
         let record = vec![number; 1000];
         ring.output(&record, 0).unwrap();

@@ -141,9 +141,9 @@ impl MemoryPort for Buffer {
         context + offset as u64
     }
 
-    fn map(&self, pointer: u64) -> Result<&dyn MapObject, u64> {
+    fn map(&self, pointer: u64) -> Result<&MapObject, u64> {
         match pointer {
-            MAP => Ok(&self.map),
+            MAP => Ok(self.map.handle()),
             _ => Err(pointer),
         }
     }
@@ -151,7 +151,7 @@ impl MemoryPort for Buffer {
     /// The first byte of the value in place of its address.
     fn lookup(&mut self, map: u64, cpu: u32, key: &[u8]) -> Result<u64, u64> {
         let guard = RunGuard::new();
-        let value = self.map(map)?.lookup(&guard, cpu, key);
+        let value = self.map(map)?.operations().lookup(&guard, cpu, key);
         Ok(value.map_or(0, |value| value.to_vec()[0].into()))
     }
 

@@ -25,14 +25,14 @@ use vm::sync::atomic::Ordering::Relaxed;
 use vm::sync::atomic::{AtomicU32, AtomicU64};
 use vm::{
     CellAddress, CellSlice, Cursor, DirectAccess, HashLookup, HashParts, LINE_CELLS, MapFunction,
-    OutOfMemory, WordLookup, hash_start, hash_words,
+    MapOperations, OutOfMemory, WordLookup, hash_start, hash_words,
 };
 
 use super::flags::{EXIST, LOCK, NOEXIST};
 use super::pool::{Layout, Line, Pool};
 use super::resources::Resources;
 use super::special::SpecialFields;
-use super::{Definition, Entries, Host, Operations, RunGuard, ValueLayout, key};
+use super::{Definition, Entries, Host, RunGuard, SyscallOperations, ValueLayout, key};
 use buckets::{Attempt, Buckets, Found, KEY, Locked, hash_of};
 use lru::Lru;
 
@@ -453,7 +453,7 @@ impl Hash {
     }
 }
 
-impl Operations for Hash {
+impl MapOperations for Hash {
     #[inline]
     fn lookup<'g>(&'g self, _: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
         let hash = self.hash(key);
@@ -526,7 +526,9 @@ impl Operations for Hash {
     fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno> {
         self.remove(cpu, key, None)
     }
+}
 
+impl SyscallOperations for Hash {
     fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
         let hash = self.hash(key);
         let found = self.find_by(hash, |cells| key::equals(cells, key));

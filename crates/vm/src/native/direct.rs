@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU8, AtomicU64};
 
 use crate::guard::ReservedRecord;
 use crate::lock;
-use crate::map_object::MapEntry;
 use crate::network::{SocketRef, Sockets};
 use crate::{
     Callback, Cursor, Iteration, MapHandle, MapObject, MemoryPort, PacketBuffer, RunContext,
@@ -76,14 +75,15 @@ impl Direct {
         }
         // SAFETY: the maps outlive the port (`new`).
         let maps = unsafe { &*self.maps };
-        maps.iter().any(|map| map.map().covers(address, len))
+        maps.iter().any(|map| map.operations().covers(address, len))
     }
 
-    fn object(&self, pointer: u64) -> &dyn MapObject {
-        let handle = ptr::with_exposed_provenance::<MapEntry>(pointer as usize);
+    #[inline]
+    fn object(&self, pointer: u64) -> &MapObject {
+        let map = ptr::with_exposed_provenance::<MapObject>(pointer as usize);
         // SAFETY: it is the address of a handle (`new`). Its program, or the guard of a map that
         // was looked up in another one, outlives the run.
-        unsafe { &*(*handle).map }
+        unsafe { &*map }
     }
 }
 
@@ -196,21 +196,21 @@ impl MemoryPort for Direct {
     }
 
     #[inline]
-    fn map(&self, pointer: u64) -> Result<&dyn MapObject, Infallible> {
+    fn map(&self, pointer: u64) -> Result<&MapObject, Infallible> {
         Ok(self.object(pointer))
     }
 
     #[inline]
     fn lookup(&mut self, map: u64, cpu: u32, key: &[u8]) -> Result<u64, Infallible> {
-        let (object, guard) = (self.object(map), self.guard());
-        Ok(match object.lookup(guard, cpu, key) {
+        let (operations, guard) = (self.object(map).operations(), self.guard());
+        Ok(match operations.lookup(guard, cpu, key) {
             Some(cells) => cells.address().expose_provenance() as u64,
-            None => object.inner(guard, key).unwrap_or(0),
+            None => operations.inner(guard, key).unwrap_or(0),
         })
     }
 
     fn find(&mut self, map: u64, what: ValueOf<'_>) -> Result<u64, Infallible> {
-        let cells = self.object(map).find(self.guard(), what);
+        let cells = self.object(map).operations().find(self.guard(), what);
         Ok(cells.map_or(0, |cells| cells.address().expose_provenance() as u64))
     }
 
@@ -221,7 +221,7 @@ impl MemoryPort for Direct {
     }
 
     fn reserve(&mut self, map: u64, len: u64, flags: u64) -> Result<u64, Infallible> {
-        let Some((bytes, position)) = self.object(map).reserve(len, flags) else {
+        let Some((bytes, position)) = self.object(map).operations().reserve(len, flags) else {
             return Ok(0);
         };
         let address = bytes.address().expose_provenance() as u64;
@@ -235,7 +235,8 @@ impl MemoryPort for Direct {
 
     fn submit(&mut self, record: u64, is_discarded: bool) -> Result<(), Infallible> {
         if let Some(record) = self.guard().take_record(record) {
-            (self.object(record.map)).submit(record.position, is_discarded);
+            let map = self.object(record.map);
+            map.operations().submit(record.position, is_discarded);
         }
         Ok(())
     }
@@ -260,7 +261,10 @@ impl MemoryPort for Direct {
         cpu: u32,
         cursor: &mut Cursor,
     ) -> Result<Option<[u64; 2]>, Infallible> {
-        let entry = self.object(map).next_entry(self.guard(), cpu, cursor);
+        let entry = self
+            .object(map)
+            .operations()
+            .next_entry(self.guard(), cpu, cursor);
         Ok(entry.map(|entry| entry.map(|cells| cells.address().expose_provenance() as u64)))
     }
 

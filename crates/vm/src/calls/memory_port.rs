@@ -53,7 +53,7 @@ pub trait MemoryPort {
     fn field(&self, context: u64, offset: usize) -> u64;
 
     /// The map that a pointer to a map refers to.
-    fn map(&self, pointer: u64) -> Result<&dyn MapObject, Self::Fault>;
+    fn map(&self, pointer: u64) -> Result<&MapObject, Self::Fault>;
 
     /// The address of the value that a key has in a map on a CPU; 0 if it has none. It
     /// stays valid during the run.

@@ -36,7 +36,7 @@ impl SkBuff {
     pub fn describe_length(&mut self, packet: &Packet<'_>, rules: PacketRules) {
         let len = match rules {
             PacketRules::Capture => packet.wire_len(),
-            // Linux knows one length.
+            // Linux 6.18 knows one length.
             PacketRules::Kernel => packet.data().len() as u32,
         };
         self.set(LEN, len);

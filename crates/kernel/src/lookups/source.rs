@@ -17,7 +17,7 @@ pub(crate) fn source_ipv4(network: &Network, route: &Route, hop: &NextHop) -> Op
 pub(super) fn source_of_hop(network: &Network, route: &Route, hop: &NextHop) -> Option<Ipv4Addr> {
     let router = match hop.gateway {
         Some(IpAddr::V4(address)) => address,
-        // Linux takes the first bytes of the address.
+        // Linux 6.18 takes the first bytes of the address.
         Some(IpAddr::V6(address)) => {
             let [a, b, c, d, ..] = address.octets();
             Ipv4Addr::new(a, b, c, d)
@@ -90,7 +90,7 @@ pub(crate) fn source_ipv6_on(
     let wanted = address_scope(destination);
     let label = label(destination);
     let mut best: Option<([u32; 6], Ipv6Addr)> = None;
-    // Linux tries the device of the route first, then the others.
+    // Linux 6.18 tries the device of the route first, then the others.
     let others = (network.devices.iter()).filter(|other| other.index != device.index);
     for candidate in std::iter::once(device).chain(others) {
         // Of another link only global addresses serve.

@@ -25,7 +25,7 @@ pub(super) fn lookup<'n>(
             RuleAction::Vrf => table,
             RuleAction::Nop => None,
             RuleAction::Goto(priority) => {
-                // Targets come later: Linux refuses others, and goes on if there is none.
+                // Targets come later: Linux 6.18 refuses others, and goes on if there is none.
                 let mut behind = rules[place..].iter();
                 place += behind
                     .position(|rule| rule.priority == priority)
