@@ -31,7 +31,8 @@ mod shift;
 pub use features::Features;
 
 use buffer::Buffer;
-use isa::ebpf::{AluOp, AtomicOp, ByteOrder, Insn, Operand, Reg, Size, Width};
+use form::Form;
+use isa::ebpf::{AtomicOp, ByteOrder, Insn, Operand, Reg, Size, Width};
 use reg::{Gpr, Mem, SCRATCH};
 use spec::bits::BitOp;
 
@@ -117,16 +118,10 @@ impl Target for X64 {
         let Insn::Alu { op, src, .. } = insn else {
             return false;
         };
-        match op {
-            AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod => true,
-            AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => matches!(src, Operand::Reg(_)),
-            AluOp::Add
-            | AluOp::Sub
-            | AluOp::Mul
-            | AluOp::Or
-            | AluOp::And
-            | AluOp::Xor
-            | AluOp::Mov => false,
+        match Form::of(op) {
+            Form::Divide { .. } => true,
+            Form::Shift(_) => matches!(src, Operand::Reg(_)),
+            Form::Move | Form::Plain(_) | Form::Multiply => false,
         }
     }
 
