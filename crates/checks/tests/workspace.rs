@@ -445,10 +445,31 @@ fn kinds_are_named() {
                 _ => false,
             })
     };
+    const POINTERS: [&str; 3] = ["RegKind::", "RegBase::", "PointerKind::"];
     let mut faults = Faults::default();
     for (name, path, source) in sources() {
         if !["verifier", "lower"].contains(&&*name) || is_test(&path) {
             continue;
+        }
+        // Columns at which a match with kinds of pointers has its arms.
+        let mut arms = BTreeSet::new();
+        for (line, at) in without_tests(&source).lines().zip(1..) {
+            let code = line.trim_start();
+            let column = line.len() - code.len();
+            if code.is_empty() {
+                continue;
+            }
+            arms.retain(|&arm| arm <= column);
+            if POINTERS.iter().any(|kind| code.starts_with(kind)) {
+                arms.insert(column);
+            }
+            let is_catch_all = code.starts_with("_ =>") || code.starts_with("_ if ");
+            faults.note(!is_catch_all || !arms.contains(&column), || {
+                format!(
+                    "{}:{at}: a match on kinds of pointers that does not name all",
+                    path.display()
+                )
+            });
         }
         for (line, at) in without_tests(&source).lines().zip(1..) {
             let code = line.split("//").next().unwrap();

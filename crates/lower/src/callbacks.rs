@@ -69,10 +69,10 @@ impl Callbacks {
 
 /// The first slot of the function that a value refers to, if it is the same in every run.
 fn callee(value: &Value, facts: &ProgramFacts) -> Option<usize> {
-    match value.pointer()?.kind {
-        PointerKind::Function { subprog } => Some(facts.stack.get(subprog as usize)?.0 as usize),
-        _ => None,
-    }
+    let PointerKind::Function { subprog } = value.pointer()?.kind else {
+        return None;
+    };
+    Some(facts.stack.get(subprog as usize)?.0 as usize)
 }
 
 /// As [`callee`], if a run reaches the function.

@@ -23,7 +23,7 @@ use crate::{Result, Stop, refuse};
 pub(crate) use bounds::check_bounds;
 
 /// Checks an instruction of the ALU classes.
-pub fn check_alu_op(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> {
+pub(crate) fn check_alu_op(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> {
     let dst = match insn {
         Insn::Alu {
             op: AluOp::Mov,
@@ -31,7 +31,7 @@ pub fn check_alu_op(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> {
             dst,
             src,
         } => {
-            moves::check(env, width, dst, src)?;
+            moves::check_mov(env, width, dst, src)?;
             dst
         }
         Insn::Alu {
@@ -78,7 +78,7 @@ pub fn check_alu_op(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> {
     };
     let mut num = env.reg(dst).num;
     if num.violation().is_some() {
-        check_bounds(env, &mut num, "alu")?;
+        check_bounds(env.input, &mut env.log(), &mut num, "alu")?;
         env.reg_mut(dst).num = num;
     }
     Ok(())
@@ -129,12 +129,11 @@ fn check_operation(
         }
     }
     env.check_reg_arg(dst, RegArg::DstNoMark)?;
-    adjust(env, op, width, dst, src)
+    adjust_reg_min_max_vals(env, op, width, dst, src)
 }
 
 /// Computes the result of an operation on two operands (`adjust_reg_min_max_vals`).
-#[doc(alias = "adjust_reg_min_max_vals")]
-fn adjust(
+fn adjust_reg_min_max_vals(
     env: &mut VerifierEnv<'_>,
     op: AluOp,
     width: Width,
@@ -166,7 +165,7 @@ fn adjust(
                 (true, false) => {
                     env.mark_precise(dst)?;
                     let operands = (&src_reg, &dst_reg);
-                    return pointer::check(
+                    return pointer::adjust_ptr_min_max_vals(
                         env,
                         op,
                         width,
@@ -176,19 +175,23 @@ fn adjust(
                     );
                 }
                 (false, true) => env.mark_precise(src)?,
-                (true, true) => {
-                    if env.state.is_precise_reg(env.state.curframe, dst.index()) {
-                        env.mark_precise(src)?;
-                    }
-                }
+                // Linux marks the source of a precise destination; only checkpoints have marks.
+                (true, true) => {}
             }
             src_reg
         }
     };
     if !dst_reg.is_scalar() {
-        return pointer::check(env, op, width, (dst, src), (&dst_reg, &src_reg), false);
+        return pointer::adjust_ptr_min_max_vals(
+            env,
+            op,
+            width,
+            (dst, src),
+            (&dst_reg, &src_reg),
+            false,
+        );
     }
-    scalar::check(env, op, width, dst, src, &src_reg)
+    scalar::adjust_scalar_min_max_vals(env, op, width, dst, src, &src_reg)
 }
 
 /// Checks that a cast is one between the arena and the kernel's address space, in a
@@ -241,3 +244,6 @@ pub(crate) fn symbol(op: AluOp) -> &'static str {
         AluOp::Mov => "=",
     }
 }
+
+#[cfg(test)]
+mod tests;

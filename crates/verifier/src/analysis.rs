@@ -19,7 +19,7 @@
 //! | `calls` | prototypes as far as the passes need them |
 
 mod btf_info;
-pub mod calls;
+pub(crate) mod calls;
 mod cfg;
 mod exceptions;
 mod fastcall;
@@ -32,14 +32,14 @@ mod subprogs;
 
 use crate::Result;
 use crate::input::Input;
-use crate::log::Sink;
+use crate::log::{LogAt, Sink};
 
-pub use live_stack::LiveStack;
-pub use stack_depth::check_max_stack_depth;
+pub(crate) use live_stack::LiveStack;
+pub(crate) use stack_depth::check_max_stack_depth;
 
 /// Instructions that control may reach next, the one behind first; `u32::MAX` where
 /// there are fewer than two.
-pub type Successors = [u32; 2];
+pub(crate) type Successors = [u32; 2];
 
 /// What the passes before the walk compute of an instruction (`bpf_insn_aux_data`); the walk's
 /// part is [`crate::env::InsnAux`].
@@ -130,25 +130,19 @@ impl Analysis {
     }
 }
 
-/// The log of a pass, with the instruction that it stands at.
-struct Pass<'s, 'l> {
-    sink: &'s mut Sink<'l>,
-    insn_idx: u32,
-}
-
 /// Finds the subprograms, checks their layout and what BTF says of them
 /// (`check_btf_info_early`, `add_subprog_and_kfunc`, `check_subprogs`, `check_btf_info`).
 #[doc(alias = "check_btf_info_early")]
 #[doc(alias = "add_subprog_and_kfunc")]
 #[doc(alias = "check_subprogs")]
 #[doc(alias = "check_btf_info")]
-pub fn find_subprogs(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<Analysis> {
-    let mut pass = Pass { sink, insn_idx: 0 };
-    btf_info::check_early(input, &mut pass)?;
+pub(crate) fn find_subprogs(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<Analysis> {
+    let mut pass = LogAt { sink, insn_idx: 0 };
+    btf_info::check_btf_info_early(input, &mut pass)?;
     let callback = exceptions::find_callback(input, &mut pass)?;
     let mut subprogs = subprogs::find(input, &mut pass, callback)?;
     subprogs::check_layout(input, &mut pass, &mut subprogs)?;
-    btf_info::check(input, &mut pass, &mut subprogs)?;
+    btf_info::check_btf_info(input, &mut pass, &mut subprogs)?;
     let insns = input.program.insns();
     Ok(Analysis {
         insns: vec![InsnInfo::default(); insns.len()],
@@ -167,8 +161,12 @@ pub fn find_subprogs(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<Analysis>
 /// Checks control flow, marks prune points and computes the postorder (`check_cfg`,
 /// `compute_postorder`).
 #[doc(alias = "compute_postorder")]
-pub fn check_cfg(input: &Input<'_>, sink: &mut Sink<'_>, analysis: &mut Analysis) -> Result<()> {
-    cfg::check(input, &mut Pass { sink, insn_idx: 0 }, analysis)?;
+pub(crate) fn check_cfg(
+    input: &Input<'_>,
+    sink: &mut Sink<'_>,
+    analysis: &mut Analysis,
+) -> Result<()> {
+    cfg::check_cfg(input, &mut LogAt { sink, insn_idx: 0 }, analysis)?;
     order::compute_postorder(analysis);
     Ok(())
 }
@@ -178,8 +176,8 @@ pub fn check_cfg(input: &Input<'_>, sink: &mut Sink<'_>, analysis: &mut Analysis
 #[doc(alias = "compute_scc")]
 #[doc(alias = "compute_live_registers")]
 #[doc(alias = "mark_fastcall_patterns")]
-pub fn finish(input: &Input<'_>, sink: &mut Sink<'_>, analysis: &mut Analysis) {
+pub(crate) fn finish(input: &Input<'_>, sink: &mut Sink<'_>, analysis: &mut Analysis) {
     order::compute_components(analysis);
-    live_regs::compute(input, &mut Pass { sink, insn_idx: 0 }, analysis);
-    fastcall::mark(input, analysis);
+    live_regs::compute(input, &mut LogAt { sink, insn_idx: 0 }, analysis);
+    fastcall::mark_fastcall_patterns(input, analysis);
 }

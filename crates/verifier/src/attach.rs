@@ -21,7 +21,7 @@ struct Check<'s, 'l> {
 /// The expected attach type that the kernel goes by, from its number. In programs of two types
 /// 0 stands for the first that they had (`bpf_prog_load_fixup_attach_type`).
 #[doc(alias = "bpf_prog_load_fixup_attach_type")]
-pub fn effective_attach_type(kind: ProgramType, number: u32) -> Option<AttachType> {
+pub(crate) fn effective_attach_type(kind: ProgramType, number: u32) -> Option<AttachType> {
     match (kind, number) {
         (ProgramType::CgroupSock, 0) => Some(AttachType::CgroupInetSockCreate),
         (ProgramType::SkReuseport, 0) => Some(AttachType::SkReuseportSelect),
@@ -31,7 +31,7 @@ pub fn effective_attach_type(kind: ProgramType, number: u32) -> Option<AttachTyp
 
 /// Checks what the program attaches to (`check_attach_btf_id`).
 #[doc(alias = "check_attach_btf_id")]
-pub fn check_attach_target(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()> {
+pub(crate) fn check_attach_target(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()> {
     let mut check = Check { sink, insn_idx: 0 };
     let program = input.program;
     let is_sleepable = program.flags().has(LoadFlags::SLEEPABLE);
@@ -110,7 +110,7 @@ fn member_name(types: &Btf<'_>, structure: &str, member: u32) -> Option<String> 
 
 /// Constraint that the attach target puts on a program's return value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Returned {
+pub(crate) enum Returned {
     /// The program type and attach type decide.
     ByProgramType,
     /// Nothing is returned.
@@ -122,7 +122,7 @@ pub enum Returned {
 }
 
 /// Constraint of the attach target of a struct_ops or LSM program on its return value.
-pub fn returned(input: &Input<'_>) -> Returned {
+pub(crate) fn returned(input: &Input<'_>) -> Returned {
     match input.type_rules().target {
         TargetKind::Operation => of_member(input).unwrap_or(Returned::Unknown),
         TargetKind::Hook => Returned::Unknown,

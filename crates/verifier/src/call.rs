@@ -24,11 +24,11 @@ mod constant;
 mod format;
 mod helper;
 mod kfunc;
-pub mod leak;
+pub(crate) mod leak;
 mod lock;
 mod meta;
 pub(crate) mod prototype;
-pub mod reference;
+pub(crate) mod reference;
 mod returns;
 mod subprog;
 
@@ -40,15 +40,15 @@ use crate::Result;
 use crate::env::{Outcome, RegArg, VerifierEnv};
 use crate::state::RegState;
 
-pub use leak::check_resource_leak;
-pub use prototype::SubprogArg;
-pub use subprog::set_up_entry_args;
+pub(crate) use leak::check_resource_leak;
+pub(crate) use prototype::SubprogArg;
+pub(crate) use subprog::set_up_entry_args;
 
 /// Registers of arguments.
 const REGS: [Reg; 5] = [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
 
-/// Checks a call. A local call enters a frame and returns [`Outcome::Jump`].
-pub fn check_call(env: &mut VerifierEnv<'_>, callee: Callee) -> Result<Outcome> {
+/// Checks a call. A local call enters a frame and returns [`Outcome::Call`].
+pub(crate) fn check_call(env: &mut VerifierEnv<'_>, callee: Callee) -> Result<Outcome> {
     match callee {
         Callee::Helper(id) => {
             let helper = HelperId::from_number(id);
@@ -89,3 +89,6 @@ fn clear_caller_saved(env: &mut VerifierEnv<'_>) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

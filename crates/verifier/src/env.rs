@@ -1,10 +1,10 @@
 //! The current path and the requests that checks make.
 //!
 //! A check is a function of the form `fn check_x(env: &mut VerifierEnv<'_>, ...) -> Result<T>`.
-//! It reads `input`, `analysis` and `state`, changes `state`, and requests what reaches beyond
-//! the path by a method: [`VerifierEnv::mark_precise`], [`VerifierEnv::push_branch`],
-//! [`VerifierEnv::new_id`], [`VerifierEnv::push_history`]. Only [`crate::explore`] forks, prunes and
-//! backtracks.
+//! It reads `input`, `analysis` and `state`, changes `state`, returns what comes next
+//! ([`Outcome`]), and requests what reaches beyond the path by a method:
+//! [`VerifierEnv::mark_precise`], [`VerifierEnv::fork`], [`VerifierEnv::new_id`],
+//! [`VerifierEnv::push_history`]. Only [`crate::explore`] pushes, prunes and changes checkpoints.
 
 use std::rc::Rc;
 
@@ -12,25 +12,31 @@ use isa::ebpf::Reg;
 
 use crate::analysis::{Analysis, LiveStack, SubprogInfo};
 use crate::call::SubprogArg;
-use crate::explore::Explorer;
+use crate::cost::CostCounter;
+use crate::explore::{Explorer, Fork};
 use crate::input::Input;
-use crate::log::Sink;
+use crate::insn_facts::Collector;
+use crate::log::{LogAt, Sink};
+use crate::precise::PrecisionCounts;
+use crate::recorded::Recorder;
 use crate::speculation::Barriers;
 use crate::state::{
-    Frame, HistoryEntry, HistoryFlags, LinkedRegs, MapRef, PreciseMask, RegKind, RegState, RegType,
-    State, StateId,
+    Frame, HistoryEntry, HistoryFlags, LinkedRegs, MAIN_CALLSITE, MapRef, PreciseMask, RegKind,
+    RegState, RegType, State,
 };
 use crate::{Result, refuse};
 
 /// Next step of the walk after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// Go on with the next slot.
     Next,
     /// Go on behind a wide load: the next slot but one.
     NextWide,
     /// Go on at that slot.
     Jump(u32),
+    /// A function is entered at that slot.
+    Call(u32),
     /// A function returns to that slot.
     Return(u32),
     /// The path ends.
@@ -133,6 +139,17 @@ impl SubprogAux {
     }
 }
 
+/// What watches the walk without a part in it, each if it is requested.
+#[derive(Debug, Default)]
+pub(crate) struct Observers {
+    /// Counts the cost of instructions and call chains.
+    pub(crate) cost: Option<Box<CostCounter>>,
+    /// Collects facts.
+    pub(crate) collector: Option<Box<Collector>>,
+    /// Keeps states.
+    pub(crate) recorder: Option<Box<Recorder>>,
+}
+
 /// The current path, with everything that checks read and request (`bpf_verifier_env`).
 #[doc(alias = "bpf_verifier_env")]
 pub struct VerifierEnv<'a> {
@@ -146,6 +163,13 @@ pub struct VerifierEnv<'a> {
     pub sink: Sink<'a>,
     /// Work list, checkpoints, counters.
     pub explorer: Explorer,
+    /// The path that this instruction forked off; the explorer pushes it when the check is
+    /// over, also behind a refusal that only ends a speculative path.
+    pub(crate) forked: Option<Fork>,
+    /// What watches the walk.
+    pub(crate) observers: Observers,
+    /// Counts of precision tracking.
+    pub(crate) precision: PrecisionCounts,
     /// Live stack slots, found as the walk goes.
     pub live: LiveStack,
     /// By instruction, what the walk collects.
@@ -169,10 +193,42 @@ pub struct VerifierEnv<'a> {
 }
 
 impl<'a> VerifierEnv<'a> {
+    /// Before the walk.
+    pub fn new(input: &'a Input<'a>, analysis: &'a Analysis, sink: Sink<'a>) -> VerifierEnv<'a> {
+        let frame = Frame::new(MAIN_CALLSITE, 0, 0);
+        VerifierEnv {
+            input,
+            analysis,
+            state: State::new(frame, 0, input.context.sleepable),
+            sink,
+            explorer: Explorer::new(input.insns.len()),
+            forked: None,
+            observers: Observers::default(),
+            precision: PrecisionCounts::default(),
+            live: LiveStack::default(),
+            aux: vec![InsnAux::default(); input.insns.len()],
+            subprogs: analysis.subprogs.iter().map(SubprogAux::new).collect(),
+            insn_idx: 0,
+            prev_insn_idx: -1,
+            id_gen: 0,
+            cur_history: None,
+            seen_direct_write: false,
+            explore_alu_limits: false,
+        }
+    }
+
     /// A new identity for registers or references.
     pub fn new_id(&mut self) -> u32 {
         self.id_gen += 1;
         self.id_gen
+    }
+
+    /// The log at this instruction.
+    pub(crate) fn log(&mut self) -> LogAt<'_, 'a> {
+        LogAt {
+            sink: &mut self.sink,
+            insn_idx: self.insn_idx,
+        }
     }
 
     /// A register of the executing frame.
@@ -266,16 +322,19 @@ impl<'a> VerifierEnv<'a> {
         Ok(())
     }
 
-    /// Puts a copy of the current state on the work list, to be explored from `insn_idx`
-    /// after the paths that follow (`push_stack`), and returns it for changes.
+    /// Forks the path: a copy of the current state, to be explored from `insn_idx` after the
+    /// paths that follow, which the check may change (`push_stack`).
     #[doc(alias = "push_stack")]
-    pub fn push_branch(&mut self, insn_idx: u32, prev_insn_idx: u32) -> Result<&mut State> {
-        crate::explore::push_branch(self, insn_idx, prev_insn_idx)
+    pub fn fork(&mut self, insn_idx: u32) -> Result<&mut State> {
+        let state = self.state.clone();
+        crate::explore::fork(self, state, insn_idx)
     }
 
-    /// A checkpoint.
-    pub fn checkpoint(&self, id: StateId) -> &State {
-        self.explorer.state(id)
+    /// Forks off a path with a state of its own, of an asynchronous callback (`push_async_cb`).
+    #[doc(alias = "push_async_cb")]
+    pub fn fork_async(&mut self, state: State, insn_idx: u32) -> Result<()> {
+        crate::explore::fork(self, state, insn_idx)?;
+        Ok(())
     }
 }
 
@@ -294,3 +353,6 @@ pub(crate) fn assert_invariants(env: &VerifierEnv<'_>) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -22,64 +22,34 @@ mod scc;
 mod visited;
 mod widen;
 
-pub use checkpoint::{Checkpoint, Explorer, Pending};
+pub(crate) use checkpoint::{Checkpoint, Explorer, Fork};
 pub(crate) use ids::IdMap;
-pub use main_loop::check_function;
-pub use widen::{find_prev_entry, widen_imprecise_scalars};
+pub(crate) use main_loop::check_function;
+pub(crate) use widen::widen_to_earlier;
 
 use crate::env::VerifierEnv;
 use crate::state::State;
 use crate::{LIMITS, Result, refuse};
 
-/// Puts a copy of the current state on the stack of pending paths (`push_stack`).
-#[doc(alias = "push_stack")]
-pub fn push_branch<'w>(
-    env: &'w mut VerifierEnv<'_>,
-    insn_idx: u32,
-    prev_insn_idx: u32,
-) -> Result<&'w mut State> {
-    let state = env.state.clone();
-    let pending = Pending {
-        state,
-        insn_idx,
-        prev_insn_idx: prev_insn_idx as i32,
-        log_position: env.sink.position(),
-        trace_position: env.sink.traced(),
-    };
-    push_pending(env, pending)
-}
-
-/// Puts a path that starts in a state of its own on the stack of pending paths, as
-/// asynchronous callbacks need it (`push_async_cb`). The state's parent must be `None`.
-#[doc(alias = "push_async_cb")]
-pub fn push_state<'w>(
+/// Forks off the path of a state at `insn_idx`, which is explored after the paths that follow
+/// (`push_stack`): refuses the program if too many paths wait. The main loop pushes it when
+/// the check of the instruction is over.
+pub(crate) fn fork<'w>(
     env: &'w mut VerifierEnv<'_>,
     state: State,
     insn_idx: u32,
-    prev_insn_idx: u32,
 ) -> Result<&'w mut State> {
-    let pending = Pending {
-        state,
-        insn_idx,
-        prev_insn_idx: prev_insn_idx as i32,
-        log_position: env.sink.position(),
-        trace_position: env.sink.traced(),
-    };
-    push_pending(env, pending)
-}
-
-fn push_pending<'w>(env: &'w mut VerifierEnv<'_>, pending: Pending) -> Result<&'w mut State> {
-    let parent = pending.state.parent;
-    env.explorer.pending.push(pending);
-    let waiting = env.explorer.pending.len();
+    debug_assert!(env.forked.is_none(), "an instruction forks once");
+    let waiting = env.explorer.pending.len() + 1;
     if waiting > LIMITS.jump_sequence as usize {
         return Err(refuse!(env => Flow::TooManyJumps { waiting }));
     }
-    if let Some(parent) = parent {
-        env.explorer.checkpoint_mut(parent).state.branches += 1;
-    }
-    match env.explorer.pending.last_mut() {
-        Some(pending) => Ok(&mut pending.state),
-        None => Err(crate::Stop::Bug("empty stack of pending paths".into())),
-    }
+    let fork = Fork {
+        state,
+        insn_idx,
+        prev_insn_idx: env.insn_idx as i32,
+        log_position: env.sink.position(),
+        trace_position: env.sink.traced(),
+    };
+    Ok(&mut env.forked.insert(fork).state)
 }

@@ -11,19 +11,17 @@ mod linked;
 mod null;
 mod packet;
 
-pub(crate) use exit::check_thrown;
-pub use exit::{check_exit, prepare_func_exit};
-pub use null::mark_ptr_or_null_regs;
+pub(crate) use exit::{check_exit, check_thrown, prepare_func_exit};
 pub(crate) use null::{is_trusted, mark_not_null};
 
 use isa::ebpf::Insn;
 
 use crate::env::{Outcome, VerifierEnv};
-use crate::explore::{find_prev_entry, widen_imprecise_scalars};
+use crate::explore::{Fork, widen_to_earlier};
 use crate::{Errno, Result, Stop};
 
 /// Checks a jump or exit.
-pub fn check_flow(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<Outcome> {
+pub(crate) fn check_flow(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<Outcome> {
     let next = env.insn_idx as i32 + 1;
     match insn {
         Insn::Jump {
@@ -32,7 +30,7 @@ pub fn check_flow(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<Outcome> {
             dst,
             src,
             off,
-        } => cond::check(env, cond, width, dst, src, off),
+        } => cond::check_cond_jmp_op(env, cond, width, dst, src, off),
         Insn::Goto { off } => Ok(Outcome::Jump((next + i32::from(off)) as u32)),
         Insn::GotoLong { off } => Ok(Outcome::Jump(next.wrapping_add(off) as u32)),
         Insn::MayGoto { off } => may_goto(env, off),
@@ -45,18 +43,14 @@ pub fn check_flow(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<Outcome> {
 /// Forks at `may_goto`: the loop ends later, and goes on now.
 fn may_goto(env: &mut VerifierEnv<'_>, off: i16) -> Result<Outcome> {
     let idx = env.insn_idx;
-    let earlier = env.state.parent.and_then(|parent| {
-        let above = env.explorer.state(parent);
-        find_prev_entry(&env.explorer, &env.state, above, idx)
-    });
-    let branch = env.push_branch(idx + 1, idx);
-    branch.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;
-    let last_id = env.id_gen;
-    env.explorer.change_last_pending(|explorer, state| {
-        state.may_goto_depth += 1;
-        if let Some(earlier) = earlier {
-            widen_imprecise_scalars(explorer.state(earlier), state, last_id);
-        }
-    });
+    let fork = env.fork(idx + 1);
+    let later = fork.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;
+    later.may_goto_depth += 1;
+    if let (Some(parent), Some(Fork { state, .. })) = (env.state.parent, &mut env.forked) {
+        widen_to_earlier(&env.explorer, state, Some(parent), idx, env.id_gen);
+    }
     Ok(Outcome::Jump((idx as i32 + 1 + i32::from(off)) as u32))
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,9 +3,13 @@
 use btf::{Btf, Linkage, Shape, TypeId};
 use isa::ebpf::Insn;
 use program::Program;
-use spec::kernel::{Module, Symbols};
+use program::creation::MapCreator;
+use spec::Kernel;
+use spec::kernel::{Mitigations, Module, Symbols};
+use spec::programs::LoadFlags;
 use spec::registry::{ProgramContext, Registry};
 
+use crate::attach;
 use crate::options::Options;
 use crate::resolve::Maps;
 use crate::state::{BtfRef, MapRef, TypeRef};
@@ -52,6 +56,42 @@ pub struct Input<'a> {
     pub symbols: Option<&'a Symbols>,
     /// Number of CPUs that the kernel may have.
     pub cpus: u32,
+}
+
+impl<'a> Input<'a> {
+    /// The input of a verification for a caller with the privileges that the kernel states.
+    pub fn new(
+        program: &'a Program,
+        kernel: &'a Kernel,
+        registry: &'a Registry,
+        options: &'a Options,
+    ) -> Input<'a> {
+        let vmlinux = kernel.btf().map(|btf| &**btf);
+        let privileges = kernel.privileges();
+        let flags = program.flags();
+        Input {
+            program,
+            registry,
+            context: context_of(program, kernel),
+            options,
+            insns: program.decode(),
+            allow_ptr_leaks: privileges.has_perfmon(),
+            allow_uninit_stack: privileges.has_perfmon(),
+            bpf_capable: privileges.has_bpf(),
+            bypass_spec_v1: !mitigates(kernel, |mitigations| mitigations.spectre_v1),
+            bypass_spec_v4: !mitigates(kernel, |mitigations| mitigations.spectre_v4),
+            strict_alignment: flags.has(LoadFlags::STRICT_ALIGNMENT)
+                && !flags.has(LoadFlags::ANY_ALIGNMENT),
+            private_stack: kernel.features().private_stack,
+            test_state_freq: flags.has(LoadFlags::TEST_STATE_FREQ) && privileges.has_bpf(),
+            test_reg_invariants: flags.has(LoadFlags::TEST_REG_INVARIANTS),
+            maps: Maps::new(program, &MapCreator::new(kernel, registry)),
+            vmlinux,
+            modules: kernel.modules(),
+            symbols: kernel.symbols(),
+            cpus: kernel.cpus(),
+        }
+    }
 }
 
 impl Input<'_> {
@@ -109,4 +149,27 @@ impl Input<'_> {
             _ => false,
         }
     }
+}
+
+/// The context of a program in the registry of a kernel.
+pub(crate) fn context_of<'a>(program: &'a Program, kernel: &'a Kernel) -> ProgramContext<'a> {
+    let vmlinux = kernel.btf();
+    let privileges = kernel.privileges();
+    ProgramContext {
+        kind: program.kind(),
+        attach: attach::effective_attach_type(program.kind(), program.expected_attach_type()),
+        sleepable: program.flags().has(LoadFlags::SLEEPABLE),
+        has_cap_bpf: privileges.has_bpf(),
+        has_cap_perfmon: privileges.has_perfmon(),
+        attach_target: program
+            .attach_target()
+            .filter(|target| target.module == 0 && target.program.is_none())
+            .and_then(|target| vmlinux?.get(target.btf_id)?.name().to_str()),
+    }
+}
+
+/// True if a kernel puts one of its mitigations of speculative execution into programs of the
+/// caller.
+pub(crate) fn mitigates(kernel: &Kernel, which: impl Fn(Mitigations) -> bool) -> bool {
+    !kernel.privileges().has_perfmon() && which(kernel.mitigations())
 }

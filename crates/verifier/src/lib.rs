@@ -4,26 +4,26 @@
 //! Abstract interpretation over all paths in the kernel's order, with precision
 //! tracking and pruning by state equality. Six contexts, narrow to wide:
 //!
-//! * [`input::Input`]: program, kernel, registry, options; read only.
-//! * [`analysis::Analysis`]: results of the passes before the walk; read only.
+//! * `input::Input`: program, kernel, registry, options; read only.
+//! * `analysis::Analysis`: results of the passes before the walk; read only.
 //! * [`state::State`]: what is known on the current path.
-//! * [`env::VerifierEnv`]: the current path with all of the above, and the requests that a
-//!   check may make (a precise scalar, another branch, a new identity).
-//! * [`explore::Explorer`]: work list, checkpoints, counters.
-//! * [`log::Sink`]: the log.
+//! * `env::VerifierEnv`: the current path with all of the above, and the requests that a
+//!   check may make (a precise scalar, a fork, a new identity).
+//! * `explore::Explorer`: work list, checkpoints, counters.
+//! * `log::Sink`: the log.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`domain`] | numbers: tnum, ranges, arithmetic on them |
 //! | [`state`] | registers, stack slots, objects on the stack, frames, references |
-//! | [`analysis`] | control flow, subprograms, prune points, liveness |
-//! | [`alu`], [`mem`], [`flow`], [`call`], [`resolve`] | one check per kind of instruction |
-//! | [`explore`] | order of the walk, pruning, loops |
+//! | `analysis` | control flow, subprograms, prune points, liveness |
+//! | `alu`, `mem`, `flow`, `call`, `resolve` | one check per kind of instruction |
+//! | `explore` | order of the walk, pruning, loops |
 //! | [`precise`] | backtracking |
 //! | `privilege`, `speculation` | callers without capabilities |
 //! | `insn_facts`, `recorded` | facts for a compiler, states for the soundness oracle |
 //! | [`reason`] | explanations of refusals |
-//! | [`log`] | the log's text |
+//! | `log` | the log's text |
 //!
 //! # Modules
 //!
@@ -39,20 +39,20 @@
 //! `cause.rs` and `cause/` what they find.
 #![forbid(unsafe_code)]
 
-pub mod alu;
-pub mod analysis;
-pub mod attach;
-pub mod call;
+mod alu;
+mod analysis;
+mod attach;
+mod call;
 mod cost;
 pub mod domain;
-pub mod env;
-pub mod explore;
-pub mod flow;
-pub mod input;
+mod env;
+mod explore;
+mod flow;
+mod input;
 mod insn_facts;
 #[macro_use]
-pub mod log;
-pub mod mem;
+mod log;
+mod mem;
 mod options;
 pub mod precise;
 mod privilege;
@@ -61,7 +61,7 @@ pub mod reason;
 mod recorded;
 mod rejection;
 mod release;
-pub mod resolve;
+mod resolve;
 mod speculation;
 pub mod state;
 mod type_rules;

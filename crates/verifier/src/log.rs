@@ -32,12 +32,13 @@ use crate::rejection::Rejection;
 use crate::state::State;
 use crate::verdict::Stop;
 
-pub use insn::{verbose_insn, verbose_linfo};
-pub use lists::{RegList, SlotList};
+pub(crate) use insn::{verbose_insn, verbose_linfo};
+pub(crate) use lists::SlotList;
 pub use output::{LogOutput, LogTail};
-pub use reg::{TypeText, reg_type_str};
-pub use state::{print_insn_state, print_verifier_state};
-pub use statistics::print_statistics;
+pub(crate) use reg::{TypeText, reg_type_str};
+pub(crate) use state::print_checkpoint;
+pub(crate) use state::{print_insn_state, print_verifier_state};
+pub(crate) use statistics::print_statistics;
 
 /// Bytes of text that wait for the output.
 const PIECE: usize = 1 << 16;
@@ -242,6 +243,14 @@ impl<'l> Sink<'l> {
     }
 }
 
+/// The log at an instruction: what a check needs that refuses, and changes nothing.
+pub(crate) struct LogAt<'s, 'l> {
+    /// The log.
+    pub(crate) sink: &'s mut Sink<'l>,
+    /// The instruction.
+    pub(crate) insn_idx: u32,
+}
+
 /// Writes to the log of a [`VerifierEnv`](crate::env::VerifierEnv), or of anything with a field
 /// `sink`, as `write!` does; formats nothing when the log is off.
 #[macro_export]
@@ -253,7 +262,7 @@ macro_rules! verbose {
     };
 }
 
-/// A [`Stop`] that refuses the program: `refuse!(env => Mem::NotMemory { reg, kind })`.
+/// A [`Stop`](crate::Stop) that refuses the program: `refuse!(env => Mem::NotMemory { reg, kind })`.
 /// Fields are converted to their types. Writes the kernel's words to the log.
 macro_rules! refuse {
     ($env:expr => $part:ident::$row:ident $({ $($field:ident $(: $value:expr)?),* $(,)? })?) => {{

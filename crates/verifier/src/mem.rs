@@ -41,7 +41,7 @@ use crate::state::{RegBase, RegKind, RegRules, RegState, RegType, TypeFlags};
 use crate::{LIMITS, Result};
 
 pub(crate) use align::check_ptr_alignment;
-pub use packet::{check_ld_abs, check_skb_loads};
+pub(crate) use packet::{check_ld_abs, check_skb_loads};
 
 use registers::set_unknown;
 
@@ -97,7 +97,7 @@ impl MemAccess {
 }
 
 /// Checks a load, store or atomic instruction.
-pub fn check_mem_insn(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> {
+pub(crate) fn check_mem_insn(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> {
     match insn {
         Insn::Load {
             size,
@@ -195,7 +195,14 @@ pub(crate) fn check_mem_access(env: &mut VerifierEnv<'_>, access: MemAccess) -> 
     let reg = *env.reg(ptr);
     let bytes = size as i32;
     let is_read = direction == Access::Read;
-    check_ptr_alignment(env, &reg, access.off, size, access.strict)?;
+    check_ptr_alignment(
+        env.input,
+        &mut env.log(),
+        &reg,
+        access.off,
+        size,
+        access.strict,
+    )?;
     let off = access.off.wrapping_add(reg.off);
     // A stored pointer must not become readable to others.
     let leaks = !is_read && value.is_some_and(|value| is_pointer_value(env, value));
@@ -212,14 +219,14 @@ pub(crate) fn check_mem_access(env: &mut VerifierEnv<'_>, access: MemAccess) -> 
                 return Err(refuse!(env => Mem::WriteToKey { reg: ptr }));
             }
             let key_size = env.input.maps[map].key_size();
-            region::check_region(env, ptr, off, bytes, key_size, false)?;
+            region::check_region(&mut env.log(), &reg, ptr, off, bytes, key_size, false)?;
             load_unknown(env, value);
         }
         RegKind::MapValue { map, .. } => {
             if leaks {
                 return Err(refuse_leak(env, value, "map"));
             }
-            map_value::check_access(env, access, map, off)?;
+            map_value::check_map_access(env, access, map, off)?;
         }
         RegKind::Mem { size: mem_size, .. } => {
             let is_rdonly = reg.flags.has(TypeFlags::MEM_RDONLY);
@@ -230,7 +237,7 @@ pub(crate) fn check_mem_access(env: &mut VerifierEnv<'_>, access: MemAccess) -> 
                 return Err(refuse_leak(env, value, "mem"));
             }
             if !(is_rdonly && reg.flags.has(TypeFlags::PTR_UNTRUSTED)) {
-                region::check_region(env, ptr, off, bytes, mem_size, false)?;
+                region::check_region(&mut env.log(), &reg, ptr, off, bytes, mem_size, false)?;
             }
             if is_read || is_rdonly {
                 load_unknown(env, value);
@@ -240,7 +247,7 @@ pub(crate) fn check_mem_access(env: &mut VerifierEnv<'_>, access: MemAccess) -> 
             if leaks {
                 return Err(refuse_leak(env, value, "ctx"));
             }
-            context::check_access(env, access, off)?;
+            context::check_ctx_access(env, access, off)?;
         }
         RegKind::Stack { .. } => {
             stack::check_bounds(env, ptr, off, bytes, direction)?;
@@ -256,7 +263,7 @@ pub(crate) fn check_mem_access(env: &mut VerifierEnv<'_>, access: MemAccess) -> 
             if leaks {
                 return Err(refuse_leak(env, value, "packet"));
             }
-            packet::check_access(env, ptr, off, bytes, false)?;
+            packet::check_packet_access(&mut env.log(), &reg, ptr, off, bytes, false)?;
             if is_read {
                 load_unknown(env, value);
             }
@@ -276,20 +283,20 @@ pub(crate) fn check_mem_access(env: &mut VerifierEnv<'_>, access: MemAccess) -> 
             if !is_read {
                 return Err(refuse_write(env, ptr));
             }
-            socket::check_access(env, access, off)?;
+            socket::check_sock_access(env.input, &mut env.log(), &reg, access, off)?;
             load_unknown(env, value);
         }
         RegKind::TpBuffer => {
-            region::check_buffer(env, ptr, off, bytes, "tracepoint")?;
+            region::check_buffer(&mut env.log(), &reg, ptr, off, bytes, "tracepoint")?;
             if is_read {
                 load_unknown(env, value);
             }
         }
         RegKind::BtfId { ty } => {
-            object::check_access(env, access, ty, off)?;
+            object::check_ptr_to_btf_access(env, access, ty, off)?;
         }
         RegKind::MapPtr { map, .. } => {
-            object::check_map_access(env, access, map, off)?;
+            object::check_ptr_to_map_access(env, access, map, off)?;
         }
         RegKind::Buf => {
             let is_rdonly = reg.flags.has(TypeFlags::MEM_RDONLY);
@@ -297,7 +304,7 @@ pub(crate) fn check_mem_access(env: &mut VerifierEnv<'_>, access: MemAccess) -> 
                 return Err(refuse_write(env, ptr));
             }
             let what = if is_rdonly { "rdonly" } else { "rdwr" };
-            region::check_buffer(env, ptr, off, bytes, what)?;
+            region::check_buffer(&mut env.log(), &reg, ptr, off, bytes, what)?;
             if is_rdonly || is_read {
                 load_unknown(env, value);
             }
@@ -389,3 +396,6 @@ pub(crate) fn invalidate_where(env: &mut VerifierEnv<'_>, wanted: impl Fn(&RegSt
     let invalid = registers::invalid(env);
     env.state.for_each_reg_mut(wanted, |reg| *reg = invalid);
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,7 +27,7 @@ use isa::ebpf::{AluOp, Insn, Operand, Reg};
 
 use crate::Result;
 use crate::env::VerifierEnv;
-use crate::explore::Explorer;
+use crate::explore::{Checkpoint, Explorer};
 use crate::log::Sink;
 use crate::state::{HistoryFlags, PreciseMask, State, StateId};
 use tracker::Tracker;
@@ -56,7 +56,7 @@ pub fn mark_chain_precision(env: &mut VerifierEnv<'_>, reg: Reg) -> Result<()> {
         return Ok(());
     }
     let bit = 1u16 << reg.number();
-    let counts = &mut env.explorer.precision;
+    let counts = &mut env.precision;
     counts.requests += 1;
     let skips = env.input.options.precision_skip && !env.sink.is_full();
     if skips && env.state.propagated & bit != 0 {
@@ -99,11 +99,11 @@ pub fn propagate_precision_of(
     state: &State,
 ) -> Result<bool> {
     let bt = collect(env, covering, state.curframe);
-    let explorer = &mut env.explorer;
     Tracker {
         input: env.input,
         analysis: env.analysis,
-        explorer,
+        explorer: &mut env.explorer,
+        counts: &mut env.precision,
         sink: &mut env.sink,
         insn_idx: env.insn_idx,
     }
@@ -112,11 +112,12 @@ pub fn propagate_precision_of(
 
 /// The precise scalars of a checkpoint, logged.
 fn collect(env: &mut VerifierEnv<'_>, covering: StateId, frame: usize) -> Backtrack {
-    let state = env.explorer.state(covering);
+    let checkpoint = env.explorer.checkpoint(covering);
+    let state = checkpoint.state();
     let mut bt = Backtrack::new(frame);
     for number in (0..=state.curframe).rev() {
         let (regs, slots) = match env.input.bpf_capable {
-            true => precise_scalars(state, number),
+            true => precise_scalars(checkpoint, number),
             false => live_scalars(env, covering, number),
         };
         // Without CAP_BPF every scalar is precise from the start, and nothing is marked.
@@ -141,9 +142,9 @@ fn collect(env: &mut VerifierEnv<'_>, covering: StateId, frame: usize) -> Backtr
 /// Registers and slots of a frame that hold scalars; of a cleaned checkpoint the live ones.
 fn live_scalars(env: &VerifierEnv<'_>, id: StateId, number: usize) -> (u16, u64) {
     let checkpoint = env.explorer.checkpoint(id);
-    let state = &checkpoint.state;
+    let state = checkpoint.state();
     let frame = state.frame(number);
-    let (live, dead) = match state.cleaned {
+    let (live, dead) = match checkpoint.is_cleaned() {
         true => {
             let insn = state.frame_insn_idx(number) as usize;
             (
@@ -168,9 +169,9 @@ fn live_scalars(env: &VerifierEnv<'_>, id: StateId, number: usize) -> (u16, u64)
 }
 
 /// Precise registers and slots of a frame that hold scalars.
-fn precise_scalars(state: &State, number: usize) -> (u16, u64) {
-    let frame = state.frame(number);
-    let mask = state.precise.of(number);
+fn precise_scalars(checkpoint: &Checkpoint, number: usize) -> (u16, u64) {
+    let frame = checkpoint.state().frame(number);
+    let mask = checkpoint.precise().of(number);
     let (mut regs, mut slots) = (0, 0);
     for reg in bits(u64::from(mask.regs & 0x3ff)) {
         if frame.regs[reg].is_scalar() {
@@ -256,6 +257,7 @@ fn mark_from_current(env: &mut VerifierEnv<'_>, bt: Backtrack) -> Result<()> {
         analysis,
         state,
         explorer,
+        precision,
         sink,
         insn_idx,
         ..
@@ -264,6 +266,7 @@ fn mark_from_current(env: &mut VerifierEnv<'_>, bt: Backtrack) -> Result<()> {
         input,
         analysis,
         explorer,
+        counts: precision,
         sink,
         insn_idx: *insn_idx,
     }
@@ -288,9 +291,10 @@ fn force_all_precise(explorer: &mut Explorer, sink: &mut Sink<'_>, state: &State
     }
     let mut next = state.parent;
     while let Some(id) = next {
-        let state = &mut explorer.checkpoint_mut(id).state;
-        for number in 0..=state.curframe {
-            let mut mask = state.precise.of(number);
+        let checkpoint = explorer.checkpoint_mut(id);
+        for number in 0..=checkpoint.state().curframe {
+            let mut mask = checkpoint.precise().of(number);
+            let state = checkpoint.state();
             let frame = state.frame(number);
             for reg in 0..10 {
                 if frame.regs[reg].is_scalar() && mask.regs & 1 << reg == 0 {
@@ -313,8 +317,8 @@ fn force_all_precise(explorer: &mut Explorer, sink: &mut Sink<'_>, state: &State
                     }
                 }
             }
-            state.precise.set(number, mask);
+            checkpoint.set_precise(number, mask);
         }
-        next = state.parent;
+        next = checkpoint.state().parent;
     }
 }

@@ -12,7 +12,7 @@ use spec::kfuncs::KernelFunction;
 use spec::maps::MapKind;
 use spec::registry::{Registry, kfunc_signature};
 
-use crate::verify::{context_of, mitigates};
+use crate::input::{context_of, mitigates};
 
 use crate::{
     KernelCode, LiveCode, Options, ProgramFacts, Spills, Verdict, Verification, verify, xlated,

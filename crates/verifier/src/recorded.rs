@@ -17,7 +17,7 @@
 use crate::analysis::{Analysis, LiveStack};
 use crate::env::VerifierEnv;
 use crate::explore::Checkpoint;
-use crate::state::{MAX_CALL_FRAMES, PreciseMasks, State, StateId};
+use crate::state::{MAX_CALL_FRAMES, PreciseMasks, State};
 
 /// No state.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -25,7 +25,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// The state before one visit of an instruction.
 #[derive(Clone, Debug)]
 pub struct RecordedState {
-    /// The state. Its own marks of precise scalars mean nothing.
+    /// The state.
     pub state: State,
     /// Scalars of a checkpoint that are precise, by frame; `None` for other states.
     pub precise: Option<PreciseMasks>,
@@ -92,8 +92,8 @@ impl Recorder {
 
     /// Keeps what a checkpoint says when its marks are complete.
     pub(crate) fn finish_checkpoint(&mut self, checkpoint: &Checkpoint) {
-        if let Some(recorded) = self.states.get_mut(checkpoint.recorded as usize) {
-            recorded.precise = Some(checkpoint.state.precise);
+        if let Some(recorded) = self.states.get_mut(checkpoint.recorded() as usize) {
+            recorded.precise = Some(*checkpoint.precise());
             recorded.dead_slots = std::array::from_fn(|frame| checkpoint.dead_slots(frame));
         }
     }
@@ -152,7 +152,7 @@ impl RecordedState {
 
 /// Keeps the state before the instruction that the walk stands at, which was not pruned.
 pub(crate) fn record(env: &mut VerifierEnv<'_>) {
-    let Some(mut recorder) = env.explorer.recorder.take() else {
+    let Some(mut recorder) = env.observers.recorder.take() else {
         return;
     };
     if recorder.states.len() < recorder.limit {
@@ -171,27 +171,17 @@ pub(crate) fn record(env: &mut VerifierEnv<'_>) {
             dead_slots: [0; MAX_CALL_FRAMES],
         });
     }
-    env.explorer.recorder = Some(recorder);
+    env.observers.recorder = Some(recorder);
 }
 
-/// The index of the checkpoint's state above the one that is recorded now. Of the state that a
-/// checkpoint was just made of, that of the checkpoint before.
+/// The index of the checkpoint's state above the one that is recorded now. A checkpoint without
+/// one was just made of this state; then it is that of the checkpoint before.
 fn parent_of(env: &mut VerifierEnv<'_>, index: u32) -> Option<u32> {
     let id = env.state.parent?;
-    let claimed = claim(env, id, index);
+    let claimed = env.explorer.checkpoint_mut(id).recorded_or(index);
     if claimed != index {
         return Some(claimed);
     }
-    let above = env.explorer.checkpoint(id).state.parent?;
-    Some(env.explorer.checkpoint(above).recorded)
-}
-
-/// The index of a checkpoint's state. A checkpoint without one was just made of the state
-/// that is recorded now.
-fn claim(env: &mut VerifierEnv<'_>, id: StateId, index: u32) -> u32 {
-    let recorded = &mut env.explorer.checkpoint_mut(id).recorded;
-    if *recorded == NONE {
-        *recorded = index;
-    }
-    *recorded
+    let above = env.explorer.state(id).parent?;
+    Some(env.explorer.checkpoint(above).recorded())
 }

@@ -55,7 +55,7 @@ struct Absent {
 }
 
 impl Absent {
-    fn check(&mut self, since: Since, insn: Option<usize>, what: impl FnOnce() -> String) {
+    fn require(&mut self, since: Since, insn: Option<usize>, what: impl FnOnce() -> String) {
         let known = self.newest.as_ref().map(|(release, _)| *release);
         if since.release <= known.unwrap_or(self.release) {
             return;
@@ -71,7 +71,7 @@ impl Absent {
 
     fn feature(&mut self, feature: Feature, insn: Option<usize>) {
         if !feature.backports().contains(&self.release) {
-            self.check(feature.since(), insn, || feature.name().to_owned());
+            self.require(feature.since(), insn, || feature.name().to_owned());
         }
     }
 }
@@ -103,12 +103,12 @@ fn sleepable_feature(program: &Program) -> Option<Feature> {
 fn of_program(input: &Input<'_>, absent: &mut Absent) {
     let program = input.program;
     let kind = program.kind();
-    absent.check(kind.since(), None, || {
+    absent.require(kind.since(), None, || {
         format!("program type {}", kind.name())
     });
     let attach = program.attach_type();
     if let Some(attach) = attach.filter(|_| is_attach_type_checked(kind)) {
-        absent.check(attach.since(), None, || {
+        absent.require(attach.since(), None, || {
             format!("attach type {}", attach.name())
         });
     }
@@ -166,13 +166,13 @@ fn of_insns(input: &Input<'_>, is_reached: &impl Fn(usize) -> bool, absent: &mut
                 Callee::Helper(number) => {
                     jumps_on |= HelperId::of_call(*callee) == Some(HelperId::TailCall);
                     if let Some(helper) = helpers::helper(*number) {
-                        absent.check(helper.since, Some(at), || helper.name.to_owned());
+                        absent.require(helper.since, Some(at), || helper.name.to_owned());
                     }
                 }
                 Callee::Local(_) => calls = true,
                 Callee::Kfunc { id, .. } => {
                     if let Some((name, since)) = called_kfunc(input, *id) {
-                        absent.check(since, Some(at), || format!("kfunc {name}"));
+                        absent.require(since, Some(at), || format!("kfunc {name}"));
                     }
                 }
             },
@@ -204,7 +204,7 @@ fn of_map(input: &Input<'_>, id: MapId, at: usize, absent: &mut Absent) {
     ];
     for params in params.into_iter().flatten() {
         if let Some(kind) = params.kind() {
-            absent.check(kind.since(), Some(at), || {
+            absent.require(kind.since(), Some(at), || {
                 format!("map type {}", kind.name())
             });
         }
@@ -221,6 +221,6 @@ fn of_map(input: &Input<'_>, id: MapId, at: usize, absent: &mut Absent) {
         }
     );
     for (name, since) in map.params.flags.since().filter(|_| !is_data) {
-        absent.check(since, Some(at), || format!("{name} of map {}", map.name));
+        absent.require(since, Some(at), || format!("{name} of map {}", map.name));
     }
 }

@@ -10,29 +10,21 @@ mod maps;
 use isa::ebpf::{Group, Imm64, Insn, PseudoLoad, RawInsn};
 use spec::maps::MapKind;
 
-pub use maps::{Map, Maps};
+pub(crate) use maps::{Map, Maps};
 
 use crate::env::{RegArg, VerifierEnv};
 use crate::input::Input;
-use crate::log::Sink;
+use crate::log::{LogAt, Sink};
 use crate::mem::registers::{set_constant, set_pointer, set_reg, set_unknown};
 use crate::state::{MapRef, RegKind, RegState, TypeFlags};
 use crate::{LIMITS, Result, Stop};
 
-/// Context of [`refuse!`] before the walk.
-pub(crate) struct Refuser<'s, 'l> {
-    /// The log.
-    pub(crate) sink: &'s mut Sink<'l>,
-    /// The instruction at hand.
-    pub(crate) insn_idx: u32,
-}
-
 /// Checks wide immediates, map use and opcodes of the whole program (`resolve_pseudo_ldimm64`).
 #[doc(alias = "resolve_pseudo_ldimm64")]
-pub fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()> {
+pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()> {
     let insns = input.program.insns();
     let mut used = maps::UsedMaps::new(input);
-    let mut env = Refuser { sink, insn_idx: 0 };
+    let mut env = LogAt { sink, insn_idx: 0 };
     let mut index = 0;
     while index < insns.len() {
         let insn = insns[index];
@@ -63,7 +55,7 @@ fn is_high_half(high: &RawInsn) -> bool {
 /// Checks one wide immediate.
 fn check_wide(
     input: &Input<'_>,
-    env: &mut Refuser<'_, '_>,
+    env: &mut LogAt<'_, '_>,
     used: &mut maps::UsedMaps<'_>,
     insn: RawInsn,
     high: RawInsn,
@@ -117,7 +109,7 @@ fn check_wide(
 }
 
 /// Checks `BPF_LD_IMM64` (`check_ld_imm`).
-pub fn check_ld_imm(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> {
+pub(crate) fn check_ld_imm(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> {
     let raw = env.input.program.insns()[env.insn_idx as usize];
     if raw.off != 0 {
         return Err(refuse!(env => Program::WideLoadReservedFields));
@@ -129,7 +121,7 @@ pub fn check_ld_imm(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> {
     match imm {
         Imm64::Value(value) => set_constant(env, dst, value.get()),
         Imm64::BtfId { id, module_fd } => {
-            let mut refuser = Refuser {
+            let mut refuser = LogAt {
                 sink: &mut env.sink,
                 insn_idx: env.insn_idx,
             };

@@ -67,8 +67,7 @@ pub(crate) fn push_untaken(
     if env.input.bypass_spec_v1 {
         return Ok(());
     }
-    let idx = env.insn_idx;
-    let branch = env.push_branch(target, idx)?;
+    let branch = env.fork(target)?;
     branch.speculative = true;
     *branch.reg_mut(dst) = RegState::UNKNOWN;
     if let Operand::Reg(src) = src {
@@ -88,7 +87,7 @@ pub(crate) fn note_scalars(
     if !is_masked(op) || can_skip(env, src) {
         return Ok(());
     }
-    let noted = note(env, OffsetMask::Scalar);
+    let noted = note_mask(env, OffsetMask::Scalar);
     noted.map_err(|why| refuse_alu(env, why, op, dst, src, false))
 }
 
@@ -146,7 +145,7 @@ impl PointerMove {
             if !self.reversed {
                 moved.num.unbound32();
             }
-            match env.push_branch(idx + 1, idx) {
+            match env.fork(idx + 1) {
                 Ok(branch) => {
                     branch.speculative = true;
                     *branch.reg_mut(self.dst) = moved;
@@ -196,7 +195,7 @@ impl PointerMove {
                 constant: scalar.num.is_const(),
                 limit: distance.unsigned_abs(),
             };
-            note(env, mask)
+            note_mask(env, mask)
         });
         noted.map_err(|why| self.refuse(env, why))
     }
@@ -208,26 +207,26 @@ impl PointerMove {
             return Ok(());
         }
         let dst = self.dst.number();
-        match moved.kind {
-            RegKind::Stack { .. } if moved.flags.is_empty() => {
-                let var_off = moved.num.var_off;
-                let off = moved.off.wrapping_add(var_off.value as i32);
-                if !var_off.is_const() {
-                    return Err(refuse!(env => Alu::StackVariable { reg: dst, var_off, off }));
-                }
-                if !(-(LIMITS.stack as i32)..0).contains(&off) {
-                    return Err(refuse!(env => Alu::StackRange { reg: dst, off }));
-                }
+        if !moved.flags.is_empty() {
+            return Ok(());
+        }
+        if let RegKind::Stack { .. } = moved.kind {
+            let var_off = moved.num.var_off;
+            let off = moved.off.wrapping_add(var_off.value as i32);
+            if !var_off.is_const() {
+                return Err(refuse!(env => Alu::StackVariable { reg: dst, var_off, off }));
             }
-            RegKind::MapValue { map, .. } if moved.flags.is_empty() => {
-                *env.reg_mut(self.dst) = *moved;
-                let off = moved.off;
-                let source = Source::Helper;
-                if map_value::check_bounds(env, self.dst, map, off, 1, false, source).is_err() {
-                    return Err(refuse!(env => Alu::MapValueRange { reg: dst }));
-                }
+            if !(-(LIMITS.stack as i32)..0).contains(&off) {
+                return Err(refuse!(env => Alu::StackRange { reg: dst, off }));
             }
-            _ => {}
+        }
+        if let RegKind::MapValue { map, .. } = moved.kind {
+            *env.reg_mut(self.dst) = *moved;
+            let off = moved.off;
+            let source = Source::Helper;
+            if map_value::check_bounds(env, self.dst, map, off, 1, false, source).is_err() {
+                return Err(refuse!(env => Alu::MapValueRange { reg: dst }));
+            }
         }
         Ok(())
     }
@@ -260,21 +259,21 @@ fn pointer_limit(
     to_left: bool,
 ) -> std::result::Result<u32, Unmasked> {
     let num = &pointer.num;
-    let (most, limit) = match pointer.kind {
-        _ if !pointer.flags.is_empty() => return Err(Unmasked::Type),
-        RegKind::Stack { .. } => {
-            let off = (num.var_off.value as u32).wrapping_add(pointer.off as u32);
-            (LIMITS.stack + u32::from(to_left), off.wrapping_neg())
-        }
-        RegKind::MapValue { map, .. } => {
-            let off = match to_left {
-                true => num.smin as u32,
-                false => num.umax as u32,
-            };
-            let limit = off.wrapping_add(pointer.off as u32);
-            (env.input.maps[map].value_size(), limit)
-        }
-        _ => return Err(Unmasked::Type),
+    if !pointer.flags.is_empty() {
+        return Err(Unmasked::Type);
+    }
+    let (most, limit) = if let RegKind::Stack { .. } = pointer.kind {
+        let off = (num.var_off.value as u32).wrapping_add(pointer.off as u32);
+        (LIMITS.stack + u32::from(to_left), off.wrapping_neg())
+    } else if let RegKind::MapValue { map, .. } = pointer.kind {
+        let off = match to_left {
+            true => num.smin as u32,
+            false => num.umax as u32,
+        };
+        let limit = off.wrapping_add(pointer.off as u32);
+        (env.input.maps[map].value_size(), limit)
+    } else {
+        return Err(Unmasked::Type);
     };
     match limit < most {
         true => Ok(limit),
@@ -284,7 +283,7 @@ fn pointer_limit(
 
 /// Notes a mask; paths must agree (`update_alu_sanitation_state`).
 #[doc(alias = "update_alu_sanitation_state")]
-fn note(env: &mut VerifierEnv<'_>, mask: OffsetMask) -> std::result::Result<(), Unmasked> {
+fn note_mask(env: &mut VerifierEnv<'_>, mask: OffsetMask) -> std::result::Result<(), Unmasked> {
     let noted = &mut env.aux[env.insn_idx as usize].barriers.mask;
     match noted.replace(mask) {
         Some(before) if before != mask => Err(Unmasked::Paths),

@@ -4,18 +4,17 @@ use std::time::Instant;
 
 use isa::ebpf::Insn;
 use program::Program;
-use program::creation::MapCreator;
 use spec::Kernel;
-use spec::kernel::{Mitigations, Privileges};
-use spec::programs::{LoadFlags, ProgramType};
-use spec::registry::{ProgramContext, Registry};
+use spec::kernel::Privileges;
+use spec::programs::ProgramType;
+use spec::registry::Registry;
 use spec::since::Release;
 
-use crate::analysis::{self, Analysis, LiveStack, SubprogInfo};
+use crate::analysis::{self, Analysis, SubprogInfo};
 use crate::attach;
 use crate::cost::{Cost, CostCounter};
-use crate::env::{SubprogAux, VerifierEnv};
-use crate::explore::{Explorer, check_function};
+use crate::env::VerifierEnv;
+use crate::explore::check_function;
 use crate::input::Input;
 use crate::insn_facts::{Collector, FunctionStack};
 use crate::log::{self, LogOutput, LogTail, Sink};
@@ -25,8 +24,7 @@ use crate::reason::{self, Ending, Explanation};
 use crate::recorded::{RecordedStates, Recorder};
 use crate::rejection;
 use crate::release::{self, RULES};
-use crate::resolve::{self, Maps};
-use crate::state::{Frame, MAIN_CALLSITE, State};
+use crate::resolve;
 use crate::verdict::{RefusalKind, Result, Stop, Verdict, Verification};
 use crate::xlated;
 
@@ -125,29 +123,6 @@ struct Done {
     explanation: Option<Explanation>,
 }
 
-/// The context of a program in the registry of a kernel.
-pub(crate) fn context_of<'a>(program: &'a Program, kernel: &'a Kernel) -> ProgramContext<'a> {
-    let vmlinux = kernel.btf();
-    let privileges = kernel.privileges();
-    ProgramContext {
-        kind: program.kind(),
-        attach: attach::effective_attach_type(program.kind(), program.expected_attach_type()),
-        sleepable: program.flags().has(LoadFlags::SLEEPABLE),
-        has_cap_bpf: privileges.has_bpf(),
-        has_cap_perfmon: privileges.has_perfmon(),
-        attach_target: program
-            .attach_target()
-            .filter(|target| target.module == 0 && target.program.is_none())
-            .and_then(|target| vmlinux?.get(target.btf_id)?.name().to_str()),
-    }
-}
-
-/// True if a kernel puts one of its mitigations of speculative execution into programs of the
-/// caller.
-pub(crate) fn mitigates(kernel: &Kernel, which: impl Fn(Mitigations) -> bool) -> bool {
-    !kernel.privileges().has_perfmon() && which(kernel.mitigations())
-}
-
 /// Linux's `bpf_check`.
 #[doc(alias = "bpf_check")]
 fn run(
@@ -163,31 +138,8 @@ fn run(
         true => Sink::tracing(),
         false => Sink::to_output(options.log_level, log),
     };
-    let vmlinux = kernel.btf().map(|btf| &**btf);
     let privileges = kernel.privileges();
-    let flags = program.flags();
-    let input = Input {
-        program,
-        registry,
-        context: context_of(program, kernel),
-        options,
-        insns: program.decode(),
-        allow_ptr_leaks: privileges.has_perfmon(),
-        allow_uninit_stack: privileges.has_perfmon(),
-        bpf_capable: privileges.has_bpf(),
-        bypass_spec_v1: !mitigates(kernel, |mitigations| mitigations.spectre_v1),
-        bypass_spec_v4: !mitigates(kernel, |mitigations| mitigations.spectre_v4),
-        strict_alignment: flags.has(LoadFlags::STRICT_ALIGNMENT)
-            && !flags.has(LoadFlags::ANY_ALIGNMENT),
-        private_stack: kernel.features().private_stack,
-        test_state_freq: flags.has(LoadFlags::TEST_STATE_FREQ) && privileges.has_bpf(),
-        test_reg_invariants: flags.has(LoadFlags::TEST_REG_INVARIANTS),
-        maps: Maps::new(program, &MapCreator::new(kernel, registry)),
-        vmlinux,
-        modules: kernel.modules(),
-        symbols: kernel.symbols(),
-        cpus: kernel.cpus(),
-    };
+    let input = Input::new(program, kernel, registry, options);
     let mut verification = Verification {
         verdict: Verdict::Accepted,
         refused_map: input.maps.refused(program),
@@ -224,32 +176,17 @@ fn run(
             };
         }
     };
-    let mut env = VerifierEnv {
-        input: &input,
-        analysis: &analysis,
-        state: State::new(Frame::new(MAIN_CALLSITE, 0, 0), 0, input.context.sleepable),
-        sink,
-        explorer: Explorer::new(input.insns.len()),
-        live: LiveStack::default(),
-        aux: vec![Default::default(); input.insns.len()],
-        subprogs: analysis.subprogs.iter().map(SubprogAux::new).collect(),
-        insn_idx: 0,
-        prev_insn_idx: -1,
-        id_gen: 0,
-        cur_history: None,
-        seen_direct_write: false,
-        explore_alu_limits: false,
-    };
+    let mut env = VerifierEnv::new(&input, &analysis, sink);
     if let Some(callback) = analysis.exception_callback {
         let callback = &mut env.subprogs[callback];
         (callback.is_cb, callback.is_async_cb) = (true, true);
     }
-    env.explorer.recorder = extras.recorder.map(Box::new);
+    env.observers.recorder = extras.recorder.map(Box::new);
     if options.collect_facts {
-        env.explorer.collector = Some(Box::new(Collector::new(input.insns.len())));
+        env.observers.collector = Some(Box::new(Collector::new(input.insns.len())));
     }
     if options.collect_cost {
-        env.explorer.cost = Some(Box::new(CostCounter::new(input.insns.len())));
+        env.observers.cost = Some(Box::new(CostCounter::new(input.insns.len())));
     }
     if let Err(stop) = check_program(&mut env) {
         verification.verdict = stop.into();
@@ -258,19 +195,19 @@ fn run(
         let is_reached = |at: usize| env.aux[at].seen;
         verification.verdict = release::verdict(&input, release, is_reached, verification.verdict);
     }
-    verification.statistics = env.explorer.statistics;
-    verification.precision = env.explorer.precision;
-    let counter = env.explorer.cost.take();
+    verification.statistics = env.explorer.statistics();
+    verification.precision = env.precision;
+    let counter = env.observers.cost.take();
     let cost = counter.map(|counter| counter.finish(&input, &analysis, &env.subprogs));
     let is_accepted = verification.verdict == Verdict::Accepted;
-    verification.facts = (env.explorer.collector.take())
+    verification.facts = (env.observers.collector.take())
         .filter(|_| is_accepted)
         .map(|collector| collector.finish(&input, &analysis, &env.subprogs));
     if let Some(facts) = &mut verification.facts {
         xlated::note_lengths(&env, facts);
     }
     verification.stack_depth = stack_depths(&env, is_accepted);
-    let states = (env.explorer.recorder.take())
+    let states = (env.observers.recorder.take())
         .and_then(|recorder| recorder.finish(&analysis, &mut env.live));
     let mut explanation = None;
     if let Some(cost) = &cost {
@@ -365,13 +302,13 @@ fn check_program(env: &mut VerifierEnv<'_>) -> Result<()> {
     analysis::check_max_stack_depth(env.input, env.analysis, &mut env.sink, &mut env.subprogs)?;
     add_rewritten_stack(env);
     note_compiled_stack(env);
-    xlated::check(env)
+    xlated::check_rewriting(env)
 }
 
 /// Keeps the stack of each function for its facts, before anything is rewritten.
 fn note_stack(env: &mut VerifierEnv<'_>) {
     let subprogs = env.analysis.subprogs.iter().zip(&env.subprogs);
-    if let Some(collector) = &mut env.explorer.collector {
+    if let Some(collector) = &mut env.observers.collector {
         collector.stack = subprogs
             .map(|(info, aux)| (info.start, aux.stack_depth))
             .collect();
@@ -381,7 +318,7 @@ fn note_stack(env: &mut VerifierEnv<'_>) {
 /// Keeps the stack of each function as the kernel compiles it.
 fn note_compiled_stack(env: &mut VerifierEnv<'_>) {
     let subprogs = env.analysis.subprogs.iter().zip(&env.subprogs);
-    if let Some(collector) = &mut env.explorer.collector {
+    if let Some(collector) = &mut env.observers.collector {
         let stack = subprogs.map(|(info, aux)| FunctionStack {
             start: info.start,
             bytes: aux.stack_depth,

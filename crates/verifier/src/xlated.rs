@@ -17,7 +17,7 @@ pub use dead_code::LiveCode;
 use dead_code::Removal;
 pub use kernel_code::{FormSlot, KernelCode};
 use lengths::Lengths;
-pub(crate) use lengths::note as note_lengths;
+pub(crate) use lengths::note_lengths;
 
 /// Most pairs of spills and fills around a call.
 const MAX_SPILLS: usize = 6;
@@ -32,8 +32,8 @@ pub enum Spills {
 }
 
 /// Checks what is left of the program.
-pub(crate) fn check(env: &mut VerifierEnv<'_>) -> Result<()> {
-    check_accesses(env)?;
+pub(crate) fn check_rewriting(env: &mut VerifierEnv<'_>) -> Result<()> {
+    check_ctx_conversions(env)?;
     check_tail_calls(env)?;
     check_absent_kfuncs(env)?;
     check_function_addresses(env)
@@ -47,7 +47,7 @@ fn is_seen(env: &VerifierEnv<'_>, at: u32) -> bool {
 /// Refuses accesses that no rewriting has: the walk accepts half of a field of 8 bytes of
 /// `struct bpf_tcp_sock`, for one (`convert_ctx_accesses`).
 #[doc(alias = "convert_ctx_accesses")]
-fn check_accesses(env: &mut VerifierEnv<'_>) -> Result<()> {
+fn check_ctx_conversions(env: &mut VerifierEnv<'_>) -> Result<()> {
     let lengths = Lengths::of(env);
     let mut seen = (0..env.aux.len()).filter(|&at| env.aux[at].seen);
     let Some(at) = seen.find(|&at| lengths.lacks_conversion(at)) else {

@@ -2,7 +2,7 @@
 //! have in resolved code ([`KernelFunction::number`]).
 //!
 //! Prototypes and flags are those of the kernel's BTF and registry, which the verifier checks
-//! calls by; [`state`] says for every kfunc of Linux 6.18 what a call does here.
+//! calls by; [`state()`] says for every kfunc of Linux 6.18 what a call does here.
 
 mod absence;
 mod arena;

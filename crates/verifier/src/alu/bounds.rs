@@ -1,7 +1,8 @@
 //! Contradictory ranges, which arise on branches that cannot be taken.
 
 use crate::domain::Scalar;
-use crate::env::VerifierEnv;
+use crate::input::Input;
+use crate::log::LogAt;
 use crate::rejection::Alu;
 use crate::{Result, verbose};
 
@@ -10,7 +11,8 @@ use crate::{Result, verbose};
 /// refused.
 #[doc(alias = "reg_bounds_sanity_check")]
 pub(crate) fn check_bounds(
-    env: &mut VerifierEnv<'_>,
+    input: &Input<'_>,
+    log: &mut LogAt<'_, '_>,
     num: &mut Scalar,
     context: &str,
 ) -> Result<()> {
@@ -24,10 +26,10 @@ pub(crate) fn check_bounds(
         fault,
         num: *num,
     };
-    if env.input.test_reg_invariants {
-        return Err(env.sink.refuse(rejection, env.insn_idx));
+    if input.test_reg_invariants {
+        return Err(log.sink.refuse(rejection, log.insn_idx));
     }
-    verbose!(env, "{rejection}\n");
+    verbose!(log, "{rejection}\n");
     num.unbound();
     Ok(())
 }

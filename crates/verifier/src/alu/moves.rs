@@ -8,7 +8,12 @@ use crate::state::{ADD_CONST, RegState};
 use crate::{Result, refuse};
 
 /// Checks `dst = src`.
-pub(super) fn check(env: &mut VerifierEnv<'_>, width: Width, dst: Reg, src: Operand) -> Result<()> {
+pub(super) fn check_mov(
+    env: &mut VerifierEnv<'_>,
+    width: Width,
+    dst: Reg,
+    src: Operand,
+) -> Result<()> {
     if let Operand::Reg(src) = src {
         env.check_reg_arg(src, RegArg::Src)?;
     }

@@ -15,8 +15,7 @@ use crate::{Result, refuse};
 
 /// Checks `dst op= src` of a pointer and a scalar; `reversed` if the scalar is in the
 /// destination (`adjust_ptr_min_max_vals`).
-#[doc(alias = "adjust_ptr_min_max_vals")]
-pub(super) fn check(
+pub(super) fn adjust_ptr_min_max_vals(
     env: &mut VerifierEnv<'_>,
     op: AluOp,
     width: Width,

@@ -10,8 +10,7 @@ use crate::state::{ADD_CONST, ADD_CONST32, ADD_CONST64, RegState};
 
 /// Checks `dst op= operand` of scalars, where the operand has the value `src`
 /// (`adjust_scalar_min_max_vals`).
-#[doc(alias = "adjust_scalar_min_max_vals")]
-pub(super) fn check(
+pub(super) fn adjust_scalar_min_max_vals(
     env: &mut VerifierEnv<'_>,
     op: AluOp,
     width: Width,
@@ -65,8 +64,7 @@ fn fork_at_zero(env: &mut VerifierEnv<'_>, dst: Reg) -> Result<()> {
             reg
         }
     };
-    let insn_idx = env.insn_idx;
-    let branch = env.push_branch(insn_idx, insn_idx)?;
+    let branch = env.fork(env.insn_idx)?;
     *branch.reg_mut(dst) = with(0);
     *env.reg_mut(dst) = with(-1);
     Ok(())

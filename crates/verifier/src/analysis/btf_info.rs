@@ -6,14 +6,14 @@
 use btf::{Btf, Int, Kind, Linkage, Shape, TypeId};
 use program::FuncInfo;
 
-use super::{Pass, SubprogInfo};
+use super::SubprogInfo;
 use crate::input::Input;
+use crate::log::LogAt;
 use crate::{Result, refuse};
 
 /// Checks the records of functions on their own; comes before subprograms are found
 /// (`check_btf_info_early`).
-#[doc(alias = "check_btf_info_early")]
-pub(super) fn check_early(input: &Input<'_>, pass: &mut Pass<'_, '_>) -> Result<()> {
+pub(super) fn check_btf_info_early(input: &Input<'_>, pass: &mut LogAt<'_, '_>) -> Result<()> {
     let Some(types) = input.program.btf() else {
         return Ok(());
     };
@@ -40,10 +40,9 @@ pub(super) fn check_early(input: &Input<'_>, pass: &mut Pass<'_, '_>) -> Result<
 }
 
 /// Checks the records against the subprograms, and notes names and linkage (`check_btf_info`).
-#[doc(alias = "check_btf_info")]
-pub(super) fn check(
+pub(super) fn check_btf_info(
     input: &Input<'_>,
-    pass: &mut Pass<'_, '_>,
+    pass: &mut LogAt<'_, '_>,
     subprogs: &mut [SubprogInfo],
 ) -> Result<()> {
     match input.program.btf() {
@@ -61,7 +60,7 @@ pub(super) fn check(
 /// A subprog without a return type in BTF may end only by its own exit
 /// (`check_abnormal_return`).
 #[doc(alias = "check_abnormal_return")]
-fn check_without_types(pass: &mut Pass<'_, '_>, subprogs: &[SubprogInfo]) -> Result<()> {
+fn check_without_types(pass: &mut LogAt<'_, '_>, subprogs: &[SubprogInfo]) -> Result<()> {
     for subprog in subprogs.iter().skip(1) {
         if subprog.has_ld_abs {
             return Err(refuse!(pass => Program::PacketLoadWithoutBtf));
@@ -78,7 +77,7 @@ fn check_without_types(pass: &mut Pass<'_, '_>, subprogs: &[SubprogInfo]) -> Res
 fn check_functions(
     types: &Btf<'_>,
     records: &[FuncInfo],
-    pass: &mut Pass<'_, '_>,
+    pass: &mut LogAt<'_, '_>,
     subprogs: &mut [SubprogInfo],
 ) -> Result<()> {
     if records.len() != subprogs.len() {
@@ -132,7 +131,7 @@ fn is_small(int: Int) -> bool {
 fn check_lines(
     input: &Input<'_>,
     types: &Btf<'_>,
-    pass: &mut Pass<'_, '_>,
+    pass: &mut LogAt<'_, '_>,
     subprogs: &[SubprogInfo],
 ) -> Result<()> {
     let records = input.program.line_info();

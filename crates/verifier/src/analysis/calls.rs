@@ -11,7 +11,7 @@ use crate::input::Input;
 
 /// A call of the kernel: its prototype as far as liveness needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CallSummary {
+pub(crate) struct CallSummary {
     /// Arguments that the prototype has, 0 to 5.
     pub params: u8,
     /// Nothing is returned.
@@ -49,12 +49,12 @@ pub(super) fn called_helper(insn: RawInsn) -> Option<HelperId> {
 }
 
 /// True if the call runs a callback before it returns.
-pub fn calls_sync_callback(input: &Input<'_>, insn: RawInsn) -> bool {
+pub(crate) fn calls_sync_callback(input: &Input<'_>, insn: RawInsn) -> bool {
     callback(input, insn).is_some_and(|kind| !kind.is_async())
 }
 
 /// True if the call registers a callback that runs later.
-pub fn calls_async_callback(input: &Input<'_>, insn: RawInsn) -> bool {
+pub(crate) fn calls_async_callback(input: &Input<'_>, insn: RawInsn) -> bool {
     callback(input, insn).is_some_and(CallbackKind::is_async)
 }
 
@@ -109,7 +109,7 @@ fn kfunc_arity(input: &Input<'_>, btf_id: u32) -> Option<(u8, bool)> {
 /// The summary of a call of a helper or kfunc that the program may make; `None` for
 /// other instructions and for calls that the walk will refuse (`get_call_summary`).
 #[doc(alias = "get_call_summary")]
-pub fn summary(input: &Input<'_>, insn: RawInsn) -> Option<CallSummary> {
+pub(crate) fn summary(input: &Input<'_>, insn: RawInsn) -> Option<CallSummary> {
     if is_helper_call(insn) {
         let id = u32::try_from(insn.imm).ok()?;
         let proto = input.registry.helper(&input.context, id).ok()?;

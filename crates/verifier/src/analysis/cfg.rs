@@ -13,10 +13,11 @@
 
 use isa::ebpf::{Flow, RawInsn};
 
+use super::Analysis;
 use super::calls::{self, is_function_address};
 use super::subprogs::slots;
-use super::{Analysis, Pass};
 use crate::input::Input;
+use crate::log::LogAt;
 use crate::{Result, log, refuse};
 
 /// Edge from an instruction, in the order in which they are followed.
@@ -37,17 +38,16 @@ enum Visit {
 
 struct Search<'s, 'e, 'p, 'l> {
     input: &'s Input<'e>,
-    pass: &'s mut Pass<'p, 'l>,
+    pass: &'s mut LogAt<'p, 'l>,
     analysis: &'s mut Analysis,
     state: Vec<Visit>,
     stack: Vec<u32>,
 }
 
 /// Checks control flow and marks prune points (`check_cfg`).
-#[doc(alias = "check_cfg")]
-pub(super) fn check(
+pub(super) fn check_cfg(
     input: &Input<'_>,
-    pass: &mut Pass<'_, '_>,
+    pass: &mut LogAt<'_, '_>,
     analysis: &mut Analysis,
 ) -> Result<()> {
     let count = input.program.insns().len();

@@ -4,13 +4,13 @@
 use btf::{Btf, Kind, Linkage, Shape, TypeId};
 use program::EXCEPTION_CALLBACK_TAG;
 
-use super::Pass;
 use crate::input::Input;
+use crate::log::LogAt;
 use crate::{Result, refuse};
 
 /// First instruction of the exception callback (`bpf_find_exception_callback_insn_off`).
 #[doc(alias = "bpf_find_exception_callback_insn_off")]
-pub(super) fn find_callback(input: &Input<'_>, pass: &mut Pass<'_, '_>) -> Result<Option<u32>> {
+pub(super) fn find_callback(input: &Input<'_>, pass: &mut LogAt<'_, '_>) -> Result<Option<u32>> {
     let (Some(types), Some(main)) = (input.program.btf(), input.program.func_info().first()) else {
         return Ok(None);
     };

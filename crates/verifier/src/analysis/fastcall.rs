@@ -15,8 +15,7 @@ const FRAME_POINTER: u8 = Reg::R10.number();
 const CALLER_SAVED: u8 = 0b11_1111;
 
 /// Marks the patterns of every subprogram (`mark_fastcall_patterns`).
-#[doc(alias = "mark_fastcall_patterns")]
-pub(super) fn mark(input: &Input<'_>, analysis: &mut Analysis) {
+pub(super) fn mark_fastcall_patterns(input: &Input<'_>, analysis: &mut Analysis) {
     for number in 0..analysis.subprogs.len() {
         let range = analysis.subprogs[number].start..analysis.subprogs[number].end;
         let lowest = input.program.insns()[range.start as usize..range.end as usize]

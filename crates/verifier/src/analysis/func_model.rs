@@ -3,7 +3,7 @@
 
 use btf::{Btf, Kind, Shape, Type, TypeId};
 
-use super::Pass;
+use crate::log::LogAt;
 use crate::{Result, refuse};
 
 /// Most arguments of a kernel function (`MAX_BPF_FUNC_ARGS`).
@@ -17,7 +17,11 @@ const MAX_ARGUMENT_SIZE: u32 = 16;
 /// # Errors
 /// EINVAL for too many or variable arguments, and for arguments or a result that do not fit.
 #[doc(alias = "btf_distill_func_proto")]
-pub(super) fn check(pass: &mut Pass<'_, '_>, types: &Btf<'_>, func: Type<'_>) -> Result<()> {
+pub(super) fn check_func_proto(
+    pass: &mut LogAt<'_, '_>,
+    types: &Btf<'_>,
+    func: Type<'_>,
+) -> Result<()> {
     let name = func.name();
     let Shape::Func(shape) = func.shape() else {
         return Ok(());

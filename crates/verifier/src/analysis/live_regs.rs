@@ -5,14 +5,15 @@
 use isa::ebpf::{Insn, Op, RawInsn, RegSet, Row};
 
 use super::subprogs::NONE;
-use super::{Analysis, Pass, calls};
+use super::{Analysis, calls};
 use crate::input::Input;
+use crate::log::LogAt;
 use crate::verbose;
 
 /// Computes [`super::InsnInfo::live_regs`], and writes them to the log at level 2
 /// (`compute_live_registers`).
 #[doc(alias = "compute_live_registers")]
-pub(super) fn compute(input: &Input<'_>, pass: &mut Pass<'_, '_>, analysis: &mut Analysis) {
+pub(super) fn compute(input: &Input<'_>, pass: &mut LogAt<'_, '_>, analysis: &mut Analysis) {
     let slots = input.insns.iter().zip(input.program.insns());
     let accesses: Vec<Access> = slots.map(|slot| access(input, slot)).collect();
     loop {
@@ -100,7 +101,7 @@ fn access(input: &Input<'_>, (insn, raw): (&Insn, &RawInsn)) -> Access {
     }
 }
 
-fn write(input: &Input<'_>, pass: &mut Pass<'_, '_>, analysis: &Analysis) {
+fn write(input: &Input<'_>, pass: &mut LogAt<'_, '_>, analysis: &Analysis) {
     verbose!(pass, "Live regs before insn:\n");
     let mut index = 0;
     while index < input.program.insns().len() {

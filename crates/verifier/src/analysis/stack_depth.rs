@@ -6,10 +6,11 @@
 
 use spec::programs::AttachType;
 
+use super::Analysis;
 use super::calls::{is_function_address, is_local_call, throws};
-use super::{Analysis, Pass};
 use crate::env::SubprogAux;
 use crate::input::Input;
+use crate::log::LogAt;
 use crate::log::Sink;
 use crate::rejection::Program;
 use crate::state::MAX_CALL_FRAMES;
@@ -31,7 +32,7 @@ enum StackMode {
 
 /// Checks the stack of all chains of calls. Sets
 /// [`SubprogAux::tail_call_reachable`].
-pub fn check_max_stack_depth(
+pub(crate) fn check_max_stack_depth(
     input: &Input<'_>,
     analysis: &Analysis,
     sink: &mut Sink<'_>,
@@ -40,7 +41,7 @@ pub fn check_max_stack_depth(
     let mut check = Check {
         input,
         analysis,
-        pass: Pass { sink, insn_idx: 0 },
+        pass: LogAt { sink, insn_idx: 0 },
         modes: vec![StackMode::Unknown; subprogs.len()],
         subprogs,
     };
@@ -69,7 +70,7 @@ fn has_private_stack(input: &Input<'_>) -> bool {
 struct Check<'s, 'e, 'l> {
     input: &'s Input<'e>,
     analysis: &'s Analysis,
-    pass: Pass<'s, 'l>,
+    pass: LogAt<'s, 'l>,
     modes: Vec<StackMode>,
     subprogs: &'s mut [SubprogAux],
 }

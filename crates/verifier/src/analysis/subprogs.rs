@@ -12,8 +12,9 @@ use spec::helpers::HelperId;
 use spec::registry::SpecialKfunc;
 
 use super::calls::{called_helper, is_function_address, is_kfunc_call, is_local_call};
-use super::{Pass, SubprogInfo, func_model};
+use super::{SubprogInfo, func_model};
 use crate::input::Input;
+use crate::log::LogAt;
 use crate::{Result, refuse, verbose};
 
 /// Finds the subprograms (`add_subprog_and_kfunc`), ordered by start. The exception callback
@@ -21,7 +22,7 @@ use crate::{Result, refuse, verbose};
 #[doc(alias = "add_subprog_and_kfunc")]
 pub(super) fn find(
     input: &Input<'_>,
-    pass: &mut Pass<'_, '_>,
+    pass: &mut LogAt<'_, '_>,
     exception_callback: Option<u32>,
 ) -> Result<Vec<SubprogInfo>> {
     let mut starts: Vec<u32> = vec![0];
@@ -71,7 +72,7 @@ pub(super) fn find(
 #[doc(alias = "add_kfunc_call")]
 fn add_kfunc(
     input: &Input<'_>,
-    pass: &mut Pass<'_, '_>,
+    pass: &mut LogAt<'_, '_>,
     known: &mut BTreeSet<i32>,
     insn: RawInsn,
 ) -> Result<()> {
@@ -99,14 +100,14 @@ fn add_kfunc(
     if special.is_some_and(SpecialKfunc::is_device_bound) {
         return Err(refuse!(pass => Program::MetadataKfunc));
     }
-    func_model::check(pass, types, func)
+    func_model::check_func_proto(pass, types, func)
 }
 
 /// Linux's `add_subprog`.
 #[doc(alias = "add_subprog")]
 fn add(
     input: &Input<'_>,
-    pass: &mut Pass<'_, '_>,
+    pass: &mut LogAt<'_, '_>,
     starts: &mut Vec<u32>,
     target: i64,
 ) -> Result<()> {
@@ -130,7 +131,7 @@ fn add(
 #[doc(alias = "check_subprogs")]
 pub(super) fn check_layout(
     input: &Input<'_>,
-    pass: &mut Pass<'_, '_>,
+    pass: &mut LogAt<'_, '_>,
     subprogs: &mut [SubprogInfo],
 ) -> Result<()> {
     for subprog in subprogs {

@@ -172,7 +172,7 @@ pub(super) fn check_offset(
         if reg.off != 0 {
             return Err(refuse!(env => Call::NonzeroOffset { reg: ptr }));
         }
-        return check_ptr_off(env, &reg, ptr, false);
+        return check_ptr_off(&mut env.log(), &reg, ptr, false);
     }
     let RegType { base, flags } = reg.reg_type();
     if RegRules::of(base).has_free_offset(flags) {
@@ -188,7 +188,12 @@ pub(super) fn check_offset(
         OWNED.with(TypeFlags::MEM_RCU),
     ];
     let is_object = base == RegBase::PtrToBtfId;
-    check_ptr_off(env, &reg, ptr, is_object && OBJECTS.contains(&flags))
+    check_ptr_off(
+        &mut env.log(),
+        &reg,
+        ptr,
+        is_object && OBJECTS.contains(&flags),
+    )
 }
 
 /// Notes that a call may read the stack by a pointer that is not checked, so many bytes at most.
@@ -302,7 +307,7 @@ pub(super) fn check_arg(
             let raw = meta.is_raw.then_some(&mut meta.raw);
             check_helper_mem(env, ptr, size as i32, access, false, raw)?;
             if arg.flags.has(TypeFlags::MEM_ALIGNED) {
-                check_ptr_alignment(env, &reg, 0, size, true)?;
+                check_ptr_alignment(env.input, &mut env.log(), &reg, 0, size, true)?;
             }
             Ok(())
         }

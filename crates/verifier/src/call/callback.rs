@@ -10,6 +10,7 @@ use spec::maps::MapKind;
 
 use super::subprog::{check_args_by_btf, check_frame_limit};
 use crate::env::VerifierEnv;
+use crate::explore::Fork;
 use crate::state::{
     Frame, MAIN_CALLSITE, MapRef, RegKind, RegState, Registers, State, TypeFlags, TypeRef,
 };
@@ -86,21 +87,20 @@ fn enter(env: &mut VerifierEnv<'_>, subprog: u32, kind: CallbackKind) -> Result<
         let mut state = State::new(frame, start, false);
         // The kernel leaves it 0, so that walks back go on before the callback.
         state.first_insn_idx = 0;
-        crate::explore::push_state(env, state, start, insn_idx)?;
-        return Ok(());
+        return env.fork_async(state, start);
     }
     let curframe = env.state.curframe;
     // The kernel counts the branch before it checks the depth of the call chain.
     let mut frame = Frame::new(insn_idx as i32, curframe as u32 + 1, subprog);
-    let branch = env.push_branch(start, insn_idx);
-    branch.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;
+    let fork = env.fork(start);
+    fork.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;
     check_frame_limit(env)?;
     set_args(env, &caller, &mut frame, kind)?;
-    env.explorer.change_last_pending(|_, state| {
+    if let Some(Fork { state, .. }) = &mut env.forked {
         state.frame_mut(curframe).callback_depth += 1;
         state.push_frame(frame);
         state.callback_unroll_depth += 1;
-    });
+    }
     env.frame_mut().callback_depth = 0;
     Ok(())
 }

@@ -9,8 +9,7 @@ use crate::state::MapRef;
 use crate::{Result, refuse};
 
 /// Checks that a helper takes a map (`check_map_func_compatibility`).
-#[doc(alias = "check_map_func_compatibility")]
-pub(super) fn check(
+pub(super) fn check_map_func_compatibility(
     env: &mut VerifierEnv<'_>,
     proto: &HelperProto,
     map: Option<MapRef>,

@@ -66,7 +66,7 @@ pub(super) fn check_helper_call(env: &mut VerifierEnv<'_>, id: i32) -> Result<Ou
     }
     clear_caller_saved(env)?;
     returns::set_result(env, proto, &meta)?;
-    compat::check(env, proto, meta.map.map(|(map, _)| map))?;
+    compat::check_map_func_compatibility(env, proto, meta.map.map(|(map, _)| map))?;
     if helper == Some(HelperId::GetFuncIp) {
         check_get_func_ip(env, proto)?;
     }
@@ -77,8 +77,7 @@ pub(super) fn check_helper_call(env: &mut VerifierEnv<'_>, id: i32) -> Result<Ou
         } else {
             // The tail call fails and the function goes on, or it ends the function.
             env.mark_scratched(Reg::R0);
-            let insn_idx = env.insn_idx;
-            env.push_branch(insn_idx + 1, insn_idx)?;
+            env.fork(env.insn_idx + 1)?;
             packet::clear_pointers(env);
             registers::set_unknown(env, Reg::R0);
             outcome = Outcome::Jump(crate::flow::prepare_func_exit(env)?);

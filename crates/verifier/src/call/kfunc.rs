@@ -119,7 +119,7 @@ pub(super) fn check_kfunc_call(env: &mut VerifierEnv<'_>, found: Found<'_>) -> R
         return Err(refuse!(env => Call::SleepableKfunc { name }));
     }
     let callee = callee(found, kfunc)?;
-    let meta = args::check(env, &callee)?;
+    let meta = args::check_kfunc_args(env, &callee)?;
     change_sections(env, &callee)?;
     if !meta.release_reference(env) {
         return Err(refuse!(env => Call::KfuncNotAcquired { name, id: found.id }));

@@ -9,7 +9,7 @@ use isa::ebpf::Reg;
 
 /// Checks that no lock, section or reference is held (`check_resource_leak`); `what`
 /// begins the message.
-pub fn check_resource_leak(
+pub(crate) fn check_resource_leak(
     env: &mut VerifierEnv<'_>,
     is_exception: bool,
     check_lock: bool,

@@ -101,7 +101,7 @@ fn enter(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<Outcome> {
         log::print_verifier_state(input, &mut env.sink, &env.state, curframe + 1, true);
     }
     env.mark_scratched(Reg::R0);
-    Ok(Outcome::Jump(start))
+    Ok(Outcome::Call(start))
 }
 
 /// The arguments of a call do not fit the function's BTF.
@@ -249,7 +249,7 @@ fn match_arg(env: &mut VerifierEnv<'_>, arg: SubprogArg, ptr: Reg) -> Result<()>
 /// Sets the registers that a function is verified with: the context for the main
 /// function, what BTF says for any other (in `do_check_common`).
 #[doc(alias = "do_check_common")]
-pub fn set_up_entry_args(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<()> {
+pub(crate) fn set_up_entry_args(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<()> {
     env.sink.mark_all_scratched();
     let is_ext = env.input.program.kind() == ProgramType::Ext;
     if subprog == 0 && !is_ext {

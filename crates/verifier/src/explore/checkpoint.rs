@@ -7,33 +7,88 @@ use super::ids::IdMap;
 use super::outline::Outlines;
 use super::scc::Visits;
 use crate::Statistics;
-use crate::insn_facts::Collector;
-use crate::recorded::Recorder;
-use crate::state::{MAX_CALL_FRAMES, State, StateId};
+use crate::env::Observers;
+use crate::state::{MAX_CALL_FRAMES, PreciseMask, PreciseMasks, State, StateId};
 
 /// A state that later states are compared with (kernel: `struct
 /// bpf_verifier_state_list`).
 #[derive(Debug)]
 pub struct Checkpoint {
     /// The state.
-    pub state: State,
+    pub(super) state: State,
+    /// Precise scalars by frame.
+    pub(super) precise: PreciseMasks,
+    /// Paths from here that are not finished.
+    pub(super) branches: u32,
+    /// Dead slots and precise marks were removed (`clean_verifier_state`).
+    pub(super) is_cleaned: bool,
     /// Comparisons that failed.
-    pub misses: u32,
+    pub(super) misses: u32,
     /// Comparisons that succeeded.
-    pub hits: u32,
+    pub(super) hits: u32,
     /// No longer compared, kept for its children.
-    pub is_evicted: bool,
+    pub(super) is_evicted: bool,
     /// The visit of a strongly connected component that the state is in.
     pub(super) visit: Option<u32>,
     /// Slots by frame that are not read from here on; they compare as never written.
-    pub(crate) dead_slots: Option<Box<[u64; MAX_CALL_FRAMES]>>,
+    pub(super) dead_slots: Option<Box<[u64; MAX_CALL_FRAMES]>>,
     /// The register of the innermost frame that differed in the last comparison.
     pub(super) hint: u8,
-    /// Index of its state in [`Explorer::recorder`].
-    pub(crate) recorded: u32,
+    /// Index of its state in [`Observers::recorder`].
+    pub(super) recorded: u32,
 }
 
 impl Checkpoint {
+    /// A checkpoint of a state, with the path that goes on below it.
+    pub(super) fn new(state: State) -> Checkpoint {
+        Checkpoint {
+            state,
+            precise: PreciseMasks::default(),
+            branches: 1,
+            is_cleaned: false,
+            misses: 0,
+            hits: 0,
+            is_evicted: false,
+            visit: None,
+            dead_slots: None,
+            hint: 0,
+            recorded: crate::recorded::NONE,
+        }
+    }
+
+    /// The state.
+    pub(crate) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Precise scalars by frame.
+    pub(crate) fn precise(&self) -> &PreciseMasks {
+        &self.precise
+    }
+
+    /// Sets the precise scalars of a frame.
+    pub(crate) fn set_precise(&mut self, frame: usize, mask: PreciseMask) {
+        self.precise.set(frame, mask);
+    }
+
+    /// True if dead slots and precise marks were removed.
+    pub(crate) fn is_cleaned(&self) -> bool {
+        self.is_cleaned
+    }
+
+    /// Index of its state in [`Observers::recorder`].
+    pub(crate) fn recorded(&self) -> u32 {
+        self.recorded
+    }
+
+    /// As [`Checkpoint::recorded`]; `index` from now on if there is none.
+    pub(crate) fn recorded_or(&mut self, index: u32) -> u32 {
+        if self.recorded == crate::recorded::NONE {
+            self.recorded = index;
+        }
+        self.recorded
+    }
+
     /// Slots of a frame that are not read from here on.
     pub(crate) fn dead_slots(&self, frame: usize) -> u64 {
         self.dead_slots.as_ref().map_or(0, |dead| dead[frame])
@@ -47,11 +102,12 @@ pub(super) struct Entry {
     pub(super) insn_idx: u32,
 }
 
-/// A path to explore later (kernel: `struct bpf_verifier_stack_elem`).
+/// A path to explore later (`bpf_verifier_stack_elem`).
+#[doc(alias = "bpf_verifier_stack_elem")]
 #[derive(Debug)]
-pub struct Pending {
+pub(crate) struct Fork {
     /// Its state.
-    pub state: State,
+    pub(crate) state: State,
     pub(super) insn_idx: u32,
     pub(super) prev_insn_idx: i32,
     pub(super) log_position: usize,
@@ -64,22 +120,13 @@ pub struct Explorer {
     checkpoints: Vec<Option<Box<Checkpoint>>>,
     vacant: Vec<u32>,
     pub(super) buckets: Vec<Vec<Entry>>,
-    pub(super) pending: Vec<Pending>,
+    pub(super) pending: Vec<Fork>,
     pub(super) visits: Visits,
     pub(super) ids: IdMap,
     pub(super) outlines: Outlines,
-    /// Counts for the statistics.
-    pub statistics: Statistics,
-    /// Cost of instructions and call chains, if it is requested.
-    pub(crate) cost: Option<Box<crate::cost::CostCounter>>,
-    /// Collects facts, if they are requested.
-    pub(crate) collector: Option<Box<Collector>>,
-    /// Keeps states, if they are requested.
-    pub(crate) recorder: Option<Box<Recorder>>,
-    /// Counts of precision tracking.
-    pub precision: crate::precise::PrecisionCounts,
+    pub(super) statistics: Statistics,
     /// Jumps, calls and exits walked over.
-    pub jmps_processed: u32,
+    pub(super) jmps_processed: u32,
     pub(super) jmps_at_checkpoint: u32,
     pub(super) insns_at_checkpoint: u32,
     /// Checkpoints in buckets.
@@ -99,6 +146,11 @@ impl Explorer {
         }
     }
 
+    /// Counts for the statistics.
+    pub fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
     /// The state of a checkpoint.
     pub fn state(&self, id: StateId) -> &State {
         &self.checkpoint(id).state
@@ -112,38 +164,18 @@ impl Explorer {
     }
 
     /// A checkpoint, for writing.
-    pub fn checkpoint_mut(&mut self, id: StateId) -> &mut Checkpoint {
+    pub(crate) fn checkpoint_mut(&mut self, id: StateId) -> &mut Checkpoint {
         self.checkpoints[id.0 as usize]
             .as_mut()
             .expect("checkpoints outlive their children")
     }
 
-    /// Changes the newest pending path, with the checkpoints at hand.
-    pub fn change_last_pending(&mut self, change: impl FnOnce(&Explorer, &mut State)) {
-        if let Some(mut pending) = self.pending.pop() {
-            change(self, &mut pending.state);
-            self.pending.push(pending);
+    /// Pushes a path on the stack of pending ones; the checkpoint above it waits for it.
+    pub(super) fn push(&mut self, fork: Fork) {
+        if let Some(parent) = fork.state.parent {
+            self.checkpoint_mut(parent).branches += 1;
         }
-    }
-
-    /// The state of the newest pending path.
-    pub(crate) fn last_pending(&self) -> Option<&State> {
-        self.pending.last().map(|pending| &pending.state)
-    }
-
-    /// Number of pending paths.
-    pub(crate) fn pending_count(&self) -> usize {
-        self.pending.len()
-    }
-
-    /// Takes the newest pending path off the stack, to change it beside the current path.
-    pub fn take_last_pending(&mut self) -> Option<Pending> {
-        self.pending.pop()
-    }
-
-    /// Puts a path back that [`Explorer::take_last_pending`] gave.
-    pub fn put_last_pending(&mut self, pending: Pending) {
-        self.pending.push(pending);
+        self.pending.push(fork);
     }
 
     /// Adds a checkpoint to the arena.
@@ -162,9 +194,9 @@ impl Explorer {
     }
 
     /// Frees a checkpoint.
-    pub(super) fn remove(&mut self, id: StateId) {
+    pub(super) fn remove(&mut self, id: StateId, observers: &mut Observers) {
         let freed = self.checkpoints[id.0 as usize].take();
-        if let (Some(recorder), Some(freed)) = (&mut self.recorder, freed) {
+        if let (Some(recorder), Some(freed)) = (&mut observers.recorder, freed) {
             recorder.finish_checkpoint(&freed);
         }
         self.vacant.push(id.0);
@@ -175,12 +207,8 @@ impl Explorer {
         (insn_idx ^ callsite as u32) as usize % self.buckets.len()
     }
 
-    /// Keeps an evicted checkpoint for its children alone. States that are recorded or whose
-    /// facts are collected stay whole.
+    /// Keeps an evicted checkpoint for its children alone.
     pub(super) fn reduce(&mut self, id: StateId) {
-        if self.collector.is_some() || self.recorder.is_some() {
-            return;
-        }
         if let Some(checkpoint) = &mut self.checkpoints[id.0 as usize] {
             self.outlines.reduce(&mut checkpoint.state);
             checkpoint.dead_slots = None;
@@ -198,8 +226,8 @@ impl Explorer {
 
     /// Frees every state, when a function is verified. The counters go on, as the
     /// kernel's do.
-    pub(super) fn clear(&mut self) {
-        if let Some(recorder) = &mut self.recorder {
+    pub(super) fn clear(&mut self, observers: &mut Observers) {
+        if let Some(recorder) = &mut observers.recorder {
             for checkpoint in self.checkpoints.iter().flatten() {
                 recorder.finish_checkpoint(checkpoint);
             }

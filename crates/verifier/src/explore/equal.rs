@@ -65,7 +65,7 @@ impl Comparison<'_> {
         let hint = usize::from(old.hint);
         let live = self.live_regs(state, top);
         if live & 1 << hint != 0 {
-            if !self.is_reg_safe(state, cur, top, hint, ids, exact) {
+            if !self.is_reg_safe(old, cur, top, hint, ids, exact) {
                 return false;
             }
             ids.reset(self.last_id);
@@ -84,7 +84,7 @@ impl Comparison<'_> {
             while live != 0 {
                 let reg = live.trailing_zeros() as usize;
                 live &= live - 1;
-                if !self.is_reg_safe(state, cur, number, reg, ids, exact) {
+                if !self.is_reg_safe(old, cur, number, reg, ids, exact) {
                     if number == top {
                         old.hint = reg as u8;
                     }
@@ -93,7 +93,7 @@ impl Comparison<'_> {
             }
         }
         for number in (0..=top).rev() {
-            let precise = state.precise.of(number).slots;
+            let precise = old.precise.of(number).slots;
             let (old_frame, cur_frame) = (state.frame(number), cur.frame(number));
             if !self.is_stack_safe(
                 old_frame,
@@ -115,15 +115,18 @@ impl Comparison<'_> {
 
     fn is_reg_safe(
         &self,
-        old: &State,
+        old: &Checkpoint,
         cur: &State,
         number: usize,
         reg: usize,
         ids: &mut IdMap,
         exact: Exactness,
     ) -> bool {
-        let precise = self.all_precise || old.is_precise_reg(number, reg);
-        let (old, cur) = (&old.frame(number).regs[reg], &cur.frame(number).regs[reg]);
+        let precise = self.all_precise || old.precise.has_reg(number, reg);
+        let (old, cur) = (
+            &old.state.frame(number).regs[reg],
+            &cur.frame(number).regs[reg],
+        );
         self.is_reg_state_safe(old, precise, cur, ids, exact)
     }
 
@@ -158,7 +161,7 @@ impl Comparison<'_> {
         objects.all(|object| {
             let found = cur.stack.object_at(object.first_slot);
             found.is_some_and(|found| {
-                object.is_like(found) && ids.check(object.ref_obj_id, found.ref_obj_id)
+                object.is_like(found) && ids.check_ids(object.ref_obj_id, found.ref_obj_id)
             })
         })
     }
@@ -256,8 +259,8 @@ pub(super) fn is_reg_exact(old: &RegState, cur: &RegState, ids: &mut IdMap) -> b
         && old.off == cur.off
         && old.residue == cur.residue
         && old.num == cur.num
-        && ids.check(old.id, cur.id)
-        && ids.check(old.ref_obj_id, cur.ref_obj_id)
+        && ids.check_ids(old.id, cur.id)
+        && ids.check_ids(old.ref_obj_id, cur.ref_obj_id)
 }
 
 /// True if what is safe with the one register is safe with the other (`regsafe`).
@@ -301,8 +304,8 @@ fn is_reg_state_safe(
                 && old.flags == cur.flags
                 && old.off == cur.off
                 && old.num.contains(&cur.num)
-                && ids.check(old.id, cur.id)
-                && ids.check(old.ref_obj_id, cur.ref_obj_id)
+                && ids.check_ids(old.id, cur.id)
+                && ids.check_ids(old.ref_obj_id, cur.ref_obj_id)
         }
         (RegKind::PacketMeta { range: old_range }, RegKind::PacketMeta { range: cur_range })
         | (RegKind::Packet { range: old_range }, RegKind::Packet { range: cur_range }) => {
@@ -314,7 +317,7 @@ fn is_reg_state_safe(
             has_range
                 && old.flags == cur.flags
                 && old.off == cur.off
-                && ids.check(old.id, cur.id)
+                && ids.check_ids(old.id, cur.id)
                 && old.num.contains(&cur.num)
         }
         (RegKind::Arena, RegKind::Arena) => old.flags == cur.flags,
@@ -343,11 +346,11 @@ fn is_reg_state_safe(
 /// True if references and locks correspond (`refsafe`).
 #[doc(alias = "refsafe")]
 fn is_ref_safe(old: &State, cur: &State, ids: &mut IdMap) -> bool {
-    ids.check(old.active_irq_id, cur.active_irq_id)
-        && ids.check(old.active_lock_id, cur.active_lock_id)
+    ids.check_ids(old.active_irq_id, cur.active_irq_id)
+        && ids.check_ids(old.active_lock_id, cur.active_lock_id)
         && old.refs.iter().zip(&cur.refs).all(|(old, cur)| {
             old.kind == cur.kind
-                && ids.check(old.id, cur.id)
+                && ids.check_ids(old.id, cur.id)
                 && (!old.kind.is_lock() || old.owner == cur.owner)
         })
 }

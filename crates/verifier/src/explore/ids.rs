@@ -17,8 +17,7 @@ impl IdMap {
 
     /// True if the identities correspond: both 0, or a pair that agrees with all others
     /// (`check_ids`).
-    #[doc(alias = "check_ids")]
-    pub(crate) fn check(&mut self, old: u32, cur: u32) -> bool {
+    pub(crate) fn check_ids(&mut self, old: u32, cur: u32) -> bool {
         if old == 0 || cur == 0 {
             return old == cur;
         }
@@ -50,7 +49,7 @@ impl IdMap {
             cur
         };
         let base = !crate::state::ADD_CONST;
-        self.check(old, cur) && (old & !base == 0 || self.check(old & base, cur & base))
+        self.check_ids(old, cur) && (old & !base == 0 || self.check_ids(old & base, cur & base))
     }
 }
 
@@ -68,13 +67,13 @@ mod tests {
     #[test]
     fn pairs_form_a_bijection() {
         let mut ids = map(9);
-        assert!(ids.check(0, 0));
-        assert!(!ids.check(0, 3) && !ids.check(3, 0));
-        assert!(ids.check(1, 5) && ids.check(2, 6) && ids.check(1, 5));
-        assert!(!ids.check(1, 6), "1 corresponds to 5");
-        assert!(!ids.check(3, 5), "5 corresponds to 1");
+        assert!(ids.check_ids(0, 0));
+        assert!(!ids.check_ids(0, 3) && !ids.check_ids(3, 0));
+        assert!(ids.check_ids(1, 5) && ids.check_ids(2, 6) && ids.check_ids(1, 5));
+        assert!(!ids.check_ids(1, 6), "1 corresponds to 5");
+        assert!(!ids.check_ids(3, 5), "5 corresponds to 1");
         ids.reset(9);
-        assert!(ids.check(3, 5), "pairs are forgotten");
+        assert!(ids.check_ids(3, 5), "pairs are forgotten");
     }
 
     #[test]

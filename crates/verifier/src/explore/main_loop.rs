@@ -8,7 +8,7 @@ use crate::{LIMITS, Result, insn_facts, log, precise, recorded, refuse, speculat
 
 /// Verifies the main program or a global function on its own (`do_check_common`).
 #[doc(alias = "do_check_common")]
-pub fn check_function(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<()> {
+pub(crate) fn check_function(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<()> {
     let start = env.analysis.subprogs[subprog as usize].start;
     env.state = State::new(
         Frame::new(MAIN_CALLSITE, 0, subprog),
@@ -25,7 +25,7 @@ pub fn check_function(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<()> {
     if !env.sink.is_full() {
         env.sink.reset(0);
     }
-    env.explorer.clear();
+    env.explorer.clear(&mut env.observers);
     Ok(())
 }
 
@@ -42,7 +42,7 @@ fn explore(env: &mut VerifierEnv<'_>) -> Result<()> {
         if insn_idx as usize >= count {
             return Err(refuse!(env => Flow::InvalidInsnIdx { insn_idx, count }));
         }
-        if let Some(cost) = &mut env.explorer.cost {
+        if let Some(cost) = &mut env.observers.cost {
             cost.count_insn(&env.state, env.analysis, insn_idx);
         }
         let statistics = &mut env.explorer.statistics;
@@ -102,8 +102,11 @@ fn explore(env: &mut VerifierEnv<'_>) -> Result<()> {
             }
             outcome => outcome?,
         };
-        if env.explorer.collector.is_some() && !is_speculative {
+        if env.observers.collector.is_some() && !is_speculative {
             insn_facts::leave(env, insn_idx, outcome);
+        }
+        if let Some(fork) = env.forked.take() {
+            env.explorer.push(fork);
         }
         precise::carry_propagated(env, insn_idx);
         env.live.commit_write_marks();
@@ -114,7 +117,7 @@ fn explore(env: &mut VerifierEnv<'_>) -> Result<()> {
         env.insn_idx = match if ends { Outcome::Exit } else { outcome } {
             Outcome::Next => insn_idx + 1,
             Outcome::NextWide => insn_idx + 2,
-            Outcome::Jump(target) => target,
+            Outcome::Jump(target) | Outcome::Call(target) => target,
             Outcome::Return(target) => {
                 prints_state = true;
                 target
@@ -133,10 +136,10 @@ fn explore(env: &mut VerifierEnv<'_>) -> Result<()> {
 /// Notes that a run may reach the instruction, and with which state.
 fn enter(env: &mut VerifierEnv<'_>) {
     env.aux[env.insn_idx as usize].seen = true;
-    if env.explorer.recorder.is_some() {
+    if env.observers.recorder.is_some() {
         recorded::record(env);
     }
-    if env.explorer.collector.is_some() {
+    if env.observers.collector.is_some() {
         insn_facts::enter(env);
     }
 }

@@ -31,9 +31,17 @@ struct Visit {
     callchain: Callchain,
     entry: Option<StateId>,
     /// Oldest first; the kernel's list has the newest first.
-    backedges: Vec<State>,
+    backedges: Vec<BackEdge>,
     /// Back edges that are counted as kept.
     counted: u32,
+}
+
+/// A state in which a path ended, and the checkpoint that it equals (kernel: `struct
+/// bpf_scc_backedge`).
+#[derive(Debug)]
+struct BackEdge {
+    state: State,
+    equal: StateId,
 }
 
 /// All visits of the function that is verified.
@@ -155,17 +163,14 @@ fn propagate(env: &mut VerifierEnv<'_>, visit: u32) -> Result<()> {
             if env.sink.is_full() {
                 verbose!(env, "propagate_backedges: too many iterations\n");
             }
-            for state in backedges.iter().rev() {
+            for BackEdge { state, .. } in backedges.iter().rev() {
                 precise::mark_all_scalars_precise(env, state);
             }
             return Ok(());
         }
         let mut changed = false;
-        for state in backedges.iter().rev() {
-            let Some(equal) = state.equal_state else {
-                return Err(Stop::Bug("back edge without checkpoint".into()));
-            };
-            changed |= precise::propagate_precision_of(env, equal, state)?;
+        for BackEdge { state, equal } in backedges.iter().rev() {
+            changed |= precise::propagate_precision_of(env, *equal, state)?;
         }
         if !changed {
             return Ok(());
@@ -182,11 +187,13 @@ pub(super) fn add_backedge(env: &mut VerifierEnv<'_>, checkpoint: StateId) -> Re
         ));
     };
     let mut state = env.state.clone();
-    state.equal_state = Some(checkpoint);
     state.insn_idx = env.insn_idx;
     let explorer = &mut env.explorer;
     let visit = &mut explorer.visits.list[index as usize];
-    visit.backedges.push(state);
+    visit.backedges.push(BackEdge {
+        state,
+        equal: checkpoint,
+    });
     visit.counted += 1;
     let chain = visit.callchain;
     explorer.backedges += 1;
@@ -201,15 +208,14 @@ pub(super) fn add_backedge(env: &mut VerifierEnv<'_>, checkpoint: StateId) -> Re
 /// (`update_branch_counts`).
 #[doc(alias = "update_branch_counts")]
 pub(super) fn finish_path(env: &mut VerifierEnv<'_>) -> Result<()> {
-    env.state.branches = env.state.branches.saturating_sub(1);
     let mut next = env.state.parent;
     while let Some(id) = next {
-        let state = &mut env.explorer.checkpoint_mut(id).state;
-        state.branches -= 1;
-        if state.branches != 0 {
+        let checkpoint = env.explorer.checkpoint_mut(id);
+        checkpoint.branches -= 1;
+        if checkpoint.branches != 0 {
             break;
         }
-        next = state.parent;
+        next = checkpoint.state.parent;
         leave(env, id)?;
         free_if_unused(env, id);
     }
@@ -221,9 +227,8 @@ pub(super) fn finish_path(env: &mut VerifierEnv<'_>) -> Result<()> {
 pub(super) fn free_if_unused(env: &mut VerifierEnv<'_>, id: StateId) {
     let explorer = &mut env.explorer;
     let checkpoint = explorer.checkpoint(id);
-    if checkpoint.is_evicted && checkpoint.state.branches == 0 && !explorer.has_incomplete_marks(id)
-    {
-        explorer.remove(id);
+    if checkpoint.is_evicted && checkpoint.branches == 0 && !explorer.has_incomplete_marks(id) {
+        explorer.remove(id, &mut env.observers);
         explorer.evicted -= 1;
     }
 }

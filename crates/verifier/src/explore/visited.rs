@@ -5,7 +5,7 @@ use super::checkpoint::Checkpoint;
 use super::equal::{Comparison, Exactness, may_be_looping};
 use super::{scc, widen};
 use crate::env::VerifierEnv;
-use crate::state::{HistoryFlags, LinkedRegs, MAX_CALL_FRAMES, PreciseMasks, StateId};
+use crate::state::{HistoryFlags, LinkedRegs, MAX_CALL_FRAMES, StateId};
 use crate::{Result, insn_facts, log, precise, refuse, verbose};
 use isa::ebpf::Insn;
 
@@ -57,7 +57,7 @@ pub(super) fn is_visited(env: &mut VerifierEnv<'_>) -> Result<bool> {
             continue;
         }
         let id = entry.id;
-        let is_open = env.explorer.checkpoint(id).state.branches != 0;
+        let is_open = env.explorer.checkpoint(id).branches != 0;
         let answer = if is_open {
             compare_open(env, &comparison, id, loops)?
         } else {
@@ -96,8 +96,10 @@ pub(super) fn is_visited(env: &mut VerifierEnv<'_>) -> Result<bool> {
             env.explorer.evicted += 1;
             env.explorer.kept = env.explorer.kept.wrapping_sub(1);
             scc::free_if_unused(env, id);
-            // The log prints whole states.
-            if !env.sink.observes() {
+            // The log prints whole states, and facts and records are taken of them.
+            let observers = &env.observers;
+            let is_watched = observers.collector.is_some() || observers.recorder.is_some();
+            if !env.sink.observes() && !is_watched {
                 env.explorer.reduce(id);
             }
         }
@@ -178,8 +180,8 @@ fn refuse_loop(env: &mut VerifierEnv<'_>, id: StateId) -> crate::Stop {
         log::print_verifier_state(env.input, &mut env.sink, &env.state, frame, true);
     }
     let mut line = log::Sink::new(1);
-    let old = env.explorer.state(id);
-    log::print_verifier_state(env.input, &mut line, old, frame, true);
+    let old = env.explorer.checkpoint(id);
+    log::print_checkpoint(env.input, &mut line, old, frame);
     let line = line.into_text();
     refuse!(env => Flow::InfiniteLoop { state: line.trim_end_matches('\n') })
 }
@@ -191,7 +193,7 @@ fn prune(env: &mut VerifierEnv<'_>, id: StateId, loops: bool) -> Result<()> {
     if env.analysis.insns[env.insn_idx as usize].jmp_point {
         env.push_history(HistoryFlags::NONE, LinkedRegs::default())?;
     }
-    if env.explorer.collector.is_some() && !env.state.speculative {
+    if env.observers.collector.is_some() && !env.state.speculative {
         insn_facts::pruned(env, id);
     }
     precise::propagate_precision(env, id)?;
@@ -209,10 +211,10 @@ fn clean_checkpoints(env: &mut VerifierEnv<'_>, bucket: usize) {
         if entry.insn_idx != env.insn_idx {
             continue;
         }
-        let state = &env.explorer.checkpoint(entry.id).state;
-        if state.branches != 0
-            || state.cleaned
-            || !widen::same_callsites(state, &env.state)
+        let checkpoint = env.explorer.checkpoint(entry.id);
+        if checkpoint.branches != 0
+            || checkpoint.is_cleaned
+            || !widen::same_callsites(&checkpoint.state, &env.state)
             || env.explorer.has_incomplete_marks(entry.id)
         {
             continue;
@@ -226,8 +228,8 @@ fn clean_checkpoints(env: &mut VerifierEnv<'_>, bucket: usize) {
 #[doc(alias = "clean_verifier_state")]
 fn clean_checkpoint(env: &mut VerifierEnv<'_>, id: StateId) {
     let checkpoint = env.explorer.checkpoint_mut(id);
-    let state = &mut checkpoint.state;
-    state.cleaned = true;
+    checkpoint.is_cleaned = true;
+    let state = &checkpoint.state;
     if (0..=state.curframe).any(|number| !state.frame(number).stack.is_empty()) {
         env.live.query_init(env.analysis, state);
     }
@@ -241,10 +243,10 @@ fn clean_checkpoint(env: &mut VerifierEnv<'_>, id: StateId) {
             !env.live.alive_slots(number)
         };
         *dead_slots = dead;
-        let mut precise = state.precise.of(number);
+        let mut precise = checkpoint.precise.of(number);
         precise.regs &= live;
         precise.slots &= !dead;
-        state.precise.set(number, precise);
+        checkpoint.precise.set(number, precise);
     }
     let has_dead = dead_slots.iter().any(|&dead| dead != 0);
     checkpoint.dead_slots = has_dead.then(|| Box::new(dead_slots));
@@ -255,29 +257,19 @@ fn add_checkpoint(env: &mut VerifierEnv<'_>, bucket: usize) {
     let insn_idx = env.insn_idx;
     let explorer = &mut env.explorer;
     explorer.statistics.total_states += 1;
-    if let Some(cost) = &mut explorer.cost {
+    if let Some(cost) = &mut env.observers.cost {
         cost.count_state(&env.state, env.analysis, insn_idx);
     }
     explorer.kept = explorer.kept.wrapping_add(1);
     explorer.update_peak();
     explorer.jmps_at_checkpoint = explorer.jmps_processed;
     explorer.insns_at_checkpoint = explorer.statistics.insns_processed;
-    env.state.precise = PreciseMasks::default();
     env.state.propagated = 0;
     let mut state = env.state.clone();
     env.state.history.clear();
     state.insn_idx = insn_idx;
     let dfs_depth = state.dfs_depth;
-    let id = env.explorer.insert(Checkpoint {
-        state,
-        misses: 0,
-        hits: 0,
-        is_evicted: false,
-        visit: None,
-        dead_slots: None,
-        hint: 0,
-        recorded: crate::recorded::NONE,
-    });
+    let id = env.explorer.insert(Checkpoint::new(state));
     scc::enter(env, id);
     env.state.parent = Some(id);
     env.state.first_insn_idx = insn_idx;

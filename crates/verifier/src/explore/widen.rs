@@ -1,22 +1,39 @@
 //! Widening of loop states: scalars that changed since the last visit and that nothing
 //! needs precisely become unknown, so that callbacks and `may_goto` loops converge.
 
-use super::checkpoint::Explorer;
+use super::checkpoint::{Checkpoint, Explorer};
 use super::equal::is_reg_exact;
 use crate::state::{RegState, State, StateId};
 
-/// The newest checkpoint of an instruction on the current path (`find_prev_entry`).
-/// `current` is the current state, which decides about the call site.
-pub fn find_prev_entry(
+/// Widens a state by the newest checkpoint of an instruction on the way to `above`, or to the
+/// state itself, if there is one.
+pub(crate) fn widen_to_earlier(
     explorer: &Explorer,
-    current: &State,
+    state: &mut State,
+    above: Option<StateId>,
+    insn_idx: u32,
+    last_id: u32,
+) {
+    let above = above.map_or(&*state, |above| explorer.state(above));
+    if let Some(earlier) = find_prev_entry(explorer, state, above, insn_idx) {
+        widen_imprecise_scalars(explorer.checkpoint(earlier), state, last_id);
+    }
+}
+
+/// The newest checkpoint of an instruction on the way to `above` (`find_prev_entry`); `state`
+/// decides about the call site.
+fn find_prev_entry(
+    explorer: &Explorer,
+    state: &State,
     above: &State,
     insn_idx: u32,
 ) -> Option<StateId> {
-    let bucket = explorer.bucket(insn_idx, current.cur().callsite);
+    let bucket = explorer.bucket(insn_idx, state.cur().callsite);
     let is_entry = |id: StateId| {
-        let state = explorer.state(id);
-        state.branches != 0 && same_callsites(state, above) && state.dfs_depth < above.dfs_depth
+        let Checkpoint {
+            state, branches, ..
+        } = explorer.checkpoint(id);
+        *branches != 0 && same_callsites(state, above) && state.dfs_depth < above.dfs_depth
     };
     let entries = explorer.buckets[bucket].iter().rev();
     entries
@@ -33,13 +50,15 @@ pub(super) fn same_callsites(a: &State, b: &State) -> bool {
 
 /// Makes scalars of `cur` unknown that differ from those of an earlier visit and are not
 /// precise there (`widen_imprecise_scalars`).
-pub fn widen_imprecise_scalars(old: &State, cur: &mut State, last_id: u32) {
+fn widen_imprecise_scalars(old: &Checkpoint, cur: &mut State, last_id: u32) {
+    let precise = &old.precise;
+    let old = &old.state;
     let mut ids = super::ids::IdMap::default();
     ids.reset(last_id);
     for number in (0..=old.curframe).rev() {
         let old_frame = old.frame(number);
         for reg in 0..10 {
-            let is_precise = old.is_precise_reg(number, reg);
+            let is_precise = precise.has_reg(number, reg);
             let (old, current) = (&old_frame.regs[reg], &cur.frame(number).regs[reg]);
             if !is_precise
                 && old.is_scalar()
@@ -50,7 +69,7 @@ pub fn widen_imprecise_scalars(old: &State, cur: &mut State, last_id: u32) {
             }
         }
         for spi in 0..old_frame.stack.len().min(cur.frame(number).stack.len()) {
-            let is_precise = old.is_precise_slot(number, spi);
+            let is_precise = precise.has_slot(number, spi);
             let (old, current) = (&old_frame.stack[spi], &cur.frame(number).stack[spi]);
             if !is_precise
                 && old.is_spilled_scalar()

@@ -4,14 +4,16 @@ use isa::ebpf::{Cond, Operand, Reg, Width};
 
 use super::{linked, null, packet};
 use crate::alu::check_bounds;
-use crate::domain::{decide, refine_same, refine_synced};
+use crate::domain::{Scalar, decide, refine_same, refine_synced};
 use crate::env::{Outcome, RegArg, VerifierEnv};
+use crate::explore::Fork;
+use crate::input::Input;
+use crate::log::LogAt;
 use crate::state::{HistoryFlags, LinkedReg, LinkedRegs, RegKind, RegState};
 use crate::{Result, log, refuse, speculation};
 
 /// Checks `if dst cond src goto off` (`check_cond_jmp_op`).
-#[doc(alias = "check_cond_jmp_op")]
-pub(super) fn check(
+pub(super) fn check_cond_jmp_op(
     env: &mut VerifierEnv<'_>,
     cond: Cond,
     width: Width,
@@ -115,17 +117,16 @@ fn fork(
 ) -> Result<()> {
     let mut linked = LinkedRegs::default();
     if matches!(src, Operand::Reg(_)) && src_reg.is_scalar() && src_reg.id != 0 {
-        linked::collect(env, src_reg.id, &mut linked);
+        linked::collect(env.analysis, &mut env.state, src_reg.id, &mut linked);
     }
     if dst_reg.is_scalar() && dst_reg.id != 0 {
-        linked::collect(env, dst_reg.id, &mut linked);
+        linked::collect(env.analysis, &mut env.state, dst_reg.id, &mut linked);
     }
     forget_propagated(env, dst, src, linked);
     if linked.len() > 1 {
         env.push_history(HistoryFlags::NONE, linked)?;
     }
-    let idx = env.insn_idx;
-    env.push_branch(target, idx)?;
+    env.fork(target)?;
     refine_both(env, cond, width, (dst, dst_reg), (src, src_reg), linked)
 }
 
@@ -160,42 +161,28 @@ fn refine_both(
     (src, src_reg): (Operand, RegState),
     linked: LinkedRegs,
 ) -> Result<()> {
-    // The jumping state is taken off the stack while it changes.
-    let Some(mut pending) = env.explorer.take_last_pending() else {
+    let is_same = src == Operand::Reg(dst);
+    let refined = match dst_reg.is_scalar() && src_reg.is_scalar() {
+        true => Some(refine_scalars(
+            env.input,
+            &mut env.log(),
+            cond,
+            width,
+            (&dst_reg, &src_reg),
+            is_same,
+        )?),
+        false => None,
+    };
+    let input = env.input;
+    let (this, Some(Fork { state: other, .. })) = (&mut env.state, &mut env.forked) else {
         return Err(crate::Stop::Bug("no pending path".to_owned()));
     };
-    let other = &mut pending.state;
-    if dst_reg.is_scalar() && src_reg.is_scalar() {
-        let src_number = match src {
-            Operand::Reg(src) => Some(src),
-            Operand::Imm(_) => None,
-        };
-        let mut taken = (dst_reg.num, src_reg.num);
-        let mut passed = taken;
-        if src_number == Some(dst) {
-            refine_same(cond, false, width, &mut passed.0);
-            refine_same(cond, true, width, &mut taken.0);
-            (passed.1, taken.1) = (passed.0, taken.0);
-        } else {
-            refine_synced(cond, false, width, &mut passed.0, &mut passed.1);
-            refine_synced(cond, true, width, &mut taken.0, &mut taken.1);
-        }
-        let is_same = src_number == Some(dst);
-        check_bounds(env, &mut taken.0, "true_reg1")?;
-        if is_same {
-            taken.1 = taken.0;
-        }
-        check_bounds(env, &mut taken.1, "true_reg2")?;
-        check_bounds(env, &mut passed.0, "false_reg1")?;
-        if is_same {
-            passed.1 = passed.0;
-        }
-        check_bounds(env, &mut passed.1, "false_reg2")?;
-        for (state, (new_dst, new_src)) in [(&mut env.state, passed), (&mut *other, taken)] {
+    if let Some([passed, taken]) = refined {
+        for (state, (new_dst, new_src)) in [(&mut *this, passed), (&mut *other, taken)] {
             if state.reg(dst).num != new_dst {
                 state.reg_mut(dst).num = new_dst;
             }
-            if let Some(src) = src_number
+            if let Operand::Reg(src) = src
                 && src != dst
                 && state.reg(src).num != new_src
             {
@@ -206,17 +193,16 @@ fn refine_both(
     if !linked.is_empty() {
         if let Operand::Reg(src) = src
             && src_reg.is_scalar()
-            && env.state.reg(src).id != 0
+            && this.reg(src).id != 0
         {
-            linked::sync(&mut env.state, src.index(), linked);
+            linked::sync(this, src.index(), linked);
             linked::sync(other, src.index(), linked);
         }
-        if dst_reg.is_scalar() && env.state.reg(dst).id != 0 {
-            linked::sync(&mut env.state, dst.index(), linked);
+        if dst_reg.is_scalar() && this.reg(dst).id != 0 {
+            linked::sync(this, dst.index(), linked);
             linked::sync(other, dst.index(), linked);
         }
     }
-    let (this, input) = (&mut env.state, env.input);
     if width == Width::W64
         && let Operand::Reg(src) = src
         && !src_reg.is_scalar()
@@ -249,10 +235,37 @@ fn refine_both(
         };
         let leaks = !is_packet && !input.allow_ptr_leaks && !this.reg(dst).is_scalar();
         if leaks {
-            env.explorer.put_last_pending(pending);
             return Err(refuse_comparison(env, dst));
         }
     }
-    env.explorer.put_last_pending(pending);
     Ok(())
+}
+
+/// The operands where the comparison does not hold, and where it holds; `is_same` if they are
+/// one register.
+fn refine_scalars(
+    input: &Input<'_>,
+    log: &mut LogAt<'_, '_>,
+    cond: Cond,
+    width: Width,
+    (dst, src): (&RegState, &RegState),
+    is_same: bool,
+) -> Result<[(Scalar, Scalar); 2]> {
+    let mut sides = [(dst.num, src.num); 2];
+    for ((dst, src), holds) in sides.iter_mut().zip([false, true]) {
+        match is_same {
+            true => refine_same(cond, holds, width, dst),
+            false => refine_synced(cond, holds, width, dst, src),
+        }
+    }
+    let names = [("false_reg1", "false_reg2"), ("true_reg1", "true_reg2")];
+    // The kernel begins with the jump.
+    for ((dst, src), (dst_name, src_name)) in sides.iter_mut().zip(names).rev() {
+        check_bounds(input, log, dst, dst_name)?;
+        if is_same {
+            *src = *dst;
+        }
+        check_bounds(input, log, src, src_name)?;
+    }
+    Ok(sides)
 }

@@ -6,13 +6,13 @@ use spec::programs::ProgramType;
 use crate::attach::Returned;
 use crate::call::check_resource_leak;
 use crate::env::{Outcome, RegArg, VerifierEnv};
-use crate::explore::{find_prev_entry, widen_imprecise_scalars};
+use crate::explore::widen_to_earlier;
 use crate::state::{RegKind, RegState};
 use crate::{Result, Stop, log, refuse, verbose};
 
 /// Checks `exit` (`process_bpf_exit_full`).
 #[doc(alias = "process_bpf_exit_full")]
-pub fn check_exit(env: &mut VerifierEnv<'_>) -> Result<Outcome> {
+pub(crate) fn check_exit(env: &mut VerifierEnv<'_>) -> Result<Outcome> {
     let is_outermost = env.state.curframe == 0;
     check_resource_leak(
         env,
@@ -33,7 +33,7 @@ pub(crate) fn check_thrown(env: &mut VerifierEnv<'_>) -> Result<()> {
 }
 
 /// Leaves the executing function; the instruction to go on with (`prepare_func_exit`).
-pub fn prepare_func_exit(env: &mut VerifierEnv<'_>) -> Result<u32> {
+pub(crate) fn prepare_func_exit(env: &mut VerifierEnv<'_>) -> Result<u32> {
     env.live.update(env.analysis, &mut env.sink, &env.state)?;
     let callee = env.frame();
     let r0 = callee.regs[0];
@@ -67,10 +67,8 @@ pub fn prepare_func_exit(env: &mut VerifierEnv<'_>) -> Result<u32> {
         log::print_verifier_state(env.input, &mut env.sink, &env.state, caller_number, true);
     }
     env.state.pop_frame();
-    if in_callback
-        && let Some(earlier) = find_prev_entry(&env.explorer, &env.state, &env.state, target)
-    {
-        widen_imprecise_scalars(env.explorer.state(earlier), &mut env.state, env.id_gen);
+    if in_callback {
+        widen_to_earlier(&env.explorer, &mut env.state, None, target, env.id_gen);
     }
     Ok(target)
 }

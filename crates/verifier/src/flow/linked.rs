@@ -1,34 +1,34 @@
 //! Linked scalars: copies of one value, or values that differ by a constant, learn from a
 //! comparison of one of them.
 
-use crate::env::VerifierEnv;
+use crate::analysis::Analysis;
 use crate::state::{ADD_CONST, ADD_CONST32, LinkedReg, LinkedRegs, State};
 
 /// Adds the live registers and the spilled scalars of an identity to the set; what finds
 /// no room loses its identity (`collect_linked_regs`).
 #[doc(alias = "collect_linked_regs")]
-pub(super) fn collect(env: &mut VerifierEnv<'_>, id: u32, linked: &mut LinkedRegs) {
+pub(super) fn collect(analysis: &Analysis, state: &mut State, id: u32, linked: &mut LinkedRegs) {
     let id = id & !ADD_CONST;
-    for number in (0..=env.state.curframe).rev() {
-        let live = env.analysis.insns[env.state.frame_insn_idx(number) as usize].live_regs;
+    for number in (0..=state.curframe).rev() {
+        let live = analysis.insns[state.frame_insn_idx(number) as usize].live_regs;
         for reg in (0..10).filter(|reg| live & 1 << reg != 0) {
-            let state = &env.state.frame(number).regs[reg];
-            if state.is_scalar()
-                && state.id & !ADD_CONST == id
+            let reg_state = &state.frame(number).regs[reg];
+            if reg_state.is_scalar()
+                && reg_state.id & !ADD_CONST == id
                 && !linked.push(LinkedReg::Reg { frame: number, reg })
             {
-                let state = &mut env.state.frame_mut(number).regs[reg];
-                (state.id, state.off) = (0, 0);
+                let reg_state = &mut state.frame_mut(number).regs[reg];
+                (reg_state.id, reg_state.off) = (0, 0);
             }
         }
-        for spi in 0..env.state.frame(number).stack.len() {
-            let slot = &env.state.frame(number).stack[spi];
+        for spi in 0..state.frame(number).stack.len() {
+            let slot = &state.frame(number).stack[spi];
             if slot.is_spilled_scalar()
                 && slot.reg.id & !ADD_CONST == id
                 && !linked.push(LinkedReg::Slot { frame: number, spi })
             {
-                let state = &mut env.state.frame_mut(number).stack.slot_mut(spi).reg;
-                (state.id, state.off) = (0, 0);
+                let reg_state = &mut state.frame_mut(number).stack.slot_mut(spi).reg;
+                (reg_state.id, reg_state.off) = (0, 0);
             }
         }
     }

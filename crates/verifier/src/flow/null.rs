@@ -13,11 +13,13 @@ pub(super) fn is_not_null(reg: &RegState) -> bool {
     if reg.may_be_null() {
         return false;
     }
-    match reg.kind {
-        RegKind::BtfId { .. } => is_trusted(reg),
-        RegKind::Mem { .. } => !reg.flags.has(TypeFlags::PTR_UNTRUSTED),
-        kind => RegRules::of(kind.base()).is_not_null(),
+    if let RegKind::BtfId { .. } = reg.kind {
+        return is_trusted(reg);
     }
+    if let RegKind::Mem { .. } = reg.kind {
+        return !reg.flags.has(TypeFlags::PTR_UNTRUSTED);
+    }
+    RegRules::of(reg.kind.base()).is_not_null()
 }
 
 /// True if the kernel answers for the object that a BTF pointer points to
@@ -72,7 +74,7 @@ pub(crate) fn mark_not_null(input: &Input<'_>, reg: &mut RegState) {
 
 /// A comparison with null decided: registers of the identity of `reg` become null or not
 /// null (`mark_ptr_or_null_regs`).
-pub fn mark_ptr_or_null_regs(input: &Input<'_>, state: &mut State, reg: Reg, is_null: bool) {
+pub(crate) fn mark_ptr_or_null_regs(input: &Input<'_>, state: &mut State, reg: Reg, is_null: bool) {
     let (id, ref_obj_id) = (state.reg(reg).id, state.reg(reg).ref_obj_id);
     if ref_obj_id != 0 && ref_obj_id == id && is_null {
         state.refs.retain(|reference| reference.id != id);
@@ -106,11 +108,9 @@ pub fn mark_ptr_or_null_regs(input: &Input<'_>, state: &mut State, reg: Reg, is_
 /// True if the object has a lock (`reg_may_point_to_spin_lock`).
 #[doc(alias = "reg_may_point_to_spin_lock")]
 fn may_point_to_lock(input: &Input<'_>, reg: &RegState) -> bool {
-    match reg.kind {
-        RegKind::MapValue { map, .. } => {
-            let record = input.maps[map].record();
-            record.has(FieldKind::SpinLock) || record.has(FieldKind::ResSpinLock)
-        }
-        _ => false,
-    }
+    let RegKind::MapValue { map, .. } = reg.kind else {
+        return false;
+    };
+    let record = input.maps[map].record();
+    record.has(FieldKind::SpinLock) || record.has(FieldKind::ResSpinLock)
 }

@@ -62,16 +62,14 @@ pub(super) fn refine(cond: Cond, dst: Reg, src: Reg, this: &mut State, other: &m
 
 /// True for a pointer into a packet or its metadata and what bounds it.
 fn is_pointer(pointer: &RegState, end: &RegState) -> bool {
-    match pointer.kind {
-        RegKind::Packet { .. } => end.kind == RegKind::PacketEnd,
-        RegKind::PacketMeta { .. } => {
-            matches!(end.kind, RegKind::Packet { .. })
-                && end.id == 0
-                && end.off == 0
-                && end.num.var_off.equals(0)
-        }
-        _ => false,
+    if matches!(pointer.kind, RegKind::Packet { .. }) {
+        return end.kind == RegKind::PacketEnd;
     }
+    matches!(pointer.kind, RegKind::PacketMeta { .. })
+        && matches!(end.kind, RegKind::Packet { .. })
+        && end.id == 0
+        && end.off == 0
+        && end.num.var_off.equals(0)
 }
 
 /// Pointers of the same identity may read up to the compared pointer
@@ -86,14 +84,11 @@ fn mark_good(state: &mut State, pointer: &RegState, is_open: bool) {
         return;
     }
     let new = pointer.off + i32::from(is_open);
-    let is_meta = matches!(pointer.kind, RegKind::PacketMeta { .. });
+    let is_meta = |reg: &RegState| matches!(reg.kind, RegKind::PacketMeta { .. });
     let is_wanted = |reg: &RegState| {
         reg.id == pointer.id
-            && match reg.kind {
-                RegKind::Packet { range } => !is_meta && range < new,
-                RegKind::PacketMeta { range } => is_meta && range < new,
-                _ => false,
-            }
+            && is_meta(reg) == is_meta(pointer)
+            && reg.kind.packet_range().is_some_and(|range| range < new)
     };
     state.for_each_reg_mut(is_wanted, |reg| {
         if let RegKind::Packet { range } | RegKind::PacketMeta { range } = &mut reg.kind {

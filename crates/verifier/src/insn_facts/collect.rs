@@ -48,8 +48,8 @@ pub(crate) struct Collector {
     checks: BTreeMap<Proof, BTreeSet<u32>>,
     /// Proofs of checkpoints, and of paths that they covered.
     covered: BTreeSet<(Proof, Proof)>,
-    /// The instruction that is being checked.
-    now: Now,
+    /// The packet pointer that the current instruction compares, with its proof.
+    compared: Option<(Reg, Proof)>,
     stack_uses: StackUses,
     /// See [`ProgramFacts::stack`].
     pub(crate) stack: Vec<(u32, u32)>,
@@ -61,14 +61,6 @@ pub(crate) struct Collector {
     pub(crate) compiled_stack: Vec<FunctionStack>,
 }
 
-/// State that is kept from before an instruction until after it.
-#[derive(Debug, Default)]
-struct Now {
-    pending: usize,
-    /// A packet pointer that is compared, with its proof.
-    compared: Option<(Reg, Proof)>,
-}
-
 impl Collector {
     /// A collector for a program of so many slots.
     pub(crate) fn new(slots: usize) -> Collector {
@@ -77,7 +69,7 @@ impl Collector {
             uncovered: Vec::new(),
             checks: BTreeMap::new(),
             covered: BTreeSet::new(),
-            now: Now::default(),
+            compared: None,
             stack_uses: StackUses::default(),
             stack: Vec::new(),
             address_slots: Vec::new(),
@@ -116,7 +108,7 @@ impl Collector {
                 false => InsnFact::default(),
             });
         }
-        upper_half::mark(input, analysis, &mut insns);
+        upper_half::mark_upper_halves(input, analysis, &mut insns);
         for (slot, fact) in insns.iter_mut().enumerate() {
             fact.is_fastcall_spill = fact.is_reached && is_dropped(analysis, subprogs, slot);
         }
@@ -216,13 +208,12 @@ fn call_fact(
     tainted: &coverage::Tainted,
 ) -> CallFact {
     let first = operands.iter().find(|(reg, _)| *reg == Reg::R1);
-    let map: Option<MapRef> = match first {
-        Some((_, Value::Pointer(pointer))) => match pointer.kind {
-            PointerKind::Map(map) => Some(map),
-            _ => None,
-        },
-        _ => None,
-    };
+    let map: Option<MapRef> = first.and_then(|(_, value)| {
+        let PointerKind::Map(map) = value.pointer()?.kind else {
+            return None;
+        };
+        Some(map)
+    });
     let is_covered = tainted.before.slots & seen.flow.key_slots == 0;
     let key = seen.key.filter(|_| map.is_some() && is_covered);
     // Keys of arrays have four bytes.
@@ -242,7 +233,7 @@ fn call_fact(
 
 /// Notes the state before an instruction that was not pruned.
 pub(crate) fn enter(env: &mut VerifierEnv<'_>) {
-    let Some(mut collector) = env.explorer.collector.take() else {
+    let Some(mut collector) = env.observers.collector.take() else {
         return;
     };
     let index = env.insn_idx as usize;
@@ -278,7 +269,7 @@ pub(crate) fn enter(env: &mut VerifierEnv<'_>) {
         seen.accesses_object |= is_untrusted || Value::of(base, number).is_object();
         seen.flow
             .note_stack(base, access.off, access.size.bytes(), number);
-        if let RegKind::Packet { range } | RegKind::PacketMeta { range } = base.kind
+        if let Some(range) = base.kind.packet_range()
             && seen.proofs.len() <= MAX_PROOFS
         {
             seen.proofs.insert((base.id, range));
@@ -294,11 +285,8 @@ pub(crate) fn enter(env: &mut VerifierEnv<'_>) {
         let slots = coverage::slots_accessed(&frame[access.base], access.off, access.size.bytes());
         collector.note_addresses(env.state.frame(owner as usize), slots);
     }
-    collector.now = Now {
-        pending: env.explorer.pending_count(),
-        compared: compared(insn, frame),
-    };
-    env.explorer.collector = Some(collector);
+    collector.compared = compared(insn, frame);
+    env.observers.collector = Some(collector);
 }
 
 /// The packet pointer that an instruction compares, with its proof.
@@ -312,11 +300,9 @@ fn compared(insn: Insn, frame: &Frame) -> Option<(Reg, Proof)> {
         return None;
     };
     let is_end = |reg: Reg| frame[reg].kind == RegKind::PacketEnd;
-    let proof_of = |reg: Reg| match frame[reg].kind {
-        RegKind::Packet { range } | RegKind::PacketMeta { range } => {
-            Some((reg, (frame[reg].id, range)))
-        }
-        _ => None,
+    let proof_of = |reg: Reg| {
+        let range = frame[reg].kind.packet_range()?;
+        Some((reg, (frame[reg].id, range)))
     };
     match (proof_of(dst), proof_of(src)) {
         // Metadata is compared with the start of the packet.
@@ -332,10 +318,10 @@ fn compared(insn: Insn, frame: &Frame) -> Option<(Reg, Proof)> {
 
 /// Joins the key that `r2` points to.
 fn note_key(seen: &mut Seen, env: &VerifierEnv<'_>, frame: &Frame) {
-    let size = match frame[Reg::R1].kind {
-        RegKind::MapPtr { map, .. } => env.input.maps[map].key_size(),
-        _ => 0,
-    };
+    let mut size = 0;
+    if let RegKind::MapPtr { map, .. } = frame[Reg::R1].kind {
+        size = env.input.maps[map].key_size();
+    }
     let found = stack_constant(frame, env.state.curframe, size);
     let (value, slots) = found.unwrap_or((Value::Mixed, 0));
     seen.flow.key_slots |= slots;
@@ -374,11 +360,12 @@ fn stack_constant(frame: &Frame, number: usize, size: u32) -> Option<(Value, u64
 
 /// Notes the state after an instruction was checked.
 pub(crate) fn leave(env: &mut VerifierEnv<'_>, insn_idx: u32, outcome: Outcome) {
-    let Some(mut collector) = env.explorer.collector.take() else {
+    let Some(mut collector) = env.observers.collector.take() else {
         return;
     };
     let insn = env.input.insns[insn_idx as usize];
-    let has_forked = env.explorer.pending_count() > collector.now.pending;
+    let fork = env.forked.as_ref().map(|fork| &fork.state);
+    let has_forked = fork.is_some();
     let seen = &mut collector.seen[insn_idx as usize];
     if let Some(reg) = written(insn)
         && matches!(outcome, Outcome::Next | Outcome::NextWide)
@@ -397,11 +384,10 @@ pub(crate) fn leave(env: &mut VerifierEnv<'_>, insn_idx: u32, outcome: Outcome) 
             }
         }
     }
-    if let Some((reg, before)) = collector.now.compared.take() {
-        let pending = env.explorer.last_pending().filter(|_| has_forked);
-        for state in [Some(&env.state), pending].into_iter().flatten() {
+    if let Some((reg, before)) = collector.compared.take() {
+        for state in [Some(&env.state), fork].into_iter().flatten() {
             let pointer = state.reg(reg);
-            if let RegKind::Packet { range } | RegKind::PacketMeta { range } = pointer.kind
+            if let Some(range) = pointer.kind.packet_range()
                 && range > 0
                 && range != before.1
             {
@@ -413,7 +399,7 @@ pub(crate) fn leave(env: &mut VerifierEnv<'_>, insn_idx: u32, outcome: Outcome) 
     if env.input.allow_uninit_stack {
         collector.stack_uses.leave(insn_idx, &insn);
     }
-    env.explorer.collector = Some(collector);
+    env.observers.collector = Some(collector);
 }
 
 /// The register whose value after an instruction is a fact.
@@ -428,7 +414,7 @@ fn written(insn: Insn) -> Option<Reg> {
 
 /// Notes what a checkpoint does not cover of the path that it ends.
 pub(crate) fn pruned(env: &mut VerifierEnv<'_>, id: StateId) {
-    let Some(mut collector) = env.explorer.collector.take() else {
+    let Some(mut collector) = env.observers.collector.take() else {
         return;
     };
     let checkpoint = env.explorer.checkpoint(id);
@@ -438,7 +424,7 @@ pub(crate) fn pruned(env: &mut VerifierEnv<'_>, id: StateId) {
     if env.input.allow_uninit_stack {
         collector.stack_uses.prune(checkpoint, &env.state);
     }
-    env.explorer.collector = Some(collector);
+    env.observers.collector = Some(collector);
 }
 
 impl Flow {

@@ -118,7 +118,7 @@ pub(super) fn compare(
     cur: &State,
     last_id: u32,
 ) -> Compared {
-    let old = &checkpoint.state;
+    let old = checkpoint.state();
     let mut ids = IdMap::default();
     ids.reset(last_id);
     let mut compared = Compared {
@@ -162,24 +162,14 @@ impl Compared {
     }
 
     fn is_covered(&mut self, old: &RegState, cur: &RegState, ids: &mut IdMap) -> bool {
-        match (old.kind, cur.kind) {
-            (RegKind::Scalar, RegKind::Scalar) => {
-                old.num.contains(&cur.num) && ids.check_scalar(old.id, cur.id)
-            }
-            (RegKind::Packet { range: old_range }, RegKind::Packet { range: cur_range })
-            | (
-                RegKind::PacketMeta { range: old_range },
-                RegKind::PacketMeta { range: cur_range },
-            ) => {
-                if old_range > 0 {
-                    let pair = ((old.id, old_range), (cur.id, cur_range));
-                    self.covered.push(pair);
-                }
-                true
-            }
-            // Pruning compared all that facts say of the other kinds.
-            _ => true,
+        // Pruning compared the kinds, and all that facts say of other kinds.
+        if let Some((range, cur_range)) = old.kind.packet_range().zip(cur.kind.packet_range())
+            && range > 0
+        {
+            self.covered.push(((old.id, range), (cur.id, cur_range)));
         }
+        let are_scalars = old.is_scalar() && cur.is_scalar();
+        !are_scalars || old.num.contains(&cur.num) && ids.check_scalar(old.id, cur.id)
     }
 
     fn is_slot_covered(&mut self, old: &Frame, cur: &Frame, spi: usize, ids: &mut IdMap) -> bool {

@@ -131,7 +131,7 @@ impl StackUses {
 
     /// Notes bytes of a path that were not written, where those of its checkpoint were.
     pub(super) fn prune(&mut self, checkpoint: &Checkpoint, cur: &State) {
-        let old = &checkpoint.state;
+        let old = checkpoint.state();
         for number in 0..=old.curframe {
             let (old_frame, cur_frame) = (old.frame(number), cur.frame(number));
             let mut bytes = FrameBytes::default();
@@ -321,7 +321,7 @@ fn collecting<'w>(env: &'w mut VerifierEnv<'_>) -> Option<&'w mut StackUses> {
     if !env.input.allow_uninit_stack || env.state.speculative {
         return None;
     }
-    Some(env.explorer.collector.as_mut()?.stack_uses())
+    Some(env.observers.collector.as_mut()?.stack_uses())
 }
 
 /// The bytes of a frame from `min` on, before `end`, that were not written on this path.
@@ -340,7 +340,7 @@ fn unwritten_in(frame: &Frame, min: i32, end: i32) -> FrameBytes {
 /// Notes that a call, or a load at a variable offset, reads bytes of a frame, from `min` on,
 /// before `end`, or some of them.
 pub(crate) fn note_range_read(env: &mut VerifierEnv<'_>, frame: usize, min: i32, end: i32) {
-    if env.explorer.collector.is_none() {
+    if env.observers.collector.is_none() {
         return;
     }
     note_stack_read(env, frame, min, end);
@@ -352,7 +352,7 @@ pub(crate) fn note_range_read(env: &mut VerifierEnv<'_>, frame: usize, min: i32,
 /// Notes that the instruction reads bytes of a frame, from `min` on, before `end`, or some of
 /// them.
 pub(crate) fn note_stack_read(env: &mut VerifierEnv<'_>, frame: usize, min: i32, end: i32) {
-    if env.explorer.collector.is_none() {
+    if env.observers.collector.is_none() {
         return;
     }
     let (insn, is_own) = (env.insn_idx, frame == env.state.curframe);
@@ -457,7 +457,7 @@ pub(crate) fn note_possible_stack_write(
     min: i32,
     end: i32,
 ) {
-    if env.explorer.collector.is_none() {
+    if env.observers.collector.is_none() {
         return;
     }
     let bytes = unwritten_in(env.state.frame(frame), min, end);

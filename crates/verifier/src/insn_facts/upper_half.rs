@@ -14,7 +14,7 @@ use crate::analysis::Analysis;
 use crate::input::Input;
 
 /// Sets [`InsnFact::needs_zero_extension`].
-pub(super) fn mark(input: &Input<'_>, analysis: &Analysis, insns: &mut [InsnFact]) {
+pub(super) fn mark_upper_halves(input: &Input<'_>, analysis: &Analysis, insns: &mut [InsnFact]) {
     let mut live = vec![0u16; insns.len()];
     loop {
         let mut changed = false;

@@ -13,7 +13,7 @@ use crate::input::Input;
 const WRITE_LIMIT: usize = 1023;
 
 /// Writes an instruction with its newline, such as `(bf) r2 = r10` (`verbose_insn`).
-pub fn verbose_insn(input: &Input<'_>, sink: &mut Sink<'_>, insn_idx: u32) {
+pub(crate) fn verbose_insn(input: &Input<'_>, sink: &mut Sink<'_>, insn_idx: u32) {
     if !sink.is_on() {
         return;
     }
@@ -69,7 +69,7 @@ fn callee_name<'e>(input: &'e Input<'_>, callee: Callee) -> Option<&'e str> {
 
 /// Writes the source line of an instruction behind `prefix`, unless it was written last
 /// (`verbose_linfo`).
-pub fn verbose_linfo(
+pub(crate) fn verbose_linfo(
     input: &Input<'_>,
     sink: &mut Sink<'_>,
     insn_idx: u32,

@@ -9,13 +9,13 @@ use crate::state::{
 };
 
 /// Name of a register's type, such as `map_value_or_null` (`reg_type_str`).
-pub fn reg_type_str(ty: RegType) -> TypeText {
+pub(crate) fn reg_type_str(ty: RegType) -> TypeText {
     TypeText(ty)
 }
 
 /// A register's type, written as its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TypeText(pub RegType);
+pub(crate) struct TypeText(pub RegType);
 
 impl From<RegType> for TypeText {
     fn from(ty: RegType) -> TypeText {
@@ -127,20 +127,23 @@ pub(super) fn write_reg(
         return;
     }
     let _ = write!(out, "{}", reg_type_str(reg.reg_type()));
-    match reg.kind {
-        RegKind::Arena if reg.flags.is_empty() => return,
-        RegKind::Stack { frame } if reg.flags.is_empty() => {
-            if frame != frameno {
-                let _ = write!(out, "[{frame}]");
-            }
-            if bits.is_const() {
-                let offset = bits.value.wrapping_add_signed(reg.off.into());
-                let _ = write!(out, "{}", Signed(offset as i64));
-                return;
-            }
+    if reg.kind == RegKind::Arena && reg.flags.is_empty() {
+        return;
+    }
+    if let RegKind::Stack { frame } = reg.kind
+        && reg.flags.is_empty()
+    {
+        if frame != frameno {
+            let _ = write!(out, "[{frame}]");
         }
-        RegKind::BtfId { ty } => out.push_str(&input.type_name(ty)),
-        _ => {}
+        if bits.is_const() {
+            let offset = bits.value.wrapping_add_signed(reg.off.into());
+            let _ = write!(out, "{}", Signed(offset as i64));
+            return;
+        }
+    }
+    if let RegKind::BtfId { ty } = reg.kind {
+        out.push_str(&input.type_name(ty));
     }
     out.push('(');
     let mut list = List {
@@ -173,15 +176,14 @@ fn write_attributes(input: &Input<'_>, list: &mut List<'_>, reg: &RegState) {
     if !reg.is_scalar() && reg.off != 0 {
         list.item(format_args!("off={}", Signed(reg.off.into())));
     }
-    match reg.kind {
-        RegKind::Packet { range } | RegKind::PacketMeta { range } => {
-            list.item(format_args!("r={}", Unsigned(i64::from(range) as u64)));
-        }
-        RegKind::Mem { size, .. } => list.item(format_args!("sz={}", Unsigned(size.into()))),
-        RegKind::ConstDynptr { kind } => {
-            list.item(format_args!("type={}", dynptr_type_str(kind)));
-        }
-        _ => {}
+    if let Some(range) = reg.kind.packet_range() {
+        list.item(format_args!("r={}", Unsigned(i64::from(range) as u64)));
+    }
+    if let RegKind::Mem { size, .. } = reg.kind {
+        list.item(format_args!("sz={}", Unsigned(size.into())));
+    }
+    if let RegKind::ConstDynptr { kind } = reg.kind {
+        list.item(format_args!("type={}", dynptr_type_str(kind)));
     }
     let bits = reg.num.var_off;
     if bits.is_const() {

@@ -4,16 +4,48 @@ use std::fmt::Write as _;
 
 use super::Sink;
 use super::reg::{dynptr_type_str, write_reg};
+use crate::explore::Checkpoint;
 use crate::input::Input;
-use crate::state::{Frame, IterState, RegKind, SlotKind, StackObject, StackObjectKind, State};
+use crate::state::{
+    Frame, IterState, PreciseMask, RegKind, SlotKind, StackObject, StackObjectKind, State,
+};
 
 /// Writes registers, stack and references of a frame, with newline; only what was
 /// written since the last time unless `print_all` (`print_verifier_state`).
-pub fn print_verifier_state(
+pub(crate) fn print_verifier_state(
     input: &Input<'_>,
     sink: &mut Sink<'_>,
     state: &State,
     frameno: usize,
+    print_all: bool,
+) {
+    print(
+        input,
+        sink,
+        state,
+        frameno,
+        PreciseMask::default(),
+        print_all,
+    );
+}
+
+/// Writes a frame of a checkpoint, as [`print_verifier_state`], with its precise scalars marked.
+pub(crate) fn print_checkpoint(
+    input: &Input<'_>,
+    sink: &mut Sink<'_>,
+    checkpoint: &Checkpoint,
+    frameno: usize,
+) {
+    let precise = checkpoint.precise().of(frameno);
+    print(input, sink, checkpoint.state(), frameno, precise, true);
+}
+
+fn print(
+    input: &Input<'_>,
+    sink: &mut Sink<'_>,
+    state: &State,
+    frameno: usize,
+    precise: PreciseMask,
     print_all: bool,
 ) {
     if !sink.is_on() {
@@ -33,10 +65,10 @@ pub fn print_verifier_state(
             continue;
         }
         let _ = write!(out, " R{number}=");
-        let is_precise = !input.bpf_capable || state.is_precise_reg(frameno, number);
+        let is_precise = !input.bpf_capable || precise.regs >> number & 1 != 0;
         write_reg(input, out, frame.frameno, reg, is_precise);
     }
-    write_stack(input, out, state, frameno, slots);
+    write_stack(input, out, frame, slots, precise);
     write_references(out, state);
     if frame.in_callback_fn {
         out.push_str(" cb");
@@ -53,7 +85,12 @@ pub fn print_verifier_state(
 
 /// Writes what an instruction changed, behind the instruction if it was the last that
 /// was written (`print_insn_state`).
-pub fn print_insn_state(input: &Input<'_>, sink: &mut Sink<'_>, state: &State, frameno: usize) {
+pub(crate) fn print_insn_state(
+    input: &Input<'_>,
+    sink: &mut Sink<'_>,
+    state: &State,
+    frameno: usize,
+) {
     const COLUMN: usize = 40;
     const STEP: usize = 8;
     if !sink.is_on() {
@@ -84,8 +121,13 @@ impl Sink<'_> {
     }
 }
 
-fn write_stack(input: &Input<'_>, out: &mut String, state: &State, frameno: usize, slots: u64) {
-    let frame: &Frame = state.frame(frameno);
+fn write_stack(
+    input: &Input<'_>,
+    out: &mut String,
+    frame: &Frame,
+    slots: u64,
+    precise: PreciseMask,
+) {
     let mut spi = 0;
     while spi < frame.stack.len() {
         let slot = &frame.stack[spi];
@@ -105,7 +147,7 @@ fn write_stack(input: &Input<'_>, out: &mut String, state: &State, frameno: usiz
                         .take_while(|kind| **kind != SlotKind::Spill)
                         .map(letter),
                 );
-                let is_precise = state.is_precise_slot(frameno, spi);
+                let is_precise = precise.slots >> spi & 1 != 0;
                 write_reg(input, out, frame.frameno, &slot.reg, is_precise);
             }
             SlotKind::Dynptr => {

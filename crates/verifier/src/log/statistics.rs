@@ -7,7 +7,7 @@ use crate::verdict::Statistics;
 /// Writes the counts, and at level 4 the time and the stack depths
 /// (`print_verification_stats`).
 #[doc(alias = "print_verification_stats")]
-pub fn print_statistics(
+pub(crate) fn print_statistics(
     sink: &mut Sink<'_>,
     statistics: &Statistics,
     microseconds: u64,

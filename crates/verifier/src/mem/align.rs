@@ -3,7 +3,8 @@
 
 use crate::Result;
 use crate::domain::Tnum;
-use crate::env::VerifierEnv;
+use crate::input::Input;
+use crate::log::LogAt;
 use crate::state::{RegKind, RegRules, RegState, TypeFlags};
 
 /// Bytes before a packet's network header that strict alignment assumes
@@ -13,25 +14,25 @@ pub(crate) const IP_ALIGN: i64 = 2;
 /// Checks that an access of `size` bytes at `reg + off` is aligned
 /// (`check_ptr_alignment`).
 pub(crate) fn check_ptr_alignment(
-    env: &mut VerifierEnv<'_>,
+    input: &Input<'_>,
+    log: &mut LogAt<'_, '_>,
     reg: &RegState,
     off: i32,
     size: u32,
     is_strict: bool,
 ) -> Result<()> {
-    let is_strict = is_strict || env.input.strict_alignment;
+    let is_strict = is_strict || input.strict_alignment;
     let is_plain = reg.flags == TypeFlags::NONE;
-    let (is_strict, what) = match reg.kind {
-        RegKind::Packet { .. } | RegKind::PacketMeta { .. } if is_plain => {
-            return check_packet(env, reg, off, size, is_strict);
-        }
-        RegKind::Arena if is_plain => return Ok(()),
-        kind if is_plain => {
-            let is_stack = matches!(kind, RegKind::Stack { .. });
-            let label = RegRules::of(kind.base()).alignment_label;
-            (is_strict || is_stack, label)
-        }
-        _ => (is_strict, ""),
+    if is_plain && reg.kind.is_packet() {
+        return check_packet(log, reg, off, size, is_strict);
+    }
+    if is_plain && reg.kind == RegKind::Arena {
+        return Ok(());
+    }
+    let is_strict = is_strict || is_plain && matches!(reg.kind, RegKind::Stack { .. });
+    let what = match is_plain {
+        true => RegRules::of(reg.kind.base()).alignment_label,
+        false => "",
     };
     if !is_strict || size == 1 {
         return Ok(());
@@ -41,11 +42,11 @@ pub(crate) fn check_ptr_alignment(
         return Ok(());
     }
     let (var_off, reg_off) = (reg.num.var_off, reg.off);
-    Err(refuse!(env => Mem::Misaligned { what, var_off, reg_off, off, size }))
+    Err(refuse!(log => Mem::Misaligned { what, var_off, reg_off, off, size }))
 }
 
 fn check_packet(
-    env: &mut VerifierEnv<'_>,
+    log: &mut LogAt<'_, '_>,
     reg: &RegState,
     off: i32,
     size: u32,
@@ -59,7 +60,7 @@ fn check_packet(
         return Ok(());
     }
     let (var_off, reg_off) = (reg.num.var_off, reg.off);
-    Err(refuse!(env => Mem::MisalignedPacket { var_off, reg_off, off, size }))
+    Err(refuse!(log => Mem::MisalignedPacket { var_off, reg_off, off, size }))
 }
 
 fn is_aligned(reg: &RegState, fixed: i64, size: u32) -> bool {

@@ -114,11 +114,8 @@ fn check_rmw(
 fn is_pointer_ok(env: &VerifierEnv<'_>, base: Reg) -> bool {
     let reg = env.reg(base);
     let is_plain = reg.flags == TypeFlags::NONE;
-    let is_refused = match reg.kind {
-        RegKind::Ctx | RegKind::FlowKeys => is_plain,
-        kind => kind.is_packet() || kind.is_socket() && is_plain,
-    };
-    !is_refused
+    let is_converted = reg.kind.is_socket() || matches!(reg.kind, RegKind::Ctx | RegKind::FlowKeys);
+    !reg.kind.is_packet() && !(is_plain && is_converted)
 }
 
 fn refuse_leak(env: &mut VerifierEnv<'_>, reg: Reg) -> Stop {

@@ -13,10 +13,13 @@ use crate::{Result, Stop, log};
 
 /// Checks an access to the context at `off`, the pointer's offset included
 /// (`check_ctx_access`).
-#[doc(alias = "check_ctx_access")]
-pub(super) fn check_access(env: &mut VerifierEnv<'_>, access: MemAccess, off: i32) -> Result<()> {
+pub(super) fn check_ctx_access(
+    env: &mut VerifierEnv<'_>,
+    access: MemAccess,
+    off: i32,
+) -> Result<()> {
     let reg = *env.reg(access.ptr);
-    check_ptr_off(env, &reg, access.ptr, false)?;
+    check_ptr_off(&mut env.log(), &reg, access.ptr, false)?;
     let size = access.size;
     let query = CtxQuery {
         offset: off,
@@ -62,7 +65,7 @@ pub(super) fn check_access(env: &mut VerifierEnv<'_>, access: MemAccess, off: i3
 
 /// Notes how far the program accesses its context.
 fn note_bytes(env: &mut VerifierEnv<'_>, off: i32, size: u32) {
-    if let Some(collector) = &mut env.explorer.collector {
+    if let Some(collector) = &mut env.observers.collector {
         let end = off as u32 + size;
         collector.context_bytes = collector.context_bytes.max(end);
     }
@@ -111,7 +114,16 @@ pub(super) fn pointer_of(value: RegType, btf: Option<&KernelType>) -> Result<Reg
         RegBase::PtrToBtfId => RegKind::BtfId {
             ty: TypeRef::vmlinux(btf.map_or(0, |ty| ty.btf_id)),
         },
-        _ => {
+        RegBase::NotInit
+        | RegBase::Scalar
+        | RegBase::ConstPtrToMap
+        | RegBase::PtrToMapValue
+        | RegBase::PtrToMapKey
+        | RegBase::PtrToStack
+        | RegBase::PtrToMem
+        | RegBase::PtrToArena
+        | RegBase::PtrToFunc
+        | RegBase::ConstPtrToDynptr => {
             let what = format!("context field of type {:?}", value.base);
             return Err(Stop::unsupported(what));
         }

@@ -33,14 +33,14 @@ pub(crate) fn check_helper_mem(
     let is_rdonly = reg.flags.has(TypeFlags::MEM_RDONLY);
     match reg.kind {
         RegKind::Packet { .. } | RegKind::PacketMeta { .. } => {
-            packet::check_access(env, ptr, reg.off, size, is_zero_ok)
+            packet::check_packet_access(&mut env.log(), &reg, ptr, reg.off, size, is_zero_ok)
         }
         RegKind::MapKey { map, .. } => {
             if is_write {
                 return Err(super::refuse_write(env, ptr));
             }
             let key_size = env.input.maps[map].key_size();
-            region::check_region(env, ptr, reg.off, size, key_size, false)
+            region::check_region(&mut env.log(), &reg, ptr, reg.off, size, key_size, false)
         }
         RegKind::MapValue { map, .. } => {
             map_value::check_capability(env, map, reg.off, size, access)?;
@@ -50,19 +50,27 @@ pub(crate) fn check_helper_mem(
             if is_rdonly && is_write {
                 return Err(super::refuse_write(env, ptr));
             }
-            region::check_region(env, ptr, reg.off, size, mem_size, is_zero_ok)
+            region::check_region(
+                &mut env.log(),
+                &reg,
+                ptr,
+                reg.off,
+                size,
+                mem_size,
+                is_zero_ok,
+            )
         }
         RegKind::Buf => {
             if is_rdonly && is_write {
                 return Err(super::refuse_write(env, ptr));
             }
             let what = if is_rdonly { "rdonly" } else { "rdwr" };
-            region::check_buffer(env, ptr, reg.off, size, what)
+            region::check_buffer(&mut env.log(), &reg, ptr, reg.off, size, what)
         }
         RegKind::Stack { .. } => {
             stack::check_range(env, ptr, reg.off, size, is_zero_ok, access, raw)
         }
-        RegKind::BtfId { ty } => object::check_access(
+        RegKind::BtfId { ty } => object::check_ptr_to_btf_access(
             env,
             MemAccess::new(ptr, 0, size as u32, Access::Read),
             ty,

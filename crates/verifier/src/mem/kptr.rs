@@ -13,8 +13,7 @@ use crate::{Result, Stop};
 use btf::fields::{FieldKind, SpecialField};
 
 /// Checks a load or store of exactly the pointer in a field (`check_map_kptr_access`).
-#[doc(alias = "check_map_kptr_access")]
-pub(super) fn check_access(
+pub(super) fn check_map_kptr_access(
     env: &mut VerifierEnv<'_>,
     access: MemAccess,
     field: &SpecialField,
@@ -110,7 +109,7 @@ fn store(env: &mut VerifierEnv<'_>, value: Reg, field: &SpecialField) -> Result<
         && reg.flags.without(permitted).is_empty()
     {
         name = env.input.type_name(ty);
-        check_ptr_off(env, &reg, value, true)?;
+        check_ptr_off(&mut env.log(), &reg, value, true)?;
         let is_kernels = ty.btf == BtfRef::Vmlinux;
         if is_kernels && env.input.is_prefix(ty.id, expected.id, reg.off, !is_unref) {
             return Ok(());

@@ -19,8 +19,7 @@ pub(crate) enum Source {
 }
 
 /// Checks a load or store at `off`, the pointer's fixed offset included (`check_map_access`).
-#[doc(alias = "check_map_access")]
-pub(super) fn check_access(
+pub(super) fn check_map_access(
     env: &mut VerifierEnv<'_>,
     access: MemAccess,
     map: MapRef,
@@ -35,7 +34,7 @@ pub(super) fn check_access(
     if var_off.is_const() {
         let at = off.wrapping_add(var_off.value as i32);
         if let Some(field) = info.record().pointer_at(at as u32) {
-            return kptr::check_access(env, access, field);
+            return kptr::check_map_kptr_access(env, access, field);
         }
     }
     let (Access::Read, Some(value)) = (access.access, access.value) else {
@@ -88,8 +87,17 @@ pub(crate) fn check_bounds(
 ) -> Result<()> {
     let input = env.input;
     let info = &input.maps[map];
-    region::check_region(env, ptr, off, size, info.value_size(), is_zero_ok)?;
-    let num = env.reg(ptr).num;
+    let reg = *env.reg(ptr);
+    region::check_region(
+        &mut env.log(),
+        &reg,
+        ptr,
+        off,
+        size,
+        info.value_size(),
+        is_zero_ok,
+    )?;
+    let num = reg.num;
     let first = num.smin.wrapping_add(off.into());
     let end = num
         .umax

@@ -16,8 +16,7 @@ use crate::{Errno, Result, Stop};
 
 /// Checks an access to a kernel object at `off`, the pointer's fixed offset included
 /// (`check_ptr_to_btf_access`).
-#[doc(alias = "check_ptr_to_btf_access")]
-pub(super) fn check_access(
+pub(super) fn check_ptr_to_btf_access(
     env: &mut VerifierEnv<'_>,
     access: MemAccess,
     ty: TypeRef,
@@ -161,8 +160,7 @@ fn trust(
 }
 
 /// Checks a read of `struct bpf_map` (`check_ptr_to_map_access`).
-#[doc(alias = "check_ptr_to_map_access")]
-pub(super) fn check_map_access(
+pub(super) fn check_ptr_to_map_access(
     env: &mut VerifierEnv<'_>,
     access: MemAccess,
     map: MapRef,

@@ -12,6 +12,7 @@ use super::registers::{set_constant, set_unknown};
 use crate::Result;
 use crate::call::leak::check_resource_leak;
 use crate::env::{Outcome, RegArg, VerifierEnv};
+use crate::log::LogAt;
 use crate::state::{RegBase, RegKind, RegState};
 use crate::type_rules::PacketAccess;
 
@@ -41,27 +42,23 @@ pub(crate) fn may_access(
 
 /// Checks an access at `ptr`, whose fixed offset is part of `off`
 /// (`check_packet_access`).
-#[doc(alias = "check_packet_access")]
-pub(super) fn check_access(
-    env: &mut VerifierEnv<'_>,
+pub(super) fn check_packet_access(
+    log: &mut LogAt<'_, '_>,
+    reg: &RegState,
     ptr: Reg,
     off: i32,
     size: i32,
     is_zero_ok: bool,
 ) -> Result<()> {
-    let reg = *env.reg(ptr);
     if reg.num.smin < 0 {
-        return Err(refuse!(env => Mem::NegativeIndex { reg: ptr }));
+        return Err(refuse!(log => Mem::NegativeIndex { reg: ptr }));
     }
-    let range = match reg.kind {
-        RegKind::Packet { range } | RegKind::PacketMeta { range } => range,
-        _ => -1,
-    };
+    let range = reg.kind.packet_range().unwrap_or(-1);
     if range < 0 {
-        return Err(refuse!(env => Mem::PacketUnchecked { reg: ptr }));
+        return Err(refuse!(log => Mem::PacketUnchecked { reg: ptr }));
     }
-    if !check_fixed(env, ptr, off, size, range as u32, is_zero_ok) {
-        return Err(refuse!(env => Mem::OutsidePacket { reg: ptr }));
+    if !check_fixed(log, reg, ptr, off, size, range as u32, is_zero_ok) {
+        return Err(refuse!(log => Mem::OutsidePacket { reg: ptr }));
     }
     Ok(())
 }
@@ -69,7 +66,7 @@ pub(super) fn check_access(
 /// Refuses `BPF_LD_ABS` and `BPF_LD_IND` in programs without an skb
 /// (`may_access_skb`).
 #[doc(alias = "may_access_skb")]
-pub fn check_skb_loads(env: &mut VerifierEnv<'_>) -> Result<()> {
+pub(crate) fn check_skb_loads(env: &mut VerifierEnv<'_>) -> Result<()> {
     if env.input.type_rules().has_packet_loads() {
         return Ok(());
     }
@@ -77,7 +74,7 @@ pub fn check_skb_loads(env: &mut VerifierEnv<'_>) -> Result<()> {
 }
 
 /// Checks `BPF_LD_ABS` and `BPF_LD_IND` (`check_ld_abs`).
-pub fn check_ld_abs(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<Outcome> {
+pub(crate) fn check_ld_abs(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<Outcome> {
     check_skb_loads(env)?;
     env.check_reg_arg(Reg::R6, RegArg::Src)?;
     check_resource_leak(env, false, true, "BPF_LD_[ABS|IND]")?;
@@ -88,7 +85,7 @@ pub fn check_ld_abs(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<Outcome> {
     if let Insn::PacketInd { src, .. } = insn {
         env.check_reg_arg(src, RegArg::Src)?;
     }
-    check_ptr_off(env, &ctx, Reg::R6, false)?;
+    check_ptr_off(&mut env.log(), &ctx, Reg::R6, false)?;
     for number in 0..=5 {
         scratch(env, number)?;
     }
@@ -98,8 +95,7 @@ pub fn check_ld_abs(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<Outcome> {
     }
     // A load beyond the packet ends the subprogram with 0.
     env.mark_scratched(Reg::R0);
-    let insn_idx = env.insn_idx;
-    env.push_branch(insn_idx + 1, insn_idx)?;
+    env.fork(env.insn_idx + 1)?;
     set_constant(env, Reg::R0, 0);
     Ok(Outcome::Jump(crate::flow::prepare_func_exit(env)?))
 }

@@ -5,7 +5,7 @@ use isa::ebpf::Reg;
 
 use super::MAX_VAR_OFF;
 use crate::Result;
-use crate::env::VerifierEnv;
+use crate::log::LogAt;
 use crate::state::{RegKind, RegState};
 
 /// True if `[off, off + size)` lies within `mem_size` bytes.
@@ -16,28 +16,52 @@ fn is_within(off: i32, size: i32, mem_size: u32, is_zero_ok: bool) -> bool {
 
 /// Logs that an access is outside (`__check_mem_access`); the caller adds the last line.
 #[doc(alias = "__check_mem_access")]
-pub(super) fn log_outside(env: &mut VerifierEnv<'_>, ptr: Reg, off: i32, size: i32, mem_size: u32) {
-    let reg = env.reg(ptr);
+pub(super) fn log_outside(
+    log: &mut LogAt<'_, '_>,
+    reg: &RegState,
+    ptr: Reg,
+    off: i32,
+    size: i32,
+    mem_size: u32,
+) {
     let (kind, id) = (reg.kind, reg.id);
     match kind {
         RegKind::MapKey { .. } if reg.flags.0 == 0 => verbose!(
-            env,
+            log,
             "invalid access to map key, key_size={} off={off} size={size}\n",
             mem_size as i32
         ),
         RegKind::MapValue { .. } if reg.flags.0 == 0 => verbose!(
-            env,
+            log,
             "invalid access to map value, value_size={} off={off} size={size}\n",
             mem_size as i32
         ),
         RegKind::Packet { .. } | RegKind::PacketMeta { .. } | RegKind::PacketEnd => verbose!(
-            env,
+            log,
             "invalid access to packet, off={off} size={size}, R{}(id={id},off={off},r={})\n",
             ptr.number(),
             mem_size as i32
         ),
-        _ => verbose!(
-            env,
+        RegKind::NotInit
+        | RegKind::Scalar
+        | RegKind::Ctx
+        | RegKind::MapPtr { .. }
+        | RegKind::MapValue { .. }
+        | RegKind::MapKey { .. }
+        | RegKind::Stack { .. }
+        | RegKind::FlowKeys
+        | RegKind::Socket
+        | RegKind::SockCommon
+        | RegKind::TcpSock
+        | RegKind::TpBuffer
+        | RegKind::XdpSock
+        | RegKind::BtfId { .. }
+        | RegKind::Mem { .. }
+        | RegKind::Arena
+        | RegKind::Buf
+        | RegKind::Func { .. }
+        | RegKind::ConstDynptr { .. } => verbose!(
+            log,
             "invalid access to memory, mem_size={mem_size} off={off} size={size}\n"
         ),
     }
@@ -45,7 +69,8 @@ pub(super) fn log_outside(env: &mut VerifierEnv<'_>, ptr: Reg, off: i32, size: i
 
 /// Checks an access without a variable offset.
 pub(super) fn check_fixed(
-    env: &mut VerifierEnv<'_>,
+    log: &mut LogAt<'_, '_>,
+    reg: &RegState,
     ptr: Reg,
     off: i32,
     size: i32,
@@ -54,7 +79,7 @@ pub(super) fn check_fixed(
 ) -> bool {
     let fits = is_within(off, size, mem_size, is_zero_ok);
     if !fits {
-        log_outside(env, ptr, off, size, mem_size);
+        log_outside(log, reg, ptr, off, size, mem_size);
     }
     fits
 }
@@ -63,27 +88,28 @@ pub(super) fn check_fixed(
 /// (`check_mem_region_access`).
 #[doc(alias = "check_mem_region_access")]
 pub(super) fn check_region(
-    env: &mut VerifierEnv<'_>,
+    log: &mut LogAt<'_, '_>,
+    reg: &RegState,
     ptr: Reg,
     off: i32,
     size: i32,
     mem_size: u32,
     is_zero_ok: bool,
 ) -> Result<()> {
-    let num = env.reg(ptr).num;
+    let num = reg.num;
     let sum = num.smin.wrapping_add(off.into());
     if num.smin < 0 && (num.smin == i64::MIN || sum != i64::from(sum as i32) || sum < 0) {
-        return Err(refuse!(env => Mem::NegativeIndex { reg: ptr }));
+        return Err(refuse!(log => Mem::NegativeIndex { reg: ptr }));
     }
-    if !check_fixed(env, ptr, sum as i32, size, mem_size, is_zero_ok) {
-        return Err(refuse!(env => Mem::BelowRegion { reg: ptr }));
+    if !check_fixed(log, reg, ptr, sum as i32, size, mem_size, is_zero_ok) {
+        return Err(refuse!(log => Mem::BelowRegion { reg: ptr }));
     }
     if num.umax >= MAX_VAR_OFF as u64 {
-        return Err(refuse!(env => Mem::Unbounded { reg: ptr }));
+        return Err(refuse!(log => Mem::Unbounded { reg: ptr }));
     }
     let last = num.umax.wrapping_add(off as i64 as u64) as i32;
-    if !check_fixed(env, ptr, last, size, mem_size, is_zero_ok) {
-        return Err(refuse!(env => Mem::AboveRegion { reg: ptr }));
+    if !check_fixed(log, reg, ptr, last, size, mem_size, is_zero_ok) {
+        return Err(refuse!(log => Mem::AboveRegion { reg: ptr }));
     }
     Ok(())
 }
@@ -92,20 +118,20 @@ pub(super) fn check_region(
 /// (`__check_ptr_off_reg`).
 #[doc(alias = "__check_ptr_off_reg")]
 pub(crate) fn check_ptr_off(
-    env: &mut VerifierEnv<'_>,
+    log: &mut LogAt<'_, '_>,
     reg: &RegState,
     ptr: Reg,
     is_fixed_ok: bool,
 ) -> Result<()> {
     let (kind, off, var_off) = (reg.reg_type(), reg.off, reg.num.var_off);
     if off < 0 {
-        return Err(refuse!(env => Mem::NegativeOffset { kind, reg: ptr, off }));
+        return Err(refuse!(log => Mem::NegativeOffset { kind, reg: ptr, off }));
     }
     if !is_fixed_ok && off != 0 {
-        return Err(refuse!(env => Mem::Modified { kind, reg: ptr, off }));
+        return Err(refuse!(log => Mem::Modified { kind, reg: ptr, off }));
     }
     if !var_off.equals(0) {
-        return Err(refuse!(env => Mem::Variable { kind, var_off }));
+        return Err(refuse!(log => Mem::Variable { kind, var_off }));
     }
     Ok(())
 }
@@ -114,18 +140,19 @@ pub(crate) fn check_ptr_off(
 /// (`__check_buffer_access`).
 #[doc(alias = "__check_buffer_access")]
 pub(super) fn check_buffer(
-    env: &mut VerifierEnv<'_>,
+    log: &mut LogAt<'_, '_>,
+    reg: &RegState,
     ptr: Reg,
     off: i32,
     size: i32,
     what: &str,
 ) -> Result<()> {
-    let var_off = env.reg(ptr).num.var_off;
+    let var_off = reg.num.var_off;
     if off < 0 {
-        return Err(refuse!(env => Mem::Buffer { reg: ptr, what, off, size }));
+        return Err(refuse!(log => Mem::Buffer { reg: ptr, what, off, size }));
     }
     if !var_off.equals(0) {
-        return Err(refuse!(env => Mem::BufferVariable { reg: ptr, off, var_off }));
+        return Err(refuse!(log => Mem::BufferVariable { reg: ptr, off, var_off }));
     }
     Ok(())
 }

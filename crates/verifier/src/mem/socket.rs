@@ -5,14 +5,20 @@ use spec::registry::CtxQuery;
 
 use super::MemAccess;
 use crate::Result;
-use crate::env::VerifierEnv;
+use crate::input::Input;
+use crate::log::LogAt;
+use crate::state::RegState;
 
 /// Checks a read at `off` of a socket, the pointer's offset included (`check_sock_access`).
-#[doc(alias = "check_sock_access")]
-pub(super) fn check_access(env: &mut VerifierEnv<'_>, access: MemAccess, off: i32) -> Result<()> {
-    let reg = *env.reg(access.ptr);
+pub(super) fn check_sock_access(
+    input: &Input<'_>,
+    log: &mut LogAt<'_, '_>,
+    reg: &RegState,
+    access: MemAccess,
+    off: i32,
+) -> Result<()> {
     if reg.num.smin < 0 {
-        return Err(refuse!(env => Mem::NegativeIndex { reg: access.ptr }));
+        return Err(refuse!(log => Mem::NegativeIndex { reg: access.ptr }));
     }
     let size = access.size;
     let query = CtxQuery {
@@ -21,9 +27,9 @@ pub(super) fn check_access(env: &mut VerifierEnv<'_>, access: MemAccess, off: i3
         write: false,
         signed: access.signed,
     };
-    if env.input.registry.reads_socket(reg.kind.base(), query) {
+    if input.registry.reads_socket(reg.kind.base(), query) {
         return Ok(());
     }
     let kind = reg.reg_type();
-    Err(refuse!(env => Mem::Socket { reg: access.ptr, kind, off, size }))
+    Err(refuse!(log => Mem::Socket { reg: access.ptr, kind, off, size }))
 }

@@ -19,10 +19,10 @@ use crate::{Result, Stop, insn_facts, log};
 
 /// Number of the frame that the stack pointer in `ptr` points into.
 pub(super) fn frame_of(env: &VerifierEnv<'_>, ptr: Reg) -> usize {
-    match env.reg(ptr).kind {
-        RegKind::Stack { frame } => frame as usize,
-        _ => env.state.curframe,
+    if let RegKind::Stack { frame } = env.reg(ptr).kind {
+        return frame as usize;
     }
+    env.state.curframe
 }
 
 /// Checks that `[ptr + off, ptr + off + size)` lies on the stack, and grows the slots to

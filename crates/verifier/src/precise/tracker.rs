@@ -2,7 +2,7 @@
 //! checkpoints above it, with a mark in each checkpoint that it passes.
 
 use super::backtrack::{self, Backtrack, Step};
-use super::{ARGS, bits, force_all_precise};
+use super::{ARGS, PrecisionCounts, bits, force_all_precise};
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::explore::Explorer;
@@ -15,6 +15,7 @@ pub(super) struct Tracker<'w, 'a> {
     pub(super) input: &'a Input<'a>,
     pub(super) analysis: &'a Analysis,
     pub(super) explorer: &'w mut Explorer,
+    pub(super) counts: &'w mut PrecisionCounts,
     pub(super) sink: &'w mut Sink<'a>,
     /// Position of the walk, for refusals.
     pub(super) insn_idx: u32,
@@ -66,7 +67,7 @@ impl Tracker<'_, '_> {
                         .last()
                         .filter(|entry| entry.idx == idx)
                         .copied();
-                    self.explorer.precision.insns += 1;
+                    self.counts.insns += 1;
                     bt.step(
                         self.input,
                         self.analysis,
@@ -131,9 +132,9 @@ impl Tracker<'_, '_> {
     fn mark_checkpoint(&mut self, id: StateId, bt: &mut Backtrack) -> Result<bool> {
         let mut changed = false;
         for number in (0..=bt.frame).rev() {
-            let state = &mut self.explorer.checkpoint_mut(id).state;
-            let frame = state.frame(number);
-            let mut mask = state.precise.of(number);
+            let checkpoint = self.explorer.checkpoint_mut(id);
+            let frame = checkpoint.state().frame(number);
+            let mut mask = checkpoint.precise().of(number);
             for reg in bits(u64::from(bt.regs[number])) {
                 if !frame.regs[reg].is_scalar() || mask.regs & 1 << reg != 0 {
                     bt.regs[number] &= !(1 << reg);
@@ -154,7 +155,7 @@ impl Tracker<'_, '_> {
                     changed = true;
                 }
             }
-            state.precise.set(number, mask);
+            checkpoint.set_precise(number, mask);
             if self.sink.is_full() {
                 let (regs, slots) = (
                     backtrack::format_regs(bt.regs[number]),
@@ -163,8 +164,8 @@ impl Tracker<'_, '_> {
                 self.sink.write(format_args!(
                     "mark_precise: frame{number}: parent state regs={regs} stack={slots}: "
                 ));
-                let state = self.explorer.state(id);
-                log::print_verifier_state(self.input, self.sink, state, number, true);
+                let checkpoint = self.explorer.checkpoint(id);
+                log::print_checkpoint(self.input, self.sink, checkpoint, number);
             }
         }
         Ok(changed)
@@ -178,7 +179,8 @@ impl Tracker<'_, '_> {
             let subprog = start.frame(0).subprogno;
             return Err(refuse!(self => Flow::BacktrackEntry { subprog, regs, slots }));
         };
-        let state = &mut self.explorer.checkpoint_mut(id).state;
+        let checkpoint = self.explorer.checkpoint_mut(id);
+        let state = checkpoint.state();
         let frame = state.frame(0);
         let subprog = frame.subprogno;
         let is_entry = state.curframe == 0 && subprog > 0 && frame.callsite == MAIN_CALLSITE;
@@ -187,9 +189,9 @@ impl Tracker<'_, '_> {
         }
         let scalars = bits(u64::from(regs)).filter(|&reg| frame.regs[reg].kind == RegKind::Scalar);
         let mask = scalars.fold(0u16, |mask, reg| mask | 1 << reg);
-        let mut precise = state.precise.of(0);
+        let mut precise = checkpoint.precise().of(0);
         precise.regs |= mask;
-        state.precise.set(0, precise);
+        checkpoint.set_precise(0, precise);
         Ok(mask != 0)
     }
 }

@@ -37,12 +37,12 @@ pub(super) fn argument_bytes(
     let index = usize::from(number.checked_sub(1)?);
     let reg = |reg: Reg| trace.reg(step, reg.index());
     let map = || {
-        let map = RegSet::ARGUMENTS
-            .iter()
-            .find_map(|arg| match reg(arg)?.kind {
-                RegKind::MapPtr { map, .. } => Some(map),
-                _ => None,
-            })?;
+        let map = RegSet::ARGUMENTS.iter().find_map(|arg| {
+            let RegKind::MapPtr { map, .. } = reg(arg)?.kind else {
+                return None;
+            };
+            Some(map)
+        })?;
         Some(&input.maps[map])
     };
     match proto.args[index].base {

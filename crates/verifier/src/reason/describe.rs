@@ -7,17 +7,19 @@ use crate::state::{MapRef, RegKind, RegState, TypeFlags};
 
 /// The known value of a register of frame `frame`.
 pub(super) fn value(input: &Input<'_>, frame: usize, reg: &RegState) -> KnownValue {
-    match reg.kind {
-        RegKind::NotInit => KnownValue::Unwritten,
-        RegKind::Scalar => KnownValue::Number(reg.num),
-        _ => KnownValue::Pointer {
-            kind: pointer_kind(input, frame, reg),
-            offset: fixed_offset(reg),
-            variable: (!reg.num.var_off.is_const()).then_some(reg.num),
-            maybe_null: reg.may_be_null(),
-            acquired: reg.ref_obj_id != 0,
-            name: reg_type_str(reg.reg_type()).to_string(),
-        },
+    if reg.kind == RegKind::NotInit {
+        return KnownValue::Unwritten;
+    }
+    if reg.is_scalar() {
+        return KnownValue::Number(reg.num);
+    }
+    KnownValue::Pointer {
+        kind: pointer_kind(input, frame, reg),
+        offset: fixed_offset(reg),
+        variable: (!reg.num.var_off.is_const()).then_some(reg.num),
+        maybe_null: reg.may_be_null(),
+        acquired: reg.ref_obj_id != 0,
+        name: reg_type_str(reg.reg_type()).to_string(),
     }
 }
 

@@ -372,13 +372,11 @@ impl Values {
             return Some((frame, off.into()));
         }
         let reg = trace.reg(step, base.index())?;
-        match reg.kind {
-            RegKind::Stack { frame } if reg.num.var_off.is_const() => {
-                let fixed = reg.off.wrapping_add(reg.num.var_off.value as i32);
-                Some((frame as usize, fixed.wrapping_add(off.into())))
-            }
-            _ => None,
-        }
+        let RegKind::Stack { frame } = reg.kind else {
+            return None;
+        };
+        let fixed = reg.off.wrapping_add(reg.num.as_const()? as i32);
+        Some((frame as usize, fixed.wrapping_add(off.into())))
     }
 
     fn load(&self, trace: &Trace, step: usize, base: Reg, off: i16, size: u32) -> DefKind {

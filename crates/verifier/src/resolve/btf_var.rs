@@ -5,8 +5,8 @@ use btf::{Btf, Kind, Shape, TypeId};
 use spec::kernel::SymbolAddress;
 use spec::kfuncs::KernelFunction;
 
-use super::Refuser;
 use crate::input::Input;
+use crate::log::LogAt;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::{Result, Stop};
 
@@ -14,7 +14,7 @@ use crate::{Result, Stop};
 #[doc(alias = "check_pseudo_btf_id")]
 pub(super) fn resolve(
     input: &Input<'_>,
-    env: &mut Refuser<'_, '_>,
+    env: &mut LogAt<'_, '_>,
     id: u32,
     module: i32,
 ) -> Result<RegState> {

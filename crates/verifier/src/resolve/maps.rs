@@ -9,9 +9,9 @@ use program::{MapDef, MapEntry, MapId, Program};
 use spec::maps::{MapFlags, MapKind};
 use spec::programs::ProgramType;
 
-use super::Refuser;
 use crate::Result;
 use crate::input::Input;
+use crate::log::LogAt;
 use crate::state::MapRef;
 
 /// One map.
@@ -209,7 +209,7 @@ impl<'e> UsedMaps<'e> {
 
     /// Notes that the program uses a map, and checks that it may (`__add_used_map`).
     #[doc(alias = "__add_used_map")]
-    pub(super) fn add(&mut self, env: &mut Refuser<'_, '_>, map: MapRef) -> Result<()> {
+    pub(super) fn add(&mut self, env: &mut LogAt<'_, '_>, map: MapRef) -> Result<()> {
         if self.used.contains(&map) {
             return Ok(());
         }
@@ -224,7 +224,7 @@ impl<'e> UsedMaps<'e> {
 
     /// `check_map_prog_compatibility`.
     #[doc(alias = "check_map_prog_compatibility")]
-    fn check_compatibility(&mut self, env: &mut Refuser<'_, '_>, map: MapRef) -> Result<()> {
+    fn check_compatibility(&mut self, env: &mut LogAt<'_, '_>, map: MapRef) -> Result<()> {
         let input = self.input;
         let info = &input.maps[map];
         let record = info.record();

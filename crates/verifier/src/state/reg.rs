@@ -195,6 +195,14 @@ impl RegKind {
         matches!(self, RegKind::Packet { .. } | RegKind::PacketMeta { .. })
     }
 
+    /// Of a packet or packet-meta pointer, the bytes that a comparison has proven readable.
+    pub const fn packet_range(self) -> Option<i32> {
+        if let RegKind::Packet { range } | RegKind::PacketMeta { range } = self {
+            return Some(range);
+        }
+        None
+    }
+
     /// True for pointers to sockets of any kind that helpers know.
     pub const fn is_socket(self) -> bool {
         matches!(

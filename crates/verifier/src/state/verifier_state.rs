@@ -174,7 +174,7 @@ pub struct PreciseMask {
     pub slots: u64,
 }
 
-/// Precise scalars of all frames, without the gaps that a list of [`PreciseMask`]s has.
+/// Precise scalars of all frames of a checkpoint, without the gaps that a list of [`PreciseMask`]s has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct PreciseMasks {
     regs: [u16; MAX_CALL_FRAMES],
@@ -190,6 +190,16 @@ impl PreciseMasks {
         }
     }
 
+    /// True if a register of a frame is precise.
+    pub fn has_reg(&self, frame: usize, reg: usize) -> bool {
+        self.regs[frame] & 1 << reg != 0
+    }
+
+    /// True if a slot of a frame is precise.
+    pub fn has_slot(&self, frame: usize, spi: usize) -> bool {
+        self.slots[frame] & 1 << spi != 0
+    }
+
     /// Sets those of a frame.
     pub fn set(&mut self, frame: usize, mask: PreciseMask) {
         self.regs[frame] = mask.regs;
@@ -203,9 +213,6 @@ impl PreciseMasks {
 #[derive(Clone, Debug)]
 pub struct State {
     frames: [Option<Rc<Frame>>; MAX_CALL_FRAMES],
-    /// Precise scalars by frame. Only checkpoints have any: the kernel forgets the marks
-    /// of the current state when it makes a checkpoint, and sets them in checkpoints only.
-    pub precise: PreciseMasks,
     /// Registers of the executing frame to which a precision request was carried since the
     /// last checkpoint, one bit each (`precision-skip`).
     pub propagated: u16,
@@ -229,11 +236,6 @@ pub struct State {
     pub in_sleepable: bool,
     /// Only speculative execution takes the path.
     pub speculative: bool,
-    /// Dead registers and slots were removed (`clean_verifier_state`).
-    #[doc(alias = "clean_verifier_state")]
-    pub cleaned: bool,
-    /// Paths from here that are not explored yet.
-    pub branches: u32,
     /// Instruction that executes.
     pub insn_idx: u32,
     /// First instruction since the last checkpoint.
@@ -242,8 +244,6 @@ pub struct State {
     pub last_insn_idx: i32,
     /// The checkpoint that this state continues.
     pub parent: Option<StateId>,
-    /// Of a back-edge state, the checkpoint that it equals.
-    pub equal_state: Option<StateId>,
     /// Instructions since the last checkpoint that backtracking must know.
     pub history: Vec<HistoryEntry>,
     /// Checkpoints above this state.
@@ -261,7 +261,6 @@ impl State {
         frames[0] = Some(Rc::new(frame));
         State {
             frames,
-            precise: PreciseMasks::default(),
             propagated: 0,
             curframe: 0,
             refs: Vec::new(),
@@ -273,13 +272,10 @@ impl State {
             active_rcu_lock: false,
             in_sleepable,
             speculative: false,
-            cleaned: false,
-            branches: 1,
             insn_idx,
             first_insn_idx: insn_idx,
             last_insn_idx: -1,
             parent: None,
-            equal_state: None,
             history: Vec::new(),
             dfs_depth: 0,
             callback_unroll_depth: 0,
@@ -349,16 +345,6 @@ impl State {
     /// A register of the executing frame for writing.
     pub fn reg_mut(&mut self, reg: Reg) -> &mut RegState {
         &mut self.cur_mut().regs[reg.index()]
-    }
-
-    /// True if a register of a frame is precise.
-    pub fn is_precise_reg(&self, frame: usize, reg: usize) -> bool {
-        self.precise.regs[frame] & 1 << reg != 0
-    }
-
-    /// True if a slot of a frame is precise.
-    pub fn is_precise_slot(&self, frame: usize, spi: usize) -> bool {
-        self.precise.slots[frame] & 1 << spi != 0
     }
 
     /// Instruction at which the frame of that number stands.

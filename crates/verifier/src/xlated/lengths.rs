@@ -114,16 +114,20 @@ impl<'w, 'a> Lengths<'w, 'a> {
             return Some(1);
         };
         let (offset, size) = (access.off.into(), access.size.bytes());
-        match base {
-            RegBase::PtrToCtx => {
-                let layout = input.registry.layout(&input.context)?;
-                layout.insns(offset, size, form, self.accesses_tstamp_type)
-            }
+        if base == RegBase::PtrToCtx {
+            let layout = input.registry.layout(&input.context)?;
+            return layout.insns(offset, size, form, self.accesses_tstamp_type);
+        }
+        let is_socket = matches!(
+            base,
             RegBase::PtrToSocket
-            | RegBase::PtrToSockCommon
-            | RegBase::PtrToTcpSock
-            | RegBase::PtrToXdpSock => input.registry.socket_insns(base, offset, size, form),
-            _ => Some(1),
+                | RegBase::PtrToSockCommon
+                | RegBase::PtrToTcpSock
+                | RegBase::PtrToXdpSock
+        );
+        match is_socket {
+            true => input.registry.socket_insns(base, offset, size, form),
+            false => Some(1),
         }
     }
 
@@ -234,7 +238,7 @@ fn load_form(signed: bool, into_base: bool) -> AccessForm {
 }
 
 /// Adds to the facts of an accepted program what Linux makes of its instructions.
-pub(crate) fn note(env: &VerifierEnv<'_>, facts: &mut ProgramFacts) {
+pub(crate) fn note_lengths(env: &VerifierEnv<'_>, facts: &mut ProgramFacts) {
     let lengths = Lengths::of(env);
     facts.prologue = lengths.prologue();
     for (slot, fact) in facts.insns.iter_mut().enumerate() {

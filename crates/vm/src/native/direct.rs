@@ -38,7 +38,7 @@ impl Direct {
     /// The guard and the maps of the run context outlive the port, and so do the records of its
     /// stack frames. Whoever calls the methods of the port passes only addresses that are valid
     /// for the access, with exposed provenance: pointers to maps are addresses of
-    /// [`MapHandle`](crate::MapHandle)s that exist, pointers to contexts those of
+    /// [`MapHandle`]s that exist, pointers to contexts those of
     /// [`DirectContext`](crate::DirectContext)s as described above, which have a packet where
     /// it is asked for. It is so for the arguments of helpers that a verified program
     /// calls.

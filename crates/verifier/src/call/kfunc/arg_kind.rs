@@ -9,7 +9,7 @@ use spec::registry::{KfuncFlags, SpecialKfunc};
 use super::Callee;
 use crate::call::REGS;
 use crate::call::prototype::is_context;
-use crate::resolve::Refuser;
+use crate::log::LogAt;
 use crate::state::{RegKind, RegRules, RegState, Registers};
 use crate::{Result, refuse, verbose};
 
@@ -81,7 +81,7 @@ impl KfuncArgKind {
     /// refuses what no kind is for (`check_kfunc_args`, `get_kfunc_ptr_arg_type`).
     #[doc(alias = "get_kfunc_ptr_arg_type")]
     pub(super) fn of(
-        at: &mut Refuser<'_, '_>,
+        at: &mut LogAt<'_, '_>,
         callee: &Callee<'_>,
         program: ProgramType,
         index: usize,
@@ -239,7 +239,7 @@ pub(super) fn stands_for(reg: &RegState) -> Option<&'static str> {
 /// True if a structure is made of numbers, nested at most four deep
 /// (`__btf_type_is_scalar_struct`).
 #[doc(alias = "__btf_type_is_scalar_struct")]
-fn is_scalar_struct(at: &mut Refuser<'_, '_>, btf: &Btf<'_>, id: TypeId, depth: u32) -> bool {
+fn is_scalar_struct(at: &mut LogAt<'_, '_>, btf: &Btf<'_>, id: TypeId, depth: u32) -> bool {
     let Some(composite) = btf.at(id).as_composite() else {
         return false;
     };
@@ -477,7 +477,7 @@ mod tests {
         regs[1] = reg;
         regs[2] = RegState::UNKNOWN;
         let mut sink = Sink::new(1);
-        let mut at = Refuser {
+        let mut at = LogAt {
             sink: &mut sink,
             insn_idx: 0,
         };

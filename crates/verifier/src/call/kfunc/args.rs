@@ -11,15 +11,14 @@ use crate::call::meta::CallMeta;
 use crate::call::prototype::is_projection;
 use crate::call::{REGS, constant};
 use crate::env::VerifierEnv;
+use crate::log::LogAt;
 use crate::mem::Access;
 use crate::mem::helper_mem::{check_global_mem, check_sized_mem};
-use crate::resolve::Refuser;
 use crate::state::{BtfRef, RegKind, RegRules, TypeFlags};
 use crate::{Result, Stop, flow, refuse};
 
 /// Checks all arguments (`check_kfunc_args`).
-#[doc(alias = "check_kfunc_args")]
-pub(super) fn check(env: &mut VerifierEnv<'_>, callee: &Callee<'_>) -> Result<CallMeta> {
+pub(super) fn check_kfunc_args(env: &mut VerifierEnv<'_>, callee: &Callee<'_>) -> Result<CallMeta> {
     let count = callee.params.len();
     let name = &callee.kfunc.name;
     if count > REGS.len() {
@@ -45,7 +44,7 @@ fn check_one(
 ) -> Result<usize> {
     let ptr = REGS[index];
     let program = env.input.context.kind;
-    let mut at = Refuser {
+    let mut at = LogAt {
         sink: &mut env.sink,
         insn_idx: env.insn_idx,
     };

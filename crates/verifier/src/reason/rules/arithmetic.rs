@@ -168,7 +168,7 @@ pub(super) fn unbounded(scene: &Scene<'_>) -> Option<Finding> {
     };
     let (check, notes) = match num.is_const() {
         true => (Check::NotApplicable, Vec::new()),
-        false => check::check(scene, scene.def(number), side),
+        false => check::find_check(scene, scene.def(number), side),
     };
     let cause = Cause::Arithmetic {
         reg: operands.pointer.number(),

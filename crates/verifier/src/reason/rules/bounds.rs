@@ -2,7 +2,7 @@
 
 use isa::ebpf::{Insn, Reg};
 
-use super::check::check;
+use super::check::find_check;
 use super::{Finding, arithmetic, memory, packet};
 use crate::mem::{MAX_STACK, MAX_VAR_OFF};
 use crate::reason::cause::{BoundsFault, Cause, Check, SizeFault};
@@ -33,26 +33,29 @@ pub(super) fn outside(scene: &Scene<'_>) -> Option<Finding> {
         None => scene.argument_bytes(reg.number()).unwrap_or(0),
     };
     let is_in_frame = off >= -MAX_STACK && off + i64::from(size) <= 0;
-    match state.kind {
-        // Without CAP_PERFMON, the stack ends where the function wrote last.
-        RegKind::Stack { .. } if access.is_some() && state.num.is_const() && is_in_frame => {
-            memory::stack(scene)
-        }
-        RegKind::Packet { range } | RegKind::PacketMeta { range } if state.num.smin >= 0 => {
-            Some(packet::outside(scene, reg, &state, off, size, range))
-        }
-        _ => Some(region(scene, reg, &state, off, size)),
+    let is_stack = matches!(state.kind, RegKind::Stack { .. });
+    // Without CAP_PERFMON, the stack ends where the function wrote last.
+    if is_stack && access.is_some() && state.num.is_const() && is_in_frame {
+        return memory::stack(scene);
     }
+    Some(match state.kind.packet_range() {
+        Some(range) if state.num.smin >= 0 => packet::outside(scene, reg, &state, off, size, range),
+        _ => region(scene, reg, &state, off, size),
+    })
 }
 
 /// Bytes that may be accessed from the start of what a pointer points to.
 fn limit(scene: &Scene<'_>, state: &RegState) -> Option<u32> {
-    match state.kind {
-        RegKind::MapValue { map, .. } => Some(scene.input.maps[map].value_size()),
-        RegKind::MapKey { map, .. } => Some(scene.input.maps[map].key_size()),
-        RegKind::Mem { size, .. } => Some(size),
-        _ => None,
+    if let RegKind::MapValue { map, .. } = state.kind {
+        return Some(scene.input.maps[map].value_size());
     }
+    if let RegKind::MapKey { map, .. } = state.kind {
+        return Some(scene.input.maps[map].key_size());
+    }
+    let RegKind::Mem { size, .. } = state.kind else {
+        return None;
+    };
+    Some(size)
 }
 
 fn region(scene: &Scene<'_>, reg: Reg, state: &RegState, off: i64, size: u32) -> Finding {
@@ -80,7 +83,7 @@ fn region(scene: &Scene<'_>, reg: Reg, state: &RegState, off: i64, size: u32) ->
     let variable = origin::variable_part(scene, scene.def(reg));
     let (check, notes) = match (fault, variable) {
         (BoundsFault::Constant, _) | (_, None) => (Check::NotApplicable, Vec::new()),
-        (_, Some((id, _))) => check(scene, id, fault),
+        (_, Some((id, _))) => find_check(scene, id, fault),
     };
     let index = (!num.is_const()).then(|| (variable.map(|(_, reg)| reg.number()), num));
     let cause = Cause::Bounds {
@@ -134,7 +137,7 @@ fn size_argument(scene: &Scene<'_>, reg: Reg, state: &RegState) -> Option<Findin
     };
     let (check, notes) = match num.is_const() {
         true => (Check::NotApplicable, Vec::new()),
-        false => check(scene, scene.def(reg), bounds_fault),
+        false => find_check(scene, scene.def(reg), bounds_fault),
     };
     let cause = Cause::ArgumentSize {
         callee: scene.callee()?,

@@ -10,7 +10,7 @@ use crate::reason::values::{DefId, DefKind, Holder};
 use crate::state::RegState;
 
 /// The comparison of the path that was meant to bound a number.
-pub(super) fn check(scene: &Scene<'_>, id: DefId, fault: BoundsFault) -> (Check, Vec<Note>) {
+pub(super) fn find_check(scene: &Scene<'_>, id: DefId, fault: BoundsFault) -> (Check, Vec<Note>) {
     let base = scene.values.base(id);
     let own = scene.values.same(id);
     for branch in scene.values.branches.iter().rev() {

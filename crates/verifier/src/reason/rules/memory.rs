@@ -224,23 +224,27 @@ pub(super) fn forbidden(scene: &Scene<'_>) -> Option<Finding> {
     };
     let state = *scene.reg(reg)?;
     let is_write = insn.access().is_some_and(|access| access.writes);
-    let cause = match state.kind {
-        RegKind::MapValue { .. } => Cause::SpecialField {
+    let cause = if let RegKind::MapValue { .. } = state.kind {
+        Cause::SpecialField {
             field: special_field(scene, reg, &state)?,
             by_helper: is_call,
-        },
-        RegKind::Packet { .. } | RegKind::PacketMeta { .. } if is_call => Cause::PacketArgument {
+        }
+    } else if state.kind.is_packet() && is_call {
+        Cause::PacketArgument {
             callee: scene.callee()?,
             number: reg.number(),
-        },
-        RegKind::BtfId { ty } => Cause::Object {
+        }
+    } else if let RegKind::BtfId { ty } = state.kind {
+        Cause::Object {
             name: scene.input.type_name(ty),
             is_write,
-        },
-        _ if is_write || is_call => Cause::ReadOnly {
+        }
+    } else if is_write || is_call {
+        Cause::ReadOnly {
             kind: kind_of(scene, reg),
-        },
-        _ => return None,
+        }
+    } else {
+        return None;
     };
     Some(Finding::about(scene, cause, &[reg]))
 }
