@@ -183,7 +183,7 @@ const SHARED: &[(&str, &str)] = &[
     ("Note", "beebox, verifier"),
     ("Object", "beebox, object"),
     ("Options", "beebox, jit, verifier"),
-    ("Outcome", "sys, verifier, vm"),
+    ("Outcome", "sys, vm"),
     ("Packet", "gateway, packet"),
     ("Parameter", "spec, verifier"),
     ("Pass", "btf, lower"),

@@ -251,7 +251,7 @@ pub(crate) struct LogAt<'s, 'l> {
     pub(crate) insn_idx: u32,
 }
 
-/// Writes to the log of a [`VerifierEnv`](crate::env::VerifierEnv), or of anything with a field
+/// Writes to the log of a `VerifierEnv`, or of anything with a field
 /// `sink`, as `write!` does; formats nothing when the log is off.
 #[macro_export]
 macro_rules! verbose {
@@ -262,7 +262,7 @@ macro_rules! verbose {
     };
 }
 
-/// A [`Stop`](crate::Stop) that refuses the program: `refuse!(env => Mem::NotMemory { reg, kind })`.
+/// A [`Stop`] that refuses the program: `refuse!(env => Mem::NotMemory { reg, kind })`.
 /// Fields are converted to their types. Writes the kernel's words to the log.
 macro_rules! refuse {
     ($env:expr => $part:ident::$row:ident $({ $($field:ident $(: $value:expr)?),* $(,)? })?) => {{

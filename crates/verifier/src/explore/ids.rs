@@ -33,7 +33,7 @@ impl IdMap {
         true
     }
 
-    /// As [`IdMap::check`] for scalars: an explored scalar without identity covers every
+    /// As [`IdMap::check_ids`] for scalars: an explored scalar without identity covers every
     /// one, and one with identity covers a scalar without, which then is its only
     /// counterpart. Scalars that differ by a constant also compare what they differ from
     /// (`check_scalar_ids`).

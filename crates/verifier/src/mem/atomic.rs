@@ -115,7 +115,7 @@ fn is_pointer_ok(env: &VerifierEnv<'_>, base: Reg) -> bool {
     let reg = env.reg(base);
     let is_plain = reg.flags == TypeFlags::NONE;
     let is_converted = reg.kind.is_socket() || matches!(reg.kind, RegKind::Ctx | RegKind::FlowKeys);
-    !reg.kind.is_packet() && !(is_plain && is_converted)
+    !(reg.kind.is_packet() || is_plain && is_converted)
 }
 
 fn refuse_leak(env: &mut VerifierEnv<'_>, reg: Reg) -> Stop {

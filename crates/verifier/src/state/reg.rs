@@ -23,7 +23,7 @@ pub const PKT_AT_END: i32 = -1;
 /// [`RegKind::Packet`] range of a pointer that is known to be beyond the packet's end.
 pub const PKT_BEYOND_END: i32 = -2;
 
-/// A map of the program: index into [`crate::input::Input::maps`], which lists the
+/// A map of the program: index into `Input::maps`, which lists the
 /// program's maps and behind them the inner maps of maps of maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MapRef(pub u32);

@@ -1,9 +1,9 @@
 //! Objects on the stack: dynptrs, open-coded iterators and saved IRQ flags.
 //!
 //! The kernel spreads an object over the slots that it occupies (`struct bpf_stack_state`). Here
-//! it is one [`StackObject`] in the list of its [`Stack`], and the slots have the kind of their
-//! bytes only. A write into a slot takes that slot from the object ([`Stack::is_whole`]), as in the
-//! kernel.
+//! it is one [`StackObject`] in the list of its [`Stack`], and the slots have the
+//! kind of their bytes only. A write into a slot takes that slot from the object
+//! ([`Stack::is_whole`](super::Stack::is_whole)), as in the kernel.
 
 use std::rc::Rc;
 
