@@ -15,7 +15,7 @@ mod scalar;
 use isa::ebpf::{AddrSpaceCast, AluOp, ByteOrder, Insn, Operand, Reg, Size, Width};
 use spec::maps::MapKind;
 
-use crate::env::{RegArg, VerifierEnv};
+use crate::env::{Env, RegArg};
 use crate::mem::registers::set_unknown;
 use crate::state::{RegKind, RegState};
 use crate::{Result, Stop, refuse};
@@ -23,7 +23,7 @@ use crate::{Result, Stop, refuse};
 pub(crate) use bounds::check_bounds;
 
 /// Checks an instruction of the ALU classes.
-pub(crate) fn check_alu_op(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> {
+pub(crate) fn check_alu_op(env: &mut Env<'_>, insn: Insn) -> Result<()> {
     let dst = match insn {
         Insn::Alu {
             op: AluOp::Mov,
@@ -85,11 +85,7 @@ pub(crate) fn check_alu_op(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> 
 }
 
 /// Checks an operation on one register; pointers become unknown scalars.
-fn check_unary(
-    env: &mut VerifierEnv<'_>,
-    dst: Reg,
-    change: impl FnOnce(&mut RegState),
-) -> Result<()> {
+fn check_unary(env: &mut Env<'_>, dst: Reg, change: impl FnOnce(&mut RegState)) -> Result<()> {
     env.check_reg_arg(dst, RegArg::Src)?;
     let is_scalar = env.reg(dst).is_scalar();
     if !is_scalar && !env.input.allow_ptr_leaks {
@@ -105,7 +101,7 @@ fn check_unary(
 
 /// Checks an operation on two operands.
 fn check_operation(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     op: AluOp,
     width: Width,
     dst: Reg,
@@ -134,7 +130,7 @@ fn check_operation(
 
 /// Computes the result of an operation on two operands (`adjust_reg_min_max_vals`).
 fn adjust_reg_min_max_vals(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     op: AluOp,
     width: Width,
     dst: Reg,
@@ -196,7 +192,7 @@ fn adjust_reg_min_max_vals(
 
 /// Checks that a cast is one between the arena and the kernel's address space, in a
 /// program with an arena.
-pub(crate) fn check_address_spaces(env: &mut VerifierEnv<'_>, cast: AddrSpaceCast) -> Result<()> {
+pub(crate) fn check_address_spaces(env: &mut Env<'_>, cast: AddrSpaceCast) -> Result<()> {
     if !matches!((cast.from, cast.to), (1, 0) | (0, 1)) {
         return Err(refuse!(env => Alu::AddressSpaces));
     }
@@ -212,11 +208,7 @@ pub(crate) fn check_address_spaces(env: &mut VerifierEnv<'_>, cast: AddrSpaceCas
 
 /// Checks a cast between address spaces: one to space 0 makes a pointer into the arena, one to
 /// space 1 an unknown number.
-fn check_cast(
-    env: &mut VerifierEnv<'_>,
-    cast: AddrSpaceCast,
-    (dst, src): (Reg, Reg),
-) -> Result<()> {
+fn check_cast(env: &mut Env<'_>, cast: AddrSpaceCast, (dst, src): (Reg, Reg)) -> Result<()> {
     check_address_spaces(env, cast)?;
     env.check_reg_arg(src, RegArg::Src)?;
     env.check_reg_arg(dst, RegArg::DstNoMark)?;

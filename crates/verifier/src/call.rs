@@ -37,7 +37,7 @@ use spec::helpers::HelperId;
 use spec::registry::SpecialKfunc;
 
 use crate::Result;
-use crate::env::{Outcome, RegArg, VerifierEnv};
+use crate::env::{Env, Outcome, RegArg};
 use crate::state::RegState;
 
 pub(crate) use leak::check_resource_leak;
@@ -48,7 +48,7 @@ pub(crate) use subprog::set_up_entry_args;
 const REGS: [Reg; 5] = [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
 
 /// Checks a call. A local call enters a frame and returns [`Outcome::Call`].
-pub(crate) fn check_call(env: &mut VerifierEnv<'_>, callee: Callee) -> Result<Outcome> {
+pub(crate) fn check_call(env: &mut Env<'_>, callee: Callee) -> Result<Outcome> {
     match callee {
         Callee::Helper(id) => {
             let helper = HelperId::from_number(id);
@@ -73,7 +73,7 @@ pub(crate) fn check_call(env: &mut VerifierEnv<'_>, callee: Callee) -> Result<Ou
 
 /// Refuses calls that must not happen while a lock is held (in `do_check_insn`).
 #[doc(alias = "do_check_insn")]
-fn check_held_lock(env: &mut VerifierEnv<'_>, is_allowed: bool) -> Result<()> {
+fn check_held_lock(env: &mut Env<'_>, is_allowed: bool) -> Result<()> {
     if is_allowed || env.state.active_locks == 0 {
         return Ok(());
     }
@@ -82,7 +82,7 @@ fn check_held_lock(env: &mut VerifierEnv<'_>, is_allowed: bool) -> Result<()> {
 
 /// Makes the caller-saved registers unreadable (`clear_caller_saved_regs`).
 #[doc(alias = "clear_caller_saved_regs")]
-fn clear_caller_saved(env: &mut VerifierEnv<'_>) -> Result<()> {
+fn clear_caller_saved(env: &mut Env<'_>) -> Result<()> {
     for reg in [Reg::R0, Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5] {
         *env.reg_mut(reg) = RegState::NOT_INIT;
         env.check_reg_arg(reg, RegArg::DstNoMark)?;

@@ -1,10 +1,10 @@
 //! The current path and the requests that checks make.
 //!
-//! A check is a function of the form `fn check_x(env: &mut VerifierEnv<'_>, ...) -> Result<T>`.
+//! A check is a function of the form `fn check_x(env: &mut Env<'_>, ...) -> Result<T>`.
 //! It reads `input`, `analysis` and `state`, changes `state`, returns what comes next
 //! ([`Outcome`]), and requests what reaches beyond the path by a method:
-//! [`VerifierEnv::mark_precise`], [`VerifierEnv::fork`], [`VerifierEnv::new_id`],
-//! [`VerifierEnv::push_history`]. Only [`crate::explore`] pushes, prunes and changes checkpoints.
+//! [`Env::mark_precise`], [`Env::fork`], [`Env::new_id`],
+//! [`Env::push_history`]. Only [`crate::explore`] pushes, prunes and changes checkpoints.
 
 use std::rc::Rc;
 
@@ -152,7 +152,7 @@ pub(crate) struct Observers {
 
 /// The current path, with everything that checks read and request (`bpf_verifier_env`).
 #[doc(alias = "bpf_verifier_env")]
-pub struct VerifierEnv<'a> {
+pub struct Env<'a> {
     /// Program, kernel, options.
     pub input: &'a Input<'a>,
     /// Results of the passes before the walk.
@@ -192,11 +192,11 @@ pub struct VerifierEnv<'a> {
     pub explore_alu_limits: bool,
 }
 
-impl<'a> VerifierEnv<'a> {
+impl<'a> Env<'a> {
     /// Before the walk.
-    pub fn new(input: &'a Input<'a>, analysis: &'a Analysis, sink: Sink<'a>) -> VerifierEnv<'a> {
+    pub fn new(input: &'a Input<'a>, analysis: &'a Analysis, sink: Sink<'a>) -> Env<'a> {
         let frame = Frame::new(MAIN_CALLSITE, 0, 0);
-        VerifierEnv {
+        Env {
             input,
             analysis,
             state: State::new(frame, 0, input.context.sleepable),
@@ -238,7 +238,7 @@ impl<'a> VerifierEnv<'a> {
     }
 
     /// A register of the executing frame for writing. The log's marks are the caller's:
-    /// see [`VerifierEnv::mark_scratched`].
+    /// see [`Env::mark_scratched`].
     #[inline]
     pub fn reg_mut(&mut self, reg: Reg) -> &mut RegState {
         self.state.reg_mut(reg)
@@ -277,7 +277,7 @@ impl<'a> VerifierEnv<'a> {
         crate::precise::mark_chain_precision(self, reg)
     }
 
-    /// As [`VerifierEnv::mark_precise`], for registers and slots by frame
+    /// As [`Env::mark_precise`], for registers and slots by frame
     /// (`mark_chain_precision_batch`).
     #[doc(alias = "mark_chain_precision_batch")]
     pub fn mark_batch_precise(&mut self, wanted: &[PreciseMask]) -> Result<()> {
@@ -339,7 +339,7 @@ impl<'a> VerifierEnv<'a> {
 }
 
 /// Checks the invariants of every register of the executing frame.
-pub(crate) fn assert_invariants(env: &VerifierEnv<'_>) -> Result<()> {
+pub(crate) fn assert_invariants(env: &Env<'_>) -> Result<()> {
     for (number, reg) in env.frame().regs.iter().enumerate() {
         if reg.is_scalar()
             && let Some(violation) = reg.num.violation()

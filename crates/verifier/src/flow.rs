@@ -16,12 +16,12 @@ pub(crate) use null::{is_trusted, mark_not_null};
 
 use isa::ebpf::Insn;
 
-use crate::env::{Outcome, VerifierEnv};
+use crate::env::{Env, Outcome};
 use crate::explore::{Fork, widen_to_earlier};
 use crate::{Errno, Result, Stop};
 
 /// Checks a jump or exit.
-pub(crate) fn check_flow(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<Outcome> {
+pub(crate) fn check_flow(env: &mut Env<'_>, insn: Insn) -> Result<Outcome> {
     let next = env.insn_idx as i32 + 1;
     match insn {
         Insn::Jump {
@@ -41,7 +41,7 @@ pub(crate) fn check_flow(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<Outcom
 }
 
 /// Forks at `may_goto`: the loop ends later, and goes on now.
-fn may_goto(env: &mut VerifierEnv<'_>, off: i16) -> Result<Outcome> {
+fn may_goto(env: &mut Env<'_>, off: i16) -> Result<Outcome> {
     let idx = env.insn_idx;
     let fork = env.fork(idx + 1);
     let later = fork.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;

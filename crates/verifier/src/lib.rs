@@ -7,7 +7,7 @@
 //! * `input::Input`: program, kernel, registry, options; read only.
 //! * `analysis::Analysis`: results of the passes before the walk; read only.
 //! * [`state::State`]: what is known on the current path.
-//! * `env::VerifierEnv`: the current path with all of the above, and the requests that a
+//! * `env::Env`: the current path with all of the above, and the requests that a
 //!   check may make (a precise scalar, a fork, a new identity).
 //! * `explore::Explorer`: work list, checkpoints, counters.
 //! * `log::Sink`: the log.

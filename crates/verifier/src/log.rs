@@ -251,7 +251,7 @@ pub(crate) struct LogAt<'s, 'l> {
     pub(crate) insn_idx: u32,
 }
 
-/// Writes to the log of a `VerifierEnv`, or of anything with a field
+/// Writes to the log of a `Env`, or of anything with a field
 /// `sink`, as `write!` does; formats nothing when the log is off.
 #[macro_export]
 macro_rules! verbose {

@@ -36,7 +36,7 @@ pub(crate) mod stack;
 
 use isa::ebpf::{Insn, Operand, Reg};
 
-use crate::env::{RegArg, VerifierEnv};
+use crate::env::{Env, RegArg};
 use crate::state::{RegBase, RegKind, RegRules, RegState, RegType, TypeFlags};
 use crate::{LIMITS, Result};
 
@@ -97,7 +97,7 @@ impl MemAccess {
 }
 
 /// Checks a load, store or atomic instruction.
-pub(crate) fn check_mem_insn(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> {
+pub(crate) fn check_mem_insn(env: &mut Env<'_>, insn: Insn) -> Result<()> {
     match insn {
         Insn::Load {
             size,
@@ -126,7 +126,7 @@ pub(crate) fn check_mem_insn(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()
 #[doc(alias = "check_load_mem")]
 #[allow(clippy::too_many_arguments)]
 fn check_load(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     size: u32,
     signed: bool,
     dst: Reg,
@@ -154,7 +154,7 @@ fn check_load(
 /// (`check_store_reg`).
 #[doc(alias = "check_store_reg")]
 fn check_store(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     size: u32,
     base: Reg,
     off: i16,
@@ -178,13 +178,13 @@ fn check_store(
 }
 
 /// True if the register holds what unprivileged programs may not disclose.
-pub(crate) fn is_pointer_value(env: &VerifierEnv<'_>, reg: Reg) -> bool {
+pub(crate) fn is_pointer_value(env: &Env<'_>, reg: Reg) -> bool {
     !env.input.allow_ptr_leaks && !env.reg(reg).is_scalar()
 }
 
 /// Checks an access to memory and writes the register that is loaded
 /// (`check_mem_access`).
-pub(crate) fn check_mem_access(env: &mut VerifierEnv<'_>, access: MemAccess) -> Result<()> {
+pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<()> {
     let MemAccess {
         ptr,
         size,
@@ -335,18 +335,18 @@ pub(crate) fn check_mem_access(env: &mut VerifierEnv<'_>, access: MemAccess) -> 
     Ok(())
 }
 
-fn load_unknown(env: &mut VerifierEnv<'_>, value: Option<Reg>) {
+fn load_unknown(env: &mut Env<'_>, value: Option<Reg>) {
     if let Some(value) = value {
         set_unknown(env, value);
     }
 }
 
-fn refuse_leak(env: &mut VerifierEnv<'_>, value: Option<Reg>, where_to: &str) -> crate::Stop {
+fn refuse_leak(env: &mut Env<'_>, value: Option<Reg>, where_to: &str) -> crate::Stop {
     let number = value.map_or(0, Reg::number);
     refuse!(env => Mem::LeaksAddress { reg: number, where_to })
 }
 
-fn refuse_type(env: &mut VerifierEnv<'_>, ptr: Reg) -> crate::Stop {
+fn refuse_type(env: &mut Env<'_>, ptr: Reg) -> crate::Stop {
     let reg = *env.reg(ptr);
     let kind = reg.reg_type();
     if reg.may_be_null() {
@@ -355,7 +355,7 @@ fn refuse_type(env: &mut VerifierEnv<'_>, ptr: Reg) -> crate::Stop {
     refuse!(env => Mem::NotMemory { reg: ptr, kind })
 }
 
-fn refuse_write(env: &mut VerifierEnv<'_>, ptr: Reg) -> crate::Stop {
+fn refuse_write(env: &mut Env<'_>, ptr: Reg) -> crate::Stop {
     let kind = env.reg(ptr).reg_type();
     refuse!(env => Mem::ReadOnly { reg: ptr, kind })
 }
@@ -364,7 +364,7 @@ fn refuse_write(env: &mut VerifierEnv<'_>, ptr: Reg) -> crate::Stop {
 /// needs another rewriting than on an earlier path (`save_aux_ptr_type`).
 #[doc(alias = "save_aux_ptr_type")]
 pub(crate) fn save_ptr_type(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     ty: RegType,
     allow_trust_mismatch: bool,
 ) -> Result<()> {
@@ -392,7 +392,7 @@ pub(crate) fn save_ptr_type(
 }
 
 /// Invalidates every register and spilled register for which `wanted` is true.
-pub(crate) fn invalidate_where(env: &mut VerifierEnv<'_>, wanted: impl Fn(&RegState) -> bool) {
+pub(crate) fn invalidate_where(env: &mut Env<'_>, wanted: impl Fn(&RegState) -> bool) {
     let invalid = registers::invalid(env);
     env.state.for_each_reg_mut(wanted, |reg| *reg = invalid);
 }

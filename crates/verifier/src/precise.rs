@@ -26,7 +26,7 @@ use backtrack::Backtrack;
 use isa::ebpf::{AluOp, Insn, Operand, Reg};
 
 use crate::Result;
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::explore::{Checkpoint, Explorer};
 use crate::log::Sink;
 use crate::state::{HistoryFlags, PreciseMask, State, StateId};
@@ -48,7 +48,7 @@ const ARGS: u16 = 0b11_1110;
 
 /// Demands that the scalar in a register of the executing frame be precise wherever its
 /// value came from.
-pub fn mark_chain_precision(env: &mut VerifierEnv<'_>, reg: Reg) -> Result<()> {
+pub fn mark_chain_precision(env: &mut Env<'_>, reg: Reg) -> Result<()> {
     if !env.reg(reg).is_scalar() {
         return Err(refuse!(env => Flow::BacktrackMisuse));
     }
@@ -73,7 +73,7 @@ pub fn mark_chain_precision(env: &mut VerifierEnv<'_>, reg: Reg) -> Result<()> {
 /// Demands precision of registers and slots by frame
 /// (`mark_chain_precision_batch`).
 #[doc(alias = "mark_chain_precision_batch")]
-pub fn mark_batch(env: &mut VerifierEnv<'_>, wanted: &[PreciseMask]) -> Result<()> {
+pub fn mark_batch(env: &mut Env<'_>, wanted: &[PreciseMask]) -> Result<()> {
     if !env.input.bpf_capable {
         return Ok(());
     }
@@ -87,17 +87,13 @@ pub fn mark_batch(env: &mut VerifierEnv<'_>, wanted: &[PreciseMask]) -> Result<(
 
 /// Demands of the current path what a checkpoint that covers it needs precisely
 /// (`propagate_precision`).
-pub fn propagate_precision(env: &mut VerifierEnv<'_>, covering: StateId) -> Result<()> {
+pub fn propagate_precision(env: &mut Env<'_>, covering: StateId) -> Result<()> {
     let bt = collect(env, covering, env.state.curframe);
     mark_from_current(env, bt)
 }
 
 /// As [`propagate_precision`], for a path that ended in `state`; true if a mark is new.
-pub fn propagate_precision_of(
-    env: &mut VerifierEnv<'_>,
-    covering: StateId,
-    state: &State,
-) -> Result<bool> {
+pub fn propagate_precision_of(env: &mut Env<'_>, covering: StateId, state: &State) -> Result<bool> {
     let bt = collect(env, covering, state.curframe);
     Tracker {
         input: env.input,
@@ -111,7 +107,7 @@ pub fn propagate_precision_of(
 }
 
 /// The precise scalars of a checkpoint, logged.
-fn collect(env: &mut VerifierEnv<'_>, covering: StateId, frame: usize) -> Backtrack {
+fn collect(env: &mut Env<'_>, covering: StateId, frame: usize) -> Backtrack {
     let checkpoint = env.explorer.checkpoint(covering);
     let state = checkpoint.state();
     let mut bt = Backtrack::new(frame);
@@ -140,7 +136,7 @@ fn collect(env: &mut VerifierEnv<'_>, covering: StateId, frame: usize) -> Backtr
 }
 
 /// Registers and slots of a frame that hold scalars; of a cleaned checkpoint the live ones.
-fn live_scalars(env: &VerifierEnv<'_>, id: StateId, number: usize) -> (u16, u64) {
+fn live_scalars(env: &Env<'_>, id: StateId, number: usize) -> (u16, u64) {
     let checkpoint = env.explorer.checkpoint(id);
     let state = checkpoint.state();
     let frame = state.frame(number);
@@ -202,7 +198,7 @@ fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
 }
 
 /// Hands the propagated marks on over an instruction that was executed.
-pub fn carry_propagated(env: &mut VerifierEnv<'_>, insn_idx: u32) {
+pub fn carry_propagated(env: &mut Env<'_>, insn_idx: u32) {
     let mask = env.state.propagated;
     let has = |reg: Reg| mask & 1 << reg.number() != 0;
     let (dst, is_propagated) = match env.input.insns[insn_idx as usize] {
@@ -251,8 +247,8 @@ pub fn carry_propagated(env: &mut VerifierEnv<'_>, insn_idx: u32) {
     };
 }
 
-fn mark_from_current(env: &mut VerifierEnv<'_>, bt: Backtrack) -> Result<()> {
-    let VerifierEnv {
+fn mark_from_current(env: &mut Env<'_>, bt: Backtrack) -> Result<()> {
+    let Env {
         input,
         analysis,
         state,
@@ -276,7 +272,7 @@ fn mark_from_current(env: &mut VerifierEnv<'_>, bt: Backtrack) -> Result<()> {
 
 /// Marks every scalar of every checkpoint above a state precise
 /// (`mark_all_scalars_precise`).
-pub fn mark_all_scalars_precise(env: &mut VerifierEnv<'_>, state: &State) {
+pub fn mark_all_scalars_precise(env: &mut Env<'_>, state: &State) {
     let (explorer, sink) = (&mut env.explorer, &mut env.sink);
     force_all_precise(explorer, sink, state);
 }

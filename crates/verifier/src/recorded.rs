@@ -15,7 +15,7 @@
 //! did not take.
 
 use crate::analysis::{Analysis, LiveStack};
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::explore::Checkpoint;
 use crate::state::{MAX_CALL_FRAMES, PreciseMasks, State};
 
@@ -151,7 +151,7 @@ impl RecordedState {
 }
 
 /// Keeps the state before the instruction that the walk stands at, which was not pruned.
-pub(crate) fn record(env: &mut VerifierEnv<'_>) {
+pub(crate) fn record(env: &mut Env<'_>) {
     let Some(mut recorder) = env.observers.recorder.take() else {
         return;
     };
@@ -176,7 +176,7 @@ pub(crate) fn record(env: &mut VerifierEnv<'_>) {
 
 /// The index of the checkpoint's state above the one that is recorded now. A checkpoint without
 /// one was just made of this state; then it is that of the checkpoint before.
-fn parent_of(env: &mut VerifierEnv<'_>, index: u32) -> Option<u32> {
+fn parent_of(env: &mut Env<'_>, index: u32) -> Option<u32> {
     let id = env.state.parent?;
     let claimed = env.explorer.checkpoint_mut(id).recorded_or(index);
     if claimed != index {

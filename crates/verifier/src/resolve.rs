@@ -12,7 +12,7 @@ use spec::maps::MapKind;
 
 pub(crate) use maps::{Map, Maps};
 
-use crate::env::{RegArg, VerifierEnv};
+use crate::env::{Env, RegArg};
 use crate::input::Input;
 use crate::log::{LogAt, Sink};
 use crate::mem::registers::{set_constant, set_pointer, set_reg, set_unknown};
@@ -109,7 +109,7 @@ fn check_wide(
 }
 
 /// Checks `BPF_LD_IMM64` (`check_ld_imm`).
-pub(crate) fn check_ld_imm(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> {
+pub(crate) fn check_ld_imm(env: &mut Env<'_>, insn: Insn) -> Result<()> {
     let raw = env.input.program.insns()[env.insn_idx as usize];
     if raw.off != 0 {
         return Err(refuse!(env => Program::WideLoadReservedFields));

@@ -9,7 +9,7 @@
 
 use isa::ebpf::{AluOp, Operand, Reg};
 
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::mem::map_value::{self, Source};
 use crate::state::{RegKind, RegState};
 use crate::verdict::Stop;
@@ -58,12 +58,7 @@ pub(crate) fn is_recoverable(stop: &Stop) -> bool {
 
 /// Adds the path that a processor may take where a decided branch does not lead. What the
 /// comparison would say of its operands does not hold there.
-pub(crate) fn push_untaken(
-    env: &mut VerifierEnv<'_>,
-    target: u32,
-    dst: Reg,
-    src: Operand,
-) -> Result<()> {
+pub(crate) fn push_untaken(env: &mut Env<'_>, target: u32, dst: Reg, src: Operand) -> Result<()> {
     if env.input.bypass_spec_v1 {
         return Ok(());
     }
@@ -78,12 +73,7 @@ pub(crate) fn push_untaken(
 
 /// Notes that an addition or subtraction has two scalars (`sanitize_val_alu`).
 #[doc(alias = "sanitize_val_alu")]
-pub(crate) fn note_scalars(
-    env: &mut VerifierEnv<'_>,
-    op: AluOp,
-    dst: Reg,
-    src: Operand,
-) -> Result<()> {
+pub(crate) fn note_scalars(env: &mut Env<'_>, op: AluOp, dst: Reg, src: Operand) -> Result<()> {
     if !is_masked(op) || can_skip(env, src) {
         return Ok(());
     }
@@ -124,7 +114,7 @@ impl PointerMove {
     #[doc(alias = "commit_window")]
     pub(crate) fn check_before(
         self,
-        env: &mut VerifierEnv<'_>,
+        env: &mut Env<'_>,
         pointer: &RegState,
         scalar: &RegState,
     ) -> Result<Option<LimitBefore>> {
@@ -158,7 +148,7 @@ impl PointerMove {
 
     fn limit_before(
         self,
-        env: &VerifierEnv<'_>,
+        env: &Env<'_>,
         pointer: &RegState,
         scalar: &RegState,
     ) -> std::result::Result<LimitBefore, Unmasked> {
@@ -178,7 +168,7 @@ impl PointerMove {
     #[doc(alias = "commit_window")]
     pub(crate) fn check_after(
         self,
-        env: &mut VerifierEnv<'_>,
+        env: &mut Env<'_>,
         moved: &RegState,
         scalar: &RegState,
         before: Option<LimitBefore>,
@@ -202,7 +192,7 @@ impl PointerMove {
 
     /// The pointer must stay inside its object, as an access through it may be masked only
     /// there.
-    fn check_bounds(self, env: &mut VerifierEnv<'_>, moved: &RegState) -> Result<()> {
+    fn check_bounds(self, env: &mut Env<'_>, moved: &RegState) -> Result<()> {
         if env.input.bypass_spec_v1 {
             return Ok(());
         }
@@ -231,7 +221,7 @@ impl PointerMove {
         Ok(())
     }
 
-    fn refuse(self, env: &mut VerifierEnv<'_>, why: Unmasked) -> Stop {
+    fn refuse(self, env: &mut Env<'_>, why: Unmasked) -> Stop {
         refuse_alu(env, why, self.op, self.dst, self.src, self.reversed)
     }
 }
@@ -244,7 +234,7 @@ const fn is_masked(op: AluOp) -> bool {
 
 /// True if nothing is masked at the instruction (`can_skip_alu_sanitation`).
 #[doc(alias = "can_skip_alu_sanitation")]
-fn can_skip(env: &VerifierEnv<'_>, src: Operand) -> bool {
+fn can_skip(env: &Env<'_>, src: Operand) -> bool {
     env.input.bypass_spec_v1
         || matches!(src, Operand::Imm(_))
         || env.aux[env.insn_idx as usize].barriers.before
@@ -254,7 +244,7 @@ fn can_skip(env: &VerifierEnv<'_>, src: Operand) -> bool {
 /// (`retrieve_ptr_limit`).
 #[doc(alias = "retrieve_ptr_limit")]
 fn pointer_limit(
-    env: &VerifierEnv<'_>,
+    env: &Env<'_>,
     pointer: &RegState,
     to_left: bool,
 ) -> std::result::Result<u32, Unmasked> {
@@ -283,7 +273,7 @@ fn pointer_limit(
 
 /// Notes a mask; paths must agree (`update_alu_sanitation_state`).
 #[doc(alias = "update_alu_sanitation_state")]
-fn note_mask(env: &mut VerifierEnv<'_>, mask: OffsetMask) -> std::result::Result<(), Unmasked> {
+fn note_mask(env: &mut Env<'_>, mask: OffsetMask) -> std::result::Result<(), Unmasked> {
     let noted = &mut env.aux[env.insn_idx as usize].barriers.mask;
     match noted.replace(mask) {
         Some(before) if before != mask => Err(Unmasked::Paths),
@@ -294,7 +284,7 @@ fn note_mask(env: &mut VerifierEnv<'_>, mask: OffsetMask) -> std::result::Result
 /// The refusal of arithmetic that cannot be masked (`sanitize_err`).
 #[doc(alias = "sanitize_err")]
 fn refuse_alu(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     why: Unmasked,
     op: AluOp,
     dst: Reg,

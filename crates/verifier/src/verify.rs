@@ -13,7 +13,7 @@ use spec::since::Release;
 use crate::analysis::{self, Analysis, SubprogInfo};
 use crate::attach;
 use crate::cost::{Cost, CostCounter};
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::explore::check_function;
 use crate::input::Input;
 use crate::insn_facts::{Collector, FunctionStack};
@@ -176,7 +176,7 @@ fn run(
             };
         }
     };
-    let mut env = VerifierEnv::new(&input, &analysis, sink);
+    let mut env = Env::new(&input, &analysis, sink);
     if let Some(callback) = analysis.exception_callback {
         let callback = &mut env.subprogs[callback];
         (callback.is_cb, callback.is_async_cb) = (true, true);
@@ -294,7 +294,7 @@ fn check_replacement(input: &Input<'_>) -> Result<()> {
 
 /// The walk over the main program and over called global functions, and the checks
 /// behind it.
-fn check_program(env: &mut VerifierEnv<'_>) -> Result<()> {
+fn check_program(env: &mut Env<'_>) -> Result<()> {
     check_function(env, 0)?;
     check_global_functions(env)?;
     note_stack(env);
@@ -306,7 +306,7 @@ fn check_program(env: &mut VerifierEnv<'_>) -> Result<()> {
 }
 
 /// Keeps the stack of each function for its facts, before anything is rewritten.
-fn note_stack(env: &mut VerifierEnv<'_>) {
+fn note_stack(env: &mut Env<'_>) {
     let subprogs = env.analysis.subprogs.iter().zip(&env.subprogs);
     if let Some(collector) = &mut env.observers.collector {
         collector.stack = subprogs
@@ -316,7 +316,7 @@ fn note_stack(env: &mut VerifierEnv<'_>) {
 }
 
 /// Keeps the stack of each function as the kernel compiles it.
-fn note_compiled_stack(env: &mut VerifierEnv<'_>) {
+fn note_compiled_stack(env: &mut Env<'_>) {
     let subprogs = env.analysis.subprogs.iter().zip(&env.subprogs);
     if let Some(collector) = &mut env.observers.collector {
         let stack = subprogs.map(|(info, aux)| FunctionStack {
@@ -330,7 +330,7 @@ fn note_compiled_stack(env: &mut VerifierEnv<'_>) {
 /// Spills around calls of the `bpf_fastcall` contract are removed, and with them the
 /// stack below them, if nothing else uses it (`remove_fastcall_spills_fills`).
 #[doc(alias = "remove_fastcall_spills_fills")]
-fn drop_fastcall_spills(env: &mut VerifierEnv<'_>) {
+fn drop_fastcall_spills(env: &mut Env<'_>) {
     for (info, aux) in env.analysis.subprogs.iter().zip(&mut env.subprogs) {
         let insns = &env.analysis.insns[info.start as usize..info.end as usize];
         let is_kept = aux.keep_fastcall_stack || aux.fastcall_stack_off == i32::from(i16::MIN);
@@ -344,7 +344,7 @@ fn drop_fastcall_spills(env: &mut VerifierEnv<'_>) {
 /// `do_misc_fixups`).
 #[doc(alias = "optimize_bpf_loop")]
 #[doc(alias = "do_misc_fixups")]
-fn add_rewritten_stack(env: &mut VerifierEnv<'_>) {
+fn add_rewritten_stack(env: &mut Env<'_>) {
     const LOOP_BYTES: u32 = 24;
     const MAY_GOTO_BYTES: u32 = 16;
     for (info, aux) in env.analysis.subprogs.iter().zip(&mut env.subprogs) {
@@ -367,7 +367,7 @@ fn add_rewritten_stack(env: &mut VerifierEnv<'_>) {
 }
 
 /// Stack by subprogram; subprograms that the walk never reached are removed.
-fn stack_depths(env: &VerifierEnv<'_>, is_accepted: bool) -> Vec<u32> {
+fn stack_depths(env: &Env<'_>, is_accepted: bool) -> Vec<u32> {
     let is_kept = |info: &SubprogInfo| {
         let insns = &env.aux[info.start as usize..info.end as usize];
         !is_accepted || insns.iter().any(|insn| insn.seen)
@@ -382,7 +382,7 @@ fn stack_depths(env: &VerifierEnv<'_>, is_accepted: bool) -> Vec<u32> {
 /// Verifies global functions that verified functions call, each on its own
 /// (`do_check_subprogs`).
 #[doc(alias = "do_check_subprogs")]
-fn check_global_functions(env: &mut VerifierEnv<'_>) -> Result<()> {
+fn check_global_functions(env: &mut Env<'_>) -> Result<()> {
     if env.input.program.func_info().is_empty() {
         return Ok(());
     }

@@ -10,7 +10,7 @@ use isa::ebpf::{Callee, Imm64, Insn};
 use spec::helpers::HelperId;
 
 use crate::analysis::Analysis;
-use crate::env::{MapUse, SubprogAux, VerifierEnv};
+use crate::env::{Env, MapUse, SubprogAux};
 use crate::{InsnFact, ProgramFacts, Result};
 
 pub use dead_code::LiveCode;
@@ -32,7 +32,7 @@ pub enum Spills {
 }
 
 /// Checks what is left of the program.
-pub(crate) fn check_rewriting(env: &mut VerifierEnv<'_>) -> Result<()> {
+pub(crate) fn check_rewriting(env: &mut Env<'_>) -> Result<()> {
     check_ctx_conversions(env)?;
     check_tail_calls(env)?;
     check_absent_kfuncs(env)?;
@@ -40,14 +40,14 @@ pub(crate) fn check_rewriting(env: &mut VerifierEnv<'_>) -> Result<()> {
 }
 
 /// True if the walk reached the instruction.
-fn is_seen(env: &VerifierEnv<'_>, at: u32) -> bool {
+fn is_seen(env: &Env<'_>, at: u32) -> bool {
     env.aux.get(at as usize).is_some_and(|aux| aux.seen)
 }
 
 /// Refuses accesses that no rewriting has: the walk accepts half of a field of 8 bytes of
 /// `struct bpf_tcp_sock`, for one (`convert_ctx_accesses`).
 #[doc(alias = "convert_ctx_accesses")]
-fn check_ctx_conversions(env: &mut VerifierEnv<'_>) -> Result<()> {
+fn check_ctx_conversions(env: &mut Env<'_>) -> Result<()> {
     let lengths = Lengths::of(env);
     let mut seen = (0..env.aux.len()).filter(|&at| env.aux[at].seen);
     let Some(at) = seen.find(|&at| lengths.lacks_conversion(at)) else {
@@ -60,7 +60,7 @@ fn check_ctx_conversions(env: &mut VerifierEnv<'_>) -> Result<()> {
 /// Refuses tail calls into several maps: without CAP_PERFMON, the index is masked to the
 /// size of one (`do_misc_fixups`).
 #[doc(alias = "do_misc_fixups")]
-fn check_tail_calls(env: &mut VerifierEnv<'_>) -> Result<()> {
+fn check_tail_calls(env: &mut Env<'_>) -> Result<()> {
     if env.input.bypass_spec_v1 {
         return Ok(());
     }
@@ -80,7 +80,7 @@ fn check_tail_calls(env: &mut VerifierEnv<'_>) -> Result<()> {
 /// Refuses calls of the kernel function 0, which stands for one that is absent
 /// (`fixup_kfunc_call`).
 #[doc(alias = "fixup_kfunc_call")]
-fn check_absent_kfuncs(env: &mut VerifierEnv<'_>) -> Result<()> {
+fn check_absent_kfuncs(env: &mut Env<'_>) -> Result<()> {
     let is_absent = |insn: &Insn| matches!(insn, Insn::Call(Callee::Kfunc { id: 0, .. }));
     let insns = (0u32..).zip(&env.input.insns);
     let mut absent = insns.filter(|(at, insn)| is_absent(insn) && is_seen(env, *at));
@@ -98,7 +98,7 @@ fn check_absent_kfuncs(env: &mut VerifierEnv<'_>) -> Result<()> {
 /// program.
 #[doc(alias = "bpf_adj_delta_to_imm")]
 #[doc(alias = "jit_subprogs")]
-fn check_function_addresses(env: &mut VerifierEnv<'_>) -> Result<()> {
+fn check_function_addresses(env: &mut Env<'_>) -> Result<()> {
     let starts = env.analysis.subprogs.iter().map(|info| info.start);
     let left: Vec<u32> = starts.filter(|&start| is_seen(env, start)).collect();
     let is_address = |insn: &Insn| function_address(insn).is_some();
@@ -127,7 +127,7 @@ fn check_function_addresses(env: &mut VerifierEnv<'_>) -> Result<()> {
 
 /// Place in the rewritten program of an instruction of the program without dead code. One
 /// whose number of instructions is not known counts as one.
-fn rewritten_place(env: &VerifierEnv<'_>, removal: &Removal, place: u32) -> u32 {
+fn rewritten_place(env: &Env<'_>, removal: &Removal, place: u32) -> u32 {
     let lengths = Lengths::of(env);
     let before = removal.left().take(place as usize);
     let rewritten = before.map(|slot| lengths.entry(slot) + lengths.at(slot).unwrap_or(1));

@@ -3,17 +3,12 @@
 
 use isa::ebpf::{Operand, Reg, Size, Width};
 
-use crate::env::{RegArg, VerifierEnv};
+use crate::env::{Env, RegArg};
 use crate::state::{ADD_CONST, RegState};
 use crate::{Result, refuse};
 
 /// Checks `dst = src`.
-pub(super) fn check_mov(
-    env: &mut VerifierEnv<'_>,
-    width: Width,
-    dst: Reg,
-    src: Operand,
-) -> Result<()> {
+pub(super) fn check_mov(env: &mut Env<'_>, width: Width, dst: Reg, src: Operand) -> Result<()> {
     if let Operand::Reg(src) = src {
         env.check_reg_arg(src, RegArg::Src)?;
     }
@@ -41,7 +36,7 @@ pub(super) fn check_mov(
 
 /// Checks `dst = (sN)src`.
 pub(super) fn check_sign_extension(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     width: Width,
     from: Size,
     dst: Reg,
@@ -73,7 +68,7 @@ pub(super) fn check_sign_extension(
 }
 
 /// The low half of a pointer is for privileged programs.
-fn check_partial_copy(env: &mut VerifierEnv<'_>, src: Reg) -> Result<()> {
+fn check_partial_copy(env: &mut Env<'_>, src: Reg) -> Result<()> {
     if env.reg(src).is_scalar() || env.input.allow_ptr_leaks {
         return Ok(());
     }
@@ -82,7 +77,7 @@ fn check_partial_copy(env: &mut VerifierEnv<'_>, src: Reg) -> Result<()> {
 
 /// A copy of a scalar, with its identity only if the value is kept; of a pointer, an
 /// unknown scalar.
-fn copy(env: &mut VerifierEnv<'_>, src: Reg, keeps_value: bool) -> RegState {
+fn copy(env: &mut Env<'_>, src: Reg, keeps_value: bool) -> RegState {
     if !env.reg(src).is_scalar() {
         return RegState::UNKNOWN;
     }
@@ -101,7 +96,7 @@ fn copy(env: &mut VerifierEnv<'_>, src: Reg, keeps_value: bool) -> RegState {
 /// (`assign_scalar_id_before_mov`). A difference to another identity is forgotten, as
 /// only one is tracked.
 #[doc(alias = "assign_scalar_id_before_mov")]
-pub(crate) fn assign_scalar_id(env: &mut VerifierEnv<'_>, reg: Reg) {
+pub(crate) fn assign_scalar_id(env: &mut Env<'_>, reg: Reg) {
     let state = env.reg(reg);
     if !state.is_scalar() {
         return;

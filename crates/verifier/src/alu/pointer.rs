@@ -7,7 +7,7 @@
 use isa::ebpf::{AluOp, Operand, Reg, Width};
 
 use crate::domain::Scalar;
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::mem::MAX_VAR_OFF;
 use crate::speculation::PointerMove;
 use crate::state::{Offsets, RegKind, RegRules, RegState, TypeFlags};
@@ -16,7 +16,7 @@ use crate::{Result, refuse};
 /// Checks `dst op= src` of a pointer and a scalar; `reversed` if the scalar is in the
 /// destination (`adjust_ptr_min_max_vals`).
 pub(super) fn adjust_ptr_min_max_vals(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     op: AluOp,
     width: Width,
     (dst, src): (Reg, Operand),
@@ -101,7 +101,7 @@ fn is_offset_allowed(op: AluOp, kind: RegKind, num: &Scalar) -> bool {
     }
 }
 
-fn add(env: &mut VerifierEnv<'_>, pointer: &RegState, scalar: &RegState) -> RegState {
+fn add(env: &mut Env<'_>, pointer: &RegState, scalar: &RegState) -> RegState {
     let (base, num) = (&pointer.num, &scalar.num);
     let mut result = *pointer;
     if num.is_const()
@@ -129,7 +129,7 @@ fn add(env: &mut VerifierEnv<'_>, pointer: &RegState, scalar: &RegState) -> RegS
 }
 
 fn subtract(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     dst: Reg,
     pointer: &RegState,
     scalar: &RegState,
@@ -181,7 +181,7 @@ fn forget_range(reg: &mut RegState) {
 /// Offsets beyond the bound are refused (`check_reg_sane_offset`); `named` is the
 /// pointer that the message names.
 #[doc(alias = "check_reg_sane_offset")]
-fn check_sane_offset(env: &mut VerifierEnv<'_>, reg: &RegState, named: &RegState) -> Result<()> {
+fn check_sane_offset(env: &mut Env<'_>, reg: &RegState, named: &RegState) -> Result<()> {
     let num = &reg.num;
     let value = num.var_off.value as i64;
     let is_sane = |offset: i64| -MAX_VAR_OFF < offset && offset < MAX_VAR_OFF;

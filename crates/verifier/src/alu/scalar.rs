@@ -4,14 +4,14 @@
 use isa::ebpf::{AluOp, Operand, Reg, Width};
 
 use crate::Result;
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::speculation;
 use crate::state::{ADD_CONST, ADD_CONST32, ADD_CONST64, RegState};
 
 /// Checks `dst op= operand` of scalars, where the operand has the value `src`
 /// (`adjust_scalar_min_max_vals`).
 pub(super) fn adjust_scalar_min_max_vals(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     op: AluOp,
     width: Width,
     dst: Reg,
@@ -49,7 +49,7 @@ pub(super) fn adjust_scalar_min_max_vals(
 /// A value that is 0 or -1 is followed as each of them, because masks are made so
 /// (`maybe_fork_scalars`): the branch with 0 executes the instruction again.
 #[doc(alias = "maybe_fork_scalars")]
-fn fork_at_zero(env: &mut VerifierEnv<'_>, dst: Reg) -> Result<()> {
+fn fork_at_zero(env: &mut Env<'_>, dst: Reg) -> Result<()> {
     let reg = *env.reg(dst);
     let is_wide = reg.num.smin == -1 && reg.num.smax == 0;
     let is_narrow = reg.num.s32_min == -1 && reg.num.s32_max == 0;
@@ -74,7 +74,7 @@ fn fork_at_zero(env: &mut VerifierEnv<'_>, dst: Reg) -> Result<()> {
 /// linked with its copies, so that a bound learned of one is learned of the other. Any
 /// other operation takes both away.
 fn linked_difference(
-    env: &VerifierEnv<'_>,
+    env: &Env<'_>,
     op: AluOp,
     width: Width,
     before: &RegState,

@@ -8,7 +8,7 @@ use spec::registry::{ArgBase, ArgDetail, ArgType, HelperProto};
 
 use super::meta::CallMeta;
 use super::{constant, lock};
-use crate::env::{RegArg, VerifierEnv};
+use crate::env::{Env, RegArg};
 use crate::log::TypeText;
 use crate::mem::helper_mem::{check_helper_mem, check_sized_mem};
 use crate::mem::region::check_ptr_off;
@@ -76,7 +76,7 @@ const DYNPTR_FLAGS: TypeFlags = TypeFlags::DYNPTR_TYPE_LOCAL
 /// Checks that the register is of a type that the argument takes (`check_reg_type`); `helper` is
 /// `None` for arguments of a subprogram.
 pub(super) fn check_reg_type(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     ptr: Reg,
     arg: ArgType,
     btf_id: Option<u32>,
@@ -141,7 +141,7 @@ pub(super) fn check_reg_type(
 
 /// Checks that an object is of the expected type of vmlinux, or begins with one.
 fn check_object_type(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     ptr: Reg,
     ty: TypeRef,
     expected: u32,
@@ -158,11 +158,7 @@ fn check_object_type(
 
 /// Checks the offset of a pointer that is an argument (`check_func_arg_reg_off`).
 #[doc(alias = "check_func_arg_reg_off")]
-pub(super) fn check_offset(
-    env: &mut VerifierEnv<'_>,
-    ptr: Reg,
-    arg: Option<ArgType>,
-) -> Result<()> {
+pub(super) fn check_offset(env: &mut Env<'_>, ptr: Reg, arg: Option<ArgType>) -> Result<()> {
     let reg = *env.reg(ptr);
     if arg.is_some_and(|arg| arg.flags.has(TypeFlags::OBJ_RELEASE)) {
         let is_dynptr = arg.is_some_and(|arg| arg.base == ArgBase::PtrToDynptr);
@@ -197,7 +193,7 @@ pub(super) fn check_offset(
 }
 
 /// Notes that a call may read the stack by a pointer that is not checked, so many bytes at most.
-pub(super) fn note_unchecked_read(env: &mut VerifierEnv<'_>, ptr: Reg, size: u64) {
+pub(super) fn note_unchecked_read(env: &mut Env<'_>, ptr: Reg, size: u64) {
     let reg = *env.reg(ptr);
     if let RegKind::Stack { frame } = reg.kind {
         insn_facts::note_read_behind(env, &reg, frame as usize, size);
@@ -207,7 +203,7 @@ pub(super) fn note_unchecked_read(env: &mut VerifierEnv<'_>, ptr: Reg, size: u64
 /// Checks argument `index` of a helper (`check_func_arg`).
 #[doc(alias = "check_func_arg")]
 pub(super) fn check_arg(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     proto: &HelperProto,
     index: usize,
     meta: &mut CallMeta,
@@ -365,7 +361,7 @@ fn map_of(meta: &CallMeta) -> Result<(MapRef, u32)> {
 /// (`resolve_map_arg_type`).
 #[doc(alias = "resolve_map_arg_type")]
 fn resolve_map_value(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     proto: &HelperProto,
     arg: ArgType,
     meta: &CallMeta,
@@ -385,7 +381,7 @@ fn resolve_map_value(
 
 /// Notes the reference among the arguments and which is released.
 fn check_reference(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     reg: &RegState,
     ptr: Reg,
     arg: ArgType,
@@ -411,7 +407,7 @@ fn check_reference(
     Ok(())
 }
 
-fn check_map_ptr(env: &mut VerifierEnv<'_>, reg: &RegState, meta: &mut CallMeta) -> Result<()> {
+fn check_map_ptr(env: &mut Env<'_>, reg: &RegState, meta: &mut CallMeta) -> Result<()> {
     let RegKind::MapPtr { map, uid } = reg.kind else {
         return Err(Stop::Bug("map argument is no map".into()));
     };

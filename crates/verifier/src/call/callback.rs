@@ -9,7 +9,7 @@ use spec::callback::CallbackKind;
 use spec::maps::MapKind;
 
 use super::subprog::{check_args_by_btf, check_frame_limit};
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::explore::Fork;
 use crate::state::{
     Frame, MAIN_CALLSITE, MapRef, RegKind, RegState, Registers, State, TypeFlags, TypeRef,
@@ -17,7 +17,7 @@ use crate::state::{
 use crate::{Errno, Result, Stop, refuse, verbose};
 
 /// Enters a callback; that of `bpf_loop` only for another iteration.
-pub(super) fn push(env: &mut VerifierEnv<'_>, subprog: u32, kind: CallbackKind) -> Result<()> {
+pub(super) fn push(env: &mut Env<'_>, subprog: u32, kind: CallbackKind) -> Result<()> {
     if kind == CallbackKind::Loop {
         return push_loop(env, subprog);
     }
@@ -25,7 +25,7 @@ pub(super) fn push(env: &mut VerifierEnv<'_>, subprog: u32, kind: CallbackKind) 
 }
 
 /// Checks a call of `bpf_loop`: another iteration of the callback, or none.
-fn push_loop(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<()> {
+fn push_loop(env: &mut Env<'_>, subprog: u32) -> Result<()> {
     note_inline(env, subprog)?;
     env.mark_precise(Reg::R1)?;
     let iterations = env.reg(Reg::R1).num.umax;
@@ -47,7 +47,7 @@ fn push_loop(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<()> {
 /// (`update_loop_inline_state`) (`loop_flag_is_zero`).
 #[doc(alias = "loop_flag_is_zero")]
 #[doc(alias = "update_loop_inline_state")]
-fn note_inline(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<()> {
+fn note_inline(env: &mut Env<'_>, subprog: u32) -> Result<()> {
     let index = env.insn_idx as usize;
     let before = env.aux[index].loop_inline;
     if before.initialized && !before.fits {
@@ -70,7 +70,7 @@ fn note_inline(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<()> {
 
 /// Enters a callback on a path of its own (`push_callback_call`).
 #[doc(alias = "push_callback_call")]
-fn enter(env: &mut VerifierEnv<'_>, subprog: u32, kind: CallbackKind) -> Result<()> {
+fn enter(env: &mut Env<'_>, subprog: u32, kind: CallbackKind) -> Result<()> {
     // A prototype that does not fit only makes the function's BTF unreliable.
     check_args_by_btf(env, subprog)?.ok();
     env.subprogs[subprog as usize].is_cb = true;
@@ -108,7 +108,7 @@ fn enter(env: &mut VerifierEnv<'_>, subprog: u32, kind: CallbackKind) -> Result<
 /// Sets the arguments and the allowed results of a callback (`set_callee_state_cb`).
 #[doc(alias = "set_callee_state_cb")]
 fn set_args(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     caller: &Frame,
     frame: &mut Frame,
     kind: CallbackKind,

@@ -3,7 +3,7 @@
 use isa::ebpf::Reg;
 
 use super::format;
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::mem::map_value::{Source, check_bounds};
 use crate::state::{PreciseMask, RegKind, SlotKind, TypeFlags};
 use crate::{Result, refuse};
@@ -11,7 +11,7 @@ use crate::{Result, refuse};
 /// Checks that a pointer points at a string that nothing changes
 /// (`check_reg_const_str`).
 #[doc(alias = "check_reg_const_str")]
-pub(super) fn check_string(env: &mut VerifierEnv<'_>, ptr: Reg) -> Result<()> {
+pub(super) fn check_string(env: &mut Env<'_>, ptr: Reg) -> Result<()> {
     let reg = *env.reg(ptr);
     let RegKind::MapValue { map, .. } = reg.kind else {
         return Err(refuse!(env => Call::Silent));
@@ -45,7 +45,7 @@ pub(super) fn check_string(env: &mut VerifierEnv<'_>, ptr: Reg) -> Result<()> {
 
 /// Checks the format of `bpf_snprintf` (`check_bpf_snprintf_call`).
 #[doc(alias = "check_bpf_snprintf_call")]
-pub(super) fn check_snprintf(env: &mut VerifierEnv<'_>) -> Result<()> {
+pub(super) fn check_snprintf(env: &mut Env<'_>) -> Result<()> {
     let size = env.reg(Reg::R5).num.var_off.value;
     if !size.is_multiple_of(8) {
         return Err(refuse!(env => Call::Silent));
@@ -68,7 +68,7 @@ pub(super) fn check_snprintf(env: &mut VerifierEnv<'_>) -> Result<()> {
 /// The value of a map key on the stack, if it is known; it then counts as precise
 /// (`get_constant_map_key`).
 #[doc(alias = "get_constant_map_key")]
-pub(super) fn map_key(env: &mut VerifierEnv<'_>, key: Reg, key_size: u32) -> Result<Option<i64>> {
+pub(super) fn map_key(env: &mut Env<'_>, key: Reg, key_size: u32) -> Result<Option<i64>> {
     let reg = *env.reg(key);
     let RegKind::Stack { frame } = reg.kind else {
         return Ok(None);

@@ -10,7 +10,7 @@ use spec::registry::{HelperProto, Unavailable};
 use super::args::check_arg;
 use super::meta::CallMeta;
 use super::{callback, clear_caller_saved, compat, constant, leak, returns};
-use crate::env::{MapUse, Outcome, VerifierEnv};
+use crate::env::{Env, MapUse, Outcome};
 use crate::insn_facts;
 use crate::mem::{Access, MemAccess, check_mem_access, packet, registers};
 use crate::rejection::Call;
@@ -22,7 +22,7 @@ const KEY_POISON: u64 = 1 << 63;
 const KEY_SEEN: u64 = 1 << 62;
 
 /// Checks a helper call.
-pub(super) fn check_helper_call(env: &mut VerifierEnv<'_>, id: i32) -> Result<Outcome> {
+pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
     let name = env.input.registry.helper_name(id);
     let registry = env.input.registry;
     let proto = match registry.helper(&env.input.context, id as u32) {
@@ -91,7 +91,7 @@ pub(super) fn check_helper_call(env: &mut VerifierEnv<'_>, id: i32) -> Result<Ou
 }
 
 /// Refuses helpers that may sleep where the program must not.
-fn check_sleep(env: &mut VerifierEnv<'_>, proto: &HelperProto) -> Result<()> {
+fn check_sleep(env: &mut Env<'_>, proto: &HelperProto) -> Result<()> {
     let state = &env.state;
     let where_it_is = if state.active_rcu_lock {
         Some("rcu_read_lock")
@@ -122,7 +122,7 @@ fn check_sleep(env: &mut VerifierEnv<'_>, proto: &HelperProto) -> Result<()> {
 /// Notes the map of a call, and refuses changes of maps that programs may only read
 /// (`record_func_map`).
 #[doc(alias = "record_func_map")]
-fn record_map(env: &mut VerifierEnv<'_>, helper: HelperId, meta: &CallMeta) -> Result<()> {
+fn record_map(env: &mut Env<'_>, helper: HelperId, meta: &CallMeta) -> Result<()> {
     if !helper.names_map() {
         return Ok(());
     }
@@ -144,7 +144,7 @@ fn record_map(env: &mut VerifierEnv<'_>, helper: HelperId, meta: &CallMeta) -> R
 /// Notes the key of a tail call, so that it can become a direct jump
 /// (`record_func_key`).
 #[doc(alias = "record_func_key")]
-fn record_key(env: &mut VerifierEnv<'_>, helper: HelperId, meta: &CallMeta) -> Result<()> {
+fn record_key(env: &mut Env<'_>, helper: HelperId, meta: &CallMeta) -> Result<()> {
     if helper != HelperId::TailCall {
         return Ok(());
     }
@@ -176,7 +176,7 @@ fn record_key(env: &mut VerifierEnv<'_>, helper: HelperId, meta: &CallMeta) -> R
 
 /// Rules of single helpers, after the arguments are known to be good. Other helpers have the
 /// effects of their prototypes only.
-fn apply_rules(env: &mut VerifierEnv<'_>, helper: HelperId, meta: &CallMeta) -> Result<()> {
+fn apply_rules(env: &mut Env<'_>, helper: HelperId, meta: &CallMeta) -> Result<()> {
     if let Some(kind) = helper.callback() {
         return callback::push(env, meta.subprog, kind);
     }
@@ -198,7 +198,7 @@ fn apply_rules(env: &mut VerifierEnv<'_>, helper: HelperId, meta: &CallMeta) -> 
 
 /// Checks that the program runs at the entry or exit of a function
 /// (`check_get_func_ip`).
-fn check_get_func_ip(env: &mut VerifierEnv<'_>, proto: &HelperProto) -> Result<()> {
+fn check_get_func_ip(env: &mut Env<'_>, proto: &HelperProto) -> Result<()> {
     let (name, id) = (&proto.name, proto.id);
     match env.input.program.kind() {
         ProgramType::Kprobe => Ok(()),

@@ -15,7 +15,7 @@ use spec::registry::{Kfunc, KfuncFlags, SpecialKfunc, TypeFlags};
 
 use super::{clear_caller_saved, leak};
 use crate::domain::Scalar;
-use crate::env::{Outcome, VerifierEnv};
+use crate::env::{Env, Outcome};
 use crate::mem::packet;
 use crate::{Result, Stop, refuse};
 
@@ -81,7 +81,7 @@ impl Found<'_> {
 
 /// What a call of a kernel function names (`fetch_kfunc_meta`).
 #[doc(alias = "fetch_kfunc_meta")]
-pub(super) fn find<'e>(env: &VerifierEnv<'e>, id: i32, module: i16) -> Result<Found<'e>> {
+pub(super) fn find<'e>(env: &Env<'e>, id: i32, module: i16) -> Result<Found<'e>> {
     let input = env.input;
     if module == 0 {
         return Ok(Found {
@@ -106,7 +106,7 @@ pub(super) fn find<'e>(env: &VerifierEnv<'e>, id: i32, module: i16) -> Result<Fo
 }
 
 /// Checks a call of a kernel function (`check_kfunc_call`).
-pub(super) fn check_kfunc_call(env: &mut VerifierEnv<'_>, found: Found<'_>) -> Result<Outcome> {
+pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: Found<'_>) -> Result<Outcome> {
     let (kind, attach) = (env.input.context.kind, env.input.context.attach);
     let Some(kfunc) = found.kfunc.filter(|kfunc| kfunc.is_for(kind, attach)) else {
         return Err(refuse!(env => Call::KfuncNotAllowed { name: found.name() }));
@@ -176,7 +176,7 @@ fn callee<'e>(found: Found<'e>, kfunc: &'e Kfunc) -> Result<Callee<'e>> {
 }
 
 /// Enters and leaves RCU and non-preemptible sections, and refuses what may sleep inside.
-fn change_sections(env: &mut VerifierEnv<'_>, callee: &Callee<'_>) -> Result<()> {
+fn change_sections(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<()> {
     let name = &callee.kfunc.name;
     let sleepable = callee.has(KfuncFlags::SLEEPABLE);
     let locks = callee.is(SpecialKfunc::RcuReadLock);
@@ -214,7 +214,7 @@ fn change_sections(env: &mut VerifierEnv<'_>, callee: &Callee<'_>) -> Result<()>
 }
 
 /// Pointers that RCU protected may dangle from now on.
-fn invalidate_rcu_pointers(env: &mut VerifierEnv<'_>) {
+fn invalidate_rcu_pointers(env: &mut Env<'_>) {
     let is_protected = |reg: &crate::state::RegState| reg.flags.has(TypeFlags::MEM_RCU);
     env.state.for_each_reg_mut(is_protected, |reg| {
         let kept = reg

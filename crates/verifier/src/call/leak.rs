@@ -2,7 +2,7 @@
 
 use spec::programs::ProgramType;
 
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::state::ReferenceKind;
 use crate::{Result, refuse, verbose};
 use isa::ebpf::Reg;
@@ -10,7 +10,7 @@ use isa::ebpf::Reg;
 /// Checks that no lock, section or reference is held (`check_resource_leak`); `what`
 /// begins the message.
 pub(crate) fn check_resource_leak(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     is_exception: bool,
     check_lock: bool,
     what: &str,
@@ -41,7 +41,7 @@ pub(crate) fn check_resource_leak(
 /// True if an acquired reference is left; logs those that are (`check_reference_leak`).
 /// Functions that return to a caller may keep them.
 #[doc(alias = "check_reference_leak")]
-fn has_leaked(env: &mut VerifierEnv<'_>, is_exception: bool) -> bool {
+fn has_leaked(env: &mut Env<'_>, is_exception: bool) -> bool {
     if !is_exception && env.frame().frameno != 0 {
         return false;
     }

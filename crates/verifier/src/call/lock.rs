@@ -3,14 +3,14 @@
 use isa::ebpf::Reg;
 
 use super::reference::{acquire_lock, release_lock};
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::state::{LockOwner, MapRef, ReferenceKind, RegKind, TypeFlags};
 use crate::{RefusalKind, Result, Stop, refuse};
 use btf::fields::FieldKind;
 
 /// Checks `bpf_spin_lock` and `bpf_spin_unlock` (`process_spin_lock`).
 #[doc(alias = "process_spin_lock")]
-pub(super) fn check_spin_lock(env: &mut VerifierEnv<'_>, ptr: Reg, is_lock: bool) -> Result<()> {
+pub(super) fn check_spin_lock(env: &mut Env<'_>, ptr: Reg, is_lock: bool) -> Result<()> {
     let reg = *env.reg(ptr);
     let RegKind::MapValue { map, .. } = reg.kind else {
         check_constant_offset(env, ptr, &LOCK)?;
@@ -48,7 +48,7 @@ pub(super) fn check_spin_lock(env: &mut VerifierEnv<'_>, ptr: Reg, is_lock: bool
 /// Checks that a pointer points at the timer of a map value, and returns the map with
 /// its identity (`process_timer_func`).
 #[doc(alias = "process_timer_func")]
-pub(super) fn check_timer(env: &mut VerifierEnv<'_>, ptr: Reg) -> Result<(MapRef, u32)> {
+pub(super) fn check_timer(env: &mut Env<'_>, ptr: Reg) -> Result<(MapRef, u32)> {
     let RegKind::MapValue { map, uid } = env.reg(ptr).kind else {
         check_constant_offset(env, ptr, &TIMER)?;
         return Err(Stop::Bug("timer argument is no map value".into()));
@@ -75,12 +75,7 @@ const TIMER: SpecialField = SpecialField {
 };
 
 /// Checks that a pointer into a map value has the field's offset.
-fn check_field(
-    env: &mut VerifierEnv<'_>,
-    ptr: Reg,
-    map: MapRef,
-    field: &SpecialField,
-) -> Result<()> {
+fn check_field(env: &mut Env<'_>, ptr: Reg, map: MapRef, field: &SpecialField) -> Result<()> {
     let var_off = check_constant_offset(env, ptr, field)?;
     let (kind, name) = (field.kind, field.kind.name());
     let info = &env.input.maps[map];
@@ -100,7 +95,7 @@ fn check_field(
 }
 
 /// The variable part of a pointer's offset, which must be a constant.
-fn check_constant_offset(env: &mut VerifierEnv<'_>, ptr: Reg, field: &SpecialField) -> Result<i64> {
+fn check_constant_offset(env: &mut Env<'_>, ptr: Reg, field: &SpecialField) -> Result<i64> {
     if let Some(var_off) = env.reg(ptr).num.as_const() {
         return Ok(var_off as i64);
     }

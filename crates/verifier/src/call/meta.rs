@@ -3,7 +3,7 @@
 use isa::ebpf::Reg;
 
 use super::reference;
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::mem::helper_mem::RawMem;
 use crate::state::{MapRef, TypeRef};
 
@@ -41,7 +41,7 @@ pub(super) struct CallMeta {
 
 impl CallMeta {
     /// Releases the reference that an argument holds; false if it is not held. Null holds none.
-    pub(super) fn release_reference(&self, env: &mut VerifierEnv<'_>) -> bool {
+    pub(super) fn release_reference(&self, env: &mut Env<'_>) -> bool {
         let Some(released) = self.release else {
             return true;
         };

@@ -1,11 +1,11 @@
 //! References that calls acquire and release, and held locks.
 
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::state::{LockOwner, Reference, ReferenceKind};
 
 /// Acquires a reference and returns its identity (`acquire_reference`).
 #[doc(alias = "acquire_reference")]
-pub(crate) fn acquire(env: &mut VerifierEnv<'_>) -> u32 {
+pub(crate) fn acquire(env: &mut Env<'_>) -> u32 {
     let id = env.new_id();
     let insn_idx = env.insn_idx;
     env.state.refs.push(Reference {
@@ -20,7 +20,7 @@ pub(crate) fn acquire(env: &mut VerifierEnv<'_>) -> u32 {
 /// Releases a reference without touching registers; false if it is not held
 /// (`release_reference_nomark`).
 #[doc(alias = "release_reference_nomark")]
-pub(crate) fn release_only(env: &mut VerifierEnv<'_>, id: u32) -> bool {
+pub(crate) fn release_only(env: &mut Env<'_>, id: u32) -> bool {
     let is_it = |found: &Reference| found.kind == ReferenceKind::Pointer && found.id == id;
     match env.state.refs.iter().position(is_it) {
         Some(index) => {
@@ -34,7 +34,7 @@ pub(crate) fn release_only(env: &mut VerifierEnv<'_>, id: u32) -> bool {
 /// Releases a reference and invalidates all registers that hold it
 /// (`release_reference`); false if it is not held.
 #[doc(alias = "release_reference")]
-pub(crate) fn release(env: &mut VerifierEnv<'_>, id: u32) -> bool {
+pub(crate) fn release(env: &mut Env<'_>, id: u32) -> bool {
     if !release_only(env, id) {
         return false;
     }
@@ -44,12 +44,7 @@ pub(crate) fn release(env: &mut VerifierEnv<'_>, id: u32) -> bool {
 
 /// Takes a lock (`acquire_lock_state`).
 #[doc(alias = "acquire_lock_state")]
-pub(crate) fn acquire_lock(
-    env: &mut VerifierEnv<'_>,
-    kind: ReferenceKind,
-    id: u32,
-    owner: LockOwner,
-) {
+pub(crate) fn acquire_lock(env: &mut Env<'_>, kind: ReferenceKind, id: u32, owner: LockOwner) {
     let insn_idx = env.insn_idx;
     let state = &mut env.state;
     state.refs.push(Reference {
@@ -67,7 +62,7 @@ pub(crate) fn acquire_lock(
 /// (`release_lock_state`). False if it is not held.
 #[doc(alias = "release_lock_state")]
 pub(crate) fn release_lock(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     kind: ReferenceKind,
     id: u32,
     owner: LockOwner,

@@ -9,7 +9,7 @@ use super::args::never_fails;
 use super::meta::CallMeta;
 use super::reference;
 use crate::domain::Scalar;
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::mem::registers::{set_reg, set_unknown};
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::{Result, Stop, refuse};
@@ -19,11 +19,7 @@ use btf::fields::FieldKind;
 const MAX_ERRNO: i32 = 4095;
 
 /// Puts the result of a helper into r0.
-pub(super) fn set_result(
-    env: &mut VerifierEnv<'_>,
-    proto: &HelperProto,
-    meta: &CallMeta,
-) -> Result<()> {
+pub(super) fn set_result(env: &mut Env<'_>, proto: &HelperProto, meta: &CallMeta) -> Result<()> {
     let mut flags = proto.ret.flags;
     let helper = proto.helper();
     let mut result = match proto.ret.base {
@@ -89,7 +85,7 @@ pub(super) fn set_result(
 
 /// Numbers carry a reference only in calls that cast one, which return pointers.
 fn check_single_reference(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     helper: Option<HelperId>,
     meta: &CallMeta,
 ) -> Result<()> {
@@ -101,7 +97,7 @@ fn check_single_reference(
 
 /// True if the call returns a reference that must be released (`is_acquire_function`).
 #[doc(alias = "is_acquire_function")]
-fn acquires(env: &VerifierEnv<'_>, helper: Option<HelperId>, meta: &CallMeta) -> bool {
+fn acquires(env: &Env<'_>, helper: Option<HelperId>, meta: &CallMeta) -> bool {
     let map = meta.map.and_then(|(map, _)| env.input.maps[map].kind());
     match helper {
         Some(HelperId::MapLookupElem) => map.is_some_and(MapKind::holds_sockets),
@@ -110,7 +106,7 @@ fn acquires(env: &VerifierEnv<'_>, helper: Option<HelperId>, meta: &CallMeta) ->
 }
 
 /// The object or memory behind a per-CPU pointer.
-fn of_object(env: &VerifierEnv<'_>, meta: &CallMeta, flags: TypeFlags) -> Result<RegState> {
+fn of_object(env: &Env<'_>, meta: &CallMeta, flags: TypeFlags) -> Result<RegState> {
     let (Some(ty), Some(vmlinux)) = (meta.object, env.input.vmlinux) else {
         return Err(Stop::unsupported("per-CPU object without vmlinux BTF"));
     };
@@ -130,7 +126,7 @@ fn of_object(env: &VerifierEnv<'_>, meta: &CallMeta, flags: TypeFlags) -> Result
 
 /// Bounds of the numbers that some helpers return (`do_refine_retval_range`).
 #[doc(alias = "do_refine_retval_range")]
-fn refine(env: &mut VerifierEnv<'_>, helper: Option<HelperId>, meta: &CallMeta) {
+fn refine(env: &mut Env<'_>, helper: Option<HelperId>, meta: &CallMeta) {
     let cpus = env.input.cpus;
     let num = &mut env.reg_mut(Reg::R0).num;
     match helper {

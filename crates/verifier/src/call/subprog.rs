@@ -9,7 +9,7 @@ use spec::registry::{ArgBase, ArgType, RegBase};
 use super::args::{check_offset, check_reg_type};
 use super::prototype::{self, SubprogArg};
 use super::{REGS, clear_caller_saved};
-use crate::env::{Outcome, VerifierEnv};
+use crate::env::{Env, Outcome};
 use crate::mem::helper_mem::check_global_mem;
 use crate::mem::packet;
 use crate::mem::registers::set_unknown;
@@ -18,7 +18,7 @@ use crate::{Errno, Result, Stop, log, refuse, verbose};
 
 /// Checks a call of a subprogram: enters a static one, assumes a global one to be good
 /// (`check_func_call`).
-pub(super) fn check_func_call(env: &mut VerifierEnv<'_>, off: i32) -> Result<Outcome> {
+pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
     let target = i64::from(env.insn_idx) + i64::from(off) + 1;
     let subprogs = &env.analysis.subprogs;
     let found = subprogs
@@ -69,7 +69,7 @@ pub(super) fn check_func_call(env: &mut VerifierEnv<'_>, off: i32) -> Result<Out
 }
 
 /// Refuses a call chain that is too deep.
-pub(super) fn check_frame_limit(env: &mut VerifierEnv<'_>) -> Result<()> {
+pub(super) fn check_frame_limit(env: &mut Env<'_>) -> Result<()> {
     let curframe = env.state.curframe;
     if curframe + 1 < MAX_CALL_FRAMES {
         return Ok(());
@@ -79,7 +79,7 @@ pub(super) fn check_frame_limit(env: &mut VerifierEnv<'_>) -> Result<()> {
 
 /// Enters a frame for a static function (`setup_func_entry`).
 #[doc(alias = "setup_func_entry")]
-fn enter(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<Outcome> {
+fn enter(env: &mut Env<'_>, subprog: u32) -> Result<Outcome> {
     check_frame_limit(env)?;
     let curframe = env.state.curframe;
     let mut frame = Frame::new(env.insn_idx as i32, curframe as u32 + 1, subprog);
@@ -117,7 +117,7 @@ pub(super) struct Misfit {
 /// (`btf_check_subprog_call`). A misfit makes the BTF unreliable from then on.
 #[doc(alias = "btf_check_subprog_call")]
 pub(super) fn check_args_by_btf(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     subprog: u32,
 ) -> Result<std::result::Result<(), Misfit>> {
     let index = subprog as usize;
@@ -154,7 +154,7 @@ pub(super) fn check_args_by_btf(
 }
 
 /// The arguments of a subprogram by its BTF, computed once.
-fn arguments(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<Rc<[SubprogArg]>> {
+fn arguments(env: &mut Env<'_>, subprog: u32) -> Result<Rc<[SubprogArg]>> {
     if let Some(args) = &env.subprogs[subprog as usize].args {
         return Ok(Rc::clone(args));
     }
@@ -174,10 +174,7 @@ fn arguments(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<Rc<[SubprogArg]>
 /// Checks registers against the arguments of a function (`btf_check_func_arg_match`); the
 /// number of the first that does not fit, with the refusal.
 #[doc(alias = "btf_check_func_arg_match")]
-fn match_args(
-    env: &mut VerifierEnv<'_>,
-    args: &[SubprogArg],
-) -> std::result::Result<(), (u8, Stop)> {
+fn match_args(env: &mut Env<'_>, args: &[SubprogArg]) -> std::result::Result<(), (u8, Stop)> {
     for (&arg, ptr) in args.iter().zip(REGS) {
         match_arg(env, arg, ptr).map_err(|stop| (ptr.number(), stop))?;
     }
@@ -185,7 +182,7 @@ fn match_args(
 }
 
 /// Checks a register against an argument of a function.
-fn match_arg(env: &mut VerifierEnv<'_>, arg: SubprogArg, ptr: Reg) -> Result<()> {
+fn match_arg(env: &mut Env<'_>, arg: SubprogArg, ptr: Reg) -> Result<()> {
     let reg = *env.reg(ptr);
     let number = ptr.number();
     let index = number - 1;
@@ -249,7 +246,7 @@ fn match_arg(env: &mut VerifierEnv<'_>, arg: SubprogArg, ptr: Reg) -> Result<()>
 /// Sets the registers that a function is verified with: the context for the main
 /// function, what BTF says for any other (in `do_check_common`).
 #[doc(alias = "do_check_common")]
-pub(crate) fn set_up_entry_args(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<()> {
+pub(crate) fn set_up_entry_args(env: &mut Env<'_>, subprog: u32) -> Result<()> {
     env.sink.mark_all_scratched();
     let is_ext = env.input.program.kind() == ProgramType::Ext;
     if subprog == 0 && !is_ext {
@@ -279,7 +276,7 @@ pub(crate) fn set_up_entry_args(env: &mut VerifierEnv<'_>, subprog: u32) -> Resu
 }
 
 /// State of an argument on entry.
-fn entry_value(env: &mut VerifierEnv<'_>, arg: SubprogArg) -> Result<RegState> {
+fn entry_value(env: &mut Env<'_>, arg: SubprogArg) -> Result<RegState> {
     Ok(match arg {
         SubprogArg::Scalar | SubprogArg::Arena => RegState::UNKNOWN,
         SubprogArg::Ctx => RegState::pointer(RegKind::Ctx, TypeFlags::NONE),

@@ -12,7 +12,7 @@ use spec::maps::{MapFlags, MapKind};
 use spec::programs::ProgramType;
 use spec::registry::{Registry, text};
 
-use super::VerifierEnv;
+use super::Env;
 use crate::analysis;
 use crate::domain::Scalar;
 use crate::input::Input;
@@ -89,13 +89,13 @@ impl Given {
     }
 
     /// Runs a check that stands at the first instruction.
-    pub(crate) fn check<T>(&self, check: impl FnOnce(&mut VerifierEnv<'_>) -> T) -> T {
+    pub(crate) fn check<T>(&self, check: impl FnOnce(&mut Env<'_>) -> T) -> T {
         let input = Input::new(&self.program, &self.kernel, &self.registry, &self.options);
         let mut sink = Sink::new(1);
         let mut analysis = analysis::find_subprogs(&input, &mut sink).expect("subprograms");
         analysis::check_cfg(&input, &mut sink, &mut analysis).expect("control flow");
         analysis::finish(&input, &mut sink, &mut analysis);
-        check(&mut VerifierEnv::new(&input, &analysis, sink))
+        check(&mut Env::new(&input, &analysis, sink))
     }
 }
 
@@ -122,7 +122,7 @@ fn pair() -> Arc<Btf<'static>> {
     Arc::new(Btf::parse(types.finish()).expect("types"))
 }
 
-impl VerifierEnv<'_> {
+impl Env<'_> {
     /// Puts a value into a register.
     pub(crate) fn set(&mut self, reg: Reg, value: RegState) {
         *self.reg_mut(reg) = value;

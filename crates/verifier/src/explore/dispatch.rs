@@ -2,12 +2,12 @@
 
 use isa::ebpf::{AddrSpaceCast, AluOp, Effect, Fault, Field, Insn, Op, Operand, RawInsn, Reg, Row};
 
-use crate::env::{Outcome, RegArg, VerifierEnv};
+use crate::env::{Env, Outcome, RegArg};
 use crate::{Result, Stop, alu, call, flow, mem, refuse, resolve};
 
 /// Checks the instruction that the walk stands at (`do_check_insn`).
 #[doc(alias = "do_check_insn")]
-pub(super) fn check_insn(env: &mut VerifierEnv<'_>) -> Result<Outcome> {
+pub(super) fn check_insn(env: &mut Env<'_>) -> Result<Outcome> {
     let insn = env.input.insns[env.insn_idx as usize];
     match insn {
         Insn::Alu { .. }
@@ -55,7 +55,7 @@ pub(super) fn check_insn(env: &mut VerifierEnv<'_>) -> Result<Outcome> {
 /// The refusal of an instruction that does not decode, in the kernel's words and order:
 /// a conditional jump reads its first register before its fields are looked at, a load
 /// from the packet needs a program type with packets.
-fn refuse_invalid(env: &mut VerifierEnv<'_>, raw: RawInsn, fault: Fault) -> Stop {
+fn refuse_invalid(env: &mut Env<'_>, raw: RawInsn, fault: Fault) -> Stop {
     let RawInsn { code, imm, .. } = raw;
     match fault {
         Fault::UnknownOpcode => refuse!(env => Flow::UnknownOpcode { code }),
@@ -127,7 +127,7 @@ fn refuse_invalid(env: &mut VerifierEnv<'_>, raw: RawInsn, fault: Fault) -> Stop
 }
 
 /// Checks of an instruction before those of its reserved fields.
-fn check_before_fields(env: &mut VerifierEnv<'_>, raw: RawInsn) -> Result<()> {
+fn check_before_fields(env: &mut Env<'_>, raw: RawInsn) -> Result<()> {
     if is_branch(raw) {
         return match Reg::new(raw.dst()) {
             Some(dst) => env.check_reg_arg(dst, RegArg::Src),

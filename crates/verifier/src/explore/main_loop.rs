@@ -2,13 +2,13 @@
 
 use super::dispatch::check_insn;
 use super::{scc, visited};
-use crate::env::{Outcome, VerifierEnv, assert_invariants};
+use crate::env::{Env, Outcome, assert_invariants};
 use crate::state::{Frame, HistoryFlags, LinkedRegs, MAIN_CALLSITE, State};
 use crate::{LIMITS, Result, insn_facts, log, precise, recorded, refuse, speculation, verbose};
 
 /// Verifies the main program or a global function on its own (`do_check_common`).
 #[doc(alias = "do_check_common")]
-pub(crate) fn check_function(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<()> {
+pub(crate) fn check_function(env: &mut Env<'_>, subprog: u32) -> Result<()> {
     let start = env.analysis.subprogs[subprog as usize].start;
     env.state = State::new(
         Frame::new(MAIN_CALLSITE, 0, subprog),
@@ -31,7 +31,7 @@ pub(crate) fn check_function(env: &mut VerifierEnv<'_>, subprog: u32) -> Result<
 
 /// Explores every path from the current state (`do_check`).
 #[doc(alias = "do_check")]
-fn explore(env: &mut VerifierEnv<'_>) -> Result<()> {
+fn explore(env: &mut Env<'_>) -> Result<()> {
     let mut prev_insn_idx = -1;
     let mut prints_state = false;
     loop {
@@ -134,7 +134,7 @@ fn explore(env: &mut VerifierEnv<'_>) -> Result<()> {
 }
 
 /// Notes that a run may reach the instruction, and with which state.
-fn enter(env: &mut VerifierEnv<'_>) {
+fn enter(env: &mut Env<'_>) {
     env.aux[env.insn_idx as usize].seen = true;
     if env.observers.recorder.is_some() {
         recorded::record(env);
@@ -146,7 +146,7 @@ fn enter(env: &mut VerifierEnv<'_>) {
 
 /// Records the instruction and its state, or logs them.
 #[cold]
-fn observe(env: &mut VerifierEnv<'_>, prints_state: &mut bool) {
+fn observe(env: &mut Env<'_>, prints_state: &mut bool) {
     env.sink.record(&env.state);
     if env.sink.walks() {
         log_insn(env, prints_state);
@@ -154,7 +154,7 @@ fn observe(env: &mut VerifierEnv<'_>, prints_state: &mut bool) {
 }
 
 /// Writes the state and the instruction to the log.
-fn log_insn(env: &mut VerifierEnv<'_>, prints_state: &mut bool) {
+fn log_insn(env: &mut Env<'_>, prints_state: &mut bool) {
     let insn_idx = env.insn_idx;
     let frame = env.state.curframe;
     if env.sink.is_full() && *prints_state {
@@ -182,7 +182,7 @@ fn speculative(state: &State) -> &'static str {
 /// `None` if there is no path left (`process_bpf_exit`) (`pop_stack`).
 #[doc(alias = "pop_stack")]
 #[doc(alias = "process_bpf_exit")]
-fn next_path(env: &mut VerifierEnv<'_>) -> Result<Option<i32>> {
+fn next_path(env: &mut Env<'_>) -> Result<Option<i32>> {
     env.sink.mark_all_scratched();
     scc::finish_path(env)?;
     env.live.update(env.analysis, &mut env.sink, &env.state)?;

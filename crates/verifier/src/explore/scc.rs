@@ -10,7 +10,7 @@
 
 use super::checkpoint::Explorer;
 use crate::analysis::Analysis;
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::precise;
 use crate::state::{MAX_CALL_FRAMES, State, StateId};
 use crate::{Result, Stop, verbose};
@@ -106,7 +106,7 @@ fn format_callchain(chain: &Callchain) -> String {
 /// Notes that a new checkpoint is in a component, and that it is the entry if the visit
 /// has none (`maybe_enter_scc`).
 #[doc(alias = "maybe_enter_scc")]
-pub(super) fn enter(env: &mut VerifierEnv<'_>, id: StateId) {
+pub(super) fn enter(env: &mut Env<'_>, id: StateId) {
     let Some(chain) = callchain(env.analysis, env.explorer.state(id)) else {
         return;
     };
@@ -131,7 +131,7 @@ pub(super) fn enter(env: &mut VerifierEnv<'_>, id: StateId) {
 
 /// Completes the visit that a finished checkpoint entered (`maybe_exit_scc`).
 #[doc(alias = "maybe_exit_scc")]
-fn leave(env: &mut VerifierEnv<'_>, id: StateId) -> Result<()> {
+fn leave(env: &mut Env<'_>, id: StateId) -> Result<()> {
     let Some(index) = env.explorer.checkpoint(id).visit else {
         return Ok(());
     };
@@ -154,7 +154,7 @@ fn leave(env: &mut VerifierEnv<'_>, id: StateId) -> Result<()> {
 /// Carries precision over the back edges of a visit until nothing changes, then drops
 /// them (`propagate_backedges`).
 #[doc(alias = "propagate_backedges")]
-fn propagate(env: &mut VerifierEnv<'_>, visit: u32) -> Result<()> {
+fn propagate(env: &mut Env<'_>, visit: u32) -> Result<()> {
     let backedges = std::mem::take(&mut env.explorer.visits.list[visit as usize].backedges);
     let mut round = 0;
     loop {
@@ -180,7 +180,7 @@ fn propagate(env: &mut VerifierEnv<'_>, visit: u32) -> Result<()> {
 
 /// Keeps the current state as a back edge to a checkpoint (`add_scc_backedge`).
 #[doc(alias = "add_scc_backedge")]
-pub(super) fn add_backedge(env: &mut VerifierEnv<'_>, checkpoint: StateId) -> Result<()> {
+pub(super) fn add_backedge(env: &mut Env<'_>, checkpoint: StateId) -> Result<()> {
     let Some(index) = env.explorer.checkpoint(checkpoint).visit else {
         return Err(Stop::Bug(
             "back edge outside of strongly connected components".into(),
@@ -207,7 +207,7 @@ pub(super) fn add_backedge(env: &mut VerifierEnv<'_>, checkpoint: StateId) -> Re
 /// Ends the current path: checkpoints above it whose last path this was are finished
 /// (`update_branch_counts`).
 #[doc(alias = "update_branch_counts")]
-pub(super) fn finish_path(env: &mut VerifierEnv<'_>) -> Result<()> {
+pub(super) fn finish_path(env: &mut Env<'_>) -> Result<()> {
     let mut next = env.state.parent;
     while let Some(id) = next {
         let checkpoint = env.explorer.checkpoint_mut(id);
@@ -224,7 +224,7 @@ pub(super) fn finish_path(env: &mut VerifierEnv<'_>) -> Result<()> {
 
 /// Frees an evicted checkpoint that nothing refers to (`maybe_free_verifier_state`).
 #[doc(alias = "maybe_free_verifier_state")]
-pub(super) fn free_if_unused(env: &mut VerifierEnv<'_>, id: StateId) {
+pub(super) fn free_if_unused(env: &mut Env<'_>, id: StateId) {
     let explorer = &mut env.explorer;
     let checkpoint = explorer.checkpoint(id);
     if checkpoint.is_evicted && checkpoint.branches == 0 && !explorer.has_incomplete_marks(id) {

@@ -4,7 +4,7 @@
 use super::checkpoint::Checkpoint;
 use super::equal::{Comparison, Exactness, may_be_looping};
 use super::{scc, widen};
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::state::{HistoryFlags, LinkedRegs, MAX_CALL_FRAMES, StateId};
 use crate::{Result, insn_facts, log, precise, refuse, verbose};
 use isa::ebpf::Insn;
@@ -22,7 +22,7 @@ enum Answer {
 
 /// True if a checkpoint covers the current state, so that the path ends (`is_state_visited`).
 #[doc(alias = "is_state_visited")]
-pub(super) fn is_visited(env: &mut VerifierEnv<'_>) -> Result<bool> {
+pub(super) fn is_visited(env: &mut Env<'_>) -> Result<bool> {
     let insn_idx = env.insn_idx;
     let info = env.analysis.insns[insn_idx as usize];
     let options = env.input.options;
@@ -113,12 +113,7 @@ pub(super) fn is_visited(env: &mut VerifierEnv<'_>) -> Result<bool> {
     Ok(false)
 }
 
-fn compare(
-    env: &mut VerifierEnv<'_>,
-    comparison: &Comparison<'_>,
-    id: StateId,
-    exact: Exactness,
-) -> bool {
+fn compare(env: &mut Env<'_>, comparison: &Comparison<'_>, id: StateId, exact: Exactness) -> bool {
     let mut ids = std::mem::take(&mut env.explorer.ids);
     let old = env.explorer.checkpoint_mut(id);
     let is_equal = comparison.states_equal(old, &env.state, &mut ids, exact);
@@ -128,7 +123,7 @@ fn compare(
 
 /// Compares with a checkpoint on the current path: a loop.
 fn compare_open(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     comparison: &Comparison<'_>,
     id: StateId,
     loops: bool,
@@ -171,7 +166,7 @@ fn compare_open(
 
 /// The refusal of a loop whose state repeats. Its last line is the state of the
 /// checkpoint.
-fn refuse_loop(env: &mut VerifierEnv<'_>, id: StateId) -> crate::Stop {
+fn refuse_loop(env: &mut Env<'_>, id: StateId) -> crate::Stop {
     let insn_idx = env.insn_idx;
     let frame = env.state.curframe;
     if env.sink.is_on() {
@@ -188,7 +183,7 @@ fn refuse_loop(env: &mut VerifierEnv<'_>, id: StateId) -> crate::Stop {
 
 /// Ends the current path at a checkpoint that covers it: what the checkpoint needs
 /// precisely, the current path needs too.
-fn prune(env: &mut VerifierEnv<'_>, id: StateId, loops: bool) -> Result<()> {
+fn prune(env: &mut Env<'_>, id: StateId, loops: bool) -> Result<()> {
     env.explorer.checkpoint_mut(id).hits += 1;
     if env.analysis.insns[env.insn_idx as usize].jmp_point {
         env.push_history(HistoryFlags::NONE, LinkedRegs::default())?;
@@ -205,7 +200,7 @@ fn prune(env: &mut VerifierEnv<'_>, id: StateId, loops: bool) -> Result<()> {
 
 /// Removes from finished checkpoints what is not read after them (`clean_live_states`).
 #[doc(alias = "clean_live_states")]
-fn clean_checkpoints(env: &mut VerifierEnv<'_>, bucket: usize) {
+fn clean_checkpoints(env: &mut Env<'_>, bucket: usize) {
     for position in (0..env.explorer.buckets[bucket].len()).rev() {
         let entry = env.explorer.buckets[bucket][position];
         if entry.insn_idx != env.insn_idx {
@@ -226,7 +221,7 @@ fn clean_checkpoints(env: &mut VerifierEnv<'_>, bucket: usize) {
 /// Notes which slots and precise marks of a checkpoint are dead (`clean_verifier_state`).
 /// Dead registers need no mark: comparisons look at live ones only.
 #[doc(alias = "clean_verifier_state")]
-fn clean_checkpoint(env: &mut VerifierEnv<'_>, id: StateId) {
+fn clean_checkpoint(env: &mut Env<'_>, id: StateId) {
     let checkpoint = env.explorer.checkpoint_mut(id);
     checkpoint.is_cleaned = true;
     let state = &checkpoint.state;
@@ -253,7 +248,7 @@ fn clean_checkpoint(env: &mut VerifierEnv<'_>, id: StateId) {
 }
 
 /// Makes a checkpoint of the current state, which goes on below it.
-fn add_checkpoint(env: &mut VerifierEnv<'_>, bucket: usize) {
+fn add_checkpoint(env: &mut Env<'_>, bucket: usize) {
     let insn_idx = env.insn_idx;
     let explorer = &mut env.explorer;
     explorer.statistics.total_states += 1;

@@ -5,7 +5,7 @@ use isa::ebpf::{Cond, Operand, Reg, Width};
 use super::{linked, null, packet};
 use crate::alu::check_bounds;
 use crate::domain::{Scalar, decide, refine_same, refine_synced};
-use crate::env::{Outcome, RegArg, VerifierEnv};
+use crate::env::{Env, Outcome, RegArg};
 use crate::explore::Fork;
 use crate::input::Input;
 use crate::log::LogAt;
@@ -14,7 +14,7 @@ use crate::{Result, log, refuse, speculation};
 
 /// Checks `if dst cond src goto off` (`check_cond_jmp_op`).
 pub(super) fn check_cond_jmp_op(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     cond: Cond,
     width: Width,
     dst: Reg,
@@ -68,14 +68,14 @@ pub(super) fn check_cond_jmp_op(
     Ok(Outcome::Next)
 }
 
-fn print_state(env: &mut VerifierEnv<'_>) {
+fn print_state(env: &mut Env<'_>) {
     if env.sink.walks() {
         let frame = env.state.curframe;
         log::print_insn_state(env.input, &mut env.sink, &env.state, frame);
     }
 }
 
-fn refuse_comparison(env: &mut VerifierEnv<'_>, reg: Reg) -> crate::Stop {
+fn refuse_comparison(env: &mut Env<'_>, reg: Reg) -> crate::Stop {
     refuse!(env => Flow::PointerComparison { reg })
 }
 
@@ -108,7 +108,7 @@ fn is_branch_taken(dst: &RegState, src: &RegState, cond: Cond, width: Width) -> 
 
 /// Forks the path: the current state falls through, a copy jumps.
 fn fork(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     cond: Cond,
     width: Width,
     (dst, dst_reg): (Reg, RegState),
@@ -132,7 +132,7 @@ fn fork(
 
 /// Requests carried to compared or linked scalars do not cover what a later request
 /// would find at this instruction.
-fn forget_propagated(env: &mut VerifierEnv<'_>, dst: Reg, src: Operand, linked: LinkedRegs) {
+fn forget_propagated(env: &mut Env<'_>, dst: Reg, src: Operand, linked: LinkedRegs) {
     if env.state.propagated == 0 {
         return;
     }
@@ -154,7 +154,7 @@ fn forget_propagated(env: &mut VerifierEnv<'_>, dst: Reg, src: Operand, linked: 
 
 /// Refines both states by the comparison.
 fn refine_both(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     cond: Cond,
     width: Width,
     (dst, dst_reg): (Reg, RegState),

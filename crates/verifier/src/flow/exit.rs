@@ -5,14 +5,14 @@ use spec::programs::ProgramType;
 
 use crate::attach::Returned;
 use crate::call::check_resource_leak;
-use crate::env::{Outcome, RegArg, VerifierEnv};
+use crate::env::{Env, Outcome, RegArg};
 use crate::explore::widen_to_earlier;
 use crate::state::{RegKind, RegState};
 use crate::{Result, Stop, log, refuse, verbose};
 
 /// Checks `exit` (`process_bpf_exit_full`).
 #[doc(alias = "process_bpf_exit_full")]
-pub(crate) fn check_exit(env: &mut VerifierEnv<'_>) -> Result<Outcome> {
+pub(crate) fn check_exit(env: &mut Env<'_>) -> Result<Outcome> {
     let is_outermost = env.state.curframe == 0;
     check_resource_leak(
         env,
@@ -28,12 +28,12 @@ pub(crate) fn check_exit(env: &mut VerifierEnv<'_>) -> Result<Outcome> {
 }
 
 /// Checks the cookie of `bpf_throw`, which the default exception callback returns.
-pub(crate) fn check_thrown(env: &mut VerifierEnv<'_>) -> Result<()> {
+pub(crate) fn check_thrown(env: &mut Env<'_>) -> Result<()> {
     check_return_code(env, Reg::R1)
 }
 
 /// Leaves the executing function; the instruction to go on with (`prepare_func_exit`).
-pub(crate) fn prepare_func_exit(env: &mut VerifierEnv<'_>) -> Result<u32> {
+pub(crate) fn prepare_func_exit(env: &mut Env<'_>) -> Result<u32> {
     env.live.update(env.analysis, &mut env.sink, &env.state)?;
     let callee = env.frame();
     let r0 = callee.regs[0];
@@ -74,7 +74,7 @@ pub(crate) fn prepare_func_exit(env: &mut VerifierEnv<'_>) -> Result<u32> {
 }
 
 /// Checks the program's return value in a register (`check_return_code`).
-fn check_return_code(env: &mut VerifierEnv<'_>, reg: Reg) -> Result<()> {
+fn check_return_code(env: &mut Env<'_>, reg: Reg) -> Result<()> {
     let frame = env.state.frame(0);
     let is_subprog = frame.subprogno != 0;
     let in_exception = frame.in_exception_callback_fn;
@@ -126,7 +126,7 @@ fn check_return_code(env: &mut VerifierEnv<'_>, reg: Reg) -> Result<()> {
 }
 
 /// The value must be a scalar within a range.
-fn enforce(env: &mut VerifierEnv<'_>, reg: Reg, range: (i32, i32), context: &str) -> Result<()> {
+fn enforce(env: &mut Env<'_>, reg: Reg, range: (i32, i32), context: &str) -> Result<()> {
     let value = *env.reg(reg);
     if !value.is_scalar() {
         let kind = value.reg_type();
@@ -151,12 +151,7 @@ fn is_within((min, max): (i32, i32), reg: &RegState, in_32_bits: bool) -> bool {
 
 /// `verbose_invalid_scalar`.
 #[doc(alias = "verbose_invalid_scalar")]
-fn refuse_value(
-    env: &mut VerifierEnv<'_>,
-    reg: Reg,
-    (min, max): (i32, i32),
-    context: &str,
-) -> Stop {
+fn refuse_value(env: &mut Env<'_>, reg: Reg, (min, max): (i32, i32), context: &str) -> Stop {
     let num = env.reg(reg).num;
     let mut known = String::new();
     if num.smin > i64::MIN {

@@ -12,7 +12,7 @@ use super::{
     upper_half,
 };
 use crate::analysis::Analysis;
-use crate::env::{Outcome, SubprogAux, VerifierEnv};
+use crate::env::{Env, Outcome, SubprogAux};
 use crate::input::Input;
 use crate::state::{Frame, LinkedReg, MapRef, RegKind, SlotKind, StateId, TypeFlags};
 use crate::xlated::is_dropped;
@@ -232,7 +232,7 @@ fn call_fact(
 }
 
 /// Notes the state before an instruction that was not pruned.
-pub(crate) fn enter(env: &mut VerifierEnv<'_>) {
+pub(crate) fn enter(env: &mut Env<'_>) {
     let Some(mut collector) = env.observers.collector.take() else {
         return;
     };
@@ -317,7 +317,7 @@ fn compared(insn: Insn, frame: &Frame) -> Option<(Reg, Proof)> {
 }
 
 /// Joins the key that `r2` points to.
-fn note_key(seen: &mut Seen, env: &VerifierEnv<'_>, frame: &Frame) {
+fn note_key(seen: &mut Seen, env: &Env<'_>, frame: &Frame) {
     let mut size = 0;
     if let RegKind::MapPtr { map, .. } = frame[Reg::R1].kind {
         size = env.input.maps[map].key_size();
@@ -359,7 +359,7 @@ fn stack_constant(frame: &Frame, number: usize, size: u32) -> Option<(Value, u64
 }
 
 /// Notes the state after an instruction was checked.
-pub(crate) fn leave(env: &mut VerifierEnv<'_>, insn_idx: u32, outcome: Outcome) {
+pub(crate) fn leave(env: &mut Env<'_>, insn_idx: u32, outcome: Outcome) {
     let Some(mut collector) = env.observers.collector.take() else {
         return;
     };
@@ -413,7 +413,7 @@ fn written(insn: Insn) -> Option<Reg> {
 }
 
 /// Notes what a checkpoint does not cover of the path that it ends.
-pub(crate) fn pruned(env: &mut VerifierEnv<'_>, id: StateId) {
+pub(crate) fn pruned(env: &mut Env<'_>, id: StateId) {
     let Some(mut collector) = env.observers.collector.take() else {
         return;
     };

@@ -35,7 +35,7 @@ use spec::helpers::Filling;
 
 use super::{Branch, InsnFact};
 use crate::analysis::Analysis;
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::explore::Checkpoint;
 use crate::input::Input;
 use crate::state::{Frame, RegKind, RegState, SlotKind, StackSlot, State};
@@ -317,7 +317,7 @@ fn at_calls(
 }
 
 /// The collected uses of the stack, if the walk may read what it did not write.
-fn collecting<'w>(env: &'w mut VerifierEnv<'_>) -> Option<&'w mut StackUses> {
+fn collecting<'w>(env: &'w mut Env<'_>) -> Option<&'w mut StackUses> {
     if !env.input.allow_uninit_stack || env.state.speculative {
         return None;
     }
@@ -339,7 +339,7 @@ fn unwritten_in(frame: &Frame, min: i32, end: i32) -> FrameBytes {
 
 /// Notes that a call, or a load at a variable offset, reads bytes of a frame, from `min` on,
 /// before `end`, or some of them.
-pub(crate) fn note_range_read(env: &mut VerifierEnv<'_>, frame: usize, min: i32, end: i32) {
+pub(crate) fn note_range_read(env: &mut Env<'_>, frame: usize, min: i32, end: i32) {
     if env.observers.collector.is_none() {
         return;
     }
@@ -351,7 +351,7 @@ pub(crate) fn note_range_read(env: &mut VerifierEnv<'_>, frame: usize, min: i32,
 
 /// Notes that the instruction reads bytes of a frame, from `min` on, before `end`, or some of
 /// them.
-pub(crate) fn note_stack_read(env: &mut VerifierEnv<'_>, frame: usize, min: i32, end: i32) {
+pub(crate) fn note_stack_read(env: &mut Env<'_>, frame: usize, min: i32, end: i32) {
     if env.observers.collector.is_none() {
         return;
     }
@@ -373,7 +373,7 @@ pub(crate) fn note_stack_read(env: &mut VerifierEnv<'_>, frame: usize, min: i32,
 }
 
 /// Notes that a call may read `size` bytes behind a pointer to a frame, or fewer.
-pub(crate) fn note_read_behind(env: &mut VerifierEnv<'_>, ptr: &RegState, frame: usize, size: u64) {
+pub(crate) fn note_read_behind(env: &mut Env<'_>, ptr: &RegState, frame: usize, size: u64) {
     let fixed = i64::from(ptr.off);
     let min = ptr.num.smin.saturating_add(fixed).max(-512);
     let max = ptr.num.smax.saturating_add(fixed).min(0);
@@ -383,7 +383,7 @@ pub(crate) fn note_read_behind(env: &mut VerifierEnv<'_>, ptr: &RegState, frame:
 
 /// Notes that a call may read what pointers to the stack lead to that bytes of a frame hold, from
 /// `min` on, before `end`: arguments of texts.
-fn note_reads_of_texts(env: &mut VerifierEnv<'_>, frame: usize, min: i32, end: i32) {
+fn note_reads_of_texts(env: &mut Env<'_>, frame: usize, min: i32, end: i32) {
     let slots = &env.state.frame(frame).stack;
     let range = (min.max(-512)..end.min(0)).map(|offset| (-offset - 1) as usize / 8);
     let spilled: Vec<(RegState, u32)> = (range.collect::<BTreeSet<_>>().into_iter())
@@ -401,7 +401,7 @@ fn note_reads_of_texts(env: &mut VerifierEnv<'_>, frame: usize, min: i32, end: i
 }
 
 /// Notes that the instruction writes bytes of a frame, from `min` on, before `end`.
-pub(crate) fn note_stack_write(env: &mut VerifierEnv<'_>, frame: usize, min: i32, end: i32) {
+pub(crate) fn note_stack_write(env: &mut Env<'_>, frame: usize, min: i32, end: i32) {
     if frame == env.state.curframe
         && let Some(uses) = collecting(env)
     {
@@ -411,7 +411,7 @@ pub(crate) fn note_stack_write(env: &mut VerifierEnv<'_>, frame: usize, min: i32
 
 /// Notes that a helper, which is about to be checked as one that writes `size` bytes behind a
 /// pointer to the stack, may leave some of them unwritten.
-pub(crate) fn note_filling(env: &mut VerifierEnv<'_>, ptr: Reg, size: i32, filling: Filling) {
+pub(crate) fn note_filling(env: &mut Env<'_>, ptr: Reg, size: i32, filling: Filling) {
     let reg = *env.reg(ptr);
     let (RegKind::Stack { frame }, Some(start)) = (reg.kind, reg.num.as_const()) else {
         return;
@@ -451,12 +451,7 @@ pub(crate) fn note_filling(env: &mut VerifierEnv<'_>, ptr: Reg, size: i32, filli
 
 /// Notes that the instruction writes some bytes of a frame, from `min` on, before `end`, of which
 /// all count as written from then on.
-pub(crate) fn note_possible_stack_write(
-    env: &mut VerifierEnv<'_>,
-    frame: usize,
-    min: i32,
-    end: i32,
-) {
+pub(crate) fn note_possible_stack_write(env: &mut Env<'_>, frame: usize, min: i32, end: i32) {
     if env.observers.collector.is_none() {
         return;
     }

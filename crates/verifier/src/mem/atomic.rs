@@ -5,12 +5,12 @@ use isa::ebpf::{AtomicOp, Insn, Reg};
 use super::{
     Access, MemAccess, check_load, check_mem_access, check_store, is_pointer_value, save_ptr_type,
 };
-use crate::env::{RegArg, VerifierEnv};
+use crate::env::{Env, RegArg};
 use crate::state::{RegKind, TypeFlags};
 use crate::{Result, Stop};
 
 /// Checks an atomic instruction (`check_atomic`).
-pub(super) fn check_atomic(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> {
+pub(super) fn check_atomic(env: &mut Env<'_>, insn: Insn) -> Result<()> {
     match insn {
         Insn::Atomic {
             op,
@@ -50,7 +50,7 @@ pub(super) fn check_atomic(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<()> 
 /// Checks a read-modify-write instruction (`check_atomic_rmw`).
 #[doc(alias = "check_atomic_rmw")]
 fn check_rmw(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     op: AtomicOp,
     size: u32,
     base: Reg,
@@ -111,18 +111,18 @@ fn check_rmw(
 
 /// True if atomic instructions may use the pointer (`atomic_ptr_type_ok`).
 #[doc(alias = "atomic_ptr_type_ok")]
-fn is_pointer_ok(env: &VerifierEnv<'_>, base: Reg) -> bool {
+fn is_pointer_ok(env: &Env<'_>, base: Reg) -> bool {
     let reg = env.reg(base);
     let is_plain = reg.flags == TypeFlags::NONE;
     let is_converted = reg.kind.is_socket() || matches!(reg.kind, RegKind::Ctx | RegKind::FlowKeys);
     !(reg.kind.is_packet() || is_plain && is_converted)
 }
 
-fn refuse_leak(env: &mut VerifierEnv<'_>, reg: Reg) -> Stop {
+fn refuse_leak(env: &mut Env<'_>, reg: Reg) -> Stop {
     refuse!(env => Mem::LeaksAddressAtomic { reg: reg })
 }
 
-fn refuse_pointer(env: &mut VerifierEnv<'_>, base: Reg, what: &str) -> Stop {
+fn refuse_pointer(env: &mut Env<'_>, base: Reg, what: &str) -> Stop {
     let kind = env.reg(base).reg_type();
     refuse!(env => Mem::Atomic { what, reg: base, kind })
 }

@@ -7,17 +7,13 @@ use super::context_btf::{self, Argument};
 use super::region::check_ptr_off;
 use super::registers::{set_reg, set_unknown};
 use super::{Access, MemAccess};
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::state::{RegKind, RegState, TypeRef};
 use crate::{Result, Stop, log};
 
 /// Checks an access to the context at `off`, the pointer's offset included
 /// (`check_ctx_access`).
-pub(super) fn check_ctx_access(
-    env: &mut VerifierEnv<'_>,
-    access: MemAccess,
-    off: i32,
-) -> Result<()> {
+pub(super) fn check_ctx_access(env: &mut Env<'_>, access: MemAccess, off: i32) -> Result<()> {
     let reg = *env.reg(access.ptr);
     check_ptr_off(&mut env.log(), &reg, access.ptr, false)?;
     let size = access.size;
@@ -64,7 +60,7 @@ pub(super) fn check_ctx_access(
 }
 
 /// Notes how far the program accesses its context.
-fn note_bytes(env: &mut VerifierEnv<'_>, off: i32, size: u32) {
+fn note_bytes(env: &mut Env<'_>, off: i32, size: u32) {
     if let Some(collector) = &mut env.observers.collector {
         let end = off as u32 + size;
         collector.context_bytes = collector.context_bytes.max(end);
@@ -73,7 +69,7 @@ fn note_bytes(env: &mut VerifierEnv<'_>, off: i32, size: u32) {
 
 /// Checks an access to the arguments of the function that the program is attached to:
 /// at most 12 of eight bytes each, for reading.
-fn check_by_btf(env: &mut VerifierEnv<'_>, access: MemAccess, off: i32) -> Result<()> {
+fn check_by_btf(env: &mut Env<'_>, access: MemAccess, off: i32) -> Result<()> {
     const MAX_ARGS: i32 = 12;
     let size = access.size;
     let is_inside = (0..8 * MAX_ARGS).contains(&off) && off % size as i32 == 0;

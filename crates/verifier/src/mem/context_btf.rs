@@ -10,7 +10,7 @@ use spec::programs::{AttachType, ProgramType};
 use spec::registry::{RegBase, TracepointArg};
 
 use super::context::pointer_of;
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::{Result, Stop};
 
@@ -39,7 +39,7 @@ struct Target {
 
 /// Finds what a read of `size` bytes at `off` of the context yields (`btf_ctx_access`).
 #[doc(alias = "btf_ctx_access")]
-pub(super) fn read(env: &mut VerifierEnv<'_>, off: i32, size: u32) -> Result<Argument> {
+pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
     let Some(vmlinux) = env.input.vmlinux else {
         return Err(Stop::unsupported(
             "context typed by BTF without vmlinux BTF",
@@ -134,13 +134,13 @@ pub(super) fn read(env: &mut VerifierEnv<'_>, off: i32, size: u32) -> Result<Arg
     Ok(Argument::Pointer(pointer))
 }
 
-fn refuse(env: &mut VerifierEnv<'_>, off: i32, size: u32) -> Stop {
+fn refuse(env: &mut Env<'_>, off: i32, size: u32) -> Stop {
     refuse!(env => Mem::Context { off, size })
 }
 
 /// The tracepoint or iterator that the program is attached to. Other targets are
 /// unsupported.
-fn target(env: &VerifierEnv<'_>, vmlinux: &Btf<'_>) -> Result<Target> {
+fn target(env: &Env<'_>, vmlinux: &Btf<'_>) -> Result<Target> {
     let attach = env.input.context.attach;
     let id = env
         .input

@@ -4,7 +4,7 @@ use isa::ebpf::Reg;
 
 use super::map_value::{self, Source};
 use super::{Access, MemAccess, check_mem_access, object, packet, region, stack};
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::state::{RegBase, RegKind, TypeFlags};
 use crate::{LIMITS, Result};
 
@@ -21,7 +21,7 @@ pub(crate) struct RawMem {
 /// Checks that a call may use `size` bytes at `ptr` (`check_helper_mem_access`).
 #[doc(alias = "check_helper_mem_access")]
 pub(crate) fn check_helper_mem(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     ptr: Reg,
     size: i32,
     access: Access,
@@ -112,7 +112,7 @@ pub(crate) fn check_helper_mem(
 /// (`check_mem_size_reg`).
 #[doc(alias = "check_mem_size_reg")]
 pub(crate) fn check_sized_mem(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     ptr: Reg,
     size: Reg,
     access: Access,
@@ -151,7 +151,7 @@ pub(crate) fn check_sized_mem(
 /// Checks that a global function may read and write `size` bytes at `ptr`
 /// (`check_mem_reg`).
 #[doc(alias = "check_mem_reg")]
-pub(crate) fn check_global_mem(env: &mut VerifierEnv<'_>, ptr: Reg, size: u32) -> Result<()> {
+pub(crate) fn check_global_mem(env: &mut Env<'_>, ptr: Reg, size: u32) -> Result<()> {
     let saved = *env.reg(ptr);
     if saved.is_null() {
         return Ok(());

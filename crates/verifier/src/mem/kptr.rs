@@ -6,7 +6,7 @@ use isa::ebpf::{Insn, Operand, Reg};
 use super::MemAccess;
 use super::region::check_ptr_off;
 use super::registers::set_reg;
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::log::reg_type_str;
 use crate::state::{BtfRef, RegBase, RegKind, RegState, TypeFlags, TypeRef};
 use crate::{Result, Stop};
@@ -14,7 +14,7 @@ use btf::fields::{FieldKind, SpecialField};
 
 /// Checks a load or store of exactly the pointer in a field (`check_map_kptr_access`).
 pub(super) fn check_map_kptr_access(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     access: MemAccess,
     field: &SpecialField,
 ) -> Result<()> {
@@ -49,7 +49,7 @@ pub(super) fn check_map_kptr_access(
 }
 
 /// The object that a field points to: a type of vmlinux.
-fn target(env: &VerifierEnv<'_>, field: &SpecialField) -> Result<(TypeRef, String)> {
+fn target(env: &Env<'_>, field: &SpecialField) -> Result<(TypeRef, String)> {
     let unknown = || Stop::unsupported("pointer to a local object in a map value");
     let btf = env.input.program.btf().ok_or_else(unknown)?;
     let name = btf.at(field.target).name().to_string_lossy().into_owned();
@@ -62,7 +62,7 @@ fn target(env: &VerifierEnv<'_>, field: &SpecialField) -> Result<(TypeRef, Strin
     Ok((ty, name))
 }
 
-fn load(env: &mut VerifierEnv<'_>, dst: Reg, field: &SpecialField) -> Result<()> {
+fn load(env: &mut Env<'_>, dst: Reg, field: &SpecialField) -> Result<()> {
     if field.kind == FieldKind::Uptr {
         let btf = env.input.program.btf();
         let size = btf.and_then(|btf| btf.size_of(field.target)).unwrap_or(0);
@@ -93,7 +93,7 @@ fn load(env: &mut VerifierEnv<'_>, dst: Reg, field: &SpecialField) -> Result<()>
 
 /// Linux's `map_kptr_match_type`.
 #[doc(alias = "map_kptr_match_type")]
-fn store(env: &mut VerifierEnv<'_>, value: Reg, field: &SpecialField) -> Result<()> {
+fn store(env: &mut Env<'_>, value: Reg, field: &SpecialField) -> Result<()> {
     let reg = *env.reg(value);
     if reg.is_null() {
         return Ok(());

@@ -10,14 +10,14 @@ use spec::registry::SafeList;
 
 use super::registers::{set_pointer, set_reg, set_unknown};
 use super::{Access, MemAccess};
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::state::{BtfRef, MapRef, RegKind, RegState, TypeFlags, TypeRef};
 use crate::{Errno, Result, Stop};
 
 /// Checks an access to a kernel object at `off`, the pointer's fixed offset included
 /// (`check_ptr_to_btf_access`).
 pub(super) fn check_ptr_to_btf_access(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     access: MemAccess,
     ty: TypeRef,
     off: i32,
@@ -58,7 +58,7 @@ pub(super) fn check_ptr_to_btf_access(
 }
 
 /// Reads `access.size` bytes at `off` of an object of vmlinux into `access.value`.
-fn load(env: &mut VerifierEnv<'_>, access: MemAccess, id: u32, off: i32) -> Result<()> {
+fn load(env: &mut Env<'_>, access: MemAccess, id: u32, off: i32) -> Result<()> {
     let Some(vmlinux) = env.input.vmlinux else {
         return Err(Stop::unsupported("kernel object without vmlinux BTF"));
     };
@@ -111,13 +111,7 @@ fn load(env: &mut VerifierEnv<'_>, access: MemAccess, id: u32, off: i32) -> Resu
 }
 
 /// Flags of a pointer read from member `field` of an object in `reg`.
-fn trust(
-    env: &VerifierEnv<'_>,
-    reg: &RegState,
-    id: u32,
-    field: &str,
-    flags: TypeFlags,
-) -> TypeFlags {
+fn trust(env: &Env<'_>, reg: &RegState, id: u32, field: &str, flags: TypeFlags) -> TypeFlags {
     const TRUSTED: TypeFlags = TypeFlags::MEM_ALLOC
         .with(TypeFlags::PTR_TRUSTED)
         .with(TypeFlags::NON_OWN_REF)
@@ -161,7 +155,7 @@ fn trust(
 
 /// Checks a read of `struct bpf_map` (`check_ptr_to_map_access`).
 pub(super) fn check_ptr_to_map_access(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     access: MemAccess,
     map: MapRef,
     off: i32,

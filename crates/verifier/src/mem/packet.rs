@@ -11,7 +11,7 @@ use super::region::{check_fixed, check_ptr_off};
 use super::registers::{set_constant, set_unknown};
 use crate::Result;
 use crate::call::leak::check_resource_leak;
-use crate::env::{Outcome, RegArg, VerifierEnv};
+use crate::env::{Env, Outcome, RegArg};
 use crate::log::LogAt;
 use crate::state::{RegBase, RegKind, RegState};
 use crate::type_rules::PacketAccess;
@@ -19,11 +19,7 @@ use crate::type_rules::PacketAccess;
 /// True if the program may use packet data directly, or pass it to a helper whose
 /// prototype says `pkt_access` (`may_access_direct_pkt_data`).
 #[doc(alias = "may_access_direct_pkt_data")]
-pub(crate) fn may_access(
-    env: &mut VerifierEnv<'_>,
-    pkt_access: Option<bool>,
-    access: Access,
-) -> bool {
+pub(crate) fn may_access(env: &mut Env<'_>, pkt_access: Option<bool>, access: Access) -> bool {
     let is_write = access == Access::Write;
     match (env.input.type_rules().packet, pkt_access) {
         (PacketAccess::None, _) => false,
@@ -66,7 +62,7 @@ pub(super) fn check_packet_access(
 /// Refuses `BPF_LD_ABS` and `BPF_LD_IND` in programs without an skb
 /// (`may_access_skb`).
 #[doc(alias = "may_access_skb")]
-pub(crate) fn check_skb_loads(env: &mut VerifierEnv<'_>) -> Result<()> {
+pub(crate) fn check_skb_loads(env: &mut Env<'_>) -> Result<()> {
     if env.input.type_rules().has_packet_loads() {
         return Ok(());
     }
@@ -74,7 +70,7 @@ pub(crate) fn check_skb_loads(env: &mut VerifierEnv<'_>) -> Result<()> {
 }
 
 /// Checks `BPF_LD_ABS` and `BPF_LD_IND` (`check_ld_abs`).
-pub(crate) fn check_ld_abs(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<Outcome> {
+pub(crate) fn check_ld_abs(env: &mut Env<'_>, insn: Insn) -> Result<Outcome> {
     check_skb_loads(env)?;
     env.check_reg_arg(Reg::R6, RegArg::Src)?;
     check_resource_leak(env, false, true, "BPF_LD_[ABS|IND]")?;
@@ -101,7 +97,7 @@ pub(crate) fn check_ld_abs(env: &mut VerifierEnv<'_>, insn: Insn) -> Result<Outc
 }
 
 /// Makes a caller-saved register unreadable.
-fn scratch(env: &mut VerifierEnv<'_>, number: u8) -> Result<()> {
+fn scratch(env: &mut Env<'_>, number: u8) -> Result<()> {
     if let Some(reg) = Reg::new(number) {
         *env.reg_mut(reg) = RegState::NOT_INIT;
         env.check_reg_arg(reg, RegArg::DstNoMark)?;
@@ -111,7 +107,7 @@ fn scratch(env: &mut VerifierEnv<'_>, number: u8) -> Result<()> {
 
 /// Invalidates packet pointers, whose data may have moved (`clear_all_pkt_pointers`).
 #[doc(alias = "clear_all_pkt_pointers")]
-pub(crate) fn clear_pointers(env: &mut VerifierEnv<'_>) {
+pub(crate) fn clear_pointers(env: &mut Env<'_>) {
     super::invalidate_where(env, |reg| {
         reg.kind.is_packet() || reg.kind == RegKind::PacketEnd
     });

@@ -5,11 +5,11 @@
 
 use isa::ebpf::Reg;
 
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::state::{ADD_CONST, RegKind, RegState, TypeFlags};
 
 /// Puts a value into a register.
-pub(crate) fn set_reg(env: &mut VerifierEnv<'_>, reg: Reg, value: RegState) {
+pub(crate) fn set_reg(env: &mut Env<'_>, reg: Reg, value: RegState) {
     *env.reg_mut(reg) = value;
 }
 
@@ -21,24 +21,24 @@ pub(crate) const fn unknown() -> RegState {
 
 /// Makes a register a scalar of unknown value (`mark_reg_unknown`).
 #[doc(alias = "mark_reg_unknown")]
-pub(crate) fn set_unknown(env: &mut VerifierEnv<'_>, reg: Reg) {
+pub(crate) fn set_unknown(env: &mut Env<'_>, reg: Reg) {
     set_reg(env, reg, unknown());
 }
 
 /// Makes a register the scalar of that value.
-pub(crate) fn set_constant(env: &mut VerifierEnv<'_>, reg: Reg, value: u64) {
+pub(crate) fn set_constant(env: &mut Env<'_>, reg: Reg, value: u64) {
     set_reg(env, reg, RegState::constant(value));
 }
 
 /// Makes a register a pointer without offset (`mark_reg_known_zero`).
 #[doc(alias = "mark_reg_known_zero")]
-pub(crate) fn set_pointer(env: &mut VerifierEnv<'_>, reg: Reg, kind: RegKind, flags: TypeFlags) {
+pub(crate) fn set_pointer(env: &mut Env<'_>, reg: Reg, kind: RegKind, flags: TypeFlags) {
     set_reg(env, reg, RegState::pointer(kind, flags));
 }
 
 /// State of a register whose object was released (`mark_reg_invalid`).
 #[doc(alias = "mark_reg_invalid")]
-pub(crate) fn invalid(env: &VerifierEnv<'_>) -> RegState {
+pub(crate) fn invalid(env: &Env<'_>) -> RegState {
     match env.input.allow_ptr_leaks {
         true => unknown(),
         false => RegState::NOT_INIT,
@@ -48,7 +48,7 @@ pub(crate) fn invalid(env: &VerifierEnv<'_>) -> RegState {
 /// Gives a scalar that is about to be copied an identity, so that both copies are refined
 /// together (`assign_scalar_id_before_mov`).
 #[doc(alias = "assign_scalar_id_before_mov")]
-pub(crate) fn assign_scalar_id(env: &mut VerifierEnv<'_>, reg: Reg) {
+pub(crate) fn assign_scalar_id(env: &mut Env<'_>, reg: Reg) {
     let old = *env.reg(reg);
     if !old.is_scalar() {
         return;

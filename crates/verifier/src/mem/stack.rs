@@ -13,12 +13,12 @@ use isa::ebpf::{Insn, Operand, Reg};
 use super::helper_mem::RawMem;
 use super::registers::{assign_scalar_id, set_constant, set_reg, set_unknown};
 use super::{Access, MAX_STACK, MAX_VAR_OFF};
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::state::{HistoryFlags, LinkedRegs, RegKind, RegRules, RegState, SlotKind, StackSlot};
 use crate::{Result, Stop, insn_facts, log};
 
 /// Number of the frame that the stack pointer in `ptr` points into.
-pub(super) fn frame_of(env: &VerifierEnv<'_>, ptr: Reg) -> usize {
+pub(super) fn frame_of(env: &Env<'_>, ptr: Reg) -> usize {
     if let RegKind::Stack { frame } = env.reg(ptr).kind {
         return frame as usize;
     }
@@ -29,7 +29,7 @@ pub(super) fn frame_of(env: &VerifierEnv<'_>, ptr: Reg) -> usize {
 /// cover it (`check_stack_access_within_bounds`).
 #[doc(alias = "check_stack_access_within_bounds")]
 pub(super) fn check_bounds(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     ptr: Reg,
     off: i32,
     size: i32,
@@ -76,7 +76,7 @@ pub(super) fn check_bounds(
 }
 
 /// Extends the slots of a frame and the known stack depth of its subprogram.
-fn grow(env: &mut VerifierEnv<'_>, frame: usize, bytes: usize) {
+fn grow(env: &mut Env<'_>, frame: usize, bytes: usize) {
     let bytes = bytes.next_multiple_of(8);
     let state = env.state.frame(frame);
     if state.allocated_stack() >= bytes {
@@ -91,7 +91,7 @@ fn grow(env: &mut VerifierEnv<'_>, frame: usize, bytes: usize) {
 /// Gives up the removal of fastcall spills in a subprogram that touches them otherwise
 /// (`check_fastcall_stack_contract`).
 #[doc(alias = "check_fastcall_stack_contract")]
-fn check_fastcall_contract(env: &mut VerifierEnv<'_>, frame: usize, off: i32) {
+fn check_fastcall_contract(env: &mut Env<'_>, frame: usize, off: i32) {
     let subprog = env.state.frame(frame).subprogno as usize;
     let is_pattern = env.analysis.insns[env.insn_idx as usize].fastcall_pattern;
     let limit = &mut env.subprogs[subprog].fastcall_stack_off;
@@ -103,7 +103,7 @@ fn check_fastcall_contract(env: &mut VerifierEnv<'_>, frame: usize, off: i32) {
 /// Reads `size` bytes at `ptr + off` into `dst` (`check_stack_read`).
 #[doc(alias = "check_stack_read")]
 pub(super) fn check_read(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     ptr: Reg,
     off: i32,
     size: u32,
@@ -131,7 +131,7 @@ pub(super) fn check_read(
 /// (`check_stack_read_fixed_off`).
 #[doc(alias = "check_stack_read_fixed_off")]
 fn read_fixed(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     frame: usize,
     off: i32,
     size: u32,
@@ -210,13 +210,13 @@ fn read_fixed(
     Ok(())
 }
 
-fn refuse_read(env: &mut VerifierEnv<'_>, off: i32, index: u32, size: u32) -> Stop {
+fn refuse_read(env: &mut Env<'_>, off: i32, index: u32, size: u32) -> Stop {
     refuse!(env => Mem::StackUnread { off, index, size })
 }
 
 /// Sets `dst` to what `[min, max)` of the stack may hold (`mark_reg_stack_read`).
 #[doc(alias = "mark_reg_stack_read")]
-fn read_bytes(env: &mut VerifierEnv<'_>, frame: usize, min: i32, max: i32, dst: Reg) {
+fn read_bytes(env: &mut Env<'_>, frame: usize, min: i32, max: i32, dst: Reg) {
     for at in min..max {
         let slot = (-at - 1) as usize;
         env.mark_slot_scratched(slot / 8);
@@ -231,7 +231,7 @@ fn read_bytes(env: &mut VerifierEnv<'_>, frame: usize, min: i32, max: i32, dst: 
 /// Writes `size` bytes at `ptr + off` from `value` (`check_stack_write`).
 #[doc(alias = "check_stack_write")]
 pub(super) fn check_write(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     ptr: Reg,
     off: i32,
     size: u32,
@@ -250,7 +250,7 @@ pub(super) fn check_write(
 }
 
 /// The immediate of the executing instruction, if it stores one.
-fn stored_imm(env: &VerifierEnv<'_>) -> Option<i32> {
+fn stored_imm(env: &Env<'_>) -> Option<i32> {
     match env.input.insns[env.insn_idx as usize] {
         Insn::Store {
             src: Operand::Imm(imm),
@@ -263,7 +263,7 @@ fn stored_imm(env: &VerifierEnv<'_>) -> Option<i32> {
 /// Writes at a fixed offset; spills where it can (`check_stack_write_fixed_off`).
 #[doc(alias = "check_stack_write_fixed_off")]
 fn write_fixed(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     frame: usize,
     off: i32,
     size: u32,
@@ -357,7 +357,7 @@ fn write_fixed(
 /// Writes somewhere in `[min, max)` (`check_stack_write_var_off`).
 #[doc(alias = "check_stack_write_var_off")]
 fn write_var(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     frame: usize,
     min: i32,
     max: i32,
@@ -412,7 +412,7 @@ fn write_var(
 /// need not be initialised, and the call writes them.
 #[doc(alias = "check_stack_range_initialized")]
 pub(super) fn check_range(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     ptr: Reg,
     off: i32,
     size: i32,
@@ -488,7 +488,7 @@ pub(super) fn check_range(
 
 /// Notes that the call writes `size` bytes at `at`, initialised or not.
 fn plan_raw(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     raw: &mut RawMem,
     frame: usize,
     ptr: Reg,
@@ -509,24 +509,24 @@ fn plan_raw(
     Ok(())
 }
 
-fn clobber_byte(env: &mut VerifierEnv<'_>, frame: usize, slot: usize, is_clobber: bool) {
+fn clobber_byte(env: &mut Env<'_>, frame: usize, slot: usize, is_clobber: bool) {
     if is_clobber {
         env.state.frame_mut(frame).stack.slot_mut(slot / 8).kinds[slot % 8] = SlotKind::Misc;
     }
 }
 
-fn mark_read(env: &mut VerifierEnv<'_>, frame: usize, mask: u64) -> Result<()> {
+fn mark_read(env: &mut Env<'_>, frame: usize, mask: u64) -> Result<()> {
     env.live
         .mark_read(env.analysis, &env.state, frame, env.insn_idx, mask);
     Ok(())
 }
 
-fn push_access(env: &mut VerifierEnv<'_>, frame: usize, spi: usize) -> Result<()> {
+fn push_access(env: &mut Env<'_>, frame: usize, spi: usize) -> Result<()> {
     let flags = HistoryFlags::stack_access(spi, frame as u32);
     env.push_history(flags, LinkedRegs::default())
 }
 
-fn set_zero(env: &mut VerifierEnv<'_>, dst: Reg) {
+fn set_zero(env: &mut Env<'_>, dst: Reg) {
     set_constant(env, dst, 0);
 }
 

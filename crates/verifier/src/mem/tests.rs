@@ -10,7 +10,7 @@ use super::{
     packet, region, registers, socket,
 };
 use crate::Errno;
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::env::tests::{Given, refusal};
 use crate::log::{LogAt, Sink};
 use crate::state::{MapRef, RegKind, RegState, TypeFlags, TypeRef};
@@ -96,7 +96,7 @@ fn a_pointer_field_is_loaded_and_stored_whole() {
         target: TypeId::VOID,
     };
     let check = |text: &str| {
-        let check = |env: &mut VerifierEnv<'_>| {
+        let check = |env: &mut Env<'_>| {
             refusal(kptr::check_map_kptr_access(
                 env,
                 reads(Reg::R1, 8, 8),

@@ -11,7 +11,7 @@ use spec::registry::{AccessForm, RegBase, SpecialKfunc};
 
 use super::kernel_code::guarded_division;
 use crate::ProgramFacts;
-use crate::env::{InsnAux, MapUse, VerifierEnv};
+use crate::env::{Env, InsnAux, MapUse};
 use crate::speculation::OffsetMask;
 
 /// Instructions that count a round of `may_goto`.
@@ -24,13 +24,13 @@ const TSTAMP_TYPE: i16 = 180;
 /// The lengths of a program whose walk has ended (`convert_ctx_accesses`).
 #[doc(alias = "convert_ctx_accesses")]
 pub(super) struct Lengths<'w, 'a> {
-    env: &'w VerifierEnv<'a>,
+    env: &'w Env<'a>,
     accesses_tstamp_type: bool,
 }
 
 impl<'w, 'a> Lengths<'w, 'a> {
     /// The lengths of this walk's program.
-    pub(super) fn of(env: &'w VerifierEnv<'a>) -> Lengths<'w, 'a> {
+    pub(super) fn of(env: &'w Env<'a>) -> Lengths<'w, 'a> {
         let is_of_skb = matches!(
             env.input.context.kind,
             ProgramType::SchedCls | ProgramType::SchedAct
@@ -238,7 +238,7 @@ fn load_form(signed: bool, into_base: bool) -> AccessForm {
 }
 
 /// Adds to the facts of an accepted program what Linux makes of its instructions.
-pub(crate) fn note_lengths(env: &VerifierEnv<'_>, facts: &mut ProgramFacts) {
+pub(crate) fn note_lengths(env: &Env<'_>, facts: &mut ProgramFacts) {
     let lengths = Lengths::of(env);
     facts.prologue = lengths.prologue();
     for (slot, fact) in facts.insns.iter_mut().enumerate() {

@@ -10,7 +10,7 @@ use crate::call::args::{check_offset, note_unchecked_read};
 use crate::call::meta::CallMeta;
 use crate::call::prototype::is_projection;
 use crate::call::{REGS, constant};
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::log::LogAt;
 use crate::mem::Access;
 use crate::mem::helper_mem::{check_global_mem, check_sized_mem};
@@ -18,7 +18,7 @@ use crate::state::{BtfRef, RegKind, RegRules, TypeFlags};
 use crate::{Result, Stop, flow, refuse};
 
 /// Checks all arguments (`check_kfunc_args`).
-pub(super) fn check_kfunc_args(env: &mut VerifierEnv<'_>, callee: &Callee<'_>) -> Result<CallMeta> {
+pub(super) fn check_kfunc_args(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<CallMeta> {
     let count = callee.params.len();
     let name = &callee.kfunc.name;
     if count > REGS.len() {
@@ -37,7 +37,7 @@ pub(super) fn check_kfunc_args(env: &mut VerifierEnv<'_>, callee: &Callee<'_>) -
 
 /// Checks one argument; the number of parameters that it took.
 fn check_one(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     callee: &Callee<'_>,
     index: usize,
     meta: &mut CallMeta,
@@ -110,7 +110,7 @@ fn check_one(
 }
 
 /// The number in a register, if it is known; refuses what is no number.
-fn scalar(env: &mut VerifierEnv<'_>, reg: Reg) -> Result<Option<u64>> {
+fn scalar(env: &mut Env<'_>, reg: Reg) -> Result<Option<u64>> {
     let value = env.reg(reg);
     if !value.is_scalar() {
         return Err(refuse!(env => Call::NotScalar { reg }));
@@ -119,7 +119,7 @@ fn scalar(env: &mut VerifierEnv<'_>, reg: Reg) -> Result<Option<u64>> {
 }
 
 /// Checks a number that must be known.
-fn check_constant(env: &mut VerifierEnv<'_>, reg: Reg, meta: &mut CallMeta) -> Result<()> {
+fn check_constant(env: &mut Env<'_>, reg: Reg, meta: &mut CallMeta) -> Result<()> {
     meta.constant = scalar(env, reg)?;
     if meta.constant.is_none() {
         return Err(refuse!(env => Call::UnknownConstant { reg }));
@@ -129,7 +129,7 @@ fn check_constant(env: &mut VerifierEnv<'_>, reg: Reg, meta: &mut CallMeta) -> R
 
 /// Checks the size of the memory that is returned.
 fn check_result_size(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     reg: Reg,
     is_rdonly: bool,
     meta: &mut CallMeta,
@@ -151,7 +151,7 @@ fn check_result_size(
 
 /// Checks the offset of a pointer, and notes its reference.
 fn check_pointer(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     callee: &Callee<'_>,
     ptr: Reg,
     meta: &mut CallMeta,
@@ -170,7 +170,7 @@ fn check_pointer(
 
 /// Refuses a pointer that is not trusted where it must be, unless RCU protects it and the
 /// kfunc takes such.
-fn check_trust(env: &mut VerifierEnv<'_>, callee: &Callee<'_>, ptr: Reg) -> Result<()> {
+fn check_trust(env: &mut Env<'_>, callee: &Callee<'_>, ptr: Reg) -> Result<()> {
     let reg = env.reg(ptr);
     if !callee.must_trust() || flow::is_trusted(reg) {
         return Ok(());
@@ -186,7 +186,7 @@ fn check_trust(env: &mut VerifierEnv<'_>, callee: &Callee<'_>, ptr: Reg) -> Resu
 
 /// Checks a map, or a pointer to its structure.
 fn check_map(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     callee: &Callee<'_>,
     index: usize,
     meta: &mut CallMeta,
@@ -214,7 +214,7 @@ fn check_map(
 /// Checks the type of an object (`process_kf_arg_ptr_to_btf_id`).
 #[doc(alias = "process_kf_arg_ptr_to_btf_id")]
 fn check_object(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     callee: &Callee<'_>,
     index: usize,
     target: TypeId,
@@ -267,7 +267,7 @@ fn is_nocast_alias(one: &[u8], other: &[u8]) -> bool {
 /// Checks memory whose size is the next argument (`check_kfunc_mem_size_reg`).
 #[doc(alias = "check_kfunc_mem_size_reg")]
 fn check_memory(
-    env: &mut VerifierEnv<'_>,
+    env: &mut Env<'_>,
     callee: &Callee<'_>,
     index: usize,
     meta: &mut CallMeta,

@@ -7,17 +7,13 @@ use spec::registry::{KfuncFlags, SpecialKfunc, TypeFlags};
 use super::Callee;
 use crate::call::meta::CallMeta;
 use crate::call::reference;
-use crate::env::VerifierEnv;
+use crate::env::Env;
 use crate::mem::registers::{set_reg, set_unknown};
 use crate::state::{RegKind, RegState, TypeRef};
 use crate::{Result, refuse};
 
 /// Puts the result into r0.
-pub(super) fn set_result(
-    env: &mut VerifierEnv<'_>,
-    callee: &Callee<'_>,
-    meta: &CallMeta,
-) -> Result<()> {
+pub(super) fn set_result(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<()> {
     let btf = callee.btf;
     let strip = |id: TypeId| btf.skip_modifiers(id).unwrap_or(TypeId::VOID);
     let returned = btf.at(strip(callee.returns));
@@ -92,7 +88,7 @@ fn object(id: TypeId, flags: TypeFlags) -> RegState {
 }
 
 /// The kernel's structure behind the context of the program type.
-fn kernel_context(env: &mut VerifierEnv<'_>, callee: &Callee<'_>) -> Result<RegState> {
+fn kernel_context(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<RegState> {
     let found = callee.btf.kernel_context(env.input.context.kind.name());
     let is_struct = |id: &TypeId| {
         let ty = callee.btf.get(*id);
@@ -105,7 +101,7 @@ fn kernel_context(env: &mut VerifierEnv<'_>, callee: &Callee<'_>) -> Result<RegS
 }
 
 /// Result of `bpf_rdonly_cast` for the type that its constant names.
-fn read_only(env: &mut VerifierEnv<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<RegState> {
+fn read_only(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<RegState> {
     let constant = meta.constant.unwrap_or(0);
     // The kernel looks the lower half up, and names all of it.
     let ty = callee.btf.get(TypeId(constant as u32));
