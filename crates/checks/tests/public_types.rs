@@ -96,6 +96,10 @@ impl Library {
             let (_, result) = line.split_once("-> Result<")?;
             let result = result.trim_end_matches([' ', '{', ';', '>']);
             let (_, error) = result.rsplit_once(", ")?;
+            // The last element of a tuple or array of results is no error.
+            if error.contains([')', ']']) {
+                return None;
+            }
             Some(identifier(error.rsplit("::").next()?))
         });
         signatures.collect()
