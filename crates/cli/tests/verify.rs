@@ -746,11 +746,6 @@ fn wrong_inputs_name_object_place_fact_and_remedy() {
             "--kernel \"\": no kernel and no file",
             "6.18, the built-in",
         ),
-        (
-            vec![SHAPES, "--kernel", SHAPES],
-            "an object of BPF programs, whose types are not a kernel's",
-            "as /sys/kernel/btf/vmlinux",
-        ),
         (vec![SHAPES, "--kernel-version", "6.18.x"], "6.18.x", ""),
         (vec![&*cut], "cut.o: ", ""),
         (vec![&*note], "note.txt: ", "--type TYPE"),

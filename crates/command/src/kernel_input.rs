@@ -513,9 +513,6 @@ fn failure(error: KernelFileError) -> Failure {
         }
         KernelFileError::File(path, error) => Failure::of_file(path, error),
         KernelFileError::Types(path, error) => unreadable(path, error),
-        KernelFileError::Program(_) => Failure::new(&error).hint(
-            "BTF of a kernel, as /sys/kernel/btf/vmlinux; --core-btf FILE where CO-RE alone goes by it",
-        ),
         KernelFileError::NoBtf(_) => Failure::new(&error).hint(format_args!(
             "a file in it called {}",
             files::BTF_FILES.join(" or ")

@@ -121,9 +121,6 @@ fn with_registry(kernel: Kernel, source: Source) -> Kernel {
 /// If the file cannot be read, or has no valid BTF.
 pub fn with_btf_file(kernel: Kernel, path: &Path) -> Result<Kernel, KernelFileError> {
     let types = TypeFile::open(path).map_err(|error| KernelFileError::Types(path.into(), error))?;
-    if types.is_object {
-        return Err(KernelFileError::Program(path.into()));
-    }
     let btf = Arc::new(types.btf);
     let mut kernel = kernel
         .with_btf(btf.clone(), file(path))
@@ -240,8 +237,6 @@ pub enum KernelFileError {
     NoBtf(PathBuf),
     /// The BTF of a file is not read.
     Types(PathBuf, TypeFileError),
-    /// The file is an object of BPF programs, whose types are not a kernel's.
-    Program(PathBuf),
     /// A file states no release.
     Release(PathBuf, InvalidVersion),
     /// The configuration is not read.
@@ -266,11 +261,6 @@ impl fmt::Display for KernelFileError {
                 )
             }
             KernelFileError::Types(path, error) => write!(f, "{}: {error}", name_of(path)),
-            KernelFileError::Program(path) => write!(
-                f,
-                "{}: an object of BPF programs, whose types are not a kernel's",
-                name_of(path)
-            ),
             KernelFileError::Release(path, error) => write!(f, "{}: {error}", path.display()),
             KernelFileError::NoBase => write!(
                 f,
@@ -290,9 +280,7 @@ impl Error for KernelFileError {
             KernelFileError::Types(_, error) => Some(error),
             KernelFileError::Release(_, error) => Some(error),
             KernelFileError::Module(_, error) => Some(error),
-            KernelFileError::NoBtf(_) | KernelFileError::Program(_) | KernelFileError::NoBase => {
-                None
-            }
+            KernelFileError::NoBtf(_) | KernelFileError::NoBase => None,
         }
     }
 }

@@ -27,8 +27,6 @@ pub struct TypeFile {
     pub ext: Option<BtfExt<'static>>,
     /// The version of Linux that the file is an image of, if it says one.
     pub version: Option<KernelVersion>,
-    /// True if the file is an object of BPF programs.
-    pub is_object: bool,
 }
 
 impl TypeFile {
@@ -46,7 +44,6 @@ impl TypeFile {
                 btf: Btf::parse(&**file).map_err(TypeFileError::Btf)?,
                 ext: None,
                 version: None,
-                is_object: false,
             });
         }
         TypeFile::parse(sys::input::read(path, MOST_BYTES).map_err(TypeFileError::File)?)
@@ -70,7 +67,7 @@ impl TypeFile {
                 image.map_or(bytes, |image| image.elf),
             )
         };
-        let (mut version, mut is_object) = (None, false);
+        let mut version = None;
         let (blob, ext) = if bytes.starts_with(b"\x7fELF") {
             let file = elf_file::File::parse(&*bytes)
                 .map_err(|error| TypeFileError::Elf(error.to_string()))?;
@@ -79,7 +76,6 @@ impl TypeFile {
             }
             let blob = section(&file, ".BTF")?.ok_or(TypeFileError::NoBtf { is_image })?;
             version = banner_version(&bytes);
-            is_object = file.architecture() == elf_file::Architecture::Bpf;
             (blob, section(&file, ".BTF.ext")?)
         } else {
             (bytes, None)
@@ -91,7 +87,6 @@ impl TypeFile {
                 .transpose()
                 .map_err(TypeFileError::Ext)?,
             version: stated.or(version),
-            is_object,
         })
     }
 }
