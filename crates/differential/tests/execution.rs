@@ -12,8 +12,9 @@ use beebox_differential::execution::{
 use jit::memory::Pool;
 use jit::{Options, VerifiedNative};
 use lower::{ContextKind, Pass, Passes, UnsupportedConstruct, VerifiedProgram};
-use program::{MapDef, Program};
+use program::{MapDef, MapParams, Program};
 use spec::Kernel;
+use spec::maps::{MapFlags, MapKind};
 use spec::programs::ProgramType;
 use spec::registry::Registry;
 use testkit::ebpf::Choices;
@@ -169,8 +170,46 @@ fn a_program_runs_only_as_what_it_was_verified_for() {
         Err(UnsupportedConstruct::KernelObject(2))
     ));
     let uses_map = assembled(".8byte 0x5118\n.8byte 0\nr0 = 2\nexit").unwrap();
-    let with_maps = program_with_array(ProgramType::Xdp, &uses_map);
-    let proof = Proof::of(&with_maps.unwrap(), &kernel, &registry).unwrap();
+    let with_maps = program_with_array(ProgramType::Xdp, &uses_map).unwrap();
+    let proof = Proof::of(&with_maps, &kernel, &registry).unwrap();
     let lowered = VerifiedProgram::from_proof(&proof, &[], find_call);
     assert!(matches!(lowered, Err(UnsupportedConstruct::Map(0))));
+    // Its map is an array of 4 values of 48 bytes; any other is refused.
+    let lower = |params: MapParams| {
+        let handle = handle(&Arc::new(MapDef::new("", params)));
+        VerifiedProgram::from_proof(&proof, &[handle], find_call).map(drop)
+    };
+    let declared = with_maps.maps()[0].params;
+    assert!(lower(declared).is_ok());
+    let kind = |kind: MapKind| MapParams {
+        map_type: kind.number(),
+        ..declared
+    };
+    let others = [
+        kind(MapKind::Hash),
+        kind(MapKind::PercpuArray),
+        MapParams {
+            key_size: 8,
+            ..kind(MapKind::Hash)
+        },
+        MapParams {
+            value_size: 40,
+            ..declared
+        },
+        MapParams {
+            max_entries: 3,
+            ..declared
+        },
+        MapParams {
+            flags: MapFlags::INNER_MAP,
+            ..declared
+        },
+    ];
+    for other in others {
+        let lowered = lower(other);
+        assert!(
+            matches!(lowered, Err(UnsupportedConstruct::Map(0))),
+            "{other:?}"
+        );
+    }
 }

@@ -16,7 +16,7 @@ pub(crate) type Flow = u64;
 pub(crate) type Flow = *const Op;
 
 /// A handler: performs one operation and continues. The arguments are the fields of a
-/// [`Run`], all in registers on x86-64 and aarch64.
+/// [`Run`], all in registers on aarch64 and on x86-64 but for Windows.
 ///
 /// # Safety
 /// The operation lies in the array of a [`ThreadedProgram`](crate::ThreadedProgram)

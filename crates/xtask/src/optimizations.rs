@@ -17,7 +17,7 @@ function of the kernel's selftests in both builds (equal functions once; map add
 calls stand in for those of linked programs), libpcap's code for common filter expressions,
 and container profiles for two architectures. A count is how often the compiler applies the
 optimization; the bytes are those that the code has more without it. An optimization that
-adds bytes saves time: branches that cannot be predicted, or bounds checks. Every
+adds bytes saves time: comparisons of a chain, or stores. Every
 optimization can be left out (`jit::Options::optimizations`,
 `interp::ThreadedProgram::compile_with`), and the differential test runs with each one left out in
 turn.

@@ -151,15 +151,20 @@ impl<T: Target> Generator<'_, T> {
         }
     }
 
-    /// The memory operand of a field of the native context. Code comes to the context by this
-    /// function alone, which records that the entry takes one.
+    /// The memory operand of a field of the native context.
     pub(crate) fn context_word(&mut self, offset: usize) -> Mem<T::Reg> {
-        self.uses_context = true;
         let env = self
             .frame
             .env
             .expect("the frame has a native context if the function uses it");
-        Mem::at(env, offset as i32)
+        self.context_at(env, offset)
+    }
+
+    /// The memory operand of a field of the native context, whose address is in a register. Code
+    /// comes to the context by this function alone, which records that the entry takes one.
+    pub(crate) fn context_at(&mut self, context: T::Reg, offset: usize) -> Mem<T::Reg> {
+        self.uses_context = true;
+        Mem::at(context, offset as i32)
     }
 
     /// Compiles the call at a slot.

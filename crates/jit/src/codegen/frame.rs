@@ -295,12 +295,12 @@ impl<T: Target> Frame<T> {
         Mem::at(self.gpr(base), top + i32::from(off))
     }
 
-    /// Bytes between the stack pointer and the frame pointer, if There is a frame pointer.
+    /// Bytes between the stack pointer and the frame pointer, if there is a frame pointer.
     pub(crate) fn bytes_below_frame_pointer(&self) -> i32 {
         self.reserved + 8 * self.saved.len() as i32
     }
 
-    /// True if There is a frame pointer.
+    /// True if there is a frame pointer.
     pub(crate) fn has_frame_pointer(&self) -> bool {
         self.has_frame_pointer
     }

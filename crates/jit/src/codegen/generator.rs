@@ -176,7 +176,7 @@ impl<'a, T: Target> Generator<'a, T> {
             self.usage = *self.analysis.usage(index);
             self.function = self.program.functions()[index];
             self.frame.lay_out(&self.usage, requirements);
-            env |= requirements.env || self.frame.env.is_some() && index == 0;
+            env |= requirements.env;
             if index == 0 {
                 entry = self.write_entry();
             }

@@ -52,8 +52,7 @@ impl<T: Target> Generator<'_, T> {
         self.write_entry_slot(entry);
         if self.has_entry_frame() {
             self.asm.enter_frame(false, T::CALLEE_SAVED, PADDING);
-            self.uses_context = true;
-            let stack = Mem::at(T::ENTRY_CONTEXT, NativeContext::STACK as i32);
+            let stack = self.context_at(T::ENTRY_CONTEXT, NativeContext::STACK);
             self.asm.store(Size::DW, stack, T::STACK_POINTER);
             self.asm.call(tail_entry);
             self.leave_entry_frame();

@@ -126,7 +126,8 @@ pub(crate) trait Target: Copy {
     fn updates_memory(generator: &Generator<'_, Self>, slot: usize, sum: Reg) -> bool;
 
     /// The packet load `r0 = mem`, in network byte order; with the comparison at the next slot,
-    /// if there is an instruction for both.
+    /// if there is an instruction for both. Returns the number of slots behind the load's that it
+    /// compiled.
     fn load_packet(
         generator: &mut Generator<'_, Self>,
         next: Option<usize>,

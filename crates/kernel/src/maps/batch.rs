@@ -1,4 +1,4 @@
-//! SyscallOperations of bpf(2) on several elements (`generic_map_*_batch` and
+//! Operations of bpf(2) on several elements (`generic_map_*_batch` and
 //! `__htab_map_lookup_and_delete_batch` of Linux).
 
 use spec::Errno;

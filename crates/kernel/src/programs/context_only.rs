@@ -19,7 +19,12 @@ pub(super) fn test_input(
 ) -> Result<TestInput, Errno> {
     let most = match rules {
         TestRunKind::RawTracepoint => MOST_ARGUMENTS,
-        _ => MOST_CONTEXT,
+        TestRunKind::Xdp
+        | TestRunKind::Skb(_)
+        | TestRunKind::FlowDissector
+        | TestRunKind::Netfilter
+        | TestRunKind::SkLookup
+        | TestRunKind::Syscall => MOST_CONTEXT,
     };
     if !data.is_empty() || !(accessed as usize..=most).contains(&context.len()) {
         return Err(Errno::EINVAL);

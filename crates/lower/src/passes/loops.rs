@@ -86,7 +86,12 @@ impl Loops {
         let over = match kind {
             CallbackKind::Loop => Over::Numbers,
             CallbackKind::MapElement => Over::Array(fact.call?.map?.0),
-            _ => return None,
+            CallbackKind::Timer
+            | CallbackKind::FindVma
+            | CallbackKind::UserRingbuf
+            | CallbackKind::RbtreeAdd
+            | CallbackKind::Workqueue
+            | CallbackKind::TaskWork => return None,
         };
         let mut known = self.known.iter();
         let start = match known.find(|known| (known.0, known.1) == (over, callee)) {

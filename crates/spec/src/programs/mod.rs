@@ -119,7 +119,7 @@ pub enum Returns {
     RetCode,
     /// Bytes of the packet that are kept.
     Length,
-    /// A number that means nothing to Linux.
+    /// A number without names here; what Linux makes of it goes by the type.
     Number,
 }
 

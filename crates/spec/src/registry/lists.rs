@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Limits of verification.
+/// Limits of verification and of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Instructions processed, and instructions of a program (`BPF_COMPLEXITY_LIMIT_INSNS`).

@@ -55,7 +55,7 @@ impl Drop for SamplesReader {
 
 /// Operations of programs on the maps of a kind (`struct bpf_map_ops`). Keys and values have the
 /// map's sizes; the caller checks that. An operation that a kind does not define fails as in the
-/// kernel's kinds without it.
+/// kernel's kinds without it; updates of kinds that Linux lets no program update, with EOPNOTSUPP.
 pub trait MapOperations: Any + fmt::Debug + Send + Sync {
     /// The value of a key, as a program on this CPU gets it.
     fn lookup<'g>(&'g self, guard: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {

@@ -66,7 +66,7 @@ impl<'a> Element<'a> {
 
     /// Writes a value over another one: members that are not named keep theirs.
     pub(crate) fn read_into(&self, value: &Value, bytes: &mut [u8]) -> Result<(), String> {
-        if self.map.holds_sockets() {
+        if self.map.has_socket_values() {
             let cookie = cookie_of(value)?.to_le_bytes();
             bytes.copy_from_slice(&cookie[..bytes.len()]);
             return Ok(());
@@ -82,7 +82,7 @@ impl<'a> Element<'a> {
 
     /// Members that a value leaves out.
     pub(crate) fn left_out(&self, value: &Value) -> Vec<String> {
-        match self.map.holds_sockets() {
+        match self.map.has_socket_values() {
             true => Vec::new(),
             false => self.types.left_out(Part::Value, value, self.place.len()),
         }
@@ -90,7 +90,7 @@ impl<'a> Element<'a> {
 
     /// Stores a value; the members that it leaves out.
     pub(crate) fn store(&self, value: &Value) -> Result<Vec<String>, String> {
-        if self.map.holds_sockets() {
+        if self.map.has_socket_values() {
             return put_socket(self.loaded, self.map, &self.key, value).map(none);
         }
         let mut all = vec![0; self.map.map.value_len()];
@@ -104,7 +104,7 @@ impl<'a> Element<'a> {
     /// The value; `None` if there is none.
     pub(crate) fn load(&self) -> Result<Option<Vec<u8>>, String> {
         let mut all = vec![0; self.map.map.value_len()];
-        if self.map.holds_sockets() {
+        if self.map.has_socket_values() {
             let cookie = self.loaded.socket_at(self.map, &self.key);
             let bytes = cookie.map(|cookie| cookie.to_le_bytes()[..all.len()].to_vec());
             return Ok(bytes);
@@ -117,7 +117,7 @@ impl<'a> Element<'a> {
     }
 
     pub(crate) fn show(&self, bytes: &[u8]) -> String {
-        if self.map.holds_sockets() {
+        if self.map.has_socket_values() {
             let mut cookie = [0; 8];
             cookie[..bytes.len()].copy_from_slice(bytes);
             return u64::from_le_bytes(cookie).to_string();

@@ -121,7 +121,7 @@ fn fill_map(
             _ if map.map.kind().is_storage() => storage::put(map, &Types::of(map, types), entry),
             MapKind::ProgArray => put_program(loaded, map, entry).map(none),
             MapKind::Arena => arena::put(loaded.arena(name), entry).map(none),
-            _ if map.holds_sockets() => {
+            _ if map.has_socket_values() => {
                 put_socket_of(loaded, map, &Types::of(map, types), entry).map(none)
             }
             _ if map.def.params.key_size == 0 => put(map, &Types::declared(map, object), entry),

@@ -39,7 +39,7 @@ impl ByNumber<'_> {
 
 impl ObjectMap {
     /// True for maps whose values are sockets.
-    pub fn holds_sockets(&self) -> bool {
+    pub fn has_socket_values(&self) -> bool {
         self.map.kind().has_socket_values()
     }
 }
@@ -54,7 +54,7 @@ impl LoadedObject {
     /// other sockets there, EINVAL for a socket without `reuseport` in a `reuseport_sockarray`.
     pub fn set_socket(&self, map: &str, key: &[u8], cookie: u64) -> Result<(), Errno> {
         let mut maps = self.maps();
-        let found = maps.find(|found| found.def.name == map && found.holds_sockets());
+        let found = maps.find(|found| found.def.name == map && found.has_socket_values());
         let found = found.ok_or(Errno::ENOENT)?;
         let sockets = ByNumber(&self.shared.system.network.sockets);
         let number = sockets.number_of(cookie).unwrap_or(NO_SOCKET) as u64;
