@@ -187,6 +187,8 @@ pub struct Env<'a> {
     pub cur_history: Option<usize>,
     /// The program writes to packets.
     pub seen_direct_write: bool,
+    /// The program throws exceptions (`seen_exception`).
+    pub seen_exception: bool,
     /// A pointer moved by a masked offset: states must agree exactly
     /// (`explore_alu_limits`).
     pub explore_alu_limits: bool,
@@ -213,6 +215,7 @@ impl<'a> Env<'a> {
             id_gen: 0,
             cur_history: None,
             seen_direct_write: false,
+            seen_exception: false,
             explore_alu_limits: false,
         }
     }

@@ -29,13 +29,15 @@ pub(crate) use widen::widen_to_earlier;
 
 use crate::env::Env;
 use crate::state::State;
-use crate::{LIMITS, Result, refuse};
+use crate::{LIMITS, Result, Stop, refuse};
 
 /// Forks off the path of a state at `insn_idx`, which is explored after the paths that follow
 /// (`push_stack`): refuses the program if too many paths wait. The main loop pushes it when
 /// the check of the instruction is over.
 pub(crate) fn fork<'w>(env: &'w mut Env<'_>, state: State, insn_idx: u32) -> Result<&'w mut State> {
-    debug_assert!(env.forked.is_none(), "an instruction forks once");
+    if env.forked.is_some() {
+        return Err(Stop::Bug("an instruction forks twice".into()));
+    }
     let waiting = env.explorer.pending.len() + 1;
     if waiting > LIMITS.jump_sequence as usize {
         return Err(refuse!(env => Flow::TooManyJumps { waiting }));

@@ -349,8 +349,9 @@ fn add_rewritten_stack(env: &mut Env<'_>) {
     const MAY_GOTO_BYTES: u32 = 16;
     for (info, aux) in env.analysis.subprogs.iter().zip(&mut env.subprogs) {
         let range = info.start as usize..info.end as usize;
-        let seen = || env.aux[range.clone()].iter().filter(|insn| insn.seen);
-        if seen().any(|insn| insn.loop_inline.fits) {
+        // Also calls that only speculative paths reach.
+        let insns = &env.aux[range.clone()];
+        if insns.iter().any(|insn| insn.loop_inline.fits) {
             aux.stack_depth = aux.stack_depth.next_multiple_of(8) + LOOP_BYTES;
         }
         let insns = env.input.insns[range.clone()]
@@ -366,16 +367,21 @@ fn add_rewritten_stack(env: &mut Env<'_>) {
     }
 }
 
-/// Stack by subprogram; subprograms that the walk never reached are removed.
+/// Stack by subprogram; subprograms that the walk never reached are removed. Behind them stands the
+/// default callback of exceptions, which Linux adds where it is needed (`add_hidden_subprog`).
+#[doc(alias = "add_hidden_subprog")]
 fn stack_depths(env: &Env<'_>, is_accepted: bool) -> Vec<u32> {
     let is_kept = |info: &SubprogInfo| {
         let insns = &env.aux[info.start as usize..info.end as usize];
         !is_accepted || insns.iter().any(|insn| insn.seen)
     };
     let subprogs = env.analysis.subprogs.iter().zip(&env.subprogs);
+    let has_default =
+        is_accepted && env.seen_exception && env.analysis.exception_callback.is_none();
     subprogs
         .filter(|(info, _)| is_kept(info))
         .map(|(_, aux)| aux.stack_depth)
+        .chain(has_default.then_some(0))
         .collect()
 }
 

@@ -125,6 +125,7 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: Found<'_>) -> Result<Ou
         return Err(refuse!(env => Call::KfuncNotAcquired { name, id: found.id }));
     }
     let throws = kfunc.special == Some(SpecialKfunc::Throw);
+    env.seen_exception |= throws;
     // The default callback returns the cookie.
     if throws && env.analysis.exception_callback.is_none() {
         crate::flow::check_thrown(env)?;
