@@ -25,7 +25,7 @@ pub(crate) fn verbose_insn(input: &Input<'_>, sink: &mut Sink<'_>, insn_idx: u32
 /// The instruction as the kernel has it after it resolved 64-bit immediates: loads of
 /// maps and variables hold addresses. Ours are made up from the map's index or the BTF
 /// id; those in an arena are those of user space. Callers who may not learn addresses see 0 for maps
-/// that a descriptor names (`print_bpf_insn`).
+/// and their values (`print_bpf_insn`).
 fn insn_as_resolved(input: &Input<'_>, insn_idx: u32) -> Insn {
     use isa::ebpf::{Imm64, Value64};
     const MAPS: u64 = 0xffff_8880_0000_0000;
@@ -36,7 +36,14 @@ fn insn_as_resolved(input: &Input<'_>, insn_idx: u32) -> Insn {
         return insn;
     };
     let address = match imm {
-        Imm64::MapFd { .. } | Imm64::MapValue { .. } if !input.allow_ptr_leaks => 0,
+        Imm64::MapFd { .. }
+        | Imm64::MapIndex { .. }
+        | Imm64::MapValue { .. }
+        | Imm64::MapIndexValue { .. }
+            if !input.allow_ptr_leaks =>
+        {
+            0
+        }
         Imm64::MapFd { fd: index, .. } | Imm64::MapIndex { index, .. } => {
             MAPS | (index as u32 as u64) << 12
         }
