@@ -180,3 +180,30 @@ fn exception_callbacks_are_checked_as_in_the_kernel() {
     assert!(count >= 14, "{count} cases");
     assert!(differ.is_empty(), "{differ:#?}");
 }
+
+/// Linux adds a callback to a program that throws and has none, with a stack of its own: the running
+/// kernel said so of this program.
+#[oracle::test]
+fn the_default_callback_of_exceptions_has_its_stack() {
+    let kernel = kernel_data::linux_6_18();
+    let registry = kernel.registry().expect("the built-in kernel has one");
+    let judges = VerifierPair::new(&kernel, registry).expect("a caller with all privileges");
+    let depth = |case: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/cases/exceptions");
+        let text = fs::read_to_string(path.join(case)).expect("a case");
+        // Any cookie is a return value of a tc program.
+        let text = text.replace(
+            ".type cgroup_skb\n.attach_type cgroup_inet_ingress",
+            ".type sched_cls",
+        );
+        let case = Case::parse(&with_kfuncs(&text, &kernel)).expect("a case");
+        let log = judges.our_log(&case.program, 4).expect("an answer");
+        let mut lines = log.lines().map(str::to_owned);
+        lines.find(|line| line.starts_with("stack depth"))
+    };
+    assert_eq!(
+        depth("default-return.case").as_deref(),
+        Some("stack depth 0+0")
+    );
+    assert_eq!(depth("callback.case").as_deref(), Some("stack depth 0+0"));
+}
