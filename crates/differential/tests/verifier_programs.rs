@@ -207,3 +207,50 @@ fn the_default_callback_of_exceptions_has_its_stack() {
     );
     assert_eq!(depth("callback.case").as_deref(), Some("stack depth 0+0"));
 }
+
+/// What callers without CAP_PERFMON have: speculative paths are walked, a call that only these reach
+/// takes its stack, and addresses of maps are not told.
+#[oracle::test]
+fn logs_of_callers_without_perfmon_are_those_of_the_kernel() {
+    const PROGRAM: &str = r#"
+.program "speculative"
+.type sched_cls
+.license "GPL"
+.btf
+    [1] INT "int" size=4 bits_offset=0 nr_bits=32 encoding=1
+    [2] FUNC_PROTO ret_type_id=1
+    [3] FUNC "main" type_id=2 linkage=global
+    [4] FUNC "callback" type_id=2 linkage=static
+.end
+.map "values" type=array key=4 value=48 entries=1
+.end
+.subprog "main"
+.func_info 3
+    r7 = map_idx(0) ll
+    r8 = 4
+    if r8 == 4 goto out
+    r1 = 1
+    r2 = func(callback) ll
+    r3 = 0
+    r4 = 0
+    call 181
+out:
+    r0 = 0
+    exit
+.func_info 4
+callback:
+    r0 = 0
+    exit
+"#;
+    let privileges: Privileges = "bpf,net_admin".parse().expect("privileges");
+    let kernel = kernel_data::linux_6_18().with_privileges(privileges, Source::Given);
+    let registry = kernel.registry().expect("the built-in kernel has one");
+    let options = verifier::Options {
+        log_level: 6,
+        ..verifier::Options::default()
+    };
+    let case = Case::parse(PROGRAM).expect("a case");
+    let log = verifier::verify(&case.program, &kernel, registry, &options).log;
+    assert!(log.contains("(18) r7 = 0x0 "), "{log}");
+    assert!(log.contains("stack depth 24+0"), "{log}");
+}
