@@ -230,17 +230,16 @@ impl Run {
         (self.data, self.len)
     }
 
-    /// The run context.
+    /// Uses the run context. Its own lifetime was cast away; a function for any lifetime keeps
+    /// nothing of it, and puts nothing into it that ends before.
     ///
     /// # Panics
     /// If the run has none: the operation is not one of [`Op::using_run`].
     #[inline(always)]
-    pub(crate) fn cx<'s>(&'s mut self) -> &'s mut RunContext<'s> {
-        // SAFETY: an invariant of the type; only the run uses it. Its own lifetime was cast away;
-        // that of this borrow, which is shorter, takes its place, so that nothing it refers to
-        // is used for longer.
-        let cx = unsafe { self.cx.cast::<RunContext<'s>>().as_mut() };
-        cx.expect("operations that use the run context say so")
+    pub(crate) fn with_cx<R>(&mut self, f: impl for<'a> FnOnce(&mut RunContext<'a>) -> R) -> R {
+        // SAFETY: an invariant of the type; only the run uses it.
+        let cx = unsafe { self.cx.as_mut() };
+        f(cx.expect("operations that use the run context say so"))
     }
 
     /// The limits of the run.
@@ -282,11 +281,11 @@ impl Run {
         const SAVED: [u8; 5] = [6, 7, 8, 9, 10];
         let saved = SAVED.map(|number| self.register(number));
         let loops = std::mem::replace(self.may_goto(), MAY_GOTO_LOOPS);
-        let frames = self.cx().frames;
+        let frames = self.with_cx(|cx| cx.frames);
         let Run { op, m, cx, .. } = Run { ..*self }.moved(distance);
         // SAFETY: the invariants of the type, also at the operation at the distance.
         self.r0 = unsafe { complete_in_frame(op, m, cx, layout) };
-        self.cx().frames = frames;
+        self.with_cx(|cx| cx.frames = frames);
         *self.may_goto() = loops;
         for (number, value) in SAVED.into_iter().zip(saved) {
             self.set_register(number, value);
@@ -313,15 +312,14 @@ impl Run {
         *self.may_goto() = MAY_GOTO_LOOPS;
         let (context, frame) = (self.register(CONTEXT), self.register(FRAME_POINTER));
         self.set_register(CONTEXT_KEPT, context);
-        let frames = &mut self.cx().frames;
         // SAFETY: the function that runs has linked its record, and the rest is upheld by the
         // caller.
-        unsafe {
+        self.with_cx(|cx| unsafe {
             if is_linked {
-                frames.unlink();
+                cx.frames.unlink();
             }
-            entry.layout.enter(frame, frames);
-        }
+            entry.layout.enter(frame, &mut cx.frames);
+        });
         Run {
             op: std::ptr::with_exposed_provenance(entry.ops),
             ..self

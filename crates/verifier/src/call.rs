@@ -56,7 +56,7 @@ pub(crate) fn check_call(env: &mut Env<'_>, callee: Callee) -> Result<Outcome> {
             helper::check_helper_call(env, id)
         }
         Callee::Kfunc { id, module } => {
-            let found = kfunc::find(env, id, module);
+            let found = kfunc::fetch_kfunc_meta(env, id, module);
             let special = found.as_ref().ok().and_then(|found| found.kfunc?.special);
             check_held_lock(
                 env,

@@ -121,11 +121,11 @@ pub(crate) fn check_ld_imm(env: &mut Env<'_>, insn: Insn) -> Result<()> {
     match imm {
         Imm64::Value(value) => set_constant(env, dst, value.get()),
         Imm64::BtfId { id, module_fd } => {
-            let mut refuser = LogAt {
+            let mut log = LogAt {
                 sink: &mut env.sink,
                 insn_idx: env.insn_idx,
             };
-            let value = btf_var::resolve(env.input, &mut refuser, id as u32, module_fd)?;
+            let value = btf_var::resolve(env.input, &mut log, id as u32, module_fd)?;
             set_reg(env, dst, value);
         }
         Imm64::Func { off, .. } => {

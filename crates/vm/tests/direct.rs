@@ -76,6 +76,7 @@ fn pointers_to_maps_are_addresses_of_their_handles() {
         copies: 1,
         timers: None,
         objects: None,
+        charge: None,
     };
     let handle = MapHandle::new(attributes, Arc::new(One(cells)));
     let kept = handle.clone();

@@ -454,6 +454,7 @@ fn values_of_maps_are_regions_of_their_own() {
             copies: 1,
             timers: None,
             objects: None,
+            charge: None,
         };
         let operations = Values {
             cells: cells.clone(),

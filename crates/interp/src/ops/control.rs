@@ -17,7 +17,7 @@ impl Operation for CallHelper {
         // its arguments.
         run.r0 = unsafe {
             let function = std::mem::transmute::<*const (), Call>(address);
-            function(r1, r2, r3, r4, r5, run.cx())
+            run.with_cx(|cx| function(r1, r2, r3, r4, r5, cx))
         };
         run.next()
     }

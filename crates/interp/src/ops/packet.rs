@@ -69,8 +69,9 @@ impl<P: Address, const N: usize, K: Operation> Operation for LoadOutside<P, N, K
             return run.finish(0);
         }
         let offset = P::offset(&run);
-        let packet = run.cx().packet;
-        match load_packet_outside(packet, PacketRules::Kernel, offset, N as u32) {
+        let value =
+            run.with_cx(|cx| load_packet_outside(cx.packet, PacketRules::Kernel, offset, N as u32));
+        match value {
             Some(value) => {
                 run.r0 = u64::from(value);
                 K::perform(run)

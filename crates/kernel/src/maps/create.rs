@@ -95,10 +95,9 @@ impl Map {
         charge.add(operations.fixed_bytes())?;
         Ok(Map {
             is_frozen: AtomicBool::new(false),
-            handle: MapHandle::new(definition.attributes(host), operations.clone()),
+            handle: MapHandle::new(definition.attributes(host, charge), operations.clone()),
             definition,
             operations,
-            _charge: charge,
             inner: inner
                 .filter(|_| kind.is_map_of_maps())
                 .map(|inner| *inner.params()),

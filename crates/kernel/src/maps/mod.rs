@@ -86,7 +86,7 @@ impl Definition {
     }
 
     /// What programs need of the map, whatever its kind.
-    fn attributes(&self, host: &Host) -> MapAttributes {
+    fn attributes(&self, host: &Host, charge: memory::Charge) -> MapAttributes {
         let ValueLayout { size, owning, .. } = &self.value;
         let (has_timers, owns) = (self.value.timers().next().is_some(), !owning.is_empty());
         MapAttributes {
@@ -98,6 +98,7 @@ impl Definition {
             copies: if self.is_percpu() { host.cpus } else { 1 },
             timers: has_timers.then(|| Arc::clone(&host.timers)),
             objects: owns.then(|| (Arc::clone(&host.objects), owning.clone())),
+            charge: Some(Box::new(charge)),
         }
     }
 
@@ -120,7 +121,6 @@ pub struct Map {
     /// The parameters of the maps that it holds.
     inner: Option<MapParams>,
     is_frozen: AtomicBool,
-    _charge: memory::Charge,
 }
 
 impl Map {

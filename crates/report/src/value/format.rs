@@ -247,7 +247,7 @@ impl Formats {
                 let (field, bits) =
                     field.ok_or_else(|| format!("{place}: there is no such field"))?;
                 if bits != 0 {
-                    return Err(format!("{place}: a bit field is always a number"));
+                    return Err(format!("{place}: a bit field has no other form"));
                 }
                 let sizes = sizes_of(types, field);
                 if !sizes.iter().any(|size| format.fits(*size)) {

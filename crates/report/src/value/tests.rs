@@ -155,7 +155,7 @@ fn bit_fields_have_no_other_form() {
         formats.set(Some(&types), (all, 24), path, "hex".parse()?)
     };
     let refused = set("low").unwrap_err();
-    assert_eq!(refused, "low: a bit field is always a number");
+    assert_eq!(refused, "low: a bit field has no other form");
     set("c").unwrap();
 }
 

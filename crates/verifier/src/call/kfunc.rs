@@ -56,7 +56,7 @@ impl Callee<'_> {
 
 /// What a call of a kernel function names.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found<'e> {
+pub(super) struct KfuncMeta<'e> {
     /// BTF id of the function.
     id: i32,
     /// The BTF that has it, that of vmlinux or of a module.
@@ -67,7 +67,7 @@ pub(super) struct Found<'e> {
     bits: Option<BitOp>,
 }
 
-impl Found<'_> {
+impl KfuncMeta<'_> {
     /// Name for messages.
     fn name(&self) -> String {
         let func = self.btf.and_then(|btf| btf.get(TypeId(self.id as u32)));
@@ -80,11 +80,10 @@ impl Found<'_> {
 }
 
 /// What a call of a kernel function names (`fetch_kfunc_meta`).
-#[doc(alias = "fetch_kfunc_meta")]
-pub(super) fn find<'e>(env: &Env<'e>, id: i32, module: i16) -> Result<Found<'e>> {
+pub(super) fn fetch_kfunc_meta<'e>(env: &Env<'e>, id: i32, module: i16) -> Result<KfuncMeta<'e>> {
     let input = env.input;
     if module == 0 {
-        return Ok(Found {
+        return Ok(KfuncMeta {
             id,
             btf: input.vmlinux,
             kfunc: input.registry.kfunc(id as u32),
@@ -95,7 +94,7 @@ pub(super) fn find<'e>(env: &Env<'e>, id: i32, module: i16) -> Result<Found<'e>>
         .ok()
         .and_then(|at| at.checked_sub(1));
     match index.and_then(|at| input.modules.get(at)) {
-        Some(module) if module.kfuncs.is_some() => Ok(Found {
+        Some(module) if module.kfuncs.is_some() => Ok(KfuncMeta {
             id,
             btf: Some(&*module.btf),
             kfunc: module.kfunc(id as u32),
@@ -106,7 +105,7 @@ pub(super) fn find<'e>(env: &Env<'e>, id: i32, module: i16) -> Result<Found<'e>>
 }
 
 /// Checks a call of a kernel function (`check_kfunc_call`).
-pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: Found<'_>) -> Result<Outcome> {
+pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Result<Outcome> {
     let (kind, attach) = (env.input.context.kind, env.input.context.attach);
     let Some(kfunc) = found.kfunc.filter(|kfunc| kfunc.is_for(kind, attach)) else {
         return Err(refuse!(env => Call::KfuncNotAllowed { name: found.name() }));
@@ -147,7 +146,7 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: Found<'_>) -> Result<Ou
 }
 
 /// The prototype of a kfunc whose calls are supported, by the BTF that has it.
-fn callee<'e>(found: Found<'e>, kfunc: &'e Kfunc) -> Result<Callee<'e>> {
+fn callee<'e>(found: KfuncMeta<'e>, kfunc: &'e Kfunc) -> Result<Callee<'e>> {
     let unsupported = || Stop::unsupported(format!("kfunc {}", kfunc.name));
     let btf = found.btf.ok_or_else(unsupported)?;
     const ITERATORS: KfuncFlags = KfuncFlags::ITER_NEW

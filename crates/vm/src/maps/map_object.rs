@@ -1,5 +1,6 @@
 //! Maps as programs reach them: what goes for every kind, beside the operations of its own.
 
+use std::any::Any;
 use std::mem::offset_of;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -27,6 +28,8 @@ pub struct MapAttributes {
     pub timers: Option<Arc<Timers>>,
     /// The objects of the host and the fields of values that own some, if there are any.
     pub objects: Option<(Arc<Objects>, Vec<OwningField>)>,
+    /// What ends when the memory of the map does, as the host's account of it.
+    pub charge: Option<Box<dyn Any + Send + Sync>>,
 }
 
 /// A map (`struct bpf_map`). Native code reads its fields at the address of its handle.

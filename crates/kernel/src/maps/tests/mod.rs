@@ -137,3 +137,23 @@ fn records_cross_the_end_of_a_ring_and_a_full_one_refuses() {
     ring.submit(u64::MAX - 7, false);
     assert_eq!(ring.consume(), None);
 }
+
+#[test]
+fn memory_is_charged_until_the_last_handle_goes() {
+    let host = Host::new(CPUS, 1);
+    let params = MapParams {
+        map_type: MapKind::Array as u32,
+        key_size: 4,
+        value_size: 12,
+        max_entries: 100,
+        ..MapParams::default()
+    };
+    let map = Map::create(&params, ValueLayout::plain(12), &host).unwrap();
+    let charged = host.memory.used();
+    assert!(charged >= 1200, "{charged} bytes");
+    let handle = map.handle().clone();
+    drop(map);
+    assert_eq!(host.memory.used(), charged);
+    drop(handle);
+    assert_eq!(host.memory.used(), 0);
+}

@@ -81,7 +81,7 @@ impl KfuncArgKind {
     /// refuses what no kind is for (`check_kfunc_args`, `get_kfunc_ptr_arg_type`).
     #[doc(alias = "get_kfunc_ptr_arg_type")]
     pub(super) fn of(
-        at: &mut LogAt<'_, '_>,
+        log: &mut LogAt<'_, '_>,
         callee: &Callee<'_>,
         program: ProgramType,
         index: usize,
@@ -105,14 +105,14 @@ impl KfuncArgKind {
         }
         let Shape::Ptr(pointee) = ty.shape() else {
             let kind = ty.kind().name();
-            return Err(refuse!(at => Call::UnrecognizedArgument { index, kind }));
+            return Err(refuse!(log => Call::UnrecognizedArgument { index, kind }));
         };
         let ptr = REGS[index];
         let reg = &regs[usize::from(ptr.number())];
         let may_be_null = reg.is_null() || reg.may_be_null();
         let is_nullable = suffix == Some(ParamSuffix::Nullable);
         if callee.must_trust() && may_be_null && !is_nullable {
-            return Err(refuse!(at => Call::TrustedMaybeNull { reg: ptr, index }));
+            return Err(refuse!(log => Call::TrustedMaybeNull { reg: ptr, index }));
         }
         let is_cast = callee.is(SpecialKfunc::CastToKernCtx);
         if is_cast || is_context(btf, program, pointee) {
@@ -136,16 +136,16 @@ impl KfuncArgKind {
             if target.kind().is_composite() {
                 return Ok(KfuncArgKind::BtfId);
             }
-            return Err(refuse!(at => Call::UnsupportedPointer {
+            return Err(refuse!(log => Call::UnsupportedPointer {
                 kfunc: &callee.kfunc.name, index, kind, name
             }));
         }
         let is_memory = is_scalar(btf, target.id())
-            || is_scalar_struct(at, btf, target.id(), 0)
+            || is_scalar_struct(log, btf, target.id(), 0)
             || has_size && target.kind() == Kind::Void;
         if !is_memory {
             let or_void = if has_size { "void, " } else { "" };
-            return Err(refuse!(at => Call::PointeeNotScalar { index, kind, name, or_void }));
+            return Err(refuse!(log => Call::PointeeNotScalar { index, kind, name, or_void }));
         }
         Ok(match has_size {
             true => KfuncArgKind::MemSize,
@@ -239,7 +239,7 @@ pub(super) fn stands_for(reg: &RegState) -> Option<&'static str> {
 /// True if a structure is made of numbers, nested at most four deep
 /// (`__btf_type_is_scalar_struct`).
 #[doc(alias = "__btf_type_is_scalar_struct")]
-fn is_scalar_struct(at: &mut LogAt<'_, '_>, btf: &Btf<'_>, id: TypeId, depth: u32) -> bool {
+fn is_scalar_struct(log: &mut LogAt<'_, '_>, btf: &Btf<'_>, id: TypeId, depth: u32) -> bool {
     let Some(composite) = btf.at(id).as_composite() else {
         return false;
     };
@@ -247,10 +247,10 @@ fn is_scalar_struct(at: &mut LogAt<'_, '_>, btf: &Btf<'_>, id: TypeId, depth: u3
         let ty = strip(btf, member.ty);
         if btf.at(ty).kind().is_composite() {
             if depth >= 3 {
-                verbose!(at, "max struct nesting depth exceeded\n");
+                verbose!(log, "max struct nesting depth exceeded\n");
                 return false;
             }
-            return is_scalar_struct(at, btf, ty, depth + 1);
+            return is_scalar_struct(log, btf, ty, depth + 1);
         }
         if let Shape::Array(array) = btf.at(ty).shape() {
             let element = btf.skip_modifiers(array.element);
@@ -477,11 +477,11 @@ mod tests {
         regs[1] = reg;
         regs[2] = RegState::UNKNOWN;
         let mut sink = Sink::new(1);
-        let mut at = LogAt {
+        let mut log = LogAt {
             sink: &mut sink,
             insn_idx: 0,
         };
-        let kind = KfuncArgKind::of(&mut at, &callee, ProgramType::SchedCls, 0, &regs);
+        let kind = KfuncArgKind::of(&mut log, &callee, ProgramType::SchedCls, 0, &regs);
         kind.map_err(|_| sink.into_text())
     }
 }

@@ -44,11 +44,11 @@ fn check_one(
 ) -> Result<usize> {
     let ptr = REGS[index];
     let program = env.input.context.kind;
-    let mut at = LogAt {
+    let mut log = LogAt {
         sink: &mut env.sink,
         insn_idx: env.insn_idx,
     };
-    let kind = KfuncArgKind::of(&mut at, callee, program, index, &env.state.cur().regs)?;
+    let kind = KfuncArgKind::of(&mut log, callee, program, index, &env.state.cur().regs)?;
     let reg = *env.reg(ptr);
     match kind {
         KfuncArgKind::Ignored | KfuncArgKind::Program => note_unchecked_read(env, ptr, u64::MAX),
