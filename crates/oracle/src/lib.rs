@@ -53,15 +53,26 @@ pub fn found<T, E: Display>(what: &str, oracle: Result<T, E>) -> Option<T> {
 /// # Panics
 /// If oracles are [required](is_required).
 pub fn skip(what: &str, why: impl Display) {
-    let line = format!("skipped: {what}: {why}\n");
-    assert!(!is_required(), "required comparison {line}");
-    if !harness::note(line.trim_end().trim_start_matches("skipped: ")) {
+    let reason = format!("{what}: {why}");
+    assert!(!is_required(), "required comparison skipped: {reason}");
+    note(&reason);
+}
+
+/// Reports that the comparison `what` does not apply to this machine, also where oracles are
+/// [required](is_required): nothing is absent that could be there.
+pub fn does_not_apply(what: &str, why: impl Display) {
+    note(&format!("{what}: {why}"));
+}
+
+/// Puts the reason into the report of the running test and into `BEEBOX_SKIPPED`.
+fn note(reason: &str) {
+    if !harness::note(reason) {
         // `eprintln!` would be captured and dropped by the harness if the test passes.
-        let _ = io::stderr().write_all(line.as_bytes());
+        let _ = io::stderr().write_all(format!("skipped: {reason}\n").as_bytes());
     }
     if let Some(path) = env::var_os("BEEBOX_SKIPPED") {
         let file = OpenOptions::new().create(true).append(true).open(path);
-        let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
+        let _ = file.and_then(|mut file| file.write_all(format!("skipped: {reason}\n").as_bytes()));
     }
 }
 

@@ -34,6 +34,7 @@ use crate::Result;
 use crate::input::Input;
 use crate::log::{LogAt, Sink};
 
+pub(crate) use func_model::check_func_proto;
 pub(crate) use live_stack::LiveStack;
 pub(crate) use stack_depth::check_max_stack_depth;
 

@@ -1,22 +1,22 @@
 //! Checks of the attach target: what may sleep, and what tracing, LSM, struct_ops and
 //! freplace programs attach to (`check_attach_btf_id`).
 
+mod function;
+mod struct_ops;
+
 use btf::{Btf, Kind, Shape, Type};
-use isa::ebpf::{Callee, Insn};
 use program::AttachTarget;
+use spec::kernel::SymbolAddress;
 use spec::programs::{AttachType, LoadFlags, ProgramType};
 
+use crate::analysis::check_func_proto;
 use crate::input::Input;
-use crate::log::Sink;
+use crate::log::{LogAt, Sink};
 use crate::rejection::Program;
 use crate::type_rules::{Applies, TargetKind, TypeRules};
 use crate::{RULES, Result, Stop, refuse};
 
-/// The log, with no instruction at hand.
-struct Check<'s, 'l> {
-    sink: &'s mut Sink<'l>,
-    insn_idx: u32,
-}
+pub(crate) use function::{ArgumentMark, AttachedFunction, Place, Returned, returned};
 
 /// The expected attach type that the kernel goes by, from its number. In programs of two types
 /// 0 stands for the first that they had (`bpf_prog_load_fixup_attach_type`).
@@ -32,7 +32,7 @@ pub(crate) fn effective_attach_type(kind: ProgramType, number: u32) -> Option<At
 /// Checks what the program attaches to (`check_attach_btf_id`).
 #[doc(alias = "check_attach_btf_id")]
 pub(crate) fn check_attach_target(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()> {
-    let mut check = Check { sink, insn_idx: 0 };
+    let mut check = LogAt { sink, insn_idx: 0 };
     let program = input.program;
     let is_sleepable = program.flags().has(LoadFlags::SLEEPABLE);
     let kind = program.kind();
@@ -46,7 +46,7 @@ pub(crate) fn check_attach_target(input: &Input<'_>, sink: &mut Sink<'_>) -> Res
         return Err(refuse!(check => Program::NotSleepableType));
     }
     match TypeRules::of(kind).target {
-        TargetKind::Operation => check_struct_ops(input, &mut check),
+        TargetKind::Operation => struct_ops::check_struct_ops(input, &mut check),
         TargetKind::Function | TargetKind::Hook => check_kernel_target(input, &mut check),
         TargetKind::Program => Err(Stop::unsupported("replacement of a function")),
         TargetKind::Nothing => Ok(()),
@@ -69,92 +69,10 @@ fn may_sleep(kind: ProgramType, attach: Option<AttachType>) -> bool {
     }
 }
 
-/// Operations that the kernel refuses to have as programs, by structure
-/// (`bpf_struct_ops::check_member`).
-const UNSUPPORTED_OPERATIONS: &[(&str, &str)] = &[("tcp_congestion_ops", "get_info")];
-
-/// `check_struct_ops_btf_id`. Which helpers such programs have depends on the
-/// structure, and the kernel cannot be asked for all: programs that call any are
-/// unsupported.
-#[doc(alias = "check_struct_ops_btf_id")]
-fn check_struct_ops(input: &Input<'_>, check: &mut Check<'_, '_>) -> Result<()> {
-    if !input.program.is_gpl_compatible() {
-        return Err(refuse!(check => Program::StructOpsLicense));
-    }
-    let member = input
-        .program
-        .attach_target()
-        .and_then(|target| target.member);
-    let structure = input.context.attach_target.unwrap_or_default();
-    if let (Some(types), Some(member)) = (input.vmlinux, member)
-        && let Some(name) = member_name(types, structure, member)
-        && UNSUPPORTED_OPERATIONS.contains(&(structure, name.as_str()))
-    {
-        return Err(refuse!(check => Program::UnsupportedMember { name, structure }));
-    }
-    if structure == "bpf_dummy_ops" && input.program.flags().has(LoadFlags::SLEEPABLE) {
-        return Err(Stop::unsupported("sleepable member of bpf_dummy_ops"));
-    }
-    let calls_helper = |insn: &Insn| matches!(insn, Insn::Call(Callee::Helper(_)));
-    match input.insns.iter().any(calls_helper) {
-        true => Err(Stop::unsupported("helpers of struct_ops programs")),
-        false => Ok(()),
-    }
-}
-
-fn member_name(types: &Btf<'_>, structure: &str, member: u32) -> Option<String> {
-    let ty = types.find(Kind::Struct, structure)?;
-    let member = ty.as_composite()?.member(member as usize)?;
-    Some(types.string(member.name).to_string_lossy().into_owned())
-}
-
-/// Constraint that the attach target puts on a program's return value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Returned {
-    /// The program type and attach type decide.
-    ByProgramType,
-    /// Nothing is returned.
-    Nothing,
-    /// Any value may be returned.
-    Any,
-    /// Unsupported.
-    Unknown,
-}
-
-/// Constraint of the attach target of a struct_ops or LSM program on its return value.
-pub(crate) fn returned(input: &Input<'_>) -> Returned {
-    match input.type_rules().target {
-        TargetKind::Operation => of_member(input).unwrap_or(Returned::Unknown),
-        TargetKind::Hook => Returned::Unknown,
-        TargetKind::Nothing | TargetKind::Function | TargetKind::Program => Returned::ByProgramType,
-    }
-}
-
-fn of_member(input: &Input<'_>) -> Option<Returned> {
-    let types = input.vmlinux?;
-    let target = input.program.attach_target()?;
-    let operations = types.get(target.btf_id)?.as_composite()?;
-    let member = operations.member(target.member? as usize)?;
-    let Shape::Ptr(function) = types.get(types.skip_modifiers(member.ty)?)?.shape() else {
-        return None;
-    };
-    let Shape::Proto(proto) = types.get(types.skip_modifiers(function)?)?.shape() else {
-        return None;
-    };
-    if proto.returns.is_void() {
-        return Some(Returned::Nothing);
-    }
-    let returned = types.get(types.skip_modifiers(proto.returns)?)?;
-    match returned.kind() {
-        Kind::Ptr => Some(Returned::Unknown),
-        _ => Some(Returned::Any),
-    }
-}
-
 /// Checks a target in the kernel (`bpf_check_attach_target`, `check_attach_btf_id`).
 #[doc(alias = "bpf_check_attach_target")]
 #[doc(alias = "check_attach_btf_id")]
-fn check_kernel_target(input: &Input<'_>, check: &mut Check<'_, '_>) -> Result<()> {
+fn check_kernel_target(input: &Input<'_>, check: &mut LogAt<'_, '_>) -> Result<()> {
     let target = input.program.attach_target();
     let Some(target) = target.filter(|target| !target.btf_id.is_void()) else {
         return Err(refuse!(check => Program::NoAttachBtfId));
@@ -195,7 +113,7 @@ fn check_kernel_target(input: &Input<'_>, check: &mut Check<'_, '_>) -> Result<(
             if input.context.attach == Some(AttachType::TraceIter) {
                 return Ok(());
             }
-            check_function(input, check, &name)
+            check_function(input, check, ty)
         }
         _ => Err(unknown_attach_type(input.program.expected_attach_type())),
     }
@@ -215,22 +133,50 @@ fn unknown_attach_type(number: u32) -> Stop {
 fn find<'b>(
     types: &'b Btf<'b>,
     target: &AttachTarget,
-    check: &mut Check<'_, '_>,
+    check: &mut LogAt<'_, '_>,
 ) -> Result<Type<'b>> {
     types
         .get(target.btf_id)
         .ok_or_else(|| refuse!(check => Program::InvalidAttachBtfId { id: target.btf_id.0 }))
 }
 
+/// Prefix of the functions that decide about security, whose results programs may replace
+/// (`SECURITY_PREFIX`).
+const SECURITY: &str = "security_";
+
+/// Prefixes of system calls by processor (`has_arch_syscall_prefix`).
+#[doc(alias = "has_arch_syscall_prefix")]
+const SYSTEM_CALL: &str = "__x64_";
+
 /// Checks a function of the kernel that a program is attached to by trampoline. The
 /// running kernels of development refuse all of these: the lists are their data, the
 /// order is that of the source.
-fn check_function(input: &Input<'_>, check: &mut Check<'_, '_>, name: &str) -> Result<()> {
+fn check_function(input: &Input<'_>, check: &mut LogAt<'_, '_>, ty: Type<'_>) -> Result<()> {
+    let Some(types) = input.vmlinux else {
+        return Ok(());
+    };
+    check_func_proto(check, types, ty)?;
+    let name = &*ty.name().to_string_lossy();
+    let address = input.symbols.map(|symbols| symbols.address(name));
+    if address == Some(SymbolAddress::Missing) {
+        return Err(refuse!(check => Program::NoAddress { name }));
+    }
     let lists = &input.registry.lists;
-    let is_sleepable = input.program.flags().has(LoadFlags::SLEEPABLE);
+    let attach = input.context.attach;
     let is_lsm = input.program.kind() == ProgramType::Lsm;
-    if is_lsm && is_sleepable && !lists.lsm_sleepable.contains(name) {
-        return Err(refuse!(check => Program::NotSleepable { name }));
+    if input.program.flags().has(LoadFlags::SLEEPABLE) {
+        let sleeps = match is_lsm {
+            true => lists.lsm_sleepable.contains(name),
+            false => name.starts_with(SYSTEM_CALL),
+        };
+        if !sleeps {
+            return Err(refuse!(check => Program::NotSleepable { name }));
+        }
+    } else if attach == Some(AttachType::ModifyReturn)
+        && !name.starts_with(SYSTEM_CALL)
+        && !name.starts_with(SECURITY)
+    {
+        return Err(refuse!(check => Program::NotModifiable { name }));
     }
     if is_lsm {
         return check_lsm_hook(input, check, name);
@@ -239,7 +185,7 @@ fn check_function(input: &Input<'_>, check: &mut Check<'_, '_>, name: &str) -> R
         return Err(refuse!(check => Program::DeniedTarget { name }));
     }
     let runs_after = matches!(
-        input.context.attach,
+        attach,
         Some(AttachType::TraceFexit | AttachType::ModifyReturn)
     );
     if runs_after && lists.noreturn.contains(name) {
@@ -250,7 +196,7 @@ fn check_function(input: &Input<'_>, check: &mut Check<'_, '_>, name: &str) -> R
 
 /// `bpf_lsm_verify_prog`.
 #[doc(alias = "bpf_lsm_verify_prog")]
-fn check_lsm_hook(input: &Input<'_>, check: &mut Check<'_, '_>, name: &str) -> Result<()> {
+fn check_lsm_hook(input: &Input<'_>, check: &mut LogAt<'_, '_>, name: &str) -> Result<()> {
     let lists = &input.registry.lists;
     if !input.program.is_gpl_compatible() {
         return Err(refuse!(check => Program::LsmLicense));

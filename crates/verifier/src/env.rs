@@ -185,6 +185,8 @@ pub struct Env<'a> {
     /// The history entry of this instruction, if there is one: index into
     /// [`State::history`].
     pub cur_history: Option<usize>,
+    /// Arguments of a struct_ops program that hold references, by index, with the identities.
+    pub referenced_args: Vec<(usize, u32)>,
     /// The program writes to packets.
     pub seen_direct_write: bool,
     /// The program throws exceptions (`seen_exception`).
@@ -214,6 +216,7 @@ impl<'a> Env<'a> {
             prev_insn_idx: -1,
             id_gen: 0,
             cur_history: None,
+            referenced_args: Vec::new(),
             seen_direct_write: false,
             seen_exception: false,
             explore_alu_limits: false,

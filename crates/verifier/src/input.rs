@@ -7,7 +7,7 @@ use program::creation::MapCreator;
 use spec::Kernel;
 use spec::kernel::{Mitigations, Module, Symbols};
 use spec::programs::LoadFlags;
-use spec::registry::{ProgramContext, Registry};
+use spec::registry::{ProgramContext, Registry, StructOps};
 
 use crate::attach;
 use crate::options::Options;
@@ -110,6 +110,11 @@ impl Input<'_> {
         TypeRules::of(self.context.kind)
     }
 
+    /// What goes by the structure whose operation the program is.
+    pub(crate) fn struct_ops(&self) -> Option<&'static StructOps> {
+        self.context.struct_ops()
+    }
+
     /// The BTF object of a type.
     pub fn btf(&self, ty: TypeRef) -> Option<&Btf<'static>> {
         match ty.btf {
@@ -165,7 +170,17 @@ pub(crate) fn context_of<'a>(program: &'a Program, kernel: &'a Kernel) -> Progra
             .attach_target()
             .filter(|target| target.module == 0 && target.program.is_none())
             .and_then(|target| vmlinux?.get(target.btf_id)?.name().to_str()),
+        operation: operation(program, kernel),
     }
+}
+
+/// Name of the operation that a struct_ops program is.
+fn operation<'a>(program: &Program, kernel: &'a Kernel) -> Option<&'a str> {
+    let target = program.attach_target()?;
+    let types = kernel.btf()?;
+    let structure = types.get(target.btf_id)?.as_composite()?;
+    let member = structure.member(target.member? as usize)?;
+    types.string(member.name).to_str()
 }
 
 /// True if a kernel puts one of its mitigations of speculative execution into programs of the

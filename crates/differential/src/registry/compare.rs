@@ -160,6 +160,7 @@ fn context(subject: &Subject) -> ProgramContext<'static> {
         has_cap_bpf: true,
         has_cap_perfmon: true,
         attach_target: None,
+        operation: None,
     }
 }
 
@@ -446,6 +447,7 @@ fn compare_targets(
         let name = format!("{}{}", targets::ITERATOR, target.name);
         let program = ProgramContext {
             attach_target: Some(&name),
+            operation: None,
             ..context(&target.subject)
         };
         compare_helpers(

@@ -372,6 +372,7 @@ fn context(subject: &Subject) -> ProgramContext<'static> {
         has_cap_bpf: true,
         has_cap_perfmon: true,
         attach_target: None,
+        operation: None,
     }
 }
 

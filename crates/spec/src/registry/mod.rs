@@ -18,6 +18,7 @@ mod resolve;
 mod rewriting;
 mod signature;
 mod special_kfunc;
+mod struct_ops;
 pub mod text;
 pub mod types;
 
@@ -33,8 +34,10 @@ pub use map::MapTraits;
 pub use rewriting::{AccessForm, PacketLoads, Rewriting, Rewritten};
 pub use signature::kfunc_signature;
 pub use special_kfunc::{Erased, SpecialKfunc};
+pub use struct_ops::{Operations, StructOps, Writes, WrittenMember};
 pub use types::{ArgBase, ArgType, RegBase, RegType, RetBase, RetType, TypeFlags};
 
+use crate::helpers::HelperId;
 use crate::maps::MapKind;
 use crate::programs::{AttachType, ProgramType};
 
@@ -54,8 +57,21 @@ pub struct ProgramContext<'a> {
     pub has_cap_bpf: bool,
     /// True if the caller has CAP_PERFMON.
     pub has_cap_perfmon: bool,
-    /// Name of the function or hook of `attach_btf_id`.
+    /// Name of the function, hook or structure of operations of `attach_btf_id`.
     pub attach_target: Option<&'a str>,
+    /// Name of the operation that a struct_ops program is.
+    pub operation: Option<&'a str>,
+}
+
+impl ProgramContext<'_> {
+    /// What goes by the structure whose operation a struct_ops program is; `None` for
+    /// structures that are not known.
+    pub fn struct_ops(&self) -> Option<&'static StructOps> {
+        StructOps::named(
+            self.attach_target
+                .filter(|_| self.kind == ProgramType::StructOps)?,
+        )
+    }
 }
 
 /// Range of values that a program may return.
@@ -201,6 +217,9 @@ impl RegistryData {
         if !i32::try_from(id).is_ok_and(is_known) {
             return Err(Unavailable::Unknown);
         }
+        if let Some(proto) = self.helper_of_operation(program, id)? {
+            return Ok(proto);
+        }
         let set = self.helper_set(program).ok_or(Unavailable::ForProgram)?;
         let set = self.helper_sets.get(set as usize);
         let set = set.ok_or(Unavailable::ForProgram)?;
@@ -239,6 +258,32 @@ impl RegistryData {
         }
     }
 
+    /// Prototype of a helper that the operations of a structure have beyond those that all programs
+    /// have.
+    fn helper_of_operation(
+        &self,
+        program: &ProgramContext<'_>,
+        id: u32,
+    ) -> Result<Option<&HelperProto>, Unavailable> {
+        let helper = i32::try_from(id).ok().and_then(HelperId::from_number);
+        let (Some(operations), Some(helper)) = (program.struct_ops(), helper) else {
+            return Ok(None);
+        };
+        if operations.without.contains(&helper) {
+            return Err(Unavailable::ForProgram);
+        }
+        let Some(function) = operations.helper(helper, program.operation.unwrap_or_default())
+        else {
+            return Ok(None);
+        };
+        let takes_no_context = |proto: &&HelperProto| proto.args[1].base != ArgBase::PtrToCtx;
+        let mut protos = self
+            .protos
+            .iter()
+            .filter(|proto| &*proto.function == function);
+        Ok(protos.find(takes_no_context))
+    }
+
     /// Name of a helper in messages (`func_id_name`).
     pub fn helper_name(&self, id: i32) -> &str {
         let of_host = u32::try_from(id).ok().and_then(|id| self.host_helper(id));
@@ -259,7 +304,15 @@ impl RegistryData {
     /// Index of the helpers that a program has.
     pub fn helper_set(&self, program: &ProgramContext<'_>) -> Option<u32> {
         let of_target = self.iterator(program).and_then(|target| target.helpers);
-        of_target.or_else(|| Some(self.rules(program)?.helpers))
+        of_target.or_else(|| match program.kind {
+            // Those of all programs, which netfilter programs have without any other.
+            ProgramType::StructOps => {
+                let mut rules = self.programs.iter();
+                let of_netfilter = rules.find(|((kind, _), _)| *kind == ProgramType::Netfilter);
+                Some(of_netfilter?.1.helpers)
+            }
+            _ => Some(self.rules(program)?.helpers),
+        })
     }
 
     /// The iterator that a program is for.

@@ -17,7 +17,7 @@ const MAX_ARGUMENT_SIZE: u32 = 16;
 /// # Errors
 /// EINVAL for too many or variable arguments, and for arguments or a result that do not fit.
 #[doc(alias = "btf_distill_func_proto")]
-pub(super) fn check_func_proto(
+pub(crate) fn check_func_proto(
     pass: &mut LogAt<'_, '_>,
     types: &Btf<'_>,
     func: Type<'_>,

@@ -10,6 +10,7 @@ use spec::registry::{HelperProto, Unavailable};
 use super::args::check_arg;
 use super::meta::CallMeta;
 use super::{callback, clear_caller_saved, compat, constant, leak, returns};
+use crate::attach::{self, Returned};
 use crate::env::{Env, MapUse, Outcome};
 use crate::insn_facts;
 use crate::mem::{Access, MemAccess, check_mem_access, packet, registers};
@@ -189,8 +190,10 @@ fn apply_rules(env: &mut Env<'_>, helper: HelperId, meta: &CallMeta) -> Result<(
             Err(refuse!(env => Call::StorageFlags))
         }
         HelperId::Snprintf => constant::check_snprintf(env),
-        HelperId::SetRetval if env.input.program.kind() == ProgramType::Lsm => {
-            Err(Stop::unsupported("bpf_set_retval in LSM programs"))
+        HelperId::SetRetval
+            if attach::returned(env.input) == (Returned::OfCgroup { is_void: true }) =>
+        {
+            Err(refuse!(env => Call::SetsVoid))
         }
         _ => Ok(()),
     }

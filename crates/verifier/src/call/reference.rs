@@ -6,8 +6,12 @@ use crate::state::{LockOwner, Reference, ReferenceKind};
 /// Acquires a reference and returns its identity (`acquire_reference`).
 #[doc(alias = "acquire_reference")]
 pub(crate) fn acquire(env: &mut Env<'_>) -> u32 {
+    acquire_at(env, env.insn_idx)
+}
+
+/// Acquires a reference as of an instruction.
+pub(crate) fn acquire_at(env: &mut Env<'_>, insn_idx: u32) -> u32 {
     let id = env.new_id();
-    let insn_idx = env.insn_idx;
     env.state.refs.push(Reference {
         kind: ReferenceKind::Pointer,
         id,

@@ -8,7 +8,8 @@ use spec::registry::{ArgBase, ArgType, RegBase};
 
 use super::args::{check_offset, check_reg_type};
 use super::prototype::{self, SubprogArg};
-use super::{REGS, clear_caller_saved};
+use super::{REGS, clear_caller_saved, reference};
+use crate::attach::AttachedFunction;
 use crate::env::{Env, Outcome};
 use crate::mem::helper_mem::check_global_mem;
 use crate::mem::packet;
@@ -257,6 +258,7 @@ pub(crate) fn set_up_entry_args(env: &mut Env<'_>, subprog: u32) -> Result<()> {
             }
         }
         *env.reg_mut(Reg::R1) = RegState::pointer(RegKind::Ctx, TypeFlags::NONE);
+        acquire_args(env);
         return Ok(());
     }
     let name = &env.analysis.subprogs[subprog as usize].name;
@@ -273,6 +275,16 @@ pub(crate) fn set_up_entry_args(env: &mut Env<'_>, subprog: u32) -> Result<()> {
         *env.reg_mut(ptr) = value;
     }
     Ok(())
+}
+
+/// Acquires the references that arguments of a struct_ops program hold.
+fn acquire_args(env: &mut Env<'_>) {
+    let function = AttachedFunction::of(env.input).filter(|_| env.input.struct_ops().is_some());
+    let held = function.map(|function| function.referenced_args(env.input));
+    for index in held.unwrap_or_default() {
+        let id = reference::acquire_at(env, 0);
+        env.referenced_args.push((index, id));
+    }
 }
 
 /// State of an argument on entry.

@@ -7,7 +7,9 @@ use crate::attach::Returned;
 use crate::call::check_resource_leak;
 use crate::env::{Env, Outcome, RegArg};
 use crate::explore::widen_to_earlier;
-use crate::state::{RegKind, RegState};
+use crate::mem::region::check_ptr_off;
+use crate::rejection::{Flow, Rejection};
+use crate::state::{RegKind, RegState, TypeRef};
 use crate::{Result, Stop, log, refuse, verbose};
 
 /// Checks `exit` (`process_bpf_exit_full`).
@@ -80,13 +82,20 @@ fn check_return_code(env: &mut Env<'_>, reg: Reg) -> Result<()> {
     let in_exception = frame.in_exception_callback_fn;
     let in_async = frame.in_async_callback_fn;
     let async_range = frame.callback_ret_range;
-    let kind = env.input.context.kind;
     let returned = crate::attach::returned(env.input);
     if !is_subprog || in_exception {
         match returned {
             Returned::Nothing => return Ok(()),
             Returned::Unknown => return Err(Stop::unsupported("return values by prototype")),
-            Returned::Any | Returned::ByProgramType => {}
+            Returned::Object(ty) if !in_exception && returns_object(env, reg, ty) => {
+                let value = *env.reg(reg);
+                return check_ptr_off(&mut env.log(), &value, reg, false);
+            }
+            Returned::Any
+            | Returned::ByProgramType
+            | Returned::OfHook(..)
+            | Returned::OfCgroup { .. }
+            | Returned::Object(_) => {}
         }
     }
     env.check_reg_arg(reg, RegArg::Src)?;
@@ -95,7 +104,7 @@ fn check_return_code(env: &mut Env<'_>, reg: Reg) -> Result<()> {
         return Err(refuse!(env => Flow::LeaksReturn { reg: reg }));
     }
     if in_async {
-        return enforce(env, reg, async_range, "At async callback return");
+        return enforce(env, reg, async_range, false, "At async callback return");
     }
     if is_subprog && !in_exception {
         if !value.is_scalar() {
@@ -104,36 +113,71 @@ fn check_return_code(env: &mut Env<'_>, reg: Reg) -> Result<()> {
         }
         return Ok(());
     }
-    if returned == Returned::Any {
-        return Ok(());
-    }
-    let range = match kind {
-        ProgramType::RawTracepoint => {
-            let target = env.input.program.attach_target();
-            target
-                .is_some_and(|target| !target.btf_id.is_void())
-                .then_some((0, 0))
+    let range = match returned {
+        Returned::Any | Returned::Nothing | Returned::Unknown => None,
+        Returned::OfHook(min, max) => {
+            return enforce(env, reg, (min, max), true, "At program exit");
         }
-        _ => {
-            let range = env.input.registry.return_range(&env.input.context);
-            range.map(|range| (range.min, range.max))
+        Returned::Object(_) => Some((0, 0)),
+        Returned::OfCgroup { is_void: false } => Some((0, 1)),
+        Returned::OfCgroup { is_void: true } => {
+            let stop = enforce(env, reg, (1, 1), false, "At program exit");
+            return stop.map_err(|stop| of_void_hook(env, stop));
         }
+        Returned::ByProgramType => by_program_type(env),
     };
     match range {
-        Some(range) => enforce(env, reg, range, "At program exit"),
+        Some(range) => enforce(env, reg, range, false, "At program exit"),
         None => Ok(()),
     }
 }
 
+/// Numbers that programs of the type may return, from the first to the second.
+fn by_program_type(env: &Env<'_>) -> Option<(i32, i32)> {
+    if env.input.context.kind == ProgramType::RawTracepoint {
+        let target = env.input.program.attach_target()?;
+        return (!target.btf_id.is_void()).then_some((0, 0));
+    }
+    let range = env.input.registry.return_range(&env.input.context)?;
+    Some((range.min, range.max))
+}
+
+/// True for a reference to an object of the type that an operation returns.
+fn returns_object(env: &Env<'_>, reg: Reg, ty: TypeRef) -> bool {
+    let value = env.reg(reg);
+    value.ref_obj_id != 0 && matches!(value.kind, RegKind::BtfId { ty: found } if found == ty)
+}
+
+/// Adds a note to the refusal of a value of a hook that returns nothing.
+fn of_void_hook(env: &mut Env<'_>, stop: Stop) -> Stop {
+    match stop {
+        Stop::Refused(refusal)
+            if matches!(
+                *refusal.rejection,
+                Rejection::Flow(Flow::ReturnRange { .. })
+            ) =>
+        {
+            refuse!(env => Flow::ReturnOfVoidHook)
+        }
+        stop => stop,
+    }
+}
+
 /// The value must be a scalar within a range.
-fn enforce(env: &mut Env<'_>, reg: Reg, range: (i32, i32), context: &str) -> Result<()> {
+fn enforce(
+    env: &mut Env<'_>,
+    reg: Reg,
+    range: (i32, i32),
+    in_32_bits: bool,
+    context: &str,
+) -> Result<()> {
     let value = *env.reg(reg);
     if !value.is_scalar() {
         let kind = value.reg_type();
         return Err(refuse!(env => Flow::ReturnUnknown { context, reg, kind }));
     }
     env.mark_precise(reg)?;
-    if !is_within(range, &value, false) {
+    if !is_within(range, &value, in_32_bits) {
         return Err(refuse_value(env, reg, range, context));
     }
     Ok(())

@@ -1,72 +1,68 @@
-//! Contexts typed by BTF: the arguments of the tracepoint or of the iterator's target that
-//! the program is attached to (`btf_ctx_access` in kernel/bpf/btf.c).
-//!
-//! An argument takes eight bytes, a structure as many as it needs. A tracepoint's
-//! prototype begins with `__data`, which the context leaves out: the kernel finds the
-//! index of an argument in the whole prototype and the type behind that index.
+//! Contexts typed by BTF: the arguments of the function, tracepoint, hook, operation or iterator's
+//! target that the program is attached to, and what it returned (`btf_ctx_access` in
+//! kernel/bpf/btf.c).
 
-use btf::{Btf, Kind, Shape, TypeId};
+use btf::{Kind, Shape, TypeId};
 use spec::programs::{AttachType, ProgramType};
 use spec::registry::{RegBase, TracepointArg};
 
 use super::context::pointer_of;
+use crate::attach::{self, ArgumentMark, AttachedFunction, Place, Returned};
 use crate::env::Env;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::{Result, Stop};
-
-/// Prefix of the types of tracepoints.
-const TRACEPOINT: &str = "btf_trace_";
 
 /// Field of the context at `off`.
 pub(super) enum Argument {
     /// A number.
     Scalar,
+    /// What the hook returned so far: a number from the first to the second.
+    ReturnedByHook(i32, i32),
     /// A pointer.
     Pointer(RegState),
-}
-
-/// The function that the program is attached to.
-struct Target {
-    /// Name that the log has for it.
-    name: String,
-    /// Types and names of its parameters.
-    params: Vec<(TypeId, String)>,
-    /// Type that it returns.
-    returns: TypeId,
-    /// Parameters at the front that the context leaves out.
-    skipped: usize,
 }
 
 /// Finds what a read of `size` bytes at `off` of the context yields (`btf_ctx_access`).
 #[doc(alias = "btf_ctx_access")]
 pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
-    let Some(vmlinux) = env.input.vmlinux else {
-        return Err(Stop::unsupported(
-            "context typed by BTF without vmlinux BTF",
-        ));
-    };
-    let target = target(env, vmlinux)?;
-    let name = &target.name;
+    let function = AttachedFunction::of(env.input);
+    let function = function.ok_or_else(|| Stop::unsupported("type of the attach target"))?;
+    let (vmlinux, name) = (function.btf, &function.name);
     if off % 8 != 0 {
         verbose!(env, "func '{name}' offset {off} is not multiple of 8\n");
         return Err(refuse(env, off, size));
     }
-    let index = target.index_of(vmlinux, off);
-    let Some((param, param_name)) = target.params.get(index + target.skipped) else {
-        let number = index + 1;
-        verbose!(env, "func '{name}' doesn't have {number}-th argument\n");
-        return Err(refuse(env, off, size));
+    let index = function.index_at(off);
+    let attach = env.input.context.attach;
+    let (param, param_name) = match function.place(index) {
+        Place::Argument(ty, name) => (ty, Some(name)),
+        Place::Returned(ty) if has_returned(attach) => (ty, None),
+        Place::Returned(_) | Place::Nothing => {
+            let number = index + 1;
+            verbose!(env, "func '{name}' doesn't have {number}-th argument\n");
+            return Err(refuse(env, off, size));
+        }
     };
-    let id = vmlinux.skip_modifiers(*param).unwrap_or(TypeId::VOID);
+    let id = vmlinux.skip_modifiers(param).unwrap_or(TypeId::VOID);
     let ty = vmlinux.at(id);
+    let is_small_int = matches!(ty.shape(), Shape::Int(int) if matches!(int.size, 1 | 2 | 4 | 8));
+    if param_name.is_none() && attach == Some(AttachType::ModifyReturn) && !is_small_int {
+        let kind = ty.kind().name();
+        verbose!(env, "ret type {kind} not allowed for fmod_ret\n");
+        return Err(refuse(env, off, size));
+    }
     let pointee = match ty.shape() {
-        Shape::Int(int) if matches!(int.size, 1 | 2 | 4 | 8) => return Ok(Argument::Scalar),
+        Shape::Int(_) if is_small_int => return Ok(number(env, param_name.is_none())),
         Shape::Enum(_) | Shape::Struct(_) | Shape::Union(_) => {
-            return Ok(Argument::Scalar);
+            return Ok(number(env, param_name.is_none()));
         }
         Shape::Ptr(pointee) => pointee,
         _ => {
-            let (type_name, kind) = (ty.name(), ty.kind().name());
+            let type_name = match ty.name() {
+                name if name.is_empty() => "(anon)".into(),
+                name => name.to_string_lossy(),
+            };
+            let kind = ty.kind().name();
             verbose!(
                 env,
                 "func '{name}' arg{index} '{type_name}' has type {kind}. Only pointer access is allowed\n"
@@ -89,11 +85,19 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
         let pointer = pointer_of(arg.value, arg.btf.as_ref())?;
         return Ok(Argument::Pointer(pointer));
     }
-    let mut flags = TypeFlags::PTR_TRUSTED;
-    if param_name.ends_with("__nullable") {
+    if let Some(mark) = param_name.and(function.mark(env.input, index)) {
+        return Ok(Argument::Pointer(marked(
+            env, &function, object, index, mark,
+        )));
+    }
+    let mut flags = match has_trusted_args(env, name) {
+        true => TypeFlags::PTR_TRUSTED,
+        false => TypeFlags::NONE,
+    };
+    if param_name.is_some_and(|name| name.as_bytes().ends_with(b"__nullable")) {
         flags = flags.with(TypeFlags::PTR_MAYBE_NULL);
     }
-    let tracepoint = match env.input.context.attach {
+    let tracepoint = match attach {
         Some(AttachType::TraceRawTp) => env.input.registry.lists.tracepoint_arg(name, index),
         _ => TracepointArg::default(),
     };
@@ -129,76 +133,86 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
         );
         return Ok(Argument::Scalar);
     }
-    let ty = TypeRef::vmlinux(object.0);
-    let pointer = RegState::pointer(RegKind::BtfId { ty }, flags);
-    Ok(Argument::Pointer(pointer))
+    Ok(Argument::Pointer(pointer_to(env, &function, object, flags)))
+}
+
+/// True for programs that see what the function returned behind its arguments.
+fn has_returned(attach: Option<AttachType>) -> bool {
+    matches!(
+        attach,
+        Some(
+            AttachType::LsmMac
+                | AttachType::LsmCgroup
+                | AttachType::TraceFexit
+                | AttachType::ModifyReturn
+        )
+    )
+}
+
+/// A number, which hooks that return one know more about (`bpf_lsm_get_retval_range`).
+fn number(env: &Env<'_>, is_returned: bool) -> Argument {
+    match attach::returned(env.input) {
+        Returned::OfHook(min, max) if is_returned => Argument::ReturnedByHook(min, max),
+        _ => Argument::Scalar,
+    }
+}
+
+/// True if the kernel vouches for the arguments (`prog_args_trusted`).
+#[doc(alias = "prog_args_trusted")]
+#[doc(alias = "bpf_lsm_is_trusted")]
+fn has_trusted_args(env: &Env<'_>, function: &str) -> bool {
+    match env.input.context.kind {
+        ProgramType::Tracing => matches!(
+            env.input.context.attach,
+            Some(AttachType::TraceRawTp | AttachType::TraceIter)
+        ),
+        ProgramType::Lsm => !env.input.registry.lists.lsm_untrusted.contains(function),
+        kind => kind == ProgramType::StructOps,
+    }
+}
+
+/// An argument of an operation whose stub says more of it.
+fn marked(
+    env: &Env<'_>,
+    function: &AttachedFunction<'_>,
+    object: TypeId,
+    index: usize,
+    mark: ArgumentMark,
+) -> RegState {
+    let flags = match mark {
+        ArgumentMark::Nullable => TypeFlags::PTR_TRUSTED.with(TypeFlags::PTR_MAYBE_NULL),
+        ArgumentMark::Referenced => TypeFlags::PTR_TRUSTED,
+    };
+    let mut pointer = pointer_to(env, function, object, flags);
+    let mut held = env.referenced_args.iter();
+    pointer.ref_obj_id = held
+        .find(|(held, _)| *held == index)
+        .map_or(0, |(_, id)| *id);
+    pointer
+}
+
+/// A pointer to an object of a type. Operations of a TCP congestion control get sockets of TCP
+/// (`bpf_tcp_ca_is_valid_access`).
+#[doc(alias = "bpf_tcp_ca_is_valid_access")]
+fn pointer_to(
+    env: &Env<'_>,
+    function: &AttachedFunction<'_>,
+    object: TypeId,
+    flags: TypeFlags,
+) -> RegState {
+    let narrowed = env.input.struct_ops().and_then(|operations| {
+        let (from, to) = operations.narrows?;
+        let is_it = function.btf.at(object).name() == from;
+        let is_safe = flags.without(TypeFlags::PTR_TRUSTED).is_empty();
+        function
+            .btf
+            .find(Kind::Struct, to)
+            .filter(|_| is_it && is_safe)
+    });
+    let ty = TypeRef::vmlinux(narrowed.map_or(object, |ty| ty.id()).0);
+    RegState::pointer(RegKind::BtfId { ty }, flags)
 }
 
 fn refuse(env: &mut Env<'_>, off: i32, size: u32) -> Stop {
     refuse!(env => Mem::Context { off, size })
-}
-
-/// The tracepoint or iterator that the program is attached to. Other targets are
-/// unsupported.
-fn target(env: &Env<'_>, vmlinux: &Btf<'_>) -> Result<Target> {
-    let attach = env.input.context.attach;
-    let id = env
-        .input
-        .program
-        .attach_target()
-        .filter(|target| target.module == 0)
-        .map(|target| target.btf_id);
-    let (ProgramType::Tracing, Some(AttachType::TraceRawTp | AttachType::TraceIter), Some(id)) =
-        (env.input.context.kind, attach, id)
-    else {
-        return Err(Stop::unsupported("context typed by BTF"));
-    };
-    let unknown = || Stop::unsupported("type of the attach target");
-    let ty = vmlinux.get(id).ok_or_else(unknown)?;
-    let proto = match ty.shape() {
-        Shape::Func(func) => func.proto,
-        _ => {
-            let pointer = vmlinux.skip_modifiers(id).ok_or_else(unknown)?;
-            let Shape::Ptr(proto) = vmlinux.at(pointer).shape() else {
-                return Err(unknown());
-            };
-            proto
-        }
-    };
-    let Shape::Proto(proto) = vmlinux.at(proto).shape() else {
-        return Err(unknown());
-    };
-    let name = ty.name().to_string_lossy();
-    let params = proto.params().map(|param| {
-        let name = vmlinux.string(param.name).to_string_lossy();
-        (param.ty, name.into_owned())
-    });
-    Ok(Target {
-        name: name.strip_prefix(TRACEPOINT).unwrap_or(&name).to_owned(),
-        params: params.collect(),
-        returns: proto.returns,
-        skipped: usize::from(attach == Some(AttachType::TraceRawTp)),
-    })
-}
-
-impl Target {
-    /// Index of the argument at an offset; that behind the last for the return value,
-    /// one more for what lies behind it (`btf_ctx_arg_idx`).
-    #[doc(alias = "btf_ctx_arg_idx")]
-    fn index_of(&self, vmlinux: &Btf<'_>, off: i32) -> usize {
-        let mut end = 0i64;
-        let ids = self.params.iter().map(|(ty, _)| *ty).chain([self.returns]);
-        for (id, index) in ids.zip(0..) {
-            let id = vmlinux.skip_modifiers(id).unwrap_or(TypeId::VOID);
-            let size = match vmlinux.at(id).kind() {
-                Kind::Ptr => 8,
-                _ => vmlinux.size_of(id).unwrap_or(0).next_multiple_of(8),
-            };
-            end += i64::from(size);
-            if i64::from(off) < end {
-                return index;
-            }
-        }
-        self.params.len() + 1
-    }
 }

@@ -4,6 +4,8 @@
 //! that pointer depends on the object's own trust, on lists of safe fields, and on RCU
 //! sections (`check_ptr_to_btf_access`).
 
+mod written;
+
 use btf::{FoundAt, Kind, PointerTag, TypeId};
 use spec::maps::MapKind;
 use spec::registry::SafeList;
@@ -49,10 +51,7 @@ pub(super) fn check_ptr_to_btf_access(
         return Err(Stop::unsupported("access to an allocated object"));
     }
     if access.access == Access::Write {
-        if env.input.type_rules().writes_objects() {
-            return Err(Stop::unsupported("write to a kernel object"));
-        }
-        return Err(refuse!(env => Mem::ObjectWrite));
+        return written::check_write(env, access, ty, off);
     }
     load(env, access, ty.id, off)
 }

@@ -40,6 +40,8 @@ rejections! {
         "callback function not allowed for map";
     MapForHelper { map_type: i64, name: String, id: i64 } EINVAL Map
         "cannot pass map_type {map_type} into func {name}#{id}";
+    SetsVoid EINVAL ReturnValue
+        "BPF_LSM_CGROUP that attach to void LSM hooks can't modify return value!";
     Silent EINVAL Argument
         "";
     NotReadOnlyMap { reg: Register } EACCES Argument

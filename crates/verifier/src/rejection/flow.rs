@@ -42,6 +42,8 @@ rejections! {
         "At subprogram exit the register R{reg} is not a scalar value ({kind})";
     ReturnUnknown { context: String, reg: Register, kind: TypeText } EINVAL ReturnValue
         "{context} the register R{reg} is not a known value ({kind})";
+    ReturnOfVoidHook EINVAL ReturnValue
+        "Note, BPF_LSM_CGROUP that attach to void LSM hooks can't modify return value!";
     ReturnRange { context: String, reg: Register, known: String, min: i64, max: i64 } EINVAL ReturnValue
         "{context} the register R{reg} has{known} should have been in [{min}, {max}]";
     BacktrackMisuse EFAULT KernelBug

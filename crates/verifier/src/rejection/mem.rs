@@ -82,6 +82,16 @@ rejections! {
         "{fault}";
     ObjectWrite EACCES Forbidden
         "only read is supported";
+    OtherWrite { structure: String } EACCES Forbidden
+        "only access to {structure} is supported";
+    WriteOutside { off: i64, size: i64 } EACCES OutOfBounds
+        "write access at off {off} with size {size}";
+    WriteSilent EACCES Forbidden
+        "";
+    NoWriteSupport { name: String, off: i64 } EACCES Forbidden
+        "no write support to {name} at off {off}";
+    WriteBeyondMember { off: i64, size: i64, name: String, end: i64 } EACCES OutOfBounds
+        "write access at off {off} with size {size} beyond the member of {name} ended at {end}";
     MapNegative { reg: Register, name: String, off: i64 } EACCES OutOfBounds
         "R{reg} is {name} invalid negative access: off={off}";
     MapWrite { name: String } EACCES Forbidden

@@ -28,6 +28,20 @@ rejections! {
         "struct ops programs must have a GPL compatible license";
     UnsupportedMember { name: String, structure: String } ENOTSUPP AttachTarget
         "attach to unsupported member {name} of struct {structure}";
+    NoOperation ENOTSUPP AttachTarget
+        "";
+    NotStructOps { id: i64 } ENOTSUPP AttachTarget
+        "attach_btf_id {id} is not a supported struct";
+    NoMember { index: i64, name: String } EINVAL AttachTarget
+        "attach to invalid member idx {index} of struct {name}";
+    NotOperation { member: String, index: i64, name: String } EINVAL AttachTarget
+        "attach to invalid member {member}(@idx {index}) of struct {name}";
+    ReferencedTailCall EINVAL AttachTarget
+        "program with __ref argument cannot tail call";
+    NoAddress { name: String } ENOENT AttachTarget
+        "The address of function {name} cannot be found";
+    NotModifiable { name: String } EINVAL AttachTarget
+        "{name}() is not modifiable";
     NoAttachBtfId EINVAL AttachTarget
         "Tracing programs must provide btf_id";
     NotTypedef { id: i64 } EINVAL AttachTarget

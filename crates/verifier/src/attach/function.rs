@@ -1,0 +1,240 @@
+//! The function that a program is attached to, by BTF (`attach_func_proto`, `attach_func_name`).
+
+use std::borrow::Cow;
+
+use btf::{Btf, Kind, Member, Proto, Shape, TypeId};
+use spec::programs::{AttachType, ProgramType};
+
+use crate::input::Input;
+use crate::state::TypeRef;
+
+/// Prefix of the types of tracepoints.
+pub(super) const TRACEPOINT: &str = "btf_trace_";
+
+/// Least number that hooks may return: `-MAX_ERRNO`.
+const LEAST_ERRNO: i32 = -4095;
+
+/// A function, tracepoint, iterator, hook or operation of vmlinux.
+pub(crate) struct AttachedFunction<'a> {
+    /// Name that the log has for it.
+    pub(crate) name: Cow<'a, str>,
+    /// Its BTF.
+    pub(crate) btf: &'a Btf<'static>,
+    proto: Proto<'a>,
+    /// Parameters at the front that the context leaves out.
+    skipped: usize,
+}
+
+/// What stands at some place of a context typed by BTF.
+pub(crate) enum Place<'a> {
+    /// An argument, with its type and the name of the parameter.
+    Argument(TypeId, btf::Name<'a>),
+    /// The value that the function returned or will return.
+    Returned(TypeId),
+    /// Neither.
+    Nothing,
+}
+
+impl<'a> AttachedFunction<'a> {
+    /// The function that a program is attached to; `None` if its type is unknown.
+    pub(crate) fn of(input: &Input<'a>) -> Option<AttachedFunction<'a>> {
+        let btf = input.vmlinux?;
+        let target = input.program.attach_target()?;
+        if target.module != 0 || target.program.is_some() {
+            return None;
+        }
+        let ty = btf.get(target.btf_id)?;
+        if let Some(index) = target.member {
+            let member = ty.as_composite()?.member(index as usize)?;
+            return Some(AttachedFunction {
+                name: btf.string(member.name).to_string_lossy(),
+                btf,
+                proto: operation(btf, &member)?,
+                skipped: 0,
+            });
+        }
+        let name = ty.name().to_string_lossy();
+        if let Shape::Func(func) = ty.shape() {
+            return Some(AttachedFunction {
+                name,
+                btf,
+                proto: prototype(btf, func.proto)?,
+                skipped: 0,
+            });
+        }
+        // A tracepoint's prototype begins with `__data`, which the context leaves out.
+        let name = match name {
+            Cow::Borrowed(name) => Cow::Borrowed(name.strip_prefix(TRACEPOINT).unwrap_or(name)),
+            Cow::Owned(name) => Cow::Owned(name.replacen(TRACEPOINT, "", 1)),
+        };
+        Some(AttachedFunction {
+            name,
+            btf,
+            proto: pointer_to_function(btf, target.btf_id)?,
+            skipped: 1,
+        })
+    }
+
+    /// The type that it returns.
+    pub(crate) fn returns(&self) -> TypeId {
+        self.proto.returns
+    }
+
+    /// Index of the argument at an offset of the context; that behind the last for the return value,
+    /// one more for what lies behind it (`btf_ctx_arg_idx`). An argument takes eight bytes, a
+    /// structure as many as it needs. The kernel finds the index in the whole prototype.
+    #[doc(alias = "btf_ctx_arg_idx")]
+    pub(crate) fn index_at(&self, off: i32) -> usize {
+        let mut end = 0i64;
+        let params = self.proto.params().map(|param| param.ty);
+        for (id, index) in params.chain([self.proto.returns]).zip(0..) {
+            let id = self.btf.skip_modifiers(id).unwrap_or(TypeId::VOID);
+            let size = match self.btf.at(id).kind() {
+                Kind::Ptr => 8,
+                _ => self.btf.size_of(id).unwrap_or(0).next_multiple_of(8),
+            };
+            end += i64::from(size);
+            if i64::from(off) < end {
+                return index;
+            }
+        }
+        self.proto.params().len() + 1
+    }
+
+    /// What argument `index` of the context is.
+    pub(crate) fn place(&self, index: usize) -> Place<'a> {
+        let mut params = self.proto.params().skip(self.skipped);
+        let count = params.len();
+        match params.nth(index) {
+            Some(param) => Place::Argument(param.ty, self.btf.string(param.name)),
+            None if index == count => Place::Returned(self.proto.returns),
+            None => Place::Nothing,
+        }
+    }
+
+    /// What the stub of an operation says of an argument beyond its type (`prepare_arg_info`).
+    #[doc(alias = "prepare_arg_info")]
+    pub(crate) fn mark(&self, input: &Input<'_>, index: usize) -> Option<ArgumentMark> {
+        let structure = input
+            .context
+            .attach_target
+            .filter(|_| input.struct_ops().is_some())?;
+        let stub = format!("{structure}__{}", self.name);
+        let stub = self.btf.find(Kind::Func, &stub)?;
+        let Shape::Func(func) = stub.shape() else {
+            return None;
+        };
+        let param = prototype(self.btf, func.proto)?.params().nth(index)?;
+        ArgumentMark::of(self.btf.string(param.name).as_bytes())
+    }
+
+    /// Indices of arguments that hold a reference.
+    pub(crate) fn referenced_args(&self, input: &Input<'_>) -> Vec<usize> {
+        let is_referenced =
+            |index: &usize| self.mark(input, *index) == Some(ArgumentMark::Referenced);
+        (0..self.proto.params().len())
+            .filter(is_referenced)
+            .collect()
+    }
+
+    /// The structure that a pointer that it returns points to.
+    fn returned_structure(&self) -> Option<TypeId> {
+        let btf = self.btf;
+        match btf.get(btf.skip_modifiers(self.proto.returns)?)?.shape() {
+            Shape::Ptr(target) => btf.skip_modifiers(target),
+            _ => None,
+        }
+    }
+}
+
+/// What the name of a parameter of a stub says of the argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ArgumentMark {
+    /// It may be null.
+    Nullable,
+    /// It holds a reference that the program must release or return.
+    Referenced,
+}
+
+impl ArgumentMark {
+    fn of(param: &[u8]) -> Option<ArgumentMark> {
+        if param.ends_with(b"__nullable") {
+            return Some(ArgumentMark::Nullable);
+        }
+        param
+            .ends_with(b"__ref")
+            .then_some(ArgumentMark::Referenced)
+    }
+}
+
+/// The prototype that a member of a struct_ops structure points to; `None` for members that are
+/// no functions (`btf_type_resolve_func_ptr`).
+#[doc(alias = "btf_type_resolve_func_ptr")]
+pub(super) fn operation<'a>(btf: &'a Btf<'static>, member: &Member) -> Option<Proto<'a>> {
+    pointer_to_function(btf, member.ty)
+}
+
+fn pointer_to_function<'a>(btf: &'a Btf<'static>, id: TypeId) -> Option<Proto<'a>> {
+    match btf.get(btf.skip_modifiers(id)?)?.shape() {
+        Shape::Ptr(target) => prototype(btf, btf.skip_modifiers(target)?),
+        _ => None,
+    }
+}
+
+fn prototype<'a>(btf: &'a Btf<'static>, id: TypeId) -> Option<Proto<'a>> {
+    match btf.get(id)?.shape() {
+        Shape::Proto(proto) => Some(proto),
+        _ => None,
+    }
+}
+
+/// What the attach target lets a program return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Returned {
+    /// The program type and attach type decide.
+    ByProgramType,
+    /// Nothing is returned.
+    Nothing,
+    /// Any value may be returned.
+    Any,
+    /// What the hook of a program of type LSM returns, a number of 32 bits from the first to the
+    /// second (`bpf_lsm_get_retval_range`).
+    OfHook(i32, i32),
+    /// Whether the program of a cgroup refuses what its hook is about; 1 where the hook returns
+    /// nothing that the program could change.
+    OfCgroup {
+        /// The hook returns nothing.
+        is_void: bool,
+    },
+    /// A referenced object of this type, or null.
+    Object(TypeRef),
+    /// It is unknown.
+    Unknown,
+}
+
+/// What the attach target of a struct_ops or LSM program lets it return (in `check_return_code`).
+#[doc(alias = "bpf_lsm_get_retval_range")]
+pub(crate) fn returned(input: &Input<'_>) -> Returned {
+    let kind = input.context.kind;
+    if !matches!(kind, ProgramType::StructOps | ProgramType::Lsm) {
+        return Returned::ByProgramType;
+    }
+    let Some(function) = AttachedFunction::of(input) else {
+        return Returned::Unknown;
+    };
+    let is_void = function.returns().is_void();
+    if kind == ProgramType::StructOps {
+        return match function.returned_structure() {
+            _ if is_void => Returned::Nothing,
+            Some(id) => Returned::Object(TypeRef::vmlinux(id.0)),
+            None => Returned::Any,
+        };
+    }
+    let lists = &input.registry.lists;
+    match input.context.attach {
+        Some(AttachType::LsmCgroup) => Returned::OfCgroup { is_void },
+        _ if is_void => Returned::Nothing,
+        _ if lists.lsm_bool.contains(&*function.name) => Returned::OfHook(0, 1),
+        _ => Returned::OfHook(LEAST_ERRNO, 0),
+    }
+}

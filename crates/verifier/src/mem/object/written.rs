@@ -1,0 +1,112 @@
+//! Writes to objects of the kernel, which some program types make (`btf_struct_access` of their
+//! `bpf_verifier_ops`).
+
+use std::ops::Range;
+
+use btf::{Btf, Kind, TypeId};
+use spec::programs::ProgramType;
+use spec::registry::{Writes, WrittenMember};
+
+use super::super::MemAccess;
+use crate::env::Env;
+use crate::state::TypeRef;
+use crate::{Result, Stop};
+
+/// Most structures around a member.
+const MAX_NESTING: u32 = 8;
+
+/// Checks a write to an object at `off`, the pointer's offset included.
+pub(super) fn check_write(
+    env: &mut Env<'_>,
+    access: MemAccess,
+    ty: TypeRef,
+    off: i32,
+) -> Result<()> {
+    if !env.input.type_rules().writes_objects() {
+        return Err(refuse!(env => Mem::ObjectWrite));
+    }
+    let (Some(types), ProgramType::StructOps) = (env.input.vmlinux, env.input.context.kind) else {
+        return Err(Stop::unsupported("write to a kernel object"));
+    };
+    let Some(operations) = env.input.struct_ops() else {
+        return Err(Stop::unsupported("write to a kernel object"));
+    };
+    let object = types.at(TypeId(ty.id));
+    let name = object.name();
+    let size = access.size;
+    let end = off + size as i32;
+    match operations.writes {
+        Writes::Whole(structure) if name != structure => {
+            Err(refuse!(env => Mem::OtherWrite { structure }))
+        }
+        Writes::Whole(_) => match types.size_of(object.id()) {
+            Some(whole) if end as u32 <= whole => Ok(()),
+            _ => Err(refuse!(env => Mem::WriteOutside { off, size })),
+        },
+        Writes::MembersSilently(members) => {
+            let mut ranges = ranges(types, members, name.to_str().unwrap_or_default());
+            let is_inside = |(_, range): (_, Range<i32>)| range.start <= off && end <= range.end;
+            match ranges.any(is_inside) {
+                true => Ok(()),
+                false => Err(refuse!(env => Mem::WriteSilent)),
+            }
+        }
+        Writes::Members(members) => {
+            if members.iter().all(|member| name != member.object) {
+                return Err(refuse!(env => Mem::ObjectWrite));
+            }
+            let mut ranges = ranges(types, members, name.to_str().unwrap_or_default());
+            let begins = |(member, range): &(&WrittenMember, Range<i32>)| match member.anywhere {
+                true => range.contains(&off),
+                false => range.start == off,
+            };
+            match ranges.find(begins) {
+                None => Err(refuse!(env => Mem::NoWriteSupport { name, off })),
+                Some((_, range)) if end > range.end => Err(refuse!(env => Mem::WriteBeyondMember {
+                    off, size, name, end: range.end
+                })),
+                Some(_) => Ok(()),
+            }
+        }
+    }
+}
+
+/// The members of an object that programs write to, with their bytes.
+fn ranges<'a>(
+    types: &'a Btf<'_>,
+    members: &'static [WrittenMember],
+    object: &'a str,
+) -> impl Iterator<Item = (&'static WrittenMember, Range<i32>)> + 'a {
+    let of_object = members.iter().filter(move |member| member.object == object);
+    of_object.filter_map(|member| Some((member, bytes_of(types, member)?)))
+}
+
+/// Bytes of a member.
+fn bytes_of(types: &Btf<'_>, member: &WrittenMember) -> Option<Range<i32>> {
+    let mut id = types.find(Kind::Struct, member.structure)?.id();
+    let mut start = 0;
+    for name in member.member.split('.') {
+        let (offset, ty) = find_member(types, id, name, MAX_NESTING)?;
+        start += offset;
+        id = types.skip_modifiers(ty)?;
+    }
+    Some(start as i32..(start + types.size_of(id)?) as i32)
+}
+
+/// Offset and type of a member, which may lie in structures without a name.
+fn find_member(types: &Btf<'_>, id: TypeId, name: &str, depth: u32) -> Option<(u32, TypeId)> {
+    for member in types.get(id)?.as_composite()?.members() {
+        let offset = member.bit_offset / 8;
+        let own = types.string(member.name);
+        if own == name {
+            return Some((offset, member.ty));
+        }
+        if own.is_empty() && depth > 0 {
+            let inner = types.skip_modifiers(member.ty)?;
+            if let Some((inner, ty)) = find_member(types, inner, name, depth - 1) {
+                return Some((offset + inner, ty));
+            }
+        }
+    }
+    None
+}
