@@ -5,7 +5,8 @@
 //! [`targets`] asks about tracepoints and iterators; [`build`](mod@build)
 //! makes a registry of the answers, [`maps`], [`fields`] and [`privilege`] ask about map
 //! kinds, special fields and capabilities, [`rewriting`] about the instructions that Linux
-//! makes of one, [`source`] adds what cannot be asked, and
+//! makes of one, [`trampolines`] asks another kernel of the release about programs that this one verifies
+//! none of, [`source`] adds what cannot be asked, and
 //! [`compare`](mod@compare) compares a registry with the kernel.
 
 pub mod build;
@@ -21,3 +22,4 @@ pub mod rewriting;
 pub mod source;
 pub mod tables;
 pub mod targets;
+pub mod trampolines;

@@ -144,10 +144,6 @@ fn find<'b>(
 /// (`SECURITY_PREFIX`).
 const SECURITY: &str = "security_";
 
-/// Prefixes of system calls by processor (`has_arch_syscall_prefix`).
-#[doc(alias = "has_arch_syscall_prefix")]
-const SYSTEM_CALL: &str = "__x64_";
-
 /// Checks a function of the kernel that a program is attached to by trampoline. The
 /// running kernels of development refuse all of these: the lists are their data, the
 /// order is that of the source.
@@ -167,14 +163,14 @@ fn check_function(input: &Input<'_>, check: &mut LogAt<'_, '_>, ty: Type<'_>) ->
     if input.program.flags().has(LoadFlags::SLEEPABLE) {
         let sleeps = match is_lsm {
             true => lists.lsm_sleepable.contains(name),
-            false => name.starts_with(SYSTEM_CALL),
+            false => lists.traced_sleepable.contains(name),
         };
         if !sleeps {
             return Err(refuse!(check => Program::NotSleepable { name }));
         }
     } else if attach == Some(AttachType::ModifyReturn)
-        && !name.starts_with(SYSTEM_CALL)
         && !name.starts_with(SECURITY)
+        && !lists.modify_return.contains(name)
     {
         return Err(refuse!(check => Program::NotModifiable { name }));
     }

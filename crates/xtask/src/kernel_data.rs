@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use btf::{Btf, Kind};
 use flate2::Compression;
@@ -30,7 +30,7 @@ pub(crate) fn extract() -> Outcome {
         )
         .into());
     }
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernel-data/data");
+    let directory = directory();
     fs::write(directory.join("linux-6.18.release"), format!("{release}\n"))?;
 
     let blob = fs::read(TYPES)?;
@@ -113,6 +113,25 @@ fn extract_registry(directory: &Path) -> Outcome {
     );
     fs::write(directory.join("linux-6.18.registry.gz"), packed)?;
     Ok(())
+}
+
+/// Adds the rules of programs that trampolines run, as another kernel of the release answers
+/// (`cargo differential trampolines FILE`), to the registry.
+pub(crate) fn add_trampolines(rules: &Path) -> Outcome {
+    let file = directory().join("linux-6.18.registry.gz");
+    let mut text = String::new();
+    GzDecoder::new(fs::File::open(&file)?).read_to_string(&mut text)?;
+    let mut registry = (*spec::registry::text::parse(&text)?).clone();
+    let other = spec::registry::text::parse(&fs::read_to_string(rules)?)?;
+    differential::registry::trampolines::add(&mut registry, &other);
+    let text = spec::registry::text::write(&registry);
+    fs::write(file, compress(text.as_bytes())?)?;
+    println!("registry: {} bytes", text.len());
+    Ok(())
+}
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernel-data/data")
 }
 
 fn compress(bytes: &[u8]) -> std::io::Result<Vec<u8>> {

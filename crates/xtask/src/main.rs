@@ -15,6 +15,7 @@ mod performance;
 mod seccomp;
 
 use std::error::Error;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Result of a chore.
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
         ["optimizations"] => optimizations::count(),
         ["performance", ref names @ ..] => performance::measure(names),
         ["kernel-data"] => kernel_data::extract(),
+        ["kernel-data", rules] => kernel_data::add_trampolines(Path::new(rules)),
         ["seccomp"] => seccomp::measure(),
         ["licenses"] => licenses::write(),
         // The two below are our own programs inside the namespaces.

@@ -11,6 +11,8 @@ mod tail_calls;
 mod verifier;
 
 use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use spec::kernel::Privileges;
@@ -40,6 +42,14 @@ enum Command {
     /// Compare generated programs, for long
     #[command(subcommand)]
     Soak(Soak),
+    /// Write the rules of programs that trampolines run, as the running kernel answers
+    ///
+    /// It must verify such programs, as that of `tools/kernels/vm run 6.18` does; `cargo xtask
+    /// kernel-data FILE` adds them to the built-in data.
+    Trampolines {
+        /// The file
+        file: PathBuf,
+    },
 }
 
 /// Comparisons by name.
@@ -188,6 +198,10 @@ impl Arguments {
         match self.command {
             Command::Compare(comparison) => comparison.run(),
             Command::Soak(soak) => soak.run(),
+            Command::Trampolines { file } => {
+                let registry = beebox_differential::registry::trampolines::ask()?;
+                Ok(fs::write(file, spec::registry::text::write(&registry))?)
+            }
         }
     }
 }

@@ -159,7 +159,7 @@ fn sockmap_changes(
     }
 }
 
-fn index_of<T: PartialEq>(all: &mut Vec<T>, one: T) -> u32 {
+pub(super) fn index_of<T: PartialEq>(all: &mut Vec<T>, one: T) -> u32 {
     let at = all.iter().position(|other| *other == one);
     let at = at.unwrap_or_else(|| {
         all.push(one);
@@ -234,6 +234,7 @@ fn proto(raw: &RawProto, memory: &KernelMemory, btf: &Btf<'_>) -> Option<HelperP
     let restriction = match raw.allowed.as_str() {
         "" => None,
         "bpf_d_path_allowed" => Some(Restriction::DPath),
+        "bpf_ima_inode_hash_allowed" => Some(Restriction::SleepableHook),
         "bpf_sk_storage_tracing_allowed" => Some(Restriction::SkStorageTracing),
         _ => return None,
     };
@@ -255,7 +256,7 @@ fn proto(raw: &RawProto, memory: &KernelMemory, btf: &Btf<'_>) -> Option<HelperP
 }
 
 /// The helpers of a kind of program, each with its prototype.
-fn helper_set(
+pub(super) fn helper_set(
     kernel_query: &mut KernelQuery,
     subject: &Subject,
     protos: &[HelperProto],
@@ -423,7 +424,7 @@ fn iterators(
 
 /// Functions of the kernel that programs may call: found in memory, confirmed by
 /// loads.
-fn kfuncs(
+pub(super) fn kfuncs(
     registry: &mut RegistryData,
     kernel_query: &mut KernelQuery,
     memory: &KernelMemory,
@@ -446,11 +447,13 @@ fn kfuncs(
         let mut first: BTreeMap<ProgramType, bool> = BTreeMap::new();
         for subject in subjects.iter().filter(|subject| subject.has_own_rules()) {
             let is_for = kernel_query.has_kfunc(subject, id);
-            let of_kind = *first.entry(subject.kind).or_insert(is_for);
+            // Which operation has a kfunc is in the row of its structure.
+            let is_operation = subject.kind == ProgramType::StructOps;
+            let of_kind = *first.entry(subject.kind).or_insert(is_for) || is_operation && is_for;
             if of_kind {
                 program_types = program_types.with(subject.kind);
             }
-            if is_for != of_kind {
+            if is_for != of_kind && !is_operation {
                 let attach = subject.attach_type();
                 exceptions.extend(attach.map(|attach| (subject.kind, attach)));
             }
@@ -474,7 +477,7 @@ fn kfuncs(
 }
 
 /// Lists out of BTF and memory.
-fn lists(btf: &Btf<'_>, memory: &KernelMemory) -> Lists {
+pub(super) fn lists(btf: &Btf<'_>, memory: &KernelMemory) -> Lists {
     let mut lists = Lists::default();
     for ty in btf.types() {
         let Some(name) = ty.name().to_str() else {
@@ -516,6 +519,7 @@ fn lists(btf: &Btf<'_>, memory: &KernelMemory) -> Lists {
         let names = set.names(btf);
         let has = |name: &str| names.contains(&name);
         let is_lsm = names.iter().all(|name| name.starts_with("bpf_lsm_"));
+        let is_short = names.len() < 6;
         let list = if has("dentry_open") && has("vfs_truncate") {
             &mut lists.d_path
         } else if has("do_exit") && has("__x64_sys_exit") {
@@ -528,7 +532,12 @@ fn lists(btf: &Btf<'_>, memory: &KernelMemory) -> Lists {
             &mut lists.lsm_disabled
         } else if is_lsm && has("bpf_lsm_task_free") && names.len() < 12 {
             &mut lists.lsm_untrusted
-        } else if is_lsm && has("bpf_lsm_inode_xattr_skipcap") && names.len() < 6 {
+        } else if is_lsm
+            && is_short
+            && (has("bpf_lsm_inet_conn_established") || has("bpf_lsm_socket_post_create"))
+        {
+            &mut lists.lsm_sockopt
+        } else if is_lsm && has("bpf_lsm_inode_xattr_skipcap") && is_short {
             &mut lists.lsm_bool
         } else if is_lsm && has("bpf_lsm_bpf_token_cmd") && names.len() > 50 {
             &mut lists.lsm_sleepable

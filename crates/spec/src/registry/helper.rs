@@ -70,8 +70,11 @@ pub struct KernelType {
 /// Check of the attach target by a kernel function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Restriction {
-    /// `bpf_d_path`: iterators, and the hooks of [`super::Lists::d_path`].
+    /// `bpf_d_path`: iterators, LSM hooks where programs may sleep, and the functions of
+    /// [`super::Lists::d_path`].
     DPath,
+    /// `bpf_ima_inode_hash`: LSM hooks where programs may sleep.
+    SleepableHook,
     /// Socket storage from tracing programs: no functions named `bpf_sk_storage…`.
     SkStorageTracing,
 }

@@ -123,6 +123,14 @@ pub struct Lists {
     pub lsm_untrusted: BTreeSet<Box<str>>,
     /// LSM hooks that return 0 or 1.
     pub lsm_bool: BTreeSet<Box<str>>,
+    /// LSM hooks whose programs of cgroups set and get socket options
+    /// (`bpf_lsm_locked_sockopt_hooks`, `bpf_lsm_unlocked_sockopt_hooks`).
+    pub lsm_sockopt: BTreeSet<Box<str>>,
+    /// Functions whose result fmod_ret programs may replace, beside those of `security_`
+    /// (`register_btf_fmodret_id_set`).
+    pub modify_return: BTreeSet<Box<str>>,
+    /// Functions of the kernel where tracing programs may sleep.
+    pub traced_sleepable: BTreeSet<Box<str>>,
     /// Functions that no tracing program may attach to (`btf_id_deny`).
     pub attach_denied: BTreeSet<Box<str>>,
     /// Functions that never return, which fexit and fmod_ret may not attach to
@@ -142,6 +150,24 @@ pub struct TracepointArg {
 }
 
 impl Lists {
+    /// Adds the hooks and functions that another kernel of the release has.
+    pub fn add_functions(&mut self, other: &Lists) {
+        for (ours, theirs) in [
+            (&mut self.lsm_hooks, &other.lsm_hooks),
+            (&mut self.lsm_sleepable, &other.lsm_sleepable),
+            (&mut self.lsm_disabled, &other.lsm_disabled),
+            (&mut self.lsm_untrusted, &other.lsm_untrusted),
+            (&mut self.lsm_bool, &other.lsm_bool),
+            (&mut self.lsm_sockopt, &other.lsm_sockopt),
+            (&mut self.modify_return, &other.modify_return),
+            (&mut self.traced_sleepable, &other.traced_sleepable),
+            (&mut self.attach_denied, &other.attach_denied),
+            (&mut self.noreturn, &other.noreturn),
+        ] {
+            ours.extend(theirs.iter().cloned());
+        }
+    }
+
     /// Argument `index` (from 0, `__data` aside) of a tracepoint.
     pub fn tracepoint_arg(&self, tracepoint: &str, index: usize) -> TracepointArg {
         let mask = self.nullable_tracepoint_args.get(tracepoint);

@@ -220,6 +220,11 @@ impl RegistryData {
         if let Some(proto) = self.helper_of_operation(program, id)? {
             return Ok(proto);
         }
+        if self.sets_options(program, id) {
+            let mut protos = self.protos.iter().filter(|proto| proto.id == id);
+            let of_socket = protos.find(|proto| proto.args[0].base != ArgBase::PtrToCtx);
+            return of_socket.ok_or(Unavailable::ForProgram);
+        }
         let set = self.helper_set(program).ok_or(Unavailable::ForProgram)?;
         let set = self.helper_sets.get(set as usize);
         let set = set.ok_or(Unavailable::ForProgram)?;
@@ -240,9 +245,13 @@ impl RegistryData {
         let target = program.attach_target.unwrap_or_default();
         let is_allowed = match proto.restriction {
             None => true,
+            Some(Restriction::DPath) if program.kind == ProgramType::Lsm => {
+                self.lists.lsm_sleepable.contains(target)
+            }
             Some(Restriction::DPath) => {
                 program.attach == Some(AttachType::TraceIter) || self.lists.d_path.contains(target)
             }
+            Some(Restriction::SleepableHook) => self.lists.lsm_sleepable.contains(target),
             Some(Restriction::SkStorageTracing) => match program.attach {
                 Some(AttachType::TraceIter | AttachType::TraceRawTp) => true,
                 Some(AttachType::TraceFentry | AttachType::TraceFexit) => {
@@ -256,6 +265,18 @@ impl RegistryData {
         } else {
             Err(Unavailable::Hook)
         }
+    }
+
+    /// True for helpers of socket options in hooks that have a socket at hand
+    /// (`bpf_lsm_func_proto`).
+    #[doc(alias = "bpf_lsm_func_proto")]
+    fn sets_options(&self, program: &ProgramContext<'_>, id: u32) -> bool {
+        let helper = i32::try_from(id).ok().and_then(HelperId::from_number);
+        let is_one = matches!(helper, Some(HelperId::Setsockopt | HelperId::Getsockopt));
+        let hook = program.attach_target.unwrap_or_default();
+        is_one
+            && program.attach == Some(AttachType::LsmCgroup)
+            && self.lists.lsm_sockopt.contains(hook)
     }
 
     /// Prototype of a helper that the operations of a structure have beyond those that all programs

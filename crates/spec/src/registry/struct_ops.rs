@@ -20,6 +20,10 @@ pub struct StructOps {
     pub helpers: &'static [(HelperId, &'static str, Option<&'static str>)],
     /// Helpers of all programs that these lack.
     pub without: &'static [HelperId],
+    /// Kfuncs that no operation of another structure has, with the operations that have them.
+    pub kfuncs: &'static [(&'static str, Operations)],
+    /// An argument of an operation, by index, that Linux gives as an object of this structure.
+    pub objects: &'static [(&'static str, usize, &'static str)],
     /// Objects of the kernel that programs write to (`btf_struct_access`).
     pub writes: Writes,
     /// Arguments of the first structure are of the second (`is_valid_access`).
@@ -68,19 +72,25 @@ pub struct WrittenMember {
     pub structure: &'static str,
     /// The member, and members of members behind dots.
     pub member: &'static str,
+    /// The structure that lies in the member, and the member of that, if it is not all of it.
+    pub inner: Option<(&'static str, &'static str)>,
     /// Writes may begin at each of its bytes, not at the first alone.
     pub anywhere: bool,
 }
 
 macro_rules! members {
-    ($($object:literal $structure:literal $member:literal $($anywhere:ident)?;)*) => {
+    ($($object:literal $structure:literal $member:literal
+        $(($inner:literal $inner_member:literal))? $($anywhere:ident)?;)*) => {
         &[$(WrittenMember {
             object: $object,
             structure: $structure,
             member: $member,
+            inner: members!(@ as $($inner $inner_member)?),
             anywhere: members!(@ $($anywhere)?),
         }),*]
     };
+    (@ as) => { None };
+    (@ as $inner:literal $member:literal) => { Some(($inner, $member)) };
     (@) => { false };
     (@ anywhere) => { true };
 }
@@ -93,6 +103,8 @@ const ALL: &[StructOps] = &[
         sleepable: Operations::Only(&["test_sleepable"]),
         helpers: &[],
         without: &[],
+        kfuncs: &[],
+        objects: &[],
         writes: Writes::Whole("bpf_dummy_ops_state"),
         narrows: None,
     },
@@ -117,6 +129,8 @@ const ALL: &[StructOps] = &[
             (HelperId::KtimeGetCoarseNs, "bpf_ktime_get_coarse_ns", None),
         ],
         without: &[],
+        kfuncs: &[],
+        objects: &[],
         writes: Writes::Members(members! {
             "tcp_sock" "sock" "sk_pacing_rate";
             "tcp_sock" "sock" "sk_pacing_status";
@@ -149,10 +163,37 @@ const ALL: &[StructOps] = &[
             (HelperId::TaskStorageDelete, "bpf_task_storage_delete", None),
         ],
         without: &[],
+        kfuncs: &[],
+        objects: &[],
         writes: Writes::MembersSilently(members! {
             "task_struct" "task_struct" "scx.slice" anywhere;
             "task_struct" "task_struct" "scx.dsq_vtime" anywhere;
             "task_struct" "task_struct" "scx.disallow" anywhere;
+        }),
+        narrows: None,
+    },
+    StructOps {
+        name: "Qdisc_ops",
+        operations: Operations::Only(&["enqueue", "dequeue", "init", "reset", "destroy"]),
+        sleepable: Operations::All,
+        helpers: &[],
+        without: &[],
+        kfuncs: &[
+            ("bpf_skb_get_hash", Operations::All),
+            ("bpf_kfree_skb", Operations::All),
+            ("bpf_qdisc_skb_drop", Operations::Only(&["enqueue"])),
+            ("bpf_qdisc_watchdog_schedule", Operations::Only(&["enqueue", "dequeue"])),
+            ("bpf_qdisc_bstats_update", Operations::Only(&["dequeue"])),
+            ("bpf_qdisc_init_prologue", Operations::Only(&[])),
+            ("bpf_qdisc_reset_destroy_epilogue", Operations::Only(&[])),
+        ],
+        objects: &[("enqueue", 2, "bpf_sk_buff_ptr")],
+        writes: Writes::Members(members! {
+            "sk_buff" "sk_buff" "tstamp";
+            "sk_buff" "sk_buff" "cb" ("qdisc_skb_cb" "data") anywhere;
+            "Qdisc" "Qdisc" "limit";
+            "Qdisc" "Qdisc" "q.qlen";
+            "Qdisc" "Qdisc" "qstats" anywhere;
         }),
         narrows: None,
     },
@@ -162,6 +203,16 @@ impl StructOps {
     /// The row of a structure.
     pub fn named(name: &str) -> Option<&'static StructOps> {
         ALL.iter().find(|row| row.name == name)
+    }
+
+    /// True if the operation `member` of this structure may call a kfunc that programs of type
+    /// struct_ops may.
+    pub fn has_kfunc(&self, kfunc: &str, member: &str) -> bool {
+        let of = |row: &'static StructOps| row.kfuncs.iter().find(|(name, _)| *name == kfunc);
+        match ALL.iter().find_map(|row| Some((row, of(row)?))) {
+            Some((row, (_, operations))) => row.name == self.name && operations.has(member),
+            None => true,
+        }
     }
 
     /// A function with the prototype that the operation `member` has for a helper beyond those of

@@ -106,8 +106,14 @@ pub(super) fn fetch_kfunc_meta<'e>(env: &Env<'e>, id: i32, module: i16) -> Resul
 
 /// Checks a call of a kernel function (`check_kfunc_call`).
 pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Result<Outcome> {
-    let (kind, attach) = (env.input.context.kind, env.input.context.attach);
-    let Some(kfunc) = found.kfunc.filter(|kfunc| kfunc.is_for(kind, attach)) else {
+    let context = &env.input.context;
+    let is_allowed = |kfunc: &&Kfunc| {
+        let operation = context.operation.unwrap_or_default();
+        let operations = context.struct_ops();
+        kfunc.is_for(context.kind, context.attach)
+            && operations.is_none_or(|row| row.has_kfunc(&kfunc.name, operation))
+    };
+    let Some(kfunc) = found.kfunc.filter(is_allowed) else {
         return Err(refuse!(env => Call::KfuncNotAllowed { name: found.name() }));
     };
     let name = &*kfunc.name;

@@ -74,6 +74,10 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
         verbose!(env, "func '{name}' size {size} must be 8\n");
         return Err(refuse(env, off, size));
     }
+    if let Some(object) = object_of_operation(env, &function, index) {
+        let pointer = pointer_to(env, &function, object, TypeFlags::PTR_TRUSTED);
+        return Ok(Argument::Pointer(pointer));
+    }
     let iterator = env.input.registry.iterator(&env.input.context);
     let described = iterator.and_then(|iterator| iterator.arg(index));
     let is_buffer = described.is_some_and(|arg| arg.value.base == RegBase::PtrToBuf);
@@ -169,6 +173,20 @@ fn has_trusted_args(env: &Env<'_>, function: &str) -> bool {
         ProgramType::Lsm => !env.input.registry.lists.lsm_untrusted.contains(function),
         kind => kind == ProgramType::StructOps,
     }
+}
+
+/// The structure that an argument of an operation is given as, whatever its type
+/// (`bpf_qdisc_is_valid_access`).
+#[doc(alias = "bpf_qdisc_is_valid_access")]
+fn object_of_operation(
+    env: &Env<'_>,
+    function: &AttachedFunction<'_>,
+    index: usize,
+) -> Option<TypeId> {
+    let mut objects = env.input.struct_ops()?.objects.iter();
+    let is_it = |row: &&(&str, usize, &str)| row.0 == function.name && row.1 == index;
+    let (_, _, structure) = objects.find(is_it)?;
+    Some(function.btf.find(Kind::Struct, structure)?.id())
 }
 
 /// An argument of an operation whose stub says more of it.

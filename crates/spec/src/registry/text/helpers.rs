@@ -25,6 +25,7 @@ const MARKS: &[(&str, Mark)] = &[
 /// Checks of the attach target, marks too.
 const RESTRICTIONS: &[(&str, Restriction)] = &[
     ("d_path", Restriction::DPath),
+    ("sleepable_hook", Restriction::SleepableHook),
     ("sk_storage", Restriction::SkStorageTracing),
 ];
 

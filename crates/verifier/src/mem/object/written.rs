@@ -90,7 +90,13 @@ fn bytes_of(types: &Btf<'_>, member: &WrittenMember) -> Option<Range<i32>> {
         start += offset;
         id = types.skip_modifiers(ty)?;
     }
-    Some(start as i32..(start + types.size_of(id)?) as i32)
+    let Some((inner, name)) = member.inner else {
+        return Some(start as i32..(start + types.size_of(id)?) as i32);
+    };
+    let inner = types.find(Kind::Struct, inner)?.id();
+    let (offset, ty) = find_member(types, inner, name, MAX_NESTING)?;
+    let start = start + offset;
+    Some(start as i32..(start + types.size_of(ty)?) as i32)
 }
 
 /// Offset and type of a member, which may lie in structures without a name.

@@ -1,0 +1,212 @@
+//! Rules of the programs that a trampoline runs: functions of the kernel, hooks and operations.
+//! The kernel that the other rules are asked of may verify none of these; another kernel of the
+//! release is asked then, and its answers are added.
+
+use std::collections::BTreeSet;
+use std::{fs, io};
+
+use btf::{Btf, Kind, TypeId};
+use spec::programs::{AttachType, ProgramType};
+use spec::registry::{
+    HelperProto, Kfunc, Layout, ProgramRules, ProgramTypes, RegistryData, ReturnRange,
+};
+
+use super::build::{helper_set, index_of, kfuncs, lists, protos};
+use super::memory::KernelMemory;
+use super::query::{KernelQuery, Subject, subjects};
+
+/// Attach types of such programs, each with the function that one is attached to.
+const TARGETS: [(ProgramType, AttachType, &str); 5] = [
+    (ProgramType::Tracing, AttachType::TraceFentry, "bpf_fentry_test1"),
+    (ProgramType::Tracing, AttachType::TraceFexit, "bpf_fentry_test1"),
+    (ProgramType::Tracing, AttachType::ModifyReturn, "bpf_modify_return_test"),
+    (ProgramType::Lsm, AttachType::LsmMac, "bpf_lsm_file_open"),
+    (ProgramType::Lsm, AttachType::LsmCgroup, "bpf_lsm_socket_bind"),
+];
+
+/// Structures of operations, with ones that have kfuncs of their own.
+const OPERATIONS: [(&str, &str); 6] = [
+    ("sched_ext_ops", "enqueue"),
+    ("Qdisc_ops", "enqueue"),
+    ("Qdisc_ops", "dequeue"),
+    ("Qdisc_ops", "init"),
+    ("tcp_congestion_ops", "ssthresh"),
+    ("bpf_dummy_ops", "test_1"),
+];
+
+/// True for the types of such programs.
+fn is_one(kind: ProgramType, attach: Option<AttachType>) -> bool {
+    match kind {
+        ProgramType::Lsm | ProgramType::StructOps => true,
+        _ => TARGETS.iter().any(|(other, one, _)| *other == kind && attach == Some(*one)),
+    }
+}
+
+/// Asks the running kernel, which must verify such programs.
+///
+/// # Errors
+/// Those of the system; the kernel verifies none of them.
+pub fn ask() -> io::Result<RegistryData> {
+    let btf = Btf::parse(fs::read("/sys/kernel/btf/vmlinux")?).map_err(io::Error::other)?;
+    let memory = KernelMemory::read()?;
+    let mut query = KernelQuery::new();
+    let mut not_asked = Vec::new();
+    let mut registry = RegistryData {
+        protos: protos(&memory, &btf),
+        layouts: vec![Layout::Btf],
+        lists: lists(&btf, &memory),
+        ..RegistryData::default()
+    };
+    let mut all = subjects(&btf);
+    let new = targets(&btf);
+    let mut asked = 0;
+    for subject in &new {
+        if !query.can_ask(subject) {
+            continue;
+        }
+        asked += 1;
+        let set = helper_set(&mut query, subject, &registry.protos, &memory, &mut not_asked);
+        let rules = ProgramRules {
+            helpers: index_of(&mut registry.helper_sets, set),
+            layout: Some(0),
+            returns: returns(subject),
+            refused_fields: 0,
+            updates_sockmap: false,
+            deletes_sockmap: false,
+            prologue: 0,
+            is_confirmed: true,
+        };
+        registry.programs.insert((subject.kind, subject.attach_type()), rules);
+    }
+    if asked == 0 {
+        return Err(io::Error::other("the running kernel verifies no program of a trampoline"));
+    }
+    functions(&mut registry, &mut query, &memory, &btf);
+    all.retain(|subject| query.can_ask(subject));
+    all.extend(new.into_iter().chain(operations(&btf)).filter(|subject| query.can_ask(subject)));
+    kfuncs(&mut registry, &mut query, &memory, &btf, &all);
+    Ok(registry)
+}
+
+/// Asks of the functions in sets of the kernel whose results programs may replace, and where
+/// programs may sleep.
+fn functions(
+    registry: &mut RegistryData,
+    query: &mut KernelQuery,
+    memory: &KernelMemory,
+    btf: &Btf<'_>,
+) {
+    let sets = memory.sets(btf, Kind::Func);
+    let ids = sets.iter().flat_map(|set| &set.entries).map(|(id, _)| *id);
+    let ids: BTreeSet<u32> = ids.collect();
+    for id in ids {
+        let Some(name) = btf.at(TypeId(id)).name().to_str() else {
+            continue;
+        };
+        let lists = &mut registry.lists;
+        for (attach, sleepable, list) in [
+            (AttachType::ModifyReturn, false, &mut lists.modify_return),
+            (AttachType::TraceFentry, true, &mut lists.traced_sleepable),
+        ] {
+            let subject = Subject {
+                kind: ProgramType::Tracing,
+                attach: attach.number(),
+                sleepable,
+                attach_btf_id: id,
+            };
+            if !name.starts_with("security_") && query.can_ask(&subject) {
+                list.insert(name.into());
+            }
+        }
+    }
+}
+
+/// What the attach type, and no hook, lets programs return (in `check_return_code`).
+fn returns(subject: &Subject) -> Option<ReturnRange> {
+    let is_fmod_ret = subject.attach_type() == Some(AttachType::ModifyReturn);
+    let is_zero = subject.kind == ProgramType::Tracing && !is_fmod_ret;
+    is_zero.then_some(ReturnRange { min: 0, max: 0 })
+}
+
+fn targets(btf: &Btf<'_>) -> Vec<Subject> {
+    let found = TARGETS.iter().filter_map(|&(kind, attach, name)| {
+        let target = btf.find(Kind::Func, name)?;
+        Some(Subject {
+            kind,
+            attach: attach.number(),
+            sleepable: false,
+            attach_btf_id: target.id().0,
+        })
+    });
+    found.collect()
+}
+
+fn operations(btf: &Btf<'_>) -> Vec<Subject> {
+    let found = OPERATIONS.iter().filter_map(|&(structure, member)| {
+        let ty = btf.find(Kind::Struct, structure)?;
+        let mut members = ty.as_composite()?.members();
+        let index = members.position(|one| btf.string(one.name) == member)?;
+        Some(Subject {
+            kind: ProgramType::StructOps,
+            attach: index as u32,
+            sleepable: false,
+            attach_btf_id: ty.id().0,
+        })
+    });
+    found.collect()
+}
+
+/// Adds the answers of [`ask`] to the registry of another kernel of the release.
+pub fn add(registry: &mut RegistryData, other: &RegistryData) {
+    for (&key, rules) in &other.programs {
+        let set = &other.helper_sets[rules.helpers as usize];
+        let entries = set.iter().map(|entry| {
+            let proto = add_proto(registry, &other.protos[entry.proto as usize]);
+            spec::registry::HelperEntry { proto, ..*entry }
+        });
+        let set = entries.collect();
+        let helpers = index_of(&mut registry.helper_sets, set);
+        let layout = Some(index_of(&mut registry.layouts, Layout::Btf));
+        registry.programs.insert(key, ProgramRules { helpers, layout, ..*rules });
+    }
+    registry.lists.add_functions(&other.lists);
+    for (name, theirs) in &other.kfuncs {
+        match registry.kfuncs.get_mut(name) {
+            None => _ = registry.kfuncs.insert(name.clone(), theirs.clone()),
+            Some(ours) => add_types(ours, theirs),
+        }
+    }
+}
+
+/// Index of a prototype; one that is not there is added behind the others.
+fn add_proto(registry: &mut RegistryData, proto: &HelperProto) -> u32 {
+    let is_same = |other: &HelperProto| {
+        *other == HelperProto { function: other.function.clone(), ..proto.clone() }
+    };
+    let found = registry.protos.iter().position(is_same);
+    found.unwrap_or_else(|| {
+        registry.protos.push(proto.clone());
+        registry.protos.len() - 1
+    }) as u32
+}
+
+/// Takes over for which of such programs a kfunc is.
+fn add_types(ours: &mut Kfunc, theirs: &Kfunc) {
+    let mut types = ProgramTypes::default();
+    for kind in ProgramType::ALL {
+        let source = match is_one(*kind, None) {
+            true => &*theirs,
+            false => &*ours,
+        };
+        if source.program_types.has(*kind) {
+            types = types.with(*kind);
+        }
+    }
+    ours.program_types = types;
+    ours.exceptions.retain(|&(kind, attach)| !is_one(kind, Some(attach)));
+    for (kind, attach, _) in TARGETS {
+        if theirs.is_for(kind, Some(attach)) != types.has(kind) {
+            ours.exceptions.push((kind, attach));
+        }
+    }
+}
