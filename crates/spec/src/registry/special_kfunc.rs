@@ -80,9 +80,9 @@ special_kfuncs! {
     XdpMetadataRxTimestamp "bpf_xdp_metadata_rx_timestamp" [DeviceBound];
     XdpMetadataRxHash "bpf_xdp_metadata_rx_hash" [DeviceBound];
     XdpMetadataRxVlanTag "bpf_xdp_metadata_rx_vlan_tag" [DeviceBound];
-    ObjNew "bpf_obj_new_impl" [Unsupported GetsArguments];
+    ObjNew "bpf_obj_new_impl" [GetsArguments];
     ObjDrop "bpf_obj_drop_impl" [GetsArguments];
-    PercpuObjNew "bpf_percpu_obj_new_impl" [Unsupported GetsArguments];
+    PercpuObjNew "bpf_percpu_obj_new_impl" [GetsArguments];
     PercpuObjDrop "bpf_percpu_obj_drop_impl" [GetsArguments];
     RefcountAcquire "bpf_refcount_acquire_impl" [UnderLock GetsArguments];
     ListPushFront "bpf_list_push_front_impl" [UnderLock GetsArguments];
@@ -129,6 +129,30 @@ impl SpecialKfunc {
     #[doc(alias = "bpf_dev_bound_kfunc_id")]
     pub const fn is_device_bound(self) -> bool {
         self.has(Trait::DeviceBound)
+    }
+
+    /// True if it takes a lock, or fails to.
+    pub const fn may_fail_to_lock(self) -> bool {
+        matches!(
+            self,
+            SpecialKfunc::ResSpinLock | SpecialKfunc::ResSpinLockIrqsave
+        )
+    }
+
+    /// True if it puts its second argument into a list or tree.
+    pub const fn gives_away(self) -> bool {
+        matches!(
+            self,
+            SpecialKfunc::ListPushFront | SpecialKfunc::ListPushBack | SpecialKfunc::RbtreeAdd
+        )
+    }
+
+    /// True if it returns an object of a type of the program.
+    pub const fn returns_allocated(self) -> bool {
+        matches!(
+            self,
+            SpecialKfunc::ObjNew | SpecialKfunc::PercpuObjNew | SpecialKfunc::RefcountAcquire
+        )
     }
 
     /// True if the verifier here does not follow what it does.

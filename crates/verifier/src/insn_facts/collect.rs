@@ -367,11 +367,18 @@ pub(crate) fn leave(env: &mut Env<'_>, insn_idx: u32, outcome: Outcome) {
     let fork = env.forked.as_ref().map(|fork| &fork.state);
     let has_forked = fork.is_some();
     let seen = &mut collector.seen[insn_idx as usize];
-    if let Some(reg) = written(insn)
-        && matches!(outcome, Outcome::Next | Outcome::NextWide)
-        && env.reg(reg).kind != RegKind::NotInit
-    {
-        let value = Value::of(env.reg(reg), env.state.curframe);
+    // A call that forks returns one thing or the other.
+    let forked = env
+        .forked
+        .as_ref()
+        .filter(|fork| fork.insn_idx == insn_idx + 1);
+    let forked = forked.filter(|_| matches!(insn, Insn::Call(_)));
+    let main = matches!(outcome, Outcome::Next | Outcome::NextWide).then_some(&env.state);
+    for state in main.into_iter().chain(forked.map(|fork| &fork.state)) {
+        let Some(reg) = written(insn).filter(|reg| state.reg(*reg).kind != RegKind::NotInit) else {
+            continue;
+        };
+        let value = Value::of(state.reg(reg), state.curframe);
         let known = seen.result.map(|(_, known)| known.join(&value));
         seen.result = Some((reg, known.unwrap_or(value)));
     }
