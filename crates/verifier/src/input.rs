@@ -133,16 +133,6 @@ impl Input<'_> {
         )
     }
 
-    /// True if a structure of vmlinux has, at `off`, the expected one
-    /// (`btf_struct_ids_match`); `is_strict` allows only the structure itself.
-    #[doc(alias = "btf_struct_ids_match")]
-    pub fn is_prefix(&self, id: u32, expected: u32, off: i32, is_strict: bool) -> bool {
-        let Some(vmlinux) = self.vmlinux else {
-            return false;
-        };
-        vmlinux.begins_with(TypeId(id), TypeId(expected), off, is_strict)
-    }
-
     /// True if BTF says that the function at `start` is static.
     pub fn is_static(&self, start: u32) -> bool {
         let info = self.program.func_info();

@@ -5,6 +5,7 @@ use btf::fields::{FieldRecord, SpecialField, StructureFields};
 use btf::{Kind, TypeId};
 
 use crate::input::Input;
+use crate::log::LogAt;
 use crate::state::{BtfRef, RegKind, RegState, TypeRef};
 use crate::{Result, Stop};
 
@@ -68,17 +69,30 @@ impl Input<'_> {
         Ok(TypeRef::program(field.target.0))
     }
 
-    /// True if a structure has, at `off`, the expected one (`btf_struct_ids_match`);
-    /// `is_strict` allows only the structure itself.
+    /// True if a structure has, at `off`, the expected one; logs what it has instead
+    /// (`btf_struct_ids_match`). `is_strict` allows only the structure itself.
     #[doc(alias = "btf_struct_ids_match")]
     pub(crate) fn has_prefix(
         &self,
+        log: &mut LogAt<'_, '_>,
         ty: TypeRef,
         expected: TypeRef,
         off: i32,
         is_strict: bool,
     ) -> bool {
-        let types = self.btf(ty).filter(|_| ty.btf == expected.btf);
-        types.is_some_and(|btf| btf.begins_with(TypeId(ty.id), TypeId(expected.id), off, is_strict))
+        // No type of one BTF object is one of another.
+        let wanted = match ty.btf == expected.btf {
+            true => TypeId(expected.id),
+            false => TypeId::VOID,
+        };
+        let types = self.btf(ty);
+        let found = types.map(|btf| btf.begins_with(TypeId(ty.id), wanted, off, is_strict));
+        match found {
+            Some(Err(fault)) => {
+                verbose!(log, "{fault}\n");
+                false
+            }
+            found => matches!(found, Some(Ok(true))),
+        }
     }
 }

@@ -15,9 +15,7 @@ use crate::mem::helper_mem::{check_helper_mem, check_sized_mem};
 use crate::mem::region::check_ptr_off;
 use crate::mem::{Access, check_ptr_alignment, is_pointer_value, packet};
 use crate::resolve::Map;
-use crate::state::{
-    BtfRef, MapRef, RegBase, RegKind, RegRules, RegState, RegType, TypeFlags, TypeRef,
-};
+use crate::state::{MapRef, RegBase, RegKind, RegRules, RegState, RegType, TypeFlags, TypeRef};
 use crate::{Result, Stop, insn_facts, refuse};
 
 /// Types of registers that an argument takes, in the order in which refusals list them;
@@ -150,7 +148,10 @@ fn check_object_type(
 ) -> Result<()> {
     let off = env.reg(ptr).off;
     let expected = TypeRef::vmlinux(expected);
-    if ty.btf == BtfRef::Vmlinux && env.input.is_prefix(ty.id, expected.id, off, is_strict) {
+    if env
+        .input
+        .has_prefix(&mut env.log(), ty, expected, off, is_strict)
+    {
         return Ok(());
     }
     let (found, wanted) = (env.input.type_name(ty), env.input.type_name(expected));

@@ -113,7 +113,10 @@ pub(crate) fn match_type(env: &mut Env<'_>, value: Reg, field: &SpecialField) ->
     {
         name = env.input.type_name(ty);
         check_ptr_off(&mut env.log(), &reg, value, true)?;
-        if env.input.has_prefix(ty, expected, reg.off, !is_unref) {
+        if env
+            .input
+            .has_prefix(&mut env.log(), ty, expected, reg.off, !is_unref)
+        {
             return Ok(());
         }
     }

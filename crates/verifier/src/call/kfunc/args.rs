@@ -306,7 +306,9 @@ fn check_object(
     let is_released = callee.has(KfuncFlags::RELEASE) && reg.ref_obj_id != 0;
     let is_strict = is_released || is_nocast_alias(wanted.as_bytes(), given.as_bytes());
     let wanted_ref = TypeRef::vmlinux(target.0);
-    let is_same = env.input.has_prefix(found, wanted_ref, reg.off, is_strict);
+    let is_same = env
+        .input
+        .has_prefix(&mut env.log(), found, wanted_ref, reg.off, is_strict);
     let takes_projection = wanted
         .to_str()
         .is_some_and(|context| is_projection(context, given.as_bytes()));

@@ -124,7 +124,7 @@ fn check_place(
     let contained = TypeRef::program(root.target.0);
     let wanted = env.input.type_name(contained);
     let wanted_off = root.node;
-    if !env.input.has_prefix(ty, contained, 0, true) {
+    if !env.input.has_prefix(&mut env.log(), ty, contained, 0, true) {
         let (root, given) = (root.kind.name(), env.input.type_name(ty));
         return Err(refuse!(env => Call::OtherNode {
             root, node, wanted_off, wanted, off, given
