@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use isa::ebpf::{Callee, Insn, Operand, Reg};
+use spec::helpers::HelperId;
 use spec::maps::MapKind;
 
 use super::coverage::{self, Flow, Uncovered};
@@ -275,8 +276,9 @@ pub(crate) fn enter(env: &mut Env<'_>) {
             seen.proofs.insert((base.id, range));
         }
     }
-    if let Insn::Call(Callee::Helper(_)) = insn {
+    if let Insn::Call(Callee::Helper(helper)) = insn {
         note_key(seen, env, frame);
+        seen.accesses_object |= writes_object(helper, frame);
     }
     if let (Some(Operand::Reg(src)), Some(access)) = (insn.stored(), insn.access())
         && let RegKind::Stack { frame: owner } = frame[access.base].kind
@@ -287,6 +289,16 @@ pub(crate) fn enter(env: &mut Env<'_>) {
     }
     collector.compared = compared(insn, frame);
     env.observers.collector = Some(collector);
+}
+
+/// True if a helper writes into an object that the program allocated: takes its lock, or exchanges
+/// a pointer in it.
+fn writes_object(helper: i32, frame: &Frame) -> bool {
+    let writes = matches!(
+        HelperId::from_number(helper),
+        Some(HelperId::SpinLock | HelperId::SpinUnlock | HelperId::KptrXchg)
+    );
+    writes && frame[Reg::R1].is_allocated()
 }
 
 /// The packet pointer that an instruction compares, with its proof.
