@@ -7,7 +7,7 @@ use spec::maps::{MapFlags, MapKind};
 use spec::registry::{ArgBase, ArgDetail, ArgType, HelperProto};
 
 use super::meta::CallMeta;
-use super::{constant, lock};
+use super::{constant, dynptr, lock};
 use crate::env::{Env, RegArg};
 use crate::log::TypeText;
 use crate::mem::helper_mem::{check_helper_mem, check_sized_mem};
@@ -329,7 +329,7 @@ pub(super) fn check_arg(
             env.mark_precise(ptr)
         }
         ArgBase::PtrToConstStr => constant::check_string(env, ptr),
-        ArgBase::PtrToDynptr => Err(Stop::unsupported("dynptr")),
+        ArgBase::PtrToDynptr => dynptr::check_helper_arg(env, ptr, arg),
         ArgBase::KptrXchgDest => Err(Stop::unsupported("kernel pointer in a map value")),
         ArgBase::DontCare
         | ArgBase::PtrToArena
@@ -389,7 +389,7 @@ fn check_reference(
 ) -> Result<()> {
     if arg.flags.has(TypeFlags::OBJ_RELEASE) {
         if arg.base == ArgBase::PtrToDynptr {
-            return Err(Stop::unsupported("dynptr"));
+            return dynptr::check_release(env, ptr, meta);
         }
         if reg.ref_obj_id == 0 && !reg.is_null() {
             return Err(refuse!(env => Call::NotReferenced { reg: ptr }));

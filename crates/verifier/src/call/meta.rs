@@ -2,6 +2,7 @@
 
 use isa::ebpf::Reg;
 
+use super::dynptr::Dynptr;
 use super::reference;
 use crate::env::Env;
 use crate::mem::helper_mem::RawMem;
@@ -37,6 +38,12 @@ pub(super) struct CallMeta {
     pub(super) subprog: u32,
     /// The object behind a per-CPU pointer.
     pub(super) object: Option<TypeRef>,
+    /// The initialised dynptr among the arguments.
+    pub(super) dynptr: Option<Dynptr>,
+    /// The register with a pointer to a dynptr that is released.
+    pub(super) released_dynptr: Option<Reg>,
+    /// Frame and first slot of the iterator among the arguments.
+    pub(super) iter: Option<(usize, usize)>,
 }
 
 impl CallMeta {

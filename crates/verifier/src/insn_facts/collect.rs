@@ -289,6 +289,13 @@ pub(crate) fn enter(env: &mut Env<'_>) {
     env.observers.collector = Some(collector);
 }
 
+/// Notes slots of a frame in which a call keeps addresses.
+pub(crate) fn note_addresses(env: &mut Env<'_>, frame: usize, slots: u64) {
+    if let Some(collector) = &mut env.observers.collector {
+        collector.note_addresses(env.state.frame(frame), slots);
+    }
+}
+
 /// The packet pointer that an instruction compares, with its proof.
 fn compared(insn: Insn, frame: &Frame) -> Option<(Reg, Proof)> {
     let Insn::Jump {
@@ -371,7 +378,13 @@ pub(crate) fn leave(env: &mut Env<'_>, insn_idx: u32, outcome: Outcome) {
         && matches!(outcome, Outcome::Next | Outcome::NextWide)
         && env.reg(reg).kind != RegKind::NotInit
     {
-        let value = Value::of(env.reg(reg), env.state.curframe);
+        let mut value = Value::of(env.reg(reg), env.state.curframe);
+        if let Some(fork) = &env.forked
+            && fork.insn_idx == insn_idx + 1
+        {
+            // An iterator returns an object on one path, and null on the other.
+            value = value.join(&Value::of(fork.state.reg(reg), fork.state.curframe));
+        }
         let known = seen.result.map(|(_, known)| known.join(&value));
         seen.result = Some((reg, known.unwrap_or(value)));
     }

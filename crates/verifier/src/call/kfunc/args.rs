@@ -4,8 +4,8 @@ use btf::{Kind, ParamSuffix, TypeId};
 use isa::ebpf::Reg;
 use spec::registry::{ArgBase, ArgType, KfuncFlags, RegBase};
 
-use super::Callee;
 use super::arg_kind::{KfuncArgKind, stands_for, strip};
+use super::{Callee, dynptr, irq_flag, iter};
 use crate::call::args::{check_offset, note_unchecked_read};
 use crate::call::meta::CallMeta;
 use crate::call::prototype::is_projection;
@@ -90,11 +90,20 @@ fn check_one(
             check_memory(env, callee, index, meta)?;
             return Ok(2);
         }
+        KfuncArgKind::Dynptr => {
+            check_pointer(env, callee, ptr, meta)?;
+            dynptr::check(env, callee, index, meta)?;
+        }
+        KfuncArgKind::Iter => {
+            check_pointer(env, callee, ptr, meta)?;
+            iter::check(env, callee, index, meta)?;
+        }
+        KfuncArgKind::IrqFlag => {
+            check_pointer(env, callee, ptr, meta)?;
+            irq_flag::check(env, callee, index)?;
+        }
         KfuncArgKind::AllocBtfId
         | KfuncArgKind::RefcountedKptr
-        | KfuncArgKind::Dynptr
-        | KfuncArgKind::Iter
-        | KfuncArgKind::IrqFlag
         | KfuncArgKind::Callback
         | KfuncArgKind::ProgramAux
         | KfuncArgKind::ListHead
