@@ -15,7 +15,7 @@ use crate::log::LogAt;
 use crate::mem::Access;
 use crate::mem::helper_mem::{check_global_mem, check_sized_mem};
 use crate::state::{BtfRef, RegKind, RegRules, TypeFlags};
-use crate::{Result, Stop, flow, refuse};
+use crate::{Result, Stop, flow, refuse, verbose};
 
 /// Checks all arguments (`check_kfunc_args`).
 pub(super) fn check_kfunc_args(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<CallMeta> {
@@ -257,6 +257,13 @@ fn check_object(
     let takes_projection = wanted
         .to_str()
         .is_some_and(|context| is_projection(context, given.as_bytes()));
+    if !is_same
+        && !is_strict
+        && let Err(fault) = btf.find_at(found, reg.off, 1)
+    {
+        // The search for a structure that begins the object ends at a field.
+        verbose!(env, "{fault}\n");
+    }
     if is_same || takes_projection {
         return Ok(());
     }
