@@ -13,11 +13,12 @@ use crate::log::TypeText;
 use crate::mem::helper_mem::{check_helper_mem, check_sized_mem};
 use crate::mem::region::check_ptr_off;
 use crate::mem::{Access, check_ptr_alignment, is_pointer_value, packet};
+use crate::rejection::Call;
 use crate::resolve::Map;
 use crate::state::{
     BtfRef, MapRef, RegBase, RegKind, RegRules, RegState, RegType, TypeFlags, TypeRef,
 };
-use crate::{Result, Stop, insn_facts, refuse};
+use crate::{Result, Stop, insn_facts, refuse, verbose};
 
 /// Types of registers that an argument takes, in the order in which refusals list them;
 /// `None` for arguments without such a list (`compatible_reg_types`).
@@ -398,9 +399,14 @@ fn check_reference(
     }
     if reg.ref_obj_id != 0 && arg.base != ArgBase::KptrXchgDest {
         if meta.ref_obj_id != 0 {
-            return Err(refuse!(env => Call::SecondReference {
-                reg: ptr, id: reg.ref_obj_id, first: meta.ref_obj_id
-            }));
+            // The kernel ends this line of the log with its statistics.
+            let rejection = Call::SecondReference {
+                reg: ptr.into(),
+                id: reg.ref_obj_id.into(),
+                first: meta.ref_obj_id.into(),
+            };
+            verbose!(env, "{rejection}");
+            return Err(Stop::refusal(rejection, Some(env.insn_idx)));
         }
         meta.ref_obj_id = reg.ref_obj_id;
     }

@@ -191,14 +191,16 @@ pub(super) fn check_release(env: &mut Env<'_>, ptr: Reg, meta: &mut CallMeta) ->
 }
 
 /// Releases the dynptr that `ptr` points to, with its clones in the same frame and the slices of
-/// all (`unmark_stack_slots_dynptr`); false if its reference is not held.
-pub(super) fn release(env: &mut Env<'_>, ptr: Reg) -> Result<bool> {
+/// all (`unmark_stack_slots_dynptr`).
+pub(super) fn release(env: &mut Env<'_>, ptr: Reg) -> Result<()> {
     let Some((frame, released)) = on_stack(env, ptr) else {
-        return Ok(false);
+        return Err(Stop::Bug("a dynptr is released that is not there".into()));
     };
     let id = released.ref_obj_id;
     if !reference::release(env, id) {
-        return Ok(false);
+        // Linux lets the program release the record again.
+        let what = "release of a dynptr whose record a clone in another frame released";
+        return Err(Stop::unsupported(what));
     }
     for spi in 1..env.state.frame(frame).stack.len() {
         let stack = &env.state.frame(frame).stack;
@@ -209,7 +211,7 @@ pub(super) fn release(env: &mut Env<'_>, ptr: Reg) -> Result<bool> {
             return Err(refuse!(env => Call::MisconfiguredReference));
         }
     }
-    Ok(true)
+    Ok(())
 }
 
 /// A write to a slot destroys the dynptr there, whose slices are invalid then; one that holds a

@@ -60,11 +60,9 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
             check_mem_access(env, MemAccess::new(ptr, off, 1, Access::Write))?;
         }
     }
-    let is_released = match meta.released_dynptr {
-        Some(ptr) => dynptr::release(env, ptr)?,
-        None => meta.release_reference(env),
-    };
-    if !is_released {
+    if let Some(ptr) = meta.released_dynptr {
+        dynptr::release(env, ptr)?;
+    } else if !meta.release_reference(env) {
         return Err(refuse!(env => Call::NotAcquired { name, id }));
     }
     if let Some(helper) = helper {
