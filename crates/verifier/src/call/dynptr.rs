@@ -180,7 +180,7 @@ pub(super) fn check_release(env: &mut Env<'_>, ptr: Reg, meta: &mut CallMeta) ->
             });
             object.map_or(stack[spi].reg.ref_obj_id, |object| object.ref_obj_id)
         }
-        Place::Unallocated | Place::Misplaced => 0,
+        Place::Above(..) | Place::Unallocated | Place::Misplaced => 0,
     };
     if held == 0 {
         let number = ptr.number();

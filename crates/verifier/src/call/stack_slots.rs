@@ -7,11 +7,16 @@ use crate::mem::{Access, MemAccess, check_mem_access};
 use crate::state::{LockOwner, Reference, ReferenceKind, RegKind, StackObject};
 use crate::{Result, insn_facts, verbose};
 
+/// Reason why calls with an object above the frame are unsupported that Linux accepts.
+pub(super) const ABOVE: &str = "object on the stack above the frame pointer";
+
 /// Where an object on the stack is, by the pointer to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// It begins in that slot of that frame.
     At(usize, usize),
+    /// Above the frame, which Linux takes for that slot of that frame.
+    Above(usize, usize),
     /// The function has not used its stack so far (`-ERANGE`).
     Unallocated,
     /// No object can begin there, which the log says.
@@ -31,13 +36,15 @@ pub(super) fn place_of(env: &mut Env<'_>, ptr: Reg, what: &str, slots: usize) ->
         return Place::Misplaced;
     };
     let off = reg.off.wrapping_add(var_off as i32);
-    let depth = -i64::from(off);
-    if depth <= 0 || depth % 8 != 0 || depth < 8 * slots as i64 {
+    // Linux takes an offset of 0 for the slot below it.
+    let spi = i64::from(off).wrapping_neg().wrapping_sub(1) / 8;
+    if off % 8 != 0 || spi + 1 < slots as i64 {
         verbose!(env, "cannot pass in {what} at an offset={off}\n");
         return Place::Misplaced;
     }
-    let (frame, spi) = (frame as usize, depth as usize / 8 - 1);
+    let (frame, spi) = (frame as usize, spi as usize);
     match spi < env.state.frame(frame).stack.len() {
+        true if off == 0 => Place::Above(frame, spi),
         true => Place::At(frame, spi),
         false => Place::Unallocated,
     }
