@@ -15,6 +15,8 @@
 //! | `leak` | what must not be held at some point |
 //! | `subprog` | calls of subprograms, and what a function is verified with |
 //! | `callback` | frames of callbacks |
+//! | `stack_slots` | objects on the stack: their slots |
+//! | `dynptr` | dynptrs that calls make, take and release |
 //! | `prototype` | arguments of subprograms by BTF |
 //! | `format` | format strings |
 //! | `kfunc` | kernel functions: order of the checks, arguments, the value in r0 |
@@ -23,6 +25,7 @@ pub(crate) mod args;
 mod callback;
 mod compat;
 mod constant;
+pub(crate) mod dynptr;
 mod field;
 mod format;
 mod helper;
@@ -34,6 +37,7 @@ mod meta;
 pub(crate) mod prototype;
 pub(crate) mod reference;
 mod returns;
+mod stack_slots;
 mod subprog;
 
 use isa::ebpf::{Callee, Reg};

@@ -32,7 +32,7 @@ use isa::ebpf::Reg;
 use crate::domain::Scalar;
 use crate::state::{MapRef, RegBase, RegKind, RegState};
 
-pub(crate) use collect::{Collector, enter, leave, pruned};
+pub(crate) use collect::{Collector, enter, leave, note_addresses, pruned};
 pub(crate) use unwritten::{
     note_filling, note_possible_stack_write, note_range_read, note_read_behind, note_stack_read,
     note_stack_write,
@@ -50,8 +50,8 @@ pub struct ProgramFacts {
     /// pointer that it or a function that it calls accesses.
     pub stack: Vec<(u32, u32)>,
     /// By function, as in [`ProgramFacts::stack`]: slots of 8 bytes of its stack in which the
-    /// program may keep a pointer. Bit 0 is the slot that ends at the frame pointer. (Dynptrs
-    /// and iterators on the stack are unsupported.)
+    /// program may keep a pointer. Bit 0 is the slot that ends at the frame pointer. Those of dynptrs and
+    /// iterators are among them.
     pub address_slots: Vec<u64>,
     /// Bytes of the context up to the last one that the program accesses
     /// (`max_ctx_offset`).

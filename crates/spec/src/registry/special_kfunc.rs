@@ -100,6 +100,15 @@ special_kfuncs! {
     IterNumNew "bpf_iter_num_new" [UnderLock];
     IterNumNext "bpf_iter_num_next" [UnderLock];
     IterNumDestroy "bpf_iter_num_destroy" [UnderLock];
+    IterCssTaskNew "bpf_iter_css_task_new" [];
+    DynptrFromSkb "bpf_dynptr_from_skb" [];
+    DynptrFromXdp "bpf_dynptr_from_xdp" [];
+    DynptrFromSkbMeta "bpf_dynptr_from_skb_meta" [];
+    DynptrSlice "bpf_dynptr_slice" [];
+    DynptrSliceRdwr "bpf_dynptr_slice_rdwr" [];
+    DynptrClone "bpf_dynptr_clone" [];
+    LocalIrqSave "bpf_local_irq_save" [];
+    LocalIrqRestore "bpf_local_irq_restore" [];
     ResSpinLock "bpf_res_spin_lock" [UnderLock];
     ResSpinUnlock "bpf_res_spin_unlock" [UnderLock];
     ResSpinLockIrqsave "bpf_res_spin_lock_irqsave" [UnderLock];

@@ -8,15 +8,16 @@ use spec::maps::{MapFlags, MapKind};
 use spec::registry::{ArgBase, ArgDetail, ArgType, HelperProto};
 
 use super::meta::CallMeta;
-use super::{constant, field, kptr, lock};
+use super::{constant, dynptr, field, kptr, lock};
 use crate::env::{Env, RegArg};
 use crate::log::TypeText;
 use crate::mem::helper_mem::{check_helper_mem, check_sized_mem};
 use crate::mem::region::check_ptr_off;
 use crate::mem::{Access, check_ptr_alignment, is_pointer_value, packet};
+use crate::rejection::Call;
 use crate::resolve::Map;
 use crate::state::{MapRef, RegBase, RegKind, RegRules, RegState, RegType, TypeFlags, TypeRef};
-use crate::{Result, Stop, insn_facts, refuse};
+use crate::{Result, Stop, insn_facts, refuse, verbose};
 
 /// Types of registers that an argument takes, in the order in which refusals list them;
 /// `None` for arguments without such a list (`compatible_reg_types`).
@@ -334,7 +335,7 @@ pub(super) fn check_arg(
             env.mark_precise(ptr)
         }
         ArgBase::PtrToConstStr => constant::check_string(env, ptr),
-        ArgBase::PtrToDynptr => Err(Stop::unsupported("dynptr")),
+        ArgBase::PtrToDynptr => dynptr::check_helper_arg(env, ptr, arg),
         ArgBase::KptrXchgDest => kptr::check_destination(env, ptr, meta),
         ArgBase::DontCare
         | ArgBase::PtrToArena
@@ -394,7 +395,7 @@ fn check_reference(
 ) -> Result<()> {
     if arg.flags.has(TypeFlags::OBJ_RELEASE) {
         if arg.base == ArgBase::PtrToDynptr {
-            return Err(Stop::unsupported("dynptr"));
+            return dynptr::check_release(env, ptr, meta);
         }
         if reg.ref_obj_id == 0 && !reg.is_null() {
             return Err(refuse!(env => Call::NotReferenced { reg: ptr }));
@@ -403,9 +404,14 @@ fn check_reference(
     }
     if reg.ref_obj_id != 0 && arg.base != ArgBase::KptrXchgDest {
         if meta.ref_obj_id != 0 {
-            return Err(refuse!(env => Call::SecondReference {
-                reg: ptr, id: reg.ref_obj_id, first: meta.ref_obj_id
-            }));
+            // The kernel ends this line of the log with its statistics.
+            let rejection = Call::SecondReference {
+                reg: ptr.into(),
+                id: reg.ref_obj_id.into(),
+                first: meta.ref_obj_id.into(),
+            };
+            verbose!(env, "{rejection}");
+            return Err(Stop::refusal(rejection, Some(env.insn_idx)));
         }
         meta.ref_obj_id = reg.ref_obj_id;
     }

@@ -9,6 +9,7 @@ use isa::ebpf::Reg;
 use spec::callback::CallbackKind;
 use spec::maps::MapKind;
 
+use super::dynptr;
 use super::kfunc::graph;
 use super::subprog::{check_args_by_btf, check_frame_limit};
 use crate::env::Env;
@@ -177,7 +178,10 @@ fn set_args(
             regs[2] = RegState::pointer(RegKind::BtfId { ty }, TypeFlags::NONE);
             regs[3] = caller.regs[4];
         }
-        CallbackKind::UserRingbuf => return Err(Stop::unsupported("callback with a dynptr")),
+        CallbackKind::UserRingbuf => {
+            regs[1] = dynptr::constant(env);
+            regs[2] = caller.regs[3];
+        }
     }
     Ok(())
 }

@@ -1,12 +1,13 @@
 //! Calls of kernel functions: availability, arguments, effects, result, in the kernel's
 //! order (`check_kfunc_call`).
-//!
-//! Kfuncs that take dynptrs, iterators or IRQ flags are unsupported.
 
 mod alloc;
 mod arg_kind;
 mod args;
+mod dynptr;
 pub(super) mod graph;
+mod irq_flag;
+mod iter;
 mod returns;
 
 use btf::{Btf, Kind, Shape, TypeId};
@@ -114,6 +115,7 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
         return Err(refuse!(env => Call::KfuncNotAllowed { name: found.name() }));
     };
     let name = &*kfunc.name;
+    env.aux[env.insn_idx as usize].is_iter_next = kfunc.flags.has(KfuncFlags::ITER_NEXT);
     if kfunc.special == Some(SpecialKfunc::Trap) {
         return Err(refuse!(env => Call::Trap));
     }
@@ -155,6 +157,9 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
     if let Some(most) = found.bits.and_then(BitOp::most) {
         env.reg_mut(Reg::R0).num = Scalar::up_to(most);
     }
+    if callee.has(KfuncFlags::ITER_NEXT) {
+        iter::advance(env, &meta)?;
+    }
     env.mark_scratched(Reg::R0);
     Ok(Outcome::Next)
 }
@@ -180,11 +185,7 @@ fn push_callback(
 fn callee<'e>(found: KfuncMeta<'e>, kfunc: &'e Kfunc) -> Result<Callee<'e>> {
     let unsupported = || Stop::unsupported(format!("kfunc {}", kfunc.name));
     let btf = found.btf.ok_or_else(unsupported)?;
-    const ITERATORS: KfuncFlags = KfuncFlags::ITER_NEW
-        .with(KfuncFlags::ITER_NEXT)
-        .with(KfuncFlags::ITER_DESTROY);
-    let is_unsupported = kfunc.special.is_some_and(SpecialKfunc::is_unsupported);
-    if kfunc.flags.has_any(ITERATORS) || is_unsupported {
+    if kfunc.special.is_some_and(SpecialKfunc::is_unsupported) {
         return Err(unsupported());
     }
     let func = btf.get(TypeId(found.id as u32)).map(|ty| ty.shape());
@@ -241,6 +242,9 @@ fn change_sections(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<()> {
         }
         _ => {}
     }
+    if sleepable && env.state.active_irq_id != 0 {
+        return Err(refuse!(env => Call::SleepsIrqDisabled { name }));
+    }
     if callee.has(KfuncFlags::RCU_PROTECTED) && !env.state.in_rcu_section() {
         return Err(refuse!(env => Call::RequiresRcu { name }));
     }
@@ -256,4 +260,5 @@ fn invalidate_rcu_pointers(env: &mut Env<'_>) {
             .without(TypeFlags::MEM_RCU | TypeFlags::PTR_MAYBE_NULL);
         reg.flags = kept.with(TypeFlags::PTR_UNTRUSTED);
     });
+    iter::leave_rcu(&mut env.state);
 }

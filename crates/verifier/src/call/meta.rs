@@ -3,6 +3,7 @@
 use btf::fields::SpecialField;
 use isa::ebpf::Reg;
 
+use super::dynptr::Dynptr;
 use super::reference;
 use crate::env::Env;
 use crate::mem::helper_mem::RawMem;
@@ -47,6 +48,12 @@ pub(super) struct CallMeta {
     pub(super) root: Option<SpecialField>,
     /// The field that `bpf_kptr_xchg` exchanges.
     pub(super) kptr: Option<SpecialField>,
+    /// The initialised dynptr among the arguments.
+    pub(super) dynptr: Option<Dynptr>,
+    /// The register with a pointer to a dynptr that is released.
+    pub(super) released_dynptr: Option<Reg>,
+    /// Frame and first slot of the iterator among the arguments.
+    pub(super) iter: Option<(usize, usize)>,
 }
 
 impl CallMeta {

@@ -6,6 +6,7 @@ use spec::maps::MapKind;
 use spec::registry::{HelperProto, RetBase};
 
 use super::args::never_fails;
+use super::dynptr::Dynptr;
 use super::meta::CallMeta;
 use super::{kptr, reference};
 use crate::domain::Scalar;
@@ -55,7 +56,10 @@ pub(super) fn set_result(env: &mut Env<'_>, proto: &HelperProto, meta: &CallMeta
         RetBase::PtrToSockCommon => RegState::pointer(RegKind::SockCommon, flags),
         RetBase::PtrToTcpSock => RegState::pointer(RegKind::TcpSock, flags),
         RetBase::PtrToMem => {
-            let kind = RegKind::memory(meta.mem_size.unwrap_or(0));
+            let kind = RegKind::Mem {
+                size: meta.mem_size.unwrap_or(0),
+                dynptr_id: slice_of(helper, meta).map_or(0, |dynptr| dynptr.id),
+            };
             RegState::pointer(kind, flags)
         }
         RetBase::PtrToMemOrBtfId => of_object(env, meta, flags)?,
@@ -75,7 +79,9 @@ pub(super) fn set_result(env: &mut Env<'_>, proto: &HelperProto, meta: &CallMeta
     if result.may_be_null() {
         result.id = env.new_id();
     }
-    if helper.is_some_and(HelperId::casts_pointer) {
+    if let Some(dynptr) = slice_of(helper, meta) {
+        result.ref_obj_id = dynptr.ref_obj_id;
+    } else if helper.is_some_and(HelperId::casts_pointer) {
         result.ref_obj_id = meta.ref_obj_id;
     } else if acquires(env, helper, meta) {
         let reference = reference::acquire(env);
@@ -84,6 +90,12 @@ pub(super) fn set_result(env: &mut Env<'_>, proto: &HelperProto, meta: &CallMeta
     }
     set_reg(env, Reg::R0, result);
     Ok(())
+}
+
+/// The dynptr that the call returns a slice of (`is_dynptr_ref_function`).
+#[doc(alias = "is_dynptr_ref_function")]
+fn slice_of(helper: Option<HelperId>, meta: &CallMeta) -> Option<Dynptr> {
+    meta.dynptr.filter(|_| helper == Some(HelperId::DynptrData))
 }
 
 /// Numbers carry a reference only in calls that cast one, which return pointers.

@@ -108,6 +108,7 @@ pub(super) struct Entry {
 pub(crate) struct Fork {
     /// Its state.
     pub(crate) state: State,
+    /// The instruction that it begins with.
     pub(crate) insn_idx: u32,
     pub(super) prev_insn_idx: i32,
     pub(super) log_position: usize,

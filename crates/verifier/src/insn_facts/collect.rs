@@ -301,6 +301,13 @@ fn writes_object(helper: i32, frame: &Frame) -> bool {
     writes && frame[Reg::R1].is_allocated()
 }
 
+/// Notes slots of a frame in which a call keeps addresses.
+pub(crate) fn note_addresses(env: &mut Env<'_>, frame: usize, slots: u64) {
+    if let Some(collector) = &mut env.observers.collector {
+        collector.note_addresses(env.state.frame(frame), slots);
+    }
+}
+
 /// The packet pointer that an instruction compares, with its proof.
 fn compared(insn: Insn, frame: &Frame) -> Option<(Reg, Proof)> {
     let Insn::Jump {

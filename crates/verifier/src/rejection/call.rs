@@ -262,6 +262,52 @@ rejections! {
         "workqueue pointer in R1 map_uid={uid} doesn't match map pointer in R2 map_uid={map_uid}";
     TaskWorkOfOtherMap { uid: i64, map_uid: i64 } EINVAL Argument
         "bpf_task_work pointer in R2 map_uid={uid} doesn't match map pointer in R3 map_uid={map_uid}";
+    DynptrNotUninit EINVAL Argument
+        "Dynptr has to be an uninitialized dynptr";
+    DynptrConst EINVAL Argument
+        "cannot pass pointer to const bpf_dynptr, the helper mutates it";
+    DynptrNotInit { index: i64 } EINVAL Argument
+        "Expected an initialized dynptr as arg #{index}";
+    DynptrOther { kind: String, index: i64 } EINVAL Argument
+        "Expected a dynptr of type {kind} as arg #{index}";
+    DynptrMemory { kind: TypeText } EACCES Argument
+        "Unsupported reg type {kind} for bpf_dynptr_from_mem data";
+    UnacquiredDynptr { number: i64 } EINVAL Reference
+        "arg {number} is an unacquired reference";
+    ReleasesConstDynptr EINVAL Reference
+        "cannot release unowned const bpf_dynptr";
+    OverwritesDynptr EINVAL Reference
+        "cannot overwrite referenced dynptr";
+    MisconfiguredReference EFAULT KernelBug
+        "verifier bug: misconfigured ref_obj_id";
+    MisconfiguredDynptr EFAULT KernelBug
+        "verifier bug: misconfigured dynptr helper type flags";
+    PacketReadOnly EINVAL Forbidden
+        "the prog does not allow writes to packet data";
+    CssTaskIterator EINVAL Unavailable
+        "css_task_iter is only allowed in bpf_lsm, bpf_iter and sleepable progs";
+    NotIterator { index: i64 } EINVAL Argument
+        "arg#{index} expected pointer to an iterator on stack";
+    InvalidIterator { index: i64 } EINVAL Argument
+        "expected valid iter pointer as arg #{index}";
+    IteratorNotUninit { name: String, index: i64 } EINVAL Argument
+        "expected uninitialized iter_{name} as arg #{index}";
+    IteratorNotInit { name: String, index: i64 } EINVAL Argument
+        "expected an initialized iter_{name} as arg #{index}";
+    IteratorOutsideRcu { name: String } EPROTO Section
+        "expected an RCU CS when using {name}";
+    NotIrqFlag { index: i64 } EINVAL Argument
+        "arg#{index} doesn't point to an irq flag on stack";
+    IrqFlagNotUninit { index: i64 } EINVAL Argument
+        "expected uninitialized irq flag as arg#{index}";
+    IrqFlagNotInit { index: i64 } EINVAL Argument
+        "expected an initialized irq flag as arg#{index}";
+    IrqFlagClass { saved: String, used: String } EINVAL Argument
+        "irq flag acquired by {saved} kfuncs cannot be restored with {used} kfuncs";
+    IrqFlagOrder { id: i64, insn: i64 } EACCES Section
+        "cannot restore irq state out of order, expected id={id} acquired at insn_idx={insn}";
+    SleepsIrqDisabled { name: String } EACCES Section
+        "kernel func {name} is sleepable within IRQ-disabled region";
     ExceptionCallback EINVAL Btf
         "exception cb only supports single integer argument";
 }

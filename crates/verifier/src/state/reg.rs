@@ -85,6 +85,49 @@ pub enum DynptrKind {
     SkbMeta,
 }
 
+impl DynptrKind {
+    const ALL: [DynptrKind; 5] = [
+        DynptrKind::Local,
+        DynptrKind::Ringbuf,
+        DynptrKind::Skb,
+        DynptrKind::Xdp,
+        DynptrKind::SkbMeta,
+    ];
+
+    /// The modifier of types that are about this kind (`get_dynptr_type_flag`).
+    #[doc(alias = "get_dynptr_type_flag")]
+    pub const fn flag(self) -> TypeFlags {
+        match self {
+            DynptrKind::Local => TypeFlags::DYNPTR_TYPE_LOCAL,
+            DynptrKind::Ringbuf => TypeFlags::DYNPTR_TYPE_RINGBUF,
+            DynptrKind::Skb => TypeFlags::DYNPTR_TYPE_SKB,
+            DynptrKind::Xdp => TypeFlags::DYNPTR_TYPE_XDP,
+            DynptrKind::SkbMeta => TypeFlags::DYNPTR_TYPE_SKB_META,
+        }
+    }
+
+    /// The kind that modifiers of a type name (`arg_to_dynptr_type`).
+    #[doc(alias = "arg_to_dynptr_type")]
+    pub fn of_flags(flags: TypeFlags) -> Option<DynptrKind> {
+        let mut kinds = DynptrKind::ALL.into_iter();
+        kinds.find(|kind| flags.has(kind.flag()))
+    }
+
+    /// True if it holds a reference (`dynptr_type_refcounted`).
+    #[doc(alias = "dynptr_type_refcounted")]
+    pub const fn is_refcounted(self) -> bool {
+        matches!(self, DynptrKind::Ringbuf)
+    }
+
+    /// True if its bytes are those of a packet, which may move.
+    pub const fn is_of_packet(self) -> bool {
+        matches!(
+            self,
+            DynptrKind::Skb | DynptrKind::Xdp | DynptrKind::SkbMeta
+        )
+    }
+}
+
 /// Kind of value in a register (kernel: `enum bpf_reg_type` without its flags, with
 /// the union of `struct bpf_reg_state` as payload) (`bpf_reg_type`).
 #[doc(alias = "bpf_reg_type")]

@@ -124,6 +124,9 @@ impl KfuncArgKind {
         }
         let target = btf.at(strip(btf, pointee));
         let is_struct = target.kind() == Kind::Struct;
+        if index == 0 && callee.kfunc.flags.has_any(KfuncFlags::ITERATOR) {
+            return Ok(KfuncArgKind::Iter);
+        }
         let by_type = || of_structure(target.name()).filter(|_| is_struct);
         if let Some(kind) = by_name.or_else(by_type) {
             return Ok(kind);

@@ -6,7 +6,7 @@ use isa::ebpf::Reg;
 use spec::registry::{ArgBase, ArgType, KfuncFlags, RegBase};
 
 use super::arg_kind::{KfuncArgKind, stands_for, strip};
-use super::{Callee, alloc, graph};
+use super::{Callee, alloc, dynptr, graph, irq_flag, iter};
 use crate::call::args::{check_offset, note_unchecked_read};
 use crate::call::meta::CallMeta;
 use crate::call::prototype::is_projection;
@@ -126,11 +126,19 @@ fn check_one(
                 _ => return Err(refuse!(env => Call::NotFunction { index })),
             }
         }
-        KfuncArgKind::Dynptr
-        | KfuncArgKind::Iter
-        | KfuncArgKind::IrqFlag
-        | KfuncArgKind::ProgramAux
-        | KfuncArgKind::Timer => return Err(callee.unsupported()),
+        KfuncArgKind::Dynptr => {
+            check_pointer(env, callee, ptr, meta)?;
+            dynptr::check(env, callee, index, meta)?;
+        }
+        KfuncArgKind::Iter => {
+            check_pointer(env, callee, ptr, meta)?;
+            iter::check(env, callee, index, meta)?;
+        }
+        KfuncArgKind::IrqFlag => {
+            check_pointer(env, callee, ptr, meta)?;
+            irq_flag::check(env, callee, index)?;
+        }
+        KfuncArgKind::ProgramAux | KfuncArgKind::Timer => return Err(callee.unsupported()),
     }
     Ok(1)
 }

@@ -4,7 +4,7 @@ use btf::{Kind, Shape, TypeId};
 use isa::ebpf::Reg;
 use spec::registry::{KfuncFlags, SpecialKfunc, TypeFlags};
 
-use super::{Callee, alloc, graph};
+use super::{Callee, alloc, dynptr, graph, iter};
 use crate::call::meta::CallMeta;
 use crate::call::reference;
 use crate::env::Env;
@@ -49,6 +49,9 @@ pub(super) fn set_result(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta
         },
         Some(SpecialKfunc::CastToKernCtx) => kernel_context(env, callee)?,
         Some(SpecialKfunc::RdonlyCast) => read_only(env, callee, meta)?,
+        Some(SpecialKfunc::DynptrSlice | SpecialKfunc::DynptrSliceRdwr) => {
+            dynptr::slice(env, callee, meta)?
+        }
         _ if btf.at(target).kind() == Kind::Void => RegState::UNKNOWN,
         _ if !is_object => {
             let by_type = btf.size_of(target).filter(|&size| size != 0);
@@ -77,6 +80,10 @@ pub(super) fn set_result(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta
                 TypeFlags::MEM_RCU
             } else {
                 TypeFlags::NONE
+            };
+            let flags = match callee.has(KfuncFlags::ITER_NEXT) {
+                true => flags.with(iter::result_flags(env, meta)),
+                false => flags,
             };
             object(target, flags)
         }
