@@ -8,11 +8,15 @@
 //! | `returns` | the value in r0 |
 //! | `compat` | which helpers take which map types |
 //! | `constant` | constant strings, map keys and formats |
-//! | `lock` | locks and timers in map values |
+//! | `field` | special fields that calls take the address of |
+//! | `kptr` | `bpf_kptr_xchg` |
+//! | `lock` | locks |
 //! | `reference` | references that helpers acquire and release |
 //! | `leak` | what must not be held at some point |
 //! | `subprog` | calls of subprograms, and what a function is verified with |
 //! | `callback` | frames of callbacks |
+//! | `stack_slots` | objects on the stack: their slots |
+//! | `dynptr` | dynptrs that calls make, take and release |
 //! | `prototype` | arguments of subprograms by BTF |
 //! | `format` | format strings |
 //! | `kfunc` | kernel functions: order of the checks, arguments, the value in r0 |
@@ -21,15 +25,19 @@ pub(crate) mod args;
 mod callback;
 mod compat;
 mod constant;
+pub(crate) mod dynptr;
+mod field;
 mod format;
 mod helper;
 mod kfunc;
+mod kptr;
 pub(crate) mod leak;
 mod lock;
 mod meta;
 pub(crate) mod prototype;
 pub(crate) mod reference;
 mod returns;
+mod stack_slots;
 mod subprog;
 
 use isa::ebpf::{Callee, Reg};

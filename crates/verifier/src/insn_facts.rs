@@ -32,7 +32,7 @@ use isa::ebpf::Reg;
 use crate::domain::Scalar;
 use crate::state::{MapRef, RegBase, RegKind, RegState};
 
-pub(crate) use collect::{Collector, enter, leave, pruned};
+pub(crate) use collect::{Collector, enter, leave, note_addresses, pruned};
 pub(crate) use unwritten::{
     note_filling, note_possible_stack_write, note_range_read, note_read_behind, note_stack_read,
     note_stack_write,
@@ -50,8 +50,8 @@ pub struct ProgramFacts {
     /// pointer that it or a function that it calls accesses.
     pub stack: Vec<(u32, u32)>,
     /// By function, as in [`ProgramFacts::stack`]: slots of 8 bytes of its stack in which the
-    /// program may keep a pointer. Bit 0 is the slot that ends at the frame pointer. (Dynptrs
-    /// and iterators on the stack are unsupported.)
+    /// program may keep a pointer. Bit 0 is the slot that ends at the frame pointer. Those of dynptrs and
+    /// iterators are among them.
     pub address_slots: Vec<u64>,
     /// Bytes of the context up to the last one that the program accesses
     /// (`max_ctx_offset`).
@@ -90,8 +90,9 @@ pub struct InsnFact {
     /// The addresses of a load, store or atomic operation: the pointer with the
     /// instruction's offset. The access needs no check.
     pub access: Option<Value>,
-    /// A run may access an object of the kernel itself, as `struct bpf_map` behind a pointer to
-    /// a map, or a socket, or memory that need not be there; `access` may be [`Value::Mixed`] then.
+    /// A run may access an object of the kernel or one that the program allocated, as
+    /// `struct bpf_map` behind a pointer to a map, or a socket, or memory that need not be there, or
+    /// call a helper that writes into such an object; `access` may be [`Value::Mixed`] then.
     pub accesses_object: bool,
     /// The object of a helper call.
     pub call: Option<CallFact>,

@@ -35,7 +35,7 @@ use crate::verdict::Stop;
 pub(crate) use insn::{verbose_insn, verbose_linfo};
 pub(crate) use lists::SlotList;
 pub use output::{LogOutput, LogTail};
-pub(crate) use reg::{TypeText, reg_type_str};
+pub(crate) use reg::{TypeText, dynptr_type_str, reg_type_str};
 pub(crate) use state::print_checkpoint;
 pub(crate) use state::{print_insn_state, print_verifier_state};
 pub(crate) use statistics::print_statistics;

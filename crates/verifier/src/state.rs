@@ -30,7 +30,7 @@ pub(crate) use reg_rules::{Offsets, RegRules};
 pub use registers::Registers;
 pub use slot::{SlotKind, StackSlot};
 pub use stack::Stack;
-pub use stack_object::{IrqClass, IterState, StackObject, StackObjectKind};
+pub use stack_object::{IrqClass, IterState, IterTrust, StackObject, StackObjectKind};
 pub use verifier_state::{
     HistoryEntry, HistoryFlags, LinkedReg, LinkedRegs, MAX_CALL_FRAMES, PreciseMask, PreciseMasks,
     State, StateId,

@@ -52,6 +52,11 @@ flags! {
 }
 
 impl KfuncFlags {
+    /// It makes, advances or ends an iterator, which its first argument points to.
+    pub const ITERATOR: KfuncFlags = KfuncFlags::ITER_NEW
+        .with(KfuncFlags::ITER_NEXT)
+        .with(KfuncFlags::ITER_DESTROY);
+
     /// True if all of `other` are set.
     pub const fn has(self, other: KfuncFlags) -> bool {
         self.0 & other.0 == other.0

@@ -80,9 +80,9 @@ special_kfuncs! {
     XdpMetadataRxTimestamp "bpf_xdp_metadata_rx_timestamp" [DeviceBound];
     XdpMetadataRxHash "bpf_xdp_metadata_rx_hash" [DeviceBound];
     XdpMetadataRxVlanTag "bpf_xdp_metadata_rx_vlan_tag" [DeviceBound];
-    ObjNew "bpf_obj_new_impl" [Unsupported GetsArguments];
+    ObjNew "bpf_obj_new_impl" [GetsArguments];
     ObjDrop "bpf_obj_drop_impl" [GetsArguments];
-    PercpuObjNew "bpf_percpu_obj_new_impl" [Unsupported GetsArguments];
+    PercpuObjNew "bpf_percpu_obj_new_impl" [GetsArguments];
     PercpuObjDrop "bpf_percpu_obj_drop_impl" [GetsArguments];
     RefcountAcquire "bpf_refcount_acquire_impl" [UnderLock GetsArguments];
     ListPushFront "bpf_list_push_front_impl" [UnderLock GetsArguments];
@@ -100,6 +100,15 @@ special_kfuncs! {
     IterNumNew "bpf_iter_num_new" [UnderLock];
     IterNumNext "bpf_iter_num_next" [UnderLock];
     IterNumDestroy "bpf_iter_num_destroy" [UnderLock];
+    IterCssTaskNew "bpf_iter_css_task_new" [];
+    DynptrFromSkb "bpf_dynptr_from_skb" [];
+    DynptrFromXdp "bpf_dynptr_from_xdp" [];
+    DynptrFromSkbMeta "bpf_dynptr_from_skb_meta" [];
+    DynptrSlice "bpf_dynptr_slice" [];
+    DynptrSliceRdwr "bpf_dynptr_slice_rdwr" [];
+    DynptrClone "bpf_dynptr_clone" [];
+    LocalIrqSave "bpf_local_irq_save" [];
+    LocalIrqRestore "bpf_local_irq_restore" [];
     ResSpinLock "bpf_res_spin_lock" [UnderLock];
     ResSpinUnlock "bpf_res_spin_unlock" [UnderLock];
     ResSpinLockIrqsave "bpf_res_spin_lock_irqsave" [UnderLock];
@@ -129,6 +138,30 @@ impl SpecialKfunc {
     #[doc(alias = "bpf_dev_bound_kfunc_id")]
     pub const fn is_device_bound(self) -> bool {
         self.has(Trait::DeviceBound)
+    }
+
+    /// True if it takes a lock, or fails to.
+    pub const fn may_fail_to_lock(self) -> bool {
+        matches!(
+            self,
+            SpecialKfunc::ResSpinLock | SpecialKfunc::ResSpinLockIrqsave
+        )
+    }
+
+    /// True if it puts its second argument into a list or tree.
+    pub const fn gives_away(self) -> bool {
+        matches!(
+            self,
+            SpecialKfunc::ListPushFront | SpecialKfunc::ListPushBack | SpecialKfunc::RbtreeAdd
+        )
+    }
+
+    /// True if it returns an object of a type of the program.
+    pub const fn returns_allocated(self) -> bool {
+        matches!(
+            self,
+            SpecialKfunc::ObjNew | SpecialKfunc::PercpuObjNew | SpecialKfunc::RefcountAcquire
+        )
     }
 
     /// True if the verifier here does not follow what it does.

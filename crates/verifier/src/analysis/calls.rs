@@ -68,7 +68,8 @@ fn callback(input: &Input<'_>, insn: RawInsn) -> Option<CallbackKind> {
 
 /// True if the call advances an open-coded iterator.
 pub(super) fn advances_iterator(input: &Input<'_>, insn: RawInsn) -> bool {
-    kfunc(input, insn).is_some_and(|kfunc| kfunc.flags.has(KfuncFlags::ITER_NEXT))
+    let kfunc = kfunc(input, insn).filter(|_| is_kfunc_call(insn));
+    kfunc.is_some_and(|kfunc| kfunc.flags.has(KfuncFlags::ITER_NEXT))
 }
 
 /// True if the call changes the packet.

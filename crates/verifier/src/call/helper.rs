@@ -1,6 +1,7 @@
 //! A helper call: availability, arguments, effects, result, in the kernel's order
 //! (`check_helper_call`).
 
+use btf::TypeId;
 use isa::ebpf::Reg;
 use spec::helpers::{Filling, HelperId};
 use spec::maps::MapKind;
@@ -8,13 +9,15 @@ use spec::programs::{AttachType, ProgramType};
 use spec::registry::{HelperProto, Unavailable};
 
 use super::args::check_arg;
+use super::dynptr::{self, Dynptr};
 use super::meta::CallMeta;
-use super::{callback, clear_caller_saved, compat, constant, leak, returns};
+use super::{callback, clear_caller_saved, compat, constant, kptr, leak, returns};
 use crate::attach::{self, Returned};
 use crate::env::{Env, MapUse, Outcome};
 use crate::insn_facts;
 use crate::mem::{Access, MemAccess, check_mem_access, packet, registers};
 use crate::rejection::Call;
+use crate::state::RegBase;
 use crate::{Result, Stop, refuse, verbose};
 
 /// The key of a tail call is not the same on all paths (`BPF_MAP_KEY_POISON`).
@@ -59,11 +62,22 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
             check_mem_access(env, MemAccess::new(ptr, off, 1, Access::Write))?;
         }
     }
-    if !meta.release_reference(env) {
+    let is_released = match (meta.released_dynptr, helper) {
+        (Some(ptr), _) => {
+            dynptr::release(env, ptr)?;
+            true
+        }
+        (None, Some(HelperId::KptrXchg)) if meta.ref_obj_id != 0 => {
+            kptr::release_source(env, meta.ref_obj_id)
+        }
+        _ => meta.release_reference(env),
+    };
+    if !is_released {
         return Err(refuse!(env => Call::NotAcquired { name, id }));
     }
     if let Some(helper) = helper {
-        apply_rules(env, helper, &meta)?;
+        apply_rules(env, helper, &mut meta)?;
+        changes_data |= helper == HelperId::DynptrWrite && meta.dynptr.is_some_and(Dynptr::moves);
     }
     clear_caller_saved(env)?;
     returns::set_result(env, proto, &meta)?;
@@ -177,7 +191,7 @@ fn record_key(env: &mut Env<'_>, helper: HelperId, meta: &CallMeta) -> Result<()
 
 /// Rules of single helpers, after the arguments are known to be good. Other helpers have the
 /// effects of their prototypes only.
-fn apply_rules(env: &mut Env<'_>, helper: HelperId, meta: &CallMeta) -> Result<()> {
+fn apply_rules(env: &mut Env<'_>, helper: HelperId, meta: &mut CallMeta) -> Result<()> {
     if let Some(kind) = helper.callback() {
         return callback::push(env, meta.subprog, kind);
     }
@@ -189,13 +203,35 @@ fn apply_rules(env: &mut Env<'_>, helper: HelperId, meta: &CallMeta) -> Result<(
             }
             Err(refuse!(env => Call::StorageFlags))
         }
+        HelperId::PerCpuPtr | HelperId::ThisCpuPtr => check_percpu_object(env, meta),
         HelperId::Snprintf => constant::check_snprintf(env),
+        HelperId::DynptrFromMem => match *env.reg(Reg::R1) {
+            reg if reg.is_plain(RegBase::PtrToMapValue) => Ok(()),
+            reg => Err(refuse!(env => Call::DynptrMemory { kind: reg.reg_type() })),
+        },
+        HelperId::DynptrData | HelperId::DynptrWrite => {
+            meta.dynptr = dynptr::initialized(env, Reg::R1);
+            Ok(())
+        }
         HelperId::SetRetval
             if attach::returned(env.input) == (Returned::OfCgroup { is_void: true }) =>
         {
             Err(refuse!(env => Call::SetsVoid))
         }
         _ => Ok(()),
+    }
+}
+
+/// Checks that what an allocated object has for each CPU is a structure.
+fn check_percpu_object(env: &mut Env<'_>, meta: &CallMeta) -> Result<()> {
+    let object = meta.object.filter(|_| meta.is_percpu_allocated);
+    let is_struct = object.is_none_or(|ty| {
+        let found = env.input.btf(ty).and_then(|btf| btf.get(TypeId(ty.id)));
+        found.is_some_and(|ty| ty.kind().is_composite())
+    });
+    match is_struct {
+        true => Ok(()),
+        false => Err(refuse!(env => Call::PercpuNotStruct)),
     }
 }
 

@@ -1,19 +1,23 @@
 //! Calls of kernel functions: availability, arguments, effects, result, in the kernel's
 //! order (`check_kfunc_call`).
-//!
-//! Kfuncs that take dynptrs, iterators, allocated objects, lists, trees, work queues, IRQ
-//! flags or callbacks are unsupported.
 
+mod alloc;
 mod arg_kind;
 mod args;
+mod dynptr;
+pub(super) mod graph;
+mod irq_flag;
+mod iter;
 mod returns;
 
 use btf::{Btf, Kind, Shape, TypeId};
 use isa::ebpf::Reg;
 use spec::bits::BitOp;
+use spec::callback::CallbackKind;
 use spec::registry::{Kfunc, KfuncFlags, SpecialKfunc, TypeFlags};
 
-use super::{clear_caller_saved, leak};
+use super::meta::CallMeta;
+use super::{callback, clear_caller_saved, leak, lock};
 use crate::domain::Scalar;
 use crate::env::{Env, Outcome};
 use crate::mem::packet;
@@ -117,6 +121,7 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
         return Err(refuse!(env => Call::KfuncNotAllowed { name: found.name() }));
     };
     let name = &*kfunc.name;
+    env.aux[env.insn_idx as usize].is_iter_next = kfunc.flags.has(KfuncFlags::ITER_NEXT);
     if kfunc.special == Some(SpecialKfunc::Trap) {
         return Err(refuse!(env => Call::Trap));
     }
@@ -124,10 +129,21 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
         return Err(refuse!(env => Call::SleepableKfunc { name }));
     }
     let callee = callee(found, kfunc)?;
+    if kfunc.special.is_some_and(SpecialKfunc::may_fail_to_lock) {
+        lock::fork_failed(env)?;
+    }
     let meta = args::check_kfunc_args(env, &callee)?;
+    if let Some(kind) = kfunc.special.and_then(SpecialKfunc::callback) {
+        push_callback(env, &found, kind, &meta)?;
+    }
     change_sections(env, &callee)?;
     if !meta.release_reference(env) {
         return Err(refuse!(env => Call::KfuncNotAcquired { name, id: found.id }));
+    }
+    if kfunc.special.is_some_and(SpecialKfunc::gives_away)
+        && !graph::give_away(env, env.reg(Reg::R2).ref_obj_id)
+    {
+        return Err(refuse!(env => Call::KfuncConversion { name, id: found.id }));
     }
     let throws = kfunc.special == Some(SpecialKfunc::Throw);
     env.seen_exception |= throws;
@@ -147,19 +163,35 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
     if let Some(most) = found.bits.and_then(BitOp::most) {
         env.reg_mut(Reg::R0).num = Scalar::up_to(most);
     }
+    if callee.has(KfuncFlags::ITER_NEXT) {
+        iter::advance(env, &meta)?;
+    }
     env.mark_scratched(Reg::R0);
     Ok(Outcome::Next)
+}
+
+/// Enters the function of the program that a kfunc is given.
+fn push_callback(
+    env: &mut Env<'_>,
+    found: &KfuncMeta<'_>,
+    kind: CallbackKind,
+    meta: &CallMeta,
+) -> Result<()> {
+    match callback::push(env, meta.subprog, kind) {
+        Err(Stop::Refused(inner)) => {
+            let name = found.name();
+            let refusal = refuse!(env => Call::KfuncCallback { name, id: found.id });
+            Err(refusal.with_errno(inner.errno))
+        }
+        other => other,
+    }
 }
 
 /// The prototype of a kfunc whose calls are supported, by the BTF that has it.
 fn callee<'e>(found: KfuncMeta<'e>, kfunc: &'e Kfunc) -> Result<Callee<'e>> {
     let unsupported = || Stop::unsupported(format!("kfunc {}", kfunc.name));
     let btf = found.btf.ok_or_else(unsupported)?;
-    const ITERATORS: KfuncFlags = KfuncFlags::ITER_NEW
-        .with(KfuncFlags::ITER_NEXT)
-        .with(KfuncFlags::ITER_DESTROY);
-    let is_unsupported = kfunc.special.is_some_and(SpecialKfunc::is_unsupported);
-    if kfunc.flags.has_any(ITERATORS) || is_unsupported {
+    if kfunc.special.is_some_and(SpecialKfunc::is_unsupported) {
         return Err(unsupported());
     }
     let func = btf.get(TypeId(found.id as u32)).map(|ty| ty.shape());
@@ -188,6 +220,9 @@ fn change_sections(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<()> {
     let locks = callee.is(SpecialKfunc::RcuReadLock);
     let unlocks = callee.is(SpecialKfunc::RcuReadUnlock);
     if env.state.active_rcu_lock {
+        if (locks || unlocks) && lock::in_rbtree_callback(env) {
+            return Err(refuse!(env => Call::SectionInCallback));
+        }
         if locks {
             return Err(refuse!(env => Call::NestedRcuLock { name }));
         }
@@ -213,6 +248,9 @@ fn change_sections(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<()> {
         }
         _ => {}
     }
+    if sleepable && env.state.active_irq_id != 0 {
+        return Err(refuse!(env => Call::SleepsIrqDisabled { name }));
+    }
     if callee.has(KfuncFlags::RCU_PROTECTED) && !env.state.in_rcu_section() {
         return Err(refuse!(env => Call::RequiresRcu { name }));
     }
@@ -228,4 +266,5 @@ fn invalidate_rcu_pointers(env: &mut Env<'_>) {
             .without(TypeFlags::MEM_RCU | TypeFlags::PTR_MAYBE_NULL);
         reg.flags = kept.with(TypeFlags::PTR_UNTRUSTED);
     });
+    iter::leave_rcu(&mut env.state);
 }

@@ -6,8 +6,9 @@ use spec::maps::MapKind;
 use spec::registry::{HelperProto, RetBase};
 
 use super::args::never_fails;
+use super::dynptr::Dynptr;
 use super::meta::CallMeta;
-use super::reference;
+use super::{kptr, reference};
 use crate::domain::Scalar;
 use crate::env::Env;
 use crate::mem::registers::{set_reg, set_unknown};
@@ -55,10 +56,16 @@ pub(super) fn set_result(env: &mut Env<'_>, proto: &HelperProto, meta: &CallMeta
         RetBase::PtrToSockCommon => RegState::pointer(RegKind::SockCommon, flags),
         RetBase::PtrToTcpSock => RegState::pointer(RegKind::TcpSock, flags),
         RetBase::PtrToMem => {
-            let kind = RegKind::memory(meta.mem_size.unwrap_or(0));
+            let kind = RegKind::Mem {
+                size: meta.mem_size.unwrap_or(0),
+                dynptr_id: slice_of(helper, meta).map_or(0, |dynptr| dynptr.id),
+            };
             RegState::pointer(kind, flags)
         }
         RetBase::PtrToMemOrBtfId => of_object(env, meta, flags)?,
+        RetBase::PtrToBtfId if helper == Some(HelperId::KptrXchg) => {
+            kptr::previous(env, meta, flags)?
+        }
         RetBase::PtrToBtfId => {
             let Some(ty) = &proto.ret_btf else {
                 return Err(refuse!(env => Call::HelperReturnType {
@@ -72,7 +79,9 @@ pub(super) fn set_result(env: &mut Env<'_>, proto: &HelperProto, meta: &CallMeta
     if result.may_be_null() {
         result.id = env.new_id();
     }
-    if helper.is_some_and(HelperId::casts_pointer) {
+    if let Some(dynptr) = slice_of(helper, meta) {
+        result.ref_obj_id = dynptr.ref_obj_id;
+    } else if helper.is_some_and(HelperId::casts_pointer) {
         result.ref_obj_id = meta.ref_obj_id;
     } else if acquires(env, helper, meta) {
         let reference = reference::acquire(env);
@@ -81,6 +90,12 @@ pub(super) fn set_result(env: &mut Env<'_>, proto: &HelperProto, meta: &CallMeta
     }
     set_reg(env, Reg::R0, result);
     Ok(())
+}
+
+/// The dynptr that the call returns a slice of (`is_dynptr_ref_function`).
+#[doc(alias = "is_dynptr_ref_function")]
+fn slice_of(helper: Option<HelperId>, meta: &CallMeta) -> Option<Dynptr> {
+    meta.dynptr.filter(|_| helper == Some(HelperId::DynptrData))
 }
 
 /// Numbers carry a reference only in calls that cast one, which return pointers.
@@ -107,17 +122,20 @@ fn acquires(env: &Env<'_>, helper: Option<HelperId>, meta: &CallMeta) -> bool {
 
 /// The object or memory behind a per-CPU pointer.
 fn of_object(env: &Env<'_>, meta: &CallMeta, flags: TypeFlags) -> Result<RegState> {
-    let (Some(ty), Some(vmlinux)) = (meta.object, env.input.vmlinux) else {
+    let Some((ty, btf)) = meta.object.and_then(|ty| Some((ty, env.input.btf(ty)?))) else {
         return Err(Stop::unsupported("per-CPU object without vmlinux BTF"));
     };
     let id = btf::TypeId(ty.id);
-    let target = vmlinux.skip_modifiers(id).unwrap_or(btf::TypeId::VOID);
-    let is_struct = vmlinux.at(target).kind().is_composite();
+    let target = btf.skip_modifiers(id).unwrap_or(btf::TypeId::VOID);
+    let is_struct = btf.at(target).kind().is_composite();
     if is_struct {
-        let flags = flags.without(TypeFlags::MEM_RDONLY);
+        let flags = match meta.is_percpu_allocated {
+            true => TypeFlags::MEM_ALLOC.with(TypeFlags::MEM_RCU),
+            false => flags.without(TypeFlags::MEM_RDONLY),
+        };
         return Ok(RegState::pointer(RegKind::BtfId { ty }, flags));
     }
-    let Some(size) = vmlinux.size_of(target) else {
+    let Some(size) = btf.size_of(target) else {
         return Err(Stop::unsupported("per-CPU object without size"));
     };
     let kind = RegKind::memory(size);

@@ -7,6 +7,7 @@ use spec::programs::ProgramType;
 use spec::registry::{ArgBase, ArgType, RegBase};
 
 use super::args::{check_offset, check_reg_type};
+use super::dynptr::{self, Usage};
 use super::prototype::{self, SubprogArg};
 use super::{REGS, clear_caller_saved, reference};
 use crate::attach::AttachedFunction;
@@ -216,13 +217,11 @@ fn match_arg(env: &mut Env<'_>, arg: SubprogArg, ptr: Reg) -> Result<()> {
         SubprogArg::Dynptr => {
             let arg = ArgType::from(ArgBase::PtrToDynptr);
             check_offset(env, ptr, Some(arg))?;
-            if !matches!(
-                reg.kind,
-                RegKind::Stack { .. } | RegKind::ConstDynptr { .. }
-            ) {
-                return Err(refuse!(env => Call::ExpectsDynptr { index }));
-            }
-            return Err(Stop::unsupported("dynptr as an argument"));
+            let usage = Usage::Takes {
+                kind: None,
+                is_rdonly: true,
+            };
+            dynptr::check(env, ptr, usage)?;
         }
         SubprogArg::Btf {
             id,
@@ -323,6 +322,6 @@ fn entry_value(env: &mut Env<'_>, arg: SubprogArg) -> Result<RegState> {
             value.id = env.new_id();
             value
         }
-        SubprogArg::Dynptr => return Err(Stop::unsupported("dynptr as an argument")),
+        SubprogArg::Dynptr => dynptr::constant(env),
     })
 }

@@ -108,7 +108,8 @@ pub(super) struct Entry {
 pub(crate) struct Fork {
     /// Its state.
     pub(crate) state: State,
-    pub(super) insn_idx: u32,
+    /// The instruction that it begins with.
+    pub(crate) insn_idx: u32,
     pub(super) prev_insn_idx: i32,
     pub(super) log_position: usize,
     pub(super) trace_position: usize,

@@ -9,7 +9,9 @@
 use super::checkpoint::Checkpoint;
 use super::ids::IdMap;
 use crate::analysis::Analysis;
-use crate::state::{ADD_CONST, Frame, RegKind, RegState, SlotKind, StackObject, StackSlot, State};
+use crate::state::{
+    ADD_CONST, Frame, RegKind, RegState, SlotKind, StackObject, StackObjectKind, StackSlot, State,
+};
 
 /// Exactness of a comparison of states (kernel: `enum exact_level`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,13 +143,14 @@ impl Comparison<'_> {
         ids: &mut IdMap,
         exact: Exactness,
     ) -> bool {
+        let stack = &cur.stack;
         for (spi, slot) in old.stack.iter().enumerate() {
             let slot = if dead & 1 << spi != 0 {
                 &StackSlot::INVALID
             } else {
                 slot
             };
-            let cur = cur.stack.get(spi);
+            let cur = stack.get(spi);
             if exact != Exactness::Covers && cur.is_none_or(|cur| cur.kinds != slot.kinds) {
                 return false;
             }
@@ -155,15 +158,14 @@ impl Comparison<'_> {
             if !self.is_slot_safe(slot, precise, cur, ids, exact) {
                 return false;
             }
+            if slot.is_special() {
+                let parts = old.stack.object_at(spi).zip(stack.object_at(spi));
+                if !parts.is_some_and(|(old, cur)| is_part_safe(spi, old, cur, ids)) {
+                    return false;
+                }
+            }
         }
-        let is_live = |object: &&StackObject| object.slots().any(|spi| dead & 1 << spi == 0);
-        let mut objects = old.stack.objects().filter(is_live);
-        objects.all(|object| {
-            let found = cur.stack.object_at(object.first_slot);
-            found.is_some_and(|found| {
-                object.is_like(found) && ids.check_ids(object.ref_obj_id, found.ref_obj_id)
-            })
-        })
+        true
     }
 
     /// True if a slot covers another (the loop body of `stacksafe`, slot by slot).
@@ -225,7 +227,7 @@ impl Comparison<'_> {
     ) -> bool {
         match kind {
             SlotKind::Spill => self.is_reg_state_safe(&old.reg, precise, &cur.reg, ids, exact),
-            // Objects are compared as a whole.
+            // What they are a part of is compared apart.
             SlotKind::Dynptr | SlotKind::Iter | SlotKind::IrqFlag => true,
             SlotKind::Misc | SlotKind::Zero | SlotKind::Invalid => true,
         }
@@ -248,6 +250,41 @@ impl Comparison<'_> {
                 && ids.check_scalar(old.id, cur.id);
         }
         is_reg_state_safe(old, precise, cur, ids, exact)
+    }
+}
+
+/// True if slots with parts of objects may be equal. The depth of an iterator does not count, nor
+/// what RCU says of it (in `stacksafe`).
+#[doc(alias = "stacksafe")]
+fn is_part_safe(spi: usize, old: &StackObject, cur: &StackObject, ids: &mut IdMap) -> bool {
+    let is_first = old.first_slot == spi;
+    if is_first != (cur.first_slot == spi) {
+        return false;
+    }
+    match (old.kind, cur.kind) {
+        (StackObjectKind::Dynptr(old_kind), StackObjectKind::Dynptr(kind)) => {
+            old_kind == kind && ids.check_ids(old.ref_obj_id, cur.ref_obj_id)
+        }
+        (
+            StackObjectKind::Iter {
+                ty: old_ty,
+                state: old_state,
+                ..
+            },
+            StackObjectKind::Iter { ty, state, .. },
+        ) => {
+            // Only the first slot has state and reference.
+            let mut is_same =
+                || old_state == state && ids.check_ids(old.ref_obj_id, cur.ref_obj_id);
+            old_ty == ty && (!is_first || is_same())
+        }
+        (StackObjectKind::IrqFlag(old_class), StackObjectKind::IrqFlag(class)) => {
+            old_class == class && ids.check_ids(old.ref_obj_id, cur.ref_obj_id)
+        }
+        (
+            StackObjectKind::Dynptr(_) | StackObjectKind::Iter { .. } | StackObjectKind::IrqFlag(_),
+            _,
+        ) => false,
     }
 }
 

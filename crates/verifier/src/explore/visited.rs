@@ -5,9 +5,12 @@ use super::checkpoint::Checkpoint;
 use super::equal::{Comparison, Exactness, may_be_looping};
 use super::{scc, widen};
 use crate::env::Env;
-use crate::state::{HistoryFlags, LinkedRegs, MAX_CALL_FRAMES, StateId};
+use crate::state::{
+    HistoryFlags, IterState, LinkedRegs, MAX_CALL_FRAMES, RegKind, StackObject, StackObjectKind,
+    State, StateId,
+};
 use crate::{Result, insn_facts, log, precise, refuse, verbose};
-use isa::ebpf::Insn;
+use isa::ebpf::{Insn, Reg};
 
 /// Entries of the history that force a checkpoint.
 const MAX_HISTORY: usize = 40;
@@ -135,7 +138,12 @@ fn compare_open(
         return Ok(Answer::Miss);
     }
     if env.aux[insn_idx as usize].is_iter_next {
-        return Err(crate::Stop::unsupported("open-coded iterator"));
+        let is_loop =
+            compare(env, comparison, id, Exactness::RangeWithin) && is_iterating(&env.state);
+        return Ok(match is_loop {
+            true => Answer::Hit { loops: true },
+            false => Answer::Miss,
+        });
     }
     if matches!(env.input.insns[insn_idx as usize], Insn::MayGoto { .. })
         && old.may_goto_depth != cur.may_goto_depth
@@ -155,13 +163,57 @@ fn compare_open(
         && compare(env, comparison, id, Exactness::Exact)
     {
         let (old, cur) = (env.explorer.state(id), &env.state);
-        if old.may_goto_depth == cur.may_goto_depth
+        if !have_other_depths(old, cur)
+            && old.may_goto_depth == cur.may_goto_depth
             && old.callback_unroll_depth == cur.callback_unroll_depth
         {
             return Err(refuse_loop(env, id));
         }
     }
     Ok(Answer::Miss)
+}
+
+/// True if the iterator that the call is about to advance is not at its end.
+fn is_iterating(state: &State) -> bool {
+    let reg = state.reg(Reg::R1);
+    let (RegKind::Stack { frame }, Some(var_off)) = (reg.kind, reg.num.as_const()) else {
+        return false;
+    };
+    let spi = (-i64::from(reg.off.wrapping_add(var_off as i32)) - 1) / 8;
+    let object = state.frame(frame as usize).stack.object_at(spi as usize);
+    let is_active = |kind| {
+        matches!(
+            kind,
+            StackObjectKind::Iter {
+                state: IterState::Active,
+                ..
+            }
+        )
+    };
+    object.is_some_and(|object| is_active(object.kind))
+}
+
+/// True if an iterator that is not at its end has another depth (`iter_active_depths_differ`).
+#[doc(alias = "iter_active_depths_differ")]
+fn have_other_depths(old: &State, cur: &State) -> bool {
+    let depth = |object: &StackObject| match object.kind {
+        StackObjectKind::Iter { depth, .. } => Some(depth),
+        StackObjectKind::Dynptr(_) | StackObjectKind::IrqFlag(_) => None,
+    };
+    (0..=old.curframe).any(|number| {
+        let cur = &cur.frame(number).stack;
+        old.frame(number).stack.objects().any(|object| {
+            let is_active = matches!(
+                object.kind,
+                StackObjectKind::Iter {
+                    state: IterState::Active,
+                    ..
+                }
+            );
+            let now = cur.object_at(object.first_slot).and_then(depth);
+            is_active && now != depth(object)
+        })
+    })
 }
 
 /// The refusal of a loop whose state repeats. Its last line is the state of the

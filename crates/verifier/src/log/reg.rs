@@ -259,7 +259,7 @@ impl Signed {
 }
 
 /// Name of a kind of dynptr (`dynptr_type_str`).
-pub(super) fn dynptr_type_str(kind: DynptrKind) -> &'static str {
+pub(crate) fn dynptr_type_str(kind: DynptrKind) -> &'static str {
     match kind {
         DynptrKind::Local => "local",
         DynptrKind::Ringbuf => "ringbuf",

@@ -202,7 +202,10 @@ fn write_object(input: &Input<'_>, out: &mut String, frame: &Frame, spi: usize) 
             }
             if ref_obj_id != 0 {
                 let _ = write!(out, "{comma}ref_id={ref_obj_id}");
+                comma = ",";
             }
+            // The kernel shows `dynptr.first_slot`, which has the same place in the union.
+            let _ = write!(out, "{comma}dynptr_id=1");
             out.push(')');
         }
         StackObjectKind::Iter {

@@ -48,7 +48,7 @@ pub(super) fn check_ptr_to_btf_access(
         }
     }
     if reg.flags.has(TypeFlags::MEM_ALLOC) || ty.btf != BtfRef::Vmlinux {
-        return Err(Stop::unsupported("access to an allocated object"));
+        return super::alloc::check_object_access(env, access, ty, off);
     }
     if access.access == Access::Write {
         return written::check_write(env, access, ty, off);

@@ -13,7 +13,7 @@ use crate::Result;
 use crate::call::leak::check_resource_leak;
 use crate::env::{Env, Outcome, RegArg};
 use crate::log::LogAt;
-use crate::state::{RegBase, RegKind, RegState};
+use crate::state::{DynptrKind, RegBase, RegKind, RegState};
 use crate::type_rules::PacketAccess;
 
 /// True if the program may use packet data directly, or pass it to a helper whose
@@ -105,10 +105,17 @@ fn scratch(env: &mut Env<'_>, number: u8) -> Result<()> {
     Ok(())
 }
 
+/// True for a slice of a dynptr of a packet (`reg_is_dynptr_slice_pkt`).
+#[doc(alias = "reg_is_dynptr_slice_pkt")]
+fn is_slice(reg: &RegState) -> bool {
+    let kind = DynptrKind::of_flags(reg.flags);
+    matches!(reg.kind, RegKind::Mem { .. }) && kind.is_some_and(DynptrKind::is_of_packet)
+}
+
 /// Invalidates packet pointers, whose data may have moved (`clear_all_pkt_pointers`).
 #[doc(alias = "clear_all_pkt_pointers")]
 pub(crate) fn clear_pointers(env: &mut Env<'_>) {
     super::invalidate_where(env, |reg| {
-        reg.kind.is_packet() || reg.kind == RegKind::PacketEnd
+        reg.kind.is_packet() || reg.kind == RegKind::PacketEnd || is_slice(reg)
     });
 }

@@ -13,6 +13,7 @@ use isa::ebpf::{Insn, Operand, Reg};
 use super::helper_mem::RawMem;
 use super::registers::{assign_scalar_id, set_constant, set_reg, set_unknown};
 use super::{Access, MAX_STACK, MAX_VAR_OFF};
+use crate::call::dynptr;
 use crate::env::Env;
 use crate::state::{HistoryFlags, LinkedRegs, RegKind, RegRules, RegState, SlotKind, StackSlot};
 use crate::{Result, Stop, insn_facts, log};
@@ -284,7 +285,7 @@ fn write_fixed(
         let barriers = &mut env.aux[env.insn_idx as usize].barriers;
         barriers.behind |= is_pointer || !(0..size).all(is_data);
     }
-    check_no_object(&old)?;
+    dynptr::overwrite(env, frame, spi)?;
     insn_facts::note_stack_write(env, frame, off, off + size as i32);
     let is_aligned = off % 8 == 0;
     if is_aligned && size == 8 {
@@ -369,7 +370,7 @@ fn write_var(
     };
     for at in min..max {
         let spi = (-at - 1) as usize / 8;
-        check_no_object(&env.state.frame(frame).stack[spi])?;
+        dynptr::overwrite(env, frame, spi)?;
     }
     check_fastcall_contract(env, frame, min);
     insn_facts::note_possible_stack_write(env, frame, min, max);
@@ -528,14 +529,6 @@ fn push_access(env: &mut Env<'_>, frame: usize, spi: usize) -> Result<()> {
 
 fn set_zero(env: &mut Env<'_>, dst: Reg) {
     set_constant(env, dst, 0);
-}
-
-/// Objects on the stack that this verifier does not follow yet.
-fn check_no_object(slot: &StackSlot) -> Result<()> {
-    match slot.kinds[7] {
-        SlotKind::Dynptr => Err(Stop::unsupported("dynptr on the stack")),
-        _ => Ok(()),
-    }
 }
 
 /// True if a register of this kind can be spilled (`is_spillable_regtype`).

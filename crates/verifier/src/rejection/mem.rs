@@ -92,6 +92,10 @@ rejections! {
         "no write support to {name} at off {off}";
     WriteBeyondMember { off: i64, size: i64, name: String, end: i64 } EACCES OutOfBounds
         "write access at off {off} with size {size} beyond the member of {name} ended at {end}";
+    ObjectWithoutReference EFAULT KernelBug
+        "verifier bug: ref_obj_id for allocated object must be non-zero";
+    ObjectSpecialField { name: String } EACCES Forbidden
+        "direct access to {name} is disallowed";
     MapNegative { reg: Register, name: String, off: i64 } EACCES OutOfBounds
         "R{reg} is {name} invalid negative access: off={off}";
     MapWrite { name: String } EACCES Forbidden

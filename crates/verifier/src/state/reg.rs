@@ -37,6 +37,16 @@ pub enum BtfRef {
     Program,
 }
 
+impl BtfRef {
+    /// A number that tells the BTF objects apart.
+    const fn residue(self) -> u32 {
+        match self {
+            BtfRef::Vmlinux => 0,
+            BtfRef::Program => 1 << 29,
+        }
+    }
+}
+
 /// A type of a BTF object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TypeRef {
@@ -54,6 +64,14 @@ impl TypeRef {
             id,
         }
     }
+
+    /// A type of the program.
+    pub const fn program(id: u32) -> TypeRef {
+        TypeRef {
+            btf: BtfRef::Program,
+            id,
+        }
+    }
 }
 
 /// Kind of dynptr.
@@ -65,6 +83,49 @@ pub enum DynptrKind {
     Skb,
     Xdp,
     SkbMeta,
+}
+
+impl DynptrKind {
+    const ALL: [DynptrKind; 5] = [
+        DynptrKind::Local,
+        DynptrKind::Ringbuf,
+        DynptrKind::Skb,
+        DynptrKind::Xdp,
+        DynptrKind::SkbMeta,
+    ];
+
+    /// The modifier of types that are about this kind (`get_dynptr_type_flag`).
+    #[doc(alias = "get_dynptr_type_flag")]
+    pub const fn flag(self) -> TypeFlags {
+        match self {
+            DynptrKind::Local => TypeFlags::DYNPTR_TYPE_LOCAL,
+            DynptrKind::Ringbuf => TypeFlags::DYNPTR_TYPE_RINGBUF,
+            DynptrKind::Skb => TypeFlags::DYNPTR_TYPE_SKB,
+            DynptrKind::Xdp => TypeFlags::DYNPTR_TYPE_XDP,
+            DynptrKind::SkbMeta => TypeFlags::DYNPTR_TYPE_SKB_META,
+        }
+    }
+
+    /// The kind that modifiers of a type name (`arg_to_dynptr_type`).
+    #[doc(alias = "arg_to_dynptr_type")]
+    pub fn of_flags(flags: TypeFlags) -> Option<DynptrKind> {
+        let mut kinds = DynptrKind::ALL.into_iter();
+        kinds.find(|kind| flags.has(kind.flag()))
+    }
+
+    /// True if it holds a reference (`dynptr_type_refcounted`).
+    #[doc(alias = "dynptr_type_refcounted")]
+    pub const fn is_refcounted(self) -> bool {
+        matches!(self, DynptrKind::Ringbuf)
+    }
+
+    /// True if its bytes are those of a packet, which may move.
+    pub const fn is_of_packet(self) -> bool {
+        matches!(
+            self,
+            DynptrKind::Skb | DynptrKind::Xdp | DynptrKind::SkbMeta
+        )
+    }
 }
 
 /// Kind of value in a register (kernel: `enum bpf_reg_type` without its flags, with
@@ -168,7 +229,7 @@ impl RegKind {
             RegKind::MapPtr { map, .. }
             | RegKind::MapValue { map, .. }
             | RegKind::MapKey { map, .. } => 1 + map.0,
-            RegKind::BtfId { ty } => 1 << 30 | ty.id,
+            RegKind::BtfId { ty } => 1 << 30 | ty.btf.residue() | ty.id,
             RegKind::Mem { size, .. } => 1 << 31 | size,
             RegKind::NotInit
             | RegKind::Scalar
@@ -290,6 +351,19 @@ impl RegState {
     /// True if the pointer may be null.
     pub const fn may_be_null(&self) -> bool {
         self.flags.has(TypeFlags::PTR_MAYBE_NULL)
+    }
+
+    /// True for pointers to objects that programs allocate (`type_is_ptr_alloc_obj`).
+    #[doc(alias = "type_is_ptr_alloc_obj")]
+    pub const fn is_allocated(&self) -> bool {
+        matches!(self.kind, RegKind::BtfId { .. }) && self.flags.has(TypeFlags::MEM_ALLOC)
+    }
+
+    /// True for pointers to objects that a list or tree owns, under its lock
+    /// (`type_is_non_owning_ref`).
+    #[doc(alias = "type_is_non_owning_ref")]
+    pub const fn is_non_owning(&self) -> bool {
+        self.is_allocated() && self.flags.has(TypeFlags::NON_OWN_REF)
     }
 
     /// Base and modifiers of the type (`bpf_reg_state::type`).

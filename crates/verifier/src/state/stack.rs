@@ -11,7 +11,7 @@ use std::ops::Index;
 use std::rc::Rc;
 
 use super::slot::StackSlot;
-use super::stack_object::StackObject;
+use super::stack_object::Placed;
 
 /// Most slots: 512 bytes of stack.
 const MAX_SLOTS: usize = 64;
@@ -31,8 +31,8 @@ pub struct Stack {
 pub(super) struct Table {
     len: usize,
     chunks: [Option<Rc<[StackSlot; CHUNK]>>; MAX_SLOTS / CHUNK],
-    /// What occupies slots as a whole, of those that nothing replaced.
-    pub(super) objects: Vec<StackObject>,
+    /// What occupies slots as a whole.
+    pub(super) objects: Vec<Placed>,
 }
 
 impl Stack {

@@ -1,9 +1,9 @@
 //! Objects on the stack: dynptrs, open-coded iterators and saved IRQ flags.
 //!
 //! The kernel spreads an object over the slots that it occupies (`struct bpf_stack_state`). Here
-//! it is one [`StackObject`] in the list of its [`Stack`], and the slots have the
-//! kind of their bytes only. A write into a slot takes that slot from the object
-//! ([`Stack::is_whole`](super::Stack::is_whole)), as in the kernel.
+//! it is one [`StackObject`] in the list of its [`Stack`], with the slots that it was given and
+//! that no later object took. A write into a slot changes the kind of its bytes, and so takes
+//! that slot from the object ([`Stack::whole_object`](super::Stack::whole_object)), as in the kernel.
 
 use std::rc::Rc;
 
@@ -18,6 +18,17 @@ use super::stack::Stack;
 pub enum IterState {
     Active,
     Drained,
+}
+
+/// What RCU says of the objects that an iterator returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IterTrust {
+    /// RCU does not protect them.
+    Trusted,
+    /// They are valid while RCU protects them (`MEM_RCU`).
+    Rcu,
+    /// RCU protects them no longer (`PTR_UNTRUSTED`).
+    Untrusted,
 }
 
 /// Functions that must restore saved IRQ flags.
@@ -46,6 +57,8 @@ pub enum StackObjectKind {
         state: IterState,
         /// Number of the iteration; states of different ones may be equal.
         depth: u32,
+        /// What RCU says of what it returns; states do not differ by it.
+        trust: IterTrust,
     },
     /// Saved IRQ flags (`mark_stack_slot_irq_flag`).
     #[doc(alias = "mark_stack_slot_irq_flag")]
@@ -93,75 +106,64 @@ impl StackObject {
         self.first_slot + 1 - self.kind.slots()..=self.first_slot
     }
 
-    /// True if states with these objects may be equal up to identities; the depth of an
-    /// iterator does not count (in `stacksafe`).
-    #[doc(alias = "stacksafe")]
-    pub fn is_like(&self, other: &StackObject) -> bool {
-        let kind = match (self.kind, other.kind) {
-            (
-                StackObjectKind::Iter {
-                    ty, slots, state, ..
-                },
-                StackObjectKind::Iter { depth, .. },
-            ) => StackObjectKind::Iter {
-                ty,
-                slots,
-                state,
-                depth,
-            },
-            (kind, _) => kind,
-        };
-        kind == other.kind && self.first_slot == other.first_slot
+    /// Its slots, one bit each.
+    pub fn mask(&self) -> u64 {
+        self.slots().fold(0, |mask, spi| mask | 1 << spi)
     }
+}
+
+/// An object with the slots that are its own, one bit each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Placed {
+    object: StackObject,
+    slots: u64,
 }
 
 impl Stack {
     /// The objects that still have a slot.
     pub fn objects(&self) -> impl Iterator<Item = &StackObject> {
-        let objects = self.table.objects.iter();
-        objects.filter(|object| object.slots().any(|spi| self.is_slot_of(object, spi)))
+        let placed = self.table.objects.iter();
+        let has_slot = |placed: &&Placed| placed.object.slots().any(|spi| self.owns(placed, spi));
+        placed.filter(has_slot).map(|placed| &placed.object)
     }
 
     /// The object that a slot belongs to.
     pub fn object_at(&self, spi: usize) -> Option<&StackObject> {
-        let mut objects = self.table.objects.iter();
-        objects.find(|object| object.slots().contains(&spi) && self.is_slot_of(object, spi))
+        let mut placed = self.table.objects.iter();
+        let found = placed.find(|placed| self.owns(placed, spi));
+        found.map(|placed| &placed.object)
     }
 
-    /// True if the program wrote into none of the slots of an object
+    /// The object that begins in a slot, if the program wrote into none of its slots
     /// (`is_dynptr_reg_valid_init`, `is_iter_reg_valid_init`, `is_irq_flag_reg_valid_init`).
     #[doc(alias = "is_dynptr_reg_valid_init")]
     #[doc(alias = "is_iter_reg_valid_init")]
     #[doc(alias = "is_irq_flag_reg_valid_init")]
-    pub fn is_whole(&self, object: &StackObject) -> bool {
-        object.slots().all(|spi| self.is_slot_of(object, spi))
+    pub fn whole_object(&self, spi: usize) -> Option<&StackObject> {
+        let object = self.object_at(spi)?;
+        let is_its = |spi: usize| self.object_at(spi) == Some(object);
+        (object.first_slot == spi && object.slots().all(is_its)).then_some(object)
     }
 
-    /// Puts an object into its slots, and destroys the objects that had some of them.
+    /// Puts an object into its slots, which it takes from the objects that had them.
     ///
     /// # Panics
     ///
     /// If the stack was not used so deep.
     pub fn create_object(&mut self, object: StackObject) {
-        let is_overlapped =
-            |other: &&StackObject| other.slots().any(|spi| object.slots().contains(&spi));
-        let overlapped: Vec<StackObject> = self
-            .table
-            .objects
-            .iter()
-            .filter(is_overlapped)
-            .copied()
-            .collect();
-        for other in overlapped {
-            self.clear(&other);
+        let slots = object.mask();
+        for placed in &mut Rc::make_mut(&mut self.table).objects {
+            placed.slots &= !slots;
         }
+        self.forget_lost();
         for spi in object.slots() {
             *self.slot_mut(spi) = StackSlot {
                 reg: RegState::NOT_INIT,
                 kinds: [object.kind.slot_kind(); 8],
             };
         }
-        Rc::make_mut(&mut self.table).objects.push(object);
+        let objects = &mut Rc::make_mut(&mut self.table).objects;
+        objects.push(Placed { object, slots });
     }
 
     /// Destroys the object that a slot belongs to: what is left of it is not initialised
@@ -171,23 +173,34 @@ impl Stack {
     #[doc(alias = "unmark_stack_slot_irq_flag")]
     pub fn destroy_object(&mut self, spi: usize) -> Option<StackObject> {
         let object = *self.object_at(spi)?;
-        self.clear(&object);
-        Some(object)
-    }
-
-    fn clear(&mut self, object: &StackObject) {
         for spi in object.slots() {
-            if self.is_slot_of(object, spi) {
+            if self.object_at(spi) == Some(&object) {
                 *self.slot_mut(spi) = StackSlot::INVALID;
             }
         }
-        let objects = &mut Rc::make_mut(&mut self.table).objects;
-        objects.retain(|other| other != object);
+        self.forget_lost();
+        Some(object)
     }
 
-    fn is_slot_of(&self, object: &StackObject, spi: usize) -> bool {
-        let slot = self.get(spi);
-        slot.is_some_and(|slot| slot.kinds[7] == object.kind.slot_kind())
+    /// Calls `change` for every object.
+    pub fn change_objects(&mut self, mut change: impl FnMut(&mut StackObject)) {
+        for placed in &mut Rc::make_mut(&mut self.table).objects {
+            change(&mut placed.object);
+        }
+    }
+
+    /// Drops objects that have no slots left.
+    fn forget_lost(&mut self) {
+        let owning = self.table.objects.iter().copied();
+        let owning =
+            owning.filter(|placed| placed.object.slots().any(|spi| self.owns(placed, spi)));
+        let objects = owning.collect();
+        Rc::make_mut(&mut self.table).objects = objects;
+    }
+
+    fn owns(&self, placed: &Placed, spi: usize) -> bool {
+        let is_kept = |slot: &StackSlot| slot.kinds[7] == placed.object.kind.slot_kind();
+        placed.slots >> (spi & 63) & 1 != 0 && self.get(spi).is_some_and(is_kept)
     }
 }
 
@@ -216,6 +229,7 @@ mod tests {
             slots: 3,
             state,
             depth,
+            trust: IterTrust::Trusted,
         }
     }
 
@@ -233,7 +247,8 @@ mod tests {
             let created = object(kind, 4);
             stack.create_object(created);
             assert_eq!(created.slots(), slots);
-            assert!(stack.is_whole(&created));
+            assert_eq!(stack.whole_object(4), Some(&created));
+            assert_eq!(stack.whole_object(3), None);
             for spi in 0..8 {
                 let found = slots.contains(&spi).then_some(&created);
                 assert_eq!(stack.object_at(spi), found, "{kind:?} at {spi}");
@@ -255,13 +270,26 @@ mod tests {
     }
 
     #[test]
-    fn an_object_replaces_those_that_it_overlaps() {
+    fn an_object_takes_the_slots_of_those_that_it_overlaps() {
         let mut stack = stack();
-        stack.create_object(object(DYNPTR, 4));
-        stack.create_object(object(iterator(IterState::Active, 0), 3));
-        assert_eq!(stack.objects().count(), 1);
+        let (old, new) = (
+            object(iterator(IterState::Active, 0), 4),
+            object(iterator(IterState::Active, 0), 6),
+        );
+        stack.create_object(old);
+        stack.create_object(new);
+        assert_eq!(stack.objects().count(), 2);
+        assert_eq!(stack.object_at(4), Some(&new));
+        assert_eq!(stack.object_at(3), Some(&old));
+        assert_eq!(
+            (stack.whole_object(4), stack.whole_object(6)),
+            (None, Some(&new))
+        );
+        assert_eq!(stack.destroy_object(5), Some(new));
         assert_eq!(stack[4], StackSlot::INVALID);
-        assert_eq!(stack.object_at(3).map(|object| object.first_slot), Some(3));
+        assert_eq!(stack.object_at(3), Some(&old));
+        stack.create_object(object(DYNPTR, 3));
+        assert_eq!(stack.objects().count(), 1);
     }
 
     #[test]
@@ -271,21 +299,13 @@ mod tests {
         stack.create_object(created);
         let other = stack.clone();
         stack.slot_mut(4).kinds = [SlotKind::Misc; 8];
-        assert!(!stack.is_whole(&created) && other.is_whole(&created));
+        assert_eq!(stack.whole_object(4), None);
+        assert_eq!(other.whole_object(4), Some(&created));
         assert_eq!(stack.object_at(4), None);
         assert_eq!(stack.object_at(3), Some(&created));
         for spi in 2..4 {
             stack.slot_mut(spi).kinds[7] = SlotKind::Misc;
         }
         assert_eq!(stack.objects().count(), 0);
-    }
-
-    #[test]
-    fn iterations_of_an_iterator_may_be_equal() {
-        let active = object(iterator(IterState::Active, 1), 4);
-        assert!(active.is_like(&object(iterator(IterState::Active, 2), 4)));
-        assert!(!active.is_like(&object(iterator(IterState::Drained, 1), 4)));
-        assert!(!active.is_like(&object(iterator(IterState::Active, 1), 5)));
-        assert!(!active.is_like(&object(DYNPTR, 4)));
     }
 }

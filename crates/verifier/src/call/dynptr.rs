@@ -1,0 +1,240 @@
+//! Dynptrs: objects of two slots on the stack, or constant ones that a function is given.
+//!
+//! A slice is memory with the identity of its dynptr ([`RegKind::Mem`]). It is invalid once the
+//! dynptr is overwritten, or the reference that both hold is released.
+
+use isa::ebpf::Reg;
+use spec::registry::ArgType;
+
+use super::stack_slots::{self, Place};
+use super::{meta::CallMeta, reference};
+use crate::env::Env;
+use crate::mem::invalidate_where;
+use crate::state::{
+    DynptrKind, RegBase, RegKind, RegState, SlotKind, StackObject, StackObjectKind, TypeFlags,
+};
+use crate::{Result, Stop, refuse};
+
+/// Slots of a dynptr (`BPF_DYNPTR_NR_SLOTS`).
+const SLOTS: usize = 2;
+
+/// What a call does with a dynptr that it is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Usage {
+    /// It makes one; a clone holds the reference of its original, 0 if that has none.
+    Makes { kind: DynptrKind, clone_of: u32 },
+    /// It takes one of a kind, or of any.
+    Takes {
+        kind: Option<DynptrKind>,
+        /// It leaves the dynptr itself as it is (`MEM_RDONLY`).
+        is_rdonly: bool,
+    },
+}
+
+/// What is known of an initialised dynptr.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Dynptr {
+    pub(super) kind: DynptrKind,
+    /// Identity, which its slices have.
+    pub(super) id: u32,
+    /// The reference that it holds; 0: none.
+    pub(super) ref_obj_id: u32,
+}
+
+impl Dynptr {
+    /// True if a write through it may move the packet's bytes.
+    pub(super) fn moves(self) -> bool {
+        matches!(self.kind, DynptrKind::Skb | DynptrKind::SkbMeta)
+    }
+}
+
+/// Checks the dynptr argument of a helper.
+pub(super) fn check_helper_arg(env: &mut Env<'_>, ptr: Reg, arg: ArgType) -> Result<()> {
+    let kind = DynptrKind::of_flags(arg.flags);
+    let usage = match kind.filter(|_| arg.flags.has(TypeFlags::MEM_UNINIT)) {
+        Some(kind) => Usage::Makes { kind, clone_of: 0 },
+        None => Usage::Takes {
+            kind,
+            is_rdonly: arg.flags.has(TypeFlags::MEM_RDONLY),
+        },
+    };
+    check(env, ptr, usage)
+}
+
+/// Checks a pointer to a dynptr (`process_dynptr_func`).
+#[doc(alias = "process_dynptr_func")]
+pub(super) fn check(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<()> {
+    let reg = *env.reg(ptr);
+    let index = ptr.number() - 1;
+    let is_const = reg.is_plain(RegBase::ConstPtrToDynptr);
+    if !is_const && !reg.is_plain(RegBase::PtrToStack) {
+        return Err(refuse!(env => Call::ExpectsDynptr { index }));
+    }
+    match usage {
+        Usage::Makes { kind, clone_of } => {
+            if is_const || place_of(env, ptr) == Place::Misplaced {
+                return Err(refuse!(env => Call::DynptrNotUninit));
+            }
+            stack_slots::write_slots(env, ptr, SLOTS)?;
+            create(env, ptr, kind, clone_of)
+        }
+        Usage::Takes { kind, is_rdonly } => {
+            if is_const && !is_rdonly {
+                return Err(refuse!(env => Call::DynptrConst));
+            }
+            let Some(found) = initialized(env, ptr) else {
+                return Err(refuse!(env => Call::DynptrNotInit { index }));
+            };
+            if let Some(kind) = kind.filter(|kind| *kind != found.kind) {
+                let kind = crate::log::dynptr_type_str(kind);
+                return Err(refuse!(env => Call::DynptrOther { kind, index }));
+            }
+            if let Some((frame, object)) = on_stack(env, ptr) {
+                stack_slots::mark_read(env, frame, &object);
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The initialised dynptr that `ptr` points to.
+pub(super) fn initialized(env: &mut Env<'_>, ptr: Reg) -> Option<Dynptr> {
+    let reg = *env.reg(ptr);
+    if let RegKind::ConstDynptr { kind } = reg.kind {
+        return Some(Dynptr {
+            kind,
+            id: reg.id,
+            ref_obj_id: reg.ref_obj_id,
+        });
+    }
+    let (_, object) = on_stack(env, ptr)?;
+    let StackObjectKind::Dynptr(kind) = object.kind else {
+        return None;
+    };
+    Some(Dynptr {
+        kind,
+        id: object.id,
+        ref_obj_id: object.ref_obj_id,
+    })
+}
+
+/// The dynptr on the stack that `ptr` points to, with the number of its frame.
+fn on_stack(env: &mut Env<'_>, ptr: Reg) -> Option<(usize, StackObject)> {
+    let Place::At(frame, spi) = place_of(env, ptr) else {
+        return None;
+    };
+    let object = *env.state.frame(frame).stack.whole_object(spi)?;
+    matches!(object.kind, StackObjectKind::Dynptr(_)).then_some((frame, object))
+}
+
+fn place_of(env: &mut Env<'_>, ptr: Reg) -> Place {
+    match env.reg(ptr).kind {
+        RegKind::Stack { .. } => stack_slots::place_of(env, ptr, "dynptr", SLOTS),
+        _ => Place::Misplaced,
+    }
+}
+
+/// Makes a dynptr on the stack (`mark_stack_slots_dynptr`).
+fn create(env: &mut Env<'_>, ptr: Reg, kind: DynptrKind, clone_of: u32) -> Result<()> {
+    let Place::At(frame, first_slot) = place_of(env, ptr) else {
+        return Err(Stop::Bug("slots of a dynptr were written".into()));
+    };
+    let id = env.new_id();
+    let ref_obj_id = match clone_of {
+        0 if kind.is_refcounted() => reference::acquire(env),
+        id => id,
+    };
+    let object = StackObject {
+        kind: StackObjectKind::Dynptr(kind),
+        first_slot,
+        id,
+        ref_obj_id,
+    };
+    stack_slots::create(env, frame, object);
+    Ok(())
+}
+
+/// A constant dynptr of no kernel object, which a function is given (`mark_dynptr_cb_reg`).
+#[doc(alias = "mark_dynptr_cb_reg")]
+pub(super) fn constant(env: &mut Env<'_>) -> RegState {
+    let kind = RegKind::ConstDynptr {
+        kind: DynptrKind::Local,
+    };
+    RegState {
+        id: env.new_id(),
+        ..RegState::pointer(kind, TypeFlags::NONE)
+    }
+}
+
+/// Checks that a helper may release the dynptr that it is given (in `check_func_arg`).
+#[doc(alias = "check_func_arg")]
+pub(super) fn check_release(env: &mut Env<'_>, ptr: Reg, meta: &mut CallMeta) -> Result<()> {
+    if !env.reg(ptr).is_plain(RegBase::PtrToStack) {
+        return Err(refuse!(env => Call::ReleasesConstDynptr));
+    }
+    let held = match place_of(env, ptr) {
+        Place::At(frame, spi) => {
+            let stack = &env.state.frame(frame).stack;
+            let object = stack.object_at(spi).filter(|object| {
+                object.first_slot == spi || matches!(object.kind, StackObjectKind::Dynptr(_))
+            });
+            object.map_or(stack[spi].reg.ref_obj_id, |object| object.ref_obj_id)
+        }
+        Place::Above(..) | Place::Unallocated | Place::Misplaced => 0,
+    };
+    if held == 0 {
+        let number = ptr.number();
+        return Err(refuse!(env => Call::UnacquiredDynptr { number }));
+    }
+    meta.released_dynptr = Some(ptr);
+    Ok(())
+}
+
+/// Releases the dynptr that `ptr` points to, with its clones in the same frame and the slices of
+/// all (`unmark_stack_slots_dynptr`).
+pub(super) fn release(env: &mut Env<'_>, ptr: Reg) -> Result<()> {
+    let Some((frame, released)) = on_stack(env, ptr) else {
+        return Err(Stop::Bug("a dynptr is released that is not there".into()));
+    };
+    let id = released.ref_obj_id;
+    if !reference::release(env, id) {
+        // Linux lets the program release the record again.
+        let what = "release of a dynptr whose record a clone in another frame released";
+        return Err(Stop::unsupported(what));
+    }
+    for spi in 1..env.state.frame(frame).stack.len() {
+        let stack = &env.state.frame(frame).stack;
+        let is_clone = |object: &&StackObject| object.first_slot == spi && object.ref_obj_id == id;
+        if stack.object_at(spi).filter(is_clone).is_some() {
+            stack_slots::destroy(env, frame, spi);
+        } else if stack[spi].reg.ref_obj_id == id {
+            return Err(refuse!(env => Call::MisconfiguredReference));
+        }
+    }
+    Ok(())
+}
+
+/// A write to a slot destroys the dynptr there, whose slices are invalid then; one that holds a
+/// reference must not be overwritten (`destroy_if_dynptr_stack_slot`).
+#[doc(alias = "destroy_if_dynptr_stack_slot")]
+pub(crate) fn overwrite(env: &mut Env<'_>, frame: usize, spi: usize) -> Result<()> {
+    let stack = &env.state.frame(frame).stack;
+    if stack[spi].kinds[0] != SlotKind::Dynptr {
+        return Ok(());
+    }
+    let Some(object) = stack.object_at(spi).copied() else {
+        return Err(Stop::Bug("dynptr slot without dynptr".into()));
+    };
+    if object.ref_obj_id != 0 {
+        return Err(refuse!(env => Call::OverwritesDynptr));
+    }
+    stack_slots::mark_scratched(env, &object);
+    invalidate_where(env, |reg| match reg.kind {
+        RegKind::Mem { dynptr_id, .. } => {
+            dynptr_id == object.id && reg.flags.without(TypeFlags::PTR_MAYBE_NULL).is_empty()
+        }
+        _ => false,
+    });
+    stack_slots::destroy(env, frame, spi);
+    Ok(())
+}

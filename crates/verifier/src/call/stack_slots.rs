@@ -1,0 +1,115 @@
+//! Slots of objects on the stack that are arguments of calls.
+
+use isa::ebpf::Reg;
+
+use crate::env::Env;
+use crate::mem::{Access, MemAccess, check_mem_access};
+use crate::state::{LockOwner, Reference, ReferenceKind, RegKind, StackObject};
+use crate::{Result, insn_facts, verbose};
+
+/// Reason why calls with an object above the frame are unsupported that Linux accepts.
+pub(super) const ABOVE: &str = "object on the stack above the frame pointer";
+
+/// Where an object on the stack is, by the pointer to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It begins in that slot of that frame.
+    At(usize, usize),
+    /// Above the frame, which Linux takes for that slot of that frame.
+    Above(usize, usize),
+    /// The function has not used its stack so far (`-ERANGE`).
+    Unallocated,
+    /// No object can begin there, which the log says.
+    Misplaced,
+}
+
+/// The slot in which an object of so many slots begins, which `ptr` points to
+/// (`stack_slot_obj_get_spi`); `what` names it in the log.
+#[doc(alias = "stack_slot_obj_get_spi")]
+pub(super) fn place_of(env: &mut Env<'_>, ptr: Reg, what: &str, slots: usize) -> Place {
+    let reg = *env.reg(ptr);
+    let RegKind::Stack { frame } = reg.kind else {
+        return Place::Misplaced;
+    };
+    let Some(var_off) = reg.num.as_const() else {
+        verbose!(env, "{what} has to be at a constant offset\n");
+        return Place::Misplaced;
+    };
+    let off = reg.off.wrapping_add(var_off as i32);
+    // Linux takes an offset of 0 for the slot below it.
+    let spi = i64::from(off).wrapping_neg().wrapping_sub(1) / 8;
+    if off % 8 != 0 || spi + 1 < slots as i64 {
+        verbose!(env, "cannot pass in {what} at an offset={off}\n");
+        return Place::Misplaced;
+    }
+    let (frame, spi) = (frame as usize, spi as usize);
+    match spi < env.state.frame(frame).stack.len() {
+        true if off == 0 => Place::Above(frame, spi),
+        true => Place::At(frame, spi),
+        false => Place::Unallocated,
+    }
+}
+
+/// Checks that the program may write so many slots, which it does.
+pub(super) fn write_slots(env: &mut Env<'_>, ptr: Reg, slots: usize) -> Result<()> {
+    (0..slots as i32)
+        .try_for_each(|slot| check_mem_access(env, MemAccess::new(ptr, 8 * slot, 8, Access::Write)))
+}
+
+/// Puts an object into its slots.
+pub(super) fn create(env: &mut Env<'_>, frame: usize, object: StackObject) {
+    env.state.frame_mut(frame).stack.create_object(object);
+    env.live.mark_write(frame, object.mask());
+    insn_facts::note_addresses(env, frame, object.mask());
+}
+
+/// Destroys the object that a slot belongs to.
+pub(super) fn destroy(env: &mut Env<'_>, frame: usize, spi: usize) {
+    if let Some(object) = env.state.frame_mut(frame).stack.destroy_object(spi) {
+        env.live.mark_write(frame, object.mask());
+    }
+}
+
+/// Notes that a call reads an object (`mark_stack_slot_obj_read`).
+#[doc(alias = "mark_stack_slot_obj_read")]
+pub(super) fn mark_read(env: &mut Env<'_>, frame: usize, object: &StackObject) {
+    let insn_idx = env.insn_idx;
+    env.live
+        .mark_read(env.analysis, &env.state, frame, insn_idx, object.mask());
+    mark_scratched(env, object);
+}
+
+/// Notes for the log that the slots of an object were written.
+pub(super) fn mark_scratched(env: &mut Env<'_>, object: &StackObject) {
+    object.slots().for_each(|spi| env.mark_slot_scratched(spi));
+}
+
+/// Saves the IRQ state, and returns its identity.
+pub(super) fn acquire_irq_state(env: &mut Env<'_>) -> u32 {
+    let (id, insn_idx) = (env.new_id(), env.insn_idx);
+    env.state.refs.push(Reference {
+        kind: ReferenceKind::Irq,
+        id,
+        insn_idx,
+        owner: LockOwner::None,
+    });
+    env.state.active_irq_id = id;
+    id
+}
+
+/// Restores the innermost saved IRQ state; false if it is another.
+pub(super) fn release_irq_state(env: &mut Env<'_>, id: u32) -> bool {
+    let state = &mut env.state;
+    let is_irq = |found: &Reference| found.kind == ReferenceKind::Irq;
+    let is_it = |found: &Reference| is_irq(found) && found.id == id;
+    let Some(index) = state.refs.iter().position(is_it) else {
+        return false;
+    };
+    if id != state.active_irq_id {
+        return false;
+    }
+    let before = state.refs[..index].iter().rev().find(|found| is_irq(found));
+    state.active_irq_id = before.map_or(0, |saved| saved.id);
+    state.refs.remove(index);
+    true
+}
