@@ -6,6 +6,7 @@ mod row;
 mod run;
 mod single;
 mod table;
+mod target;
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -68,6 +69,18 @@ pub(crate) struct Args {
     /// Only programs of this name
     #[arg(long, value_name = "NAME")]
     prog: Vec<String>,
+
+    /// The program that freplace programs replace a function of, as `dispatcher.o:xdp_main`:
+    /// they are verified by its rules. Tracing programs attach to it if it has the function that
+    /// their section names
+    #[arg(long, value_name = "FILE:PROGRAM")]
+    target: Option<String>,
+
+    /// What a program attaches to, in place of what its section names, as
+    /// `on_open=do_filp_open`: a function, hook or tracepoint of the kernel, or a function of
+    /// the program of --target
+    #[arg(long, value_name = "PROGRAM=FUNCTION", value_parser = attach)]
+    attach: Vec<(String, String)>,
 
     /// Capabilities of the user who loads the programs: `all`, `none`, or some of bpf,
     /// perfmon, net_admin and sys_admin with commas; without bpf as where
@@ -237,6 +250,13 @@ enum VerifyFormat {
 /// The bit of the log level for statistics (`BPF_LOG_STATS`).
 const LOG_STATS: u32 = 4;
 
+fn attach(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=');
+    let is_whole = |(program, function): &(&str, &str)| !program.is_empty() && !function.is_empty();
+    let (program, function) = parts.filter(is_whole).ok_or("PROGRAM=FUNCTION is expected")?;
+    Ok((program.to_owned(), function.to_owned()))
+}
+
 fn number(text: &str) -> Result<u32, String> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16),
@@ -353,6 +373,8 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
             explains: args.explain,
             kind: args.kind,
             globals: globals::read(&args.set)?,
+            target: None,
+            attach: args.attach.clone(),
             logs,
             threads: args.jobs.into(),
         };
@@ -360,6 +382,11 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         if let Some(privileges) = args.privileges {
             kernel = kernel.with_privileges(privileges, Source::Given);
         }
+        let target = args.target.as_deref().map(|text| target::read(text, &kernel));
+        let job = Job {
+            target: target.transpose()?,
+            ..job
+        };
         let mut results = run::verify(&args.files, &job, &kernel, [!args.quiet, args.debug])?;
         if let Some(failure) = printing.lock().ok().and_then(|mut it| it.take()) {
             return Err(failure);

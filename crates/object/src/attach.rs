@@ -2,9 +2,10 @@
 //! kernel, looked up in its BTF by the name after the slash of the section.
 
 use std::fmt;
+use std::sync::Arc;
 
 use btf::{Btf, Kind};
-use program::AttachTarget;
+use program::{AttachTarget, Program};
 use spec::programs::{AttachType, ProgramType, SectionFlags};
 
 use crate::error::Blame;
@@ -49,6 +50,13 @@ pub enum AttachFault {
     },
     /// The BTF of the kernel is unknown.
     NoKernelTypes,
+    /// The target program has no BTF.
+    NoProgramTypes,
+    /// The target program has no such function.
+    NoFunction {
+        /// Name.
+        name: String,
+    },
 }
 
 impl fmt::Display for AttachFault {
@@ -67,7 +75,7 @@ impl fmt::Display for AttachFault {
                  and none is set"
             ),
             AttachFault::NoProgram => {
-                write!(f, "freplace program has no target program")
+                write!(f, "freplace program has no target program (--target FILE:PROGRAM)")
             }
             AttachFault::TooLong => write!(f, "name of the attach target is too long"),
             AttachFault::NotFound { name } => write!(f, "the kernel has no {name} to attach to"),
@@ -79,6 +87,10 @@ impl fmt::Display for AttachFault {
             AttachFault::NoModule { name } => write!(f, "the kernel has no module {name}"),
             AttachFault::NoKernelTypes => {
                 write!(f, "BTF of the kernel is required and unknown")
+            }
+            AttachFault::NoProgramTypes => write!(f, "the target program has no BTF"),
+            AttachFault::NoFunction { name } => {
+                write!(f, "the target program has no function {name}")
             }
         }
     }
@@ -131,9 +143,12 @@ pub(crate) fn attachment(
         true => Some(AttachType::TraceUprobeMulti),
         false => code.attach,
     };
-    let name = section.as_bytes().iter().position(|&byte| byte == b'/');
-    let name = name.map(|slash| &section.as_bytes()[slash + 1..]);
-    let point = if traits.has(SectionFlags::ATTACH_BTF) && given.is_none() {
+    let slash = section.as_bytes().iter().position(|&byte| byte == b'/');
+    let of_section = slash.map(|slash| &section.as_bytes()[slash + 1..]);
+    let name = code.attach_name.as_deref().map(str::as_bytes).or(of_section);
+    let point = if let Some(program) = given.as_ref().and_then(unresolved) {
+        Some(find_in_program(program, name)?)
+    } else if traits.has(SectionFlags::ATTACH_BTF) && given.is_none() {
         let name = name.ok_or(AttachFault::NoTarget)?;
         if kind == ProgramType::Ext {
             return Err(AttachFault::NoProgram);
@@ -152,6 +167,30 @@ pub(crate) fn attachment(
         given
     };
     Ok((kind, attach, point))
+}
+
+/// The program of a target whose function is not resolved yet.
+fn unresolved(given: &AttachTarget) -> Option<&Arc<Program>> {
+    given.program.as_ref().filter(|_| given.btf_id.is_void())
+}
+
+/// Resolves the name of a function in another program; its main function if there is no name.
+fn find_in_program(program: &Arc<Program>, name: Option<&[u8]>) -> Result<AttachTarget, AttachFault> {
+    let types = program.btf().ok_or(AttachFault::NoProgramTypes)?;
+    let main = program.func_info().first().map(|info| info.type_id);
+    let found = match name {
+        Some(name) => types.find_all(Kind::Func, name).next().map(|ty| ty.id()),
+        None => main,
+    };
+    let Some(btf_id) = found else {
+        let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
+        return Err(AttachFault::NoFunction { name });
+    };
+    Ok(AttachTarget {
+        btf_id,
+        program: Some(Arc::clone(program)),
+        ..AttachTarget::default()
+    })
 }
 
 /// Module prefix of a name, before a colon, and the rest.
@@ -222,7 +261,6 @@ fn find(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     use btf::{Builder, Func, Linkage, TypeId};
     use spec::kernel::Module;

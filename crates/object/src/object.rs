@@ -16,6 +16,7 @@ use crate::relocate::info::Info;
 use crate::relocate::patches::{Patches, Reader};
 use crate::sections::{Role, Sections};
 use crate::types::read_types;
+use program::{AttachTarget, Program};
 use spec::Kernel;
 use spec::programs::ProgramType;
 
@@ -224,6 +225,35 @@ impl<'a> Object<'a> {
                 && code.kind.is_none()
             {
                 code.set_kind(kind);
+            }
+        }
+    }
+
+    /// Sets the program that freplace programs replace a function of, and that tracing programs
+    /// trace a function of if it has one of the name in their section.
+    pub fn set_target(&mut self, target: &Arc<Program>) {
+        let types = target.btf();
+        for id in 0..self.codes.len() as u32 {
+            let Some(code) = self.codes.get_mut(ProgramId(id)) else {
+                continue;
+            };
+            let section = code.section_name.to_string();
+            let name = code.attach_name.clone();
+            let name = name.or_else(|| Some(section.split_once('/')?.1.to_owned()));
+            let has_function = || {
+                let name = name.as_deref().unwrap_or_default();
+                types.is_some_and(|types| types.find(Kind::Func, name).is_some())
+            };
+            let is_meant = match code.kind {
+                Some(ProgramType::Ext) => true,
+                Some(ProgramType::Tracing) => has_function(),
+                _ => false,
+            };
+            if is_meant {
+                code.attach_target = Some(AttachTarget {
+                    program: Some(Arc::clone(target)),
+                    ..AttachTarget::default()
+                });
             }
         }
     }

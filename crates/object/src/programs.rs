@@ -52,6 +52,8 @@ pub struct ProgramDef<'a> {
     pub flags: LoadFlags,
     /// Attach target set by the caller.
     pub attach_target: Option<AttachTarget>,
+    /// Function, hook or tracepoint that the caller names in place of the section.
+    pub attach_name: Option<String>,
 }
 
 /// Fault of the boundaries of a program.
@@ -260,6 +262,7 @@ impl<'a> ProgramDef<'a> {
             attach: rule.and_then(|rule| rule.attach),
             flags: LoadFlags::default(),
             attach_target: None,
+            attach_name: None,
         })
     }
 

@@ -2,14 +2,15 @@
 //! freplace programs attach to (`check_attach_btf_id`).
 
 mod function;
+mod program;
 mod struct_ops;
 
 use btf::{Btf, Kind, Shape, Type};
-use program::AttachTarget;
+use ::program::AttachTarget;
 use spec::kernel::SymbolAddress;
 use spec::programs::{AttachType, LoadFlags, ProgramType};
 
-use crate::analysis::check_func_proto;
+use crate::analysis::{Analysis, check_func_proto};
 use crate::input::Input;
 use crate::log::{LogAt, Sink};
 use crate::rejection::Program;
@@ -17,6 +18,7 @@ use crate::type_rules::{Applies, TargetKind, TypeRules};
 use crate::{RULES, Result, Stop, refuse};
 
 pub(crate) use function::{ArgumentMark, AttachedFunction, Place, Returned, returned};
+pub(crate) use program::{LoadedTarget, context_type};
 
 /// The expected attach type that the kernel goes by, from its number. In programs of two types
 /// 0 stands for the first that they had (`bpf_prog_load_fixup_attach_type`).
@@ -31,7 +33,11 @@ pub(crate) fn effective_attach_type(kind: ProgramType, number: u32) -> Option<At
 
 /// Checks what the program attaches to (`check_attach_btf_id`).
 #[doc(alias = "check_attach_btf_id")]
-pub(crate) fn check_attach_target(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()> {
+pub(crate) fn check_attach_target(
+    input: &Input<'_>,
+    analysis: &Analysis,
+    sink: &mut Sink<'_>,
+) -> Result<()> {
     let mut check = LogAt { sink, insn_idx: 0 };
     let program = input.program;
     let is_sleepable = program.flags().has(LoadFlags::SLEEPABLE);
@@ -47,8 +53,9 @@ pub(crate) fn check_attach_target(input: &Input<'_>, sink: &mut Sink<'_>) -> Res
     }
     match TypeRules::of(kind).target {
         TargetKind::Operation => struct_ops::check_struct_ops(input, &mut check),
-        TargetKind::Function | TargetKind::Hook => check_kernel_target(input, &mut check),
-        TargetKind::Program => Err(Stop::unsupported("replacement of a function")),
+        TargetKind::Function | TargetKind::Hook | TargetKind::Program => {
+            check_target(input, analysis, &mut check)
+        }
         TargetKind::Nothing => Ok(()),
     }
 }
@@ -69,17 +76,34 @@ fn may_sleep(kind: ProgramType, attach: Option<AttachType>) -> bool {
     }
 }
 
-/// Checks a target in the kernel (`bpf_check_attach_target`, `check_attach_btf_id`).
+/// Checks a target in the kernel or in another program (`bpf_check_attach_target`).
 #[doc(alias = "bpf_check_attach_target")]
-#[doc(alias = "check_attach_btf_id")]
-fn check_kernel_target(input: &Input<'_>, check: &mut LogAt<'_, '_>) -> Result<()> {
+fn check_target(
+    input: &Input<'_>,
+    analysis: &Analysis,
+    check: &mut LogAt<'_, '_>,
+) -> Result<()> {
     let target = input.program.attach_target();
     let Some(target) = target.filter(|target| !target.btf_id.is_void()) else {
         return Err(refuse!(check => Program::NoAttachBtfId));
     };
-    if target.program.is_some() {
-        return Err(Stop::unsupported("tracing of another program"));
+    match &target.program {
+        Some(other) => {
+            program::check_program_target(input, analysis, other, target.btf_id, check)
+        }
+        None if input.program.kind() == ProgramType::Ext => {
+            Err(refuse!(check => Program::ReplacesKernel))
+        }
+        None => check_kernel_target(input, target, check),
     }
+}
+
+/// Checks a target in the kernel.
+fn check_kernel_target(
+    input: &Input<'_>,
+    target: &AttachTarget,
+    check: &mut LogAt<'_, '_>,
+) -> Result<()> {
     if target.module != 0 {
         return Err(Stop::unsupported("attach target in a module"));
     }

@@ -9,10 +9,10 @@ use program::Program;
 use program::creation::MapCreator;
 use spec::Kernel;
 use spec::kernel::{Mitigations, Module, Symbols};
-use spec::programs::LoadFlags;
+use spec::programs::{LoadFlags, ProgramType};
 use spec::registry::{ProgramContext, Registry, StructOps};
 
-use crate::attach;
+use crate::attach::{self, LoadedTarget};
 use crate::options::Options;
 use crate::resolve::Maps;
 use crate::state::{BtfRef, MapRef, TypeRef};
@@ -61,6 +61,8 @@ pub struct Input<'a> {
     pub symbols: Option<&'a Symbols>,
     /// Number of CPUs that the kernel may have.
     pub cpus: u32,
+    /// What is known of the program that this one replaces or traces a function of.
+    pub(crate) target: Option<LoadedTarget>,
 }
 
 impl<'a> Input<'a> {
@@ -96,6 +98,7 @@ impl<'a> Input<'a> {
             modules: kernel.modules(),
             symbols: kernel.symbols(),
             cpus: kernel.cpus(),
+            target: None,
         }
     }
 }
@@ -156,6 +159,14 @@ impl Input<'_> {
 pub(crate) fn context_of<'a>(program: &'a Program, kernel: &'a Kernel) -> ProgramContext<'a> {
     let vmlinux = kernel.btf();
     let privileges = kernel.privileges();
+    // A replacement has the context, helpers and rules of the program that it goes into.
+    let replaced = program.attach_target().filter(|_| program.kind() == ProgramType::Ext);
+    if let Some(replaced) = replaced.and_then(|target| target.program.as_deref()) {
+        return ProgramContext {
+            sleepable: program.flags().has(LoadFlags::SLEEPABLE),
+            ..context_of(replaced, kernel)
+        };
+    }
     ProgramContext {
         kind: program.kind(),
         attach: attach::effective_attach_type(program.kind(), program.expected_attach_type()),

@@ -11,7 +11,7 @@ use spec::registry::Registry;
 use spec::since::Release;
 
 use crate::analysis::{self, Analysis, SubprogInfo};
-use crate::attach;
+use crate::attach::{self, LoadedTarget};
 use crate::cost::{Cost, CostCounter};
 use crate::env::Env;
 use crate::explore::check_function;
@@ -139,7 +139,10 @@ fn run(
         false => Sink::to_output(options.log_level, log),
     };
     let privileges = kernel.privileges();
-    let input = Input::new(program, kernel, registry, options);
+    let mut input = Input::new(program, kernel, registry, options);
+    let target = program.attach_target();
+    input.target = target.and_then(|target| load_target(target.program.as_deref()?, kernel, registry));
+    let input = input;
     let mut verification = Verification {
         verdict: Verdict::Accepted,
         refused_map: input.maps.refused(program),
@@ -226,6 +229,25 @@ fn run(
     }
 }
 
+/// Verifies a program that another attaches to.
+fn load_target(program: &Program, kernel: &Kernel, registry: &Registry) -> Option<LoadedTarget> {
+    let options = Options::default();
+    let mut input = Input::new(program, kernel, registry, &options);
+    let target = program.attach_target();
+    input.target = target.and_then(|target| load_target(target.program.as_deref()?, kernel, registry));
+    let mut sink = Sink::new(0);
+    let mut analysis = Analysis::default();
+    if let Err(stop) = analyze(&input, kernel.privileges(), &mut sink, &mut analysis) {
+        return Some(LoadedTarget::new(stop.into(), &analysis, &[]));
+    }
+    let mut env = Env::new(&input, &analysis, sink);
+    let verdict = match check_program(&mut env) {
+        Ok(()) => Verdict::Accepted,
+        Err(stop) => stop.into(),
+    };
+    Some(LoadedTarget::new(verdict, &analysis, &env.subprogs))
+}
+
 /// Explains the refusal of a verification whose path was recorded.
 fn explain_refusal(
     input: &Input<'_>,
@@ -261,7 +283,7 @@ fn analyze(
     *analysis = analysis::find_subprogs(input, sink)?;
     resolve::resolve_insns(input, sink)?;
     analysis::check_cfg(input, sink, analysis)?;
-    attach::check_attach_target(input, sink)?;
+    attach::check_attach_target(input, analysis, sink)?;
     analysis::finish(input, sink, analysis);
     Ok(())
 }
@@ -284,9 +306,10 @@ fn check_maps(input: &Input<'_>) -> Result<()> {
 fn check_replacement(input: &Input<'_>) -> Result<()> {
     let target = input.program.attach_target();
     let has_target = target.is_some_and(|target| target.program.is_some());
-    match input.context.kind {
+    match input.program.kind() {
         ProgramType::Ext if !has_target => Err(Stop::unsupported(
-            "a freplace program is verified by the rules of its target program, and none is given",
+            "a freplace program is verified by the rules of its target program, and none is given \
+             (--target FILE:PROGRAM)",
         )),
         _ => Ok(()),
     }

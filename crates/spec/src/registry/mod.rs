@@ -34,7 +34,7 @@ pub use map::MapTraits;
 pub use rewriting::{AccessForm, PacketLoads, Rewriting, Rewritten};
 pub use signature::kfunc_signature;
 pub use special_kfunc::{Erased, SpecialKfunc};
-pub use struct_ops::{Operations, StructOps, Writes, WrittenMember};
+pub use struct_ops::{Operations, PACKET_WRITES, StructOps, Writes, WrittenMember};
 pub use types::{ArgBase, ArgType, RegBase, RegType, RetBase, RetType, TypeFlags};
 
 use crate::helpers::HelperId;

@@ -95,6 +95,13 @@ macro_rules! members {
     (@ anywhere) => { true };
 }
 
+/// What programs write that handle packets: entries of connection tracking
+/// (`nf_conntrack_btf_struct_access`), where the kernel has it built in.
+#[doc(alias = "nf_conntrack_btf_struct_access")]
+pub const PACKET_WRITES: &[WrittenMember] = members! {
+    "nf_conn" "nf_conn" "mark";
+};
+
 /// Every structure.
 const ALL: &[StructOps] = &[
     StructOps {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use btf::{Btf, Kind, Member, Proto, Shape, TypeId};
+use program::Program;
 use spec::programs::{AttachType, ProgramType};
 
 use crate::input::Input;
@@ -14,15 +15,22 @@ pub(super) const TRACEPOINT: &str = "btf_trace_";
 /// Least number that hooks may return: `-MAX_ERRNO`.
 const LEAST_ERRNO: i32 = -4095;
 
-/// A function, tracepoint, iterator, hook or operation of vmlinux.
+/// Arguments of a function of another program whose BTF says nothing of them
+/// (`MAX_BPF_FUNC_REG_ARGS`).
+const UNKNOWN_ARGS: usize = 5;
+
+/// A function, tracepoint, iterator, hook or operation of vmlinux, or a function of a program.
 pub(crate) struct AttachedFunction<'a> {
     /// Name that the log has for it.
     pub(crate) name: Cow<'a, str>,
     /// Its BTF.
     pub(crate) btf: &'a Btf<'static>,
-    proto: Proto<'a>,
+    /// `None` for a function of a program whose BTF does not say what its arguments are.
+    proto: Option<Proto<'a>>,
     /// Parameters at the front that the context leaves out.
     skipped: usize,
+    /// The program that it is of.
+    pub(crate) program: Option<&'a Program>,
 }
 
 /// What stands at some place of a context typed by BTF.
@@ -31,6 +39,8 @@ pub(crate) enum Place<'a> {
     Argument(TypeId, btf::Name<'a>),
     /// The value that the function returned or will return.
     Returned(TypeId),
+    /// A number of a function whose arguments are unknown; what it returned, if it is true.
+    Unknown(bool),
     /// Neither.
     Nothing,
 }
@@ -38,46 +48,52 @@ pub(crate) enum Place<'a> {
 impl<'a> AttachedFunction<'a> {
     /// The function that a program is attached to; `None` if its type is unknown.
     pub(crate) fn of(input: &Input<'a>) -> Option<AttachedFunction<'a>> {
-        let btf = input.vmlinux?;
         let target = input.program.attach_target()?;
-        if target.module != 0 || target.program.is_some() {
-            return None;
+        if let Some(program) = &target.program {
+            return AttachedFunction::of_program(input, program, target.btf_id);
         }
+        let btf = input.vmlinux.filter(|_| target.module == 0)?;
         let ty = btf.get(target.btf_id)?;
         if let Some(index) = target.member {
             let member = ty.as_composite()?.member(index as usize)?;
-            return Some(AttachedFunction {
-                name: btf.string(member.name).to_string_lossy(),
-                btf,
-                proto: operation(btf, &member)?,
-                skipped: 0,
-            });
+            let name = btf.string(member.name).to_string_lossy();
+            let proto = operation(btf, &member)?;
+            return Some(AttachedFunction::new(name, btf, Some(proto), None));
         }
         let name = ty.name().to_string_lossy();
         if let Shape::Func(func) = ty.shape() {
-            return Some(AttachedFunction {
-                name,
-                btf,
-                proto: prototype(btf, func.proto)?,
-                skipped: 0,
-            });
+            let proto = prototype(btf, func.proto)?;
+            return Some(AttachedFunction::new(name, btf, Some(proto), None));
         }
         // A tracepoint's prototype begins with `__data`, which the context leaves out.
         let name = match name {
             Cow::Borrowed(name) => Cow::Borrowed(name.strip_prefix(TRACEPOINT).unwrap_or(name)),
             Cow::Owned(name) => Cow::Owned(name.replacen(TRACEPOINT, "", 1)),
         };
-        Some(AttachedFunction {
+        let proto = pointer_to_function(btf, target.btf_id)?;
+        let mut tracepoint = AttachedFunction::new(name, btf, Some(proto), None);
+        tracepoint.skipped = 1;
+        Some(tracepoint)
+    }
+
+    pub(super) fn new(
+        name: Cow<'a, str>,
+        btf: &'a Btf<'static>,
+        proto: Option<Proto<'a>>,
+        program: Option<&'a Program>,
+    ) -> AttachedFunction<'a> {
+        AttachedFunction {
             name,
             btf,
-            proto: pointer_to_function(btf, target.btf_id)?,
-            skipped: 1,
-        })
+            proto,
+            skipped: 0,
+            program,
+        }
     }
 
     /// The type that it returns.
     pub(crate) fn returns(&self) -> TypeId {
-        self.proto.returns
+        self.proto.map_or(TypeId::VOID, |proto| proto.returns)
     }
 
     /// Index of the argument at an offset of the context; that behind the last for the return value,
@@ -85,9 +101,12 @@ impl<'a> AttachedFunction<'a> {
     /// structure as many as it needs. The kernel finds the index in the whole prototype.
     #[doc(alias = "btf_ctx_arg_idx")]
     pub(crate) fn index_at(&self, off: i32) -> usize {
+        let Some(proto) = self.proto else {
+            return off as usize / 8;
+        };
         let mut end = 0i64;
-        let params = self.proto.params().map(|param| param.ty);
-        for (id, index) in params.chain([self.proto.returns]).zip(0..) {
+        let params = proto.params().map(|param| param.ty);
+        for (id, index) in params.chain([proto.returns]).zip(0..) {
             let id = self.btf.skip_modifiers(id).unwrap_or(TypeId::VOID);
             let size = match self.btf.at(id).kind() {
                 Kind::Ptr => 8,
@@ -98,16 +117,23 @@ impl<'a> AttachedFunction<'a> {
                 return index;
             }
         }
-        self.proto.params().len() + 1
+        proto.params().len() + 1
     }
 
     /// What argument `index` of the context is.
     pub(crate) fn place(&self, index: usize) -> Place<'a> {
-        let mut params = self.proto.params().skip(self.skipped);
+        let Some(proto) = self.proto else {
+            return match index {
+                0..UNKNOWN_ARGS => Place::Unknown(false),
+                UNKNOWN_ARGS => Place::Unknown(true),
+                _ => Place::Nothing,
+            };
+        };
+        let mut params = proto.params().skip(self.skipped);
         let count = params.len();
         match params.nth(index) {
             Some(param) => Place::Argument(param.ty, self.btf.string(param.name)),
-            None if index == count => Place::Returned(self.proto.returns),
+            None if index == count => Place::Returned(proto.returns),
             None => Place::Nothing,
         }
     }
@@ -132,15 +158,14 @@ impl<'a> AttachedFunction<'a> {
     pub(crate) fn referenced_args(&self, input: &Input<'_>) -> Vec<usize> {
         let is_referenced =
             |index: &usize| self.mark(input, *index) == Some(ArgumentMark::Referenced);
-        (0..self.proto.params().len())
-            .filter(is_referenced)
-            .collect()
+        let count = self.proto.map_or(0, |proto| proto.params().len());
+        (0..count).filter(is_referenced).collect()
     }
 
     /// The structure that a pointer that it returns points to.
     fn returned_structure(&self) -> Option<TypeId> {
         let btf = self.btf;
-        match btf.get(btf.skip_modifiers(self.proto.returns)?)?.shape() {
+        match btf.get(btf.skip_modifiers(self.returns())?)?.shape() {
             Shape::Ptr(target) => btf.skip_modifiers(target),
             _ => None,
         }
@@ -181,7 +206,7 @@ fn pointer_to_function<'a>(btf: &'a Btf<'static>, id: TypeId) -> Option<Proto<'a
     }
 }
 
-fn prototype<'a>(btf: &'a Btf<'static>, id: TypeId) -> Option<Proto<'a>> {
+pub(super) fn prototype<'a>(btf: &'a Btf<'_>, id: TypeId) -> Option<Proto<'a>> {
     match btf.get(id)?.shape() {
         Shape::Proto(proto) => Some(proto),
         _ => None,

@@ -474,7 +474,7 @@ fn is_user_regs(btf: &Btf<'_>, target: TypeId) -> bool {
 /// True if what a pointer points to has the name of the program type's context
 /// (`btf_is_prog_ctx_type`).
 #[doc(alias = "btf_is_prog_ctx_type")]
-pub(super) fn is_context(btf: &Btf<'_>, kind: ProgramType, target: TypeId) -> bool {
+pub(crate) fn is_context(btf: &Btf<'_>, kind: ProgramType, target: TypeId) -> bool {
     let is_kprobe = kind == ProgramType::Kprobe;
     if is_kprobe && is_user_regs(btf, target) {
         return true;

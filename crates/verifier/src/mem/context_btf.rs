@@ -3,10 +3,12 @@
 //! kernel/bpf/btf.c).
 
 use btf::{Kind, Shape, TypeId};
+use program::Program;
 use spec::programs::{AttachType, ProgramType};
 use spec::registry::{RegBase, TracepointArg};
 
 use super::context::pointer_of;
+use crate::call::prototype;
 use crate::attach::{self, ArgumentMark, AttachedFunction, Place, Returned};
 use crate::env::Env;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
@@ -27,7 +29,7 @@ pub(super) enum Argument {
 pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
     let function = AttachedFunction::of(env.input);
     let function = function.ok_or_else(|| Stop::unsupported("type of the attach target"))?;
-    let (vmlinux, name) = (function.btf, &function.name);
+    let (types, name) = (function.btf, &function.name);
     if off % 8 != 0 {
         verbose!(env, "func '{name}' offset {off} is not multiple of 8\n");
         return Err(refuse(env, off, size));
@@ -37,14 +39,17 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
     let (param, param_name) = match function.place(index) {
         Place::Argument(ty, name) => (ty, Some(name)),
         Place::Returned(ty) if has_returned(attach) => (ty, None),
-        Place::Returned(_) | Place::Nothing => {
+        Place::Unknown(is_returned) if !is_returned || has_returned(attach) => {
+            return Ok(Argument::Scalar);
+        }
+        Place::Returned(_) | Place::Unknown(_) | Place::Nothing => {
             let number = index + 1;
             verbose!(env, "func '{name}' doesn't have {number}-th argument\n");
             return Err(refuse(env, off, size));
         }
     };
-    let id = vmlinux.skip_modifiers(param).unwrap_or(TypeId::VOID);
-    let ty = vmlinux.at(id);
+    let id = types.skip_modifiers(param).unwrap_or(TypeId::VOID);
+    let ty = types.at(id);
     let is_small_int = matches!(ty.shape(), Shape::Int(int) if matches!(int.size, 1 | 2 | 4 | 8));
     if param_name.is_none() && attach == Some(AttachType::ModifyReturn) && !is_small_int {
         let kind = ty.kind().name();
@@ -81,8 +86,8 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
     let iterator = env.input.registry.iterator(&env.input.context);
     let described = iterator.and_then(|iterator| iterator.arg(index));
     let is_buffer = described.is_some_and(|arg| arg.value.base == RegBase::PtrToBuf);
-    let object = vmlinux.skip_modifiers(pointee).unwrap_or(TypeId::VOID);
-    if matches!(vmlinux.at(object).kind(), Kind::Void | Kind::Int) && !is_buffer {
+    let object = types.skip_modifiers(pointee).unwrap_or(TypeId::VOID);
+    if matches!(types.at(object).kind(), Kind::Void | Kind::Int) && !is_buffer {
         return Ok(Argument::Scalar);
     }
     if let Some(arg) = described {
@@ -108,7 +113,13 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
     if tracepoint.may_be_null {
         flags = flags.with(TypeFlags::PTR_MAYBE_NULL);
     }
-    let tag = vmlinux.at(pointee);
+    if let Some(program) = function.program {
+        return match context_of_program(env, program, pointee) {
+            Some(ty) => Ok(Argument::Pointer(RegState::pointer(RegKind::BtfId { ty }, flags))),
+            None => Err(refuse(env, off, size)),
+        };
+    }
+    let tag = types.at(pointee);
     if tag.kind() == Kind::TypeTag && !tag.flag() {
         match tag.name().as_bytes() {
             b"user" => flags = flags.with(TypeFlags::MEM_USER),
@@ -116,15 +127,15 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
             _ => {}
         }
     }
-    let kind = vmlinux.at(object).kind().name();
-    if !vmlinux.at(object).kind().is_composite() {
+    let kind = types.at(object).kind().name();
+    if !types.at(object).kind().is_composite() {
         verbose!(
             env,
             "func '{name}' arg{index} type {kind} is not a struct\n"
         );
         return Err(refuse(env, off, size));
     }
-    let object_name = vmlinux.at(object).name();
+    let object_name = types.at(object).name();
     verbose!(
         env,
         "func '{name}' arg{index} has btf_id {} type {kind} '{object_name}'\n",
@@ -173,6 +184,17 @@ fn has_trusted_args(env: &Env<'_>, function: &str) -> bool {
         ProgramType::Lsm => !env.input.registry.lists.lsm_untrusted.contains(function),
         kind => kind == ProgramType::StructOps,
     }
+}
+
+/// What a function of a program gets as its context: the kernel's structure behind it
+/// (`btf_translate_to_vmlinux`).
+#[doc(alias = "btf_translate_to_vmlinux")]
+fn context_of_program(env: &Env<'_>, program: &Program, pointee: TypeId) -> Option<TypeRef> {
+    let kind = attach::context_type(program);
+    let is_it = prototype::is_context(program.btf()?, kind, pointee);
+    let vmlinux = env.input.vmlinux.filter(|_| is_it)?;
+    let ty = vmlinux.kernel_context(kind.name())?;
+    Some(TypeRef::vmlinux(ty.0))
 }
 
 /// The structure that an argument of an operation is given as, whatever its type

@@ -42,6 +42,48 @@ rejections! {
         "The address of function {name} cannot be found";
     NotModifiable { name: String } EINVAL AttachTarget
         "{name}() is not modifiable";
+    TargetWithoutBtf EINVAL AttachTarget
+        "FENTRY/FEXIT program can only be attached to another program annotated with BTF";
+    NoTargetFunction { name: String } EINVAL AttachTarget
+        "Subprog {name} doesn't exist";
+    TargetExceptionCallback { what: String } EINVAL AttachTarget
+        "{what} programs cannot attach to exception callback";
+    ReplacesStatic EINVAL AttachTarget
+        "Cannot replace static functions";
+    ReplacesKernel EINVAL AttachTarget
+        "Cannot replace kernel functions";
+    ReplacementChangesPacket EINVAL AttachTarget
+        "Extension program changes packet data, while original does not";
+    ReplacementSleeps EINVAL AttachTarget
+        "Extension program may sleep, while original does not";
+    NestedTracing EINVAL AttachTarget
+        "Cannot nest tracing program attach more than once";
+    RecursiveAttach EINVAL AttachTarget
+        "Cannot recursively attach";
+    ExtendsTracing EINVAL AttachTarget
+        "Cannot extend fentry/fexit";
+    TracepointOfProgram EINVAL AttachTarget
+        "Only FENTRY/FEXIT progs are attachable to another BPF prog";
+    ModifiesProgram EINVAL AttachTarget
+        "can't modify return codes of BPF programs";
+    ReplacementWithoutBtf EINVAL Btf
+        "Program extension requires BTF";
+    NotGlobal { name: String } EINVAL AttachTarget
+        "{name}() is not a global function";
+    ParameterCount { name: String, count: i64, their_name: String, their_count: i64 } EINVAL AttachTarget
+        "{name}() has {count} args while {their_name}() has {their_count} args";
+    ReturnKind { kind: String, name: String, their_kind: String, their_name: String } EINVAL AttachTarget
+        "Return type {kind} of {name}() doesn't match type {their_kind} of {their_name}()";
+    ParameterKind { index: i64, name: String, kind: String, their_name: String, their_kind: String } EINVAL AttachTarget
+        "arg{index} in {name}() is {kind} while {their_name}() has {their_kind}";
+    ParameterSize { index: i64, name: String, size: i64, their_name: String, their_size: i64 } EINVAL AttachTarget
+        "arg{index} in {name}() has size {size} while {their_name}() has {their_size}";
+    ParameterUnrecognized { index: i64, name: String } EINVAL AttachTarget
+        "arg{index} in {name}() has unrecognized type";
+    ParameterNotContext { index: i64, name: String } EINVAL AttachTarget
+        "arg{index} in {name}() is not a pointer to context";
+    ParameterContext { index: i64, name: String, context: String, their_name: String, their_context: String } EINVAL AttachTarget
+        "arg{index} {name}(struct {context} *) doesn't match {their_name}(struct {their_context} *)";
     NoAttachBtfId EINVAL AttachTarget
         "Tracing programs must provide btf_id";
     NotTypedef { id: i64 } EINVAL AttachTarget

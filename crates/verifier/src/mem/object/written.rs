@@ -3,9 +3,8 @@
 
 use std::ops::Range;
 
-use btf::{Btf, Kind, TypeId};
-use spec::programs::ProgramType;
-use spec::registry::{Writes, WrittenMember};
+use btf::{Btf, Kind, Name, TypeId};
+use spec::registry::{PACKET_WRITES, Writes, WrittenMember};
 
 use super::super::MemAccess;
 use crate::env::Env;
@@ -25,49 +24,64 @@ pub(super) fn check_write(
     if !env.input.type_rules().writes_objects() {
         return Err(refuse!(env => Mem::ObjectWrite));
     }
-    let (Some(types), ProgramType::StructOps) = (env.input.vmlinux, env.input.context.kind) else {
-        return Err(Stop::unsupported("write to a kernel object"));
-    };
-    let Some(operations) = env.input.struct_ops() else {
-        return Err(Stop::unsupported("write to a kernel object"));
+    let Some(types) = env.input.vmlinux else {
+        return Err(Stop::unsupported("write to an object without its type"));
     };
     let object = types.at(TypeId(ty.id));
     let name = object.name();
-    let size = access.size;
-    let end = off + size as i32;
+    let bytes = off..off + access.size as i32;
+    let Some(operations) = env.input.struct_ops() else {
+        if PACKET_WRITES.iter().all(|member| name != member.object) {
+            return Err(refuse!(env => Mem::WriteSilent));
+        }
+        return check_member(env, types, PACKET_WRITES, name, bytes);
+    };
     match operations.writes {
         Writes::Whole(structure) if name != structure => {
             Err(refuse!(env => Mem::OtherWrite { structure }))
         }
         Writes::Whole(_) => match types.size_of(object.id()) {
-            Some(whole) if end as u32 <= whole => Ok(()),
-            _ => Err(refuse!(env => Mem::WriteOutside { off, size })),
+            Some(whole) if bytes.end as u32 <= whole => Ok(()),
+            _ => Err(refuse!(env => Mem::WriteOutside { off, size: access.size })),
         },
         Writes::MembersSilently(members) => {
-            let mut ranges = ranges(types, members, name.to_str().unwrap_or_default());
-            let is_inside = |(_, range): (_, Range<i32>)| range.start <= off && end <= range.end;
+            let mut ranges = ranges(types, members, name);
+            let is_inside = |(_, range): (_, Range<i32>)| {
+                range.start <= bytes.start && bytes.end <= range.end
+            };
             match ranges.any(is_inside) {
                 true => Ok(()),
                 false => Err(refuse!(env => Mem::WriteSilent)),
             }
         }
-        Writes::Members(members) => {
-            if members.iter().all(|member| name != member.object) {
-                return Err(refuse!(env => Mem::ObjectWrite));
-            }
-            let mut ranges = ranges(types, members, name.to_str().unwrap_or_default());
-            let begins = |(member, range): &(&WrittenMember, Range<i32>)| match member.anywhere {
-                true => range.contains(&off),
-                false => range.start == off,
-            };
-            match ranges.find(begins) {
-                None => Err(refuse!(env => Mem::NoWriteSupport { name, off })),
-                Some((_, range)) if end > range.end => Err(refuse!(env => Mem::WriteBeyondMember {
-                    off, size, name, end: range.end
-                })),
-                Some(_) => Ok(()),
-            }
+        Writes::Members(members) if members.iter().all(|member| name != member.object) => {
+            Err(refuse!(env => Mem::ObjectWrite))
         }
+        Writes::Members(members) => check_member(env, types, members, name, bytes),
+    }
+}
+
+/// Checks a write to an object that has members for it.
+fn check_member(
+    env: &mut Env<'_>,
+    types: &Btf<'_>,
+    members: &'static [WrittenMember],
+    name: Name<'_>,
+    bytes: Range<i32>,
+) -> Result<()> {
+    let begins = |(member, range): &(&WrittenMember, Range<i32>)| match member.anywhere {
+        true => range.contains(&bytes.start),
+        false => range.start == bytes.start,
+    };
+    let found = ranges(types, members, name).find(begins);
+    let off = bytes.start;
+    match found {
+        None => Err(refuse!(env => Mem::NoWriteSupport { name, off })),
+        Some((_, range)) if bytes.end > range.end => {
+            let size = bytes.end - off;
+            Err(refuse!(env => Mem::WriteBeyondMember { off, size, name, end: range.end }))
+        }
+        Some(_) => Ok(()),
     }
 }
 
@@ -75,9 +89,9 @@ pub(super) fn check_write(
 fn ranges<'a>(
     types: &'a Btf<'_>,
     members: &'static [WrittenMember],
-    object: &'a str,
+    object: Name<'a>,
 ) -> impl Iterator<Item = (&'static WrittenMember, Range<i32>)> + 'a {
-    let of_object = members.iter().filter(move |member| member.object == object);
+    let of_object = members.iter().filter(move |member| object == member.object);
     of_object.filter_map(|member| Some((member, bytes_of(types, member)?)))
 }
 

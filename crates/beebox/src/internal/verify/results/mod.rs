@@ -165,6 +165,10 @@ pub struct Job<'a> {
     pub kind: Option<ProgramType>,
     /// Global variables that are set before programs are loaded.
     pub globals: Vec<Assignment>,
+    /// The program that freplace and tracing programs attach to.
+    pub target: Option<Arc<Program>>,
+    /// Functions, hooks or tracepoints that programs attach to, by the programs' names.
+    pub attach: Vec<(String, String)>,
     /// What becomes of logs.
     pub logs: Logs<'a>,
     /// Number of threads.
@@ -303,6 +307,14 @@ fn verify_file<F: Files>(
     let change = |object: &mut Object<'_>| {
         if let Some(kind) = job.kind {
             object.set_missing_kinds(kind);
+        }
+        for (name, function) in &job.attach {
+            if let Some(code) = object.program_mut(name) {
+                code.attach_name = Some(function.clone());
+            }
+        }
+        if let Some(target) = &job.target {
+            object.set_target(target);
         }
         let mut globals = job.globals.iter();
         if let Err(error) = globals.try_for_each(|assignment| assignment.apply(object)) {

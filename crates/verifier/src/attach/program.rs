@@ -1,0 +1,304 @@
+//! Programs that replace or trace a function of another program (`bpf_check_attach_target` with a
+//! `tgt_prog`).
+
+use btf::{Btf, Kind, Linkage, Name, Shape, Type, TypeId};
+use program::Program;
+use spec::programs::{AttachType, LoadFlags, ProgramType};
+
+use super::function::{AttachedFunction, prototype};
+use crate::analysis::{Analysis, check_func_proto};
+use crate::env::SubprogAux;
+use crate::input::Input;
+use crate::log::LogAt;
+use crate::{Result, Stop, Verdict, refuse};
+
+/// What Linux keeps of a loaded program that others attach to (`bpf_prog_aux`).
+#[derive(Clone, Debug)]
+pub(crate) struct LoadedTarget {
+    /// The verdict about it.
+    pub(crate) verdict: Verdict,
+    /// Its functions, in the order of its func_info.
+    pub(crate) functions: Vec<LoadedFunction>,
+}
+
+/// What Linux keeps of a function of a loaded program (`bpf_func_info_aux`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LoadedFunction {
+    /// Its BTF does not say what its arguments are.
+    is_unreliable: bool,
+    /// It changes packet data.
+    changes_packet: bool,
+    /// It may sleep.
+    might_sleep: bool,
+    /// It runs when an exception is thrown.
+    is_exception_callback: bool,
+}
+
+impl LoadedTarget {
+    /// The functions of a verified program.
+    pub(crate) fn new(verdict: Verdict, analysis: &Analysis, aux: &[SubprogAux]) -> LoadedTarget {
+        let functions = analysis.subprogs.iter().zip(aux).enumerate();
+        let functions = functions.map(|(index, (info, aux))| LoadedFunction {
+            is_unreliable: aux.unreliable,
+            changes_packet: info.changes_pkt_data,
+            might_sleep: info.might_sleep,
+            is_exception_callback: analysis.exception_callback == Some(index),
+        });
+        LoadedTarget {
+            verdict,
+            functions: functions.collect(),
+        }
+    }
+
+    /// The function of a type in the program's BTF.
+    pub(crate) fn function(&self, program: &Program, id: TypeId) -> Option<LoadedFunction> {
+        let mut info = program.func_info().iter();
+        let index = info.position(|func| func.type_id == id)?;
+        self.functions.get(index).copied()
+    }
+}
+
+impl LoadedFunction {
+    /// True if its BTF says what its arguments are.
+    pub(crate) fn is_reliable(self) -> bool {
+        !self.is_unreliable
+    }
+}
+
+/// Checks that the program may replace or trace a function of its target.
+pub(super) fn check_program_target(
+    input: &Input<'_>,
+    analysis: &Analysis,
+    target: &Program,
+    id: TypeId,
+    check: &mut LogAt<'_, '_>,
+) -> Result<()> {
+    let Some(loaded) = &input.target else {
+        return Err(Stop::Bug("the target program is not verified".into()));
+    };
+    if loaded.verdict != Verdict::Accepted {
+        let why = match &loaded.verdict {
+            Verdict::Refused(refusal) => format!("the target program is refused: {refusal}"),
+            _ => "the target program has no verdict".to_owned(),
+        };
+        return Err(Stop::unsupported(why));
+    }
+    let Some(types) = target.btf() else {
+        return Err(refuse!(check => Program::TargetWithoutBtf));
+    };
+    let Some(ty) = types.get(id) else {
+        return Err(refuse!(check => Program::InvalidAttachBtfId { id: id.0 }));
+    };
+    let name = ty.name();
+    let Some(function) = loaded.function(target, id) else {
+        return Err(refuse!(check => Program::NoTargetFunction { name }));
+    };
+    let replaces = input.program.kind() == ProgramType::Ext;
+    let is_tracing = input.program.kind() == ProgramType::Tracing;
+    if function.is_exception_callback {
+        let what = if replaces { "Extension" } else { "FENTRY/FEXIT" };
+        return Err(refuse!(check => Program::TargetExceptionCallback { what }));
+    }
+    if replaces {
+        check_replacement(analysis, function, check)?;
+    }
+    let nested = target.attach_target();
+    if is_tracing {
+        let traces = |program: &Program| program.kind() == ProgramType::Tracing;
+        let of_tracing = nested.and_then(|nested| nested.program.as_deref());
+        if traces(target) && of_tracing.is_some_and(traces) {
+            return Err(refuse!(check => Program::NestedTracing));
+        }
+    } else if target.kind() == input.program.kind() {
+        return Err(refuse!(check => Program::RecursiveAttach));
+    }
+    let target_attach = AttachType::from_number(target.expected_attach_type());
+    if replaces
+        && target.kind() == ProgramType::Tracing
+        && matches!(target_attach, Some(AttachType::TraceFentry | AttachType::TraceFexit))
+    {
+        return Err(refuse!(check => Program::ExtendsTracing));
+    }
+    let attach = AttachType::from_number(input.program.expected_attach_type());
+    if attach == Some(AttachType::TraceRawTp) && is_tracing {
+        return Err(refuse!(check => Program::TracepointOfProgram));
+    }
+    if ty.kind() != Kind::Func {
+        return Err(refuse!(check => Program::NotFunction { id: id.0 }));
+    }
+    if replaces {
+        check_type_match(input.program, types, ty, check)?;
+    }
+    if function.is_reliable() {
+        check_func_proto(check, types, ty)?;
+    }
+    if input.program.flags().has(LoadFlags::SLEEPABLE) {
+        return Err(refuse!(check => Program::NotSleepable { name }));
+    }
+    if attach == Some(AttachType::ModifyReturn) && is_tracing {
+        return Err(refuse!(check => Program::ModifiesProgram));
+    }
+    Ok(())
+}
+
+/// What a replacement may do that the function does not.
+fn check_replacement(
+    analysis: &Analysis,
+    function: LoadedFunction,
+    check: &mut LogAt<'_, '_>,
+) -> Result<()> {
+    if function.is_unreliable {
+        return Err(refuse!(check => Program::ReplacesStatic));
+    }
+    let Some(own) = analysis.subprogs.first() else {
+        return Ok(());
+    };
+    if own.changes_pkt_data && !function.changes_packet {
+        return Err(refuse!(check => Program::ReplacementChangesPacket));
+    }
+    if own.might_sleep && !function.might_sleep {
+        return Err(refuse!(check => Program::ReplacementSleeps));
+    }
+    Ok(())
+}
+
+/// Checks that the replacement has the prototype of the function (`btf_check_type_match`,
+/// `btf_check_func_type_match`).
+#[doc(alias = "btf_check_type_match")]
+#[doc(alias = "btf_check_func_type_match")]
+fn check_type_match(
+    program: &Program,
+    theirs: &Btf<'_>,
+    target: Type<'_>,
+    check: &mut LogAt<'_, '_>,
+) -> Result<()> {
+    let (Some(ours), Some(func)) = (program.btf(), program.func_info().first()) else {
+        return Err(refuse!(check => Program::ReplacementWithoutBtf));
+    };
+    let own = ours.at(func.type_id);
+    let (name, their_name) = (own.name(), target.name());
+    for (ty, name) in [(own, name), (target, their_name)] {
+        match ty.shape() {
+            Shape::Func(func) if func.linkage == Linkage::GLOBAL => {}
+            _ => return Err(refuse!(check => Program::NotGlobal { name })),
+        }
+    }
+    let proto = |btf, ty: Type<'_>| match ty.shape() {
+        Shape::Func(func) => prototype(btf, func.proto),
+        _ => None,
+    };
+    let (Some(ours_proto), Some(theirs_proto)) = (proto(ours, own), proto(theirs, target)) else {
+        return Err(Stop::Bug("a function without prototype".into()));
+    };
+    let (count, their_count) = (ours_proto.params().len(), theirs_proto.params().len());
+    if count != their_count {
+        return Err(refuse!(check => Program::ParameterCount {
+            name, count, their_name, their_count
+        }));
+    }
+    let (returned, their_returned) =
+        (strip(ours, ours_proto.returns), strip(theirs, theirs_proto.returns));
+    if info(&returned) != info(&their_returned) {
+        return Err(refuse!(check => Program::ReturnKind {
+            kind: returned.kind().name(), name,
+            their_kind: their_returned.kind().name(), their_name
+        }));
+    }
+    for (index, (one, other)) in ours_proto.params().zip(theirs_proto.params()).enumerate() {
+        let pair = Pair { ours, theirs, name, their_name, index };
+        pair.check(one.ty, other.ty, check)?;
+    }
+    Ok(())
+}
+
+/// A parameter of both functions.
+struct Pair<'a> {
+    ours: &'a Btf<'a>,
+    theirs: &'a Btf<'a>,
+    name: Name<'a>,
+    their_name: Name<'a>,
+    index: usize,
+}
+
+impl Pair<'_> {
+    fn check(&self, one: TypeId, other: TypeId, check: &mut LogAt<'_, '_>) -> Result<()> {
+        let Pair { name, their_name, index, .. } = *self;
+        let (ty, their) = (strip(self.ours, one), strip(self.theirs, other));
+        if info(&ty) != info(&their) {
+            return Err(refuse!(check => Program::ParameterKind {
+                index, name, kind: ty.kind().name(), their_name, their_kind: their.kind().name()
+            }));
+        }
+        let size = |btf: &Btf<'_>, ty: &Type<'_>| match ty.kind() {
+            Kind::Ptr => None,
+            _ => btf.size_of(ty.id()),
+        };
+        let (bytes, their_bytes) = (size(self.ours, &ty), size(self.theirs, &their));
+        if bytes != their_bytes {
+            return Err(refuse!(check => Program::ParameterSize {
+                index, name, size: bytes.unwrap_or(0), their_name,
+                their_size: their_bytes.unwrap_or(0)
+            }));
+        }
+        if matches!(ty.kind(), Kind::Int | Kind::Enum | Kind::Enum64) {
+            return Ok(());
+        }
+        let (Shape::Ptr(to), Shape::Ptr(their_to)) = (ty.shape(), their.shape()) else {
+            return Err(refuse!(check => Program::ParameterUnrecognized { index, name }));
+        };
+        let (to, their_to) = (strip(self.ours, to), strip(self.theirs, their_to));
+        for (ty, name) in [(to, name), (their_to, their_name)] {
+            if !ty.kind().is_composite() {
+                return Err(refuse!(check => Program::ParameterNotContext { index, name }));
+            }
+        }
+        if to.name() != their_to.name() {
+            return Err(refuse!(check => Program::ParameterContext {
+                index, name, context: to.name(), their_name, their_context: their_to.name()
+            }));
+        }
+        Ok(())
+    }
+}
+
+/// What `btf_type::info` has of a type.
+fn info(ty: &Type<'_>) -> (Kind, bool, usize) {
+    let members = ty.as_composite().map_or(0, |composite| composite.members().count());
+    (ty.kind(), ty.flag(), members)
+}
+
+/// The type below modifiers.
+fn strip<'a>(btf: &'a Btf<'_>, id: TypeId) -> Type<'a> {
+    btf.at(btf.skip_modifiers(id).unwrap_or(TypeId::VOID))
+}
+
+impl<'a> AttachedFunction<'a> {
+    /// The function of another program that a program is attached to.
+    pub(super) fn of_program(
+        input: &Input<'a>,
+        target: &'a Program,
+        id: TypeId,
+    ) -> Option<AttachedFunction<'a>> {
+        let btf = &**target.btf()?;
+        let ty = btf.get(id)?;
+        let Shape::Func(func) = ty.shape() else {
+            return None;
+        };
+        let function = input.target.as_ref()?.function(target, id)?;
+        Some(AttachedFunction::new(
+            ty.name().to_string_lossy(),
+            btf,
+            prototype(btf, func.proto).filter(|_| function.is_reliable()),
+            Some(target),
+        ))
+    }
+}
+
+/// The type of the program whose context a function of it gets (`saved_dst_prog_type`).
+pub(crate) fn context_type(target: &Program) -> ProgramType {
+    let replaced = target.attach_target().and_then(|target| target.program.as_deref());
+    match (target.kind(), replaced) {
+        (ProgramType::Ext, Some(replaced)) => replaced.kind(),
+        (kind, _) => kind,
+    }
+}
