@@ -37,6 +37,7 @@ const EXPLAINED: &[&str] = &[
     "ParameterFault",
     "SignatureFault",
     "SizeFault",
+    "StackObjectFault",
     "TypeRule",
 ];
 

@@ -168,6 +168,13 @@ fn special_fields_of_map_values_are_those_that_the_kernel_finds() {
 }
 
 #[oracle::test]
+fn objects_on_the_stack_get_the_kernels_answer() {
+    let (count, differ) = compare("cases/stack-objects", &kernel_data::linux_6_18());
+    assert!(count >= 21, "{count} cases");
+    assert!(differ.is_empty(), "{differ:#?}");
+}
+
+#[oracle::test]
 fn tail_calls_are_allowed_where_the_kernel_allows_them() {
     let (count, differ) = compare("cases/tail-calls", &kernel_data::linux_6_18());
     assert!(count >= 17, "{count} cases");

@@ -10,6 +10,7 @@ mod held;
 mod map;
 mod packet;
 mod register;
+mod stack_object;
 
 use verifier::reason::{Cause, Explanation};
 
@@ -92,6 +93,7 @@ fn of_cause(explanation: &Explanation) -> Words {
         | Cause::GlobalSignature { .. }
         | Cause::Map { .. } => call::words(explanation),
         Cause::MapCreation(refused) => map::words(refused),
+        Cause::StackObject { .. } => stack_object::words(explanation),
         Cause::Sleeps { .. }
         | Cause::Leak { .. }
         | Cause::NotAcquired { .. }

@@ -128,10 +128,7 @@ fn on_stack(env: &mut Env<'_>, ptr: Reg) -> Option<(usize, StackObject)> {
 }
 
 fn place_of(env: &mut Env<'_>, ptr: Reg) -> Place {
-    match env.reg(ptr).kind {
-        RegKind::Stack { .. } => stack_slots::place_of(env, ptr, "dynptr", SLOTS),
-        _ => Place::Misplaced,
-    }
+    stack_slots::place_of(env, ptr, "dynptr", SLOTS)
 }
 
 /// Makes a dynptr on the stack (`mark_stack_slots_dynptr`).
@@ -229,11 +226,9 @@ pub(crate) fn overwrite(env: &mut Env<'_>, frame: usize, spi: usize) -> Result<(
         return Err(refuse!(env => Call::OverwritesDynptr));
     }
     stack_slots::mark_scratched(env, &object);
-    invalidate_where(env, |reg| match reg.kind {
-        RegKind::Mem { dynptr_id, .. } => {
-            dynptr_id == object.id && reg.flags.without(TypeFlags::PTR_MAYBE_NULL).is_empty()
-        }
-        _ => false,
+    invalidate_where(env, |reg| {
+        let is_slice = matches!(reg.kind, RegKind::Mem { dynptr_id, .. } if dynptr_id == object.id);
+        is_slice && reg.flags.without(TypeFlags::PTR_MAYBE_NULL).is_empty()
     });
     stack_slots::destroy(env, frame, spi);
     Ok(())

@@ -224,6 +224,7 @@ fn apply_rules(env: &mut Env<'_>, helper: HelperId, meta: &mut CallMeta) -> Resu
 
 /// Checks that what an allocated object has for each CPU is a structure.
 fn check_percpu_object(env: &mut Env<'_>, meta: &CallMeta) -> Result<()> {
+    env.aux[env.insn_idx as usize].is_percpu_allocated |= meta.is_percpu_allocated;
     let object = meta.object.filter(|_| meta.is_percpu_allocated);
     let is_struct = object.is_none_or(|ty| {
         let found = env.input.btf(ty).and_then(|btf| btf.get(TypeId(ty.id)));

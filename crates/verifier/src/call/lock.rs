@@ -26,7 +26,7 @@ const RES_LOCK: FieldArg = FieldArg {
 /// Checks `bpf_spin_lock` and `bpf_spin_unlock`.
 pub(super) fn check_spin_lock(env: &mut Env<'_>, ptr: Reg, is_lock: bool) -> Result<()> {
     if in_rbtree_callback(env) {
-        return Err(refuse!(env => Call::LockInCallback { lock: "spin" }));
+        return Err(refuse!(env => Call::LockInCallback));
     }
     match is_lock {
         true => lock(env, ptr, ReferenceKind::Lock),
@@ -40,9 +40,6 @@ pub(super) fn check_res_spin_lock(
     index: usize,
     special: Option<SpecialKfunc>,
 ) -> Result<()> {
-    if in_rbtree_callback(env) {
-        return Err(refuse!(env => Call::LockInCallback { lock: "res_spin" }));
-    }
     let ptr = REGS[index];
     if !holds_field(env.reg(ptr)) {
         return Err(refuse!(env => Call::NotLockOwner { index }));

@@ -13,7 +13,7 @@ use crate::analysis::Analysis;
 use crate::env::Env;
 use crate::precise;
 use crate::state::{MAX_CALL_FRAMES, State, StateId};
-use crate::{Result, Stop, verbose};
+use crate::{Result, Stop, refuse, verbose};
 
 /// Rounds of propagation before every scalar becomes precise.
 const MAX_ROUNDS: u32 = 64;
@@ -208,6 +208,13 @@ pub(super) fn add_backedge(env: &mut Env<'_>, checkpoint: StateId) -> Result<()>
 /// (`update_branch_counts`).
 #[doc(alias = "update_branch_counts")]
 pub(super) fn finish_path(env: &mut Env<'_>) -> Result<()> {
+    if !env.state.speculative
+        && let Some(chain) = callchain(env.analysis, &env.state)
+        && env.explorer.visits.find(&chain).is_none()
+    {
+        let chain = format_callchain(&chain);
+        return Err(refuse!(env => Flow::NoVisit { chain }));
+    }
     let mut next = env.state.parent;
     while let Some(id) = next {
         let checkpoint = env.explorer.checkpoint_mut(id);

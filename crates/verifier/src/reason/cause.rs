@@ -10,7 +10,7 @@ use crate::domain::Scalar;
 pub use parts::{
     AccessKind, ArithmeticFault, BoundsFault, Check, ContextFault, LockFault, MapMisuse,
     MergedMembers, NullCheck, NumberSource, PacketBase, PacketCheckFault, PacketExtent, PacketLoop,
-    Parameter, ParameterFault, SignatureFault, SizeFault, Unwritten,
+    Parameter, ParameterFault, SignatureFault, SizeFault, StackObjectFault, Unwritten,
 };
 
 /// Cause of a refusal, and the unmet requirement.
@@ -327,6 +327,17 @@ pub enum Cause {
     Lock {
         /// The fault.
         fault: LockFault,
+    },
+    /// A dynptr, an iterator or saved IRQ flags on the stack.
+    StackObject {
+        /// The callee; the store that overwrites an object has none.
+        callee: Option<String>,
+        /// Number of the argument.
+        number: Option<u8>,
+        /// Name of the object, with its article.
+        object: &'static str,
+        /// The fault.
+        fault: StackObjectFault,
     },
     /// The program ends inside a section.
     SectionOpen {

@@ -15,6 +15,7 @@ mod number;
 mod packet;
 mod register;
 mod resources;
+mod stack_object;
 
 use isa::ebpf::{Insn, Reg};
 
@@ -70,7 +71,9 @@ impl Finding {
 
 /// Cause of the refusal, by the rule of its class.
 pub(super) fn find(scene: &Scene<'_>) -> Finding {
+    let on_stack = stack_object::find(scene);
     let found = match scene.refusal.kind {
+        _ if on_stack.is_some() => on_stack,
         RefusalKind::Encoding => flow::encoding(scene),
         RefusalKind::ControlFlow | RefusalKind::Unreachable | RefusalKind::BackEdge => {
             flow::control_flow(scene)

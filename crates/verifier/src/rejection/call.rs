@@ -168,8 +168,8 @@ rejections! {
         "{lock}_unlock of different lock";
     UnlockOrder { lock: String } EINVAL Lock
         "{lock}_unlock cannot be out of order";
-    LockInCallback { lock: String } EACCES Lock
-        "can't {lock}_{{lock,unlock}} in rbtree cb";
+    LockInCallback EACCES Lock
+        "can't spin_{{lock,unlock}} in rbtree cb";
     NotLockOwner { index: i64 } EINVAL Argument
         "arg#{index} doesn't point to map value or allocated object";
     FieldWithoutBtf { map: String, name: String } EINVAL Argument

@@ -46,6 +46,8 @@ rejections! {
         "Note, BPF_LSM_CGROUP that attach to void LSM hooks can't modify return value!";
     ReturnRange { context: String, reg: Register, known: String, min: i64, max: i64 } EINVAL ReturnValue
         "{context} the register R{reg} has{known} should have been in [{min}, {max}]";
+    NoVisit { chain: String } EFAULT KernelBug
+        "verifier bug: scc exit: no visit info for call chain {chain}";
     BacktrackMisuse EFAULT KernelBug
         "verifier bug: backtracking misuse";
     Backtracking { message: String } EFAULT KernelBug

@@ -19,11 +19,13 @@ use std::ops::AddAssign;
 use std::sync::Arc;
 
 use interp::checked::{CheckedContext, CheckedProgram, Entry, Limits, Observer, Reason, Trap};
+use isa::ebpf::Insn;
 use kernel::maps::RunGuard;
 use packet::{Metadata, Packet};
 use program::Program;
 use program::case::Case;
 use spec::Kernel;
+use spec::kfuncs::KernelFunction;
 use spec::maps::MapKind;
 use spec::registry::Registry;
 use verifier::{Options, ProgramFacts, RecordedStates, Stress, Verdict, verify_recorded};
@@ -275,7 +277,7 @@ pub fn check_changed(
         .map(|states| (Claim::AllScalars, states));
     let recordings = [normal, all_precise].into_iter().flatten();
     let runner = Runner {
-        program: Arc::new(CheckedProgram::new(insns)),
+        program: Arc::new(CheckedProgram::new(resolved(insns, kernel))),
         setting,
         recordings: recordings
             .map(|(claim, states)| Recording { claim, states })
@@ -290,6 +292,16 @@ pub fn check_changed(
         }
     }
     Outcome::Contained(Box::new(counts))
+}
+
+/// The instructions with calls of kernel functions by their numbers.
+fn resolved(mut insns: Vec<Insn>, kernel: &Kernel) -> Vec<Insn> {
+    for insn in &mut insns {
+        if let Some(function) = KernelFunction::from_insn(kernel, insn) {
+            *insn = function.resolved(*insn);
+        }
+    }
+    insns
 }
 
 /// Verifies a program in both modes.

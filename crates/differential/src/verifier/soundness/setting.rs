@@ -170,7 +170,7 @@ impl Setting {
             };
             let packet = Packet::whole(&[], &metadata);
             let mut cx = RunContext::new(&packet, &mut random, Some(&mut clock));
-            let helper = kernel::helpers::find(number)?;
+            let helper = kernel::find(number)?;
             Some(helper(arguments, memory, &mut cx))
         });
         let program = Arc::clone(program);

@@ -107,8 +107,22 @@ fn leak(acquired: &[String], end: &str) -> Words {
             ),
         },
     );
-    let release = acquired.first().and_then(|callee| release_of(callee));
-    let release = release.unwrap_or("the call that releases it");
+    let first = acquired.first().map_or("", String::as_str);
+    let iterator = first.strip_prefix("bpf_iter_");
+    if let Some(name) = iterator.and_then(|name| name.strip_suffix("_new")) {
+        let end = format!("bpf_iter_{name}_destroy");
+        return words.needed(format!("{end} on every path")).help(format!(
+            "call {end} before each return and jump out of the loop"
+        ));
+    }
+    let release = release_of(first).unwrap_or("the call that releases it");
+    if first == "bpf_ringbuf_reserve_dynptr" {
+        return words
+            .needed(format!("{release} on every path"))
+            .help(format!(
+                "call {release} before each return, also where the reservation failed"
+            ));
+    }
     words
         .needed(format!(
             "{release} on every path on which the result is not null"

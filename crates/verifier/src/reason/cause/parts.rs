@@ -21,6 +21,33 @@ pub enum Unwritten {
     NoResult,
 }
 
+/// What is wrong with an object on the stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StackObjectFault {
+    /// A call makes one where there is one, or where none can begin.
+    NotFree,
+    /// A call takes one where there is none, or only a part.
+    NotMade,
+    /// It is of another kind than this.
+    NotOfKind(String),
+    /// The function may not change or release the one that it was given.
+    Constant,
+    /// It is not on the stack.
+    NotOnStack,
+    /// A store overwrites one that holds a reference.
+    Overwritten,
+    /// It holds no reference that could be released.
+    NotHeld,
+    /// Its memory is this, and not the value of a map.
+    Memory(String),
+    /// The flags were saved before others that are not restored yet.
+    Order,
+    /// Calls of another kind saved the flags.
+    OtherCalls,
+    /// The section has ended in which it was made.
+    OutsideRcu,
+}
+
 /// Use of a pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessKind {
