@@ -12,6 +12,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use isa::ebpf::RawInsn;
+use isa::ebpf::RawInsn;
 use program::{InitialContents, MapDef, MapEntry, Program};
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
@@ -91,6 +92,12 @@ pub struct Resources {
     shares_owned: bool,
 }
 
+/// Kinds of wide loads (`BPF_PSEUDO_MAP_*`).
+const PSEUDO_MAP_FD: u8 = 1;
+const PSEUDO_MAP_VALUE: u8 = 2;
+const PSEUDO_MAP_IDX: u8 = 5;
+const PSEUDO_MAP_IDX_VALUE: u8 = 6;
+
 impl Resources {
     /// Gives the program's BTF to the kernel; maps are created when a program refers to
     /// them.
@@ -140,9 +147,10 @@ impl Resources {
         let replaced = replaced
             .as_ref()
             .and_then(|loaded| loaded.answer.result.as_ref().ok());
+        let insns = by_descriptor(program.insns(), &fd_array);
         let request = ProgLoad {
             program_type: program.kind().number(),
-            insns: program.insns(),
+            insns: &insns,
             license: &license,
             name: program.name(),
             expected_attach_type: program.expected_attach_type(),
@@ -175,6 +183,26 @@ impl Resources {
         }
         Ok(())
     }
+}
+
+/// Instructions that name maps by descriptor as libbpf does, not by index: of these alone the log
+/// shows no address to callers without CAP_PERFMON (`print_bpf_insn`).
+fn by_descriptor(insns: &[RawInsn], descriptors: &[i32]) -> Vec<RawInsn> {
+    const WIDE_LOAD: u8 = 0x18;
+    let mut insns = insns.to_vec();
+    for insn in insns.iter_mut().filter(|insn| insn.code == WIDE_LOAD) {
+        let named = match insn.src() {
+            PSEUDO_MAP_IDX => PSEUDO_MAP_FD,
+            PSEUDO_MAP_IDX_VALUE => PSEUDO_MAP_VALUE,
+            _ => continue,
+        };
+        let descriptor = usize::try_from(insn.imm).ok().and_then(|at| descriptors.get(at));
+        if let Some(&descriptor) = descriptor.filter(|descriptor| **descriptor >= 0) {
+            insn.regs = named << 4 | insn.dst();
+            insn.imm = descriptor;
+        }
+    }
+    insns
 }
 
 /// True for kinds of maps that belong to the first program that uses them: others may

@@ -346,11 +346,13 @@ fn check(btf: &Btf<'_>, kernel: Option<&Btf<'_>>, found: &mut [Found<'_>]) -> Ou
 
 /// True for a structure of the kernel without a destructor.
 fn is_unreleased(kernel: Option<&Btf<'_>>, name: Name<'_>) -> bool {
-    let is_known = |types: &Btf<'_>| {
-        let mut found = types.find_all(Kind::Struct, name.as_bytes());
-        found.next().is_some()
+    let has = |types: &Btf<'_>, name: &[u8]| types.find_all(Kind::Struct, name).next().is_some();
+    let Some(kernel) = kernel.filter(|types| has(types, name.as_bytes())) else {
+        return false;
     };
-    kernel.is_some_and(is_known) && !WITH_DESTRUCTOR.iter().any(|known| name == **known)
+    // Packets have one where programs are queueing disciplines.
+    let is_packet = name == "sk_buff" && has(kernel, b"bpf_struct_ops_Qdisc_ops");
+    !is_packet && !WITH_DESTRUCTOR.iter().any(|known| name == **known)
 }
 
 /// Offset of the node in the structure that a root contains, in bytes.

@@ -57,11 +57,6 @@ pub fn ask() -> io::Result<RegistryData> {
         lists: lists(&btf, &memory),
         ..RegistryData::default()
     };
-    // That of packets, which queueing disciplines hold, does not stand beside its structure.
-    let (packet, destructor) = ("sk_buff", "bpf_kfree_skb");
-    if btf.find(Kind::Func, destructor).is_some() {
-        registry.lists.destructors.insert(packet.into(), destructor.into());
-    }
     let mut all = subjects(&btf);
     let new = targets(&btf);
     let mut asked = 0;

@@ -166,8 +166,6 @@ impl Lists {
         ] {
             ours.extend(theirs.iter().cloned());
         }
-        let destructors = other.destructors.iter();
-        self.destructors.extend(destructors.map(|(of, function)| (of.clone(), function.clone())));
     }
 
     /// Argument `index` (from 0, `__data` aside) of a tracepoint.
