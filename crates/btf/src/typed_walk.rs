@@ -152,7 +152,17 @@ impl Btf<'_> {
 
     /// True if the structure at `off` of `id`, or one that it begins with, is `expected`
     /// (`btf_struct_ids_match`); `is_strict` allows only `id` itself.
-    pub fn begins_with(&self, id: TypeId, expected: TypeId, off: i32, is_strict: bool) -> bool {
+    ///
+    /// # Errors
+    /// Where it is not, the kernel's words about the member that it finds instead.
+    #[doc(alias = "btf_struct_ids_match")]
+    pub fn begins_with(
+        &self,
+        id: TypeId,
+        expected: TypeId,
+        off: i32,
+        is_strict: bool,
+    ) -> Result<bool, AccessFault<'_>> {
         begins_with(self, id, expected, off, is_strict)
     }
 }
@@ -189,8 +199,33 @@ fn find<'b>(
 ) -> Result<FoundAt<'b>, AccessFault<'b>> {
     let mut id = id;
     let mut off = i64::from(off);
-    let size = i64::from(size);
     let mut is_in_union = false;
+    loop {
+        match walk(btf, id, off, size.into(), &mut is_in_union)? {
+            Step::Inner(inner) => (id, off) = (inner, 0),
+            Step::Found(found) => return Ok(found),
+        }
+    }
+}
+
+/// Result of one walk.
+enum Step<'b> {
+    /// A structure or union begins there.
+    Inner(TypeId),
+    /// What lies there.
+    Found(FoundAt<'b>),
+}
+
+/// Walks to what begins at the offset or contains it (`btf_struct_walk`).
+#[doc(alias = "btf_struct_walk")]
+fn walk<'b>(
+    btf: &'b Btf<'_>,
+    id: TypeId,
+    off: i64,
+    size: i64,
+    is_in_union: &mut bool,
+) -> Result<Step<'b>, AccessFault<'b>> {
+    let (mut id, mut off) = (id, off);
     'again: loop {
         id = btf.skip_modifiers(id).unwrap_or(TypeId::VOID);
         let ty = btf.at(id);
@@ -200,12 +235,12 @@ fn find<'b>(
         };
         let count = composite.members().len();
         if ty.kind() == Kind::Union && count != 1 {
-            is_in_union = true;
+            *is_in_union = true;
         }
         if off + size > i64::from(composite.size) {
             match flexible_array(btf, id, off) {
                 Some((element, _, _)) if btf.at(element).kind() == Kind::Int => {
-                    return Ok(FoundAt::Scalar);
+                    return Ok(Step::Found(FoundAt::Scalar));
                 }
                 Some((element, start, each)) if each > 0 => {
                     off = (off - start) % each;
@@ -223,7 +258,7 @@ fn find<'b>(
             if member.bits != 0 {
                 let end = i64::from((member.bit_offset + member.bits).div_ceil(8));
                 if off <= start && end <= off + size {
-                    return Ok(FoundAt::Scalar);
+                    return Ok(Step::Found(FoundAt::Scalar));
                 }
                 continue;
             }
@@ -248,6 +283,9 @@ fn find<'b>(
             }
             let inner = btf.at(resolved.id);
             if inner.kind().is_composite() {
+                if off == start {
+                    return Ok(Step::Inner(resolved.id));
+                }
                 off -= start;
                 id = resolved.id;
                 continue 'again;
@@ -262,9 +300,9 @@ fn find<'b>(
                         size,
                     });
                 }
-                return Ok(pointer(btf, target, is_in_union, field));
+                return Ok(Step::Found(pointer(btf, target, *is_in_union, field)));
             }
-            if off + size > end && !is_in_union {
+            if off + size > end && !*is_in_union {
                 return Err(AccessFault::BeyondMember {
                     field,
                     end,
@@ -273,7 +311,7 @@ fn find<'b>(
                     size,
                 });
             }
-            return Ok(FoundAt::Scalar);
+            return Ok(Step::Found(FoundAt::Scalar));
         }
         return Err(AccessFault::NoMember { name, off });
     }
@@ -321,56 +359,28 @@ fn pointer<'b>(btf: &Btf<'_>, target: TypeId, is_in_union: bool, field: Name<'b>
     }
 }
 
-/// The structure that starts at `off` of structure `id`, if one does.
-fn nested(btf: &Btf<'_>, id: TypeId, off: i64) -> Option<TypeId> {
-    let (mut id, mut off) = (id, off);
-    'again: loop {
-        for member in btf.at(id).as_composite()?.members() {
-            let mut start = i64::from(member.bit_offset / 8);
-            if off < start {
-                return None;
-            }
-            if member.bits != 0 {
-                continue;
-            }
-            let resolved = resolve(btf, member.ty)?;
-            if off >= start + resolved.size {
-                continue;
-            }
-            if let Some(count) = resolved.count {
-                let each = resolved.size / count.max(1);
-                if each == 0 {
-                    continue;
-                }
-                start += (off - start) / each * each;
-            }
-            if !btf.at(resolved.id).kind().is_composite() {
-                return None;
-            }
-            if off == start {
-                return Some(resolved.id);
-            }
-            off -= start;
-            id = resolved.id;
-            continue 'again;
-        }
-        return None;
-    }
-}
-
-fn begins_with(btf: &Btf<'_>, id: TypeId, expected: TypeId, off: i32, is_strict: bool) -> bool {
+fn begins_with<'b>(
+    btf: &'b Btf<'_>,
+    id: TypeId,
+    expected: TypeId,
+    off: i32,
+    is_strict: bool,
+) -> Result<bool, AccessFault<'b>> {
     let expected = btf.skip_modifiers(expected);
     let mut found = btf.skip_modifiers(id);
     let mut off = i64::from(off);
     while let Some(id) = found {
         if off == 0 && found == expected {
-            return true;
+            return Ok(true);
         }
         if is_strict {
-            return false;
+            return Ok(false);
         }
-        found = nested(btf, id, off);
+        found = match walk(btf, id, off, 1, &mut false)? {
+            Step::Inner(inner) => Some(inner),
+            Step::Found(_) => None,
+        };
         off = 0;
     }
-    false
+    Ok(false)
 }

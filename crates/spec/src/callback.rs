@@ -34,6 +34,9 @@ pub struct CallbackRules {
     #[doc(alias = "is_async_callback_calling_function")]
     #[doc(alias = "is_sync_callback_calling_function")]
     pub is_async: bool,
+    /// It may sleep (`is_async_cb_sleepable`).
+    #[doc(alias = "is_async_cb_sleepable")]
+    pub may_sleep: bool,
     /// Numbers that it may return, from the least to the greatest.
     pub returns: (i32, i32),
 }
@@ -52,9 +55,11 @@ impl CallbackKind {
             CallbackKind::Workqueue => (Reg::R2, true, (0, 0)),
             CallbackKind::TaskWork => (Reg::R4, true, ANY),
         };
+        let may_sleep = matches!(self, CallbackKind::Workqueue | CallbackKind::TaskWork);
         CallbackRules {
             register,
             is_async,
+            may_sleep,
             returns,
         }
     }

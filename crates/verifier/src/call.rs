@@ -8,7 +8,9 @@
 //! | `returns` | the value in r0 |
 //! | `compat` | which helpers take which map types |
 //! | `constant` | constant strings, map keys and formats |
-//! | `lock` | locks and timers in map values |
+//! | `field` | special fields that calls take the address of |
+//! | `kptr` | `bpf_kptr_xchg` |
+//! | `lock` | locks |
 //! | `reference` | references that helpers acquire and release |
 //! | `leak` | what must not be held at some point |
 //! | `subprog` | calls of subprograms, and what a function is verified with |
@@ -24,9 +26,11 @@ mod callback;
 mod compat;
 mod constant;
 pub(crate) mod dynptr;
+mod field;
 mod format;
 mod helper;
 mod kfunc;
+mod kptr;
 pub(crate) mod leak;
 mod lock;
 mod meta;

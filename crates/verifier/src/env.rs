@@ -73,6 +73,8 @@ pub struct InsnAux {
     pub is_iter_next: bool,
     /// `bpf_loop` was seen here, and always with this callback and zero flags.
     pub loop_inline: LoopInline,
+    /// The call finds the copy of an allocated object on a CPU.
+    pub is_percpu_allocated: bool,
     /// The call may have to allocate without sleeping.
     pub storage_get_atomic: bool,
     /// Barriers that make the instruction safe under speculative execution.

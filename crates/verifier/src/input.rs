@@ -1,5 +1,8 @@
 //! Read-only input of a verification: program, kernel, options, limits.
 
+use std::sync::OnceLock;
+
+use btf::fields::StructureFields;
 use btf::{Btf, Linkage, Shape, TypeId};
 use isa::ebpf::Insn;
 use program::Program;
@@ -48,6 +51,8 @@ pub struct Input<'a> {
     pub test_reg_invariants: bool,
     /// The program's maps, and behind them the templates of the maps that they hold.
     pub maps: Maps,
+    /// The special fields of the program's structures, once one is looked up.
+    pub(crate) structures: OnceLock<StructureFields>,
     /// Types of the kernel.
     pub vmlinux: Option<&'a Btf<'static>>,
     /// Modules of the kernel; module number n is entry n - 1.
@@ -86,6 +91,7 @@ impl<'a> Input<'a> {
             test_state_freq: flags.has(LoadFlags::TEST_STATE_FREQ) && privileges.has_bpf(),
             test_reg_invariants: flags.has(LoadFlags::TEST_REG_INVARIANTS),
             maps: Maps::new(program, &MapCreator::new(kernel, registry)),
+            structures: OnceLock::new(),
             vmlinux,
             modules: kernel.modules(),
             symbols: kernel.symbols(),
@@ -125,16 +131,6 @@ impl Input<'_> {
             || format!("#{}", ty.id),
             |ty| ty.name().to_string_lossy().into_owned(),
         )
-    }
-
-    /// True if a structure of vmlinux has, at `off`, the expected one
-    /// (`btf_struct_ids_match`); `is_strict` allows only the structure itself.
-    #[doc(alias = "btf_struct_ids_match")]
-    pub fn is_prefix(&self, id: u32, expected: u32, off: i32, is_strict: bool) -> bool {
-        let Some(vmlinux) = self.vmlinux else {
-            return false;
-        };
-        vmlinux.begins_with(TypeId(id), TypeId(expected), off, is_strict)
     }
 
     /// True if BTF says that the function at `start` is static.

@@ -90,8 +90,9 @@ pub struct InsnFact {
     /// The addresses of a load, store or atomic operation: the pointer with the
     /// instruction's offset. The access needs no check.
     pub access: Option<Value>,
-    /// A run may access an object of the kernel itself, as `struct bpf_map` behind a pointer to
-    /// a map, or a socket, or memory that need not be there; `access` may be [`Value::Mixed`] then.
+    /// A run may access an object of the kernel or one that the program allocated, as
+    /// `struct bpf_map` behind a pointer to a map, or a socket, or memory that need not be there, or
+    /// call a helper that writes into such an object; `access` may be [`Value::Mixed`] then.
     pub accesses_object: bool,
     /// The object of a helper call.
     pub call: Option<CallFact>,

@@ -32,7 +32,7 @@
 //! `precise/` precision tracking; `alu/`, `mem/`, `call/`, `flow/` check instructions, `resolve/`
 //! map references; `xlated/` computes the form that Linux would keep of a program, of which nothing
 //! runs; `log/` writes the kernel's log. `type_rules.rs` has the rules that go by the program type, a
-//! row for each. `privilege.rs` has what callers may load, `release.rs` what other releases lack,
+//! row for each. `objects.rs` has the types of allocated objects. `privilege.rs` has what callers may load, `release.rs` what other releases lack,
 //! `speculation.rs` speculative execution. `insn_facts/` collects facts for a compiler,
 //! `recorded.rs` states for the soundness oracle. `reason/` explains refusals: `trace.rs` records
 //! the path, `values.rs` finds definitions along it, `rules/` has one rule for each class,
@@ -53,6 +53,7 @@ mod insn_facts;
 #[macro_use]
 mod log;
 mod mem;
+mod objects;
 mod options;
 pub mod precise;
 mod privilege;

@@ -9,23 +9,25 @@
 //! | `align` | alignment |
 //! | `stack` | spills, fills, data on the stack |
 //! | `map_value` | values and keys of maps, special fields, constants of read-only maps |
-//! | `kptr` | pointers to kernel objects in map values |
+//! | `kptr` | pointers to objects in map values |
 //! | `packet` | packet data, metadata, legacy packet loads |
 //! | `context` | fields of the context |
 //! | `context_btf` | contexts typed by BTF |
 //! | `socket` | fields of sockets |
 //! | `object` | kernel objects by BTF, and maps as objects |
+//! | `alloc` | objects that programs allocate |
 //! | `region` | bounds of regions of known size |
 //! | `atomic` | atomic instructions |
 //! | `helper_mem` | buffers of helpers |
 //! | `registers` | writing registers |
 
 pub(crate) mod align;
+mod alloc;
 mod atomic;
 mod context;
 mod context_btf;
 pub(crate) mod helper_mem;
-mod kptr;
+pub(crate) mod kptr;
 pub(crate) mod map_value;
 pub(crate) mod object;
 pub(crate) mod packet;

@@ -9,8 +9,11 @@ use std::fmt;
 use std::ops::Range;
 
 mod search;
+mod structures;
 
 pub(crate) use search::pointer;
+pub(crate) use structures::MARKS;
+pub use structures::StructureFields;
 
 use crate::{Btf, Name, TypeId};
 
@@ -234,6 +237,8 @@ pub struct SpecialField {
     /// Structure that a pointer points to or a root contains, in the same blob; void
     /// otherwise.
     pub target: TypeId,
+    /// Of a root, the offset of the node in the structure that it contains, in bytes.
+    pub node: u32,
 }
 
 /// The special fields of a type, in order of their offsets.
@@ -281,10 +286,7 @@ impl FieldRecord {
 
     /// Offset of the first field of this kind.
     pub fn offset_of(&self, kind: FieldKind) -> Option<u32> {
-        let mut fields = self.fields.iter();
-        fields
-            .find(|field| field.kind == kind)
-            .map(|field| field.offset)
+        self.field(kind).map(|field| field.offset)
     }
 
     /// True if a callback may run later on the value.
@@ -292,6 +294,23 @@ impl FieldRecord {
         self.has(FieldKind::Timer)
             || self.has(FieldKind::Workqueue)
             || self.has(FieldKind::TaskWork)
+    }
+
+    /// The first field of this kind.
+    pub fn field(&self, kind: FieldKind) -> Option<&SpecialField> {
+        self.fields.iter().find(|field| field.kind == kind)
+    }
+
+    /// The field of this kind at exactly this offset (`btf_record_find`).
+    #[doc(alias = "btf_record_find")]
+    pub fn field_at(&self, kind: FieldKind, offset: u32) -> Option<&SpecialField> {
+        let mut fields = self.fields.iter();
+        fields.find(|field| field.offset == offset && field.kind == kind)
+    }
+
+    /// True if there is a lock.
+    pub fn has_lock(&self) -> bool {
+        self.fields.iter().any(|field| field.kind.is_lock())
     }
 
     /// The pointer field at exactly this offset.

@@ -41,7 +41,7 @@ pub(super) fn fields(
         Shape::Datasec(_) => search.find_in_section(ty, &mut found)?,
         _ => {}
     }
-    check(btf, kernel, &found)?;
+    check(btf, kernel, &mut found)?;
     Ok(found.into_iter().map(|found| found.field).collect())
 }
 
@@ -190,6 +190,7 @@ impl<'b> Search<'b> {
                 kind,
                 offset,
                 target,
+                node: 0,
             },
             node,
         });
@@ -313,10 +314,10 @@ fn repeat(
     Ok(())
 }
 
-/// Checks the fields of one type together.
-fn check(btf: &Btf<'_>, kernel: Option<&Btf<'_>>, found: &[Found<'_>]) -> Outcome<()> {
+/// Checks the fields of one type together, and finds the nodes of what roots contain.
+fn check(btf: &Btf<'_>, kernel: Option<&Btf<'_>>, found: &mut [Found<'_>]) -> Outcome<()> {
     let mut end = 0;
-    for found in found {
+    for found in found.iter_mut() {
         let field = found.field;
         if field.offset < end {
             return Err(FieldFault::Overlap);
@@ -326,7 +327,7 @@ fn check(btf: &Btf<'_>, kernel: Option<&Btf<'_>>, found: &[Found<'_>]) -> Outcom
             return Err(FieldFault::NoDestructor);
         }
         if field.kind.is_root() {
-            check_root(btf, found)?;
+            found.field.node = node_offset(btf, found)?;
         }
     }
     let has = |wanted: FieldKind| found.iter().any(|found| found.field.kind == wanted);
@@ -352,13 +353,13 @@ fn is_unreleased(kernel: Option<&Btf<'_>>, name: Name<'_>) -> bool {
     kernel.is_some_and(is_known) && !WITH_DESTRUCTOR.iter().any(|known| name == **known)
 }
 
-/// Checks that the node of a root is a node.
-fn check_root(btf: &Btf<'_>, root: &Found<'_>) -> Outcome<()> {
+/// Offset of the node in the structure that a root contains, in bytes.
+fn node_offset(btf: &Btf<'_>, root: &Found<'_>) -> Outcome<u32> {
     let wanted = match root.field.kind {
         FieldKind::ListHead => "bpf_list_node",
         _ => "bpf_rb_node",
     };
-    let mut is_found = false;
+    let mut found = None;
     let contents = btf.at(root.field.target).as_composite();
     for member in contents.iter().flat_map(|contents| contents.members()) {
         if btf.string(member.name).or_anonymous() != root.node {
@@ -368,16 +369,13 @@ fn check_root(btf: &Btf<'_>, root: &Found<'_>) -> Outcome<()> {
         let is_node = node.kind() == Kind::Struct && node.name() == wanted;
         // The kernel decodes the offset by the `kind_flag` of the node's type, not of the
         // containing structure.
-        let is_aligned = undecoded(member, node.flag()).is_multiple_of(64);
-        if is_found || !is_node || !is_aligned {
+        let bits = undecoded(member, node.flag());
+        if found.is_some() || !is_node || !bits.is_multiple_of(64) {
             return Err(FieldFault::Node);
         }
-        is_found = true;
+        found = Some(bits / 8);
     }
-    match is_found {
-        true => Ok(()),
-        false => Err(FieldFault::NoNode),
-    }
+    found.ok_or(FieldFault::NoNode)
 }
 
 /// Offset of a member in bits, as a structure with or without bit fields states it.

@@ -14,9 +14,6 @@ enum Trait {
     DeviceBound,
     /// The verifier here does not follow what it does, whatever its arguments are.
     Unsupported,
-    /// Linux calls it with arguments of its own in front of the call (`fixup_kfunc_call`).
-    #[doc(alias = "fixup_kfunc_call")]
-    GetsArguments,
     /// It means something to the verifier only; its call does nothing.
     Nothing,
     /// It means something to the verifier only; its call returns the first argument
@@ -80,18 +77,18 @@ special_kfuncs! {
     XdpMetadataRxTimestamp "bpf_xdp_metadata_rx_timestamp" [DeviceBound];
     XdpMetadataRxHash "bpf_xdp_metadata_rx_hash" [DeviceBound];
     XdpMetadataRxVlanTag "bpf_xdp_metadata_rx_vlan_tag" [DeviceBound];
-    ObjNew "bpf_obj_new_impl" [Unsupported GetsArguments];
-    ObjDrop "bpf_obj_drop_impl" [GetsArguments];
-    PercpuObjNew "bpf_percpu_obj_new_impl" [Unsupported GetsArguments];
-    PercpuObjDrop "bpf_percpu_obj_drop_impl" [GetsArguments];
-    RefcountAcquire "bpf_refcount_acquire_impl" [UnderLock GetsArguments];
-    ListPushFront "bpf_list_push_front_impl" [UnderLock GetsArguments];
-    ListPushBack "bpf_list_push_back_impl" [UnderLock GetsArguments];
+    ObjNew "bpf_obj_new_impl" [];
+    ObjDrop "bpf_obj_drop_impl" [];
+    PercpuObjNew "bpf_percpu_obj_new_impl" [];
+    PercpuObjDrop "bpf_percpu_obj_drop_impl" [];
+    RefcountAcquire "bpf_refcount_acquire_impl" [UnderLock];
+    ListPushFront "bpf_list_push_front_impl" [UnderLock];
+    ListPushBack "bpf_list_push_back_impl" [UnderLock];
     ListPopFront "bpf_list_pop_front" [UnderLock];
     ListPopBack "bpf_list_pop_back" [UnderLock];
     ListFront "bpf_list_front" [UnderLock];
     ListBack "bpf_list_back" [UnderLock];
-    RbtreeAdd "bpf_rbtree_add_impl" [UnderLock GetsArguments] calls RbtreeAdd;
+    RbtreeAdd "bpf_rbtree_add_impl" [UnderLock] calls RbtreeAdd;
     RbtreeRemove "bpf_rbtree_remove" [UnderLock];
     RbtreeFirst "bpf_rbtree_first" [UnderLock];
     RbtreeRoot "bpf_rbtree_root" [UnderLock];
@@ -140,15 +137,51 @@ impl SpecialKfunc {
         self.has(Trait::DeviceBound)
     }
 
+    /// True if it takes a lock, or fails to.
+    pub const fn may_fail_to_lock(self) -> bool {
+        matches!(
+            self,
+            SpecialKfunc::ResSpinLock | SpecialKfunc::ResSpinLockIrqsave
+        )
+    }
+
+    /// True if it puts its second argument into a list or tree.
+    pub const fn gives_away(self) -> bool {
+        matches!(
+            self,
+            SpecialKfunc::ListPushFront | SpecialKfunc::ListPushBack | SpecialKfunc::RbtreeAdd
+        )
+    }
+
+    /// True if it returns an object of a type of the program.
+    pub const fn returns_allocated(self) -> bool {
+        matches!(
+            self,
+            SpecialKfunc::ObjNew | SpecialKfunc::PercpuObjNew | SpecialKfunc::RefcountAcquire
+        )
+    }
+
     /// True if the verifier here does not follow what it does.
     pub const fn is_unsupported(self) -> bool {
         self.has(Trait::Unsupported)
     }
 
-    /// True if Linux calls it with arguments of its own (`fixup_kfunc_call`).
+    /// Instructions that Linux puts in front of a call, which set arguments of its own: the size
+    /// of an object, its special fields, the offset of a node (`fixup_kfunc_call`).
     #[doc(alias = "fixup_kfunc_call")]
-    pub const fn gets_arguments(self) -> bool {
-        self.has(Trait::GetsArguments)
+    pub const fn argument_insns(self) -> u32 {
+        // The address of the special fields takes two slots.
+        match self {
+            SpecialKfunc::ObjNew
+            | SpecialKfunc::PercpuObjNew
+            | SpecialKfunc::ListPushFront
+            | SpecialKfunc::ListPushBack
+            | SpecialKfunc::RbtreeAdd => 3,
+            SpecialKfunc::ObjDrop | SpecialKfunc::PercpuObjDrop | SpecialKfunc::RefcountAcquire => {
+                2
+            }
+            _ => 0,
+        }
     }
 
     /// What a call does in a run, if it means something to the verifier only.

@@ -1,13 +1,14 @@
 //! Arguments of calls against the prototype.
 
 use btf::Kind;
+use btf::fields::FieldKind;
 use isa::ebpf::Reg;
 use spec::helpers::HelperId;
 use spec::maps::{MapFlags, MapKind};
 use spec::registry::{ArgBase, ArgDetail, ArgType, HelperProto};
 
 use super::meta::CallMeta;
-use super::{constant, dynptr, lock};
+use super::{constant, dynptr, field, kptr, lock};
 use crate::env::{Env, RegArg};
 use crate::log::TypeText;
 use crate::mem::helper_mem::{check_helper_mem, check_sized_mem};
@@ -15,15 +16,13 @@ use crate::mem::region::check_ptr_off;
 use crate::mem::{Access, check_ptr_alignment, is_pointer_value, packet};
 use crate::rejection::Call;
 use crate::resolve::Map;
-use crate::state::{
-    BtfRef, MapRef, RegBase, RegKind, RegRules, RegState, RegType, TypeFlags, TypeRef,
-};
+use crate::state::{MapRef, RegBase, RegKind, RegRules, RegState, RegType, TypeFlags, TypeRef};
 use crate::{Result, Stop, insn_facts, refuse, verbose};
 
 /// Types of registers that an argument takes, in the order in which refusals list them;
 /// `None` for arguments without such a list (`compatible_reg_types`).
 #[doc(alias = "compatible_reg_types")]
-fn compatible_types(arg: ArgBase) -> Option<&'static [RegType]> {
+pub(super) fn compatible_types(arg: ArgBase) -> Option<&'static [RegType]> {
     macro_rules! types {
         ($($base:ident $(with $($flag:ident)+)?),*) => {
             &const { [$(RegBase::$base.with(TypeFlags::NONE$($(.with(TypeFlags::$flag))+)?)),*] }
@@ -117,10 +116,10 @@ pub(super) fn check_reg_type(
             helper: helper.map_or("bpf_unspec", |proto| &proto.name), reg: ptr, kind: reg.reg_type()
         }));
     }
-    if reg.flags.has_any(TypeFlags::MEM_ALLOC) {
-        return Err(Stop::unsupported("allocated object as an argument"));
-    }
-    if reg.flags.has(TypeFlags::MEM_PERCPU) {
+    if reg
+        .flags
+        .has_any(TypeFlags::MEM_ALLOC | TypeFlags::MEM_PERCPU)
+    {
         return Ok(());
     }
     let is_release = arg.flags.has(TypeFlags::OBJ_RELEASE);
@@ -150,7 +149,10 @@ fn check_object_type(
 ) -> Result<()> {
     let off = env.reg(ptr).off;
     let expected = TypeRef::vmlinux(expected);
-    if ty.btf == BtfRef::Vmlinux && env.input.is_prefix(ty.id, expected.id, off, is_strict) {
+    if env
+        .input
+        .has_prefix(&mut env.log(), ty, expected, off, is_strict)
+    {
         return Ok(());
     }
     let (found, wanted) = (env.input.type_name(ty), env.input.type_name(expected));
@@ -241,7 +243,10 @@ pub(super) fn check_arg(
             ArgDetail::Btf(ty) => Some(ty.btf_id),
             ArgDetail::None | ArgDetail::Size(_) => None,
         };
-        check_reg_type(env, ptr, arg, btf_id, Some(proto))?;
+        match proto.helper() {
+            Some(HelperId::KptrXchg) if ptr == Reg::R2 => kptr::check_source(env, ptr, meta)?,
+            _ => check_reg_type(env, ptr, arg, btf_id, Some(proto))?,
+        }
         check_offset(env, ptr, Some(arg))?;
     }
     check_reference(env, &reg, ptr, arg, meta)?;
@@ -275,6 +280,7 @@ pub(super) fn check_arg(
                 return Err(refuse!(env => Call::InvalidBtfId { reg: ptr }));
             };
             meta.object = Some(ty);
+            meta.is_percpu_allocated = reg.flags.has(TypeFlags::MEM_RCU);
             Ok(())
         }
         ArgBase::PtrToSpinLock => match proto.helper() {
@@ -283,8 +289,7 @@ pub(super) fn check_arg(
             _ => Err(Stop::Bug("lock argument of another helper".into())),
         },
         ArgBase::PtrToTimer => {
-            let map = lock::check_timer(env, ptr)?;
-            meta.map = Some(map);
+            meta.map = Some(field::check_in_value(env, ptr, FieldKind::Timer)?);
             Ok(())
         }
         ArgBase::PtrToFunc => {
@@ -331,7 +336,7 @@ pub(super) fn check_arg(
         }
         ArgBase::PtrToConstStr => constant::check_string(env, ptr),
         ArgBase::PtrToDynptr => dynptr::check_helper_arg(env, ptr, arg),
-        ArgBase::KptrXchgDest => Err(Stop::unsupported("kernel pointer in a map value")),
+        ArgBase::KptrXchgDest => kptr::check_destination(env, ptr, meta),
         ArgBase::DontCare
         | ArgBase::PtrToArena
         | ArgBase::PtrToCtx

@@ -1,14 +1,16 @@
-//! Frames of functions that helpers call (`push_callback_call`).
+//! Frames of functions that helpers and kfuncs call (`push_callback_call`).
 //!
 //! The call forks: one path enters the callback, whose exit comes back to the call, and
 //! one goes on behind it, as if the callback had run any number of times.
 
 use btf::Kind;
+use btf::fields::FieldKind;
 use isa::ebpf::Reg;
 use spec::callback::CallbackKind;
 use spec::maps::MapKind;
 
 use super::dynptr;
+use super::kfunc::graph;
 use super::subprog::{check_args_by_btf, check_frame_limit};
 use crate::env::Env;
 use crate::explore::Fork;
@@ -84,8 +86,7 @@ fn enter(env: &mut Env<'_>, subprog: u32, kind: CallbackKind) -> Result<()> {
         let mut frame = Frame::new(MAIN_CALLSITE, 0, subprog);
         frame.async_entry_cnt = caller.async_entry_cnt + 1;
         set_args(env, &caller, &mut frame, kind)?;
-        // Callbacks of timers never sleep.
-        let mut state = State::new(frame, start, false);
+        let mut state = State::new(frame, start, kind.rules().may_sleep);
         // The kernel leaves it 0, so that walks back go on before the callback.
         state.first_insn_idx = 0;
         return env.fork_async(state, start);
@@ -138,13 +139,31 @@ fn set_args(
             regs[1] = RegState::UNKNOWN;
             regs[2] = caller.regs[3];
         }
-        CallbackKind::Timer => {
+        CallbackKind::Timer | CallbackKind::Workqueue => {
             let RegKind::MapValue { map, .. } = caller.regs[1].kind else {
-                return Err(Stop::Bug("timer outside a map".into()));
+                return Err(Stop::Bug("timer or work queue outside a map".into()));
             };
-            let kind = RegKind::MapPtr { map, uid: 0 };
-            regs[1] = RegState::pointer(kind, TypeFlags::NONE);
+            set_map(regs, map);
             set_element(regs, map);
+        }
+        CallbackKind::TaskWork => {
+            let RegKind::MapPtr { map, .. } = caller.regs[3].kind else {
+                return Err(Stop::unsupported("map of a task's work by its structure"));
+            };
+            set_map(regs, map);
+            set_element(regs, map);
+        }
+        CallbackKind::RbtreeAdd => {
+            let root = &caller.regs[1];
+            let at = (root.off as u32).wrapping_add(root.num.var_off.value as u32);
+            let record = env.input.record_of(root);
+            let found = record.and_then(|record| record.field_at(FieldKind::RbRoot, at));
+            let Some(found) = found else {
+                return Err(Stop::Bug("callback without a root".into()));
+            };
+            let mut node = graph::node(found);
+            node.flags = node.flags | graph::non_owning(env.input, &node);
+            (regs[1], regs[2]) = (node, node);
         }
         CallbackKind::FindVma => {
             let found = env
@@ -163,11 +182,14 @@ fn set_args(
             regs[1] = dynptr::constant(env);
             regs[2] = caller.regs[3];
         }
-        CallbackKind::RbtreeAdd | CallbackKind::Workqueue | CallbackKind::TaskWork => {
-            return Err(Stop::unsupported("callback of a kfunc"));
-        }
     }
     Ok(())
+}
+
+/// A map in r1.
+fn set_map(regs: &mut Registers, map: MapRef) {
+    let kind = RegKind::MapPtr { map, uid: 0 };
+    regs[1] = RegState::pointer(kind, TypeFlags::NONE);
 }
 
 /// Key and value of an element in r2 and r3.

@@ -1,6 +1,7 @@
 //! A helper call: availability, arguments, effects, result, in the kernel's order
 //! (`check_helper_call`).
 
+use btf::TypeId;
 use isa::ebpf::Reg;
 use spec::helpers::{Filling, HelperId};
 use spec::maps::MapKind;
@@ -10,7 +11,7 @@ use spec::registry::{HelperProto, Unavailable};
 use super::args::check_arg;
 use super::dynptr::{self, Dynptr};
 use super::meta::CallMeta;
-use super::{callback, clear_caller_saved, compat, constant, leak, returns};
+use super::{callback, clear_caller_saved, compat, constant, kptr, leak, returns};
 use crate::env::{Env, MapUse, Outcome};
 use crate::insn_facts;
 use crate::mem::{Access, MemAccess, check_mem_access, packet, registers};
@@ -60,9 +61,17 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
             check_mem_access(env, MemAccess::new(ptr, off, 1, Access::Write))?;
         }
     }
-    if let Some(ptr) = meta.released_dynptr {
-        dynptr::release(env, ptr)?;
-    } else if !meta.release_reference(env) {
+    let is_released = match (meta.released_dynptr, helper) {
+        (Some(ptr), _) => {
+            dynptr::release(env, ptr)?;
+            true
+        }
+        (None, Some(HelperId::KptrXchg)) if meta.ref_obj_id != 0 => {
+            kptr::release_source(env, meta.ref_obj_id)
+        }
+        _ => meta.release_reference(env),
+    };
+    if !is_released {
         return Err(refuse!(env => Call::NotAcquired { name, id }));
     }
     if let Some(helper) = helper {
@@ -193,6 +202,7 @@ fn apply_rules(env: &mut Env<'_>, helper: HelperId, meta: &mut CallMeta) -> Resu
             }
             Err(refuse!(env => Call::StorageFlags))
         }
+        HelperId::PerCpuPtr | HelperId::ThisCpuPtr => check_percpu_object(env, meta),
         HelperId::Snprintf => constant::check_snprintf(env),
         HelperId::DynptrFromMem => match *env.reg(Reg::R1) {
             reg if reg.is_plain(RegBase::PtrToMapValue) => Ok(()),
@@ -206,6 +216,20 @@ fn apply_rules(env: &mut Env<'_>, helper: HelperId, meta: &mut CallMeta) -> Resu
             Err(Stop::unsupported("bpf_set_retval in LSM programs"))
         }
         _ => Ok(()),
+    }
+}
+
+/// Checks that what an allocated object has for each CPU is a structure.
+fn check_percpu_object(env: &mut Env<'_>, meta: &CallMeta) -> Result<()> {
+    env.aux[env.insn_idx as usize].is_percpu_allocated |= meta.is_percpu_allocated;
+    let object = meta.object.filter(|_| meta.is_percpu_allocated);
+    let is_struct = object.is_none_or(|ty| {
+        let found = env.input.btf(ty).and_then(|btf| btf.get(TypeId(ty.id)));
+        found.is_some_and(|ty| ty.kind().is_composite())
+    });
+    match is_struct {
+        true => Ok(()),
+        false => Err(refuse!(env => Call::PercpuNotStruct)),
     }
 }
 

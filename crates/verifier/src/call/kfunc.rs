@@ -1,11 +1,11 @@
 //! Calls of kernel functions: availability, arguments, effects, result, in the kernel's
 //! order (`check_kfunc_call`).
-//!
-//! Kfuncs that take allocated objects, lists, trees, work queues or callbacks are unsupported.
 
+mod alloc;
 mod arg_kind;
 mod args;
 mod dynptr;
+pub(super) mod graph;
 mod irq_flag;
 mod iter;
 mod returns;
@@ -13,9 +13,11 @@ mod returns;
 use btf::{Btf, Kind, Shape, TypeId};
 use isa::ebpf::Reg;
 use spec::bits::BitOp;
+use spec::callback::CallbackKind;
 use spec::registry::{Kfunc, KfuncFlags, SpecialKfunc, TypeFlags};
 
-use super::{clear_caller_saved, leak};
+use super::meta::CallMeta;
+use super::{callback, clear_caller_saved, leak, lock};
 use crate::domain::Scalar;
 use crate::env::{Env, Outcome};
 use crate::mem::packet;
@@ -121,10 +123,21 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
         return Err(refuse!(env => Call::SleepableKfunc { name }));
     }
     let callee = callee(found, kfunc)?;
+    if kfunc.special.is_some_and(SpecialKfunc::may_fail_to_lock) {
+        lock::fork_failed(env)?;
+    }
     let meta = args::check_kfunc_args(env, &callee)?;
+    if let Some(kind) = kfunc.special.and_then(SpecialKfunc::callback) {
+        push_callback(env, &found, kind, &meta)?;
+    }
     change_sections(env, &callee)?;
     if !meta.release_reference(env) {
         return Err(refuse!(env => Call::KfuncNotAcquired { name, id: found.id }));
+    }
+    if kfunc.special.is_some_and(SpecialKfunc::gives_away)
+        && !graph::give_away(env, env.reg(Reg::R2).ref_obj_id)
+    {
+        return Err(refuse!(env => Call::KfuncConversion { name, id: found.id }));
     }
     let throws = kfunc.special == Some(SpecialKfunc::Throw);
     env.seen_exception |= throws;
@@ -149,6 +162,23 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
     }
     env.mark_scratched(Reg::R0);
     Ok(Outcome::Next)
+}
+
+/// Enters the function of the program that a kfunc is given.
+fn push_callback(
+    env: &mut Env<'_>,
+    found: &KfuncMeta<'_>,
+    kind: CallbackKind,
+    meta: &CallMeta,
+) -> Result<()> {
+    match callback::push(env, meta.subprog, kind) {
+        Err(Stop::Refused(inner)) => {
+            let name = found.name();
+            let refusal = refuse!(env => Call::KfuncCallback { name, id: found.id });
+            Err(refusal.with_errno(inner.errno))
+        }
+        other => other,
+    }
 }
 
 /// The prototype of a kfunc whose calls are supported, by the BTF that has it.
@@ -184,6 +214,9 @@ fn change_sections(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<()> {
     let locks = callee.is(SpecialKfunc::RcuReadLock);
     let unlocks = callee.is(SpecialKfunc::RcuReadUnlock);
     if env.state.active_rcu_lock {
+        if (locks || unlocks) && lock::in_rbtree_callback(env) {
+            return Err(refuse!(env => Call::SectionInCallback));
+        }
         if locks {
             return Err(refuse!(env => Call::NestedRcuLock { name }));
         }

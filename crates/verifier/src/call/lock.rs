@@ -1,104 +1,164 @@
-//! Locks and timers in map values.
+//! Locks in map values and allocated objects.
 
-use isa::ebpf::Reg;
+use btf::fields::FieldKind;
+use isa::ebpf::{Callee, Insn, Reg};
+use spec::registry::SpecialKfunc;
 
+use super::REGS;
+use super::field::{self, FieldArg};
 use super::reference::{acquire_lock, release_lock};
 use crate::env::Env;
-use crate::state::{LockOwner, MapRef, ReferenceKind, RegKind, TypeFlags};
-use crate::{RefusalKind, Result, Stop, refuse};
-use btf::fields::FieldKind;
+use crate::state::{LockOwner, ReferenceKind, RegKind, RegState, TypeFlags};
+use crate::{Errno, RefusalKind, Result, Stop, refuse};
 
-/// Checks `bpf_spin_lock` and `bpf_spin_unlock` (`process_spin_lock`).
-#[doc(alias = "process_spin_lock")]
-pub(super) fn check_spin_lock(env: &mut Env<'_>, ptr: Reg, is_lock: bool) -> Result<()> {
-    let reg = *env.reg(ptr);
-    let RegKind::MapValue { map, .. } = reg.kind else {
-        check_constant_offset(env, ptr, &LOCK)?;
-        return Err(Stop::unsupported("lock in an allocated object"));
-    };
-    check_field(env, ptr, map, &LOCK)?;
-    let owner = LockOwner::Map(map);
-    let kind = ReferenceKind::Lock;
-    let state = &env.state;
-    if is_lock {
-        if state.refs.iter().any(|found| found.kind == kind) {
-            return Err(refuse!(env => Call::SecondLock));
-        }
-        acquire_lock(env, kind, reg.id, owner);
-        return Ok(());
-    }
-    let is_held = state
-        .refs
-        .iter()
-        .any(|found| found.kind == kind && found.id == reg.id && found.owner == owner);
-    if state.active_locks == 0 {
-        return Err(refuse!(env => Call::UnlockWithoutLock));
-    }
-    if !is_held {
-        return Err(refuse!(env => Call::UnlockOther));
-    }
-    if state.active_lock_id != reg.id || state.active_lock_owner != owner {
-        return Err(refuse!(env => Call::UnlockOrder));
-    }
-    release_lock(env, kind, reg.id, owner);
-    crate::mem::invalidate_where(env, |reg| reg.flags.has(TypeFlags::NON_OWN_REF));
-    Ok(())
-}
-
-/// Checks that a pointer points at the timer of a map value, and returns the map with
-/// its identity (`process_timer_func`).
-#[doc(alias = "process_timer_func")]
-pub(super) fn check_timer(env: &mut Env<'_>, ptr: Reg) -> Result<(MapRef, u32)> {
-    let RegKind::MapValue { map, uid } = env.reg(ptr).kind else {
-        check_constant_offset(env, ptr, &TIMER)?;
-        return Err(Stop::Bug("timer argument is no map value".into()));
-    };
-    check_field(env, ptr, map, &TIMER)?;
-    Ok((map, uid))
-}
-
-/// A special field that helpers take the address of.
-struct SpecialField {
-    kind: FieldKind,
-    /// Class of refusals of the address.
-    refusal: RefusalKind,
-}
-
-const LOCK: SpecialField = SpecialField {
+/// `struct bpf_spin_lock`.
+const LOCK: FieldArg = FieldArg {
     kind: FieldKind::SpinLock,
     refusal: RefusalKind::Lock,
 };
 
-const TIMER: SpecialField = SpecialField {
-    kind: FieldKind::Timer,
-    refusal: RefusalKind::Argument,
+/// `struct bpf_res_spin_lock`.
+const RES_LOCK: FieldArg = FieldArg {
+    kind: FieldKind::ResSpinLock,
+    refusal: RefusalKind::Lock,
 };
 
-/// Checks that a pointer into a map value has the field's offset.
-fn check_field(env: &mut Env<'_>, ptr: Reg, map: MapRef, field: &SpecialField) -> Result<()> {
-    let var_off = check_constant_offset(env, ptr, field)?;
-    let (kind, name) = (field.kind, field.kind.name());
-    let info = &env.input.maps[map];
-    let map_name = info.kernel_name();
-    let refusal = match info.record().offset_of(kind) {
-        _ if !info.has_btf() => refuse!(env => Call::FieldWithoutBtf { map: map_name, name }),
-        None => refuse!(env => Call::FieldAbsent { map: map_name, name }),
-        Some(expected) => {
-            let off = var_off.wrapping_add(i64::from(env.reg(ptr).off));
-            if i64::from(expected) == off {
-                return Ok(());
-            }
-            refuse!(env => Call::FieldOffset { off, name, expected })
-        }
-    };
-    Err(refusal.with_kind(field.refusal))
+/// Checks `bpf_spin_lock` and `bpf_spin_unlock`.
+pub(super) fn check_spin_lock(env: &mut Env<'_>, ptr: Reg, is_lock: bool) -> Result<()> {
+    if in_rbtree_callback(env) {
+        return Err(refuse!(env => Call::LockInCallback));
+    }
+    match is_lock {
+        true => lock(env, ptr, ReferenceKind::Lock),
+        false => unlock(env, ptr, ReferenceKind::Lock),
+    }
 }
 
-/// The variable part of a pointer's offset, which must be a constant.
-fn check_constant_offset(env: &mut Env<'_>, ptr: Reg, field: &SpecialField) -> Result<i64> {
-    if let Some(var_off) = env.reg(ptr).num.as_const() {
-        return Ok(var_off as i64);
+/// Checks the lock of a kfunc of resilient locks.
+pub(super) fn check_res_spin_lock(
+    env: &mut Env<'_>,
+    index: usize,
+    special: Option<SpecialKfunc>,
+) -> Result<()> {
+    let ptr = REGS[index];
+    if !holds_field(env.reg(ptr)) {
+        return Err(refuse!(env => Call::NotLockOwner { index }));
     }
-    let refusal = refuse!(env => Call::FieldVariable { reg: ptr, name: field.kind.name() });
-    Err(refusal.with_kind(field.refusal))
+    match special {
+        Some(SpecialKfunc::ResSpinLock) => lock(env, ptr, ReferenceKind::ResLock),
+        Some(SpecialKfunc::ResSpinLockIrqsave) => lock(env, ptr, ReferenceKind::ResLockIrq),
+        Some(SpecialKfunc::ResSpinUnlock) => unlock(env, ptr, ReferenceKind::ResLock),
+        Some(SpecialKfunc::ResSpinUnlockIrqrestore) => unlock(env, ptr, ReferenceKind::ResLockIrq),
+        _ => Err(Stop::Bug("resilient lock of another kfunc".into())),
+    }
+}
+
+/// True for pointers to map values and to objects that the program owns.
+pub(super) fn holds_field(reg: &RegState) -> bool {
+    match reg.kind {
+        RegKind::MapValue { .. } => reg.flags.is_empty(),
+        RegKind::BtfId { .. } => reg.flags == TypeFlags::MEM_ALLOC,
+        _ => false,
+    }
+}
+
+/// The owner of locks in the object that a register points to.
+pub(super) fn owner(reg: &RegState) -> LockOwner {
+    match reg.kind {
+        RegKind::MapValue { map, .. } => LockOwner::Map(map),
+        RegKind::BtfId { ty } => LockOwner::Object(ty.btf),
+        _ => LockOwner::None,
+    }
+}
+
+const fn field_of(kind: ReferenceKind) -> &'static FieldArg {
+    match kind {
+        ReferenceKind::ResLock | ReferenceKind::ResLockIrq => &RES_LOCK,
+        ReferenceKind::Lock | ReferenceKind::Pointer | ReferenceKind::Irq => &LOCK,
+    }
+}
+
+/// Takes a lock (`process_spin_lock`).
+#[doc(alias = "process_spin_lock")]
+fn lock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
+    field::check(env, ptr, field_of(kind))?;
+    let reg = *env.reg(ptr);
+    let owner = owner(&reg);
+    let mut held = env.state.refs.iter();
+    if kind == ReferenceKind::Lock {
+        if held.any(|held| held.kind == kind) {
+            return Err(refuse!(env => Call::SecondLock));
+        }
+    } else if held.any(|held| {
+        let is_res = matches!(
+            held.kind,
+            ReferenceKind::ResLock | ReferenceKind::ResLockIrq
+        );
+        is_res && held.id == reg.id && held.owner == owner
+    }) {
+        return Err(refuse!(env => Call::LockAgain));
+    }
+    acquire_lock(env, kind, reg.id, owner);
+    Ok(())
+}
+
+/// Releases a lock (`process_spin_lock`).
+fn unlock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
+    field::check(env, ptr, field_of(kind))?;
+    let reg = *env.reg(ptr);
+    let owner = owner(&reg);
+    let lock = field_of(kind).kind.name().trim_end_matches("_lock");
+    if env.state.active_locks == 0 {
+        return Err(refuse!(env => Call::UnlockWithoutLock { lock }));
+    }
+    let mut held = env.state.refs.iter();
+    if !held.any(|held| held.kind == kind && held.id == reg.id && held.owner == owner) {
+        return Err(refuse!(env => Call::UnlockOther { lock }));
+    }
+    if env.state.active_lock_id != reg.id || env.state.active_lock_owner != owner {
+        return Err(refuse!(env => Call::UnlockOrder { lock }));
+    }
+    release_lock(env, kind, reg.id, owner);
+    crate::mem::invalidate_where(env, RegState::is_non_owning);
+    Ok(())
+}
+
+/// Forks off the path on which a resilient lock was not taken.
+pub(super) fn fork_failed(env: &mut Env<'_>) -> Result<()> {
+    const MAX_ERRNO: i32 = 4095;
+    let next = env.insn_idx + 1;
+    let failed = match env.fork(next) {
+        Ok(failed) => failed,
+        Err(Stop::Refused(_)) => {
+            let refusal = refuse!(env => Call::LockFork);
+            return Err(refusal.with_errno(Errno::ENOMEM));
+        }
+        Err(stop) => return Err(stop),
+    };
+    let regs = &mut failed.cur_mut().regs;
+    for reg in 0..=5 {
+        regs[reg] = RegState::NOT_INIT;
+    }
+    regs[0] = RegState::UNKNOWN;
+    let num = &mut regs[0].num;
+    (num.s32_min, num.s32_max) = (-MAX_ERRNO, -1);
+    (num.smin, num.smax) = (num.s32_min.into(), num.s32_max.into());
+    num.sync();
+    Ok(())
+}
+
+/// True in a function that `bpf_rbtree_add` calls to compare, under the lock of its tree
+/// (`in_rbtree_lock_required_cb`).
+#[doc(alias = "in_rbtree_lock_required_cb")]
+pub(super) fn in_rbtree_callback(env: &Env<'_>) -> bool {
+    let frame = env.frame();
+    if env.state.curframe == 0 || !frame.in_callback_fn {
+        return false;
+    }
+    let Insn::Call(Callee::Kfunc { id, module: 0 }) = env.input.insns[frame.callsite as usize]
+    else {
+        return false;
+    };
+    let kfunc = env.input.registry.kfunc(id as u32);
+    kfunc.is_some_and(|kfunc| kfunc.special == Some(SpecialKfunc::RbtreeAdd))
 }

@@ -1,5 +1,6 @@
 //! What a call does, as its arguments say.
 
+use btf::fields::SpecialField;
 use isa::ebpf::Reg;
 
 use super::dynptr::Dynptr;
@@ -36,8 +37,17 @@ pub(super) struct CallMeta {
     pub(super) constant: Option<u64>,
     /// Number of the subprogram that is called back.
     pub(super) subprog: u32,
-    /// The object behind a per-CPU pointer.
+    /// The object of the call: that behind a per-CPU pointer, or what is dropped, shared, or put
+    /// into a list or tree.
     pub(super) object: Option<TypeRef>,
+    /// The object behind a per-CPU pointer is one that the program allocated.
+    pub(super) is_percpu_allocated: bool,
+    /// The shared object is one that the program owns.
+    pub(super) is_owning: bool,
+    /// The head of a list or root of a tree.
+    pub(super) root: Option<SpecialField>,
+    /// The field that `bpf_kptr_xchg` exchanges.
+    pub(super) kptr: Option<SpecialField>,
     /// The initialised dynptr among the arguments.
     pub(super) dynptr: Option<Dynptr>,
     /// The register with a pointer to a dynptr that is released.

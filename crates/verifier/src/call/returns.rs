@@ -8,7 +8,7 @@ use spec::registry::{HelperProto, RetBase};
 use super::args::never_fails;
 use super::dynptr::Dynptr;
 use super::meta::CallMeta;
-use super::reference;
+use super::{kptr, reference};
 use crate::domain::Scalar;
 use crate::env::Env;
 use crate::mem::registers::{set_reg, set_unknown};
@@ -63,6 +63,9 @@ pub(super) fn set_result(env: &mut Env<'_>, proto: &HelperProto, meta: &CallMeta
             RegState::pointer(kind, flags)
         }
         RetBase::PtrToMemOrBtfId => of_object(env, meta, flags)?,
+        RetBase::PtrToBtfId if helper == Some(HelperId::KptrXchg) => {
+            kptr::previous(env, meta, flags)?
+        }
         RetBase::PtrToBtfId => {
             let Some(ty) = &proto.ret_btf else {
                 return Err(refuse!(env => Call::HelperReturnType {
@@ -119,17 +122,20 @@ fn acquires(env: &Env<'_>, helper: Option<HelperId>, meta: &CallMeta) -> bool {
 
 /// The object or memory behind a per-CPU pointer.
 fn of_object(env: &Env<'_>, meta: &CallMeta, flags: TypeFlags) -> Result<RegState> {
-    let (Some(ty), Some(vmlinux)) = (meta.object, env.input.vmlinux) else {
+    let Some((ty, btf)) = meta.object.and_then(|ty| Some((ty, env.input.btf(ty)?))) else {
         return Err(Stop::unsupported("per-CPU object without vmlinux BTF"));
     };
     let id = btf::TypeId(ty.id);
-    let target = vmlinux.skip_modifiers(id).unwrap_or(btf::TypeId::VOID);
-    let is_struct = vmlinux.at(target).kind().is_composite();
+    let target = btf.skip_modifiers(id).unwrap_or(btf::TypeId::VOID);
+    let is_struct = btf.at(target).kind().is_composite();
     if is_struct {
-        let flags = flags.without(TypeFlags::MEM_RDONLY);
+        let flags = match meta.is_percpu_allocated {
+            true => TypeFlags::MEM_ALLOC.with(TypeFlags::MEM_RCU),
+            false => flags.without(TypeFlags::MEM_RDONLY),
+        };
         return Ok(RegState::pointer(RegKind::BtfId { ty }, flags));
     }
-    let Some(size) = vmlinux.size_of(target) else {
+    let Some(size) = btf.size_of(target) else {
         return Err(Stop::unsupported("per-CPU object without size"));
     };
     let kind = RegKind::memory(size);

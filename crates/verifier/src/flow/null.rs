@@ -4,8 +4,7 @@ use isa::ebpf::Reg;
 use spec::maps::MapKind;
 
 use crate::input::Input;
-use crate::state::{RegKind, RegRules, RegState, State, TypeFlags};
-use btf::fields::FieldKind;
+use crate::state::{Reference, ReferenceKind, RegKind, RegRules, RegState, State, TypeFlags};
 
 /// True if the pointer is certainly not null (`reg_not_null`).
 #[doc(alias = "reg_not_null")]
@@ -77,7 +76,10 @@ pub(crate) fn mark_not_null(input: &Input<'_>, reg: &mut RegState) {
 pub(crate) fn mark_ptr_or_null_regs(input: &Input<'_>, state: &mut State, reg: Reg, is_null: bool) {
     let (id, ref_obj_id) = (state.reg(reg).id, state.reg(reg).ref_obj_id);
     if ref_obj_id != 0 && ref_obj_id == id && is_null {
-        state.refs.retain(|reference| reference.id != id);
+        let is_it = |held: &Reference| held.kind == ReferenceKind::Pointer && held.id == ref_obj_id;
+        if let Some(index) = state.refs.iter().position(is_it) {
+            state.refs.remove(index);
+        }
     }
     let is_wanted = |reg: &RegState| {
         reg.may_be_null()
@@ -99,18 +101,8 @@ pub(crate) fn mark_ptr_or_null_regs(input: &Input<'_>, state: &mut State, reg: R
             return;
         }
         mark_not_null(input, reg);
-        if !may_point_to_lock(input, reg) {
+        if !input.may_point_to_lock(reg) {
             reg.id = 0;
         }
     });
-}
-
-/// True if the object has a lock (`reg_may_point_to_spin_lock`).
-#[doc(alias = "reg_may_point_to_spin_lock")]
-fn may_point_to_lock(input: &Input<'_>, reg: &RegState) -> bool {
-    let RegKind::MapValue { map, .. } = reg.kind else {
-        return false;
-    };
-    let record = input.maps[map].record();
-    record.has(FieldKind::SpinLock) || record.has(FieldKind::ResSpinLock)
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use isa::ebpf::{Callee, Insn, Operand, Reg};
+use spec::helpers::HelperId;
 use spec::maps::MapKind;
 
 use super::coverage::{self, Flow, Uncovered};
@@ -275,8 +276,9 @@ pub(crate) fn enter(env: &mut Env<'_>) {
             seen.proofs.insert((base.id, range));
         }
     }
-    if let Insn::Call(Callee::Helper(_)) = insn {
+    if let Insn::Call(Callee::Helper(helper)) = insn {
         note_key(seen, env, frame);
+        seen.accesses_object |= writes_object(helper, frame);
     }
     if let (Some(Operand::Reg(src)), Some(access)) = (insn.stored(), insn.access())
         && let RegKind::Stack { frame: owner } = frame[access.base].kind
@@ -287,6 +289,16 @@ pub(crate) fn enter(env: &mut Env<'_>) {
     }
     collector.compared = compared(insn, frame);
     env.observers.collector = Some(collector);
+}
+
+/// True if a helper writes into an object that the program allocated: takes its lock, or exchanges
+/// a pointer in it.
+fn writes_object(helper: i32, frame: &Frame) -> bool {
+    let writes = matches!(
+        HelperId::from_number(helper),
+        Some(HelperId::SpinLock | HelperId::SpinUnlock | HelperId::KptrXchg)
+    );
+    writes && frame[Reg::R1].is_allocated()
 }
 
 /// Notes slots of a frame in which a call keeps addresses.
@@ -374,17 +386,18 @@ pub(crate) fn leave(env: &mut Env<'_>, insn_idx: u32, outcome: Outcome) {
     let fork = env.forked.as_ref().map(|fork| &fork.state);
     let has_forked = fork.is_some();
     let seen = &mut collector.seen[insn_idx as usize];
-    if let Some(reg) = written(insn)
-        && matches!(outcome, Outcome::Next | Outcome::NextWide)
-        && env.reg(reg).kind != RegKind::NotInit
-    {
-        let mut value = Value::of(env.reg(reg), env.state.curframe);
-        if let Some(fork) = &env.forked
-            && fork.insn_idx == insn_idx + 1
-        {
-            // An iterator returns an object on one path, and null on the other.
-            value = value.join(&Value::of(fork.state.reg(reg), fork.state.curframe));
-        }
+    // A call that forks returns one thing or the other.
+    let forked = env
+        .forked
+        .as_ref()
+        .filter(|fork| fork.insn_idx == insn_idx + 1);
+    let forked = forked.filter(|_| matches!(insn, Insn::Call(_)));
+    let main = matches!(outcome, Outcome::Next | Outcome::NextWide).then_some(&env.state);
+    for state in main.into_iter().chain(forked.map(|fork| &fork.state)) {
+        let Some(reg) = written(insn).filter(|reg| state.reg(*reg).kind != RegKind::NotInit) else {
+            continue;
+        };
+        let value = Value::of(state.reg(reg), state.curframe);
         let known = seen.result.map(|(_, known)| known.join(&value));
         seen.result = Some((reg, known.unwrap_or(value)));
     }

@@ -1,15 +1,14 @@
-//! Pointers to kernel objects in map values (`check_map_kptr_access`).
+//! Pointers to objects in map values (`check_map_kptr_access`).
 
-use btf::Kind;
 use isa::ebpf::{Insn, Operand, Reg};
 
 use super::MemAccess;
 use super::region::check_ptr_off;
 use super::registers::set_reg;
+use crate::Result;
 use crate::env::Env;
 use crate::log::reg_type_str;
 use crate::state::{BtfRef, RegBase, RegKind, RegState, TypeFlags, TypeRef};
-use crate::{Result, Stop};
 use btf::fields::{FieldKind, SpecialField};
 
 /// Checks a load or store of exactly the pointer in a field (`check_map_kptr_access`).
@@ -48,20 +47,6 @@ pub(super) fn check_map_kptr_access(
     }
 }
 
-/// The object that a field points to: a type of vmlinux.
-fn target(env: &Env<'_>, field: &SpecialField) -> Result<(TypeRef, String)> {
-    let unknown = || Stop::unsupported("pointer to a local object in a map value");
-    let btf = env.input.program.btf().ok_or_else(unknown)?;
-    let name = btf.at(field.target).name().to_string_lossy().into_owned();
-    let found = env
-        .input
-        .vmlinux
-        .and_then(|vmlinux| vmlinux.find(Kind::Struct, &name))
-        .ok_or_else(unknown)?;
-    let ty = TypeRef::vmlinux(found.id().0);
-    Ok((ty, name))
-}
-
 fn load(env: &mut Env<'_>, dst: Reg, field: &SpecialField) -> Result<()> {
     if field.kind == FieldKind::Uptr {
         let btf = env.input.program.btf();
@@ -72,46 +57,66 @@ fn load(env: &mut Env<'_>, dst: Reg, field: &SpecialField) -> Result<()> {
         set_reg(env, dst, value);
         return Ok(());
     }
-    let (ty, name) = target(env, field)?;
-    let is_safe = field.kind == FieldKind::KptrPercpu
-        || field.kind == FieldKind::KptrRef
-            && env.input.registry.lists.rcu_protected.contains(&*name);
-    let mut flags = TypeFlags::PTR_MAYBE_NULL;
-    if is_safe && env.state.in_rcu_section() {
-        flags = flags.with(TypeFlags::MEM_RCU);
-        if field.kind == FieldKind::KptrPercpu {
-            flags = flags.with(TypeFlags::MEM_PERCPU);
-        }
-    } else {
-        flags = flags.with(TypeFlags::PTR_UNTRUSTED);
-    }
+    let ty = env.input.kptr_target(field)?;
+    let flags = loaded_flags(env, field, ty);
     let mut value = RegState::pointer(RegKind::BtfId { ty }, flags);
     value.id = env.new_id();
     set_reg(env, dst, value);
     Ok(())
 }
 
-/// Linux's `map_kptr_match_type`.
-#[doc(alias = "map_kptr_match_type")]
+/// Flags of a pointer that is loaded from a field (`btf_ld_kptr_type`).
+#[doc(alias = "btf_ld_kptr_type")]
+fn loaded_flags(env: &Env<'_>, field: &SpecialField, ty: TypeRef) -> TypeFlags {
+    let is_local = ty.btf == BtfRef::Program;
+    let is_protected = |name: String| env.input.registry.lists.rcu_protected.contains(&*name);
+    let is_safe = match field.kind {
+        FieldKind::KptrPercpu => true,
+        FieldKind::KptrRef => is_local || is_protected(env.input.type_name(ty)),
+        _ => false,
+    };
+    let mut flags = TypeFlags::PTR_MAYBE_NULL;
+    if !is_safe || !env.state.in_rcu_section() {
+        return flags.with(TypeFlags::PTR_UNTRUSTED);
+    }
+    flags = flags.with(TypeFlags::MEM_RCU);
+    if field.kind == FieldKind::KptrPercpu {
+        flags = flags.with(TypeFlags::MEM_PERCPU);
+    } else if is_local {
+        flags = flags.with(TypeFlags::MEM_ALLOC);
+    }
+    let record = env.input.structure_fields(ty);
+    let mut fields = record.iter().flat_map(|record| record.fields());
+    match fields.any(|field| field.kind.is_node()) {
+        true => flags.with(TypeFlags::NON_OWN_REF),
+        false => flags,
+    }
+}
+
 fn store(env: &mut Env<'_>, value: Reg, field: &SpecialField) -> Result<()> {
+    match env.reg(value).is_null() {
+        true => Ok(()),
+        false => match_type(env, value, field),
+    }
+}
+
+/// Checks that a pointer may be put into a field (`map_kptr_match_type`).
+#[doc(alias = "map_kptr_match_type")]
+pub(crate) fn match_type(env: &mut Env<'_>, value: Reg, field: &SpecialField) -> Result<()> {
     let reg = *env.reg(value);
-    if reg.is_null() {
-        return Ok(());
-    }
-    let (expected, expected_name) = target(env, field)?;
+    let expected = env.input.kptr_target(field)?;
+    let expected_name = env.input.type_name(expected);
     let is_unref = field.kind == FieldKind::KptrUnref;
-    let mut permitted = TypeFlags::PTR_MAYBE_NULL | TypeFlags::PTR_TRUSTED | TypeFlags::MEM_RCU;
-    if is_unref {
-        permitted = permitted.with(TypeFlags::PTR_UNTRUSTED);
-    }
     let mut name = String::new();
     if let RegKind::BtfId { ty } = reg.kind
-        && reg.flags.without(permitted).is_empty()
+        && reg.flags.without(permitted_flags(field, ty)).is_empty()
     {
         name = env.input.type_name(ty);
         check_ptr_off(&mut env.log(), &reg, value, true)?;
-        let is_kernels = ty.btf == BtfRef::Vmlinux;
-        if is_kernels && env.input.is_prefix(ty.id, expected.id, reg.off, !is_unref) {
+        if env
+            .input
+            .has_prefix(&mut env.log(), ty, expected, reg.off, !is_unref)
+        {
             return Ok(());
         }
     }
@@ -127,4 +132,18 @@ fn store(env: &mut Env<'_>, value: Reg, field: &SpecialField) -> Result<()> {
     Err(refuse!(env => Mem::KptrType {
         reg: value, found, name, wanted, expected_name, or_untrusted
     }))
+}
+
+/// Flags that a pointer to a type may have to be put into a field.
+fn permitted_flags(field: &SpecialField, ty: TypeRef) -> TypeFlags {
+    let local = TypeFlags::PTR_MAYBE_NULL.with(TypeFlags::MEM_ALLOC);
+    let of_kernel = TypeFlags::PTR_MAYBE_NULL
+        .with(TypeFlags::PTR_TRUSTED)
+        .with(TypeFlags::MEM_RCU);
+    match (ty.btf, field.kind) {
+        (BtfRef::Vmlinux, FieldKind::KptrUnref) => of_kernel.with(TypeFlags::PTR_UNTRUSTED),
+        (BtfRef::Vmlinux, _) => of_kernel,
+        (BtfRef::Program, FieldKind::KptrPercpu) => local.with(TypeFlags::MEM_PERCPU),
+        (BtfRef::Program, _) => local,
+    }
 }

@@ -46,7 +46,7 @@ pub(super) fn check_ptr_to_btf_access(
         }
     }
     if reg.flags.has(TypeFlags::MEM_ALLOC) || ty.btf != BtfRef::Vmlinux {
-        return Err(Stop::unsupported("access to an allocated object"));
+        return super::alloc::check_object_access(env, access, ty, off);
     }
     if access.access == Access::Write {
         if env.input.type_rules().writes_objects() {

@@ -94,6 +94,7 @@ fn a_pointer_field_is_loaded_and_stored_whole() {
         kind: FieldKind::KptrUnref,
         offset: 8,
         target: TypeId::VOID,
+        node: 0,
     };
     let check = |text: &str| {
         let check = |env: &mut Env<'_>| {

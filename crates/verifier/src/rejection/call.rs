@@ -156,16 +156,28 @@ rejections! {
         "{what} cannot be used inside {section} region";
     SecondLock EINVAL Lock
         "Locking two bpf_spin_locks are not allowed";
-    UnlockWithoutLock EINVAL Lock
-        "bpf_spin_unlock without taking a lock";
-    UnlockOther EINVAL Lock
-        "bpf_spin_unlock of different lock";
-    UnlockOrder EINVAL Lock
-        "bpf_spin_unlock cannot be out of order";
+    LockAgain EINVAL Lock
+        "Acquiring the same lock again, AA deadlock detected";
+    LockFork ENOMEM Complexity
+        "failed to push state for failed lock acquisition";
+    UnlockWithoutLock { lock: String } EINVAL Lock
+        "{lock}_unlock without taking a lock";
+    UnlockOther { lock: String } EINVAL Lock
+        "{lock}_unlock of different lock";
+    UnlockOrder { lock: String } EINVAL Lock
+        "{lock}_unlock cannot be out of order";
+    LockInCallback EACCES Lock
+        "can't spin_{{lock,unlock}} in rbtree cb";
+    NotLockOwner { index: i64 } EINVAL Argument
+        "arg#{index} doesn't point to map value or allocated object";
     FieldWithoutBtf { map: String, name: String } EINVAL Argument
         "map '{map}' has to have BTF in order to use {name}";
     FieldAbsent { map: String, name: String } EINVAL Argument
         "map '{map}' has no valid {name}";
+    FieldAbsentInObject { name: String } EINVAL Argument
+        "local 'kptr' has no valid {name}";
+    FieldNotFound { name: String, off: i64 } EINVAL Argument
+        "{name} not found at offset={off}";
     FieldOffset { off: i64, name: String, expected: i64 } EINVAL Argument
         "off {off} doesn't point to 'struct {name}' that is at {expected}";
     FieldVariable { reg: Register, name: String } EINVAL Argument
@@ -188,6 +200,68 @@ rejections! {
         "R{reg} is not a pointer to arena or scalar.";
     ExpectsDynptr { index: i64 } EINVAL Argument
         "arg#{index} expected pointer to stack or const struct bpf_dynptr";
+    NoKptr { reg: Register } EINVAL Argument
+        "R{reg} has no valid kptr";
+    NotAtKptr { off: i64 } EACCES Argument
+        "off={off} doesn't point to kptr";
+    KptrNotReferenced { off: i64 } EACCES Argument
+        "off={off} kptr isn't referenced kptr";
+    UnmatchedObject EFAULT KernelBug
+        "verifier bug: invalid PTR_TO_BTF_ID register for type match";
+    PercpuNotStruct EFAULT Argument
+        "Helper has invalid btf/btf_id in R1";
+    NotAllocated { index: i64 } EINVAL Argument
+        "arg#{index} expected pointer to allocated object";
+    ForObjDrop { index: i64 } EINVAL Argument
+        "arg#{index} expected for bpf_obj_drop_impl()";
+    ForPercpuObjDrop { index: i64 } EINVAL Argument
+        "arg#{index} expected for bpf_percpu_obj_drop_impl()";
+    ObjectNotReferenced EINVAL Argument
+        "allocated object must be referenced";
+    NeitherOwning { index: i64 } EINVAL Argument
+        "arg#{index} is neither owning or non-owning ref";
+    ObjectWithoutRecord EFAULT KernelBug
+        "verifier bug: Couldn't find btf_record";
+    WithoutRefcount { index: i64 } EINVAL Argument
+        "arg#{index} doesn't point to a type with bpf_refcount field";
+    LocalTypeRange EINVAL Argument
+        "local type ID argument must be in range [0, U32_MAX]";
+    AllocatesWithoutBtf EINVAL Argument
+        "bpf_obj_new/bpf_percpu_obj_new requires prog BTF";
+    AllocatesNoStruct EINVAL Argument
+        "bpf_obj_new/bpf_percpu_obj_new type ID argument must be of a struct";
+    PercpuTooLarge { size: i64, most: i64 } EINVAL Argument
+        "bpf_percpu_obj_new type size ({size}) is greater than {most}";
+    PercpuNotScalars EINVAL Argument
+        "bpf_percpu_obj_new type ID argument must be of a struct of scalars";
+    PercpuSpecialFields EINVAL Argument
+        "bpf_percpu_obj_new type ID argument must not contain special fields";
+    NotRootOwner { index: i64 } EINVAL Argument
+        "arg#{index} expected pointer to map value or allocated object";
+    LockNotHeld { lock: i64, name: String } EINVAL Lock
+        "bpf_spin_lock at off={lock} must be held for {name}";
+    NodeNotOwned { kfunc: String } EINVAL Argument
+        "{kfunc} can only take non-owning or refcounted bpf_rb_node pointer";
+    NotInCallback { kfunc: String } EINVAL Argument
+        "{kfunc} not allowed in rbtree cb";
+    SectionInCallback EACCES Section
+        "Calling bpf_rcu_read_{{lock,unlock}} in unnecessary rbtree callback";
+    OtherNode { root: String, node: String, wanted_off: i64, wanted: String, off: i64, given: String } EINVAL Argument
+        "operation on {root} expects arg#1 {node} at offset={wanted_off} in struct {wanted}, but arg is at offset={off} in struct {given}";
+    NodeOffset { off: i64, node: String, wanted_off: i64, wanted: String } EINVAL Argument
+        "arg#1 offset={off}, but expected {node} at offset={wanted_off} in struct {wanted}";
+    KfuncConversion { name: String, id: i64 } EINVAL Reference
+        "kfunc {name}#{id} conversion of owning ref to non-owning failed";
+    NotFunction { index: i64 } EINVAL Argument
+        "arg{index} expected pointer to func";
+    KfuncCallback { name: String, id: i64 } EINVAL Argument
+        "kfunc {name}#{id} failed callback verification";
+    NotMapValue { index: i64 } EINVAL Argument
+        "arg#{index} doesn't point to a map value";
+    WorkqueueOfOtherMap { uid: i64, map_uid: i64 } EINVAL Argument
+        "workqueue pointer in R1 map_uid={uid} doesn't match map pointer in R2 map_uid={map_uid}";
+    TaskWorkOfOtherMap { uid: i64, map_uid: i64 } EINVAL Argument
+        "bpf_task_work pointer in R2 map_uid={uid} doesn't match map pointer in R3 map_uid={map_uid}";
     DynptrNotUninit EINVAL Argument
         "Dynptr has to be an uninitialized dynptr";
     DynptrConst EINVAL Argument

@@ -82,6 +82,10 @@ rejections! {
         "{fault}";
     ObjectWrite EACCES Forbidden
         "only read is supported";
+    ObjectWithoutReference EFAULT KernelBug
+        "verifier bug: ref_obj_id for allocated object must be non-zero";
+    ObjectSpecialField { name: String } EACCES Forbidden
+        "direct access to {name} is disallowed";
     MapNegative { reg: Register, name: String, off: i64 } EACCES OutOfBounds
         "R{reg} is {name} invalid negative access: off={off}";
     MapWrite { name: String } EACCES Forbidden

@@ -1,6 +1,6 @@
 //! References that a program acquired and must release, and held locks.
 
-use super::reg::{MapRef, TypeRef};
+use super::reg::{BtfRef, MapRef};
 
 /// Kind of an acquired reference (kernel: `enum ref_state_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub enum LockOwner {
     None,
     /// Values of a map.
     Map(MapRef),
-    /// An allocated object of a BTF object.
-    Type(TypeRef),
+    /// An allocated object of a type of this BTF object.
+    Object(BtfRef),
 }
 
 /// One acquired reference (kernel: `struct bpf_reference_state`) (`bpf_reference_state`).

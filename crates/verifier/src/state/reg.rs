@@ -37,6 +37,16 @@ pub enum BtfRef {
     Program,
 }
 
+impl BtfRef {
+    /// A number that tells the BTF objects apart.
+    const fn residue(self) -> u32 {
+        match self {
+            BtfRef::Vmlinux => 0,
+            BtfRef::Program => 1 << 29,
+        }
+    }
+}
+
 /// A type of a BTF object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TypeRef {
@@ -51,6 +61,14 @@ impl TypeRef {
     pub const fn vmlinux(id: u32) -> TypeRef {
         TypeRef {
             btf: BtfRef::Vmlinux,
+            id,
+        }
+    }
+
+    /// A type of the program.
+    pub const fn program(id: u32) -> TypeRef {
+        TypeRef {
+            btf: BtfRef::Program,
             id,
         }
     }
@@ -211,7 +229,7 @@ impl RegKind {
             RegKind::MapPtr { map, .. }
             | RegKind::MapValue { map, .. }
             | RegKind::MapKey { map, .. } => 1 + map.0,
-            RegKind::BtfId { ty } => 1 << 30 | ty.id,
+            RegKind::BtfId { ty } => 1 << 30 | ty.btf.residue() | ty.id,
             RegKind::Mem { size, .. } => 1 << 31 | size,
             RegKind::NotInit
             | RegKind::Scalar
@@ -333,6 +351,19 @@ impl RegState {
     /// True if the pointer may be null.
     pub const fn may_be_null(&self) -> bool {
         self.flags.has(TypeFlags::PTR_MAYBE_NULL)
+    }
+
+    /// True for pointers to objects that programs allocate (`type_is_ptr_alloc_obj`).
+    #[doc(alias = "type_is_ptr_alloc_obj")]
+    pub const fn is_allocated(&self) -> bool {
+        matches!(self.kind, RegKind::BtfId { .. }) && self.flags.has(TypeFlags::MEM_ALLOC)
+    }
+
+    /// True for pointers to objects that a list or tree owns, under its lock
+    /// (`type_is_non_owning_ref`).
+    #[doc(alias = "type_is_non_owning_ref")]
+    pub const fn is_non_owning(&self) -> bool {
+        self.is_allocated() && self.flags.has(TypeFlags::NON_OWN_REF)
     }
 
     /// Base and modifiers of the type (`bpf_reg_state::type`).

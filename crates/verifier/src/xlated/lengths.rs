@@ -141,6 +141,10 @@ impl<'w, 'a> Lengths<'w, 'a> {
             Some(HelperId::TailCall) => return Some(if masks { 3 } else { 1 }),
             Some(HelperId::Loop) if !aux.loop_inline.fits => return Some(1),
             Some(HelperId::MapLookupElem) => {}
+            // The object has the address of its copies.
+            Some(HelperId::PerCpuPtr | HelperId::ThisCpuPtr) if aux.is_percpu_allocated => {
+                return Some(rewriting.call(id, None) + 1);
+            }
             _ => return Some(rewriting.call(id, None)),
         }
         let MapUse::One(map) = aux.map else {
@@ -160,12 +164,11 @@ impl<'w, 'a> Lengths<'w, 'a> {
         Some(rewriting.call(id, Some(kind)) + mask)
     }
 
-    /// Calls stay; a wide load in front of them is the argument that names the program.
+    /// Calls stay, behind the arguments that Linux sets: a wide load is the one that names the
+    /// program.
     fn kfunc(&self, id: u32) -> Option<u32> {
         let kfunc = self.env.input.registry.kfunc(id)?;
-        if kfunc.special.is_some_and(SpecialKfunc::gets_arguments) {
-            return None;
-        }
+        let arguments = kfunc.special.map_or(0, SpecialKfunc::argument_insns);
         let types = self.env.input.vmlinux?;
         let Shape::Func(function) = types.get(TypeId(id))?.shape() else {
             return None;
@@ -177,7 +180,8 @@ impl<'w, 'a> Lengths<'w, 'a> {
             let name = types.string(param.name).as_bytes();
             ParamSuffix::of(name) == Some(ParamSuffix::Program)
         };
-        Some(if proto.params().any(is_program) { 3 } else { 1 })
+        let program = if proto.params().any(is_program) { 2 } else { 0 };
+        Some(1 + arguments + program)
     }
 
     fn packet_load(&self, insn: Insn) -> Option<u32> {

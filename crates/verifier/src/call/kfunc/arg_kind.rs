@@ -242,7 +242,12 @@ pub(super) fn stands_for(reg: &RegState) -> Option<&'static str> {
 /// True if a structure is made of numbers, nested at most four deep
 /// (`__btf_type_is_scalar_struct`).
 #[doc(alias = "__btf_type_is_scalar_struct")]
-fn is_scalar_struct(log: &mut LogAt<'_, '_>, btf: &Btf<'_>, id: TypeId, depth: u32) -> bool {
+pub(super) fn is_scalar_struct(
+    log: &mut LogAt<'_, '_>,
+    btf: &Btf<'_>,
+    id: TypeId,
+    depth: u32,
+) -> bool {
     let Some(composite) = btf.at(id).as_composite() else {
         return false;
     };

@@ -1,21 +1,22 @@
 //! Arguments of kernel functions, each by its kind (`check_kfunc_args`).
 
+use btf::fields::FieldKind;
 use btf::{Kind, ParamSuffix, TypeId};
 use isa::ebpf::Reg;
 use spec::registry::{ArgBase, ArgType, KfuncFlags, RegBase};
 
 use super::arg_kind::{KfuncArgKind, stands_for, strip};
-use super::{Callee, dynptr, irq_flag, iter};
+use super::{Callee, alloc, dynptr, graph, irq_flag, iter};
 use crate::call::args::{check_offset, note_unchecked_read};
 use crate::call::meta::CallMeta;
 use crate::call::prototype::is_projection;
-use crate::call::{REGS, constant};
+use crate::call::{REGS, constant, field, lock};
 use crate::env::Env;
 use crate::log::LogAt;
 use crate::mem::Access;
 use crate::mem::helper_mem::{check_global_mem, check_sized_mem};
-use crate::state::{BtfRef, RegKind, RegRules, TypeFlags};
-use crate::{Result, Stop, flow, refuse, verbose};
+use crate::state::{MapRef, RegKind, RegRules, TypeFlags, TypeRef};
+use crate::{Result, Stop, flow, refuse};
 
 /// Checks all arguments (`check_kfunc_args`).
 pub(super) fn check_kfunc_args(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<CallMeta> {
@@ -90,6 +91,41 @@ fn check_one(
             check_memory(env, callee, index, meta)?;
             return Ok(2);
         }
+        KfuncArgKind::AllocBtfId => {
+            check_trust(env, callee, ptr)?;
+            check_pointer(env, callee, ptr, meta)?;
+            alloc::check_dropped(env, callee, index, meta)?;
+        }
+        KfuncArgKind::RefcountedKptr => {
+            check_pointer(env, callee, ptr, meta)?;
+            alloc::check_refcounted(env, index, meta)?;
+        }
+        KfuncArgKind::ListHead | KfuncArgKind::RbRoot => {
+            check_pointer(env, callee, ptr, meta)?;
+            graph::check_root(env, index, field_kind(kind), meta)?;
+        }
+        KfuncArgKind::ListNode | KfuncArgKind::RbNode => {
+            check_pointer(env, callee, ptr, meta)?;
+            graph::check_node(env, callee, index, field_kind(kind), meta)?;
+        }
+        KfuncArgKind::Workqueue | KfuncArgKind::TaskWork => {
+            check_pointer(env, callee, ptr, meta)?;
+            if !reg.is_plain(RegBase::PtrToMapValue) {
+                return Err(refuse!(env => Call::NotMapValue { index }));
+            }
+            meta.map = Some(field::check_in_value(env, ptr, field_kind(kind))?);
+        }
+        KfuncArgKind::ResSpinLock => {
+            check_pointer(env, callee, ptr, meta)?;
+            lock::check_res_spin_lock(env, index, callee.kfunc.special)?;
+        }
+        KfuncArgKind::Callback => {
+            check_pointer(env, callee, ptr, meta)?;
+            match reg.kind {
+                RegKind::Func { subprog } if reg.flags.is_empty() => meta.subprog = subprog,
+                _ => return Err(refuse!(env => Call::NotFunction { index })),
+            }
+        }
         KfuncArgKind::Dynptr => {
             check_pointer(env, callee, ptr, meta)?;
             dynptr::check(env, callee, index, meta)?;
@@ -102,18 +138,7 @@ fn check_one(
             check_pointer(env, callee, ptr, meta)?;
             irq_flag::check(env, callee, index)?;
         }
-        KfuncArgKind::AllocBtfId
-        | KfuncArgKind::RefcountedKptr
-        | KfuncArgKind::Callback
-        | KfuncArgKind::ProgramAux
-        | KfuncArgKind::ListHead
-        | KfuncArgKind::ListNode
-        | KfuncArgKind::RbRoot
-        | KfuncArgKind::RbNode
-        | KfuncArgKind::Timer
-        | KfuncArgKind::Workqueue
-        | KfuncArgKind::TaskWork
-        | KfuncArgKind::ResSpinLock => return Err(callee.unsupported()),
+        KfuncArgKind::ProgramAux | KfuncArgKind::Timer => return Err(callee.unsupported()),
     }
     Ok(1)
 }
@@ -205,6 +230,9 @@ fn check_map(
     if !RegRules::of(reg.kind.base()).has_map() {
         return Err(refuse!(env => Call::NotMapPointer { reg: ptr }));
     }
+    if let RegKind::MapPtr { map, uid } = reg.kind {
+        check_field_map(env, (map, uid), meta)?;
+    }
     check_trust(env, callee, ptr)?;
     check_pointer(env, callee, ptr, meta)?;
     if let RegKind::MapPtr { .. } = reg.kind {
@@ -218,6 +246,35 @@ fn check_map(
     Err(refuse!(env => Call::NotObject {
         index, found: reg.reg_type(), expected: RegBase::PtrToBtfId.plain()
     }))
+}
+
+/// Checks that the map of a work queue or of work of a task is the one whose value has it.
+fn check_field_map(env: &mut Env<'_>, map: (MapRef, u32), meta: &mut CallMeta) -> Result<()> {
+    let record = env.input.maps[map.0].record();
+    let is_task_work = record.has(FieldKind::TaskWork);
+    let of_value = meta.map.filter(|of_value| *of_value != map);
+    meta.map = Some(map);
+    match of_value {
+        Some((_, uid)) if is_task_work => {
+            Err(refuse!(env => Call::TaskWorkOfOtherMap { uid, map_uid: map.1 }))
+        }
+        Some((_, uid)) if record.has(FieldKind::Workqueue) => {
+            Err(refuse!(env => Call::WorkqueueOfOtherMap { uid, map_uid: map.1 }))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The special field that an argument is the address of.
+const fn field_kind(kind: KfuncArgKind) -> FieldKind {
+    match kind {
+        KfuncArgKind::ListHead => FieldKind::ListHead,
+        KfuncArgKind::ListNode => FieldKind::ListNode,
+        KfuncArgKind::RbRoot => FieldKind::RbRoot,
+        KfuncArgKind::RbNode => FieldKind::RbNode,
+        KfuncArgKind::TaskWork => FieldKind::TaskWork,
+        _ => FieldKind::Workqueue,
+    }
 }
 
 /// Checks the type of an object (`process_kf_arg_ptr_to_btf_id`).
@@ -241,29 +298,28 @@ fn check_object(
                 index, found: reg.reg_type(), expected: reg.kind.base().with(reg.flags.and(TRUSTED))
             }));
         }
-        (RegKind::BtfId { ty }, _) if ty.btf == BtfRef::Vmlinux => TypeId(ty.id),
+        (RegKind::BtfId { ty }, _) => ty,
         (_, Some(name)) => match btf.find(Kind::Struct, name) {
-            Some(ty) => ty.id(),
+            Some(ty) => TypeRef::vmlinux(ty.id().0),
             None => return Err(callee.unsupported()),
         },
         _ => return Err(callee.unsupported()),
     };
-    let found = strip(btf, found);
-    let (wanted_type, found_type) = (btf.at(target), btf.at(found));
+    let types = env.input.btf(found);
+    let types = types.ok_or_else(|| callee.unsupported())?;
+    let id = strip(types, TypeId(found.id));
+    let found = TypeRef { id: id.0, ..found };
+    let (wanted_type, found_type) = (btf.at(target), types.at(id));
     let (wanted, given) = (wanted_type.name(), found_type.name());
     let is_released = callee.has(KfuncFlags::RELEASE) && reg.ref_obj_id != 0;
     let is_strict = is_released || is_nocast_alias(wanted.as_bytes(), given.as_bytes());
-    let is_same = env.input.is_prefix(found.0, target.0, reg.off, is_strict);
+    let wanted_ref = TypeRef::vmlinux(target.0);
+    let is_same = env
+        .input
+        .has_prefix(&mut env.log(), found, wanted_ref, reg.off, is_strict);
     let takes_projection = wanted
         .to_str()
         .is_some_and(|context| is_projection(context, given.as_bytes()));
-    if !is_same
-        && !is_strict
-        && let Err(fault) = btf.find_at(found, reg.off, 1)
-    {
-        // The search for a structure that begins the object ends at a field.
-        verbose!(env, "{fault}\n");
-    }
     if is_same || takes_projection {
         return Ok(());
     }

@@ -4,11 +4,11 @@ use btf::{Kind, Shape, TypeId};
 use isa::ebpf::Reg;
 use spec::registry::{KfuncFlags, SpecialKfunc, TypeFlags};
 
-use super::{Callee, dynptr, iter};
+use super::{Callee, alloc, dynptr, graph, iter};
 use crate::call::meta::CallMeta;
 use crate::call::reference;
 use crate::env::Env;
-use crate::mem::registers::{set_reg, set_unknown};
+use crate::mem::registers::{set_constant, set_reg, set_unknown};
 use crate::state::{RegKind, RegState, TypeRef};
 use crate::{Result, refuse};
 
@@ -23,16 +23,30 @@ pub(super) fn set_result(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta
         _ => None,
     };
     let is_object = target.is_some_and(|target| btf.at(target).kind().is_composite());
-    if acquires && !is_object {
+    let special = callee.kfunc.special;
+    let returns_allocated = special.is_some_and(SpecialKfunc::returns_allocated);
+    if acquires && !is_object && !returns_allocated {
         return Err(refuse!(env => Call::AcquiresNoObject));
     }
     let Some(target) = target else {
         if matches!(returned.kind(), Kind::Int | Kind::Enum | Kind::Enum64) {
             set_unknown(env, Reg::R0);
         }
+        if special.is_some_and(SpecialKfunc::may_fail_to_lock) {
+            set_constant(env, Reg::R0, 0);
+        }
         return Ok(());
     };
-    let mut result = match callee.kfunc.special {
+    let is_node = graph::is_node(btf, target);
+    let mut result = match special {
+        Some(SpecialKfunc::ObjNew | SpecialKfunc::PercpuObjNew) => {
+            alloc::allocated(env, callee, meta)?
+        }
+        Some(SpecialKfunc::RefcountAcquire) => alloc::shared(meta)?,
+        _ if is_node => match &meta.root {
+            Some(root) => graph::node(root),
+            None => return Err(callee.unsupported()),
+        },
         Some(SpecialKfunc::CastToKernCtx) => kernel_context(env, callee)?,
         Some(SpecialKfunc::RdonlyCast) => read_only(env, callee, meta)?,
         Some(SpecialKfunc::DynptrSlice | SpecialKfunc::DynptrSliceRdwr) => {
@@ -74,16 +88,23 @@ pub(super) fn set_result(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta
             object(target, flags)
         }
     };
-    if callee.has(KfuncFlags::RET_NULL) {
+    // The program's own reference keeps the object.
+    let may_be_null = callee.has(KfuncFlags::RET_NULL) && !meta.is_owning;
+    if may_be_null {
         result.flags = result.flags.with(TypeFlags::PTR_MAYBE_NULL);
         result.id = env.new_id();
     }
     if acquires {
         let id = reference::acquire(env);
-        if callee.has(KfuncFlags::RET_NULL) {
+        if may_be_null {
             result.id = id;
         }
         result.ref_obj_id = id;
+    } else if is_node {
+        result.flags = result.flags | graph::non_owning(env.input, &result);
+    }
+    if result.id == 0 && env.input.may_point_to_lock(&result) {
+        result.id = env.new_id();
     }
     set_reg(env, Reg::R0, result);
     Ok(())

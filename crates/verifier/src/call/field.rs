@@ -1,0 +1,72 @@
+//! Special fields of map values and allocated objects that calls take the address of: locks,
+//! timers, work queues, work of tasks.
+
+use btf::fields::FieldKind;
+use isa::ebpf::Reg;
+
+use crate::env::Env;
+use crate::state::{MapRef, RegKind};
+use crate::{RefusalKind, Result, Stop, refuse};
+
+/// A special field that calls take the address of.
+pub(super) struct FieldArg {
+    /// Its kind.
+    pub(super) kind: FieldKind,
+    /// Class of refusals of the address.
+    pub(super) refusal: RefusalKind,
+}
+
+/// Checks that a pointer into a map value points at a field of this kind, and returns the map with
+/// its identity (`check_map_field_pointer`).
+#[doc(alias = "check_map_field_pointer")]
+#[doc(alias = "process_timer_func")]
+pub(super) fn check_in_value(
+    env: &mut Env<'_>,
+    ptr: Reg,
+    kind: FieldKind,
+) -> Result<(MapRef, u32)> {
+    let field = FieldArg {
+        kind,
+        refusal: RefusalKind::Argument,
+    };
+    check(env, ptr, &field)?;
+    match env.reg(ptr).kind {
+        RegKind::MapValue { map, uid } => Ok((map, uid)),
+        _ => Err(Stop::Bug("field argument is no map value".into())),
+    }
+}
+
+/// Checks that a pointer into a map value or an object points at the field.
+pub(super) fn check(env: &mut Env<'_>, ptr: Reg, field: &FieldArg) -> Result<()> {
+    let var_off = check_constant_offset(env, ptr, field)?;
+    let (kind, name) = (field.kind, field.kind.name());
+    let reg = *env.reg(ptr);
+    let found = env.input.record_of(&reg);
+    let found = found.and_then(|record| record.offset_of(kind));
+    let refusal = match (reg.kind, found) {
+        (RegKind::MapValue { map, .. }, _) if !env.input.maps[map].has_btf() => {
+            refuse!(env => Call::FieldWithoutBtf { map: env.input.maps[map].kernel_name(), name })
+        }
+        (RegKind::MapValue { map, .. }, None) => {
+            refuse!(env => Call::FieldAbsent { map: env.input.maps[map].kernel_name(), name })
+        }
+        (_, None) => refuse!(env => Call::FieldAbsentInObject { name }),
+        (_, Some(expected)) => {
+            let off = var_off.wrapping_add(i64::from(reg.off));
+            if i64::from(expected) == off {
+                return Ok(());
+            }
+            refuse!(env => Call::FieldOffset { off, name, expected })
+        }
+    };
+    Err(refusal.with_kind(field.refusal))
+}
+
+/// The variable part of a pointer's offset, which must be a constant.
+fn check_constant_offset(env: &mut Env<'_>, ptr: Reg, field: &FieldArg) -> Result<i64> {
+    if let Some(var_off) = env.reg(ptr).num.as_const() {
+        return Ok(var_off as i64);
+    }
+    let refusal = refuse!(env => Call::FieldVariable { reg: ptr, name: field.kind.name() });
+    Err(refusal.with_kind(field.refusal))
+}
