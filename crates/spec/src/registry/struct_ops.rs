@@ -100,6 +100,7 @@ macro_rules! members {
 #[doc(alias = "nf_conntrack_btf_struct_access")]
 pub const PACKET_WRITES: &[WrittenMember] = members! {
     "nf_conn" "nf_conn" "mark";
+    "nf_conn___init" "nf_conn" "mark";
 };
 
 /// Every structure.

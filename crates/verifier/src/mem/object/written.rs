@@ -34,7 +34,7 @@ pub(super) fn check_write(
         if PACKET_WRITES.iter().all(|member| name != member.object) {
             return Err(refuse!(env => Mem::WriteSilent));
         }
-        return check_member(env, types, PACKET_WRITES, name, bytes);
+        return check_member(env, types, PACKET_WRITES, (name, "nf_conn"), bytes);
     };
     match operations.writes {
         Writes::Whole(structure) if name != structure => {
@@ -57,23 +57,26 @@ pub(super) fn check_write(
         Writes::Members(members) if members.iter().all(|member| name != member.object) => {
             Err(refuse!(env => Mem::ObjectWrite))
         }
-        Writes::Members(members) => check_member(env, types, members, name, bytes),
+        Writes::Members(members) => {
+            let label = name.to_str().unwrap_or_default();
+            check_member(env, types, members, (name, label), bytes)
+        }
     }
 }
 
-/// Checks a write to an object that has members for it.
+/// Checks a write to an object that has members for it, by its name and that in the log.
 fn check_member(
     env: &mut Env<'_>,
     types: &Btf<'_>,
     members: &'static [WrittenMember],
-    name: Name<'_>,
+    (object, name): (Name<'_>, &str),
     bytes: Range<i32>,
 ) -> Result<()> {
     let begins = |(member, range): &(&WrittenMember, Range<i32>)| match member.anywhere {
         true => range.contains(&bytes.start),
         false => range.start == bytes.start,
     };
-    let found = ranges(types, members, name).find(begins);
+    let found = ranges(types, members, object).find(begins);
     let off = bytes.start;
     match found {
         None => Err(refuse!(env => Mem::NoWriteSupport { name, off })),
