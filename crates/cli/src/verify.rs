@@ -253,7 +253,9 @@ const LOG_STATS: u32 = 4;
 fn attach(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=');
     let is_whole = |(program, function): &(&str, &str)| !program.is_empty() && !function.is_empty();
-    let (program, function) = parts.filter(is_whole).ok_or("PROGRAM=FUNCTION is expected")?;
+    let (program, function) = parts
+        .filter(is_whole)
+        .ok_or("PROGRAM=FUNCTION is expected")?;
     Ok((program.to_owned(), function.to_owned()))
 }
 
@@ -382,7 +384,10 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         if let Some(privileges) = args.privileges {
             kernel = kernel.with_privileges(privileges, Source::Given);
         }
-        let target = args.target.as_deref().map(|text| target::read(text, &kernel));
+        let target = args
+            .target
+            .as_deref()
+            .map(|text| target::read(text, &kernel));
         let job = Job {
             target: target.transpose()?,
             ..job

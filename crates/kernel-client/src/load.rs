@@ -12,7 +12,6 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use isa::ebpf::RawInsn;
-use isa::ebpf::RawInsn;
 use program::{InitialContents, MapDef, MapEntry, Program};
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
@@ -196,7 +195,9 @@ fn by_descriptor(insns: &[RawInsn], descriptors: &[i32]) -> Vec<RawInsn> {
             PSEUDO_MAP_IDX_VALUE => PSEUDO_MAP_VALUE,
             _ => continue,
         };
-        let descriptor = usize::try_from(insn.imm).ok().and_then(|at| descriptors.get(at));
+        let descriptor = usize::try_from(insn.imm)
+            .ok()
+            .and_then(|at| descriptors.get(at));
         if let Some(&descriptor) = descriptor.filter(|descriptor| **descriptor >= 0) {
             insn.regs = named << 4 | insn.dst();
             insn.imm = descriptor;

@@ -75,7 +75,10 @@ impl fmt::Display for AttachFault {
                  and none is set"
             ),
             AttachFault::NoProgram => {
-                write!(f, "freplace program has no target program (--target FILE:PROGRAM)")
+                write!(
+                    f,
+                    "freplace program has no target program (--target FILE:PROGRAM)"
+                )
             }
             AttachFault::TooLong => write!(f, "name of the attach target is too long"),
             AttachFault::NotFound { name } => write!(f, "the kernel has no {name} to attach to"),
@@ -145,7 +148,11 @@ pub(crate) fn attachment(
     };
     let slash = section.as_bytes().iter().position(|&byte| byte == b'/');
     let of_section = slash.map(|slash| &section.as_bytes()[slash + 1..]);
-    let name = code.attach_name.as_deref().map(str::as_bytes).or(of_section);
+    let name = code
+        .attach_name
+        .as_deref()
+        .map(str::as_bytes)
+        .or(of_section);
     let point = if let Some(program) = given.as_ref().and_then(unresolved) {
         Some(find_in_program(program, name)?)
     } else if traits.has(SectionFlags::ATTACH_BTF) && given.is_none() {
@@ -175,7 +182,10 @@ fn unresolved(given: &AttachTarget) -> Option<&Arc<Program>> {
 }
 
 /// Resolves the name of a function in another program; its main function if there is no name.
-fn find_in_program(program: &Arc<Program>, name: Option<&[u8]>) -> Result<AttachTarget, AttachFault> {
+fn find_in_program(
+    program: &Arc<Program>,
+    name: Option<&[u8]>,
+) -> Result<AttachTarget, AttachFault> {
     let types = program.btf().ok_or(AttachFault::NoProgramTypes)?;
     let main = program.func_info().first().map(|info| info.type_id);
     let found = match name {

@@ -5,8 +5,8 @@ mod function;
 mod program;
 mod struct_ops;
 
-use btf::{Btf, Kind, Shape, Type};
 use ::program::AttachTarget;
+use btf::{Btf, Kind, Shape, Type};
 use spec::kernel::SymbolAddress;
 use spec::programs::{AttachType, LoadFlags, ProgramType};
 
@@ -78,19 +78,13 @@ fn may_sleep(kind: ProgramType, attach: Option<AttachType>) -> bool {
 
 /// Checks a target in the kernel or in another program (`bpf_check_attach_target`).
 #[doc(alias = "bpf_check_attach_target")]
-fn check_target(
-    input: &Input<'_>,
-    analysis: &Analysis,
-    check: &mut LogAt<'_, '_>,
-) -> Result<()> {
+fn check_target(input: &Input<'_>, analysis: &Analysis, check: &mut LogAt<'_, '_>) -> Result<()> {
     let target = input.program.attach_target();
     let Some(target) = target.filter(|target| !target.btf_id.is_void()) else {
         return Err(refuse!(check => Program::NoAttachBtfId));
     };
     match &target.program {
-        Some(other) => {
-            program::check_program_target(input, analysis, other, target.btf_id, check)
-        }
+        Some(other) => program::check_program_target(input, analysis, other, target.btf_id, check),
         None if input.program.kind() == ProgramType::Ext => {
             Err(refuse!(check => Program::ReplacesKernel))
         }

@@ -160,7 +160,9 @@ pub(crate) fn context_of<'a>(program: &'a Program, kernel: &'a Kernel) -> Progra
     let vmlinux = kernel.btf();
     let privileges = kernel.privileges();
     // A replacement has the context, helpers and rules of the program that it goes into.
-    let replaced = program.attach_target().filter(|_| program.kind() == ProgramType::Ext);
+    let replaced = program
+        .attach_target()
+        .filter(|_| program.kind() == ProgramType::Ext);
     if let Some(replaced) = replaced.and_then(|target| target.program.as_deref()) {
         return ProgramContext {
             sleepable: program.flags().has(LoadFlags::SLEEPABLE),

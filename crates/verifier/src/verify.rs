@@ -141,7 +141,8 @@ fn run(
     let privileges = kernel.privileges();
     let mut input = Input::new(program, kernel, registry, options);
     let target = program.attach_target();
-    input.target = target.and_then(|target| load_target(target.program.as_deref()?, kernel, registry));
+    input.target =
+        target.and_then(|target| load_target(target.program.as_deref()?, kernel, registry));
     let input = input;
     let mut verification = Verification {
         verdict: Verdict::Accepted,
@@ -234,7 +235,8 @@ fn load_target(program: &Program, kernel: &Kernel, registry: &Registry) -> Optio
     let options = Options::default();
     let mut input = Input::new(program, kernel, registry, &options);
     let target = program.attach_target();
-    input.target = target.and_then(|target| load_target(target.program.as_deref()?, kernel, registry));
+    input.target =
+        target.and_then(|target| load_target(target.program.as_deref()?, kernel, registry));
     let mut sink = Sink::new(0);
     let mut analysis = Analysis::default();
     if let Err(stop) = analyze(&input, kernel.privileges(), &mut sink, &mut analysis) {

@@ -21,7 +21,10 @@ pub(super) fn read(text: &str, kernel: &Kernel) -> Result<Arc<Program>, Failure>
     let is_chosen = |program: &str| name.is_none_or(|name| name == program);
     let mut found = Vec::new();
     let loader = ProgramLoader::new(kernel).with_choice(&is_chosen);
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
+    let stem = path
+        .file_stem()
+        .map(|stem| stem.to_string_lossy())
+        .unwrap_or_default();
     loader
         .load_each(&file.into_bytes(), &stem, &mut |loaded| found.push(loaded))
         .map_err(|error| refused(error, Some(kernel)).within(path.display()))?;
@@ -31,16 +34,25 @@ pub(super) fn read(text: &str, kernel: &Kernel) -> Result<Arc<Program>, Failure>
         (0, Some(name)) => {
             return Err(Failure::new(format_args!("it has no program {name}"))
                 .within(path.display())
-                .hint(format_args!("beebox show {} lists its programs", path.display())));
+                .hint(format_args!(
+                    "beebox show {} lists its programs",
+                    path.display()
+                )));
         }
         (0, None) => return Err(Failure::new("no programs").within(path.display())),
         (_, _) => {
             return Err(Failure::new("several programs, and none is named")
                 .within(path.display())
-                .hint(format_args!("--target {}:PROGRAM, one of {}", path.display(), names.join(", "))));
+                .hint(format_args!(
+                    "--target {}:PROGRAM, one of {}",
+                    path.display(),
+                    names.join(", ")
+                )));
         }
     }
     let loaded = found.remove(0);
     let program = loaded.program;
-    program.map(Arc::new).map_err(|error| refused(error, Some(kernel)).within(path.display()))
+    program
+        .map(Arc::new)
+        .map_err(|error| refused(error, Some(kernel)).within(path.display()))
 }

@@ -17,11 +17,27 @@ use super::query::{KernelQuery, Subject, subjects};
 
 /// Attach types of such programs, each with the function that one is attached to.
 const TARGETS: [(ProgramType, AttachType, &str); 5] = [
-    (ProgramType::Tracing, AttachType::TraceFentry, "bpf_fentry_test1"),
-    (ProgramType::Tracing, AttachType::TraceFexit, "bpf_fentry_test1"),
-    (ProgramType::Tracing, AttachType::ModifyReturn, "bpf_modify_return_test"),
+    (
+        ProgramType::Tracing,
+        AttachType::TraceFentry,
+        "bpf_fentry_test1",
+    ),
+    (
+        ProgramType::Tracing,
+        AttachType::TraceFexit,
+        "bpf_fentry_test1",
+    ),
+    (
+        ProgramType::Tracing,
+        AttachType::ModifyReturn,
+        "bpf_modify_return_test",
+    ),
     (ProgramType::Lsm, AttachType::LsmMac, "bpf_lsm_file_open"),
-    (ProgramType::Lsm, AttachType::LsmCgroup, "bpf_lsm_socket_bind"),
+    (
+        ProgramType::Lsm,
+        AttachType::LsmCgroup,
+        "bpf_lsm_socket_bind",
+    ),
 ];
 
 /// Structures of operations, with ones that have kfuncs of their own.
@@ -38,7 +54,9 @@ const OPERATIONS: [(&str, &str); 6] = [
 fn is_one(kind: ProgramType, attach: Option<AttachType>) -> bool {
     match kind {
         ProgramType::Lsm | ProgramType::StructOps => true,
-        _ => TARGETS.iter().any(|(other, one, _)| *other == kind && attach == Some(*one)),
+        _ => TARGETS
+            .iter()
+            .any(|(other, one, _)| *other == kind && attach == Some(*one)),
     }
 }
 
@@ -65,7 +83,13 @@ pub fn ask() -> io::Result<RegistryData> {
             continue;
         }
         asked += 1;
-        let set = helper_set(&mut query, subject, &registry.protos, &memory, &mut not_asked);
+        let set = helper_set(
+            &mut query,
+            subject,
+            &registry.protos,
+            &memory,
+            &mut not_asked,
+        );
         let rules = ProgramRules {
             helpers: index_of(&mut registry.helper_sets, set),
             layout: Some(0),
@@ -76,14 +100,22 @@ pub fn ask() -> io::Result<RegistryData> {
             prologue: 0,
             is_confirmed: true,
         };
-        registry.programs.insert((subject.kind, subject.attach_type()), rules);
+        registry
+            .programs
+            .insert((subject.kind, subject.attach_type()), rules);
     }
     if asked == 0 {
-        return Err(io::Error::other("the running kernel verifies no program of a trampoline"));
+        return Err(io::Error::other(
+            "the running kernel verifies no program of a trampoline",
+        ));
     }
     functions(&mut registry, &mut query, &memory, &btf);
     all.retain(|subject| query.can_ask(subject));
-    all.extend(new.into_iter().chain(operations(&btf)).filter(|subject| query.can_ask(subject)));
+    all.extend(
+        new.into_iter()
+            .chain(operations(&btf))
+            .filter(|subject| query.can_ask(subject)),
+    );
     kfuncs(&mut registry, &mut query, &memory, &btf, &all);
     Ok(registry)
 }
@@ -167,7 +199,14 @@ pub fn add(registry: &mut RegistryData, other: &RegistryData) {
         let set = entries.collect();
         let helpers = index_of(&mut registry.helper_sets, set);
         let layout = Some(index_of(&mut registry.layouts, Layout::Btf));
-        registry.programs.insert(key, ProgramRules { helpers, layout, ..*rules });
+        registry.programs.insert(
+            key,
+            ProgramRules {
+                helpers,
+                layout,
+                ..*rules
+            },
+        );
     }
     registry.lists.add_functions(&other.lists);
     for (name, theirs) in &other.kfuncs {
@@ -181,7 +220,11 @@ pub fn add(registry: &mut RegistryData, other: &RegistryData) {
 /// Index of a prototype; one that is not there is added behind the others.
 fn add_proto(registry: &mut RegistryData, proto: &HelperProto) -> u32 {
     let is_same = |other: &HelperProto| {
-        *other == HelperProto { function: other.function.clone(), ..proto.clone() }
+        *other
+            == HelperProto {
+                function: other.function.clone(),
+                ..proto.clone()
+            }
     };
     let found = registry.protos.iter().position(is_same);
     found.unwrap_or_else(|| {
@@ -194,16 +237,17 @@ fn add_proto(registry: &mut RegistryData, proto: &HelperProto) -> u32 {
 fn add_types(ours: &mut Kfunc, theirs: &Kfunc) {
     let mut types = ProgramTypes::default();
     for kind in ProgramType::ALL {
-        let source = match is_one(*kind, None) {
-            true => &*theirs,
-            false => &*ours,
+        let asked = match is_one(*kind, None) {
+            true => theirs.program_types,
+            false => ours.program_types,
         };
-        if source.program_types.has(*kind) {
+        if asked.has(*kind) {
             types = types.with(*kind);
         }
     }
     ours.program_types = types;
-    ours.exceptions.retain(|&(kind, attach)| !is_one(kind, Some(attach)));
+    ours.exceptions
+        .retain(|&(kind, attach)| !is_one(kind, Some(attach)));
     for (kind, attach, _) in TARGETS {
         if theirs.is_for(kind, Some(attach)) != types.has(kind) {
             ours.exceptions.push((kind, attach));

@@ -190,7 +190,10 @@ const ALL: &[StructOps] = &[
             ("bpf_skb_get_hash", Operations::All),
             ("bpf_kfree_skb", Operations::All),
             ("bpf_qdisc_skb_drop", Operations::Only(&["enqueue"])),
-            ("bpf_qdisc_watchdog_schedule", Operations::Only(&["enqueue", "dequeue"])),
+            (
+                "bpf_qdisc_watchdog_schedule",
+                Operations::Only(&["enqueue", "dequeue"]),
+            ),
             ("bpf_qdisc_bstats_update", Operations::Only(&["dequeue"])),
             ("bpf_qdisc_init_prologue", Operations::Only(&[])),
             ("bpf_qdisc_reset_destroy_epilogue", Operations::Only(&[])),

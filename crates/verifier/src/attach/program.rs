@@ -96,7 +96,11 @@ pub(super) fn check_program_target(
     let replaces = input.program.kind() == ProgramType::Ext;
     let is_tracing = input.program.kind() == ProgramType::Tracing;
     if function.is_exception_callback {
-        let what = if replaces { "Extension" } else { "FENTRY/FEXIT" };
+        let what = if replaces {
+            "Extension"
+        } else {
+            "FENTRY/FEXIT"
+        };
         return Err(refuse!(check => Program::TargetExceptionCallback { what }));
     }
     if replaces {
@@ -115,13 +119,16 @@ pub(super) fn check_program_target(
     let target_attach = AttachType::from_number(target.expected_attach_type());
     if replaces
         && target.kind() == ProgramType::Tracing
-        && matches!(target_attach, Some(AttachType::TraceFentry | AttachType::TraceFexit))
+        && matches!(
+            target_attach,
+            Some(AttachType::TraceFentry | AttachType::TraceFexit)
+        )
     {
         return Err(refuse!(check => Program::ExtendsTracing));
     }
     let attach = AttachType::from_number(input.program.expected_attach_type());
     if attach == Some(AttachType::TraceRawTp) && is_tracing {
-        return Err(refuse!(check => Program::TracepointOfProgram));
+        return Err(refuse!(check => Program::TracepointTarget));
     }
     if ty.kind() != Kind::Func {
         return Err(refuse!(check => Program::NotFunction { id: id.0 }));
@@ -136,7 +143,7 @@ pub(super) fn check_program_target(
         return Err(refuse!(check => Program::NotSleepable { name }));
     }
     if attach == Some(AttachType::ModifyReturn) && is_tracing {
-        return Err(refuse!(check => Program::ModifiesProgram));
+        return Err(refuse!(check => Program::ModifiesReturn));
     }
     Ok(())
 }
@@ -196,8 +203,10 @@ fn check_type_match(
             name, count, their_name, their_count
         }));
     }
-    let (returned, their_returned) =
-        (strip(ours, ours_proto.returns), strip(theirs, theirs_proto.returns));
+    let (returned, their_returned) = (
+        strip(ours, ours_proto.returns),
+        strip(theirs, theirs_proto.returns),
+    );
     if info(&returned) != info(&their_returned) {
         return Err(refuse!(check => Program::ReturnKind {
             kind: returned.kind().name(), name,
@@ -205,7 +214,13 @@ fn check_type_match(
         }));
     }
     for (index, (one, other)) in ours_proto.params().zip(theirs_proto.params()).enumerate() {
-        let pair = Pair { ours, theirs, name, their_name, index };
+        let pair = Pair {
+            ours,
+            theirs,
+            name,
+            their_name,
+            index,
+        };
         pair.check(one.ty, other.ty, check)?;
     }
     Ok(())
@@ -222,7 +237,12 @@ struct Pair<'a> {
 
 impl Pair<'_> {
     fn check(&self, one: TypeId, other: TypeId, check: &mut LogAt<'_, '_>) -> Result<()> {
-        let Pair { name, their_name, index, .. } = *self;
+        let Pair {
+            name,
+            their_name,
+            index,
+            ..
+        } = *self;
         let (ty, their) = (strip(self.ours, one), strip(self.theirs, other));
         if info(&ty) != info(&their) {
             return Err(refuse!(check => Program::ParameterKind {
@@ -263,7 +283,9 @@ impl Pair<'_> {
 
 /// What `btf_type::info` has of a type.
 fn info(ty: &Type<'_>) -> (Kind, bool, usize) {
-    let members = ty.as_composite().map_or(0, |composite| composite.members().count());
+    let members = ty
+        .as_composite()
+        .map_or(0, |composite| composite.members().count());
     (ty.kind(), ty.flag(), members)
 }
 
@@ -296,7 +318,9 @@ impl<'a> AttachedFunction<'a> {
 
 /// The type of the program whose context a function of it gets (`saved_dst_prog_type`).
 pub(crate) fn context_type(target: &Program) -> ProgramType {
-    let replaced = target.attach_target().and_then(|target| target.program.as_deref());
+    let replaced = target
+        .attach_target()
+        .and_then(|target| target.program.as_deref());
     match (target.kind(), replaced) {
         (ProgramType::Ext, Some(replaced)) => replaced.kind(),
         (kind, _) => kind,

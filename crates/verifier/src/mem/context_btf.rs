@@ -8,8 +8,8 @@ use spec::programs::{AttachType, ProgramType};
 use spec::registry::{RegBase, TracepointArg};
 
 use super::context::pointer_of;
-use crate::call::prototype;
 use crate::attach::{self, ArgumentMark, AttachedFunction, Place, Returned};
+use crate::call::prototype;
 use crate::env::Env;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::{Result, Stop};
@@ -115,7 +115,10 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
     }
     if let Some(program) = function.program {
         return match context_of_program(env, program, pointee) {
-            Some(ty) => Ok(Argument::Pointer(RegState::pointer(RegKind::BtfId { ty }, flags))),
+            Some(ty) => Ok(Argument::Pointer(RegState::pointer(
+                RegKind::BtfId { ty },
+                flags,
+            ))),
             None => Err(refuse(env, off, size)),
         };
     }

@@ -62,9 +62,9 @@ rejections! {
         "Cannot recursively attach";
     ExtendsTracing EINVAL AttachTarget
         "Cannot extend fentry/fexit";
-    TracepointOfProgram EINVAL AttachTarget
+    TracepointTarget EINVAL AttachTarget
         "Only FENTRY/FEXIT progs are attachable to another BPF prog";
-    ModifiesProgram EINVAL AttachTarget
+    ModifiesReturn EINVAL AttachTarget
         "can't modify return codes of BPF programs";
     ReplacementWithoutBtf EINVAL Btf
         "Program extension requires BTF";

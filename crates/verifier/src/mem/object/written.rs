@@ -46,9 +46,8 @@ pub(super) fn check_write(
         },
         Writes::MembersSilently(members) => {
             let mut ranges = ranges(types, members, name);
-            let is_inside = |(_, range): (_, Range<i32>)| {
-                range.start <= bytes.start && bytes.end <= range.end
-            };
+            let is_inside =
+                |(_, range): (_, Range<i32>)| range.start <= bytes.start && bytes.end <= range.end;
             match ranges.any(is_inside) {
                 true => Ok(()),
                 false => Err(refuse!(env => Mem::WriteSilent)),
