@@ -20,7 +20,7 @@ use crate::state::{
     IterState, IterTrust, RegBase, RegKind, RegState, SlotKind, StackObject, StackObjectKind,
     State, TypeFlags, TypeRef,
 };
-use crate::{Result, Stop, flow, refuse};
+use crate::{Errno, Result, Stop, flow, refuse};
 
 /// The structure of an iterator.
 struct Structure {
@@ -239,7 +239,8 @@ pub(super) fn advance(env: &mut Env<'_>, meta: &CallMeta) -> Result<()> {
             ));
         };
         let insn_idx = env.insn_idx;
-        env.fork(insn_idx + 1)?;
+        let fork = env.fork(insn_idx + 1);
+        fork.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;
         let Some(fork) = &mut env.forked else {
             return Ok(());
         };
