@@ -5,11 +5,13 @@ use spec::callback::CallbackKind;
 use spec::maps::MapKind;
 use spec::registry::{ArgBase, ArgType};
 
+use super::dynptr::{self, Usage};
+use super::stack_slots::{self, Place};
 use super::{args, callback, check_call, constant, leak, lock, reference};
 use crate::Errno;
 use crate::env::Outcome;
 use crate::env::tests::{Given, refusal};
-use crate::state::{LockOwner, MapRef, ReferenceKind, RegKind, RegState};
+use crate::state::{DynptrKind, LockOwner, MapRef, ReferenceKind, RegKind, RegState, SlotKind};
 
 const EXIT: &str = "r0 = 0; exit";
 const SUBPROG: &str = "call pc+1; exit; r0 = 0; exit";
@@ -135,5 +137,89 @@ fn a_key_on_the_stack_is_known() {
         env.reg_mut(Reg::R2).off = -8;
         assert_eq!(constant::map_key(env, Reg::R2, 4).unwrap(), Some(7));
         assert_eq!(constant::map_key(env, Reg::R2, 8).unwrap(), None);
+    });
+}
+
+/// Makes r1 a pointer to the stack at an offset.
+fn point_at_stack(env: &mut crate::env::Env<'_>, off: i32) {
+    *env.reg_mut(Reg::R1) = *env.reg(Reg::R10);
+    env.reg_mut(Reg::R1).off = off;
+}
+
+#[test]
+fn objects_begin_at_multiples_of_slots() {
+    Given::program(EXIT).check(|env| {
+        env.frame_mut().grow_stack(32);
+        for (off, slots, place) in [
+            (-32, 2, Place::At(0, 3)),
+            (-16, 2, Place::At(0, 1)),
+            (-8, 2, Place::Misplaced),
+            (-8, 1, Place::At(0, 0)),
+            (0, 1, Place::Above(0, 0)),
+            (8, 1, Place::Misplaced),
+            (-12, 1, Place::Misplaced),
+            (-40, 1, Place::Unallocated),
+        ] {
+            point_at_stack(env, off);
+            let found = stack_slots::place_of(env, Reg::R1, "iter", slots);
+            assert_eq!(found, place, "{slots} slots at {off}");
+        }
+        env.reg_mut(Reg::R1).num = crate::domain::Scalar::UNKNOWN;
+        let found = stack_slots::place_of(env, Reg::R1, "iter", 1);
+        assert_eq!(found, Place::Misplaced);
+        assert!(
+            env.text()
+                .ends_with("iter has to be at a constant offset\n")
+        );
+    });
+}
+
+#[test]
+fn irq_flags_are_restored_inside_out() {
+    Given::program(EXIT).check(|env| {
+        let outer = stack_slots::acquire_irq_state(env);
+        let inner = stack_slots::acquire_irq_state(env);
+        assert_eq!(env.state.active_irq_id, inner);
+        assert!(!stack_slots::release_irq_state(env, outer));
+        assert!(stack_slots::release_irq_state(env, inner));
+        assert_eq!(env.state.active_irq_id, outer);
+        assert!(stack_slots::release_irq_state(env, outer));
+        assert_eq!((env.state.active_irq_id, env.state.refs.len()), (0, 0));
+    });
+}
+
+#[test]
+fn a_store_destroys_a_dynptr_with_its_slices() {
+    Given::program(EXIT).check(|env| {
+        point_at_stack(env, -16);
+        let kind = DynptrKind::Local;
+        dynptr::check(env, Reg::R1, Usage::Makes { kind, clone_of: 0 }).unwrap();
+        let made = dynptr::initialized(env, Reg::R1).expect("a dynptr");
+        let slice = RegKind::Mem {
+            size: 8,
+            dynptr_id: made.id,
+        };
+        env.point(Reg::R6, slice);
+        dynptr::overwrite(env, 0, 0).unwrap();
+        assert_eq!(dynptr::initialized(env, Reg::R1), None);
+        assert!(env.reg(Reg::R6).is_scalar());
+        assert_eq!(env.frame().stack[1].kinds, [SlotKind::Invalid; 8]);
+    });
+}
+
+#[test]
+fn a_dynptr_with_a_reference_is_released_with_its_clones() {
+    Given::program(EXIT).check(|env| {
+        let kind = DynptrKind::Ringbuf;
+        point_at_stack(env, -32);
+        dynptr::check(env, Reg::R1, Usage::Makes { kind, clone_of: 0 }).unwrap();
+        let clone_of = env.state.refs[0].id;
+        point_at_stack(env, -16);
+        dynptr::check(env, Reg::R1, Usage::Makes { kind, clone_of }).unwrap();
+        let (_, message) = refusal(dynptr::overwrite(env, 0, 1));
+        assert_eq!(message, "cannot overwrite referenced dynptr");
+        dynptr::release(env, Reg::R1).unwrap();
+        assert!(env.state.refs.is_empty());
+        assert_eq!(env.frame().stack.objects().count(), 0);
     });
 }
