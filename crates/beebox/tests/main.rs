@@ -1,5 +1,6 @@
 //! Tests of the crate, in one executable.
 
+mod attach;
 mod conformance;
 mod embed;
 mod engines;

@@ -37,7 +37,7 @@ pub(crate) use capability::missing;
 pub use cause::{
     AccessKind, ArithmeticFault, BoundsFault, Cause, Check, ContextFault, LockFault, MapMisuse,
     MergedMembers, NullCheck, NumberSource, PacketBase, PacketCheckFault, PacketExtent, PacketLoop,
-    Parameter, ParameterFault, SignatureFault, SizeFault, StackObjectFault, Unwritten,
+    Parameter, ParameterFault, SignatureFault, SizeFault, StackObjectFault, TargetFault, Unwritten,
 };
 pub use explanation::{
     Capability, Chain, Decision, Explanation, InsnPlace, Known, KnownValue, Note, NoteKind, Path,

@@ -96,6 +96,12 @@ enum Comparison {
     Releases(Selection),
     /// Test runs of the kernel's tests: a table of docs/helpers.md (needs the selftests)
     Runs(Selection),
+    /// Verdicts of Debian's Linux 6.18, whose files are in a directory, on the kernel's tests: a table
+    /// of docs/verifier.md (needs the selftests)
+    Trampolines {
+        /// The directory, with vmlinux.btf, config, kernel.release and System.map
+        directory: PathBuf,
+    },
     /// Verdicts for callers without capabilities: a table of docs/verifier.md (needs the
     /// selftests)
     Unprivileged(Selection),
@@ -223,6 +229,7 @@ impl Comparison {
             Comparison::LiveCode(selection) => verifier::compare_live_code(selection),
             Comparison::Releases(selection) => verifier::compare_releases(selection),
             Comparison::Runs(selection) => runs::compare(selection),
+            Comparison::Trampolines { directory } => verifier::score_trampolines(&directory),
             Comparison::Unprivileged(selection) => verifier::compare_unprivileged(selection),
             Comparison::Verifier(selection) => verifier::score(selection),
         }

@@ -20,6 +20,6 @@ pub(crate) use live_code::compare as compare_live_code;
 pub(crate) use logs::compare as compare_logs;
 pub(crate) use registry::compare_registry;
 pub(crate) use releases::compare as compare_releases;
-pub(crate) use score::score;
+pub(crate) use score::{score, score_trampolines};
 pub(crate) use soundness::check as check_soundness;
 pub(crate) use unprivileged::compare as compare_unprivileged;

@@ -28,8 +28,22 @@ const OTHERS: &[(CallState, &[&str])] = &[
         &["bbr_*", "cubictcp_*", "tcp_*"],
     ),
     (
+        CallState::Refused("struct_ops programs of schedulers are not run"),
+        &["scx_bpf_*", "bpf_iter_scx_dsq_*"],
+    ),
+    (
+        CallState::Refused("struct_ops programs of queueing disciplines are not run"),
+        &["bpf_qdisc_*", "bpf_kfree_skb", "bpf_skb_get_hash"],
+    ),
+    (
         CallState::Refused("programs at functions and hooks of the kernel are not run"),
         &[
+            "bpf_get_fsverity_digest",
+            "bpf_get_task_exe_file",
+            "bpf_path_d_path",
+            "bpf_put_file",
+            "bpf_verify_pkcs7_signature",
+            "crash_kexec",
             "bpf_fentry_test1",
             "bpf_kfunc_call_memb_release",
             "bpf_kfunc_call_test_release",

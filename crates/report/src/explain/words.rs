@@ -88,6 +88,7 @@ fn of_cause(explanation: &Explanation) -> Words {
         | Cause::ArgumentConstant { .. }
         | Cause::ArgumentNotZero { .. }
         | Cause::ConstantString { .. }
+        | Cause::Untrusted { .. }
         | Cause::PacketArgument { .. }
         | Cause::GlobalArguments { .. }
         | Cause::GlobalSignature { .. }

@@ -12,8 +12,6 @@ enum Trait {
     ChangesPacket,
     /// It is for programs that are bound to a network device (`bpf_dev_bound_kfunc_id`).
     DeviceBound,
-    /// The verifier here does not follow what it does, whatever its arguments are.
-    Unsupported,
     /// It means something to the verifier only; its call does nothing.
     Nothing,
     /// It means something to the verifier only; its call returns the first argument
@@ -113,8 +111,7 @@ special_kfuncs! {
     WqSetCallback "bpf_wq_set_callback_impl" [] calls Workqueue;
     TaskWorkScheduleSignal "bpf_task_work_schedule_signal_impl" [] calls TaskWork;
     TaskWorkScheduleResume "bpf_task_work_schedule_resume_impl" [] calls TaskWork;
-    SessionCookie "bpf_session_cookie" [Unsupported];
-    SessionIsReturn "bpf_session_is_return" [Unsupported];
+    SessionCookie "bpf_session_cookie" [];
 }
 
 impl SpecialKfunc {
@@ -159,11 +156,6 @@ impl SpecialKfunc {
             self,
             SpecialKfunc::ObjNew | SpecialKfunc::PercpuObjNew | SpecialKfunc::RefcountAcquire
         )
-    }
-
-    /// True if the verifier here does not follow what it does.
-    pub const fn is_unsupported(self) -> bool {
-        self.has(Trait::Unsupported)
     }
 
     /// Instructions that Linux puts in front of a call, which set arguments of its own: the size

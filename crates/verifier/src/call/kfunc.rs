@@ -192,9 +192,6 @@ fn push_callback(
 fn callee<'e>(found: KfuncMeta<'e>, kfunc: &'e Kfunc) -> Result<Callee<'e>> {
     let unsupported = || Stop::unsupported(format!("kfunc {}", kfunc.name));
     let btf = found.btf.ok_or_else(unsupported)?;
-    if kfunc.special.is_some_and(SpecialKfunc::is_unsupported) {
-        return Err(unsupported());
-    }
     let func = btf.get(TypeId(found.id as u32)).map(|ty| ty.shape());
     let Some(Shape::Func(func)) = func else {
         return Err(unsupported());

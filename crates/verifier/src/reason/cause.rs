@@ -425,7 +425,16 @@ pub enum Cause {
     /// An instruction that is invalid in this kernel, or with reserved fields set.
     Encoding,
     /// The program cannot attach to its target.
-    AttachTarget,
+    AttachTarget(TargetFault),
+    /// A pointer that Linux does not vouch for is given to a kfunc that needs such.
+    Untrusted {
+        /// The kfunc.
+        callee: String,
+        /// Number of the argument, from 1.
+        number: u8,
+        /// A pointer that RCU protects would do.
+        takes_rcu: bool,
+    },
     /// BTF, func_info or line_info of the program.
     Btf,
     /// Privilege is missing.
@@ -450,4 +459,29 @@ pub enum Cause {
     KernelBug,
     /// Anything else.
     General,
+}
+
+/// Why a program cannot attach to its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetFault {
+    /// Programs there must not sleep.
+    Sleeps,
+    /// Programs may not replace what the function returns.
+    NotModifiable,
+    /// The function never returns.
+    NeverReturns,
+    /// The hook is not for programs.
+    Hook,
+    /// The kernel has no such operation for programs.
+    Operation,
+    /// The replaced function is static.
+    Static,
+    /// The replacement changes packets, and the function does not.
+    ChangesPacket,
+    /// The replacement may sleep, and the function does not.
+    ReplacementSleeps,
+    /// The prototypes differ.
+    Prototype,
+    /// Another one.
+    Other,
 }

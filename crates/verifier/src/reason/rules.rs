@@ -4,6 +4,7 @@
 //! the path, and of the rejection the fields that the class leaves open.
 
 mod arithmetic;
+mod attach;
 mod bounds;
 mod call;
 mod check;
@@ -79,7 +80,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Finding {
             flow::control_flow(scene)
         }
         RefusalKind::Btf => call::signature(scene).or(Some(Finding::new(Cause::Btf))),
-        RefusalKind::AttachTarget => Some(Finding::new(Cause::AttachTarget)),
+        RefusalKind::AttachTarget => Some(attach::target(scene)),
         RefusalKind::Release => Some(Finding::new(Cause::Release)),
         RefusalKind::KernelBug => Some(Finding::new(Cause::KernelBug)),
         RefusalKind::Privilege => Some(Finding::new(Cause::Privilege)),

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use beebox::internal::verify::StandaloneProgram;
 use verifier::{Verdict, verify};
@@ -18,16 +18,17 @@ use beebox_differential::page::write_part;
 /// The sets that the page is about.
 const SETS: &[&str] = &["7.2/v3", "7.2/v4", "6.12/v3"];
 
+/// The first two lines of the tables.
+const HEADING: &str = "| set | programs | answered | verdict agrees | false accepts | false refusals | \
+     counts exact (accepted) | last line exact (refused) |\n\
+     |---|---:|---:|---:|---:|---:|---:|---:|\n";
+
 /// Verifies the programs of sets of the kernel's selftests and counts how far the
 /// answers are those that the kernel gave.
 pub(crate) fn score(selection: Selection) -> Outcome {
     let options = Options::from_selection(selection, SETS)?;
     let target = Target::running()?;
-    let mut table = String::from(
-        "| set | programs | answered | verdict agrees | false accepts | false refusals | \
-         counts exact (accepted) | last line exact (refused) |\n\
-         |---|---:|---:|---:|---:|---:|---:|---:|\n",
-    );
+    let mut table = String::from(HEADING);
     for set in &options.sets {
         let truth = truth::read(&options.truth(set))?;
         let mine = answers(&options.objects(set)?, &target)?;
@@ -65,6 +66,22 @@ pub(crate) fn score(selection: Selection) -> Outcome {
         true => write_part(PAGE, "score", &table),
         false => Ok(()),
     }
+}
+
+/// Compares with the recorded answers of Debian's Linux 6.18, which a directory describes.
+pub(crate) fn score_trampolines(directory: &Path) -> Outcome {
+    const TRUTH: &str = "../../tools/kernels/truth/truth-7.2-v3-on-6.18.15.csv.gz";
+    let options = Options::of_set("7.2/v3")?;
+    let target = Target::described(directory)?;
+    let truth = truth::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(TRUTH))?;
+    let mine = answers(&options.objects(&options.sets[0])?, &target)?;
+    let all: BTreeSet<&str> = truth.keys().map(String::as_str).collect();
+    for difference in differences(&all, &truth, &mine) {
+        println!("{difference}");
+    }
+    let table = format!("{HEADING}| 7.2/v3, Linux 6.18.15 {}\n", count(&all, &truth, &mine));
+    print!("{table}");
+    write_part(PAGE, "trampolines", &table)
 }
 
 /// Pairs of answers to the programs that both answered.

@@ -184,6 +184,14 @@ impl Target {
         Ok(Target { kernel, registry })
     }
 
+    /// Reads the description of another kernel of this release.
+    pub(crate) fn described(directory: &Path) -> Outcome<Target> {
+        let kernel = beebox::internal::kernel::files::open(directory)?;
+        let types = kernel.btf().ok_or("the kernel has no BTF")?;
+        let registry = kernel_data::linux_6_18_registry(types);
+        Ok(Target { kernel, registry })
+    }
+
     /// Loads each program of an object as the kernel was given it. An object that cannot
     /// be opened has none.
     pub(crate) fn load_each(

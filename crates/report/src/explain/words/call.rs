@@ -72,6 +72,23 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         )
         .needed("a number that is known when the program is verified")
         .help("pass `sizeof(struct …)`; for variable sizes reserve the largest, or use a dynptr"),
+        Cause::Untrusted {
+            callee,
+            number,
+            takes_rcu,
+        } => Words::new(
+            "argument-untrusted",
+            format!("argument {number} of `{callee}` is a pointer that the kernel does not vouch for"),
+        )
+        .needed(match takes_rcu {
+            true => "a trusted pointer, or one that RCU protects and that was compared with null",
+            false => "a trusted pointer: one that the program acquired, or an argument of a tracepoint or hook",
+        })
+        .help(
+            "arguments of fentry and fexit programs, and members of untrusted objects, are not trusted: \
+             attach to a tracepoint (`tp_btf`) or an LSM hook, or get the object by a function that \
+             acquires it, such as bpf_task_from_pid",
+        ),
         Cause::ArgumentNotZero { callee, number } => Words::new(
             "argument-not-zero",
             format!("argument {number} of `{callee}` is reserved"),

@@ -1,6 +1,6 @@
 //! Wording of causes: control flow, return values, limits, and all other causes.
 
-use verifier::reason::{Cause, Explanation, KnownValue, PointerTarget};
+use verifier::reason::{Cause, Explanation, KnownValue, PointerTarget, TargetFault};
 
 use super::Words;
 use crate::explain::value::{known, range, signed};
@@ -119,8 +119,9 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         Cause::Encoding => Words::new("encoding", "this instruction is invalid in this kernel")
             .needed("an instruction of this kernel with its reserved fields 0")
             .help("the compiler's -mcpu may be too new for the kernel, or the bytes are damaged"),
-        Cause::AttachTarget => Words::new("attach-target", "the program cannot attach to its target")
-            .help("check the section name: the function or hook, and the attach type"),
+        Cause::AttachTarget(fault) => {
+            Words::new("attach-target", "the program cannot attach to its target").help(target(*fault))
+        }
         Cause::Btf => Words::new("btf", "the program's BTF does not fit its instructions")
             .help("compile with -g, and let no tool change instructions without BTF.ext"),
         Cause::Privilege => Words::new("privilege", "the loader lacks a capability")
@@ -187,4 +188,35 @@ fn stack_depth(chain: &[verifier::reason::Chain]) -> Words {
     .needed(format!("at most 512 bytes along {}", links.join(" → ")))
     .help("move large variables to a per-CPU array map of one entry")
     .help("call functions one after another instead of nested, or inline them so that they share stack")
+}
+
+/// What to do about a program that cannot attach to its target.
+fn target(fault: TargetFault) -> &'static str {
+    match fault {
+        TargetFault::Sleeps => {
+            "programs may not sleep there: leave `.s` out of the section name, or attach to an LSM hook \
+             where they may"
+        }
+        TargetFault::NotModifiable => {
+            "only functions of `security_` and few others take another result: attach by fexit to read it"
+        }
+        TargetFault::NeverReturns => "the function does not return: attach by fentry",
+        TargetFault::Hook => "Linux leaves this hook out for programs: attach to another one",
+        TargetFault::Operation => {
+            "the kernel does not call a program there, or not one that sleeps: leave the member out"
+        }
+        TargetFault::Static => {
+            "only global functions are replaced: leave out `static`, and keep it by \
+             `__attribute__((noinline))`"
+        }
+        TargetFault::ChangesPacket => {
+            "the program around the function keeps its packet pointers: let the replaced function call a \
+             helper that changes packets too, or change none"
+        }
+        TargetFault::ReplacementSleeps => {
+            "let the replaced function call something that may sleep too, or call nothing that may"
+        }
+        TargetFault::Prototype => "give the replacement the parameters and the result of the function",
+        TargetFault::Other => "check the section name: the function or hook, and the attach type",
+    }
 }

@@ -12,6 +12,9 @@ use crate::mem::registers::{set_constant, set_reg, set_unknown};
 use crate::state::{RegKind, RegState, TypeRef};
 use crate::{Result, refuse};
 
+/// Bytes of what programs keep between entry and exit of a function.
+const COOKIE_SIZE: u32 = 8;
+
 /// Puts the result into r0.
 pub(super) fn set_result(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<()> {
     let btf = callee.btf;
@@ -55,14 +58,18 @@ pub(super) fn set_result(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta
         _ if btf.at(target).kind() == Kind::Void => RegState::UNKNOWN,
         _ if !is_object => {
             let by_type = btf.size_of(target).filter(|&size| size != 0);
-            let Some(size) = meta.mem_size.or(by_type) else {
+            let by_call = match callee.kfunc.special {
+                Some(SpecialKfunc::SessionCookie) => Some(COOKIE_SIZE),
+                _ => meta.mem_size,
+            };
+            let Some(size) = by_call.or(by_type) else {
                 let ty = btf.at(target);
                 return Err(refuse!(env => Call::ReturnsUnsupported {
                     kfunc: &callee.kfunc.name, kind: ty.kind().name(), name: ty.name()
                 }));
             };
             let mut flags = TypeFlags::NONE;
-            if meta.is_mem_rdonly || meta.mem_size.is_none() {
+            if meta.is_mem_rdonly || by_call.is_none() {
                 flags = flags.with(TypeFlags::MEM_RDONLY);
             }
             if callee.has(KfuncFlags::RCU_PROTECTED) {

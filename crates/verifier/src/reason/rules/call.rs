@@ -105,6 +105,17 @@ pub(super) fn argument(scene: &Scene<'_>) -> Option<Finding> {
     let state = *scene.reg(reg)?;
     let callee = scene.callee()?;
     let number = reg.number();
+    if let Rejection::Call(untrusted @ (Rejected::NotTrusted { .. } | Rejected::NotRcu { .. })) =
+        &*scene.refusal.rejection
+    {
+        let takes_rcu = matches!(untrusted, Rejected::NotRcu { .. });
+        let cause = Cause::Untrusted {
+            callee,
+            number,
+            takes_rcu,
+        };
+        return Some(Finding::about(scene, cause, &[reg]));
+    }
     let expected = expected(&scene.refusal.rejection);
     if !expected.is_empty() {
         return Some(wrong_type(scene, reg, &state, expected));

@@ -1,0 +1,81 @@
+//! Programs that trampolines run, and programs that replace functions of others, beside recorded
+//! answers of Debian's Linux 6.18, which loads them: verdict, counts, last line.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use beebox::internal::object::Object;
+use beebox::internal::program::Program;
+use beebox::internal::verify::{ProgramLoader, verify};
+use beebox::verify::{Options, Verdict};
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/cases/attach")
+}
+
+/// The programs of an object by name; those of a target attach to it.
+fn programs(object: &str, target: Option<&Arc<Program>>) -> BTreeMap<String, Program> {
+    let kernel = kernel_data::linux_6_18();
+    let file = fs::read(directory().join(format!("{object}.bpf.o"))).expect("an object");
+    let change = |object: &mut Object<'_>| {
+        if let Some(target) = target {
+            object.set_target(target);
+        }
+    };
+    let loader = ProgramLoader::new(&kernel).with_change(&change);
+    let mut found = BTreeMap::new();
+    let visit = &mut |loaded: beebox::internal::verify::StandaloneProgram| {
+        let program = loaded.program.expect("a program that links");
+        found.insert(loaded.name, program);
+    };
+    loader.load_each(&file, object, visit).expect("an object that opens");
+    found
+}
+
+/// A last line without numbers of types, which each kernel counts by itself.
+fn without_ids(line: &str) -> String {
+    match line.split_once("attach_btf_id ") {
+        Some((before, rest)) => {
+            let rest = rest.trim_start_matches(|digit: char| digit.is_ascii_digit());
+            format!("{before}attach_btf_id N{rest}")
+        }
+        None => line.to_owned(),
+    }
+}
+
+#[oracle::test]
+fn answers_are_those_of_a_kernel_with_trampolines() {
+    let kernel = kernel_data::linux_6_18();
+    let registry = kernel.registry().expect("the built-in kernel has one");
+    let mut replaced = programs("replaced", None);
+    let target = Arc::new(replaced.remove("main_program").expect("a target"));
+    let mut all = BTreeMap::new();
+    for (object, target) in [("hooks", None), ("replacements", Some(&target))] {
+        let programs = programs(object, target).into_iter();
+        all.extend(programs.map(|(name, program)| (format!("{object} | {name}"), program)));
+    }
+    let answers = fs::read_to_string(directory().join("answers-6.18.15.txt")).expect("answers");
+    let mut differ = Vec::new();
+    let lines = answers.lines().filter(|line| !line.starts_with('#'));
+    for line in lines.clone() {
+        let name = all.keys().find(|name| line.starts_with(&format!("{name} | ")));
+        let name = name.unwrap_or_else(|| panic!("{line}: no such program"));
+        let done = verify(&all[name], &kernel, registry, &Options::default());
+        let (verdict, reason) = match &done.verdict {
+            Verdict::Accepted => ("accepted", String::new()),
+            Verdict::Refused(refusal) => ("rejected", without_ids(&refusal.message())),
+            other => ("none", format!("{other:?}")),
+        };
+        let counts = done.statistics;
+        let (insns, states) = (counts.insns_processed, counts.total_states);
+        let ours = format!("{name} | {verdict} | {insns} | {states} | {reason}");
+        let ours = ours.trim_end_matches([' ', '|']);
+        if line.trim_end_matches([' ', '|']) != ours {
+            differ.push(format!("{line}\n{ours}"));
+        }
+    }
+    assert!(differ.is_empty(), "{}", differ.join("\n\n"));
+    assert_eq!(lines.count(), all.len());
+}
