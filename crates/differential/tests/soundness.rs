@@ -223,3 +223,22 @@ fn facts_that_are_wrong_are_found() {
     }));
     assert!(found.what.contains("instruction 17 proves"), "{found:?}");
 }
+
+/// Programs with allocated objects, lists, trees and locks run with what was proven of them.
+#[oracle::test]
+fn runs_with_objects_stay_inside_recorded_states() {
+    let (kernel, registry) = kernel();
+    let mut contained = 0;
+    for file in crate::verifier_programs::case_files("cases/objects") {
+        let text = std::fs::read_to_string(&file).expect("a case");
+        let text = crate::verifier_programs::with_kfuncs(&text, &kernel);
+        let case = program::case::Case::parse(&text).expect("a case");
+        match soundness::check(&case.program, &kernel, &registry, 20) {
+            Outcome::Contained(_) => contained += 1,
+            // What a load of null gives is the kernel's matter.
+            Outcome::Refused | Outcome::Uncovered(_) => {}
+            Outcome::Escaped(escape) => panic!("{}: {escape:?}", file.display()),
+        }
+    }
+    assert!(contained >= 12, "{contained} programs");
+}

@@ -270,9 +270,12 @@ impl<'m> ModelPort for Memory<'m> {
 
     fn root(&self, address: u64) -> Result<u64, CallFault> {
         let place = self.value_address(address)?;
-        match self.held_lock() {
-            Some(lock) if self.are_in_one_value(lock, address) => Ok(place),
-            _ => Err(refused(format!(
+        let is_held = self
+            .locks()
+            .any(|lock| self.are_in_one_value(lock, address));
+        match is_held {
+            true => Ok(place),
+            false => Err(refused(format!(
                 "the lock of the root at {address:#x} is not held"
             ))),
         }

@@ -12,7 +12,7 @@ use program::{MapDef, Program};
 use spec::maps::{MapFlags, MapKind};
 use spec::{Errno, Kernel};
 use verifier::state::MapRef;
-use vm::MapHandle;
+use vm::{MapHandle, Objects};
 
 use super::setting::byte;
 use testkit::ebpf::Choices;
@@ -27,7 +27,7 @@ const INNER_MAPS: u32 = 2;
 /// The definitions of a program's maps.
 pub(super) struct MapSet {
     definitions: Vec<Definition>,
-    host: Host,
+    cpus: u32,
     instances: Instances,
 }
 
@@ -52,6 +52,8 @@ pub(super) struct RunMaps<'s> {
     set: &'s MapSet,
     maps: Vec<Arc<Map>>,
     inner: Vec<MapHandle>,
+    /// The objects that programs allocate, which maps keep.
+    pub(super) objects: Arc<Objects>,
 }
 
 /// One map by any descriptor.
@@ -169,7 +171,7 @@ impl MapSet {
         }
         Ok(MapSet {
             definitions,
-            host,
+            cpus,
             instances,
         })
     }
@@ -183,15 +185,16 @@ impl MapSet {
     pub(super) fn create(&self, seed: u64) -> Result<RunMaps<'_>, String> {
         let mut choices = Choices::from_seed(!seed);
         let (mut maps, mut inner) = (Vec::new(), Vec::new());
+        let host = Host::new(self.cpus, 1);
         for definition in &self.definitions {
             if let Some(map) = &definition.unused {
                 maps.push(Arc::clone(map));
                 continue;
             }
-            let map = definition.create(&self.host);
+            let map = definition.create(&host);
             let map = map.map_err(|errno| definition.refused(errno))?;
             for index in 0..definition.inner_maps() {
-                let Some(held) = definition.inner(&self.host) else {
+                let Some(held) = definition.inner(&host) else {
                     continue;
                 };
                 let held = held.map_err(|errno| definition.refused(errno))?;
@@ -217,6 +220,7 @@ impl MapSet {
             set: self,
             maps,
             inner,
+            objects: host.objects,
         })
     }
 }

@@ -2,14 +2,20 @@
 
 use std::sync::Arc;
 
+use btf::{Btf, TypeId};
 use interp::checked::{Calls, CheckedProgram, Memory, NoRoom};
 use kernel::maps::RunGuard;
+use kernel::object_layout;
 use kernel::programs::{self, PacketContext, TestInput};
 use packet::{Metadata, Packet};
 use program::Program;
+use spec::kfuncs::KernelFunction;
 use spec::programs::ProgramType;
+use spec::registry::SpecialKfunc;
 use spec::{Kernel, Random, SplitMix};
-use vm::{FLOW_DISSECTOR, HEADROOM, PacketBuffer, RunContext};
+use vm::{
+    FLOW_DISSECTOR, HEADROOM, ModelPrograms, ObjectLayout, PacketBuffer, RunContext, Streams,
+};
 
 use super::maps::{Instances, MapSet, RunMaps};
 use testkit::ebpf::Choices;
@@ -44,6 +50,28 @@ pub(super) struct Setting {
     shape: Shape,
     maps: MapSet,
     cpus: u32,
+    model: Model,
+}
+
+/// What calls of a run find of its program.
+struct Model {
+    types: Option<Arc<Btf<'static>>>,
+    kernel: Option<Arc<Btf<'static>>>,
+    streams: Streams,
+}
+
+impl ModelPrograms for Model {
+    fn layout(&self, _: u32, type_id: u32) -> Option<ObjectLayout> {
+        object_layout(
+            self.types.as_ref()?,
+            self.kernel.as_deref(),
+            TypeId(type_id),
+        )
+    }
+
+    fn streams(&self, _: u32) -> Option<&Streams> {
+        Some(&self.streams)
+    }
 }
 
 /// Packet and context of one run.
@@ -87,6 +115,11 @@ impl Setting {
             shape,
             maps: MapSet::new(program, kernel, cpus)?,
             cpus,
+            model: Model {
+                types: program.btf().cloned(),
+                kernel: kernel.btf().cloned(),
+                streams: Streams::new(),
+            },
         })
     }
 
@@ -134,7 +167,10 @@ impl Setting {
         guard: &'m RunGuard,
         input: &'m mut Input,
         maps: &'m RunMaps<'_>,
-    ) -> Result<(Memory<'m>, Places<'s>), NoRoom> {
+    ) -> Result<(Memory<'m>, Places<'s>), NoRoom>
+    where
+        's: 'm,
+    {
         let mut memory = Memory::new();
         if let Some(packet) = &mut input.packet {
             memory.add_packet(packet)?;
@@ -148,6 +184,7 @@ impl Setting {
         }
         let context = memory.add_context(&mut input.context)?;
         maps.add_to(&mut memory, guard)?;
+        memory.add_model(&maps.objects, &self.model);
         let places = Places {
             context: memory.address(context),
             flow_keys,
@@ -171,12 +208,24 @@ impl Setting {
             let packet = Packet::whole(&[], &metadata);
             let mut cx = RunContext::new(&packet, &mut random, Some(&mut clock));
             let helper = kernel::find(number)?;
-            Some(helper(arguments, memory, &mut cx))
+            let result = helper(arguments, memory, &mut cx);
+            // Linux takes the error number of these for one of 64 bits.
+            match takes_resilient_lock(number) {
+                true => Some(result.map(|errno| errno as i32 as u64)),
+                false => Some(result),
+            }
         });
         let program = Arc::clone(program);
         calls.set_tail_targets(move |_, index: u32| (index % 3 != 2).then(|| Arc::clone(&program)));
         calls
     }
+}
+
+/// True for the kernel functions that take a resilient lock, or fail to.
+fn takes_resilient_lock(number: i32) -> bool {
+    let name = KernelFunction::from_number(number).and_then(KernelFunction::name);
+    let special = name.and_then(SpecialKfunc::named);
+    special.is_some_and(SpecialKfunc::may_fail_to_lock)
 }
 
 /// A byte, more often one at a border.

@@ -96,6 +96,10 @@ pub(super) fn allocated(
             let most = MAX_PERCPU_SIZE;
             return Err(refuse!(env => Call::PercpuTooLarge { size, most }));
         }
+        // The allocator has no bytes for it (`bpf_mem_alloc_percpu_unit_init`).
+        if size == 0 {
+            return Err(refuse!(env => Call::Silent));
+        }
         if !is_scalar_struct(&mut env.log(), types, ty.id(), 0) {
             return Err(refuse!(env => Call::PercpuNotScalars));
         }
