@@ -1,8 +1,8 @@
 //! Programs of which a verifier once answered wrongly: `cases/unsound` has those that
 //! kernels accepted, each with the fix it is about, `cases/differences` those of which
 //! ours did not answer as the kernel; and of rules that were read in the kernel's source:
-//! `cases/fields` has special fields of map values, `cases/tail-calls` what a tail call needs.
-//! Our answer is the one that the kernel gave when the
+//! `cases/fields` has special fields of map values, `cases/objects` objects that programs allocate,
+//! `cases/tail-calls` what a tail call needs. Our answer is the one that the kernel gave when the
 //! case was recorded, and the one that the running kernel gives: verdict, error number,
 //! last line and counts.
 //!
@@ -171,6 +171,13 @@ fn special_fields_of_map_values_are_those_that_the_kernel_finds() {
 fn objects_on_the_stack_get_the_kernels_answer() {
     let (count, differ) = compare("cases/stack-objects", &kernel_data::linux_6_18());
     assert!(count >= 21, "{count} cases");
+    assert!(differ.is_empty(), "{differ:#?}");
+}
+
+#[oracle::test]
+fn objects_that_programs_allocate_get_the_kernels_answer() {
+    let (count, differ) = compare("cases/objects", &kernel_data::linux_6_18());
+    assert!(count >= 33, "{count} cases");
     assert!(differ.is_empty(), "{differ:#?}");
 }
 

@@ -111,6 +111,14 @@ impl Input<'_> {
             .is_some_and(|traits| traits.has_direct_value)
     }
 
+    /// The name of a map in messages; templates of inner maps have none.
+    pub(crate) fn map_name(&self, map: MapRef) -> &str {
+        match (map.0 as usize) < self.program.maps().len() {
+            true => self.maps[map].kernel_name(),
+            false => "",
+        }
+    }
+
     /// Rules that go by the program's type.
     pub(crate) const fn type_rules(&self) -> TypeRules {
         TypeRules::of(self.context.kind)

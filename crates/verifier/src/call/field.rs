@@ -45,10 +45,10 @@ pub(super) fn check(env: &mut Env<'_>, ptr: Reg, field: &FieldArg) -> Result<()>
     let found = found.and_then(|record| record.offset_of(kind));
     let refusal = match (reg.kind, found) {
         (RegKind::MapValue { map, .. }, _) if !env.input.maps[map].has_btf() => {
-            refuse!(env => Call::FieldWithoutBtf { map: env.input.maps[map].kernel_name(), name })
+            refuse!(env => Call::FieldWithoutBtf { map: env.input.map_name(map), name })
         }
         (RegKind::MapValue { map, .. }, None) => {
-            refuse!(env => Call::FieldAbsent { map: env.input.maps[map].kernel_name(), name })
+            refuse!(env => Call::FieldAbsent { map: env.input.map_name(map), name })
         }
         (_, None) => refuse!(env => Call::FieldAbsentInObject { name }),
         (_, Some(expected)) => {

@@ -8,6 +8,7 @@ mod dynptr;
 pub(super) mod graph;
 mod irq_flag;
 mod iter;
+mod map;
 mod returns;
 
 use btf::{Btf, Kind, Shape, TypeId};

@@ -20,9 +20,8 @@ use crate::{Result, Stop, refuse};
 pub(super) fn check_destination(env: &mut Env<'_>, ptr: Reg, meta: &mut CallMeta) -> Result<()> {
     let reg = *env.reg(ptr);
     if let RegKind::MapValue { map, uid } = reg.kind {
-        let info = &env.input.maps[map];
-        if !info.has_btf() {
-            let (map, name) = (info.kernel_name(), "bpf_kptr_xchg");
+        if !env.input.maps[map].has_btf() {
+            let (map, name) = (env.input.map_name(map), "bpf_kptr_xchg");
             return Err(refuse!(env => Call::FieldWithoutBtf { map, name }));
         }
         meta.map = Some((map, uid));

@@ -198,13 +198,12 @@ fn write_attributes(input: &Input<'_>, list: &mut List<'_>, reg: &RegState) {
     }
 }
 
-/// Templates of inner maps have no name.
 fn write_map(input: &Input<'_>, list: &mut List<'_>, map: MapRef) {
-    let is_inner = map.0 as usize >= input.program.maps().len();
-    let map = &input.maps[map];
-    if !is_inner && !map.kernel_name().is_empty() {
-        list.item(format_args!("map={}", map.kernel_name()));
+    let name = input.map_name(map);
+    if !name.is_empty() {
+        list.item(format_args!("map={name}"));
     }
+    let map = &input.maps[map];
     list.item(format_args!(
         "ks={},vs={}",
         map.key_size() as i32,

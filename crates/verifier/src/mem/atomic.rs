@@ -18,7 +18,7 @@ pub(super) fn check_atomic(env: &mut Env<'_>, insn: Insn) -> Result<()> {
             base,
             off,
             src,
-        } => check_rmw(env, op, size.bytes(), base, off, src),
+        } => check_rmw(env, insn, op, size.bytes(), base, off, src),
         Insn::LoadAcquire {
             size,
             dst,
@@ -26,7 +26,7 @@ pub(super) fn check_atomic(env: &mut Env<'_>, insn: Insn) -> Result<()> {
             off,
         } => {
             check_load(env, size.bytes(), false, dst, base, off, true, false)?;
-            if !is_pointer_ok(env, base) {
+            if !is_pointer_ok(env, base, insn) {
                 return Err(refuse_pointer(env, base, "loads from"));
             }
             Ok(())
@@ -38,7 +38,7 @@ pub(super) fn check_atomic(env: &mut Env<'_>, insn: Insn) -> Result<()> {
             src,
         } => {
             check_store(env, size.bytes(), base, off, Some(src), true)?;
-            if !is_pointer_ok(env, base) {
+            if !is_pointer_ok(env, base, insn) {
                 return Err(refuse_pointer(env, base, "stores into"));
             }
             Ok(())
@@ -49,8 +49,10 @@ pub(super) fn check_atomic(env: &mut Env<'_>, insn: Insn) -> Result<()> {
 
 /// Checks a read-modify-write instruction (`check_atomic_rmw`).
 #[doc(alias = "check_atomic_rmw")]
+#[allow(clippy::too_many_arguments)]
 fn check_rmw(
     env: &mut Env<'_>,
+    insn: Insn,
     op: AtomicOp,
     size: u32,
     base: Reg,
@@ -68,7 +70,7 @@ fn check_rmw(
     if is_pointer_value(env, src) {
         return Err(refuse_leak(env, src));
     }
-    if !is_pointer_ok(env, base) {
+    if !is_pointer_ok(env, base, insn) {
         return Err(refuse_pointer(env, base, "stores into"));
     }
     let loaded = match op {
@@ -111,11 +113,29 @@ fn check_rmw(
 
 /// True if atomic instructions may use the pointer (`atomic_ptr_type_ok`).
 #[doc(alias = "atomic_ptr_type_ok")]
-fn is_pointer_ok(env: &Env<'_>, base: Reg) -> bool {
+fn is_pointer_ok(env: &Env<'_>, base: Reg, insn: Insn) -> bool {
     let reg = env.reg(base);
+    if reg.kind == RegKind::Arena && !is_compiled_for_arenas(insn) {
+        return false;
+    }
     let is_plain = reg.flags == TypeFlags::NONE;
     let is_converted = reg.kind.is_socket() || matches!(reg.kind, RegKind::Ctx | RegKind::FlowKeys);
     !(reg.kind.is_packet() || is_plain && is_converted)
+}
+
+/// True for atomic instructions that the JIT compiler of x86-64 has for arenas, where it cannot
+/// compile a loop of compare and exchange (`bpf_jit_supports_insn`).
+#[doc(alias = "bpf_jit_supports_insn")]
+const fn is_compiled_for_arenas(insn: Insn) -> bool {
+    match insn {
+        Insn::Atomic { op, .. } => !matches!(
+            op,
+            AtomicOp::And { fetch: true }
+                | AtomicOp::Or { fetch: true }
+                | AtomicOp::Xor { fetch: true }
+        ),
+        _ => true,
+    }
 }
 
 fn refuse_leak(env: &mut Env<'_>, reg: Reg) -> Stop {

@@ -36,8 +36,6 @@ enum Trait {
     FreeRdonly,
     /// With the modifier for records of ring buffers too.
     FreeRingbuf,
-    /// Linux sees a map in it (`bpf_reg_state::map_ptr`).
-    Map,
 }
 
 /// Rules of one base.
@@ -84,11 +82,6 @@ impl RegRules {
         }
     }
 
-    /// True if Linux sees a map in such pointers (`bpf_reg_state::map_ptr`).
-    pub(crate) const fn has_map(self) -> bool {
-        self.has(Trait::Map)
-    }
-
     const fn has(self, one: Trait) -> bool {
         self.traits & 1 << one as u8 != 0
     }
@@ -121,9 +114,9 @@ reg_rules! {
     NotInit          "?"           ""             None     [];
     Scalar           "scalar"      ""             None     [FreeOffset];
     PtrToCtx         "ctx"         "context "     Any      [Spillable Rewritten];
-    ConstPtrToMap    "map_ptr"     ""             Zero     [Spillable NotNull Map] as "bpf_map";
-    PtrToMapValue    "map_value"   "value "       Any      [Spillable NotNull FreeOffset Map];
-    PtrToMapKey      "map_key"     "key "         Any      [Spillable NotNull FreeOffset Map];
+    ConstPtrToMap    "map_ptr"     ""             Zero     [Spillable NotNull] as "bpf_map";
+    PtrToMapValue    "map_value"   "value "       Any      [Spillable NotNull FreeOffset];
+    PtrToMapKey      "map_key"     "key "         Any      [Spillable NotNull FreeOffset];
     PtrToStack       "fp"          "stack "       Any      [Spillable FreeOffset];
     PtrToPacketMeta  "pkt_meta"    ""             Any      [Spillable FreeOffset];
     PtrToPacket      "pkt"         ""             Any      [Spillable FreeOffset];
@@ -134,7 +127,7 @@ reg_rules! {
     PtrToTcpSock     "tcp_sock"    "tcp_sock "    None     [Spillable Rewritten NotNull] as "tcp_sock";
     PtrToTpBuffer    "tp_buffer"   ""             Any      [];
     PtrToXdpSock     "xdp_sock"    "xdp_sock "    None     [Spillable Rewritten];
-    PtrToBtfId       "ptr_"        ""             Any      [Spillable Rewritten Map];
+    PtrToBtfId       "ptr_"        ""             Any      [Spillable Rewritten];
     PtrToMem         "mem"         ""             Any      [Spillable FreeOffset FreeRdonly FreeRingbuf];
     PtrToArena       "arena"       ""             None     [Spillable Rewritten FreeOffset];
     PtrToBuf         "buf"         ""             Any      [Spillable FreeOffset FreeRdonly];

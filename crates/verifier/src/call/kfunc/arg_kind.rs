@@ -131,9 +131,6 @@ impl KfuncArgKind {
         if let Some(kind) = by_name.or_else(by_type) {
             return Ok(kind);
         }
-        if target.kind() == Kind::FuncProto {
-            return Ok(KfuncArgKind::Callback);
-        }
         let (kind, name) = (target.kind().name(), target.name());
         if stands_for(reg).is_some() || matches!(reg.kind, RegKind::BtfId { .. }) {
             if target.kind().is_composite() {
@@ -142,6 +139,9 @@ impl KfuncArgKind {
             return Err(refuse!(log => Call::UnsupportedPointer {
                 kfunc: &callee.kfunc.name, index, kind, name
             }));
+        }
+        if target.kind() == Kind::FuncProto {
+            return Ok(KfuncArgKind::Callback);
         }
         let is_memory = is_scalar(btf, target.id())
             || is_scalar_struct(log, btf, target.id(), 0)

@@ -6,7 +6,7 @@ use isa::ebpf::Reg;
 use spec::registry::{ArgBase, ArgType, KfuncFlags, RegBase};
 
 use super::arg_kind::{KfuncArgKind, stands_for, strip};
-use super::{Callee, alloc, dynptr, graph, irq_flag, iter};
+use super::{Callee, alloc, dynptr, graph, irq_flag, iter, map};
 use crate::call::args::{check_offset, note_unchecked_read};
 use crate::call::meta::CallMeta;
 use crate::call::prototype::is_projection;
@@ -15,8 +15,13 @@ use crate::env::Env;
 use crate::log::LogAt;
 use crate::mem::Access;
 use crate::mem::helper_mem::{check_global_mem, check_sized_mem};
-use crate::state::{MapRef, RegKind, RegRules, TypeFlags, TypeRef};
+use crate::state::{RegKind, TypeFlags, TypeRef};
 use crate::{Result, Stop, flow, refuse};
+
+/// Modifiers of pointers that the kernel trusts (`BPF_REG_TRUSTED_MODIFIERS`).
+pub(super) const TRUSTED: TypeFlags = TypeFlags::MEM_ALLOC
+    .with(TypeFlags::PTR_TRUSTED)
+    .with(TypeFlags::NON_OWN_REF);
 
 /// Checks all arguments (`check_kfunc_args`).
 pub(super) fn check_kfunc_args(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<CallMeta> {
@@ -70,7 +75,7 @@ fn check_one(
             }
             constant::check_string(env, ptr)?;
         }
-        KfuncArgKind::Map => check_map(env, callee, index, meta)?,
+        KfuncArgKind::Map => map::check_map(env, callee, index, meta)?,
         KfuncArgKind::BtfId => {
             check_trust(env, callee, ptr)?;
             check_pointer(env, callee, ptr, meta)?;
@@ -184,7 +189,7 @@ fn check_result_size(
 }
 
 /// Checks the offset of a pointer, and notes its reference.
-fn check_pointer(
+pub(super) fn check_pointer(
     env: &mut Env<'_>,
     callee: &Callee<'_>,
     ptr: Reg,
@@ -204,7 +209,7 @@ fn check_pointer(
 
 /// Refuses a pointer that is not trusted where it must be, unless RCU protects it and the
 /// kfunc takes such.
-fn check_trust(env: &mut Env<'_>, callee: &Callee<'_>, ptr: Reg) -> Result<()> {
+pub(super) fn check_trust(env: &mut Env<'_>, callee: &Callee<'_>, ptr: Reg) -> Result<()> {
     let reg = env.reg(ptr);
     if !callee.must_trust() || flow::is_trusted(reg) {
         return Ok(());
@@ -216,53 +221,6 @@ fn check_trust(env: &mut Env<'_>, callee: &Callee<'_>, ptr: Reg) -> Result<()> {
         return Err(refuse!(env => Call::NotRcu { reg: ptr }));
     }
     Ok(())
-}
-
-/// Checks a map, or a pointer to its structure.
-fn check_map(
-    env: &mut Env<'_>,
-    callee: &Callee<'_>,
-    index: usize,
-    meta: &mut CallMeta,
-) -> Result<()> {
-    let ptr = REGS[index];
-    let reg = *env.reg(ptr);
-    if !RegRules::of(reg.kind.base()).has_map() {
-        return Err(refuse!(env => Call::NotMapPointer { reg: ptr }));
-    }
-    if let RegKind::MapPtr { map, uid } = reg.kind {
-        check_field_map(env, (map, uid), meta)?;
-    }
-    check_trust(env, callee, ptr)?;
-    check_pointer(env, callee, ptr, meta)?;
-    if let RegKind::MapPtr { .. } = reg.kind {
-        return Ok(());
-    }
-    if let RegKind::BtfId { .. } = reg.kind {
-        let map = callee.btf.find(Kind::Struct, "bpf_map");
-        let map = map.ok_or_else(|| callee.unsupported())?;
-        return check_object(env, callee, index, map.id());
-    }
-    Err(refuse!(env => Call::NotObject {
-        index, found: reg.reg_type(), expected: RegBase::PtrToBtfId.plain()
-    }))
-}
-
-/// Checks that the map of a work queue or of work of a task is the one whose value has it.
-fn check_field_map(env: &mut Env<'_>, map: (MapRef, u32), meta: &mut CallMeta) -> Result<()> {
-    let record = env.input.maps[map.0].record();
-    let is_task_work = record.has(FieldKind::TaskWork);
-    let of_value = meta.map.filter(|of_value| *of_value != map);
-    meta.map = Some(map);
-    match of_value {
-        Some((_, uid)) if is_task_work => {
-            Err(refuse!(env => Call::TaskWorkOfOtherMap { uid, map_uid: map.1 }))
-        }
-        Some((_, uid)) if record.has(FieldKind::Workqueue) => {
-            Err(refuse!(env => Call::WorkqueueOfOtherMap { uid, map_uid: map.1 }))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// The special field that an argument is the address of.
@@ -279,15 +237,12 @@ const fn field_kind(kind: KfuncArgKind) -> FieldKind {
 
 /// Checks the type of an object (`process_kf_arg_ptr_to_btf_id`).
 #[doc(alias = "process_kf_arg_ptr_to_btf_id")]
-fn check_object(
+pub(super) fn check_object(
     env: &mut Env<'_>,
     callee: &Callee<'_>,
     index: usize,
     target: TypeId,
 ) -> Result<()> {
-    const TRUSTED: TypeFlags = TypeFlags::MEM_ALLOC
-        .with(TypeFlags::PTR_TRUSTED)
-        .with(TypeFlags::NON_OWN_REF);
     let btf = callee.btf;
     let ptr = REGS[index];
     let reg = *env.reg(ptr);
