@@ -30,7 +30,9 @@ fn programs(object: &str, target: Option<&Arc<Program>>) -> BTreeMap<String, Pro
         let program = loaded.program.expect("a program that links");
         found.insert(loaded.name, program);
     };
-    loader.load_each(&file, object, visit).expect("an object that opens");
+    loader
+        .load_each(&file, object, visit)
+        .expect("an object that opens");
     found
 }
 
@@ -60,7 +62,9 @@ fn answers_are_those_of_a_kernel_with_trampolines() {
     let mut differ = Vec::new();
     let lines = answers.lines().filter(|line| !line.starts_with('#'));
     for line in lines.clone() {
-        let name = all.keys().find(|name| line.starts_with(&format!("{name} | ")));
+        let name = all
+            .keys()
+            .find(|name| line.starts_with(&format!("{name} | ")));
         let name = name.unwrap_or_else(|| panic!("{line}: no such program"));
         let done = verify(&all[name], &kernel, registry, &Options::default());
         let (verdict, reason) = match &done.verdict {

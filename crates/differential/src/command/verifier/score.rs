@@ -79,7 +79,10 @@ pub(crate) fn score_trampolines(directory: &Path) -> Outcome {
     for difference in differences(&all, &truth, &mine) {
         println!("{difference}");
     }
-    let table = format!("{HEADING}| 7.2/v3, Linux 6.18.15 {}\n", count(&all, &truth, &mine));
+    let table = format!(
+        "{HEADING}| 7.2/v3, Linux 6.18.15 {}\n",
+        count(&all, &truth, &mine)
+    );
     print!("{table}");
     write_part(PAGE, "trampolines", &table)
 }

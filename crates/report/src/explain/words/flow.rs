@@ -216,7 +216,9 @@ fn target(fault: TargetFault) -> &'static str {
         TargetFault::ReplacementSleeps => {
             "let the replaced function call something that may sleep too, or call nothing that may"
         }
-        TargetFault::Prototype => "give the replacement the parameters and the result of the function",
+        TargetFault::Prototype => {
+            "give the replacement the parameters and the result of the function"
+        }
         TargetFault::Other => "check the section name: the function or hook, and the attach type",
     }
 }
