@@ -458,7 +458,7 @@ fn read_results(path: &Path, filters: &Filters) -> Result<Vec<ResultRow>, Failur
 /// The most programs that a message lists.
 const MOST_LISTED: usize = 12;
 
-/// A failure for each program that --prog names and none of the files has, or one if names
+/// A failure for each program that --prog or --attach names and none of the files has, or one if names
 /// and filters leave out every program.
 fn unselected(args: &Args, results: &Results<Failure>) -> Vec<Failure> {
     let listed = || {
@@ -477,7 +477,8 @@ fn unselected(args: &Args, results: &Results<Failure>) -> Vec<Failure> {
         let of_name = |program: &String| program.rsplit('/').next() == Some(name.as_str());
         !rows.iter().any(|row| row.prog_name == **name) && !left_out.iter().any(of_name)
     };
-    let absent = args.prog.iter().filter(is_absent);
+    let attached = args.attach.iter().map(|(program, _)| program);
+    let absent = args.prog.iter().chain(attached).filter(is_absent);
     let absent = absent.map(|name| Failure::new(format_args!("no program is called {name:?}")));
     let mut failures: Vec<Failure> = absent.map(|failure| failure.hint(listed())).collect();
     if failures.is_empty() && rows.is_empty() && !left_out.is_empty() {

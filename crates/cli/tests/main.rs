@@ -1,6 +1,7 @@
 //! Tests of the crate, in one executable.
 
 mod asm_dis;
+mod attach;
 mod bindings;
 mod btf;
 mod captures;
