@@ -5,12 +5,13 @@ use spec::callback::CallbackKind;
 use spec::maps::MapKind;
 use spec::registry::{ArgBase, ArgType};
 
-use super::kfunc::graph;
-use super::{args, callback, check_call, constant, kptr, leak, lock, reference};
+use super::dynptr::{self, Usage};
+use super::stack_slots::{self, Place};
+use super::{args, callback, check_call, constant, leak, lock, reference};
 use crate::Errno;
 use crate::env::Outcome;
 use crate::env::tests::{Given, refusal};
-use crate::state::{LockOwner, MapRef, ReferenceKind, RegKind, RegState, TypeFlags, TypeRef};
+use crate::state::{DynptrKind, LockOwner, MapRef, ReferenceKind, RegKind, RegState, SlotKind};
 
 const EXIT: &str = "r0 = 0; exit";
 const SUBPROG: &str = "call pc+1; exit; r0 = 0; exit";
@@ -139,60 +140,86 @@ fn a_key_on_the_stack_is_known() {
     });
 }
 
-/// An object that the program allocated, of type 1 of its BTF.
-fn object(flags: TypeFlags, id: u32) -> RegState {
-    let kind = RegKind::BtfId {
-        ty: TypeRef::program(1),
-    };
-    let mut object = RegState::pointer(kind, TypeFlags::MEM_ALLOC.with(flags));
-    object.ref_obj_id = id;
-    object
+/// Makes r1 a pointer to the stack at an offset.
+fn point_at_stack(env: &mut crate::env::Env<'_>, off: i32) {
+    *env.reg_mut(Reg::R1) = *env.reg(Reg::R10);
+    env.reg_mut(Reg::R1).off = off;
 }
 
 #[test]
-fn an_object_that_is_given_away_keeps_pointers_without_reference() {
+fn objects_begin_at_multiples_of_slots() {
     Given::program(EXIT).check(|env| {
-        let id = reference::acquire(env);
-        env.set(Reg::R6, object(TypeFlags::NONE, id));
-        env.set(Reg::R7, object(TypeFlags::NONE, id));
-        env.set(Reg::R8, object(TypeFlags::NONE, id + 1));
-        assert!(graph::give_away(env, id));
-        for reg in [Reg::R6, Reg::R7] {
-            let reg = env.reg(reg);
-            assert!(reg.is_non_owning() && reg.ref_obj_id == 0);
+        env.frame_mut().grow_stack(32);
+        for (off, slots, place) in [
+            (-32, 2, Place::At(0, 3)),
+            (-16, 2, Place::At(0, 1)),
+            (-8, 2, Place::Misplaced),
+            (-8, 1, Place::At(0, 0)),
+            (0, 1, Place::Above(0, 0)),
+            (8, 1, Place::Misplaced),
+            (-12, 1, Place::Misplaced),
+            (-40, 1, Place::Unallocated),
+        ] {
+            point_at_stack(env, off);
+            let found = stack_slots::place_of(env, Reg::R1, "iter", slots);
+            assert_eq!(found, place, "{slots} slots at {off}");
         }
-        assert!(!env.reg(Reg::R8).is_non_owning());
-        assert!(env.state.refs.is_empty() && !graph::give_away(env, id));
-    });
-}
-
-#[test]
-fn an_object_for_each_cpu_stays_readable_in_a_field() {
-    Given::program(EXIT).check(|env| {
-        let id = reference::acquire(env);
-        env.set(Reg::R6, object(TypeFlags::MEM_PERCPU, id));
-        env.set(Reg::R7, object(TypeFlags::NONE, id));
-        assert!(kptr::release_source(env, id));
-        let flags = TypeFlags::MEM_PERCPU.with(TypeFlags::MEM_RCU);
-        assert_eq!(
-            (env.reg(Reg::R6).flags, env.reg(Reg::R6).ref_obj_id),
-            (flags, 0)
+        env.reg_mut(Reg::R1).num = crate::domain::Scalar::UNKNOWN;
+        let found = stack_slots::place_of(env, Reg::R1, "iter", 1);
+        assert_eq!(found, Place::Misplaced);
+        assert!(
+            env.text()
+                .ends_with("iter has to be at a constant offset\n")
         );
-        assert!(env.reg(Reg::R7).is_scalar());
     });
 }
 
 #[test]
-fn a_resilient_lock_that_is_not_taken_returns_an_error_number() {
-    Given::program("r0 = 0; exit").check(|env| {
-        env.set(Reg::R3, RegState::constant(7));
-        env.set(Reg::R6, RegState::constant(8));
-        lock::fork_failed(env).unwrap();
-        let failed = &env.forked.as_ref().expect("a fork").state;
-        let result = failed.reg(Reg::R0).num;
-        assert_eq!((result.smin, result.smax), (-4095, -1));
-        assert_eq!((result.s32_min, result.s32_max), (-4095, -1));
-        assert_eq!(failed.reg(Reg::R3).kind, RegKind::NotInit);
-        assert_eq!(failed.reg(Reg::R6).num.as_const(), Some(8));
+fn irq_flags_are_restored_inside_out() {
+    Given::program(EXIT).check(|env| {
+        let outer = stack_slots::acquire_irq_state(env);
+        let inner = stack_slots::acquire_irq_state(env);
+        assert_eq!(env.state.active_irq_id, inner);
+        assert!(!stack_slots::release_irq_state(env, outer));
+        assert!(stack_slots::release_irq_state(env, inner));
+        assert_eq!(env.state.active_irq_id, outer);
+        assert!(stack_slots::release_irq_state(env, outer));
+        assert_eq!((env.state.active_irq_id, env.state.refs.len()), (0, 0));
+    });
+}
+
+#[test]
+fn a_store_destroys_a_dynptr_with_its_slices() {
+    Given::program(EXIT).check(|env| {
+        point_at_stack(env, -16);
+        let kind = DynptrKind::Local;
+        dynptr::check(env, Reg::R1, Usage::Makes { kind, clone_of: 0 }).unwrap();
+        let made = dynptr::initialized(env, Reg::R1).expect("a dynptr");
+        let slice = RegKind::Mem {
+            size: 8,
+            dynptr_id: made.id,
+        };
+        env.point(Reg::R6, slice);
+        dynptr::overwrite(env, 0, 0).unwrap();
+        assert_eq!(dynptr::initialized(env, Reg::R1), None);
+        assert!(env.reg(Reg::R6).is_scalar());
+        assert_eq!(env.frame().stack[1].kinds, [SlotKind::Invalid; 8]);
+    });
+}
+
+#[test]
+fn a_dynptr_with_a_reference_is_released_with_its_clones() {
+    Given::program(EXIT).check(|env| {
+        let kind = DynptrKind::Ringbuf;
+        point_at_stack(env, -32);
+        dynptr::check(env, Reg::R1, Usage::Makes { kind, clone_of: 0 }).unwrap();
+        let clone_of = env.state.refs[0].id;
+        point_at_stack(env, -16);
+        dynptr::check(env, Reg::R1, Usage::Makes { kind, clone_of }).unwrap();
+        let (_, message) = refusal(dynptr::overwrite(env, 0, 1));
+        assert_eq!(message, "cannot overwrite referenced dynptr");
+        dynptr::release(env, Reg::R1).unwrap();
+        assert!(env.state.refs.is_empty());
+        assert_eq!(env.frame().stack.objects().count(), 0);
     });
 }

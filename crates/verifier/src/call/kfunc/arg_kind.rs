@@ -428,6 +428,7 @@ mod tests {
                 Ok(RefcountedKptr),
             ),
             ("numbers", "it__iter", stack, none, Ok(Iter)),
+            ("numbers", "it", stack, KfuncFlags::ITER_NEXT, Ok(Iter)),
             ("long", "flags__irq_flag", null, none, Ok(Scalar)),
             ("numbers", "flags__irq_flag", stack, none, Ok(IrqFlag)),
             ("bpf_dynptr", "ptr__uninit", stack, none, Ok(Dynptr)),

@@ -141,7 +141,7 @@ fn check_place(
 /// pointers that the owner's lock protects (`ref_convert_owning_non_owning`). False if the program
 /// does not hold it.
 #[doc(alias = "ref_convert_owning_non_owning")]
-pub(in crate::call) fn give_away(env: &mut Env<'_>, id: u32) -> bool {
+pub(super) fn give_away(env: &mut Env<'_>, id: u32) -> bool {
     if !reference::release_only(env, id) {
         return false;
     }
