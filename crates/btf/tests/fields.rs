@@ -1,7 +1,9 @@
 //! Special fields of map values: what the search finds, and which values count as invalid.
 
-use beebox_btf::fields::{FieldFault, FieldKind, FieldRecord, FieldSet};
-use beebox_btf::{Array, Btf, Builder, Encoding, Int, Kind, Member, StrOffset, TypeId};
+use beebox_btf::fields::{FieldFault, FieldKind, FieldRecord, FieldSet, StructureFields};
+use beebox_btf::{
+    AccessFault, Array, Btf, Builder, DeclTag, Encoding, Int, Kind, Member, StrOffset, TypeId,
+};
 
 /// Structures of the kernel that special fields are, with their sizes.
 const STRUCTS: [(&str, u32); 4] = [
@@ -183,4 +185,68 @@ fn a_known_structure_still_counts_its_depth() {
     let btf = Btf::parse(builder.finish()).expect("a blob of the builder");
     let record = FieldRecord::new(&btf, None, value, FieldSet::MAP_VALUE);
     assert_eq!(record, Err(FieldFault::TooDeep));
+}
+
+/// An object with a node of a list, and one with a lock and the head of a list of the former.
+fn owner() -> (Btf<'static>, TypeId, TypeId) {
+    let mut builder = Builder::new();
+    let mut structure =
+        |builder: &mut Builder, name: &str, size, members: &[(&str, TypeId, u32)]| {
+            let members: Vec<Member> = members
+                .iter()
+                .map(|&(name, ty, offset)| Member {
+                    name: builder.string(name),
+                    ty,
+                    bit_offset: offset * 8,
+                    bits: 0,
+                })
+                .collect();
+            let name = builder.string(name);
+            builder.composite(Kind::Struct, name, size, &members)
+        };
+    let lock = structure(&mut builder, "bpf_spin_lock", 4, &[]);
+    let node = structure(&mut builder, "bpf_list_node", 24, &[]);
+    let head = structure(&mut builder, "bpf_list_head", 16, &[]);
+    let object = structure(&mut builder, "object", 32, &[("node", node, 8)]);
+    let members = [("lock", lock, 0), ("head", head, 8)];
+    let owner = structure(&mut builder, "owner", 24, &members);
+    let text = builder.string("contains:object:node");
+    let target = owner;
+    builder.decl_tag(
+        text,
+        DeclTag {
+            target,
+            component: 1,
+        },
+    );
+    let btf = Btf::parse(builder.finish()).expect("a blob of the builder");
+    (btf, object, owner)
+}
+
+#[oracle::test]
+fn structures_with_fields_know_what_they_own() {
+    let (btf, object, owner) = owner();
+    let found = StructureFields::new(&btf, None).expect("valid fields");
+    let record = found.get(owner).expect("fields of the owner");
+    let head = record.field_at(FieldKind::ListHead, 8).expect("the head");
+    assert_eq!((head.target, head.node), (object, 8));
+    assert!(record.has_lock() && record.field_at(FieldKind::ListHead, 0).is_none());
+    let record = found.get(object).expect("fields of the object");
+    assert!(record.has(FieldKind::ListNode) && !record.has_lock());
+    assert_eq!(found.get(TypeId(1)), None);
+}
+
+#[oracle::test]
+fn the_walk_to_a_structure_in_front_says_what_it_finds() {
+    let (btf, object, owner) = owner();
+    let lock = btf
+        .find(Kind::Struct, "bpf_spin_lock")
+        .expect("a lock")
+        .id();
+    assert_eq!(btf.begins_with(owner, lock, 0, false), Ok(true));
+    assert_eq!(btf.begins_with(owner, lock, 0, true), Ok(false));
+    assert_eq!(btf.begins_with(owner, owner, 0, true), Ok(true));
+    // The lock has no member.
+    let none = btf.begins_with(owner, object, 0, false);
+    assert!(matches!(none, Err(AccessFault::NoMember { off: 0, .. })));
 }

@@ -33,6 +33,7 @@ const EXPLAINED: &[&str] = &[
     "BoundsFault",
     "ContextFault",
     "LockFault",
+    "ObjectFault",
     "PacketCheckFault",
     "ParameterFault",
     "SignatureFault",

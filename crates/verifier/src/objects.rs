@@ -29,11 +29,13 @@ impl Input<'_> {
     /// The special fields of the object that a register points to (`reg_btf_record`).
     #[doc(alias = "reg_btf_record")]
     pub(crate) fn record_of(&self, reg: &RegState) -> Option<&FieldRecord> {
-        match reg.kind {
-            RegKind::MapValue { map, .. } if reg.flags.is_empty() => Some(self.maps[map].record()),
-            RegKind::BtfId { ty } if reg.is_allocated() => self.structure_fields(ty),
-            _ => None,
+        if let RegKind::MapValue { map, .. } = reg.kind {
+            return reg.flags.is_empty().then(|| self.maps[map].record());
         }
+        let RegKind::BtfId { ty } = reg.kind else {
+            return None;
+        };
+        reg.is_allocated().then(|| self.structure_fields(ty))?
     }
 
     /// True if the object that a register points to has a lock (`reg_may_point_to_spin_lock`).

@@ -8,6 +8,7 @@ mod flow;
 mod global;
 mod held;
 mod map;
+mod object;
 mod packet;
 mod register;
 mod stack_object;
@@ -95,6 +96,7 @@ fn of_cause(explanation: &Explanation) -> Words {
         | Cause::Map { .. } => call::words(explanation),
         Cause::MapCreation(refused) => map::words(refused),
         Cause::StackObject { .. } => stack_object::words(explanation),
+        Cause::AllocatedObject { .. } => object::words(explanation),
         Cause::Sleeps { .. }
         | Cause::Leak { .. }
         | Cause::NotAcquired { .. }

@@ -30,10 +30,10 @@ pub(super) fn check_in_value(
         refusal: RefusalKind::Argument,
     };
     check(env, ptr, &field)?;
-    match env.reg(ptr).kind {
-        RegKind::MapValue { map, uid } => Ok((map, uid)),
-        _ => Err(Stop::Bug("field argument is no map value".into())),
-    }
+    let RegKind::MapValue { map, uid } = env.reg(ptr).kind else {
+        return Err(Stop::Bug("field argument is no map value".into()));
+    };
+    Ok((map, uid))
 }
 
 /// Checks that a pointer into a map value or an object points at the field.

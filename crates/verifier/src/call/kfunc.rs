@@ -266,3 +266,6 @@ fn invalidate_rcu_pointers(env: &mut Env<'_>) {
     });
     iter::leave_rcu(&mut env.state);
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use super::REGS;
 use super::field::{self, FieldArg};
 use super::reference::{acquire_lock, release_lock};
 use crate::env::Env;
-use crate::state::{LockOwner, ReferenceKind, RegKind, RegState, TypeFlags};
+use crate::state::{LockOwner, ReferenceKind, RegBase, RegKind, RegState, TypeFlags};
 use crate::{Errno, RefusalKind, Result, Stop, refuse};
 
 /// `struct bpf_spin_lock`.
@@ -55,20 +55,19 @@ pub(super) fn check_res_spin_lock(
 
 /// True for pointers to map values and to objects that the program owns.
 pub(super) fn holds_field(reg: &RegState) -> bool {
-    match reg.kind {
-        RegKind::MapValue { .. } => reg.flags.is_empty(),
-        RegKind::BtfId { .. } => reg.flags == TypeFlags::MEM_ALLOC,
-        _ => false,
-    }
+    let owned = RegBase::PtrToBtfId.with(TypeFlags::MEM_ALLOC);
+    reg.is_plain(RegBase::PtrToMapValue) || reg.reg_type() == owned
 }
 
 /// The owner of locks in the object that a register points to.
 pub(super) fn owner(reg: &RegState) -> LockOwner {
-    match reg.kind {
-        RegKind::MapValue { map, .. } => LockOwner::Map(map),
-        RegKind::BtfId { ty } => LockOwner::Object(ty.btf),
-        _ => LockOwner::None,
+    if let RegKind::MapValue { map, .. } = reg.kind {
+        return LockOwner::Map(map);
     }
+    if let RegKind::BtfId { ty } = reg.kind {
+        return LockOwner::Object(ty.btf);
+    }
+    LockOwner::None
 }
 
 const fn field_of(kind: ReferenceKind) -> &'static FieldArg {

@@ -9,8 +9,9 @@ use crate::domain::Scalar;
 
 pub use parts::{
     AccessKind, ArithmeticFault, BoundsFault, Check, ContextFault, LockFault, MapMisuse,
-    MergedMembers, NullCheck, NumberSource, PacketBase, PacketCheckFault, PacketExtent, PacketLoop,
-    Parameter, ParameterFault, SignatureFault, SizeFault, StackObjectFault, Unwritten,
+    MergedMembers, NullCheck, NumberSource, ObjectFault, PacketBase, PacketCheckFault,
+    PacketExtent, PacketLoop, Parameter, ParameterFault, SignatureFault, SizeFault,
+    StackObjectFault, Unwritten,
 };
 
 /// Cause of a refusal, and the unmet requirement.
@@ -338,6 +339,15 @@ pub enum Cause {
         object: &'static str,
         /// The fault.
         fault: StackObjectFault,
+    },
+    /// An allocated object, a list, a tree, a kptr, or a field that a call takes the address of.
+    AllocatedObject {
+        /// The callee; an access has none.
+        callee: Option<String>,
+        /// Number of the argument.
+        number: Option<u8>,
+        /// The fault.
+        fault: ObjectFault,
     },
     /// The program ends inside a section.
     SectionOpen {

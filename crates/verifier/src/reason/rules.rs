@@ -13,6 +13,7 @@ mod flow;
 mod held;
 mod memory;
 mod number;
+mod object;
 mod packet;
 mod register;
 mod resources;
@@ -72,9 +73,9 @@ impl Finding {
 
 /// Cause of the refusal, by the rule of its class.
 pub(super) fn find(scene: &Scene<'_>) -> Finding {
-    let on_stack = stack_object::find(scene);
+    let of_object = stack_object::find(scene).or_else(|| object::find(scene));
     let found = match scene.refusal.kind {
-        _ if on_stack.is_some() => on_stack,
+        _ if of_object.is_some() => of_object,
         RefusalKind::Encoding => flow::encoding(scene),
         RefusalKind::ControlFlow | RefusalKind::Unreachable | RefusalKind::BackEdge => {
             flow::control_flow(scene)

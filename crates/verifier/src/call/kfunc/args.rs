@@ -126,10 +126,10 @@ fn check_one(
         }
         KfuncArgKind::Callback => {
             check_pointer(env, callee, ptr, meta)?;
-            match reg.kind {
-                RegKind::Func { subprog } if reg.flags.is_empty() => meta.subprog = subprog,
-                _ => return Err(refuse!(env => Call::NotFunction { index })),
-            }
+            let RegKind::Func { subprog } = reg.kind else {
+                return Err(refuse!(env => Call::NotFunction { index }));
+            };
+            meta.subprog = subprog;
         }
         KfuncArgKind::Dynptr => {
             check_pointer(env, callee, ptr, meta)?;

@@ -48,6 +48,33 @@ pub enum StackObjectFault {
     OutsideRcu,
 }
 
+/// What is wrong with an allocated object, or with a field of one or of a map value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ObjectFault {
+    /// The program does not own it.
+    NotOwned,
+    /// It has no reference count.
+    WithoutCount,
+    /// No field of this name is there.
+    NoField(String),
+    /// The lock beside the field of this name is not held.
+    LockNotHeld(String),
+    /// Its lock is held already.
+    LockedTwice,
+    /// It is not this node, which the list or tree holds.
+    OtherNode(String),
+    /// The call is not for functions that compare nodes.
+    InCallback,
+    /// Its type is none that can be allocated.
+    NotAllocatable,
+    /// The field is not in a map value.
+    NotInValue,
+    /// The field is in the value of another map.
+    OtherMap,
+    /// An instruction accesses this field.
+    SpecialField(String),
+}
+
 /// Use of a pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessKind {

@@ -90,6 +90,13 @@ pub(super) fn lock(scene: &Scene<'_>) -> Option<Finding> {
         _ => None,
     };
     let is_held = known.locks > 0;
+    let of_rejection = match *scene.refusal.rejection {
+        Rejection::Call(Call::UnlockWithoutLock { .. }) => Some(LockFault::NotHeld),
+        Rejection::Call(Call::UnlockOther { .. } | Call::UnlockOrder { .. }) => {
+            Some(LockFault::Other)
+        }
+        _ => None,
+    };
     let fault = match callee.map(HelperId::of_call) {
         Some(Some(HelperId::SpinLock | HelperId::SpinUnlock)) if lock_map(scene).is_some() => {
             let (id, field) = (lock_map(scene)?, "struct bpf_spin_lock");
@@ -111,6 +118,7 @@ pub(super) fn lock(scene: &Scene<'_>) -> Option<Finding> {
         Some(Some(HelperId::SpinLock)) => LockFault::NotLock,
         Some(Some(HelperId::SpinUnlock)) if is_held => LockFault::Other,
         Some(Some(HelperId::SpinUnlock)) => LockFault::NotHeld,
+        Some(None) if of_rejection.is_some() => of_rejection?,
         _ if !is_held => return None,
         Some(Some(HelperId::TailCall)) | None => LockFault::Held { end: end(scene) },
         Some(_) => LockFault::Call {
