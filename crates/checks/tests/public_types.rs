@@ -39,6 +39,7 @@ const EXPLAINED: &[&str] = &[
     "SignatureFault",
     "SizeFault",
     "StackObjectFault",
+    "TargetFault",
     "TypeRule",
 ];
 
@@ -206,6 +207,7 @@ const SHARED: &[(&str, &str)] = &[
     ("Section", "capture, object"),
     ("Source", "beebox, spec, verifier"),
     ("Stack", "seccomp, verifier"),
+    ("StructOps", "object, spec"),
     ("Table", "gateway, seccomp"),
     ("TestRun", "beebox, sys"),
     ("TestRunResult", "beebox, sys"),

@@ -73,13 +73,14 @@ pub(crate) struct Args {
     /// The program that freplace programs replace a function of, as `dispatcher.o:xdp_main`:
     /// they are verified by its rules. Tracing programs attach to it if it has the function that
     /// their section names
-    #[arg(long, value_name = "FILE:PROGRAM")]
+    #[arg(long, value_name = "FILE:PROGRAM", conflicts_with_all = ["compare_files", "replay"])]
     target: Option<String>,
 
     /// What a program attaches to, in place of what its section names, as
     /// `on_open=do_filp_open`: a function, hook or tracepoint of the kernel, or a function of
     /// the program of --target
     #[arg(long, value_name = "PROGRAM=FUNCTION", value_parser = attach)]
+    #[arg(conflicts_with_all = ["compare_files", "replay"])]
     attach: Vec<(String, String)>,
 
     /// Capabilities of the user who loads the programs: `all`, `none`, or some of bpf,

@@ -11,7 +11,7 @@ use std::ffi::CString;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use isa::ebpf::RawInsn;
+use isa::ebpf::{PseudoLoad, RawInsn};
 use program::{InitialContents, MapDef, MapEntry, Program};
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
@@ -90,12 +90,6 @@ pub struct Resources {
     /// Programs share maps that belong to the first of them too.
     shares_owned: bool,
 }
-
-/// Kinds of wide loads (`BPF_PSEUDO_MAP_*`).
-const PSEUDO_MAP_FD: u8 = 1;
-const PSEUDO_MAP_VALUE: u8 = 2;
-const PSEUDO_MAP_IDX: u8 = 5;
-const PSEUDO_MAP_IDX_VALUE: u8 = 6;
 
 impl Resources {
     /// Gives the program's BTF to the kernel; maps are created when a program refers to
@@ -190,16 +184,16 @@ fn by_descriptor(insns: &[RawInsn], descriptors: &[i32]) -> Vec<RawInsn> {
     const WIDE_LOAD: u8 = 0x18;
     let mut insns = insns.to_vec();
     for insn in insns.iter_mut().filter(|insn| insn.code == WIDE_LOAD) {
-        let named = match insn.src() {
-            PSEUDO_MAP_IDX => PSEUDO_MAP_FD,
-            PSEUDO_MAP_IDX_VALUE => PSEUDO_MAP_VALUE,
+        let named = match PseudoLoad::from_number(insn.src()) {
+            Some(PseudoLoad::MapIdx) => PseudoLoad::MapFd,
+            Some(PseudoLoad::MapIdxValue) => PseudoLoad::MapValue,
             _ => continue,
         };
         let descriptor = usize::try_from(insn.imm)
             .ok()
             .and_then(|at| descriptors.get(at));
         if let Some(&descriptor) = descriptor.filter(|descriptor| **descriptor >= 0) {
-            insn.regs = named << 4 | insn.dst();
+            insn.regs = (named as u8) << 4 | insn.dst();
             insn.imm = descriptor;
         }
     }

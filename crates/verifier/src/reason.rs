@@ -36,7 +36,9 @@ pub use capability::MissingCapabilities;
 pub(crate) use capability::missing;
 pub use cause::{
     AccessKind, ArithmeticFault, BoundsFault, Cause, Check, ContextFault, LockFault, MapMisuse,
-    MergedMembers, NullCheck, NumberSource, ObjectFault, PacketBase, PacketCheckFault, PacketExtent, PacketLoop, Parameter, ParameterFault, SignatureFault, SizeFault, StackObjectFault, TargetFault, Unwritten,
+    MergedMembers, NullCheck, NumberSource, ObjectFault, PacketBase, PacketCheckFault,
+    PacketExtent, PacketLoop, Parameter, ParameterFault, SignatureFault, SizeFault,
+    StackObjectFault, TargetFault, Unwritten,
 };
 pub use explanation::{
     Capability, Chain, Decision, Explanation, InsnPlace, Known, KnownValue, Note, NoteKind, Path,
