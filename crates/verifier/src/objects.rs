@@ -56,7 +56,7 @@ impl Input<'_> {
             let mut found = types.find_all(Kind::Struct, name.as_bytes());
             found.next().map(|ty| ty.id())
         };
-        if let Some(id) = self.vmlinux.and_then(|vmlinux| named(vmlinux)) {
+        if let Some(id) = self.vmlinux.and_then(named) {
             return Ok(TypeRef::vmlinux(id.0));
         }
         if self
