@@ -190,20 +190,19 @@ fn a_known_structure_still_counts_its_depth() {
 /// An object with a node of a list, and one with a lock and the head of a list of the former.
 fn owner() -> (Btf<'static>, TypeId, TypeId) {
     let mut builder = Builder::new();
-    let mut structure =
-        |builder: &mut Builder, name: &str, size, members: &[(&str, TypeId, u32)]| {
-            let members: Vec<Member> = members
-                .iter()
-                .map(|&(name, ty, offset)| Member {
-                    name: builder.string(name),
-                    ty,
-                    bit_offset: offset * 8,
-                    bits: 0,
-                })
-                .collect();
-            let name = builder.string(name);
-            builder.composite(Kind::Struct, name, size, &members)
-        };
+    let structure = |builder: &mut Builder, name: &str, size, members: &[(&str, TypeId, u32)]| {
+        let members: Vec<Member> = members
+            .iter()
+            .map(|&(name, ty, offset)| Member {
+                name: builder.string(name),
+                ty,
+                bit_offset: offset * 8,
+                bits: 0,
+            })
+            .collect();
+        let name = builder.string(name);
+        builder.composite(Kind::Struct, name, size, &members)
+    };
     let lock = structure(&mut builder, "bpf_spin_lock", 4, &[]);
     let node = structure(&mut builder, "bpf_list_node", 24, &[]);
     let head = structure(&mut builder, "bpf_list_head", 16, &[]);
