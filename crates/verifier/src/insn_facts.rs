@@ -32,7 +32,7 @@ use isa::ebpf::Reg;
 use crate::domain::Scalar;
 use crate::state::{MapRef, RegBase, RegKind, RegState};
 
-pub(crate) use collect::{Collector, enter, leave, note_addresses, pruned};
+pub(crate) use collect::{Collector, enter, leave, note_addresses, note_object, pruned};
 pub(crate) use unwritten::{
     note_filling, note_possible_stack_write, note_range_read, note_read_behind, note_stack_read,
     note_stack_write,

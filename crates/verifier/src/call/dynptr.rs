@@ -13,7 +13,7 @@ use crate::mem::invalidate_where;
 use crate::state::{
     DynptrKind, RegBase, RegKind, RegState, SlotKind, StackObject, StackObjectKind, TypeFlags,
 };
-use crate::{Result, Stop, refuse};
+use crate::{Result, Stop, insn_facts, refuse};
 
 /// Slots of a dynptr (`BPF_DYNPTR_NR_SLOTS`).
 const SLOTS: usize = 2;
@@ -177,7 +177,7 @@ pub(super) fn check_release(env: &mut Env<'_>, ptr: Reg, meta: &mut CallMeta) ->
             });
             object.map_or(stack[spi].reg.ref_obj_id, |object| object.ref_obj_id)
         }
-        Place::Above(..) | Place::Unallocated | Place::Misplaced => 0,
+        Place::Unallocated | Place::Misplaced => 0,
     };
     if held == 0 {
         let number = ptr.number();
@@ -195,9 +195,8 @@ pub(super) fn release(env: &mut Env<'_>, ptr: Reg) -> Result<()> {
     };
     let id = released.ref_obj_id;
     if !reference::release(env, id) {
-        // Linux lets the program release the record again.
-        let what = "release of a dynptr whose record a clone in another frame released";
-        return Err(Stop::unsupported(what));
+        // A clone in another frame released the record, which Linux lets the program do again.
+        insn_facts::note_object(env);
     }
     for spi in 1..env.state.frame(frame).stack.len() {
         let stack = &env.state.frame(frame).stack;

@@ -7,16 +7,11 @@ use crate::mem::{Access, MemAccess, check_mem_access};
 use crate::state::{LockOwner, Reference, ReferenceKind, RegKind, StackObject};
 use crate::{Result, insn_facts, verbose};
 
-/// Reason why calls with an object above the frame are unsupported that Linux accepts.
-pub(super) const ABOVE: &str = "object on the stack above the frame pointer";
-
 /// Where an object on the stack is, by the pointer to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// It begins in that slot of that frame.
     At(usize, usize),
-    /// Above the frame, which Linux takes for that slot of that frame.
-    Above(usize, usize),
     /// The function has not used its stack so far (`-ERANGE`).
     Unallocated,
     /// No object can begin there, which the log says.
@@ -44,7 +39,6 @@ pub(super) fn place_of(env: &mut Env<'_>, ptr: Reg, what: &str, slots: usize) ->
     }
     let (frame, spi) = (frame as usize, spi as usize);
     match spi < env.state.frame(frame).stack.len() {
-        true if off == 0 => Place::Above(frame, spi),
         true => Place::At(frame, spi),
         false => Place::Unallocated,
     }
@@ -77,6 +71,15 @@ pub(super) fn mark_read(env: &mut Env<'_>, frame: usize, object: &StackObject) {
     env.live
         .mark_read(env.analysis, &env.state, frame, insn_idx, object.mask());
     mark_scratched(env, object);
+}
+
+/// Notes that a call may take an object above the frame for one in it, as Linux does: the program
+/// is not for native code.
+pub(super) fn note_above(env: &mut Env<'_>, ptr: Reg) {
+    let reg = *env.reg(ptr);
+    if i64::from(reg.off).wrapping_add(reg.num.var_off.value as i64) == 0 {
+        insn_facts::note_object(env);
+    }
 }
 
 /// Notes for the log that the slots of an object were written.

@@ -155,7 +155,7 @@ fn objects_begin_at_multiples_of_slots() {
             (-16, 2, Place::At(0, 1)),
             (-8, 2, Place::Misplaced),
             (-8, 1, Place::At(0, 0)),
-            (0, 1, Place::Above(0, 0)),
+            (0, 1, Place::At(0, 0)),
             (8, 1, Place::Misplaced),
             (-12, 1, Place::Misplaced),
             (-40, 1, Place::Unallocated),

@@ -301,6 +301,14 @@ fn writes_object(helper: i32, frame: &Frame) -> bool {
     writes && frame[Reg::R1].is_allocated()
 }
 
+/// Notes that the instruction may access memory that need not be there.
+pub(crate) fn note_object(env: &mut Env<'_>) {
+    let insn = env.insn_idx as usize;
+    if let Some(collector) = &mut env.observers.collector {
+        collector.seen[insn].accesses_object = true;
+    }
+}
+
 /// Notes slots of a frame in which a call keeps addresses.
 pub(crate) fn note_addresses(env: &mut Env<'_>, frame: usize, slots: u64) {
     if let Some(collector) = &mut env.observers.collector {

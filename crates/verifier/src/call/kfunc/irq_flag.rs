@@ -29,7 +29,7 @@ pub(super) fn check(env: &mut Env<'_>, callee: &Callee<'_>, index: usize) -> Res
 /// Saves the flags (`mark_stack_slot_irq_flag`).
 fn save(env: &mut Env<'_>, ptr: Reg, class: IrqClass) -> Result<()> {
     let is_free = match place_of(env, ptr) {
-        Place::At(frame, spi) | Place::Above(frame, spi) => !env.state.frame(frame).stack[spi]
+        Place::At(frame, spi) => !env.state.frame(frame).stack[spi]
             .kinds
             .contains(&SlotKind::IrqFlag),
         Place::Unallocated => true,
@@ -55,9 +55,8 @@ fn save(env: &mut Env<'_>, ptr: Reg, class: IrqClass) -> Result<()> {
 
 /// Restores the flags that were saved last (`unmark_stack_slot_irq_flag`).
 fn restore(env: &mut Env<'_>, ptr: Reg, class: IrqClass) -> Result<()> {
-    let place = place_of(env, ptr);
-    let found = match place {
-        Place::At(frame, spi) | Place::Above(frame, spi) => {
+    let found = match place_of(env, ptr) {
+        Place::At(frame, spi) => {
             let object = env.state.frame(frame).stack.whole_object(spi);
             object.map(|object| (frame, *object))
         }
@@ -69,9 +68,7 @@ fn restore(env: &mut Env<'_>, ptr: Reg, class: IrqClass) -> Result<()> {
     }) else {
         return Err(refuse!(env => Call::IrqFlagNotInit { index: ptr.number() - 1 }));
     };
-    if let Place::Above(..) = place {
-        return Err(Stop::unsupported(stack_slots::ABOVE));
-    }
+    stack_slots::note_above(env, ptr);
     stack_slots::mark_read(env, frame, &object);
     if saved != class {
         let (saved, used) = (name(saved), name(class));

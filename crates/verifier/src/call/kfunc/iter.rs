@@ -91,7 +91,7 @@ fn create(env: &mut Env<'_>, callee: &Callee<'_>, ptr: Reg, structure: Structure
     let Structure { ty, slots, name } = structure;
     let index = ptr.number() - 1;
     let is_free = match stack_slots::place_of(env, ptr, "iter", slots) {
-        Place::At(frame, spi) | Place::Above(frame, spi) => {
+        Place::At(frame, spi) => {
             let stack = &env.state.frame(frame).stack;
             (spi + 1 - slots..=spi).all(|spi| !stack[spi].kinds.contains(&SlotKind::Iter))
         }
@@ -139,10 +139,6 @@ fn take(
     let index = ptr.number() - 1;
     let found = match stack_slots::place_of(env, ptr, "iter", slots) {
         Place::At(frame, spi) => find(env, frame, spi, slots, ty),
-        Place::Above(frame, spi) => match find(env, frame, spi, slots, ty) {
-            Found::Iterator(..) => return Err(Stop::unsupported(stack_slots::ABOVE)),
-            found => found,
-        },
         Place::Unallocated | Place::Misplaced => Found::No,
     };
     let (frame, object) = match found {
@@ -152,6 +148,7 @@ fn take(
             return Err(refuse!(env => Call::IteratorOutsideRcu { name: &callee.kfunc.name }));
         }
     };
+    stack_slots::note_above(env, ptr);
     stack_slots::mark_read(env, frame, &object);
     meta.iter = Some((frame, object.first_slot));
     meta.ref_obj_id = object.ref_obj_id;
