@@ -4,6 +4,7 @@
 //! A prototype is compared with kernel memory; a helper of a program type, an access
 //! to a context, a range of return values, a kfunc of a program type by one load.
 
+use std::collections::BTreeSet;
 use std::{fs, io};
 
 use btf::{Btf, Kind};
@@ -19,6 +20,7 @@ use super::privilege::Privilege;
 use super::query::{KernelQuery, Subject, subjects};
 use super::rewriting::{self, FieldAccess, SOCKETS, SocketQuery};
 use super::targets;
+use super::trampolines;
 use kernel_client::unprivileged::Unprivileged;
 
 /// Number of compared context offsets.
@@ -133,6 +135,7 @@ pub fn compare(registry: &RegistryData, every: u64) -> io::Result<RegistryCompar
     compare_kfuncs(
         registry,
         &mut kernel_query,
+        &memory,
         &btf,
         &subjects,
         &mut stride,
@@ -185,6 +188,25 @@ fn plain(protos: &[HelperProto]) -> Vec<String> {
     lines
 }
 
+/// Prototypes but for those that only programs of trampolines have: another kernel answered for
+/// these.
+fn of_asked(registry: &RegistryData) -> Vec<HelperProto> {
+    let used_by = |of_trampoline: bool| {
+        let programs = registry.programs.iter();
+        let programs = programs
+            .filter(move |((kind, attach), _)| trampolines::runs(*kind, *attach) == of_trampoline);
+        let sets =
+            programs.filter_map(|(_, rules)| registry.helper_sets.get(rules.helpers as usize));
+        sets.flatten()
+            .map(|entry| entry.proto)
+            .collect::<BTreeSet<u32>>()
+    };
+    let (asked, others) = (used_by(false), used_by(true));
+    let protos = (0..).zip(&registry.protos);
+    let protos = protos.filter(|(at, _)| asked.contains(at) || !others.contains(at));
+    protos.map(|(_, proto)| proto.clone()).collect()
+}
+
 fn compare_protos(
     registry: &RegistryData,
     theirs: &[HelperProto],
@@ -196,7 +218,8 @@ fn compare_protos(
         let words = || format!("the kernel has the prototype {line}");
         comparison.count("prototypes", is_missing.then(words));
     }
-    let extra = ours
+    let asked = plain(&of_asked(registry));
+    let extra = asked
         .iter()
         .filter(|line| theirs.binary_search(line).is_err());
     let words = extra.map(|line| format!("the registry has the prototype {line}"));
@@ -522,14 +545,19 @@ fn compare_maps(
 fn compare_kfuncs(
     registry: &RegistryData,
     kernel_query: &mut KernelQuery,
+    memory: &KernelMemory,
     btf: &Btf<'_>,
     subjects: &[Subject],
     stride: &mut Stride,
     comparison: &mut RegistryComparison,
 ) {
+    // Those that only another kernel of the release has are no difference.
+    let sets = memory.sets(btf, Kind::Func);
+    let kfuncs = sets.iter().filter(|set| set.is_kfuncs);
+    let known: BTreeSet<&str> = kfuncs.flat_map(|set| set.names(btf)).collect();
     for subject in subjects.iter().filter(|subject| subject.has_own_rules()) {
         for kfunc in registry.kfuncs.values() {
-            if !stride.takes() {
+            if !known.contains(&*kfunc.name) || !stride.takes() {
                 continue;
             }
             let id = btf.find(Kind::Func, &kfunc.name).map(|ty| ty.id().0);

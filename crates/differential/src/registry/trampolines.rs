@@ -50,8 +50,8 @@ const OPERATIONS: [(&str, &str); 6] = [
     ("bpf_dummy_ops", "test_1"),
 ];
 
-/// True for the types of such programs.
-fn is_one(kind: ProgramType, attach: Option<AttachType>) -> bool {
+/// True for programs that a trampoline runs.
+pub(super) fn runs(kind: ProgramType, attach: Option<AttachType>) -> bool {
     match kind {
         ProgramType::Lsm | ProgramType::StructOps => true,
         _ => TARGETS
@@ -237,7 +237,7 @@ fn add_proto(registry: &mut RegistryData, proto: &HelperProto) -> u32 {
 fn add_types(ours: &mut Kfunc, theirs: &Kfunc) {
     let mut types = ProgramTypes::default();
     for kind in ProgramType::ALL {
-        let asked = match is_one(*kind, None) {
+        let asked = match runs(*kind, None) {
             true => theirs.program_types,
             false => ours.program_types,
         };
@@ -247,7 +247,7 @@ fn add_types(ours: &mut Kfunc, theirs: &Kfunc) {
     }
     ours.program_types = types;
     ours.exceptions
-        .retain(|&(kind, attach)| !is_one(kind, Some(attach)));
+        .retain(|&(kind, attach)| !runs(kind, Some(attach)));
     for (kind, attach, _) in TARGETS {
         if theirs.is_for(kind, Some(attach)) != types.has(kind) {
             ours.exceptions.push((kind, attach));
