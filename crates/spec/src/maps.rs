@@ -82,7 +82,7 @@ pub enum MapCapability {
 
 /// What the values of local storage belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StorageOwner {
+pub enum StorageKind {
     /// A socket.
     Socket,
     /// An inode.
@@ -244,15 +244,15 @@ impl MapKind {
     }
 
     /// What values of local storage belong to; `None` for other maps.
-    pub const fn storage_owner(self) -> Option<StorageOwner> {
+    pub const fn storage_kind(self) -> Option<StorageKind> {
         if self.has(Trait::OfSockets) {
-            Some(StorageOwner::Socket)
+            Some(StorageKind::Socket)
         } else if self.has(Trait::OfInodes) {
-            Some(StorageOwner::Inode)
+            Some(StorageKind::Inode)
         } else if self.has(Trait::OfTasks) {
-            Some(StorageOwner::Task)
+            Some(StorageKind::Task)
         } else if self.has(Trait::OfCgroups) {
-            Some(StorageOwner::Cgroup)
+            Some(StorageKind::Cgroup)
         } else {
             None
         }
@@ -260,7 +260,7 @@ impl MapKind {
 
     /// True for local storage, whose values belong to objects of the kernel.
     pub const fn is_storage(self) -> bool {
-        self.storage_owner().is_some()
+        self.storage_kind().is_some()
     }
 
     /// True for the arrays of the kernel (`array_map_alloc`).
