@@ -244,6 +244,7 @@ impl MapKind {
     }
 
     /// What values of local storage belong to; `None` for other maps.
+    #[doc(hidden)]
     pub const fn storage_kind(self) -> Option<StorageKind> {
         if self.has(Trait::OfSockets) {
             Some(StorageKind::Socket)
