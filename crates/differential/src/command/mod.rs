@@ -42,11 +42,11 @@ enum Command {
     /// Compare generated programs, for long
     #[command(subcommand)]
     Soak(Soak),
-    /// Write the rules of programs that trampolines run, as the running kernel answers
+    /// Write the registry of the running kernel: what it answers about helpers, contexts and kfuncs
     ///
-    /// It must verify such programs, as that of `tools/kernels/vm run 6.18` does; `cargo xtask
-    /// kernel-data FILE` adds them to the built-in data.
-    Trampolines {
+    /// In the kernel of `tools/kernels/vm run 6.18` it is a part of what `cargo xtask kernel-data
+    /// DIRECTORY` makes the built-in data of (CONTRIBUTING.md).
+    Registry {
         /// The file
         file: PathBuf,
     },
@@ -204,9 +204,15 @@ impl Arguments {
         match self.command {
             Command::Compare(comparison) => comparison.run(),
             Command::Soak(soak) => soak.run(),
-            Command::Trampolines { file } => {
-                let registry = beebox_differential::registry::trampolines::ask()?;
-                Ok(fs::write(file, spec::registry::text::write(&registry))?)
+            Command::Registry { file } => {
+                let built = beebox_differential::registry::build::build()?;
+                for line in &built.not_asked {
+                    println!("not asked: {line}");
+                }
+                Ok(fs::write(
+                    file,
+                    spec::registry::text::write(&built.registry),
+                )?)
             }
         }
     }
