@@ -66,9 +66,7 @@ pub(crate) fn extract(directory: Option<&Path>) -> Outcome {
         ),
     };
     write_types(&data, &debian, &minimal)?;
-    let types = [&debian, &minimal].map(|blob| Btf::parse(&**blob));
-    let [debian, minimal] = types;
-    let (theirs, ours) = configurations::merge(theirs, ours, &debian?, &minimal?);
+    let (theirs, ours) = configurations::merge(theirs, ours, &Btf::parse(&*minimal)?);
     let lines = marked(&text::write(&theirs), &text::write(&ours));
     write(&data.join("linux-6.18.registry.gz"), &lines)
 }
@@ -116,7 +114,7 @@ fn described(directory: &Path) -> Result<Kernel, Box<dyn std::error::Error>> {
         blob: file("vmlinux.btf")?,
         kallsyms: text("System.map")?,
         config: text("config")?,
-        registry: RegistryData::clone(&text::parse(&text("registry.txt")?)?),
+        registry: (*text::parse(&text("registry.txt")?)?).clone(),
     })
 }
 

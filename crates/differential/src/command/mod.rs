@@ -96,11 +96,12 @@ enum Comparison {
     Releases(Selection),
     /// Test runs of the kernel's tests: a table of docs/helpers.md (needs the selftests)
     Runs(Selection),
-    /// Verdicts of Debian's Linux 6.18, whose files are in a directory, on the kernel's tests: a table
-    /// of docs/verifier.md (needs the selftests)
+    /// Verdicts of Debian's Linux 6.18 on the kernel's tests, beside those for the built-in kernel and
+    /// for its files in a directory: a table of docs/verifier.md (needs the selftests)
     Trampolines {
-        /// The directory, with vmlinux.btf, config, kernel.release and System.map
-        directory: PathBuf,
+        /// The directory, with vmlinux.btf, config, kernel.release and System.map; without it the
+        /// page is not written
+        directory: Option<PathBuf>,
     },
     /// Verdicts for callers without capabilities: a table of docs/verifier.md (needs the
     /// selftests)
@@ -235,7 +236,7 @@ impl Comparison {
             Comparison::LiveCode(selection) => verifier::compare_live_code(selection),
             Comparison::Releases(selection) => verifier::compare_releases(selection),
             Comparison::Runs(selection) => runs::compare(selection),
-            Comparison::Trampolines { directory } => verifier::score_trampolines(&directory),
+            Comparison::Trampolines { directory } => verifier::score_trampolines(directory.as_deref()),
             Comparison::Unprivileged(selection) => verifier::compare_unprivileged(selection),
             Comparison::Verifier(selection) => verifier::score(selection),
         }

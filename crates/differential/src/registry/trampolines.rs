@@ -210,7 +210,11 @@ pub fn add(registry: &mut RegistryData, other: &RegistryData) {
             },
         );
     }
-    registry.lists.add_functions(&other.lists);
+    let (lists, theirs) = (&mut registry.lists, &other.lists);
+    lists.modify_return.extend(theirs.modify_return.iter().cloned());
+    lists
+        .traced_sleepable
+        .extend(theirs.traced_sleepable.iter().cloned());
     for (name, theirs) in &other.kfuncs {
         match registry.kfuncs.get_mut(name) {
             None => _ = registry.kfuncs.insert(name.clone(), theirs.clone()),

@@ -192,6 +192,13 @@ impl Target {
         Ok(Target { kernel, registry })
     }
 
+    /// The built-in kernel that commands take without an option.
+    pub(crate) fn built_in() -> Outcome<Target> {
+        let kernel = kernel_data::linux_6_18();
+        let registry = kernel.registry().ok_or("the kernel has no registry")?.clone();
+        Ok(Target { kernel, registry })
+    }
+
     /// Loads each program of an object as the kernel was given it. An object that cannot
     /// be opened has none.
     pub(crate) fn load_each(
