@@ -25,7 +25,7 @@ impl Target {
                 said: "it has no BTF".to_owned(),
             });
         };
-        let registry = kernel_data::linux_6_18_registry(btf);
+        let registry = kernel_data::linux_6_18_minimal_registry(btf);
         Ok(Target { kernel, registry })
     }
 
