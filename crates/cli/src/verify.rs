@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use beebox::internal::kernel::{Privileges, Source};
+use beebox::internal::loading::ObjectLoading;
 use beebox::internal::program::LoadFlags;
 use beebox::internal::verify::results::{Job, Logs, Results, Row, UNTYPED};
 use beebox::verify::Options;
@@ -356,10 +357,14 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         if let Some(privileges) = args.privileges {
             kernel = kernel.with_privileges(privileges, Source::Given);
         }
+        let by_loader = ObjectLoading {
+            loader: job.loading.loader,
+            ..ObjectLoading::default()
+        };
         let target = args
             .target
             .as_deref()
-            .map(|text| target::read(text, &kernel));
+            .map(|text| target::read(text, &kernel, &by_loader));
         let job = Job {
             target: target.transpose()?,
             ..job

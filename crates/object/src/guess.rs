@@ -82,7 +82,8 @@ impl<'a> Object<'a> {
         };
         let others = LoaderKind::ALL.into_iter().skip(1);
         // An undefined symbol may be that of another object.
-        let is_whole = |object: &Object<'_>| !object.externs.has_undefined();
+        let is_whole =
+            |object: &Object<'_>| !object.externs.has_undefined() && !object.maps.ignores_members();
         let taken = others
             .filter_map(|loader| open(loader).ok())
             .filter(is_whole);

@@ -263,6 +263,7 @@ impl LoaderKind {
     }
 
     /// Conventions.
+    #[doc(hidden)]
     pub const fn rules(self) -> &'static LoaderRules {
         match self {
             LoaderKind::Libbpf => &LIBBPF,
@@ -271,11 +272,6 @@ impl LoaderKind {
             LoaderKind::Aya => &AYA,
             LoaderKind::Iproute2 => &IPROUTE2,
         }
-    }
-
-    /// Section definition that matches a section name without a leading `?`.
-    pub fn section(self, name: &str) -> Option<&'static SectionDef> {
-        SectionDef::find(self.rules().sections, name)
     }
 }
 

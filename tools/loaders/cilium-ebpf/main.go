@@ -106,7 +106,9 @@ func describeProgram(it *ebpf.ProgramSpec) (program, error) {
 			if ins.Src == asm.PseudoMapFD {
 				value = 0
 			}
+			symbol := ins.Symbol()
 			*ins = asm.Instruction{OpCode: ins.OpCode, Dst: ins.Dst, Src: ins.Src, Constant: value}
+			*ins = ins.WithSymbol(symbol)
 		}
 		if ins.IsKfuncCall() {
 			open[slot] = true

@@ -35,6 +35,8 @@ pub(super) struct Extra {
     inner_id: u32,
     /// Index in the outer map.
     inner_index: u32,
+    /// True if further members are ignored.
+    ignores_members: bool,
 }
 
 /// Adds the maps of legacy definitions, in the order of their symbols.
@@ -92,7 +94,8 @@ fn read_section(
         let bytes = bytes.ok_or_else(|| located(MapFault::BeyondSection))?;
         let words = members(rules, bytes, source.relaxed).map_err(located)?;
         let place = (section, symbol.value..end);
-        let (map, extra) = read_map(source, rules, &name.to_string(), place, words);
+        let (map, mut extra) = read_map(source, rules, &name.to_string(), place, words);
+        extra.ignores_members = rules.rest == RestRule::Ignored && bytes.len() > 7 * 4;
         let id = maps.push(map);
         maps.legacy.insert(id, extra);
     }
@@ -193,6 +196,7 @@ fn read_map<'a>(
         id,
         inner_id,
         inner_index,
+        ignores_members: false,
     };
     (map, extra)
 }
@@ -213,6 +217,11 @@ fn types(btf: &Btf<'_>, name: &str, params: &MapParams) -> Option<(TypeId, TypeI
 }
 
 impl Maps<'_> {
+    /// True if members of a definition are ignored, which another loader may read.
+    pub(crate) fn ignores_members(&self) -> bool {
+        self.legacy.values().any(|extra| extra.ignores_members)
+    }
+
     /// Gives maps of maps their inner maps, by id: the kind of those, and the elements.
     fn nest(&mut self) -> Result<(), Error> {
         let legacy: Vec<(MapId, Extra)> = self.legacy.iter().map(|(&id, &it)| (id, it)).collect();

@@ -224,6 +224,7 @@ impl<'o> Opened<'o> {
             Some(loading) => loading.open(file, name)?,
             None => Object::open_with(file, &options)?,
         };
+        let completes_sizes = object.loader().rules().completes_sizes;
         let mut sized = Vec::new();
         for_each_map(object.maps_mut(), |map| {
             map.pin = None;
@@ -232,7 +233,11 @@ impl<'o> Opened<'o> {
             if !is_there && map.struct_ops().is_none() {
                 map.autocreate = false;
             }
-            if map.params().max_entries == 0 && !kind.is_some_and(MapKind::has_no_entries) {
+            let is_by_cpu = matches!(kind, Some(MapKind::PerfEventArray | MapKind::Cpumap));
+            if map.params().max_entries == 0
+                && !kind.is_some_and(MapKind::has_no_entries)
+                && !(is_by_cpu && completes_sizes)
+            {
                 map.set_max_entries(1);
                 sized.push(MapNote::Entries {
                     map: map.name().to_owned(),
