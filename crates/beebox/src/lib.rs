@@ -152,6 +152,7 @@ pub use internal::run::{
 pub use internal::{JumpLimitExceeded, Rules, Semantics, SockFilter};
 #[cfg(feature = "capture")]
 pub use packet::{Device, Metadata, Packet, VlanTag};
+pub use spec::loader::LoaderKind;
 pub use spec::maps::MapKind;
 pub use spec::programs::ProgramType;
 pub use spec::{Errno, Kernel};

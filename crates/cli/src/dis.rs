@@ -18,6 +18,7 @@ use clap::ArgGroup;
 
 use crate::answer::{Answer, Failure};
 use crate::kernel_input::KernelArgs;
+use crate::loading::LoadingArgs;
 use crate::object_input::ObjectFile;
 use crate::output_path::{OutputArg, OutputPath};
 use crate::program_input::{ClassicForm, ProgramInput, check_program};
@@ -112,6 +113,9 @@ pub(crate) struct Args {
     output: OutputArg,
 
     #[command(flatten)]
+    loading: LoadingArgs,
+
+    #[command(flatten)]
     kernel: KernelArgs,
 }
 
@@ -177,9 +181,15 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
     {
         return show_object(&file, &args, output);
     }
-    if !args.programs.is_empty() || args.source || args.xlated || args.kernel.is_given() {
+    if !args.programs.is_empty()
+        || args.source
+        || args.xlated
+        || args.loading.is_given()
+        || args.kernel.is_given()
+    {
         return Err(Failure::new(format_args!(
-            "--prog, --source, --xlated and the options of a kernel (--{}) are for objects",
+            "--prog, --source, --xlated, --loader and what loaders set, and the options of a \
+             kernel (--{}) are for objects",
             KernelArgs::options().join(", --")
         ))
         .within(args.input.name()));
@@ -229,7 +239,8 @@ fn show_object(
                 .hint("raw, hex, d, dd, asm, log, case or json"),
         );
     }
-    if let Some(object) = file.unlinked()
+    let loading = args.loading.read()?;
+    if let Some(object) = file.unlinked(&loading)
         && !args.jit
         && !args.xlated
         && let Some(text) =
@@ -240,6 +251,7 @@ fn show_object(
     }
     let kernel = args.kernel.read()?;
     let view = object::View {
+        loading: &loading,
         format: args.format,
         source: args.source,
         native: args.jit.then(|| args.code()),

@@ -22,6 +22,7 @@ mod generate;
 mod kfuncs;
 mod limits;
 mod link;
+mod loading;
 mod object_input;
 mod program_input;
 mod program_output;

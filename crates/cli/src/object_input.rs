@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use beebox::Kernel;
 use beebox::internal::btf::Linkage;
+use beebox::internal::loading::ObjectLoading;
 use beebox::internal::object::elf::{Binding, Elf, ElfFault};
 use beebox::internal::object::{
-    AttachFault, Blame, Error, ExternFault, LinkReport, MapFault, Object, OpenOptions, Problem,
-    ProgramDefFault, ProgramLinkReport, RelocationFault, SectionFault, UnlinkedObject,
+    AttachFault, Blame, Error, ExternFault, LinkReport, MapFault, Object, Problem, ProgramDefFault,
+    ProgramLinkReport, RelocationFault, SectionFault, UnlinkedObject,
 };
 
 use beebox::internal::program::ProgramType;
@@ -80,8 +81,8 @@ impl ObjectFile {
 
     /// The object as the compiler wrote it, if the loader refuses it only for its byte
     /// order, its legacy map definitions, static programs, or how its maps are declared.
-    pub(crate) fn unlinked(&self) -> Option<UnlinkedObject<'_>> {
-        let error = Object::open(&self.bytes).err()?;
+    pub(crate) fn unlinked(&self, loading: &ObjectLoading) -> Option<UnlinkedObject<'_>> {
+        let error = loading.open(&self.bytes, "").err()?;
         let is_shown = match error.problem() {
             Problem::Elf(fault) => *fault == ElfFault::ForeignByteOrder,
             Problem::Section(fault) => *fault == SectionFault::LegacyMaps,
@@ -100,19 +101,19 @@ impl ObjectFile {
         Some(object.refused_for(error))
     }
 
+    /// Opens the object, by the conventions of the loader that it is written for.
     pub(crate) fn open(&self) -> Result<Object<'_>, Failure> {
-        self.open_beside(&[])
+        self.open_by(&ObjectLoading::default(), &[])
     }
 
     /// Opens the object. The error of an extern that one of the other objects defines
     /// names that object.
-    pub(crate) fn open_beside(&self, others: &[PathBuf]) -> Result<Object<'_>, Failure> {
-        let name = name(&self.path);
-        let options = OpenOptions {
-            name: Some(&name),
-            ..OpenOptions::default()
-        };
-        let opened = Object::open_with(&self.bytes, &options);
+    pub(crate) fn open_by(
+        &self,
+        loading: &ObjectLoading,
+        others: &[PathBuf],
+    ) -> Result<Object<'_>, Failure> {
+        let opened = loading.open(&self.bytes, &name(&self.path));
         opened.map_err(|error| refused_beside(error, None, &self.path, others))
     }
 

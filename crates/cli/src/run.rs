@@ -34,9 +34,9 @@ use crate::engine;
 use crate::input::{read_file, read_source, source_failure};
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules, parse_size};
 use crate::limits::LimitArgs;
+use crate::loading::{LoadingArgs, change, note_guess};
 use crate::object_input::ObjectFile;
 use crate::output_path::PacketOutputArg;
-use crate::verify::globals;
 use changes::Changes;
 use choice::{choose, names};
 use expect::insert_run;
@@ -160,9 +160,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     changes: Changes,
 
-    /// Set a global variable before loading, as `limit = 10`; @FILE holds one on each line
-    #[arg(short = 'G', long, value_name = "GLOBAL")]
-    set: Vec<String>,
+    #[command(flatten)]
+    loading: LoadingArgs,
 
     /// Clock of the time helpers: the time of the packet in its capture, the one of --time,
     /// or one that runs from 0 [default: capture, and fixed with --time]
@@ -311,7 +310,15 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         None => kernel,
     };
     note_rules(&kernel);
-    let mut object = file.open()?;
+    let loading = args.loading.read()?;
+    let mut object = file.open_by(&loading, &[])?;
+    note_guess(&object, &name);
+    if loading.kind.is_some() && object.programs().all(|(_, program)| program.kind.is_some()) {
+        let what = "--type is for programs whose section names imply no type, and all do";
+        let failure = Failure::new(what).within(&name);
+        return Err(failure.hint("no --type, or --type PROGRAM=TYPE"));
+    }
+    change(&mut object, &loading).map_err(|failure| failure.within(&name))?;
     let changed = args.changes.apply(&mut object);
     changed.map_err(|failure| failure.within(&name))?;
     let mut expected = args.expect.as_deref().map(expect::read).transpose()?;
@@ -333,7 +340,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if let (Some(program), Some(file)) = (&chosen, &mut expected) {
         insert_run(file, program, args);
     }
-    let mut loading: Vec<String> = chosen.iter().cloned().collect();
+    let mut wanted: Vec<String> = chosen.iter().cloned().collect();
     if let Some(file) = &expected {
         for (line, program) in file.programs() {
             if !object.programs().any(|(_, known)| known.name == *program) {
@@ -342,17 +349,17 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
                 let failure = failure.hint(format_args!("run with one of {}", names(&object)));
                 return Err(failure.within(place));
             }
-            loading.push(program.to_owned());
+            wanted.push(program.to_owned());
         }
     }
-    let runs = loading.clone();
-    loading.extend(programs_in_arrays(&object, &loading));
-    loading.extend(
+    let runs = wanted.clone();
+    wanted.extend(programs_in_arrays(&object, &wanted));
+    wanted.extend(
         filling
             .iter()
             .flat_map(|file| file.contents.programs(&object)),
     );
-    object.set_autoload(|program| loading.iter().any(|name| program.name == **name));
+    object.set_autoload(|program| wanted.iter().any(|name| program.name == **name));
     let is_of_ops = |name: &String| {
         let kind = object.program(name).and_then(|program| program.kind);
         kind == Some(ProgramType::StructOps)
@@ -361,8 +368,6 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if !runs.iter().any(is_of_ops) {
         leave_out_struct_ops(&mut object);
     }
-    globals::apply(&mut object, &globals::read(&args.set)?)
-        .map_err(|failure| failure.within(&name))?;
     let options = LoadOptions {
         unverified: args.unverified,
         explains: false,
@@ -463,7 +468,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     };
     let maps = args.dump_maps.then(|| MapsDump::new(&loaded, object.btf()));
     let streams = Stream::ALL.map(|stream| {
-        let taken = (loading.iter()).filter_map(|name| loaded.take_stream(name, stream));
+        let taken = (wanted.iter()).filter_map(|name| loaded.take_stream(name, stream));
         String::from_utf8_lossy(&taken.collect::<Vec<_>>().concat()).into_owned()
     });
     let unwritten = loaded.unwritten_stack_reads();

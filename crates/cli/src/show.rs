@@ -12,7 +12,9 @@ use report::object::{
 
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
+use crate::input;
 use crate::kernel_input::{FOR_LINKING, KernelArgs, assumed, note_assumed, note_built_in};
+use crate::loading::{LoadingArgs, change, note_guess};
 use crate::object_input::{ObjectFile, kernel_lacks_feature, note_definer, short_names};
 use crate::output_path::OutputArg;
 use crate::stdout::{fit, json, print_answer, terminal_width, write_answer};
@@ -64,6 +66,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     output: OutputArg,
+
+    #[command(flatten)]
+    loading: LoadingArgs,
 
     #[command(flatten)]
     kernel: KernelArgs,
@@ -129,7 +134,8 @@ fn show(
     width: Option<usize>,
     text: &mut Vec<u8>,
 ) -> Result<Answer, Failure> {
-    if let Some(object) = file.unlinked()
+    let loading = args.loading.read()?;
+    if let Some(object) = file.unlinked(&loading)
         && args.needs_at_most.is_none()
     {
         note_definer(&object, file.path(), &args.files);
@@ -142,7 +148,9 @@ fn show(
             None => Answer::Yes,
         });
     }
-    let object = file.open_beside(&args.files)?;
+    let mut object = file.open_by(&loading, &args.files)?;
+    note_guess(&object, &input::name(file.path()));
+    change(&mut object, &loading)?;
     let overview = object.overview();
     let loaded: Vec<_> = object.autoloaded().collect();
     let link_report = kernel.map(|kernel| object.try_link(&loaded, kernel));

@@ -12,14 +12,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use beebox::internal::kernel::{Privileges, Source};
-use beebox::internal::program::{LoadFlags, ProgramType};
+use beebox::internal::loading::ObjectLoading;
+use beebox::internal::program::LoadFlags;
 use beebox::internal::verify::results::{Job, Logs, Results, Row, UNTYPED};
 use beebox::verify::Options;
 
 use crate::answer::{Answer, Failure};
 use crate::answer_format::AnswerFormat;
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_built_in};
-use crate::object_input::{SET_TYPE, program_type};
+use crate::loading::LoadingArgs;
+use crate::object_input::SET_TYPE;
 use crate::output_path::OutputPath;
 use crate::stdout::{fit, json, print, terminal_width, write_answer, write_output};
 use report::veristat::{Emit, Filters, Joined, ResultRow, ResultVerdict, csv, differences};
@@ -31,7 +33,8 @@ use table::Counts;
 /// is requested, and verified: accepted, or refused with the kernel's reason. A program
 /// that uses what Beebox does not support yet is `unsupported`, which is no verdict. No kernel
 /// and no root is needed. A text case (`beebox dis --format case`) is one program; with
-/// --type so are instructions alone. Answers of kernels that a case records are compared
+/// --type so are instructions alone (bytes, bytes in hexadecimal, or text in LLVM's assembly
+/// language). Answers of kernels that a case records are compared
 /// with ours.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -60,12 +63,6 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// The type of programs whose section names imply none (as `xdp_pass` of libbpf before
-    /// 1.0). Files that are neither objects nor cases are read as the instructions of a
-    /// program of this type: bytes, bytes in hexadecimal, or text in LLVM's assembly language
-    #[arg(long = "type", value_name = "TYPE", value_parser = program_type)]
-    kind: Option<ProgramType>,
-
     /// Only programs of this name
     #[arg(long, value_name = "NAME")]
     prog: Vec<String>,
@@ -75,13 +72,6 @@ pub(crate) struct Args {
     /// their section names
     #[arg(long, value_name = "FILE:PROGRAM", conflicts_with_all = ["compare_files", "replay"])]
     target: Option<String>,
-
-    /// What a program attaches to, in place of what its section names, as
-    /// `on_open=do_filp_open`: a function, hook or tracepoint of the kernel, or a function of
-    /// the program of --target
-    #[arg(long, value_name = "PROGRAM=FUNCTION", value_parser = attach)]
-    #[arg(conflicts_with_all = ["compare_files", "replay"])]
-    attach: Vec<(String, String)>,
 
     /// Capabilities of the user who loads the programs: `all`, `none`, or some of bpf,
     /// perfmon, net_admin and sys_admin with commas; without bpf as where
@@ -199,15 +189,8 @@ pub(crate) struct Args {
     #[arg(short = 'r', long)]
     test_reg_invariants: bool,
 
-    /// Set a global variable before loading, as `limit = 10` or `ports[2].low = FAST`;
-    /// @FILE holds one on each line
-    #[arg(
-        short = 'G',
-        long,
-        visible_alias = "set-global-vars",
-        value_name = "GLOBAL"
-    )]
-    set: Vec<String>,
+    #[command(flatten)]
+    loading: LoadingArgs,
 
     /// Load flags (BPF_F_*) of every program, as a number
     #[arg(long, value_name = "BITS", value_parser = number)]
@@ -250,15 +233,6 @@ enum VerifyFormat {
 
 /// The bit of the log level for statistics (`BPF_LOG_STATS`).
 const LOG_STATS: u32 = 4;
-
-fn attach(text: &str) -> Result<(String, String), String> {
-    let parts = text.split_once('=');
-    let is_whole = |(program, function): &(&str, &str)| !program.is_empty() && !function.is_empty();
-    let (program, function) = parts
-        .filter(is_whole)
-        .ok_or("PROGRAM=FUNCTION is expected")?;
-    Ok((program.to_owned(), function.to_owned()))
-}
 
 fn number(text: &str) -> Result<u32, String> {
     let parsed = match text.strip_prefix("0x") {
@@ -374,10 +348,8 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
                 ..Options::default()
             },
             explains: args.explain,
-            kind: args.kind,
-            globals: globals::read(&args.set)?,
+            loading: args.loading.read()?,
             target: None,
-            attach: args.attach.clone(),
             logs,
             threads: args.jobs.into(),
         };
@@ -385,10 +357,14 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         if let Some(privileges) = args.privileges {
             kernel = kernel.with_privileges(privileges, Source::Given);
         }
+        let by_loader = ObjectLoading {
+            loader: job.loading.loader,
+            ..ObjectLoading::default()
+        };
         let target = args
             .target
             .as_deref()
-            .map(|text| target::read(text, &kernel));
+            .map(|text| target::read(text, &kernel, &by_loader));
         let job = Job {
             target: target.transpose()?,
             ..job
@@ -478,8 +454,9 @@ fn unselected(args: &Args, results: &Results<Failure>) -> Vec<Failure> {
         let of_name = |program: &String| program.rsplit('/').next() == Some(name.as_str());
         !rows.iter().any(|row| row.prog_name == **name) && !left_out.iter().any(of_name)
     };
-    let attached = args.attach.iter().map(|(program, _)| program);
-    let absent = args.prog.iter().chain(attached).filter(is_absent);
+    let loading = args.loading.read().unwrap_or_default();
+    let named: Vec<String> = loading.named_programs().map(str::to_owned).collect();
+    let absent = args.prog.iter().chain(&named).filter(is_absent);
     let absent = absent.map(|name| Failure::new(format_args!("no program is called {name:?}")));
     let mut failures: Vec<Failure> = absent.map(|failure| failure.hint(listed())).collect();
     if failures.is_empty() && rows.is_empty() && !left_out.is_empty() {

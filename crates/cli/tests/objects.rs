@@ -398,6 +398,7 @@ fn test_object(name: &str) -> String {
 
 #[oracle::test]
 fn big_endian_objects_and_legacy_maps_are_shown_and_not_linked() {
+    const LIBBPF: [&str; 2] = ["--loader", "libbpf"];
     for (name, notes) in [
         ("objects/refused/big_endian.o", &["big-endian object"][..]),
         ("objects/refused/old_maps.o", &["legacy map definitions"]),
@@ -409,10 +410,10 @@ fn big_endian_objects_and_legacy_maps_are_shown_and_not_linked() {
         ),
     ] {
         let file = test_object(name);
-        let shown = printed(&["show", &file]);
-        let record = as_json(&["show", &file]);
+        let shown = printed(&["show", &file, LIBBPF[0], LIBBPF[1]]);
+        let record = as_json(&["show", &file, LIBBPF[0], LIBBPF[1]]);
         assert_eq!(record["not_linked"].as_array().unwrap().len(), notes.len());
-        let dis = beebox(&["dis", &file]);
+        let dis = beebox(&["dis", &file, LIBBPF[0], LIBBPF[1]]);
         assert_eq!(dis.status.code(), Some(1), "not linked");
         let listed = String::from_utf8(dis.stdout).unwrap();
         for note in notes {
@@ -422,24 +423,43 @@ fn big_endian_objects_and_legacy_maps_are_shown_and_not_linked() {
             );
         }
         assert!(listed.contains("<bpf_map_lookup_elem>"), "{listed}");
-        assert_eq!(beebox(&["show", &file, "--link"]).status.code(), Some(1));
-        let code = beebox(&["show", &file, "--needs-at-most", "5.4"])
-            .status
-            .code();
-        assert_eq!(code, Some(2));
-        assert_eq!(beebox(&["dis", &file, "--jit"]).status.code(), Some(2));
         assert_eq!(
-            beebox(&["dis", &file, "--prog", "absent"]).status.code(),
+            beebox(&["show", &file, "--link", LIBBPF[0], LIBBPF[1]])
+                .status
+                .code(),
+            Some(1)
+        );
+        let code = beebox(&[
+            "show",
+            &file,
+            "--needs-at-most",
+            "5.4",
+            LIBBPF[0],
+            LIBBPF[1],
+        ])
+        .status
+        .code();
+        assert_eq!(code, Some(2));
+        assert_eq!(
+            beebox(&["dis", &file, "--jit", LIBBPF[0], LIBBPF[1]])
+                .status
+                .code(),
+            Some(2)
+        );
+        assert_eq!(
+            beebox(&["dis", &file, "--prog", "absent", LIBBPF[0], LIBBPF[1]])
+                .status
+                .code(),
             Some(2)
         );
     }
     let old = test_object("objects/refused/old_maps.o");
-    let shown = printed(&["show", &old]);
+    let shown = printed(&["show", &old, LIBBPF[0], LIBBPF[1]]);
     assert!(
         shown.contains("table  maps     hash  4B   8B              16    0x0"),
         "{shown}"
     );
-    let listed = beebox(&["dis", &old, "--source"]).stdout;
+    let listed = beebox(&["dis", &old, "--source", LIBBPF[0], LIBBPF[1]]).stdout;
     assert!(
         String::from_utf8(listed)
             .unwrap()

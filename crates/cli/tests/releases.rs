@@ -418,7 +418,7 @@ fn objects_that_the_loader_refuses_for_declarations_are_listed() {
         let object = format!("crates/object/tests/objects/refused/{name}.o");
         // A listing of what is not linked answers no.
         for (command, code) in [("show", 0), ("dis", 1)] {
-            let output = beebox(&[command, &object]);
+            let output = beebox(&[command, &object, "--loader", "libbpf"]);
             let shown = text(&output);
             assert_eq!(output.status.code(), Some(code), "{command} {name}");
             assert!(
@@ -431,7 +431,9 @@ fn objects_that_the_loader_refuses_for_declarations_are_listed() {
             );
         }
         assert_eq!(
-            beebox(&["verify", &object]).status.code(),
+            beebox(&["verify", &object, "--loader", "libbpf"])
+                .status
+                .code(),
             Some(2),
             "{name}"
         );

@@ -11,6 +11,7 @@
 //! - [`verifier`] compares verdicts and logs on generated programs, [`numbers`] the numeric
 //!   domain, [`registry`] what the kernel offers to programs, [`btf`] the check of types;
 //! - [`objects`] compares what libbpf makes of objects with what we make of them;
+//! - [`loaders`] compares what other loaders parse of objects;
 //! - [`corpus`] is programs of others, for counting;
 //! - [`direct`] runs verified programs in the engines without checks;
 //! - [`page`] writes tables into pages of the repository.
@@ -23,6 +24,7 @@ pub mod direct;
 pub mod ebpf;
 pub mod execution;
 pub mod helpers;
+pub mod loaders;
 pub mod maps;
 pub mod numbers;
 pub mod objects;

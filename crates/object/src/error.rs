@@ -7,6 +7,7 @@
 use std::fmt;
 
 use spec::Errno;
+use spec::loader::LoaderKind;
 
 use crate::attach::AttachFault;
 use crate::container::ContainerFault;
@@ -53,6 +54,8 @@ pub struct Place {
     pub instruction: Option<usize>,
     /// Source line.
     pub line: Option<SourceLine>,
+    /// Loader whose conventions are broken.
+    pub loader: LoaderKind,
 }
 
 /// Source line of `.BTF.ext`.
@@ -139,6 +142,12 @@ impl Error {
     #[must_use]
     pub fn on_line(self, line: Option<SourceLine>) -> Error {
         self.with(|place| place.line = place.line.take().or(line))
+    }
+
+    /// Sets the loader whose conventions count.
+    #[must_use]
+    pub(crate) fn by(self, loader: LoaderKind) -> Error {
+        self.with(|place| place.loader = loader)
     }
 
     fn with(mut self, set: impl FnOnce(&mut Place)) -> Error {
@@ -264,8 +273,12 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = self.0.place.to_string();
         match place.is_empty() {
-            true => self.0.problem.fmt(f),
-            false => write!(f, "{place}: {}", self.0.problem),
+            true => self.0.problem.fmt(f)?,
+            false => write!(f, "{place}: {}", self.0.problem)?,
+        }
+        match self.0.place.loader {
+            LoaderKind::Libbpf => Ok(()),
+            loader => write!(f, " (conventions of {loader})"),
         }
     }
 }

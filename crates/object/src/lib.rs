@@ -30,6 +30,10 @@
 //! # Ok::<(), beebox_object::Error>(())
 //! ```
 //!
+//! Objects follow the conventions of a loader ([`spec::loader::LoaderKind`]): section names, map
+//! definitions, undefined symbols. [`OpenOptions::loader`] sets it, [`Object::open_guessing`]
+//! guesses it.
+//!
 //! Programs and maps equal those of libbpf 7.2, instruction for instruction, and what
 //! libbpf refuses is refused with the same class of error ([`Problem::errno`]). An
 //! [`Error`] states the problem, its place (section, symbol, instruction, source line)
@@ -44,6 +48,7 @@
 //! | `maps/` | declared maps, global variables, struct_ops |
 //! | `relocate/` | relocations of instructions, CO-RE, subprogs, func_info and line_info |
 //! | `attach` | program type, attach type and attach target |
+//! | `guess` | the loader that an object is written for |
 //! | `object`, `linked` | opening and linking, in libbpf's order |
 //! | `overview/` | contents and requirements of an object, without linking |
 //! | `unlinked` | objects of the other byte order or with legacy maps, for listings |
@@ -72,6 +77,7 @@ mod datasec;
 pub mod elf;
 mod error;
 pub mod externs;
+mod guess;
 mod linked;
 pub mod linker;
 pub mod maps;
@@ -89,6 +95,7 @@ pub use attach::AttachFault;
 pub use container::{ContainerFault, ContainerKind, Embedded, objects_in};
 pub use datasec::DatasecFault;
 pub use error::{Blame, Error, Place, Problem, SourceLine};
+pub use guess::{Guess, GuessReason};
 pub use linked::{
     LinkSession, Linked, LinkedProgram, LinkedPrograms, ProgramFault, UnloadableProgram,
     reference_at,

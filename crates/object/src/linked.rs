@@ -213,6 +213,7 @@ impl<'o, 'a> LinkSession<'o, 'a> {
             file: object.file,
             has_btf: btf.is_some(),
             kernel,
+            rules: object.loader.rules(),
             externs: &externs,
             bindings: &bindings,
         };
@@ -259,27 +260,34 @@ impl<'o, 'a> LinkSession<'o, 'a> {
     fn link_together(&mut self, programs: &[ProgramId]) -> Result<LinkedPrograms, Error> {
         let object = self.object;
         let codes = &object.codes;
-        for &id in programs {
+        // Programs that others call have a copy, as functions.
+        let is_callee = |id: &ProgramId| codes.get(*id).is_some_and(|code| code.is_callee());
+        let own: Vec<ProgramId> = programs
+            .iter()
+            .copied()
+            .filter(|id| !is_callee(id))
+            .collect();
+        for &id in &own {
             self.code.load(codes, id);
         }
         if let Some(core) = &mut self.core {
-            let are_functions_new = core.apply(codes, programs, &mut self.code)?;
+            let are_functions_new = core.apply(codes, &own, &mut self.code)?;
             self.are_functions_marked &= !are_functions_new;
         }
         if !self.are_functions_marked {
-            let functions = codes.iter().filter(|(_, code)| code.is_function);
+            let functions = codes.iter().filter(|(_, code)| code.is_callee());
             functions.for_each(|(id, _)| self.code.mark_addresses(id, &object.patches));
             self.are_functions_marked = true;
         }
-        for &id in programs {
+        for &id in &own {
             self.code.mark_addresses(id, &object.patches);
         }
         let mut assembler = Assembler::new(
-            codes,
+            (codes, &object.sections),
             &mut self.code,
             &object.patches,
             &self.info,
-            object.sections.text,
+            object.loader.rules().subprogs,
             &mut self.placed,
         );
         let mut assemblies = Vec::with_capacity(programs.len());
@@ -365,7 +373,10 @@ impl Finishing<'_, '_> {
             program: None,
         });
         let given = member.or_else(|| code.attach_target.clone());
-        let located = |error: Error| error.in_section(code.section_name).in_program(code.name);
+        let located = |error: Error| {
+            let error = error.in_section(code.section_name).in_program(code.name);
+            error.by(self.object.loader)
+        };
         let line_info = made.lines.unwrap_or_default();
         let attachment = attachment(code, given, self.kernel).map_err(Error::from);
         let attachment = attachment.and_then(|attachment| match self.left_out(&made.references) {

@@ -8,16 +8,19 @@ use crate::container::ContainerFault;
 use crate::datasec;
 use crate::elf::{Elf, SectionId};
 use crate::error::{Error, Problem, SourceLine};
-use crate::externs::Externs;
+use crate::externs::{Externs, Undefined};
+use crate::guess::Guess;
 use crate::linked::{LinkSession, Linked, link};
 use crate::maps::{Maps, Source};
 use crate::programs::{ProgramDef, ProgramDefs, ProgramId};
+use crate::relocate::assemble::is_local_call;
 use crate::relocate::info::Info;
-use crate::relocate::patches::{Patches, Reader};
+use crate::relocate::patches::{Patches, Reader, callee};
 use crate::sections::{Role, Sections};
 use crate::types::read_types;
 use program::{AttachTarget, Program};
 use spec::Kernel;
+use spec::loader::LoaderKind;
 use spec::programs::ProgramType;
 
 /// Maximum length of the licence in bytes.
@@ -35,6 +38,10 @@ pub struct OpenOptions<'o> {
     pub pin_root: Option<&'o str>,
     /// Kernel configuration that overrides the kernel's own: lines `CONFIG_NAME=value`.
     pub config: Option<&'o str>,
+    /// Loader whose conventions the object follows.
+    pub loader: LoaderKind,
+    /// Values of undefined symbols that the loader defines.
+    pub defines: &'o [(String, u64)],
 }
 
 /// An opened object: programs, maps, BTF and externs. It borrows the bytes of its file.
@@ -43,6 +50,8 @@ pub struct Object<'a> {
     /// Bytes of the file.
     pub(crate) file: &'a [u8],
     pub(crate) name: String,
+    pub(crate) loader: LoaderKind,
+    pub(crate) guess: Option<Guess>,
     pub(crate) elf: Elf<'a>,
     pub(crate) sections: Sections,
     pub(crate) btf: Option<Btf<'a>>,
@@ -68,8 +77,8 @@ impl<'a> Object<'a> {
     pub fn open_with(file: &'a [u8], options: &OpenOptions<'_>) -> Result<Object<'a>, Error> {
         let opened = Object::read(file, options);
         opened.map_err(|error| match options.name {
-            Some(name) => error.in_file(name),
-            None => error,
+            Some(name) => error.by(options.loader).in_file(name),
+            None => error.by(options.loader),
         })
     }
 
@@ -79,10 +88,15 @@ impl<'a> Object<'a> {
             Problem::Elf(fault) if fault.is_about_kind() => ContainerFault::of(file).into(),
             _ => error,
         })?;
-        let sections = Sections::of(&elf)?;
-        let codes = ProgramDefs::of(&elf, &sections)?;
+        let rules = options.loader.rules();
+        let sections = Sections::of(&elf, rules)?;
+        let codes = ProgramDefs::of(&elf, &sections, options.loader)?;
         let (mut types, btf_ext) = read_types(&elf, &sections)?;
-        let externs = Externs::collect(&elf, types.as_mut())?;
+        let undefined = Undefined {
+            rule: rules.undefined,
+            defines: options.defines,
+        };
+        let externs = Externs::collect(&elf, types.as_mut(), &undefined)?;
         if let Some(types) = &mut types {
             datasec::complete(&elf, types)?;
         }
@@ -93,16 +107,23 @@ impl<'a> Object<'a> {
             btf: types.as_ref(),
             externs: &externs,
             name: &name,
-            relaxed: options.relaxed_maps,
+            rules,
+            relaxed: options.relaxed_maps || rules.ignores_attributes,
             pin_root: options.pin_root,
         })?;
         if let Some(types) = &mut types {
             hide_functions(&codes, types);
         }
+        let license = license(&elf, &sections);
         let mut object = Object {
             file,
             name,
-            license: license(&elf, &sections),
+            loader: options.loader,
+            guess: None,
+            license: match license.is_empty() {
+                true => rules.default_license.to_owned(),
+                false => license,
+            },
             kernel_version: kernel_version(&elf, &sections),
             elf,
             sections,
@@ -145,7 +166,44 @@ impl<'a> Object<'a> {
             }
         }
         self.patches = Patches::new(collected, self.codes.len());
+        if self.loader.rules().calls_programs {
+            self.mark_called();
+        }
+        if self.loader.rules().has_tail_call_sections {
+            self.maps.add_tail_calls(&self.codes);
+        }
         Ok(())
+    }
+
+    /// Marks programs that other functions call.
+    fn mark_called(&mut self) {
+        let mut called = Vec::new();
+        for (id, code) in self.codes.iter() {
+            let mut patches = self.patches.of(id).iter().peekable();
+            for (slot, insn) in code.slots().enumerate() {
+                let patch = patches.next_if(|patch| patch.slot as usize == slot);
+                let goal = patch.map(|patch| patch.goal);
+                if goal.is_some() || is_local_call(insn) {
+                    let places = (&self.codes, &self.sections);
+                    called.extend(callee(places, code, slot, (goal, insn.imm)));
+                }
+            }
+        }
+        for id in called {
+            if let Some(code) = self.codes.get_mut(id) {
+                code.is_called = !code.is_function;
+            }
+        }
+    }
+
+    /// Loader whose conventions count.
+    pub fn loader(&self) -> LoaderKind {
+        self.loader
+    }
+
+    /// Why these conventions were chosen, if they were guessed.
+    pub fn guess(&self) -> Option<&Guess> {
+        self.guess.as_ref()
     }
 
     /// Name.
@@ -310,6 +368,7 @@ impl<'a> Object<'a> {
 
     /// Adds the source line of the instruction to an error.
     fn with_line(&self, error: Error) -> Error {
+        let error = error.by(self.loader);
         match (&self.btf, &self.btf_ext) {
             (Some(types), Some(ext)) if error.place().instruction.is_some() => {
                 self.with_line_of(&Info::of(&self.elf, types, ext), error)
@@ -320,6 +379,7 @@ impl<'a> Object<'a> {
 
     /// Adds the source line of the instruction to an error.
     pub(crate) fn with_line_of(&self, info: &Info<'_>, error: Error) -> Error {
+        let error = error.by(self.loader);
         let place = error.place();
         let line = place.instruction.and_then(|slot| {
             let name = place.program.as_deref()?;

@@ -13,6 +13,7 @@ use isa::ebpf::RawInsn;
 use program::AttachTarget;
 pub use program::ProgramId;
 use spec::Errno;
+use spec::loader::{LoaderKind, LoaderRules};
 use spec::programs::{AttachType, LoadFlags, ProgramType, SectionDef};
 
 use crate::elf::{Binding, Elf, ElfFault, Section, SectionId, Symbol, SymbolKind};
@@ -34,6 +35,8 @@ pub struct ProgramDef<'a> {
     pub(crate) slots: &'a [[u8; 8]],
     /// True for a function that programs call.
     pub is_function: bool,
+    /// True for a program that another function calls, as some loaders allow.
+    pub(crate) is_called: bool,
     /// True if the symbol is global.
     pub is_global: bool,
     /// True if the symbol is global with hidden visibility; the kernel gets it as a
@@ -68,6 +71,8 @@ pub enum ProgramDefFault {
     },
     /// The function is static outside `.text`.
     StaticProgram,
+    /// The loader refuses executable sections whose names imply no program type.
+    UnknownSection,
     /// The function is empty, or not a whole number of instructions.
     Misshapen {
         /// Offset of its start in bytes.
@@ -81,7 +86,7 @@ impl ProgramDefFault {
     /// Party that can fix it.
     pub fn blame(&self) -> Blame {
         match self {
-            ProgramDefFault::StaticProgram => Blame::User,
+            ProgramDefFault::StaticProgram | ProgramDefFault::UnknownSection => Blame::User,
             _ => Blame::File,
         }
     }
@@ -91,7 +96,7 @@ impl ProgramDefFault {
         match self {
             ProgramDefFault::BeyondSection { .. } => FORMAT,
             ProgramDefFault::StaticProgram => Errno::EOPNOTSUPP,
-            ProgramDefFault::Misshapen { .. } => Errno::EINVAL,
+            ProgramDefFault::UnknownSection | ProgramDefFault::Misshapen { .. } => Errno::EINVAL,
         }
     }
 }
@@ -106,6 +111,10 @@ impl fmt::Display for ProgramDefFault {
             ProgramDefFault::StaticProgram => write!(
                 f,
                 "static function outside .text: remove its SEC() or its `static`"
+            ),
+            ProgramDefFault::UnknownSection => write!(
+                f,
+                "section name implies no program type, which this loader refuses"
             ),
             ProgramDefFault::Misshapen { offset, size } => write!(
                 f,
@@ -124,9 +133,18 @@ pub struct ProgramDefs<'a> {
 }
 
 impl<'a> ProgramDefs<'a> {
-    /// Cuts the executable sections into programs.
-    pub fn of(elf: &Elf<'a>, sections: &Sections) -> Result<ProgramDefs<'a>, Error> {
-        ProgramDefs::cut(elf, sections, false)
+    /// Cuts the executable sections into programs, by the conventions of a loader.
+    pub fn of(
+        elf: &Elf<'a>,
+        sections: &Sections,
+        loader: LoaderKind,
+    ) -> Result<ProgramDefs<'a>, Error> {
+        let rules = loader.rules();
+        let mut defs = ProgramDefs::cut(elf, sections, (rules, rules.calls_programs))?;
+        if rules.has_tail_call_sections {
+            defs.type_tail_calls();
+        }
+        Ok(defs)
     }
 
     /// As [`ProgramDefs::of`], with static functions outside `.text` as programs.
@@ -134,13 +152,26 @@ impl<'a> ProgramDefs<'a> {
         elf: &Elf<'a>,
         sections: &Sections,
     ) -> Result<ProgramDefs<'a>, Error> {
-        ProgramDefs::cut(elf, sections, true)
+        ProgramDefs::cut(elf, sections, (LoaderKind::Libbpf.rules(), true))
+    }
+
+    /// Programs in sections `ID/KEY` have the type of the program that jumps to them: the first
+    /// whose section name implies one.
+    fn type_tail_calls(&mut self) {
+        let main = self.programs().find_map(|(_, code)| code.rule);
+        for code in &mut self.all {
+            if code.tail_call_key().is_some() && !code.is_function {
+                code.rule = code.rule.or(main);
+                code.kind = code.rule.map(|rule| rule.kind);
+                code.attach = code.rule.and_then(|rule| rule.attach);
+            }
+        }
     }
 
     fn cut(
         elf: &Elf<'a>,
         sections: &Sections,
-        keeps_static: bool,
+        rules: (&LoaderRules, bool),
     ) -> Result<ProgramDefs<'a>, Error> {
         let mut functions: Vec<(&Symbol, SectionId)> = elf
             .symbols()
@@ -156,8 +187,8 @@ impl<'a> ProgramDefs<'a> {
             let Some(section) = elf.section(id) else {
                 continue;
             };
-            let is_function = sections.text == Some(id);
-            let code = ProgramDef::cut(elf, symbol, section, (is_function, keeps_static));
+            let is_function = sections.is_text(id);
+            let code = ProgramDef::cut(elf, symbol, section, (is_function, rules));
             all.push(code.map_err(|error| error.in_section(section.name))?);
         }
         all.sort_by_key(|code| (code.section, code.start));
@@ -216,7 +247,7 @@ impl<'a> ProgramDef<'a> {
         elf: &Elf<'a>,
         symbol: &Symbol,
         section: &Section<'a>,
-        kind: (bool, bool),
+        kind: (bool, (&LoaderRules, bool)),
     ) -> Result<ProgramDef<'a>, Error> {
         let name = elf.symbol_name(symbol).ok_or(ElfFault::NoName)?;
         ProgramDef::cut_named(name, symbol, section, kind)
@@ -227,7 +258,7 @@ impl<'a> ProgramDef<'a> {
         name: Name<'a>,
         symbol: &Symbol,
         section: &Section<'a>,
-        (is_function, keeps_static): (bool, bool),
+        (is_function, (rules, keeps_static)): (bool, (&LoaderRules, bool)),
     ) -> Result<ProgramDef<'a>, ProgramDefFault> {
         let (offset, size) = (symbol.value, symbol.size);
         let beyond = ProgramDefFault::BeyondSection { offset, size };
@@ -246,7 +277,11 @@ impl<'a> ProgramDef<'a> {
         let section_name = stated.strip_prefix(b"?");
         let autoload = section_name.is_none();
         let section_name = Name::new(section_name.unwrap_or(stated));
-        let rule = section_name.to_str().and_then(SectionDef::find);
+        let find = |name| SectionDef::find(rules.sections, name);
+        let rule = section_name.to_str().and_then(find);
+        if rule.is_none() && !is_function && rules.refuses_other_sections {
+            return Err(ProgramDefFault::UnknownSection);
+        }
         Ok(ProgramDef {
             name,
             section: section.id,
@@ -254,6 +289,7 @@ impl<'a> ProgramDef<'a> {
             start: (offset / 8) as usize,
             slots,
             is_function,
+            is_called: false,
             is_global,
             is_hidden: is_global && symbol.hidden,
             autoload,
@@ -264,6 +300,17 @@ impl<'a> ProgramDef<'a> {
             attach_target: None,
             attach_name: None,
         })
+    }
+
+    /// True if other functions call it.
+    pub(crate) fn is_callee(&self) -> bool {
+        self.is_function || self.is_called
+    }
+
+    /// Id of a program array and key of this program in it, of a section `ID/KEY`.
+    pub(crate) fn tail_call_key(&self) -> Option<(u32, u32)> {
+        let (id, key) = self.section_name.to_str()?.split_once('/')?;
+        Some((section_number(id)?, section_number(key)?))
     }
 
     /// Number of slots.
@@ -291,5 +338,14 @@ impl<'a> ProgramDef<'a> {
             self.kind = Some(kind);
             self.rule = None;
         }
+    }
+}
+
+/// Number in a section name, as C reads it: decimal, `0x` or octal.
+fn section_number(text: &str) -> Option<u32> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None if text.len() > 1 && text.starts_with('0') => u32::from_str_radix(text, 8).ok(),
+        None => text.parse().ok(),
     }
 }

@@ -1,6 +1,6 @@
 //! Classification of sections by name and type.
 //!
-//! The names are conventions of clang and libbpf: `license`, `version`, `.maps`, `.BTF`,
+//! The names are conventions of clang and the loader: `license`, `version`, `.maps`, `.BTF`,
 //! `.data*`, `.rodata*`, `.bss*`, `.struct_ops*`, `.addr_space.1`, `.jumptables`; an
 //! executable section contains programs, `.text` the functions that programs call. Other
 //! sections are ignored.
@@ -8,6 +8,7 @@
 use std::fmt;
 
 use spec::Errno;
+use spec::loader::LoaderRules;
 
 use crate::elf::{Elf, Section, SectionId, SectionKind};
 use crate::error::{Blame, Error, FORMAT};
@@ -19,10 +20,14 @@ pub struct Sections {
     roles: Vec<Role>,
     /// `.text`: functions that programs call.
     pub text: Option<SectionId>,
+    /// Other sections of such functions.
+    more_text: Vec<SectionId>,
+    /// True if functions in program sections are called too.
+    calls_programs: bool,
     /// `.maps`: map definitions.
     pub maps: Option<SectionId>,
-    /// Legacy map definitions: `maps`, which libbpf 1.0 dropped, and `maps/NAME` of other
-    /// loaders.
+    /// Legacy map definitions: `maps`, which libbpf 1.0 dropped, and `maps/NAME`; for some
+    /// loaders every section that begins with `maps`.
     pub legacy_maps: Vec<SectionId>,
     /// `license`.
     pub license: Option<SectionId>,
@@ -107,25 +112,33 @@ impl fmt::Display for SectionFault {
 impl std::error::Error for SectionFault {}
 
 impl Sections {
-    /// Classifies the sections of a file; legacy map definitions are an error.
-    pub fn of(elf: &Elf<'_>) -> Result<Sections, Error> {
-        Sections::classify_all(elf, false)
+    /// Classifies the sections of a file by the conventions of a loader.
+    pub fn of(elf: &Elf<'_>, rules: &LoaderRules) -> Result<Sections, Error> {
+        Sections::classify_all(elf, Some(rules))
     }
 
     /// Classifies the sections of a file, legacy map definitions included.
     pub(crate) fn with_legacy_maps(elf: &Elf<'_>) -> Result<Sections, Error> {
-        Sections::classify_all(elf, true)
+        Sections::classify_all(elf, None)
     }
 
-    fn classify_all(elf: &Elf<'_>, accepts_legacy: bool) -> Result<Sections, Error> {
+    fn classify_all(elf: &Elf<'_>, rules: Option<&LoaderRules>) -> Result<Sections, Error> {
+        let legacy = rules.map(|rules| rules.legacy_maps.as_ref());
+        let accepts_legacy = !matches!(legacy, Some(None));
+        let prefix: &[u8] = match legacy.flatten() {
+            Some(legacy) if legacy.in_prefixed_sections => b"maps",
+            _ => b"maps/",
+        };
+        let has_text_sections = rules.is_some_and(|rules| rules.has_text_sections);
         let mut found = Sections {
             roles: vec![Role::Other; elf.sections().len()],
+            calls_programs: rules.is_some_and(|rules| rules.calls_programs),
             ..Sections::default()
         };
         for section in elf.sections().iter().skip(1) {
             if !is_ignored(section) {
                 found
-                    .classify(elf, section)
+                    .classify(elf, section, (prefix, has_text_sections))
                     .map_err(|error| error.in_section(section.name))?;
                 let is_legacy = section.name.as_bytes() == b"maps";
                 if is_legacy && !accepts_legacy {
@@ -137,7 +150,14 @@ impl Sections {
         Ok(found)
     }
 
-    fn classify(&mut self, elf: &Elf<'_>, section: &Section<'_>) -> Result<(), Error> {
+    /// Sections whose names begin with `maps` have legacy map definitions, those that begin with
+    /// `.text` functions if `has_text_sections`.
+    fn classify(
+        &mut self,
+        elf: &Elf<'_>,
+        section: &Section<'_>,
+        (maps, has_text_sections): (&[u8], bool),
+    ) -> Result<(), Error> {
         let data = section.data()?;
         let id = Some(section.id);
         match (section.name.as_bytes(), section.kind) {
@@ -150,7 +170,7 @@ impl Sections {
             (b"version", _) if data.len() != 4 => return Err(SectionFault::Version.into()),
             (b"version", _) => self.version = id,
             (b"maps", _) => self.legacy_maps.push(section.id),
-            (name, SectionKind::Bytes) if name.starts_with(b"maps/") && !section.executable => {
+            (name, SectionKind::Bytes) if name.starts_with(maps) && !section.executable => {
                 self.legacy_maps.push(section.id);
             }
             (b".maps", _) => self.maps = id,
@@ -161,7 +181,7 @@ impl Sections {
             (b".BTF.ext", _) => self.btf_ext = id,
             (_, SectionKind::Symbols) => {}
             (name, SectionKind::Bytes) if !data.is_empty() => {
-                self.classify_bytes(section, name);
+                self.classify_bytes(section, name, has_text_sections);
             }
             (name, SectionKind::Relocations) => {
                 if section.entry_size != 16 || elf.section(section.target).is_none() {
@@ -180,11 +200,13 @@ impl Sections {
         Ok(())
     }
 
-    fn classify_bytes(&mut self, section: &Section<'_>, name: &[u8]) {
+    fn classify_bytes(&mut self, section: &Section<'_>, name: &[u8], has_text_sections: bool) {
         let role = match name {
             _ if section.executable => {
                 if name == b".text" {
                     self.text = Some(section.id);
+                } else if has_text_sections && name.starts_with(b".text") {
+                    self.more_text.push(section.id);
                 }
                 Role::Code
             }
@@ -202,6 +224,25 @@ impl Sections {
             _ => Role::Other,
         };
         self.roles[section.id.0 as usize] = role;
+    }
+
+    /// True if the section has no programs, but functions that they call.
+    pub(crate) fn is_text(&self, id: SectionId) -> bool {
+        self.text == Some(id) || self.more_text.contains(&id)
+    }
+
+    /// True if the section has functions that programs of other sections call.
+    pub(crate) fn has_functions(&self, id: SectionId) -> bool {
+        self.text == Some(id) || self.calls_programs && self.role(id) == Role::Code
+    }
+
+    /// Section of the functions that instructions of a section call without a relocation. libbpf
+    /// looks in `.text` only.
+    pub(crate) fn called_from(&self, id: SectionId) -> Option<SectionId> {
+        match self.calls_programs {
+            true => Some(id),
+            false => self.text,
+        }
     }
 
     /// Role of the section with this index.

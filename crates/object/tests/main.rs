@@ -7,6 +7,7 @@ mod kernel_data;
 mod limits;
 mod linked;
 mod linker;
+mod loaders;
 mod maps;
 mod overview;
 mod unlinked;

@@ -13,7 +13,8 @@
 //! (`rewriting.rs`), return ranges, targets of iterators, map traits, kfuncs, lists; `signature.rs`
 //! writes a prototype in one line, as implementations declare it; `registry/text/` reads and writes
 //! its text form, a file for each kind of line. A `Registry` is made of its text alone.
-//! `callback.rs` has the kinds of functions of a program that helpers and kfuncs call. `bits.rs`
+//! `loader.rs` has the conventions of the loaders of objects, with a table of section names each
+//! (`programs/sections/`). `callback.rs` has the kinds of functions of a program that helpers and kfuncs call. `bits.rs`
 //! has the bit operations: kfuncs of a module that descriptions of kernels may have. `host/` has
 //! the prototypes of functions of a host, their module and their helpers; `kfuncs.rs` numbers the
 //! functions that programs call as kfuncs, and finds them by BTF id.
@@ -28,6 +29,7 @@ pub mod helpers;
 pub mod host;
 pub mod kernel;
 pub mod kfuncs;
+pub mod loader;
 pub mod maps;
 mod ports;
 pub mod programs;

@@ -88,10 +88,7 @@ fn running() -> Result<Kernel, Box<dyn std::error::Error>> {
         println!("not asked: {line}");
     }
     println!("registry: {} questions", built.questions);
-    fs::write(
-        data().join("linux-6.18.release"),
-        format!("{release}\n"),
-    )?;
+    fs::write(data().join("linux-6.18.release"), format!("{release}\n"))?;
     Ok(Kernel {
         configuration: Configuration::Minimal,
         blob: fs::read("/sys/kernel/btf/vmlinux")?,

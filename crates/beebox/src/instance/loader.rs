@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use interp::checked::Limits;
 use spec::Kernel;
+use spec::programs::ProgramType;
 use vm::network::Network;
 use vm::{HostFunction, System};
 
@@ -12,6 +13,7 @@ use super::handle::Shared;
 use super::{Instance, Map, Object};
 use crate::engine::Engine;
 use crate::failure::{Cause, Error, RunCause};
+use crate::internal::loading::ObjectLoading;
 use crate::internal::maps_json::FieldFormat;
 use crate::internal::pod::{self, Pod};
 use crate::internal::run::{LoadError, LoadOptions, LoadedObject, ReusedMaps};
@@ -32,6 +34,8 @@ pub struct Loader {
     globals: Vec<(String, Vec<u8>)>,
     assignments: Vec<Assignment>,
     max_entries: Vec<(String, u32)>,
+    defines: Vec<(String, u64)>,
+    kinds: Vec<(String, ProgramType)>,
     programs: Option<Vec<String>>,
     perf_buffers: Option<usize>,
     reused: Vec<(String, Map)>,
@@ -62,6 +66,8 @@ impl Loader {
             globals: Vec::new(),
             assignments: Vec::new(),
             max_entries: Vec::new(),
+            defines: Vec::new(),
+            kinds: Vec::new(),
             programs: None,
             perf_buffers: None,
             reused: Vec::new(),
@@ -159,6 +165,21 @@ impl Loader {
         self
     }
 
+    /// Defines an undefined symbol, a kconfig value or the address of a variable of the kernel, as
+    /// applications do.
+    #[must_use]
+    pub fn define(mut self, symbol: &str, value: u64) -> Loader {
+        self.defines.push((symbol.to_owned(), value));
+        self
+    }
+
+    /// Sets the type of a program, in place of what its section name implies.
+    #[must_use]
+    pub fn program_type(mut self, program: &str, kind: ProgramType) -> Loader {
+        self.kinds.push((program.to_owned(), kind));
+        self
+    }
+
     /// Sets the maximum number of entries of a map.
     #[must_use]
     pub fn max_entries(mut self, map: &str, entries: u32) -> Loader {
@@ -236,7 +257,16 @@ impl Loader {
     /// The object with what is changed before it is linked.
     fn changed<'o>(&self, object: &'o Object) -> Result<::object::Object<'o>, Error> {
         let failed = |error| Error::from(Cause::Object(Box::new(error)));
-        let mut opened = object.opened()?;
+        let mut opened = object.opened_with(&self.defines)?;
+        let loading = ObjectLoading {
+            kinds: self.kinds.clone(),
+            ..ObjectLoading::default()
+        };
+        let known = object.program_names();
+        if let Some((name, _)) = self.kinds.iter().find(|(name, _)| !known.contains(name)) {
+            return Err(RunCause::NoProgram(name.clone(), known.to_vec()).into());
+        }
+        loading.set_programs(&mut opened);
         for (name, bytes) in &self.globals {
             opened.write_global(name, bytes).map_err(failed)?;
         }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ::object::OpenOptions;
+use spec::loader::LoaderKind;
 
 use crate::failure::{Cause, Error};
 
@@ -14,32 +15,50 @@ pub struct Object {
     file: Arc<[u8]>,
     /// The path that it was read from.
     path: Option<String>,
+    loader: LoaderKind,
     name: String,
     programs: Vec<String>,
     maps: Vec<String>,
 }
 
 impl Object {
-    /// Reads an object from a file.
+    /// Reads an object from a file, by the conventions of libbpf.
     ///
     /// # Errors
-    /// If the file cannot be read, or is no object of clang.
+    /// If the file cannot be read, or is no object of clang that libbpf takes.
     pub fn open(path: impl AsRef<Path>) -> Result<Object, Error> {
+        Object::open_for(path, LoaderKind::Libbpf)
+    }
+
+    /// Reads an object that is written for a loader: its conventions say what names of sections,
+    /// definitions of maps and undefined symbols mean.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or the loader refuses it.
+    pub fn open_for(path: impl AsRef<Path>, loader: LoaderKind) -> Result<Object, Error> {
         let path = path.as_ref();
         let file = std::fs::read(path).map_err(|error| Cause::File(path.to_owned(), error))?;
-        Object::parse(file.into(), Some(path.display().to_string()))
+        Object::parse(file.into(), Some(path.display().to_string()), loader)
     }
 
-    /// An object from its bytes.
+    /// An object from its bytes, by the conventions of libbpf.
     ///
     /// # Errors
-    /// If they are no object of clang.
+    /// If they are no object of clang that libbpf takes.
     pub fn from_bytes(bytes: impl AsRef<[u8]>) -> Result<Object, Error> {
-        Object::parse(bytes.as_ref().into(), None)
+        Object::from_bytes_for(bytes, LoaderKind::Libbpf)
     }
 
-    fn parse(file: Arc<[u8]>, path: Option<String>) -> Result<Object, Error> {
-        let parsed = open(&file, path.as_deref())?;
+    /// An object from its bytes that is written for a loader.
+    ///
+    /// # Errors
+    /// If the loader refuses them.
+    pub fn from_bytes_for(bytes: impl AsRef<[u8]>, loader: LoaderKind) -> Result<Object, Error> {
+        Object::parse(bytes.as_ref().into(), None, loader)
+    }
+
+    fn parse(file: Arc<[u8]>, path: Option<String>, loader: LoaderKind) -> Result<Object, Error> {
+        let parsed = open(&file, path.as_deref(), loader, &[])?;
         let programs = parsed.programs();
         let programs = programs.map(|(_, program)| program.name.to_string());
         let maps = parsed.maps().iter().map(|(_, map)| map.name().to_owned());
@@ -48,6 +67,7 @@ impl Object {
             programs: programs.collect(),
             maps: maps.collect(),
             file: file.clone(),
+            loader,
             path,
         })
     }
@@ -55,7 +75,16 @@ impl Object {
     /// The object, opened again.
     #[cfg(feature = "run")]
     pub(super) fn opened(&self) -> Result<::object::Object<'_>, Error> {
-        open(&self.file, self.path.as_deref())
+        self.opened_with(&[])
+    }
+
+    /// The object, opened again with values of undefined symbols.
+    #[cfg(feature = "run")]
+    pub(super) fn opened_with(
+        &self,
+        defines: &[(String, u64)],
+    ) -> Result<::object::Object<'_>, Error> {
+        open(&self.file, self.path.as_deref(), self.loader, defines)
     }
 
     /// The path that it was read from, or its name.
@@ -67,6 +96,11 @@ impl Object {
     /// the first dot, `object` for one from bytes.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The loader whose conventions count.
+    pub fn loader(&self) -> LoaderKind {
+        self.loader
     }
 
     /// The file.
@@ -85,10 +119,17 @@ impl Object {
     }
 }
 
-/// Opens a file as libbpf does, which names the object by its path.
-fn open<'f>(file: &'f [u8], path: Option<&str>) -> Result<::object::Object<'f>, Error> {
+/// Opens a file by the conventions of a loader. libbpf names the object by its path.
+fn open<'f>(
+    file: &'f [u8],
+    path: Option<&str>,
+    loader: LoaderKind,
+    defines: &[(String, u64)],
+) -> Result<::object::Object<'f>, Error> {
     let options = OpenOptions {
         name: path,
+        loader,
+        defines,
         ..OpenOptions::default()
     };
     let opened = ::object::Object::open_with(file, &options);

@@ -14,6 +14,7 @@
 //! it, `program.rs` its runs, `checked.rs` those in the checked engine, `parallel/` those over
 //! captures in threads; `raw/` runs unverified instructions and those whose safety the caller
 //! asserts; `native.rs` is native code for inspection; `pod.rs` has the types of keys and values;
+//! `loading.rs` opens objects by the conventions of a loader and sets what it sets;
 //! `kernel_image.rs` unpacks kernel images; `kernel_files.rs` reads kernels from files and
 //! directories, `type_file.rs` BTF in files; `variables.rs` sets global variables by path;
 //! `bytes.rs` has sources of bytes, `maps_json/` maps and records as JSON and back, `expect/`
@@ -43,6 +44,7 @@ mod kernel_files;
 mod kernel_image;
 #[cfg(feature = "run")]
 pub mod listing;
+pub mod loading;
 #[cfg(feature = "run")]
 pub mod maps;
 #[cfg(feature = "run")]

@@ -6,6 +6,7 @@ use beebox::internal::listing::{
     Beside, Labels, LineForm, Listed, NativeListing, Outcome, Slot, UnknownProgram, Xlated,
     linked_json, linked_text, native_record, native_text, xlated_json, xlated_text,
 };
+use beebox::internal::loading::ObjectLoading;
 use beebox::internal::native::{CodeOptions, NativeDraft};
 use beebox::internal::object::Object;
 use beebox::internal::program::ProgramId;
@@ -16,13 +17,17 @@ use serde_json::{Map, Value, json};
 use super::ebpf;
 use super::native::disassemble;
 use crate::answer::Failure;
+use crate::input::name;
 use crate::kernel_input::{FOR_LINKING, FOR_VERIFYING, assumed, note_assumed, note_built_in};
+use crate::loading::{change, note_guess};
 use crate::object_input::{ObjectFile, kernel_lacks_feature, no_programs, refused};
 use crate::program_input::ClassicForm;
 use crate::program_output::ProgramFormat;
 
 /// Options of the listing.
-pub(super) struct View {
+pub(super) struct View<'a> {
+    /// How the object is opened, and what is set.
+    pub(super) loading: &'a ObjectLoading,
     pub(super) format: ProgramFormat,
     /// Are source lines shown?
     pub(super) source: bool,
@@ -44,9 +49,12 @@ pub(super) fn show(
     file: &ObjectFile,
     kernel: &Kernel,
     names: &[String],
-    view: &View,
+    view: &View<'_>,
 ) -> Result<Shown, Failure> {
-    let object = &file.open()?;
+    let mut object = file.open_by(view.loading, &[])?;
+    note_guess(&object, &name(file.path()));
+    change(&mut object, view.loading).map_err(|failure| failure.within(file.path().display()))?;
+    let object = &object;
     let chosen = choose(object, names).map_err(|failure| failure.within(file.path().display()))?;
     let link_report = object.try_link(&chosen, kernel);
     let outcomes = link_report.programs.iter().filter_map(|link_report| {
@@ -124,7 +132,7 @@ pub(super) fn show(
         }
         ProgramFormat::Case => {
             let names: Vec<&String> = outcomes.iter().map(|(name, _)| name).collect();
-            case(file, kernel, &names)?
+            case(file, kernel, (&names, view.loading))?
         }
         format => match &outcomes[..] {
             [(_, Ok(program))] => ebpf::format(&decode(program.insns), format)?,
@@ -135,13 +143,24 @@ pub(super) fn show(
 }
 
 /// The only program of these names, as it is loaded alone, as a text case.
-fn case(file: &ObjectFile, kernel: &Kernel, names: &[&String]) -> Result<Vec<u8>, Failure> {
+fn case(
+    file: &ObjectFile,
+    kernel: &Kernel,
+    (names, loading): (&[&String], &ObjectLoading),
+) -> Result<Vec<u8>, Failure> {
     let [wanted] = names else {
         return Err(holds_one(names.len(), file));
     };
     let mut loaded = None;
     let is_wanted = |name: &str| name == wanted.as_str();
-    let loader = ProgramLoader::new(kernel).with_choice(&is_wanted);
+    let set_globals = |object: &mut Object<'_>| {
+        // The object that is listed has the same ones.
+        let _ = loading.set_globals(object);
+    };
+    let loader = ProgramLoader::new(kernel)
+        .with_choice(&is_wanted)
+        .with_loading(loading)
+        .with_change(&set_globals);
     let opened = loader.load_each(file.bytes(), &file.base_name(), &mut |program| {
         loaded = Some(program);
     });

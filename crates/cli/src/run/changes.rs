@@ -1,19 +1,12 @@
 //! Changes of an object by the command line before it is loaded, as loaders make them.
 
 use beebox::internal::object::Object;
-use beebox::internal::program::ProgramType;
 
 use crate::answer::Failure;
-use crate::object_input::program_type;
 
 /// The options.
 #[derive(clap::Args)]
 pub(super) struct Changes {
-    /// The type of programs whose section names imply none, as `xdp`
-    #[arg(long = "type", value_name = "TYPE")]
-    #[arg(value_parser = program_type)]
-    kind: Option<ProgramType>,
-
     /// The size of a map, for maps whose size the object leaves to its loader
     #[arg(long, value_name = "MAP=N")]
     #[arg(value_parser = max_entries)]
@@ -24,15 +17,8 @@ impl Changes {
     /// Changes the object.
     ///
     /// # Errors
-    /// For sizes of maps that the object lacks, and for a type that no program takes.
+    /// For sizes of maps that the object lacks.
     pub(super) fn apply(&self, object: &mut Object<'_>) -> Result<(), Failure> {
-        if let Some(kind) = self.kind {
-            if object.programs().all(|(_, program)| program.kind.is_some()) {
-                let what = "--type is for programs whose section names imply no type, and all do";
-                return Err(Failure::new(what).hint("no --type"));
-            }
-            object.set_missing_kinds(kind);
-        }
         for (name, entries) in &self.max_entries {
             let Some(id) = object.maps().named(name) else {
                 let known: Vec<_> = object.maps().iter().map(|(_, map)| map.name()).collect();

@@ -1,6 +1,5 @@
 //! Global variables that are set before programs are loaded: veristat's `-G`.
 
-use beebox::internal::object::Object;
 use beebox::internal::variables::FORM;
 use beebox::internal::variables::VariableFault;
 use beebox::variables::{Assignment, VariableError};
@@ -23,15 +22,8 @@ pub(crate) fn read(texts: &[String]) -> Result<Vec<Assignment>, Failure> {
     Ok(all)
 }
 
-/// Sets the variables of an object.
-pub(crate) fn apply(object: &mut Object<'_>, all: &[Assignment]) -> Result<(), Failure> {
-    let mut all = all.iter();
-    all.try_for_each(|assignment| assignment.apply(object))
-        .map_err(failure)
-}
-
 /// The failure for a variable, with a remedy.
-pub(super) fn failure(error: VariableError) -> Failure {
+pub(crate) fn failure(error: VariableError) -> Failure {
     let failure = Failure::new(&error);
     match error.fault {
         VariableFault::NoAssignment => failure.hint(FORM),

@@ -41,7 +41,7 @@ pub(super) fn verify(
         paths,
         names: short_names(paths),
         kernel,
-        kind: job.kind,
+        kind: job.loading.kind,
         flags: job.flags,
         notes,
         debugs,
@@ -99,10 +99,10 @@ impl results::Files for Files<'_> {
                 note(format_args!("{}/{program}: {about}", self.names[at]));
             }
             Note::Loaded(..) => {}
-            Note::NoBtf(_) | Note::Map(_) if self.notes => {
+            Note::NoBtf(_) | Note::Guess(_) | Note::Map(_) if self.notes => {
                 note(format_args!("{}: {about}", self.given_name(at)));
             }
-            Note::NoBtf(_) | Note::Map(_) => {}
+            Note::NoBtf(_) | Note::Guess(_) | Note::Map(_) => {}
         }
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use beebox::Kernel;
+use beebox::internal::loading::ObjectLoading;
 use beebox::internal::program::Program;
 use beebox::internal::verify::ProgramLoader;
 
@@ -11,7 +12,11 @@ use crate::answer::Failure;
 use crate::object_input::{ObjectFile, refused};
 
 /// Reads the program. Of an object with one program its name may be left out.
-pub(super) fn read(text: &str, kernel: &Kernel) -> Result<Arc<Program>, Failure> {
+pub(super) fn read(
+    text: &str,
+    kernel: &Kernel,
+    loading: &ObjectLoading,
+) -> Result<Arc<Program>, Failure> {
     let (path, name) = match text.rsplit_once(':') {
         Some((path, name)) if !name.contains(['/', '.']) => (path, Some(name)),
         _ => (text, None),
@@ -21,6 +26,7 @@ pub(super) fn read(text: &str, kernel: &Kernel) -> Result<Arc<Program>, Failure>
     let is_chosen = |program: &str| name.is_none_or(|name| name == program);
     let mut found = Vec::new();
     let loader = ProgramLoader::new(kernel).with_choice(&is_chosen);
+    let loader = loader.with_loading(loading);
     let stem = path
         .file_stem()
         .map(|stem| stem.to_string_lossy())

@@ -4,6 +4,7 @@
 mod execution;
 mod gateway;
 mod generated;
+mod loaders;
 mod objects;
 mod runs;
 mod soak;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use spec::kernel::Privileges;
 
+use loaders::LoaderSelection;
 use objects::ObjectSelection;
 use verifier::selftests::Selection;
 
@@ -69,6 +71,9 @@ enum Comparison {
     Helpers(Families),
     /// The same of kfuncs
     Kfuncs(Families),
+    /// What cilium/ebpf, aya and libbpf 0.8 parse of objects: a table of docs/loaders.md (needs
+    /// tools/loaders/build)
+    Loaders(LoaderSelection),
     /// Creation of maps and operations on each kind beside the running kernel
     Maps {
         /// Operations on each kind
@@ -227,6 +232,7 @@ impl Comparison {
             Comparison::Btf => generated::compare_btf(),
             Comparison::Helpers(of) => generated::compare_helpers(of.programs, &of.only),
             Comparison::Kfuncs(of) => generated::compare_kfuncs(of.programs, &of.only),
+            Comparison::Loaders(selection) => loaders::compare_loaders(selection),
             Comparison::Maps { operations } => generated::compare_maps(operations),
             Comparison::Numbers { cases } => generated::compare_numbers(cases),
             Comparison::Objects(selection) => objects::compare(selection),
@@ -236,7 +242,9 @@ impl Comparison {
             Comparison::LiveCode(selection) => verifier::compare_live_code(selection),
             Comparison::Releases(selection) => verifier::compare_releases(selection),
             Comparison::Runs(selection) => runs::compare(selection),
-            Comparison::Trampolines { directory } => verifier::score_trampolines(directory.as_deref()),
+            Comparison::Trampolines { directory } => {
+                verifier::score_trampolines(directory.as_deref())
+            }
             Comparison::Unprivileged(selection) => verifier::compare_unprivileged(selection),
             Comparison::Verifier(selection) => verifier::score(selection),
         }

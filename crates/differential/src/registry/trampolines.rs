@@ -211,7 +211,9 @@ pub fn add(registry: &mut RegistryData, other: &RegistryData) {
         );
     }
     let (lists, theirs) = (&mut registry.lists, &other.lists);
-    lists.modify_return.extend(theirs.modify_return.iter().cloned());
+    lists
+        .modify_return
+        .extend(theirs.modify_return.iter().cloned());
     lists
         .traced_sleepable
         .extend(theirs.traced_sleepable.iter().cloned());

@@ -7,6 +7,8 @@
 //!
 //! One pass over the text.
 
+use std::collections::HashMap;
+
 use btf::{Btf, Encoding, Shape, TypeId};
 use program::Image;
 
@@ -114,6 +116,25 @@ impl<'e> Values<'e> {
         }
     }
 
+    /// Sets the values that the loader defines.
+    pub(super) fn define(&mut self, defined: &HashMap<String, u64>) -> Result<(), Error> {
+        for (name, value) in defined {
+            if let Some((id, _)) = self.externs.named(name) {
+                let index = id.0 as usize;
+                let set = match self.value(index).map(|value| value.kind) {
+                    // y and m of a tristate are 1 and 2.
+                    Some(ConfigKind::Tristate) if *value <= 2 => {
+                        self.set_letter(index, [b'n', b'y', b'm'][*value as usize])
+                    }
+                    Some(_) => self.set_number(index, *value, true),
+                    None => Ok(()),
+                };
+                set.map_err(|fault| Error::new(fault).about(name))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Sets all values known of the kernel. `given` is a configuration that takes
     /// precedence over the kernel's own, which is read only if values are missing.
     pub(super) fn fill(&mut self, kernel: &Kernel, given: Option<&str>) -> Result<(), Error> {
@@ -122,6 +143,9 @@ impl<'e> Values<'e> {
             let ExternKind::Config(_) = known.kind else {
                 continue;
             };
+            if self.set[index] {
+                continue;
+            }
             if known.name.starts_with("CONFIG_") {
                 wants_text = true;
                 continue;

@@ -29,6 +29,9 @@ pub(super) fn resolve(
         .any(|known| known.kind == ExternKind::Address);
     for (index, known) in externs.iter().enumerate().filter(|_| needs_symbols) {
         let is_typed = matches!(known.kind, ExternKind::Variable(_));
+        if externs.is_defined(known) {
+            continue;
+        }
         if is_typed || known.kind == ExternKind::Address {
             let address = address(known, kernel).map_err(|fault| (index, fault))?;
             found[index] = match address {
@@ -42,6 +45,9 @@ pub(super) fn resolve(
         }
     }
     for (index, known) in externs.iter().enumerate() {
+        if externs.is_defined(known) {
+            continue;
+        }
         let wanted = match known.kind {
             ExternKind::Variable(ty) => Wanted {
                 kind: Kind::Var,

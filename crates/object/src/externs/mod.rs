@@ -21,6 +21,7 @@ use crate::elf::{Binding, Elf, SymbolId};
 use crate::error::Error;
 use kconfig::Values;
 use spec::Kernel;
+use spec::loader::UndefinedRule;
 
 pub use fault::ExternFault;
 pub use kconfig::{ConfigKind, ConfigValue};
@@ -29,6 +30,12 @@ pub use kconfig::{ConfigKind, ConfigValue};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Externs {
     all: Vec<Extern>,
+    /// Values of undefined symbols without BTF, by symbol.
+    constants: HashMap<SymbolId, u64>,
+    /// True if one of them is not defined by the loader.
+    has_undefined: bool,
+    /// Values that the loader defines, by name.
+    defined: HashMap<String, u64>,
     by_symbol: HashMap<SymbolId, ExternId>,
     by_name: HashMap<String, ExternId>,
 }
@@ -61,10 +68,40 @@ pub enum ExternKind {
     Function(TypeId),
 }
 
+/// What undefined symbols are for a loader.
+pub(crate) struct Undefined<'o> {
+    pub(crate) rule: UndefinedRule,
+    /// Values that the loader defines.
+    pub(crate) defines: &'o [(String, u64)],
+}
+
+impl Undefined<'_> {
+    fn is_defined(&self, name: Name<'_>) -> bool {
+        self.defines.iter().any(|(known, _)| name == known.as_str())
+    }
+
+    /// Value of a symbol that BTF does not describe; `None` if it is an error.
+    fn value(&self, name: Name<'_>) -> Option<u64> {
+        let mut defines = self.defines.iter().rev();
+        let defined = defines.find(|(known, _)| name == known.as_str());
+        match (defined, self.rule) {
+            (Some((_, value)), _) => Some(*value),
+            (None, UndefinedRule::Zero) => Some(0),
+            (None, UndefinedRule::Refused) => None,
+        }
+    }
+}
+
 impl Externs {
     /// Collects the externs, and rewrites BTF into a form that the kernel accepts.
-    pub(crate) fn collect(elf: &Elf<'_>, btf: Option<&mut Btf<'_>>) -> Result<Externs, Error> {
+    pub(crate) fn collect(
+        elf: &Elf<'_>,
+        btf: Option<&mut Btf<'_>>,
+        undefined: &Undefined<'_>,
+    ) -> Result<Externs, Error> {
         let mut wanted = Vec::new();
+        let mut constants = HashMap::new();
+        let mut has_undefined = false;
         for symbol in elf.symbols().iter().filter(|symbol| symbol.is_extern()) {
             let name = elf.symbol_name(symbol).unwrap_or_default();
             if !name.is_empty() {
@@ -72,10 +109,17 @@ impl Externs {
             }
         }
         let Some(btf) = btf else {
-            return match wanted.first() {
-                Some((name, ..)) => Err(Error::new(ExternFault::NoTypes).about(name)),
-                None => Ok(Externs::default()),
-            };
+            for (name, symbol, _) in wanted {
+                let value = undefined.value(name);
+                let missing = || Error::new(ExternFault::NoTypes).about(name);
+                constants.insert(symbol, value.ok_or_else(missing)?);
+                has_undefined |= !undefined.is_defined(name);
+            }
+            return Ok(Externs {
+                constants,
+                has_undefined,
+                ..Externs::default()
+            });
         };
         let placeholder = add_placeholder(btf);
         if wanted.is_empty() {
@@ -84,8 +128,15 @@ impl Externs {
         let found = Found::of(btf, wanted.iter().map(|&(name, ..)| name));
         let mut externs = Vec::with_capacity(wanted.len());
         for &(name, symbol, weak) in &wanted {
-            let described = found.describe(btf, name);
-            let (ty, kind) = described.map_err(|fault| Error::new(fault).about(name))?;
+            let (ty, kind) = match (found.describe(btf, name), undefined.value(name)) {
+                (Ok(described), _) => described,
+                (Err(_), Some(value)) => {
+                    constants.insert(symbol, value);
+                    has_undefined |= !undefined.is_defined(name);
+                    continue;
+                }
+                (Err(fault), None) => return Err(Error::new(fault).about(name)),
+            };
             let name = name.to_string();
             externs.push(Extern {
                 name,
@@ -95,7 +146,10 @@ impl Externs {
                 kind,
             });
         }
-        let externs = Externs::new(externs);
+        let mut externs = Externs::new(externs);
+        externs.constants = constants;
+        externs.has_undefined = has_undefined;
+        externs.defined = undefined.defines.iter().cloned().collect();
         let sections = found.sections_of(&externs);
         for id in sections {
             externs.define_externs(btf, id, placeholder)?;
@@ -113,6 +167,22 @@ impl Externs {
         }
         externs.all = all;
         externs
+    }
+
+    /// Value of an undefined symbol that is no extern.
+    pub(crate) fn constant(&self, symbol: SymbolId) -> Option<u64> {
+        self.constants.get(&symbol).copied()
+    }
+
+    /// True if undefined symbols that no one defines load 0.
+    pub(crate) fn has_undefined(&self) -> bool {
+        self.has_undefined
+    }
+
+    /// True for a variable of the kernel whose address the loader defines.
+    fn is_defined(&self, known: &Extern) -> bool {
+        let is_variable = matches!(known.kind, ExternKind::Address | ExternKind::Variable(_));
+        is_variable && self.defined.contains_key(&known.name)
     }
 
     /// All externs.
@@ -140,6 +210,7 @@ impl Externs {
         config: Option<&str>,
     ) -> Result<ResolvedExterns, Error> {
         let mut values = Values::new(self, self.config_size().unwrap_or(0));
+        values.define(&self.defined)?;
         values.fill(kernel, config)?;
         let mut found = vec![ExternResolution::Missing; self.all.len()];
         ksyms::resolve(self, btf, kernel, &mut found)
@@ -149,6 +220,9 @@ impl Externs {
                 *resolution = ExternResolution::Kconfig;
             }
             let known = &self.all[index];
+            if self.is_defined(known) {
+                *resolution = ExternResolution::Address(self.defined[&known.name]);
+            }
             if *resolution == ExternResolution::Missing && !known.weak {
                 return Err(Error::new(ExternFault::Unresolved).about(&known.name));
             }

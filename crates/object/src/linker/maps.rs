@@ -2,6 +2,7 @@
 //! with equal attributes and compatible keys and values.
 
 use btf::{Btf, Shape, Type, TypeId};
+use spec::loader::PinningRule;
 
 use super::agreement::{MapAttribute, Mismatch, Typed, check_types};
 use program::MapParams;
@@ -16,7 +17,7 @@ pub(super) fn check(before: Type<'_>, now: Type<'_>) -> Result<(), Mismatch> {
     let is = read(now.btf(), var.ty)?;
     let was = read(before.btf(), before.id())?;
     check_definitions(before.btf(), &was.params, now.btf(), &is.params)?;
-    if was.pinned != is.pinned {
+    if was.pinning != is.pinning {
         return Err(Mismatch::Map(MapAttribute::Pinning));
     }
     match (&was.inner, &is.inner) {
@@ -29,7 +30,8 @@ pub(super) fn check(before: Type<'_>, now: Type<'_>) -> Result<(), Mismatch> {
 fn read(btf: &Btf<'_>, ty: TypeId) -> Result<Declaration, Mismatch> {
     let ty = btf.at(btf.skip_modifiers(ty).ok_or(Mismatch::TooDeep)?);
     let structure = ty.as_composite().ok_or(Mismatch::NoMap(None))?;
-    definition::read(btf, structure, false).map_err(|fault| Mismatch::NoMap(Some(fault)))
+    definition::read(btf, structure, (false, PinningRule::NoneOrByName))
+        .map_err(|fault| Mismatch::NoMap(Some(fault)))
 }
 
 fn check_definitions(

@@ -9,6 +9,7 @@ use program::{
     Image, InitialContents, KernelTypeId, MapDef, MapEntry, MapParams, PAGE_SIZE, ProgramId,
     ProgramRef,
 };
+use spec::loader::LoaderRules;
 use spec::maps::{MapFlags, MapKind};
 
 use super::kernel_ops::{Bindings, Table};
@@ -62,6 +63,7 @@ pub(crate) struct Creation<'o, 'a> {
     /// True if the object has BTF.
     pub(crate) has_btf: bool,
     pub(crate) kernel: &'o Kernel,
+    pub(crate) rules: &'o LoaderRules,
     pub(crate) externs: &'o ResolvedExterns,
     pub(crate) bindings: &'o Bindings,
 }
@@ -81,7 +83,12 @@ impl Creation<'_, '_> {
                 contents => self.contents(contents, table, &images),
             };
             LinkedMap {
-                def: Arc::new(map.definition(self.has_btf, self.kernel, table, contents)),
+                def: Arc::new(map.definition(
+                    self.has_btf,
+                    (self.kernel, self.rules),
+                    table,
+                    contents,
+                )),
                 autocreate: map.autocreate,
                 pin: map.pin.clone(),
             }
@@ -187,11 +194,12 @@ impl Map<'_> {
     fn definition(
         &self,
         has_btf: bool,
-        kernel: &Kernel,
+        (kernel, rules): (&Kernel, &LoaderRules),
         table: Option<&Table>,
         contents: InitialContents,
     ) -> MapDef {
-        let mut params = adjusted(self.params, kernel);
+        let adjusted = |params| adjusted(params, kernel, rules);
+        let mut params = adjusted(self.params);
         if self.struct_ops().is_some() {
             params.value_type = TypeId::VOID;
         }
@@ -212,7 +220,7 @@ impl Map<'_> {
             }),
             inner: inner.map(|inner| {
                 let name = format!("{}.inner", self.kernel_name);
-                let mut def = MapDef::new(name, adjusted(inner, kernel));
+                let mut def = MapDef::new(name, adjusted(inner));
                 def.has_btf = has_btf && supports_btf(&inner);
                 Arc::new(def)
             }),
@@ -231,14 +239,38 @@ fn supports_btf(params: &MapParams) -> bool {
     params.kind().is_none_or(MapKind::supports_btf)
 }
 
-fn adjusted(params: MapParams, kernel: &Kernel) -> MapParams {
+fn adjusted(params: MapParams, kernel: &Kernel, rules: &LoaderRules) -> MapParams {
     let mut adjusted = params;
     if params.kind() == Some(MapKind::PerfEventArray) && params.max_entries == 0 {
         adjusted.max_entries = kernel.cpus();
+    }
+    if rules.completes_sizes {
+        complete(&mut adjusted, kernel.cpus());
     }
     if !supports_btf(&params) {
         adjusted.key_type = TypeId::VOID;
         adjusted.value_type = TypeId::VOID;
     }
     adjusted
+}
+
+/// Sets the sizes of kinds that allow one only, and entries by CPU.
+fn complete(params: &mut MapParams, cpus: u32) {
+    let kind = params.kind();
+    let set = |size: &mut u32| {
+        if *size == 0 {
+            *size = 4;
+        }
+    };
+    if kind.is_some_and(MapKind::is_map_of_maps) || kind == Some(MapKind::PerfEventArray) {
+        set(&mut params.value_size);
+    }
+    if kind == Some(MapKind::PerfEventArray) {
+        set(&mut params.key_size);
+    }
+    if matches!(kind, Some(MapKind::PerfEventArray | MapKind::Cpumap))
+        && (params.max_entries == 0 || params.max_entries > cpus)
+    {
+        params.max_entries = cpus;
+    }
 }

@@ -10,11 +10,12 @@ use std::collections::HashMap;
 
 use btf::{Btf, Linkage, Shape, TypeId};
 use program::{Image, MapParams};
+use spec::loader::DataRule;
 use spec::maps::{MAX_NAME, MapFlags, MapKind};
 
 use super::{Contents, Map, Maps, Place, Source, cut};
 use crate::datasec::KCONFIG;
-use crate::elf::SectionId;
+use crate::elf::{SectionId, Symbol};
 use crate::error::Error;
 use crate::sections::Role;
 
@@ -58,7 +59,9 @@ pub(super) fn collect<'a>(source: &Source<'_, 'a>, maps: &mut Maps<'a>) -> Resul
             Role::Zeros => DataKind::Zeros,
             Role::Other | Role::Code | Role::StructOps => continue,
         };
-        if section.size != 0 {
+        let is_made = section.size != 0
+            && (source.rules.data != DataRule::PlainUsed || is_used(source, section.id));
+        if is_made {
             let image = Image::new(section.data()?, section.size as u32);
             let name = section.name.to_string_lossy();
             let value = types.get(section.name.as_bytes()).copied();
@@ -87,10 +90,19 @@ fn make<'a>(
     if kind.is_frozen() {
         flags = flags.with(MapFlags::RDONLY_PROG);
     }
-    if source.btf.is_some_and(|btf| is_seen(btf, value)) {
+    let is_mapped = match source.rules.data {
+        DataRule::Prefixed => source.btf.is_some_and(|btf| is_seen(btf, value)),
+        DataRule::PlainUsed => kind != DataKind::Config,
+        DataRule::Plain => false,
+    };
+    if is_mapped {
         flags = flags.with(MapFlags::MMAPABLE);
     }
-    let kernel_name = kernel_name(source.name, section);
+    let prefix = match source.rules.data {
+        DataRule::Prefixed => source.name,
+        DataRule::Plain | DataRule::PlainUsed => "",
+    };
+    let kernel_name = kernel_name(prefix, section);
     // Custom section names are kept; standard ones get the object's name as prefix.
     let is_own = matches!(kind, DataKind::Variables | DataKind::Constants)
         && !matches!(section, ".data" | ".rodata");
@@ -119,6 +131,7 @@ fn make<'a>(
         inner: None,
         autocreate: true,
         pin: None,
+        pinning: 0,
         device: 0,
         contents: Contents::Data(Data {
             kind,
@@ -126,6 +139,24 @@ fn make<'a>(
             image,
         }),
     }
+}
+
+/// True if a section has a named symbol or a relocation that refers to it.
+fn is_used(source: &Source<'_, '_>, section: SectionId) -> bool {
+    let elf = source.elf;
+    let is_named = |symbol: &&Symbol| elf.symbol_name(symbol).is_some_and(|name| !name.is_empty());
+    let mut symbols = elf.symbols().iter().filter(is_named);
+    let mut tables = source
+        .sections
+        .relocations
+        .iter()
+        .filter_map(|id| elf.section(*id));
+    symbols.any(|symbol| symbol.section() == Some(section))
+        || tables.any(|table| {
+            let references = elf.references(table).into_iter().flatten();
+            let mut places = references.flatten().map(|(_, symbol)| symbol.section());
+            places.any(|place| place == Some(section))
+        })
 }
 
 /// First DATASEC of each name.

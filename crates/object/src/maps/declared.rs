@@ -10,8 +10,10 @@ use super::{Contents, Map, MapFault, Maps, Place, Source, definition};
 use crate::elf::Section;
 use crate::error::Error;
 
+/// Value of `pinning` for maps that are pinned under their name.
+pub(super) const PIN_BY_NAME: u32 = 1;
 /// Default directory of pinned maps.
-const PIN_ROOT: &str = "/sys/fs/bpf";
+pub(super) const PIN_ROOT: &str = "/sys/fs/bpf";
 
 /// Adds the declared maps.
 pub(super) fn collect<'a>(source: &Source<'_, 'a>, maps: &mut Maps<'a>) -> Result<(), Error> {
@@ -72,7 +74,7 @@ fn read_map<'a>(
     if structure.size > placed.size {
         return Err(MapFault::LargerThanVariable);
     }
-    let mut said = definition::read(btf, structure, source.relaxed)?;
+    let mut said = definition::read(btf, structure, (source.relaxed, source.rules.pinning))?;
     let name = ty.name().to_string();
     let entries = said.params.max_entries;
     said.params.set_max_entries(entries);
@@ -81,7 +83,8 @@ fn read_map<'a>(
     }
     let pin_root = source.pin_root.unwrap_or(PIN_ROOT);
     Ok(Map {
-        pin: said.pinned.then(|| format!("{pin_root}/{name}")),
+        pin: (said.pinning == PIN_BY_NAME).then(|| format!("{pin_root}/{name}")),
+        pinning: said.pinning,
         kernel_name: name.clone(),
         name,
         place: Place {

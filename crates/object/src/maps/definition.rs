@@ -12,10 +12,10 @@
 //! Only the types are read; the variable has no value. Members are read in order, and the
 //! first invalid one is the error. One pass over the members, and one over those of an
 //! inner map.
-//! over those of an inner map.
 
 use btf::{Btf, Composite, Kind, Member, Name, Shape, TypeId};
 use program::MapParams;
+use spec::loader::PinningRule;
 use spec::maps::{MapFlags, MapKind};
 
 use super::fault::{MapFault, SizeAttribute};
@@ -26,8 +26,8 @@ pub(crate) struct Declaration {
     pub(crate) params: MapParams,
     /// Parameters of the inner maps.
     pub(crate) inner: Option<MapParams>,
-    /// True if the map is pinned under its name.
-    pub(crate) pinned: bool,
+    /// Value of `pinning`.
+    pub(crate) pinning: u32,
 }
 
 /// Reads the declaration of a structure type. Unknown attributes are refused, or with
@@ -35,7 +35,7 @@ pub(crate) struct Declaration {
 pub(crate) fn read(
     btf: &Btf<'_>,
     structure: Composite<'_>,
-    relaxed: bool,
+    (relaxed, pinning): (bool, PinningRule),
 ) -> Result<Declaration, MapFault> {
     let mut declaration = Declaration::default();
     let last = structure.members().len().saturating_sub(1);
@@ -45,7 +45,7 @@ pub(crate) fn read(
         match name.as_bytes() {
             b"values" if index != last => return Err(MapFault::ValuesNotLast),
             b"values" => declaration.inner = reader.values(&mut declaration.params, relaxed)?,
-            b"pinning" => declaration.pinned = reader.pinning()?,
+            b"pinning" => declaration.pinning = reader.pinning(pinning)?,
             _ => reader.attribute(&mut declaration.params, relaxed)?,
         }
     }
@@ -158,11 +158,11 @@ impl Reader<'_> {
         Ok((to, size.ok_or(MapFault::NoSize { of, ty: to })?))
     }
 
-    fn pinning(&self) -> Result<bool, MapFault> {
-        match self.number()? {
-            0 => Ok(false),
-            1 => Ok(true),
-            other => Err(MapFault::UnknownPinning(other)),
+    fn pinning(&self, rule: PinningRule) -> Result<u32, MapFault> {
+        match (self.number()?, rule) {
+            (value @ 0..=1, _) | (value, PinningRule::Others) => Ok(value),
+            (_, PinningRule::OthersAreNone) => Ok(0),
+            (value, PinningRule::NoneOrByName) => Err(MapFault::UnknownPinning(value)),
         }
     }
 

@@ -61,6 +61,32 @@ pub enum MapFault {
     },
     /// The map type is missing.
     NoKind,
+    /// The size of a section of legacy definitions is no multiple of their number.
+    LegacyCount {
+        /// Size of the section in bytes.
+        size: u64,
+        /// Number of symbols.
+        maps: usize,
+    },
+    /// The size of a legacy definition.
+    LegacySize {
+        /// Its size in bytes.
+        size: u64,
+        /// Least size in bytes.
+        least: u32,
+        /// Largest size in bytes.
+        most: Option<u32>,
+    },
+    /// Bytes after a legacy definition are not zero.
+    LegacyRest {
+        /// Bytes of the members that are known.
+        known: usize,
+    },
+    /// No map has the id of its inner maps.
+    NoInnerMap {
+        /// The id; 0 if none is stated.
+        id: u32,
+    },
     /// The value of `pinning` is unknown.
     UnknownPinning(u32),
     /// `values` is not the last attribute.
@@ -245,6 +271,29 @@ impl fmt::Display for MapFault {
                 )
             }
             MapFault::NoKind => write!(f, "declaration lacks `type`"),
+            MapFault::LegacyCount { size, maps } => {
+                write!(
+                    f,
+                    "{size} bytes are not divided among {maps} map definitions"
+                )
+            }
+            MapFault::LegacySize { size, least, most } => {
+                write!(f, "map definition has {size} bytes instead of {least}")?;
+                match most {
+                    Some(most) => write!(f, " to {most}"),
+                    None => write!(f, " or more"),
+                }
+            }
+            MapFault::LegacyRest { known } => write!(
+                f,
+                "map definition has members after its first {known} bytes, which another loader reads"
+            ),
+            MapFault::NoInnerMap { id: 0 } => {
+                write!(f, "map of maps states no id of its inner maps (inner_id)")
+            }
+            MapFault::NoInnerMap { id } => {
+                write!(f, "no map has the id {id} of its inner maps (inner_id)")
+            }
             MapFault::UnknownPinning(value) => {
                 write!(f, "pinning {value} is neither none (0) nor by name (1)")
             }

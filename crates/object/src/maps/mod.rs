@@ -2,6 +2,7 @@
 //!
 //! | file | maps |
 //! |---|---|
+//! | `legacy` | maps of legacy definitions (`SEC("maps")`), by the rules of a loader |
 //! | `declared` | declared maps (`.maps`), each a structure type parsed by `definition` |
 //! | `data` | global data: a map for each section of variables, `.kconfig` included |
 //! | `struct_ops` | a map for each variable in `.struct_ops`; `kernel_ops` converts it to the kernel's type |
@@ -9,7 +10,7 @@
 //! | `globals` | global variables by name, before loading |
 //! | `creation` | map definitions for the kernel |
 //!
-//! Map indices are libbpf's: declared maps in the order of their types, data sections by
+//! Map indices are libbpf's: legacy maps in the order of their symbols, declared maps in the order of their types, data sections by
 //! index, `.kconfig`, then struct_ops. Stated sizes take no memory until they are written
 //! to.
 
@@ -21,12 +22,14 @@ mod fault;
 mod globals;
 mod initial;
 mod kernel_ops;
+mod legacy;
 mod struct_ops;
 
 use std::collections::{BTreeMap, HashMap};
 
 use btf::{Btf, TypeId};
 use program::{Image, MapId, MapParams};
+use spec::loader::LoaderRules;
 use spec::maps::{MapFlags, MapKind};
 
 use crate::elf::{Elf, SectionId};
@@ -51,6 +54,8 @@ pub struct Maps<'a> {
     names: HashMap<String, MapId>,
     /// First map at each place of the file: section and offset.
     places: BTreeMap<(SectionId, u64), MapId>,
+    /// Members of legacy definitions beside the parameters of the map.
+    legacy: BTreeMap<MapId, legacy::Extra>,
     /// Section of declarations (`.maps`) and its DATASEC.
     declared: Option<(SectionId, TypeId)>,
     kconfig: Option<MapId>,
@@ -71,6 +76,8 @@ pub struct Map<'a> {
     pub autocreate: bool,
     /// Path at which the map is pinned.
     pub pin: Option<String>,
+    /// Value of `pinning` in its definition.
+    pinning: u32,
     /// Index of the network device of an offloaded map; 0 for none.
     pub device: u32,
     contents: Contents<'a>,
@@ -118,6 +125,7 @@ pub(crate) struct Source<'s, 'a> {
     pub(crate) externs: &'s Externs,
     /// Name of the object, a part of the names of data maps.
     pub(crate) name: &'s str,
+    pub(crate) rules: &'s LoaderRules,
     /// True to ignore unknown attributes.
     pub(crate) relaxed: bool,
     /// Directory for pinned maps; `None` for `/sys/fs/bpf`.
@@ -128,6 +136,7 @@ impl<'a> Maps<'a> {
     /// Collects the maps of an object whose DATASECs are complete.
     pub(crate) fn collect(source: &Source<'_, 'a>) -> Result<Maps<'a>, Error> {
         let mut maps = Maps::default();
+        legacy::collect(source, &mut maps)?;
         declared::collect(source, &mut maps)?;
         data::collect(source, &mut maps)?;
         struct_ops::collect(source, &mut maps)?;
@@ -162,6 +171,12 @@ impl<'a> Maps<'a> {
     /// First map with this name.
     pub fn named(&self, name: &str) -> Option<MapId> {
         self.names.get(name).copied()
+    }
+
+    /// True if the section has legacy definitions that count.
+    pub(crate) fn has_legacy(&self, section: SectionId) -> bool {
+        let mut legacy = self.legacy.keys().filter_map(|id| self.get(*id));
+        legacy.any(|map| map.place.section == section)
     }
 
     /// Map declared at this place of the file.
@@ -205,6 +220,11 @@ impl<'a> Map<'a> {
     /// Name in the kernel.
     pub fn kernel_name(&self) -> &str {
         cut(&self.kernel_name, spec::maps::MAX_NAME)
+    }
+
+    /// Value of `pinning` in its definition: 0 for none, 1 by name, others of loaders.
+    pub fn pinning(&self) -> u32 {
+        self.pinning
     }
 
     /// Parameters of its creation.

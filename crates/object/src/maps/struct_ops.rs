@@ -147,6 +147,7 @@ fn read_table<'a>(
         inner: None,
         autocreate: true,
         pin: None,
+        pinning: 0,
         device: 0,
         contents: Contents::StructOps(StructOps {
             ty,

@@ -13,7 +13,7 @@ use super::{ProgramOverview, RequiredFeature, Requirement, collect, program_need
 use crate::externs::ExternKind;
 use crate::object::Object;
 use crate::programs::{ProgramDef, ProgramId};
-use crate::relocate::patches::{Goal, Patch, function_slot};
+use crate::relocate::patches::{self, Goal, Patch};
 
 /// Number of the helper bpf_tail_call.
 const TAIL_CALL: i32 = HelperId::TailCall.number();
@@ -271,6 +271,7 @@ impl Function {
                 self.maps.insert(map);
                 need(Requirement::feature(Feature::GlobalData));
             }
+            (Some(Goal::Constant(_)), _) => {}
             (Some(Goal::JumpTable { .. }), _) => need(Requirement::feature(Feature::IndirectJumps)),
             (Some(Goal::ExternLoad(wanted) | Goal::ExternCall(wanted)), insn) => {
                 let Some(known) = object.externs().get(wanted) else {
@@ -411,11 +412,9 @@ fn callee(
     slot: usize,
     goal: Option<Goal>,
 ) -> Option<ProgramId> {
-    let target = function_slot(goal, code.start + slot, code.slots().nth(slot)?.imm)?;
-    let text = object.sections().text?;
-    object
-        .program_defs()
-        .at(text, usize::try_from(target).ok()?)
+    let imm = code.slots().nth(slot)?.imm;
+    let places = (object.program_defs(), object.sections());
+    patches::callee(places, code, slot, (goal, imm))
 }
 
 /// Maximum offset in bytes below the frame pointer, of accesses through it and through

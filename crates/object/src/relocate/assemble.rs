@@ -2,20 +2,24 @@
 //!
 //! The program's instructions come first. They are scanned in order; a call or address of
 //! a function that is not yet part of the program appends the function, which is scanned
-//! to its end first (depth-first preorder, as in libbpf). Each program has its own copy
-//! of every subprog.
+//! to its end first (depth-first preorder, as in libbpf). By the conventions of cilium/ebpf all
+//! functions are appended first, breadth first and those of one function by name. Each program has
+//! its own copy of every subprog.
+
+use std::collections::BTreeSet;
 
 use isa::ebpf::{PseudoCall, PseudoLoad, RawInsn};
 use program::{FuncInfo, LineInfo};
 
-use crate::elf::SectionId;
 use crate::error::Error;
 use crate::programs::{ProgramDef, ProgramDefs, ProgramId};
 use crate::reference::{Reference, Referent};
 use crate::relocate::core::{Copied, Copies};
 use crate::relocate::info::Info;
-use crate::relocate::patches::{CALL, Goal, Patches, function_slot};
+use crate::relocate::patches::{CALL, Goal, Patches, function_place};
 use crate::relocate::{LARGEST, RelocationFault};
+use crate::sections::Sections;
+use spec::loader::SubprogOrder;
 
 /// Functions in the program that is assembled.
 #[derive(Debug)]
@@ -42,7 +46,8 @@ pub(crate) struct Assembler<'o, 'a> {
     code: &'o mut Copies,
     patches: &'o Patches,
     info: &'o Info<'o>,
-    text: Option<SectionId>,
+    sections: &'o Sections,
+    order: SubprogOrder,
     placed: &'o mut Placed,
     /// Functions being scanned, with the next slot to scan.
     pending: Vec<(Piece, usize)>,
@@ -84,11 +89,11 @@ impl Assembly {
 impl<'o, 'a> Assembler<'o, 'a> {
     /// Assembler of one object.
     pub(crate) fn new(
-        codes: &'o ProgramDefs<'a>,
+        (codes, sections): (&'o ProgramDefs<'a>, &'o Sections),
         code: &'o mut Copies,
         patches: &'o Patches,
         info: &'o Info<'o>,
-        text: Option<SectionId>,
+        order: SubprogOrder,
         placed: &'o mut Placed,
     ) -> Assembler<'o, 'a> {
         Assembler {
@@ -96,7 +101,8 @@ impl<'o, 'a> Assembler<'o, 'a> {
             code,
             patches,
             info,
-            text,
+            sections,
+            order,
             placed,
             pending: Vec::new(),
             room: LARGEST,
@@ -111,7 +117,8 @@ impl<'o, 'a> Assembler<'o, 'a> {
         callback: impl FnOnce() -> Result<Option<ProgramId>, RelocationFault>,
     ) -> Result<Assembly, Error> {
         self.placed.assembly += 1;
-        let Copied { slots, mut applied } = self.code.take(main);
+        let is_called = self.codes.get(main).is_some_and(|code| code.is_called);
+        let Copied { slots, mut applied } = self.code.take(main, is_called);
         let room = applied.len() + slots.len();
         applied.reserve_exact(self.patches.of(main).len());
         let mut made = Assembly {
@@ -122,6 +129,9 @@ impl<'o, 'a> Assembler<'o, 'a> {
             lines: Some(Vec::new()),
         };
         self.enter(&mut made, main, Piece { id: main, start: 0 }, room)?;
+        if self.order == SubprogOrder::BreadthFirst {
+            self.append_all(&mut made, main)?;
+        }
         self.read(&mut made, main)?;
         let name = self
             .codes
@@ -136,6 +146,41 @@ impl<'o, 'a> Assembler<'o, 'a> {
             self.read(&mut made, main)?;
         }
         Ok(made)
+    }
+
+    /// Appends all functions that a program reaches, breadth first.
+    fn append_all(&mut self, made: &mut Assembly, main: ProgramId) -> Result<(), Error> {
+        let mut at = 0;
+        while let Some(&piece) = made.pieces.get(at) {
+            for callee in self.callees_by_name(made, piece)? {
+                if self.place_of(callee).is_none() {
+                    self.append(made, main, callee)?;
+                }
+            }
+            at += 1;
+        }
+        Ok(())
+    }
+
+    /// Functions that a function calls or takes the address of, by name.
+    fn callees_by_name(&self, made: &Assembly, piece: Piece) -> Result<Vec<ProgramId>, Error> {
+        let Some(code) = self.codes.get(piece.id) else {
+            return Ok(Vec::new());
+        };
+        let mut found = BTreeSet::new();
+        let slots = &made.slots[piece.start as usize..][..code.len()];
+        for (slot, insn) in slots.iter().enumerate() {
+            let callee = is_call(*insn).then(|| self.callee(piece.id, slot, *insn));
+            let callee = callee.transpose().map_err(|fault| {
+                let error = Error::from(fault).in_program(code.name);
+                error.at(code.start + slot)
+            })?;
+            if let Some(callee) = callee.flatten() {
+                let name = self.codes.get(callee).map(|code| code.name.as_bytes());
+                found.insert((name, callee));
+            }
+        }
+        Ok(found.into_iter().map(|(_, id)| id).collect())
     }
 
     /// First slot of a function in the current program, if it is part of it.
@@ -260,23 +305,24 @@ impl<'o, 'a> Assembler<'o, 'a> {
             None if insn.code != CALL => return Err(RelocationFault::MissingAddress),
             _ => {}
         }
-        let start = self.codes.get(id).map_or(0, |code| code.start);
-        let target = function_slot(goal, start + slot, insn.imm)
+        let code = self.codes.get(id);
+        let start = code.map_or(0, |code| code.start);
+        let own = code.and_then(|code| self.sections.called_from(code.section));
+        let (section, target) = function_place(goal, own, start + slot, insn.imm)
             .ok_or(RelocationFault::UnexpectedReference)?;
-        let text = self.text.ok_or(RelocationFault::NoFunction)?;
-        let slot = usize::try_from(target).map_err(|_| RelocationFault::NoFunction)?;
-        let callee = self
-            .codes
-            .at(text, slot)
-            .ok_or(RelocationFault::NoFunction)?;
-        Ok(Some(callee))
+        let callee = section
+            .zip(usize::try_from(target).ok())
+            .and_then(|(section, slot)| self.codes.at(section, slot));
+        Ok(Some(callee.ok_or(RelocationFault::NoFunction)?))
     }
 }
 
 /// True for a call of a subprog and for a load of the address of one.
 fn is_call(insn: RawInsn) -> bool {
-    match insn.code {
-        CALL => insn.regs == PseudoCall::Local.number() << 4 && insn.off == 0,
-        _ => insn.pseudo_load() == Some(PseudoLoad::Func),
-    }
+    is_local_call(insn) || insn.pseudo_load() == Some(PseudoLoad::Func)
+}
+
+/// True for a call of a subprog.
+pub(crate) fn is_local_call(insn: RawInsn) -> bool {
+    insn.code == CALL && insn.regs == PseudoCall::Local.number() << 4 && insn.off == 0
 }

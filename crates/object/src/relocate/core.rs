@@ -27,7 +27,7 @@ const LARGEST_OFFSET: u64 = i16::MAX as u64;
 pub(crate) struct Copies(Vec<Copied>);
 
 /// Copy of a program or function; empty if it is not loaded.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Copied {
     pub(crate) slots: Vec<RawInsn>,
     /// Applied relocations; slots are relative to its start.
@@ -42,7 +42,7 @@ impl Copies {
         if total > LARGEST {
             return Err(RelocationFault::TooLarge { limit: LARGEST });
         }
-        let copied = codes.iter().map(|(_, code)| match code.is_function {
+        let copied = codes.iter().map(|(_, code)| match code.is_callee() {
             true => Copied::of(code),
             false => Copied::default(),
         });
@@ -73,9 +73,13 @@ impl Copies {
     }
 
     /// Moves out the copy of a program, which becomes the start of the assembled program:
-    /// it is part of no other.
-    pub(crate) fn take(&mut self, id: ProgramId) -> Copied {
-        std::mem::take(&mut self.0[id.0 as usize])
+    /// it is part of no other, unless it is called.
+    pub(crate) fn take(&mut self, id: ProgramId, is_called: bool) -> Copied {
+        let copied = &mut self.0[id.0 as usize];
+        match is_called {
+            true => copied.clone(),
+            false => std::mem::take(copied),
+        }
     }
 
     /// Applies relocations to copies, in this order; the first that fails and its place
@@ -217,7 +221,7 @@ impl<'o> CoreRelocations<'o> {
         records.sort_by_key(|record| record.program);
         let mut functions: Vec<ProgramId> = records.iter().map(|record| record.program).collect();
         functions.dedup();
-        functions.retain(|id| codes.get(*id).is_some_and(|code| code.is_function));
+        functions.retain(|id| codes.get(*id).is_some_and(|code| code.is_callee()));
         Ok(Some(CoreRelocations {
             btf,
             kernel,

@@ -109,6 +109,10 @@ impl Data<'_, '_> {
                 }
             }
             Goal::ExternLoad(id) => self.load(Load::of(tail)?, id),
+            Goal::Constant(value) => {
+                Load::of(tail)?.number(value);
+                return Ok(());
+            }
             Goal::JumpTable { offset, size } => {
                 let map = self.jump_table(main, piece, (offset, size))?;
                 let load = Load::of(tail)?;

@@ -10,7 +10,7 @@ use crate::elf::{Binding, Elf, ElfFault, Section, SectionId, Symbol, SymbolKind}
 use crate::error::Error;
 use crate::externs::Externs;
 use crate::maps::Maps;
-use crate::programs::{ProgramDefs, ProgramId};
+use crate::programs::{ProgramDef, ProgramDefs, ProgramId};
 use crate::relocate::RelocationFault;
 use crate::sections::{Role, Sections};
 
@@ -31,33 +31,57 @@ pub(crate) struct Patch {
 pub(crate) enum Goal {
     /// Map.
     Map(MapId),
-    /// Call of a function in `.text`; offset in bytes from the start of the section, to
-    /// which the call's immediate is added.
-    Call { offset: u32 },
+    /// Call of a function; offset in bytes from the start of its section, to which the call's
+    /// immediate is added.
+    Call { section: SectionId, offset: u32 },
     /// Global variable.
     Value { map: MapId, offset: u32 },
     /// Load of an extern.
     ExternLoad(ExternId),
     /// Call of a kfunc.
     ExternCall(ExternId),
-    /// Address of a function in `.text`; the immediate is added to the offset.
-    Address { offset: u32 },
+    /// Address of a function; the immediate is added to the offset.
+    Address { section: SectionId, offset: u32 },
     /// Jump table.
     JumpTable { offset: u32, size: u32 },
+    /// Load of a constant that the loader defines.
+    Constant(u64),
 }
 
-/// Slot of `.text` that slot `at` of a section with this immediate calls or takes the
-/// address of; `None` if it does neither.
-pub(crate) fn function_slot(goal: Option<Goal>, at: usize, imm: i32) -> Option<i64> {
+/// Section and slot that slot `at` of a section with this immediate calls or takes the address
+/// of; `None` if it does neither. Calls without a relocation are within `own`.
+pub(crate) fn function_place(
+    goal: Option<Goal>,
+    own: Option<SectionId>,
+    at: usize,
+    imm: i32,
+) -> Option<(Option<SectionId>, i64)> {
     match goal {
         // A call of a global function has the immediate -1; for a static one the symbol
         // is the section, and the immediate is relative to its start.
-        Some(Goal::Call { offset }) => Some(i64::from(offset / 8) + i64::from(imm) + 1),
-        Some(Goal::Address { offset }) => Some(i64::from(offset.wrapping_add(imm as u32) / 8)),
+        Some(Goal::Call { section, offset }) => {
+            Some((Some(section), i64::from(offset / 8) + i64::from(imm) + 1))
+        }
+        Some(Goal::Address { section, offset }) => {
+            let slot = offset.wrapping_add(imm as u32) / 8;
+            Some((Some(section), i64::from(slot)))
+        }
         Some(_) => None,
         // Compilers resolve calls within a section.
-        None => Some(at as i64 + i64::from(imm) + 1),
+        None => Some((own, at as i64 + i64::from(imm) + 1)),
     }
+}
+
+/// Program or function that a slot calls or takes the address of.
+pub(crate) fn callee(
+    (codes, sections): (&ProgramDefs<'_>, &Sections),
+    code: &ProgramDef<'_>,
+    slot: usize,
+    (goal, imm): (Option<Goal>, i32),
+) -> Option<ProgramId> {
+    let own = sections.called_from(code.section);
+    let (section, slot) = function_place(goal, own, code.start + slot, imm)?;
+    codes.at(section?, usize::try_from(slot).ok()?)
 }
 
 /// References of all programs, sorted by program and slot.
@@ -172,6 +196,9 @@ impl<'a> Reader<'_, 'a> {
         if !is_call && !slot.is_wide_load() {
             return Err(RelocationFault::NotRelocatable { code: slot.code });
         }
+        if let Some(value) = self.externs.constant(symbol.id).filter(|_| !is_call) {
+            return Ok(Goal::Constant(value));
+        }
         if symbol.is_extern() {
             let known = self.externs.of_symbol(symbol.id);
             let (id, _) = known.ok_or(RelocationFault::UnknownExtern)?;
@@ -189,6 +216,7 @@ impl<'a> Reader<'_, 'a> {
         if self.is_function(section, symbol) {
             return match symbol.value.is_multiple_of(8) && slot.imm % 8 == 0 {
                 true => Ok(Goal::Address {
+                    section,
                     offset: symbol.value as u32,
                 }),
                 false => Err(RelocationFault::MisalignedFunction),
@@ -201,13 +229,14 @@ impl<'a> Reader<'_, 'a> {
         if source != isa::ebpf::PseudoCall::Local.number() {
             return Err(RelocationFault::NotALocalCall);
         }
-        if symbol.section().is_none() || symbol.section() != self.sections.text {
-            let section = symbol.section().unwrap_or_default();
-            let section = self.section_name(section);
+        let called = symbol.section();
+        let Some(section) = called.filter(|id| self.sections.has_functions(*id)) else {
+            let section = self.section_name(called.unwrap_or_default());
             return Err(RelocationFault::CallOutsideText { section });
-        }
+        };
         match symbol.value.is_multiple_of(8) {
             true => Ok(Goal::Call {
+                section,
                 offset: symbol.value as u32,
             }),
             false => Err(RelocationFault::MisalignedFunction),
@@ -215,7 +244,7 @@ impl<'a> Reader<'_, 'a> {
     }
 
     fn is_function(&self, section: SectionId, symbol: &Symbol) -> bool {
-        self.sections.text == Some(section)
+        self.sections.has_functions(section)
             && match symbol.binding {
                 Binding::Local => symbol.kind == SymbolKind::Section,
                 Binding::Global | Binding::Weak => symbol.kind == SymbolKind::Function,
@@ -233,7 +262,7 @@ impl<'a> Reader<'_, 'a> {
             let size = symbol.size as u32;
             return Ok(Goal::JumpTable { offset, size });
         }
-        if self.sections.maps == Some(section) {
+        if self.sections.maps == Some(section) || self.maps.has_legacy(section) {
             let map = self.maps.declared_at(section, symbol.value);
             let map = map.ok_or(RelocationFault::NoMap {
                 offset: symbol.value,

@@ -29,4 +29,6 @@ static u64 (*const ktime_get_ns)(void) = (void *)5;
 static long (*const for_each_map_elem)(void *map, void *callback, void *ctx, u64 flags) = (void *)164;
 static long (*const loop)(u32 times, void *callback, void *ctx, u64 flags) = (void *)181;
 
+#ifndef NO_LICENSE
 char license_of_file[] SEC("license") = "Dual MIT/GPL";
+#endif

@@ -17,6 +17,7 @@ pub fn object_json(shown: &Shown<'_, '_>) -> Value {
     let needs = overview.needs();
     json!({
         "file": shown.file,
+        "loader": object.loader().name(),
         "license": object.license(),
         "kernel_version": object.kernel_version(),
         "linux": release(oldest(&needs)),

@@ -4,9 +4,9 @@
 //! Numbers newer than 6.18 are included, because objects state them; the kernel refuses
 //! them at load time.
 
-mod sections;
+pub(crate) mod sections;
 
-pub use sections::{SECTIONS, SectionDef, SectionFlags};
+pub use sections::{SectionDef, SectionFlags, SectionPattern};
 
 use crate::since::{Since, since};
 

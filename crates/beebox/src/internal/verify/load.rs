@@ -34,6 +34,7 @@ use verifier::{RefusalKind, Verdict, Verification};
 
 use super::notes::{self, MapNote};
 use super::test_tags::TestTags;
+use crate::internal::loading::ObjectLoading;
 
 /// Reads BTF that a test names as a file.
 pub type ReadBtf<'a> = &'a dyn Fn(&str) -> Option<Arc<Btf<'static>>>;
@@ -43,6 +44,7 @@ pub type ReadBtf<'a> = &'a dyn Fn(&str) -> Option<Arc<Btf<'static>>>;
 pub struct ProgramLoader<'a> {
     kernel: &'a Kernel,
     flags: LoadFlags,
+    loading: Option<&'a ObjectLoading>,
     read_btf: Option<ReadBtf<'a>>,
     choose: &'a dyn Fn(&str) -> bool,
     change: &'a dyn Fn(&mut Object<'_>),
@@ -127,6 +129,7 @@ impl<'a> ProgramLoader<'a> {
         ProgramLoader {
             kernel,
             flags: LoadFlags::default(),
+            loading: None,
             read_btf: None,
             choose: &|_| true,
             change: &|_| {},
@@ -137,6 +140,14 @@ impl<'a> ProgramLoader<'a> {
     #[must_use]
     pub fn with_flags(self, flags: LoadFlags) -> ProgramLoader<'a> {
         ProgramLoader { flags, ..self }
+    }
+
+    /// Opens objects by these conventions, and sets types and attach targets; libbpf's count
+    /// otherwise.
+    #[must_use]
+    pub fn with_loading(self, loading: &'a ObjectLoading) -> ProgramLoader<'a> {
+        let loading = Some(loading);
+        ProgramLoader { loading, ..self }
     }
 
     /// Obeys the declaration tags of the kernel's selftests: load flags
@@ -209,7 +220,11 @@ impl<'o> Opened<'o> {
             name: Some(name),
             ..OpenOptions::default()
         };
-        let mut object = Object::open_with(file, &options)?;
+        let mut object = match loader.loading {
+            Some(loading) => loading.open(file, name)?,
+            None => Object::open_with(file, &options)?,
+        };
+        let completes_sizes = object.loader().rules().completes_sizes;
         let mut sized = Vec::new();
         for_each_map(object.maps_mut(), |map| {
             map.pin = None;
@@ -218,7 +233,11 @@ impl<'o> Opened<'o> {
             if !is_there && map.struct_ops().is_none() {
                 map.autocreate = false;
             }
-            if map.params().max_entries == 0 && !kind.is_some_and(MapKind::has_no_entries) {
+            let is_by_cpu = matches!(kind, Some(MapKind::PerfEventArray | MapKind::Cpumap));
+            if map.params().max_entries == 0
+                && !kind.is_some_and(MapKind::has_no_entries)
+                && !(is_by_cpu && completes_sizes)
+            {
                 map.set_max_entries(1);
                 sized.push(MapNote::Entries {
                     map: map.name().to_owned(),
@@ -233,6 +252,9 @@ impl<'o> Opened<'o> {
                 });
             }
         });
+        if let Some(loading) = loader.loading {
+            loading.set_programs(&mut object);
+        }
         (loader.change)(&mut object);
         let maps = object.maps().clone();
         let kernel = loader.kernel.btf().map(|btf| &**btf);

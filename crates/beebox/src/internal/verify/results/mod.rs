@@ -7,7 +7,7 @@ mod recorded;
 mod row;
 mod top_lines;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::error;
@@ -18,13 +18,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use btf::Btf;
-use object::{Blame, CORE_POISON, Error, KFUNC_POISON, Object};
+use object::{Blame, CORE_POISON, Error, Guess, KFUNC_POISON, Object};
 use program::case::KernelAnswer;
 use program::{MapDef, Program};
 use report::count;
 use report::veristat::{Filters, ResultVerdict};
+use spec::loader::LoaderKind;
 use spec::maps::MapKind;
-use spec::programs::{AttachType, LoadFlags, ProgramType};
+use spec::programs::{AttachType, LoadFlags};
 use spec::registry::Registry;
 use verifier::{LogOutput, Options, Verdict, Verification};
 
@@ -32,7 +33,8 @@ use super::cost_table::ProgramCost;
 use super::fact_table::FactTable;
 use super::{ProgramLoader, StandaloneProgram};
 use crate::Kernel;
-use crate::internal::variables::{Assignment, VariableError};
+use crate::internal::loading::ObjectLoading;
+use crate::internal::variables::VariableError;
 
 pub use log::{Logs, with_heading};
 pub use recorded::Agreement;
@@ -84,6 +86,8 @@ impl error::Error for FileFault {}
 pub enum Note<'n> {
     /// The kernel refuses the BTF of the programs of a file, so they are loaded without, as by libbpf.
     NoBtf(&'n str),
+    /// The loader whose conventions count is guessed.
+    Guess(&'n Guess),
     /// An assumption about a map.
     Map(&'n str),
     /// A program of a name as it is loaded.
@@ -97,6 +101,7 @@ impl fmt::Display for Note<'_> {
                 let what = "so it is loaded without, as by libbpf";
                 return write!(f, "Linux refuses its BTF ({refusal}), {what}");
             }
+            Note::Guess(guess) => return guess.fmt(f),
             Note::Map(note) => return f.write_str(note),
             Note::Loaded(_, program) => program,
         };
@@ -161,14 +166,10 @@ pub struct Job<'a> {
     pub options: Options,
     /// True if refusals are explained.
     pub explains: bool,
-    /// The type of programs whose section names imply none.
-    pub kind: Option<ProgramType>,
-    /// Global variables that are set before programs are loaded.
-    pub globals: Vec<Assignment>,
+    /// How objects are opened, and what is set before programs are loaded.
+    pub loading: ObjectLoading,
     /// The program that freplace and tracing programs attach to.
     pub target: Option<Arc<Program>>,
-    /// Functions, hooks or tracepoints that programs attach to, by the programs' names.
-    pub attach: Vec<(String, String)>,
     /// What becomes of logs.
     pub logs: Logs<'a>,
     /// Number of threads.
@@ -307,20 +308,18 @@ fn verify_file<F: Files>(
         }
     };
     let refused = RefCell::new(None);
+    let is_guess_noted = Cell::new(false);
+    let loader_kind = Cell::new(LoaderKind::Libbpf);
     let change = |object: &mut Object<'_>| {
-        if let Some(kind) = job.kind {
-            object.set_missing_kinds(kind);
+        // An object without externs of the kernel is opened twice.
+        if let Some(guess) = object.guess().filter(|_| !is_guess_noted.replace(true)) {
+            files.note(at, Note::Guess(guess));
         }
-        for (name, function) in &job.attach {
-            if let Some(code) = object.program_mut(name) {
-                code.attach_name = Some(function.clone());
-            }
-        }
+        loader_kind.set(object.loader());
         if let Some(target) = &job.target {
             object.set_target(target);
         }
-        let mut globals = job.globals.iter();
-        if let Err(error) = globals.try_for_each(|assignment| assignment.apply(object)) {
+        if let Err(error) = job.loading.set_globals(object) {
             refused.replace(Some(error));
         }
     };
@@ -341,7 +340,8 @@ fn verify_file<F: Files>(
         }
         is_file_lacking |= kernel_lacks_feature(&loaded, registry);
         if refused.borrow().is_none() {
-            let row = verify_one(files, at, name, &loaded, job, kernel, registry);
+            let mut row = verify_one(files, at, name, &loaded, job, kernel, registry);
+            row.loader = Some(loader_kind.get()).filter(|kind| *kind != LoaderKind::Libbpf);
             is_file_lacking |= row.needs_absent;
             rows.push(row);
         }
@@ -349,6 +349,7 @@ fn verify_file<F: Files>(
     let read_btf = |name: &str| files.read_btf(at, name);
     let mut loader = ProgramLoader::new(kernel)
         .with_flags(job.flags)
+        .with_loading(&job.loading)
         .with_choice(&is_chosen)
         .with_change(&change);
     if job.test_tags {

@@ -4,7 +4,8 @@ use std::ops::{Deref, DerefMut};
 
 use program::creation::RefusedMap;
 use report::veristat;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use spec::loader::LoaderKind;
 use spec::maps::MapKind;
 
 use super::super::cost_table::ProgramCost;
@@ -69,6 +70,12 @@ pub struct Row {
     /// The map that is not created, if that is why the program is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused_map: Option<MapRow>,
+    /// The loader whose conventions count, if it is not libbpf.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "loader_name"
+    )]
+    pub loader: Option<LoaderKind>,
     /// Assumptions about the maps of the program.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -118,6 +125,7 @@ impl From<veristat::ResultRow> for Row {
             errno: None,
             needs_absent: false,
             refused_map: None,
+            loader: None,
             notes: Vec::new(),
             recorded: Vec::new(),
             explanation: None,
@@ -133,6 +141,13 @@ impl Row {
     pub fn empty(file: &str, prog: &str) -> Row {
         veristat::ResultRow::empty(file, prog).into()
     }
+}
+
+fn loader_name<S: Serializer>(
+    loader: &Option<LoaderKind>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    loader.map(LoaderKind::name).serialize(serializer)
 }
 
 fn is_zero(number: &u64) -> bool {

@@ -1,0 +1,126 @@
+//! How objects are opened and changed before their programs are linked: the loader whose conventions
+//! count, and what a loader sets: types, attach targets, undefined symbols, global variables.
+
+use std::fmt;
+
+use object::{Error, Object, OpenOptions};
+use spec::loader::LoaderKind;
+use spec::programs::ProgramType;
+
+use super::variables::{Assignment, VariableError};
+
+pub use object::{Guess, GuessReason};
+
+/// What a loader sets.
+#[derive(Clone, Debug, Default)]
+pub struct ObjectLoading {
+    /// Loader whose conventions count; `None` to guess it where libbpf refuses the object.
+    pub loader: Option<LoaderKind>,
+    /// Values of undefined symbols and externs.
+    pub defines: Vec<(String, u64)>,
+    /// Type of programs whose section names imply none.
+    pub kind: Option<ProgramType>,
+    /// Types of programs by name.
+    pub kinds: Vec<(String, ProgramType)>,
+    /// Functions, hooks or tracepoints that programs attach to, by the programs' names.
+    pub attach: Vec<(String, String)>,
+    /// Global variables.
+    pub globals: Vec<Assignment>,
+}
+
+/// What cannot be set.
+#[derive(Debug)]
+pub enum LoadingError {
+    /// A global variable.
+    Variable(VariableError),
+    /// No program has this name.
+    NoProgram {
+        /// The name.
+        name: String,
+        /// Names of the programs.
+        known: Vec<String>,
+    },
+}
+
+impl fmt::Display for LoadingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadingError::Variable(error) => error.fmt(f),
+            LoadingError::NoProgram { name, .. } => write!(f, "no program is called {name:?}"),
+        }
+    }
+}
+
+impl std::error::Error for LoadingError {}
+
+impl ObjectLoading {
+    /// Opens an object, which is named by its path.
+    ///
+    /// # Errors
+    /// If the loader refuses it; libbpf's if the loader is guessed and none takes it.
+    pub fn open<'a>(&self, file: &'a [u8], name: &str) -> Result<Object<'a>, Error> {
+        let options = OpenOptions {
+            name: Some(name),
+            loader: self.loader.unwrap_or_default(),
+            defines: &self.defines,
+            ..OpenOptions::default()
+        };
+        match self.loader {
+            Some(_) => Object::open_with(file, &options),
+            None => Object::open_guessing(file, &options),
+        }
+    }
+
+    /// Sets types and attach targets.
+    pub fn set_programs(&self, object: &mut Object<'_>) {
+        for (name, kind) in &self.kinds {
+            if let Some(code) = object.program_mut(name)
+                && code.kind != Some(*kind)
+            {
+                code.set_kind(*kind);
+                code.attach = None;
+            }
+        }
+        if let Some(kind) = self.kind {
+            object.set_missing_kinds(kind);
+        }
+        for (name, function) in &self.attach {
+            if let Some(code) = object.program_mut(name) {
+                code.attach_name = Some(function.clone());
+            }
+        }
+    }
+
+    /// Names of programs that types and attach targets are for.
+    pub fn named_programs(&self) -> impl Iterator<Item = &str> {
+        let kinds = self.kinds.iter().map(|(name, _)| name.as_str());
+        kinds.chain(self.attach.iter().map(|(name, _)| name.as_str()))
+    }
+
+    /// Sets global variables.
+    ///
+    /// # Errors
+    /// For the first that is not there, or not of this type.
+    pub fn set_globals(&self, object: &mut Object<'_>) -> Result<(), VariableError> {
+        let mut globals = self.globals.iter();
+        globals.try_for_each(|assignment| assignment.apply(object))
+    }
+
+    /// Sets everything.
+    ///
+    /// # Errors
+    /// For programs and variables that are not there, and values of other types.
+    pub fn change(&self, object: &mut Object<'_>) -> Result<(), LoadingError> {
+        for name in self.named_programs() {
+            if object.program(name).is_none() {
+                let known = object.programs().map(|(_, code)| code.name.to_string());
+                return Err(LoadingError::NoProgram {
+                    name: name.to_owned(),
+                    known: known.collect(),
+                });
+            }
+        }
+        self.set_programs(object);
+        self.set_globals(object).map_err(LoadingError::Variable)
+    }
+}

@@ -1,0 +1,144 @@
+//! Options that open an object by the conventions of a loader, and set what a loader sets.
+
+use beebox::internal::loading::{LoadingError, ObjectLoading};
+use beebox::internal::object::Object;
+use beebox::internal::program::{LoaderKind, ProgramType};
+
+use crate::answer::{Failure, note};
+use crate::object_input::program_type;
+use crate::verify::globals;
+
+/// The options.
+#[derive(clap::Args)]
+pub(crate) struct LoadingArgs {
+    /// The loader that the object is written for: libbpf, cilium-ebpf, aya, libbpf-0.8 (before
+    /// 1.0) or iproute2 (tc, ip). Its conventions say what names of sections, definitions of maps
+    /// and undefined symbols mean [default: libbpf; where that refuses the object, the one that
+    /// takes it, with a note]
+    #[arg(long, value_name = "LOADER", value_parser = loader)]
+    loader: Option<LoaderKind>,
+
+    /// The type of programs whose section names imply none, or of one program, as `xdp` or
+    /// `count=xdp`
+    #[arg(long = "type", value_name = "[PROGRAM=]TYPE", value_parser = kind)]
+    kinds: Vec<(Option<String>, ProgramType)>,
+
+    /// What a program attaches to, in place of what its section names, as
+    /// `on_open=do_filp_open`: a function, hook or tracepoint of the kernel
+    #[arg(long, value_name = "PROGRAM=FUNCTION", value_parser = attach)]
+    attach: Vec<(String, String)>,
+
+    /// Value of an undefined symbol or an extern (kconfig, ksym), as a loader defines it
+    #[arg(long, value_name = "NAME=NUMBER", value_parser = define)]
+    define: Vec<(String, u64)>,
+
+    /// Set a global variable before loading, as `limit = 10` or `ports[2].low = FAST`;
+    /// @FILE holds one on each line
+    #[arg(
+        short = 'G',
+        long,
+        visible_alias = "set-global-vars",
+        value_name = "GLOBAL"
+    )]
+    set: Vec<String>,
+}
+
+impl LoadingArgs {
+    /// The type of programs whose section names imply none.
+    pub(crate) fn kind(&self) -> Option<ProgramType> {
+        let general = self.kinds.iter().filter(|(name, _)| name.is_none());
+        general.map(|(_, kind)| *kind).next_back()
+    }
+
+    /// True if an option is given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.loader.is_some()
+            || !self.kinds.is_empty()
+            || !self.attach.is_empty()
+            || !self.define.is_empty()
+            || !self.set.is_empty()
+    }
+
+    /// What they say.
+    ///
+    /// # Errors
+    /// For values of global variables that cannot be read.
+    pub(crate) fn read(&self) -> Result<ObjectLoading, Failure> {
+        let of_one = |(name, kind): &(Option<String>, _)| Some((name.clone()?, *kind));
+        Ok(ObjectLoading {
+            loader: self.loader,
+            defines: self.define.clone(),
+            kind: self.kind(),
+            kinds: self.kinds.iter().filter_map(of_one).collect(),
+            attach: self.attach.clone(),
+            globals: globals::read(&self.set)?,
+        })
+    }
+}
+
+/// Says on standard error by whose conventions an object is opened, if that is guessed.
+pub(crate) fn note_guess(object: &Object<'_>, name: &str) {
+    if let Some(guess) = object.guess() {
+        note(format_args!("{name}: {guess}"));
+    }
+}
+
+/// Sets what is to be set.
+///
+/// # Errors
+/// For what cannot be set, with a remedy.
+pub(crate) fn change(object: &mut Object<'_>, loading: &ObjectLoading) -> Result<(), Failure> {
+    loading.change(object).map_err(|error| {
+        let failure = Failure::new(&error);
+        match error {
+            LoadingError::Variable(error) => globals::failure(error),
+            LoadingError::NoProgram { known, .. } => {
+                failure.hint(format_args!("one of {}", known.join(", ")))
+            }
+        }
+    })
+}
+
+fn loader(name: &str) -> Result<LoaderKind, String> {
+    LoaderKind::from_name(name).ok_or_else(|| {
+        let names = LoaderKind::ALL.map(LoaderKind::name);
+        format!("expected one of {}", names.join(", "))
+    })
+}
+
+fn kind(text: &str) -> Result<(Option<String>, ProgramType), String> {
+    match text.split_once('=') {
+        Some((program, kind)) => Ok((Some(program.to_owned()), program_type(kind)?)),
+        None => Ok((None, program_type(text)?)),
+    }
+}
+
+fn attach(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=');
+    let is_whole = |(program, function): &(&str, &str)| !program.is_empty() && !function.is_empty();
+    let (program, function) = parts
+        .filter(is_whole)
+        .ok_or("PROGRAM=FUNCTION is expected")?;
+    Ok((program.to_owned(), function.to_owned()))
+}
+
+fn define(text: &str) -> Result<(String, u64), String> {
+    let (name, value) = text.split_once('=').ok_or("NAME=NUMBER is expected")?;
+    let (name, value) = (name.trim(), value.trim());
+    let (is_negative, digits) = match value.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, value),
+    };
+    let number = match digits.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => digits.parse(),
+    };
+    let number = number.map_err(|error| format!("{value:?}: {error}"))?;
+    Ok((
+        name.to_owned(),
+        match is_negative {
+            true => number.wrapping_neg(),
+            false => number,
+        },
+    ))
+}

@@ -1,0 +1,289 @@
+//! Differences between what a loader parses of an object and what Beebox makes of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use spec::loader::LoaderKind;
+use spec::maps::MapFlags;
+
+use super::parsed::{Parsed, ParsedMap, ParsedProgram};
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Aspect {
+    /// Whether the object is accepted.
+    Accepted,
+    /// The names of programs.
+    Programs,
+    /// Type, attach type, load flags, attach target and licence of a program.
+    Type,
+    /// Instructions of a program and its subprogs, with the maps that they refer to.
+    Instructions,
+    /// The names of maps.
+    Maps,
+    /// Kind, sizes, entries, flags, pinning and types of a map.
+    Definition,
+    /// Inner maps, elements and initial values of a map.
+    Contents,
+}
+
+impl Aspect {
+    /// Name in tables.
+    pub fn title(self) -> &'static str {
+        match self {
+            Aspect::Accepted => "objects accepted or refused",
+            Aspect::Programs => "names of programs",
+            Aspect::Type => "types of programs",
+            Aspect::Instructions => "instructions of programs",
+            Aspect::Maps => "names of maps",
+            Aspect::Definition => "definitions of maps",
+            Aspect::Contents => "contents of maps",
+        }
+    }
+}
+
+/// Equal and compared answers of an aspect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Equal.
+    pub equal: usize,
+    /// Compared.
+    pub compared: usize,
+}
+
+/// A difference.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// The loader.
+    pub loader: LoaderKind,
+    /// The object, and the program or map in it.
+    pub place: String,
+    /// What differs.
+    pub aspect: Aspect,
+    /// The loader's answer.
+    pub theirs: String,
+    /// Ours.
+    pub ours: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Difference {
+            loader,
+            place,
+            aspect,
+            theirs,
+            ours,
+        } = self;
+        write!(
+            f,
+            "{place}: {}\n  {loader}: {theirs}\n  beebox: {ours}",
+            aspect.title()
+        )
+    }
+}
+
+/// Comparison of objects by one loader.
+#[derive(Debug, Default)]
+pub struct Comparison {
+    /// Counts by aspect.
+    pub counts: BTreeMap<Aspect, Count>,
+    /// Objects that both accept.
+    pub accepted: usize,
+    /// Differences.
+    pub differences: Vec<Difference>,
+}
+
+/// Compares the answers for one object.
+pub fn compare(
+    loader: LoaderKind,
+    object: &str,
+    theirs: &Parsed,
+    ours: &Parsed,
+    found: &mut Comparison,
+) {
+    let mut check = Check {
+        loader,
+        object,
+        found,
+    };
+    let verdict = |parsed: &Parsed| match &parsed.error {
+        Some(error) => format!("refused: {error}"),
+        None => "accepted".to_owned(),
+    };
+    let is_equal = theirs.error.is_some() == ours.error.is_some();
+    check.note(Aspect::Accepted, "", is_equal, || {
+        (verdict(theirs), verdict(ours))
+    });
+    if theirs.error.is_some() || ours.error.is_some() {
+        return;
+    }
+    check.found.accepted += 1;
+    let names = |parsed: &Parsed| {
+        let names = parsed.programs.iter().map(|program| program.name.clone());
+        names.collect::<Vec<_>>()
+    };
+    let (one, other) = (names(theirs), names(ours));
+    check.equal(Aspect::Programs, "", &one, &other);
+    for theirs in &theirs.programs {
+        let ours = ours.programs.iter().find(|ours| ours.name == theirs.name);
+        if let Some(ours) = ours {
+            check.program(theirs, ours);
+        }
+    }
+    let names = |parsed: &Parsed| {
+        let names = parsed.maps.iter().map(|map| map.name.clone());
+        // The configuration is a map when it is loaded.
+        names
+            .filter(|name| !name.ends_with(".kconfig"))
+            .collect::<Vec<_>>()
+    };
+    let (one, other) = (names(theirs), names(ours));
+    check.equal(Aspect::Maps, "", &one, &other);
+    for theirs in &theirs.maps {
+        let ours = ours.maps.iter().find(|ours| ours.name == theirs.name);
+        if let Some(ours) = ours {
+            check.map(theirs, ours);
+        }
+    }
+}
+
+/// Check of one object.
+struct Check<'c> {
+    loader: LoaderKind,
+    object: &'c str,
+    found: &'c mut Comparison,
+}
+
+impl Check<'_> {
+    fn note(
+        &mut self,
+        aspect: Aspect,
+        part: &str,
+        is_equal: bool,
+        words: impl FnOnce() -> (String, String),
+    ) {
+        let count = self.found.counts.entry(aspect).or_default();
+        count.compared += 1;
+        count.equal += usize::from(is_equal);
+        if !is_equal {
+            let (theirs, ours) = words();
+            let place = match part {
+                "" => self.object.to_owned(),
+                part => format!("{} {part}", self.object),
+            };
+            self.found.differences.push(Difference {
+                loader: self.loader,
+                place,
+                aspect,
+                theirs,
+                ours,
+            });
+        }
+    }
+
+    fn equal<T: PartialEq + fmt::Debug>(
+        &mut self,
+        aspect: Aspect,
+        part: &str,
+        theirs: &T,
+        ours: &T,
+    ) {
+        self.note(aspect, part, theirs == ours, || {
+            (format!("{theirs:?}"), format!("{ours:?}"))
+        });
+    }
+
+    fn program(&mut self, theirs: &ParsedProgram, ours: &ParsedProgram) {
+        let stated = |program: &ParsedProgram| {
+            let target = theirs.target.as_ref().map(|_| program.target.clone());
+            let license = theirs.license.as_ref().and(program.license.clone());
+            let own = theirs.own_insns.and(program.own_insns);
+            let target = target.map(Option::unwrap_or_default);
+            (
+                program.kind,
+                program.attach,
+                program.flags,
+                target,
+                license,
+                own,
+            )
+        };
+        self.equal(Aspect::Type, &theirs.name, &stated(theirs), &stated(ours));
+        let (Some(one), Some(other)) = (&theirs.insns, &ours.insns) else {
+            return;
+        };
+        let is_open = |slot: &usize| theirs.open.contains(slot) || ours.open.contains(slot);
+        let slots = |bytes: &[u8]| {
+            let (slots, _) = bytes.as_chunks::<8>();
+            let slots = slots.iter().copied().enumerate();
+            let slots = slots.map(|(slot, bytes)| match is_open(&slot) {
+                true => [0; 8],
+                false => bytes,
+            });
+            slots.collect::<Vec<_>>()
+        };
+        let maps = |program: &ParsedProgram| {
+            let mut maps = program.maps.clone();
+            maps.retain(|(slot, _)| !is_open(slot));
+            maps
+        };
+        let (one, other) = ((slots(one), maps(theirs)), (slots(other), maps(ours)));
+        self.note(Aspect::Instructions, &theirs.name, one == other, || {
+            let words = |(slots, maps): &(Vec<[u8; 8]>, Vec<_>), others: &[[u8; 8]]| {
+                let differs = |slot: &usize| slots.get(*slot) != others.get(*slot);
+                let first = (0..slots.len()).find(differs);
+                let first = first.map(|slot| (slot, slots[slot]));
+                format!(
+                    "{} slots, first other one {first:x?}, maps {maps:?}",
+                    slots.len()
+                )
+            };
+            (words(&one, &other.0), words(&other, &one.0))
+        });
+    }
+
+    fn map(&mut self, theirs: &ParsedMap, ours: &ParsedMap) {
+        let part = format!("map {}", theirs.name);
+        let stated = |map: &ParsedMap| {
+            // Go's loader maps data sections when it creates them.
+            let flags = match self.loader {
+                LoaderKind::CiliumEbpf => map.flags & !MapFlags::MMAPABLE.0,
+                _ => map.flags,
+            };
+            (
+                [
+                    map.kind,
+                    map.key_size,
+                    map.value_size,
+                    map.max_entries,
+                    flags,
+                ],
+                map.pinning,
+                theirs.btf_key.and(map.btf_key),
+                theirs.btf_value.and(map.btf_value),
+            )
+        };
+        let (one, other) = (stated(theirs), stated(ours));
+        self.equal(Aspect::Definition, &part, &one, &other);
+        let inner = |map: &ParsedMap| {
+            let inner = map.inner.as_ref();
+            inner.map(|map| {
+                [
+                    map.kind,
+                    map.key_size,
+                    map.value_size,
+                    map.max_entries,
+                    map.flags,
+                ]
+            })
+        };
+        let held = |map: &ParsedMap| {
+            let inner = theirs.inner.as_ref().and(inner(map));
+            let entries = theirs.entries.as_ref().and(map.entries.clone());
+            let data = theirs.data.as_ref().and(map.data.clone());
+            (inner, entries, data)
+        };
+        self.equal(Aspect::Contents, &part, &held(theirs), &held(ours));
+    }
+}
