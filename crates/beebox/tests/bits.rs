@@ -213,7 +213,9 @@ fn the_ladder_finds_the_same_bit_in_the_kernel() {
     let file = read(LADDER);
     let mut object = Object::open(&file).expect("an object");
     object.set_autoload(|program| program.name == "ladders");
-    let linked = object.link(&kernel_data::linux_6_18_minimal()).expect("it links");
+    let linked = object
+        .link(&kernel_data::linux_6_18_minimal())
+        .expect("it links");
     let request = LoadRequest {
         log_level: 4,
         log_size: 1 << 20,

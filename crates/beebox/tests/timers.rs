@@ -48,7 +48,9 @@ fn in_kernel(name: &str) -> Option<(LoadedProgram, Vec<Map>)> {
     let bytes = std::fs::read(file(OBJECT)).expect("a committed object");
     let mut object = Object::open(&bytes).expect("an object");
     object.set_autoload(|program| program.name == name);
-    let linked = object.link(&kernel_data::linux_6_18_minimal()).expect("it links");
+    let linked = object
+        .link(&kernel_data::linux_6_18_minimal())
+        .expect("it links");
     let request = LoadRequest {
         log_level: 0,
         log_size: 0,

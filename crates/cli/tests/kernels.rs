@@ -80,6 +80,10 @@ fn facts_that_replace_those_of_a_kernel_are_named() {
     let of_6_18 = |words: &[&str]| linked_for(&[&["--kernel", "6.18"], words].concat());
     assert_eq!(of_6_18(&[]), "linked for Linux 6.18");
     assert_eq!(
+        linked_for(&["--kernel", "6.18-minimal"]),
+        "linked for Linux 6.18 (minimal configuration)"
+    );
+    assert_eq!(
         of_6_18(&["--kernel-version", "5.15", "--feature", "cookies=off"]),
         "linked for Linux 6.18 with version 5.15, cookies=off"
     );

@@ -440,7 +440,10 @@ pub fn built_in_hint(kernel: &Kernel) -> Option<String> {
         Source::Running | Source::File(_) | Source::Given => return None,
     };
     let config = configuration.config();
-    let compiler = config.compiler().unwrap_or("an unknown compiler").to_owned();
+    let compiler = config
+        .compiler()
+        .unwrap_or("an unknown compiler")
+        .to_owned();
     let built_in = Kernel::new(configuration.title()).with_config(config, source.clone());
     let left_out: Vec<&str> = built_in.left_out().collect();
     let (title, release) = (built_in.name(), kernel_data::RELEASE);
@@ -580,9 +583,15 @@ mod tests {
     #[test]
     fn a_hint_names_the_parts_that_built_in_types_leave_out() {
         let minimal = built_in_hint(&kernel_data::linux_6_18_minimal()).unwrap();
-        assert!(minimal.contains("configured without modules, kprobes, "), "{minimal}");
+        assert!(
+            minimal.contains("configured without modules, kprobes, "),
+            "{minimal}"
+        );
         let hint = built_in_hint(&kernel_data::linux_6_18()).unwrap();
-        assert!(hint.contains("without HID-BPF, lirc; --module-btf FILE"), "{hint}");
+        assert!(
+            hint.contains("without HID-BPF, lirc; --module-btf FILE"),
+            "{hint}"
+        );
         let assumed = kernel_data::linux_6_18().assumed_for("another");
         assert_eq!(built_in_hint(&assumed), Some(hint));
         let btf = assumed.btf().unwrap().clone();

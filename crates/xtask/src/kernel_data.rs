@@ -52,7 +52,9 @@ pub(crate) fn extract(directory: Option<&Path>) -> Outcome {
     let stored = |configuration: Configuration| {
         let kernel = configuration.kernel();
         let types = kernel.btf().ok_or("built-in BTF")?;
-        let registry = RegistryData::clone(&configuration.registry(types));
+        // Their text has names alone, and no ids.
+        let lines = text::write(&configuration.registry(types));
+        let registry = (*text::parse(&lines)?).clone();
         Ok::<_, Box<dyn std::error::Error>>((types.as_bytes().to_vec(), registry))
     };
     let ((debian, theirs), (minimal, ours)) = match kernel.configuration {
@@ -88,10 +90,7 @@ fn running() -> Result<Kernel, Box<dyn std::error::Error>> {
         println!("not asked: {line}");
     }
     println!("registry: {} questions", built.questions);
-    fs::write(
-        data().join("linux-6.18.release"),
-        format!("{release}\n"),
-    )?;
+    fs::write(data().join("linux-6.18.release"), format!("{release}\n"))?;
     Ok(Kernel {
         configuration: Configuration::Minimal,
         blob: fs::read("/sys/kernel/btf/vmlinux")?,

@@ -103,7 +103,8 @@ fn built_in_registry(kernel: &Kernel) -> Option<Configuration> {
         return None;
     }
     let leaves_out_the_same = |configuration: &Configuration| {
-        let built_in = Kernel::default().with_config(configuration.config(), configuration.source());
+        let built_in =
+            Kernel::default().with_config(configuration.config(), configuration.source());
         kernel.left_out().eq(built_in.left_out())
     };
     Configuration::ALL.into_iter().find(leaves_out_the_same)

@@ -236,7 +236,9 @@ impl Comparison {
             Comparison::LiveCode(selection) => verifier::compare_live_code(selection),
             Comparison::Releases(selection) => verifier::compare_releases(selection),
             Comparison::Runs(selection) => runs::compare(selection),
-            Comparison::Trampolines { directory } => verifier::score_trampolines(directory.as_deref()),
+            Comparison::Trampolines { directory } => {
+                verifier::score_trampolines(directory.as_deref())
+            }
             Comparison::Unprivileged(selection) => verifier::compare_unprivileged(selection),
             Comparison::Verifier(selection) => verifier::score(selection),
         }

@@ -113,7 +113,9 @@ pub(super) fn fetch_kfunc_meta<'e>(env: &Env<'e>, id: i32, module: i16) -> Resul
                 module.name
             )))
         }
-        None => Err(Stop::unsupported("kfunc of a module whose BTF is not given")),
+        None => Err(Stop::unsupported(
+            "kfunc of a module whose BTF is not given",
+        )),
     }
 }
 

@@ -78,7 +78,10 @@ pub(crate) fn score_trampolines(directory: Option<&Path>) -> Outcome {
     let described = directory.map(Target::described).transpose()?;
     let described = described.map(|target| ("types of Linux 6.18.15", target));
     let mut table = String::from(HEADING);
-    for (name, target) in described.into_iter().chain([("built in", Target::built_in()?)]) {
+    for (name, target) in described
+        .into_iter()
+        .chain([("built in", Target::built_in()?)])
+    {
         let mine = answers(&options.objects(&options.sets[0])?, &target)?;
         for difference in differences(&all, &truth, &mine) {
             println!("{name}: {difference}");

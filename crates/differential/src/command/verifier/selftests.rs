@@ -195,7 +195,10 @@ impl Target {
     /// The built-in kernel that commands take without an option.
     pub(crate) fn built_in() -> Outcome<Target> {
         let kernel = kernel_data::linux_6_18();
-        let registry = kernel.registry().ok_or("the kernel has no registry")?.clone();
+        let registry = kernel
+            .registry()
+            .ok_or("the kernel has no registry")?
+            .clone();
         Ok(Target { kernel, registry })
     }
 
