@@ -7,6 +7,6 @@ pub use ::program::{
     MAX_TARGETS, MapDef, MapEntry, MapId, MapParams, ModuleUse, PAGE_SIZE, Program, ProgramBuilder,
     ProgramId, ProgramRef, ProgramText, Subprog,
 };
-pub use spec::maps::{MapFlags, MapKind};
+pub use spec::maps::{MapFlags, MapKind, StorageKind};
 pub use spec::programs::{AttachType, LoadFlags, ProgramType, SectionDef, SectionFlags};
 pub use spec::since::{BadRelease, Feature, IntroducedBy, Release, Since};

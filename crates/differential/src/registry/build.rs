@@ -237,6 +237,10 @@ fn proto(raw: &RawProto, memory: &KernelMemory, btf: &Btf<'_>) -> Option<HelperP
             structure(detail).map_or(ArgDetail::None, ArgDetail::Btf)
         };
     }
+    if let Some(name) = source::object_of(&raw.function) {
+        let name = name.into();
+        arg_details[0] = ArgDetail::Btf(KernelType { name, btf_id: 0 });
+    }
     let restriction = match raw.allowed.as_str() {
         "" => None,
         "bpf_d_path_allowed" => Some(Restriction::DPath),

@@ -163,6 +163,7 @@ fn context(subject: &Subject) -> ProgramContext<'static> {
         has_cap_perfmon: true,
         attach_target: None,
         operation: None,
+        of_program: false,
     }
 }
 
@@ -470,6 +471,7 @@ fn compare_targets(
         let program = ProgramContext {
             attach_target: Some(&name),
             operation: None,
+            of_program: false,
             ..context(&target.subject)
         };
         compare_helpers(
