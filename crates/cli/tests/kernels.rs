@@ -206,7 +206,7 @@ fn a_part_that_the_built_in_kernel_lacks_is_named_once() {
     let path = directory.path().join("receiver.s");
     fs::write(&path, "r0 = *(u32 *)(r1 + 0)\nexit\n").unwrap();
     let path = path.to_str().unwrap();
-    let hint = "the built-in Linux 6.18 is 6.18.44 by ";
+    let hint = "the built-in Linux 6.18 is 6.18.44 as Debian configures it, by ";
     let hints = |words: &[&str]| {
         let output = error(&beebox(words));
         output.lines().filter(|line| line.contains(hint)).count()
@@ -223,6 +223,17 @@ fn a_part_that_the_built_in_kernel_lacks_is_named_once() {
         assert_eq!(hints(words), 1, "{words:?}");
     }
     assert_eq!(hints(&["show", object]), 0);
+    let minimal = error(&beebox(&["verify", object, "--kernel", "6.18-minimal"]));
+    for words in [
+        "the built-in Linux 6.18 (minimal configuration) is 6.18.44 by ",
+        "configured without modules, kprobes, ",
+        "--kernel 6.18 has them",
+    ] {
+        assert!(minimal.contains(words), "{minimal}");
+    }
+    // A weak kernel function that the kernel has not may be one of a module.
+    let bits = error(&beebox(&["verify", "examples/bits/bits.bpf.o"]));
+    assert!(bits.contains("--module-btf FILE adds what a module has"), "{bits}");
 }
 
 #[oracle::test]
