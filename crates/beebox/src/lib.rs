@@ -92,7 +92,7 @@
 //! | `capture` | [`Filter`], [`Expression`], [`captures`] |
 //! | `seccomp` | [`seccomp`] |
 //! | `decompress` | BTF in kernel images and compressed sections |
-//! | `kernel-data` | [`kernel::linux_6_18`], [`kernel::open`], [`kernel::running`], `Loader::default` |
+//! | `kernel-data` | [`kernel::linux_6_18`], [`kernel::linux_6_18_minimal`], [`kernel::open`], [`kernel::running`], `Loader::default` |
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(feature = "run"),

@@ -80,6 +80,10 @@ fn facts_that_replace_those_of_a_kernel_are_named() {
     let of_6_18 = |words: &[&str]| linked_for(&[&["--kernel", "6.18"], words].concat());
     assert_eq!(of_6_18(&[]), "linked for Linux 6.18");
     assert_eq!(
+        linked_for(&["--kernel", "6.18-minimal"]),
+        "linked for Linux 6.18 (minimal configuration)"
+    );
+    assert_eq!(
         of_6_18(&["--kernel-version", "5.15", "--feature", "cookies=off"]),
         "linked for Linux 6.18 with version 5.15, cookies=off"
     );
@@ -202,7 +206,7 @@ fn a_part_that_the_built_in_kernel_lacks_is_named_once() {
     let path = directory.path().join("receiver.s");
     fs::write(&path, "r0 = *(u32 *)(r1 + 0)\nexit\n").unwrap();
     let path = path.to_str().unwrap();
-    let hint = "the built-in Linux 6.18 is 6.18.44 by ";
+    let hint = "the built-in Linux 6.18 is 6.18.44 as Debian configures it, by ";
     let hints = |words: &[&str]| {
         let output = error(&beebox(words));
         output.lines().filter(|line| line.contains(hint)).count()
@@ -219,6 +223,17 @@ fn a_part_that_the_built_in_kernel_lacks_is_named_once() {
         assert_eq!(hints(words), 1, "{words:?}");
     }
     assert_eq!(hints(&["show", object]), 0);
+    let minimal = error(&beebox(&["verify", object, "--kernel", "6.18-minimal"]));
+    for words in [
+        "the built-in Linux 6.18 (minimal configuration) is 6.18.44 by ",
+        "configured without modules, kprobes, ",
+        "--kernel 6.18 has them",
+    ] {
+        assert!(minimal.contains(words), "{minimal}");
+    }
+    // A weak kernel function that the kernel has not may be one of a module.
+    let bits = error(&beebox(&["verify", "examples/bits/bits.bpf.o"]));
+    assert!(bits.contains("--module-btf FILE adds what a module has"), "{bits}");
 }
 
 #[oracle::test]

@@ -1,9 +1,11 @@
 //! `beebox kfuncs`, the page that lists kernel functions, and the bit operations.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use beebox::Kernel;
 use beebox::internal::run::kfunc_state;
 
 const BITS: &str = "examples/bits/bits.bpf.o";
@@ -25,8 +27,12 @@ fn run(arguments: &[&str]) -> (Option<i32>, String) {
 
 #[oracle::test]
 fn every_function_of_the_kernel_has_a_state() {
-    let kernel = kernel_data::linux_6_18();
-    let names: Vec<_> = kernel.registry().unwrap().kfuncs.keys().cloned().collect();
+    let kernels = kernel_data::Configuration::ALL.map(kernel_data::Configuration::kernel);
+    let kfuncs = |kernel: &Kernel| kernel.registry().unwrap().kfuncs.clone();
+    let names: BTreeSet<_> = kernels
+        .iter()
+        .flat_map(|kernel| kfuncs(kernel).into_keys())
+        .collect();
     assert_eq!(names.len(), 254);
     for name in names {
         assert!(kfunc_state(&name).is_some(), "{name}");

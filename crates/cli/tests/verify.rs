@@ -734,7 +734,7 @@ fn wrong_inputs_name_object_place_fact_and_remedy() {
         (
             vec![SHAPES, "--kernel", "latest"],
             "--kernel \"latest\": no kernel and no file of this name",
-            "6.18, the built-in Linux 6.18.44; running; a file with BTF",
+            "6.18 or 6.18-minimal, the built-in Linux 6.18.44; running; a file with BTF",
         ),
         (
             vec![SHAPES, "--kernel", "6"],

@@ -11,7 +11,7 @@
 //! The BTF of [`linux_6_18`] and its index are compiled in as they are (the build unpacks them, 5.0 and
 //! 1.3 MB), so that only the pages that are read cost anything. That of [`linux_6_18_minimal`] is
 //! compressed as the difference to it (0.9 MB), and unpacked once, on first use. Configuration,
-//! symbols and registry are compressed (0.4 MB): each call of [`linux_6_18`] decompresses the first, the
+//! symbols and registry are compressed (0.5 MB): each call of [`linux_6_18`] decompresses the first, the
 //! first use of the others these.
 //!
 //! ```

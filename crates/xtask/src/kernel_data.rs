@@ -52,7 +52,9 @@ pub(crate) fn extract(directory: Option<&Path>) -> Outcome {
     let stored = |configuration: Configuration| {
         let kernel = configuration.kernel();
         let types = kernel.btf().ok_or("built-in BTF")?;
-        let registry = RegistryData::clone(&configuration.registry(types));
+        // Their text has names alone, and no ids.
+        let lines = text::write(&configuration.registry(types));
+        let registry = (*text::parse(&lines)?).clone();
         Ok::<_, Box<dyn std::error::Error>>((types.as_bytes().to_vec(), registry))
     };
     let ((debian, theirs), (minimal, ours)) = match kernel.configuration {

@@ -23,10 +23,13 @@ pub fn merge(
 ) -> (RegistryData, RegistryData) {
     let own: BTreeSet<Box<str>> = minimal.kfuncs.keys().cloned().collect();
     trampolines::add(&mut minimal, &other);
-    minimal.kfuncs.retain(|name, _| own.contains(name));
+    // Of kfuncs that programs of trampolines alone have, BTF says which of them that kernel has.
+    let has = |name: &str| minimal_types.find(Kind::Func, name).is_some();
+    minimal
+        .kfuncs
+        .retain(|name, kfunc| own.contains(name) || has(name) && trampolines::have_alone(kfunc));
     let mut whole = rebased(&other, &minimal);
-    let is_known = |name: &str| minimal_types.find(Kind::Func, name).is_some();
-    whole.lists.add_functions(&other.lists, is_known);
+    whole.lists.add_functions(&other.lists, has);
     (whole, minimal)
 }
 

@@ -60,6 +60,13 @@ pub(super) fn runs(kind: ProgramType, attach: Option<AttachType>) -> bool {
     }
 }
 
+/// True if such programs alone have a kfunc.
+pub(super) fn have_alone(kfunc: &Kfunc) -> bool {
+    let mut kinds = ProgramType::ALL.iter();
+    kfunc.exceptions.is_empty()
+        && kinds.all(|kind| !kfunc.program_types.has(*kind) || runs(*kind, None))
+}
+
 /// Asks the running kernel, which must verify such programs.
 ///
 /// # Errors
