@@ -423,14 +423,33 @@ fn big_endian_objects_and_legacy_maps_are_shown_and_not_linked() {
             );
         }
         assert!(listed.contains("<bpf_map_lookup_elem>"), "{listed}");
-        assert_eq!(beebox(&["show", &file, "--link", LIBBPF[0], LIBBPF[1]]).status.code(), Some(1));
-        let code = beebox(&["show", &file, "--needs-at-most", "5.4", LIBBPF[0], LIBBPF[1]])
-            .status
-            .code();
-        assert_eq!(code, Some(2));
-        assert_eq!(beebox(&["dis", &file, "--jit", LIBBPF[0], LIBBPF[1]]).status.code(), Some(2));
         assert_eq!(
-            beebox(&["dis", &file, "--prog", "absent", LIBBPF[0], LIBBPF[1]]).status.code(),
+            beebox(&["show", &file, "--link", LIBBPF[0], LIBBPF[1]])
+                .status
+                .code(),
+            Some(1)
+        );
+        let code = beebox(&[
+            "show",
+            &file,
+            "--needs-at-most",
+            "5.4",
+            LIBBPF[0],
+            LIBBPF[1],
+        ])
+        .status
+        .code();
+        assert_eq!(code, Some(2));
+        assert_eq!(
+            beebox(&["dis", &file, "--jit", LIBBPF[0], LIBBPF[1]])
+                .status
+                .code(),
+            Some(2)
+        );
+        assert_eq!(
+            beebox(&["dis", &file, "--prog", "absent", LIBBPF[0], LIBBPF[1]])
+                .status
+                .code(),
             Some(2)
         );
     }
