@@ -17,7 +17,7 @@ use crate::failure::{Cause, Error};
 use crate::internal::kernel::{Kernel, files};
 
 #[cfg(feature = "kernel-data")]
-pub use crate::internal::kernel::linux_6_18;
+pub use crate::internal::kernel::{linux_6_18, linux_6_18_minimal};
 pub use spec::kernel::KernelVersion;
 
 /// The kernel that a file of BTF describes (`vmlinux`, `/sys/kernel/btf/vmlinux`), or a directory

@@ -22,7 +22,7 @@ fn load() -> (LoadedObject, Option<ObjectInKernel>) {
         ObjectInKernel::load(linked.programs.iter().map(|linked| &linked.program))
     });
     let theirs = oracle::found(WHAT, theirs);
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let loaded = LoadedObject::load(&object, &kernel, &LoadOptions::default());
     (loaded.unwrap_or_else(|error| panic!("{error}")), theirs)
 }

@@ -35,7 +35,7 @@ fn file() -> Vec<u8> {
 }
 
 fn kernel() -> Kernel {
-    kernel_data::linux_6_18().with_bit_operations()
+    kernel_data::linux_6_18_minimal().with_bit_operations()
 }
 
 /// Packets with a word and a count: every bit, every pair of bits, random words.
@@ -213,7 +213,9 @@ fn the_ladder_finds_the_same_bit_in_the_kernel() {
     let file = read(LADDER);
     let mut object = Object::open(&file).expect("an object");
     object.set_autoload(|program| program.name == "ladders");
-    let linked = object.link(&kernel_data::linux_6_18()).expect("it links");
+    let linked = object
+        .link(&kernel_data::linux_6_18_minimal())
+        .expect("it links");
     let request = LoadRequest {
         log_level: 4,
         log_size: 1 << 20,
@@ -256,7 +258,7 @@ fn no_call_is_left_in_native_code() {
 fn kernels_without_them_take_the_fallback_or_refuse() {
     let file = file();
     let mut object = Object::open(&file).expect("an object");
-    let plain = kernel_data::linux_6_18();
+    let plain = kernel_data::linux_6_18_minimal();
     object.set_autoload(|program| program.name == "first");
     let mut loaded =
         LoadedObject::load(&object, &plain, &LoadOptions::default()).expect("it is loaded");

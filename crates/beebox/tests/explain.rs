@@ -83,7 +83,7 @@ impl Refusable {
 /// The text without its styles.
 #[oracle::test]
 fn explanations_are_those_beside_the_programs() {
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let all = refusables(&kernel);
     assert!(all.len() >= 160, "{} programs", all.len());
     let mut causes = BTreeSet::new();
@@ -100,7 +100,7 @@ fn explanations_are_those_beside_the_programs() {
 
 #[oracle::test]
 fn an_explanation_has_the_refusal_of_the_verification() {
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let registry = kernel.registry().expect("the built-in kernel has one");
     for refusable in refusables(&kernel) {
         let done = verify(&refusable.program, &kernel, registry, &Options::default());
@@ -140,7 +140,7 @@ fn the_kernel_refuses_each_program_with_the_same_last_line() {
     // Builds of one release differ in the ids of their types.
     let kernel = match kernel_client::kernel_release() {
         Ok(_) => running_with_registry().expect("the running kernel"),
-        Err(_) => kernel_data::linux_6_18(),
+        Err(_) => kernel_data::linux_6_18_minimal(),
     };
     let writes = std::env::var_os("UPDATE_EXPECT").is_some();
     let mut differ = Vec::new();

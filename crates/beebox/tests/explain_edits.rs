@@ -125,7 +125,7 @@ fn with(capability: Capability, mut privileges: Privileges) -> Privileges {
 
 #[oracle::test]
 fn explanations_have_line_cause_and_edit() {
-    let all = kernel_data::linux_6_18();
+    let all = kernel_data::linux_6_18_minimal();
     let registry = all.registry().expect("the built-in kernel has one");
     let (mut count, mut wrong) = (0, Vec::new());
     for source in sources() {
@@ -173,7 +173,7 @@ fn explanations_have_line_cause_and_edit() {
 
 #[oracle::test]
 fn edited_programs_verify() {
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let registry = kernel.registry().expect("the built-in kernel has one");
     let mut wrong = Vec::new();
     for source in sources() {
@@ -189,7 +189,7 @@ fn edited_programs_verify() {
 
 #[oracle::test]
 fn the_kernel_answers_alike() {
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let registry = kernel.registry().expect("the built-in kernel has one");
     let mut differ = Vec::new();
     for source in sources() {

@@ -67,7 +67,7 @@ fn seeded(path: &str, seed: u64) -> LoadedObject {
         ..LoadOptions::default()
     };
     let object = Object::open(&bytes).expect("an object");
-    let loaded = LoadedObject::load(&object, &kernel_data::linux_6_18(), &options);
+    let loaded = LoadedObject::load(&object, &kernel_data::linux_6_18_minimal(), &options);
     loaded.unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
@@ -118,9 +118,9 @@ fn for_running() -> Three {
         let types = kernel.btf()?.clone();
         Some((kernel, types))
     });
-    let kernel = types.map_or_else(kernel_data::linux_6_18, |(kernel, types)| {
-        let make = move || kernel_data::linux_6_18_registry(&types);
-        (kernel.with_registry(Box::new(make), kernel_data::SOURCE))
+    let kernel = types.map_or_else(kernel_data::linux_6_18_minimal, |(kernel, types)| {
+        let make = move || kernel_data::linux_6_18_minimal_registry(&types);
+        (kernel.with_registry(Box::new(make), kernel_data::Configuration::Minimal.source()))
             .with_privileges(Privileges::ALL, Source::Given)
     });
     Three::load_for(OBJECT, &kernel)

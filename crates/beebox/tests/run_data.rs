@@ -19,7 +19,7 @@ fn load(path: &str, program: &str, options: &LoadOptions) -> LoadedObject {
     let file = fs::read(repository().join(path)).unwrap();
     let mut object = Object::open(&file).unwrap();
     object.set_autoload(|known| known.name == program);
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     LoadedObject::load(&object, &kernel, options).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -77,7 +77,7 @@ fn equal_seeds_give_equal_runs() {
 #[oracle::test]
 fn programs_behind_a_redirection_are_not_test_run() {
     let file = fs::read(repository().join("examples/packets/firewall.bpf.o")).unwrap();
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let packet = [0; 64];
     for attach in [AttachType::XdpDevmap, AttachType::XdpCpumap] {
         let mut object = Object::open(&file).unwrap();

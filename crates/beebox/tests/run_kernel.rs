@@ -33,7 +33,7 @@ impl Both {
         let file = std::fs::read(file(path)).expect("a committed object");
         let mut object = Object::open(&file).expect("an object");
         object.set_autoload(|program| program.name == name);
-        let kernel = kernel_data::linux_6_18();
+        let kernel = kernel_data::linux_6_18_minimal();
         let linked = object.link(&kernel).expect("it links");
         let program: &Program = &linked.programs[0].program;
         let request = LoadRequest {

@@ -91,9 +91,9 @@ fn netfilter_programs_read_the_objects_that_the_kernels_read() {
         let types = kernel.btf()?.clone();
         Some((kernel, types))
     });
-    let kernel = types.map_or_else(kernel_data::linux_6_18, |(kernel, types)| {
-        let make = move || kernel_data::linux_6_18_registry(&types);
-        (kernel.with_registry(Box::new(make), kernel_data::SOURCE))
+    let kernel = types.map_or_else(kernel_data::linux_6_18_minimal, |(kernel, types)| {
+        let make = move || kernel_data::linux_6_18_minimal_registry(&types);
+        (kernel.with_registry(Box::new(make), kernel_data::Configuration::Minimal.source()))
             .with_privileges(Privileges::ALL, Source::Given)
     });
     let mut three = Three::load_for(HOOK, &kernel);

@@ -196,7 +196,7 @@ fn an_array_that_holds_an_absent_program_is_named() {
     let bytes = std::fs::read(file("../../examples/packets/dispatch.bpf.o")).expect("committed");
     let mut object = Object::open(&bytes).expect("an object");
     object.set_autoload(|program| program.name == "dispatch");
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let error = LoadedObject::load(&object, &kernel, &LoadOptions::default()).unwrap_err();
     let LoadError::ProgramArray {
         map,

@@ -29,7 +29,9 @@ fn errno(kernels: Result<sys::bpf::TestRunResult, sys::Errno>) -> Result<(), i32
 fn options_are_refused_as_the_kernel_refuses_them() {
     let bytes = std::fs::read(file(OBJECT)).expect("a committed object");
     let object = beebox::internal::object::Object::open(&bytes).expect("an object");
-    let linked = object.link(&kernel_data::linux_6_18()).expect("it links");
+    let linked = object
+        .link(&kernel_data::linux_6_18_minimal())
+        .expect("it links");
     let programs = linked.programs.iter().map(|linked| &linked.program);
     let theirs = ObjectInKernel::load(programs);
     let Some(theirs) = oracle::found("options of test runs of the kernel", theirs) else {

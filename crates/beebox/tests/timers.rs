@@ -36,7 +36,7 @@ fn loaded(name: &str, engine: Engine) -> LoadedObject {
         engine,
         ..LoadOptions::default()
     };
-    let loaded = LoadedObject::load(&object, &kernel_data::linux_6_18(), &options);
+    let loaded = LoadedObject::load(&object, &kernel_data::linux_6_18_minimal(), &options);
     let mut loaded = loaded.unwrap_or_else(|error| panic!("{name}: {error}"));
     let program = loaded.program(name).expect("it is loaded");
     assert_eq!(program.engine(), engine, "{:?}", program.fallback_reason());
@@ -48,7 +48,9 @@ fn in_kernel(name: &str) -> Option<(LoadedProgram, Vec<Map>)> {
     let bytes = std::fs::read(file(OBJECT)).expect("a committed object");
     let mut object = Object::open(&bytes).expect("an object");
     object.set_autoload(|program| program.name == name);
-    let linked = object.link(&kernel_data::linux_6_18()).expect("it links");
+    let linked = object
+        .link(&kernel_data::linux_6_18_minimal())
+        .expect("it links");
     let request = LoadRequest {
         log_level: 0,
         log_size: 0,

@@ -13,14 +13,16 @@ fn loaded(object: &Object<'_>) -> LoadedObject {
         unverified: true,
         ..LoadOptions::default()
     };
-    LoadedObject::load(object, &kernel_data::linux_6_18(), &options).expect("it is loaded")
+    LoadedObject::load(object, &kernel_data::linux_6_18_minimal(), &options).expect("it is loaded")
 }
 
 #[oracle::test]
 fn records_are_read_as_in_the_kernel() {
     let bytes = std::fs::read(file("tests/run/user_records.bpf.o")).expect("a committed object");
     let object = Object::open(&bytes).expect("an object");
-    let linked = object.link(&kernel_data::linux_6_18()).expect("it links");
+    let linked = object
+        .link(&kernel_data::linux_6_18_minimal())
+        .expect("it links");
     let request = LoadRequest {
         log_level: 0,
         log_size: 0,

@@ -21,7 +21,7 @@ fn recorded() -> BTreeMap<String, String> {
 fn answers_about_kernel_objects_are_those_of_linux_6_18() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/kernel_types.bpf.o");
     let bytes = std::fs::read(path).expect("the object beside its source");
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let registry = kernel.registry().expect("the built-in registry");
     let options = Options::default();
     let mut ours = BTreeMap::new();

@@ -60,7 +60,7 @@ fn loaded(program: &Program, engine: Engine, system: &System) -> LoadedObject {
         engine,
         ..LoadOptions::default()
     };
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let loaded = LoadedObject::from_program(program.clone(), &kernel, &options);
     let mut loaded = loaded.unwrap_or_else(|error| panic!("{error}"));
     loaded.set_system(system.clone());

@@ -445,32 +445,21 @@ fn kinds_are_named() {
                 _ => false,
             })
     };
+    // A new kind is decided in each match; `spec` has their rows, and there a default is one.
     const POINTERS: [&str; 3] = ["RegKind::", "RegBase::", "PointerKind::"];
+    const KINDS: [&str; 3] = ["MapKind::", "ProgramType::", "AttachType::"];
     let mut faults = Faults::default();
+    const BELOW: [&str; 6] = ["program", "object", "interp", "jit", "vm", "kernel"];
     for (name, path, source) in sources() {
-        if !["verifier", "lower"].contains(&&*name) || is_test(&path) {
+        let is_verifier = ["verifier", "lower"].contains(&&*name);
+        if is_test(&path) || !is_verifier && !BELOW.contains(&&*name) {
             continue;
         }
-        // Columns at which a match with kinds of pointers has its arms.
-        let mut arms = BTreeSet::new();
-        for (line, at) in without_tests(&source).lines().zip(1..) {
-            let code = line.trim_start();
-            let column = line.len() - code.len();
-            if code.is_empty() {
-                continue;
-            }
-            arms.retain(|&arm| arm <= column);
-            if POINTERS.iter().any(|kind| code.starts_with(kind)) {
-                arms.insert(column);
-            }
-            let is_catch_all = code.starts_with("_ =>") || code.starts_with("_ if ");
-            faults.note(!is_catch_all || !arms.contains(&column), || {
-                format!(
-                    "{}:{at}: a match on kinds of pointers that does not name all",
-                    path.display()
-                )
-            });
+        check_defaults(&path, &source, &KINDS, &mut faults);
+        if !is_verifier {
+            continue;
         }
+        check_defaults(&path, &source, &POINTERS, &mut faults);
         for (line, at) in without_tests(&source).lines().zip(1..) {
             let code = line.split("//").next().unwrap();
             let number = NUMBERS.iter().find(|number| code.contains(**number));
@@ -482,6 +471,32 @@ fn kinds_are_named() {
                 )
             });
         }
+    }
+}
+
+/// Notes the matches on one of these enums that have a default, but for one that is an error.
+fn check_defaults(path: &Path, source: &str, enums: &[&str], faults: &mut Faults) {
+    // Columns at which a match on one of them has its arms.
+    let mut arms = BTreeSet::new();
+    for (line, at) in without_tests(source).lines().zip(1..) {
+        let code = line.trim_start();
+        let column = line.len() - code.len();
+        if code.is_empty() {
+            continue;
+        }
+        arms.retain(|&arm| arm <= column);
+        let pattern = code.trim_start_matches("Some(");
+        if enums.iter().any(|kind| pattern.starts_with(kind)) && code.contains("=>") {
+            arms.insert(column);
+        }
+        let is_error = code.starts_with("_ => Err(") || code.starts_with("_ => return Err(");
+        let is_catch_all = code.starts_with("_ =>") || code.starts_with("_ if ");
+        faults.note(!is_catch_all || is_error || !arms.contains(&column), || {
+            format!(
+                "{}:{at}: a match on kinds that does not name all",
+                path.display()
+            )
+        });
     }
 }
 

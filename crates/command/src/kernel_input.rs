@@ -15,10 +15,12 @@ use beebox::internal::kernel::files::{
     self, KernelFileError, has_verifier_rules, module_name, with_btf_file, with_config_file,
     with_module_files, with_version_of_types,
 };
-use beebox::internal::kernel::{Features, KernelConfig, KernelField, Source};
+use beebox::internal::kernel::{Features, KernelField, Source};
 use beebox::internal::program::Release;
 use beebox::internal::verify::RULES;
 use beebox::kernel::KernelVersion;
+
+use kernel_data::Configuration;
 
 use crate::answer::{Failure, note};
 use crate::type_file::{read_types, unreadable};
@@ -76,8 +78,8 @@ pub const KERNEL_HEADING: &str = "Kernel";
 /// A kernel by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelName {
-    /// The built-in Linux 6.18.
-    BuiltIn,
+    /// The built-in Linux 6.18, in one of its configurations.
+    BuiltIn(Configuration),
     /// The running kernel.
     Running,
     /// BTF, a kernel image, or a directory with what is known of a kernel.
@@ -87,7 +89,8 @@ pub enum KernelName {
 impl KernelName {
     fn parse(text: &str) -> Result<KernelName, Infallible> {
         Ok(match text {
-            "6.18" | kernel_data::RELEASE => KernelName::BuiltIn,
+            "6.18" | kernel_data::RELEASE => KernelName::BuiltIn(Configuration::Debian),
+            "6.18-minimal" => KernelName::BuiltIn(Configuration::Minimal),
             "running" => KernelName::Running,
             path => KernelName::Path(path.into()),
         })
@@ -97,8 +100,9 @@ impl KernelName {
 /// The option that names a kernel, of every command with one.
 #[derive(clap::Args)]
 pub struct KernelNameArg {
-    /// The kernel: 6.18 (built in, also without this option), `running`, a file with BTF (as
-    /// /sys/kernel/btf/vmlinux, or a kernel image), or a directory with vmlinux, config,
+    /// The kernel: 6.18 (built in, also without this option: as Debian configures it),
+    /// 6.18-minimal (built in: without modules, kprobes and sched_ext), `running`, a file with BTF
+    /// (as /sys/kernel/btf/vmlinux, or a kernel image), or a directory with vmlinux, config,
     /// System.map, btf/
     #[arg(
         long = "kernel",
@@ -119,7 +123,7 @@ impl KernelNameArg {
     fn read(&self) -> Result<Option<Kernel>, Failure> {
         match &self.kernel {
             None => Ok(None),
-            Some(KernelName::BuiltIn) => Ok(Some(kernel_data::linux_6_18())),
+            Some(KernelName::BuiltIn(configuration)) => Ok(Some(configuration.kernel())),
             Some(KernelName::Running) => running().map(Some),
             Some(KernelName::Path(path)) => files::open(path).map(Some).map_err(failure),
         }
@@ -136,7 +140,7 @@ impl KernelNameArg {
                 .hint("--kernel-version VERSION, without --kernel")
         };
         match &self.kernel {
-            None | Some(KernelName::BuiltIn) => Ok(None),
+            None | Some(KernelName::BuiltIn(_)) => Ok(None),
             Some(KernelName::Running) => {
                 let failed = |error: &dyn Display| unknown(error, &"the running kernel");
                 let release = sys::kernel::release().map_err(|error| failed(&error))?;
@@ -306,7 +310,7 @@ impl KernelArgs {
     /// True if a version is that of the built-in kernel, which no option replaces.
     fn names_built_in(&self, version: KernelVersion) -> bool {
         let is_replaced = self.btf.is_some() || self.kconfig.is_some();
-        let is_kernel = matches!(self.kernel.kernel, None | Some(KernelName::BuiltIn));
+        let is_kernel = matches!(self.kernel.kernel, None | Some(KernelName::BuiltIn(_)));
         is_built_in(version) && is_kernel && !is_replaced
     }
 
@@ -426,28 +430,34 @@ pub fn note_assumed(kernel: &Kernel, fields: &[KernelField], answered: &str) {
     }
 }
 
-/// Build options of the built-in kernel, for answers that depend on its types.
+/// Configuration of the built-in kernel, for answers that depend on its types.
 pub fn built_in_hint(kernel: &Kernel) -> Option<String> {
-    match kernel.source(KernelField::Btf) {
-        Source::BuiltIn(_) | Source::Assumed => {}
+    let source = kernel.source(KernelField::Btf);
+    let is_its = |configuration: &Configuration| configuration.source() == *source;
+    let configuration = match source {
+        Source::BuiltIn(_) => Configuration::ALL.into_iter().find(is_its)?,
+        Source::Assumed => Configuration::Debian,
         Source::Running | Source::File(_) | Source::Given => return None,
-    }
-    let built_in = built_in_config();
-    let compiler = built_in.config().and_then(KernelConfig::compiler);
+    };
+    let config = configuration.config();
+    let compiler = config
+        .compiler()
+        .unwrap_or("an unknown compiler")
+        .to_owned();
+    let built_in = Kernel::new(configuration.title()).with_config(config, source.clone());
     let left_out: Vec<&str> = built_in.left_out().collect();
-    Some(format!(
-        "the built-in Linux 6.18 is {} by {}, configured without {}; \
-         --kernel running or --kernel FILE names another",
-        kernel_data::RELEASE,
-        compiler.unwrap_or("an unknown compiler"),
-        left_out.join(", ")
-    ))
-}
-
-/// The built-in kernel's configuration alone.
-fn built_in_config() -> Kernel {
-    let config = kernel_data::linux_6_18_config();
-    Kernel::new("Linux 6.18").with_config(config, kernel_data::SOURCE)
+    let (title, release) = (built_in.name(), kernel_data::RELEASE);
+    let (left_out, others) = (left_out.join(", "), "--kernel running or --kernel FILE");
+    Some(match configuration {
+        Configuration::Debian => format!(
+            "the built-in {title} is {release} as Debian configures it, by {compiler}, without \
+             {left_out}; --module-btf FILE adds what a module has, {others} names another"
+        ),
+        Configuration::Minimal => format!(
+            "the built-in {title} is {release} by {compiler}, configured without {left_out}; \
+             --kernel 6.18 has them, {others} names another"
+        ),
+    })
 }
 
 /// Prints on standard error how the built-in kernel is configured, for an answer that depends
@@ -503,8 +513,8 @@ fn failure(error: KernelFileError) -> Failure {
                     let place =
                         format_args!("--kernel {word:?}: no kernel and no file of this name");
                     Failure::new(place).hint(format_args!(
-                        "6.18, the built-in Linux {}; running; a file with BTF, or a directory \
-                         with vmlinux",
+                        "6.18 or 6.18-minimal, the built-in Linux {}; running; a file with BTF, or a \
+                         directory with vmlinux",
                         kernel_data::RELEASE
                     ))
                 }
@@ -572,8 +582,16 @@ mod tests {
 
     #[test]
     fn a_hint_names_the_parts_that_built_in_types_leave_out() {
+        let minimal = built_in_hint(&kernel_data::linux_6_18_minimal()).unwrap();
+        assert!(
+            minimal.contains("configured without modules, kprobes, "),
+            "{minimal}"
+        );
         let hint = built_in_hint(&kernel_data::linux_6_18()).unwrap();
-        assert!(hint.contains("configured without modules, kprobes, ") && hint.contains("lirc"));
+        assert!(
+            hint.contains("without HID-BPF, lirc; --module-btf FILE"),
+            "{hint}"
+        );
         let assumed = kernel_data::linux_6_18().assumed_for("another");
         assert_eq!(built_in_hint(&assumed), Some(hint));
         let btf = assumed.btf().unwrap().clone();

@@ -11,7 +11,7 @@ pub fn long() -> &'static str {
         };
         let release = env!("CARGO_PKG_VERSION");
         let kernel = kernel_data::RELEASE;
-        format!("{release}{commit}\nbuilt-in kernels: Linux 6.18 ({kernel})")
+        format!("{release}{commit}\nbuilt-in kernels: Linux 6.18 ({kernel}), 6.18-minimal")
     });
     &TEXT
 }

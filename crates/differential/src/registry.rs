@@ -6,11 +6,13 @@
 //! makes a registry of the answers, [`maps`], [`fields`] and [`privilege`] ask about map
 //! kinds, special fields and capabilities, [`rewriting`] about the instructions that Linux
 //! makes of one, [`trampolines`] asks another kernel of the release about programs that this one verifies
-//! none of, [`source`] adds what cannot be asked, and
+//! none of, [`source`] adds what cannot be asked, [`configurations`] tells what two configurations
+//! of one release have, and
 //! [`compare`](mod@compare) compares a registry with the kernel.
 
 pub mod build;
 pub mod compare;
+pub mod configurations;
 pub mod fields;
 pub mod layout;
 mod map_requests;

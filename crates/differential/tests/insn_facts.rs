@@ -8,7 +8,7 @@ use verifier::{Branch, InsnFact, Options, PointerKind, ProgramFacts, Value, Verd
 use testkit::verifier::{assembled, program_with_array};
 
 fn facts_of(program: &Program) -> ProgramFacts {
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let registry = kernel.registry().expect("the built-in registry");
     let options = Options {
         collect_facts: true,

@@ -26,7 +26,7 @@ fn running() -> Option<Running> {
     oracle::found(ORACLE, may_load())?;
     let kernel = oracle::found(ORACLE, sys::kernel::running())?;
     let types = oracle::found(ORACLE, kernel.btf().ok_or("it has no BTF"))?;
-    let registry = kernel_data::linux_6_18_registry(types);
+    let registry = kernel_data::linux_6_18_minimal_registry(types);
     Some(Running { kernel, registry })
 }
 
@@ -84,7 +84,7 @@ fn compare_places(name: &str, form: &KernelCode, kernel: &[RawInsn]) {
 
 fn live(text: &str) -> (Program, LiveCode) {
     let program = program_with_array(ProgramType::SchedCls, &assembled(text).unwrap()).unwrap();
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let registry = kernel.registry().expect("the built-in registry");
     let proof = Proof::of(&program, &kernel, registry).unwrap();
     (program, proof.live_code(Spills::Dropped))
@@ -224,7 +224,7 @@ fn loops_of_may_goto_are_the_kernels() {
 /// Compares the kernel's form of a program with what the running kernel has of it, slot by
 /// slot where it is not open; the number of slots that rewriting adds.
 fn check_form(name: &str, program: &Program) -> usize {
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let registry = kernel.registry().expect("the built-in registry");
     let proof =
         Proof::of(program, &kernel, registry).unwrap_or_else(|why| panic!("{name}: {why:?}"));

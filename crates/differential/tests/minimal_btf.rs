@@ -148,7 +148,7 @@ fn compare_program(path: &Path, whole: &LinkedProgram, reduced: &LinkedProgram, 
 
 #[oracle::test]
 fn committed_objects_link_the_same_against_minimal_btf() {
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let target = Arc::new(kernel.btf().unwrap().to_owned());
     let mut relocations = 0;
     for directory in ["crates/object/tests", "examples"] {
@@ -189,7 +189,7 @@ fn selftests_link_the_same_against_minimal_btf() {
     let Some(objects) = oracle::found("minimal BTF of the selftests", selftests()) else {
         return;
     };
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let target = Arc::new(kernel.btf().unwrap().to_owned());
     let (mut with_relocations, mut relocations) = (0, 0);
     for path in &objects {
@@ -213,7 +213,7 @@ fn the_kernel_accepts_minimal_btf() {
     if probe.result == Err(sys::Errno::EPERM) {
         return oracle::skip("the kernel's check of BTF", "BPF_BTF_LOAD is not permitted");
     }
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let target = kernel.btf().unwrap();
     let mut loaded = 0;
     for path in &objects {
@@ -241,7 +241,7 @@ fn minimal_btf_is_no_larger_than_that_of_bpftool() {
     let Some(objects) = oracle::found("minimal BTF of the selftests", selftests()) else {
         return;
     };
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let target = kernel.btf().unwrap();
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let whole = directory.join("whole.btf");

@@ -19,7 +19,7 @@ fn values_are_those_of_the_kernel() {
 
 #[oracle::test]
 fn whole_logs_are_those_of_the_kernel() {
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let logs = compare_logs(&kernel, oracle::seeds(60));
     let Some(logs) = oracle::found("the verifier of the running kernel", logs) else {
         return;

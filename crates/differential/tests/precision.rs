@@ -80,7 +80,7 @@ fn programs() -> Vec<(String, Program)> {
 }
 
 fn run(program: &Program, options: &Options) -> Verification {
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let registry = kernel.registry().expect("a registry");
     verify(program, &kernel, registry, options)
 }

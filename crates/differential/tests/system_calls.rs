@@ -10,9 +10,9 @@ const CALLS: u64 = 10_000;
 
 #[oracle::test]
 fn programs_call_bpf_as_in_linux() {
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let types = kernel.btf().expect("the built-in kernel has types");
-    let registry = kernel_data::linux_6_18_registry(types);
+    let registry = kernel_data::linux_6_18_minimal_registry(types);
     let setting = Setting {
         kernel: &kernel,
         registry: &registry,

@@ -5,9 +5,9 @@ use beebox_differential::tail_calls::{Stress, stress};
 
 #[oracle::test]
 fn every_run_leaves_a_legal_trace_while_targets_change() {
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let types = kernel.btf().expect("the built-in kernel has types");
-    let registry = kernel_data::linux_6_18_registry(types);
+    let registry = kernel_data::linux_6_18_minimal_registry(types);
     for runners in [2, 8] {
         let request = Stress {
             runners,

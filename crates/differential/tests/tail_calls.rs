@@ -26,9 +26,9 @@ use testkit::ebpf::Choices;
 const WHAT: &str = "tail calls of the running kernel";
 
 fn kernel() -> (Kernel, Registry) {
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let types = kernel.btf().expect("the built-in kernel has types");
-    let registry = kernel_data::linux_6_18_registry(types);
+    let registry = kernel_data::linux_6_18_minimal_registry(types);
     (kernel, registry)
 }
 

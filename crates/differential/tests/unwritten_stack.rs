@@ -30,7 +30,7 @@ fn program_of(program_type: ProgramType, text: &str, flags: LoadFlags) -> Progra
 
 /// The reads that the proof of a program names.
 fn reads(program: &Program) -> Vec<u32> {
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let registry = kernel.registry().expect("the built-in registry");
     let proof = Proof::of(program, &kernel, registry);
     let proof = proof.unwrap_or_else(|refused| panic!("{:?}", refused.verdict));

@@ -24,7 +24,7 @@ fn with_verifiers_of(
     let kernel = oracle::found(ORACLE, sys::kernel::running())?;
     let kernel = kernel.with_privileges(privileges, Source::Given);
     let types = oracle::found(ORACLE, kernel.btf().ok_or("it has no BTF"))?;
-    let registry = kernel_data::linux_6_18_registry(types);
+    let registry = kernel_data::linux_6_18_minimal_registry(types);
     let verifiers = VerifierPair::new(&kernel, &registry);
     let mut verifiers = oracle::found(ORACLE, verifiers.ok_or("bpf(2) is not allowed"))?;
     let exit = Case::parse(".type socket_filter\nr0 = 0\nexit").expect("a case");

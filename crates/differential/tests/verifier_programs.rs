@@ -135,14 +135,14 @@ fn compare(directory: &str, built_in: &Kernel) -> (usize, Vec<String>) {
 
 #[oracle::test]
 fn programs_that_once_were_accepted_wrongly_get_the_kernels_answer() {
-    let (count, differ) = compare("cases/unsound", &kernel_data::linux_6_18());
+    let (count, differ) = compare("cases/unsound", &kernel_data::linux_6_18_minimal());
     assert!(count >= 20, "{count} cases");
     assert!(differ.is_empty(), "{differ:#?}");
 }
 
 #[oracle::test]
 fn programs_that_showed_a_difference_get_the_kernels_answer() {
-    let (count, differ) = compare("cases/differences", &kernel_data::linux_6_18());
+    let (count, differ) = compare("cases/differences", &kernel_data::linux_6_18_minimal());
     assert!(count >= 15, "{count} cases");
     assert!(differ.is_empty(), "{differ:#?}");
 }
@@ -153,7 +153,7 @@ fn callers_without_privileges_get_the_kernels_answer() {
     if oracle::found("callers without privileges", may_load()).is_none() {
         return;
     }
-    let built_in = kernel_data::linux_6_18();
+    let built_in = kernel_data::linux_6_18_minimal();
     let kernel = built_in.with_privileges(Privileges::NONE, Source::Given);
     let (count, differ) = compare("cases/unprivileged", &kernel);
     assert!(count >= 16, "{count} cases");
@@ -162,35 +162,35 @@ fn callers_without_privileges_get_the_kernels_answer() {
 
 #[oracle::test]
 fn special_fields_of_map_values_are_those_that_the_kernel_finds() {
-    let (count, differ) = compare("cases/fields", &kernel_data::linux_6_18());
+    let (count, differ) = compare("cases/fields", &kernel_data::linux_6_18_minimal());
     assert!(count >= 12, "{count} cases");
     assert!(differ.is_empty(), "{differ:#?}");
 }
 
 #[oracle::test]
 fn objects_on_the_stack_get_the_kernels_answer() {
-    let (count, differ) = compare("cases/stack-objects", &kernel_data::linux_6_18());
+    let (count, differ) = compare("cases/stack-objects", &kernel_data::linux_6_18_minimal());
     assert!(count >= 21, "{count} cases");
     assert!(differ.is_empty(), "{differ:#?}");
 }
 
 #[oracle::test]
 fn objects_that_programs_allocate_get_the_kernels_answer() {
-    let (count, differ) = compare("cases/objects", &kernel_data::linux_6_18());
+    let (count, differ) = compare("cases/objects", &kernel_data::linux_6_18_minimal());
     assert!(count >= 34, "{count} cases");
     assert!(differ.is_empty(), "{differ:#?}");
 }
 
 #[oracle::test]
 fn tail_calls_are_allowed_where_the_kernel_allows_them() {
-    let (count, differ) = compare("cases/tail-calls", &kernel_data::linux_6_18());
+    let (count, differ) = compare("cases/tail-calls", &kernel_data::linux_6_18_minimal());
     assert!(count >= 17, "{count} cases");
     assert!(differ.is_empty(), "{differ:#?}");
 }
 
 #[oracle::test]
 fn exception_callbacks_are_checked_as_in_the_kernel() {
-    let (count, differ) = compare("cases/exceptions", &kernel_data::linux_6_18());
+    let (count, differ) = compare("cases/exceptions", &kernel_data::linux_6_18_minimal());
     assert!(count >= 14, "{count} cases");
     assert!(differ.is_empty(), "{differ:#?}");
 }
@@ -199,7 +199,7 @@ fn exception_callbacks_are_checked_as_in_the_kernel() {
 /// kernel said so of this program.
 #[oracle::test]
 fn the_default_callback_of_exceptions_has_its_stack() {
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let registry = kernel.registry().expect("the built-in kernel has one");
     let judges = VerifierPair::new(&kernel, registry).expect("a caller with all privileges");
     let depth = |case: &str| {
@@ -257,7 +257,7 @@ callback:
     exit
 "#;
     let privileges: Privileges = "bpf,net_admin".parse().expect("privileges");
-    let kernel = kernel_data::linux_6_18().with_privileges(privileges, Source::Given);
+    let kernel = kernel_data::linux_6_18_minimal().with_privileges(privileges, Source::Given);
     let registry = kernel.registry().expect("the built-in kernel has one");
     let options = verifier::Options {
         log_level: 6,

@@ -26,7 +26,7 @@ fn compare(seed: u64, hook: Hook, sets: u64, packets: u64) {
     let Some(theirs) = KernelProgram::load(hook) else {
         return;
     };
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let options = LoadOptions::default();
     let mut dice = Dice::new(seed);
     let mut set = support::rules(&mut dice, CAPACITY.rules as u64);

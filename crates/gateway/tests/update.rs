@@ -42,7 +42,7 @@ fn packets_meet_one_table_or_the_other() {
         table: tables.iter().map(|table| table.size()).max().unwrap(),
         rules: 8,
     };
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let options = LoadOptions {
         cpus: THREADS,
         ..LoadOptions::default()
@@ -163,7 +163,7 @@ impl Rounds {
 #[oracle::test]
 fn random_packets_meet_the_set_in_force() {
     let rounds = Rounds::new(5);
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let options = LoadOptions {
         cpus: THREADS,
         ..LoadOptions::default()

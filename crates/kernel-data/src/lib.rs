@@ -1,13 +1,18 @@
-//! Built-in kernel data: descriptions of kernels for machines without their files.
+//! Built-in kernel data: Linux 6.18.44 for x86-64 in two configurations, for machines without the
+//! files of a kernel.
 //!
-//! [`linux_6_18`] returns a [`Kernel`] with BTF, configuration and the registry of
-//! helpers, context accesses, kfuncs and map kinds. Its BTF is that of the kernel, byte for
-//! byte. `cargo xtask kernel-data` extracts the data from a running kernel.
+//! [`linux_6_18`] is the kernel in the configuration of Debian's Linux 6.18, which is what users
+//! have: with modules, kprobes, trampolines, LSM and sched_ext. [`linux_6_18_minimal`] is one that was
+//! built without these, whose every answer can be compared with the kernel that gave it. Each has BTF,
+//! configuration, symbols and the registry of helpers, context accesses, kfuncs and map kinds. BTF is
+//! that of the kernel, byte for byte. Where Debian's point release has another rule than 6.18.44, that
+//! of 6.18.44 holds. `cargo xtask kernel-data` extracts the data.
 //!
-//! BTF and its index are compiled in as they are (the build unpacks them, 5.5 and 1.3 MB), so
-//! that only the pages that are read cost anything. Configuration and registry are compressed
-//! (25 KB): each call of [`linux_6_18`] decompresses the first, the first use of the registry
-//! the second.
+//! The BTF of [`linux_6_18`] and its index are compiled in as they are (the build unpacks them, 5.0 and
+//! 1.3 MB), so that only the pages that are read cost anything. That of [`linux_6_18_minimal`] is
+//! compressed as the difference to it (0.9 MB), and unpacked once, on first use. Configuration,
+//! symbols and registry are compressed (0.4 MB): each call of [`linux_6_18`] decompresses the first, the
+//! first use of the others these.
 //!
 //! ```
 //! use beebox_kernel_data::linux_6_18;
@@ -16,77 +21,116 @@
 //! let kernel = linux_6_18();
 //! let btf = kernel.btf().expect("built-in BTF");
 //! assert!(btf.find(Kind::Struct, "task_struct").is_some());
-//! assert!(kernel.config().is_some_and(|config| config.is_set("CONFIG_BPF_SYSCALL")));
+//! assert!(kernel.config().is_some_and(|config| config.is_set("CONFIG_BPF_LSM")));
 //! ```
 //!
 //! # Modules
 //!
-//! What `xtask/src/kernel_data.rs` extracted from a running kernel. `build.rs` unpacks its BTF and
-//! computes the index (`btf::saved_index`), which are mapped with the program; `lib.rs`
-//! decompresses the rest, `symbols.rs` looks up symbols.
+//! `build.rs` unpacks the BTF of the first configuration and computes its index
+//! (`btf::saved_index`), which are mapped with the program; `types.rs` has both BTFs,
+//! `registry.rs` the registry of each configuration, `symbols.rs` looks up symbols.
 #![forbid(unsafe_code)]
 
+mod registry;
 mod symbols;
+mod types;
 
 use std::io::Read as _;
-use std::sync::Arc;
 
-use btf::{Btf, Kind};
+use btf::Btf;
 use flate2::read::GzDecoder;
 use spec::Kernel;
 use spec::kernel::{Features, KernelConfig, KernelVersion, Mitigations, Source};
-use spec::registry::{Registry, text};
+use spec::registry::Registry;
 
-/// Release of the kernel that the data were taken from.
+pub use registry::{OF_BOTH, mark};
+pub use types::DICTIONARY;
+
+/// Release whose rules the data are.
 pub const RELEASE: &str = include_str!("../data/linux-6.18.release").trim_ascii();
 
-/// BTF of vmlinux.
-const TYPES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/linux-6.18.btf"));
-/// Index of [`TYPES`].
-const INDEX: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/linux-6.18.index"));
+/// A configuration of Linux 6.18 whose data are built in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Configuration {
+    /// That of Debian's Linux 6.18.
+    Debian,
+    /// That of a kernel without modules, kprobes, trampolines, sched_ext and BPF qdiscs, of which the
+    /// rules of the release were asked.
+    Minimal,
+}
 
-/// Source of the facts of [`linux_6_18`].
-pub const SOURCE: Source = Source::BuiltIn("Linux 6.18");
+impl Configuration {
+    /// Every configuration.
+    pub const ALL: [Configuration; 2] = [Configuration::Debian, Configuration::Minimal];
 
-/// Linux 6.18 for x86-64, in the configuration of the kernel that the data were taken
-/// from. It has no modules; the addresses of its symbols are those of a model.
+    /// Name of the kernel in messages.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Configuration::Debian => "Linux 6.18",
+            Configuration::Minimal => "Linux 6.18 (minimal configuration)",
+        }
+    }
+
+    /// Source of the facts of the kernel.
+    pub const fn source(self) -> Source {
+        Source::BuiltIn(self.title())
+    }
+
+    /// Linux 6.18.44 for x86-64 in this configuration. It has no modules; the addresses of its
+    /// symbols are those of a model.
+    pub fn kernel(self) -> Kernel {
+        let source = || self.source();
+        let types = types::of(self);
+        let version: KernelVersion = RELEASE.parse().expect("a release as it was written");
+        let registry_types = types.clone();
+        let symbols = symbols::of(self, types.clone());
+        Kernel::new(self.title())
+            .with_version(version, source())
+            .with_btf(types, source())
+            .with_modules(Vec::new(), source())
+            .with_symbols(symbols, source())
+            .with_config(self.config(), source())
+            .with_features(Features::LINUX_6_18, source())
+            .with_mitigations(Mitigations::ON, source())
+            .with_page_size(4096, source())
+            .with_cpus(2, source())
+            .with_registry(Box::new(move || self.registry(&registry_types)), source())
+    }
+
+    /// The configuration itself.
+    pub fn config(self) -> KernelConfig {
+        let config = decompress(match self {
+            Configuration::Debian => include_bytes!("../data/linux-6.18.config.gz"),
+            Configuration::Minimal => include_bytes!("../data/linux-6.18-minimal.config.gz"),
+        });
+        KernelConfig::new(String::from_utf8(config).expect("text as it was written"))
+    }
+
+    /// Registry of the kernel. `types` is the BTF that programs are verified against; the names of
+    /// structures and kfuncs resolve to its BTF ids. Linear in the text of the registry, 100 KB.
+    pub fn registry(self, types: &Btf<'_>) -> Registry {
+        registry::of(self, types)
+    }
+}
+
+/// Linux 6.18 for x86-64 in the configuration of Debian.
 pub fn linux_6_18() -> Kernel {
-    let types = Arc::new(Btf::with_index(TYPES, INDEX).expect("the index that was built"));
-    let version: KernelVersion = RELEASE.parse().expect("a release as it was written");
-    let registry_types = types.clone();
-    let symbols = symbols::of(types.clone());
-    Kernel::new("Linux 6.18")
-        .with_version(version, SOURCE)
-        .with_btf(types, SOURCE)
-        .with_modules(Vec::new(), SOURCE)
-        .with_symbols(symbols, SOURCE)
-        .with_config(linux_6_18_config(), SOURCE)
-        .with_features(Features::LINUX_6_18, SOURCE)
-        .with_mitigations(Mitigations::ON, SOURCE)
-        .with_page_size(4096, SOURCE)
-        .with_cpus(2, SOURCE)
-        .with_registry(
-            Box::new(move || linux_6_18_registry(&registry_types)),
-            SOURCE,
-        )
+    Configuration::Debian.kernel()
 }
 
-/// Configuration of [`linux_6_18`].
-pub fn linux_6_18_config() -> KernelConfig {
-    let config = decompress(include_bytes!("../data/linux-6.18.config.gz"));
-    KernelConfig::new(String::from_utf8(config).expect("text as it was written"))
+/// Linux 6.18 for x86-64 in a minimal configuration.
+pub fn linux_6_18_minimal() -> Kernel {
+    Configuration::Minimal.kernel()
 }
 
-/// Registry of Linux 6.18 for x86-64. `types` is the BTF that programs are verified
-/// against; the names of structures and kfuncs resolve to its BTF ids. Linear in the
-/// text of the registry, 100 KB.
+/// Registry of [`linux_6_18`] for the BTF that programs are verified against.
 pub fn linux_6_18_registry(types: &Btf<'_>) -> Registry {
-    let bytes = decompress(include_bytes!("../data/linux-6.18.registry.gz"));
-    let lines = String::from_utf8(bytes).expect("text as it was written");
-    let mut registry = text::parse(&lines).expect("lines as they were written");
-    let id = |kind, name: &str| types.find(kind, name).map(|ty| ty.id().0);
-    registry.resolve(|name| id(Kind::Struct, name), |name| id(Kind::Func, name));
-    registry
+    Configuration::Debian.registry(types)
+}
+
+/// Registry of [`linux_6_18_minimal`] for the BTF that programs are verified against.
+pub fn linux_6_18_minimal_registry(types: &Btf<'_>) -> Registry {
+    Configuration::Minimal.registry(types)
 }
 
 fn decompress(gzip: &[u8]) -> Vec<u8> {
@@ -100,42 +144,39 @@ fn decompress(gzip: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use btf::Kind;
+
     use super::*;
 
     #[test]
     fn registry_ids_are_those_of_the_btf() {
-        let kernel = linux_6_18();
-        let types = kernel.btf().unwrap();
-        let registry = kernel.registry().unwrap();
-        // Kfuncs of Debian's configuration alone have no type here, and no id.
-        let mut absent = 0;
-        for (name, kfunc) in &registry.kfuncs {
-            let id = types.find(Kind::Func, name).map_or(0, |ty| ty.id().0);
-            assert_eq!(kfunc.btf_id, id, "{name}");
-            absent += usize::from(id == 0);
+        for configuration in Configuration::ALL {
+            let kernel = configuration.kernel();
+            let types = kernel.btf().unwrap();
+            let registry = kernel.registry().unwrap();
+            for (name, kfunc) in &registry.kfuncs {
+                let id = types.find(Kind::Func, name).map(|ty| ty.id().0);
+                assert_eq!(id, Some(kfunc.btf_id), "{name}");
+            }
+            let task = types.find(Kind::Struct, "task_struct").unwrap().id().0;
+            let proto = registry
+                .protos
+                .iter()
+                .find(|proto| proto.name == "bpf_get_current_task_btf");
+            assert_eq!(proto.unwrap().ret_btf.as_ref().unwrap().btf_id, task);
+            let kinds: BTreeSet<_> = registry.programs.keys().map(|(kind, _)| *kind).collect();
+            // All but lirc_mode2, which both kernels were built without.
+            assert_eq!(kinds.len(), 31);
         }
-        assert!(absent * 3 < registry.kfuncs.len());
-        let task = types.find(Kind::Struct, "task_struct").unwrap().id().0;
-        let proto = registry
-            .protos
-            .iter()
-            .find(|proto| proto.name == "bpf_get_current_task_btf");
-        assert_eq!(proto.unwrap().ret_btf.as_ref().unwrap().btf_id, task);
-        let kinds: std::collections::BTreeSet<_> =
-            registry.programs.keys().map(|(kind, _)| *kind).collect();
-        // All but lirc_mode2, which the kernel was built without.
-        assert_eq!(kinds.len(), 31);
     }
 
     #[test]
     fn the_built_in_data_have_types_of_each_category() {
-        let kernel = linux_6_18();
-        assert_eq!(kernel.version_code() >> 8, 6 << 8 | 18);
-        let btf = kernel.btf().unwrap();
-        let found = |kind, name| btf.find(kind, name).is_some();
         // A context and the kernel's structure behind it, arguments of a tracepoint and
         // an LSM hook, a kfunc, struct_ops, an iterator, per-CPU variables.
-        for (kind, name) in [
+        const TYPES: [(Kind, &str); 11] = [
             (Kind::Struct, "__sk_buff"),
             (Kind::Struct, "sk_buff"),
             (Kind::Typedef, "btf_trace_sched_switch"),
@@ -147,20 +188,31 @@ mod tests {
             (Kind::Struct, "dentry"),
             (Kind::Datasec, ".data..percpu"),
             (Kind::DeclTag, "bpf_kfunc"),
-        ] {
-            assert!(found(kind, name), "{name}");
+        ];
+        let more = [
+            (Kind::Struct, "sched_ext_ops"),
+            (Kind::Func, "scx_bpf_create_dsq"),
+            (Kind::Func, "__x64_sys_openat"),
+        ];
+        for configuration in Configuration::ALL {
+            let kernel = configuration.kernel();
+            assert_eq!(kernel.version_code() >> 8, 6 << 8 | 18);
+            let btf = kernel.btf().unwrap();
+            let found = |(kind, name)| btf.find(kind, name).is_some();
+            let is_whole = configuration == Configuration::Debian;
+            for one in TYPES {
+                assert!(found(one), "{one:?}");
+            }
+            for one in more {
+                assert_eq!(found(one), is_whole, "{one:?}");
+            }
+            assert!(btf.types().count() > 110_000);
+            // Features that the kernel was built without, from its configuration.
+            let left_out: Vec<_> = kernel.left_out().collect();
+            assert_eq!(left_out.contains(&"modules"), !is_whole);
+            assert_eq!(left_out.contains(&"sched_ext"), !is_whole);
+            let config = kernel.config().unwrap();
+            assert!(config.text().lines().all(|line| line.contains('=')));
         }
-        assert!(btf.types().count() > 120_000);
-        // Features that the kernel was built without, from its configuration.
-        let left_out: Vec<_> = kernel.left_out().collect();
-        assert!(left_out.contains(&"modules") && left_out.contains(&"sched_ext"));
-        assert!(
-            kernel
-                .config()
-                .unwrap()
-                .text()
-                .lines()
-                .all(|line| line.contains('='))
-        );
     }
 }

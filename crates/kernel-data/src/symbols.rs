@@ -1,4 +1,4 @@
-//! Symbols of the built-in kernel: those that its `/proc/kallsyms` lists.
+//! Symbols of the built-in kernels: those that `/proc/kallsyms` of each lists.
 //!
 //! Most are the functions of BTF; the data file has the exceptions, a line for each: `NAME` is
 //! a symbol that is no function of BTF, `-NAME` a function of BTF without a symbol, and
@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use btf::{Btf, Kind};
 use spec::kernel::{SymbolAddress, Symbols};
 
-use crate::decompress;
+use crate::{Configuration, decompress};
 
 /// Address of the first symbol, and distance of two.
 const FIRST: u64 = 0xffff_ffff_8100_0000;
@@ -32,11 +32,12 @@ enum Exception {
     Several,
 }
 
-/// Symbols of the kernel with these types. The data file is read at the first lookup.
-pub(crate) fn of(types: Arc<Btf<'static>>) -> Symbols {
+/// Symbols of the kernel in a configuration, which has these types. The data file is read at the
+/// first lookup.
+pub(crate) fn of(configuration: Configuration, types: Arc<Btf<'static>>) -> Symbols {
     let exceptions = OnceLock::new();
     Symbols::new(move |name| {
-        let exceptions = exceptions.get_or_init(read);
+        let exceptions = exceptions.get_or_init(|| read(configuration));
         let name = name.strip_prefix(PADDING).unwrap_or(name);
         let address = |place: usize| FIRST + place as u64 * DISTANCE;
         let behind_types = |place: &usize| address(types.len() + place);
@@ -56,8 +57,11 @@ pub(crate) fn of(types: Arc<Btf<'static>>) -> Symbols {
 }
 
 /// The exceptions by name, with the number of their line.
-fn read() -> HashMap<Box<str>, (usize, Exception)> {
-    let bytes = decompress(include_bytes!("../data/linux-6.18.symbols.gz"));
+fn read(configuration: Configuration) -> HashMap<Box<str>, (usize, Exception)> {
+    let bytes = decompress(match configuration {
+        Configuration::Debian => include_bytes!("../data/linux-6.18.symbols.gz"),
+        Configuration::Minimal => include_bytes!("../data/linux-6.18-minimal.symbols.gz"),
+    });
     let text = String::from_utf8(bytes).expect("text as it was written");
     let lines = text.lines().enumerate();
     let exceptions = lines.map(|(place, line)| {

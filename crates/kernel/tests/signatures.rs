@@ -26,6 +26,10 @@ fn signatures() -> BTreeMap<i32, (String, BTreeSet<String>)> {
         let Some(function) = KernelFunction::of_linux(&kfunc.name) else {
             continue;
         };
+        // Those of other configurations have no type.
+        if kfunc.btf_id == 0 {
+            continue;
+        }
         let signature = kfunc_signature(types, kfunc.btf_id, kfunc.flags);
         let entry = found.entry(function.number()).or_default();
         entry.0 = kfunc.name.to_string();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use btf::{Btf, Kind};
 use program::{AttachTarget, Program};
-use spec::programs::{AttachType, ProgramType, SectionFlags};
+use spec::programs::{AttachType, ProgramType, SectionFlags, TracingKind};
 
 use crate::error::Blame;
 use crate::programs::ProgramDef;
@@ -230,11 +230,16 @@ fn find(
     kernel: &Kernel,
 ) -> Result<AttachTarget, AttachFault> {
     let (module, bare) = split_module(name);
-    let (prefix, kind) = match attach {
-        Some(AttachType::TraceRawTp) => ("btf_trace_", Kind::Typedef),
-        Some(AttachType::LsmMac | AttachType::LsmCgroup) => ("bpf_lsm_", Kind::Func),
-        Some(AttachType::TraceIter) => ("bpf_iter_", Kind::Func),
-        _ => ("", Kind::Func),
+    let prefix = attach.map_or("", AttachType::target_prefix);
+    let kind = match attach.and_then(AttachType::tracing) {
+        Some(TracingKind::RawTracepoint) => Kind::Typedef,
+        Some(
+            TracingKind::Fentry
+            | TracingKind::Fexit
+            | TracingKind::ModifyReturn
+            | TracingKind::Iterator,
+        )
+        | None => Kind::Func,
     };
     let full = [prefix.as_bytes(), bare].concat();
     if full.len() > MAX_NAME {

@@ -306,12 +306,9 @@ impl<'a> Object<'a> {
                 let name = name.as_deref().unwrap_or_default();
                 types.is_some_and(|types| types.find(Kind::Func, name).is_some())
             };
-            let is_meant = match code.kind {
-                Some(ProgramType::Ext) => true,
-                Some(ProgramType::Tracing) => has_function(),
-                _ => false,
-            };
-            if is_meant {
+            let is_replacement = code.kind == Some(ProgramType::Ext);
+            let is_traced = code.kind == Some(ProgramType::Tracing) && has_function();
+            if is_replacement || is_traced {
                 code.attach_target = Some(AttachTarget {
                     program: Some(Arc::clone(target)),
                     ..AttachTarget::default()

@@ -28,7 +28,7 @@ fn build(kernel: &Kernel) -> String {
 #[oracle::test]
 fn types_and_symbols_are_those_of_the_kernel() {
     let what = "built-in data and the running kernel of that build";
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     if release.trim() != build(&kernel) {
         oracle::does_not_apply(what, format!("the kernel is {}", release.trim()));
@@ -168,7 +168,7 @@ fn programs_link_for_the_built_in_data_as_for_the_kernel() {
         return;
     }
     let symbols = Symbols::new(|_| SymbolAddress::At(0xffff_ffff_8100_0000));
-    let stored = kernel_data::linux_6_18().with_symbols(symbols, Source::Given);
+    let stored = kernel_data::linux_6_18_minimal().with_symbols(symbols, Source::Given);
     let types = Arc::new(Btf::parse(kernel).unwrap());
     let running = stored.clone().with_btf(types, Source::Running);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();

@@ -80,6 +80,19 @@ pub enum MapCapability {
     NetAdmin,
 }
 
+/// What the values of local storage belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StorageKind {
+    /// A socket.
+    Socket,
+    /// An inode.
+    Inode,
+    /// A task.
+    Task,
+    /// A control group.
+    Cgroup,
+}
+
 /// Properties of a kind beside its number and name.
 #[derive(Clone, Copy)]
 enum Trait {
@@ -97,8 +110,14 @@ enum Trait {
     Sockets,
     /// The least recently used entry is evicted when the map is full.
     Lru,
-    /// Values belong to objects of the kernel (`bpf_local_storage`).
-    Storage,
+    /// Values belong to sockets (`bpf_local_storage`).
+    OfSockets,
+    /// Values belong to inodes.
+    OfInodes,
+    /// Values belong to tasks.
+    OfTasks,
+    /// Values belong to control groups.
+    OfCgroups,
     /// Its maps are created with 0 entries: the kernel counts none, or there is one.
     NoEntries,
     /// Programs write records, which the host reads.
@@ -111,36 +130,52 @@ enum Trait {
     Objects,
     /// Runs on several CPUs see no values of each other.
     Apart,
+    /// It is an array of the kernel (`array_map_alloc`).
+    Array,
+    /// Every index below the number of entries has a value.
+    Dense,
+    /// Entries lie in buckets.
+    Buckets,
+    /// Programs look up values in buckets without a call of the map.
+    InlineHash,
+    /// Creation takes a number more (`map_extra`).
+    Extra,
+    /// Lookups return AF_XDP sockets.
+    XdpSockets,
+    /// A value for each control group and attached program; a program uses one such map.
+    CgroupStorage,
+    /// `bpf_map_peek_elem` reads the value that it is given.
+    PeekReads,
 }
 
 // Number, name, first release with the commit, structure, capability and traits.
 kinds! {
     /// Hash table.
-    Hash = 1, "hash", (3, 19, "0f8e4bd8a1fc"), "bpf_htab", Anyone, [Btf ForEach];
+    Hash = 1, "hash", (3, 19, "0f8e4bd8a1fc"), "bpf_htab", Anyone, [Btf ForEach Buckets InlineHash];
     /// Array: preallocated values by index.
-    Array = 2, "array", (3, 19, "28fbcfa08d8e"), "bpf_array", Anyone, [Btf ForEach];
+    Array = 2, "array", (3, 19, "28fbcfa08d8e"), "bpf_array", Anyone, [Btf ForEach Array Dense];
     /// Programs by index, for tail calls.
-    ProgArray = 3, "prog_array", (4, 2, "04fd61ab36ec"), "bpf_array", Anyone, [Btf Objects Apart];
+    ProgArray = 3, "prog_array", (4, 2, "04fd61ab36ec"), "bpf_array", Anyone, [Btf Objects Apart Array];
     /// Perf events by index, usually by CPU.
-    PerfEventArray = 4, "perf_event_array", (4, 3, "ea317b267e9d"), "bpf_array", Anyone, [Records Apart];
+    PerfEventArray = 4, "perf_event_array", (4, 3, "ea317b267e9d"), "bpf_array", Anyone, [Records Apart Array];
     /// Hash table with a value for each CPU.
-    PercpuHash = 5, "percpu_hash", (4, 6, "824bd0ce6c7c"), "bpf_htab", Anyone, [Btf Percpu ForEach Apart];
+    PercpuHash = 5, "percpu_hash", (4, 6, "824bd0ce6c7c"), "bpf_htab", Anyone, [Btf Percpu ForEach Apart Buckets];
     /// Array with a value for each CPU.
-    PercpuArray = 6, "percpu_array", (4, 6, "a10423b87a7e"), "bpf_array", Anyone, [Btf Percpu ForEach Apart];
+    PercpuArray = 6, "percpu_array", (4, 6, "a10423b87a7e"), "bpf_array", Anyone, [Btf Percpu ForEach Apart Array Dense];
     /// Stack traces by identifier.
     StackTrace = 7, "stack_trace", (4, 6, "d5a3b1f69186"), "bpf_stack_map", Bpf, [];
     /// Control groups by index.
-    CgroupArray = 8, "cgroup_array", (4, 8, "4ed8ec521ed5"), "bpf_array", Anyone, [];
+    CgroupArray = 8, "cgroup_array", (4, 8, "4ed8ec521ed5"), "bpf_array", Anyone, [Array];
     /// LRU hash: evicts the least recently used entry when it is full.
-    LruHash = 9, "lru_hash", (4, 10, "29ba732acbee"), "bpf_htab", Bpf, [Btf ForEach Lru];
+    LruHash = 9, "lru_hash", (4, 10, "29ba732acbee"), "bpf_htab", Bpf, [Btf ForEach Lru Buckets InlineHash];
     /// LRU hash with a value for each CPU.
-    LruPercpuHash = 10, "lru_percpu_hash", (4, 10, "8f8449384ec3"), "bpf_htab", Bpf, [Btf Percpu ForEach Lru Apart];
+    LruPercpuHash = 10, "lru_percpu_hash", (4, 10, "8f8449384ec3"), "bpf_htab", Bpf, [Btf Percpu ForEach Lru Apart Buckets];
     /// Trie: values by longest matching prefix.
     LpmTrie = 11, "lpm_trie", (4, 11, "b95a5c4db09b"), "lpm_trie", Bpf, [Btf];
     /// Maps by index.
-    ArrayOfMaps = 12, "array_of_maps", (4, 12, "56f668dfe00d"), "bpf_array", Anyone, [OfMaps Objects];
+    ArrayOfMaps = 12, "array_of_maps", (4, 12, "56f668dfe00d"), "bpf_array", Anyone, [OfMaps Objects Array];
     /// Maps by key.
-    HashOfMaps = 13, "hash_of_maps", (4, 12, "bcc6b1b7ebf8"), "bpf_htab", Anyone, [OfMaps Objects];
+    HashOfMaps = 13, "hash_of_maps", (4, 12, "bcc6b1b7ebf8"), "bpf_htab", Anyone, [OfMaps Objects Buckets];
     /// Network devices by index, to redirect to.
     Devmap = 14, "devmap", (4, 14, "546ac1ffb70d"), "bpf_dtab", NetAdmin, [Devices Apart];
     /// Sockets by index.
@@ -148,21 +183,21 @@ kinds! {
     /// CPUs to redirect to.
     Cpumap = 16, "cpumap", (4, 15, "6710e1126934"), "bpf_cpu_map", Bpf, [Apart];
     /// AF_XDP sockets by queue.
-    Xskmap = 17, "xskmap", (4, 18, "fbfc504a24f5"), "xsk_map", NetAdmin, [SocketValues Objects Apart];
+    Xskmap = 17, "xskmap", (4, 18, "fbfc504a24f5"), "xsk_map", NetAdmin, [SocketValues Objects Apart XdpSockets];
     /// Sockets by key.
-    Sockhash = 18, "sockhash", (4, 18, "81110384441a"), "bpf_shtab", NetAdmin, [Sockets SocketValues Objects];
+    Sockhash = 18, "sockhash", (4, 18, "81110384441a"), "bpf_shtab", NetAdmin, [Sockets SocketValues Objects Buckets];
     /// A value for each control group and attached program.
-    CgroupStorage = 19, "cgroup_storage", (4, 19, "de9cbbaadba5"), "bpf_cgroup_storage_map", Anyone, [Btf NoEntries];
+    CgroupStorage = 19, "cgroup_storage", (4, 19, "de9cbbaadba5"), "bpf_cgroup_storage_map", Anyone, [Btf NoEntries CgroupStorage];
     /// Sockets of a reuseport group by index.
     ReuseportSockarray = 20, "reuseport_sockarray", (4, 19, "5dc4c4b7d4e8"), "reuseport_array", Bpf, [Btf SocketValues Objects];
     /// A value for each control group, attached program and CPU.
-    PercpuCgroupStorage = 21, "percpu_cgroup_storage", (4, 20, "b741f1630346"), "bpf_cgroup_storage_map", Anyone, [Btf Percpu NoEntries];
+    PercpuCgroupStorage = 21, "percpu_cgroup_storage", (4, 20, "b741f1630346"), "bpf_cgroup_storage_map", Anyone, [Btf Percpu NoEntries CgroupStorage];
     /// FIFO queue; no keys.
     Queue = 22, "queue", (4, 20, "f1a2e44a3aec"), "bpf_queue_stack", Bpf, [];
     /// LIFO stack; no keys.
     Stack = 23, "stack", (4, 20, "f1a2e44a3aec"), "bpf_queue_stack", Bpf, [];
     /// Local storage of sockets.
-    SkStorage = 24, "sk_storage", (5, 2, "6ac99e8f23d4"), "bpf_local_storage_map", Bpf, [Btf Storage NoEntries];
+    SkStorage = 24, "sk_storage", (5, 2, "6ac99e8f23d4"), "bpf_local_storage_map", Bpf, [Btf OfSockets NoEntries];
     /// Network devices by key, to redirect to.
     DevmapHash = 25, "devmap_hash", (5, 4, "6f9d451ab1a3"), "bpf_dtab", NetAdmin, [Devices Apart];
     /// struct_ops: a kernel structure whose function pointers are programs.
@@ -170,17 +205,17 @@ kinds! {
     /// Ring buffer: records from programs to user space.
     Ringbuf = 27, "ringbuf", (5, 8, "457f44363a88"), "bpf_ringbuf_map", Anyone, [Btf Ring Records];
     /// Local storage of inodes.
-    InodeStorage = 28, "inode_storage", (5, 10, "8ea636848aca"), "bpf_local_storage_map", Bpf, [Btf Storage NoEntries];
+    InodeStorage = 28, "inode_storage", (5, 10, "8ea636848aca"), "bpf_local_storage_map", Bpf, [Btf OfInodes NoEntries];
     /// Local storage of tasks.
-    TaskStorage = 29, "task_storage", (5, 11, "4cf1bc1f1045"), "bpf_local_storage_map", Bpf, [Btf Storage NoEntries];
+    TaskStorage = 29, "task_storage", (5, 11, "4cf1bc1f1045"), "bpf_local_storage_map", Bpf, [Btf OfTasks NoEntries];
     /// Bloom filter: a set with false positives.
-    BloomFilter = 30, "bloom_filter", (5, 16, "9330986c0300"), "bpf_bloom_filter", Bpf, [Btf];
+    BloomFilter = 30, "bloom_filter", (5, 16, "9330986c0300"), "bpf_bloom_filter", Bpf, [Btf Extra PeekReads];
     /// User ring buffer: records from user space to programs.
     UserRingbuf = 31, "user_ringbuf", (6, 1, "583c1f420173"), "bpf_ringbuf_map", Anyone, [Btf Ring];
     /// Local storage of control groups.
-    CgrpStorage = 32, "cgrp_storage", (6, 2, "c4bcfb38a95e"), "bpf_local_storage_map", Bpf, [Btf Storage NoEntries];
+    CgrpStorage = 32, "cgrp_storage", (6, 2, "c4bcfb38a95e"), "bpf_local_storage_map", Bpf, [Btf OfCgroups NoEntries];
     /// Arena: sparse memory shared by programs and user space.
-    Arena = 33, "arena", (6, 9, "317460317a02"), "bpf_arena", Bpf, [];
+    Arena = 33, "arena", (6, 9, "317460317a02"), "bpf_arena", Bpf, [Extra];
     /// Instruction array: targets of indirect jumps.
     InsnArray = 34, "insn_array", (6, 19, "b4ce5923e780"), "bpf_map", Bpf, [Btf];
     /// Resizable hash table.
@@ -208,9 +243,65 @@ impl MapKind {
         self.has(Trait::Sockets)
     }
 
+    /// What values of local storage belong to; `None` for other maps.
+    #[doc(hidden)]
+    pub const fn storage_kind(self) -> Option<StorageKind> {
+        if self.has(Trait::OfSockets) {
+            Some(StorageKind::Socket)
+        } else if self.has(Trait::OfInodes) {
+            Some(StorageKind::Inode)
+        } else if self.has(Trait::OfTasks) {
+            Some(StorageKind::Task)
+        } else if self.has(Trait::OfCgroups) {
+            Some(StorageKind::Cgroup)
+        } else {
+            None
+        }
+    }
+
     /// True for local storage, whose values belong to objects of the kernel.
     pub const fn is_storage(self) -> bool {
-        self.has(Trait::Storage)
+        self.storage_kind().is_some()
+    }
+
+    /// True for the arrays of the kernel (`array_map_alloc`).
+    pub const fn is_array(self) -> bool {
+        self.has(Trait::Array)
+    }
+
+    /// True for arrays of which every index below the number of entries has a value.
+    pub const fn is_dense(self) -> bool {
+        self.has(Trait::Dense)
+    }
+
+    /// True for maps whose entries lie in buckets.
+    pub const fn has_buckets(self) -> bool {
+        self.has(Trait::Buckets)
+    }
+
+    /// True for hash tables in which programs look up values without a call of the map.
+    pub const fn has_inline_hash(self) -> bool {
+        self.has(Trait::InlineHash)
+    }
+
+    /// True for maps whose creation takes a number more (`map_extra`).
+    pub const fn takes_extra(self) -> bool {
+        self.has(Trait::Extra)
+    }
+
+    /// True for maps whose lookups return AF_XDP sockets.
+    pub const fn holds_xdp_sockets(self) -> bool {
+        self.has(Trait::XdpSockets)
+    }
+
+    /// True for values of control groups and attached programs, of which a program uses one map.
+    pub const fn is_cgroup_storage(self) -> bool {
+        self.has(Trait::CgroupStorage)
+    }
+
+    /// True for maps where `bpf_map_peek_elem` reads the value that it is given.
+    pub const fn reads_peeked_value(self) -> bool {
+        self.has(Trait::PeekReads)
     }
 
     /// True for maps that are created with 0 entries.

@@ -8,7 +8,7 @@ mod struct_ops;
 use ::program::AttachTarget;
 use btf::{Btf, Kind, Shape, Type};
 use spec::kernel::SymbolAddress;
-use spec::programs::{AttachType, LoadFlags, ProgramType};
+use spec::programs::{AttachType, LoadFlags, ProgramType, TracingKind};
 
 use crate::analysis::{Analysis, check_func_proto};
 use crate::input::Input;
@@ -129,7 +129,7 @@ fn check_kernel_target(
                 return Err(refuse!(check => Program::NotFunction { id }));
             }
             if input.context.attach == Some(AttachType::TraceIter) {
-                return Ok(());
+                return check_iterator(input, check, types, ty);
             }
             check_function(input, check, ty)
         }
@@ -158,6 +158,63 @@ fn find<'b>(
         .ok_or_else(|| refuse!(check => Program::InvalidAttachBtfId { id: target.btf_id.0 }))
 }
 
+/// Checks that an iterator is registered under the name of the function
+/// (`bpf_iter_prog_supported`).
+#[doc(alias = "bpf_iter_prog_supported")]
+fn check_iterator(
+    input: &Input<'_>,
+    check: &mut LogAt<'_, '_>,
+    types: &Btf<'_>,
+    function: Type<'_>,
+) -> Result<()> {
+    check_func_proto(check, types, function)?;
+    let name = &*function.name().to_string_lossy();
+    let target = name.strip_prefix(ITERATOR);
+    if target.is_some_and(|target| input.registry.iterators.contains_key(target)) {
+        return Ok(());
+    }
+    let takes_meta =
+        function::first_object(types, function).is_some_and(|ty| ty == "bpf_iter_meta");
+    match target.is_some() && takes_meta {
+        true => Err(Stop::unsupported(format!("iterator {name}"))),
+        false => Err(no_iterator(name)),
+    }
+}
+
+/// Refusal of a function that no iterator has. The kernel's log stays empty.
+fn no_iterator(name: &str) -> Stop {
+    let name = name.to_owned();
+    Stop::refusal(Program::NoIterator { name }, None)
+}
+
+/// Checks the size of a result that the program sees or replaces
+/// (`attach_uses_trampoline_retval`).
+#[doc(alias = "attach_uses_trampoline_retval")]
+fn check_returned(
+    input: &Input<'_>,
+    check: &mut LogAt<'_, '_>,
+    name: &str,
+    size: u32,
+) -> Result<()> {
+    let attach = input.program.attach_type();
+    match attach.and_then(AttachType::tracing) {
+        Some(TracingKind::Fexit | TracingKind::ModifyReturn) if size > 8 => {
+            Err(refuse!(check => Program::LargeReturn { name }))
+        }
+        Some(
+            TracingKind::Fexit
+            | TracingKind::ModifyReturn
+            | TracingKind::Fentry
+            | TracingKind::RawTracepoint
+            | TracingKind::Iterator,
+        )
+        | None => Ok(()),
+    }
+}
+
+/// Prefix of the functions that iterators are named after (`BPF_ITER_FUNC_PREFIX`).
+const ITERATOR: &str = "bpf_iter_";
+
 /// Prefix of the functions that decide about security, whose results programs may replace
 /// (`SECURITY_PREFIX`).
 const SECURITY: &str = "security_";
@@ -169,8 +226,9 @@ fn check_function(input: &Input<'_>, check: &mut LogAt<'_, '_>, ty: Type<'_>) ->
     let Some(types) = input.vmlinux else {
         return Ok(());
     };
-    check_func_proto(check, types, ty)?;
+    let returned = check_func_proto(check, types, ty)?;
     let name = &*ty.name().to_string_lossy();
+    check_returned(input, check, name, returned)?;
     let address = input.symbols.map(|symbols| symbols.address(name));
     if address == Some(SymbolAddress::Missing) {
         return Err(refuse!(check => Program::NoAddress { name }));

@@ -174,6 +174,9 @@ pub(crate) fn context_of<'a>(program: &'a Program, kernel: &'a Kernel) -> Progra
     if let Some(replaced) = replaced.and_then(|target| target.program.as_deref()) {
         return ProgramContext {
             sleepable: program.flags().has(LoadFlags::SLEEPABLE),
+            attach_target: None,
+            operation: None,
+            of_program: true,
             ..context_of(replaced, kernel)
         };
     }
@@ -188,6 +191,9 @@ pub(crate) fn context_of<'a>(program: &'a Program, kernel: &'a Kernel) -> Progra
             .filter(|target| target.module == 0 && target.program.is_none())
             .and_then(|target| vmlinux?.get(target.btf_id)?.name().to_str()),
         operation: operation(program, kernel),
+        of_program: program
+            .attach_target()
+            .is_some_and(|target| target.program.is_some()),
     }
 }
 

@@ -19,6 +19,7 @@ use spec::since::{Feature, Release, Since, has_loop, kfunc};
 
 use crate::input::Input;
 use crate::rejection;
+use crate::type_rules::TypeRules;
 use crate::verdict::{Refusal, Verdict};
 
 /// Release of Linux whose rules this verifier has.
@@ -76,21 +77,6 @@ impl Absent {
     }
 }
 
-/// True if every release looks at the attach type of such programs at load
-/// (`bpf_prog_load_check_attach`, `bpf_check_attach_target`). Others take any number.
-fn is_attach_type_checked(kind: ProgramType) -> bool {
-    match kind {
-        ProgramType::CgroupSkb
-        | ProgramType::CgroupSock
-        | ProgramType::CgroupSockAddr
-        | ProgramType::CgroupSockopt
-        | ProgramType::Tracing
-        | ProgramType::Lsm => true,
-        // SkReuseport: since the release that brought the attach types.
-        _ => false,
-    }
-}
-
 /// The feature without which a sleepable program is refused. Releases from 5.10 on take tracing
 /// programs of some kinds that later ones refuse.
 fn sleepable_feature(program: &Program) -> Option<Feature> {
@@ -107,7 +93,7 @@ fn of_program(input: &Input<'_>, absent: &mut Absent) {
         format!("program type {}", kind.name())
     });
     let attach = program.attach_type();
-    if let Some(attach) = attach.filter(|_| is_attach_type_checked(kind)) {
+    if let Some(attach) = attach.filter(|_| TypeRules::of(kind).is_attach_type_checked()) {
         absent.require(attach.since(), None, || {
             format!("attach type {}", attach.name())
         });

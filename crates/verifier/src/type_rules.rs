@@ -90,6 +90,11 @@ enum Trait {
     /// Some objects of the kernel may be written (`btf_struct_access`).
     #[doc(alias = "btf_struct_access")]
     WritesObjects,
+    /// Every release looks at the attach type of such programs at load
+    /// (`bpf_prog_load_check_attach`, `bpf_check_attach_target`); other types take any number, and
+    /// SkReuseport since the release that brought its attach types.
+    #[doc(alias = "bpf_prog_load_check_attach")]
+    AttachTypeChecked,
 }
 
 /// Rules of one program type.
@@ -131,6 +136,11 @@ impl TypeRules {
     /// True if some objects of the kernel may be written.
     pub(crate) const fn writes_objects(self) -> bool {
         self.has(Trait::WritesObjects)
+    }
+
+    /// True if every release looks at the attach type of such programs at load.
+    pub(crate) const fn is_attach_type_checked(self) -> bool {
+        self.has(Trait::AttachTypeChecked)
     }
 
     const fn has(self, one: Trait) -> bool {
@@ -181,8 +191,8 @@ type_rules! {
     Tracepoint            Never        Always       Nothing   Perfmon            _                         Any          None   [PlainContext];
     Xdp                   Never        Never        Nothing   NetAdmin           "xdp_md"                  Context      Write  [WritesObjects];
     PerfEvent             Never        Always       Nothing   Perfmon            "bpf_perf_event_data"     Registers    None   [];
-    CgroupSkb             Never        Never        Nothing   Anyone             "__sk_buff"               Context      Read   [];
-    CgroupSock            Never        Never        Nothing   NetAdmin           "bpf_sock"                Context      None   [];
+    CgroupSkb             Never        Never        Nothing   Anyone             "__sk_buff"               Context      Read   [AttachTypeChecked];
+    CgroupSock            Never        Never        Nothing   NetAdmin           "bpf_sock"                Context      None   [AttachTypeChecked];
     LwtIn                 Never        Never        Nothing   NetAdmin           "__sk_buff"               Context      Read   [];
     LwtOut                Never        Never        Nothing   NetAdmin           "__sk_buff"               Context      Read   [];
     LwtXmit               Never        Never        Nothing   NetAdmin           "__sk_buff"               Context      Write  [];
@@ -191,18 +201,18 @@ type_rules! {
     CgroupDevice          Never        Never        Nothing   NetAdmin           "bpf_cgroup_dev_ctx"      Context      None   [PlainContext];
     SkMsg                 Never        Never        Nothing   NetAdmin           "sk_msg_md"               Context      Write  [];
     RawTracepoint         Never        Always       Nothing   Perfmon            "bpf_raw_tracepoint_args" Words        None   [PlainContext];
-    CgroupSockAddr        Never        Never        Nothing   NetAdmin           "bpf_sock_addr"           Context      None   [];
+    CgroupSockAddr        Never        Never        Nothing   NetAdmin           "bpf_sock_addr"           Context      None   [AttachTypeChecked];
     LwtSeg6local          Never        Never        Nothing   NetAdmin           "__sk_buff"               Context      Read   [];
     LircMode2             Never        Never        Nothing   Bpf                _                         Context      None   [PlainContext];
     SkReuseport           Never        Never        Nothing   Bpf                "sk_reuseport_md"         Context      Read   [];
     FlowDissector         Never        Never        Nothing   NetAdmin           "__sk_buff"               Context      Read   [];
     CgroupSysctl          Never        Never        Nothing   NetAdmin           "bpf_sysctl"              Context      None   [];
     RawTracepointWritable Never        Never        Nothing   Perfmon            "bpf_raw_tracepoint_args" Words        None   [PlainContext];
-    CgroupSockopt         Never        Never        Nothing   NetAdmin           "bpf_sockopt"             Context      Optval [];
-    Tracing               ByAttachType ByAttachType Function  Perfmon            _                         ByAttachType None   [PlainContext];
+    CgroupSockopt         Never        Never        Nothing   NetAdmin           "bpf_sockopt"             Context      Optval [AttachTypeChecked];
+    Tracing               ByAttachType ByAttachType Function  Perfmon            _                         ByAttachType None   [PlainContext AttachTypeChecked];
     StructOps             Always       Never        Operation Perfmon            _                         Words        None   [PlainContext WritesObjects];
     Ext                   Never        Never        Program   NetAdminAndPerfmon _                         Any          None   [];
-    Lsm                   Always       Never        Hook      Perfmon            _                         Words        None   [PlainContext];
+    Lsm                   Always       Never        Hook      Perfmon            _                         Words        None   [PlainContext AttachTypeChecked];
     SkLookup              Never        Never        Nothing   Bpf                "bpf_sk_lookup"           Context      None   [];
     Syscall               Never        Never        Nothing   Bpf                _                         Any          None   [PlainContext];
     Netfilter             Never        Never        Nothing   NetAdmin           "bpf_nf_ctx"              Context      None   [PlainContext];

@@ -240,14 +240,14 @@ fn load_target(program: &Program, kernel: &Kernel, registry: &Registry) -> Optio
     let mut sink = Sink::new(0);
     let mut analysis = Analysis::default();
     if let Err(stop) = analyze(&input, kernel.privileges(), &mut sink, &mut analysis) {
-        return Some(LoadedTarget::new(stop.into(), &analysis, &[]));
+        return Some(LoadedTarget::without_functions(stop.into()));
     }
     let mut env = Env::new(&input, &analysis, sink);
     let verdict = match check_program(&mut env) {
         Ok(()) => Verdict::Accepted,
         Err(stop) => stop.into(),
     };
-    Some(LoadedTarget::new(verdict, &analysis, &env.subprogs))
+    Some(LoadedTarget::new(verdict, &env))
 }
 
 /// Explains the refusal of a verification whose path was recorded.
@@ -308,13 +308,13 @@ fn check_maps(input: &Input<'_>) -> Result<()> {
 fn check_replacement(input: &Input<'_>) -> Result<()> {
     let target = input.program.attach_target();
     let has_target = target.is_some_and(|target| target.program.is_some());
-    match input.program.kind() {
-        ProgramType::Ext if !has_target => Err(Stop::unsupported(
+    if input.program.kind() == ProgramType::Ext && !has_target {
+        return Err(Stop::unsupported(
             "a freplace program is verified by the rules of its target program, and none is given \
              (--target FILE:PROGRAM)",
-        )),
-        _ => Ok(()),
+        ));
     }
+    Ok(())
 }
 
 /// The walk over the main program and over called global functions, and the checks

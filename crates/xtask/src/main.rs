@@ -35,8 +35,9 @@ usage: cargo xtask CHORE
                docs/conformance.md
   kfuncs       write docs/kfuncs.md, the list of kernel functions, and bpf_bits.h
   helpers      write docs/helpers.md, the list of helpers and which are built
-  kernel-data  extract types, configuration and registry of the running kernel (6.18)
-               into crates/kernel-data/data, for machines without that kernel
+  kernel-data  extract types, configuration and registry of the running kernel (6.18, the
+               minimal configuration), or of one whose files are in a directory (Debian's
+               6.18), into crates/kernel-data/data, for machines without that kernel
   licenses     write docs/licenses.md, the licences of what the commands are linked with
   listing      record how LLVM lists crates/isa/tests/llvm/every.c, for machines without
                it (needs clang-19 and llvm-19)
@@ -76,8 +77,8 @@ fn main() -> ExitCode {
         ["tsan"] => nightly::test_with_tsan(),
         ["optimizations"] => optimizations::count(),
         ["performance", ref names @ ..] => performance::measure(names),
-        ["kernel-data"] => kernel_data::extract(),
-        ["kernel-data", rules] => kernel_data::add_trampolines(Path::new(rules)),
+        ["kernel-data"] => kernel_data::extract(None),
+        ["kernel-data", directory] => kernel_data::extract(Some(Path::new(directory))),
         ["seccomp"] => seccomp::measure(),
         ["licenses"] => licenses::write(),
         // The two below are our own programs inside the namespaces.

@@ -9,12 +9,21 @@ pub use spec::kernel::{
 pub use spec::since::newest_in;
 pub use sys::kernel::{read_config, running};
 
-/// The built-in description of Linux 6.18 for x86-64, without modules. It is made once; each call
-/// returns a clone, which shares its data.
+/// The built-in description of Linux 6.18 for x86-64 as Debian configures it, without modules. It is
+/// made once; each call returns a clone, which shares its data.
 #[cfg(feature = "kernel-data")]
 pub fn linux_6_18() -> Kernel {
     static KERNEL: std::sync::OnceLock<Kernel> = std::sync::OnceLock::new();
     KERNEL.get_or_init(kernel_data::linux_6_18).clone()
+}
+
+/// The built-in description of Linux 6.18 for x86-64 in a minimal configuration: without modules,
+/// kprobes, trampolines and sched_ext. It is made once; each call returns a clone, which shares its
+/// data.
+#[cfg(feature = "kernel-data")]
+pub fn linux_6_18_minimal() -> Kernel {
+    static KERNEL: std::sync::OnceLock<Kernel> = std::sync::OnceLock::new();
+    KERNEL.get_or_init(kernel_data::linux_6_18_minimal).clone()
 }
 
 /// Kernels that files and directories describe, and the running one with the built-in registry of

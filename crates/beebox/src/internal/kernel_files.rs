@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use btf::{Btf, Kind, ParseError};
+use kernel_data::Configuration;
 use spec::kernel::{
     InvalidVersion, Kernel, KernelField, KernelVersion, Module, Source, SymbolTable,
 };
@@ -65,6 +66,9 @@ pub fn open(path: impl AsRef<Path>) -> Result<Kernel, KernelFileError> {
         let text = read_text(&path)?;
         kernel = kernel.with_symbols(SymbolTable::read(&text).into(), file(&path));
     }
+    if let Some(configuration) = built_in_registry(&kernel) {
+        kernel = with_registry(kernel, configuration, configuration.source());
+    }
     let mut modules = Vec::new();
     for directory in MODULE_DIRECTORIES.iter().map(|name| path.join(name)) {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
@@ -84,33 +88,35 @@ pub fn open(path: impl AsRef<Path>) -> Result<Kernel, KernelFileError> {
 /// Those of the system; it has no BTF in `/sys/kernel/btf`.
 pub fn running_with_registry() -> io::Result<Kernel> {
     let kernel = sys::kernel::running()?;
-    let source = match has_built_in_registry(&kernel) {
-        true => kernel_data::SOURCE,
-        false => Source::Assumed,
+    let (configuration, source) = match built_in_registry(&kernel) {
+        Some(configuration) => (configuration, configuration.source()),
+        None => (Configuration::Debian, Source::Assumed),
     };
-    Ok(with_registry(kernel, source))
+    Ok(with_registry(kernel, configuration, source))
 }
 
-/// True if a kernel is known to have the helpers and contexts of the built-in one: it is of
-/// that series, and its configuration leaves out the same parts.
-fn has_built_in_registry(kernel: &Kernel) -> bool {
-    let version = kernel.version();
-    let is_6_18 = version.is_some_and(has_verifier_rules);
-    is_6_18 && kernel.config().is_some() && kernel.left_out().eq(built_in_config().left_out())
+/// The configuration of which a kernel is known to have the helpers and contexts: it is of that
+/// series, and its own configuration leaves out the same parts.
+fn built_in_registry(kernel: &Kernel) -> Option<Configuration> {
+    let is_6_18 = kernel.version().is_some_and(has_verifier_rules);
+    if !is_6_18 || kernel.config().is_none() {
+        return None;
+    }
+    let leaves_out_the_same = |configuration: &Configuration| {
+        let built_in =
+            Kernel::default().with_config(configuration.config(), configuration.source());
+        kernel.left_out().eq(built_in.left_out())
+    };
+    Configuration::ALL.into_iter().find(leaves_out_the_same)
 }
 
-/// The built-in kernel's configuration alone.
-fn built_in_config() -> Kernel {
-    let config = kernel_data::linux_6_18_config();
-    Kernel::new("Linux 6.18").with_config(config, kernel_data::SOURCE)
-}
-
-/// States the helpers and contexts of the built-in kernel, with the BTF ids of this one.
-fn with_registry(kernel: Kernel, source: Source) -> Kernel {
+/// States the helpers and contexts of a configuration of the built-in kernel, with the BTF ids of
+/// this one.
+fn with_registry(kernel: Kernel, configuration: Configuration, source: Source) -> Kernel {
     let Some(btf) = kernel.btf().cloned() else {
         return kernel;
     };
-    let make = move || kernel_data::linux_6_18_registry(&btf);
+    let make = move || configuration.registry(&btf);
     kernel.with_registry(Box::new(make), source)
 }
 
@@ -131,7 +137,12 @@ pub fn with_btf_file(kernel: Kernel, path: &Path) -> Result<Kernel, KernelFileEr
     }
     kernel = with_wrapper_of(kernel, &btf, file(path));
     let source = kernel.source(KernelField::Registry).clone();
-    Ok(with_registry(kernel, source))
+    let is_minimal = source == Configuration::Minimal.source();
+    let configuration = match is_minimal {
+        true => Configuration::Minimal,
+        false => Configuration::Debian,
+    };
+    Ok(with_registry(kernel, configuration, source))
 }
 
 /// Declares whether system calls take their arguments in a structure, if BTF tells it: their
@@ -295,15 +306,18 @@ mod tests {
     fn a_registry_is_built_in_for_kernels_with_the_same_parts() {
         let of = |version, config: KernelConfig| {
             let kernel = Kernel::new("a kernel").with_version(version, Source::Running);
-            has_built_in_registry(&kernel.with_config(config, Source::Running))
+            built_in_registry(&kernel.with_config(config, Source::Running))
         };
-        let config = kernel_data::linux_6_18_config;
-        assert!(of(KernelVersion::new(6, 18, 3), config()));
-        assert!(!of(KernelVersion::new(6, 17, 3), config()));
-        let more = format!("{}\nCONFIG_SCHED_CLASS_EXT=y\n", config().text());
-        assert!(!of(KernelVersion::new(6, 18, 3), KernelConfig::new(more)));
+        for configuration in Configuration::ALL {
+            let config = || configuration.config();
+            let version = KernelVersion::new(6, 18, 3);
+            assert_eq!(of(version, config()), Some(configuration));
+            assert_eq!(of(KernelVersion::new(6, 17, 3), config()), None);
+            let more = format!("{}\nCONFIG_BPF_LIRC_MODE2=y\n", config().text());
+            assert_eq!(of(version, KernelConfig::new(more)), None);
+        }
         let unknown =
             Kernel::new("a kernel").with_version(KernelVersion::new(6, 18, 3), Source::Running);
-        assert!(!has_built_in_registry(&unknown));
+        assert_eq!(built_in_registry(&unknown), None);
     }
 }

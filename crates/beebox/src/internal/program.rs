@@ -8,6 +8,6 @@ pub use ::program::{
     ProgramId, ProgramRef, ProgramText, Subprog,
 };
 pub use spec::loader::LoaderKind;
-pub use spec::maps::{MapFlags, MapKind};
+pub use spec::maps::{MapFlags, MapKind, StorageKind};
 pub use spec::programs::{AttachType, LoadFlags, ProgramType, SectionDef, SectionFlags};
 pub use spec::since::{BadRelease, Feature, IntroducedBy, Release, Since};

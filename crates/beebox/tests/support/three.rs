@@ -23,7 +23,7 @@ pub(crate) struct Three {
 
 impl Three {
     pub(crate) fn load(path: &str) -> Three {
-        Three::load_for(path, &kernel_data::linux_6_18())
+        Three::load_for(path, &kernel_data::linux_6_18_minimal())
     }
 
     /// An object that is linked for a kernel.

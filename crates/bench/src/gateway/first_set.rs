@@ -117,10 +117,10 @@ struct Ours(Native<PacketProgram>);
 
 impl Ours {
     fn load(name: &str) -> Result<Ours, Failure> {
-        let kernel = kernel_data::linux_6_18().with_bit_operations();
+        let kernel = kernel_data::linux_6_18_minimal().with_bit_operations();
         let program = link(name, &kernel)?;
         let types = kernel.btf().ok_or_else(|| failed("no types"))?;
-        let registry = kernel_data::linux_6_18_registry(types);
+        let registry = kernel_data::linux_6_18_minimal_registry(types);
         let proof = Proof::of(&program, &kernel, &registry)
             .map_err(|refused| failed(format!("{:?}", refused.verdict)))?;
         let lowered = VerifiedProgram::from_proof(&proof, &[], ::kernel::find_call);
@@ -159,7 +159,7 @@ struct Theirs(LoadedProgram);
 
 impl Theirs {
     fn load(name: &str) -> Result<Theirs, Failure> {
-        let program = link(name, &kernel_data::linux_6_18())?;
+        let program = link(name, &kernel_data::linux_6_18_minimal())?;
         let request = LoadRequest {
             log_level: 4,
             log_size: 1 << 20,

@@ -36,7 +36,7 @@ pub(super) fn failed(said: impl ToString) -> Failure {
 pub(super) fn program(name: &str, table: &Table) -> Result<Program, Failure> {
     let mut object = ::gateway::set_up(REPLAY, Capacity::of(table), false).map_err(failed)?;
     object.set_autoload(|program| program.name == name);
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let mut linked = object.link(&kernel).map_err(failed)?;
     Ok(linked.programs.swap_remove(0).program)
 }
@@ -75,9 +75,9 @@ impl Resources for One {
 
 impl Ours {
     pub(super) fn load(program: &Program, table: &Table) -> Result<Ours, Failure> {
-        let kernel = kernel_data::linux_6_18();
+        let kernel = kernel_data::linux_6_18_minimal();
         let types = kernel.btf().ok_or_else(|| failed("no types"))?;
-        let registry = kernel_data::linux_6_18_registry(types);
+        let registry = kernel_data::linux_6_18_minimal_registry(types);
         let proof = Proof::of(program, &kernel, &registry)
             .map_err(|refused| failed(format!("{:?}", refused.verdict)))?;
         let mut maps = Vec::new();

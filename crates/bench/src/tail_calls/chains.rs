@@ -36,9 +36,9 @@ impl Chain {
 
     /// As native code, every slot with a program.
     pub(super) fn native(&self, compiler: &jit::Options) -> Result<Direct, Failure> {
-        let kernel = kernel_data::linux_6_18();
+        let kernel = kernel_data::linux_6_18_minimal();
         let types = kernel.btf().ok_or_else(|| failed("no types".into()))?;
-        let registry = kernel_data::linux_6_18_registry(types);
+        let registry = kernel_data::linux_6_18_minimal_registry(types);
         let compiler = jit::Options {
             features: Features::detect(),
             ..*compiler

@@ -34,7 +34,7 @@ pub(super) fn titles() -> impl Iterator<Item = String> {
 
 /// Measures every frame.
 pub(super) fn measure(samples: u32, report: &mut Report) -> Result<(), Failure> {
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let object = Object::open(OBJECT).map_err(|error| failed(error.to_string()))?;
     let ours = LoadedObject::load(&object, &kernel, &LoadOptions::default());
     let mut ours = ours.map_err(|error| failed(error.to_string()))?;

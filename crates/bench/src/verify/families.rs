@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use btf::{Btf, Kind};
 use isa::ebpf::{RawInsn, assemble, encode};
 use program::Program;
 use spec::programs::{LoadFlags, ProgramType};
@@ -22,7 +23,7 @@ pub(super) struct Family {
     pub(super) largest: Option<u32>,
     /// Flags that the program is loaded with.
     pub(super) flags: LoadFlags,
-    /// Text of the program of a size.
+    /// Text of the program of a size. Calls of kfuncs are written by name.
     text: fn(u32) -> String,
 }
 
@@ -84,6 +85,34 @@ pub(super) const FAMILIES: &[Family] = &[
         flags: LoadFlags::TEST_STATE_FREQ,
         text: full_stack_rounds,
     },
+    Family {
+        name: "iterators, each within another",
+        sizes: [4, 12],
+        largest: None,
+        flags: LoadFlags(0),
+        text: iterators,
+    },
+    Family {
+        name: "iterators, one after another",
+        sizes: [20, 200],
+        largest: None,
+        flags: LoadFlags(0),
+        text: iterators_in_turn,
+    },
+    Family {
+        name: "callbacks, each within another",
+        sizes: [2, 6],
+        largest: None,
+        flags: LoadFlags(0),
+        text: callbacks,
+    },
+    Family {
+        name: "callbacks, one after another",
+        sizes: [20, 200],
+        largest: None,
+        flags: LoadFlags(0),
+        text: callbacks_in_turn,
+    },
 ];
 
 impl Family {
@@ -92,16 +121,24 @@ impl Family {
         self.flags.has(LoadFlags::TEST_STATE_FREQ)
     }
 
-    /// The instructions of the program of a size.
-    fn insns(&self, size: u32) -> Vec<RawInsn> {
-        let text = (self.text)(size);
+    /// The instructions of the program of a size for a kernel with these types.
+    fn insns(&self, size: u32, types: &Btf<'_>) -> Vec<RawInsn> {
+        let mut text = (self.text)(size);
+        for name in [
+            "bpf_iter_num_new",
+            "bpf_iter_num_next",
+            "bpf_iter_num_destroy",
+        ] {
+            let id = types.find(Kind::Func, name).map_or(0, |ty| ty.id().0);
+            text = text.replace(&format!("({name})"), &format!("({id})"));
+        }
         let insns = assemble(&text).expect("generated text follows the grammar");
         encode(&insns).expect("assembled instructions have an encoding")
     }
 
-    /// The program of a size.
-    pub(super) fn program(&self, size: u32) -> Result<Program, Failure> {
-        Program::builder(ProgramType::SchedCls, self.insns(size))
+    /// The program of a size for a kernel with these types.
+    pub(super) fn program(&self, size: u32, types: &Btf<'_>) -> Result<Program, Failure> {
+        Program::builder(ProgramType::SchedCls, self.insns(size, types))
             .license("Dual MIT/GPL")
             .flags(self.flags)
             .build()
@@ -202,4 +239,52 @@ fn full_stack_rounds(size: u32) -> String {
     text += "r7 = 0\nhead:\nr6 += r7\nr7 += 1\n*(u64 *)(r10 - 8) = r7\n";
     let _ = writeln!(text, "if r7 != {size} goto head");
     text + END
+}
+
+/// A loop of `bpf_for` over ten numbers, the iterator in the stack slot of a number.
+fn iterator(slot: u32, label: &str, body: &str) -> String {
+    let iterator = format!("r1 = r10\nr1 += -{}\n", 8 * slot);
+    format!(
+        "{iterator}r2 = 0\nr3 = 10\ncall kfunc(bpf_iter_num_new)\n\
+         next{label}:\n{iterator}call kfunc(bpf_iter_num_next)\nif r0 == 0 goto done{label}\n\
+         r6 += 1\n{body}goto next{label}\n\
+         done{label}:\n{iterator}call kfunc(bpf_iter_num_destroy)\n"
+    )
+}
+
+/// `size` loops of iterators, each in the body of another.
+fn iterators(size: u32) -> String {
+    let nest = |body: String, depth| iterator(depth, &depth.to_string(), &body);
+    START.to_owned() + &(1..=size).fold(String::new(), nest) + END
+}
+
+/// `size` loops of iterators, one after another.
+fn iterators_in_turn(size: u32) -> String {
+    let loops: String = (0..size).map(|n| iterator(1, &n.to_string(), "")).collect();
+    START.to_owned() + &loops + END
+}
+
+/// A call of `bpf_loop` with ten rounds of a function.
+fn bpf_loop(function: u32) -> String {
+    format!("r1 = 10\nr2 = func(round{function}) ll\nr3 = 0\nr4 = 0\ncall 181\n")
+}
+
+/// Callbacks of `bpf_loop`, `size` deep: each but the last makes a loop of the next.
+fn callbacks(size: u32) -> String {
+    let round = |n: u32| {
+        let body = if n < size {
+            bpf_loop(n + 1)
+        } else {
+            String::new()
+        };
+        format!("round{n}:\n{body}{END}")
+    };
+    let rounds: String = (1..=size).map(round).collect();
+    START.to_owned() + &bpf_loop(1) + END + &rounds
+}
+
+/// `size` calls of `bpf_loop`, one after another.
+fn callbacks_in_turn(size: u32) -> String {
+    let calls = bpf_loop(1).repeat(size as usize);
+    START.to_owned() + &calls + END + "round1:\n" + END
 }

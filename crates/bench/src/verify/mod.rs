@@ -127,7 +127,7 @@ fn compare(all: &[Named], times: &[Option<(bool, f64)>], answers: &Answers, repo
         "accepted_vs_kernel",
         "time over the kernel's, all programs that both accept",
         ours / theirs,
-        Some(Goal::AtMost(0.5)),
+        Some(Goal::AtMost(0.25)),
     );
     let ratios = |least: f64| -> Vec<(f64, &(String, String))> {
         let slow = pairs.iter().filter(|(_, pair)| pair.1 >= least);
@@ -154,7 +154,7 @@ fn compare(all: &[Named], times: &[Option<(bool, f64)>], answers: &Answers, repo
             "slow_worst_vs_kernel",
             "time over the kernel's, worst of the programs that take it a millisecond or more",
             ratio,
-            Some(Goal::AtMost(1.2)),
+            Some(Goal::AtMost(0.7)),
         );
     }
 }
@@ -241,7 +241,7 @@ fn measure_families(
         for size in family.sizes {
             let workload = format!("{}, {size}", family.name);
             progress(&workload);
-            let program = family.program(size)?;
+            let program = family.program(size, target.types())?;
             let (answer, micros) =
                 programs::time(&program, target, &VerifyOptions::default(), rounds);
             if answer.verdict != Verdict::Accepted {
@@ -322,7 +322,8 @@ fn part(words: &[&str]) -> Option<Result<(), Failure>> {
 /// Verifies the largest program of a family.
 fn verify_largest(family: &Family, size: u32) -> Result<(), Failure> {
     let target = Target::running()?;
-    target.verify(&family.program(size)?, &VerifyOptions::default());
+    let program = family.program(size, target.types())?;
+    target.verify(&program, &VerifyOptions::default());
     Ok(())
 }
 
@@ -339,10 +340,12 @@ fn verify_everything() -> Result<(), Failure> {
     }
     for family in FAMILIES {
         for size in family.sizes {
-            target.verify(&family.program(size)?, &VerifyOptions::default());
+            let program = family.program(size, target.types())?;
+            target.verify(&program, &VerifyOptions::default());
         }
         if let (Some(size), false) = (family.largest, family.has_dense_checkpoints()) {
-            target.verify(&family.program(size)?, &VerifyOptions::default());
+            let program = family.program(size, target.types())?;
+            target.verify(&program, &VerifyOptions::default());
         }
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! The running kernel, as programs are linked and verified for it.
 
+use btf::Btf;
 use program::Program;
 use spec::Kernel;
 use spec::registry::Registry;
@@ -24,8 +25,13 @@ impl Target {
                 said: "it has no BTF".to_owned(),
             });
         };
-        let registry = kernel_data::linux_6_18_registry(btf);
+        let registry = kernel_data::linux_6_18_minimal_registry(btf);
         Ok(Target { kernel, registry })
+    }
+
+    /// The kernel's types.
+    pub(super) fn types(&self) -> &Btf<'static> {
+        self.kernel.btf().expect("types that `running` found")
     }
 
     /// Verifies a program for this kernel.

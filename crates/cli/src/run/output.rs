@@ -118,9 +118,9 @@ impl Report<'_> {
                 is_cold,
             } => {
                 let packet = takes_packet(self.kind).then_some(packet);
-                let data = match self.kind {
-                    ProgramType::FlowDissector => "flow keys",
-                    _ => "packet",
+                let data = match self.kind == ProgramType::FlowDissector {
+                    true => "flow keys",
+                    false => "packet",
                 };
                 write_packet(&mut text, (data, packet), context, run, *is_cold)
             }

@@ -7,9 +7,9 @@ use crate::command::Outcome;
 
 /// Compares programs from a seed on; of so many `witnessed`, one runs in the kernel too.
 pub(crate) fn compare_runs(programs: u64, first: u64, witnessed: u64) -> Outcome {
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let types = kernel.btf().ok_or("the built-in kernel has no BTF")?;
-    let registry = kernel_data::linux_6_18_registry(types);
+    let registry = kernel_data::linux_6_18_minimal_registry(types);
     let setting = Setting {
         kernel: &kernel,
         registry: &registry,

@@ -44,11 +44,11 @@ enum Command {
     /// Compare generated programs, for long
     #[command(subcommand)]
     Soak(Soak),
-    /// Write the rules of programs that trampolines run, as the running kernel answers
+    /// Write the registry of the running kernel: what it answers about helpers, contexts and kfuncs
     ///
-    /// It must verify such programs, as that of `tools/kernels/vm run 6.18` does; `cargo xtask
-    /// kernel-data FILE` adds them to the built-in data.
-    Trampolines {
+    /// In the kernel of `tools/kernels/vm run 6.18` it is a part of what `cargo xtask kernel-data
+    /// DIRECTORY` makes the built-in data of (CONTRIBUTING.md).
+    Registry {
         /// The file
         file: PathBuf,
     },
@@ -101,11 +101,12 @@ enum Comparison {
     Releases(Selection),
     /// Test runs of the kernel's tests: a table of docs/helpers.md (needs the selftests)
     Runs(Selection),
-    /// Verdicts of Debian's Linux 6.18, whose files are in a directory, on the kernel's tests: a table
-    /// of docs/verifier.md (needs the selftests)
+    /// Verdicts of Debian's Linux 6.18 on the kernel's tests, beside those for the built-in kernel and
+    /// for its files in a directory: a table of docs/verifier.md (needs the selftests)
     Trampolines {
-        /// The directory, with vmlinux.btf, config, kernel.release and System.map
-        directory: PathBuf,
+        /// The directory, with vmlinux.btf, config, kernel.release and System.map; without it the
+        /// page is not written
+        directory: Option<PathBuf>,
     },
     /// Verdicts for callers without capabilities: a table of docs/verifier.md (needs the
     /// selftests)
@@ -209,9 +210,15 @@ impl Arguments {
         match self.command {
             Command::Compare(comparison) => comparison.run(),
             Command::Soak(soak) => soak.run(),
-            Command::Trampolines { file } => {
-                let registry = beebox_differential::registry::trampolines::ask()?;
-                Ok(fs::write(file, spec::registry::text::write(&registry))?)
+            Command::Registry { file } => {
+                let built = beebox_differential::registry::build::build()?;
+                for line in &built.not_asked {
+                    println!("not asked: {line}");
+                }
+                Ok(fs::write(
+                    file,
+                    spec::registry::text::write(&built.registry),
+                )?)
             }
         }
     }
@@ -235,7 +242,9 @@ impl Comparison {
             Comparison::LiveCode(selection) => verifier::compare_live_code(selection),
             Comparison::Releases(selection) => verifier::compare_releases(selection),
             Comparison::Runs(selection) => runs::compare(selection),
-            Comparison::Trampolines { directory } => verifier::score_trampolines(&directory),
+            Comparison::Trampolines { directory } => {
+                verifier::score_trampolines(directory.as_deref())
+            }
             Comparison::Unprivileged(selection) => verifier::compare_unprivileged(selection),
             Comparison::Verifier(selection) => verifier::score(selection),
         }

@@ -50,7 +50,7 @@ pub(crate) fn compare_verifiers(limits: &Limits) -> Outcome {
     let goal = Goal::of(limits);
     let kernel = sys::kernel::running()?.with_privileges(limits.privileges, Source::Given);
     let types = kernel.btf().ok_or("the running kernel has no BTF")?;
-    let registry = kernel_data::linux_6_18_registry(types);
+    let registry = kernel_data::linux_6_18_minimal_registry(types);
     let mut verifiers = VerifierPair::new(&kernel, &registry).ok_or(NOT_ALLOWED)?;
     let seeds = limits.seed..u64::MAX;
     let mut last = 0;
@@ -67,7 +67,7 @@ pub(crate) fn compare_verifiers(limits: &Limits) -> Outcome {
 pub(crate) fn compare_kfunc_calls(rounds: u64, seed: u64) -> Outcome {
     let kernel = sys::kernel::running()?;
     let types = kernel.btf().ok_or("the running kernel has no BTF")?;
-    let registry = kernel_data::linux_6_18_registry(types);
+    let registry = kernel_data::linux_6_18_minimal_registry(types);
     let mut verifiers = VerifierPair::new(&kernel, &registry).ok_or(NOT_ALLOWED)?;
     let seeds = seed..seed + rounds;
     let tally = beebox_differential::verifier::compare_kfunc_calls(

@@ -18,9 +18,9 @@ const WRITERS: u32 = 2;
 
 /// Runs for so many seconds.
 pub(crate) fn change_targets(seconds: u64) -> Outcome {
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let types = kernel.btf().ok_or("the built-in kernel has no BTF")?;
-    let registry = kernel_data::linux_6_18_registry(types);
+    let registry = kernel_data::linux_6_18_minimal_registry(types);
     for runners in RUNNERS {
         let request = Stress {
             runners,

@@ -56,7 +56,7 @@ pub fn own_system() -> System {
 }
 
 /// The built-in kernel, whose registry is the running one's.
-static KERNEL: LazyLock<Kernel> = LazyLock::new(kernel_data::linux_6_18);
+static KERNEL: LazyLock<Kernel> = LazyLock::new(kernel_data::linux_6_18_minimal);
 
 /// Run context of programs on this side.
 pub(super) struct OurSide<'s> {

@@ -34,7 +34,7 @@ pub fn compare_definitions(
     privileges: Privileges,
 ) -> Result<MapComparison, Errno> {
     let caller = Caller::with(privileges).ok_or(Errno::EPERM)?;
-    let kernel = kernel_data::linux_6_18()
+    let kernel = kernel_data::linux_6_18_minimal()
         .with_cpus(possible_cpus() as u32, Source::Running)
         .with_memory(machine_memory(), Source::Running)
         .with_privileges(privileges, Source::Given);

@@ -20,6 +20,7 @@ use super::query::{KernelQuery, Subject, subjects};
 use super::rewriting::{self, SocketQuery};
 use super::source;
 use super::targets;
+use super::trampolines;
 use kernel_client::unprivileged::Unprivileged;
 
 /// Number of helpers that Linux has.
@@ -126,6 +127,11 @@ pub fn build() -> io::Result<Built> {
         &mut not_asked,
     );
     kfuncs(&mut registry, &mut kernel_query, &memory, &btf, &subjects);
+    // A kernel without trampolines verifies none of their programs.
+    match trampolines::ask() {
+        Ok(rules) => trampolines::add(&mut registry, &rules),
+        Err(error) => not_asked.push(error.to_string()),
+    }
     Ok(Built {
         registry,
         questions: kernel_query.questions,
@@ -230,6 +236,10 @@ fn proto(raw: &RawProto, memory: &KernelMemory, btf: &Btf<'_>) -> Option<HelperP
         } else {
             structure(detail).map_or(ArgDetail::None, ArgDetail::Btf)
         };
+    }
+    if let Some(name) = source::object_of(&raw.function) {
+        let name = name.into();
+        arg_details[0] = ArgDetail::Btf(KernelType { name, btf_id: 0 });
     }
     let restriction = match raw.allowed.as_str() {
         "" => None,

@@ -135,7 +135,6 @@ pub fn compare(registry: &RegistryData, every: u64) -> io::Result<RegistryCompar
     compare_kfuncs(
         registry,
         &mut kernel_query,
-        &memory,
         &btf,
         &subjects,
         &mut stride,
@@ -164,6 +163,7 @@ fn context(subject: &Subject) -> ProgramContext<'static> {
         has_cap_perfmon: true,
         attach_target: None,
         operation: None,
+        of_program: false,
     }
 }
 
@@ -471,6 +471,7 @@ fn compare_targets(
         let program = ProgramContext {
             attach_target: Some(&name),
             operation: None,
+            of_program: false,
             ..context(&target.subject)
         };
         compare_helpers(
@@ -545,19 +546,14 @@ fn compare_maps(
 fn compare_kfuncs(
     registry: &RegistryData,
     kernel_query: &mut KernelQuery,
-    memory: &KernelMemory,
     btf: &Btf<'_>,
     subjects: &[Subject],
     stride: &mut Stride,
     comparison: &mut RegistryComparison,
 ) {
-    // Those that only another kernel of the release has are no difference.
-    let sets = memory.sets(btf, Kind::Func);
-    let kfuncs = sets.iter().filter(|set| set.is_kfuncs);
-    let known: BTreeSet<&str> = kfuncs.flat_map(|set| set.names(btf)).collect();
     for subject in subjects.iter().filter(|subject| subject.has_own_rules()) {
         for kfunc in registry.kfuncs.values() {
-            if !known.contains(&*kfunc.name) || !stride.takes() {
+            if !stride.takes() {
                 continue;
             }
             let id = btf.find(Kind::Func, &kfunc.name).map(|ty| ty.id().0);

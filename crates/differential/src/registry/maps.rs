@@ -373,6 +373,7 @@ fn context(subject: &Subject) -> ProgramContext<'static> {
         has_cap_perfmon: true,
         attach_target: None,
         operation: None,
+        of_program: false,
     }
 }
 

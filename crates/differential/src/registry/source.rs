@@ -213,6 +213,12 @@ pub fn map_kinds(helper: &str) -> &'static [MapKind] {
     }
 }
 
+/// Structure that the first argument of a helper points to where the kernel keeps its id outside
+/// of read-only memory; its refusals of other objects name it.
+pub fn object_of(function: &str) -> Option<&'static str> {
+    (function == "bpf_tcp_send_ack").then_some("tcp_sock")
+}
+
 /// True if programs of a kind that have no socket at hand may put one into a map
 /// (`may_update_sockmap`).
 pub fn may_update_sockmap(kind: ProgramType, attach: u32) -> bool {

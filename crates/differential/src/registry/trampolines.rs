@@ -188,9 +188,11 @@ fn operations(btf: &Btf<'_>) -> Vec<Subject> {
     found.collect()
 }
 
-/// Adds the answers of [`ask`] to the registry of another kernel of the release.
+/// Adds what another kernel of the release answered about such programs to a registry.
 pub fn add(registry: &mut RegistryData, other: &RegistryData) {
-    for (&key, rules) in &other.programs {
+    let of_trampolines = other.programs.iter();
+    let of_trampolines = of_trampolines.filter(|((kind, attach), _)| runs(*kind, *attach));
+    for (&key, rules) in of_trampolines {
         let set = &other.helper_sets[rules.helpers as usize];
         let entries = set.iter().map(|entry| {
             let proto = add_proto(registry, &other.protos[entry.proto as usize]);
@@ -208,7 +210,13 @@ pub fn add(registry: &mut RegistryData, other: &RegistryData) {
             },
         );
     }
-    registry.lists.add_functions(&other.lists);
+    let (lists, theirs) = (&mut registry.lists, &other.lists);
+    lists
+        .modify_return
+        .extend(theirs.modify_return.iter().cloned());
+    lists
+        .traced_sleepable
+        .extend(theirs.traced_sleepable.iter().cloned());
     for (name, theirs) in &other.kfuncs {
         match registry.kfuncs.get_mut(name) {
             None => _ = registry.kfuncs.insert(name.clone(), theirs.clone()),
@@ -218,7 +226,7 @@ pub fn add(registry: &mut RegistryData, other: &RegistryData) {
 }
 
 /// Index of a prototype; one that is not there is added behind the others.
-fn add_proto(registry: &mut RegistryData, proto: &HelperProto) -> u32 {
+pub(super) fn add_proto(registry: &mut RegistryData, proto: &HelperProto) -> u32 {
     let is_same = |other: &HelperProto| {
         *other
             == HelperProto {

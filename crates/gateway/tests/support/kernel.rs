@@ -22,7 +22,7 @@ impl KernelProgram {
     pub(crate) fn load(hook: Hook) -> Option<KernelProgram> {
         let mut object = set_up(OBJECT, CAPACITY, true).unwrap();
         object.set_autoload(|program| program.name == hook.program());
-        let kernel = kernel_data::linux_6_18();
+        let kernel = kernel_data::linux_6_18_minimal();
         let linked = object.link(&kernel).unwrap();
         let program = &linked.programs[0].program;
         let request = LoadRequest {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use spec::Errno;
-use spec::maps::MapKind;
+use spec::maps::{MapKind, StorageKind};
 use spec::programs::ProgramType;
 use vm::TailTarget;
 
@@ -50,17 +50,17 @@ pub trait Resources {
     /// EBADF if nothing is open there or what is there is no such object, ENOTSOCK for a
     /// descriptor that is no socket.
     fn owner(&self, kind: MapKind, descriptor: u32) -> Result<u64, Errno> {
-        match kind {
-            MapKind::SkStorage => match self.socket(descriptor) {
+        match kind.storage_kind() {
+            Some(StorageKind::Socket) => match self.socket(descriptor) {
                 Some(socket) => Ok(socket.cookie),
                 None if self.is_open(descriptor) => Err(Errno::ENOTSOCK),
                 None => Err(Errno::EBADF),
             },
-            MapKind::CgrpStorage => match self.cgroup(descriptor) {
+            Some(StorageKind::Cgroup) => match self.cgroup(descriptor) {
                 Some(cgroup) => Ok(cgroup.id),
                 None => Err(Errno::EBADF),
             },
-            _ => Err(Errno::EBADF),
+            Some(StorageKind::Inode | StorageKind::Task) | None => Err(Errno::EBADF),
         }
     }
 

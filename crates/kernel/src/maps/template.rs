@@ -45,14 +45,10 @@ impl Template {
 
     fn fits(&self, map: &Map) -> bool {
         let (wanted, params) = (&self.params, map.params());
-        let any_size = match map.kind() {
-            // Programs inline lookups, with the template's bound.
-            MapKind::Array | MapKind::PercpuArray => {
-                map.kind() == MapKind::Array && params.flags.has(MapFlags::INNER_MAP)
-            }
-            MapKind::Xskmap => false,
-            _ => true,
-        };
+        // Programs inline lookups, with the template's bound.
+        let is_inlined = map.kind().is_dense() || map.kind().holds_xdp_sockets();
+        let any_size =
+            !is_inlined || map.kind() == MapKind::Array && params.flags.has(MapFlags::INNER_MAP);
         wanted.map_type == params.map_type
             && wanted.key_size == params.key_size
             && wanted.value_size == params.value_size

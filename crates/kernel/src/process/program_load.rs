@@ -8,7 +8,7 @@ use isa::ebpf::{RawInsn, decode_bytes, encode};
 use program::{AttachTarget, FuncInfo, Image, InitialContents, LineInfo, MapDef, Program};
 use spec::Errno;
 use spec::maps::MapKind;
-use spec::programs::{LoadFlags, ProgramType};
+use spec::programs::{LoadFlags, ProgramType, TestRunKind};
 use spec::registry::Limits;
 use vm::BpfCall;
 
@@ -166,9 +166,17 @@ impl Process {
         attributes.check_end(attach::END_OF_RAW_TRACEPOINT)?;
         let descriptor = attributes.u32(attach::RAW_TRACEPOINT_PROG_FD);
         let program = self.table().program(descriptor)?;
-        Err(match program.program.kind() {
-            ProgramType::RawTracepoint | ProgramType::RawTracepointWritable => Errno::EFAULT,
-            _ => Errno::EINVAL,
+        Err(match program.program.kind().test_run() {
+            Some(TestRunKind::RawTracepoint) => Errno::EFAULT,
+            Some(
+                TestRunKind::Xdp
+                | TestRunKind::Skb(_)
+                | TestRunKind::FlowDissector
+                | TestRunKind::Netfilter
+                | TestRunKind::SkLookup
+                | TestRunKind::Syscall,
+            )
+            | None => Errno::EINVAL,
         })
     }
 

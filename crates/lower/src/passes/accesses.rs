@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use isa::ebpf::{AluOp, Callee, Cond, Insn, Operand, Reg, Size, Width};
 use spec::helpers::HelperId;
-use spec::maps::MapKind;
 use verifier::ProgramFacts;
 use vm::{DirectAccess, Elements, MapFunction, MapHandle};
 
@@ -52,9 +51,9 @@ impl Accesses<'_> {
             let is_inlined = self.passes.contains(Pass::ArrayLookups);
             return (is_inlined && helper == HelperId::MapLookupElem).then(inner_element);
         }
-        let parted_words = match self.maps[map as usize].as_ref()?.kind {
-            MapKind::Hash | MapKind::LruHash => key_stores::parted_words(insns, slot, facts),
-            _ => 0,
+        let parted_words = match self.maps[map as usize].as_ref()?.kind.has_inline_hash() {
+            true => key_stores::parted_words(insns, slot, facts),
+            false => 0,
         };
         let index = self.position(map, helper, parted_words)?;
         Some(match &self.used[index] {

@@ -37,15 +37,15 @@ pub(super) fn check(
     params: &MapParams,
     machine: &Machine,
 ) -> Result<u64, MapRefusal> {
-    let most = match kind {
-        MapKind::Hash
-        | MapKind::PercpuHash
-        | MapKind::LruHash
-        | MapKind::LruPercpuHash
-        | MapKind::HashOfMaps => Some((Errno::E2BIG, MOST_BUCKETS)),
-        MapKind::Sockhash => Some((Errno::EINVAL, MOST_BUCKETS)),
-        kind if is_array(kind) && machine.rounds_arrays => Some((Errno::E2BIG, 1 << 31)),
-        _ => None,
+    let most = if kind.has_buckets() {
+        let errno = match kind.holds_sockets() {
+            true => Errno::EINVAL,
+            false => Errno::E2BIG,
+        };
+        Some((errno, MOST_BUCKETS))
+    } else {
+        let is_rounded = kind.is_array() && machine.rounds_arrays;
+        is_rounded.then_some((Errno::E2BIG, 1 << 31))
     };
     let entries = params.max_entries;
     if let Some((errno, most)) = most.filter(|(_, most)| entries > *most) {
@@ -63,19 +63,6 @@ pub(super) fn check(
         true => Err(MapFault::Memory { bytes, memory }.with(Errno::ENOMEM)),
         false => Ok(bytes),
     }
-}
-
-/// True for kinds that are arrays of the kernel (`array_map_alloc`).
-fn is_array(kind: MapKind) -> bool {
-    matches!(
-        kind,
-        MapKind::Array
-            | MapKind::PercpuArray
-            | MapKind::ProgArray
-            | MapKind::PerfEventArray
-            | MapKind::CgroupArray
-            | MapKind::ArrayOfMaps
-    )
 }
 
 /// Bytes of memory that a map takes when it is created.

@@ -61,8 +61,7 @@ type Outcome = Result<(), MapRefusal>;
 
 /// The checks that all kinds share, which come first.
 pub(super) fn check_common(kind: MapKind, params: &MapParams) -> Outcome {
-    let has_extra = matches!(kind, MapKind::BloomFilter | MapKind::Arena);
-    if params.extra != 0 && !has_extra {
+    if params.extra != 0 && !kind.takes_extra() {
         return Err(MapFault::Extra { kind }.with(Errno::EINVAL));
     }
     if params.flags.has(ACCESS) {

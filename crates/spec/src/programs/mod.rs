@@ -308,7 +308,46 @@ numbered! {
     TraceFsessionMulti = 61, "trace_fsession_multi", (7, 2, "d14e6b4346bf");
 }
 
+/// Kind of a tracing program: what it attaches to and when it runs (attach types of
+/// `BPF_PROG_TYPE_TRACING` in Linux 6.18).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TracingKind {
+    /// A tracepoint with typed arguments.
+    RawTracepoint,
+    /// The begin of a function.
+    Fentry,
+    /// The end of a function.
+    Fexit,
+    /// A function whose result the program may decide.
+    ModifyReturn,
+    /// An iterator over objects of the kernel.
+    Iterator,
+}
+
 impl AttachType {
+    /// Kind of the tracing programs with this attach type; `None` for attach types of others and
+    /// those that Linux 6.18 lacks.
+    pub const fn tracing(self) -> Option<TracingKind> {
+        Some(match self {
+            AttachType::TraceRawTp => TracingKind::RawTracepoint,
+            AttachType::TraceFentry => TracingKind::Fentry,
+            AttachType::TraceFexit => TracingKind::Fexit,
+            AttachType::ModifyReturn => TracingKind::ModifyReturn,
+            AttachType::TraceIter => TracingKind::Iterator,
+            _ => return None,
+        })
+    }
+
+    /// Prefix of the names in BTF of the targets of this attach type.
+    pub const fn target_prefix(self) -> &'static str {
+        match self {
+            AttachType::TraceRawTp => "btf_trace_",
+            AttachType::LsmMac | AttachType::LsmCgroup => "bpf_lsm_",
+            AttachType::TraceIter => "bpf_iter_",
+            _ => "",
+        }
+    }
+
     /// True for multi-attach types, whose link attaches a program to many functions. Only
     /// their module is known at load time.
     pub const fn is_multi(self) -> bool {

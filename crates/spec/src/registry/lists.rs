@@ -150,8 +150,9 @@ pub struct TracepointArg {
 }
 
 impl Lists {
-    /// Adds the hooks and functions that another kernel of the release has.
-    pub fn add_functions(&mut self, other: &Lists) {
+    /// Adds the hooks and functions of another configuration of the kernel that `is_known` does not
+    /// name; of those that it names, these lists are the kernel's.
+    pub fn add_functions(&mut self, other: &Lists, is_known: impl Fn(&str) -> bool) {
         for (ours, theirs) in [
             (&mut self.lsm_hooks, &other.lsm_hooks),
             (&mut self.lsm_sleepable, &other.lsm_sleepable),
@@ -159,12 +160,11 @@ impl Lists {
             (&mut self.lsm_untrusted, &other.lsm_untrusted),
             (&mut self.lsm_bool, &other.lsm_bool),
             (&mut self.lsm_sockopt, &other.lsm_sockopt),
-            (&mut self.modify_return, &other.modify_return),
-            (&mut self.traced_sleepable, &other.traced_sleepable),
             (&mut self.attach_denied, &other.attach_denied),
             (&mut self.noreturn, &other.noreturn),
         ] {
-            ours.extend(theirs.iter().cloned());
+            let new = theirs.iter().filter(|name| !is_known(name));
+            ours.extend(new.cloned());
         }
     }
 

@@ -39,7 +39,7 @@ pub use types::{ArgBase, ArgType, RegBase, RegType, RetBase, RetType, TypeFlags}
 
 use crate::helpers::HelperId;
 use crate::maps::MapKind;
-use crate::programs::{AttachType, ProgramType};
+use crate::programs::{AttachType, ProgramType, TracingKind};
 
 /// Offset of the first field that programs of tracepoints may read.
 const TRACEPOINT_FIRST: i32 = 8;
@@ -57,10 +57,12 @@ pub struct ProgramContext<'a> {
     pub has_cap_bpf: bool,
     /// True if the caller has CAP_PERFMON.
     pub has_cap_perfmon: bool,
-    /// Name of the function, hook or structure of operations of `attach_btf_id`.
+    /// Name of the function, hook or structure of operations of `attach_btf_id` in the kernel.
     pub attach_target: Option<&'a str>,
     /// Name of the operation that a struct_ops program is.
     pub operation: Option<&'a str>,
+    /// True if the program traces or replaces a function of another program (`dst_prog`).
+    pub of_program: bool,
 }
 
 impl ProgramContext<'_> {
@@ -252,13 +254,16 @@ impl RegistryData {
                 program.attach == Some(AttachType::TraceIter) || self.lists.d_path.contains(target)
             }
             Some(Restriction::SleepableHook) => self.lists.lsm_sleepable.contains(target),
-            Some(Restriction::SkStorageTracing) => match program.attach {
-                Some(AttachType::TraceIter | AttachType::TraceRawTp) => true,
-                Some(AttachType::TraceFentry | AttachType::TraceFexit) => {
-                    !target.starts_with("bpf_sk_storage")
+            Some(Restriction::SkStorageTracing) if program.of_program => false,
+            Some(Restriction::SkStorageTracing) => {
+                match program.attach.and_then(AttachType::tracing) {
+                    Some(TracingKind::Iterator | TracingKind::RawTracepoint) => true,
+                    Some(TracingKind::Fentry | TracingKind::Fexit) => {
+                        !target.starts_with("bpf_sk_storage")
+                    }
+                    Some(TracingKind::ModifyReturn) | None => false,
                 }
-                _ => false,
-            },
+            }
         };
         if is_allowed {
             Ok(proto)
@@ -324,6 +329,10 @@ impl RegistryData {
 
     /// Index of the helpers that a program has.
     pub fn helper_set(&self, program: &ProgramContext<'_>) -> Option<u32> {
+        // What replaces a function of an operation has neither its helpers nor any other.
+        if program.of_program && program.kind == ProgramType::StructOps {
+            return None;
+        }
         let of_target = self.iterator(program).and_then(|target| target.helpers);
         of_target.or_else(|| match program.kind {
             // Those of all programs, which netfilter programs have without any other.
@@ -356,7 +365,8 @@ impl RegistryData {
         if program.kind == ProgramType::Tracepoint && query.offset < 0 && is_aligned {
             query.offset = TRACEPOINT_FIRST;
         }
-        if !program.has_cap_bpf && needs_cap_bpf(program.kind, query) {
+        let is_of_operation = program.of_program && program.kind == ProgramType::StructOps;
+        if is_of_operation || !program.has_cap_bpf && needs_cap_bpf(program.kind, query) {
             return Err(CtxRefused::Invalid);
         }
         self.layout(program)

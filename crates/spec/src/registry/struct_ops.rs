@@ -60,7 +60,7 @@ pub enum Writes {
     /// Members of structures, which a write must not exceed.
     Members(&'static [WrittenMember]),
     /// The same, and Linux says nothing of other writes.
-    MembersSilently(&'static [WrittenMember]),
+    UnloggedMembers(&'static [WrittenMember]),
 }
 
 /// A member that programs write to.
@@ -173,7 +173,7 @@ const ALL: &[StructOps] = &[
         without: &[],
         kfuncs: &[],
         objects: &[],
-        writes: Writes::MembersSilently(members! {
+        writes: Writes::UnloggedMembers(members! {
             "task_struct" "task_struct" "scx.slice" anywhere;
             "task_struct" "task_struct" "scx.dsq_vtime" anywhere;
             "task_struct" "task_struct" "scx.disallow" anywhere;

@@ -32,3 +32,5 @@ static long (*bpf_get_func_ret)(void *, u64 *) = (void *)184;
 static void *(*bpf_inode_storage_get)(void *, void *, void *, u64) = (void *)145;
 static long (*bpf_setsockopt)(void *, int, int, char *, int) = (void *)49;
 static long (*bpf_map_update_elem)(void *, const void *, const void *, u64) = (void *)2;
+static long (*bpf_sk_storage_delete)(void *, void *) = (void *)108;
+static void *(*bpf_get_current_task_btf)(void) = (void *)158;

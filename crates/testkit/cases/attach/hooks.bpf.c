@@ -239,4 +239,10 @@ int never_returns(u64 *ctx)
 	return 0;
 }
 
+SEC("iter/num_new")
+int iterates_function(void *ctx)
+{
+	return 0;
+}
+
 char LICENSE[] SEC("license") = "GPL";

@@ -5,6 +5,7 @@
 #include "attach.h"
 
 int count;
+const volatile int never;
 
 noinline int one(struct xdp_md *ctx)
 {
@@ -39,13 +40,40 @@ noinline int numbers(int one, long other)
 	return result + other;
 }
 
+static noinline int removed_static(void)
+{
+	volatile int result = 5;
+
+	return result;
+}
+
+noinline int removed(struct xdp_md *ctx)
+{
+	return ctx->ingress_ifindex + removed_static();
+}
+
+/* Linux removes the two above where they are never called, and their func_info, but not what it
+ * keeps beside it: it takes what is known of queue for that of last. */
+noinline int next_to_last(struct xdp_md *ctx)
+{
+	return ctx->ingress_ifindex;
+}
+
+noinline int last(struct xdp_md *ctx)
+{
+	return ctx->rx_queue_index;
+}
+
 SEC("xdp")
 int main_program(struct xdp_md *ctx)
 {
-	int more = 3;
+	int more = 3, sum;
 
-	count += queue(ctx, &more);
-	return one(ctx) + two(ctx, 3) + shortened(ctx) + numbers(1, 2) ? XDP_PASS : XDP_DROP;
+	sum = one(ctx) + two(ctx, 3) + shortened(ctx) + numbers(1, 2);
+	if (never)
+		sum += removed(ctx);
+	count += queue(ctx, &more) + next_to_last(ctx) + last(ctx);
+	return sum ? XDP_PASS : XDP_DROP;
 }
 
 char LICENSE[] SEC("license") = "GPL";

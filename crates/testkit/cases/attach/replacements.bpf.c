@@ -8,6 +8,13 @@ struct __sk_buff {
 	u32 len;
 };
 
+struct {
+	__uint(type, 24); /* BPF_MAP_TYPE_SK_STORAGE */
+	__uint(map_flags, 1); /* BPF_F_NO_PREALLOC */
+	__type(key, int);
+	__type(value, int);
+} sockets SEC(".maps");
+
 SEC("freplace/one")
 int reads_packet(struct xdp_md *ctx)
 {
@@ -117,6 +124,36 @@ SEC("fmod_ret/numbers")
 int modifies(u64 *ctx)
 {
 	return 0;
+}
+
+SEC("freplace/removed")
+int instead_of_removed(struct xdp_md *ctx)
+{
+	return 0;
+}
+
+SEC("freplace/next_to_last")
+int instead_of_next_to_last(struct xdp_md *ctx)
+{
+	return 0;
+}
+
+SEC("freplace/last")
+int instead_of_last(struct xdp_md *ctx)
+{
+	return 0;
+}
+
+SEC("fentry/removed_static")
+int enters_removed(u64 *ctx)
+{
+	return 0;
+}
+
+SEC("fentry/numbers")
+int stores(u64 *ctx)
+{
+	return bpf_sk_storage_delete(&sockets, bpf_get_current_task_btf()) * 0;
 }
 
 char LICENSE[] SEC("license") = "GPL";

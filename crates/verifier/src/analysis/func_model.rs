@@ -21,10 +21,10 @@ pub(crate) fn check_func_proto(
     pass: &mut LogAt<'_, '_>,
     types: &Btf<'_>,
     func: Type<'_>,
-) -> Result<()> {
+) -> Result<u32> {
     let name = func.name();
     let Shape::Func(shape) = func.shape() else {
-        return Ok(());
+        return Ok(0);
     };
     let Shape::Proto(proto) = types.at(shape.proto).shape() else {
         return Err(refuse!(pass => Program::KfuncPrototype { id: func.id().0 }));
@@ -34,9 +34,9 @@ pub(crate) fn check_func_proto(
         return Err(refuse!(pass => Program::KfuncArguments { name, count: params.len() }));
     }
     let (size, kind) = size_of(types, proto.returns);
-    if size.is_none() || matches!(kind, Kind::Struct | Kind::Union) {
+    let Some(returned) = size.filter(|_| !matches!(kind, Kind::Struct | Kind::Union)) else {
         return Err(refuse!(pass => Program::KfuncReturn { name, kind: kind.name() }));
-    }
+    };
     for (index, &param) in params.iter().enumerate() {
         if param.is_void() && index + 1 == params.len() {
             return Err(refuse!(pass => Program::KfuncVariadic { name }));
@@ -53,7 +53,7 @@ pub(crate) fn check_func_proto(
             }
         }
     }
-    Ok(())
+    Ok(returned)
 }
 
 /// Bytes of a value as an argument, and its kind below modifiers; `None` for what is no

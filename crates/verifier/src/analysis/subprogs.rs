@@ -100,7 +100,7 @@ fn add_kfunc(
     if special.is_some_and(SpecialKfunc::is_device_bound) {
         return Err(refuse!(pass => Program::MetadataKfunc));
     }
-    func_model::check_func_proto(pass, types, func)
+    func_model::check_func_proto(pass, types, func).map(|_| ())
 }
 
 /// Linux's `add_subprog`.

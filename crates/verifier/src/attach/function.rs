@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use btf::{Btf, Kind, Member, Proto, Shape, TypeId};
+use btf::{Btf, Kind, Member, Name, Proto, Shape, Type, TypeId};
 use program::Program;
-use spec::programs::{AttachType, ProgramType};
+use spec::programs::AttachType;
 
 use crate::input::Input;
 use crate::state::TypeRef;
+use crate::type_rules::{TargetKind, TypeRules};
 
 /// Prefix of the types of tracepoints.
 pub(super) const TRACEPOINT: &str = "btf_trace_";
@@ -213,6 +214,18 @@ pub(super) fn prototype<'a>(btf: &'a Btf<'_>, id: TypeId) -> Option<Proto<'a>> {
     }
 }
 
+/// Name of the structure that the first argument of a function points to.
+pub(super) fn first_object<'b>(btf: &'b Btf<'_>, function: Type<'_>) -> Option<Name<'b>> {
+    let Shape::Func(func) = function.shape() else {
+        return None;
+    };
+    let first = prototype(btf, func.proto)?.params().next()?.ty;
+    let Shape::Ptr(to) = btf.at(btf.skip_modifiers(first)?).shape() else {
+        return None;
+    };
+    Some(btf.at(btf.skip_modifiers(to)?).name())
+}
+
 /// What the attach target lets a program return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Returned {
@@ -240,26 +253,29 @@ pub(crate) enum Returned {
 /// What the attach target of a struct_ops or LSM program lets it return (in `check_return_code`).
 #[doc(alias = "bpf_lsm_get_retval_range")]
 pub(crate) fn returned(input: &Input<'_>) -> Returned {
-    let kind = input.context.kind;
-    if !matches!(kind, ProgramType::StructOps | ProgramType::Lsm) {
-        return Returned::ByProgramType;
-    }
+    let is_hook = match TypeRules::of(input.context.kind).target {
+        TargetKind::Hook => true,
+        // Linux 6.18 reads types that a replacement does not have.
+        TargetKind::Operation if input.context.of_program => return Returned::Unknown,
+        TargetKind::Operation => false,
+        TargetKind::Nothing | TargetKind::Function | TargetKind::Program => {
+            return Returned::ByProgramType;
+        }
+    };
     let Some(function) = AttachedFunction::of(input) else {
         return Returned::Unknown;
     };
     let is_void = function.returns().is_void();
-    if kind == ProgramType::StructOps {
-        return match function.returned_structure() {
-            _ if is_void => Returned::Nothing,
-            Some(id) => Returned::Object(TypeRef::vmlinux(id.0)),
-            None => Returned::Any,
-        };
-    }
-    let lists = &input.registry.lists;
-    match input.context.attach {
-        Some(AttachType::LsmCgroup) => Returned::OfCgroup { is_void },
-        _ if is_void => Returned::Nothing,
-        _ if lists.lsm_bool.contains(&*function.name) => Returned::OfHook(0, 1),
-        _ => Returned::OfHook(LEAST_ERRNO, 0),
+    if is_hook && input.context.attach == Some(AttachType::LsmCgroup) {
+        Returned::OfCgroup { is_void }
+    } else if is_void {
+        Returned::Nothing
+    } else if !is_hook {
+        let object = function.returned_structure();
+        object.map_or(Returned::Any, |id| Returned::Object(TypeRef::vmlinux(id.0)))
+    } else if input.registry.lists.lsm_bool.contains(&*function.name) {
+        Returned::OfHook(0, 1)
+    } else {
+        Returned::OfHook(LEAST_ERRNO, 0)
     }
 }

@@ -3,11 +3,11 @@
 
 use btf::{Btf, Kind, Linkage, Name, Shape, Type, TypeId};
 use program::Program;
-use spec::programs::{AttachType, LoadFlags, ProgramType};
+use spec::programs::{AttachType, LoadFlags, ProgramType, TracingKind};
 
 use super::function::{AttachedFunction, prototype};
 use crate::analysis::{Analysis, check_func_proto};
-use crate::env::SubprogAux;
+use crate::env::Env;
 use crate::input::Input;
 use crate::log::LogAt;
 use crate::{Result, Stop, Verdict, refuse};
@@ -21,9 +21,11 @@ pub(crate) struct LoadedTarget {
     pub(crate) functions: Vec<LoadedFunction>,
 }
 
-/// What Linux keeps of a function of a loaded program (`bpf_func_info_aux`).
+/// What Linux keeps of a function of a loaded program (`bpf_func_info`, `bpf_func_info_aux`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoadedFunction {
+    /// Its type in the program's BTF.
+    ty: TypeId,
     /// Its BTF does not say what its arguments are.
     is_unreliable: bool,
     /// It changes packet data.
@@ -35,10 +37,32 @@ pub(crate) struct LoadedFunction {
 }
 
 impl LoadedTarget {
-    /// The functions of a verified program.
-    pub(crate) fn new(verdict: Verdict, analysis: &Analysis, aux: &[SubprogAux]) -> LoadedTarget {
-        let functions = analysis.subprogs.iter().zip(aux).enumerate();
-        let functions = functions.map(|(index, (info, aux))| LoadedFunction {
+    /// A program of which nothing is known but the verdict.
+    pub(crate) fn without_functions(verdict: Verdict) -> LoadedTarget {
+        LoadedTarget {
+            verdict,
+            functions: Vec::new(),
+        }
+    }
+
+    /// A verified program. Functions of which no instruction was reached are removed with their
+    /// func_info, but not with their func_info_aux: Linux 6.18 reads that of another function
+    /// behind them (`adjust_subprog_starts_after_remove`).
+    #[doc(alias = "adjust_subprog_starts_after_remove")]
+    pub(crate) fn new(verdict: Verdict, env: &Env<'_>) -> LoadedTarget {
+        let analysis = env.analysis;
+        let starts = analysis.subprogs.iter().map(|info| info.start as usize);
+        let ends = starts.clone().skip(1).chain([env.aux.len()]);
+        let is_left = |(start, end): (usize, usize)| env.aux[start..end].iter().any(|aux| aux.seen);
+        let left = starts.zip(ends).map(is_left);
+        let functions = env.input.program.func_info().iter().zip(&analysis.subprogs);
+        let functions = functions
+            .enumerate()
+            .zip(left)
+            .filter(|(_, is_left)| *is_left);
+        let functions = functions.zip(&env.subprogs);
+        let functions = functions.map(|(((index, (func, info)), _), aux)| LoadedFunction {
+            ty: func.type_id,
             is_unreliable: aux.unreliable,
             changes_packet: info.changes_pkt_data,
             might_sleep: info.might_sleep,
@@ -51,10 +75,9 @@ impl LoadedTarget {
     }
 
     /// The function of a type in the program's BTF.
-    pub(crate) fn function(&self, program: &Program, id: TypeId) -> Option<LoadedFunction> {
-        let mut info = program.func_info().iter();
-        let index = info.position(|func| func.type_id == id)?;
-        self.functions.get(index).copied()
+    pub(crate) fn function(&self, id: TypeId) -> Option<LoadedFunction> {
+        let mut functions = self.functions.iter();
+        functions.find(|function| function.ty == id).copied()
     }
 }
 
@@ -90,7 +113,7 @@ pub(super) fn check_program_target(
         return Err(refuse!(check => Program::InvalidAttachBtfId { id: id.0 }));
     };
     let name = ty.name();
-    let Some(function) = loaded.function(target, id) else {
+    let Some(function) = loaded.function(id) else {
         return Err(refuse!(check => Program::NoTargetFunction { name }));
     };
     let replaces = input.program.kind() == ProgramType::Ext;
@@ -127,8 +150,14 @@ pub(super) fn check_program_target(
         return Err(refuse!(check => Program::ExtendsTracing));
     }
     let attach = AttachType::from_number(input.program.expected_attach_type());
-    if attach == Some(AttachType::TraceRawTp) && is_tracing {
+    let tracing = attach.and_then(AttachType::tracing).filter(|_| is_tracing);
+    if tracing == Some(TracingKind::RawTracepoint) {
         return Err(refuse!(check => Program::TracepointTarget));
+    }
+    if is_tracing && tracing.is_none() {
+        return Err(super::unknown_attach_type(
+            input.program.expected_attach_type(),
+        ));
     }
     if ty.kind() != Kind::Func {
         return Err(refuse!(check => Program::NotFunction { id: id.0 }));
@@ -137,12 +166,22 @@ pub(super) fn check_program_target(
         check_type_match(input.program, types, ty, check)?;
     }
     if function.is_reliable() {
-        check_func_proto(check, types, ty)?;
+        let returned = check_func_proto(check, types, ty)?;
+        super::check_returned(input, check, &name.to_string_lossy(), returned)?;
     }
-    if input.program.flags().has(LoadFlags::SLEEPABLE) {
+    // A replacement takes the attach type of its target, of whatever type that is.
+    let is_of_iterator = match replaces {
+        true => target_attach == Some(AttachType::TraceIter),
+        false => tracing == Some(TracingKind::Iterator),
+    };
+    let is_sleepable = input.program.flags().has(LoadFlags::SLEEPABLE);
+    if is_sleepable && tracing != Some(TracingKind::Iterator) {
         return Err(refuse!(check => Program::NotSleepable { name }));
     }
-    if attach == Some(AttachType::ModifyReturn) && is_tracing {
+    if is_of_iterator {
+        return Err(super::no_iterator(&name.to_string_lossy()));
+    }
+    if tracing == Some(TracingKind::ModifyReturn) {
         return Err(refuse!(check => Program::ModifiesReturn));
     }
     Ok(())
@@ -306,7 +345,7 @@ impl<'a> AttachedFunction<'a> {
         let Shape::Func(func) = ty.shape() else {
             return None;
         };
-        let function = input.target.as_ref()?.function(target, id)?;
+        let function = input.target.as_ref()?.function(id)?;
         Some(AttachedFunction::new(
             ty.name().to_string_lossy(),
             btf,

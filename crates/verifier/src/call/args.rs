@@ -128,14 +128,21 @@ pub(super) fn check_reg_type(
     }
     let takes_any = helper.and_then(HelperProto::helper) == Some(HelperId::SkRelease);
     let is_strict = is_release && !takes_any;
-    // A prototype that names no type takes sockets.
+    // Arguments that take sockets name no type.
     let sock_common = || {
         let vmlinux = env.input.vmlinux?;
-        Some(vmlinux.find(Kind::Struct, "sock_common")?.id().0)
+        let takes_sockets = arg.base == ArgBase::PtrToBtfIdSockCommon;
+        let ty = vmlinux
+            .find(Kind::Struct, "sock_common")
+            .filter(|_| takes_sockets)?;
+        Some(ty.id().0)
     };
     match btf_id.or_else(sock_common) {
         Some(expected) => check_object_type(env, ptr, ty, expected, is_strict),
-        None => Err(Stop::unsupported("socket by BTF without vmlinux BTF")),
+        None => Err(Stop::unsupported(format!(
+            "argument {} of a helper whose type is unknown",
+            ptr.number()
+        ))),
     }
 }
 
@@ -354,8 +361,8 @@ pub(super) fn check_arg(
 /// (`can_elide_value_nullness`).
 #[doc(alias = "can_elide_value_nullness")]
 pub(super) fn never_fails(map: &Map) -> bool {
-    let is_array = matches!(map.kind(), Some(MapKind::Array | MapKind::PercpuArray));
-    is_array && !map.def().params.flags.has(MapFlags::INNER_MAP)
+    let is_dense = map.kind().is_some_and(MapKind::is_dense);
+    is_dense && !map.def().params.flags.has(MapFlags::INNER_MAP)
 }
 
 fn map_of(meta: &CallMeta) -> Result<(MapRef, u32)> {
@@ -378,10 +385,12 @@ fn resolve_map_value(
             Ok(ArgBase::PtrToBtfIdSockCommon.plain())
         }
         Some(kind) if kind.holds_sockets() => Err(refuse!(env => Call::SockmapArgument)),
-        Some(MapKind::BloomFilter) if proto.helper() == Some(HelperId::MapPeekElem) => {
+        Some(kind)
+            if kind.reads_peeked_value() && proto.helper() == Some(HelperId::MapPeekElem) =>
+        {
             Ok(ArgBase::PtrToMapValue.plain())
         }
-        _ => Ok(arg),
+        Some(_) | None => Ok(arg),
     }
 }
 

@@ -105,7 +105,17 @@ pub(super) fn fetch_kfunc_meta<'e>(env: &Env<'e>, id: i32, module: i16) -> Resul
             kfunc: module.kfunc(id as u32),
             bits: BitOp::from_func(module, id),
         }),
-        _ => Err(Stop::unsupported("kfunc of a kernel module")),
+        Some(module) => {
+            let func = module.btf.get(TypeId(id as u32));
+            let name = func.map_or(String::new(), |ty| ty.name().to_string_lossy().into_owned());
+            Err(Stop::unsupported(format!(
+                "kfunc {name} of module {}: its BTF has neither flags nor program types of kfuncs",
+                module.name
+            )))
+        }
+        None => Err(Stop::unsupported(
+            "kfunc of a module whose BTF is not given",
+        )),
     }
 }
 

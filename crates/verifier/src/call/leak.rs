@@ -1,9 +1,8 @@
 //! Resource leak checks at exit, at calls and at tail calls.
 
-use spec::programs::ProgramType;
-
 use crate::env::Env;
 use crate::state::ReferenceKind;
+use crate::type_rules::{TargetKind, TypeRules};
 use crate::{Result, refuse, verbose};
 use isa::ebpf::Reg;
 
@@ -45,9 +44,10 @@ fn has_leaked(env: &mut Env<'_>, is_exception: bool) -> bool {
     if !is_exception && env.frame().frameno != 0 {
         return false;
     }
-    let returned = match env.input.program.kind() {
-        ProgramType::StructOps if !is_exception => env.reg(Reg::R0).ref_obj_id,
-        _ => 0,
+    let is_operation = TypeRules::of(env.input.program.kind()).target == TargetKind::Operation;
+    let returned = match is_operation && !is_exception {
+        true => env.reg(Reg::R0).ref_obj_id,
+        false => 0,
     };
     let leaked: Vec<(u32, u32)> = env
         .state

@@ -8,7 +8,7 @@
 
 use btf::core::essential_name;
 use btf::{Btf, Kind, Linkage, Shape, Type, TypeId};
-use spec::programs::{AttachType, ProgramType};
+use spec::programs::{AttachType, ProgramType, TracingKind};
 
 use crate::input::Input;
 use crate::reason::{ParameterFault, SignatureFault};
@@ -398,17 +398,17 @@ impl Question<'_> {
             TaggedContext::Context => false,
             TaggedContext::Registers => is_struct && name == "pt_regs",
             TaggedContext::Words => is_u64,
-            TaggedContext::ByAttachType => match self.attach {
-                Some(AttachType::TraceRawTp) => {
+            TaggedContext::ByAttachType => match self.attach.and_then(AttachType::tracing) {
+                Some(TracingKind::RawTracepoint) => {
                     is_u64 || is_struct && name == "bpf_raw_tracepoint_args"
                 }
-                Some(
-                    AttachType::TraceFentry | AttachType::TraceFexit | AttachType::ModifyReturn,
-                ) => is_u64,
-                Some(AttachType::TraceIter) => {
+                Some(TracingKind::Fentry | TracingKind::Fexit | TracingKind::ModifyReturn) => {
+                    is_u64
+                }
+                Some(TracingKind::Iterator) => {
                     is_struct && name.as_bytes().starts_with(b"bpf_iter__")
                 }
-                _ => false,
+                None => false,
             },
             TaggedContext::Any => true,
         };

@@ -59,10 +59,10 @@ pub(crate) fn mark_not_null(input: &Input<'_>, reg: &mut RegState) {
             let uid = if is_told_apart { reg.id } else { uid };
             reg.kind = RegKind::MapPtr { map: inner, uid };
         } else {
-            match info.kind() {
-                Some(MapKind::Xskmap) => change_kind(reg, RegKind::XdpSock),
-                Some(kind) if kind.holds_sockets() => change_kind(reg, RegKind::Socket),
-                _ => {}
+            if info.kind().is_some_and(MapKind::holds_xdp_sockets) {
+                change_kind(reg, RegKind::XdpSock);
+            } else if info.kind().is_some_and(MapKind::holds_sockets) {
+                change_kind(reg, RegKind::Socket);
             }
         }
         reg.flags = TypeFlags::NONE;

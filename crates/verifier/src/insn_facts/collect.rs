@@ -222,8 +222,8 @@ fn call_fact(
     let key = key.map(|key| u64::from(key as u32));
     let is_key_in_bounds = map.zip(key).is_some_and(|(map, key)| {
         let map = &input.maps[map];
-        let is_array = matches!(map.kind(), Some(MapKind::Array | MapKind::PercpuArray));
-        is_array && key < map.max_entries().into()
+        let is_dense = map.kind().is_some_and(MapKind::is_dense);
+        is_dense && key < map.max_entries().into()
     });
     CallFact {
         map,

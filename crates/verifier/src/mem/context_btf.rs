@@ -106,9 +106,9 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
     if param_name.is_some_and(|name| name.as_bytes().ends_with(b"__nullable")) {
         flags = flags.with(TypeFlags::PTR_MAYBE_NULL);
     }
-    let tracepoint = match attach {
-        Some(AttachType::TraceRawTp) => env.input.registry.lists.tracepoint_arg(name, index),
-        _ => TracepointArg::default(),
+    let tracepoint = match attach == Some(AttachType::TraceRawTp) {
+        true => env.input.registry.lists.tracepoint_arg(name, index),
+        false => TracepointArg::default(),
     };
     if tracepoint.may_be_null {
         flags = flags.with(TypeFlags::PTR_MAYBE_NULL);
@@ -179,7 +179,7 @@ fn number(env: &Env<'_>, is_returned: bool) -> Argument {
 #[doc(alias = "prog_args_trusted")]
 #[doc(alias = "bpf_lsm_is_trusted")]
 fn has_trusted_args(env: &Env<'_>, function: &str) -> bool {
-    match env.input.context.kind {
+    match env.input.program.kind() {
         ProgramType::Tracing => matches!(
             env.input.context.attach,
             Some(AttachType::TraceRawTp | AttachType::TraceIter)

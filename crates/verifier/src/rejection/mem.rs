@@ -86,7 +86,7 @@ rejections! {
         "only access to {structure} is supported";
     WriteOutside { off: i64, size: i64 } EACCES OutOfBounds
         "write access at off {off} with size {size}";
-    WriteSilent EACCES Forbidden
+    UnloggedWrite EACCES Forbidden
         "";
     NoWriteSupport { name: String, off: i64 } EACCES Forbidden
         "no write support to {name} at off {off}";

@@ -20,6 +20,10 @@ rejections! {
         "{what} needs Linux {since}; the kernel is Linux {kernel}";
     UnknownAttachType { name: String, since: String } EINVAL AttachTarget
         "the kernel has no attach type {name} for such programs{since}";
+    NoIterator { name: String } EINVAL AttachTarget
+        "the kernel has no iterator {name}";
+    LargeReturn { name: String } EOPNOTSUPP AttachTarget
+        "Attach to function {name} with a >8 byte return value is not supported for this attach type";
     SleepableOnly EINVAL AttachTarget
         "Syscall programs can only be sleepable";
     NotSleepableType EINVAL AttachTarget

@@ -234,9 +234,9 @@ impl<'e> UsedMaps<'e> {
             let mut kinds = kinds.iter();
             kinds.any(|kind| record.has(*kind) && refused & kind.bit() != 0)
         };
-        let whose = match input.context.kind {
-            ProgramType::SocketFilter => "socket filter",
-            _ => "tracing",
+        let whose = match input.context.kind == ProgramType::SocketFilter {
+            true => "socket filter",
+            false => "tracing",
         };
         let field = if is_refused(&[FieldKind::ListHead, FieldKind::RbRoot]) {
             Some("bpf_{list_head,rb_root}")
@@ -262,13 +262,10 @@ impl<'e> UsedMaps<'e> {
         if input.context.sleepable && !in_sleepable {
             return Err(refuse!(env => Program::MapForSleepable));
         }
-        let storage = match info.kind() {
-            Some(MapKind::CgroupStorage) => Some(0),
-            Some(MapKind::PercpuCgroupStorage) => Some(1),
-            _ => None,
-        };
-        if let Some(storage) = storage
-            && self.cgroup_storage[storage].replace(map).is_some()
+        if let Some(kind) = info.kind().filter(|kind| kind.is_cgroup_storage())
+            && self.cgroup_storage[usize::from(kind.is_percpu())]
+                .replace(map)
+                .is_some()
         {
             return Err(refuse!(env => Program::SecondCgroupStorage));
         }

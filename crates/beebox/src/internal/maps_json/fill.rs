@@ -92,6 +92,57 @@ impl MapsJson {
     }
 }
 
+/// What an entry of a map consists of in JSON.
+#[derive(Clone, Copy)]
+enum EntryKind {
+    /// The variables of a section.
+    Variables,
+    /// An object of the kernel and its value.
+    OfObjects,
+    /// An index and the name of a program.
+    Program,
+    /// An address and bytes.
+    Pages,
+    /// A key and a socket.
+    Socket,
+    /// A value alone.
+    Keyless,
+    /// A key and a value.
+    KeyAndValue,
+}
+
+impl EntryKind {
+    fn of(map: &ObjectMap) -> EntryKind {
+        let kind = map.map.kind();
+        if map.def.initial_value().is_some() {
+            EntryKind::Variables
+        } else if kind.is_storage() {
+            EntryKind::OfObjects
+        } else if kind == MapKind::ProgArray {
+            EntryKind::Program
+        } else if kind == MapKind::Arena {
+            EntryKind::Pages
+        } else if kind.has_socket_values() {
+            EntryKind::Socket
+        } else if map.def.params.key_size == 0 {
+            EntryKind::Keyless
+        } else {
+            EntryKind::KeyAndValue
+        }
+    }
+
+    /// The form of an entry, for messages.
+    fn form(self) -> &'static str {
+        match self {
+            EntryKind::Variables => VARIABLES_FORM,
+            EntryKind::OfObjects => storage::FORM,
+            EntryKind::Pages => arena::FORM,
+            EntryKind::Keyless => KEYLESS_FORM,
+            EntryKind::Program | EntryKind::Socket | EntryKind::KeyAndValue => FORM,
+        }
+    }
+}
+
 /// Puts entries into a map; the members that they leave out.
 fn fill_map(
     loaded: &LoadedObject,
@@ -105,6 +156,7 @@ fn fill_map(
         map: name.to_owned(),
     };
     let entries = entries.as_array().ok_or_else(no_list)?;
+    let kind = EntryKind::of(map);
     let mut left_out = BTreeSet::new();
     let mut keys = HashSet::new();
     for (at, entry) in entries.iter().enumerate() {
@@ -114,31 +166,21 @@ fn fill_map(
             None => Ok(()),
         };
         let checked = is_new.and_then(|()| check_members(entry));
-        let put = checked.and_then(|()| match map.map.kind() {
-            _ if map.def.initial_value().is_some() => {
-                put_variables(map, &Types::of(map, types), entry).map(none)
-            }
-            _ if map.map.kind().is_storage() => storage::put(map, &Types::of(map, types), entry),
-            MapKind::ProgArray => put_program(loaded, map, entry).map(none),
-            MapKind::Arena => arena::put(loaded.arena(name), entry).map(none),
-            _ if map.has_socket_values() => {
-                put_socket_of(loaded, map, &Types::of(map, types), entry).map(none)
-            }
-            _ if map.def.params.key_size == 0 => put(map, &Types::declared(map, object), entry),
-            _ => put(map, &Types::of(map, types), entry),
+        let types = &Types::of(map, types);
+        let put = checked.and_then(|()| match kind {
+            EntryKind::Variables => put_variables(map, types, entry).map(none),
+            EntryKind::OfObjects => storage::put(map, types, entry),
+            EntryKind::Program => put_program(loaded, map, entry).map(none),
+            EntryKind::Pages => arena::put(loaded.arena(name), entry).map(none),
+            EntryKind::Socket => put_socket_of(loaded, map, types, entry).map(none),
+            EntryKind::Keyless => put(map, &Types::declared(map, object), entry),
+            EntryKind::KeyAndValue => put(map, types, entry),
         });
-        let form = match map.map.kind() {
-            MapKind::Arena => arena::FORM,
-            _ if map.def.initial_value().is_some() => VARIABLES_FORM,
-            _ if map.map.kind().is_storage() => storage::FORM,
-            _ if map.def.params.key_size == 0 => KEYLESS_FORM,
-            _ => FORM,
-        };
         left_out.extend(put.map_err(|what| MapsJsonFault::Entry {
             map: name.to_owned(),
             entry: at,
             what,
-            form,
+            form: kind.form(),
         })?);
     }
     Ok(left_out)

@@ -164,7 +164,7 @@ impl Subject {
                 Side::Kernel(Box::new(ObjectInKernel::load(programs)?))
             }
             Setting::Ours(_) | Setting::Guarded => {
-                let kernel = kernel_data::linux_6_18();
+                let kernel = kernel_data::linux_6_18_minimal();
                 let is_guarded = setting == Setting::Guarded;
                 let options = LoadOptions {
                     engine: match setting {

@@ -12,7 +12,7 @@ use beebox_differential::page::write_part;
 pub(crate) fn compare_registry() -> Outcome {
     let kernel = sys::kernel::running()?;
     let types = kernel.btf().ok_or("the running kernel has no BTF")?;
-    let registry = kernel_data::linux_6_18_registry(types);
+    let registry = kernel_data::linux_6_18_minimal_registry(types);
     let comparison = compare(&registry, 1)?;
     for difference in &comparison.differences {
         eprintln!("{difference}");

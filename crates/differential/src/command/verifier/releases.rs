@@ -82,7 +82,9 @@ fn answers(files: &[PathBuf], version: &str, kernel: &Kernel) -> Outcome<Answers
     let recorded = format!("../../tools/kernels/truth/truth-7.2-v3-on-{version}.csv.gz");
     let recorded = truth::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(recorded))?;
     let target = Target {
-        registry: kernel_data::linux_6_18_registry(kernel.btf().ok_or("a kernel without BTF")?),
+        registry: kernel_data::linux_6_18_minimal_registry(
+            kernel.btf().ok_or("a kernel without BTF")?,
+        ),
         kernel: kernel.clone().with_version(version.parse()?, Source::Given),
     };
     let mut answers = Answers::default();

@@ -68,23 +68,31 @@ pub(crate) fn score(selection: Selection) -> Outcome {
     }
 }
 
-/// Compares with the recorded answers of Debian's Linux 6.18, which a directory describes.
-pub(crate) fn score_trampolines(directory: &Path) -> Outcome {
+/// Compares with the recorded answers of Debian's Linux 6.18 those for the built-in kernel, and for that
+/// kernel if a directory describes it.
+pub(crate) fn score_trampolines(directory: Option<&Path>) -> Outcome {
     const TRUTH: &str = "../../tools/kernels/truth/truth-7.2-v3-on-6.18.15.csv.gz";
     let options = Options::of_set("7.2/v3")?;
-    let target = Target::described(directory)?;
     let truth = truth::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(TRUTH))?;
-    let mine = answers(&options.objects(&options.sets[0])?, &target)?;
     let all: BTreeSet<&str> = truth.keys().map(String::as_str).collect();
-    for difference in differences(&all, &truth, &mine) {
-        println!("{difference}");
+    let described = directory.map(Target::described).transpose()?;
+    let described = described.map(|target| ("types of Linux 6.18.15", target));
+    let mut table = String::from(HEADING);
+    for (name, target) in described
+        .into_iter()
+        .chain([("built in", Target::built_in()?)])
+    {
+        let mine = answers(&options.objects(&options.sets[0])?, &target)?;
+        for difference in differences(&all, &truth, &mine) {
+            println!("{name}: {difference}");
+        }
+        let _ = writeln!(table, "| 7.2/v3, {name} {}", count(&all, &truth, &mine));
     }
-    let table = format!(
-        "{HEADING}| 7.2/v3, Linux 6.18.15 {}\n",
-        count(&all, &truth, &mine)
-    );
     print!("{table}");
-    write_part(PAGE, "trampolines", &table)
+    match directory {
+        Some(_) => write_part(PAGE, "trampolines", &table),
+        None => Ok(()),
+    }
 }
 
 /// Pairs of answers to the programs that both answered.

@@ -177,9 +177,9 @@ impl Target {
     pub(crate) fn running() -> Outcome<Target> {
         let kernel = kernel_client::running_kernel()?;
         let types = kernel.btf().ok_or("the running kernel has no BTF")?;
-        let registry = kernel_data::linux_6_18_registry(types);
+        let registry = kernel_data::linux_6_18_minimal_registry(types);
         let types = Arc::clone(types);
-        let make = move || kernel_data::linux_6_18_registry(&types);
+        let make = move || kernel_data::linux_6_18_minimal_registry(&types);
         let kernel = kernel.with_registry(Box::new(make), Source::Given);
         Ok(Target { kernel, registry })
     }
@@ -189,6 +189,16 @@ impl Target {
         let kernel = beebox::internal::kernel::files::open(directory)?;
         let types = kernel.btf().ok_or("the kernel has no BTF")?;
         let registry = kernel_data::linux_6_18_registry(types);
+        Ok(Target { kernel, registry })
+    }
+
+    /// The built-in kernel that commands take without an option.
+    pub(crate) fn built_in() -> Outcome<Target> {
+        let kernel = kernel_data::linux_6_18();
+        let registry = kernel
+            .registry()
+            .ok_or("the kernel has no registry")?
+            .clone();
         Ok(Target { kernel, registry })
     }
 

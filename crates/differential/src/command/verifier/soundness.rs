@@ -61,9 +61,9 @@ pub(crate) fn check(number: Option<u64>, seed: u64) -> Outcome {
 }
 
 fn generated(programs: u64, seed: u64) -> Outcome<Tally> {
-    let kernel = kernel_data::linux_6_18();
+    let kernel = kernel_data::linux_6_18_minimal();
     let types = kernel.btf().ok_or("the built-in kernel has no BTF")?;
-    let registry = kernel_data::linux_6_18_registry(types);
+    let registry = kernel_data::linux_6_18_minimal_registry(types);
     let begin = Instant::now();
     let progress = |tally: &Tally| {
         if tally.programs.is_multiple_of(1_000) {

@@ -6,7 +6,7 @@
 
 use btf::{Kind, TypeId};
 use isa::ebpf::Reg;
-use spec::programs::{AttachType, ProgramType};
+use spec::programs::AttachType;
 use spec::registry::{KfuncFlags, SpecialKfunc};
 
 use super::Callee;
@@ -20,6 +20,7 @@ use crate::state::{
     IterState, IterTrust, RegBase, RegKind, RegState, SlotKind, StackObject, StackObjectKind,
     State, TypeFlags, TypeRef,
 };
+use crate::type_rules::{TargetKind, TypeRules};
 use crate::{Errno, Result, Stop, flow, refuse};
 
 /// The structure of an iterator.
@@ -79,11 +80,12 @@ fn structure(callee: &Callee<'_>, index: usize) -> Option<Structure> {
 /// True if the program may go through the tasks of a cgroup (`check_css_task_iter_allowlist`).
 #[doc(alias = "check_css_task_iter_allowlist")]
 fn may_iterate_css_tasks(env: &Env<'_>) -> bool {
-    match env.input.program.kind() {
-        ProgramType::Lsm => true,
-        ProgramType::Tracing if env.input.context.attach == Some(AttachType::TraceIter) => true,
-        _ => env.state.in_sleepable,
-    }
+    let is_allowed = match TypeRules::of(env.input.program.kind()).target {
+        TargetKind::Hook => true,
+        TargetKind::Function => env.input.context.attach == Some(AttachType::TraceIter),
+        TargetKind::Nothing | TargetKind::Operation | TargetKind::Program => false,
+    };
+    is_allowed || env.state.in_sleepable
 }
 
 /// Makes an iterator (`mark_stack_slots_iter`).

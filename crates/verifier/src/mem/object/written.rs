@@ -11,6 +11,9 @@ use crate::env::Env;
 use crate::state::TypeRef;
 use crate::{Result, Stop};
 
+/// A kfunc of kernels that have connection tracking without a module.
+const CONNTRACK: &str = "bpf_xdp_ct_lookup";
+
 /// Most structures around a member.
 const MAX_NESTING: u32 = 8;
 
@@ -32,7 +35,12 @@ pub(super) fn check_write(
     let bytes = off..off + access.size as i32;
     let Some(operations) = env.input.struct_ops() else {
         if PACKET_WRITES.iter().all(|member| name != member.object) {
-            return Err(refuse!(env => Mem::WriteSilent));
+            // Connection tracking refuses with words, where it is part of the kernel.
+            let has_conntrack = types.find(Kind::Func, CONNTRACK).is_some();
+            return Err(match has_conntrack {
+                true => refuse!(env => Mem::ObjectWrite),
+                false => refuse!(env => Mem::UnloggedWrite),
+            });
         }
         return check_member(env, types, PACKET_WRITES, (name, "nf_conn"), bytes);
     };
@@ -44,13 +52,13 @@ pub(super) fn check_write(
             Some(whole) if bytes.end as u32 <= whole => Ok(()),
             _ => Err(refuse!(env => Mem::WriteOutside { off, size: access.size })),
         },
-        Writes::MembersSilently(members) => {
+        Writes::UnloggedMembers(members) => {
             let mut ranges = ranges(types, members, name);
             let is_inside =
                 |(_, range): (_, Range<i32>)| range.start <= bytes.start && bytes.end <= range.end;
             match ranges.any(is_inside) {
                 true => Ok(()),
-                false => Err(refuse!(env => Mem::WriteSilent)),
+                false => Err(refuse!(env => Mem::UnloggedWrite)),
             }
         }
         Writes::Members(members) if members.iter().all(|member| name != member.object) => {

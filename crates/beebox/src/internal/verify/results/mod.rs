@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use btf::Btf;
-use object::{Blame, Error, Guess, Object};
+use object::{Blame, CORE_POISON, Error, Guess, KFUNC_POISON, Object};
 use program::case::KernelAnswer;
 use program::{MapDef, Program};
 use report::count;
@@ -182,11 +182,14 @@ pub struct Results<E> {
     pub rows: Vec<Row>,
     /// Programs that names and filters leave out, as `FILE/PROG`.
     pub left_out: Vec<String>,
-    /// True if a program has no verdict because the kernel lacks a part.
+    /// True if a program has no verdict, or is refused, because the kernel lacks a part.
     pub kernel_lacks_feature: bool,
     /// Errors of files.
     pub failures: Vec<E>,
 }
+
+/// Opcode of a call.
+const CALL: u8 = 0x85;
 
 /// Results of the programs of a file.
 #[derive(Default)]
@@ -298,7 +301,7 @@ fn verify_file<F: Files>(
                 row.recorded = recorded::compare(&answers, &row, kernel, &log);
             }
             return Ok(FileResults {
-                kernel_lacks_feature: kernel_lacks_feature(&loaded, registry),
+                kernel_lacks_feature: row.needs_absent || kernel_lacks_feature(&loaded, registry),
                 rows: vec![row],
                 ..FileResults::default()
             });
@@ -339,6 +342,7 @@ fn verify_file<F: Files>(
         if refused.borrow().is_none() {
             let mut row = verify_one(files, at, name, &loaded, job, kernel, registry);
             row.loader = Some(loader_kind.get()).filter(|kind| *kind != LoaderKind::Libbpf);
+            is_file_lacking |= row.needs_absent;
             rows.push(row);
         }
     };
@@ -407,6 +411,18 @@ fn kernel_lacks_feature(loaded: &StandaloneProgram, registry: &Registry) -> bool
     }
 }
 
+/// True if a program is refused for the call that stands in place of a kernel function or type
+/// that the kernel lacks.
+fn needs_absent(program: &Program, verdict: &Verdict) -> bool {
+    let Verdict::Refused(refusal) = verdict else {
+        return false;
+    };
+    let refused = refusal.insn.and_then(|at| program.insns().get(at as usize));
+    refused.is_some_and(|insn| {
+        insn.code == CALL && (insn.imm == CORE_POISON || insn.imm >= KFUNC_POISON)
+    })
+}
+
 fn verify_one<F: Files>(
     files: &F,
     at: usize,
@@ -437,6 +453,7 @@ fn verify_one<F: Files>(
             row.duration_us = row.duration;
             match done {
                 Ok(mut done) => {
+                    row.needs_absent = needs_absent(program, &done.verdict);
                     let cost = done.cost.take();
                     row.cost = cost.map(|cost| ProgramCost::new(program, &loaded.name, &cost));
                     let facts = done.facts.take();

@@ -64,6 +64,9 @@ pub struct Row {
     /// The error number of a refusal.
     #[serde(skip)]
     pub errno: Option<i32>,
+    /// True if it is refused for a kernel function or type that the kernel lacks.
+    #[serde(skip)]
+    pub(super) needs_absent: bool,
     /// The map that is not created, if that is why the program is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused_map: Option<MapRow>,
@@ -120,6 +123,7 @@ impl From<veristat::ResultRow> for Row {
             log: String::new(),
             log_left_out: 0,
             errno: None,
+            needs_absent: false,
             refused_map: None,
             loader: None,
             notes: Vec::new(),
