@@ -292,7 +292,10 @@ impl<'o, 'a> LinkSession<'o, 'a> {
         );
         let mut assemblies = Vec::with_capacity(programs.len());
         for &id in programs {
-            let callback = || self.callbacks.of_program(codes, id);
+            let callback = || match object.loader.rules().has_exception_callbacks {
+                true => self.callbacks.of_program(codes, id),
+                false => Ok(None),
+            };
             assemblies.push((id, assembler.assemble(id, callback)?));
         }
         let mut data = Data {

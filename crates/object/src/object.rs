@@ -152,6 +152,9 @@ impl<'a> Object<'a> {
                 self.maps
                     .bind_struct_ops(&self.elf, types, &self.codes, table)?;
             } else if self.sections.maps == Some(table.target) {
+                if !self.loader.rules().has_initial_values {
+                    continue;
+                }
                 self.maps
                     .add_initial_values(&self.elf, types, &self.codes, table)?;
             } else {
@@ -160,6 +163,7 @@ impl<'a> Object<'a> {
                     sections: &self.sections,
                     codes: &self.codes,
                     externs: &self.externs,
+                    has_kfuncs: self.loader.rules().has_kfuncs,
                     maps: &self.maps,
                 };
                 reader.read(table, &mut collected)?;

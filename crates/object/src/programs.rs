@@ -274,7 +274,9 @@ impl<'a> ProgramDef<'a> {
             return Err(ProgramDefFault::Misshapen { offset, size });
         }
         let stated = section.name.as_bytes();
-        let section_name = stated.strip_prefix(b"?");
+        let section_name = stated
+            .strip_prefix(b"?")
+            .filter(|_| rules.has_optional_programs);
         let autoload = section_name.is_none();
         let section_name = Name::new(section_name.unwrap_or(stated));
         let find = |name| SectionDef::find(rules.sections, name);

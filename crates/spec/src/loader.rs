@@ -35,12 +35,16 @@ pub struct LoaderRules {
     pub sections: &'static [SectionDef],
     /// True if an executable section without a definition is an error.
     pub refuses_other_sections: bool,
+    /// True if a `?` in front of a section name disables autoload.
+    pub has_optional_programs: bool,
     /// True if a program in a section `ID/KEY` is an element of the program array with this id.
     pub has_tail_call_sections: bool,
     /// Legacy map definitions; `None` if they are refused.
     pub legacy_maps: Option<LegacyMapRules>,
     /// Values of `pinning` in declarations.
     pub pinning: PinningRule,
+    /// True if `values` has initial elements, and program arrays have `values`.
+    pub has_initial_values: bool,
     /// True if unknown attributes of declarations are ignored.
     pub ignores_attributes: bool,
     /// True if functions in program sections may be static, and be called.
@@ -49,11 +53,16 @@ pub struct LoaderRules {
     pub has_text_sections: bool,
     /// Order of subprogs in a program.
     pub subprogs: SubprogOrder,
+    /// True if exception callbacks, which a tag names, are appended.
+    pub has_exception_callbacks: bool,
+    /// True if kfuncs are called.
+    pub has_kfuncs: bool,
     /// Loads of undefined symbols that BTF does not describe.
     pub undefined: UndefinedRule,
     /// Maps of global variables.
     pub data: DataRule,
-    /// True if sizes of kinds that allow one only, and numbers of CPUs, are set on creation.
+    /// True if sizes of kinds that allow one only, and numbers of CPUs, are set on creation, and
+    /// the type of a value states no size of kinds without one.
     pub completes_sizes: bool,
     /// Licence of an object that states none.
     pub default_license: &'static str,
@@ -141,6 +150,8 @@ pub enum UndefinedRule {
 pub enum DataRule {
     /// Called by the object's name and the section; mapped if a variable is visible.
     Prefixed,
+    /// Called by the object's name and the section, and mapped.
+    PrefixedMapped,
     /// Called by the section.
     Plain,
     /// Called by the section, and mapped; sections that nothing refers to have none.
@@ -152,13 +163,17 @@ const LIBBPF: LoaderRules = LoaderRules {
     title: "libbpf",
     sections: libbpf::SECTIONS,
     refuses_other_sections: false,
+    has_optional_programs: true,
     has_tail_call_sections: false,
     legacy_maps: None,
     pinning: PinningRule::NoneOrByName,
+    has_initial_values: true,
     ignores_attributes: false,
     calls_programs: false,
     has_text_sections: false,
     subprogs: SubprogOrder::DepthFirst,
+    has_exception_callbacks: true,
+    has_kfuncs: true,
     undefined: UndefinedRule::Refused,
     data: DataRule::Prefixed,
     completes_sizes: false,
@@ -176,6 +191,7 @@ const LIBBPF_0_8: LoaderRules = LoaderRules {
         rest: RestRule::Zero,
         has_types: true,
     }),
+    data: DataRule::PrefixedMapped,
     ..LIBBPF
 };
 
@@ -193,6 +209,7 @@ const CILIUM_EBPF: LoaderRules = LoaderRules {
     pinning: PinningRule::Others,
     calls_programs: true,
     subprogs: SubprogOrder::BreadthFirst,
+    has_exception_callbacks: false,
     undefined: UndefinedRule::Zero,
     data: DataRule::PlainUsed,
     completes_sizes: true,
@@ -203,6 +220,7 @@ const AYA: LoaderRules = LoaderRules {
     title: "aya",
     sections: aya::SECTIONS,
     refuses_other_sections: true,
+    has_optional_programs: false,
     legacy_maps: Some(LegacyMapRules {
         in_prefixed_sections: true,
         size: DefinitionSize::OfSymbol,
@@ -212,9 +230,12 @@ const AYA: LoaderRules = LoaderRules {
         has_types: false,
     }),
     pinning: PinningRule::OthersAreNone,
+    has_initial_values: false,
     ignores_attributes: true,
     calls_programs: true,
     has_text_sections: true,
+    has_exception_callbacks: false,
+    has_kfuncs: false,
     undefined: UndefinedRule::Zero,
     data: DataRule::Plain,
     default_license: "GPL",

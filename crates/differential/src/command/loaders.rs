@@ -35,7 +35,12 @@ fn find_loader(name: &str) -> Result<LoaderKind, String> {
 /// Compares, and prints the differences.
 pub(crate) fn compare_loaders(selection: LoaderSelection) -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let own = [root.join("crates/object/tests"), root.join("examples")];
+    let own = [
+        "crates/object/tests/loaders",
+        "crates/object/tests/objects",
+        "examples",
+    ];
+    let own = own.map(|path| root.join(path));
     let is_whole = selection.paths.is_empty() && selection.loader.is_empty();
     let paths = match selection.paths.is_empty() {
         true => &own[..],

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use spec::loader::LoaderKind;
-use spec::maps::MapFlags;
+use spec::maps::{MapFlags, MapKind};
+use spec::programs::ProgramType;
 
 use super::parsed::{Parsed, ParsedMap, ParsedProgram};
 
@@ -132,7 +133,9 @@ pub fn compare(
         }
     }
     let names = |parsed: &Parsed| {
-        let names = parsed.maps.iter().map(|map| map.name.clone());
+        let is_plain = |map: &&ParsedMap| map.kind != MapKind::StructOps.number();
+        let names = parsed.maps.iter().filter(is_plain);
+        let names = names.map(|map| map.name.clone());
         // The configuration is a map when it is loaded.
         names
             .filter(|name| !name.ends_with(".kconfig"))
@@ -196,18 +199,15 @@ impl Check<'_> {
 
     fn program(&mut self, theirs: &ParsedProgram, ours: &ParsedProgram) {
         let stated = |program: &ParsedProgram| {
-            let target = theirs.target.as_ref().map(|_| program.target.clone());
+            // The target in a section of struct_ops is the member that refers to it, or ignored.
+            let is_named = program.kind != ProgramType::StructOps.number();
+            let target = theirs.target.as_ref().filter(|_| is_named);
+            let target = target.map(|_| program.target.clone());
+            let flags = theirs.flags.and(program.flags);
             let license = theirs.license.as_ref().and(program.license.clone());
             let own = theirs.own_insns.and(program.own_insns);
             let target = target.map(Option::unwrap_or_default);
-            (
-                program.kind,
-                program.attach,
-                program.flags,
-                target,
-                license,
-                own,
-            )
+            (program.kind, program.attach, flags, target, license, own)
         };
         self.equal(Aspect::Type, &theirs.name, &stated(theirs), &stated(ours));
         let (Some(one), Some(other)) = (&theirs.insns, &ours.insns) else {

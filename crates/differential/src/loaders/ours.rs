@@ -38,7 +38,7 @@ pub fn parse(file: &[u8], path: &str, loader: LoaderKind, kernel: &Kernel) -> Pa
             name: code.name.to_string(),
             kind: code.kind.map_or(0, |kind| kind.number()),
             attach: code.attach.map_or(0, |attach| attach.number()),
-            flags: code.section_flags().0,
+            flags: Some(code.section_flags().0),
             target: target.map(str::to_owned),
             license: Some(object.license().to_owned()),
             own_insns: Some(code.len()),
@@ -92,7 +92,9 @@ fn instructions(
             Referent::Call { .. } | Referent::FunctionAddress { .. } => {}
             _ => {
                 parsed.open.insert(slot);
-                if insns[slot].is_wide_load() {
+                // An ld_imm64, or what stands in its place.
+                let next = insns.get(slot + 1);
+                if insns[slot].is_wide_load() || next.is_some_and(|next| *next == insns[slot]) {
                     parsed.open.insert(slot + 1);
                 }
             }

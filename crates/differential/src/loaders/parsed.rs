@@ -29,7 +29,8 @@ pub struct ParsedProgram {
     /// Number of its attach type; 0 for none.
     pub attach: u32,
     /// Load flags.
-    pub flags: u32,
+    #[serde(default)]
+    pub flags: Option<u32>,
     /// Attach target in its section name.
     #[serde(default)]
     pub target: Option<String>,

@@ -2,7 +2,7 @@
 //! with equal attributes and compatible keys and values.
 
 use btf::{Btf, Shape, Type, TypeId};
-use spec::loader::PinningRule;
+use spec::loader::LoaderKind;
 
 use super::agreement::{MapAttribute, Mismatch, Typed, check_types};
 use program::MapParams;
@@ -30,7 +30,7 @@ pub(super) fn check(before: Type<'_>, now: Type<'_>) -> Result<(), Mismatch> {
 fn read(btf: &Btf<'_>, ty: TypeId) -> Result<Declaration, Mismatch> {
     let ty = btf.at(btf.skip_modifiers(ty).ok_or(Mismatch::TooDeep)?);
     let structure = ty.as_composite().ok_or(Mismatch::NoMap(None))?;
-    definition::read(btf, structure, (false, PinningRule::NoneOrByName))
+    definition::read(btf, structure, (LoaderKind::Libbpf.rules(), false))
         .map_err(|fault| Mismatch::NoMap(Some(fault)))
 }
 

@@ -93,13 +93,14 @@ fn make<'a>(
     let is_mapped = match source.rules.data {
         DataRule::Prefixed => source.btf.is_some_and(|btf| is_seen(btf, value)),
         DataRule::PlainUsed => kind != DataKind::Config,
+        DataRule::PrefixedMapped => true,
         DataRule::Plain => false,
     };
     if is_mapped {
         flags = flags.with(MapFlags::MMAPABLE);
     }
     let prefix = match source.rules.data {
-        DataRule::Prefixed => source.name,
+        DataRule::Prefixed | DataRule::PrefixedMapped => source.name,
         DataRule::Plain | DataRule::PlainUsed => "",
     };
     let kernel_name = kernel_name(prefix, section);

@@ -74,7 +74,7 @@ fn read_map<'a>(
     if structure.size > placed.size {
         return Err(MapFault::LargerThanVariable);
     }
-    let mut said = definition::read(btf, structure, (source.relaxed, source.rules.pinning))?;
+    let mut said = definition::read(btf, structure, (source.rules, source.relaxed))?;
     let name = ty.name().to_string();
     let entries = said.params.max_entries;
     said.params.set_max_entries(entries);

@@ -15,7 +15,7 @@
 
 use btf::{Btf, Composite, Kind, Member, Name, Shape, TypeId};
 use program::MapParams;
-use spec::loader::PinningRule;
+use spec::loader::{LoaderRules, PinningRule};
 use spec::maps::{MapFlags, MapKind};
 
 use super::fault::{MapFault, SizeAttribute};
@@ -35,7 +35,7 @@ pub(crate) struct Declaration {
 pub(crate) fn read(
     btf: &Btf<'_>,
     structure: Composite<'_>,
-    (relaxed, pinning): (bool, PinningRule),
+    (rules, relaxed): (&LoaderRules, bool),
 ) -> Result<Declaration, MapFault> {
     let mut declaration = Declaration::default();
     let last = structure.members().len().saturating_sub(1);
@@ -44,12 +44,19 @@ pub(crate) fn read(
         let reader = Reader { btf, member, name };
         match name.as_bytes() {
             b"values" if index != last => return Err(MapFault::ValuesNotLast),
-            b"values" => declaration.inner = reader.values(&mut declaration.params, relaxed)?,
-            b"pinning" => declaration.pinning = reader.pinning(pinning)?,
+            b"values" => {
+                let shape = (relaxed, rules.has_initial_values);
+                declaration.inner = reader.values(&mut declaration.params, shape)?;
+            }
+            b"pinning" => declaration.pinning = reader.pinning(rules.pinning)?,
             _ => reader.attribute(&mut declaration.params, relaxed)?,
         }
     }
     check_kind(&declaration.params)?;
+    if rules.completes_sizes {
+        drop_value_size(&mut declaration.params);
+        declaration.inner.iter_mut().for_each(drop_value_size);
+    }
     Ok(declaration)
 }
 
@@ -71,6 +78,15 @@ fn read_inner(
     }
     check_kind(&params)?;
     Ok(params)
+}
+
+/// Drops the size that the type of a value states for a kind without values of its own.
+fn drop_value_size(params: &mut MapParams) {
+    let kind = params.kind();
+    let kinds = [MapKind::Ringbuf, MapKind::Arena, MapKind::PerfEventArray];
+    if !params.value_type.is_void() && kind.is_some_and(|kind| kinds.contains(&kind)) {
+        params.value_size = 0;
+    }
 }
 
 fn check_kind(params: &MapParams) -> Result<(), MapFault> {
@@ -168,8 +184,14 @@ impl Reader<'_> {
 
     /// `values`, an array without elements: of pointers to the declaration of inner maps,
     /// or to the prototype of programs.
-    fn values(&self, params: &mut MapParams, relaxed: bool) -> Result<Option<MapParams>, MapFault> {
-        let kind = params.kind();
+    fn values(
+        &self,
+        params: &mut MapParams,
+        (relaxed, has_programs): (bool, bool),
+    ) -> Result<Option<MapParams>, MapFault> {
+        let kind = params
+            .kind()
+            .filter(|kind| has_programs || kind.is_map_of_maps());
         let is_map_of_maps = kind.is_some_and(MapKind::is_map_of_maps);
         if !is_map_of_maps && kind != Some(MapKind::ProgArray) {
             return Err(MapFault::ValuesOfOther(params.map_type));

@@ -17,6 +17,8 @@ pub enum RelocationFault {
     },
     /// BTF does not describe the extern.
     UnknownExtern,
+    /// A call of a kfunc, which the loader does not link.
+    Kfunc,
     /// The relocated call is no pseudo call.
     NotALocalCall,
     /// A call refers to a section other than `.text`.
@@ -132,6 +134,7 @@ impl RelocationFault {
     pub fn blame(&self) -> Blame {
         match self {
             RelocationFault::CallOutsideText { .. }
+            | RelocationFault::Kfunc
             | RelocationFault::Undefined
             | RelocationFault::NoArena
             | RelocationFault::NotData { .. }
@@ -181,6 +184,7 @@ impl fmt::Display for RelocationFault {
                 write!(f, "opcode {code:#04x} is neither a call nor ld_imm64")
             }
             Fault::UnknownExtern => write!(f, "extern has no BTF"),
+            Fault::Kfunc => write!(f, "call of a kfunc, which this loader does not link"),
             Fault::NotALocalCall => write!(f, "call is no call of a subprog"),
             Fault::CallOutsideText { section } => write!(
                 f,

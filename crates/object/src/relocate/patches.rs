@@ -121,6 +121,8 @@ pub(crate) struct Reader<'o, 'a> {
     pub(crate) sections: &'o Sections,
     pub(crate) codes: &'o ProgramDefs<'a>,
     pub(crate) externs: &'o Externs,
+    /// True if the loader links kfuncs.
+    pub(crate) has_kfuncs: bool,
     pub(crate) maps: &'o Maps<'a>,
 }
 
@@ -202,6 +204,9 @@ impl<'a> Reader<'_, 'a> {
         if symbol.is_extern() {
             let known = self.externs.of_symbol(symbol.id);
             let (id, _) = known.ok_or(RelocationFault::UnknownExtern)?;
+            if is_call && !self.has_kfuncs {
+                return Err(RelocationFault::Kfunc);
+            }
             return Ok(if is_call {
                 Goal::ExternCall(id)
             } else {

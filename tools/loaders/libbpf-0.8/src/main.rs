@@ -64,10 +64,9 @@ unsafe fn describe_program(program: *mut bpf::bpf_program) -> String {
         let attach = bpf::bpf_program__get_expected_attach_type(program);
         let count = bpf::bpf_program__insn_cnt(program) as usize;
         format!(
-            "{{\"name\":{},\"section\":{},\"type\":{kind},\"attach\":{attach},\"flags\":{},\"own_insns\":{count}}}",
+            "{{\"name\":{},\"section\":{},\"type\":{kind},\"attach\":{attach},\"own_insns\":{count}}}",
             string(name),
             string(section),
-            bpf::bpf_program__flags(program),
         )
     }
 }
