@@ -171,7 +171,13 @@ enum Soak {
     /// Verdict, counts and last line of generated programs beside the running kernel's verifier
     Verifier(Limits),
     /// The same of programs of the selftests and of our own with one instruction changed
-    Mutations(Limits),
+    Mutations {
+        #[command(flatten)]
+        limits: Limits,
+        /// Programs of the objects (`*.bpf.o`) in this directory, in place of the selftests
+        #[arg(long, value_name = "DIRECTORY")]
+        objects: Option<PathBuf>,
+    },
     /// The verifier's answers to calls of every kfunc in programs of every type
     Kfuncs {
         /// Programs of each
@@ -263,7 +269,9 @@ impl Soak {
             Soak::Soundness { programs, seed } => verifier::check_soundness(programs, seed),
             Soak::TailCalls { seconds } => tail_calls::change_targets(seconds),
             Soak::Verifier(limits) => soak::compare_verifiers(&limits),
-            Soak::Mutations(limits) => soak::compare_mutated(&limits),
+            Soak::Mutations { limits, objects } => {
+                soak::compare_mutated(&limits, objects.as_deref())
+            }
             Soak::Kfuncs { rounds, seed } => soak::compare_kfunc_calls(rounds, seed),
             Soak::Program { seed } => {
                 print!("{}", testkit::verifier::generated_case(seed).1);

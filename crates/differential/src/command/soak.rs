@@ -79,18 +79,21 @@ pub(crate) fn compare_kfunc_calls(rounds: u64, seed: u64) -> Outcome {
     conclude(&tally)
 }
 
-/// Compares mutations of the selftests' programs and of our own.
-pub(crate) fn compare_mutated(limits: &Limits) -> Outcome {
+/// Compares mutations of the programs in a directory, or of the selftests' and of our own.
+pub(crate) fn compare_mutated(limits: &Limits, directory: Option<&Path>) -> Outcome {
     let goal = Goal::of(limits);
-    if let Err(why) = oracle::selftest_path("7.2/obj-v3") {
-        oracle::skip("mutations of the kernel's selftests", why);
-        return Ok(());
-    }
-    let selftests = selftests::Options::of_set("7.2/v3")?;
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut objects: Vec<PathBuf> = OWN.map(|path| repository.join(path)).to_vec();
-    for set in &selftests.sets {
-        objects.extend(selftests.objects(set)?);
+    let objects = match directory {
+        Some(directory) => selftests::objects_in(directory)?,
+        None => match oracle::selftest_path("7.2/obj-v3") {
+            Ok(selftests) => own_and(selftests::objects_in(&selftests)?),
+            Err(why) => {
+                oracle::skip("mutations of the kernel's selftests", why);
+                return Ok(());
+            }
+        },
+    };
+    if objects.is_empty() {
+        return Err("no *.bpf.o in the directory of --objects".into());
     }
     let target = selftests::Target::running()?;
     let kernel = (target.kernel.clone()).with_privileges(limits.privileges, Source::Given);
@@ -122,6 +125,13 @@ pub(crate) fn compare_mutated(limits: &Limits) -> Outcome {
     }
     println!("mutations of {programs} programs, each mutated up to {AT_ONCE} times");
     conclude(&tally)
+}
+
+/// Our own objects and others.
+fn own_and(others: Vec<PathBuf>) -> Vec<PathBuf> {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let own = OWN.map(|path| repository.join(path));
+    own.into_iter().chain(others).collect()
 }
 
 fn report_progress(tally: &Tally) {

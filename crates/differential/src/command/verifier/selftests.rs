@@ -131,17 +131,10 @@ impl Options {
 
     /// The objects of a set, in order of their names.
     pub(crate) fn objects(&self, set: &Set) -> Outcome<Vec<PathBuf>> {
-        let directory = set.home().join(format!("obj-{}", set.cpu));
-        let entries = fs::read_dir(&directory)
-            .map_err(|error| format!("{}: {error}", directory.display()))?;
-        let is_wanted = |path: &PathBuf| {
-            let name = name_of(path);
-            let only = self.only.as_deref();
-            name.ends_with(".bpf.o") && only.is_none_or(|only| name.contains(only))
-        };
-        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        let mut files: Vec<PathBuf> = paths.filter(is_wanted).collect();
-        files.sort();
+        let mut files = objects_in(&set.home().join(format!("obj-{}", set.cpu)))?;
+        if let Some(only) = &self.only {
+            files.retain(|path| name_of(path).contains(only.as_str()));
+        }
         Ok(files)
     }
 }
@@ -158,6 +151,18 @@ impl FromStr for Set {
             cpu: cpu.to_owned(),
         })
     }
+}
+
+/// The objects (`*.bpf.o`) in a directory, in order of their names.
+pub(crate) fn objects_in(directory: &Path) -> Outcome<Vec<PathBuf>> {
+    let entries =
+        fs::read_dir(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut files: Vec<PathBuf> = paths
+        .filter(|path| name_of(path).ends_with(".bpf.o"))
+        .collect();
+    files.sort();
+    Ok(files)
 }
 
 /// The name of a file.
