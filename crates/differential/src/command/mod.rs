@@ -4,6 +4,7 @@
 mod execution;
 mod gateway;
 mod generated;
+mod guest;
 mod objects;
 mod runs;
 mod soak;
@@ -18,6 +19,7 @@ use clap::{Args, Parser, Subcommand};
 use spec::kernel::Privileges;
 
 use objects::ObjectSelection;
+use verifier::LogSelection;
 use verifier::selftests::Selection;
 
 /// Result of a command.
@@ -42,6 +44,15 @@ enum Command {
     /// Compare generated programs, for long
     #[command(subcommand)]
     Soak(Soak),
+    /// Run a command of this program inside Debian's Linux 6.18 (needs tools/kernels/vm, the
+    /// selftests, and the Rust target x86_64-unknown-linux-musl)
+    ///
+    /// Tables go to the parts of the page that are about that kernel.
+    Guest {
+        /// The command, such as: compare messages --types tracing,lsm
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Write the rules of programs that trampolines run, as the running kernel answers
     ///
     /// It must verify such programs, as that of `tools/kernels/vm run 6.18` does; `cargo xtask
@@ -88,7 +99,10 @@ enum Comparison {
     /// The built-in registry beside the running kernel: a table of docs/verifier.md
     Registry,
     /// Whole logs of the kernel's tests: a table of docs/verifier.md (needs the selftests)
-    Log(Selection),
+    Log(LogSelection),
+    /// Messages that the kernel's tests expect in the log: a table of docs/verifier.md (needs the
+    /// selftests)
+    Messages(Selection),
     /// Instructions left by dead code removal: a table of docs/verifier.md (needs the selftests)
     LiveCode(Selection),
     /// Refusals by release, beside older kernels: a table of docs/kernels.md (needs the
@@ -165,7 +179,12 @@ enum Soak {
     /// Verdict, counts and last line of generated programs beside the running kernel's verifier
     Verifier(Limits),
     /// The same of programs of the selftests and of our own with one instruction changed
-    Mutations(Limits),
+    Mutations {
+        #[command(flatten)]
+        limits: Limits,
+        #[command(flatten)]
+        selection: Selection,
+    },
     /// The verifier's answers to calls of every kfunc in programs of every type
     Kfuncs {
         /// Programs of each
@@ -204,6 +223,7 @@ impl Arguments {
         match self.command {
             Command::Compare(comparison) => comparison.run(),
             Command::Soak(soak) => soak.run(),
+            Command::Guest { words } => guest::run(&words),
             Command::Trampolines { file } => {
                 let registry = beebox_differential::registry::trampolines::ask()?;
                 Ok(fs::write(file, spec::registry::text::write(&registry))?)
@@ -226,6 +246,7 @@ impl Comparison {
             Comparison::TailCalls => tail_calls::compare_selftests(),
             Comparison::Registry => verifier::compare_registry(),
             Comparison::Log(selection) => verifier::compare_logs(selection),
+            Comparison::Messages(selection) => verifier::compare_messages(selection),
             Comparison::LiveCode(selection) => verifier::compare_live_code(selection),
             Comparison::Releases(selection) => verifier::compare_releases(selection),
             Comparison::Runs(selection) => runs::compare(selection),
@@ -248,10 +269,12 @@ impl Soak {
             Soak::Soundness { programs, seed } => verifier::check_soundness(programs, seed),
             Soak::TailCalls { seconds } => tail_calls::change_targets(seconds),
             Soak::Verifier(limits) => soak::compare_verifiers(&limits),
-            Soak::Mutations(limits) => soak::compare_mutated(&limits),
+            Soak::Mutations { limits, selection } => soak::compare_mutated(&limits, selection),
             Soak::Kfuncs { rounds, seed } => soak::compare_kfunc_calls(rounds, seed),
             Soak::Program { seed } => {
-                print!("{}", testkit::verifier::generated_case(seed).1);
+                let kernel = sys::kernel::running()?;
+                let types = kernel.btf().ok_or("the running kernel has no BTF")?;
+                print!("{}", testkit::verifier::generated_case(seed, types).1);
                 Ok(())
             }
         }

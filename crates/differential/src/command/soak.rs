@@ -1,6 +1,7 @@
 //! Long comparisons with the running kernel's verifier.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use beebox_differential::verifier::{
@@ -19,10 +20,17 @@ const AT_ONCE: u32 = 12;
 /// Reason why programs of other callers cannot be compared.
 const NOT_ALLOWED: &str = "this kernel lets no caller without CAP_BPF load programs";
 /// Our own objects, from the repository.
-const OWN: [&str; 2] = [
+pub(super) const OWN: [&str; 5] = [
     "examples/traffic/traffic.bpf.o",
     "crates/bench/objects/verify/backtracking.bpf.o",
+    "crates/testkit/cases/attach/hooks.bpf.o",
+    TARGET,
+    REPLACEMENTS,
 ];
+/// The object whose programs replace functions of another one's program.
+const REPLACEMENTS: &str = "crates/testkit/cases/attach/replacements.bpf.o";
+const TARGET: &str = "crates/testkit/cases/attach/replaced.bpf.o";
+const TARGET_PROGRAM: &str = "main_program";
 
 /// Where a comparison ends.
 struct Goal {
@@ -80,30 +88,41 @@ pub(crate) fn compare_kfunc_calls(rounds: u64, seed: u64) -> Outcome {
 }
 
 /// Compares mutations of the selftests' programs and of our own.
-pub(crate) fn compare_mutated(limits: &Limits) -> Outcome {
+pub(crate) fn compare_mutated(limits: &Limits, selection: selftests::Selection) -> Outcome {
     let goal = Goal::of(limits);
     if let Err(why) = oracle::selftest_path("7.2/obj-v3") {
         oracle::skip("mutations of the kernel's selftests", why);
         return Ok(());
     }
-    let selftests = selftests::Options::of_set("7.2/v3")?;
+    let selftests = selftests::Options::from_selection(selection, &["7.2/v3"])?;
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut objects: Vec<PathBuf> = OWN.map(|path| repository.join(path)).to_vec();
+    let replacements = repository.join(REPLACEMENTS);
     for set in &selftests.sets {
         objects.extend(selftests.objects(set)?);
     }
     let target = selftests::Target::running()?;
     let kernel = (target.kernel.clone()).with_privileges(limits.privileges, Source::Given);
     let mut verifiers = VerifierPair::new(&kernel, &target.registry).ok_or(NOT_ALLOWED)?;
+    let mut replaced = None;
+    target.load_each(&repository.join(TARGET), &mut |loaded| {
+        if loaded.name == TARGET_PROGRAM {
+            replaced = loaded.program.ok().map(Arc::new);
+        }
+    })?;
     let mut choices = Choices::from_seed(limits.seed);
     let mut tally = Tally::default();
     let mut programs = 0;
     while !goal.is_reached(&tally) {
         let path = &objects[choices.below(objects.len() as u32) as usize];
-        target.load_each(path, &mut |loaded| {
+        let replaced = replaced.as_ref().filter(|_| *path == replacements);
+        target.load_each_for(path, replaced, &mut |loaded| {
             let Ok(program) = &loaded.program else {
                 return;
             };
+            if !selftests.includes_type(loaded.kind) {
+                return;
+            }
             if goal.is_reached(&tally) {
                 return;
             }

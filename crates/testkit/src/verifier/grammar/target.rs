@@ -9,6 +9,11 @@ pub(crate) struct Target {
     pub(crate) name: &'static str,
     /// Directives of a case that the type needs: attach type, flags.
     pub(super) directives: &'static str,
+    /// What the program attaches to, as a [name](crate::verifier::names) of the kernel's types.
+    pub(super) hook: &'static str,
+    /// The structures that the arguments in the context point to, and if they may be null; empty for
+    /// numbers.
+    pub(super) arguments: &'static [(&'static str, bool)],
     /// Structure that the context is in BTF; empty if functions cannot take it.
     pub(super) context: &'static str,
     /// Fields of the context that can be read as numbers, mostly: size and offsets.
@@ -72,6 +77,8 @@ const SKB_PACKET: Option<(u32, u32, &str)> = Some((76, 80, "u32"));
 const SCHED_CLS: Target = Target {
     name: "sched_cls",
     directives: "",
+    hook: "",
+    arguments: &[],
     context: "__sk_buff",
     fields: SKB_FIELDS,
     packet: SKB_PACKET,
@@ -86,6 +93,8 @@ const SCHED_CLS: Target = Target {
 const CGROUP: Target = Target {
     name: "cgroup_sock_addr",
     directives: ".attach_type cgroup_inet4_connect\n",
+    hook: "",
+    arguments: &[],
     context: "bpf_sock_addr",
     fields: ("u32", &[0, 4, 24, 28, 32, 36]),
     packet: None,
@@ -100,6 +109,8 @@ const CGROUP: Target = Target {
 const TRACING: Target = Target {
     name: "raw_tracepoint",
     directives: "",
+    hook: "",
+    arguments: &[],
     context: "bpf_raw_tracepoint_args",
     fields: ("u64", &[0, 8, 16]),
     packet: None,
@@ -270,12 +281,133 @@ const ALL: &[Target] = &[
     },
 ];
 
+const TASK: (&str, bool) = ("task_struct", false);
+const FILE: (&str, bool) = ("file", false);
+const NUMBER: (&str, bool) = ("", false);
+
+/// A tracing type whose context holds arguments with types of the kernel.
+const TYPED: Target = Target {
+    name: "tracing",
+    directives: ".attach_type trace_raw_tp\n",
+    hook: "typedef btf_trace_sched_switch",
+    arguments: &[NUMBER, TASK, TASK, NUMBER],
+    context: "",
+    fields: ("u64", &[]),
+    weight: 6,
+    ..TRACING
+};
+
+/// Types with such contexts that every kernel loads.
+const BY_TYPES: &[Target] = &[
+    TYPED,
+    Target {
+        hook: "typedef btf_trace_task_newtask",
+        arguments: &[TASK, NUMBER],
+        weight: 3,
+        ..TYPED
+    },
+    Target {
+        hook: "typedef btf_trace_netif_receive_skb",
+        arguments: &[("sk_buff", false)],
+        weight: 3,
+        ..TYPED
+    },
+    Target {
+        directives: ".attach_type trace_iter\n",
+        hook: "func bpf_iter_task",
+        arguments: &[("bpf_iter_meta", false), ("task_struct", true)],
+        returns: 2,
+        weight: 4,
+        ..TYPED
+    },
+    Target {
+        directives: ".attach_type trace_iter\n.flags BPF_F_SLEEPABLE\n",
+        hook: "func bpf_iter_task_file",
+        arguments: &[
+            ("bpf_iter_meta", false),
+            ("task_struct", true),
+            NUMBER,
+            ("file", true),
+        ],
+        returns: 2,
+        weight: 2,
+        ..TYPED
+    },
+];
+
+/// Types that trampolines run.
+const BY_TRAMPOLINES: &[Target] = &[
+    Target {
+        directives: ".attach_type trace_fentry\n",
+        hook: "func wake_up_new_task",
+        arguments: &[TASK],
+        returns: 1,
+        ..TYPED
+    },
+    Target {
+        directives: ".attach_type trace_fentry\n",
+        hook: "func vfs_read",
+        arguments: &[FILE, NUMBER, NUMBER, NUMBER],
+        returns: 1,
+        ..TYPED
+    },
+    Target {
+        directives: ".attach_type trace_fexit\n",
+        hook: "func vfs_write",
+        arguments: &[FILE, NUMBER, NUMBER, NUMBER, NUMBER],
+        returns: 1,
+        ..TYPED
+    },
+    Target {
+        directives: ".attach_type modify_return\n",
+        hook: "func security_file_open",
+        arguments: &[FILE, NUMBER],
+        returns: 100,
+        ..TYPED
+    },
+    Target {
+        name: "lsm",
+        directives: ".attach_type lsm_mac\n",
+        hook: "func bpf_lsm_file_open",
+        arguments: &[FILE],
+        returns: 1,
+        ..TYPED
+    },
+    Target {
+        name: "lsm",
+        directives: ".attach_type lsm_mac\n.flags BPF_F_SLEEPABLE\n",
+        hook: "func bpf_lsm_file_open",
+        arguments: &[FILE],
+        returns: 1,
+        ..TYPED
+    },
+    Target {
+        name: "lsm",
+        directives: ".attach_type lsm_mac\n",
+        hook: "func bpf_lsm_task_alloc",
+        arguments: &[TASK, NUMBER],
+        returns: 1,
+        ..TYPED
+    },
+    Target {
+        name: "lsm",
+        directives: ".attach_type lsm_cgroup\n",
+        hook: "func bpf_lsm_socket_bind",
+        arguments: &[("socket", false), NUMBER, NUMBER],
+        returns: 2,
+        weight: 4,
+        ..TYPED
+    },
+];
+
 impl Target {
-    /// One of the types, by their weights.
-    pub(crate) fn choose(choices: &mut Choices<'_>) -> Target {
-        let total = ALL.iter().map(|target| target.weight).sum();
+    /// One of the types, by their weights; those that trampolines run only where they load.
+    pub(crate) fn choose(choices: &mut Choices<'_>, has_trampolines: bool) -> Target {
+        let by_trampolines = BY_TRAMPOLINES.iter().filter(|_| has_trampolines);
+        let mut all = ALL.iter().chain(BY_TYPES).chain(by_trampolines);
+        let total = all.clone().map(|target| target.weight).sum();
         let mut at = choices.below(total);
-        let found = ALL.iter().find(|target| match at < target.weight {
+        let found = all.find(|target| match at < target.weight {
             true => true,
             false => {
                 at -= target.weight;
