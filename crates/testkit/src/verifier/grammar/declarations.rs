@@ -145,7 +145,7 @@ const OBJECT_TYPES: &str = r#"    [26] STRUCT "bpf_list_head" size=16
     [32] ARRAY type_id=2 index_type_id=2 nr_elems=1
     [33] STRUCT "bpf_refcount" size=4
         - "__opaque" type_id=32 bits_offset=0
-    [34] STRUCT "node" size=80
+    [34] STRUCT "own_node" size=80
         - "key" type_id=3 bits_offset=0
         - "list" type_id=28 bits_offset=64
         - "tree" type_id=31 bits_offset=256
@@ -158,8 +158,8 @@ const OBJECT_TYPES: &str = r#"    [26] STRUCT "bpf_list_head" size=16
         - "list" type_id=26 bits_offset=64
         - "tree" type_id=29 bits_offset=192
         - "kept" type_id=36 bits_offset=320
-    [38] DECL_TAG "contains:node:list" type_id=37 component_idx=1
-    [39] DECL_TAG "contains:node:tree" type_id=37 component_idx=2
+    [38] DECL_TAG "contains:own_node:list" type_id=37 component_idx=1
+    [39] DECL_TAG "contains:own_node:tree" type_id=37 component_idx=2
     [40] PTR type_id=31
     [41] FUNC_PROTO ret_type_id=1
         - "a" type_id=40
@@ -177,7 +177,7 @@ const OBJECT_TYPES: &str = r#"    [26] STRUCT "bpf_list_head" size=16
     [48] STRUCT "resilient" size=16
         - "lock" type_id=47 bits_offset=0
         - "a" type_id=3 bits_offset=64
-    [49] STRUCT "numbers" size=16
+    [49] STRUCT "own_numbers" size=16
         - "a" type_id=3 bits_offset=0
         - "b" type_id=3 bits_offset=64
 "#;
