@@ -37,7 +37,7 @@ fn number(name: &str, types: &Btf<'_>) -> Option<u32> {
     }
 }
 
-/// True if a kernel has LSM programs, and with them those that trampolines run.
+/// True if a kernel has sched_ext, which needs the trampolines that run programs of tracing and LSM.
 pub(super) fn has_trampolines(types: &Btf<'_>) -> bool {
-    types.find(Kind::Func, "bpf_lsm_file_open").is_some()
+    types.find(Kind::Struct, "sched_ext_ops").is_some()
 }

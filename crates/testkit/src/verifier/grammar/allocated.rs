@@ -12,6 +12,10 @@ const TREE: u32 = 24;
 impl Grammar<'_, '_> {
     /// An object that is allocated, perhaps written, and dropped or kept.
     pub(super) fn allocated(&mut self) {
+        // A program whose functions have no types allocates nothing.
+        if !self.is_typed && !self.choices.one_in(30) {
+            return self.section();
+        }
         let (done, kept) = (self.label(), 7 + self.choices.below(3));
         let is_node = self.choices.percent(70);
         let (ty, size) = if is_node { (NODE, 80) } else { (NUMBERS, 16) };

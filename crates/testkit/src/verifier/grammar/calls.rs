@@ -220,6 +220,7 @@ impl Grammar<'_, '_> {
         let kind = match self.choices.below(if self.is_typed { 8 } else { 4 }) {
             0..3 => Function::Static,
             3 => Function::OnStack,
+            4..7 if self.target.context.is_empty() => Function::Static,
             4..7 => Function::Global,
             _ => Function::Memory,
         };

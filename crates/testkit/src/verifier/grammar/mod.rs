@@ -146,7 +146,7 @@ pub fn generated_runnable(seed: u64, types: &Btf<'_>) -> Result<Program, String>
 /// The text of a case: a program of a type, without answers; a plain one mostly has only
 /// what callers without capabilities may load.
 fn case(choices: &mut Choices<'_>, target: Target, is_plain: bool) -> String {
-    let is_typed = !is_plain && !target.context.is_empty() && choices.percent(35);
+    let is_typed = !is_plain && choices.percent(45);
     let mut grammar = Grammar {
         choices,
         target,
