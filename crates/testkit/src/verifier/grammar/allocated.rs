@@ -13,7 +13,8 @@ impl Grammar<'_, '_> {
     /// An object that is allocated, perhaps written, and dropped or kept.
     pub(super) fn allocated(&mut self) {
         // A program whose functions have no types allocates nothing.
-        if !self.is_typed && !self.choices.one_in(30) {
+        let allocates = self.is_typed && self.target.has(Family::Objects);
+        if !allocates && !self.choices.one_in(30) {
             return self.section();
         }
         let (done, kept) = (self.label(), 7 + self.choices.below(3));
@@ -22,7 +23,6 @@ impl Grammar<'_, '_> {
         self.line(&format!("r1 = {ty}"));
         self.line("r2 = 0");
         self.kfunc("bpf_obj_new_impl");
-        self.clobber();
         if !self.choices.one_in(60) {
             self.line(&format!("if r0 == 0 goto l{done}"));
         }
@@ -76,6 +76,9 @@ impl Grammar<'_, '_> {
 
     /// What a map value, a list or a tree keeps is taken out and dropped.
     pub(super) fn taken(&mut self) {
+        if !self.target.has(Family::Objects) && !self.choices.one_in(30) {
+            return self.section();
+        }
         let (done, kept) = (self.label(), 7 + self.choices.below(3));
         self.holds[kept as usize] = Holds::Nothing;
         match self.target.has(Family::Locks) {
@@ -109,7 +112,6 @@ impl Grammar<'_, '_> {
     fn drop_object(&mut self) {
         self.line("r2 = 0");
         self.kfunc("bpf_obj_drop_impl");
-        self.clobber();
     }
 
     fn lock(&mut self) {

@@ -11,8 +11,10 @@ impl Grammar<'_, '_> {
         let done = self.label();
         let mut size = 8 * (1 + self.choices.below(VALUE_SIZE / 8));
         let source = self.choices.below(3);
+        let is_packet = source == 0 && (self.target.has(Family::Skb) || self.target.name == "xdp");
+        let is_writable = !is_packet || self.target.writes_packet || self.choices.one_in(60);
         match source {
-            0 if self.target.packet.is_some() => {
+            0 if is_packet => {
                 let Some(context) = self.context() else {
                     return self.number();
                 };
@@ -44,7 +46,7 @@ impl Grammar<'_, '_> {
         }
         self.clobber();
         for _ in 0..1 + self.choices.below(3) {
-            self.dynptr_operation(size);
+            self.dynptr_operation(size, is_writable);
         }
         if self.choices.one_in(60) {
             self.line(&format!("*(u64 *)(r10 - {}) = 0", first - 8));
@@ -60,9 +62,10 @@ impl Grammar<'_, '_> {
         self.holds[0] = Holds::Nothing;
     }
 
-    fn dynptr_operation(&mut self, size: u32) {
+    /// An operation on the dynptr of so many bytes, and rarely on another one.
+    fn dynptr_operation(&mut self, size: u32, is_writable: bool) {
         let (first, second) = (self.place(0), self.place(16));
-        let dynptr = match self.choices.one_in(12) {
+        let dynptr = match self.choices.one_in(60) {
             true => second,
             false => first,
         };
@@ -79,7 +82,7 @@ impl Grammar<'_, '_> {
                 self.line("call 201");
                 self.slots[1..=8].fill(Holds::Number);
             }
-            1 => {
+            1 if is_writable => {
                 // dynptr_write(dynptr, offset, from, length, flags)
                 self.line("*(u64 *)(r10 - 16) = 1");
                 self.line("*(u64 *)(r10 - 8) = 1");
@@ -112,7 +115,9 @@ impl Grammar<'_, '_> {
                 }
                 let length = length.min(16);
                 self.line(&format!("r4 = {length}"));
-                let is_written = self.choices.one_in(2);
+                // Whatever the dynptr is to, the program has to be one that writes packets.
+                let is_written = self.choices.one_in(2)
+                    && (self.target.writes_packet || self.choices.one_in(30));
                 match is_written {
                     true => self.kfunc("bpf_dynptr_slice_rdwr"),
                     false => self.kfunc("bpf_dynptr_slice"),
@@ -139,8 +144,10 @@ impl Grammar<'_, '_> {
                 self.address(1, dynptr);
                 self.address(2, second);
                 self.kfunc("bpf_dynptr_clone");
+                self.address(1, second);
+                self.kfunc("bpf_dynptr_size");
             }
-            9 => {
+            9 if is_writable => {
                 self.address(1, dynptr);
                 self.offset_argument(2, size);
                 self.line("r3 = 8");
@@ -151,8 +158,9 @@ impl Grammar<'_, '_> {
                 self.depth += 1;
                 self.guarded(|grammar| grammar.statements(1));
                 self.depth -= 1;
+                return;
             }
-            _ => {}
+            _ => return,
         }
         self.clobber();
     }

@@ -288,9 +288,10 @@ impl Grammar<'_, '_> {
         }
     }
 
-    /// A call of a kernel function by its name.
+    /// A call of a kernel function by its name, after which `r0` is used on purpose only.
     fn kfunc(&mut self, name: &str) {
         self.line(&format!("call kfunc({{kfunc {name}}})"));
+        self.holds[..6].fill(Holds::Nothing);
     }
 
     /// A place on the stack for an object of some bytes.

@@ -47,12 +47,10 @@ impl Grammar<'_, '_> {
             }
         }
         self.kfunc(&format!("bpf_iter_{kind}_new"));
-        self.clobber();
         self.forget_pointers();
         self.line(&format!("l{head}:"));
         self.address(1, place);
         self.kfunc(&format!("bpf_iter_{kind}_next"));
-        self.clobber();
         if !self.choices.one_in(60) {
             self.line(&format!("if r0 == 0 goto l{out}"));
         }
@@ -80,7 +78,6 @@ impl Grammar<'_, '_> {
         if !self.choices.one_in(40) {
             self.address(1, place);
             self.kfunc(&format!("bpf_iter_{kind}_destroy"));
-            self.clobber();
         }
     }
 
@@ -97,8 +94,6 @@ impl Grammar<'_, '_> {
                 grammar.address(1, place);
             }
             grammar.kfunc(name);
-            grammar.clobber();
-            grammar.holds[0] = Holds::Nothing;
         };
         call(self, begin);
         self.depth += 1;

@@ -67,9 +67,11 @@ pub(super) enum Family {
     Locks,
     /// Timers.
     Timers,
+    /// Kernel functions for objects that programs allocate or take a reference to.
+    Objects,
 }
 
-use Family::{Legacy, Locks, PacketMoves, Skb, Sockets, TailCall, Timers};
+use Family::{Legacy, Locks, Objects, PacketMoves, Skb, Sockets, TailCall, Timers};
 
 const SKB_FIELDS: (&str, &[u32]) = ("u32", &[0, 4, 8, 16, 24, 32, 40, 48, 56, 68]);
 const SKB_PACKET: Option<(u32, u32, &str)> = Some((76, 80, "u32"));
@@ -84,7 +86,16 @@ const SCHED_CLS: Target = Target {
     packet: SKB_PACKET,
     writes_packet: true,
     returns: 3,
-    helpers: &[Skb, Legacy, PacketMoves, Sockets, TailCall, Locks, Timers],
+    helpers: &[
+        Skb,
+        Legacy,
+        PacketMoves,
+        Sockets,
+        TailCall,
+        Locks,
+        Timers,
+        Objects,
+    ],
     weight: 30,
     is_run: false,
 };
@@ -100,7 +111,7 @@ const CGROUP: Target = Target {
     packet: None,
     writes_packet: false,
     returns: 2,
-    helpers: &[Locks, Sockets],
+    helpers: &[Locks, Sockets, Objects],
     weight: 3,
     is_run: false,
 };
@@ -129,7 +140,7 @@ const ALL: &[Target] = &[
         context: "xdp_md",
         fields: ("u32", &[12, 16]),
         packet: Some((0, 4, "u32")),
-        helpers: &[PacketMoves, Sockets, TailCall, Locks, Timers],
+        helpers: &[PacketMoves, Sockets, TailCall, Locks, Timers, Objects],
         weight: 14,
         ..SCHED_CLS
     },
@@ -147,7 +158,7 @@ const ALL: &[Target] = &[
         directives: ".attach_type cgroup_inet_ingress\n",
         writes_packet: false,
         returns: 2,
-        helpers: &[Skb, Sockets, Locks, Timers],
+        helpers: &[Skb, Sockets, Locks, Timers, Objects],
         weight: 6,
         ..SCHED_CLS
     },
@@ -200,7 +211,7 @@ const ALL: &[Target] = &[
         directives: ".attach_type cgroup_sock_ops\n",
         context: "bpf_sock_ops",
         fields: ("u32", &[0, 20, 24, 28, 68]),
-        helpers: &[Locks],
+        helpers: &[Locks, Objects],
         ..CGROUP
     },
     Target {
@@ -208,7 +219,7 @@ const ALL: &[Target] = &[
         directives: ".attach_type cgroup_device\n",
         context: "bpf_cgroup_dev_ctx",
         fields: ("u32", &[0, 4, 8]),
-        helpers: &[],
+        helpers: &[Objects],
         weight: 2,
         ..CGROUP
     },
@@ -218,7 +229,7 @@ const ALL: &[Target] = &[
         context: "bpf_sockopt",
         fields: ("u32", &[24, 28, 32]),
         packet: Some((8, 16, "u64")),
-        helpers: &[],
+        helpers: &[Objects],
         weight: 2,
         ..CGROUP
     },
@@ -246,12 +257,14 @@ const ALL: &[Target] = &[
     Target {
         name: "tracepoint",
         context: "",
+        helpers: &[TailCall, Objects],
         weight: 2,
         ..TRACING
     },
     Target {
         name: "perf_event",
         context: "bpf_perf_event_data",
+        helpers: &[TailCall, Objects],
         weight: 2,
         ..TRACING
     },
@@ -266,7 +279,7 @@ const ALL: &[Target] = &[
         directives: ".flags BPF_F_SLEEPABLE\n",
         context: "",
         fields: ("u32", &[0, 4, 8, 12, 60]),
-        helpers: &[],
+        helpers: &[Objects],
         ..TRACING
     },
     Target {
@@ -293,6 +306,7 @@ const TYPED: Target = Target {
     arguments: &[NUMBER, TASK, TASK, NUMBER],
     context: "",
     fields: ("u64", &[]),
+    helpers: &[Objects],
     weight: 6,
     ..TRACING
 };

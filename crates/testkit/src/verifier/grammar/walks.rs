@@ -1,6 +1,7 @@
 //! Pointers to structures of the kernel: where they come from, their fields, references.
 
 use super::declarations::KEPT;
+use super::target::Family;
 use super::{Grammar, Holds};
 
 /// Fields of structures: the size of a read, and the structure that a pointer leads to.
@@ -117,7 +118,10 @@ impl Grammar<'_, '_> {
                 self.line(&format!("r{kept} = r0"));
                 self.fields(kept, "task_struct");
             }
-            _ => self.referenced(kept),
+            _ if self.target.has(Family::Objects) || self.choices.one_in(30) => {
+                self.referenced(kept);
+            }
+            _ => self.section(),
         }
         self.line(&format!("l{done}:"));
         self.forget_walk(kept);
@@ -181,7 +185,7 @@ impl Grammar<'_, '_> {
             let known = FIELDS.iter().find(|(of, _)| *of == structure);
             let Some((_, fields)) = known.filter(|_| !self.choices.one_in(20)) else {
                 // Anything in it, of which the types say what it is.
-                let at = 4 * self.choices.below(120);
+                let at = 4 * self.choices.below(8);
                 let (_, size) = self.choices.pick(super::SIZES);
                 return self.line(&format!("r4 = *({size} *)(r{kept} + {at})"));
             };
@@ -198,12 +202,10 @@ impl Grammar<'_, '_> {
             if structure == "task_struct" && self.choices.one_in(8) {
                 self.line(&format!("r1 = r{kept}"));
                 self.kfunc("bpf_task_acquire");
-                self.clobber();
                 let null = self.label();
                 self.line(&format!("if r0 == 0 goto l{null}"));
                 self.line("r1 = r0");
                 self.kfunc("bpf_task_release");
-                self.clobber();
                 return self.line(&format!("l{null}:"));
             }
         }
