@@ -320,9 +320,10 @@ impl Grammar<'_, '_> {
         !self.is_plain || !is_privileged || self.choices.one_in(60)
     }
 
-    /// A statement whose result a run decides: of maps, helpers, callbacks, tail calls.
+    /// A statement whose result a run decides: of maps, helpers, callbacks, tail calls, objects.
     fn run_statement(&mut self) {
-        match self.choices.below(16) {
+        match self.choices.below(22) {
+            16.. => self.kernel_object(),
             0..7 => self.helper(),
             7..9 => self.ring_record(),
             9 | 10 => self.queue(),
