@@ -160,9 +160,10 @@ fn the_kernel_keeps_the_same_of_our_objects() {
 #[oracle::test]
 fn the_kernel_has_the_same_of_generated_programs() {
     let Some(running) = running() else { return };
+    let types = running.kernel.btf().expect("types of the kernel");
     let mut removed = 0;
     for seed in oracle::seeds(600) {
-        let program = generated_runnable(seed).unwrap();
+        let program = generated_runnable(seed, types).unwrap();
         let found = running.compare(&format!("seed {seed}"), &program);
         removed += found.unwrap_or(0);
     }

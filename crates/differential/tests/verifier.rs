@@ -84,9 +84,10 @@ fn callers_without_privileges_get_the_kernels_answer() {
 fn mutations_get_the_kernels_answer() {
     let compared = with_verifiers(|verifiers| {
         let mut tally = Tally::default();
+        let types = verifiers.types().expect("types of the kernel");
         for seed in oracle::seeds(60) {
             let mut choices = Choices::from_seed(seed);
-            let program = Case::parse(&generated_case(seed).1)
+            let program = Case::parse(&generated_case(seed, types).1)
                 .expect("a case")
                 .program;
             let name = format!("seed {seed}");

@@ -125,13 +125,16 @@ fn check_function_addresses(env: &mut Env<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Place in the rewritten program of an instruction of the program without dead code. One
-/// whose number of instructions is not known counts as one.
+/// Place in the rewritten program of an instruction of the program without dead code, or of one
+/// behind its end: an address inside the range of dead code that ended the program. An instruction whose
+/// number of instructions is not known counts as one.
 fn rewritten_place(env: &Env<'_>, removal: &Removal, place: u32) -> u32 {
     let lengths = Lengths::of(env);
-    let before = removal.left().take(place as usize);
-    let rewritten = before.map(|slot| lengths.entry(slot) + lengths.at(slot).unwrap_or(1));
-    rewritten.sum::<u32>() + if place == 0 { 0 } else { lengths.prologue() }
+    let before: Vec<_> = removal.left().take(place as usize).collect();
+    let behind = place - before.len() as u32;
+    let rewritten = before.into_iter();
+    let rewritten = rewritten.map(|slot| lengths.entry(slot) + lengths.at(slot).unwrap_or(1));
+    rewritten.sum::<u32>() + behind + if place == 0 { 0 } else { lengths.prologue() }
 }
 
 /// Distance of the function whose address the instruction loads.

@@ -4,6 +4,7 @@
 mod execution;
 mod gateway;
 mod generated;
+mod guest;
 mod loaders;
 mod objects;
 mod runs;
@@ -20,6 +21,7 @@ use spec::kernel::Privileges;
 
 use loaders::LoaderSelection;
 use objects::ObjectSelection;
+use verifier::LogSelection;
 use verifier::selftests::Selection;
 
 /// Result of a command.
@@ -44,6 +46,15 @@ enum Command {
     /// Compare generated programs, for long
     #[command(subcommand)]
     Soak(Soak),
+    /// Run a command of this program inside Debian's Linux 6.18 (needs tools/kernels/vm, the
+    /// selftests, and the Rust target x86_64-unknown-linux-musl)
+    ///
+    /// Tables go to the parts of the page that are about that kernel.
+    Guest {
+        /// The command, such as: compare messages --types tracing,lsm
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Write the registry of the running kernel: what it answers about helpers, contexts and kfuncs
     ///
     /// In the kernel of `tools/kernels/vm run 6.18` it is a part of what `cargo xtask kernel-data
@@ -93,7 +104,10 @@ enum Comparison {
     /// The built-in registry beside the running kernel: a table of docs/verifier.md
     Registry,
     /// Whole logs of the kernel's tests: a table of docs/verifier.md (needs the selftests)
-    Log(Selection),
+    Log(LogSelection),
+    /// Messages that the kernel's tests expect in the log: a table of docs/verifier.md (needs the
+    /// selftests)
+    Messages(Selection),
     /// Instructions left by dead code removal: a table of docs/verifier.md (needs the selftests)
     LiveCode(Selection),
     /// Refusals by release, beside older kernels: a table of docs/kernels.md (needs the
@@ -177,6 +191,8 @@ enum Soak {
         /// Programs of the objects (`*.bpf.o`) in this directory, in place of the selftests
         #[arg(long, value_name = "DIRECTORY")]
         objects: Option<PathBuf>,
+        #[command(flatten)]
+        selection: Selection,
     },
     /// The verifier's answers to calls of every kfunc in programs of every type
     Kfuncs {
@@ -225,6 +241,8 @@ impl Arguments {
                     file,
                     spec::registry::text::write(&built.registry),
                 )?)
+        #[command(flatten)]
+        selection: Selection,
             }
         }
     }
@@ -245,6 +263,7 @@ impl Comparison {
             Comparison::TailCalls => tail_calls::compare_selftests(),
             Comparison::Registry => verifier::compare_registry(),
             Comparison::Log(selection) => verifier::compare_logs(selection),
+            Comparison::Messages(selection) => verifier::compare_messages(selection),
             Comparison::LiveCode(selection) => verifier::compare_live_code(selection),
             Comparison::Releases(selection) => verifier::compare_releases(selection),
             Comparison::Runs(selection) => runs::compare(selection),
@@ -269,12 +288,16 @@ impl Soak {
             Soak::Soundness { programs, seed } => verifier::check_soundness(programs, seed),
             Soak::TailCalls { seconds } => tail_calls::change_targets(seconds),
             Soak::Verifier(limits) => soak::compare_verifiers(&limits),
-            Soak::Mutations { limits, objects } => {
-                soak::compare_mutated(&limits, objects.as_deref())
-            }
+            Soak::Mutations {
+                limits,
+                objects,
+                selection,
+            } => soak::compare_mutated(&limits, objects.as_deref(), selection),
             Soak::Kfuncs { rounds, seed } => soak::compare_kfunc_calls(rounds, seed),
             Soak::Program { seed } => {
-                print!("{}", testkit::verifier::generated_case(seed).1);
+                let kernel = sys::kernel::running()?;
+                let types = kernel.btf().ok_or("the running kernel has no BTF")?;
+                print!("{}", testkit::verifier::generated_case(seed, types).1);
                 Ok(())
             }
         }

@@ -1,6 +1,7 @@
 //! Long comparisons with the running kernel's verifier.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use beebox_differential::verifier::{
@@ -19,10 +20,17 @@ const AT_ONCE: u32 = 12;
 /// Reason why programs of other callers cannot be compared.
 const NOT_ALLOWED: &str = "this kernel lets no caller without CAP_BPF load programs";
 /// Our own objects, from the repository.
-const OWN: [&str; 2] = [
+pub(super) const OWN: [&str; 5] = [
     "examples/traffic/traffic.bpf.o",
     "crates/bench/objects/verify/backtracking.bpf.o",
+    "crates/testkit/cases/attach/hooks.bpf.o",
+    TARGET,
+    REPLACEMENTS,
 ];
+/// The object whose programs replace functions of another one's program.
+const REPLACEMENTS: &str = "crates/testkit/cases/attach/replacements.bpf.o";
+const TARGET: &str = "crates/testkit/cases/attach/replaced.bpf.o";
+const TARGET_PROGRAM: &str = "main_program";
 
 /// Where a comparison ends.
 struct Goal {
@@ -80,33 +88,52 @@ pub(crate) fn compare_kfunc_calls(rounds: u64, seed: u64) -> Outcome {
 }
 
 /// Compares mutations of the programs in a directory, or of the selftests' and of our own.
-pub(crate) fn compare_mutated(limits: &Limits, directory: Option<&Path>) -> Outcome {
+pub(crate) fn compare_mutated(
+    limits: &Limits,
+    directory: Option<&Path>,
+    selection: selftests::Selection,
+) -> Outcome {
     let goal = Goal::of(limits);
-    let objects = match directory {
-        Some(directory) => selftests::objects_in(directory)?,
-        None => match oracle::selftest_path("7.2/obj-v3") {
-            Ok(selftests) => own_and(selftests::objects_in(&selftests)?),
-            Err(why) => {
-                oracle::skip("mutations of the kernel's selftests", why);
-                return Ok(());
-            }
-        },
-    };
+    let selected = selftests::Options::from_selection(selection, &["7.2/v3"])?;
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let replacements = repository.join(REPLACEMENTS);
+    let mut objects = Vec::new();
+    if let Some(directory) = directory {
+        objects = selftests::objects_in(directory)?;
+    } else if let Err(why) = oracle::selftest_path("7.2/obj-v3") {
+        oracle::skip("mutations of the kernel's selftests", why);
+        return Ok(());
+    } else {
+        objects.extend(OWN.map(|path| repository.join(path)));
+        for set in &selected.sets {
+            objects.extend(selected.objects(set)?);
+        }
+    }
     if objects.is_empty() {
         return Err("no *.bpf.o in the directory of --objects".into());
     }
     let target = selftests::Target::running()?;
     let kernel = (target.kernel.clone()).with_privileges(limits.privileges, Source::Given);
     let mut verifiers = VerifierPair::new(&kernel, &target.registry).ok_or(NOT_ALLOWED)?;
+    let mut replaced = None;
+    target.load_each(&repository.join(TARGET), &mut |loaded| {
+        if loaded.name == TARGET_PROGRAM {
+            replaced = loaded.program.ok().map(Arc::new);
+        }
+    })?;
     let mut choices = Choices::from_seed(limits.seed);
     let mut tally = Tally::default();
     let mut programs = 0;
     while !goal.is_reached(&tally) {
         let path = &objects[choices.below(objects.len() as u32) as usize];
-        target.load_each(path, &mut |loaded| {
+        let replaced = replaced.as_ref().filter(|_| *path == replacements);
+        target.load_each_for(path, replaced, &mut |loaded| {
             let Ok(program) = &loaded.program else {
                 return;
             };
+            if !selected.includes_type(loaded.kind) {
+                return;
+            }
             if goal.is_reached(&tally) {
                 return;
             }
@@ -125,13 +152,6 @@ pub(crate) fn compare_mutated(limits: &Limits, directory: Option<&Path>) -> Outc
     }
     println!("mutations of {programs} programs, each mutated up to {AT_ONCE} times");
     conclude(&tally)
-}
-
-/// Our own objects and others.
-fn own_and(others: Vec<PathBuf>) -> Vec<PathBuf> {
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let own = OWN.map(|path| repository.join(path));
-    own.into_iter().chain(others).collect()
 }
 
 fn report_progress(tally: &Tally) {

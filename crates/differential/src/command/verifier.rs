@@ -5,6 +5,7 @@
 
 mod live_code;
 mod logs;
+mod messages;
 mod registry;
 mod releases;
 mod score;
@@ -14,10 +15,11 @@ mod truth;
 mod unprivileged;
 
 /// The page that the tables are in.
-const PAGE: &str = "docs/verifier.md";
+pub(super) const PAGE: &str = "docs/verifier.md";
 
 pub(crate) use live_code::compare as compare_live_code;
-pub(crate) use logs::compare as compare_logs;
+pub(crate) use logs::{LogSelection, compare as compare_logs};
+pub(crate) use messages::compare as compare_messages;
 pub(crate) use registry::compare_registry;
 pub(crate) use releases::compare as compare_releases;
 pub(crate) use score::{score, score_trampolines};

@@ -5,10 +5,12 @@
 
 mod kfunc_calls;
 pub mod live_code;
+mod messages;
 mod soak;
 pub mod soundness;
 mod verdict_comparison;
 
 pub use kfunc_calls::compare_kfunc_calls;
+pub use messages::{Expectation, Expectations};
 pub use soak::{KindCounts, Tally, VerdictDifference, compare_generated, compare_mutations};
 pub use verdict_comparison::{Agreement, VerdictComparison, VerifierPair, WholeLog};

@@ -131,9 +131,10 @@ pub fn compare_generated(
     mut is_over: impl FnMut(u64, &Tally) -> bool,
 ) -> Result<Tally, String> {
     let mut tally = Tally::default();
+    let types = verifiers.types().ok_or("the kernel has no BTF")?;
     for seed in seeds {
         let (kind, text) = match verifiers.has_bpf() {
-            true => generated_case(seed),
+            true => generated_case(seed, types),
             false => generated_plain_case(seed),
         };
         let case = Case::parse(&text).map_err(|error| format!("seed {seed}: {error}\n{text}"))?;

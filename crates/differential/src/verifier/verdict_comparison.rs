@@ -1,6 +1,7 @@
 //! Comparison of the running kernel's verifier with ours on one program: verdict, counts
 //! and the last line of the log.
 
+use btf::Btf;
 use kernel_client::load::{LoadRequest, Resources};
 use kernel_client::unprivileged::Caller;
 use kernel_client::verdict::{Answer, Counts, LOG_BYTES, describe, kernel_answer, load_as};
@@ -69,6 +70,11 @@ impl<'a> VerifierPair<'a> {
     /// True if the caller has CAP_BPF.
     pub fn has_bpf(&self) -> bool {
         self.kernel.privileges().has_bpf()
+    }
+
+    /// The kernel's types.
+    pub fn types(&self) -> Option<&'a Btf<'static>> {
+        self.kernel.btf().map(|types| &**types)
     }
 
     /// The running kernel's answer.

@@ -4,6 +4,7 @@
 mod edit;
 mod grammar;
 mod mutate;
+mod names;
 mod source;
 
 pub use edit::reduce;

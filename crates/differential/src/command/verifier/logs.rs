@@ -8,15 +8,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use beebox::internal::verify::StandaloneProgram;
 use beebox_differential::verifier::VerifierPair;
-use spec::kernel::Source;
+use clap::Args;
+use spec::kernel::{Privileges, Source};
 
 use super::PAGE;
-use super::selftests::{Options, Selection, Set, Target, name_of};
+use super::selftests::{Options, Selection, Target, for_each_program};
 use crate::command::Outcome;
 use beebox_differential::page::write_part;
 
@@ -39,26 +38,51 @@ const NO_ARENA: &str = "arena's user address must be set via map_extra or mmap()
 /// speculative paths make them longer than the kernel's buffer.
 const MOST_INSNS: u32 = 100_000;
 
+/// A comparison of logs.
+#[derive(Args)]
+pub(crate) struct LogSelection {
+    #[command(flatten)]
+    selection: Selection,
+    /// Ask as the caller with all capabilities only
+    #[arg(long)]
+    privileged: bool,
+    /// Leave out programs of which the kernel walks more instructions
+    #[arg(long, value_name = "N")]
+    most_insns: Option<u32>,
+}
+
 /// Bytes of a line that a table shows.
 const SHOWN: usize = 100;
 
 /// Compares the logs of sets of the kernel's selftests and writes the table.
-pub(crate) fn compare(selection: Selection) -> Outcome {
-    let options = Options::from_selection(selection, &["7.2/v3"])?;
+pub(crate) fn compare(logs: LogSelection) -> Outcome {
+    let options = Options::from_selection(logs.selection, &["7.2/v3"])?;
     let target = Target::running()?;
+    let callers = match logs.privileged {
+        true => &CALLERS[..1],
+        false => &CALLERS,
+    };
     let mut table = String::from(
         "| set | caller | programs | whole log equal, level 2 | refused programs | whole log equal, level 1 |\n\
          |---|---|---:|---:|---:|---:|\n",
     );
     let mut differing = String::new();
     for set in &options.sets {
-        for (caller, privileges) in CALLERS {
-            let privileges = privileges.parse()?;
+        for (caller, privileges) in callers {
+            let privileges: Privileges = privileges.parse()?;
+            let limit = match privileges == Privileges::ALL {
+                true => logs.most_insns,
+                false => Some(logs.most_insns.unwrap_or(MOST_INSNS)),
+            };
             let kernel = (target.kernel.clone()).with_privileges(privileges, Source::Given);
             let verifiers = VerifierPair::new(&kernel, &target.registry);
             let verifiers = verifiers.ok_or("this kernel lets no such caller load programs")?;
             let mut counts = Counts::default();
-            for (name, compared) in compare_objects(&options, set, &target, &verifiers)? {
+            let compared =
+                for_each_program(&options, set, &target, &verifiers, |loaded, verifiers| {
+                    compare_program(loaded, verifiers, limit)
+                })?;
+            for (name, compared) in compared {
                 let name = format!("{name}, {caller}");
                 counts.add(&name, compared, options.list, &mut differing);
             }
@@ -75,52 +99,10 @@ pub(crate) fn compare(selection: Selection) -> Outcome {
         table.push_str(&differing);
     }
     print!("{table}");
-    match options.is_whole() {
+    match options.is_whole() && logs.most_insns.is_none() && !logs.privileged {
         true => write_part(PAGE, "logs", &table),
         false => Ok(()),
     }
-}
-
-/// Programs by name with what the comparison of their logs gave, in the order of their
-/// names. Every thread takes the next object.
-fn compare_objects(
-    options: &Options,
-    set: &Set,
-    target: &Target,
-    verifiers: &VerifierPair<'_>,
-) -> Outcome<Vec<(String, Compared)>> {
-    let paths = options.objects(set)?;
-    let next = AtomicUsize::new(0);
-    let work = |mut verifiers: VerifierPair<'_>| {
-        let mut done = Vec::new();
-        while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let file = name_of(path);
-            let loaded = target.load_each(path, &mut |loaded| {
-                let name = format!("{file}/{}", loaded.name);
-                if options.includes(&name) {
-                    done.push((name, compare_program(&loaded, &mut verifiers)));
-                }
-            });
-            loaded.map_err(|error| error.to_string())?;
-        }
-        Ok::<_, String>(done)
-    };
-    let threads = thread::available_parallelism()?.get();
-    let done = thread::scope(|scope| {
-        let start = |_| {
-            let verifiers = verifiers.for_thread();
-            scope.spawn(|| work(verifiers))
-        };
-        let threads: Vec<_> = (0..threads).map(start).collect();
-        let ended = threads.into_iter().map(|thread| match thread.join() {
-            Ok(done) => done,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        ended.collect::<Result<Vec<_>, String>>()
-    })?;
-    let mut done: Vec<_> = done.into_iter().flatten().collect();
-    done.sort_by(|(one, _), (other, _)| one.cmp(other));
-    Ok(done)
 }
 
 /// Logs of one program at the levels that were compared, or why they were not.
@@ -203,13 +185,17 @@ fn code(line: &str) -> String {
     }
 }
 
-fn compare_program(loaded: &StandaloneProgram, verifiers: &mut VerifierPair<'_>) -> Compared {
+fn compare_program(
+    loaded: &StandaloneProgram,
+    verifiers: &mut VerifierPair<'_>,
+    most_insns: Option<u32>,
+) -> Compared {
     let program = loaded.program.as_ref();
     let program = program.map_err(|_| "not linked".to_owned())?;
-    if !verifiers.has_all() {
+    if let Some(most) = most_insns {
         let counts = verifiers.kernel(program)?.counts;
-        if counts.is_some_and(|counts| counts.insns > MOST_INSNS) {
-            return Err(format!("more than {MOST_INSNS} instructions"));
+        if counts.is_some_and(|counts| counts.insns > most) {
+            return Err(format!("more than {most} instructions"));
         }
     }
     let mut logs = Vec::new();

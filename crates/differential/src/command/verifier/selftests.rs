@@ -5,14 +5,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use beebox::Kernel;
 use beebox::internal::object::Object;
+use beebox::internal::program::Program;
 use beebox::internal::verify::{ProgramLoader, Registry, StandaloneProgram};
+use beebox_differential::verifier::VerifierPair;
 use btf::Btf;
 use clap::Args;
 use flate2::read::GzDecoder;
 use spec::kernel::Source;
+use spec::programs::ProgramType;
 
 use crate::command::Outcome;
 
@@ -31,9 +36,17 @@ pub(crate) struct Selection {
     /// Objects whose name has this text
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
+    /// Programs of these types, such as tracing,lsm,struct_ops,ext
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = read_type)]
+    types: Vec<ProgramType>,
     /// Name every program that differs, or is not answered
     #[arg(long)]
     list: bool,
+}
+
+/// The program type of a name.
+fn read_type(name: &str) -> Result<ProgramType, String> {
+    ProgramType::from_name(name).ok_or_else(|| format!("{name} is no program type"))
 }
 
 /// The compared programs and sets.
@@ -47,6 +60,8 @@ pub(crate) struct Options {
     truth: Option<PathBuf>,
     /// Text in the name of an object.
     only: Option<String>,
+    /// Program types, if not all.
+    types: Vec<ProgramType>,
     /// True if every difference is printed.
     pub(super) list: bool,
 }
@@ -85,6 +100,7 @@ impl Options {
             core,
             truth: selection.truth,
             only: selection.only,
+            types: selection.types,
             list: selection.list,
         })
     }
@@ -99,6 +115,11 @@ impl Options {
         self.core.as_ref().is_none_or(|core| core.contains(name))
     }
 
+    /// True if programs of a type are compared.
+    pub(crate) fn includes_type(&self, kind: Option<ProgramType>) -> bool {
+        self.types.is_empty() || kind.is_some_and(|kind| self.types.contains(&kind))
+    }
+
     /// True if the programs are not chosen by a list.
     pub(crate) fn core_is_all(&self) -> bool {
         self.core.is_none()
@@ -111,15 +132,19 @@ impl Options {
 
     /// The name of a set with the choice of its programs.
     pub(crate) fn title(&self, set: &Set) -> String {
-        match &self.core {
-            Some(_) => format!("{}, core", set.title()),
-            None => set.title(),
+        let mut title = set.title();
+        if self.core.is_some() {
+            title += ", core";
         }
+        for kind in &self.types {
+            title = format!("{title}, {}", kind.name());
+        }
+        title
     }
 
     /// True if tables of these programs speak for whole sets.
     pub(crate) fn is_whole(&self) -> bool {
-        self.only.is_none()
+        self.only.is_none() && self.types.is_empty()
     }
 
     /// The file with a kernel's recorded answers to a set.
@@ -214,12 +239,72 @@ impl Target {
         path: &Path,
         visit: &mut dyn FnMut(StandaloneProgram),
     ) -> Outcome {
+        self.load_each_for(path, None, visit)
+    }
+
+    /// As [`Target::load_each`], for a program whose functions those of the object replace.
+    pub(crate) fn load_each_for(
+        &self,
+        path: &Path,
+        replaced: Option<&Arc<Program>>,
+        visit: &mut dyn FnMut(StandaloneProgram),
+    ) -> Outcome {
         let bytes = fs::read(path)?;
         let read_btf = |name: &str| types_of(&path.with_file_name(name));
-        let loader = ProgramLoader::new(&self.kernel).with_test_tags(&read_btf);
+        let change = |object: &mut Object<'_>| {
+            if let Some(replaced) = replaced {
+                object.set_target(replaced);
+            }
+        };
+        let loader = ProgramLoader::new(&self.kernel)
+            .with_test_tags(&read_btf)
+            .with_change(&change);
         let _ = loader.load_each(&bytes, &name_of(path), visit);
         Ok(())
     }
+}
+
+/// The programs of a set by name with what `work` makes of each, in the order of their names.
+/// Every thread takes the next object.
+pub(super) fn for_each_program<T: Send>(
+    options: &Options,
+    set: &Set,
+    target: &Target,
+    verifiers: &VerifierPair<'_>,
+    work: impl Fn(&StandaloneProgram, &mut VerifierPair<'_>) -> T + Sync,
+) -> Outcome<Vec<(String, T)>> {
+    let paths = options.objects(set)?;
+    let next = AtomicUsize::new(0);
+    let take_objects = |mut verifiers: VerifierPair<'_>| {
+        let mut done = Vec::new();
+        while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let file = name_of(path);
+            let loaded = target.load_each(path, &mut |loaded| {
+                let name = format!("{file}/{}", loaded.name);
+                if options.includes(&name) && options.includes_type(loaded.kind) {
+                    done.push((name, work(&loaded, &mut verifiers)));
+                }
+            });
+            loaded.map_err(|error| error.to_string())?;
+        }
+        Ok::<_, String>(done)
+    };
+    let threads = thread::available_parallelism()?.get();
+    let done = thread::scope(|scope| {
+        let start = |_| {
+            let verifiers = verifiers.for_thread();
+            scope.spawn(|| take_objects(verifiers))
+        };
+        let threads: Vec<_> = (0..threads).map(start).collect();
+        let ended = threads.into_iter().map(|thread| match thread.join() {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        ended.collect::<Result<Vec<_>, String>>()
+    })?;
+    let mut done: Vec<_> = done.into_iter().flatten().collect();
+    done.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(done)
 }
 
 /// The types of an object.

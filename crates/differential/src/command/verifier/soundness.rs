@@ -8,6 +8,8 @@ use std::time::Instant;
 
 use beebox_differential::verifier::soundness::{self, FactCounts, Outcome as Checked, Tally};
 
+use spec::kfuncs::KernelFunction;
+
 use super::PAGE;
 use super::selftests::{Options, Target, name_of};
 use crate::command::Outcome;
@@ -240,7 +242,10 @@ fn used_table(rows: &[(String, Tally)]) -> String {
     }
     let helpers: BTreeSet<i32> = used.flat_map(|used| used.helpers.keys()).copied().collect();
     for helper in &helpers {
-        let name = spec::calls::name(*helper).unwrap_or("unknown");
+        let kfunc = || KernelFunction::from_number(*helper).and_then(KernelFunction::name);
+        let name = spec::calls::name(*helper)
+            .or_else(kfunc)
+            .unwrap_or("unknown");
         line(&format!("`{name}`"), &|tally| {
             tally.used.helpers.get(helper).copied().unwrap_or(0)
         });

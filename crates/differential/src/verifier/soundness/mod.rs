@@ -216,11 +216,12 @@ pub fn check_generated(
     mut progress: impl FnMut(&Tally),
 ) -> Result<Tally, String> {
     let mut tally = Tally::default();
+    let types = kernel.btf().ok_or("the kernel has no BTF")?;
     for seed in seed.. {
         if tally.accepted == programs {
             break;
         }
-        let program = generated_runnable(seed)?;
+        let program = generated_runnable(seed, types)?;
         let outcome = check(&program, kernel, registry, inputs);
         if let Some(escape) = tally.count(outcome)
             && tally.found.len() < KEPT

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::declarations::{
-    self, ARRAY, ELEMENT, GLOBAL, HASH, LPM, LRU_HASH, MEMORY, ON_STACK, PERCPU_ARRAY, PERCPU_HASH,
-    PROGRAMS, ROUND, STATIC,
+    self, ARRAY, ELEMENT, GLOBAL, HASH, LESS, LPM, LRU_HASH, MEMORY, NODE_TREE, ON_STACK,
+    PERCPU_ARRAY, PERCPU_HASH, PROGRAMS, ROUND, STATIC,
 };
 use super::target::Family;
 use super::{ARGUMENT, Function, Grammar, Holds, MOST_FUNCTIONS};
@@ -220,6 +220,7 @@ impl Grammar<'_, '_> {
         let kind = match self.choices.below(if self.is_typed { 8 } else { 4 }) {
             0..3 => Function::Static,
             3 => Function::OnStack,
+            4..7 if self.target.context.is_empty() => Function::Static,
             4..7 => Function::Global,
             _ => Function::Memory,
         };
@@ -316,12 +317,17 @@ impl Grammar<'_, '_> {
             Function::OnStack => ON_STACK,
             Function::Round => ROUND,
             Function::Element => ELEMENT,
+            Function::Less => LESS,
         });
         let _ = writeln!(self.text, "f{number}:");
         self.depth = 1;
         self.in_loop = false;
         let mut limit = 3;
+        if kind == Function::Less {
+            return self.less();
+        }
         match kind {
+            Function::Less => {}
             Function::Static | Function::Global => {
                 self.line("r6 = r1");
                 (self.holds[1], self.holds[6]) = (Holds::Context, Holds::Context);
@@ -369,5 +375,23 @@ impl Grammar<'_, '_> {
         let statements = 1 + self.choices.below(5);
         self.statements(statements);
         self.finish(limit);
+    }
+
+    /// Writes a function that orders two nodes by their keys.
+    fn less(&mut self) {
+        for register in [1, 2] {
+            self.line(&format!("r{register} -= {NODE_TREE}"));
+        }
+        if self.choices.one_in(40) {
+            self.statement();
+        }
+        self.line("r3 = *(u64 *)(r1 + 0)");
+        self.line("r4 = *(u64 *)(r2 + 0)");
+        self.line("r0 = 0");
+        let out = self.label();
+        self.line(&format!("if r3 >= r4 goto l{out}"));
+        self.line("r0 = 1");
+        self.line(&format!("l{out}:"));
+        self.line("exit");
     }
 }

@@ -32,6 +32,13 @@ pub(super) const BLOOM: u32 = 15;
 pub(super) const HASHES: u32 = 16;
 pub(super) const EVENTS: u32 = 17;
 
+/// A value with a lock, a list and a tree of [`NODE`]s, and one that is kept.
+pub(super) const OBJECTS: u32 = 18;
+/// A value that keeps a [`NODE`] and a task.
+pub(super) const KEPT: u32 = 19;
+/// A value that starts with a resilient lock.
+pub(super) const RESILIENT: u32 = 20;
+
 /// The maps that only callers with a capability create.
 pub(super) const PRIVILEGED: &[u32] = &[LRU_HASH, QUEUE, SOCKMAP, STACK, LPM, BLOOM];
 
@@ -76,6 +83,12 @@ const MAPS: &str = r#"
 .end
 .map "events" type=perf_event_array key=4 value=4 entries=4
 .end
+.map "objects" type=array key=4 value=48 entries=1 btf_key=1 btf_value=37 btf=1
+.end
+.map "kept" type=array key=4 value=16 entries=1 btf_key=1 btf_value=46 btf=1
+.end
+.map "resilient" type=array key=4 value=16 entries=1 btf_key=1 btf_value=48 btf=1
+.end
 "#;
 
 /// Types before the one of the context.
@@ -118,6 +131,63 @@ const TYPES: &str = r#"
     [18] FUNC "stack" type_id=14 linkage=static
 "#;
 
+/// Types behind those of functions that take the context: what programs allocate and keep.
+const OBJECT_TYPES: &str = r#"    [26] STRUCT "bpf_list_head" size=16
+        - "__opaque" type_id=5 bits_offset=0
+    [27] ARRAY type_id=3 index_type_id=2 nr_elems=3
+    [28] STRUCT "bpf_list_node" size=24
+        - "__opaque" type_id=27 bits_offset=0
+    [29] STRUCT "bpf_rb_root" size=16
+        - "__opaque" type_id=5 bits_offset=0
+    [30] ARRAY type_id=3 index_type_id=2 nr_elems=4
+    [31] STRUCT "bpf_rb_node" size=32
+        - "__opaque" type_id=30 bits_offset=0
+    [32] ARRAY type_id=2 index_type_id=2 nr_elems=1
+    [33] STRUCT "bpf_refcount" size=4
+        - "__opaque" type_id=32 bits_offset=0
+    [34] STRUCT "own_node" size=80
+        - "key" type_id=3 bits_offset=0
+        - "list" type_id=28 bits_offset=64
+        - "tree" type_id=31 bits_offset=256
+        - "count" type_id=33 bits_offset=512
+        - "number" type_id=3 bits_offset=576
+    [35] TYPE_TAG "kptr" type_id=34
+    [36] PTR type_id=35
+    [37] STRUCT "held" size=48
+        - "lock" type_id=4 bits_offset=0
+        - "list" type_id=26 bits_offset=64
+        - "tree" type_id=29 bits_offset=192
+        - "kept" type_id=36 bits_offset=320
+    [38] DECL_TAG "contains:own_node:list" type_id=37 component_idx=1
+    [39] DECL_TAG "contains:own_node:tree" type_id=37 component_idx=2
+    [40] PTR type_id=31
+    [41] FUNC_PROTO ret_type_id=1
+        - "a" type_id=40
+        - "b" type_id=40
+    [42] FUNC "less" type_id=41 linkage=static
+    [43] STRUCT "task_struct" size=8
+        - "first" type_id=3 bits_offset=0
+    [44] TYPE_TAG "kptr" type_id=43
+    [45] PTR type_id=44
+    [46] STRUCT "kept" size=16
+        - "node" type_id=36 bits_offset=0
+        - "task" type_id=45 bits_offset=64
+    [47] STRUCT "bpf_res_spin_lock" size=4
+        - "val" type_id=2 bits_offset=0
+    [48] STRUCT "resilient" size=16
+        - "lock" type_id=47 bits_offset=0
+        - "a" type_id=3 bits_offset=64
+    [49] STRUCT "own_numbers" size=16
+        - "a" type_id=3 bits_offset=0
+        - "b" type_id=3 bits_offset=64
+"#;
+
+/// A structure that programs allocate, with the offsets of its nodes, and one of numbers.
+pub(super) const NODE: u32 = 34;
+pub(super) const NODE_LIST: u32 = 8;
+pub(super) const NODE_TREE: u32 = 32;
+pub(super) const NUMBERS: u32 = 49;
+
 /// BTF ids of functions.
 pub(super) const MEMORY: u32 = 15;
 pub(super) const ROUND: u32 = 16;
@@ -126,12 +196,14 @@ pub(super) const ON_STACK: u32 = 18;
 pub(super) const MAIN: u32 = 23;
 pub(super) const STATIC: u32 = 24;
 pub(super) const GLOBAL: u32 = 25;
+pub(super) const LESS: u32 = 42;
 
 /// The directives of a case for a program type, before its instructions.
 pub(super) fn declarations(target: Target) -> String {
     let Target {
         name,
         directives,
+        hook,
         context,
         ..
     } = target;
@@ -139,10 +211,14 @@ pub(super) fn declarations(target: Target) -> String {
         "" => "nothing",
         context => context,
     };
+    let hook = match hook {
+        "" => String::new(),
+        hook => format!(".attach btf_id={{{hook}}} module=0\n"),
+    };
     format!(
         r#".program "generated"
 .type {name}
-{directives}.license "Dual MIT/GPL"{MAPS}{TYPES}    [19] STRUCT "{context}" size=8
+{directives}{hook}.license "Dual MIT/GPL"{MAPS}{TYPES}    [19] STRUCT "{context}" size=8
         - "first" type_id=3 bits_offset=0
     [20] PTR type_id=19
     [21] FUNC_PROTO ret_type_id=1
@@ -153,7 +229,7 @@ pub(super) fn declarations(target: Target) -> String {
     [23] FUNC "generated" type_id=21 linkage=global
     [24] FUNC "static" type_id=22 linkage=static
     [25] FUNC "global" type_id=22 linkage=global
-.end
+{OBJECT_TYPES}.end
 "#
     )
 }

@@ -123,7 +123,7 @@ impl Grammar<'_, '_> {
 
     /// Forgets pointers but the context in r6, which statements of a round may not count
     /// on in the next.
-    fn forget_pointers(&mut self) {
+    pub(super) fn forget_pointers(&mut self) {
         for (register, held) in self.holds.iter_mut().enumerate() {
             if register != 6 && !held.is_number() {
                 *held = Holds::Nothing;

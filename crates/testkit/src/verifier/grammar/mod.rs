@@ -8,21 +8,27 @@
 //! most kinds of maps, references, locks, timers, callbacks, subprograms and, with BTF,
 //! global functions.
 
+mod allocated;
 mod calls;
 mod declarations;
+mod dynptrs;
 mod flow;
 mod helpers;
 mod memory;
 mod numbers;
 mod objects;
+mod sections;
 mod stack;
 mod target;
+mod walks;
 
 use std::fmt::Write as _;
 
+use btf::Btf;
 use program::Program;
 use program::case::Case;
 
+use super::names;
 use crate::ebpf::Choices;
 use target::Target;
 
@@ -67,6 +73,8 @@ enum Function {
     Round,
     /// Callback of bpf_for_each_map_elem, and of timers.
     Element,
+    /// Order of two nodes of a tree.
+    Less,
 }
 
 /// Sizes of accesses, with the type's spelling.
@@ -80,6 +88,8 @@ const BOUNDS: u32 = 96;
 const COUNTERS: u32 = 112;
 const HELD: u32 = 128;
 const ARGUMENT: u32 = 176;
+/// Two dynptrs, an iterator and saved flags, of even and of odd depth.
+const OBJECTS: [u32; 2] = [192, 248];
 /// Functions of a program at most, besides the main one.
 const MOST_FUNCTIONS: usize = 6;
 
@@ -104,11 +114,13 @@ struct Grammar<'c, 'b> {
     in_loop: bool,
 }
 
-/// The program that the grammar makes of a seed, as a case, with the name of its type.
-pub fn generated_case(seed: u64) -> (&'static str, String) {
+/// The program that the grammar makes of a seed for a kernel with these types, as a case, with the
+/// name of its type.
+pub fn generated_case(seed: u64, types: &Btf<'_>) -> (&'static str, String) {
     let mut choices = Choices::from_seed(seed);
-    let target = Target::choose(&mut choices);
-    (target.name, case(&mut choices, target, false))
+    let target = Target::choose(&mut choices, names::has_trampolines(types));
+    let text = case(&mut choices, target, false);
+    (target.name, names::resolve(&text, types))
 }
 
 /// As [`generated_case`], a program that callers without capabilities may mostly load.
@@ -118,15 +130,15 @@ pub fn generated_plain_case(seed: u64) -> (&'static str, String) {
     (target.name, case(&mut choices, target, true))
 }
 
-/// The program that the grammar makes of a seed for a type that Beebox runs, mostly with what
-/// runs.
+/// The program that the grammar makes of a seed for a type that Beebox runs and a kernel with these
+/// types, mostly with what runs.
 ///
 /// # Errors
 /// If the grammar writes what is no program.
-pub fn generated_runnable(seed: u64) -> Result<Program, String> {
+pub fn generated_runnable(seed: u64, types: &Btf<'_>) -> Result<Program, String> {
     let mut choices = Choices::from_seed(seed);
     let target = Target::choose_runnable(&mut choices);
-    let text = case(&mut choices, target, false);
+    let text = names::resolve(&case(&mut choices, target, false), types);
     let case = Case::parse(&text).map_err(|error| format!("seed {seed}: {error}\n{text}"))?;
     Ok(case.program)
 }
@@ -134,7 +146,7 @@ pub fn generated_runnable(seed: u64) -> Result<Program, String> {
 /// The text of a case: a program of a type, without answers; a plain one mostly has only
 /// what callers without capabilities may load.
 fn case(choices: &mut Choices<'_>, target: Target, is_plain: bool) -> String {
-    let is_typed = !is_plain && !target.context.is_empty() && choices.percent(35);
+    let is_typed = !is_plain && choices.percent(45);
     let mut grammar = Grammar {
         choices,
         target,
@@ -218,15 +230,18 @@ impl Grammar<'_, '_> {
 
     fn statement(&mut self) {
         // In loops what registers hold has to be the same in every round.
-        let limit = if self.in_loop { 62 } else { 128 };
+        let limit = if self.in_loop { 62 } else { 146 };
         let statement = self.choices.below(limit);
         // Loops, functions, locks, timers, queues and variable offsets into the stack.
-        let is_privileged = matches!(statement, 40..46 | 70..84 | 99..106 | 113..120);
+        let is_privileged = matches!(statement, 40..46 | 70..84 | 99..106 | 113..120 | 128..);
         if self.is_plain && is_privileged && !self.choices.one_in(60) {
             return self.map_access();
         }
         if self.target.is_run && !self.in_loop && self.choices.one_in(5) {
             return self.run_statement();
+        }
+        if !self.target.arguments.is_empty() && self.choices.one_in(6) {
+            return self.walk();
         }
         match statement {
             0..12 => self.number(),
@@ -253,8 +268,41 @@ impl Grammar<'_, '_> {
             122 => self.tail_call(),
             123..126 => self.move_pointer(),
             126 => self.anything(),
-            _ => self.legacy_load(),
+            127 => self.legacy_load(),
+            _ => self.kernel_object(),
         }
+    }
+
+    /// A statement about objects of the kernel or of the program.
+    fn kernel_object(&mut self) {
+        match self.choices.below(16) {
+            0..4 => self.dynptr(),
+            4..7 => self.iterator(),
+            7..9 => self.allocated(),
+            9 | 10 => self.taken(),
+            11..13 => self.section(),
+            13 => self.resilient(),
+            // Runs have no structures of the kernel.
+            _ if self.target.is_run => self.allocated(),
+            _ => self.walk(),
+        }
+    }
+
+    /// A call of a kernel function by its name, after which `r0` is used on purpose only.
+    fn kfunc(&mut self, name: &str) {
+        self.line(&format!("call kfunc({{kfunc {name}}})"));
+        self.holds[..6].fill(Holds::Nothing);
+    }
+
+    /// A place on the stack for an object of some bytes.
+    fn place(&self, at: u32) -> u32 {
+        OBJECTS[self.depth as usize % 2] + 8 + at
+    }
+
+    /// Puts an address on the stack into a register.
+    fn address(&mut self, register: u32, place: u32) {
+        self.line(&format!("r{register} = r10"));
+        self.line(&format!("r{register} += -{place}"));
     }
 
     /// One of these maps; in a plain program mostly one that any caller creates.
@@ -272,9 +320,10 @@ impl Grammar<'_, '_> {
         !self.is_plain || !is_privileged || self.choices.one_in(60)
     }
 
-    /// A statement whose result a run decides: of maps, helpers, callbacks, tail calls.
+    /// A statement whose result a run decides: of maps, helpers, callbacks, tail calls, objects.
     fn run_statement(&mut self) {
-        match self.choices.below(16) {
+        match self.choices.below(22) {
+            16.. => self.kernel_object(),
             0..7 => self.helper(),
             7..9 => self.ring_record(),
             9 | 10 => self.queue(),

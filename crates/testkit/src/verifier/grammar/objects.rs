@@ -44,7 +44,7 @@ impl Grammar<'_, '_> {
     }
 
     /// Something held in r0 during `work`, and perhaps during other statements.
-    fn held(&mut self, work: impl FnOnce(&mut Self)) {
+    pub(super) fn held(&mut self, work: impl FnOnce(&mut Self)) {
         self.holds[0] = Holds::Nothing;
         work(self);
         if self.depth < 3 && self.choices.one_in(4) {

@@ -9,6 +9,11 @@ pub(crate) struct Target {
     pub(crate) name: &'static str,
     /// Directives of a case that the type needs: attach type, flags.
     pub(super) directives: &'static str,
+    /// What the program attaches to, as a [name](crate::verifier::names) of the kernel's types.
+    pub(super) hook: &'static str,
+    /// The structures that the arguments in the context point to, and if they may be null; empty for
+    /// numbers.
+    pub(super) arguments: &'static [(&'static str, bool)],
     /// Structure that the context is in BTF; empty if functions cannot take it.
     pub(super) context: &'static str,
     /// Fields of the context that can be read as numbers, mostly: size and offsets.
@@ -62,9 +67,11 @@ pub(super) enum Family {
     Locks,
     /// Timers.
     Timers,
+    /// Kernel functions for objects that programs allocate or take a reference to.
+    Objects,
 }
 
-use Family::{Legacy, Locks, PacketMoves, Skb, Sockets, TailCall, Timers};
+use Family::{Legacy, Locks, Objects, PacketMoves, Skb, Sockets, TailCall, Timers};
 
 const SKB_FIELDS: (&str, &[u32]) = ("u32", &[0, 4, 8, 16, 24, 32, 40, 48, 56, 68]);
 const SKB_PACKET: Option<(u32, u32, &str)> = Some((76, 80, "u32"));
@@ -72,12 +79,23 @@ const SKB_PACKET: Option<(u32, u32, &str)> = Some((76, 80, "u32"));
 const SCHED_CLS: Target = Target {
     name: "sched_cls",
     directives: "",
+    hook: "",
+    arguments: &[],
     context: "__sk_buff",
     fields: SKB_FIELDS,
     packet: SKB_PACKET,
     writes_packet: true,
     returns: 3,
-    helpers: &[Skb, Legacy, PacketMoves, Sockets, TailCall, Locks, Timers],
+    helpers: &[
+        Skb,
+        Legacy,
+        PacketMoves,
+        Sockets,
+        TailCall,
+        Locks,
+        Timers,
+        Objects,
+    ],
     weight: 30,
     is_run: false,
 };
@@ -86,12 +104,14 @@ const SCHED_CLS: Target = Target {
 const CGROUP: Target = Target {
     name: "cgroup_sock_addr",
     directives: ".attach_type cgroup_inet4_connect\n",
+    hook: "",
+    arguments: &[],
     context: "bpf_sock_addr",
     fields: ("u32", &[0, 4, 24, 28, 32, 36]),
     packet: None,
     writes_packet: false,
     returns: 2,
-    helpers: &[Locks, Sockets],
+    helpers: &[Locks, Sockets, Objects],
     weight: 3,
     is_run: false,
 };
@@ -100,6 +120,8 @@ const CGROUP: Target = Target {
 const TRACING: Target = Target {
     name: "raw_tracepoint",
     directives: "",
+    hook: "",
+    arguments: &[],
     context: "bpf_raw_tracepoint_args",
     fields: ("u64", &[0, 8, 16]),
     packet: None,
@@ -118,7 +140,7 @@ const ALL: &[Target] = &[
         context: "xdp_md",
         fields: ("u32", &[12, 16]),
         packet: Some((0, 4, "u32")),
-        helpers: &[PacketMoves, Sockets, TailCall, Locks, Timers],
+        helpers: &[PacketMoves, Sockets, TailCall, Locks, Timers, Objects],
         weight: 14,
         ..SCHED_CLS
     },
@@ -136,7 +158,7 @@ const ALL: &[Target] = &[
         directives: ".attach_type cgroup_inet_ingress\n",
         writes_packet: false,
         returns: 2,
-        helpers: &[Skb, Sockets, Locks, Timers],
+        helpers: &[Skb, Sockets, Locks, Timers, Objects],
         weight: 6,
         ..SCHED_CLS
     },
@@ -189,7 +211,7 @@ const ALL: &[Target] = &[
         directives: ".attach_type cgroup_sock_ops\n",
         context: "bpf_sock_ops",
         fields: ("u32", &[0, 20, 24, 28, 68]),
-        helpers: &[Locks],
+        helpers: &[Locks, Objects],
         ..CGROUP
     },
     Target {
@@ -197,7 +219,7 @@ const ALL: &[Target] = &[
         directives: ".attach_type cgroup_device\n",
         context: "bpf_cgroup_dev_ctx",
         fields: ("u32", &[0, 4, 8]),
-        helpers: &[],
+        helpers: &[Objects],
         weight: 2,
         ..CGROUP
     },
@@ -207,7 +229,7 @@ const ALL: &[Target] = &[
         context: "bpf_sockopt",
         fields: ("u32", &[24, 28, 32]),
         packet: Some((8, 16, "u64")),
-        helpers: &[],
+        helpers: &[Objects],
         weight: 2,
         ..CGROUP
     },
@@ -235,12 +257,14 @@ const ALL: &[Target] = &[
     Target {
         name: "tracepoint",
         context: "",
+        helpers: &[TailCall, Objects],
         weight: 2,
         ..TRACING
     },
     Target {
         name: "perf_event",
         context: "bpf_perf_event_data",
+        helpers: &[TailCall, Objects],
         weight: 2,
         ..TRACING
     },
@@ -255,7 +279,7 @@ const ALL: &[Target] = &[
         directives: ".flags BPF_F_SLEEPABLE\n",
         context: "",
         fields: ("u32", &[0, 4, 8, 12, 60]),
-        helpers: &[],
+        helpers: &[Objects],
         ..TRACING
     },
     Target {
@@ -270,12 +294,134 @@ const ALL: &[Target] = &[
     },
 ];
 
+const TASK: (&str, bool) = ("task_struct", false);
+const FILE: (&str, bool) = ("file", false);
+const NUMBER: (&str, bool) = ("", false);
+
+/// A tracing type whose context holds arguments with types of the kernel.
+const TYPED: Target = Target {
+    name: "tracing",
+    directives: ".attach_type trace_raw_tp\n",
+    hook: "typedef btf_trace_sched_switch",
+    arguments: &[NUMBER, TASK, TASK, NUMBER],
+    context: "",
+    fields: ("u64", &[]),
+    helpers: &[Objects],
+    weight: 6,
+    ..TRACING
+};
+
+/// Types with such contexts that every kernel loads.
+const BY_TYPES: &[Target] = &[
+    TYPED,
+    Target {
+        hook: "typedef btf_trace_task_newtask",
+        arguments: &[TASK, NUMBER],
+        weight: 3,
+        ..TYPED
+    },
+    Target {
+        hook: "typedef btf_trace_netif_receive_skb",
+        arguments: &[("sk_buff", false)],
+        weight: 3,
+        ..TYPED
+    },
+    Target {
+        directives: ".attach_type trace_iter\n",
+        hook: "func bpf_iter_task",
+        arguments: &[("bpf_iter_meta", false), ("task_struct", true)],
+        returns: 2,
+        weight: 4,
+        ..TYPED
+    },
+    Target {
+        directives: ".attach_type trace_iter\n.flags BPF_F_SLEEPABLE\n",
+        hook: "func bpf_iter_task_file",
+        arguments: &[
+            ("bpf_iter_meta", false),
+            ("task_struct", true),
+            NUMBER,
+            ("file", true),
+        ],
+        returns: 2,
+        weight: 2,
+        ..TYPED
+    },
+];
+
+/// Types that trampolines run.
+const BY_TRAMPOLINES: &[Target] = &[
+    Target {
+        directives: ".attach_type trace_fentry\n",
+        hook: "func wake_up_new_task",
+        arguments: &[TASK],
+        returns: 1,
+        ..TYPED
+    },
+    Target {
+        directives: ".attach_type trace_fentry\n",
+        hook: "func vfs_read",
+        arguments: &[FILE, NUMBER, NUMBER, NUMBER],
+        returns: 1,
+        ..TYPED
+    },
+    Target {
+        directives: ".attach_type trace_fexit\n",
+        hook: "func vfs_write",
+        arguments: &[FILE, NUMBER, NUMBER, NUMBER, NUMBER],
+        returns: 1,
+        ..TYPED
+    },
+    Target {
+        directives: ".attach_type modify_return\n",
+        hook: "func security_file_open",
+        arguments: &[FILE, NUMBER],
+        returns: 100,
+        ..TYPED
+    },
+    Target {
+        name: "lsm",
+        directives: ".attach_type lsm_mac\n",
+        hook: "func bpf_lsm_file_open",
+        arguments: &[FILE],
+        returns: 1,
+        ..TYPED
+    },
+    Target {
+        name: "lsm",
+        directives: ".attach_type lsm_mac\n.flags BPF_F_SLEEPABLE\n",
+        hook: "func bpf_lsm_file_open",
+        arguments: &[FILE],
+        returns: 1,
+        ..TYPED
+    },
+    Target {
+        name: "lsm",
+        directives: ".attach_type lsm_mac\n",
+        hook: "func bpf_lsm_task_alloc",
+        arguments: &[TASK, NUMBER],
+        returns: 1,
+        ..TYPED
+    },
+    Target {
+        name: "lsm",
+        directives: ".attach_type lsm_cgroup\n",
+        hook: "func bpf_lsm_socket_bind",
+        arguments: &[("socket", false), NUMBER, NUMBER],
+        returns: 2,
+        weight: 4,
+        ..TYPED
+    },
+];
+
 impl Target {
-    /// One of the types, by their weights.
-    pub(crate) fn choose(choices: &mut Choices<'_>) -> Target {
-        let total = ALL.iter().map(|target| target.weight).sum();
+    /// One of the types, by their weights; those that trampolines run only where they load.
+    pub(crate) fn choose(choices: &mut Choices<'_>, has_trampolines: bool) -> Target {
+        let by_trampolines = BY_TRAMPOLINES.iter().filter(|_| has_trampolines);
+        let mut all = ALL.iter().chain(BY_TYPES).chain(by_trampolines);
+        let total = all.clone().map(|target| target.weight).sum();
         let mut at = choices.below(total);
-        let found = ALL.iter().find(|target| match at < target.weight {
+        let found = all.find(|target| match at < target.weight {
             true => true,
             false => {
                 at -= target.weight;

@@ -82,7 +82,10 @@ pub(super) fn allocated(
     let Ok(id) = u32::try_from(meta.constant.unwrap_or(0)) else {
         return Err(refuse!(env => Call::LocalTypeRange));
     };
-    let Some(types) = env.input.program.btf() else {
+    let program = env.input.program;
+    // The kernel knows the types of programs with func_info or line_info only (`check_btf_info_early`).
+    let has_types = !program.func_info().is_empty() || !program.line_info().is_empty();
+    let Some(types) = program.btf().filter(|_| has_types) else {
         return Err(refuse!(env => Call::AllocatesWithoutBtf));
     };
     let ty = types.get(TypeId(id));
