@@ -13,6 +13,7 @@
 //! - [`objects`] compares what libbpf makes of objects with what we make of them;
 //! - [`corpus`] is programs of others, for counting;
 //! - [`direct`] runs verified programs in the engines without checks;
+//! - [`recorded`] reads answers of kernels, [`refusals`] writes the page of the most frequent ones;
 //! - [`page`] writes tables into pages of the repository.
 #![deny(unsafe_code)]
 
@@ -27,6 +28,8 @@ pub mod maps;
 pub mod numbers;
 pub mod objects;
 pub mod page;
+pub mod recorded;
+pub mod refusals;
 pub mod registry;
 pub mod tail_calls;
 pub mod verifier;

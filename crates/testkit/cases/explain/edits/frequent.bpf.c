@@ -23,7 +23,9 @@
 #define bpf_get_prandom_u32 get_prandom_u32
 #define bpf_ringbuf_output ringbuf_output
 #define bpf_get_current_task get_current_task
-#define bpf_core_type_id_local type_id
+#define bpf_obj_new(type) ((type *)bpf_obj_new_impl(type_id(type), NULL))
+#define bpf_list_push_front(list, node) bpf_list_push_front_impl(list, node, NULL, 0)
+#define private(name) SEC(".data." #name) __attribute__((visibility("hidden"), aligned(8)))
 #define BPF_MAP_TYPE_ARRAY ARRAY
 #define BPF_MAP_TYPE_HASH HASH
 #define BPF_MAP_TYPE_RINGBUF RINGBUF
@@ -35,6 +37,7 @@ static long (*const bpf_probe_read_kernel_of)(void *to, long size, const void *f
 
 typedef s32 __s32;
 __u64 total;
+__u32 table[4];
 extern int bpf_of_other_kernels(__u32 value) __ksym __weak;
 
 /* refusal: R* invalid mem access 'scalar' */
@@ -67,26 +70,19 @@ struct item {
 	__u64 key;
 	struct bpf_list_node node;
 };
-#define together __attribute__((section(".data.list"), aligned(8)))
-static together struct bpf_spin_lock lock;
-static together struct bpf_list_head list __contains(item, node);
+private(list) struct bpf_spin_lock lock;
+private(list) struct bpf_list_head list __contains(item, node);
 
 SEC("tc")
 int list_without_lock(struct __sk_buff *skb)
 {
-	struct bpf_list_node *node;
-	struct item *item;
+	struct item *item = bpf_obj_new(struct item);
 
-	edit(bpf_spin_lock(&lock);)
-	node = bpf_list_pop_front(&list); /* refused list_without_lock: object | uses a bpf_list_head without the lock | take that lock before */
-	edit(bpf_spin_unlock(&lock);)
-	refuse(bpf_spin_lock(&lock);)
-	refuse(bpf_spin_unlock(&lock);)
-	if (!node)
+	if (!item)
 		return 0;
-	item = container_of(node, struct item, node);
-	total = item->key;
-	bpf_obj_drop_impl(item, NULL);
+	edit(bpf_spin_lock(&lock);)
+	bpf_list_push_front(&list, &item->node); /* refused list_without_lock: object | uses a bpf_list_head without the lock | take that lock before */
+	edit(bpf_spin_unlock(&lock);)
 	return 0;
 }
 
@@ -110,15 +106,25 @@ int context_written(struct xdp_md *ctx)
 }
 
 /* refusal: R* min value is outside of the allowed memory range */
-__u32 table[4];
+struct names {
+	char text[16];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct names);
+} by_name SEC(".maps");
 
 SEC("tc")
 int before_first(struct __sk_buff *skb)
 {
-	__u32 i = skb->mark & 3;
+	__u32 key = 0, length = skb->len & 15;
+	struct names *names = bpf_map_lookup_elem(&by_name, &key);
 
-	edit(if (!i) return 0;)
-	return *(&table[i] - 1); /* refused before_first: offset-negative | may be negative in an access of 4 bytes | check the lower bound too */
+	if (!names edit(|| !length))
+		return 0;
+	return *(names->text + length - 1); /* refused before_first: offset-negative | may be 0, and an access of 1 byte to a value of map `by_name` (16 bytes) is 1 byte before it | `if (n < 1) return …;` */
 }
 
 /* refusal: BPF_EXIT instruction in main prog would lead to reference leak */
@@ -244,16 +250,6 @@ int beyond_stack(struct __sk_buff *skb)
 }
 
 /* refusal: R* max value is outside of the allowed memory range */
-struct names {
-	char text[16];
-};
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct names);
-} by_name SEC(".maps");
-
 SEC("tc")
 int loose_bound(struct __sk_buff *skb)
 {
@@ -465,13 +461,15 @@ int map_of_other_kind(struct __sk_buff *skb)
 	return bpf_ringbuf_output(CHOOSE((void *)&by_length, (void *)&events), &length, sizeof(length), 0); /* refused map_of_other_kind: map-helper | `bpf_ringbuf_output` does not take map `by_length` (hash) */
 }
 
-/* refusal: invalid read from stack * */
+/* refusal: R* unbounded memory access, use 'var &= const' or 'if (var < const)' */
 SEC("tc")
-int variable_unwritten(struct __sk_buff *skb)
+int unbounded_size(struct __sk_buff *skb)
 {
-	__u32 key edit(= skb->len);
+	char name[16];
+	__u32 size = skb->mark;
 
-	return !bpf_map_lookup_elem(&by_length, &key); /* refused variable_unwritten: stack-unwritten | initialise the variable where it is declared */
+	edit(if (size > sizeof(name)) return 0;)
+	return bpf_probe_read_kernel(name, size, NULL); /* refused unbounded_size: size-unbounded | has no upper bound */
 }
 
 /* refusal: R* pointer arithmetic on * prohibited, null-check it first */
@@ -485,6 +483,16 @@ int arithmetic_before_check(struct __sk_buff *skb)
 	value += 4; /* refused arithmetic_before_check: maybe-null | check before the arithmetic */
 	asm volatile("" : "+r"(value));
 	return value ? *value : 0;
+}
+
+/* refusal: write into map forbidden, value_size=* off=* size=* */
+const volatile __u32 limit = 100;
+
+SEC("tc")
+int constant_written(struct __sk_buff *skb)
+{
+	refuse(*(__u32 *)&limit = skb->len;) /* refused constant_written: map-write | may not be written by programs */
+	return skb->len > limit;
 }
 
 /* refusal: helper call might sleep in a non-sleepable prog */
