@@ -14,6 +14,7 @@
 //! - [`loaders`] compares what other loaders parse of objects;
 //! - [`corpus`] is programs of others, for counting;
 //! - [`direct`] runs verified programs in the engines without checks;
+//! - [`recorded`] reads answers of kernels, [`refusals`] writes the page of the most frequent ones;
 //! - [`page`] writes tables into pages of the repository.
 #![deny(unsafe_code)]
 
@@ -29,6 +30,8 @@ pub mod maps;
 pub mod numbers;
 pub mod objects;
 pub mod page;
+pub mod recorded;
+pub mod refusals;
 pub mod registry;
 pub mod tail_calls;
 pub mod verifier;

@@ -25,6 +25,7 @@ mod places;
 mod precision;
 mod printk;
 mod profiles;
+mod refusals_page;
 mod registry;
 mod since;
 mod slots;

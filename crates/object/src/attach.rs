@@ -72,7 +72,7 @@ impl fmt::Display for AttachFault {
             AttachFault::NoTarget => write!(
                 f,
                 "section name has no attach target (SEC(\"fentry/FUNCTION\")), \
-                 and none is set"
+                 and none is set (--attach PROGRAM=FUNCTION)"
             ),
             AttachFault::NoProgram => {
                 write!(
@@ -81,15 +81,25 @@ impl fmt::Display for AttachFault {
                 )
             }
             AttachFault::TooLong => write!(f, "name of the attach target is too long"),
-            AttachFault::NotFound { name } => write!(f, "the kernel has no {name} to attach to"),
+            AttachFault::NotFound { name } => write!(
+                f,
+                "the kernel has no {name} to attach to (a module's: --module-btf FILE; \
+                 another kernel's: --kernel PATH; another target: --attach PROGRAM=NAME)"
+            ),
             AttachFault::LeftOut { name } => write!(
                 f,
                 "undecided: the types given leave out {name}, which it attaches to; the \
                  kernel's own types decide"
             ),
-            AttachFault::NoModule { name } => write!(f, "the kernel has no module {name}"),
+            AttachFault::NoModule { name } => write!(
+                f,
+                "the BTF of module {name} is not given (--module-btf FILE, as /sys/kernel/btf/{name})"
+            ),
             AttachFault::NoKernelTypes => {
-                write!(f, "BTF of the kernel is required and unknown")
+                write!(
+                    f,
+                    "BTF of the kernel is required and unknown (--kernel PATH, --btf FILE)"
+                )
             }
             AttachFault::NoProgramTypes => write!(f, "the target program has no BTF"),
             AttachFault::NoFunction { name } => {

@@ -77,5 +77,4 @@ pub enum Referent {
 pub const CORE_POISON: i32 = 0xbad_2310;
 /// Helper number of a call that replaces a missing map, minus the index of the map.
 pub const MAP_POISON: i32 = 2_001_000_000;
-/// Helper number of a call that replaces a missing kfunc, minus the index of the extern.
-pub const KFUNC_POISON: i32 = 2_002_000_000;
+pub use program::KFUNC_POISON;

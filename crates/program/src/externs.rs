@@ -6,6 +6,9 @@ use btf::TypeId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExternId(pub u32);
 
+/// Helper number of a call that replaces a missing kfunc, minus the index of the extern.
+pub const KFUNC_POISON: i32 = 2_002_000_000;
+
 /// An extern symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternSymbol {

@@ -35,10 +35,11 @@ mod values;
 pub use capability::MissingCapabilities;
 pub(crate) use capability::missing;
 pub use cause::{
-    AccessKind, ArithmeticFault, BoundsFault, Cause, Check, ContextFault, LockFault, MapMisuse,
-    MergedMembers, NullCheck, NumberSource, ObjectFault, PacketBase, PacketCheckFault,
-    PacketExtent, PacketLoop, Parameter, ParameterFault, SignatureFault, SizeFault,
-    StackObjectFault, TargetFault, Unwritten,
+    AccessKind, Acquired, ArgumentFault, ArithmeticFault, BoundsFault, Cause, Check, ContextFault,
+    ExceptionFault, KfuncRule, LockFault, LostObject, LostTrust, MapMisuse, MergedMembers,
+    NullCheck, NumberSource, ObjectFault, PacketBase, PacketCheckFault, PacketExtent, PacketLoop,
+    Parameter, ParameterFault, ReturnedBy, SignatureFault, SizeFault, StackObjectFault,
+    TargetFault, Unwritten,
 };
 pub use explanation::{
     Capability, Chain, Decision, Explanation, InsnPlace, Known, KnownValue, Note, NoteKind, Path,

@@ -1,4 +1,4 @@
-//! Writes the pages that list helpers and kernel functions.
+//! Writes the pages that list helpers, kernel functions and refusals.
 
 use std::fs;
 use std::path::Path;
@@ -31,5 +31,15 @@ pub(crate) fn list_kfuncs() -> Outcome {
     fs::write(root.join("docs/kfuncs.md"), page)?;
     let header = root.join("examples/bits").join(spec::bits::HEADER);
     fs::write(header, spec::bits::header())?;
+    Ok(())
+}
+
+/// Writes docs/refusals.md, the page of the most frequent refusals.
+pub(crate) fn list_refusals() -> Outcome {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    fs::write(
+        root.join("docs/refusals.md"),
+        differential::refusals::page()?,
+    )?;
     Ok(())
 }

@@ -53,6 +53,7 @@ usage: cargo xtask CHORE
                run the benchmarks, or those that are named (engines, classic, load, maps,
                tail-calls, gateway, verify), and write their sections of docs/performance.md (minutes, on a
                machine that does nothing else; needs tcpdump)
+  refusals     write docs/refusals.md, the most frequent refusals with their programs
   seccomp      analyse 10,000 generated seccomp filters and write their time and memory
                into docs/seccomp.md (a minute; compiles with --release)
   tsan         run tests of maps under threads with ThreadSanitizer (needs nightly Rust
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
         ["conformance"] => conformance::count(),
         ["helpers"] => helpers::list(),
         ["kfuncs"] => helpers::list_kfuncs(),
+        ["refusals"] => helpers::list_refusals(),
         ["listing"] => listing::record(),
         ["man"] => man::write(),
         ["miri"] => nightly::interpret_with_miri(),

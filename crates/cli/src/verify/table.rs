@@ -97,7 +97,6 @@ pub(super) fn table(rows: &[Row], emit: &Emit, counts: &Counts, width: Option<us
 /// The option or command that helps with the cause of a refusal.
 fn hint_of(explanation: &serde_json::Value) -> Option<&'static str> {
     Some(match explanation.get("cause")?.as_str()? {
-        "kfunc-missing" => "--module-btf FILE, the BTF of the module that has the function",
         "core-relocation" => "beebox dis, which names the field",
         "too-complex" => "--cost, the cost of each source line",
         _ => return None,

@@ -69,9 +69,30 @@ pub(super) fn words(kind: &NoteKind) -> String {
                 bytes(*range)
             )
         }
+        NoteKind::Acquired { callee } if is_iterator(callee) => {
+            format!("`{callee}` begins the iterator")
+        }
         NoteKind::Acquired { callee } => format!("`{callee}` acquires the reference"),
+        NoteKind::Given => String::from("the kernel calls the program with the reference"),
+        NoteKind::SectionBegun { callee } => format!("`{callee}` begins the section"),
+        NoteKind::Made { callee } => format!("`{callee}` makes it"),
+        NoteKind::Ended {
+            callee: Some(callee),
+        } => format!("`{callee}` ends it"),
+        NoteKind::Ended { callee: None } => String::from("a store changes some of its bytes"),
+        NoteKind::Distrusted { callee } => {
+            format!("`{callee}` ends the section in which the pointer was valid")
+        }
+        NoteKind::GivenAway { callee } => {
+            format!("`{callee}` gives the object to the list or tree, which owns it from here on")
+        }
         NoteKind::Locked { callee } => format!("`{callee}` takes the lock that is held"),
         NoteKind::WrittenElsewhere => String::from("writes it, and the path does not pass here"),
         NoteKind::LoopStart => String::from("jumps back to the start of the loop"),
     }
+}
+
+/// True for a call that begins an open-coded iterator.
+fn is_iterator(callee: &str) -> bool {
+    callee.starts_with("bpf_iter_") && callee.ends_with("_new")
 }

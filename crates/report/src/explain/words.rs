@@ -1,6 +1,7 @@
 //! Wording of each cause of a refusal: headline, requirement and proposed edit.
 
 mod access;
+mod attach;
 mod bounds;
 mod call;
 mod capability;
@@ -11,7 +12,9 @@ mod map;
 mod object;
 mod packet;
 mod register;
+mod returns;
 mod stack_object;
+mod trust;
 
 use verifier::reason::{Cause, Explanation};
 
@@ -82,6 +85,7 @@ fn of_cause(explanation: &Explanation) -> Words {
         | Cause::Relocation { .. }
         | Cause::PacketLoad
         | Cause::KfuncUnavailable { .. }
+        | Cause::KfuncMissing { .. }
         | Cause::Trap
         | Cause::License { .. }
         | Cause::ArgumentType { .. }
@@ -100,6 +104,7 @@ fn of_cause(explanation: &Explanation) -> Words {
         Cause::Sleeps { .. }
         | Cause::Leak { .. }
         | Cause::NotAcquired { .. }
+        | Cause::TwoReferences { .. }
         | Cause::Lock { .. }
         | Cause::SectionOpen { .. }
         | Cause::SectionCall { .. } => held::words(explanation),

@@ -131,6 +131,51 @@ fn fail<T>(fault: SignatureFault, rejection: Signature) -> Result<T, PrototypeEr
     Err(PrototypeError { rejection, fault })
 }
 
+/// A type as C has it, the names of modifiers and arguments left out.
+pub(crate) fn type_text(btf: &Btf<'_>, id: TypeId) -> String {
+    let mut stars = String::new();
+    let mut ty = btf.at(strip_qualifiers(btf, id));
+    // A chain of pointers is no longer than the types are many.
+    for _ in 0..btf.len() {
+        let Shape::Ptr(target) = ty.shape() else {
+            break;
+        };
+        stars.push('*');
+        ty = btf.at(strip_qualifiers(btf, target));
+    }
+    let word = match ty.kind() {
+        Kind::Struct => "struct ",
+        Kind::Union => "union ",
+        Kind::Enum | Kind::Enum64 => "enum ",
+        Kind::Fwd if ty.flag() => "union ",
+        Kind::Fwd => "struct ",
+        _ => "",
+    };
+    let name = match (ty.kind(), ty.name().to_string()) {
+        (Kind::Void, _) => String::from("void"),
+        (Kind::FuncProto, _) => String::from("function"),
+        (kind, name) if name.is_empty() => kind.name().to_lowercase(),
+        (_, name) => name,
+    };
+    match stars.is_empty() {
+        true => format!("{word}{name}"),
+        false => format!("{word}{name} {stars}"),
+    }
+}
+
+/// The type below modifiers other than typedefs.
+fn strip_qualifiers(btf: &Btf<'_>, id: TypeId) -> TypeId {
+    let mut id = id;
+    for _ in 0..btf.len() {
+        let ty = btf.at(id);
+        if ty.kind() == Kind::Typedef || !ty.kind().is_modifier() {
+            break;
+        }
+        id = ty.referred().unwrap_or(TypeId::VOID);
+    }
+    id
+}
+
 impl Question<'_> {
     /// The arguments of the function.
     fn arguments(&self) -> Result<Vec<SubprogArg>, PrototypeError> {
@@ -158,7 +203,7 @@ impl Question<'_> {
             return fail(SignatureFault::TooManyArguments(count), rejection);
         }
         if !self.is_number(proto.returns) {
-            let fault = SignatureFault::Result(self.text(proto.returns));
+            let fault = SignatureFault::Result(type_text(self.btf, proto.returns));
             return fail(fault, of_global(Signature::Return { name }));
         }
         let mut arguments = Vec::with_capacity(count);
@@ -179,56 +224,11 @@ impl Question<'_> {
         matches!(kind, Kind::Int | Kind::Enum | Kind::Enum64)
     }
 
-    /// A type as C has it, the names of modifiers and arguments left out.
-    fn text(&self, id: TypeId) -> String {
-        let mut stars = String::new();
-        let mut ty = self.btf.at(self.strip_qualifiers(id));
-        // A chain of pointers is no longer than the types are many.
-        for _ in 0..self.btf.len() {
-            let Shape::Ptr(target) = ty.shape() else {
-                break;
-            };
-            stars.push('*');
-            ty = self.btf.at(self.strip_qualifiers(target));
-        }
-        let word = match ty.kind() {
-            Kind::Struct => "struct ",
-            Kind::Union => "union ",
-            Kind::Enum | Kind::Enum64 => "enum ",
-            Kind::Fwd if ty.flag() => "union ",
-            Kind::Fwd => "struct ",
-            _ => "",
-        };
-        let name = match (ty.kind(), ty.name().to_string()) {
-            (Kind::Void, _) => String::from("void"),
-            (Kind::FuncProto, _) => String::from("function"),
-            (kind, name) if name.is_empty() => kind.name().to_lowercase(),
-            (_, name) => name,
-        };
-        match stars.is_empty() {
-            true => format!("{word}{name}"),
-            false => format!("{word}{name} {stars}"),
-        }
-    }
-
-    /// The type below modifiers other than typedefs.
-    fn strip_qualifiers(&self, id: TypeId) -> TypeId {
-        let mut id = id;
-        for _ in 0..self.btf.len() {
-            let ty = self.btf.at(id);
-            if ty.kind() == Kind::Typedef || !ty.kind().is_modifier() {
-                break;
-            }
-            id = ty.referred().unwrap_or(TypeId::VOID);
-        }
-        id
-    }
-
     /// The fault of argument `index`.
     fn fault(&self, ty: TypeId, index: usize, fault: ParameterFault) -> SignatureFault {
         SignatureFault::Argument {
             number: index as u8 + 1,
-            ty: self.text(ty),
+            ty: type_text(self.btf, ty),
             fault,
         }
     }

@@ -8,10 +8,10 @@ use super::explanation::{Chain, InsnPlace, KnownValue, PointerTarget};
 use crate::domain::Scalar;
 
 pub use parts::{
-    AccessKind, ArithmeticFault, BoundsFault, Check, ContextFault, LockFault, MapMisuse,
-    MergedMembers, NullCheck, NumberSource, ObjectFault, PacketBase, PacketCheckFault,
-    PacketExtent, PacketLoop, Parameter, ParameterFault, SignatureFault, SizeFault,
-    StackObjectFault, Unwritten,
+    AccessKind, ArgumentFault, ArithmeticFault, BoundsFault, Check, ContextFault, LockFault,
+    LostObject, LostTrust, MapMisuse, MergedMembers, NullCheck, NumberSource, ObjectFault,
+    PacketBase, PacketCheckFault, PacketExtent, PacketLoop, Parameter, ParameterFault,
+    SignatureFault, SizeFault, StackObjectFault, Unwritten,
 };
 
 /// Cause of a refusal, and the unmet requirement.
@@ -212,10 +212,19 @@ pub enum Cause {
         /// The number.
         number: i32,
     },
+    /// A kernel function that the kernel has not.
+    KfuncMissing {
+        /// Its name.
+        kfunc: String,
+        /// The kernel has one of the name, with another prototype.
+        has_other: bool,
+    },
     /// A kernel function that the program cannot call.
     KfuncUnavailable {
         /// Its name.
         kfunc: String,
+        /// The rule.
+        rule: KfuncRule,
     },
     /// The compiler ended the program where behaviour is undefined.
     Trap,
@@ -310,8 +319,8 @@ pub enum Cause {
     },
     /// A reference is not released.
     Leak {
-        /// The functions that acquired them.
-        acquired: Vec<String>,
+        /// Where they come from.
+        acquired: Vec<Acquired>,
         /// End of the path: `exit` or the callee.
         end: String,
     },
@@ -324,6 +333,13 @@ pub enum Cause {
         /// It was released before, by this callee.
         released_by: Option<String>,
     },
+    /// Two arguments belong to acquired references, and a call takes one.
+    TwoReferences {
+        /// The callee.
+        callee: String,
+    },
+    /// An exception.
+    Exception(ExceptionFault),
     /// Locks.
     Lock {
         /// The fault.
@@ -346,6 +362,8 @@ pub enum Cause {
         callee: Option<String>,
         /// Number of the argument.
         number: Option<u8>,
+        /// Its value.
+        found: Option<KnownValue>,
         /// The fault.
         fault: ObjectFault,
     },
@@ -373,8 +391,10 @@ pub enum Cause {
         min: i64,
         /// Greatest allowed.
         max: i64,
-        /// It is a callback's.
-        is_callback: bool,
+        /// What returns it.
+        by: ReturnedBy,
+        /// The function or hook that the program is attached to by BTF.
+        target: Option<String>,
     },
     /// A pointer is returned where a number is needed.
     ReturnPointer {
@@ -442,8 +462,12 @@ pub enum Cause {
         callee: String,
         /// Number of the argument, from 1.
         number: u8,
+        /// Structure that it points to.
+        structure: String,
         /// A pointer that RCU protects would do.
         takes_rcu: bool,
+        /// What took the trust.
+        lost: LostTrust,
     },
     /// BTF, func_info or line_info of the program.
     Btf,
@@ -455,6 +479,8 @@ pub enum Cause {
         name: String,
         /// It writes.
         is_write: bool,
+        /// Where the access ends otherwise than a member, in the kernel's words.
+        fault: Option<String>,
     },
     /// The release of the kernel lacks it.
     Release,
@@ -472,26 +498,113 @@ pub enum Cause {
 }
 
 /// Why a program cannot attach to its target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetFault {
     /// Programs there must not sleep.
-    Sleeps,
+    Sleeps(String),
+    /// Programs of the type never sleep.
+    SleepingType,
+    /// Programs of the type always sleep.
+    SleepsAlways,
     /// Programs may not replace what the function returns.
-    NotModifiable,
+    NotModifiable(String),
     /// The function never returns.
-    NeverReturns,
+    NeverReturns(String),
+    /// The function is not for tracing.
+    Denied(String),
     /// The hook is not for programs.
-    Hook,
+    Hook(String),
     /// The kernel has no such operation for programs.
-    Operation,
+    Operation {
+        /// The member.
+        member: String,
+        /// Its structure.
+        structure: String,
+    },
     /// The replaced function is static.
-    Static,
+    Static(String),
+    /// The replaced program has no function of the name.
+    NoFunction(String),
+    /// The target is of the kernel.
+    ReplacesKernel,
     /// The replacement changes packets, and the function does not.
     ChangesPacket,
     /// The replacement may sleep, and the function does not.
     ReplacementSleeps,
-    /// The prototypes differ.
-    Prototype,
+    /// Numbers of parameters: of the replacement, of the function.
+    ParameterCount(i64, i64),
+    /// A parameter differs.
+    Parameter {
+        /// Number from 1.
+        number: i64,
+        /// Type of the replacement's, in words.
+        found: String,
+        /// Type of the function's, in words.
+        wanted: String,
+    },
+    /// The types of the results differ.
+    Result {
+        /// That of the replacement.
+        found: String,
+        /// That of the function.
+        wanted: String,
+    },
+    /// Programs that trace programs do not trace each other.
+    Nested,
+    /// The program names no target.
+    Missing,
+    /// The release has no such programs.
+    Release,
     /// Another one.
     Other,
+}
+
+/// Origin of a reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Acquired {
+    /// A call of this function.
+    Call(String),
+    /// This argument of the program, which the kernel gives with a reference.
+    Argument(String),
+}
+
+/// Rule by which a program may not call a kernel function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KfuncRule {
+    /// Only programs of these types may.
+    Types(Vec<&'static str>),
+    /// Only LSM programs, iterators and programs that sleep may.
+    Sleepable,
+    /// Only programs that are bound to a device may.
+    DeviceBound,
+}
+
+/// What returns a value that is not allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReturnedBy {
+    /// The program.
+    Program,
+    /// A callback.
+    Callback,
+    /// A callback that runs later.
+    AsyncCallback,
+    /// The program, by `bpf_throw`.
+    Throw,
+}
+
+/// Fault of exceptions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExceptionFault {
+    /// A callback throws.
+    InCallback,
+    /// The exception callback is called.
+    CallbackCalled,
+    /// The exception callback takes other arguments than a number.
+    Signature,
+    /// The program names several exception callbacks.
+    Several,
+    /// The exception callback is not there, by this name.
+    Missing(String),
+    /// The exception callback is static.
+    Static(String),
 }

@@ -287,6 +287,33 @@ pub enum NoteKind {
         /// The callee.
         callee: String,
     },
+    /// The kernel gives the program a reference.
+    Given,
+    /// A call begins a section.
+    SectionBegun {
+        /// The callee.
+        callee: String,
+    },
+    /// A call makes an object on the stack.
+    Made {
+        /// The callee.
+        callee: String,
+    },
+    /// A call ends an object on the stack; a store that damages it has no callee.
+    Ended {
+        /// The callee.
+        callee: Option<String>,
+    },
+    /// A call takes the trust from the pointer.
+    Distrusted {
+        /// The callee.
+        callee: String,
+    },
+    /// A call gives the object away.
+    GivenAway {
+        /// The callee.
+        callee: String,
+    },
     /// Another path writes it.
     WrittenElsewhere,
     /// The loop starts here.

@@ -9,8 +9,10 @@ mod bounds;
 mod call;
 mod check;
 mod context;
+mod exception;
 mod flow;
 mod held;
+mod kfunc;
 mod memory;
 mod number;
 mod object;
@@ -73,7 +75,13 @@ impl Finding {
 
 /// Cause of the refusal, by the rule of its class.
 pub(super) fn find(scene: &Scene<'_>) -> Finding {
-    let of_object = stack_object::find(scene).or_else(|| object::find(scene));
+    let rules = [
+        stack_object::find,
+        object::find,
+        kfunc::find,
+        exception::find,
+    ];
+    let of_object = rules.into_iter().find_map(|rule| rule(scene));
     let found = match scene.refusal.kind {
         _ if of_object.is_some() => of_object,
         RefusalKind::Encoding => flow::encoding(scene),

@@ -1,7 +1,7 @@
 //! The refused instruction with the path that led to it: what rules read.
 
 use isa::ebpf::{Callee, Imm64, Insn, Operand, Reg};
-use spec::registry::HelperProto;
+use spec::registry::{HelperProto, Kfunc};
 
 use super::Ending;
 use super::calls;
@@ -96,16 +96,40 @@ impl<'a> Scene<'a> {
         Some(match self.callee_at(insn)? {
             Callee::Helper(number) => match spec::helpers::helper(number) {
                 Some(helper) => helper.name.to_owned(),
-                None => format!("helper {number}"),
+                None => match self.extern_of(number) {
+                    Some(name) => name,
+                    None => format!("helper {number}"),
+                },
             },
-            Callee::Kfunc { id, .. } => {
-                let kfunc = u32::try_from(id)
-                    .ok()
-                    .and_then(|id| self.input.registry.kfunc(id));
-                kfunc.map_or_else(|| format!("kfunc #{id}"), |kfunc| kfunc.name.to_string())
-            }
+            Callee::Kfunc { id, .. } => match self.kfunc_at(insn) {
+                Some(kfunc) => kfunc.name.to_string(),
+                None => format!("kfunc #{id}"),
+            },
             Callee::Local(off) => self.function_at(insn.wrapping_add_signed(off + 1)),
         })
+    }
+
+    /// The name of the extern that a call of a placeholder stands for.
+    fn extern_of(&self, number: i32) -> Option<String> {
+        let index = usize::try_from(number.checked_sub(program::KFUNC_POISON)?).ok()?;
+        Some(self.input.program.externs().get(index)?.name.clone())
+    }
+
+    /// The kernel function that an instruction calls.
+    pub(super) fn kfunc_at(&self, insn: u32) -> Option<&'a Kfunc> {
+        let Callee::Kfunc { id, module } = self.callee_at(insn)? else {
+            return None;
+        };
+        let id = u32::try_from(id).ok()?;
+        match usize::try_from(module).ok()?.checked_sub(1) {
+            None => self.input.registry.kfunc(id),
+            Some(module) => self.input.modules.get(module)?.kfunc(id),
+        }
+    }
+
+    /// The kernel function that the refused instruction calls.
+    pub(super) fn kfunc(&self) -> Option<&'a Kfunc> {
+        self.kfunc_at(self.refusal.insn?)
     }
 
     /// The name of what the refused instruction calls.

@@ -12,10 +12,10 @@ use beebox::Kernel;
 use beebox::internal::object::Object;
 use beebox::internal::program::Program;
 use beebox::internal::verify::{ProgramLoader, Registry, StandaloneProgram};
+use beebox_differential::recorded::read_text;
 use beebox_differential::verifier::VerifierPair;
 use btf::Btf;
 use clap::Args;
-use flate2::read::GzDecoder;
 use spec::kernel::Source;
 use spec::programs::ProgramType;
 
@@ -317,13 +317,4 @@ fn types_of(path: &Path) -> Option<Arc<Btf<'static>>> {
 /// Names of programs, one a line, perhaps packed.
 fn read_list(path: &Path) -> Outcome<BTreeSet<String>> {
     Ok(read_text(path)?.lines().map(str::to_owned).collect())
-}
-
-/// The text of a file, perhaps packed.
-pub(super) fn read_text(path: &Path) -> Outcome<String> {
-    let bytes = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(match bytes.starts_with(&[0x1f, 0x8b]) {
-        true => std::io::read_to_string(GzDecoder::new(&bytes[..]))?,
-        false => String::from_utf8(bytes)?,
-    })
 }

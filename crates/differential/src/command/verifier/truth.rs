@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::selftests::read_text;
+use beebox_differential::recorded::{cells, read_text};
+
 use crate::command::Outcome;
 
 /// Recorded answers about a program's verification.
@@ -50,34 +51,4 @@ pub(super) fn read(path: &Path) -> Outcome<HashMap<String, Answer>> {
         truth.insert(format!("{}/{}", cell(0), cell(1)), answer);
     }
     Ok(truth)
-}
-
-/// The cells of a line of comma-separated values.
-fn cells(line: &str) -> Vec<String> {
-    let mut cells = vec![String::new()];
-    let mut is_quoted = false;
-    let mut rest = line.chars().peekable();
-    while let Some(now) = rest.next() {
-        match (now, is_quoted, cells.last_mut()) {
-            ('"', true, Some(cell)) if rest.peek() == Some(&'"') => {
-                rest.next();
-                cell.push('"');
-            }
-            ('"', ..) => is_quoted = !is_quoted,
-            (',', false, _) => cells.push(String::new()),
-            (other, _, Some(cell)) => cell.push(other),
-            (_, _, None) => {}
-        }
-    }
-    cells
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quoted_cells_hold_commas_and_quotes() {
-        assert_eq!(cells("a,\"b,\"\"c\"\"\",,d"), ["a", "b,\"c\"", "", "d"]);
-    }
 }

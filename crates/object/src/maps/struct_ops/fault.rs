@@ -175,7 +175,11 @@ impl fmt::Display for StructOpsFault {
                     "the program of member `{member}` is not in SEC(\"struct_ops\")"
                 )
             }
-            StructOpsFault::NotInKernel(name) => write!(f, "the kernel has no struct {name}"),
+            StructOpsFault::NotInKernel(name) => write!(
+                f,
+                "the kernel has no struct {name} (a module's: --module-btf FILE; another \
+                 kernel's: --kernel PATH)"
+            ),
             StructOpsFault::NotInValue(name) => {
                 write!(
                     f,

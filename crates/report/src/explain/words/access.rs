@@ -1,7 +1,8 @@
 //! Wording of causes: loads and stores, and their base registers.
 
 use verifier::reason::{
-    Cause, ContextFault, Explanation, InsnPlace, KnownValue, MergedMembers, PointerTarget,
+    ArgumentFault, Cause, ContextFault, Explanation, InsnPlace, KnownValue, MergedMembers, Note,
+    NoteKind, PointerTarget,
 };
 
 use super::register::{maybe_null, not_pointer, uninitialized};
@@ -60,7 +61,14 @@ pub(super) fn words(explanation: &Explanation) -> Words {
                 Some(callee) => format!("`{callee}` reads {what} at fp{off:+}, not all written"),
                 None => format!("{what} at fp{off:+} are read, and not all were written"),
             };
-            Words::new("stack-unwritten", headline)
+            let words = Words::new("stack-unwritten", headline);
+            let words = match callee {
+                Some(_) if *size > 0 => {
+                    words.help("pass the size of the variable, if it is smaller than what is read")
+                }
+                _ => words,
+            };
+            words
                 .needed("a store to each of these bytes on every path that leads here")
                 .help(
                     "initialise the variable where it is declared; padding between members of a \
@@ -147,13 +155,19 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         )
         .needed("the stack, a map value or other memory of the program")
         .help("read the value with a plain load and change a copy in a map"),
-        Cause::Object { name, is_write } => object(name, *is_write),
+        Cause::Object {
+            name,
+            is_write,
+            fault,
+        } => object(name, *is_write, fault.as_deref()),
         _ => Words::new("other", "the instruction is not allowed here"),
     }
 }
 
 fn read_only(explanation: &Explanation, kind: &PointerTarget) -> Words {
     let what = target(kind);
+    let is_slice = explanation.place.as_ref();
+    let is_slice = is_slice.is_some_and(|place| place.text.contains("bpf_dynptr_slice_rdwr"));
     let words = Words::new("read-only", format!("{what} may only be read here"));
     match kind {
         PointerTarget::Packet { .. } | PointerTarget::PacketMeta { .. } => words
@@ -161,7 +175,19 @@ fn read_only(explanation: &Explanation, kind: &PointerTarget) -> Words {
                 "a program type that may write packets directly; {} may not",
                 explanation.program_type
             ))
-            .help("bpf_skb_store_bytes writes packets where the program type has it"),
+            .help(match is_slice {
+                true => {
+                    "read by bpf_dynptr_slice; bpf_dynptr_write writes where the program type may"
+                }
+                false => "bpf_skb_store_bytes writes packets where the program type has it",
+            }),
+        PointerTarget::Memory { .. } if explanation.notes.iter().any(is_plain_slice) => words
+            .needed("a slice that may be written")
+            .help("take it by bpf_dynptr_slice_rdwr, where the program type may write packets"),
+        PointerTarget::Object { .. } => words
+            .needed("memory of the program, which the call may write")
+            .help("pass the address of a variable on the stack or of a map value")
+            .help("kernel structures are changed by helpers and kernel functions"),
         PointerTarget::MapKey { .. } => words
             .needed("a key that stays as it is")
             .help("copy the key to the stack; delete and insert to change it"),
@@ -174,7 +200,22 @@ fn read_only(explanation: &Explanation, kind: &PointerTarget) -> Words {
     }
 }
 
-fn object(name: &str, is_write: bool) -> Words {
+/// True if the value comes from `bpf_dynptr_slice`, which gives memory for reading.
+fn is_plain_slice(note: &Note) -> bool {
+    matches!(&note.kind, NoteKind::Returned { callee, .. } if callee == "bpf_dynptr_slice")
+}
+
+fn object(name: &str, is_write: bool, fault: Option<&str>) -> Words {
+    if let Some(fault) = fault {
+        let words = Words::new(
+            "kernel-object",
+            format!("the access ends outside of the members of `struct {name}`: {fault}"),
+        )
+        .needed("an access within one member, of the member's width");
+        return words
+            .help("check the type that the pointer is declared with, and the size of the access")
+            .help("bpf_probe_read_kernel (BPF_CORE_READ) reads any kernel memory");
+    }
     match is_write {
         true => Words::new(
             "kernel-object",
@@ -238,6 +279,14 @@ fn context(explanation: &Explanation) -> Words {
     else {
         return Words::new("context", "this access to the context is not allowed");
     };
+    if let ContextFault::Arguments {
+        function,
+        arguments,
+        fault,
+    } = fault
+    {
+        return arguments_of(function, arguments, *fault, *size);
+    }
     let structure = match structure {
         Some(structure) => format!("`struct {structure}`"),
         None => String::from("the context"),
@@ -271,12 +320,58 @@ fn context(explanation: &Explanation) -> Words {
         ContextFault::OtherTypes(types) => words
             .needed(format!("a program of type {}", any_of(types)))
             .help("use another field, or attach where this one is known"),
-        ContextFault::Never => words
+        ContextFault::Never | ContextFault::Arguments { .. } => words
             .needed("a field that programs of this type and attach type may access so")
             .help(
                 "the UAPI header says what the context holds; some fields exist for some attach \
                  types only",
             ),
+    }
+}
+
+/// An access to a context that holds the arguments of a function.
+fn arguments_of(function: &str, arguments: &[String], fault: ArgumentFault, size: u32) -> Words {
+    let ordinal = |number: usize| match arguments.get(number - 1) {
+        Some(argument) => format!("argument {number} of `{function}` (`{argument}`)"),
+        None => format!("argument {number} of `{function}`"),
+    };
+    let all = match arguments {
+        [] => format!("`{function}` has no arguments"),
+        all => format!("`{function}` has {}", list(&quoted(all))),
+    };
+    let words = |headline: String| Words::new("context-argument", headline);
+    match fault {
+        ArgumentFault::Missing(number) => words(format!(
+            "the program reads argument {number} of `{function}`, which has {}",
+            arguments.len()
+        ))
+        .needed(format!("an argument that there is: {all}"))
+        .help("give the program the parameters of the function, in their order; the result is there for fexit, fmod_ret and LSM programs only"),
+        ArgumentFault::Misaligned(number) => words(format!(
+            "the read begins in the middle of {}",
+            ordinal(number)
+        ))
+        .needed("an offset that is a multiple of 8: each argument takes 8 bytes of the context")
+        .help("read the whole argument (`ctx[N]`, BPF_PROG), and narrow the value afterwards"),
+        ArgumentFault::Width(number) => words(format!(
+            "{}, a pointer, is read as {}",
+            ordinal(number),
+            bytes(size)
+        ))
+        .needed("a read of 8 bytes")
+        .help("declare the parameter as a pointer, or read the context as `u64`"),
+        ArgumentFault::ReadOnly(number) => words(format!(
+            "{} is written, and programs only read the arguments",
+            ordinal(number)
+        ))
+        .needed("a context that is only read")
+        .help("work on a copy of the argument; fmod_ret and LSM programs replace the result by what they return"),
+        ArgumentFault::Kind(number) => words(format!(
+            "{} is of a type that programs do not read from the context",
+            ordinal(number)
+        ))
+        .needed(format!("a number or a pointer to a structure: {all}"))
+        .help("attach to a function that passes it otherwise"),
     }
 }
 

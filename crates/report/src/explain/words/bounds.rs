@@ -82,8 +82,18 @@ impl Region<'_> {
             Some((reg, num)) => (name(reg), *num),
             None => (String::from("the offset"), Scalar::ZERO),
         };
+        let least = if is_stack { 0 } else { (-self.off).max(0) };
+        let is_before = fault == BoundsFault::Below && num.smin >= 0 && least > 0;
         let words = match fault {
             BoundsFault::Constant => return self.constant(&what, &size, is_stack),
+            BoundsFault::Below if is_before => Words::new(
+                "offset-negative",
+                format!(
+                    "{index_name} may be {}, and {size} to {what} is {} before it",
+                    signed(num.smin),
+                    bytes(least)
+                ),
+            ),
             BoundsFault::Below => Words::new(
                 "offset-negative",
                 format!("{index_name} may be negative in {size} to {what}"),
@@ -116,7 +126,7 @@ impl Region<'_> {
         let is_packet = matches!(self.kind, PointerTarget::Packet { .. });
         let words = match (most, is_stack) {
             (Some(most @ 0..), _) => words.needed(format!(
-                "an offset from 0 to {most}{}",
+                "an offset from {least} to {most}{}",
                 match fault {
                     BoundsFault::Below => format!("; known is {}", range(&num)),
                     _ => String::new(),
@@ -131,6 +141,11 @@ impl Region<'_> {
             size: self.size,
             is_known_below: num.smax <= most,
         });
+        if is_before {
+            return words.help(format!(
+                "check the lower bound too: `if (n < {least}) return …;`"
+            ));
+        }
         edits(words, fault, check, limit)
     }
 

@@ -2,10 +2,13 @@
 
 use object::{CORE_POISON, KFUNC_POISON, MAP_POISON};
 use verifier::domain::Scalar;
-use verifier::reason::{BoundsFault, Cause, Check, Explanation, KnownValue, MapMisuse, SizeFault};
+use verifier::reason::{
+    BoundsFault, Cause, Check, Explanation, KfuncRule, KnownValue, MapMisuse, PointerTarget,
+    SizeFault,
+};
 
 use super::bounds::edits;
-use super::{Words, any_of, global};
+use super::{Words, any_of, global, trust};
 use crate::explain::value::{known, range};
 
 /// Numbers that libbpf's placeholders of one kind take: one for each extern or map.
@@ -32,12 +35,23 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         )
         .needed("a program of type socket_filter, sched_cls or sched_act")
         .help("read the packet through `data` and `data_end`"),
-        Cause::KfuncUnavailable { kfunc } => Words::new(
-            "kfunc-unavailable",
-            format!("{kind} programs cannot call the kernel function `{kfunc}`"),
+        Cause::KfuncMissing {
+            kfunc,
+            has_other: true,
+        } => Words::new(
+            "kfunc-missing",
+            format!("the kernel function `{kfunc}` has another prototype in this kernel"),
         )
-        .needed("a program type that the kernel function is registered for")
-        .help("another kernel function or helper, or another program type"),
+        .needed("a declaration with the kernel's prototype: structures defined, not only declared")
+        .help("take the declaration from the kernel's vmlinux.h: `beebox btf vmlinux --format c`"),
+        Cause::KfuncMissing { kfunc, .. } => Words::new(
+            "kfunc-missing",
+            format!("the kernel has no kernel function `{kfunc}`"),
+        )
+        .needed("a kernel with the function, the BTF of the module that has it, or a path that does not reach the call")
+        .help("if a module has it, give the module's BTF: `--module-btf FILE` (/sys/kernel/btf/MODULE)")
+        .help(format!("for kernels without it, declare it `__weak` and call it behind `if (bpf_ksym_exists({kfunc}))`")),
+        Cause::KfuncUnavailable { kfunc, rule } => kfunc_unavailable(kind, kfunc, rule),
         Cause::Trap => Words::new(
             "undefined-behaviour",
             "the compiler found undefined behaviour on this path and ends the program here",
@@ -72,23 +86,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         )
         .needed("a number that is known when the program is verified")
         .help("pass `sizeof(struct …)`; for variable sizes reserve the largest, or use a dynptr"),
-        Cause::Untrusted {
-            callee,
-            number,
-            takes_rcu,
-        } => Words::new(
-            "argument-untrusted",
-            format!("argument {number} of `{callee}` is a pointer that the kernel does not vouch for"),
-        )
-        .needed(match takes_rcu {
-            true => "a trusted pointer, or one that RCU protects and that was compared with null",
-            false => "a trusted pointer: one that the program acquired, or an argument of a tracepoint or hook",
-        })
-        .help(
-            "arguments of fentry and fexit programs, and members of untrusted objects, are not trusted: \
-             attach to a tracepoint (`tp_btf`) or an LSM hook, or get the object by a function that \
-             acquires it, such as bpf_task_from_pid",
-        ),
+        Cause::Untrusted { .. } => trust::words(explanation),
         Cause::ArgumentNotZero { callee, number } => Words::new(
             "argument-not-zero",
             format!("argument {number} of `{callee}` is reserved"),
@@ -169,6 +167,30 @@ fn unavailable(kind: &str, helper: &str, types: &[&str], other_attach: bool) -> 
     words.help("use another helper for it, or attach the program elsewhere (another SEC)")
 }
 
+fn kfunc_unavailable(kind: &str, kfunc: &str, rule: &KfuncRule) -> Words {
+    let words = Words::new(
+        "kfunc-unavailable",
+        format!("{kind} programs cannot call the kernel function `{kfunc}`"),
+    );
+    match rule {
+        KfuncRule::Types(types) if types.is_empty() => words
+            .needed("a kernel function that the kernel registers for programs")
+            .help("the kernel has the function, but not as a kfunc (`__bpf_kfunc`): use another one"),
+        KfuncRule::Types(types) if types.contains(&kind) => words
+            .needed("another attach type: the function is not registered for this one")
+            .help("another kernel function or helper, or attach the program elsewhere (another SEC)"),
+        KfuncRule::Types(types) => words
+            .needed(format!("a program of type {}", any_of(types)))
+            .help("another kernel function or helper, or another program type"),
+        KfuncRule::Sleepable => words
+            .needed("an LSM program, an iterator (SEC(\"iter/…\")), or a program that sleeps (`.s`)")
+            .help("walk by bpf_iter_task_new, or in a program of such a type"),
+        KfuncRule::DeviceBound => words
+            .needed("a program that is bound to a network device")
+            .help("load it for the device: bpf_program__set_ifindex, and the flag BPF_F_XDP_DEV_BOUND_ONLY"),
+    }
+}
+
 /// The kernel's names of types in words.
 fn expected_words(expected: &[String]) -> String {
     let is_memory = expected.len() > 5 && expected.iter().any(|name| name == "map_value");
@@ -177,14 +199,26 @@ fn expected_words(expected: &[String]) -> String {
             "memory: the stack, a map value, the packet, or other memory of the program",
         );
     }
+    if expected.iter().any(|name| name == "percpu_ptr_") {
+        return String::from("a variable or member that each CPU has (`__percpu`)");
+    }
     let names: Vec<&str> = expected
         .iter()
         .map(|name| match name.as_str() {
+            "fp" if expected.len() == 1 => {
+                "memory of the program: the stack, a map value, the packet, or a record"
+            }
             "fp" => "the stack",
+            "dynptr_ptr" => "a dynptr that the function was given",
             "ctx" => "the context (r1 at the entry, unmodified)",
             "map_ptr" => "a map",
+            "map_key" => "a map key",
             "map_value" => "a map value",
             "scalar" => "a number",
+            "mem" => "memory of known size",
+            "buf" => "the buffer of the context",
+            "pkt" => "the packet",
+            "pkt_meta" => "the metadata before the packet",
             "ringbuf_mem" => "a ring buffer record, as reserved",
             "sock" => "a socket",
             "sock_common" => "a socket (common part)",
@@ -210,6 +244,9 @@ fn argument_type(callee: &str, number: u8, found: &KnownValue, expected: &[Strin
     )
     .needed(expected_words(expected));
     let has = |name: &str| expected.iter().any(|expected| expected == name);
+    let of_kernel = expected
+        .iter()
+        .any(|expected| expected.starts_with("a pointer to a") || expected.starts_with("struct "));
     match found {
         KnownValue::Pointer {
             maybe_null: true, ..
@@ -221,13 +258,25 @@ fn argument_type(callee: &str, number: u8, found: &KnownValue, expected: &[Strin
             words.help("pass the map by address, `&map`; check the order of the arguments")
         }
         KnownValue::Pointer { kind, .. } => match kind {
-            verifier::reason::PointerTarget::Context => words.help(
+            PointerTarget::Context => words.help(
                 "the context is no plain memory here: copy the fields to a variable on the stack \
                  and pass its address",
             ),
-            verifier::reason::PointerTarget::Map(_) => {
+            PointerTarget::Map(_) => {
                 words.help("pass the key or value, not the map; check the order of the arguments")
             }
+            PointerTarget::Stack { .. } if of_kernel => words.help(
+                "a copy on the stack is no object of the kernel: pass the pointer that a hook, a \
+                 kernel function or a kptr gave",
+            ),
+            PointerTarget::MapValue { .. } | PointerTarget::Memory { .. } if of_kernel => words.help(
+                "memory of the program is no object of the kernel: pass the pointer that a hook, a \
+                 kernel function or a kptr gave",
+            ),
+            PointerTarget::Object { .. } if of_kernel => words.help(
+                "pass an object of that type, or the member that is one; a cast in C changes \
+                 nothing for the verifier",
+            ),
             _ => words.help("check the order of the arguments"),
         },
         KnownValue::Number(_) if has("ctx") => {
@@ -236,6 +285,10 @@ fn argument_type(callee: &str, number: u8, found: &KnownValue, expected: &[Strin
         KnownValue::Number(num) if num.as_const() == Some(0) => {
             words.help("the argument must not be null")
         }
+        KnownValue::Number(_) if of_kernel => words.help(
+            "a number is no pointer to an object: pass the pointer that a hook, a kernel function \
+             or a kptr gave, as it was got",
+        ),
         KnownValue::Number(_) if has("map_value") || has("fp") => words.help(
             "the value must be passed by address: `&key`, not `key`; a pointer that was read from \
              memory or computed from numbers is a number",

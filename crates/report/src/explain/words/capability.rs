@@ -17,7 +17,7 @@ pub(super) fn words(
     let kind = explanation.program_type;
     let mut words = match &explanation.cause {
         Cause::HelperUnavailable { helper, .. } => only(format!("`{helper}`")),
-        Cause::KfuncUnavailable { kfunc } => only(format!("the kernel function `{kfunc}`")),
+        Cause::KfuncUnavailable { kfunc, .. } => only(format!("the kernel function `{kfunc}`")),
         Cause::BackEdge { to } => only(format!(
             "a loop (here a jump back to instruction {})",
             to.insn

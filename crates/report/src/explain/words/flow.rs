@@ -1,40 +1,17 @@
 //! Wording of causes: control flow, return values, limits, and all other causes.
 
-use verifier::reason::{Cause, Explanation, KnownValue, PointerTarget, TargetFault};
+use verifier::reason::{Cause, ExceptionFault, Explanation, KnownValue, PointerTarget};
 
-use super::Words;
-use crate::explain::value::{known, range, signed};
+use super::{Words, attach, returns};
+use crate::explain::value::known;
 
 /// Instructions on a path from which on it is the path that is too long.
 const ONE_PATH: usize = 100_000;
 
 pub(super) fn words(explanation: &Explanation) -> Words {
     match &explanation.cause {
-        Cause::ReturnRange {
-            value,
-            min,
-            max,
-            is_callback,
-        } => {
-            let who = match is_callback {
-                true => String::from("the callback"),
-                false => format!("this {} program", explanation.program_type),
-            };
-            let what = match value {
-                KnownValue::Number(num) => match num.as_const() {
-                    Some(value) => format!("returns {}", signed(value as i64)),
-                    None => format!("may return {}", range(num)),
-                },
-                value => format!("returns {}", known(value)),
-            };
-            let allowed = match min == max {
-                true => signed(*min),
-                false => format!("a value from {} to {}", signed(*min), signed(*max)),
-            };
-            Words::new("return-range", format!("{who} {what}"))
-                .needed(format!("{allowed} on every path"))
-                .help("return a constant of these on every path; bound or mask a computed result")
-        }
+        Cause::ReturnRange { .. } => returns::words(explanation),
+        Cause::Exception(fault) => exception(fault),
         Cause::ReturnPointer { value } => Words::new(
             "return-pointer",
             format!("the result is {}", known(value)),
@@ -119,9 +96,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         Cause::Encoding => Words::new("encoding", "this instruction is invalid in this kernel")
             .needed("an instruction of this kernel with its reserved fields 0")
             .help("the compiler's -mcpu may be too new for the kernel, or the bytes are damaged"),
-        Cause::AttachTarget(fault) => {
-            Words::new("attach-target", "the program cannot attach to its target").help(target(*fault))
-        }
+        Cause::AttachTarget(fault) => attach::words(explanation, fault),
         Cause::Btf => Words::new("btf", "the program's BTF does not fit its instructions")
             .help("compile with -g, and let no tool change instructions without BTF.ext"),
         Cause::Privilege => Words::new("privilege", "the loader lacks a capability")
@@ -190,35 +165,43 @@ fn stack_depth(chain: &[verifier::reason::Chain]) -> Words {
     .help("call functions one after another instead of nested, or inline them so that they share stack")
 }
 
-/// What to do about a program that cannot attach to its target.
-fn target(fault: TargetFault) -> &'static str {
+/// Exceptions and the callback that catches them.
+fn exception(fault: &ExceptionFault) -> Words {
+    const NAME: &str = "exception";
     match fault {
-        TargetFault::Sleeps => {
-            "programs may not sleep there: leave `.s` out of the section name, or attach to an LSM hook \
-             where they may"
+        ExceptionFault::InCallback => Words::new(
+            NAME,
+            "`bpf_throw` is called in a function that the kernel calls back, or from one",
+        )
+        .needed("`bpf_throw` in the program, or in functions that only the program calls")
+        .help("return a value from the callback, and throw behind the call of the helper"),
+        ExceptionFault::CallbackCalled => Words::new(
+            NAME,
+            "the program calls its exception callback like another function",
+        )
+        .needed("a call by `bpf_throw` only")
+        .help("move what both need to another function, and call that"),
+        ExceptionFault::Signature => Words::new(
+            NAME,
+            "the exception callback does not take one number",
+        )
+        .needed("`int callback(u64 cookie)`: the argument of `bpf_throw`, and the program's result")
+        .help("give the callback exactly one parameter, an integer"),
+        ExceptionFault::Several => {
+            Words::new(NAME, "the program names more than one exception callback")
+                .needed("one `__exception_cb(NAME)` for a program")
+                .help("leave the other declaration tags out")
         }
-        TargetFault::NotModifiable => {
-            "only functions of `security_` and few others take another result: attach by fexit to read it"
+        ExceptionFault::Missing(name) => Words::new(
+            NAME,
+            format!("the program has no function `{name}` for its exception callback"),
+        )
+        .needed(format!("a global function `{name}` in the program"))
+        .help("check the name in `__exception_cb(NAME)`, and that the compiler keeps the function"),
+        ExceptionFault::Static(name) => {
+            Words::new(NAME, format!("the exception callback `{name}` is static"))
+                .needed("a global function")
+                .help("leave out `static`, and keep it by `__attribute__((noinline))`")
         }
-        TargetFault::NeverReturns => "the function does not return: attach by fentry",
-        TargetFault::Hook => "Linux leaves this hook out for programs: attach to another one",
-        TargetFault::Operation => {
-            "the kernel does not call a program there, or not one that sleeps: leave the member out"
-        }
-        TargetFault::Static => {
-            "only global functions are replaced: leave out `static`, and keep it by \
-             `__attribute__((noinline))`"
-        }
-        TargetFault::ChangesPacket => {
-            "the program around the function keeps its packet pointers: let the replaced function call a \
-             helper that changes packets too, or change none"
-        }
-        TargetFault::ReplacementSleeps => {
-            "let the replaced function call something that may sleep too, or call nothing that may"
-        }
-        TargetFault::Prototype => {
-            "give the replacement the parameters and the result of the function"
-        }
-        TargetFault::Other => "check the section name: the function or hook, and the attach type",
     }
 }

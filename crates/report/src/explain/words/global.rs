@@ -1,6 +1,6 @@
 //! Wording of causes: signatures and arguments of global functions.
 
-use verifier::reason::{KnownValue, Parameter, ParameterFault, SignatureFault};
+use verifier::reason::{KnownValue, Parameter, ParameterFault, PointerTarget, SignatureFault};
 
 use super::Words;
 use crate::explain::value::{bytes, known};
@@ -103,9 +103,47 @@ pub(super) fn arguments(function: &str, misfit: Option<&(u8, KnownValue, Paramet
         )
         .needed(parameter(expected)),
     };
+    let edit = misfit.and_then(|(_, found, expected)| edit(found, expected));
+    let words = match edit {
+        Some(edit) => words.help(edit),
+        None => words,
+    };
     words.help(format!(
         "a global function is verified on its own by its types: pass what they say, or {STATIC}"
     ))
+}
+
+/// The edit of an argument, where the value and what is taken tell it.
+fn edit(found: &KnownValue, expected: &Parameter) -> Option<&'static str> {
+    Some(match (found, expected) {
+        (
+            KnownValue::Pointer {
+                maybe_null: true, ..
+            },
+            _,
+        ) => "compare it with null before the call",
+        (
+            KnownValue::Pointer {
+                kind:
+                    PointerTarget::Object {
+                        untrusted: true, ..
+                    },
+                ..
+            },
+            Parameter::Object { .. },
+        ) => {
+            "pass the object itself, or one that a kernel function acquired, such as \
+             bpf_task_from_pid"
+        }
+        (
+            KnownValue::Pointer {
+                kind: PointerTarget::Stack { .. },
+                ..
+            },
+            Parameter::Dynptr,
+        ) => "make the dynptr before the call, and pass the address of its variable",
+        _ => return None,
+    })
 }
 
 fn parameter(parameter: &Parameter) -> String {

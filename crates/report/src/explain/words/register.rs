@@ -1,7 +1,8 @@
 //! Wording of causes: registers that hold nothing, null or a number where a pointer is used.
 
 use verifier::reason::{
-    AccessKind, Explanation, NoteKind, NullCheck, NumberSource, PointerTarget, Unwritten,
+    AccessKind, Explanation, LostObject, NoteKind, NullCheck, NumberSource, PointerTarget,
+    Unwritten,
 };
 
 use super::Words;
@@ -162,18 +163,54 @@ pub(super) fn not_pointer(reg: u8, source: &NumberSource, access: &AccessKind) -
                  them again",
             );
         }
-        NumberSource::Released { callee } => {
-            return Words::new(
+        NumberSource::Released { callee, object } => {
+            let words = Words::new(
                 "released",
                 format!("r{reg} is {verb} behind `{callee}`, which made it invalid"),
-            )
-            .needed("a pointer that is still valid")
-            .help(format!(
-                "use the object before `{callee}`, and copy what is needed later"
-            ));
+            );
+            return match object {
+                LostObject::Node => words
+                    .needed("the lock around every use of a node that a list or tree owns")
+                    .help(format!(
+                        "use it before `{callee}`; to keep it, take it out of the list or tree, or \
+                         take a reference by bpf_refcount_acquire under the lock"
+                    )),
+                LostObject::Slice => words
+                    .needed("a slice that was taken behind the call")
+                    .help(format!(
+                        "take the slice (bpf_dynptr_data, bpf_dynptr_slice) again behind `{callee}`, \
+                         and compare it with null again"
+                    )),
+                LostObject::Acquired => words.needed("a pointer that is still valid").help(format!(
+                    "use the object before `{callee}`, and copy what is needed later"
+                )),
+            };
         }
-        NumberSource::Constant(0) => Words::new(NAME, format!("null (r{reg} is 0) is {used}"))
-            .help("no path to here gives the pointer a value: check where it is set"),
+        NumberSource::Overwritten => {
+            return Words::new(
+                "overwritten",
+                format!("r{reg}, {used}, was read from the stack where a store changed it"),
+            )
+            .needed("all 8 bytes of the pointer as they were stored")
+            .help("leave the variable that holds the pointer alone: check the index of the store");
+        }
+        NumberSource::DynptrOverwritten => {
+            return Words::new(
+                "overwritten",
+                format!("r{reg} is {verb} behind a store into the dynptr that it was taken from"),
+            )
+            .needed("a dynptr whose bytes on the stack stay as they are")
+            .help("leave the variable of the dynptr alone; only calls change it");
+        }
+        NumberSource::Constant(0) => match access {
+            AccessKind::Argument { callee, number } => Words::new(
+                NAME,
+                format!("argument {number} of `{callee}` is the constant null"),
+            )
+            .help("the function takes no null here: pass an object, or leave out the call"),
+            _ => Words::new(NAME, format!("null (r{reg} is 0) is {used}"))
+                .help("no path to here gives the pointer a value: check where it is set"),
+        },
         NumberSource::Constant(value) => {
             Words::new(NAME, format!("the number {} is {used}", signed(*value))).help(
                 "addresses cannot be made of numbers: take the pointer from the context, a map \

@@ -29,16 +29,21 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         Fault::NotFree => format!(
             "{argument} is no place for {object}: there is one already, or it does not begin at a multiple of 8 bytes with a constant offset"
         ),
-        Fault::NotMade => format!(
-            "{argument} is not {object} that a call made: none was made there, it was ended, or a store wrote into it"
-        ),
+        Fault::NotMade => format!("{argument} is not {object}: this path made none there"),
+        Fault::Ended(Some(by)) => format!("{argument} is {object} that `{by}` ended"),
+        Fault::Ended(None) => format!("{argument} is {object} whose bytes a store changed"),
+        Fault::Middle => format!("{argument} points into the middle of {object}"),
+        Fault::WrittenByCall => format!("{callee} would write over {object} on the stack"),
         Fault::NotOfKind(kind) => format!("{argument} is {object} of another kind than {kind}"),
         Fault::Constant => {
             format!("{callee} changes {object} that belongs to the caller of the function")
         }
         Fault::NotOnStack => format!("{argument} does not point to {object} on the stack"),
         Fault::Overwritten => format!("{callee} overwrites {object} that holds a record"),
-        Fault::NotHeld => {
+        Fault::NotHeld(Some(by)) => {
+            format!("{argument} is {object} whose record `{by}` already released")
+        }
+        Fault::NotHeld(None) => {
             format!("{argument} is not {object} that holds a record, so it cannot be released")
         }
         Fault::Memory(kind) => format!(
@@ -59,8 +64,22 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             .help("end the first one before another is made in its place, or use another variable"),
         Fault::NotMade => words
             .needed("the variable that the call which makes it was given, on every path")
-            .help("make it on every path that leads here, end it once, and leave its bytes alone"),
-        Fault::NotOfKind(kind) => words.needed(format!("one of kind {kind}")),
+            .help(format!("{} on every path that leads here", made_by(object))),
+        Fault::Ended(Some(by)) => words
+            .needed(format!("{object} that still is one"))
+            .help(format!("use it before `{by}`, and end it once; or make it anew")),
+        Fault::Ended(None) => words
+            .needed(format!("{object} whose bytes on the stack stay as they are"))
+            .help("leave the variable alone: only calls change it; check the index of the store"),
+        Fault::Middle => words
+            .needed(format!("the address where {object} begins"))
+            .help("pass the address of the variable, without an offset"),
+        Fault::WrittenByCall => words
+            .needed("memory that the call writes beside it")
+            .help("pass another buffer, or the right size: they overlap on the stack"),
+        Fault::NotOfKind(kind) => words
+            .needed(format!("one of kind {kind}"))
+            .help(format!("make it by the function for that kind: {}", maker(kind))),
         Fault::Constant => words
             .needed("a call that only reads or writes its bytes")
             .help("clone it, and change the clone"),
@@ -70,7 +89,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         Fault::Overwritten => words
             .needed("bpf_ringbuf_submit_dynptr or bpf_ringbuf_discard_dynptr before")
             .help("release the record before the variable is used again"),
-        Fault::NotHeld => words
+        Fault::NotHeld(_) => words
             .needed("the variable that bpf_ringbuf_reserve_dynptr was given, released once")
             .help("release each record once, through the first dynptr or one clone of it"),
         Fault::Memory(_) => words
@@ -80,9 +99,30 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             .needed("the flags that were saved last")
             .help("restore in the reverse order of saving"),
         Fault::OtherCalls => words
-            .needed("bpf_local_irq_restore for bpf_local_irq_save, bpf_res_spin_unlock_irqrestore for bpf_res_spin_lock_irqsave"),
+            .needed("bpf_local_irq_restore for bpf_local_irq_save, bpf_res_spin_unlock_irqrestore for bpf_res_spin_lock_irqsave")
+            .help("restore by the call that belongs to the one which saved the flags"),
         Fault::OutsideRcu => words
             .needed("one section around all calls with the iterator")
             .help("call `bpf_rcu_read_unlock` behind the end of the iterator"),
+    }
+}
+
+/// What makes an object, as a request.
+fn made_by(object: &str) -> &'static str {
+    match object {
+        "an iterator" => "begin it (bpf_iter_…_new)",
+        "IRQ flags" => "save them (bpf_local_irq_save, bpf_res_spin_lock_irqsave)",
+        _ => "make it (bpf_dynptr_from_…, bpf_ringbuf_reserve_dynptr)",
+    }
+}
+
+/// The function that makes a dynptr of a kind.
+fn maker(kind: &str) -> &'static str {
+    match kind {
+        "ringbuf" => "bpf_ringbuf_reserve_dynptr",
+        "skb" => "bpf_dynptr_from_skb",
+        "xdp" => "bpf_dynptr_from_xdp",
+        "local" => "bpf_dynptr_from_mem",
+        _ => "see the function's description",
     }
 }

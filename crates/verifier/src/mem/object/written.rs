@@ -11,11 +11,16 @@ use crate::env::Env;
 use crate::state::TypeRef;
 use crate::{Result, Stop};
 
-/// A kfunc of kernels that have connection tracking without a module.
-const CONNTRACK: &str = "bpf_xdp_ct_lookup";
-
 /// Most structures around a member.
 const MAX_NESTING: u32 = 8;
+
+/// True if the kernel has the part of nf_conntrack that decides about such writes: built in, or
+/// in a module that is given.
+fn has_conntrack(env: &Env<'_>) -> bool {
+    const KFUNC: &str = "bpf_ct_insert_entry";
+    let modules = env.input.modules.iter().map(|module| &*module.btf);
+    { modules.chain(env.input.vmlinux) }.any(|types| types.find(Kind::Func, KFUNC).is_some())
+}
 
 /// Checks a write to an object at `off`, the pointer's offset included.
 pub(super) fn check_write(
@@ -35,9 +40,7 @@ pub(super) fn check_write(
     let bytes = off..off + access.size as i32;
     let Some(operations) = env.input.struct_ops() else {
         if PACKET_WRITES.iter().all(|member| name != member.object) {
-            // Connection tracking refuses with words, where it is part of the kernel.
-            let has_conntrack = types.find(Kind::Func, CONNTRACK).is_some();
-            return Err(match has_conntrack {
+            return Err(match has_conntrack(env) {
                 true => refuse!(env => Mem::ObjectWrite),
                 false => refuse!(env => Mem::UnloggedWrite),
             });

@@ -26,8 +26,14 @@ pub enum Unwritten {
 pub enum StackObjectFault {
     /// A call makes one where there is one, or where none can begin.
     NotFree,
-    /// A call takes one where there is none, or only a part.
+    /// A call takes one where none was made on this path.
     NotMade,
+    /// A call takes one that this callee ended; the store that damaged it has none.
+    Ended(Option<String>),
+    /// A call takes a place in the middle of one.
+    Middle,
+    /// A call writes over its bytes.
+    WrittenByCall,
     /// It is of another kind than this.
     NotOfKind(String),
     /// The function may not change or release the one that it was given.
@@ -36,8 +42,8 @@ pub enum StackObjectFault {
     NotOnStack,
     /// A store overwrites one that holds a reference.
     Overwritten,
-    /// It holds no reference that could be released.
-    NotHeld,
+    /// It holds no reference that could be released; this callee released it before.
+    NotHeld(Option<String>),
     /// Its memory is this, and not the value of a map.
     Memory(String),
     /// The flags were saved before others that are not restored yet.
@@ -53,10 +59,38 @@ pub enum StackObjectFault {
 pub enum ObjectFault {
     /// The program does not own it.
     NotOwned,
+    /// It was given away by this callee.
+    GivenAway(String),
+    /// A list or tree owns it since this callee.
+    NonOwning(String),
+    /// It was allocated for this release function.
+    OtherRelease(&'static str),
+    /// It is neither the value of a map nor an allocated object.
+    NoContainer,
     /// It has no reference count.
     WithoutCount,
     /// No field of this name is there.
     NoField(String),
+    /// The values of the map have no field of this name.
+    NoFieldInMap {
+        /// The map.
+        map: String,
+        /// The field.
+        name: String,
+    },
+    /// The field of this name is at another offset.
+    FieldAt {
+        /// The field.
+        name: String,
+        /// The offset of the argument.
+        off: i64,
+        /// The offset of the field.
+        expected: i64,
+    },
+    /// The address of a field of this name is variable.
+    FieldVariable(String),
+    /// The kptr is declared without a reference.
+    Unreferenced,
     /// The lock beside the field of this name is not held.
     LockNotHeld(String),
     /// Its lock is held already.
@@ -109,7 +143,13 @@ pub enum NumberSource {
     Released {
         /// The callee.
         callee: String,
+        /// What the object was.
+        object: LostObject,
     },
+    /// A pointer on the stack, before a store that changed some of its bytes.
+    Overwritten,
+    /// A pointer to the bytes of a dynptr, before a store that changed the dynptr.
+    DynptrOverwritten,
     /// Read from memory that holds numbers.
     Memory(PointerTarget),
     /// A field of the context.
@@ -130,6 +170,36 @@ pub enum NumberSource {
         /// Number from 1.
         number: u8,
     },
+    /// Anything else.
+    Unknown,
+}
+
+/// Object that a call made unusable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LostObject {
+    /// One that was acquired.
+    Acquired,
+    /// A node that a list or tree owns.
+    Node,
+    /// Bytes of a dynptr.
+    Slice,
+}
+
+/// What took the trust from a pointer, or why it never had it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LostTrust {
+    /// It was read from a member of an object of this structure.
+    Member(String),
+    /// It was read from a map outside of an RCU section.
+    Kptr,
+    /// The section in which it was valid ended, by this callee.
+    SectionEnd(String),
+    /// It is an argument of a function that is traced.
+    Traced,
+    /// It was cast.
+    Cast,
+    /// It is no pointer to an object.
+    Number,
     /// Anything else.
     Unknown,
 }
@@ -321,6 +391,30 @@ pub enum ContextFault {
     OtherTypes(Vec<&'static str>),
     /// No program may access it so.
     Never,
+    /// The context holds the arguments of a function.
+    Arguments {
+        /// The function.
+        function: String,
+        /// Types and names of its arguments, then the type of the result where there is one.
+        arguments: Vec<String>,
+        /// The fault.
+        fault: ArgumentFault,
+    },
+}
+
+/// Fault of an access to the arguments of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgumentFault {
+    /// There is no argument of this number, from 1.
+    Missing(usize),
+    /// The offset is in the middle of one.
+    Misaligned(usize),
+    /// A pointer is read in part.
+    Width(usize),
+    /// The program may not write them.
+    ReadOnly(usize),
+    /// The type of this one is not for programs.
+    Kind(usize),
 }
 
 /// Fault of pointer arithmetic.
@@ -399,6 +493,8 @@ pub enum LockFault {
     Second,
     /// The lock that is released is not the one that is held.
     Other,
+    /// Another lock was taken behind the one that is released.
+    Order,
     /// No lock is held.
     NotHeld,
     /// A call while a lock is held.

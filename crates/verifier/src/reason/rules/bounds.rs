@@ -1,6 +1,6 @@
 //! Accesses outside of what a pointer points to, and sizes that are not bounded.
 
-use isa::ebpf::{Insn, Reg};
+use isa::ebpf::{Insn, Reg, RegSet};
 
 use super::check::find_check;
 use super::{Finding, arithmetic, memory, packet};
@@ -9,6 +9,7 @@ use crate::reason::cause::{BoundsFault, Cause, Check, SizeFault};
 use crate::reason::describe;
 use crate::reason::origin;
 use crate::reason::scene::Scene;
+use crate::rejection::{Call, Mem, Rejection};
 use crate::state::{RegKind, RegState};
 use crate::verdict::RefusalKind;
 
@@ -21,11 +22,21 @@ pub(super) fn outside(scene: &Scene<'_>) -> Option<Finding> {
     let access = insn.access();
     let reg = match access {
         Some(access) => access.base,
-        None => scene.named_register()?,
+        None => scene.named_register().or_else(|| object_argument(scene))?,
     };
     let state = *scene.reg(reg)?;
     if state.is_scalar() {
         return size_argument(scene, reg, &state);
+    }
+    if let (Rejection::Mem(Mem::ObjectField { fault }), RegKind::BtfId { ty }) =
+        (&*scene.refusal.rejection, state.kind)
+    {
+        let cause = Cause::Object {
+            name: scene.input.type_name(ty),
+            is_write: access.is_some_and(|access| access.writes),
+            fault: Some(fault.clone()),
+        };
+        return Some(Finding::about(scene, cause, &[reg]));
     }
     let off = describe::fixed_offset(&state) + access.map_or(0, |access| access.off.into());
     let size = match access {
@@ -38,10 +49,29 @@ pub(super) fn outside(scene: &Scene<'_>) -> Option<Finding> {
     if is_stack && access.is_some() && state.num.is_const() && is_in_frame {
         return memory::stack(scene);
     }
-    Some(match state.kind.packet_range() {
-        Some(range) if state.num.smin >= 0 => packet::outside(scene, reg, &state, off, size, range),
-        _ => region(scene, reg, &state, off, size),
-    })
+    Some(at(scene, reg, &state, off, size))
+}
+
+/// Memory of so many bytes that an argument does not point to.
+pub(super) fn of_argument(scene: &Scene<'_>, reg: Reg, size: u32) -> Finding {
+    let state = scene.reg(reg).copied().unwrap_or(RegState::UNKNOWN);
+    at(scene, reg, &state, describe::fixed_offset(&state), size)
+}
+
+fn at(scene: &Scene<'_>, reg: Reg, state: &RegState, off: i64, size: u32) -> Finding {
+    match state.kind.packet_range() {
+        Some(range) if state.num.smin >= 0 => packet::outside(scene, reg, state, off, size, range),
+        _ => region(scene, reg, state, off, size),
+    }
+}
+
+/// The first argument of a call that points to an object of the kernel.
+fn object_argument(scene: &Scene<'_>) -> Option<Reg> {
+    let is_object = |reg: &Reg| {
+        let state = scene.reg(*reg);
+        state.is_some_and(|state| matches!(state.kind, RegKind::BtfId { .. }))
+    };
+    RegSet::ARGUMENTS.iter().find(is_object)
 }
 
 /// Bytes that may be accessed from the start of what a pointer points to.
@@ -121,7 +151,11 @@ pub(super) fn add_size_register(scene: &Scene<'_>, finding: &mut Finding, reg: R
 /// The size argument of a helper.
 fn size_argument(scene: &Scene<'_>, reg: Reg, state: &RegState) -> Option<Finding> {
     let num = state.num;
-    let is_zero_refused = scene.refusal.kind == RefusalKind::Argument;
+    let is_zero_refused = scene.refusal.kind == RefusalKind::Argument
+        && !matches!(
+            *scene.refusal.rejection,
+            Rejection::Call(Call::SizedMemory { .. })
+        );
     let fault = if num.smin < 0 {
         SizeFault::Negative
     } else if is_zero_refused && num.umin == 0 {

@@ -4,13 +4,13 @@ use isa::ebpf::{Callee, Imm64, Insn, Reg};
 use spec::helpers::HelperId;
 use spec::registry::{ArgBase, ProgramContext};
 
-use super::{Finding, bounds, memory, number};
+use super::{Finding, bounds, kfunc, memory, number};
 use crate::call::prototype::{self, PrototypeError, SubprogArg};
 use crate::log::reg_type_str;
-use crate::reason::cause::{Cause, MapMisuse, NumberSource, Parameter};
+use crate::reason::cause::{Cause, KfuncRule, MapMisuse, NumberSource, Parameter};
 use crate::reason::describe;
 use crate::reason::scene::Scene;
-use crate::rejection::{Call as Rejected, Mem, Rejection};
+use crate::rejection::{Call as Rejected, Mem, Program, Rejection};
 use crate::state::{MapRef, RegKind, RegState, TypeFlags, TypeRef};
 
 /// A helper or kernel function that the program cannot call.
@@ -26,7 +26,10 @@ pub(super) fn unavailable(scene: &Scene<'_>) -> Option<Finding> {
                         absence: failed.absence.clone(),
                     }));
                 }
-                return Some(Finding::new(Cause::HelperUnknown { number }));
+                let missing = missing_kfunc(scene, number);
+                return Some(Finding::new(
+                    missing.unwrap_or(Cause::HelperUnknown { number }),
+                ));
             }
             let (types, other_attach) = types_with_helper(scene, number as u32);
             Cause::HelperUnavailable {
@@ -37,13 +40,30 @@ pub(super) fn unavailable(scene: &Scene<'_>) -> Option<Finding> {
         }
         Some(Callee::Kfunc { .. }) => match &*scene.refusal.rejection {
             Rejection::Call(Rejected::Trap) => Cause::Trap,
-            _ => Cause::KfuncUnavailable {
+            rejection => Cause::KfuncUnavailable {
                 kfunc: scene.callee()?,
+                rule: match rejection {
+                    Rejection::Call(Rejected::CssTaskIterator) => KfuncRule::Sleepable,
+                    Rejection::Program(Program::MetadataKfunc) => KfuncRule::DeviceBound,
+                    _ => KfuncRule::Types(types_with_kfunc(scene)),
+                },
             },
         },
         _ => Cause::PacketLoad,
     };
     Some(Finding::new(cause))
+}
+
+/// The kernel function that a call of a placeholder stands for.
+fn missing_kfunc(scene: &Scene<'_>, number: i32) -> Option<Cause> {
+    let index = usize::try_from(number.checked_sub(program::KFUNC_POISON)?).ok()?;
+    let symbol = scene.input.program.externs().get(index)?;
+    let is_one = matches!(symbol.kind, program::ExternSymbolKind::Kfunc(_));
+    is_one.then(|| Cause::KfuncMissing {
+        kfunc: symbol.name.clone(),
+        has_other: { scene.input.vmlinux }
+            .is_some_and(|types| types.find(btf::Kind::Func, &symbol.name).is_some()),
+    })
 }
 
 /// The program types that have a helper, and true if the program's own has it for another
@@ -69,6 +89,20 @@ fn types_with_helper(scene: &Scene<'_>, id: u32) -> (Vec<&'static str>, bool) {
         }
     }
     (types, other_attach)
+}
+
+/// The program types that have the refused kernel function.
+fn types_with_kfunc(scene: &Scene<'_>) -> Vec<&'static str> {
+    let Some(kfunc) = scene.kfunc() else {
+        return Vec::new();
+    };
+    let mut types = Vec::new();
+    for &(kind, attach) in scene.input.registry.programs.keys() {
+        if kfunc.is_for(kind, attach) && !types.contains(&kind.name()) {
+            types.push(kind.name());
+        }
+    }
+    types
 }
 
 /// The function or type that needs a GPL-compatible licence.
@@ -105,16 +139,9 @@ pub(super) fn argument(scene: &Scene<'_>) -> Option<Finding> {
     let state = *scene.reg(reg)?;
     let callee = scene.callee()?;
     let number = reg.number();
-    if let Rejection::Call(untrusted @ (Rejected::NotTrusted { .. } | Rejected::NotRcu { .. })) =
-        &*scene.refusal.rejection
-    {
-        let takes_rcu = matches!(untrusted, Rejected::NotRcu { .. });
-        let cause = Cause::Untrusted {
-            callee,
-            number,
-            takes_rcu,
-        };
-        return Some(Finding::about(scene, cause, &[reg]));
+    if let Rejection::Call(Rejected::WritesObject { .. }) = &*scene.refusal.rejection {
+        let kind = memory::kind_of(scene, reg);
+        return Some(Finding::about(scene, Cause::ReadOnly { kind }, &[reg]));
     }
     let expected = expected(&scene.refusal.rejection);
     if !expected.is_empty() {
@@ -234,12 +261,18 @@ fn wrong_type(scene: &Scene<'_>, reg: Reg, state: &RegState, expected: Vec<Strin
     if state.may_be_null() && expected.contains(&name) {
         return memory::null_pointer(scene, reg);
     }
+    if kfunc::takes_trusted(&expected, state) && !kfunc::exchanges(scene) {
+        let takes_rcu = expected.iter().any(|name| name == "rcu_ptr_");
+        return kfunc::untrusted(scene, reg, takes_rcu);
+    }
     if state.is_scalar() {
         let lost = matches!(
             number::source(scene, reg).0,
             NumberSource::ShownNull
                 | NumberSource::PacketMoved { .. }
                 | NumberSource::Released { .. }
+                | NumberSource::Overwritten
+                | NumberSource::DynptrOverwritten
         );
         let releases = { scene.prototype() }
             .is_some_and(|proto| proto.released_arg() == Some(usize::from(reg.number()) - 1));

@@ -3,7 +3,9 @@
 use spec::registry::{CtxQuery, Widths};
 
 use super::Finding;
-use crate::reason::cause::{Cause, ContextFault};
+use crate::attach::{AttachedFunction, Place};
+use crate::call::prototype::type_text;
+use crate::reason::cause::{ArgumentFault, Cause, ContextFault};
 use crate::reason::describe;
 use crate::reason::scene::Scene;
 use crate::type_rules::TypeRules;
@@ -16,17 +18,52 @@ pub(super) fn access(scene: &Scene<'_>) -> Option<Finding> {
     let size = access.size.bytes();
     let is_write = access.writes;
     let structure = scene.input.type_rules().context.map(str::to_owned);
+    let of_function = || arguments(scene, off, size, is_write);
+    let fault = match structure {
+        None => of_function(),
+        Some(_) => None,
+    };
     let cause = Cause::Context {
         off,
         size,
         is_write,
         field: scene.context_field(off),
-        fault: context_fault(scene, off, size, is_write),
+        fault: fault.unwrap_or_else(|| context_fault(scene, off, size, is_write)),
         structure,
     };
     Some(Finding {
         subjects: vec![access.base],
         ..Finding::new(cause)
+    })
+}
+
+/// The fault of an access to the arguments of the function that the program is attached to.
+fn arguments(scene: &Scene<'_>, off: i64, size: u32, is_write: bool) -> Option<ContextFault> {
+    let function = AttachedFunction::of(scene.input)?;
+    let at = i32::try_from(off).ok().filter(|off| *off >= 0)?;
+    let mut arguments = Vec::new();
+    while let Place::Argument(ty, name) = function.place(arguments.len()) {
+        let ty = type_text(function.btf, ty);
+        let gap = if ty.ends_with('*') { "" } else { " " };
+        arguments.push(format!("{ty}{gap}{}", name.to_string_lossy()));
+    }
+    let count = arguments.len();
+    let index = function.index_at(at);
+    let fault = match function.place(index) {
+        _ if is_write => ArgumentFault::ReadOnly(index + 1),
+        _ if at % 8 != 0 => ArgumentFault::Misaligned(index + 1),
+        Place::Argument(..) if size != 8 && arguments[index].contains('*') => {
+            ArgumentFault::Width(index + 1)
+        }
+        Place::Argument(..) => ArgumentFault::Kind(index + 1),
+        Place::Returned(_) | Place::Unknown(_) | Place::Nothing => {
+            ArgumentFault::Missing(index.max(count) + 1)
+        }
+    };
+    Some(ContextFault::Arguments {
+        function: function.name.into_owned(),
+        arguments,
+        fault,
     })
 }
 

@@ -3,7 +3,8 @@
 use isa::ebpf::{AluOp, Insn, Operand, Reg};
 
 use super::Finding;
-use crate::reason::cause::Cause;
+use crate::attach::AttachedFunction;
+use crate::reason::cause::{Cause, ReturnedBy};
 use crate::reason::explanation::{KnownValue, NoteKind};
 use crate::reason::scene::Scene;
 use crate::reason::values::DefKind;
@@ -55,16 +56,27 @@ pub(super) fn control_flow(scene: &Scene<'_>) -> Option<Finding> {
 
 /// The return value of the program or of a callback.
 pub(super) fn return_value(scene: &Scene<'_>) -> Option<Finding> {
-    let value = scene.value_of(Reg::R0);
-    let allowed = match *scene.refusal.rejection {
-        Rejection::Flow(Flow::ReturnRange { min, max, .. }) => Some((min, max)),
-        _ => None,
+    let reg = scene.named_register().unwrap_or(Reg::R0);
+    let value = scene.value_of(reg);
+    let (allowed, context) = match &*scene.refusal.rejection {
+        Rejection::Flow(Flow::ReturnRange {
+            min, max, context, ..
+        }) => (Some((*min, *max)), &**context),
+        Rejection::Flow(Flow::ReturnOfVoidHook) => (Some((1, 1)), ""),
+        _ => (None, ""),
+    };
+    let by = match context {
+        "At callback return" => ReturnedBy::Callback,
+        "At async callback return" => ReturnedBy::AsyncCallback,
+        _ if matches!(scene.insn(), Some(Insn::Call(_))) => ReturnedBy::Throw,
+        _ => ReturnedBy::Program,
     };
     let cause = match (&value, allowed) {
         (KnownValue::Number(_), Some((min, max))) => Cause::ReturnRange {
             min,
             max,
-            is_callback: scene.frame() > 0,
+            by,
+            target: AttachedFunction::of(scene.input).map(|function| function.name.into_owned()),
             value: value.clone(),
         },
         (KnownValue::Pointer { .. }, _) => Cause::ReturnPointer {
@@ -72,7 +84,7 @@ pub(super) fn return_value(scene: &Scene<'_>) -> Option<Finding> {
         },
         _ => return None,
     };
-    Some(Finding::about(scene, cause, &[Reg::R0]))
+    Some(Finding::about(scene, cause, &[reg]))
 }
 
 /// A loop whose state repeats.

@@ -1,11 +1,12 @@
 //! References, locks and sections: what a program holds where it must not.
 
-use isa::ebpf::{Callee, Insn, Reg};
+use isa::ebpf::{Insn, Reg};
 use spec::helpers::HelperId;
 use spec::registry::TypeFlags;
 
 use super::{Finding, call, number};
-use crate::reason::cause::{Cause, LockFault, MapMisuse};
+use crate::attach::{AttachedFunction, Place};
+use crate::reason::cause::{Acquired, Cause, LockFault, MapMisuse};
 use crate::reason::explanation::{Note, NoteKind};
 use crate::reason::scene::Scene;
 use crate::rejection::{Call, Rejection};
@@ -23,53 +24,92 @@ fn end(scene: &Scene<'_>) -> String {
 /// References that are left, or that are not there to be released.
 pub(super) fn reference(scene: &Scene<'_>) -> Option<Finding> {
     let known = scene.trace.known(scene.last()?)?;
-    let released = scene.prototype().and_then(|proto| {
-        let is_released = |arg: &spec::registry::ArgType| arg.flags.has(TypeFlags::OBJ_RELEASE);
-        proto.args.iter().position(is_released)
-    });
-    if let Some(index) = released {
-        let reg = Reg::new(index as u8 + 1)?;
-        let mut notes = Vec::new();
-        let released_by = number::lost_at(scene, scene.def(reg)).and_then(|(step, _)| {
-            let insn = scene.trace.steps()[step].insn;
-            let callee = scene.callee_name(insn)?;
-            notes.push(scene.note(
-                step,
-                NoteKind::Invalidated {
-                    callee: callee.clone(),
-                },
-            ));
-            Some(callee)
-        });
-        let cause = Cause::NotAcquired {
-            callee: scene.callee()?,
-            number: reg.number(),
-            released_by,
-        };
-        let mut finding = Finding::about(scene, cause, &[reg]);
-        notes.into_iter().for_each(|note| finding.add(note));
-        return Some(finding);
+    match *scene.refusal.rejection {
+        Rejection::Call(Call::ReferenceLeak { .. }) => {}
+        Rejection::Call(Call::SecondReference { .. }) => {
+            let callee = scene.callee()?;
+            let cause = Cause::TwoReferences { callee };
+            let reg = scene.named_register()?;
+            return Some(Finding::about(scene, cause, &[reg]));
+        }
+        _ => return not_acquired(scene, released(scene)?),
     }
     let left = { known.refs.iter() }.filter(|held| held.kind == ReferenceKind::Pointer);
     let left: Vec<u32> = left.map(|held| held.insn_idx).collect();
-    if left.is_empty() {
-        return None;
+    let mut given = arguments_with_reference(scene).into_iter();
+    let mut acquired = Vec::new();
+    let mut notes = Vec::new();
+    for insn in left {
+        let (origin, kind) = match scene.callee_name(insn) {
+            Some(callee) => (
+                Acquired::Call(callee.clone()),
+                NoteKind::Acquired { callee },
+            ),
+            None => {
+                let argument = given.next().unwrap_or_default();
+                (Acquired::Argument(argument), NoteKind::Given)
+            }
+        };
+        acquired.push(origin);
+        notes.push(Note {
+            place: scene.place(insn),
+            step: scene.step_of(insn),
+            kind,
+        });
     }
-    let acquired = |&insn: &u32| scene.callee_name(insn).unwrap_or_default();
-    let notes = left.iter().map(|insn| Note {
-        place: scene.place(*insn),
-        step: scene.step_of(*insn),
-        kind: NoteKind::Acquired {
-            callee: acquired(insn),
-        },
-    });
-    Some(Finding {
-        notes: notes.collect(),
+    (!acquired.is_empty()).then(|| Finding {
+        notes,
         ..Finding::new(Cause::Leak {
-            acquired: left.iter().map(acquired).collect(),
+            acquired,
             end: end(scene),
         })
     })
+}
+
+/// Names of the arguments that the kernel gives an operation with a reference.
+fn arguments_with_reference(scene: &Scene<'_>) -> Vec<String> {
+    let Some(function) = AttachedFunction::of(scene.input) else {
+        return Vec::new();
+    };
+    let indices = function.referenced_args(scene.input);
+    let names = { indices.into_iter() }.map(|index| match function.place(index) {
+        Place::Argument(_, name) => name.to_string_lossy().into_owned(),
+        Place::Returned(_) | Place::Unknown(_) | Place::Nothing => String::new(),
+    });
+    names.collect()
+}
+
+/// The argument that the refused call releases.
+fn released(scene: &Scene<'_>) -> Option<Reg> {
+    if scene.kfunc().is_some() {
+        return scene.named_register().or(Some(Reg::R1));
+    }
+    let arguments = scene.prototype()?.args.iter();
+    let index = { arguments }.position(|arg| arg.flags.has(TypeFlags::OBJ_RELEASE))?;
+    Reg::new(index as u8 + 1)
+}
+
+/// An argument that is released and was not acquired, or is not held any more.
+pub(super) fn not_acquired(scene: &Scene<'_>, reg: Reg) -> Option<Finding> {
+    let mut notes = Vec::new();
+    let released_by = number::lost_at(scene, scene.def(reg)).and_then(|(step, _)| {
+        let callee = scene.callee_name(scene.trace.steps()[step].insn)?;
+        notes.push(scene.note(
+            step,
+            NoteKind::Invalidated {
+                callee: callee.clone(),
+            },
+        ));
+        Some(callee)
+    });
+    let cause = Cause::NotAcquired {
+        callee: scene.callee()?,
+        number: reg.number(),
+        released_by,
+    };
+    let mut finding = Finding::about(scene, cause, &[reg]);
+    notes.into_iter().for_each(|note| finding.add(note));
+    Some(finding)
 }
 
 /// Locks.
@@ -92,9 +132,8 @@ pub(super) fn lock(scene: &Scene<'_>) -> Option<Finding> {
     let is_held = known.locks > 0;
     let of_rejection = match *scene.refusal.rejection {
         Rejection::Call(Call::UnlockWithoutLock { .. }) => Some(LockFault::NotHeld),
-        Rejection::Call(Call::UnlockOther { .. } | Call::UnlockOrder { .. }) => {
-            Some(LockFault::Other)
-        }
+        Rejection::Call(Call::UnlockOther { .. }) => Some(LockFault::Other),
+        Rejection::Call(Call::UnlockOrder { .. }) => Some(LockFault::Order),
         _ => None,
     };
     let fault = match callee.map(HelperId::of_call) {
@@ -160,17 +199,24 @@ pub(super) fn section(scene: &Scene<'_>) -> Option<Finding> {
             *scene.refusal.rejection,
             Rejection::Call(Call::NestedRcuLock { .. })
         );
-        return Some(Finding::new(Cause::SectionCall {
+        let cause = Cause::SectionCall {
             callee: scene.callee()?,
             section,
             is_nested,
-        }));
+        };
+        return Some(Finding {
+            notes: begun(scene, section),
+            ..Finding::new(cause)
+        });
     }
     let known = scene.trace.known(scene.last()?)?;
     let section = known.section;
-    let is_call = matches!(scene.insn()?, Insn::Call(callee) if !is_tail_call(callee));
+    let ends = match *scene.refusal.rejection {
+        Rejection::Call(Call::InsideSection { .. }) => true,
+        _ => !matches!(scene.insn()?, Insn::Call(_)),
+    };
     let cause = match section {
-        Some(section) if !is_call => Cause::SectionOpen {
+        Some(section) if ends => Cause::SectionOpen {
             section,
             end: end(scene),
         },
@@ -179,9 +225,55 @@ pub(super) fn section(scene: &Scene<'_>) -> Option<Finding> {
             section,
         },
     };
-    Some(Finding::new(cause))
+    Some(Finding {
+        notes: section.map_or_else(Vec::new, |section| begun(scene, section)),
+        ..Finding::new(cause)
+    })
 }
 
-fn is_tail_call(callee: Callee) -> bool {
-    HelperId::of_call(callee) == Some(HelperId::TailCall)
+/// The calls that began the sections of a kind which are open before the refused instruction.
+fn begun(scene: &Scene<'_>, section: &str) -> Vec<Note> {
+    let end = match section {
+        "bpf_rcu_read_lock" => "bpf_rcu_read_unlock",
+        "bpf_preempt_disable" => "bpf_preempt_enable",
+        _ => return begun_with_reference(scene, section).unwrap_or_default(),
+    };
+    let mut open = Vec::new();
+    for (step, at) in scene.trace.steps()[..scene.trace.len() - 1]
+        .iter()
+        .enumerate()
+    {
+        let Some(kfunc) = scene.kfunc_at(at.insn) else {
+            continue;
+        };
+        if *kfunc.name == *section {
+            open.push(step);
+        } else if *kfunc.name == *end {
+            open.pop();
+        }
+    }
+    let callee = section.to_owned();
+    let notes = { open.into_iter() }.map(|step| {
+        let callee = callee.clone();
+        scene.note(step, NoteKind::SectionBegun { callee })
+    });
+    notes.collect()
+}
+
+/// As [`begun`], of sections that are references: saved IRQ flags and locks.
+fn begun_with_reference(scene: &Scene<'_>, section: &str) -> Option<Vec<Note>> {
+    let known = scene.trace.known(scene.last()?)?;
+    let is_begun = |kind: ReferenceKind| match section {
+        "bpf_local_irq_save" => kind == ReferenceKind::Irq,
+        _ => kind.is_lock(),
+    };
+    let begun = known.refs.iter().filter(|held| is_begun(held.kind));
+    let notes = begun.map(|held| Note {
+        place: scene.place(held.insn_idx),
+        step: scene.step_of(held.insn_idx),
+        kind: NoteKind::SectionBegun {
+            callee: scene.callee_name(held.insn_idx).unwrap_or_default(),
+        },
+    });
+    Some(notes.collect())
 }

@@ -3,7 +3,7 @@
 use isa::ebpf::{Insn, Operand, Reg};
 
 use super::{Finding, arithmetic, bounds, number};
-use crate::reason::cause::{AccessKind, Cause, NullCheck};
+use crate::reason::cause::{AccessKind, Cause, NullCheck, NumberSource};
 use crate::reason::describe;
 use crate::reason::explanation::{Note, NoteKind, PointerTarget};
 use crate::reason::scene::Scene;
@@ -130,17 +130,19 @@ pub(super) fn wrong_type(scene: &Scene<'_>) -> Option<Finding> {
     if state.is_scalar() {
         return Some(not_pointer(scene, reg));
     }
+    if let (Rejection::Mem(Mem::KptrType { .. }), Some(Insn::Call(_))) =
+        (&*scene.refusal.rejection, scene.insn())
+    {
+        let cause = Cause::FieldType {
+            field: String::from("kptr"),
+            found: scene.value(&state),
+            expected: kptr_type(scene),
+        };
+        return Some(Finding::about(scene, cause, &[reg]));
+    }
     let stored = scene.named_register().filter(|named| *named != reg);
     if let (Some(stored), Some(field)) = (stored, special_field(scene, reg, &state)) {
-        let expected = match &*scene.refusal.rejection {
-            Rejection::Mem(Mem::KptrType {
-                wanted,
-                expected_name,
-                or_untrusted,
-                ..
-            }) => format!("{wanted}{expected_name}{or_untrusted}"),
-            _ => String::new(),
-        };
+        let expected = kptr_type(scene);
         let cause = Cause::FieldType {
             field,
             found: scene.value_of(stored),
@@ -158,9 +160,32 @@ pub(super) fn wrong_type(scene: &Scene<'_>) -> Option<Finding> {
     Some(Finding::about(scene, cause, &[reg]))
 }
 
+/// Type of the field that a kptr is stored into, as the kernel names it.
+fn kptr_type(scene: &Scene<'_>) -> String {
+    match &*scene.refusal.rejection {
+        Rejection::Mem(Mem::KptrType {
+            wanted,
+            expected_name,
+            or_untrusted,
+            ..
+        }) => format!("{wanted}{expected_name}{or_untrusted}"),
+        _ => String::new(),
+    }
+}
+
 /// A number that is used as a pointer.
 pub(super) fn not_pointer(scene: &Scene<'_>, reg: Reg) -> Finding {
     let (source, notes) = number::source(scene, reg);
+    let is_null = scene
+        .reg(reg)
+        .is_some_and(|reg| reg.num.as_const() == Some(0));
+    if let NumberSource::Result { callee } = &source
+        && is_null
+        && callee.starts_with("bpf_iter_")
+    {
+        // At the end of an iterator, on a path of its own.
+        return null_pointer(scene, reg);
+    }
     let cause = Cause::NotPointer {
         reg: reg.number(),
         source,
@@ -238,6 +263,7 @@ pub(super) fn forbidden(scene: &Scene<'_>) -> Option<Finding> {
         Cause::Object {
             name: scene.input.type_name(ty),
             is_write,
+            fault: None,
         }
     } else if is_write || is_call {
         Cause::ReadOnly {
@@ -301,6 +327,9 @@ pub(super) fn modified(scene: &Scene<'_>) -> Option<Finding> {
         reg = src;
     }
     let state = *scene.reg(reg)?;
+    if state.may_be_null() {
+        return Some(null_pointer(scene, reg));
+    }
     let is_call = matches!(scene.insn()?, Insn::Call(_));
     let (merged, branch) = match scene.access() {
         Some(access) if state.kind == RegKind::Ctx && access.base == reg => {

@@ -2,12 +2,12 @@
 
 use isa::ebpf::{Insn, Reg};
 
-use crate::reason::cause::NumberSource;
+use crate::reason::cause::{LostObject, NumberSource};
 use crate::reason::describe;
 use crate::reason::explanation::{Note, NoteKind};
 use crate::reason::scene::Scene;
 use crate::reason::values::{DefId, DefKind, Holder};
-use crate::state::{RegKind, RegState};
+use crate::state::{RegKind, RegState, TypeFlags};
 
 /// Place where a pointer became a number: the step and the pointer.
 pub(super) fn lost_at(scene: &Scene<'_>, id: DefId) -> Option<(usize, RegState)> {
@@ -21,11 +21,42 @@ pub(super) fn lost_at(scene: &Scene<'_>, id: DefId) -> Option<(usize, RegState)>
             return is_pointer.then_some((step, before));
         }
         end = def.step;
-        id = match def.kind {
-            DefKind::Copy(from) | DefKind::Passed(from) => from,
-            DefKind::Spill(from) | DefKind::Fill(from) => from,
-            _ => return None,
+        id = made_of(def.kind)?;
+    }
+}
+
+/// The value that another is, an added constant left out.
+fn made_of(kind: DefKind) -> Option<DefId> {
+    match kind {
+        DefKind::Copy(from)
+        | DefKind::Passed(from)
+        | DefKind::Spill(from)
+        | DefKind::Fill(from)
+        | DefKind::Computed(from, None) => Some(from),
+        _ => None,
+    }
+}
+
+/// The last step at which a value, or what it is a copy of, changed so.
+pub(super) fn change(
+    scene: &Scene<'_>,
+    id: DefId,
+    changes: impl Fn(&RegState, &RegState) -> bool,
+) -> Option<usize> {
+    let mut end = scene.last()?;
+    let mut id = id;
+    loop {
+        let def = scene.values.defs[id];
+        let is_change = |step: &usize| {
+            let before = scene.holder(*step, def.holder);
+            let after = scene.holder(*step + 1, def.holder);
+            matches!((before, after), (Some(before), Some(after)) if changes(before, after))
         };
+        if let Some(step) = (def.from..end).rev().find(is_change) {
+            return Some(step);
+        }
+        end = def.step;
+        id = made_of(def.kind)?;
     }
 }
 
@@ -38,7 +69,13 @@ pub(super) fn source(scene: &Scene<'_>, reg: Reg) -> (NumberSource, Vec<Note>) {
             let note = scene.note(step, NoteKind::ShownNull);
             return (NumberSource::ShownNull, vec![note]);
         }
-        let callee = scene.callee_name(insn).unwrap_or_default();
+        let Some(callee) = scene.callee_name(insn) else {
+            let source = match is_slice(&before) {
+                true => NumberSource::DynptrOverwritten,
+                false => NumberSource::Overwritten,
+            };
+            return (source, vec![scene.note(step, NoteKind::PartStored)]);
+        };
         let note = scene.note(
             step,
             NoteKind::Invalidated {
@@ -49,11 +86,23 @@ pub(super) fn source(scene: &Scene<'_>, reg: Reg) -> (NumberSource, Vec<Note>) {
             kind if kind.is_packet() || kind == RegKind::PacketEnd => {
                 NumberSource::PacketMoved { callee }
             }
-            _ => NumberSource::Released { callee },
+            _ => NumberSource::Released {
+                callee,
+                object: match before.is_non_owning() {
+                    true => LostObject::Node,
+                    false if is_slice(&before) => LostObject::Slice,
+                    false => LostObject::Acquired,
+                },
+            },
         };
         return (source, vec![note]);
     }
     (of_definition(scene, reg, id), Vec::new())
+}
+
+/// True for a pointer to bytes of a dynptr.
+fn is_slice(reg: &RegState) -> bool {
+    matches!(reg.kind, RegKind::Mem { .. }) && !reg.flags.has(TypeFlags::MEM_RINGBUF)
 }
 
 fn of_definition(scene: &Scene<'_>, reg: Reg, id: DefId) -> NumberSource {

@@ -1,29 +1,83 @@
 //! Allocated objects, lists, trees, kptrs and the fields that calls take the address of.
 
 use isa::ebpf::Reg;
+use spec::helpers::HelperId;
 
-use super::Finding;
-use crate::reason::cause::{Cause, ObjectFault as Fault};
+use super::{Finding, memory, number};
+use crate::reason::cause::{Cause, LostObject, NumberSource, ObjectFault as Fault};
+use crate::reason::explanation::NoteKind;
 use crate::reason::scene::Scene;
 use crate::rejection::{Call, Mem, Rejection};
+use crate::state::RegState;
 
 /// The fault of an object, if the refusal is about one.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
-    let (index, fault) = fault(&scene.refusal.rejection)?;
-    let reg = index.and_then(|index| Reg::new(index as u8 + 1));
+    let (index, fault) = fault(scene, &scene.refusal.rejection)?;
+    let reg = match index {
+        Some(index) => Reg::new(index as u8 + 1),
+        None => scene.named_register(),
+    };
+    let state = reg.and_then(|reg| scene.reg(reg));
+    if fault == Fault::NotOwned
+        && let (Some(reg), Some(state)) = (reg, state)
+    {
+        return Some(not_owned(scene, reg, state));
+    }
+    Some(with_cause(scene, reg, fault))
+}
+
+fn with_cause(scene: &Scene<'_>, reg: Option<Reg>, fault: Fault) -> Finding {
     let cause = Cause::AllocatedObject {
         callee: scene.callee(),
         number: reg.map(Reg::number),
+        found: reg.map(|reg| scene.value_of(reg)),
         fault,
     };
-    Some(match reg {
+    match reg {
         Some(reg) => Finding::about(scene, cause, &[reg]),
         None => Finding::new(cause),
-    })
+    }
+}
+
+/// An argument that is no object which the program owns: what it was, and which call took it.
+fn not_owned(scene: &Scene<'_>, reg: Reg, state: &RegState) -> Finding {
+    let (source, _) = match state.is_scalar() {
+        true => number::source(scene, reg),
+        false => (NumberSource::Unknown, Vec::new()),
+    };
+    match source {
+        NumberSource::Released {
+            callee,
+            object: LostObject::Acquired,
+        } => {
+            let mut finding = with_cause(scene, Some(reg), Fault::GivenAway(callee));
+            number::source(scene, reg)
+                .1
+                .into_iter()
+                .for_each(|note| finding.add(note));
+            finding
+        }
+        NumberSource::Unknown if state.may_be_null() => memory::null_pointer(scene, reg),
+        NumberSource::Unknown if state.is_non_owning() => {
+            let given = number::change(scene, scene.def(reg), |before, after| {
+                !before.is_non_owning() && after.is_non_owning()
+            });
+            let Some(step) = given else {
+                return with_cause(scene, Some(reg), Fault::NonOwning(String::new()));
+            };
+            let callee = scene.callee_name(scene.trace.steps()[step].insn);
+            let callee = callee.unwrap_or_default();
+            let mut finding = with_cause(scene, Some(reg), Fault::NonOwning(callee.clone()));
+            finding.add(scene.note(step, NoteKind::GivenAway { callee }));
+            finding
+        }
+        NumberSource::Unknown => with_cause(scene, Some(reg), Fault::NotOwned),
+        _ => memory::not_pointer(scene, reg),
+    }
 }
 
 /// Index of the argument, and the fault.
-fn fault(rejection: &Rejection) -> Option<(Option<i64>, Fault)> {
+fn fault(scene: &Scene<'_>, rejection: &Rejection) -> Option<(Option<i64>, Fault)> {
     let rejection = match rejection {
         Rejection::Call(rejection) => rejection,
         Rejection::Mem(Mem::ObjectSpecialField { name }) => {
@@ -32,18 +86,42 @@ fn fault(rejection: &Rejection) -> Option<(Option<i64>, Fault)> {
         _ => return None,
     };
     Some(match rejection {
-        Call::NotAllocated { index }
-        | Call::ForObjDrop { index }
-        | Call::ForPercpuObjDrop { index }
-        | Call::NotRootOwner { index }
-        | Call::NotLockOwner { index }
-        | Call::NeitherOwning { index } => (Some(*index), Fault::NotOwned),
-        Call::ObjectNotReferenced | Call::NodeNotOwned { .. } => (None, Fault::NotOwned),
-        Call::WithoutRefcount { index } => (Some(*index), Fault::WithoutCount),
-        Call::FieldNotFound { name, .. } | Call::FieldAbsentInObject { name } => {
-            (None, Fault::NoField(name.clone()))
+        Call::NotAllocated { index } => (Some(*index), Fault::NotOwned),
+        Call::ForObjDrop { index } => (Some(*index), Fault::OtherRelease("bpf_obj_drop")),
+        Call::ForPercpuObjDrop { index } => {
+            (Some(*index), Fault::OtherRelease("bpf_percpu_obj_drop"))
         }
-        Call::NoKptr { .. } | Call::NotAtKptr { .. } | Call::KptrNotReferenced { .. } => {
+        Call::NotRootOwner { index } | Call::NotLockOwner { index } => {
+            (Some(*index), Fault::NoContainer)
+        }
+        Call::NeitherOwning { index } => (Some(*index), Fault::NotOwned),
+        Call::ObjectNotReferenced => (None, Fault::NotOwned),
+        Call::NodeNotOwned { .. } => (Some(1), Fault::NotOwned),
+        Call::WithoutRefcount { index } => (Some(*index), Fault::WithoutCount),
+        Call::FieldNotFound { name, .. } => {
+            let is_node = name.ends_with("_node");
+            (Some(i64::from(is_node)), Fault::NoField(name.clone()))
+        }
+        Call::FieldAbsentInObject { name } => (Some(0), Fault::NoField(name.clone())),
+        Call::FieldAbsent { map, name } | Call::FieldWithoutBtf { map, name } if !locks(scene) => {
+            let (map, name) = (map.clone(), name.clone());
+            (None, Fault::NoFieldInMap { map, name })
+        }
+        Call::FieldOffset {
+            off,
+            name,
+            expected,
+        } if !locks(scene) => {
+            let fault = Fault::FieldAt {
+                name: name.clone(),
+                off: *off,
+                expected: *expected,
+            };
+            (None, fault)
+        }
+        Call::FieldVariable { name, .. } => (None, Fault::FieldVariable(name.clone())),
+        Call::KptrNotReferenced { .. } => (Some(0), Fault::Unreferenced),
+        Call::NoKptr { .. } | Call::NotAtKptr { .. } => {
             (Some(0), Fault::NoField(String::from("kptr")))
         }
         Call::LockNotHeld { name, .. } => (Some(0), Fault::LockNotHeld(name.clone())),
@@ -64,6 +142,16 @@ fn fault(rejection: &Rejection) -> Option<(Option<i64>, Fault)> {
         Call::NotMapValue { index } => (Some(*index), Fault::NotInValue),
         Call::WorkqueueOfOtherMap { .. } => (Some(1), Fault::OtherMap),
         Call::TaskWorkOfOtherMap { .. } => (Some(2), Fault::OtherMap),
+        Call::TimerOfOtherMap { .. } => (Some(1), Fault::OtherMap),
         _ => return None,
     })
+}
+
+/// True if the refused call is `bpf_spin_lock` or `bpf_spin_unlock`, which have a rule of their own.
+fn locks(scene: &Scene<'_>) -> bool {
+    let callee = scene.refusal.insn.and_then(|insn| scene.callee_at(insn));
+    matches!(
+        callee.and_then(HelperId::of_call),
+        Some(HelperId::SpinLock | HelperId::SpinUnlock)
+    )
 }

@@ -1,11 +1,14 @@
 //! Dynptrs, iterators and saved IRQ flags on the stack.
 
-use isa::ebpf::Reg;
+use isa::ebpf::{Insn, Reg, RegSet};
 
 use super::Finding;
 use crate::reason::cause::{Cause, StackObjectFault as Fault};
+use crate::reason::describe;
+use crate::reason::explanation::{Note, NoteKind};
 use crate::reason::scene::Scene;
-use crate::rejection::{Call, Rejection};
+use crate::rejection::{Call, Mem, Rejection};
+use crate::state::RegKind;
 
 const DYNPTR: &str = "a dynptr";
 const ITERATOR: &str = "an iterator";
@@ -13,20 +16,40 @@ const FLAGS: &str = "IRQ flags";
 
 /// The fault of an object on the stack, if the refusal is about one.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
-    let Rejection::Call(rejection) = &*scene.refusal.rejection else {
-        return None;
+    let (object, index, fault) = match &*scene.refusal.rejection {
+        Rejection::Call(rejection) => fault(rejection)?,
+        Rejection::Mem(Mem::DynptrWrite { .. }) => (DYNPTR, None, Fault::WrittenByCall),
+        _ => return None,
     };
-    let (object, index, fault) = fault(rejection)?;
-    let reg = index.and_then(|index| Reg::new(index as u8 + 1));
-    let cause = Cause::StackObject {
-        callee: scene.callee(),
-        number: reg.map(Reg::number),
-        object,
-        fault,
+    let named = index.and_then(|index| Reg::new(index as u8 + 1));
+    let reg = named.or_else(|| implied(scene));
+    let slot = reg.and_then(|reg| slot(scene, reg));
+    let (fault, notes) = match slot {
+        Some(slot) => with_history(scene, slot, fault),
+        None => (fault, Vec::new()),
     };
-    Some(match reg {
-        Some(reg) => Finding::about(scene, cause, &[reg]),
-        None => Finding::new(cause),
+    let number = match fault {
+        Fault::Overwritten | Fault::WrittenByCall => None,
+        _ => reg.map(Reg::number),
+    };
+    let notes = match *scene.refusal.rejection {
+        Rejection::Call(Call::IrqFlagOrder { insn, .. }) => vec![Note {
+            place: scene.place(insn as u32),
+            step: scene.step_of(insn as u32),
+            kind: NoteKind::SectionBegun {
+                callee: scene.callee_name(insn as u32).unwrap_or_default(),
+            },
+        }],
+        _ => notes,
+    };
+    Some(Finding {
+        notes,
+        ..Finding::new(Cause::StackObject {
+            callee: scene.callee(),
+            number,
+            object,
+            fault,
+        })
     })
 }
 
@@ -39,9 +62,11 @@ fn fault(rejection: &Call) -> Option<(&'static str, Option<i64>, Fault)> {
         Call::DynptrOther { kind, index } => (DYNPTR, Some(*index), Fault::NotOfKind(kind.clone())),
         Call::ExpectsDynptr { index } => (DYNPTR, Some(*index), Fault::NotOnStack),
         Call::DynptrMemory { kind } => (DYNPTR, Some(0), Fault::Memory(kind.to_string())),
-        Call::UnacquiredDynptr { number } => (DYNPTR, Some(*number - 1), Fault::NotHeld),
+        Call::UnacquiredDynptr { number } => (DYNPTR, Some(*number - 1), Fault::NotHeld(None)),
         Call::OverwritesDynptr => (DYNPTR, None, Fault::Overwritten),
-        Call::NotIterator { index } => (ITERATOR, Some(*index), Fault::NotOnStack),
+        Call::NotIterator { index } | Call::InvalidIterator { index } => {
+            (ITERATOR, Some(*index), Fault::NotOnStack)
+        }
         Call::IteratorNotUninit { index, .. } => (ITERATOR, Some(*index), Fault::NotFree),
         Call::IteratorNotInit { index, .. } => (ITERATOR, Some(*index), Fault::NotMade),
         Call::IteratorOutsideRcu { .. } => (ITERATOR, Some(0), Fault::OutsideRcu),
@@ -52,4 +77,88 @@ fn fault(rejection: &Call) -> Option<(&'static str, Option<i64>, Fault)> {
         Call::IrqFlagOrder { .. } => (FLAGS, None, Fault::Order),
         _ => return None,
     })
+}
+
+/// The argument, or base of a store, that leads to an object where the check names none.
+fn implied(scene: &Scene<'_>) -> Option<Reg> {
+    match scene.insn()? {
+        Insn::Call(_) => {
+            let has_object = |reg: &Reg| {
+                let slot = slot(scene, *reg);
+                slot.is_some_and(|slot| is_there(scene, scene.last(), slot, |_| true))
+            };
+            RegSet::ARGUMENTS.iter().filter(has_object).last()
+        }
+        insn => Some(insn.access()?.base),
+    }
+}
+
+/// A slot of the stack: frame and number.
+type Slot = (usize, usize);
+
+/// The slot of the stack that a register leads to, with the offset of the instruction.
+fn slot(scene: &Scene<'_>, reg: Reg) -> Option<Slot> {
+    let state = scene.reg(reg)?;
+    let RegKind::Stack { frame } = state.kind else {
+        return None;
+    };
+    let off = scene.access().map_or(0, |access| access.off.into());
+    let off = describe::fixed_offset(state) + off;
+    let below = usize::try_from(-off - 1).ok()?;
+    state.num.is_const().then_some((frame as usize, below / 8))
+}
+
+/// True if an object of the slot is there before a step, with a property of its first slot.
+fn is_there(
+    scene: &Scene<'_>,
+    step: Option<usize>,
+    (frame, spi): Slot,
+    is_meant: impl Fn(usize) -> bool,
+) -> bool {
+    let stack = step.and_then(|step| scene.trace.frame(step, frame));
+    let object = stack.and_then(|frame| {
+        let object = frame.stack.object_at(spi)?;
+        frame.stack.whole_object(object.first_slot)
+    });
+    object.is_some_and(|object| is_meant(object.first_slot))
+}
+
+/// The fault with what the path did to the object in a slot, and that as notes.
+fn with_history(scene: &Scene<'_>, slot: Slot, fault: Fault) -> (Fault, Vec<Note>) {
+    let Some(last) = scene.last() else {
+        return (fault, Vec::new());
+    };
+    let is_middle = |first| first != slot.1;
+    if fault == Fault::NotMade && is_there(scene, Some(last), slot, is_middle) {
+        return (Fault::Middle, Vec::new());
+    }
+    let is_before = |step: usize| is_there(scene, Some(step), slot, |_| true);
+    let find = |end: usize, becomes: bool| {
+        let changes = |step: &usize| is_before(*step) != becomes && is_before(*step + 1) == becomes;
+        (0..end).rev().find(changes)
+    };
+    let callee = |step: usize| scene.callee_name(scene.trace.steps()[step].insn);
+    let ended = match is_before(last) {
+        true => None,
+        false => find(last, false),
+    };
+    let made = find(ended.unwrap_or(last), true);
+    let mut notes = Vec::new();
+    if let Some((step, callee)) = made.and_then(|step| Some((step, callee(step)?))) {
+        notes.push(scene.note(step, NoteKind::Made { callee }));
+    }
+    let Some(ended) = ended else {
+        return (fault, notes);
+    };
+    let by = callee(ended);
+    notes.push(scene.note(ended, NoteKind::Ended { callee: by.clone() }));
+    let fault = match fault {
+        Fault::NotMade => Fault::Ended(by),
+        Fault::NotHeld(_) => Fault::NotHeld(by),
+        fault => {
+            notes.clear();
+            fault
+        }
+    };
+    (fault, notes)
 }

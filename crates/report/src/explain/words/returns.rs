@@ -1,0 +1,83 @@
+//! Wording of causes: results of programs and callbacks that are out of their range.
+
+use verifier::reason::{Cause, Explanation, KnownValue, NoteKind, ReturnedBy};
+
+use super::Words;
+use crate::explain::value::{known, range, signed};
+
+pub(super) fn words(explanation: &Explanation) -> Words {
+    let Cause::ReturnRange {
+        value,
+        min,
+        max,
+        by,
+        target,
+    } = &explanation.cause
+    else {
+        return Words::new("return-range", "the result is out of its range");
+    };
+    let kind = explanation.program_type;
+    let who = match (by, target) {
+        (ReturnedBy::Callback, _) => String::from("the callback"),
+        (ReturnedBy::AsyncCallback, _) => String::from("the callback, which runs later,"),
+        (ReturnedBy::Throw, _) => String::from("`bpf_throw` ends the program, which then"),
+        (ReturnedBy::Program, Some(target)) => format!("this {kind} program of `{target}`"),
+        (ReturnedBy::Program, None) => format!("this {kind} program"),
+    };
+    let what = match value {
+        KnownValue::Number(num) => match num.as_const() {
+            Some(value) => format!("returns {}", signed(value as i64)),
+            None => format!("may return {}", range(num)),
+        },
+        value => format!("returns {}", known(value)),
+    };
+    let allowed = match min == max {
+        true => signed(*min),
+        false => format!("a value from {} to {}", signed(*min), signed(*max)),
+    };
+    let words = Words::new("return-range", format!("{who} {what}"))
+        .needed(format!("{allowed} on every path"));
+    let words = match meaning(kind, *by, (*min, *max)) {
+        Some(meaning) => words.help(meaning),
+        None => words,
+    };
+    let last_call = explanation.notes.last().map(|note| &note.kind);
+    match (by, last_call) {
+        (ReturnedBy::Throw, _) => words.help(
+            "pass an allowed value to `bpf_throw`, or name a callback (`__exception_cb`) that \
+             returns one",
+        ),
+        (_, Some(NoteKind::Returned { callee, .. })) => words.help(format!(
+            "r0 still holds the result of `{callee}`: compare it, and return a constant"
+        )),
+        _ if min == max => words.help(format!("return {} on every path", signed(*min))),
+        _ => {
+            words.help("return a constant of these on every path; bound or mask a computed result")
+        }
+    }
+}
+
+/// What the allowed values mean.
+fn meaning(kind: &str, by: ReturnedBy, range: (i64, i64)) -> Option<&'static str> {
+    Some(match (by, kind, range) {
+        (ReturnedBy::Callback, _, (0, 1)) => "0 goes on with the next call, 1 ends them",
+        (ReturnedBy::Callback | ReturnedBy::AsyncCallback, _, (0, 0)) => {
+            "nothing reads the result of such a callback"
+        }
+        (ReturnedBy::Callback | ReturnedBy::AsyncCallback, ..) => return None,
+        (_, "lsm", (..=-1, 0)) => "0 lets the operation go on, a negative error number denies it",
+        (_, "lsm", (0, 1)) => "0 is false and 1 is true, as the hook itself returns them",
+        (_, "lsm", (1, 1)) => "the hook returns nothing that the program could change",
+        (_, "tracing" | "raw_tracepoint", (0, 0)) => "nothing reads the result of such a program",
+        (_, "kprobe", (0, 1)) => "0 lets the session's program run at the return too, 1 does not",
+        (_, "sk_lookup" | "sk_skb", _) => "1 passes (SK_PASS), 0 drops (SK_DROP)",
+        (_, "netfilter", _) => "1 accepts the packet (NF_ACCEPT), 0 drops it (NF_DROP)",
+        (_, "cgroup_skb", (0, 3)) => {
+            "bit 0 lets the packet pass, bit 1 tells TCP of congestion: NET_XMIT_CN"
+        }
+        (_, kind, (0, 1)) if kind.starts_with("cgroup") => "1 allows the operation, 0 denies it",
+        (_, "cgroup_sock_addr", (1, 1)) => "the hook denies nothing: 1 is its only result",
+        (_, "struct_ops", _) => "the operation returns an object: null or the reference itself",
+        _ => return None,
+    })
+}
