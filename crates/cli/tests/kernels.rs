@@ -233,7 +233,10 @@ fn a_part_that_the_built_in_kernel_lacks_is_named_once() {
     }
     // A weak kernel function that the kernel has not may be one of a module.
     let bits = error(&beebox(&["verify", "examples/bits/bits.bpf.o"]));
-    assert!(bits.contains("--module-btf FILE adds what a module has"), "{bits}");
+    assert!(
+        bits.contains("--module-btf FILE adds what a module has"),
+        "{bits}"
+    );
 }
 
 #[oracle::test]

@@ -241,9 +241,8 @@ impl Arguments {
                     file,
                     spec::registry::text::write(&built.registry),
                 )?)
-        #[command(flatten)]
-        selection: Selection,
             }
+            Command::Guest { words } => guest::run(&words),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Long comparisons with the running kernel's verifier.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

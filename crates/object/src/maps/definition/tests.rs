@@ -3,6 +3,7 @@
 
 use btf::{Array, Btf, Builder, Encoding, Enumerator, Int, Kind, Member, StrOffset, TypeId};
 use spec::Errno;
+use spec::loader::LoaderKind;
 
 use super::*;
 
@@ -80,7 +81,8 @@ impl Types {
 
     fn read_as(&self, structure: TypeId, relaxed: bool) -> Result<Declaration, MapFault> {
         let btf = Btf::parse(self.builder.finish()).expect("sound types");
-        read(&btf, btf.at(structure).as_composite().unwrap(), relaxed)
+        let rules = (LoaderKind::Libbpf.rules(), relaxed);
+        read(&btf, btf.at(structure).as_composite().unwrap(), rules)
     }
 }
 
@@ -135,10 +137,7 @@ fn attributes_set_parameters() {
         value_type: TypeId(2),
     };
     let read = read.unwrap();
-    assert_eq!(
-        (read.params, read.inner, read.pinned),
-        (expected, None, true)
-    );
+    assert_eq!((read.params, read.inner, read.pinning), (expected, None, 1));
 }
 
 #[test]
