@@ -746,6 +746,11 @@ fn wrong_inputs_name_object_place_fact_and_remedy() {
             "--kernel \"\": no kernel and no file",
             "6.18 or 6.18-minimal, the built-in",
         ),
+        (
+            vec![SHAPES, "--define", "NODE_ID=1"],
+            "no undefined symbol is called \"NODE_ID\"",
+            "the object has no undefined symbol",
+        ),
         (vec![SHAPES, "--kernel-version", "6.18.x"], "6.18.x", ""),
         (vec![&*cut], "cut.o: ", ""),
         (vec![&*note], "note.txt: ", "--type TYPE"),

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use btf::{Btf, BtfExt, Kind, Linkage, Shape};
+use btf::{Btf, BtfExt, Kind, Linkage, Name, Shape};
 
 use crate::container::ContainerFault;
 use crate::datasec;
@@ -223,6 +223,13 @@ impl<'a> Object<'a> {
     /// Kernel version of the section `version`.
     pub fn kernel_version(&self) -> Option<u32> {
         self.kernel_version
+    }
+
+    /// Names of the symbols that the file does not define.
+    pub fn undefined_symbols(&self) -> impl Iterator<Item = Name<'_>> {
+        let symbols = self.elf.symbols().iter();
+        let undefined = symbols.filter(|symbol| symbol.is_extern());
+        undefined.filter_map(|symbol| self.elf.symbol_name(symbol))
     }
 
     /// Tables of the file.
