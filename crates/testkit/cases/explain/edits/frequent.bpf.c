@@ -491,7 +491,7 @@ const volatile __u32 limit = 100;
 SEC("tc")
 int constant_written(struct __sk_buff *skb)
 {
-	refuse(*(__u32 *)&limit = skb->len;) /* refused constant_written: map-write | may not be written by programs */
+	refuse(*(volatile __u32 *)&limit = skb->len;) /* refused constant_written: map-write | may not be written by programs */
 	return skb->len > limit;
 }
 
