@@ -92,6 +92,7 @@ pub(super) fn target(kind: &PointerTarget) -> String {
         PointerTarget::Memory { size, record: true } => {
             format!("a ring buffer record of {}", bytes(*size))
         }
+        PointerTarget::Memory { size: 0, .. } => String::from("memory of unknown size"),
         PointerTarget::Memory { size, .. } => format!("memory of {}", bytes(*size)),
         PointerTarget::Function => String::from("a function"),
         PointerTarget::Other(name) => format!("a `{name}` pointer's memory"),

@@ -396,6 +396,9 @@ pub(super) fn stack(scene: &Scene<'_>) -> Option<Finding> {
             .copied()
     });
     let is_spilled = slot.is_some_and(|slot| slot.kinds.contains(&SlotKind::Spill));
+    if !is_write && let Some(finding) = super::stack_object::read(scene, reg) {
+        return Some(finding);
+    }
     let cause = match access {
         Some(_) if is_write => Cause::SpillPart { is_read: false },
         Some(_) if is_spilled => Cause::SpillPart { is_read: true },
