@@ -86,7 +86,9 @@ pub fn page() -> Outcome<String> {
     sections.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
     let least = sections.get(MOST - 1).map_or(0, |(count, _)| *count);
     if let Some((line, count)) = others.iter().find(|(_, count)| *count > least) {
-        return Err(format!("{line:?} has {count} tests, more than a part of the first {MOST}").into());
+        return Err(
+            format!("{line:?} has {count} tests, more than a part of the first {MOST}").into(),
+        );
     }
     let mut page = String::from(INTRODUCTION);
     for (number, (_, section)) in (1..).zip(&sections) {
@@ -125,7 +127,9 @@ fn counted(parts: &[Part], reasons: &[Recorded]) -> (Vec<usize>, Vec<(String, us
             }
         }
     }
-    let others = others.into_iter().filter(|(_, (_, objects))| objects.len() > 1);
+    let others = others
+        .into_iter()
+        .filter(|(_, (_, objects))| objects.len() > 1);
     let others = others.map(|(line, (count, _))| (line, count));
     (counts, others.collect())
 }
@@ -160,7 +164,7 @@ fn recorded_reasons(root: &Path) -> Outcome<Vec<Recorded>> {
             let found = headings.iter().position(|heading| heading == name);
             found.ok_or_else(|| format!("{file}: no column {name}"))
         };
-        let (object, verdict, reason) = (at("file_name")?, at("verdict")?, at("reason")?);
+        let (object, verdict, reason) = (at("object")?, at("verdict")?, at("reason")?);
         for line in lines {
             let mut cells = cells(line);
             if cells

@@ -433,6 +433,8 @@ pub enum Cause {
     CallDepth {
         /// The functions of the chain, outermost first.
         chain: Vec<String>,
+        /// A function is in the chain twice.
+        recurses: bool,
     },
     /// A program that is too large, or has too many of something.
     TooMany,

@@ -39,6 +39,12 @@ pub(super) fn words(explanation: &Explanation) -> Words {
                 kind: PointerTarget::PacketEnd,
                 ..
             } => "the end of the packet bounds accesses; read through `data` instead",
+            KnownValue::Pointer {
+                kind: PointerTarget::Other(name),
+                ..
+            } if name == "dynptr_ptr" => {
+                "its bytes are read and written by bpf_dynptr_read, bpf_dynptr_write or bpf_dynptr_data"
+            }
             _ => "pointers of this type are passed to helpers, or their fields read by them",
         }),
         Cause::SpillPart { is_read: true } => Words::new(
@@ -124,7 +130,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
                     ..
                 },
             ) => String::from("a pointer to the start of such a structure, or null"),
-            (expected, _) => expected.to_owned(),
+            (expected, _) => format!("{}, or null", kptr_words(expected)),
         })
         .help(match found {
             KnownValue::Pointer { offset: 1.., .. } => {
@@ -174,6 +180,15 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             fault,
         } => object(name, *is_write, fault.as_deref()),
         _ => Words::new("other", "the instruction is not allowed here"),
+    }
+}
+
+/// The kernel's names of the types that a kptr takes, in words.
+fn kptr_words(expected: &str) -> String {
+    let name = expected.split(" or ").next().unwrap_or(expected);
+    match name.split_once("ptr_") {
+        Some((_, name)) if !name.is_empty() => format!("a pointer to `struct {name}`"),
+        _ => expected.to_owned(),
     }
 }
 

@@ -278,7 +278,13 @@ fn argument_type(callee: &str, number: u8, found: &KnownValue, expected: &[Strin
             "pass a socket: what a lookup returned, or the member of the context that is one",
         ),
         KnownValue::Pointer { .. } if expected.len() == 1 && has("ringbuf_mem") => {
-            words.help("pass the pointer that bpf_ringbuf_reserve returned")
+            words.help(
+                "pass the pointer that bpf_ringbuf_reserve returned; the record of a dynptr is for \
+                 bpf_ringbuf_submit_dynptr and bpf_ringbuf_discard_dynptr",
+            )
+        }
+        KnownValue::Pointer { .. } if has("dynptr_ptr") => {
+            words.help("make it a local variable of the function, and pass its address")
         }
         KnownValue::Pointer { name, .. } if name.starts_with("rdonly_") && has("mem") => words.help(
             "the memory may only be read: pass a variable on the stack or a map value to a call \
@@ -316,6 +322,13 @@ fn argument_type(callee: &str, number: u8, found: &KnownValue, expected: &[Strin
         KnownValue::Number(_) if has("ctx") => {
             words.help("pass the program's own `ctx`; in a function, pass it on as a parameter")
         }
+        KnownValue::Number(_) if has("map_ptr") => words.help("pass the map by address, `&map`"),
+        KnownValue::Number(_) if expected.iter().any(|of| of.starts_with("the id of")) => {
+            words.help("pass `bpf_core_type_id_kernel` of a structure, as bpf_core_cast does; 0 for plain memory")
+        }
+        KnownValue::Number(num) if num.as_const() == Some(0) && has("percpu_ptr_") => words.help(
+            "a variable (`__ksym __weak`) that the kernel lacks is null: compare its address first",
+        ),
         KnownValue::Number(num) if num.as_const() == Some(0) => {
             words.help("the argument must not be null")
         }
@@ -349,7 +362,11 @@ fn argument_size(
         ),
         SizeFault::Unbounded => (
             match value.as_const() {
-                Some(_) => Words::new("size-unbounded", format!("{what} is {}", range(value))),
+                Some(_) => {
+                    return Words::new("size-unbounded", format!("{what} is {}", range(value)))
+                        .needed("a size from 0 to that of the buffer")
+                        .help("pass the size of the buffer");
+                }
                 None => Words::new("size-unbounded", format!("{what} has no upper bound")),
             },
             BoundsFault::Unbounded,

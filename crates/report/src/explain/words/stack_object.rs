@@ -3,6 +3,7 @@
 use verifier::reason::{Cause, Explanation, StackObjectFault as Fault};
 
 use super::Words;
+use crate::explain::value::bytes;
 
 pub(super) fn words(explanation: &Explanation) -> Words {
     let Cause::StackObject {
@@ -41,6 +42,12 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         }
         Fault::ReleasesGiven => {
             format!("{callee} releases {object} that belongs to the caller of the function")
+        }
+        Fault::ReadInto { off, size } => {
+            format!(
+                "{callee} reads {} of stack at fp{off:+}, and {object} is among them",
+                bytes(*size)
+            )
         }
         Fault::Read => format!("{callee} reads the bytes of {object} on the stack"),
         Fault::NotOnStack => format!("{argument} does not point to {object} on the stack"),
@@ -94,6 +101,10 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         Fault::ReleasesGiven => words
             .needed("a call that only reads or writes its bytes")
             .help("leave the call out: who made it releases it"),
+        Fault::ReadInto { .. } => words
+            .needed("bytes beside it")
+            .help("pass the size of the variable, if it is smaller than what is read")
+            .help(format!("a structure that holds {object} is not passed as a whole")),
         Fault::Read => words
             .needed("a call that takes it: no instruction or other call reads its bytes")
             .help(match *object {

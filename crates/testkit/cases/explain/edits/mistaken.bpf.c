@@ -186,11 +186,11 @@ int only_declared(struct __sk_buff *skb)
 {
 	u32 key = 0;
 	struct declared *at = map_lookup_elem(&declared, &key);
-	void *old;
+	edit(void *old;)
 
 	if (!at)
 		return 0;
-	old = kptr_xchg(&at->object, NULL); /* refused only_declared: map-field | have no `kptr` here: a kptr has | define its structure */
+	edit(old =) kptr_xchg(&at->object, NULL); /* refused only_declared: map-field | have no `kptr` here: a kptr has | define its structure */
 	edit(if (old) bpf_obj_drop_impl(old, NULL);)
 	return 0;
 }
@@ -251,6 +251,22 @@ int dynptr_as_value(struct __sk_buff *skb)
 	bpf_dynptr_from_skb(skb, 0, &packet);
 	edit(dynptr_read(&first, sizeof(first), &packet, 0, 0);)
 	return map_update_elem(&counts, &key, CHOOSE((void *)&packet, &first), 0); /* refused dynptr_as_value: stack-object | `bpf_map_update_elem` reads the bytes of a dynptr */
+}
+
+struct named {
+	char name[8];
+	struct bpf_dynptr packet;
+};
+
+static const char wanted[8] = "tcp";
+
+SEC("tc")
+int structure_with_dynptr(struct __sk_buff *skb)
+{
+	struct named named = {};
+
+	bpf_dynptr_from_skb(skb, 0, &named.packet);
+	return strncmp_constant(named.name, CHOOSE(sizeof(named), sizeof(named.name)), wanted); /* refused structure_with_dynptr: stack-object | a dynptr is among them | pass the size of the variable */
 }
 
 SEC("tc")
@@ -453,6 +469,22 @@ int key_beyond_stack(struct __sk_buff *skb)
 
 	asm volatile("" : "+r"(at));
 	return probe_read_kernel(buffer + at, CHOOSE(8, 4), NULL); /* refused key_beyond_stack: offset-too-large | an offset from */
+}
+
+static noinline int depth(int left)
+{
+	asm volatile("" : "+r"(left));
+	if (left <= 0)
+		return 0;
+	left = CHOOSE(depth(left - 1), left - 1); /* refused recursive: call-depth | a function calls itself | bpf_loop, bpf_for */
+	asm volatile("" : "+r"(left));
+	return left + 1;
+}
+
+SEC("tc")
+int recursive(struct __sk_buff *skb)
+{
+	return depth(3);
 }
 
 noinline int catches_any(u64 cookie)

@@ -45,6 +45,13 @@ pub enum StackObjectFault {
     ReleasesGiven,
     /// Its bytes are read.
     Read,
+    /// Bytes before it are read, and some of its own.
+    ReadInto {
+        /// First byte from the frame pointer.
+        off: i64,
+        /// Bytes.
+        size: u32,
+    },
     /// It is not on the stack.
     NotOnStack,
     /// A store overwrites one that holds a reference.

@@ -396,7 +396,11 @@ pub(super) fn stack(scene: &Scene<'_>) -> Option<Finding> {
             .copied()
     });
     let is_spilled = slot.is_some_and(|slot| slot.kinds.contains(&SlotKind::Spill));
-    if !is_write && let Some(finding) = super::stack_object::read(scene, reg) {
+    let size = match access {
+        Some(access) => access.size.bytes(),
+        None => scene.argument_bytes(reg.number()).unwrap_or(0),
+    };
+    if !is_write && let Some(finding) = super::stack_object::read(scene, reg, off, size) {
         return Some(finding);
     }
     let cause = match access {
@@ -404,10 +408,7 @@ pub(super) fn stack(scene: &Scene<'_>) -> Option<Finding> {
         Some(_) if is_spilled => Cause::SpillPart { is_read: true },
         _ => Cause::StackUnwritten {
             off,
-            size: match access {
-                Some(access) => access.size.bytes(),
-                None => scene.argument_bytes(reg.number()).unwrap_or(0),
-            },
+            size,
             callee: scene.callee(),
         },
     };

@@ -57,11 +57,22 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     })
 }
 
-/// A read of the bytes of an object, by the instruction or through an argument of its call.
-pub(super) fn read(scene: &Scene<'_>, reg: Reg) -> Option<Finding> {
-    let slot = slot(scene, reg)?;
-    let object = object_in(scene, slot)?;
-    let (fault, notes) = with_history(scene, slot, Fault::Read);
+/// A read of so many bytes from an offset, which are those of an object or run into one, by the
+/// instruction or through an argument of its call.
+pub(super) fn read(scene: &Scene<'_>, reg: Reg, off: i64, size: u32) -> Option<Finding> {
+    let first = slot(scene, reg)?;
+    let inside = (1..size.div_ceil(8) as usize).filter_map(|next| {
+        let slot = (first.0, first.1.checked_sub(next)?);
+        let begins = off + 8 * next as i64 <= off + i64::from(size) - 1;
+        begins.then_some(slot)
+    });
+    let mut slots = std::iter::once(first).chain(inside);
+    let (slot, object) = slots.find_map(|slot| Some((slot, object_in(scene, slot)?)))?;
+    let fault = match slot == first {
+        true => Fault::Read,
+        false => Fault::ReadInto { off, size },
+    };
+    let (fault, notes) = with_history(scene, slot, fault);
     let callee = scene.callee();
     let number = callee.is_some().then_some(reg.number());
     Some(Finding {
