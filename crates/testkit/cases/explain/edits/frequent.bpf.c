@@ -606,11 +606,9 @@ int half_way(struct __sk_buff *skb)
 SEC("tc")
 int far_offset(struct __sk_buff *skb)
 {
-	__u64 i = skb->mark;
+	__u64 i;
 
-	asm volatile("" : "+r"(i));
-	edit(if (i >= 16) return 0;)
-	asm volatile("%[i] |= " CHOOSE("0x40000000", "0") : [i] "+r"(i));
+	asm volatile("%[i] = " CHOOSE("0x40000000", "8") : [i] "=r"(i));
 	return *((char *)table + i); /* refused far_offset: offset-too-far | for a pointer to a value of map | bound it before it is added */
 }
 
