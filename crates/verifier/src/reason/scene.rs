@@ -103,7 +103,13 @@ impl<'a> Scene<'a> {
             },
             Callee::Kfunc { id, .. } => match self.kfunc_at(insn) {
                 Some(kfunc) => kfunc.name.to_string(),
-                None => format!("kfunc #{id}"),
+                None => { self.input.vmlinux }
+                    .and_then(|types| types.get(btf::TypeId(id as u32)))
+                    .filter(|ty| ty.kind() == btf::Kind::Func)
+                    .map_or_else(
+                        || format!("kfunc #{id}"),
+                        |ty| ty.name().to_string_lossy().into_owned(),
+                    ),
             },
             Callee::Local(off) => self.function_at(insn.wrapping_add_signed(off + 1)),
         })

@@ -82,6 +82,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             let cause = Cause::ConstantString {
                 callee: scene.callee()?,
                 number: reg.number(),
+                unterminated: super::call::is_unterminated(scene),
             };
             Some(Finding::about(scene, cause, &[reg]))
         }
