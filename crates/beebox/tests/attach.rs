@@ -54,7 +54,12 @@ fn answers_are_those_of_a_kernel_with_trampolines() {
     let mut replaced = programs("replaced", None);
     let target = Arc::new(replaced.remove("main_program").expect("a target"));
     let mut all = BTreeMap::new();
-    for (object, target) in [("hooks", None), ("replacements", Some(&target))] {
+    let objects = [
+        ("hooks", None),
+        ("scheduler", None),
+        ("replacements", Some(&target)),
+    ];
+    for (object, target) in objects {
         let programs = programs(object, target).into_iter();
         all.extend(programs.map(|(name, program)| (format!("{object} | {name}"), program)));
     }

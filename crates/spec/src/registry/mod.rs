@@ -212,6 +212,19 @@ impl RegistryData {
         program: &ProgramContext<'_>,
         id: u32,
     ) -> Result<&HelperProto, Unavailable> {
+        let proto = self.helper_proto(program, id)?;
+        match self.is_allowed(proto, program) {
+            true => Ok(proto),
+            false => Err(Unavailable::Hook),
+        }
+    }
+
+    /// Prototype of a helper for a program, whatever the program attaches to.
+    pub fn helper_proto(
+        &self,
+        program: &ProgramContext<'_>,
+        id: u32,
+    ) -> Result<&HelperProto, Unavailable> {
         if let Some(helper) = self.host_helper(id) {
             return match helper.programs.has(program.kind) {
                 true => Ok(&helper.proto),
@@ -243,12 +256,14 @@ impl RegistryData {
         if !has_capability {
             return Err(Unavailable::Privilege);
         }
-        let proto = self
-            .protos
-            .get(entry.proto as usize)
-            .ok_or(Unavailable::ForProgram)?;
+        let proto = self.protos.get(entry.proto as usize);
+        proto.ok_or(Unavailable::ForProgram)
+    }
+
+    /// True if a program may call a helper where it attaches.
+    fn is_allowed(&self, proto: &HelperProto, program: &ProgramContext<'_>) -> bool {
         let target = program.attach_target.unwrap_or_default();
-        let is_allowed = match proto.restriction {
+        match proto.restriction {
             None => true,
             Some(Restriction::DPath) if program.kind == ProgramType::Lsm => {
                 self.lists.lsm_sleepable.contains(target)
@@ -267,11 +282,6 @@ impl RegistryData {
                     Some(TracingKind::ModifyReturn) | None => false,
                 }
             }
-        };
-        if is_allowed {
-            Ok(proto)
-        } else {
-            Err(Unavailable::Hook)
         }
     }
 
