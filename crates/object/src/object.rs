@@ -93,7 +93,7 @@ impl<'a> Object<'a> {
         let rules = options.loader.rules();
         let sections = Sections::of(&elf, rules)?;
         let codes = ProgramDefs::of(&elf, &sections, options.loader)?;
-        let (mut types, btf_ext) = read_types(&elf, &sections)?;
+        let (mut types, btf_ext) = read_types(&elf, &sections, rules)?;
         if let Some(ext) = btf_ext.as_ref().filter(|_| !rules.has_type_matches) {
             let mut relocations = ext.relocations().flat_map(|section| section.records());
             if relocations.any(|relocation| relocation.spec.kind == CoreKind::TYPE_MATCHES) {

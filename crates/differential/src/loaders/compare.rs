@@ -49,6 +49,12 @@ pub enum Explained {
     /// aya knows called functions by their offset alone: of two at one offset of different sections
     /// it links the first only.
     FunctionsAtOneOffset,
+    /// aya takes the call of an undefined function for one of the function that it is the first
+    /// instruction of.
+    CallOfUndefined,
+    /// cilium/ebpf refuses instructions that call helpers of numbers from 2^28 on, which no kernel
+    /// has.
+    HelperNumber,
 }
 
 impl Explained {
@@ -58,6 +64,10 @@ impl Explained {
             Explained::FunctionsAtOneOffset => {
                 "aya links one of two functions at one offset of different sections"
             }
+            Explained::CallOfUndefined => {
+                "aya takes a call of an undefined function for one of its caller"
+            }
+            Explained::HelperNumber => "cilium/ebpf knows helpers up to 2^28",
         }
     }
 }
@@ -137,7 +147,12 @@ pub fn compare(
         None => "accepted".to_owned(),
     };
     let is_equal = theirs.error.is_some() == ours.error.is_some();
-    check.note(Aspect::Accepted, "", is_equal, None, || {
+    let cause = match loader {
+        LoaderKind::Aya if ours.starts_with_undefined => Some(Explained::CallOfUndefined),
+        LoaderKind::CiliumEbpf if calls_large_helpers(ours) => Some(Explained::HelperNumber),
+        _ => None,
+    };
+    check.note(Aspect::Accepted, "", is_equal, cause, || {
         (verdict(theirs), verdict(ours))
     });
     if theirs.error.is_some() || ours.error.is_some() {
@@ -173,6 +188,13 @@ pub fn compare(
             check.map(theirs, ours);
         }
     }
+}
+
+/// True if a program calls helpers of numbers from 2^28 on.
+fn calls_large_helpers(parsed: &Parsed) -> bool {
+    let insns = parsed.programs.iter().filter_map(|it| it.insns.as_deref());
+    let mut slots = insns.flat_map(|insns| insns.as_chunks::<8>().0);
+    slots.any(|slot| slot[..2] == [0x85, 0] && slot[7] >> 4 != 0)
 }
 
 /// Check of one object.

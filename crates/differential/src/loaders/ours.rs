@@ -6,7 +6,8 @@ use btf::TypeId;
 use isa::ebpf::{PseudoLoad, RawInsn};
 use object::maps::{Contents, InitialEntry, Map};
 use object::overview::LinkOutcome;
-use object::{Object, OpenOptions, Reference, Referent};
+use object::unlinked::UnlinkedObject;
+use object::{Error, Object, OpenOptions, Problem, Reference, Referent, RelocationFault};
 use program::{MapParams, Subprog};
 use spec::Kernel;
 use spec::loader::LoaderKind;
@@ -25,6 +26,7 @@ pub fn parse(file: &[u8], path: &str, loader: LoaderKind, kernel: &Kernel) -> Pa
         Err(error) => {
             return Parsed {
                 error: Some(error.to_string()),
+                starts_with_undefined: starts_with_undefined(file, &error),
                 ..Parsed::default()
             };
         }
@@ -65,9 +67,24 @@ pub fn parse(file: &[u8], path: &str, loader: LoaderKind, kernel: &Kernel) -> Pa
     maps.sort_by(|one, other| one.name.cmp(&other.name));
     Parsed {
         error: None,
+        starts_with_undefined: false,
         programs,
         maps,
     }
+}
+
+/// True if an object is refused for a call of an undefined function, the first instruction of its
+/// caller.
+fn starts_with_undefined(file: &[u8], error: &Error) -> bool {
+    let fault = Problem::Relocation(RelocationFault::UnknownExtern);
+    let place = error.place();
+    let caller = place.program.as_deref();
+    let object = UnlinkedObject::open(file).ok();
+    let caller = object.as_ref().zip(caller).and_then(|(object, name)| {
+        let mut codes = object.program_defs().iter().map(|(_, code)| code);
+        codes.find(|code| code.name == name)
+    });
+    *error.problem() == fault && caller.map(|code| code.start) == place.instruction
 }
 
 /// True if two subprogs start at one offset of different sections.

@@ -10,6 +10,10 @@ pub struct Parsed {
     /// The refusal.
     #[serde(default)]
     pub error: Option<String>,
+    /// True if it is refused for a call of an undefined function, the first instruction of its
+    /// caller.
+    #[serde(skip)]
+    pub starts_with_undefined: bool,
     /// Programs by name.
     #[serde(default, deserialize_with = "or_empty")]
     pub programs: Vec<ParsedProgram>,

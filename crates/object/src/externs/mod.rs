@@ -96,7 +96,7 @@ impl Undefined<'_> {
         let defined = defines.find(|(known, _)| name == known.as_str());
         match (defined, self.rules.undefined) {
             (Some((_, value)), _) => Some(*value),
-            (None, UndefinedRule::Zero) => Some(0),
+            (None, UndefinedRule::Zero | UndefinedRule::ZeroLoads) => Some(0),
             (None, UndefinedRule::Refused) => None,
         }
     }
