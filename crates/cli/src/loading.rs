@@ -92,6 +92,9 @@ pub(crate) fn change(object: &mut Object<'_>, loading: &ObjectLoading) -> Result
         let failure = Failure::new(&error);
         match error {
             LoadingError::Variable(error) => globals::failure(error),
+            LoadingError::NoFunction { .. } => {
+                failure.hint("--attach for programs of fentry, fexit, fmod_ret, lsm, tp_btf, iter")
+            }
             LoadingError::NoProgram { known, .. } => {
                 failure.hint(format_args!("one of {}", known.join(", ")))
             }
@@ -123,8 +126,11 @@ fn attach(text: &str) -> Result<(String, String), String> {
 }
 
 fn define(text: &str) -> Result<(String, u64), String> {
-    let (name, value) = text.split_once('=').ok_or("NAME=NUMBER is expected")?;
+    let (name, value) = text.split_once('=').unwrap_or_default();
     let (name, value) = (name.trim(), value.trim());
+    if name.is_empty() {
+        return Err("NAME=NUMBER is expected".to_owned());
+    }
     let (is_negative, digits) = match value.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, value),
@@ -133,7 +139,9 @@ fn define(text: &str) -> Result<(String, u64), String> {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => digits.parse(),
     };
-    let number = number.map_err(|error| format!("{value:?}: {error}"))?;
+    let number = number.map_err(|_| {
+        format!("{value:?} is no number of 64 bits, decimal or hexadecimal with 0x")
+    })?;
     Ok((
         name.to_owned(),
         match is_negative {

@@ -57,7 +57,7 @@ pub struct LoaderRules {
     pub has_exception_callbacks: bool,
     /// True if kconfig values, variables and functions of the kernel are linked.
     pub has_externs: bool,
-    /// True if externs may be variables of the kernel with a type.
+    /// True if externs may be variables of the kernel of other types than `void`.
     pub has_typed_variables: bool,
     /// True if weak maps and weak kconfig values may be referred to.
     pub has_weak_references: bool,
@@ -166,8 +166,6 @@ pub enum UndefinedRule {
     /// They load 0, unless the application defines the symbol; a program that calls one is not
     /// loaded.
     Zero,
-    /// They load 0, and calls of them are errors.
-    ZeroLoads,
 }
 
 /// Sections of struct_ops.
@@ -299,7 +297,7 @@ const AYA: LoaderRules = LoaderRules {
     has_wide_numbers: false,
     has_type_matches: false,
     refuses_gaps: true,
-    undefined: UndefinedRule::ZeroLoads,
+    undefined: UndefinedRule::Zero,
     data: DataRule::Plain,
     default_license: "GPL",
     ..LIBBPF

@@ -5,7 +5,7 @@ use std::fmt;
 
 use object::{Error, Object, OpenOptions};
 use spec::loader::LoaderKind;
-use spec::programs::ProgramType;
+use spec::programs::{ProgramType, SectionFlags};
 
 use super::variables::{Assignment, VariableError};
 
@@ -40,6 +40,13 @@ pub enum LoadingError {
         /// Names of the programs.
         known: Vec<String>,
     },
+    /// A program attaches to no function.
+    NoFunction {
+        /// Its name.
+        program: String,
+        /// Its section.
+        section: String,
+    },
 }
 
 impl fmt::Display for LoadingError {
@@ -47,6 +54,11 @@ impl fmt::Display for LoadingError {
         match self {
             LoadingError::Variable(error) => error.fmt(f),
             LoadingError::NoProgram { name, .. } => write!(f, "no program is called {name:?}"),
+            LoadingError::NoFunction { program, section } => write!(
+                f,
+                "program {program} in section {section:?} attaches to no function, hook or \
+                 tracepoint that is known when it is loaded"
+            ),
         }
     }
 }
@@ -121,6 +133,18 @@ impl ObjectLoading {
             }
         }
         self.set_programs(object);
+        let attached = self.attach.iter().map(|(name, _)| name);
+        for code in attached.filter_map(|name| object.program(name)) {
+            let is_sought = code
+                .rule
+                .is_some_and(|rule| rule.flags.has(SectionFlags::ATTACH_BTF));
+            if !is_sought && code.kind != Some(ProgramType::Ext) {
+                return Err(LoadingError::NoFunction {
+                    program: code.name.to_string(),
+                    section: code.section_name.to_string(),
+                });
+            }
+        }
         self.set_globals(object).map_err(LoadingError::Variable)
     }
 }

@@ -49,8 +49,8 @@ pub enum Explained {
     /// aya knows called functions by their offset alone: of two at one offset of different sections
     /// it links the first only.
     FunctionsAtOneOffset,
-    /// aya takes the call of an undefined function for one of the function that it is the first
-    /// instruction of.
+    /// aya refuses an object with a program that calls an undefined function, or links its caller
+    /// if the call is its first instruction. Beebox refuses the program.
     CallOfUndefined,
     /// cilium/ebpf refuses instructions that call helpers of numbers from 2^28 on, which no kernel
     /// has.
@@ -65,7 +65,7 @@ impl Explained {
                 "aya links one of two functions at one offset of different sections"
             }
             Explained::CallOfUndefined => {
-                "aya takes a call of an undefined function for one of its caller"
+                "aya takes a call of an undefined function for one in its section"
             }
             Explained::HelperNumber => "cilium/ebpf knows helpers up to 2^28",
         }
@@ -148,8 +148,14 @@ pub fn compare(
     };
     let is_equal = theirs.error.is_some() == ours.error.is_some();
     let cause = match loader {
-        LoaderKind::Aya if ours.starts_with_undefined => Some(Explained::CallOfUndefined),
-        LoaderKind::CiliumEbpf if calls_large_helpers(ours) => Some(Explained::HelperNumber),
+        LoaderKind::Aya if ours.programs.iter().any(|it| it.calls_undefined) => {
+            Some(Explained::CallOfUndefined)
+        }
+        LoaderKind::CiliumEbpf => {
+            let error = theirs.error.as_deref().unwrap_or_default();
+            let is_number = error.contains("invalid constant");
+            is_number.then_some(Explained::HelperNumber)
+        }
         _ => None,
     };
     check.note(Aspect::Accepted, "", is_equal, cause, || {
@@ -188,13 +194,6 @@ pub fn compare(
             check.map(theirs, ours);
         }
     }
-}
-
-/// True if a program calls helpers of numbers from 2^28 on.
-fn calls_large_helpers(parsed: &Parsed) -> bool {
-    let insns = parsed.programs.iter().filter_map(|it| it.insns.as_deref());
-    let mut slots = insns.flat_map(|insns| insns.as_chunks::<8>().0);
-    slots.any(|slot| slot[..2] == [0x85, 0] && slot[7] >> 4 != 0)
 }
 
 /// Check of one object.
@@ -280,8 +279,11 @@ impl Check<'_> {
             maps
         };
         let (one, other) = ((slots(one), maps(theirs)), (slots(other), maps(ours)));
-        let is_by_offset = self.loader == LoaderKind::Aya && ours.has_equal_offsets;
-        let cause = is_by_offset.then_some(Explained::FunctionsAtOneOffset);
+        let cause = match self.loader {
+            LoaderKind::Aya if ours.calls_undefined => Some(Explained::CallOfUndefined),
+            LoaderKind::Aya if ours.has_equal_offsets => Some(Explained::FunctionsAtOneOffset),
+            _ => None,
+        };
         let is_equal = one == other;
         self.note(Aspect::Instructions, &theirs.name, is_equal, cause, || {
             let words = |(slots, maps): &(Vec<[u8; 8]>, Vec<_>), others: &[[u8; 8]]| {

@@ -6,8 +6,7 @@ use btf::TypeId;
 use isa::ebpf::{PseudoLoad, RawInsn};
 use object::maps::{Contents, InitialEntry, Map};
 use object::overview::LinkOutcome;
-use object::unlinked::UnlinkedObject;
-use object::{Error, Object, OpenOptions, Problem, Reference, Referent, RelocationFault};
+use object::{Object, OpenOptions, Problem, Reference, Referent, RelocationFault};
 use program::{MapParams, Subprog};
 use spec::Kernel;
 use spec::loader::LoaderKind;
@@ -26,7 +25,6 @@ pub fn parse(file: &[u8], path: &str, loader: LoaderKind, kernel: &Kernel) -> Pa
         Err(error) => {
             return Parsed {
                 error: Some(error.to_string()),
-                starts_with_undefined: starts_with_undefined(file, &error),
                 ..Parsed::default()
             };
         }
@@ -53,7 +51,11 @@ pub fn parse(file: &[u8], path: &str, loader: LoaderKind, kernel: &Kernel) -> Pa
                 parsed.has_equal_offsets = has_equal_offsets(&object, linked.program.subprogs());
                 (linked.program.insns(), &linked.references)
             }
-            LinkOutcome::Unloadable(linked) => (&linked.insns[..], &linked.references),
+            LinkOutcome::Unloadable(linked) => {
+                let undefined = Problem::Relocation(RelocationFault::UnknownExtern);
+                parsed.calls_undefined = *linked.error.problem() == undefined;
+                (&linked.insns[..], &linked.references)
+            }
             LinkOutcome::Refused(_) => return Some(parsed),
         };
         instructions(&object, insns, references, &mut parsed);
@@ -67,24 +69,9 @@ pub fn parse(file: &[u8], path: &str, loader: LoaderKind, kernel: &Kernel) -> Pa
     maps.sort_by(|one, other| one.name.cmp(&other.name));
     Parsed {
         error: None,
-        starts_with_undefined: false,
         programs,
         maps,
     }
-}
-
-/// True if an object is refused for a call of an undefined function, the first instruction of its
-/// caller.
-fn starts_with_undefined(file: &[u8], error: &Error) -> bool {
-    let fault = Problem::Relocation(RelocationFault::UnknownExtern);
-    let place = error.place();
-    let caller = place.program.as_deref();
-    let object = UnlinkedObject::open(file).ok();
-    let caller = object.as_ref().zip(caller).and_then(|(object, name)| {
-        let mut codes = object.program_defs().iter().map(|(_, code)| code);
-        codes.find(|code| code.name == name)
-    });
-    *error.problem() == fault && caller.map(|code| code.start) == place.instruction
 }
 
 /// True if two subprogs start at one offset of different sections.

@@ -10,10 +10,6 @@ pub struct Parsed {
     /// The refusal.
     #[serde(default)]
     pub error: Option<String>,
-    /// True if it is refused for a call of an undefined function, the first instruction of its
-    /// caller.
-    #[serde(skip)]
-    pub starts_with_undefined: bool,
     /// Programs by name.
     #[serde(default, deserialize_with = "or_empty")]
     pub programs: Vec<ParsedProgram>,
@@ -48,6 +44,9 @@ pub struct ParsedProgram {
     /// Number of its own instructions, without subprogs.
     #[serde(default)]
     pub own_insns: Option<usize>,
+    /// True if it calls an undefined function.
+    #[serde(skip)]
+    pub calls_undefined: bool,
     /// True if it calls two functions at one offset of different sections.
     #[serde(skip)]
     pub has_equal_offsets: bool,
