@@ -57,10 +57,14 @@ pub struct LoaderRules {
     pub has_exception_callbacks: bool,
     /// True if kconfig values, variables and functions of the kernel are linked.
     pub has_externs: bool,
-    /// True if externs may be variables of the kernel with a type.
+    /// True if externs may be variables of the kernel of other types than `void`.
     pub has_typed_variables: bool,
     /// True if weak maps and weak kconfig values may be referred to.
     pub has_weak_references: bool,
+    /// True if sections `.bss.NAME` have variables too.
+    pub has_named_bss: bool,
+    /// True if BTF may have enumerations of 64 bits; it is malformed otherwise.
+    pub has_enum64: bool,
     /// True if `.addr_space.1` has variables of an arena, and `.jumptables` jump tables.
     pub has_arena_and_jump_tables: bool,
     /// True if enumerations state numbers in declarations (`__ulong`).
@@ -159,7 +163,8 @@ pub enum SubprogOrder {
 pub enum UndefinedRule {
     /// They are errors.
     Refused,
-    /// They load 0, unless the application defines the symbol.
+    /// They load 0, unless the application defines the symbol; a program that calls one is not
+    /// loaded.
     Zero,
 }
 
@@ -205,6 +210,8 @@ const LIBBPF: LoaderRules = LoaderRules {
     has_externs: true,
     has_typed_variables: true,
     has_weak_references: true,
+    has_named_bss: true,
+    has_enum64: true,
     has_arena_and_jump_tables: true,
     has_wide_numbers: true,
     has_initialised_maps: true,
@@ -229,6 +236,8 @@ const LIBBPF_0_8: LoaderRules = LoaderRules {
         rest: RestRule::Zero,
         has_types: true,
     }),
+    has_named_bss: false,
+    has_enum64: false,
     has_arena_and_jump_tables: false,
     has_wide_numbers: false,
     has_text_program: true,
@@ -254,6 +263,7 @@ const CILIUM_EBPF: LoaderRules = LoaderRules {
     has_exception_callbacks: false,
     has_typed_variables: false,
     has_weak_references: false,
+    has_named_bss: false,
     has_arena_and_jump_tables: false,
     has_initialised_maps: false,
     struct_ops: StructOpsRule::OnlyLink,

@@ -49,6 +49,12 @@ pub enum Explained {
     /// aya knows called functions by their offset alone: of two at one offset of different sections
     /// it links the first only.
     FunctionsAtOneOffset,
+    /// aya refuses an object with a program that calls an undefined function, or links its caller
+    /// if the call is its first instruction. Beebox refuses the program.
+    CallOfUndefined,
+    /// cilium/ebpf refuses instructions that call helpers of numbers from 2^28 on, which no kernel
+    /// has.
+    HelperNumber,
 }
 
 impl Explained {
@@ -58,6 +64,10 @@ impl Explained {
             Explained::FunctionsAtOneOffset => {
                 "aya links one of two functions at one offset of different sections"
             }
+            Explained::CallOfUndefined => {
+                "aya takes a call of an undefined function for one in its section"
+            }
+            Explained::HelperNumber => "cilium/ebpf knows helpers up to 2^28",
         }
     }
 }
@@ -137,7 +147,18 @@ pub fn compare(
         None => "accepted".to_owned(),
     };
     let is_equal = theirs.error.is_some() == ours.error.is_some();
-    check.note(Aspect::Accepted, "", is_equal, None, || {
+    let cause = match loader {
+        LoaderKind::Aya if ours.programs.iter().any(|it| it.calls_undefined) => {
+            Some(Explained::CallOfUndefined)
+        }
+        LoaderKind::CiliumEbpf => {
+            let error = theirs.error.as_deref().unwrap_or_default();
+            let is_number = error.contains("invalid constant");
+            is_number.then_some(Explained::HelperNumber)
+        }
+        _ => None,
+    };
+    check.note(Aspect::Accepted, "", is_equal, cause, || {
         (verdict(theirs), verdict(ours))
     });
     if theirs.error.is_some() || ours.error.is_some() {
@@ -258,8 +279,11 @@ impl Check<'_> {
             maps
         };
         let (one, other) = ((slots(one), maps(theirs)), (slots(other), maps(ours)));
-        let is_by_offset = self.loader == LoaderKind::Aya && ours.has_equal_offsets;
-        let cause = is_by_offset.then_some(Explained::FunctionsAtOneOffset);
+        let cause = match self.loader {
+            LoaderKind::Aya if ours.calls_undefined => Some(Explained::CallOfUndefined),
+            LoaderKind::Aya if ours.has_equal_offsets => Some(Explained::FunctionsAtOneOffset),
+            _ => None,
+        };
         let is_equal = one == other;
         self.note(Aspect::Instructions, &theirs.name, is_equal, cause, || {
             let words = |(slots, maps): &(Vec<[u8; 8]>, Vec<_>), others: &[[u8; 8]]| {

@@ -33,7 +33,8 @@ use super::cost_table::ProgramCost;
 use super::fact_table::FactTable;
 use super::{ProgramLoader, StandaloneProgram};
 use crate::Kernel;
-use crate::internal::loading::{LoadingError, ObjectLoading};
+use crate::internal::loading::ObjectLoading;
+use crate::internal::variables::VariableError;
 
 pub use log::{Logs, with_heading};
 pub use recorded::Agreement;
@@ -56,8 +57,8 @@ pub enum FileContents {
 pub enum FileFault {
     /// These bytes cannot be opened as an object.
     Object(Error, Vec<u8>),
-    /// A global variable or an undefined symbol cannot be set.
-    Loading(LoadingError),
+    /// A global variable cannot be set.
+    Variable(VariableError),
     /// The object has no programs.
     NoPrograms,
     /// The kernel has no maps of the kind of one that a program uses.
@@ -68,7 +69,7 @@ impl fmt::Display for FileFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FileFault::Object(error, _) => error.fmt(f),
-            FileFault::Loading(error) => error.fmt(f),
+            FileFault::Variable(error) => error.fmt(f),
             FileFault::NoPrograms => f.write_str("no programs: functions in .text are subprograms"),
             FileFault::MapKind(map) => {
                 let kind = map.kind().map_or("that is unknown", MapKind::name);
@@ -367,7 +368,7 @@ fn verify_file<F: Files>(
         return Err(files.fault(at, FileFault::NoPrograms));
     }
     match refused.take() {
-        Some(error) => Err(files.fault(at, FileFault::Loading(error))),
+        Some(error) => Err(files.fault(at, FileFault::Variable(error))),
         None => Ok(FileResults {
             rows,
             left_out: left_out.take(),
