@@ -88,15 +88,21 @@ pub(crate) fn note_guess(object: &Object<'_>, name: &str) {
 /// # Errors
 /// For what cannot be set, with a remedy.
 pub(crate) fn change(object: &mut Object<'_>, loading: &ObjectLoading) -> Result<(), Failure> {
-    loading.change(object).map_err(|error| {
-        let failure = Failure::new(&error);
-        match error {
-            LoadingError::Variable(error) => globals::failure(error),
-            LoadingError::NoProgram { known, .. } => {
-                failure.hint(format_args!("one of {}", known.join(", ")))
-            }
+    loading.change(object).map_err(failure)
+}
+
+/// The failure for what cannot be set, with a remedy.
+pub(crate) fn failure(error: LoadingError) -> Failure {
+    let failure = Failure::new(&error);
+    match error {
+        LoadingError::Variable(error) => globals::failure(error),
+        LoadingError::NoSymbol { known, .. } if known.is_empty() => {
+            failure.hint("no --define: the object has no undefined symbol")
         }
-    })
+        LoadingError::NoSymbol { known, .. } | LoadingError::NoProgram { known, .. } => {
+            failure.hint(format_args!("one of {}", known.join(", ")))
+        }
+    }
 }
 
 fn loader(name: &str) -> Result<LoaderKind, String> {

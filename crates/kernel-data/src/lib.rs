@@ -192,7 +192,6 @@ mod tests {
         let more = [
             (Kind::Struct, "sched_ext_ops"),
             (Kind::Func, "scx_bpf_create_dsq"),
-            (Kind::Func, "__x64_sys_openat"),
         ];
         for configuration in Configuration::ALL {
             let kernel = configuration.kernel();

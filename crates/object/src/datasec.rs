@@ -11,6 +11,7 @@ use std::fmt;
 
 use btf::{Btf, Kind, Linkage, Shape, TypeId, VarSecinfo};
 use spec::Errno;
+use spec::loader::{LoaderRules, UndefinedRule};
 
 use crate::elf::{Binding, Elf, Symbol, SymbolKind};
 use crate::error::{Blame, Error};
@@ -65,14 +66,14 @@ impl fmt::Display for DatasecFault {
 impl std::error::Error for DatasecFault {}
 
 /// Sets sizes and offsets of all DATASECs.
-pub(crate) fn complete(elf: &Elf<'_>, btf: &mut Btf<'_>) -> Result<(), Error> {
+pub(crate) fn complete(elf: &Elf<'_>, btf: &mut Btf<'_>, rules: &LoaderRules) -> Result<(), Error> {
     let sections: Vec<TypeId> = btf.datasecs().map(|ty| ty.id()).collect();
     if sections.is_empty() {
         return Ok(());
     }
     let names = Names::of(elf);
     for id in sections {
-        let plan = Plan::of(btf, &names, id);
+        let plan = Plan::of(btf, &names, id, rules);
         let plan = plan.map_err(|fault| Error::new(fault).in_section(btf.at(id).name()))?;
         for var in plan.hidden {
             btf.set_linkage(var, Linkage::STATIC);
@@ -91,7 +92,12 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(btf: &Btf<'_>, names: &Names<'_>, id: TypeId) -> Result<Plan, DatasecFault> {
+    fn of(
+        btf: &Btf<'_>,
+        names: &Names<'_>,
+        id: TypeId,
+        rules: &LoaderRules,
+    ) -> Result<Plan, DatasecFault> {
         let ty = btf.at(id);
         let Shape::Datasec(section) = ty.shape() else {
             return Err(DatasecFault::NotVariable(ty.kind()));
@@ -101,8 +107,15 @@ impl Plan {
             places: section.vars().collect(),
             hidden: Vec::new(),
         };
-        if ty.name() != KCONFIG && ty.name() != KSYMS {
-            plan.fill(btf, names, ty.name().as_bytes())?;
+        let is_of_externs = ty.name() == KCONFIG || ty.name() == KSYMS;
+        if !is_of_externs || !rules.has_externs {
+            let name = ty.name().as_bytes();
+            match plan.fill(btf, names, name) {
+                // Undefined symbols, which load 0.
+                Err(DatasecFault::NoSection)
+                    if rules.has_externs && rules.undefined == UndefinedRule::Zero => {}
+                filled => filled?,
+            }
         }
         plan.places.sort_by_key(|placed| placed.offset);
         Ok(plan)

@@ -9,6 +9,7 @@ use std::fmt;
 use spec::loader::LoaderKind;
 
 use crate::error::{Error, Problem};
+use crate::externs::ExternFault;
 use crate::maps::MapFault;
 use crate::object::{Object, OpenOptions};
 use crate::programs::ProgramDefFault;
@@ -22,6 +23,8 @@ pub struct Guess {
     pub loader: LoaderKind,
     /// What libbpf refuses.
     pub reason: GuessReason,
+    /// Undefined symbols that load 0, since the application defines them.
+    pub zeros: Vec<String>,
 }
 
 /// What libbpf refuses of an object.
@@ -58,6 +61,15 @@ impl fmt::Display for Guess {
             GuessReason::NoType { section } => {
                 write!(f, "section name {section:?} implies no program type")
             }
+        }?;
+        match &self.zeros[..] {
+            [] => Ok(()),
+            [name] => write!(f, "; {name} is undefined and 0 (--define {name}=NUMBER)"),
+            [name, ..] => write!(
+                f,
+                "; {} are undefined and 0 (--define {name}=NUMBER)",
+                self.zeros.join(", ")
+            ),
         }
     }
 }
@@ -81,9 +93,11 @@ impl<'a> Object<'a> {
             Err(_) => return open(LoaderKind::Libbpf),
         };
         let others = LoaderKind::ALL.into_iter().skip(1);
-        // An undefined symbol may be that of another object.
-        let is_whole =
-            |object: &Object<'_>| !object.externs.has_undefined() && !object.maps.ignores_members();
+        // An undefined symbol that BTF describes may be that of another object.
+        let is_whole = |object: &Object<'_>| {
+            let has_all = !object.externs.has_undefined() && !object.patches.has_unlinked();
+            has_all && !object.maps.ignores_members()
+        };
         let taken = others
             .filter_map(|loader| open(loader).ok())
             .filter(is_whole);
@@ -91,7 +105,12 @@ impl<'a> Object<'a> {
         match best.filter(|object| untyped(object).count() < least) {
             Some(mut object) => {
                 let loader = object.loader;
-                object.guess = Some(Guess { loader, reason });
+                let zeros = object.externs.zeros().to_vec();
+                object.guess = Some(Guess {
+                    loader,
+                    reason,
+                    zeros,
+                });
                 Ok(object)
             }
             None => open(LoaderKind::Libbpf),
@@ -114,6 +133,7 @@ fn is_convention(problem: &Problem) -> bool {
             fault,
             RelocationFault::OtherLoadersMap { .. } | RelocationFault::CallOutsideText { .. }
         ),
+        Problem::Extern(fault) => *fault == ExternFault::NotDescribed,
         Problem::Map(fault) => matches!(
             fault,
             MapFault::UnknownPinning(_) | MapFault::UnknownAttribute(_)

@@ -382,7 +382,8 @@ impl Finishing<'_, '_> {
         };
         let line_info = made.lines.unwrap_or_default();
         let attachment = attachment(code, given, self.kernel).map_err(Error::from);
-        let attachment = attachment.and_then(|attachment| match self.left_out(&made.references) {
+        let unlinked = made.unlinked.or_else(|| self.left_out(&made.references));
+        let attachment = attachment.and_then(|attachment| match unlinked {
             Some(error) => Err(error),
             None => Ok(attachment),
         });

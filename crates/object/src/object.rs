@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use btf::{Btf, BtfExt, Kind, Linkage, Shape};
+use btf::ext::CoreKind;
+use btf::{Btf, BtfExt, Kind, Linkage, Name, Shape};
 
 use crate::container::ContainerFault;
 use crate::datasec;
@@ -13,6 +14,7 @@ use crate::guess::Guess;
 use crate::linked::{LinkSession, Linked, link};
 use crate::maps::{Maps, Source};
 use crate::programs::{ProgramDef, ProgramDefs, ProgramId};
+use crate::relocate::RelocationFault;
 use crate::relocate::assemble::is_local_call;
 use crate::relocate::info::Info;
 use crate::relocate::patches::{Patches, Reader, callee};
@@ -92,13 +94,19 @@ impl<'a> Object<'a> {
         let sections = Sections::of(&elf, rules)?;
         let codes = ProgramDefs::of(&elf, &sections, options.loader)?;
         let (mut types, btf_ext) = read_types(&elf, &sections)?;
+        if let Some(ext) = btf_ext.as_ref().filter(|_| !rules.has_type_matches) {
+            let mut relocations = ext.relocations().flat_map(|section| section.records());
+            if relocations.any(|relocation| relocation.spec.kind == CoreKind::TYPE_MATCHES) {
+                return Err(RelocationFault::TypeMatches.into());
+            }
+        }
         let undefined = Undefined {
-            rule: rules.undefined,
+            rules,
             defines: options.defines,
         };
         let externs = Externs::collect(&elf, types.as_mut(), &undefined)?;
         if let Some(types) = &mut types {
-            datasec::complete(&elf, types)?;
+            datasec::complete(&elf, types, rules)?;
         }
         let name = short_name(options.name.unwrap_or("object"));
         let maps = Maps::collect(&Source {
@@ -163,7 +171,7 @@ impl<'a> Object<'a> {
                     sections: &self.sections,
                     codes: &self.codes,
                     externs: &self.externs,
-                    has_kfuncs: self.loader.rules().has_kfuncs,
+                    rules: self.loader.rules(),
                     maps: &self.maps,
                 };
                 reader.read(table, &mut collected)?;
@@ -223,6 +231,13 @@ impl<'a> Object<'a> {
     /// Kernel version of the section `version`.
     pub fn kernel_version(&self) -> Option<u32> {
         self.kernel_version
+    }
+
+    /// Names of the symbols that the file does not define.
+    pub fn undefined_symbols(&self) -> impl Iterator<Item = Name<'_>> {
+        let symbols = self.elf.symbols().iter();
+        let undefined = symbols.filter(|symbol| symbol.is_extern());
+        undefined.filter_map(|symbol| self.elf.symbol_name(symbol))
     }
 
     /// Tables of the file.

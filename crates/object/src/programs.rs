@@ -73,6 +73,11 @@ pub enum ProgramDefFault {
     StaticProgram,
     /// The loader refuses executable sections whose names imply no program type.
     UnknownSection,
+    /// The loader refuses bytes that are in no function.
+    Gap {
+        /// Their offset.
+        offset: u64,
+    },
     /// The function is empty, or not a whole number of instructions.
     Misshapen {
         /// Offset of its start in bytes.
@@ -96,7 +101,9 @@ impl ProgramDefFault {
         match self {
             ProgramDefFault::BeyondSection { .. } => FORMAT,
             ProgramDefFault::StaticProgram => Errno::EOPNOTSUPP,
-            ProgramDefFault::UnknownSection | ProgramDefFault::Misshapen { .. } => Errno::EINVAL,
+            ProgramDefFault::UnknownSection
+            | ProgramDefFault::Gap { .. }
+            | ProgramDefFault::Misshapen { .. } => Errno::EINVAL,
         }
     }
 }
@@ -115,6 +122,10 @@ impl fmt::Display for ProgramDefFault {
             ProgramDefFault::UnknownSection => write!(
                 f,
                 "section name implies no program type, which this loader refuses"
+            ),
+            ProgramDefFault::Gap { offset } => write!(
+                f,
+                "no function has the bytes at offset {offset}, which this loader refuses"
             ),
             ProgramDefFault::Misshapen { offset, size } => write!(
                 f,
@@ -144,6 +155,14 @@ impl<'a> ProgramDefs<'a> {
         if rules.has_tail_call_sections {
             defs.type_tail_calls();
         }
+        if let [only] = &mut defs.all[..]
+            && rules.has_text_program
+        {
+            only.is_function = false;
+        }
+        if rules.refuses_gaps {
+            defs.check_gaps(elf, sections)?;
+        }
         Ok(defs)
     }
 
@@ -153,6 +172,27 @@ impl<'a> ProgramDefs<'a> {
         sections: &Sections,
     ) -> Result<ProgramDefs<'a>, Error> {
         ProgramDefs::cut(elf, sections, (LoaderKind::Libbpf.rules(), true))
+    }
+
+    /// Checks that functions cover their sections.
+    fn check_gaps(&self, elf: &Elf<'_>, sections: &Sections) -> Result<(), Error> {
+        let of_functions = |section: &&Section<'_>| sections.is_text(section.id);
+        for section in elf.sections().iter().filter(of_functions) {
+            let mut end = 0;
+            let codes = self.all.iter().filter(|code| code.section == section.id);
+            for code in codes {
+                if code.start != end {
+                    break;
+                }
+                end += code.len();
+            }
+            if end as u64 * 8 != section.size {
+                let offset = end as u64 * 8;
+                let error = Error::from(ProgramDefFault::Gap { offset });
+                return Err(error.in_section(section.name));
+            }
+        }
+        Ok(())
     }
 
     /// Programs in sections `ID/KEY` have the type of the program that jumps to them: the first

@@ -8,7 +8,7 @@
 use std::fmt;
 
 use spec::Errno;
-use spec::loader::LoaderRules;
+use spec::loader::{LoaderKind, LoaderRules, StructOpsRule};
 
 use crate::elf::{Elf, Section, SectionId, SectionKind};
 use crate::error::{Blame, Error, FORMAT};
@@ -74,13 +74,15 @@ pub enum SectionFault {
     License,
     /// A BTF section is not SHT_PROGBITS.
     TypesKind,
+    /// `.struct_ops`, for a loader that takes `.struct_ops.link` only.
+    StructOps,
 }
 
 impl SectionFault {
     /// Party that can fix it.
     pub fn blame(&self) -> Blame {
         match self {
-            SectionFault::LegacyMaps => Blame::User,
+            SectionFault::LegacyMaps | SectionFault::StructOps => Blame::User,
             _ => Blame::File,
         }
     }
@@ -88,7 +90,7 @@ impl SectionFault {
     /// Error number of libbpf.
     pub fn errno(&self) -> Errno {
         match self {
-            SectionFault::LegacyMaps => Errno::EOPNOTSUPP,
+            SectionFault::LegacyMaps | SectionFault::StructOps => Errno::EOPNOTSUPP,
             _ => FORMAT,
         }
     }
@@ -105,6 +107,12 @@ impl fmt::Display for SectionFault {
             SectionFault::Version => write!(f, "section version does not have 4 bytes"),
             SectionFault::License => write!(f, "section license is empty"),
             SectionFault::TypesKind => write!(f, "BTF section has no bytes in the file"),
+            SectionFault::StructOps => {
+                write!(
+                    f,
+                    "struct_ops that are registered without a link: use .struct_ops.link"
+                )
+            }
         }
     }
 }
@@ -114,31 +122,27 @@ impl std::error::Error for SectionFault {}
 impl Sections {
     /// Classifies the sections of a file by the conventions of a loader.
     pub fn of(elf: &Elf<'_>, rules: &LoaderRules) -> Result<Sections, Error> {
-        Sections::classify_all(elf, Some(rules))
+        Sections::classify_all(elf, (rules, rules.legacy_maps.is_some()))
     }
 
     /// Classifies the sections of a file, legacy map definitions included.
     pub(crate) fn with_legacy_maps(elf: &Elf<'_>) -> Result<Sections, Error> {
-        Sections::classify_all(elf, None)
+        Sections::classify_all(elf, (LoaderKind::Libbpf.rules(), true))
     }
 
-    fn classify_all(elf: &Elf<'_>, rules: Option<&LoaderRules>) -> Result<Sections, Error> {
-        let legacy = rules.map(|rules| rules.legacy_maps.as_ref());
-        let accepts_legacy = !matches!(legacy, Some(None));
-        let prefix: &[u8] = match legacy.flatten() {
-            Some(legacy) if legacy.in_prefixed_sections => b"maps",
-            _ => b"maps/",
-        };
-        let has_text_sections = rules.is_some_and(|rules| rules.has_text_sections);
+    fn classify_all(
+        elf: &Elf<'_>,
+        (rules, accepts_legacy): (&LoaderRules, bool),
+    ) -> Result<Sections, Error> {
         let mut found = Sections {
             roles: vec![Role::Other; elf.sections().len()],
-            calls_programs: rules.is_some_and(|rules| rules.calls_programs),
+            calls_programs: rules.calls_programs,
             ..Sections::default()
         };
         for section in elf.sections().iter().skip(1) {
             if !is_ignored(section) {
                 found
-                    .classify(elf, section, (prefix, has_text_sections))
+                    .classify(elf, section, rules)
                     .map_err(|error| error.in_section(section.name))?;
                 let is_legacy = section.name.as_bytes() == b"maps";
                 if is_legacy && !accepts_legacy {
@@ -150,15 +154,17 @@ impl Sections {
         Ok(found)
     }
 
-    /// Sections whose names begin with `maps` have legacy map definitions, those that begin with
-    /// `.text` functions if `has_text_sections`.
     fn classify(
         &mut self,
         elf: &Elf<'_>,
         section: &Section<'_>,
-        (maps, has_text_sections): (&[u8], bool),
+        rules: &LoaderRules,
     ) -> Result<(), Error> {
         let data = section.data()?;
+        let maps: &[u8] = match &rules.legacy_maps {
+            Some(legacy) if legacy.in_prefixed_sections => b"maps",
+            _ => b"maps/",
+        };
         let id = Some(section.id);
         match (section.name.as_bytes(), section.kind) {
             (b"license", kind) => {
@@ -181,14 +187,14 @@ impl Sections {
             (b".BTF.ext", _) => self.btf_ext = id,
             (_, SectionKind::Symbols) => {}
             (name, SectionKind::Bytes) if !data.is_empty() => {
-                self.classify_bytes(section, name, has_text_sections);
+                self.classify_bytes(section, name, rules)?;
             }
             (name, SectionKind::Relocations) => {
                 if section.entry_size != 16 || elf.section(section.target).is_none() {
                     return Err(crate::elf::ElfFault::BadRelocations.into());
                 }
                 let for_code = elf.section(section.target).is_some_and(|it| it.executable);
-                if for_code || has_relocated_values(name) {
+                if for_code || has_relocated_values(name, rules) {
                     self.relocations.push(section.id);
                 }
             }
@@ -200,30 +206,40 @@ impl Sections {
         Ok(())
     }
 
-    fn classify_bytes(&mut self, section: &Section<'_>, name: &[u8], has_text_sections: bool) {
+    fn classify_bytes(
+        &mut self,
+        section: &Section<'_>,
+        name: &[u8],
+        rules: &LoaderRules,
+    ) -> Result<(), SectionFault> {
+        let has_arena_and_jump_tables = rules.has_arena_and_jump_tables;
         let role = match name {
             _ if section.executable => {
                 if name == b".text" {
                     self.text = Some(section.id);
-                } else if has_text_sections && name.starts_with(b".text") {
+                } else if rules.has_text_sections && name.starts_with(b".text") {
                     self.more_text.push(section.id);
                 }
                 Role::Code
             }
             name if is_or_starts(name, b".data") => Role::Data,
             name if is_or_starts(name, b".rodata") => Role::Constants,
-            name if is_struct_ops(name) => Role::StructOps,
-            b".addr_space.1" => {
+            b".struct_ops" if rules.struct_ops == StructOpsRule::OnlyLink => {
+                return Err(SectionFault::StructOps);
+            }
+            name if is_struct_ops(name, rules) => Role::StructOps,
+            b".addr_space.1" if has_arena_and_jump_tables => {
                 self.arena = Some(section.id);
                 Role::Other
             }
-            b".jumptables" => {
+            b".jumptables" if has_arena_and_jump_tables => {
                 self.jump_tables = Some(section.id);
                 Role::Other
             }
             _ => Role::Other,
         };
         self.roles[section.id.0 as usize] = role;
+        Ok(())
     }
 
     /// True if the section has no programs, but functions that they call.
@@ -278,13 +294,19 @@ fn is_or_starts(name: &[u8], stem: &[u8]) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest[0] == b'.')
 }
 
-fn is_struct_ops(name: &[u8]) -> bool {
-    let name = name.strip_prefix(b"?").unwrap_or(name);
-    matches!(name, b".struct_ops" | b".struct_ops.link")
+fn is_struct_ops(name: &[u8], rules: &LoaderRules) -> bool {
+    match rules.struct_ops {
+        StructOpsRule::Both => {
+            let name = name.strip_prefix(b"?").unwrap_or(name);
+            matches!(name, b".struct_ops" | b".struct_ops.link")
+        }
+        StructOpsRule::WithoutLink => name == b".struct_ops",
+        StructOpsRule::OnlyLink => name == b".struct_ops.link",
+    }
 }
 
 /// True for sections whose values, not instructions, are relocated.
-fn has_relocated_values(name: &[u8]) -> bool {
+fn has_relocated_values(name: &[u8], rules: &LoaderRules) -> bool {
     let of = name.strip_prefix(b".rel").unwrap_or_default();
-    of == b".maps" || is_struct_ops(of)
+    of == b".maps" || is_struct_ops(of, rules)
 }

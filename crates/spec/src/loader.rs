@@ -55,8 +55,26 @@ pub struct LoaderRules {
     pub subprogs: SubprogOrder,
     /// True if exception callbacks, which a tag names, are appended.
     pub has_exception_callbacks: bool,
-    /// True if kfuncs are called.
-    pub has_kfuncs: bool,
+    /// True if kconfig values, variables and functions of the kernel are linked.
+    pub has_externs: bool,
+    /// True if externs may be variables of the kernel with a type.
+    pub has_typed_variables: bool,
+    /// True if weak maps and weak kconfig values may be referred to.
+    pub has_weak_references: bool,
+    /// True if `.addr_space.1` has variables of an arena, and `.jumptables` jump tables.
+    pub has_arena_and_jump_tables: bool,
+    /// True if enumerations state numbers in declarations (`__ulong`).
+    pub has_wide_numbers: bool,
+    /// True if the variable of a declaration may have an initial value, which is ignored.
+    pub has_initialised_maps: bool,
+    /// True if CO-RE relocations compare whole types (`bpf_core_type_matches`).
+    pub has_type_matches: bool,
+    /// True if the only function of an object is a program in `.text` too.
+    pub has_text_program: bool,
+    /// True if bytes of a section of functions that are in no function are an error.
+    pub refuses_gaps: bool,
+    /// Sections of struct_ops.
+    pub struct_ops: StructOpsRule,
     /// Loads of undefined symbols that BTF does not describe.
     pub undefined: UndefinedRule,
     /// Maps of global variables.
@@ -145,6 +163,17 @@ pub enum UndefinedRule {
     Zero,
 }
 
+/// Sections of struct_ops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StructOpsRule {
+    /// `.struct_ops` and `.struct_ops.link`, optional ones (`?`) too.
+    Both,
+    /// `.struct_ops`; others are ignored.
+    WithoutLink,
+    /// `.struct_ops.link`; `.struct_ops` is an error, others are ignored.
+    OnlyLink,
+}
+
 /// Maps of global variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataRule {
@@ -173,7 +202,16 @@ const LIBBPF: LoaderRules = LoaderRules {
     has_text_sections: false,
     subprogs: SubprogOrder::DepthFirst,
     has_exception_callbacks: true,
-    has_kfuncs: true,
+    has_externs: true,
+    has_typed_variables: true,
+    has_weak_references: true,
+    has_arena_and_jump_tables: true,
+    has_wide_numbers: true,
+    has_initialised_maps: true,
+    has_type_matches: true,
+    has_text_program: false,
+    refuses_gaps: false,
+    struct_ops: StructOpsRule::Both,
     undefined: UndefinedRule::Refused,
     data: DataRule::Prefixed,
     completes_sizes: false,
@@ -191,6 +229,10 @@ const LIBBPF_0_8: LoaderRules = LoaderRules {
         rest: RestRule::Zero,
         has_types: true,
     }),
+    has_arena_and_jump_tables: false,
+    has_wide_numbers: false,
+    has_text_program: true,
+    struct_ops: StructOpsRule::WithoutLink,
     data: DataRule::PrefixedMapped,
     ..LIBBPF
 };
@@ -210,6 +252,11 @@ const CILIUM_EBPF: LoaderRules = LoaderRules {
     calls_programs: true,
     subprogs: SubprogOrder::BreadthFirst,
     has_exception_callbacks: false,
+    has_typed_variables: false,
+    has_weak_references: false,
+    has_arena_and_jump_tables: false,
+    has_initialised_maps: false,
+    struct_ops: StructOpsRule::OnlyLink,
     undefined: UndefinedRule::Zero,
     data: DataRule::PlainUsed,
     completes_sizes: true,
@@ -235,7 +282,11 @@ const AYA: LoaderRules = LoaderRules {
     calls_programs: true,
     has_text_sections: true,
     has_exception_callbacks: false,
-    has_kfuncs: false,
+    has_externs: false,
+    has_arena_and_jump_tables: false,
+    has_wide_numbers: false,
+    has_type_matches: false,
+    refuses_gaps: true,
     undefined: UndefinedRule::Zero,
     data: DataRule::Plain,
     default_license: "GPL",

@@ -17,15 +17,16 @@ import (
 )
 
 type program struct {
-	Name    string           `json:"name"`
-	Section string           `json:"section"`
-	Type    uint32           `json:"type"`
-	Attach  uint32           `json:"attach"`
-	Flags   uint32           `json:"flags"`
-	Target  string           `json:"target"`
-	License string           `json:"license"`
-	Insns   string           `json:"insns"`
-	Maps    [][2]interface{} `json:"maps"`
+	Name    string `json:"name"`
+	Section string `json:"section"`
+	Type    uint32 `json:"type"`
+	Attach  uint32 `json:"attach"`
+	Flags   uint32 `json:"flags"`
+	Target  string `json:"target"`
+	License string `json:"license"`
+	// Nothing if they cannot be loaded on Linux.
+	Insns *string          `json:"insns"`
+	Maps  [][2]interface{} `json:"maps"`
 	// Slots whose value is set when a kernel is known.
 	Open []uint64 `json:"open"`
 }
@@ -68,11 +69,7 @@ func read(file string) object {
 		return found
 	}
 	for _, it := range spec.Programs {
-		made, err := describeProgram(it)
-		if err != nil {
-			return object{File: file, Error: err.Error()}
-		}
-		found.Programs = append(found.Programs, made)
+		found.Programs = append(found.Programs, describeProgram(it))
 	}
 	for name, it := range spec.Maps {
 		// Creation refuses bytes after the definition that are not zero.
@@ -90,7 +87,7 @@ func read(file string) object {
 }
 
 // Instructions as they are loaded, with 0 for maps.
-func describeProgram(it *ebpf.ProgramSpec) (program, error) {
+func describeProgram(it *ebpf.ProgramSpec) program {
 	made := program{
 		Name: it.Name, Section: it.SectionName, Type: uint32(it.Type), Attach: uint32(it.AttachType),
 		Flags: it.Flags, Target: it.AttachTo, License: it.License,
@@ -116,14 +113,14 @@ func describeProgram(it *ebpf.ProgramSpec) (program, error) {
 		}
 	}
 	var buf bytes.Buffer
-	if err := insns.Marshal(&buf, binary.LittleEndian); err != nil {
-		return made, fmt.Errorf("program %s: %w", it.Name, err)
+	if err := insns.Marshal(&buf, binary.LittleEndian); err == nil {
+		text := hex.EncodeToString(buf.Bytes())
+		made.Insns = &text
 	}
-	made.Insns = hex.EncodeToString(buf.Bytes())
 	for slot := range open {
 		made.Open = append(made.Open, slot)
 	}
-	return made, nil
+	return made
 }
 
 func describeMap(name string, it *ebpf.MapSpec) mapSpec {

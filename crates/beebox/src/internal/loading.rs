@@ -33,6 +33,13 @@ pub struct ObjectLoading {
 pub enum LoadingError {
     /// A global variable.
     Variable(VariableError),
+    /// A value is defined for a symbol of this name, which the file has not or defines itself.
+    NoSymbol {
+        /// The name.
+        name: String,
+        /// Names of the undefined symbols.
+        known: Vec<String>,
+    },
     /// No program has this name.
     NoProgram {
         /// The name.
@@ -46,6 +53,9 @@ impl fmt::Display for LoadingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LoadingError::Variable(error) => error.fmt(f),
+            LoadingError::NoSymbol { name, .. } => {
+                write!(f, "no undefined symbol is called {name:?}")
+            }
             LoadingError::NoProgram { name, .. } => write!(f, "no program is called {name:?}"),
         }
     }
@@ -100,16 +110,30 @@ impl ObjectLoading {
     /// Sets global variables.
     ///
     /// # Errors
-    /// For the first that is not there, or not of this type.
-    pub fn set_globals(&self, object: &mut Object<'_>) -> Result<(), VariableError> {
+    /// For the first that is not there, or not of this type, and for symbols with a value that are
+    /// not there.
+    pub fn set_globals(&self, object: &mut Object<'_>) -> Result<(), LoadingError> {
+        for (name, _) in &self.defines {
+            if !object
+                .undefined_symbols()
+                .any(|known| known == name.as_str())
+            {
+                let known = object.undefined_symbols().map(|known| known.to_string());
+                return Err(LoadingError::NoSymbol {
+                    name: name.clone(),
+                    known: known.collect(),
+                });
+            }
+        }
         let mut globals = self.globals.iter();
-        globals.try_for_each(|assignment| assignment.apply(object))
+        let set = globals.try_for_each(|assignment| assignment.apply(object));
+        set.map_err(LoadingError::Variable)
     }
 
     /// Sets everything.
     ///
     /// # Errors
-    /// For programs and variables that are not there, and values of other types.
+    /// For programs, symbols and variables that are not there, and values of other types.
     pub fn change(&self, object: &mut Object<'_>) -> Result<(), LoadingError> {
         for name in self.named_programs() {
             if object.program(name).is_none() {
@@ -121,6 +145,6 @@ impl ObjectLoading {
             }
         }
         self.set_programs(object);
-        self.set_globals(object).map_err(LoadingError::Variable)
+        self.set_globals(object)
     }
 }

@@ -43,11 +43,32 @@ impl Aspect {
     }
 }
 
+/// A difference whose cause is known, and which stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Explained {
+    /// aya knows called functions by their offset alone: of two at one offset of different sections
+    /// it links the first only.
+    FunctionsAtOneOffset,
+}
+
+impl Explained {
+    /// What the loader does.
+    pub fn title(self) -> &'static str {
+        match self {
+            Explained::FunctionsAtOneOffset => {
+                "aya links one of two functions at one offset of different sections"
+            }
+        }
+    }
+}
+
 /// Equal and compared answers of an aspect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Equal.
     pub equal: usize,
+    /// Different for a known cause.
+    pub explained: usize,
     /// Compared.
     pub compared: usize,
 }
@@ -65,6 +86,8 @@ pub struct Difference {
     pub theirs: String,
     /// Ours.
     pub ours: String,
+    /// Its cause, if it stays.
+    pub cause: Option<Explained>,
 }
 
 impl fmt::Display for Difference {
@@ -75,12 +98,13 @@ impl fmt::Display for Difference {
             aspect,
             theirs,
             ours,
+            cause,
         } = self;
-        write!(
-            f,
-            "{place}: {}\n  {loader}: {theirs}\n  beebox: {ours}",
-            aspect.title()
-        )
+        write!(f, "{place}: {}", aspect.title())?;
+        if let Some(cause) = cause {
+            write!(f, ", explained: {}", cause.title())?;
+        }
+        write!(f, "\n  {loader}: {theirs}\n  beebox: {ours}")
     }
 }
 
@@ -113,7 +137,7 @@ pub fn compare(
         None => "accepted".to_owned(),
     };
     let is_equal = theirs.error.is_some() == ours.error.is_some();
-    check.note(Aspect::Accepted, "", is_equal, || {
+    check.note(Aspect::Accepted, "", is_equal, None, || {
         (verdict(theirs), verdict(ours))
     });
     if theirs.error.is_some() || ours.error.is_some() {
@@ -164,12 +188,14 @@ impl Check<'_> {
         aspect: Aspect,
         part: &str,
         is_equal: bool,
+        cause: Option<Explained>,
         words: impl FnOnce() -> (String, String),
     ) {
         let count = self.found.counts.entry(aspect).or_default();
         count.compared += 1;
         count.equal += usize::from(is_equal);
         if !is_equal {
+            count.explained += usize::from(cause.is_some());
             let (theirs, ours) = words();
             let place = match part {
                 "" => self.object.to_owned(),
@@ -181,6 +207,7 @@ impl Check<'_> {
                 aspect,
                 theirs,
                 ours,
+                cause,
             });
         }
     }
@@ -192,7 +219,7 @@ impl Check<'_> {
         theirs: &T,
         ours: &T,
     ) {
-        self.note(aspect, part, theirs == ours, || {
+        self.note(aspect, part, theirs == ours, None, || {
             (format!("{theirs:?}"), format!("{ours:?}"))
         });
     }
@@ -207,7 +234,9 @@ impl Check<'_> {
             let license = theirs.license.as_ref().and(program.license.clone());
             let own = theirs.own_insns.and(program.own_insns);
             let target = target.map(Option::unwrap_or_default);
-            (program.kind, program.attach, flags, target, license, own)
+            // The attach type of struct_ops is the index of a member, which linking sets.
+            let attach = program.attach * u32::from(is_named);
+            (program.kind, attach, flags, target, license, own)
         };
         self.equal(Aspect::Type, &theirs.name, &stated(theirs), &stated(ours));
         let (Some(one), Some(other)) = (&theirs.insns, &ours.insns) else {
@@ -229,7 +258,10 @@ impl Check<'_> {
             maps
         };
         let (one, other) = ((slots(one), maps(theirs)), (slots(other), maps(ours)));
-        self.note(Aspect::Instructions, &theirs.name, one == other, || {
+        let is_by_offset = self.loader == LoaderKind::Aya && ours.has_equal_offsets;
+        let cause = is_by_offset.then_some(Explained::FunctionsAtOneOffset);
+        let is_equal = one == other;
+        self.note(Aspect::Instructions, &theirs.name, is_equal, cause, || {
             let words = |(slots, maps): &(Vec<[u8; 8]>, Vec<_>), others: &[[u8; 8]]| {
                 let differs = |slot: &usize| slots.get(*slot) != others.get(*slot);
                 let first = (0..slots.len()).find(differs);
@@ -241,6 +273,15 @@ impl Check<'_> {
             };
             (words(&one, &other.0), words(&other, &one.0))
         });
+    }
+
+    /// Entries of a map as it is created: Go's loader rounds ring buffers then.
+    fn entries(&self, map: &ParsedMap) -> u32 {
+        let is_rounded = self.loader == LoaderKind::CiliumEbpf;
+        match map.kind == MapKind::Ringbuf.number() && is_rounded {
+            true => map.max_entries.next_power_of_two(),
+            false => map.max_entries,
+        }
     }
 
     fn map(&mut self, theirs: &ParsedMap, ours: &ParsedMap) {
@@ -256,7 +297,7 @@ impl Check<'_> {
                     map.kind,
                     map.key_size,
                     map.value_size,
-                    map.max_entries,
+                    self.entries(map),
                     flags,
                 ],
                 map.pinning,
@@ -269,13 +310,8 @@ impl Check<'_> {
         let inner = |map: &ParsedMap| {
             let inner = map.inner.as_ref();
             inner.map(|map| {
-                [
-                    map.kind,
-                    map.key_size,
-                    map.value_size,
-                    map.max_entries,
-                    map.flags,
-                ]
+                let entries = self.entries(map);
+                [map.kind, map.key_size, map.value_size, entries, map.flags]
             })
         };
         let held = |map: &ParsedMap| {

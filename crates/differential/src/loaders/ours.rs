@@ -1,11 +1,13 @@
 //! What Beebox makes of an object by the conventions of a loader, in the common form.
 
+use std::collections::BTreeSet;
+
 use btf::TypeId;
 use isa::ebpf::{PseudoLoad, RawInsn};
 use object::maps::{Contents, InitialEntry, Map};
 use object::overview::LinkOutcome;
 use object::{Object, OpenOptions, Reference, Referent};
-use program::MapParams;
+use program::{MapParams, Subprog};
 use spec::Kernel;
 use spec::loader::LoaderKind;
 
@@ -45,7 +47,10 @@ pub fn parse(file: &[u8], path: &str, loader: LoaderKind, kernel: &Kernel) -> Pa
             ..ParsedProgram::default()
         };
         let (insns, references) = match &linked.outcome {
-            LinkOutcome::Linked(linked) => (linked.program.insns(), &linked.references),
+            LinkOutcome::Linked(linked) => {
+                parsed.has_equal_offsets = has_equal_offsets(&object, linked.program.subprogs());
+                (linked.program.insns(), &linked.references)
+            }
             LinkOutcome::Unloadable(linked) => (&linked.insns[..], &linked.references),
             LinkOutcome::Refused(_) => return Some(parsed),
         };
@@ -63,6 +68,17 @@ pub fn parse(file: &[u8], path: &str, loader: LoaderKind, kernel: &Kernel) -> Pa
         programs,
         maps,
     }
+}
+
+/// True if two subprogs start at one offset of different sections.
+fn has_equal_offsets(object: &Object<'_>, subprogs: &[Subprog]) -> bool {
+    let mut offsets = BTreeSet::new();
+    let called = subprogs.iter().skip(1).filter_map(|called| {
+        let mut codes = object.program_defs().iter().map(|(_, code)| code);
+        codes.find(|code| code.name == called.name.as_str())
+    });
+    let mut starts = called.map(|code| code.start);
+    !starts.all(|start| offsets.insert(start))
 }
 
 /// Instructions with 0 for maps, the maps, and the slots that the kernel decides.

@@ -44,6 +44,9 @@ pub struct ParsedProgram {
     /// Number of its own instructions, without subprogs.
     #[serde(default)]
     pub own_insns: Option<usize>,
+    /// True if it calls two functions at one offset of different sections.
+    #[serde(skip)]
+    pub has_equal_offsets: bool,
     /// Maps that instructions refer to, by slot.
     #[serde(default, deserialize_with = "or_empty")]
     pub maps: Vec<(usize, String)>,

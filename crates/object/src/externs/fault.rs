@@ -20,6 +20,8 @@ pub enum ExternFault {
     NoSection,
     /// The DATASEC that lists it is neither `.kconfig` nor `.ksyms`.
     UnknownSection(String),
+    /// It is a variable of the kernel with a type, for a loader that knows addresses only.
+    TypedVariable,
     /// BTF lists it, and the file has no such symbol.
     NoSymbol,
     /// A kconfig extern is a function.
@@ -94,6 +96,7 @@ impl ExternFault {
             | ExternFault::NoSymbol => Blame::File,
             ExternFault::UnknownSection(_)
             | ExternFault::ConfigFunction
+            | ExternFault::TypedVariable
             | ExternFault::ConfigNoSize
             | ExternFault::ConfigType
             | ExternFault::UnknownVirtual
@@ -110,6 +113,7 @@ impl ExternFault {
             ExternFault::NoTypes | ExternFault::NoSymbol | ExternFault::Unresolved => Errno::ESRCH,
             ExternFault::UnknownSection(_)
             | ExternFault::ConfigFunction
+            | ExternFault::TypedVariable
             | ExternFault::ConfigType => Errno::EOPNOTSUPP,
             _ => Errno::EINVAL,
         }
@@ -139,6 +143,11 @@ impl fmt::Display for ExternFault {
                     "extern is in section {name}, which is neither .ksyms nor .kconfig"
                 )
             }
+            ExternFault::TypedVariable => write!(
+                f,
+                "variable of the kernel with a type, which this loader does not link: declare it \
+                 as const void"
+            ),
             ExternFault::NoSymbol => {
                 write!(f, "BTF lists the extern, and the file has no such symbol")
             }

@@ -21,7 +21,7 @@ use crate::elf::{Binding, Elf, SymbolId};
 use crate::error::Error;
 use kconfig::Values;
 use spec::Kernel;
-use spec::loader::UndefinedRule;
+use spec::loader::{LoaderRules, UndefinedRule};
 
 pub use fault::ExternFault;
 pub use kconfig::{ConfigKind, ConfigValue};
@@ -32,7 +32,10 @@ pub struct Externs {
     all: Vec<Extern>,
     /// Values of undefined symbols without BTF, by symbol.
     constants: HashMap<SymbolId, u64>,
-    /// True if one of them is not defined by the loader.
+    /// Symbols that BTF does not describe, as those of inline assembly, and that the loader does
+    /// not define.
+    zeros: Vec<String>,
+    /// True if a symbol that another object may define loads 0.
     has_undefined: bool,
     /// Values that the loader defines, by name.
     defined: HashMap<String, u64>,
@@ -68,9 +71,16 @@ pub enum ExternKind {
     Function(TypeId),
 }
 
+impl ExternKind {
+    /// True for a kconfig value.
+    pub(crate) fn is_config(self) -> bool {
+        matches!(self, ExternKind::Config(_))
+    }
+}
+
 /// What undefined symbols are for a loader.
 pub(crate) struct Undefined<'o> {
-    pub(crate) rule: UndefinedRule,
+    pub(crate) rules: &'static LoaderRules,
     /// Values that the loader defines.
     pub(crate) defines: &'o [(String, u64)],
 }
@@ -84,7 +94,7 @@ impl Undefined<'_> {
     fn value(&self, name: Name<'_>) -> Option<u64> {
         let mut defines = self.defines.iter().rev();
         let defined = defines.find(|(known, _)| name == known.as_str());
-        match (defined, self.rule) {
+        match (defined, self.rules.undefined) {
             (Some((_, value)), _) => Some(*value),
             (None, UndefinedRule::Zero) => Some(0),
             (None, UndefinedRule::Refused) => None,
@@ -101,6 +111,7 @@ impl Externs {
     ) -> Result<Externs, Error> {
         let mut wanted = Vec::new();
         let mut constants = HashMap::new();
+        let mut zeros = Vec::new();
         let mut has_undefined = false;
         for symbol in elf.symbols().iter().filter(|symbol| symbol.is_extern()) {
             let name = elf.symbol_name(symbol).unwrap_or_default();
@@ -129,10 +140,17 @@ impl Externs {
         let mut externs = Vec::with_capacity(wanted.len());
         for &(name, symbol, weak) in &wanted {
             let (ty, kind) = match (found.describe(btf, name), undefined.value(name)) {
+                (Ok((_, ExternKind::Variable(_))), _) if !undefined.rules.has_typed_variables => {
+                    return Err(Error::new(ExternFault::TypedVariable).about(name));
+                }
                 (Ok(described), _) => described,
-                (Err(_), Some(value)) => {
+                (Err(fault), Some(value)) => {
                     constants.insert(symbol, value);
-                    has_undefined |= !undefined.is_defined(name);
+                    match fault {
+                        _ if undefined.is_defined(name) => {}
+                        ExternFault::NotDescribed => zeros.push(name.to_string()),
+                        _ => has_undefined = true,
+                    }
                     continue;
                 }
                 (Err(fault), None) => return Err(Error::new(fault).about(name)),
@@ -148,6 +166,7 @@ impl Externs {
         }
         let mut externs = Externs::new(externs);
         externs.constants = constants;
+        externs.zeros = zeros;
         externs.has_undefined = has_undefined;
         externs.defined = undefined.defines.iter().cloned().collect();
         let sections = found.sections_of(&externs);
@@ -174,7 +193,12 @@ impl Externs {
         self.constants.get(&symbol).copied()
     }
 
-    /// True if undefined symbols that no one defines load 0.
+    /// Symbols that only the loader can define, and that load 0.
+    pub(crate) fn zeros(&self) -> &[String] {
+        &self.zeros
+    }
+
+    /// True if symbols that another object may define load 0.
     pub(crate) fn has_undefined(&self) -> bool {
         self.has_undefined
     }

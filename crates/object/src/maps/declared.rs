@@ -67,6 +67,14 @@ fn read_map<'a>(
     if var.linkage != Linkage::GLOBAL {
         return Err(MapFault::NotGlobal(var.linkage));
     }
+    if !source.rules.has_initialised_maps {
+        let data = section.data().unwrap_or_default();
+        let (from, size) = (placed.offset as usize, placed.size as usize);
+        let mut bytes = data.iter().skip(from).take(size);
+        if bytes.any(|&byte| byte != 0) {
+            return Err(MapFault::Initialised);
+        }
+    }
     let structure = btf.at(btf.skip_modifiers(var.ty).unwrap_or_default());
     let Shape::Struct(structure) = structure.shape() else {
         return Err(MapFault::NotStructure(structure.kind()));

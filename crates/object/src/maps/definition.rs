@@ -41,15 +41,22 @@ pub(crate) fn read(
     let last = structure.members().len().saturating_sub(1);
     for (index, member) in structure.members().enumerate() {
         let name = btf.string(member.name);
-        let reader = Reader { btf, member, name };
+        let is_wide = rules.has_wide_numbers;
+        let reader = Reader {
+            btf,
+            member,
+            name,
+            relaxed,
+            is_wide,
+        };
         match name.as_bytes() {
             b"values" if index != last => return Err(MapFault::ValuesNotLast),
             b"values" => {
-                let shape = (relaxed, rules.has_initial_values);
-                declaration.inner = reader.values(&mut declaration.params, shape)?;
+                let has_programs = rules.has_initial_values;
+                declaration.inner = reader.values(&mut declaration.params, has_programs)?;
             }
             b"pinning" => declaration.pinning = reader.pinning(rules.pinning)?,
-            _ => reader.attribute(&mut declaration.params, relaxed)?,
+            _ => reader.attribute(&mut declaration.params)?,
         }
     }
     check_kind(&declaration.params)?;
@@ -61,19 +68,19 @@ pub(crate) fn read(
 }
 
 /// Reads the declaration of inner maps.
-fn read_inner(
-    btf: &Btf<'_>,
-    structure: Composite<'_>,
-    relaxed: bool,
-) -> Result<MapParams, MapFault> {
+fn read_inner(outer: &Reader<'_>, structure: Composite<'_>) -> Result<MapParams, MapFault> {
     let mut params = MapParams::default();
     for member in structure.members() {
-        let name = btf.string(member.name);
-        let reader = Reader { btf, member, name };
+        let name = outer.btf.string(member.name);
+        let reader = Reader {
+            member,
+            name,
+            ..*outer
+        };
         match name.as_bytes() {
             b"values" => return Err(MapFault::NestedTwice),
             b"pinning" => return Err(MapFault::InnerPinned),
-            _ => reader.attribute(&mut params, relaxed)?,
+            _ => reader.attribute(&mut params)?,
         }
     }
     check_kind(&params)?;
@@ -97,14 +104,19 @@ fn check_kind(params: &MapParams) -> Result<(), MapFault> {
 }
 
 /// Reader of one attribute.
+#[derive(Clone, Copy)]
 struct Reader<'b> {
     btf: &'b Btf<'b>,
     member: Member,
     name: Name<'b>,
+    /// True to ignore unknown attributes.
+    relaxed: bool,
+    /// True if enumerations state numbers.
+    is_wide: bool,
 }
 
 impl Reader<'_> {
-    fn attribute(&self, params: &mut MapParams, relaxed: bool) -> Result<(), MapFault> {
+    fn attribute(&self, params: &mut MapParams) -> Result<(), MapFault> {
         match self.name.as_bytes() {
             b"type" => params.map_type = self.number()?,
             b"max_entries" => params.max_entries = self.number()?,
@@ -129,7 +141,7 @@ impl Reader<'_> {
                 agree(&mut params.value_size, size, SizeAttribute::Value)?;
                 params.value_type = ty;
             }
-            _ if relaxed => {}
+            _ if self.relaxed => {}
             _ => return Err(MapFault::UnknownAttribute(self.name.to_string())),
         }
         Ok(())
@@ -152,7 +164,7 @@ impl Reader<'_> {
         let ty = self.btf.at(self.bare(self.member.ty));
         match ty.shape() {
             Shape::Ptr(_) => self.number().map(u64::from),
-            Shape::Enum(of) => {
+            Shape::Enum(of) if self.is_wide => {
                 let mut values = of.values();
                 match (values.next(), values.next()) {
                     (Some(only), None) if of.wide => Ok(only.value),
@@ -160,7 +172,8 @@ impl Reader<'_> {
                     _ => Err(MapFault::NotOneNumber(self.name.to_string())),
                 }
             }
-            _ => Err(self.unexpected(Kind::Enum, ty.kind())),
+            _ if self.is_wide => Err(self.unexpected(Kind::Enum, ty.kind())),
+            _ => Err(self.unexpected(Kind::Ptr, ty.kind())),
         }
     }
 
@@ -187,7 +200,7 @@ impl Reader<'_> {
     fn values(
         &self,
         params: &mut MapParams,
-        (relaxed, has_programs): (bool, bool),
+        has_programs: bool,
     ) -> Result<Option<MapParams>, MapFault> {
         let kind = params
             .kind()
@@ -210,7 +223,7 @@ impl Reader<'_> {
         match to.shape() {
             Shape::Proto(_) if !is_map_of_maps => Ok(None),
             Shape::Struct(inner) if is_map_of_maps => {
-                let inner = read_inner(self.btf, inner, relaxed);
+                let inner = read_inner(self, inner);
                 Ok(Some(
                     inner.map_err(|fault| MapFault::Inner(Box::new(fault)))?,
                 ))

@@ -28,6 +28,8 @@ pub enum MapFault {
     NotGlobal(Linkage),
     /// The declaration is no structure.
     NotStructure(Kind),
+    /// The variable has an initial value.
+    Initialised,
     /// The structure is larger than the variable.
     LargerThanVariable,
     /// The attribute is unknown.
@@ -304,6 +306,10 @@ impl fmt::Display for MapFault {
                     "map of kind {kind} has `values`, and contains neither maps nor programs"
                 )
             }
+            MapFault::Initialised => write!(
+                f,
+                "variable of the declaration has an initial value, which this loader refuses"
+            ),
             MapFault::ValuesNotOpen => write!(f, "`values` is not an array without size"),
             MapFault::NestedTwice => write!(f, "inner map is a map of maps or programs"),
             MapFault::InnerPinned => write!(f, "inner map is pinned"),

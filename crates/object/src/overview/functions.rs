@@ -271,7 +271,7 @@ impl Function {
                 self.maps.insert(map);
                 need(Requirement::feature(Feature::GlobalData));
             }
-            (Some(Goal::Constant(_)), _) => {}
+            (Some(Goal::Constant(_) | Goal::Unlinked(_)), _) => {}
             (Some(Goal::JumpTable { .. }), _) => need(Requirement::feature(Feature::IndirectJumps)),
             (Some(Goal::ExternLoad(wanted) | Goal::ExternCall(wanted)), insn) => {
                 let Some(known) = object.externs().get(wanted) else {

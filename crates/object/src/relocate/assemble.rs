@@ -76,6 +76,8 @@ pub(crate) struct Assembly {
     pub(crate) functions: Option<Vec<FuncInfo>>,
     /// line_info; `None` if that of the main function is missing.
     pub(crate) lines: Option<Vec<LineInfo>>,
+    /// Error of the first call of a function that the loader does not find.
+    pub(crate) unlinked: Option<Error>,
 }
 
 impl Assembly {
@@ -127,6 +129,7 @@ impl<'o, 'a> Assembler<'o, 'a> {
             references: applied,
             functions: Some(Vec::new()),
             lines: Some(Vec::new()),
+            unlinked: None,
         };
         self.enter(&mut made, main, Piece { id: main, start: 0 }, room)?;
         if self.order == SubprogOrder::BreadthFirst {
@@ -301,7 +304,7 @@ impl<'o, 'a> Assembler<'o, 'a> {
         let patch = patches.get(at).filter(|patch| patch.slot as usize == slot);
         let goal = patch.map(|patch| patch.goal);
         match goal {
-            Some(Goal::ExternCall(_)) => return Ok(None),
+            Some(Goal::ExternCall(_) | Goal::Unlinked(_)) => return Ok(None),
             None if insn.code != CALL => return Err(RelocationFault::MissingAddress),
             _ => {}
         }

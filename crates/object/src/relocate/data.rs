@@ -50,6 +50,13 @@ impl Data<'_, '_> {
             let patches = self.patches;
             for patch in patches.of(piece.id) {
                 let slot = piece.start + patch.slot;
+                if let Goal::Unlinked(symbol) = patch.goal {
+                    let name = self.elf.symbol(symbol).map(|it| self.elf.display_name(it));
+                    let error = self.located(piece, patch.slot, RelocationFault::UnknownExtern);
+                    let error = error.about(name.unwrap_or_default());
+                    made.unlinked.get_or_insert(error);
+                    continue;
+                }
                 let done = self.patch_one(main, piece, made, slot, patch.goal);
                 done.map_err(|fault| self.located(piece, patch.slot, fault))?;
             }
@@ -85,7 +92,7 @@ impl Data<'_, '_> {
         let tail = &mut made.slots[slot as usize..];
         let to = match goal {
             // Already patched.
-            Goal::Call { .. } | Goal::Address { .. } => return Ok(()),
+            Goal::Call { .. } | Goal::Address { .. } | Goal::Unlinked(_) => return Ok(()),
             Goal::ExternCall(id) => self.call(&mut tail[0], id),
             Goal::Map(map) => {
                 let load = Load::of(tail)?;

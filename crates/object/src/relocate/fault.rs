@@ -17,8 +17,10 @@ pub enum RelocationFault {
     },
     /// BTF does not describe the extern.
     UnknownExtern,
-    /// A call of a kfunc, which the loader does not link.
-    Kfunc,
+    /// A reference to a weak map or kconfig value, which the loader refuses.
+    Weak,
+    /// A CO-RE relocation that compares whole types, which the loader does not know.
+    TypeMatches,
     /// The relocated call is no pseudo call.
     NotALocalCall,
     /// A call refers to a section other than `.text`.
@@ -134,7 +136,8 @@ impl RelocationFault {
     pub fn blame(&self) -> Blame {
         match self {
             RelocationFault::CallOutsideText { .. }
-            | RelocationFault::Kfunc
+            | RelocationFault::Weak
+            | RelocationFault::TypeMatches
             | RelocationFault::Undefined
             | RelocationFault::NoArena
             | RelocationFault::NotData { .. }
@@ -184,7 +187,12 @@ impl fmt::Display for RelocationFault {
                 write!(f, "opcode {code:#04x} is neither a call nor ld_imm64")
             }
             Fault::UnknownExtern => write!(f, "extern has no BTF"),
-            Fault::Kfunc => write!(f, "call of a kfunc, which this loader does not link"),
+            Fault::Weak => write!(f, "reference to a weak symbol: declare it without __weak"),
+            Fault::TypeMatches => write!(
+                f,
+                "CO-RE relocation of kind type_matches (bpf_core_type_matches), which this loader \
+                 does not know"
+            ),
             Fault::NotALocalCall => write!(f, "call is no call of a subprog"),
             Fault::CallOutsideText { section } => write!(
                 f,

@@ -6,13 +6,14 @@
 
 use program::{ExternId, MapId};
 
-use crate::elf::{Binding, Elf, ElfFault, Section, SectionId, Symbol, SymbolKind};
+use crate::elf::{Binding, Elf, ElfFault, Section, SectionId, Symbol, SymbolId, SymbolKind};
 use crate::error::Error;
 use crate::externs::Externs;
 use crate::maps::Maps;
 use crate::programs::{ProgramDef, ProgramDefs, ProgramId};
 use crate::relocate::RelocationFault;
 use crate::sections::{Role, Sections};
+use spec::loader::{LoaderRules, UndefinedRule};
 
 /// Opcode of a call.
 pub(crate) const CALL: u8 = 0x85;
@@ -46,6 +47,8 @@ pub(crate) enum Goal {
     JumpTable { offset: u32, size: u32 },
     /// Load of a constant that the loader defines.
     Constant(u64),
+    /// Call of a function that the loader does not find: its program cannot be loaded.
+    Unlinked(SymbolId),
 }
 
 /// Section and slot that slot `at` of a section with this immediate calls or takes the address
@@ -102,6 +105,12 @@ impl Patches {
         }
     }
 
+    /// True if a function is called that the loader does not find.
+    pub(crate) fn has_unlinked(&self) -> bool {
+        let mut goals = self.all.iter().map(|patch| patch.goal);
+        goals.any(|goal| matches!(goal, Goal::Unlinked(_)))
+    }
+
     /// Sorts the collected references.
     pub(crate) fn new(mut collected: Vec<(ProgramId, Patch)>, programs: usize) -> Patches {
         collected.sort_by_key(|(program, patch)| (*program, patch.slot, patch.goal));
@@ -121,8 +130,7 @@ pub(crate) struct Reader<'o, 'a> {
     pub(crate) sections: &'o Sections,
     pub(crate) codes: &'o ProgramDefs<'a>,
     pub(crate) externs: &'o Externs,
-    /// True if the loader links kfuncs.
-    pub(crate) has_kfuncs: bool,
+    pub(crate) rules: &'static LoaderRules,
     pub(crate) maps: &'o Maps<'a>,
 }
 
@@ -198,20 +206,25 @@ impl<'a> Reader<'_, 'a> {
         if !is_call && !slot.is_wide_load() {
             return Err(RelocationFault::NotRelocatable { code: slot.code });
         }
+        let refuses_weak = !self.rules.has_weak_references;
         if let Some(value) = self.externs.constant(symbol.id).filter(|_| !is_call) {
-            return Ok(Goal::Constant(value));
+            return match refuses_weak && self.externs.config_size().is_some() {
+                true => Err(RelocationFault::UnknownExtern),
+                false => Ok(Goal::Constant(value)),
+            };
         }
         if symbol.is_extern() {
-            let known = self.externs.of_symbol(symbol.id);
-            let (id, _) = known.ok_or(RelocationFault::UnknownExtern)?;
-            if is_call && !self.has_kfuncs {
-                return Err(RelocationFault::Kfunc);
-            }
-            return Ok(if is_call {
-                Goal::ExternCall(id)
-            } else {
-                Goal::ExternLoad(id)
-            });
+            return match self.externs.of_symbol(symbol.id) {
+                Some((id, _)) if is_call => Ok(Goal::ExternCall(id)),
+                Some((_, known)) if refuses_weak && known.weak && known.kind.is_config() => {
+                    Err(RelocationFault::Weak)
+                }
+                Some((id, _)) => Ok(Goal::ExternLoad(id)),
+                None if self.rules.undefined == UndefinedRule::Zero => {
+                    Ok(Goal::Unlinked(symbol.id))
+                }
+                None => Err(RelocationFault::UnknownExtern),
+            };
         }
         let section = symbol.section();
         if is_call {
@@ -272,6 +285,9 @@ impl<'a> Reader<'_, 'a> {
             let map = map.ok_or(RelocationFault::NoMap {
                 offset: symbol.value,
             })?;
+            if symbol.binding == Binding::Weak && !self.rules.has_weak_references {
+                return Err(RelocationFault::Weak);
+            }
             return Ok(Goal::Map(map));
         }
         let holds_variables = matches!(

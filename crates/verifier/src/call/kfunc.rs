@@ -141,7 +141,7 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
     }
     let callee = callee(found, kfunc)?;
     if kfunc.special.is_some_and(SpecialKfunc::may_fail_to_lock) {
-        lock::fork_failed(env)?;
+        lock::push_failed_lock(env)?;
     }
     let meta = args::check_kfunc_args(env, &callee)?;
     if let Some(kind) = kfunc.special.and_then(SpecialKfunc::callback) {

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use aya_obj::btf::BtfFeatures;
 use aya_obj::generated::{bpf_attach_type, bpf_insn, bpf_prog_type as kind};
 use aya_obj::maps::{Map, PinningType};
 use aya_obj::{Object, ProgramSection};
@@ -35,6 +36,11 @@ fn main() {
 fn read(path: &str) -> Result<String, String> {
     let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
     let mut object = Object::parse(&bytes).map_err(|error| chain(&error))?;
+    // Its loader completes BTF for the kernel before it creates maps.
+    let features = BtfFeatures::new(true, true, true, true, true, true, true, true);
+    object
+        .fixup_and_sanitize_btf(&features)
+        .map_err(|error| chain(&error))?;
     let mut maps: Vec<(String, Map)> = object.maps.drain().collect();
     maps.sort_by(|one, other| one.0.cmp(&other.0));
     let text_sections: HashSet<usize> = object.functions.keys().map(|key| key.0).collect();

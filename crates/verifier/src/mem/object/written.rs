@@ -114,16 +114,17 @@ fn bytes_of(types: &Btf<'_>, member: &WrittenMember) -> Option<Range<i32>> {
     let mut start = 0;
     for name in member.member.split('.') {
         let (offset, ty) = find_member(types, id, name, MAX_NESTING)?;
-        start += offset;
+        start = offset.checked_add(start)?;
         id = types.skip_modifiers(ty)?;
     }
-    let Some((inner, name)) = member.inner else {
-        return Some(start as i32..(start + types.size_of(id)?) as i32);
-    };
-    let inner = types.find(Kind::Struct, inner)?.id();
-    let (offset, ty) = find_member(types, inner, name, MAX_NESTING)?;
-    let start = start + offset;
-    Some(start as i32..(start + types.size_of(ty)?) as i32)
+    if let Some((inner, name)) = member.inner {
+        let inner = types.find(Kind::Struct, inner)?.id();
+        let (offset, ty) = find_member(types, inner, name, MAX_NESTING)?;
+        start = offset.checked_add(start)?;
+        id = ty;
+    }
+    let end = start.checked_add(types.size_of(id)?)?;
+    Some(start as i32..i32::try_from(end).ok()?)
 }
 
 /// Offset and type of a member, which may lie in structures without a name.
@@ -137,7 +138,7 @@ fn find_member(types: &Btf<'_>, id: TypeId, name: &str, depth: u32) -> Option<(u
         if own.is_empty() && depth > 0 {
             let inner = types.skip_modifiers(member.ty)?;
             if let Some((inner, ty)) = find_member(types, inner, name, depth - 1) {
-                return Some((offset + inner, ty));
+                return Some((offset.checked_add(inner)?, ty));
             }
         }
     }

@@ -6,7 +6,7 @@ use spec::helpers::HelperId;
 use spec::registry::{KfuncFlags, TypeFlags};
 
 use super::{Finding, call, number};
-use crate::attach::{AttachedFunction, Place};
+use crate::attach::{AttachedFunction, ContextEntry};
 use crate::reason::cause::{Acquired, Cause, LockFault};
 use crate::reason::explanation::{Note, NoteKind};
 use crate::reason::scene::Scene;
@@ -130,9 +130,11 @@ fn arguments_with_reference(scene: &Scene<'_>) -> Vec<String> {
         return Vec::new();
     };
     let indices = function.referenced_args(scene.input);
-    let names = { indices.into_iter() }.map(|index| match function.place(index) {
-        Place::Argument(_, name) => name.to_string_lossy().into_owned(),
-        Place::Returned(_) | Place::Unknown(_) | Place::Nothing => String::new(),
+    let names = { indices.into_iter() }.map(|index| match function.entry(index) {
+        ContextEntry::Argument(_, name) => name.to_string_lossy().into_owned(),
+        ContextEntry::Returned(_) | ContextEntry::Unknown(_) | ContextEntry::Nothing => {
+            String::new()
+        }
     });
     names.collect()
 }
