@@ -207,6 +207,11 @@ pub enum LostObject {
 /// What took the trust from a pointer, or why it never had it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LostTrust {
+    /// RCU protects it, and the program holds no reference of it.
+    Rcu {
+        /// It was read from the value of a map.
+        from_map: bool,
+    },
     /// It was read from a member of an object of this structure.
     Member(String),
     /// It was read from a map outside of an RCU section.

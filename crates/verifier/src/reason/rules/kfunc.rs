@@ -215,6 +215,13 @@ fn lost_trust(scene: &Scene<'_>, reg: Reg) -> (LostTrust, Option<Note>) {
         }
         _ => LostTrust::Unknown,
     };
+    let is_rcu = { scene.reg(reg) }.is_some_and(|reg| reg.flags.has(TypeFlags::MEM_RCU));
+    let lost = match is_rcu {
+        true => LostTrust::Rcu {
+            from_map: lost == LostTrust::Kptr,
+        },
+        false => lost,
+    };
     (lost, None)
 }
 

@@ -61,11 +61,10 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
 /// instruction or through an argument of its call.
 pub(super) fn read(scene: &Scene<'_>, reg: Reg, off: i64, size: u32) -> Option<Finding> {
     let first = slot(scene, reg)?;
-    let inside = (1..size.div_ceil(8) as usize).filter_map(|next| {
-        let slot = (first.0, first.1.checked_sub(next)?);
-        let begins = off + 8 * next as i64 <= off + i64::from(size) - 1;
-        begins.then_some(slot)
-    });
+    let start = off.div_euclid(8) * 8;
+    let inside = (1..)
+        .take_while(|next| start + 8 * next < off + i64::from(size))
+        .filter_map(|next| Some((first.0, first.1.checked_sub(next as usize)?)));
     let mut slots = std::iter::once(first).chain(inside);
     let (slot, object) = slots.find_map(|slot| Some((slot, object_in(scene, slot)?)))?;
     let fault = match slot == first {
