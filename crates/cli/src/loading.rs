@@ -88,18 +88,21 @@ pub(crate) fn note_guess(object: &Object<'_>, name: &str) {
 /// # Errors
 /// For what cannot be set, with a remedy.
 pub(crate) fn change(object: &mut Object<'_>, loading: &ObjectLoading) -> Result<(), Failure> {
-    loading.change(object).map_err(|error| {
-        let failure = Failure::new(&error);
-        match error {
-            LoadingError::Variable(error) => globals::failure(error),
-            LoadingError::NoFunction { .. } => {
-                failure.hint("--attach for programs of fentry, fexit, fmod_ret, lsm, tp_btf, iter")
-            }
-            LoadingError::NoProgram { known, .. } => {
-                failure.hint(format_args!("one of {}", known.join(", ")))
-            }
+    loading.change(object).map_err(failure)
+}
+
+/// Failure to set what a loader sets.
+pub(crate) fn failure(error: LoadingError) -> Failure {
+    let failure = Failure::new(&error);
+    match error {
+        LoadingError::Variable(error) => globals::failure(error),
+        LoadingError::NoFunction { .. } => {
+            failure.hint("--attach for programs of fentry, fexit, fmod_ret, lsm, tp_btf, iter")
         }
-    })
+        LoadingError::NoProgram { known, .. } => {
+            failure.hint(format_args!("one of {}", known.join(", ")))
+        }
+    }
 }
 
 fn loader(name: &str) -> Result<LoaderKind, String> {

@@ -118,6 +118,27 @@ impl ObjectLoading {
         globals.try_for_each(|assignment| assignment.apply(object))
     }
 
+    /// Checks that programs with an attach target are of sections that have one when they are
+    /// loaded.
+    ///
+    /// # Errors
+    /// For the first that is not.
+    pub fn check_attached(&self, object: &Object<'_>) -> Result<(), LoadingError> {
+        let attached = self.attach.iter().map(|(name, _)| name);
+        for code in attached.filter_map(|name| object.program(name)) {
+            let is_sought = code
+                .rule
+                .is_some_and(|rule| rule.flags.has(SectionFlags::ATTACH_BTF));
+            if !is_sought && code.kind != Some(ProgramType::Ext) {
+                return Err(LoadingError::NoFunction {
+                    program: code.name.to_string(),
+                    section: code.section_name.to_string(),
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Sets everything.
     ///
     /// # Errors
@@ -133,18 +154,7 @@ impl ObjectLoading {
             }
         }
         self.set_programs(object);
-        let attached = self.attach.iter().map(|(name, _)| name);
-        for code in attached.filter_map(|name| object.program(name)) {
-            let is_sought = code
-                .rule
-                .is_some_and(|rule| rule.flags.has(SectionFlags::ATTACH_BTF));
-            if !is_sought && code.kind != Some(ProgramType::Ext) {
-                return Err(LoadingError::NoFunction {
-                    program: code.name.to_string(),
-                    section: code.section_name.to_string(),
-                });
-            }
-        }
+        self.check_attached(object)?;
         self.set_globals(object).map_err(LoadingError::Variable)
     }
 }

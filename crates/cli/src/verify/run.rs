@@ -9,9 +9,10 @@ use beebox::internal::btf::Btf;
 use beebox::internal::program::{LoadFlags, ProgramType};
 use beebox::internal::verify::results::{self, FileContents, FileFault, Job, Note, Results};
 
-use super::{globals, single};
+use super::single;
 use crate::answer::{Failure, note};
 use crate::input::name;
+use crate::loading;
 use crate::object_input::{ObjectFile, no_programs, refused_beside, short_names, starts_as_object};
 use crate::type_file::read_types;
 
@@ -87,7 +88,7 @@ impl results::Files for Files<'_> {
                     false => single::unreadable_file(path, &bytes, failure),
                 }
             }
-            FileFault::Variable(error) => globals::failure(error).within(name(path)),
+            FileFault::Loading(error) => loading::failure(error).within(name(path)),
             FileFault::NoPrograms => no_programs().within(name(path)),
             FileFault::MapKind(_) => Failure::new(fault).within(name(path)),
         }

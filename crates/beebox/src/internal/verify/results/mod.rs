@@ -33,8 +33,7 @@ use super::cost_table::ProgramCost;
 use super::fact_table::FactTable;
 use super::{ProgramLoader, StandaloneProgram};
 use crate::Kernel;
-use crate::internal::loading::ObjectLoading;
-use crate::internal::variables::VariableError;
+use crate::internal::loading::{LoadingError, ObjectLoading};
 
 pub use log::{Logs, with_heading};
 pub use recorded::Agreement;
@@ -57,8 +56,8 @@ pub enum FileContents {
 pub enum FileFault {
     /// These bytes cannot be opened as an object.
     Object(Error, Vec<u8>),
-    /// A global variable cannot be set.
-    Variable(VariableError),
+    /// What a loader sets cannot be set.
+    Loading(LoadingError),
     /// The object has no programs.
     NoPrograms,
     /// The kernel has no maps of the kind of one that a program uses.
@@ -69,7 +68,7 @@ impl fmt::Display for FileFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FileFault::Object(error, _) => error.fmt(f),
-            FileFault::Variable(error) => error.fmt(f),
+            FileFault::Loading(error) => error.fmt(f),
             FileFault::NoPrograms => f.write_str("no programs: functions in .text are subprograms"),
             FileFault::MapKind(map) => {
                 let kind = map.kind().map_or("that is unknown", MapKind::name);
@@ -319,7 +318,13 @@ fn verify_file<F: Files>(
         if let Some(target) = &job.target {
             object.set_target(target);
         }
-        if let Err(error) = job.loading.set_globals(object) {
+        let checked = job.loading.check_attached(object);
+        let globals = |()| {
+            job.loading
+                .set_globals(object)
+                .map_err(LoadingError::Variable)
+        };
+        if let Err(error) = checked.and_then(globals) {
             refused.replace(Some(error));
         }
     };
@@ -368,7 +373,7 @@ fn verify_file<F: Files>(
         return Err(files.fault(at, FileFault::NoPrograms));
     }
     match refused.take() {
-        Some(error) => Err(files.fault(at, FileFault::Variable(error))),
+        Some(error) => Err(files.fault(at, FileFault::Loading(error))),
         None => Ok(FileResults {
             rows,
             left_out: left_out.take(),
