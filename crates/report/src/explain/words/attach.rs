@@ -96,9 +96,9 @@ pub(super) fn words(explanation: &Explanation, fault: &TargetFault) -> Words {
         TargetFault::Missing => plain("the program names no function to attach to")
             .needed("the name of a function or hook")
             .help("name it in the section (`SEC(\"fentry/NAME\")`), or give it: `--attach PROG=NAME`"),
-        TargetFault::Release => of(explanation.refusal.message())
+        TargetFault::Release => plain("the kernel does not know the program's attach type")
             .needed("a newer kernel, or another attach type")
-            .help("choose the kernel with `--kernel`"),
+            .help("attach to one function (`SEC(\"fentry/NAME\")`), or choose the kernel with `--kernel`"),
         TargetFault::Other => of(explanation.refusal.message())
             .help("check the section name: the function or hook, and the attach type"),
     }

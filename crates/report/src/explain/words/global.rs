@@ -144,6 +144,17 @@ fn edit(found: &KnownValue, expected: &Parameter) -> Option<&'static str> {
             "pass the object itself, or one that a kernel function acquired, such as \
              bpf_task_from_pid"
         }
+        (KnownValue::Number(_), Parameter::Memory { .. }) => {
+            "pass the address of a variable, `&variable`; for an address in an arena, tag the \
+             parameter `__arg_arena`"
+        }
+        (
+            KnownValue::Pointer {
+                kind: PointerTarget::Other(name),
+                ..
+            },
+            _,
+        ) if name == "arena" => "tag the parameter `__arg_arena`",
         (
             KnownValue::Pointer {
                 kind: PointerTarget::Stack { .. },

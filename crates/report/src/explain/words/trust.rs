@@ -29,6 +29,9 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         }
         LostTrust::Kptr => String::from("that was read from a map outside of an RCU section"),
         LostTrust::SectionEnd(callee) => format!("that is valid only until `{callee}`"),
+        LostTrust::Traced if explanation.program_type == "lsm" => {
+            String::from("that is freed by now, or may be: this hook's arguments are not trusted")
+        }
         LostTrust::Traced => {
             String::from("that a traced function got as its argument, without the kernel's trust")
         }
@@ -71,6 +74,9 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         LostTrust::SectionEnd(end) => words.help(format!(
             "call `{callee}` before `{end}`, or acquire a reference before it"
         )),
+        LostTrust::Traced if explanation.program_type == "lsm" => words.help(
+            "attach to another LSM hook of the operation, or read what is needed through the pointer",
+        ),
         LostTrust::Traced => words.help(
             "attach to a tracepoint (`tp_btf`) or an LSM hook, whose arguments are trusted, or get \
              the object by a function that acquires it, such as bpf_task_from_pid",

@@ -487,6 +487,33 @@ int recursive(struct __sk_buff *skb)
 	return depth(3);
 }
 
+#define __arena __attribute__((address_space(1)))
+#define __arg_arena __attribute__((btf_decl_tag("arg:arena")))
+extern void __arena *bpf_arena_alloc_pages(void *map, void __arena *address, u32 pages, int node,
+					   u64 flags) __ksym __weak;
+
+struct {
+	__uint(type, ARENA);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 4);
+} memory SEC(".maps");
+
+noinline int first_of(u64 __arena *words CHOOSE(, __arg_arena))
+{
+	return *words;
+}
+
+SEC("syscall")
+int arena_to_function(void *ctx)
+{
+	u64 __arena *words = bpf_arena_alloc_pages(&memory, NULL, 1, -1, 0);
+
+	if (!words)
+		return 0;
+	*words = 1;
+	return first_of(words); /* refused arena_to_function: global-arguments | argument 1 of the global function `first_of` is a number | tag the parameter `__arg_arena` */
+}
+
 noinline int catches_any(u64 cookie)
 {
 	return CHOOSE(cookie, 1); /* refused exception_with_any: return-range | the exception callback, whose result is the program's, may return any number | a value from 0 to 1 */

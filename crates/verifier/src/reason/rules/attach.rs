@@ -1,6 +1,6 @@
 //! Programs that cannot attach to their target.
 
-use spec::programs::AttachType;
+use spec::programs::{AttachType, ProgramType};
 
 use super::Finding;
 use crate::reason::cause::{Cause, TargetFault};
@@ -15,7 +15,12 @@ pub(super) fn target(scene: &Scene<'_>) -> Finding {
     let attach = AttachType::from_number(scene.input.program.expected_attach_type());
     let fault = match rejection {
         // A kernel without such attach types asks for a single function.
-        Program::NoAttachBtfId if attach.is_some_and(AttachType::is_multi) => TargetFault::Release,
+        Program::NoAttachBtfId | Program::NotSleepableType
+            if scene.input.program.kind() == ProgramType::Tracing
+                && attach.is_some_and(AttachType::is_multi) =>
+        {
+            TargetFault::Release
+        }
         rejection => fault(rejection),
     };
     Finding::new(Cause::AttachTarget(fault))
