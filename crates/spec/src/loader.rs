@@ -7,6 +7,7 @@
 
 use std::fmt;
 
+use crate::maps::MapKind;
 use crate::programs::SectionDef;
 use crate::programs::sections::{aya, cilium_ebpf, iproute2, libbpf, libbpf_0_8};
 
@@ -65,6 +66,10 @@ pub struct LoaderRules {
     pub has_named_bss: bool,
     /// True if BTF may have enumerations of 64 bits; it is malformed otherwise.
     pub has_enum64: bool,
+    /// Kinds of ring buffers whose sizes are rounded up to what kernels accept.
+    pub rounded_kinds: &'static [MapKind],
+    /// True if two functions of one name in a section are an error.
+    pub refuses_equal_names: bool,
     /// True if `.addr_space.1` has variables of an arena, and `.jumptables` jump tables.
     pub has_arena_and_jump_tables: bool,
     /// True if enumerations state numbers in declarations (`__ulong`).
@@ -212,6 +217,8 @@ const LIBBPF: LoaderRules = LoaderRules {
     has_weak_references: true,
     has_named_bss: true,
     has_enum64: true,
+    rounded_kinds: &[MapKind::Ringbuf, MapKind::UserRingbuf],
+    refuses_equal_names: false,
     has_arena_and_jump_tables: true,
     has_wide_numbers: true,
     has_initialised_maps: true,
@@ -238,6 +245,7 @@ const LIBBPF_0_8: LoaderRules = LoaderRules {
     }),
     has_named_bss: false,
     has_enum64: false,
+    rounded_kinds: &[MapKind::Ringbuf],
     has_arena_and_jump_tables: false,
     has_wide_numbers: false,
     has_text_program: true,
@@ -264,6 +272,8 @@ const CILIUM_EBPF: LoaderRules = LoaderRules {
     has_typed_variables: false,
     has_weak_references: false,
     has_named_bss: false,
+    rounded_kinds: &[],
+    refuses_equal_names: true,
     has_arena_and_jump_tables: false,
     has_initialised_maps: false,
     struct_ops: StructOpsRule::OnlyLink,
@@ -293,6 +303,7 @@ const AYA: LoaderRules = LoaderRules {
     has_text_sections: true,
     has_exception_callbacks: false,
     has_externs: false,
+    rounded_kinds: &[MapKind::Ringbuf],
     has_arena_and_jump_tables: false,
     has_wide_numbers: false,
     has_type_matches: false,
