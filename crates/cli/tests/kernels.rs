@@ -237,6 +237,10 @@ fn a_part_that_the_built_in_kernel_lacks_is_named_once() {
         bits.contains("--module-btf FILE adds what a module has"),
         "{bits}"
     );
+    assert!(
+        bits.contains("the kernel has no kernel function ") && bits.contains("--module-btf FILE;"),
+        "{bits}"
+    );
 }
 
 #[oracle::test]

@@ -37,7 +37,10 @@ pub use special_kfunc::{Erased, SpecialKfunc};
 pub use struct_ops::{Operations, PACKET_WRITES, StructOps, Writes, WrittenMember};
 pub use types::{ArgBase, ArgType, RegBase, RegType, RetBase, RetType, TypeFlags};
 
+use btf::{Kind, TypeId};
+
 use crate::helpers::HelperId;
+use crate::kernel::Module;
 use crate::maps::MapKind;
 use crate::programs::{AttachType, ProgramType, TracingKind};
 
@@ -427,6 +430,17 @@ impl RegistryData {
     /// kfunc with this BTF id.
     pub fn kfunc(&self, btf_id: u32) -> Option<&Kfunc> {
         self.kfunc_named(self.kfunc_ids.get(&btf_id)?)
+    }
+
+    /// kfunc of a module with this id in its BTF: as is stated for the module, else as Linux has the
+    /// function of this name in a module (its own BTF id is 0).
+    pub fn kfunc_of_module<'a>(&'a self, module: &'a Module, btf_id: u32) -> Option<&'a Kfunc> {
+        if module.kfuncs.is_some() {
+            return module.kfunc(btf_id);
+        }
+        let func = module.btf.get(TypeId(btf_id))?;
+        let kfunc = self.kfunc_named(func.name().to_str()?)?;
+        (func.kind() == Kind::Func && kfunc.btf_id == 0).then_some(kfunc)
     }
 
     /// kfunc with this name.

@@ -54,7 +54,7 @@ pub(super) fn words(explanation: &Explanation, fault: &TargetFault) -> Words {
         }
         TargetFault::ReplacesKernel => plain("a replacement is for functions of programs, not of the kernel")
             .needed("a program with the function")
-            .help("give the program that is replaced: `--attach PROG=FILE.o:PROGRAM`"),
+            .help("give the program that is replaced: `--target FILE.o:PROGRAM`"),
         TargetFault::ChangesPacket => {
             plain("the replacement changes packets, and the function that it replaces does not")
                 .needed("a function whose callers read packet pointers again behind it")
@@ -96,9 +96,9 @@ pub(super) fn words(explanation: &Explanation, fault: &TargetFault) -> Words {
         TargetFault::Missing => plain("the program names no function to attach to")
             .needed("the name of a function or hook")
             .help("name it in the section (`SEC(\"fentry/NAME\")`), or give it: `--attach PROG=NAME`"),
-        TargetFault::Release => of(explanation.refusal.message())
+        TargetFault::Release => plain("the kernel does not know the program's attach type")
             .needed("a newer kernel, or another attach type")
-            .help("choose the kernel with `--kernel`"),
+            .help("attach to one function (`SEC(\"fentry/NAME\")`), or choose the kernel with `--kernel`"),
         TargetFault::Other => of(explanation.refusal.message())
             .help("check the section name: the function or hook, and the attach type"),
     }

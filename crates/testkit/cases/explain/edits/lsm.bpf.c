@@ -99,4 +99,14 @@ int file_written(u64 *ctx)
 	return 0;
 }
 
+SEC(CHOOSE("lsm/task_free", "lsm/task_alloc"))
+int freed_acquired(u64 *ctx)
+{
+	struct task_struct *task = bpf_task_acquire(ARG(struct task_struct *, 0)); /* refused freed_acquired: argument-untrusted | argument 1 of `bpf_task_acquire` | this hook's arguments are not trusted | another LSM hook */
+
+	if (task)
+		bpf_task_release(task);
+	return 0;
+}
+
 char LICENSE[] SEC("license") = "GPL";

@@ -82,6 +82,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             let cause = Cause::ConstantString {
                 callee: scene.callee()?,
                 number: reg.number(),
+                unterminated: super::call::is_unterminated(scene),
             };
             Some(Finding::about(scene, cause, &[reg]))
         }
@@ -213,6 +214,13 @@ fn lost_trust(scene: &Scene<'_>, reg: Reg) -> (LostTrust, Option<Note>) {
             LostTrust::Number
         }
         _ => LostTrust::Unknown,
+    };
+    let is_rcu = { scene.reg(reg) }.is_some_and(|reg| reg.flags.has(TypeFlags::MEM_RCU));
+    let lost = match is_rcu {
+        true => LostTrust::Rcu {
+            from_map: lost == LostTrust::Kptr,
+        },
+        false => lost,
     };
     (lost, None)
 }
