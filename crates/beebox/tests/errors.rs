@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use beebox::internal::{
-    btf, bytes, captures, ebpf, expect, host, kernel, maps, maps_json, network, object, program,
-    raw, run, seccomp, text, variables, verify,
+    btf, bytes, captures, ebpf, expect, host, kernel, loading, maps, maps_json, network, object,
+    program, raw, run, seccomp, text, variables, verify,
 };
 
 /// Checks at compile time that the types are errors, and lists their paths.
@@ -56,6 +56,7 @@ errors! {
     kernel::ImageFault,
     kernel::files::KernelFileError,
     <kernel::KernelVersion as std::str::FromStr>::Err,
+    loading::LoadingError,
     maps::TailTableError,
     maps_json::MapsJsonError,
     maps_json::MapsJsonFault,
@@ -119,8 +120,9 @@ const ENDS: &[&str] = &[
     "Trap",
 ];
 
-/// Exported types with such a name that are no errors: the outcome of a step of the verifier.
-const OTHERS: &[(&str, &str)] = &[("verify", "Stop")];
+/// Exported types with such a name that are no errors: the outcome of a step of the verifier, and
+/// why an object was opened by other conventions.
+const OTHERS: &[(&str, &str)] = &[("loading", "GuessReason"), ("verify", "Stop")];
 
 /// What the sources export by such a name is in the list above, by name and module of the crate or of
 /// `internal`.

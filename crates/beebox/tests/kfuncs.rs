@@ -13,7 +13,7 @@ fn load(program: &str, options: LoadOptions) -> Result<LoadedObject, LoadError> 
     let file = std::fs::read(path).expect("a committed object");
     let mut object = Object::open(&file).expect("an object");
     object.set_autoload(|candidate| candidate.name == program);
-    LoadedObject::load(&object, &kernel_data::linux_6_18(), &options)
+    LoadedObject::load(&object, &kernel_data::linux_6_18_minimal(), &options)
 }
 
 #[oracle::test]

@@ -29,9 +29,11 @@ const ERROR_ENDS: &[&str] = &["Error", "Fault", "Problem", "Refusal", "Mismatch"
 /// Parts of the causes of the verifier's refusals, whose words are those of the crate
 /// `report`.
 const EXPLAINED: &[&str] = &[
+    "ArgumentFault",
     "ArithmeticFault",
     "BoundsFault",
     "ContextFault",
+    "ExceptionFault",
     "LockFault",
     "ObjectFault",
     "PacketCheckFault",

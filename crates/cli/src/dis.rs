@@ -188,8 +188,8 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         || args.kernel.is_given()
     {
         return Err(Failure::new(format_args!(
-            "--prog, --source, --xlated, --loader and what loaders set, and the options of a \
-             kernel (--{}) are for objects",
+            "--prog, --source, --xlated, --loader, --type, --attach, --define, --set, and the \
+             options of a kernel (--{}) are for objects",
             KernelArgs::options().join(", --")
         ))
         .within(args.input.name()));

@@ -11,7 +11,10 @@ const CREATING_MAPS: &[&str] = &["machine_memory"];
 const FORMAT: &[&str] = &["format", "json"];
 /// Options of verification.
 const VERIFYING: &[&str] = &[
-    "kind",
+    "loader",
+    "kinds",
+    "attach",
+    "define",
     "prog",
     "privileges",
     "log",

@@ -116,7 +116,10 @@ const SAMPLES: &[(&str, &str)] = &[
         "show",
         "crates/cli/tests/data/bindings.bpf.o crates/object/tests/objects/externs.o",
     ),
-    ("show", "crates/object/tests/objects/refused/old_maps.o"),
+    (
+        "show",
+        "crates/object/tests/objects/refused/old_maps.o --loader libbpf",
+    ),
     ("show", "crates/object/tests/maps/everything.o --link"),
     (
         "show",

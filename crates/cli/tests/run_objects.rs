@@ -410,6 +410,8 @@ fn printed_text_and_the_engine_are_shown() {
         "text",
         "--packet",
         "zero:64",
+        "--kernel",
+        "6.18-minimal",
     ];
     let checked = json(&words);
     assert_eq!(checked["engine"], "checked");

@@ -160,7 +160,12 @@ fn the_time_of_a_first_run_is_not_printed_as_the_programs() {
 
 #[oracle::test]
 fn native_code_that_is_asked_for_and_not_to_be_had_is_an_error() {
-    let words = [KFUNCS, "--prog", "text", "--packet", "zero:64"];
+    let kernel = ["--kernel", "6.18-minimal"];
+    let words = [
+        &[KFUNCS, "--prog", "text", "--packet", "zero:64"][..],
+        &kernel,
+    ]
+    .concat();
     let shown = text(&words);
     assert!(
         shown.starts_with("not native code, which does not support yet: "),

@@ -739,12 +739,17 @@ fn wrong_inputs_name_object_place_fact_and_remedy() {
         (
             vec![SHAPES, "--kernel", "6"],
             "--kernel \"6\": no kernel and no file",
-            "6.18, the built-in",
+            "6.18 or 6.18-minimal, the built-in",
         ),
         (
             vec![SHAPES, "--kernel", ""],
             "--kernel \"\": no kernel and no file",
-            "6.18, the built-in",
+            "6.18 or 6.18-minimal, the built-in",
+        ),
+        (
+            vec![SHAPES, "--define", "NODE_ID=1"],
+            "NODE_ID: no undefined symbol, kconfig value or variable of the kernel in the object",
+            "",
         ),
         (vec![SHAPES, "--kernel-version", "6.18.x"], "6.18.x", ""),
         (vec![&*cut], "cut.o: ", ""),

@@ -8,7 +8,7 @@
 //!
 //! Complexity: quadratic in the lines of a part.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fmt::Write;
 use std::fs;
@@ -29,6 +29,8 @@ const ANSWERS: &[&str] = &[
     "tools/kernels/truth/truth-7.2-v3-on-6.18.15.csv.gz",
 ];
 const SOURCE: &str = "crates/testkit/cases/explain/edits/frequent.bpf.c";
+/// Refusals that are the most frequent ones.
+const MOST: usize = 40;
 /// Begins a part of the source.
 const MARK: &str = "/* refusal: ";
 
@@ -38,14 +40,14 @@ const INTRODUCTION: &str = "\
 Each refusal below has the kernel's line, where `*` stands for what differs, the smallest program that
 is refused so, what `beebox verify --explain` says of it, and the edit with which the program is accepted.
 
-They were chosen in two ways: the last lines that are most frequent among the refusals which Linux 6.18.44
-(the kernel's tests of Linux 7.2 and 6.12) and Debian's Linux 6.18.15 (those of 7.2) gave to these tests,
-as `tools/selftests` and `tools/kernels/truth` record them, lines that differ in names or numbers counted
-together and lines that only one test provokes left out; and lines that authors of programs ask about
-most, which the tests have seldom, because each has one test: missing checks for null, loops, stack, sleeping
-helpers, functions that a kernel lacks. The numbers count the tests. The programs are parts of
-`crates/testkit/cases/explain/edits/frequent.bpf.c`, whose line numbers the explanations have; the tests of
-the project verify both versions of each, and so does the running kernel.
+The first 40 are the last lines that are most frequent among the refusals which Linux 6.18.44 (the kernel's
+tests of Linux 7.2 and 6.12) and Debian's Linux 6.18.15 (those of 7.2) gave to these tests, as
+`tools/selftests` and `tools/kernels/truth` record them. Lines that differ in names or numbers are counted
+together, and lines that the programs of only one object provoke are left out. The others are lines that
+authors of programs ask about, and which the tests have seldom: stack, loops, sleeping helpers, functions
+that a kernel lacks. The programs are parts of `crates/testkit/cases/explain/edits/frequent.bpf.c`, whose
+line numbers the explanations have; the tests of the project verify both versions of each, and so does the
+running kernel.
 
 `cargo xtask refusals` writes this page.
 ";
@@ -61,18 +63,17 @@ struct Part {
 /// The page, from the files of the repository.
 ///
 /// # Errors
-/// If a file is missing or damaged, or a program is not refused with the line of its part.
+/// If a file is missing or damaged, a program is not refused with the line of its part, or a line
+/// without a part is more frequent than one of the first 40.
 pub fn page() -> Outcome<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let source = fs::read_to_string(root.join(SOURCE))?;
     let reasons = recorded_reasons(&root)?;
     let explanations = explanations(&root.join(SOURCE).with_extension("o"))?;
+    let parts = parts(&source);
+    let (counts, others) = counted(&parts, &reasons);
     let mut sections = Vec::new();
-    for part in parts(&source) {
-        let count = reasons
-            .iter()
-            .filter(|reason| matches(&part.pattern, reason))
-            .count();
+    for (part, count) in parts.iter().zip(counts) {
         let name =
             program_name(&part.text).ok_or_else(|| format!("{}: no program", part.pattern))?;
         let explanation = { explanations.get(&name) }.ok_or_else(|| format!("{name}: accepted"))?;
@@ -80,18 +81,80 @@ pub fn page() -> Outcome<String> {
         if !matches(&part.pattern, &line) {
             return Err(format!("{name}: {line:?} is not {:?}", part.pattern).into());
         }
-        sections.push((count, section(&part, count, explanation)));
+        sections.push((count, section(part, count, explanation)));
     }
     sections.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    let least = sections.get(MOST - 1).map_or(0, |(count, _)| *count);
+    if let Some((line, count)) = others.iter().find(|(_, count)| *count > least) {
+        return Err(
+            format!("{line:?} has {count} tests, more than a part of the first {MOST}").into(),
+        );
+    }
     let mut page = String::from(INTRODUCTION);
     for (number, (_, section)) in (1..).zip(&sections) {
+        if number == MOST + 1 {
+            page += "\n# Others\n";
+        }
         let _ = write!(page, "\n## {number}. {section}");
     }
     Ok(page)
 }
 
-/// Last lines of all recorded refusals.
-fn recorded_reasons(root: &Path) -> Outcome<Vec<String>> {
+/// A refusal as it is recorded.
+struct Recorded {
+    /// File of the program.
+    object: String,
+    /// Last line.
+    line: String,
+}
+
+/// Recorded refusals of each part, and of lines without a part that programs of several objects
+/// provoke, alike but for names and numbers. A line belongs to the most specific pattern.
+fn counted(parts: &[Part], reasons: &[Recorded]) -> (Vec<usize>, Vec<(String, usize)>) {
+    let mut counts = vec![0; parts.len()];
+    let mut others: BTreeMap<String, (usize, BTreeSet<&str>)> = BTreeMap::new();
+    let letters = |pattern: &str| pattern.chars().filter(|letter| *letter != '*').count();
+    for Recorded { object, line } in reasons {
+        let found = { parts.iter().enumerate() }
+            .filter(|(_, part)| matches(&part.pattern, line))
+            .max_by_key(|(_, part)| letters(&part.pattern));
+        match found {
+            Some((index, _)) => counts[index] += 1,
+            None => {
+                let other = others.entry(without_names(line)).or_default();
+                other.0 += 1;
+                other.1.insert(object);
+            }
+        }
+    }
+    let others = others
+        .into_iter()
+        .filter(|(_, (_, objects))| objects.len() > 1);
+    let others = others.map(|(line, (count, _))| (line, count));
+    (counts, others.collect())
+}
+
+/// A line with stars for numbers and for what is quoted.
+fn without_names(line: &str) -> String {
+    let mut text = String::new();
+    for (index, piece) in line.split('\'').enumerate() {
+        if index % 2 == 1 {
+            text += "'*'";
+            continue;
+        }
+        for letter in piece.chars() {
+            match letter.is_ascii_digit() {
+                false => text.push(letter),
+                true if text.ends_with('*') => {}
+                true => text.push('*'),
+            }
+        }
+    }
+    text
+}
+
+/// All recorded refusals.
+fn recorded_reasons(root: &Path) -> Outcome<Vec<Recorded>> {
     let mut reasons = Vec::new();
     for file in ANSWERS {
         let text = read_text(&root.join(file))?;
@@ -101,14 +164,17 @@ fn recorded_reasons(root: &Path) -> Outcome<Vec<String>> {
             let found = headings.iter().position(|heading| heading == name);
             found.ok_or_else(|| format!("{file}: no column {name}"))
         };
-        let (verdict, reason) = (at("verdict")?, at("reason")?);
+        let (object, verdict, reason) = (at("object")?, at("verdict")?, at("reason")?);
         for line in lines {
             let mut cells = cells(line);
             if cells
                 .get(verdict)
                 .is_some_and(|verdict| verdict == "rejected")
             {
-                reasons.push(cells.swap_remove(reason));
+                reasons.push(Recorded {
+                    object: std::mem::take(&mut cells[object]),
+                    line: cells.swap_remove(reason),
+                });
             }
         }
     }
@@ -310,7 +376,13 @@ fn difference(old: &str, new: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{expand, matches};
+    use super::{expand, matches, without_names};
+
+    #[test]
+    fn lines_that_differ_in_names_and_numbers_are_alike() {
+        let line = "R12 invalid mem access 'map_value' at 0x10";
+        assert_eq!(without_names(line), "R* invalid mem access '*' at *x*");
+    }
 
     #[test]
     fn stars_stand_for_any_text() {

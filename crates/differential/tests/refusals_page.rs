@@ -7,5 +7,5 @@ fn the_page_is_what_the_programs_give() {
     let page = include_str!("../../../docs/refusals.md");
     let made = refusals::page().expect("a page");
     assert_eq!(page, made, "`cargo xtask refusals` writes it anew");
-    assert_eq!(page.matches("\n## ").count(), 40);
+    assert!(page.matches("\n## ").count() >= 40);
 }

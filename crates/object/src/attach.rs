@@ -27,9 +27,15 @@ pub enum AttachFault {
     /// A struct_ops program to which no struct_ops map refers.
     Unused,
     /// The attach target is neither in the section name nor set.
-    NoTarget,
+    NoTarget {
+        /// Section name.
+        section: String,
+    },
     /// A freplace program whose target program is not set.
-    NoProgram,
+    NoProgram {
+        /// The function that it replaces is named.
+        named: bool,
+    },
     /// The name exceeds the maximum length.
     TooLong,
     /// The kernel and its modules lack the attach target.
@@ -69,22 +75,26 @@ impl fmt::Display for AttachFault {
             AttachFault::Unused => {
                 write!(f, "struct_ops program to which no struct_ops map refers")
             }
-            AttachFault::NoTarget => write!(
+            AttachFault::NoTarget { section } => write!(
                 f,
-                "section name has no attach target (SEC(\"fentry/FUNCTION\")), \
-                 and none is set (--attach PROGRAM=FUNCTION)"
+                "section name has no attach target (SEC(\"{section}/FUNCTION\")), and none is \
+                 set (--attach PROGRAM=FUNCTION; to attach to a program: --target FILE:PROGRAM)"
             ),
-            AttachFault::NoProgram => {
-                write!(
-                    f,
-                    "freplace program has no target program (--target FILE:PROGRAM)"
-                )
-            }
+            AttachFault::NoProgram { named: true } => write!(
+                f,
+                "freplace program has no target program (--target FILE:PROGRAM)"
+            ),
+            AttachFault::NoProgram { named: false } => write!(
+                f,
+                "freplace program has no target program (--target FILE:PROGRAM; to replace \
+                 another function of it than its main function: --attach PROGRAM=FUNCTION too)"
+            ),
             AttachFault::TooLong => write!(f, "name of the attach target is too long"),
             AttachFault::NotFound { name } => write!(
                 f,
                 "the kernel has no {name} to attach to (a module's: --module-btf FILE; \
-                 another kernel's: --kernel PATH; another target: --attach PROGRAM=NAME)"
+                 another kernel's: --kernel PATH; a program's: --target FILE:PROGRAM; another \
+                 target: --attach PROGRAM=NAME)"
             ),
             AttachFault::LeftOut { name } => write!(
                 f,
@@ -166,10 +176,13 @@ pub(crate) fn attachment(
     let point = if let Some(program) = given.as_ref().and_then(unresolved) {
         Some(find_in_program(program, name)?)
     } else if traits.has(SectionFlags::ATTACH_BTF) && given.is_none() {
-        let name = name.ok_or(AttachFault::NoTarget)?;
         if kind == ProgramType::Ext {
-            return Err(AttachFault::NoProgram);
+            let named = name.is_some();
+            return Err(AttachFault::NoProgram { named });
         }
+        let name = name.ok_or_else(|| AttachFault::NoTarget {
+            section: section.to_string(),
+        })?;
         Some(find(name, attach, kernel)?)
     } else if code.rule.is_some() && attach.is_some_and(AttachType::is_multi) {
         let module = name.and_then(|name| split_module(name).0);

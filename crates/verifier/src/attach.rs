@@ -17,7 +17,7 @@ use crate::rejection::Program;
 use crate::type_rules::{Applies, TargetKind, TypeRules};
 use crate::{RULES, Result, Stop, refuse};
 
-pub(crate) use function::{ArgumentMark, AttachedFunction, Place, Returned, returned};
+pub(crate) use function::{ArgumentMark, AttachedFunction, ContextEntry, Returned, returned};
 pub(crate) use program::{LoadedTarget, context_type};
 
 /// The expected attach type that the kernel goes by, from its number. In programs of two types

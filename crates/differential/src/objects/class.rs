@@ -90,7 +90,7 @@ pub fn of_problem(problem: &Problem) -> &'static str {
         Problem::Attach(fault) => match fault {
             AttachFault::NoType { .. } => "no program type",
             AttachFault::Unused => "struct_ops program without a map",
-            AttachFault::NoTarget | AttachFault::NoProgram => "no attach point",
+            AttachFault::NoTarget { .. } | AttachFault::NoProgram { .. } => "no attach point",
             _ => "no such attach point",
         },
         Problem::Relocation(RelocationFault::Core(_)) => "CO-RE",

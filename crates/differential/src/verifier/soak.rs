@@ -135,7 +135,7 @@ pub fn compare_generated(
     for seed in seeds {
         let (kind, text) = match verifiers.has_bpf() {
             true => generated_case(seed, types),
-            false => generated_plain_case(seed),
+            false => generated_plain_case(seed, types),
         };
         let case = Case::parse(&text).map_err(|error| format!("seed {seed}: {error}\n{text}"))?;
         let origin = || format!("seed {seed}");

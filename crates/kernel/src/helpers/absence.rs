@@ -92,6 +92,16 @@ pub(super) fn copy_from_user<M: MemoryPort>(
     no_memory(memory, to, size)
 }
 
+/// `long bpf_probe_write_user(void *to, const void *from, u32 size)`: `-EFAULT`, the process has no
+/// memory.
+pub(super) fn probe_write_user<M: MemoryPort>(
+    _: [u64; 5],
+    _: &mut M,
+    _: &mut RunContext<'_>,
+) -> Result<u64, M::Fault> {
+    Ok(EFAULT)
+}
+
 /// Zeros, and `-EFAULT` unless there is nothing to read.
 fn no_memory<M: MemoryPort>(memory: &mut M, to: u64, size: u64) -> Result<u64, M::Fault> {
     let size = size as u32 as usize;

@@ -155,6 +155,7 @@ table! {
     storage::skb_under_cgroup: "ctx map any -> int",
     skb::get_hash_recalc: "ctx -> int",
     storage::get_current_task: "-> int",
+    absence::probe_write_user: "any mem:r size -> int",
     storage::current_task_under_cgroup: "map any -> int",
     room::skb_change_tail: "ctx any any -> int",
     skb::skb_pull_data: "ctx any -> int",

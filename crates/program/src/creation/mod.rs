@@ -35,7 +35,7 @@ pub use attributes::{LOADER_STACK_BYTES, added_flags};
 pub use fault::{
     EntriesRule, InnerFault, MapFault, MapRefusal, RefusedMap, SizeRule, TypeRule, map_noun,
 };
-pub use types::value_fields;
+pub use types::{field_fault, value_fields};
 
 /// The caller and the kernel of a map creation.
 #[derive(Clone, Copy, Debug)]

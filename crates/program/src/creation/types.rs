@@ -1,6 +1,6 @@
 //! Types of key and value, and the special fields of values (`map_check_btf`).
 
-use btf::fields::{FieldRecord, FieldSet};
+use btf::fields::{FieldFault, FieldRecord, FieldSet};
 use btf::{Btf, Shape, TypeId};
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
@@ -65,6 +65,17 @@ pub(super) fn check(
 pub fn value_fields(params: &MapParams, types: &Btf<'_>, kernel: Option<&Btf<'_>>) -> FieldRecord {
     let value = resolved(types, params.value_type).unwrap_or(TypeId::VOID);
     FieldRecord::new(types, kernel, value, FieldSet::MAP_VALUE).unwrap_or_default()
+}
+
+/// Why the values of a map have no special fields although their type may have: the kernel creates
+/// the map with its types and finds none in them.
+pub fn field_fault(
+    params: &MapParams,
+    types: &Btf<'_>,
+    kernel: Option<&Btf<'_>>,
+) -> Option<FieldFault> {
+    let value = resolved(types, params.value_type)?;
+    FieldRecord::new(types, kernel, value, FieldSet::MAP_VALUE).err()
 }
 
 fn check_fields(

@@ -92,10 +92,26 @@ pub(super) fn target(kind: &PointerTarget) -> String {
         PointerTarget::Memory { size, record: true } => {
             format!("a ring buffer record of {}", bytes(*size))
         }
+        PointerTarget::Memory { size: 0, .. } => String::from("memory of unknown size"),
         PointerTarget::Memory { size, .. } => format!("memory of {}", bytes(*size)),
         PointerTarget::Function => String::from("a function"),
-        PointerTarget::Other(name) => format!("a `{name}` pointer's memory"),
+        PointerTarget::Other(name) => match other(name) {
+            Some(words) => words.to_owned(),
+            None => format!("a `{name}` pointer's memory"),
+        },
     }
+}
+
+/// The pointee of a kind of pointers that few programs have, by the kernel's name.
+fn other(name: &str) -> Option<&'static str> {
+    Some(match name.trim_end_matches("_or_null") {
+        "dynptr_ptr" => "a dynptr",
+        "flow_keys" => "the flow keys",
+        "tp_buffer" => "the tracepoint's buffer",
+        "buf" | "rdonly_buf" => "the buffer that the kernel gives",
+        "arena" => "the arena",
+        _ => return None,
+    })
 }
 
 /// Text of a known value, as in "r1 is …".
@@ -146,7 +162,9 @@ fn pointer(
         PointerTarget::Object {
             untrusted: true, ..
         } => format!("an untrusted pointer to {}", target(kind)),
-        PointerTarget::Other(name) => format!("a pointer of type `{name}`"),
+        PointerTarget::Other(name) if other(name).is_none() => {
+            format!("a pointer of type `{name}`")
+        }
         _ => format!("a pointer to {}", target(kind)),
     };
     if let PointerTarget::Stack { .. } = kind {

@@ -35,7 +35,7 @@ pub(crate) struct AttachedFunction<'a> {
 }
 
 /// What stands at some place of a context typed by BTF.
-pub(crate) enum Place<'a> {
+pub(crate) enum ContextEntry<'a> {
     /// An argument, with its type and the name of the parameter.
     Argument(TypeId, btf::Name<'a>),
     /// The value that the function returned or will return.
@@ -105,16 +105,16 @@ impl<'a> AttachedFunction<'a> {
         let Some(proto) = self.proto else {
             return off as usize / 8;
         };
-        let mut end = 0i64;
+        let mut end = 0u64;
         let params = proto.params().map(|param| param.ty);
         for (id, index) in params.chain([proto.returns]).zip(0..) {
             let id = self.btf.skip_modifiers(id).unwrap_or(TypeId::VOID);
             let size = match self.btf.at(id).kind() {
                 Kind::Ptr => 8,
-                _ => self.btf.size_of(id).unwrap_or(0).next_multiple_of(8),
+                _ => u64::from(self.btf.size_of(id).unwrap_or(0)).next_multiple_of(8),
             };
-            end += i64::from(size);
-            if i64::from(off) < end {
+            end += size;
+            if i64::from(off) < end as i64 {
                 return index;
             }
         }
@@ -122,20 +122,20 @@ impl<'a> AttachedFunction<'a> {
     }
 
     /// What argument `index` of the context is.
-    pub(crate) fn place(&self, index: usize) -> Place<'a> {
+    pub(crate) fn entry(&self, index: usize) -> ContextEntry<'a> {
         let Some(proto) = self.proto else {
             return match index {
-                0..UNKNOWN_ARGS => Place::Unknown(false),
-                UNKNOWN_ARGS => Place::Unknown(true),
-                _ => Place::Nothing,
+                0..UNKNOWN_ARGS => ContextEntry::Unknown(false),
+                UNKNOWN_ARGS => ContextEntry::Unknown(true),
+                _ => ContextEntry::Nothing,
             };
         };
         let mut params = proto.params().skip(self.skipped);
         let count = params.len();
         match params.nth(index) {
-            Some(param) => Place::Argument(param.ty, self.btf.string(param.name)),
-            None if index == count => Place::Returned(proto.returns),
-            None => Place::Nothing,
+            Some(param) => ContextEntry::Argument(param.ty, self.btf.string(param.name)),
+            None if index == count => ContextEntry::Returned(proto.returns),
+            None => ContextEntry::Nothing,
         }
     }
 

@@ -124,7 +124,7 @@ fn unlock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
 
 /// Forks off the path on which a resilient lock was not taken. Linux takes the error number for one
 /// of 64 bits, though the function returns 32: code that rests on the proof must extend the sign.
-pub(super) fn fork_failed(env: &mut Env<'_>) -> Result<()> {
+pub(super) fn push_failed_lock(env: &mut Env<'_>) -> Result<()> {
     const MAX_ERRNO: i32 = 4095;
     let next = env.insn_idx + 1;
     let failed = match env.fork(next) {

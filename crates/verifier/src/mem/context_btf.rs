@@ -8,7 +8,7 @@ use spec::programs::{AttachType, ProgramType};
 use spec::registry::{RegBase, TracepointArg};
 
 use super::context::pointer_of;
-use crate::attach::{self, ArgumentMark, AttachedFunction, Place, Returned};
+use crate::attach::{self, ArgumentMark, AttachedFunction, ContextEntry, Returned};
 use crate::call::prototype;
 use crate::env::Env;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
@@ -36,13 +36,13 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
     }
     let index = function.index_at(off);
     let attach = env.input.context.attach;
-    let (param, param_name) = match function.place(index) {
-        Place::Argument(ty, name) => (ty, Some(name)),
-        Place::Returned(ty) if has_returned(attach) => (ty, None),
-        Place::Unknown(is_returned) if !is_returned || has_returned(attach) => {
+    let (param, param_name) = match function.entry(index) {
+        ContextEntry::Argument(ty, name) => (ty, Some(name)),
+        ContextEntry::Returned(ty) if has_returned(attach) => (ty, None),
+        ContextEntry::Unknown(is_returned) if !is_returned || has_returned(attach) => {
             return Ok(Argument::Scalar);
         }
-        Place::Returned(_) | Place::Unknown(_) | Place::Nothing => {
+        ContextEntry::Returned(_) | ContextEntry::Unknown(_) | ContextEntry::Nothing => {
             let number = index + 1;
             verbose!(env, "func '{name}' doesn't have {number}-th argument\n");
             return Err(refuse(env, off, size));

@@ -279,6 +279,8 @@ pub enum Cause {
         callee: String,
         /// Number from 1.
         number: u8,
+        /// It is one without a 0 at its end.
+        unterminated: bool,
     },
     /// Packet memory is passed to a helper that does not take it.
     PacketArgument {
@@ -293,6 +295,8 @@ pub enum Cause {
         function: String,
         /// The first that does not: number from 1, value, what the function takes.
         misfit: Option<(u8, KnownValue, Parameter)>,
+        /// It points to a map that programs may only read.
+        read_only: bool,
     },
     /// A function has a signature that global functions cannot have.
     GlobalSignature {
@@ -429,6 +433,8 @@ pub enum Cause {
     CallDepth {
         /// The functions of the chain, outermost first.
         chain: Vec<String>,
+        /// A function is in the chain twice.
+        recurses: bool,
     },
     /// A program that is too large, or has too many of something.
     TooMany,
@@ -562,8 +568,13 @@ pub enum TargetFault {
 /// Origin of a reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Acquired {
-    /// A call of this function.
-    Call(String),
+    /// A call.
+    Call {
+        /// The callee.
+        callee: String,
+        /// The kernel functions that release what it returned, as far as its type says.
+        releases: Vec<String>,
+    },
     /// This argument of the program, which the kernel gives with a reference.
     Argument(String),
 }
@@ -590,6 +601,8 @@ pub enum ReturnedBy {
     AsyncCallback,
     /// The program, by `bpf_throw`.
     Throw,
+    /// The exception callback, whose result is that of the program.
+    ExceptionCallback,
 }
 
 /// Fault of exceptions.

@@ -103,7 +103,13 @@ impl<'a> Scene<'a> {
             },
             Callee::Kfunc { id, .. } => match self.kfunc_at(insn) {
                 Some(kfunc) => kfunc.name.to_string(),
-                None => format!("kfunc #{id}"),
+                None => { self.input.vmlinux }
+                    .and_then(|types| types.get(btf::TypeId(id as u32)))
+                    .filter(|ty| ty.kind() == btf::Kind::Func)
+                    .map_or_else(
+                        || format!("kfunc #{id}"),
+                        |ty| ty.name().to_string_lossy().into_owned(),
+                    ),
             },
             Callee::Local(off) => self.function_at(insn.wrapping_add_signed(off + 1)),
         })
@@ -123,7 +129,10 @@ impl<'a> Scene<'a> {
         let id = u32::try_from(id).ok()?;
         match usize::try_from(module).ok()?.checked_sub(1) {
             None => self.input.registry.kfunc(id),
-            Some(module) => self.input.modules.get(module)?.kfunc(id),
+            Some(module) => {
+                let module = self.input.modules.get(module)?;
+                self.input.registry.kfunc_of_module(module, id)
+            }
         }
     }
 

@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use btf::ext::CoreKind;
-use btf::validate::{kernel_log, validate};
+use btf::validate::{Reason, kernel_log, validate};
 use btf::{Btf, TypeId};
 use object::maps::Maps;
 use object::{
@@ -391,9 +391,13 @@ fn has_map_kind(kernel: &Kernel, kind: MapKind) -> bool {
     registry.is_none_or(|registry| registry.map(kind).is_some())
 }
 
-/// The last line of the kernel's log if it refuses BTF.
+/// The last line of the kernel's log if it refuses BTF; of special fields, which the log leaves out,
+/// the violated rule.
 fn btf_refusal(bytes: &[u8], kernel: Option<&Btf<'_>>) -> Option<String> {
     let refusal = validate(bytes, kernel).err()?;
+    if let Reason::Field(_) = refusal.reason {
+        return Some(format!("error {}: {refusal}", refusal.errno()));
+    }
     let log = kernel_log(bytes, Some(&refusal));
     let log = String::from_utf8_lossy(&log);
     let last = log.lines().next_back().unwrap_or_default();

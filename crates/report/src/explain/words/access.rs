@@ -39,6 +39,12 @@ pub(super) fn words(explanation: &Explanation) -> Words {
                 kind: PointerTarget::PacketEnd,
                 ..
             } => "the end of the packet bounds accesses; read through `data` instead",
+            KnownValue::Pointer {
+                kind: PointerTarget::Other(name),
+                ..
+            } if name == "dynptr_ptr" => {
+                "its bytes are read and written by bpf_dynptr_read, bpf_dynptr_write or bpf_dynptr_data"
+            }
             _ => "pointers of this type are passed to helpers, or their fields read by them",
         }),
         Cause::SpillPart { is_read: true } => Words::new(
@@ -114,11 +120,24 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             "field-type",
             format!("{} is stored into a `{field}` of a map value", known(found)),
         )
-        .needed(match expected.as_str() {
-            "" => String::from("a value of the field's type"),
-            expected => expected.to_owned(),
+        .needed(match (expected.as_str(), found) {
+            ("", _) => String::from("a value of the field's type"),
+            (
+                _,
+                KnownValue::Pointer {
+                    offset: 1..,
+                    kind: PointerTarget::Object { .. },
+                    ..
+                },
+            ) => String::from("a pointer to the start of such a structure, or null"),
+            (expected, _) => format!("{}, or null", kptr_words(expected)),
         })
-        .help("store a pointer of the structure that the member is declared with, or null"),
+        .help(match found {
+            KnownValue::Pointer { offset: 1.., .. } => {
+                "store the pointer as it was got, without an offset added to it"
+            }
+            _ => "store a pointer of the structure that the member is declared with, or null",
+        }),
         Cause::Misaligned {
             reg,
             kind,
@@ -164,6 +183,15 @@ pub(super) fn words(explanation: &Explanation) -> Words {
     }
 }
 
+/// The kernel's names of the types that a kptr takes, in words.
+fn kptr_words(expected: &str) -> String {
+    let name = expected.split(" or ").next().unwrap_or(expected);
+    match name.split_once("ptr_") {
+        Some((_, name)) if !name.is_empty() => format!("a pointer to `struct {name}`"),
+        _ => expected.to_owned(),
+    }
+}
+
 fn read_only(explanation: &Explanation, kind: &PointerTarget) -> Words {
     let what = target(kind);
     let is_slice = explanation.place.as_ref();
@@ -188,6 +216,9 @@ fn read_only(explanation: &Explanation, kind: &PointerTarget) -> Words {
             .needed("memory of the program, which the call may write")
             .help("pass the address of a variable on the stack or of a map value")
             .help("kernel structures are changed by helpers and kernel functions"),
+        PointerTarget::Map(_) => words
+            .needed("the value of the map, from a lookup")
+            .help("look up in it first: `bpf_map_lookup_elem(map, &key)`"),
         PointerTarget::MapKey { .. } => words
             .needed("a key that stays as it is")
             .help("copy the key to the stack; delete and insert to change it"),

@@ -54,7 +54,7 @@ pub(super) fn words(explanation: &Explanation, fault: &TargetFault) -> Words {
         }
         TargetFault::ReplacesKernel => plain("a replacement is for functions of programs, not of the kernel")
             .needed("a program with the function")
-            .help("give the program that is replaced: `--attach PROG=FILE.o:PROGRAM`"),
+            .help("give the program that is replaced: `--target FILE.o:PROGRAM`"),
         TargetFault::ChangesPacket => {
             plain("the replacement changes packets, and the function that it replaces does not")
                 .needed("a function whose callers read packet pointers again behind it")

@@ -102,7 +102,10 @@ impl Region<'_> {
                 "offset-too-large",
                 format!(
                     "{index_name} may be {}, too large for {size} to {what}",
-                    number(num.umax)
+                    match num.smin {
+                        ..0 => signed(num.smax),
+                        0.. => number(num.umax),
+                    }
                 ),
             ),
             BoundsFault::Unbounded => Words::new(

@@ -8,7 +8,7 @@ use verifier::reason::{
 };
 
 use super::bounds::edits;
-use super::{Words, any_of, global, trust};
+use super::{Words, any_of, global, map, trust};
 use crate::explain::value::{known, range};
 
 /// Numbers that libbpf's placeholders of one kind take: one for each extern or map.
@@ -93,7 +93,17 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         )
         .needed("the constant 0")
         .help("pass 0"),
-        Cause::ConstantString { callee, number } => Words::new(
+        Cause::ConstantString {
+            callee,
+            number,
+            unterminated: true,
+        } => Words::new(
+            "argument-string",
+            format!("the string of argument {number} of `{callee}` has no 0 at its end"),
+        )
+        .needed("a string whose last byte is 0, within the map's value")
+        .help("let the compiler count its bytes: `static const char text[] = \"…\";`, or make the array longer by one"),
+        Cause::ConstantString { callee, number, .. } => Words::new(
             "argument-string",
             format!("argument {number} of `{callee}` is not a constant string"),
         )
@@ -105,7 +115,11 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         )
         .needed("memory of the program")
         .help("copy the bytes to the stack first, by assignment or bpf_skb_load_bytes"),
-        Cause::GlobalArguments { function, misfit } => global::arguments(function, misfit.as_ref()),
+        Cause::GlobalArguments {
+            function,
+            misfit,
+            read_only,
+        } => global::arguments(function, misfit.as_ref(), *read_only),
         Cause::GlobalSignature { function, fault } => global::signature(function, fault),
         Cause::Map { map, kind: of, fault } => map_words(explanation, map, of, fault),
         _ => Words::new("other", "the call is not allowed here"),
@@ -161,6 +175,9 @@ fn unavailable(kind: &str, helper: &str, types: &[&str], other_attach: bool) -> 
     let words = match types {
         [] => {
             words.needed("a kernel that is configured with it: in this one no program type has it")
+        }
+        types if other_attach && types.iter().all(|of| *of == kind) => {
+            words.needed("another attach type, or another function or hook to attach to")
         }
         types => words.needed(format!("a program of type {}", any_of(types))),
     };
@@ -257,7 +274,26 @@ fn argument_type(callee: &str, number: u8, found: &KnownValue, expected: &[Strin
         KnownValue::Pointer { .. } if expected.len() == 1 && has("map_ptr") => {
             words.help("pass the map by address, `&map`; check the order of the arguments")
         }
+        KnownValue::Pointer { .. } if has("sock") => words.help(
+            "pass a socket: what a lookup returned, or the member of the context that is one",
+        ),
+        KnownValue::Pointer { .. } if expected.len() == 1 && has("ringbuf_mem") => {
+            words.help(
+                "pass the pointer that bpf_ringbuf_reserve returned; the record of a dynptr is for \
+                 bpf_ringbuf_submit_dynptr and bpf_ringbuf_discard_dynptr",
+            )
+        }
+        KnownValue::Pointer { .. } if has("dynptr_ptr") => {
+            words.help("make it a local variable of the function, and pass its address")
+        }
+        KnownValue::Pointer { name, .. } if name.starts_with("rdonly_") && has("mem") => words.help(
+            "the memory may only be read: pass a variable on the stack or a map value to a call \
+             that writes",
+        ),
         KnownValue::Pointer { kind, .. } => match kind {
+            PointerTarget::PacketEnd => {
+                words.help("the end of the packet bounds accesses; pass `data`, or a copy of bytes")
+            }
             PointerTarget::Context => words.help(
                 "the context is no plain memory here: copy the fields to a variable on the stack \
                  and pass its address",
@@ -273,6 +309,10 @@ fn argument_type(callee: &str, number: u8, found: &KnownValue, expected: &[Strin
                 "memory of the program is no object of the kernel: pass the pointer that a hook, a \
                  kernel function or a kptr gave",
             ),
+            _ if expected.iter().any(|expected| expected.starts_with("percpu_")) => words.help(
+                "pass a variable of the kernel that each CPU has (`extern … __ksym`), or a \
+                 `__percpu_kptr` that was read from a map",
+            ),
             PointerTarget::Object { .. } if of_kernel => words.help(
                 "pass an object of that type, or the member that is one; a cast in C changes \
                  nothing for the verifier",
@@ -282,6 +322,13 @@ fn argument_type(callee: &str, number: u8, found: &KnownValue, expected: &[Strin
         KnownValue::Number(_) if has("ctx") => {
             words.help("pass the program's own `ctx`; in a function, pass it on as a parameter")
         }
+        KnownValue::Number(_) if has("map_ptr") => words.help("pass the map by address, `&map`"),
+        KnownValue::Number(_) if expected.iter().any(|of| of.starts_with("the id of")) => {
+            words.help("pass `bpf_core_type_id_kernel` of a structure, as bpf_core_cast does; 0 for plain memory")
+        }
+        KnownValue::Number(num) if num.as_const() == Some(0) && has("percpu_ptr_") => words.help(
+            "a variable (`__ksym __weak`) that the kernel lacks is null: compare its address first",
+        ),
         KnownValue::Number(num) if num.as_const() == Some(0) => {
             words.help("the argument must not be null")
         }
@@ -315,7 +362,11 @@ fn argument_size(
         ),
         SizeFault::Unbounded => (
             match value.as_const() {
-                Some(_) => Words::new("size-unbounded", format!("{what} is {}", range(value))),
+                Some(_) => {
+                    return Words::new("size-unbounded", format!("{what} is {}", range(value)))
+                        .needed("a size from 0 to that of the buffer")
+                        .help("pass the size of the buffer");
+                }
                 None => Words::new("size-unbounded", format!("{what} has no upper bound")),
             },
             BoundsFault::Unbounded,
@@ -344,7 +395,7 @@ fn argument_size(
 }
 
 fn map_words(explanation: &Explanation, map: &str, of: &str, fault: &MapMisuse) -> Words {
-    let map = format!("map `{map}` ({of})");
+    let (name, map) = (map, format!("map `{map}` ({of})"));
     match fault {
         MapMisuse::WriteForbidden => {
             Words::new("map-write", format!("{map} may not be written by programs"))
@@ -385,6 +436,23 @@ fn map_words(explanation: &Explanation, map: &str, of: &str, fault: &MapMisuse) 
             "declare the map in SEC(\".maps\") with `__type(value, …)`, and put a `{field}` \
              in the structure"
         )),
+        MapMisuse::NoBtf(field) => Words::new(
+            "map-field",
+            format!("values of {map} have no `{field}` here: the program is loaded without BTF"),
+        )
+        .needed("BTF that the kernel takes")
+        .help("compile with -g; if the kernel refuses the BTF, a note before this says why: mend that first"),
+        MapMisuse::UnusableFields { field, fault } => {
+            let words = Words::new(
+                "map-field",
+                format!("values of {map} have no `{field}` here: {fault}"),
+            )
+            .needed("special fields that the kernel takes: if one is wrong, it takes none of a value");
+            match map::field_help(fault) {
+                Some(help) => words.help(help),
+                None => words,
+            }
+        }
         MapMisuse::WithoutBtf { field, refusal } => Words::new(
             "map-field",
             format!(
@@ -393,7 +461,9 @@ fn map_words(explanation: &Explanation, map: &str, of: &str, fault: &MapMisuse) 
             ),
         )
         .needed(format!("a map whose values can have a `{field}`"))
-        .help("a hash map or an array takes locks, timers and kptrs in its values"),
+        .help(map::help(name, &refusal.fault).unwrap_or_else(|| {
+            "a hash map or an array takes locks, timers and kptrs in its values".into()
+        })),
         MapMisuse::Sleepable => Words::new(
             "map-sleepable",
             format!("sleepable programs cannot use {map}"),
@@ -406,8 +476,27 @@ fn map_words(explanation: &Explanation, map: &str, of: &str, fault: &MapMisuse) 
         )
         .needed("a map that this program type may use")
         .help(
-            "locks and timers in values, and maps that may allocate, are not for tracing programs; \
-             device-bound maps are for programs of that device",
+            "maps that may allocate are not for tracing programs, and device-bound maps are for \
+             programs of that device",
         ),
+        MapMisuse::FieldForType(field) => Words::new(
+            "map-program-type",
+            format!(
+                "{} programs cannot use {map}: its values have a {}",
+                explanation.program_type,
+                match field.as_str() {
+                    "bpf_{list_head,rb_root}" => "`bpf_list_head` or `bpf_rb_root`".to_owned(),
+                    field => format!("`{field}`"),
+                }
+            ),
+        )
+        .needed("a map without such a member, or a program of another type")
+        .help("keep what this program needs in a map of its own, or attach the program elsewhere (another SEC)"),
+        MapMisuse::Second => Words::new(
+            "map-second",
+            format!("{map} is the second map of its kind in the program"),
+        )
+        .needed("one arena, and one cgroup storage of each kind, for a program")
+        .help("put both into one map"),
     }
 }

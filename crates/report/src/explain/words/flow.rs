@@ -51,12 +51,17 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         .help("each iteration of a loop with a branch in it keeps one waiting: bound the iterations by a smaller constant")
         .help("use loops (bpf_loop, bpf_for) in place of unrolled code, and global functions"),
         Cause::StackDepth { chain } => stack_depth(chain),
-        Cause::CallDepth { chain } => {
+        Cause::CallDepth { chain, recurses } => {
             const SHOWN: usize = 10;
             let names = chain.iter().take(SHOWN).map(|name| format!("`{name}`"));
             let mut names: Vec<String> = names.collect();
             if chain.len() > SHOWN {
                 names.push(String::from("…"));
+            }
+            if *recurses {
+                return Words::new("call-depth", "a function calls itself, directly or through others")
+                    .needed(format!("a chain without a function twice: {}", names.join(" → ")))
+                    .help("use a loop (bpf_loop, bpf_for), and keep what is left to do in an array of fixed size");
             }
             Words::new("call-depth", "more than 8 functions call each other in a chain")
                 .needed(format!("a chain of at most 8: {}", names.join(" → ")))

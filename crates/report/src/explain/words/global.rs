@@ -86,7 +86,11 @@ fn argument(name: &'static str, what: &str, fault: &ParameterFault) -> Words {
 }
 
 /// Arguments that do not fit a global function.
-pub(super) fn arguments(function: &str, misfit: Option<&(u8, KnownValue, Parameter)>) -> Words {
+pub(super) fn arguments(
+    function: &str,
+    misfit: Option<&(u8, KnownValue, Parameter)>,
+    read_only: bool,
+) -> Words {
     const NAME: &str = "global-arguments";
     let words = match misfit {
         None => Words::new(
@@ -103,7 +107,12 @@ pub(super) fn arguments(function: &str, misfit: Option<&(u8, KnownValue, Paramet
         )
         .needed(parameter(expected)),
     };
-    let edit = misfit.and_then(|(_, found, expected)| edit(found, expected));
+    let edit = match read_only {
+        true => {
+            Some("it may only be read: copy it to a variable on the stack, and pass its address")
+        }
+        false => misfit.and_then(|(_, found, expected)| edit(found, expected)),
+    };
     let words = match edit {
         Some(edit) => words.help(edit),
         None => words,
@@ -155,7 +164,7 @@ fn parameter(parameter: &Parameter) -> String {
         Parameter::Number => String::from("a number"),
         Parameter::Context => String::from("the context (r1 at the entry, unmodified)"),
         Parameter::Memory { size, nullable } => format!(
-            "a pointer to memory of {}, all of it initialised{}",
+            "a pointer to memory of {} that may be written, all of it initialised{}",
             bytes(*size),
             or_null(*nullable)
         ),

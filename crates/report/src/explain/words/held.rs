@@ -2,7 +2,7 @@
 
 use verifier::reason::{Acquired, Cause, Explanation, LockFault, NoteKind};
 
-use super::{Words, list};
+use super::{Words, any_of, list};
 
 pub(super) fn words(explanation: &Explanation) -> Words {
     match &explanation.cause {
@@ -115,36 +115,32 @@ fn end_of(begin: &str) -> &'static str {
 }
 
 /// The calls that release what a call acquires.
-fn release_of(callee: &str) -> Option<&'static str> {
-    Some(match callee {
-        "bpf_sk_lookup_tcp" | "bpf_sk_lookup_udp" | "bpf_skc_lookup_tcp" => "bpf_sk_release",
-        "bpf_ringbuf_reserve" => "bpf_ringbuf_submit or bpf_ringbuf_discard",
-        "bpf_ringbuf_reserve_dynptr" => "bpf_ringbuf_submit_dynptr or bpf_ringbuf_discard_dynptr",
-        "bpf_task_acquire" | "bpf_task_from_pid" | "bpf_task_from_vpid" => "bpf_task_release",
-        "bpf_cgroup_acquire"
-        | "bpf_cgroup_from_id"
-        | "bpf_cgroup_ancestor"
-        | "bpf_task_get_cgroup1"
-        | "scx_bpf_task_cgroup" => "bpf_cgroup_release",
-        "bpf_cpumask_create" | "bpf_cpumask_acquire" => "bpf_cpumask_release",
-        "bpf_get_task_exe_file" => "bpf_put_file",
-        "bpf_lookup_user_key" | "bpf_lookup_system_key" => "bpf_key_put",
-        "bpf_crypto_ctx_create" | "bpf_crypto_ctx_acquire" => "bpf_crypto_ctx_release",
-        "bpf_skb_ct_lookup" | "bpf_xdp_ct_lookup" => "bpf_ct_release",
-        "bpf_obj_new_impl" => "bpf_obj_drop, or a list, tree or kptr that takes it,",
-        "bpf_percpu_obj_new_impl" => "bpf_percpu_obj_drop, or a kptr that takes it,",
-        "bpf_refcount_acquire_impl" => "bpf_obj_drop, or a list, tree or kptr that takes it,",
-        "bpf_list_pop_front" | "bpf_list_pop_back" | "bpf_rbtree_remove" => {
-            "bpf_obj_drop, or a list, tree or kptr that takes it,"
+fn release_of(callee: &str, releases: &[String]) -> String {
+    const OBJECT: &str = "bpf_obj_drop, or a list, tree or kptr that takes it,";
+    match (callee, releases) {
+        ("bpf_ringbuf_reserve", _) => "bpf_ringbuf_submit or bpf_ringbuf_discard".into(),
+        ("bpf_ringbuf_reserve_dynptr", _) => {
+            "bpf_ringbuf_submit_dynptr or bpf_ringbuf_discard_dynptr".into()
         }
-        "bpf_kptr_xchg" => "bpf_obj_drop, its release function or bpf_kptr_xchg",
-        _ => return None,
-    })
+        ("bpf_percpu_obj_new_impl", _) => "bpf_percpu_obj_drop, or a kptr that takes it,".into(),
+        ("bpf_kptr_xchg", []) => "bpf_obj_drop or bpf_kptr_xchg".into(),
+        ("bpf_kptr_xchg", releases) => format!("{} or bpf_kptr_xchg", releases.join(", ")),
+        (_, [_, ..]) => any_of(releases),
+        (callee, [])
+            if callee.starts_with("bpf_obj_new")
+                || callee.starts_with("bpf_refcount_acquire")
+                || callee.starts_with("bpf_list_pop")
+                || callee.starts_with("bpf_rbtree_remove") =>
+        {
+            OBJECT.into()
+        }
+        _ => "the function that releases such an object".into(),
+    }
 }
 
 fn leak(acquired: &[Acquired], end: &str) -> Words {
     let origins = acquired.iter().map(|origin| match origin {
-        Acquired::Call(callee) => format!("what `{callee}` returned"),
+        Acquired::Call { callee, .. } => format!("what `{callee}` returned"),
         Acquired::Argument(name) => format!("the argument `{name}`"),
     });
     let mut origins: Vec<String> = origins.collect();
@@ -165,9 +161,9 @@ fn leak(acquired: &[Acquired], end: &str) -> Words {
         ))
         .help("store it, return it or release it on every path, error paths included");
     }
-    let first = match first {
-        Some(Acquired::Call(callee)) => &**callee,
-        _ => "",
+    let (first, releases): (&str, &[String]) = match first {
+        Some(Acquired::Call { callee, releases }) => (callee, releases),
+        _ => ("", &[]),
     };
     let iterator = { first.strip_prefix("bpf_iter_") }.and_then(|name| name.strip_suffix("_new"));
     if let Some(name) = iterator {
@@ -189,7 +185,7 @@ fn leak(acquired: &[Acquired], end: &str) -> Words {
             false => format!("`{end}` is called while {what} is not released"),
         },
     );
-    let release = release_of(first).unwrap_or("the call that releases it");
+    let release = release_of(first, releases);
     if first == "bpf_ringbuf_reserve_dynptr" {
         return words
             .needed(format!("{release} on every path"))
@@ -227,11 +223,20 @@ fn lock(explanation: &Explanation, fault: &LockFault) -> Words {
             format!("the path reaches `{end}` while a lock is held"),
         )
         .needed(format!("{unlock} on every path before it"))
-        .help("unlock before each return, error paths included"),
+        .help(match &**end {
+            "exit" => String::from("unlock before each return, error paths included"),
+            end => format!("unlock before `{end}`, or leave it for behind the unlock"),
+        }),
         LockFault::Second => Words::new(NAME, "a second lock is taken while one is held")
             .needed("one lock at a time")
             .help("unlock the first before the second is taken"),
-        LockFault::Other => Words::new(NAME, "the lock that is released is not the one held")
+        LockFault::Other { callee } if callee != unlock && held != "bpf_spin_lock" => Words::new(
+            NAME,
+            format!("`{callee}` does not release what `{held}` took"),
+        )
+        .needed(format!("`{unlock}`"))
+        .help(format!("release the lock by `{unlock}`, or take it by the call that belongs to `{callee}`")),
+        LockFault::Other { .. } => Words::new(NAME, "the lock that is released is not the one held")
             .needed("the lock of the same map value, from the same lookup")
             .help("a second lookup of the same key is another value to the verifier: keep the pointer"),
         LockFault::Order => Words::new(
@@ -243,13 +248,21 @@ fn lock(explanation: &Explanation, fault: &LockFault) -> Words {
         LockFault::NotHeld => Words::new(NAME, "a lock is released that is not held")
             .needed("bpf_spin_lock on this path before")
             .help("the lock is taken on another path only, or was released before"),
-        LockFault::Call { callee } => Words::new(
+        LockFault::Call { callee, is_own } => Words::new(
             NAME,
             format!("`{callee}` is called while a lock is held"),
         )
         .needed("only plain instructions, static functions and the unlock inside the lock")
-        .help("call it before the lock is taken or behind the unlock; copy what it needs"),
+        .help(match (&**callee, held) {
+            _ if *is_own => "declare the function `static`, so that it is verified with the lock held; or call it before the lock is taken or behind the unlock",
+            ("bpf_local_irq_restore", "bpf_res_spin_lock_irqsave") => {
+                "flags that `bpf_res_spin_lock_irqsave` saved are restored by \
+                 `bpf_res_spin_unlock_irqrestore`; restore others behind the unlock"
+            }
+            _ => "call it before the lock is taken or behind the unlock; copy what it needs",
+        }),
         LockFault::NotLock => Words::new(NAME, "the argument is not at the offset of a lock")
-            .needed("the address of a `struct bpf_spin_lock` in a map value: `&value->lock`"),
+            .needed("the address of a `struct bpf_spin_lock` in a map value: `&value->lock`")
+            .help("pass the address of the member itself"),
     }
 }

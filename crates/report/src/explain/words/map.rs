@@ -1,5 +1,6 @@
 //! Words for maps that the kernel does not create.
 
+use btf::fields::FieldFault;
 use program::creation::{EntriesRule, InnerFault, MapFault, RefusedMap, SizeRule, TypeRule};
 use spec::maps::{MapFlags, MapKind};
 
@@ -15,7 +16,8 @@ pub(super) fn words(map: &RefusedMap) -> Words {
     }
 }
 
-fn help(map: &str, fault: &MapFault) -> Option<String> {
+/// The edit of the definition of a map that mends a fault.
+pub(super) fn help(map: &str, fault: &MapFault) -> Option<String> {
     Some(match fault {
         MapFault::Kind { .. } => {
             "another kind of map, or a kernel that has it (`beebox show` names the release)".into()
@@ -108,5 +110,43 @@ fn sizes(side: &str, rule: SizeRule) -> Option<String> {
         SizeRule::Frames(frame, most) => {
             format!("`__uint({side}_size, {frame} * N);` with N of at most {most}")
         }
+    })
+}
+
+/// The edit that mends special fields of a structure.
+pub(super) fn field_help(fault: &FieldFault) -> Option<&'static str> {
+    Some(match fault {
+        FieldFault::Pointer => {
+            "give the pointer one of the tags `__kptr`, `__kptr_untrusted` and `__percpu_kptr`, and \
+             define its structure: where only a declaration is compiled (no member is used), BTF \
+             has no structure"
+        }
+        FieldFault::NoDestructor => {
+            "the kernel keeps references to some structures only, such as task_struct and cgroup: \
+             keep an id, or declare the member `__kptr_untrusted`"
+        }
+        FieldFault::Contains
+        | FieldFault::ContainsNothing
+        | FieldFault::ContainsPlain
+        | FieldFault::Node
+        | FieldFault::NoNode => {
+            "name the structure and its member of type bpf_list_node or bpf_rb_node: \
+             `__contains(STRUCT, NODE)`"
+        }
+        FieldFault::NoLock => {
+            "declare a `struct bpf_spin_lock` beside it, in the same structure or section"
+        }
+        FieldFault::NoRefcount => {
+            "add a `struct bpf_refcount` to the structure that is in a list and a tree"
+        }
+        FieldFault::Twice => "declare one lock, one timer and one workqueue in a value",
+        FieldFault::TwoLocks => "declare either bpf_spin_lock or bpf_res_spin_lock",
+        FieldFault::InsideByte
+        | FieldFault::TooDeep
+        | FieldFault::TooMany
+        | FieldFault::Repeated
+        | FieldFault::Overlap
+        | FieldFault::None
+        | FieldFault::OwnershipLoop => return None,
     })
 }

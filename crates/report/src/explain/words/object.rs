@@ -64,8 +64,11 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         Fault::Unreferenced => {
             format!("{argument} is a kptr that holds no reference (`__kptr_untrusted`)")
         }
-        Fault::LockNotHeld(name) => {
+        Fault::LockNotHeld { name, other: false } => {
             format!("{callee} uses a {name} without the lock in the same value or object")
+        }
+        Fault::LockNotHeld { name, other: true } => {
+            format!("{callee} uses a {name} under the lock of another value or object")
         }
         Fault::LockedTwice => format!("{callee} takes a lock that is held already"),
         Fault::OtherNode(node) => format!("{argument} is not the {node}"),
@@ -112,9 +115,13 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         Fault::Unreferenced => words
             .needed("a kptr that is declared with `__kptr`")
             .help("declare the member with `__kptr`, or store to it by assignment"),
-        Fault::LockNotHeld(_) => words
-            .needed("the lock beside it, in the same value or object")
-            .help("take that lock before, and free it after the call"),
+        Fault::LockNotHeld { other, .. } => {
+            let words = words.needed("the lock beside it, in the same value or object");
+            match other {
+                true => words.help("take the lock that is declared beside it instead; what a second lookup returns is another value to the verifier"),
+                false => words.help("take that lock before, and free it after the call"),
+            }
+        }
         Fault::LockedTwice => words
             .needed("a lock that this path does not hold yet")
             .help("free the lock before it is taken again"),

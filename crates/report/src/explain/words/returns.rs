@@ -21,6 +21,9 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         (ReturnedBy::Callback, _) => String::from("the callback"),
         (ReturnedBy::AsyncCallback, _) => String::from("the callback, which runs later,"),
         (ReturnedBy::Throw, _) => String::from("`bpf_throw` ends the program, which then"),
+        (ReturnedBy::ExceptionCallback, _) => {
+            String::from("the exception callback, whose result is the program's,")
+        }
         (ReturnedBy::Program, Some(target)) => format!("this {kind} program of `{target}`"),
         (ReturnedBy::Program, None) => format!("this {kind} program"),
     };

@@ -3,6 +3,7 @@
 use verifier::reason::{Cause, Explanation, StackObjectFault as Fault};
 
 use super::Words;
+use crate::explain::value::bytes;
 
 pub(super) fn words(explanation: &Explanation) -> Words {
     let Cause::StackObject {
@@ -32,12 +33,23 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         Fault::NotMade => format!("{argument} is not {object}: this path made none there"),
         Fault::Ended(Some(by)) => format!("{argument} is {object} that `{by}` ended"),
         Fault::Ended(None) => format!("{argument} is {object} whose bytes a store changed"),
+        Fault::IsOther(other) => format!("{argument} is {other}, not {object}"),
         Fault::Middle => format!("{argument} points into the middle of {object}"),
         Fault::WrittenByCall => format!("{callee} would write over {object} on the stack"),
         Fault::NotOfKind(kind) => format!("{argument} is {object} of another kind than {kind}"),
         Fault::Constant => {
             format!("{callee} changes {object} that belongs to the caller of the function")
         }
+        Fault::ReleasesGiven => {
+            format!("{callee} releases {object} that belongs to the caller of the function")
+        }
+        Fault::ReadInto { off, size } => {
+            format!(
+                "{callee} reads {} of stack at fp{off:+}, and {object} is among them",
+                bytes(*size)
+            )
+        }
+        Fault::Read => format!("{callee} reads the bytes of {object} on the stack"),
         Fault::NotOnStack => format!("{argument} does not point to {object} on the stack"),
         Fault::Overwritten => format!("{callee} overwrites {object} that holds a record"),
         Fault::NotHeld(Some(by)) => {
@@ -71,6 +83,9 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         Fault::Ended(None) => words
             .needed(format!("{object} whose bytes on the stack stay as they are"))
             .help("leave the variable alone: only calls change it; check the index of the store"),
+        Fault::IsOther(_) => words
+            .needed("the variable that the call which makes it was given, on every path")
+            .help("check which variable is passed"),
         Fault::Middle => words
             .needed(format!("the address where {object} begins"))
             .help("pass the address of the variable, without an offset"),
@@ -83,6 +98,20 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         Fault::Constant => words
             .needed("a call that only reads or writes its bytes")
             .help("clone it, and change the clone"),
+        Fault::ReleasesGiven => words
+            .needed("a call that only reads or writes its bytes")
+            .help("leave the call out: who made it releases it"),
+        Fault::ReadInto { .. } => words
+            .needed("bytes beside it")
+            .help("pass the size of the variable, if it is smaller than what is read")
+            .help(format!("a structure that holds {object} is not passed as a whole")),
+        Fault::Read => words
+            .needed("a call that takes it: no instruction or other call reads its bytes")
+            .help(match *object {
+                "an iterator" => "use what bpf_iter_…_next returns",
+                "IRQ flags" => "only bpf_local_irq_restore and bpf_res_spin_unlock_irqrestore take them",
+                _ => "read what it leads to: bpf_dynptr_read, bpf_dynptr_data or bpf_dynptr_slice",
+            }),
         Fault::NotOnStack => words
             .needed("the address of a local variable")
             .help("make it a local variable of the function, and pass its address"),

@@ -24,6 +24,9 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         LostTrust::Member(owner) => {
             format!("that was read from `struct {owner}`, and may be gone by now")
         }
+        LostTrust::Rcu { .. } => {
+            String::from("that RCU protects, and of which the program holds no reference")
+        }
         LostTrust::Kptr => String::from("that was read from a map outside of an RCU section"),
         LostTrust::SectionEnd(callee) => format!("that is valid only until `{callee}`"),
         LostTrust::Traced => {
@@ -51,6 +54,13 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         LostTrust::Member(_) => words
             .help("pass the object itself, or acquire the member: bpf_task_acquire, bpf_cgroup_acquire and others take members that RCU protects")
             .help("reading through it is allowed: copy the numbers that are needed"),
+        LostTrust::Rcu { from_map: true } => words.help(
+            "take it out of the map by bpf_kptr_xchg, which gives the reference, or acquire one of \
+             your own (bpf_task_acquire, bpf_cgroup_acquire)",
+        ),
+        LostTrust::Rcu { from_map: false } => words.help(
+            "acquire a reference of it first (bpf_task_acquire, bpf_cgroup_acquire)",
+        ),
         LostTrust::Kptr if *takes_rcu => words
             .help("call bpf_rcu_read_lock before the pointer is read from the map, and bpf_rcu_read_unlock behind its last use")
             .help("or take it out of the map by bpf_kptr_xchg, which gives the reference"),

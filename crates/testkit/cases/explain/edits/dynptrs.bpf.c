@@ -340,7 +340,7 @@ static long each_record(struct bpf_dynptr *record, void *unused)
 	struct event event;
 
 	dynptr_read(&event, sizeof(event), record, 0, 0);
-	refuse(ringbuf_discard_dynptr(record, 0);) /* refused callback_releases: stack-object | changes a dynptr that belongs to the caller of the function | only reads or writes its bytes */
+	refuse(ringbuf_discard_dynptr(record, 0);) /* refused callback_releases: stack-object | releases a dynptr that belongs to the caller of the function | leave the call out */
 	return 0;
 }
 

@@ -26,6 +26,12 @@
 #define bpf_obj_new(type) ((type *)bpf_obj_new_impl(type_id(type), NULL))
 #define bpf_list_push_front(list, node) bpf_list_push_front_impl(list, node, NULL, 0)
 #define private(name) SEC(".data." #name) __attribute__((visibility("hidden"), aligned(8)))
+#define bpf_ringbuf_reserve_dynptr ringbuf_reserve_dynptr
+#define bpf_ringbuf_submit_dynptr ringbuf_submit_dynptr
+#define bpf_dynptr_data dynptr_data
+#define bpf_kptr_xchg kptr_xchg
+#define bpf_sk_release sk_release
+#define bpf_sock sk_socket_full
 #define BPF_MAP_TYPE_ARRAY ARRAY
 #define BPF_MAP_TYPE_HASH HASH
 #define BPF_MAP_TYPE_RINGBUF RINGBUF
@@ -34,6 +40,16 @@ typedef u32 __u32;
 typedef u16 __u16;
 typedef u8 __u8;
 static long (*const bpf_probe_read_kernel_of)(void *to, long size, const void *from) = (void *)113;
+
+struct sk_socket_full {
+	__u32 bound_dev_if;
+	__u32 family;
+	__u32 type;
+	__u32 protocol;
+	__u32 mark;
+	__u32 priority;
+};
+static struct bpf_sock *(*const bpf_sk_fullsock)(void *sk) = (void *)95;
 
 typedef s32 __s32;
 __u64 total;
@@ -383,7 +399,7 @@ SEC(CHOOSE("raw_tp/sys_enter", "tc"))
 int lock_in_tracing(void *ctx)
 {
 	__u32 zero = 0;
-	struct bucket *bucket = bpf_map_lookup_elem(&buckets, &zero); /* refused lock_in_tracing: map-program-type | not for tracing programs */
+	struct bucket *bucket = bpf_map_lookup_elem(&buckets, &zero); /* refused lock_in_tracing: map-program-type | its values have a `bpf_spin_lock` | a program of another type */
 
 	return bucket ? bucket->filled : 0;
 }
@@ -491,7 +507,7 @@ const volatile __u32 limit = 100;
 SEC("tc")
 int constant_written(struct __sk_buff *skb)
 {
-	refuse(*(__u32 *)&limit = skb->len;) /* refused constant_written: map-write | may not be written by programs */
+	refuse(*(volatile __u32 *)&limit = skb->len;) /* refused constant_written: map-write | may not be written by programs */
 	return skb->len > limit;
 }
 
@@ -542,6 +558,123 @@ int function_absent(struct __sk_buff *skb)
 {
 	edit(if (!bpf_of_other_kernels) return 0;)
 	return bpf_of_other_kernels(skb->len); /* refused function_absent: kfunc-missing | the kernel has no kernel function `bpf_of_other_kernels` */
+}
+
+/* refusal: R* invalid mem access '*' */
+SEC("tc")
+int bytes_unchecked(struct __sk_buff *skb)
+{
+	struct bpf_dynptr record;
+	__u64 *event;
+
+	bpf_ringbuf_reserve_dynptr(&events, 8, 0, &record);
+	event = bpf_dynptr_data(&record, 0, 8);
+	edit(if (event))
+		*event = skb->len; /* refused bytes_unchecked: maybe-null | the result of `bpf_dynptr_data`, which may be null */
+	bpf_ringbuf_submit_dynptr(&record, 0);
+	return 0;
+}
+
+/* refusal: Only fentry/fexit/fmod_ret, lsm, iter, uprobe, and struct_ops programs can be sleepable */
+SEC(CHOOSE("raw_tp.s/sys_enter", "raw_tp/sys_enter"))
+int sleeps_at_tracepoint(void *ctx)
+{
+	return 0;
+} /* refused sleeps_at_tracepoint: attach-target | programs of type raw_tracepoint at this place never do | leave `.s` out */
+
+/* refusal: frame pointer is read only */
+SEC("tc")
+int frame_pointer_moved(struct __sk_buff *skb)
+{
+	__u64 value = skb->len;
+
+	asm volatile(CHOOSE("r10 += -8; *(u64 *)(r10 + 0) = %[value];", "r2 = r10; r2 += -8; *(u64 *)(r2 + 0) = %[value];") : : [value] "r"(value) : "r2"); /* refused frame_pointer_moved: frame-pointer | r10, the frame pointer, is written | `r2 = r10` */
+	return 0;
+}
+
+/* refusal: misaligned stack access off * */
+SEC("tc")
+int half_way(struct __sk_buff *skb)
+{
+	__u64 length = skb->len;
+
+	asm volatile("*(u64 *)(r10 - " CHOOSE("12", "16") ") = %[length]" : : [length] "r"(length)); /* refused half_way: misaligned | an access of 8 bytes to the stack at offset -12 is misaligned | multiples of their size */
+	return 0;
+}
+
+/* refusal: math between * pointer and * is not allowed */
+SEC("tc")
+int far_offset(struct __sk_buff *skb)
+{
+	__u64 i;
+
+	asm volatile("%[i] = " CHOOSE("0x40000000", "8") : [i] "=r"(i));
+	return *((char *)table + i); /* refused far_offset: offset-too-far | for a pointer to a value of map | bound it before it is added */
+}
+
+/* refusal: R* tried to subtract pointer from scalar */
+SEC("tc")
+int number_minus_pointer(struct __sk_buff *skb)
+{
+	void *data = (void *)(long)skb->data;
+	edit(void *end = (void *)(long)skb->data_end;)
+
+	long left = CHOOSE(1500 - (long)data, end - data); /* refused number_minus_pointer: pointer-arithmetic | a pointer to the packet is subtracted from a number | two pointers to the same object */
+
+	asm volatile("" : "+r"(left));
+	return left > 1500;
+}
+
+/* refusal: R* must be referenced or trusted */
+struct kept {
+	struct task_struct __kptr *task;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct kept);
+} kept SEC(".maps");
+
+SEC("tc")
+int borrowed_released(struct __sk_buff *skb)
+{
+	__u32 zero = 0;
+	struct kept *at = bpf_map_lookup_elem(&kept, &zero);
+	struct task_struct *task;
+
+	if (!at)
+		return 0;
+	task = CHOOSE(at->task, bpf_kptr_xchg(&at->task, NULL));
+	if (task)
+		bpf_task_release(task); /* refused borrowed_released: argument-untrusted | argument 1 of `bpf_task_release` | bpf_kptr_xchg */
+	return 0;
+}
+
+/* refusal: R* must be referenced when passed to release function */
+SEC("tc")
+int borrowed_socket(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = (void *)skb->sk;
+
+	if (!sk)
+		return 0;
+	refuse(bpf_sk_release(sk);) /* refused borrowed_socket: not-acquired | was not acquired, so it cannot be released | release only what */
+	return 1;
+}
+
+/* refusal: R* invalid sock access off=* size=* */
+SEC("tc")
+int socket_beyond(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = (void *)skb->sk;
+
+	if (!sk)
+		return 0;
+	sk = bpf_sk_fullsock(sk);
+	if (!sk)
+		return 0;
+	return CHOOSE(((volatile __u64 *)sk)[2], sk->mark); /* refused socket_beyond: socket-field | is not a field of the socket | narrow the value */
 }
 
 char LICENSE[] SEC("license") = "GPL";

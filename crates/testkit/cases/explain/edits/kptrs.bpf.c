@@ -56,7 +56,7 @@ int exchanged_leaks(struct __sk_buff *ctx)
 	old = kptr_xchg(&v->task, NULL);
 	edit(if (old) bpf_task_release(old);)
 	return !old;
-} /* refused exchanged_leaks: leak | `bpf_kptr_xchg` | its release function */
+} /* refused exchanged_leaks: leak | `bpf_kptr_xchg` | bpf_task_release or bpf_kptr_xchg */
 
 SEC("tc")
 int used_after_exchange(struct __sk_buff *ctx)

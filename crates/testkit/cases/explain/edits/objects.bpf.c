@@ -118,7 +118,7 @@ int pop_under_other_lock(struct __sk_buff *ctx)
 	struct bpf_list_node *node = NULL;
 
 	spin_lock(CHOOSE(&tree_lock, &lock));
-	node = bpf_list_pop_front(&list); /* refused pop_under_other_lock: object | `bpf_list_pop_front` uses a bpf_list_head without the lock */
+	node = bpf_list_pop_front(&list); /* refused pop_under_other_lock: object | `bpf_list_pop_front` uses a bpf_list_head under the lock of another value or object | `bpf_spin_lock` takes the lock */
 	spin_unlock(CHOOSE(&tree_lock, &lock));
 	if (node)
 		obj_drop(container_of(node, struct item, node));

@@ -124,10 +124,11 @@ pub fn generated_case(seed: u64, types: &Btf<'_>) -> (&'static str, String) {
 }
 
 /// As [`generated_case`], a program that callers without capabilities may mostly load.
-pub fn generated_plain_case(seed: u64) -> (&'static str, String) {
+pub fn generated_plain_case(seed: u64, types: &Btf<'_>) -> (&'static str, String) {
     let mut choices = Choices::from_seed(seed);
     let target = Target::choose_for_all(&mut choices);
-    (target.name, case(&mut choices, target, true))
+    let text = case(&mut choices, target, true);
+    (target.name, names::resolve(&text, types))
 }
 
 /// The program that the grammar makes of a seed for a type that Beebox runs and a kernel with these

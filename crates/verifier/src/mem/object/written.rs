@@ -32,14 +32,18 @@ pub(super) fn check_write(
     if !env.input.type_rules().writes_objects() {
         return Err(refuse!(env => Mem::ObjectWrite));
     }
-    let Some(types) = env.input.vmlinux else {
+    let Some(types) = env.input.btf(ty) else {
         return Err(Stop::unsupported("write to an object without its type"));
     };
     let object = types.at(TypeId(ty.id));
     let name = object.name();
     let bytes = off..off + access.size as i32;
     let Some(operations) = env.input.struct_ops() else {
-        if PACKET_WRITES.iter().all(|member| name != member.object) {
+        // The first type of this name, so that those of modules are others where vmlinux has one.
+        let is_named = |member: &WrittenMember| name == member.object;
+        let mut named = types.find_all(object.kind(), name.as_bytes());
+        let is_first = named.next().is_some_and(|first| first.id() == object.id());
+        if !is_first || !PACKET_WRITES.iter().any(is_named) {
             return Err(match has_conntrack(env) {
                 true => refuse!(env => Mem::ObjectWrite),
                 false => refuse!(env => Mem::UnloggedWrite),
@@ -114,16 +118,17 @@ fn bytes_of(types: &Btf<'_>, member: &WrittenMember) -> Option<Range<i32>> {
     let mut start = 0;
     for name in member.member.split('.') {
         let (offset, ty) = find_member(types, id, name, MAX_NESTING)?;
-        start += offset;
+        start = offset.checked_add(start)?;
         id = types.skip_modifiers(ty)?;
     }
-    let Some((inner, name)) = member.inner else {
-        return Some(start as i32..(start + types.size_of(id)?) as i32);
-    };
-    let inner = types.find(Kind::Struct, inner)?.id();
-    let (offset, ty) = find_member(types, inner, name, MAX_NESTING)?;
-    let start = start + offset;
-    Some(start as i32..(start + types.size_of(ty)?) as i32)
+    if let Some((inner, name)) = member.inner {
+        let inner = types.find(Kind::Struct, inner)?.id();
+        let (offset, ty) = find_member(types, inner, name, MAX_NESTING)?;
+        start = offset.checked_add(start)?;
+        id = ty;
+    }
+    let end = start.checked_add(types.size_of(id)?)?;
+    Some(start as i32..i32::try_from(end).ok()?)
 }
 
 /// Offset and type of a member, which may lie in structures without a name.
@@ -137,7 +142,7 @@ fn find_member(types: &Btf<'_>, id: TypeId, name: &str, depth: u32) -> Option<(u
         if own.is_empty() && depth > 0 {
             let inner = types.skip_modifiers(member.ty)?;
             if let Some((inner, ty)) = find_member(types, inner, name, depth - 1) {
-                return Some((offset + inner, ty));
+                return Some((offset.checked_add(inner)?, ty));
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Parts of causes: kinds of accesses, of missing bounds and of misuse.
 
+use btf::fields::FieldFault;
 use program::creation::MapRefusal;
 
 use crate::reason::explanation::{InsnPlace, PointerTarget};
@@ -32,12 +33,25 @@ pub enum StackObjectFault {
     Ended(Option<String>),
     /// A call takes a place in the middle of one.
     Middle,
+    /// A call takes this instead.
+    IsOther(&'static str),
     /// A call writes over its bytes.
     WrittenByCall,
     /// It is of another kind than this.
     NotOfKind(String),
-    /// The function may not change or release the one that it was given.
+    /// The function may not change the one that it was given.
     Constant,
+    /// The function may not release the one that it was given.
+    ReleasesGiven,
+    /// Its bytes are read.
+    Read,
+    /// Bytes before it are read, and some of its own.
+    ReadInto {
+        /// First byte from the frame pointer.
+        off: i64,
+        /// Bytes.
+        size: u32,
+    },
     /// It is not on the stack.
     NotOnStack,
     /// A store overwrites one that holds a reference.
@@ -92,7 +106,12 @@ pub enum ObjectFault {
     /// The kptr is declared without a reference.
     Unreferenced,
     /// The lock beside the field of this name is not held.
-    LockNotHeld(String),
+    LockNotHeld {
+        /// The field.
+        name: String,
+        /// Another lock is held.
+        other: bool,
+    },
     /// Its lock is held already.
     LockedTwice,
     /// It is not this node, which the list or tree holds.
@@ -188,6 +207,11 @@ pub enum LostObject {
 /// What took the trust from a pointer, or why it never had it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LostTrust {
+    /// RCU protects it, and the program holds no reference of it.
+    Rcu {
+        /// It was read from the value of a map.
+        from_map: bool,
+    },
     /// It was read from a member of an object of this structure.
     Member(String),
     /// It was read from a map outside of an RCU section.
@@ -467,11 +491,20 @@ pub enum MapMisuse {
     /// The instruction names an offset that is not in the map's value.
     Offset,
     /// Its values have no such field.
-    Field(&'static str),
+    Field(String),
+    /// Its values have no such field, as the program is loaded without BTF.
+    NoBtf(String),
+    /// Its values have no such field, as the kernel takes none of their special fields.
+    UnusableFields {
+        /// The field.
+        field: String,
+        /// What is wrong with the fields.
+        fault: FieldFault,
+    },
     /// It is created without BTF, so that its values have no such field.
     WithoutBtf {
         /// The field.
-        field: &'static str,
+        field: String,
         /// The refusal of its types.
         refusal: Box<MapRefusal>,
     },
@@ -479,6 +512,10 @@ pub enum MapMisuse {
     Sleepable,
     /// The program type may not use it.
     ProgramType,
+    /// The program type may not use maps whose values have this field.
+    FieldForType(String),
+    /// The program uses another map of its kind, and may use one.
+    Second,
 }
 
 /// Fault of locks.
@@ -492,7 +529,10 @@ pub enum LockFault {
     /// A second lock is taken.
     Second,
     /// The lock that is released is not the one that is held.
-    Other,
+    Other {
+        /// The callee.
+        callee: String,
+    },
     /// Another lock was taken behind the one that is released.
     Order,
     /// No lock is held.
@@ -501,6 +541,8 @@ pub enum LockFault {
     Call {
         /// The callee.
         callee: String,
+        /// It is a function of the program.
+        is_own: bool,
     },
     /// The argument is no lock.
     NotLock,

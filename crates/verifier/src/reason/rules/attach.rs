@@ -1,5 +1,7 @@
 //! Programs that cannot attach to their target.
 
+use spec::programs::AttachType;
+
 use super::Finding;
 use crate::reason::cause::{Cause, TargetFault};
 use crate::reason::scene::Scene;
@@ -10,7 +12,13 @@ pub(super) fn target(scene: &Scene<'_>) -> Finding {
     let Rejection::Program(rejection) = &*scene.refusal.rejection else {
         return Finding::new(Cause::AttachTarget(TargetFault::Other));
     };
-    Finding::new(Cause::AttachTarget(fault(rejection)))
+    let attach = AttachType::from_number(scene.input.program.expected_attach_type());
+    let fault = match rejection {
+        // A kernel without such attach types asks for a single function.
+        Program::NoAttachBtfId if attach.is_some_and(AttachType::is_multi) => TargetFault::Release,
+        rejection => fault(rejection),
+    };
+    Finding::new(Cause::AttachTarget(fault))
 }
 
 fn fault(rejection: &Program) -> TargetFault {

@@ -97,13 +97,17 @@ fn region(scene: &Scene<'_>, reg: Reg, state: &RegState, off: i64, size: u32) ->
         false => (0, limit.map_or(i64::MAX, i64::from)),
     };
     let least = off.saturating_add(num.smin);
-    let greatest = off.saturating_add_unsigned(num.umax);
-    let greatest = greatest.saturating_add(size.into());
+    // As an unsigned number, a negative one is large.
+    let most = match num.smin {
+        ..0 => num.smax,
+        0.. => i64::try_from(num.umax).unwrap_or(i64::MAX),
+    };
+    let greatest = off.saturating_add(most).saturating_add(size.into());
     let fault = if num.is_const() {
         BoundsFault::Constant
     } else if least < first {
         BoundsFault::Below
-    } else if num.umax >= MAX_VAR_OFF as u64 {
+    } else if most >= MAX_VAR_OFF {
         BoundsFault::Unbounded
     } else if greatest > end {
         BoundsFault::Above

@@ -55,7 +55,7 @@ pub(super) fn unavailable(scene: &Scene<'_>) -> Option<Finding> {
 }
 
 /// The kernel function that a call of a placeholder stands for.
-fn missing_kfunc(scene: &Scene<'_>, number: i32) -> Option<Cause> {
+pub(super) fn missing_kfunc(scene: &Scene<'_>, number: i32) -> Option<Cause> {
     let index = usize::try_from(number.checked_sub(program::KFUNC_POISON)?).ok()?;
     let symbol = scene.input.program.externs().get(index)?;
     let is_one = matches!(symbol.kind, program::ExternSymbolKind::Kfunc(_));
@@ -110,7 +110,14 @@ pub(super) fn license(scene: &Scene<'_>) -> Option<Finding> {
     let what = match scene.insn() {
         Some(Insn::Call(_)) => scene.callee()?,
         _ if scene.last().is_none() => scene.input.program.kind().name().to_owned() + " programs",
-        _ => String::from("kernel structures"),
+        insn => {
+            let base =
+                { insn.and_then(|insn| insn.access()) }.and_then(|access| scene.reg(access.base));
+            match base.map(|base| base.kind) {
+                Some(RegKind::BtfId { ty }) => format!("struct {}", scene.input.type_name(ty)),
+                _ => String::from("kernel structures"),
+            }
+        }
     };
     let license = scene.input.program.license().to_owned();
     Some(Finding::new(Cause::License { what, license }))
@@ -152,7 +159,11 @@ pub(super) fn argument(scene: &Scene<'_>) -> Option<Finding> {
         .map(|proto| proto.args[usize::from(number) - 1].base);
     let cause = match base {
         Some(ArgBase::ConstAllocSizeOrZero) => Cause::ArgumentConstant { callee, number },
-        Some(ArgBase::PtrToConstStr) => Cause::ConstantString { callee, number },
+        Some(ArgBase::PtrToConstStr) => Cause::ConstantString {
+            callee,
+            number,
+            unterminated: is_unterminated(scene),
+        },
         Some(ArgBase::ConstSize | ArgBase::ConstSizeOrZero) => return bounds::size(scene, reg),
         _ if !state.is_scalar() && describe::fixed_offset(&state) != 0 => {
             return memory::modified(scene);
@@ -186,7 +197,14 @@ fn global_function(scene: &Scene<'_>) -> Option<Finding> {
     };
     let misfit = misfit();
     let subject = misfit.as_ref().and_then(|(number, ..)| Reg::new(*number));
-    let cause = Cause::GlobalArguments { function, misfit };
+    let read_only = subject.and_then(|reg| scene.reg(reg)).is_some_and(|state| {
+        matches!(state.kind, RegKind::MapValue { map, .. } if !scene.input.maps[map].can_write())
+    });
+    let cause = Cause::GlobalArguments {
+        function,
+        misfit,
+        read_only,
+    };
     Some(match subject {
         Some(reg) => Finding::about(scene, cause, &[reg]),
         None => Finding {
@@ -293,6 +311,7 @@ fn wrong_type(scene: &Scene<'_>, reg: Reg, state: &RegState, expected: Vec<Strin
         let cause = Cause::ConstantString {
             callee: scene.callee().unwrap_or_default(),
             number: reg.number(),
+            unterminated: is_unterminated(scene),
         };
         return Finding::about(scene, cause, &[reg]);
     }
@@ -305,11 +324,33 @@ fn wrong_type(scene: &Scene<'_>, reg: Reg, state: &RegState, expected: Vec<Strin
     Finding::about(scene, cause, &[reg])
 }
 
+/// True if the refused string has no 0 at its end.
+pub(super) fn is_unterminated(scene: &Scene<'_>) -> bool {
+    *scene.refusal.rejection == Rejection::Call(Rejected::NotTerminated)
+}
+
 /// Name and kind of a map.
 pub(super) fn map_of(scene: &Scene<'_>, map: MapRef) -> (String, String) {
     let kind = scene.input.maps[map].kind();
     let kind = kind.map_or_else(String::new, |kind| kind.name().to_owned());
     (describe::map_name(scene.input, map), kind)
+}
+
+/// Why the values of a map have no such field.
+pub(super) fn without_field(scene: &Scene<'_>, map: MapRef, field: &str) -> MapMisuse {
+    let map = &scene.input.maps[map];
+    let field = field.to_owned();
+    if let Some(refusal) = map.types_refusal() {
+        let refusal = Box::new(refusal.clone());
+        return MapMisuse::WithoutBtf { field, refusal };
+    }
+    let Some(types) = scene.input.program.btf() else {
+        return MapMisuse::NoBtf(field);
+    };
+    match program::creation::field_fault(&map.def().params, types, scene.input.vmlinux) {
+        Some(fault) => MapMisuse::UnusableFields { field, fault },
+        None => MapMisuse::Field(field),
+    }
 }
 
 /// Maps that the program or the helper may not use.
@@ -403,17 +444,22 @@ fn map_load(scene: &Scene<'_>, imm: Imm64) -> Option<Finding> {
     };
     scene.input.program.maps().get(index as usize)?;
     let (map, kind) = map_of(scene, MapRef(index));
-    let is_value = matches!(imm, Imm64::MapValue { .. } | Imm64::MapIndexValue { .. });
-    let fault = if scene.refusal.errno == crate::Errno::EBADF {
-        MapMisuse::None
-    } else if is_value && scene.input.has_direct_value(MapRef(index)) {
-        MapMisuse::Offset
-    } else if is_value {
-        MapMisuse::DirectValue
-    } else if scene.input.context.sleepable {
-        MapMisuse::Sleepable
-    } else {
-        MapMisuse::ProgramType
+    let fault = match &*scene.refusal.rejection {
+        Rejection::Program(Program::NotMap { .. }) => MapMisuse::None,
+        Rejection::Program(Program::ValuePointer { .. } | Program::ValueOffset { .. }) => {
+            MapMisuse::Offset
+        }
+        Rejection::Program(Program::NoDirectValue | Program::ValuePointerUnsupported { .. }) => {
+            MapMisuse::DirectValue
+        }
+        Rejection::Program(Program::FieldForType { field, .. }) => {
+            MapMisuse::FieldForType(field.clone())
+        }
+        Rejection::Program(Program::MapForSleepable) => MapMisuse::Sleepable,
+        Rejection::Program(Program::SecondArena | Program::SecondCgroupStorage) => {
+            MapMisuse::Second
+        }
+        _ => MapMisuse::ProgramType,
     };
     Some(Finding::new(Cause::Map { map, kind, fault }))
 }

@@ -3,7 +3,7 @@
 use spec::registry::{CtxQuery, Widths};
 
 use super::Finding;
-use crate::attach::{AttachedFunction, Place};
+use crate::attach::{AttachedFunction, ContextEntry};
 use crate::call::prototype::type_text;
 use crate::reason::cause::{ArgumentFault, Cause, ContextFault};
 use crate::reason::describe;
@@ -42,21 +42,21 @@ fn arguments(scene: &Scene<'_>, off: i64, size: u32, is_write: bool) -> Option<C
     let function = AttachedFunction::of(scene.input)?;
     let at = i32::try_from(off).ok().filter(|off| *off >= 0)?;
     let mut arguments = Vec::new();
-    while let Place::Argument(ty, name) = function.place(arguments.len()) {
+    while let ContextEntry::Argument(ty, name) = function.entry(arguments.len()) {
         let ty = type_text(function.btf, ty);
         let gap = if ty.ends_with('*') { "" } else { " " };
         arguments.push(format!("{ty}{gap}{}", name.to_string_lossy()));
     }
     let count = arguments.len();
     let index = function.index_at(at);
-    let fault = match function.place(index) {
+    let fault = match function.entry(index) {
         _ if is_write => ArgumentFault::ReadOnly(index + 1),
         _ if at % 8 != 0 => ArgumentFault::Misaligned(index + 1),
-        Place::Argument(..) if size != 8 && arguments[index].contains('*') => {
+        ContextEntry::Argument(..) if size != 8 && arguments[index].contains('*') => {
             ArgumentFault::Width(index + 1)
         }
-        Place::Argument(..) => ArgumentFault::Kind(index + 1),
-        Place::Returned(_) | Place::Unknown(_) | Place::Nothing => {
+        ContextEntry::Argument(..) => ArgumentFault::Kind(index + 1),
+        ContextEntry::Returned(_) | ContextEntry::Unknown(_) | ContextEntry::Nothing => {
             ArgumentFault::Missing(index.max(count) + 1)
         }
     };

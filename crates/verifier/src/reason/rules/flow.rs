@@ -69,6 +69,11 @@ pub(super) fn return_value(scene: &Scene<'_>) -> Option<Finding> {
         "At callback return" => ReturnedBy::Callback,
         "At async callback return" => ReturnedBy::AsyncCallback,
         _ if matches!(scene.insn(), Some(Insn::Call(_))) => ReturnedBy::Throw,
+        _ if { scene.refusal.insn }
+            .is_some_and(|at| scene.analysis.subprog_containing(at) != 0) =>
+        {
+            ReturnedBy::ExceptionCallback
+        }
         _ => ReturnedBy::Program,
     };
     let cause = match (&value, allowed) {

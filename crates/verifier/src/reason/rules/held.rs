@@ -1,12 +1,13 @@
 //! References, locks and sections: what a program holds where it must not.
 
-use isa::ebpf::{Insn, Reg};
+use btf::{Btf, Shape, TypeId};
+use isa::ebpf::{Callee, Insn, Reg};
 use spec::helpers::HelperId;
-use spec::registry::TypeFlags;
+use spec::registry::{KfuncFlags, TypeFlags};
 
 use super::{Finding, call, number};
-use crate::attach::{AttachedFunction, Place};
-use crate::reason::cause::{Acquired, Cause, LockFault, MapMisuse};
+use crate::attach::{AttachedFunction, ContextEntry};
+use crate::reason::cause::{Acquired, Cause, LockFault};
 use crate::reason::explanation::{Note, NoteKind};
 use crate::reason::scene::Scene;
 use crate::rejection::{Call, Rejection};
@@ -41,10 +42,13 @@ pub(super) fn reference(scene: &Scene<'_>) -> Option<Finding> {
     let mut notes = Vec::new();
     for insn in left {
         let (origin, kind) = match scene.callee_name(insn) {
-            Some(callee) => (
-                Acquired::Call(callee.clone()),
-                NoteKind::Acquired { callee },
-            ),
+            Some(callee) => {
+                let origin = Acquired::Call {
+                    callee: callee.clone(),
+                    releases: releases(scene, insn),
+                };
+                (origin, NoteKind::Acquired { callee })
+            }
             None => {
                 let argument = given.next().unwrap_or_default();
                 (Acquired::Argument(argument), NoteKind::Given)
@@ -66,15 +70,71 @@ pub(super) fn reference(scene: &Scene<'_>) -> Option<Finding> {
     })
 }
 
+/// The functions that release what a call returned, by its type: of a socket the helper, of a
+/// kernel structure the kernel functions that take it and release their argument.
+fn releases(scene: &Scene<'_>, insn: u32) -> Vec<String> {
+    let returned = { scene.step_of(insn) }.and_then(|step| scene.trace.reg(step + 1, 0));
+    let ty = match returned.map(|reg| reg.kind) {
+        Some(
+            RegKind::MapValue { .. }
+            | RegKind::Socket
+            | RegKind::SockCommon
+            | RegKind::TcpSock
+            | RegKind::XdpSock,
+        ) => {
+            return vec![String::from("bpf_sk_release")];
+        }
+        Some(RegKind::BtfId { ty }) => ty,
+        _ => return Vec::new(),
+    };
+    let name = scene.input.type_name(ty);
+    let of_vmlinux = { scene.input.vmlinux.into_iter() }.flat_map(|btf| {
+        scene
+            .input
+            .registry
+            .kfuncs
+            .values()
+            .map(move |kfunc| (btf, kfunc))
+    });
+    let of_modules = { scene.input.modules.iter() }.flat_map(|module| {
+        let kfuncs = module.kfuncs.iter().flat_map(|kfuncs| kfuncs.iter());
+        kfuncs.map(|kfunc| (&*module.btf, kfunc))
+    });
+    let context = &scene.input.context;
+    let mut found: Vec<String> = (of_vmlinux.chain(of_modules))
+        .filter(|(_, kfunc)| kfunc.flags.has(KfuncFlags::RELEASE))
+        .filter(|(_, kfunc)| kfunc.is_for(context.kind, context.attach))
+        .filter(|(btf, kfunc)| takes(btf, kfunc.btf_id).is_some_and(|takes| takes == name))
+        .map(|(_, kfunc)| kfunc.name.to_string())
+        .collect();
+    found.sort();
+    found
+}
+
+/// Name of the structure that the first parameter of a function points to.
+fn takes(btf: &Btf<'_>, function: u32) -> Option<String> {
+    let Shape::Func(function) = btf.get(TypeId(function))?.shape() else {
+        return None;
+    };
+    let Shape::Proto(proto) = btf.get(function.proto)?.shape() else {
+        return None;
+    };
+    let pointer = btf.skip_modifiers(proto.params().next()?.ty)?;
+    let pointee = btf.skip_modifiers(btf.get(pointer)?.referred()?)?;
+    Some(btf.get(pointee)?.name().to_string_lossy().into_owned())
+}
+
 /// Names of the arguments that the kernel gives an operation with a reference.
 fn arguments_with_reference(scene: &Scene<'_>) -> Vec<String> {
     let Some(function) = AttachedFunction::of(scene.input) else {
         return Vec::new();
     };
     let indices = function.referenced_args(scene.input);
-    let names = { indices.into_iter() }.map(|index| match function.place(index) {
-        Place::Argument(_, name) => name.to_string_lossy().into_owned(),
-        Place::Returned(_) | Place::Unknown(_) | Place::Nothing => String::new(),
+    let names = { indices.into_iter() }.map(|index| match function.entry(index) {
+        ContextEntry::Argument(_, name) => name.to_string_lossy().into_owned(),
+        ContextEntry::Returned(_) | ContextEntry::Unknown(_) | ContextEntry::Nothing => {
+            String::new()
+        }
     });
     names.collect()
 }
@@ -112,19 +172,24 @@ pub(super) fn not_acquired(scene: &Scene<'_>, reg: Reg) -> Option<Finding> {
     Some(finding)
 }
 
+/// The calls that took the locks which are held before the refused instruction.
+pub(super) fn locked(scene: &Scene<'_>) -> Option<Vec<Note>> {
+    let known = scene.trace.known(scene.last()?)?;
+    let held = known.refs.iter().filter(|held| held.kind.is_lock());
+    let notes = held.map(|held| Note {
+        place: scene.place(held.insn_idx),
+        step: scene.step_of(held.insn_idx),
+        kind: NoteKind::Locked {
+            callee: scene.callee_name(held.insn_idx).unwrap_or_default(),
+        },
+    });
+    Some(notes.collect())
+}
+
 /// Locks.
 pub(super) fn lock(scene: &Scene<'_>) -> Option<Finding> {
     let known = scene.trace.known(scene.last()?)?;
-    let held = known.refs.iter().filter(|held| held.kind.is_lock());
-    let notes: Vec<Note> = held
-        .map(|held| Note {
-            place: scene.place(held.insn_idx),
-            step: scene.step_of(held.insn_idx),
-            kind: NoteKind::Locked {
-                callee: scene.callee_name(held.insn_idx).unwrap_or_default(),
-            },
-        })
-        .collect();
+    let notes = locked(scene)?;
     let callee = match scene.insn()? {
         Insn::Call(callee) => Some(callee),
         _ => None,
@@ -132,7 +197,9 @@ pub(super) fn lock(scene: &Scene<'_>) -> Option<Finding> {
     let is_held = known.locks > 0;
     let of_rejection = match *scene.refusal.rejection {
         Rejection::Call(Call::UnlockWithoutLock { .. }) => Some(LockFault::NotHeld),
-        Rejection::Call(Call::UnlockOther { .. }) => Some(LockFault::Other),
+        Rejection::Call(Call::UnlockOther { .. }) => Some(LockFault::Other {
+            callee: scene.callee()?,
+        }),
         Rejection::Call(Call::UnlockOrder { .. }) => Some(LockFault::Order),
         _ => None,
     };
@@ -140,13 +207,7 @@ pub(super) fn lock(scene: &Scene<'_>) -> Option<Finding> {
         Some(Some(HelperId::SpinLock | HelperId::SpinUnlock)) if lock_map(scene).is_some() => {
             let (id, field) = (lock_map(scene)?, "struct bpf_spin_lock");
             let (map, kind) = call::map_of(scene, id);
-            let fault = match scene.input.maps[id].types_refusal() {
-                Some(refusal) => MapMisuse::WithoutBtf {
-                    field,
-                    refusal: Box::new(refusal.clone()),
-                },
-                None => MapMisuse::Field(field),
-            };
+            let fault = call::without_field(scene, id, field);
             return Some(Finding::about(
                 scene,
                 Cause::Map { map, kind, fault },
@@ -155,19 +216,29 @@ pub(super) fn lock(scene: &Scene<'_>) -> Option<Finding> {
         }
         Some(Some(HelperId::SpinLock)) if is_held => LockFault::Second,
         Some(Some(HelperId::SpinLock)) => LockFault::NotLock,
-        Some(Some(HelperId::SpinUnlock)) if is_held => LockFault::Other,
+        Some(Some(HelperId::SpinUnlock)) if is_held => LockFault::Other {
+            callee: scene.callee()?,
+        },
         Some(Some(HelperId::SpinUnlock)) => LockFault::NotHeld,
         Some(None) if of_rejection.is_some() => of_rejection?,
         _ if !is_held => return None,
         Some(Some(HelperId::TailCall)) | None => LockFault::Held { end: end(scene) },
-        Some(_) => LockFault::Call {
-            callee: scene.callee()?,
-        },
+        Some(_) => {
+            if let Some(Callee::Helper(number)) = callee
+                && let Some(cause) = call::missing_kfunc(scene, number)
+            {
+                return Some(Finding::new(cause));
+            }
+            LockFault::Call {
+                callee: scene.callee()?,
+                is_own: matches!(callee, Some(Callee::Local(_))),
+            }
+        }
     };
     Some(Finding {
         notes,
         subjects: match fault {
-            LockFault::Other | LockFault::NotLock => vec![Reg::R1],
+            LockFault::Other { .. } | LockFault::NotLock => vec![Reg::R1],
             _ => Vec::new(),
         },
         ..Finding::new(Cause::Lock { fault })

@@ -32,14 +32,11 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         }
         Call::NotObject { index, .. } => {
             let reg = at(index)?;
-            match scene.reg(reg)?.kind {
-                RegKind::BtfId { .. } => Some(untrusted(scene, reg, false)),
-                _ => wrong_type(
-                    scene,
-                    reg,
-                    String::from("a pointer to an object of the kernel"),
-                ),
+            if matches!(scene.reg(reg)?.kind, RegKind::BtfId { .. }) {
+                return Some(untrusted(scene, reg, false));
             }
+            let wanted = String::from("a pointer to an object of the kernel");
+            wrong_type(scene, reg, wanted)
         }
         Call::OtherObject {
             wanted_kind,
@@ -85,6 +82,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             let cause = Cause::ConstantString {
                 callee: scene.callee()?,
                 number: reg.number(),
+                unterminated: super::call::is_unterminated(scene),
             };
             Some(Finding::about(scene, cause, &[reg]))
         }
@@ -194,11 +192,15 @@ fn lost_trust(scene: &Scene<'_>, reg: Reg) -> (LostTrust, Option<Note>) {
         DefKind::Loaded(_) => {
             let access = scene.input.insns[insn as usize].access();
             let base = access.and_then(|access| scene.trace.reg(def.step, access.base.index()));
-            match base.map(|base| base.kind) {
-                Some(RegKind::Ctx) => LostTrust::Traced,
-                Some(RegKind::BtfId { ty }) => LostTrust::Member(scene.input.type_name(ty)),
-                Some(RegKind::MapValue { .. }) => LostTrust::Kptr,
-                _ => LostTrust::Unknown,
+            let base = base.map(|base| base.kind);
+            if let Some(RegKind::BtfId { ty }) = base {
+                LostTrust::Member(scene.input.type_name(ty))
+            } else if matches!(base, Some(RegKind::MapValue { .. })) {
+                LostTrust::Kptr
+            } else if matches!(base, Some(RegKind::Ctx)) {
+                LostTrust::Traced
+            } else {
+                LostTrust::Unknown
             }
         }
         DefKind::Returned if scene.callee_name(insn).as_deref() == Some("bpf_rdonly_cast") => {
@@ -212,6 +214,13 @@ fn lost_trust(scene: &Scene<'_>, reg: Reg) -> (LostTrust, Option<Note>) {
             LostTrust::Number
         }
         _ => LostTrust::Unknown,
+    };
+    let is_rcu = { scene.reg(reg) }.is_some_and(|reg| reg.flags.has(TypeFlags::MEM_RCU));
+    let lost = match is_rcu {
+        true => LostTrust::Rcu {
+            from_map: lost == LostTrust::Kptr,
+        },
+        false => lost,
     };
     (lost, None)
 }
@@ -255,10 +264,10 @@ fn sized_memory(scene: &Scene<'_>, ptr: Reg, size: Reg) -> Option<Finding> {
             ..Finding::new(cause)
         });
     }
-    match memory.kind {
-        RegKind::BtfId { .. } | RegKind::Ctx => wrong_type(scene, ptr, String::from("fp")),
-        _ => Some(bounds::of_argument(scene, ptr, bytes)),
+    if matches!(memory.kind, RegKind::BtfId { .. } | RegKind::Ctx) {
+        return wrong_type(scene, ptr, String::from("fp"));
     }
+    Some(bounds::of_argument(scene, ptr, bytes))
 }
 
 /// True if a helper takes objects that a pointer would be if it were trusted.

@@ -396,15 +396,19 @@ pub(super) fn stack(scene: &Scene<'_>) -> Option<Finding> {
             .copied()
     });
     let is_spilled = slot.is_some_and(|slot| slot.kinds.contains(&SlotKind::Spill));
+    let size = match access {
+        Some(access) => access.size.bytes(),
+        None => scene.argument_bytes(reg.number()).unwrap_or(0),
+    };
+    if !is_write && let Some(finding) = super::stack_object::read(scene, reg, off, size) {
+        return Some(finding);
+    }
     let cause = match access {
         Some(_) if is_write => Cause::SpillPart { is_read: false },
         Some(_) if is_spilled => Cause::SpillPart { is_read: true },
         _ => Cause::StackUnwritten {
             off,
-            size: match access {
-                Some(access) => access.size.bytes(),
-                None => scene.argument_bytes(reg.number()).unwrap_or(0),
-            },
+            size,
             callee: scene.callee(),
         },
     };

@@ -3,12 +3,12 @@
 use isa::ebpf::Reg;
 use spec::helpers::HelperId;
 
-use super::{Finding, memory, number};
-use crate::reason::cause::{Cause, LostObject, NumberSource, ObjectFault as Fault};
+use super::{Finding, call, held, memory, number};
+use crate::reason::cause::{Cause, LostObject, MapMisuse, NumberSource, ObjectFault as Fault};
 use crate::reason::explanation::NoteKind;
 use crate::reason::scene::Scene;
 use crate::rejection::{Call, Mem, Rejection};
-use crate::state::RegState;
+use crate::state::{RegKind, RegState};
 
 /// The fault of an object, if the refusal is about one.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
@@ -18,12 +18,36 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         None => scene.named_register(),
     };
     let state = reg.and_then(|reg| scene.reg(reg));
+    if let Fault::NoField(name) | Fault::NoFieldInMap { name, .. } = &fault
+        && let Some(finding) = without_types(scene, name)
+    {
+        return Some(finding);
+    }
     if fault == Fault::NotOwned
         && let (Some(reg), Some(state)) = (reg, state)
     {
         return Some(not_owned(scene, reg, state));
     }
     Some(with_cause(scene, reg, fault))
+}
+
+/// A field that the values of a map would have, if the kernel took its types.
+fn without_types(scene: &Scene<'_>, field: &str) -> Option<Finding> {
+    let RegKind::MapValue { map, .. } = scene.reg(Reg::R1)?.kind else {
+        return None;
+    };
+    let called = { scene.refusal.insn }.and_then(|insn| scene.callee_at(insn));
+    let field = match called.and_then(HelperId::of_call) {
+        Some(HelperId::KptrXchg) => "kptr",
+        _ => field,
+    };
+    let fault = call::without_field(scene, map, field);
+    if let MapMisuse::Field(_) = fault {
+        return None;
+    }
+    let (map, kind) = call::map_of(scene, map);
+    let cause = Cause::Map { map, kind, fault };
+    Some(Finding::about(scene, cause, &[Reg::R1]))
 }
 
 fn with_cause(scene: &Scene<'_>, reg: Option<Reg>, fault: Fault) -> Finding {
@@ -33,10 +57,22 @@ fn with_cause(scene: &Scene<'_>, reg: Option<Reg>, fault: Fault) -> Finding {
         found: reg.map(|reg| scene.value_of(reg)),
         fault,
     };
-    match reg {
+    let is_about_lock = matches!(
+        &cause,
+        Cause::AllocatedObject {
+            fault: Fault::LockNotHeld { .. } | Fault::LockedTwice,
+            ..
+        }
+    );
+    let mut finding = match reg {
         Some(reg) => Finding::about(scene, cause, &[reg]),
         None => Finding::new(cause),
+    };
+    if is_about_lock {
+        let notes = held::locked(scene).into_iter().flatten();
+        notes.for_each(|note| finding.add(note));
     }
+    finding
 }
 
 /// An argument that is no object which the program owns: what it was, and which call took it.
@@ -124,7 +160,14 @@ fn fault(scene: &Scene<'_>, rejection: &Rejection) -> Option<(Option<i64>, Fault
         Call::NoKptr { .. } | Call::NotAtKptr { .. } => {
             (Some(0), Fault::NoField(String::from("kptr")))
         }
-        Call::LockNotHeld { name, .. } => (Some(0), Fault::LockNotHeld(name.clone())),
+        Call::LockNotHeld { name, .. } => {
+            let known = scene.trace.known(scene.last()?)?;
+            let fault = Fault::LockNotHeld {
+                name: name.clone(),
+                other: known.locks > 0,
+            };
+            (Some(0), fault)
+        }
         Call::LockAgain => (Some(0), Fault::LockedTwice),
         Call::OtherNode { node, wanted, .. } | Call::NodeOffset { node, wanted, .. } => {
             let node = format!("{node} of struct {wanted}");

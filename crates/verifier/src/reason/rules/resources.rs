@@ -1,5 +1,7 @@
 //! Limits: instructions, stack, frames.
 
+use isa::ebpf::{Callee, Insn};
+
 use super::Finding;
 use crate::Errno;
 use crate::reason::cause::Cause;
@@ -65,20 +67,35 @@ pub(super) fn stack_size(scene: &Scene<'_>) -> Option<Finding> {
 
 /// More frames than a call chain may have.
 pub(super) fn call_depth(scene: &Scene<'_>) -> Option<Finding> {
-    let chain = match scene.last() {
+    let insns: Vec<u32> = match scene.last() {
         Some(last) => {
             let frames = scene.trace.known(last)?.starts();
-            let insns = frames.chain(scene.refusal.insn);
-            insns.map(|insn| scene.function_at(insn)).collect()
+            frames.chain(scene.refusal.insn).collect()
         }
         None => {
             let cost = &scene.ending.cost;
             let chain = cost.longest_chain();
-            let starts = chain.into_iter().map(|index| cost.subprogs[index].start);
-            starts.map(|insn| scene.function_at(insn)).collect()
+            chain
+                .into_iter()
+                .map(|index| cost.subprogs[index].start)
+                .collect()
         }
     };
-    Some(Finding::new(Cause::CallDepth { chain }))
+    let function = |insn: u32| scene.analysis.subprog_containing(insn);
+    let called = match (scene.refusal.insn, scene.insn()) {
+        (Some(at), Some(Insn::Call(Callee::Local(off)))) => {
+            Some(function(at.wrapping_add_signed(off + 1)))
+        }
+        _ => None,
+    };
+    let recurses = insns.iter().any(|insn| Some(function(*insn)) == called);
+    let mut chain: Vec<String> = { insns.iter() }
+        .map(|insn| scene.function_at(*insn))
+        .collect();
+    if recurses {
+        chain.extend(scene.callee());
+    }
+    Some(Finding::new(Cause::CallDepth { chain, recurses }))
 }
 
 /// The call that makes a chain too deep, where the check names one.

@@ -8,7 +8,7 @@ use crate::reason::describe;
 use crate::reason::explanation::{Note, NoteKind};
 use crate::reason::scene::Scene;
 use crate::rejection::{Call, Mem, Rejection};
-use crate::state::RegKind;
+use crate::state::{RegKind, StackObjectKind};
 
 const DYNPTR: &str = "a dynptr";
 const ITERATOR: &str = "an iterator";
@@ -25,7 +25,11 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let reg = named.or_else(|| implied(scene));
     let slot = reg.and_then(|reg| slot(scene, reg));
     let (fault, notes) = match slot {
-        Some(slot) => with_history(scene, slot, fault),
+        Some(slot) => with_history(
+            scene,
+            slot,
+            of_other_object(scene, reg, slot, object, fault),
+        ),
         None => (fault, Vec::new()),
     };
     let number = match fault {
@@ -53,11 +57,40 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     })
 }
 
+/// A read of so many bytes from an offset, which are those of an object or run into one, by the
+/// instruction or through an argument of its call.
+pub(super) fn read(scene: &Scene<'_>, reg: Reg, off: i64, size: u32) -> Option<Finding> {
+    let first = slot(scene, reg)?;
+    let start = off.div_euclid(8) * 8;
+    let inside = (1..)
+        .take_while(|next| start + 8 * next < off + i64::from(size))
+        .filter_map(|next| Some((first.0, first.1.checked_sub(next as usize)?)));
+    let mut slots = std::iter::once(first).chain(inside);
+    let (slot, object) = slots.find_map(|slot| Some((slot, object_in(scene, slot)?)))?;
+    let fault = match slot == first {
+        true => Fault::Read,
+        false => Fault::ReadInto { off, size },
+    };
+    let (fault, notes) = with_history(scene, slot, fault);
+    let callee = scene.callee();
+    let number = callee.is_some().then_some(reg.number());
+    Some(Finding {
+        notes,
+        ..Finding::new(Cause::StackObject {
+            callee,
+            number,
+            object,
+            fault,
+        })
+    })
+}
+
 /// Name of the object, index of the argument and fault.
 fn fault(rejection: &Call) -> Option<(&'static str, Option<i64>, Fault)> {
     Some(match rejection {
         Call::DynptrNotUninit => (DYNPTR, None, Fault::NotFree),
-        Call::DynptrConst | Call::ReleasesConstDynptr => (DYNPTR, None, Fault::Constant),
+        Call::DynptrConst => (DYNPTR, None, Fault::Constant),
+        Call::ReleasesConstDynptr => (DYNPTR, None, Fault::ReleasesGiven),
         Call::DynptrNotInit { index } => (DYNPTR, Some(*index), Fault::NotMade),
         Call::DynptrOther { kind, index } => (DYNPTR, Some(*index), Fault::NotOfKind(kind.clone())),
         Call::ExpectsDynptr { index } => (DYNPTR, Some(*index), Fault::NotOnStack),
@@ -90,6 +123,34 @@ fn implied(scene: &Scene<'_>) -> Option<Reg> {
             RegSet::ARGUMENTS.iter().filter(has_object).last()
         }
         insn => Some(insn.access()?.base),
+    }
+}
+
+/// Name of the object to which a slot belongs before the refused instruction.
+fn object_in(scene: &Scene<'_>, (frame, spi): Slot) -> Option<&'static str> {
+    let stack = &scene.trace.frame(scene.last()?, frame)?.stack;
+    Some(match stack.object_at(spi)?.kind {
+        StackObjectKind::Dynptr(_) => DYNPTR,
+        StackObjectKind::Iter { .. } => ITERATOR,
+        StackObjectKind::IrqFlag(_) => FLAGS,
+    })
+}
+
+/// The fault, where none of the kind was made at the address: an object of another kind may be
+/// there, or the address be inside of one.
+fn of_other_object(
+    scene: &Scene<'_>,
+    reg: Option<Reg>,
+    slot: Slot,
+    object: &'static str,
+    fault: Fault,
+) -> Fault {
+    let state = reg.and_then(|reg| scene.reg(reg));
+    let is_start = state.is_none_or(|state| describe::fixed_offset(state) % 8 == 0);
+    match (fault, object_in(scene, slot)) {
+        (Fault::NotMade, Some(there)) if there != object => Fault::IsOther(there),
+        (Fault::NotMade, Some(_)) if !is_start => Fault::Middle,
+        (fault, _) => fault,
     }
 }
 

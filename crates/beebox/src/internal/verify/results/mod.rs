@@ -348,6 +348,11 @@ fn verify_file<F: Files>(
             let mut row = verify_one(files, at, name, &loaded, job, kernel, registry);
             row.loader = Some(loader_kind.get()).filter(|kind| *kind != LoaderKind::Libbpf);
             is_file_lacking |= row.needs_absent;
+            for note in &row.notes {
+                if noted.insert(note.clone()) {
+                    files.note(at, Note::Map(note));
+                }
+            }
             rows.push(row);
         }
     };
@@ -428,6 +433,25 @@ fn needs_absent(program: &Program, verdict: &Verdict) -> bool {
     })
 }
 
+/// The kernel function that the kernel lacks and for whose call a program is refused, with what to
+/// give.
+fn absent_kfunc(program: &Program, verdict: &Verdict) -> Option<String> {
+    let Verdict::Refused(refusal) = verdict else {
+        return None;
+    };
+    let insn = program.insns().get(refusal.insn? as usize)?;
+    let index = insn
+        .imm
+        .checked_sub(KFUNC_POISON)
+        .filter(|_| insn.code == CALL)?;
+    let symbol = program.externs().get(usize::try_from(index).ok()?)?;
+    let name = &symbol.name;
+    Some(format!(
+        "the kernel has no kernel function {name} (a module's: --module-btf FILE; another \
+         kernel's: --kernel PATH)"
+    ))
+}
+
 fn verify_one<F: Files>(
     files: &F,
     at: usize,
@@ -459,6 +483,7 @@ fn verify_one<F: Files>(
             match done {
                 Ok(mut done) => {
                     row.needs_absent = needs_absent(program, &done.verdict);
+                    row.notes.extend(absent_kfunc(program, &done.verdict));
                     let cost = done.cost.take();
                     row.cost = cost.map(|cost| ProgramCost::new(program, &loaded.name, &cost));
                     let facts = done.facts.take();
