@@ -91,15 +91,15 @@ pub(crate) fn change(object: &mut Object<'_>, loading: &ObjectLoading) -> Result
     loading.change(object).map_err(failure)
 }
 
-/// The failure for what cannot be set, with a remedy.
+/// Failure to set what a loader sets.
 pub(crate) fn failure(error: LoadingError) -> Failure {
     let failure = Failure::new(&error);
     match error {
         LoadingError::Variable(error) => globals::failure(error),
-        LoadingError::NoSymbol { known, .. } if known.is_empty() => {
-            failure.hint("no --define: the object has no undefined symbol")
+        LoadingError::NoFunction { .. } => {
+            failure.hint("--attach for programs of fentry, fexit, fmod_ret, lsm, tp_btf, iter")
         }
-        LoadingError::NoSymbol { known, .. } | LoadingError::NoProgram { known, .. } => {
+        LoadingError::NoProgram { known, .. } => {
             failure.hint(format_args!("one of {}", known.join(", ")))
         }
     }
@@ -129,8 +129,11 @@ fn attach(text: &str) -> Result<(String, String), String> {
 }
 
 fn define(text: &str) -> Result<(String, u64), String> {
-    let (name, value) = text.split_once('=').ok_or("NAME=NUMBER is expected")?;
+    let (name, value) = text.split_once('=').unwrap_or_default();
     let (name, value) = (name.trim(), value.trim());
+    if name.is_empty() {
+        return Err("NAME=NUMBER is expected".to_owned());
+    }
     let (is_negative, digits) = match value.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, value),
@@ -139,7 +142,9 @@ fn define(text: &str) -> Result<(String, u64), String> {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => digits.parse(),
     };
-    let number = number.map_err(|error| format!("{value:?}: {error}"))?;
+    let number = number.map_err(|_| {
+        format!("{value:?} is no number of 64 bits, decimal or hexadecimal with 0x")
+    })?;
     Ok((
         name.to_owned(),
         match is_negative {

@@ -14,6 +14,7 @@ mod json;
 mod kernels;
 mod kfuncs;
 mod link;
+mod loaders;
 mod native_listing;
 mod objects;
 mod options;

@@ -748,8 +748,8 @@ fn wrong_inputs_name_object_place_fact_and_remedy() {
         ),
         (
             vec![SHAPES, "--define", "NODE_ID=1"],
-            "no undefined symbol is called \"NODE_ID\"",
-            "the object has no undefined symbol",
+            "NODE_ID: no undefined symbol, kconfig value or variable of the kernel in the object",
+            "",
         ),
         (vec![SHAPES, "--kernel-version", "6.18.x"], "6.18.x", ""),
         (vec![&*cut], "cut.o: ", ""),

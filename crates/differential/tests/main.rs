@@ -14,6 +14,7 @@ mod kfuncs;
 mod libpcap;
 mod live_code;
 mod liveness;
+mod loaders;
 mod log_form;
 mod maps;
 mod minimal_btf;

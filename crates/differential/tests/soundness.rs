@@ -231,7 +231,7 @@ fn runs_with_objects_stay_inside_recorded_states() {
     let mut contained = 0;
     for file in crate::verifier_programs::case_files("cases/objects") {
         let text = std::fs::read_to_string(&file).expect("a case");
-        let text = crate::verifier_programs::with_kfuncs(&text, &kernel);
+        let text = crate::verifier_programs::with_ids(&text, &kernel);
         let case = program::case::Case::parse(&text).expect("a case");
         match soundness::check(&case.program, &kernel, &registry, 20) {
             Outcome::Contained(_) => contained += 1,

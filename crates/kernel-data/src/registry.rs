@@ -23,12 +23,23 @@ pub const fn mark(configuration: Configuration) -> &'static str {
 pub(crate) fn of(configuration: Configuration, types: &Btf<'_>) -> Registry {
     let bytes = decompress(include_bytes!("../data/linux-6.18.registry.gz"));
     let marked = String::from_utf8(bytes).expect("text as it was written");
-    let lines = marked.lines().filter_map(|line| {
-        let (before, line) = line.split_at_checked(1)?;
-        (before == OF_BOTH || before == mark(configuration)).then_some([line, "\n"])
-    });
-    let lines: String = lines.flatten().collect();
-    let mut registry = text::parse(&lines).expect("lines as they were written");
+    let has = |before: &str| before == OF_BOTH || before == mark(configuration);
+    let lines = |is_wanted: &dyn Fn(&str, &str) -> bool| -> String {
+        let lines = marked.lines().filter_map(|line| {
+            let (before, line) = line.split_at_checked(1)?;
+            is_wanted(before, line).then_some([line, "\n"])
+        });
+        lines.flatten().collect()
+    };
+    let read = |lines: &str| text::parse(lines).expect("lines as they were written");
+    let mut registry = read(&lines(&|before, _| has(before)));
+    if configuration == Configuration::Debian {
+        // What the minimal kernel has built in is in modules of Debian's.
+        let others = read(&lines(&|before, line| {
+            !has(before) && line.starts_with("kfunc ")
+        }));
+        registry.add_kfuncs(others);
+    }
     let id = |kind, name: &str| types.find(kind, name).map(|ty| ty.id().0);
     registry.resolve(|name| id(Kind::Struct, name), |name| id(Kind::Func, name));
     registry

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use btf::ext::CoreKind;
-use btf::{Btf, BtfExt, Kind, Linkage, Name, Shape};
+use btf::{Btf, BtfExt, Kind, Linkage, Shape};
 
 use crate::container::ContainerFault;
 use crate::datasec;
@@ -93,7 +93,7 @@ impl<'a> Object<'a> {
         let rules = options.loader.rules();
         let sections = Sections::of(&elf, rules)?;
         let codes = ProgramDefs::of(&elf, &sections, options.loader)?;
-        let (mut types, btf_ext) = read_types(&elf, &sections)?;
+        let (mut types, btf_ext) = read_types(&elf, &sections, rules)?;
         if let Some(ext) = btf_ext.as_ref().filter(|_| !rules.has_type_matches) {
             let mut relocations = ext.relocations().flat_map(|section| section.records());
             if relocations.any(|relocation| relocation.spec.kind == CoreKind::TYPE_MATCHES) {
@@ -231,13 +231,6 @@ impl<'a> Object<'a> {
     /// Kernel version of the section `version`.
     pub fn kernel_version(&self) -> Option<u32> {
         self.kernel_version
-    }
-
-    /// Names of the symbols that the file does not define.
-    pub fn undefined_symbols(&self) -> impl Iterator<Item = Name<'_>> {
-        let symbols = self.elf.symbols().iter();
-        let undefined = symbols.filter(|symbol| symbol.is_extern());
-        undefined.filter_map(|symbol| self.elf.symbol_name(symbol))
     }
 
     /// Tables of the file.

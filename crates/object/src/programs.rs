@@ -6,6 +6,7 @@
 //! libbpf, so that a binary search finds the one that contains a slot. Instructions stay
 //! in the file until linking.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use btf::Name;
@@ -73,6 +74,8 @@ pub enum ProgramDefFault {
     StaticProgram,
     /// The loader refuses executable sections whose names imply no program type.
     UnknownSection,
+    /// The loader refuses two functions of one name in a section.
+    SameName,
     /// The loader refuses bytes that are in no function.
     Gap {
         /// Their offset.
@@ -102,6 +105,7 @@ impl ProgramDefFault {
             ProgramDefFault::BeyondSection { .. } => FORMAT,
             ProgramDefFault::StaticProgram => Errno::EOPNOTSUPP,
             ProgramDefFault::UnknownSection
+            | ProgramDefFault::SameName
             | ProgramDefFault::Gap { .. }
             | ProgramDefFault::Misshapen { .. } => Errno::EINVAL,
         }
@@ -122,6 +126,10 @@ impl fmt::Display for ProgramDefFault {
             ProgramDefFault::UnknownSection => write!(
                 f,
                 "section name implies no program type, which this loader refuses"
+            ),
+            ProgramDefFault::SameName => write!(
+                f,
+                "two functions of the section have this name, which this loader refuses"
             ),
             ProgramDefFault::Gap { offset } => write!(
                 f,
@@ -160,6 +168,9 @@ impl<'a> ProgramDefs<'a> {
         {
             only.is_function = false;
         }
+        if rules.refuses_equal_names {
+            defs.check_names(elf)?;
+        }
         if rules.refuses_gaps {
             defs.check_gaps(elf, sections)?;
         }
@@ -172,6 +183,19 @@ impl<'a> ProgramDefs<'a> {
         sections: &Sections,
     ) -> Result<ProgramDefs<'a>, Error> {
         ProgramDefs::cut(elf, sections, (LoaderKind::Libbpf.rules(), true))
+    }
+
+    /// Checks that functions of a section have different names.
+    fn check_names(&self, elf: &Elf<'_>) -> Result<(), Error> {
+        let mut names = HashSet::new();
+        for code in &self.all {
+            if !names.insert((code.section, code.name.as_bytes())) {
+                let error = Error::from(ProgramDefFault::SameName).about(code.name);
+                let section = elf.section(code.section).map(|section| section.name);
+                return Err(error.in_section(section.unwrap_or_default()));
+            }
+        }
+        Ok(())
     }
 
     /// Checks that functions cover their sections.

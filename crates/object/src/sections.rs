@@ -198,7 +198,9 @@ impl Sections {
                     self.relocations.push(section.id);
                 }
             }
-            (name, SectionKind::Zeros) if is_or_starts(name, b".bss") => {
+            (name, SectionKind::Zeros)
+                if name == b".bss" || rules.has_named_bss && name.starts_with(b".bss.") =>
+            {
                 self.roles[section.id.0 as usize] = Role::Zeros;
             }
             _ => {}

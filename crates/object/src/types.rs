@@ -6,8 +6,9 @@
 use std::fmt;
 
 use btf::ext::ExtError;
-use btf::{Btf, BtfExt, ParseError};
+use btf::{Btf, BtfExt, Kind, ParseError};
 use spec::Errno;
+use spec::loader::LoaderRules;
 
 use crate::elf::{Elf, SectionId};
 use crate::error::{Blame, Error};
@@ -20,6 +21,8 @@ pub enum BtfFault {
     Missing,
     /// `.BTF` is malformed.
     Btf(ParseError),
+    /// `.BTF` has an enumeration of 64 bits, which the loader does not know.
+    Enum64,
     /// `.BTF.ext` is malformed.
     Ext(ExtError),
 }
@@ -35,7 +38,7 @@ impl BtfFault {
         match self {
             BtfFault::Missing => Errno::ENOENT,
             BtfFault::Btf(ParseError::ForeignByteOrder) => Errno::EOPNOTSUPP,
-            BtfFault::Btf(_) | BtfFault::Ext(_) => Errno::EINVAL,
+            BtfFault::Btf(_) | BtfFault::Enum64 | BtfFault::Ext(_) => Errno::EINVAL,
         }
     }
 }
@@ -48,6 +51,9 @@ impl fmt::Display for BtfFault {
                 "maps require BTF, and section .BTF is missing: compile with -g"
             ),
             BtfFault::Btf(error) => error.fmt(f),
+            BtfFault::Enum64 => {
+                write!(f, "enumeration of 64 bits, which this loader does not know")
+            }
             BtfFault::Ext(error) => error.fmt(f),
         }
     }
@@ -59,14 +65,25 @@ impl std::error::Error for BtfFault {}
 type Types<'a> = (Option<Btf<'a>>, Option<BtfExt<'a>>);
 
 /// Reads both sections. A malformed section that is not required is omitted.
-pub(crate) fn read_types<'a>(elf: &Elf<'a>, sections: &Sections) -> Result<Types<'a>, Error> {
+pub(crate) fn read_types<'a>(
+    elf: &Elf<'a>,
+    sections: &Sections,
+    rules: &LoaderRules,
+) -> Result<Types<'a>, Error> {
     let is_needed = sections.maps.is_some() || sections.with_role(Role::StructOps).next().is_some();
-    let types = bytes(elf, sections.btf).map(Btf::parse);
+    let parsed = bytes(elf, sections.btf).map(Btf::parse);
+    let is_known = |types: &Btf<'_>| {
+        let mut kinds = types.types().map(|ty| ty.kind());
+        rules.has_enum64 || !kinds.any(|kind| kind == Kind::Enum64)
+    };
+    let types = parsed.map(|parsed| match parsed {
+        Ok(types) if is_known(&types) => Ok(types),
+        Ok(_) => Err(BtfFault::Enum64),
+        Err(error) => Err(BtfFault::Btf(error)),
+    });
     let types = match types {
         Some(Ok(types)) => types,
-        Some(Err(error)) if is_needed => {
-            return Err(Error::new(BtfFault::Btf(error)).in_section(".BTF"));
-        }
+        Some(Err(fault)) if is_needed => return Err(Error::new(fault).in_section(".BTF")),
         None if is_needed => return Err(BtfFault::Missing.into()),
         _ => return Ok((None, None)),
     };

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use btf::{Btf, BtfExt};
 use isa::ebpf::{Callee, Imm64, Insn, RawInsn};
 use program::LineInfo;
+use spec::loader::LoaderKind;
 
 use crate::elf::{Elf, Section, SectionId, SymbolId, SymbolKind};
 use crate::error::Error;
@@ -74,7 +75,7 @@ impl<'a> UnlinkedObject<'a> {
         let programs = ProgramDefs::with_static(&elf, &sections)?;
         let types = match elf.is_big_endian() {
             true => (None, None),
-            false => read_types(&elf, &sections).unwrap_or_default(),
+            false => read_types(&elf, &sections, LoaderKind::Libbpf.rules()).unwrap_or_default(),
         };
         let mut object = UnlinkedObject {
             maps: Vec::new(),

@@ -162,6 +162,13 @@ fn the_loader_is_guessed_from_what_libbpf_refuses() {
         words.contains("conventions of cilium/ebpf: libbpf refuses it, section socket"),
         "{words}"
     );
+    // A symbol of inline assembly is one that the application defines.
+    let (loader, words) = guessed("loaders/cilium_ebpf.o").expect("it is taken");
+    assert_eq!(loader, LoaderKind::CiliumEbpf);
+    assert!(
+        words.ends_with("; NODE_ID is undefined and 0 (--define NODE_ID=NUMBER)"),
+        "{words}"
+    );
     // The extern map may be that of another object, BCC makes the map, and no one has this order.
     assert_eq!(kind("objects/refused/extern_map.o"), None);
     assert_eq!(kind("objects/refused/bcc.o"), None);
@@ -208,6 +215,31 @@ fn refusals_name_the_loader() {
             LoaderKind::Iproute2,
             "pinning 7 is neither none",
         ),
+        (
+            "objects/jump_table.o",
+            LoaderKind::CiliumEbpf,
+            "reference into section .jumptables, which has no variables",
+        ),
+        (
+            "objects/jump_table.o",
+            LoaderKind::Aya,
+            "no function has the bytes at offset 0, which this loader refuses",
+        ),
+        (
+            "objects/externs.o",
+            LoaderKind::CiliumEbpf,
+            "variable of the kernel of another type than void",
+        ),
+        (
+            "objects/externs.o",
+            LoaderKind::Aya,
+            "DATASEC lists `LINUX_KERNEL_VERSION`, which the file lacks",
+        ),
+        (
+            "objects/variables.o",
+            LoaderKind::Libbpf08,
+            "reference into section .addr_space.1",
+        ),
     ] {
         let said = refusal(name, loader);
         assert!(said.contains(words), "{name}, {loader}: {said}");
@@ -235,4 +267,18 @@ fn undefined_symbols_load_what_the_loader_defines() {
     assert_eq!(node(&[]), ["r1 = 0x0 ll"]);
     let defined = [("NODE_ID".to_owned(), 0x1_0000_0007)];
     assert_eq!(node(&defined), ["r1 = 0x100000007 ll"]);
+}
+
+#[oracle::test]
+fn a_call_of_an_undefined_function_refuses_its_program_alone() {
+    let file = bytes("../../../examples/link/main.bpf.o");
+    assert!(Object::open(&file).is_err());
+    let object = open(&file, LoaderKind::CiliumEbpf, &[]).expect("it is opened");
+    let linked = object.link(&Kernel::default()).expect("it is linked");
+    let refused = linked.unloadable.iter().map(|it| it.error.to_string());
+    let refused: Vec<String> = refused.collect();
+    assert!(
+        refused.len() == 1 && refused[0].contains("extern has no BTF"),
+        "{refused:?}"
+    );
 }

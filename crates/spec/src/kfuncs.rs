@@ -129,7 +129,13 @@ impl KernelFunction {
             let found = functions.find(|(function, _)| function.btf_id == id as u32);
             return found.map(|(_, index)| KernelFunction::Host(index));
         }
-        BitOp::from_func(module, id).map(KernelFunction::Bits)
+        let bits = BitOp::from_func(module, id).map(KernelFunction::Bits);
+        if module.kfuncs.is_some() {
+            return bits;
+        }
+        let func = module.btf.get(TypeId(id as u32))?;
+        let func = Some(func).filter(|func| func.kind() == Kind::Func);
+        KernelFunction::of_linux(func?.name().to_str()?)
     }
 
     /// The instruction with the number or the address of the function in place of its BTF

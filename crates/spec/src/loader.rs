@@ -7,6 +7,7 @@
 
 use std::fmt;
 
+use crate::maps::MapKind;
 use crate::programs::SectionDef;
 use crate::programs::sections::{aya, cilium_ebpf, iproute2, libbpf, libbpf_0_8};
 
@@ -57,10 +58,18 @@ pub struct LoaderRules {
     pub has_exception_callbacks: bool,
     /// True if kconfig values, variables and functions of the kernel are linked.
     pub has_externs: bool,
-    /// True if externs may be variables of the kernel with a type.
+    /// True if externs may be variables of the kernel of other types than `void`.
     pub has_typed_variables: bool,
     /// True if weak maps and weak kconfig values may be referred to.
     pub has_weak_references: bool,
+    /// True if sections `.bss.NAME` have variables too.
+    pub has_named_bss: bool,
+    /// True if BTF may have enumerations of 64 bits; it is malformed otherwise.
+    pub has_enum64: bool,
+    /// Kinds of ring buffers whose sizes are rounded up to what kernels accept.
+    pub rounded_kinds: &'static [MapKind],
+    /// True if two functions of one name in a section are an error.
+    pub refuses_equal_names: bool,
     /// True if `.addr_space.1` has variables of an arena, and `.jumptables` jump tables.
     pub has_arena_and_jump_tables: bool,
     /// True if enumerations state numbers in declarations (`__ulong`).
@@ -159,7 +168,8 @@ pub enum SubprogOrder {
 pub enum UndefinedRule {
     /// They are errors.
     Refused,
-    /// They load 0, unless the application defines the symbol.
+    /// They load 0, unless the application defines the symbol; a program that calls one is not
+    /// loaded.
     Zero,
 }
 
@@ -205,6 +215,10 @@ const LIBBPF: LoaderRules = LoaderRules {
     has_externs: true,
     has_typed_variables: true,
     has_weak_references: true,
+    has_named_bss: true,
+    has_enum64: true,
+    rounded_kinds: &[MapKind::Ringbuf, MapKind::UserRingbuf],
+    refuses_equal_names: false,
     has_arena_and_jump_tables: true,
     has_wide_numbers: true,
     has_initialised_maps: true,
@@ -229,6 +243,9 @@ const LIBBPF_0_8: LoaderRules = LoaderRules {
         rest: RestRule::Zero,
         has_types: true,
     }),
+    has_named_bss: false,
+    has_enum64: false,
+    rounded_kinds: &[MapKind::Ringbuf],
     has_arena_and_jump_tables: false,
     has_wide_numbers: false,
     has_text_program: true,
@@ -254,6 +271,9 @@ const CILIUM_EBPF: LoaderRules = LoaderRules {
     has_exception_callbacks: false,
     has_typed_variables: false,
     has_weak_references: false,
+    has_named_bss: false,
+    rounded_kinds: &[],
+    refuses_equal_names: true,
     has_arena_and_jump_tables: false,
     has_initialised_maps: false,
     struct_ops: StructOpsRule::OnlyLink,
@@ -283,6 +303,7 @@ const AYA: LoaderRules = LoaderRules {
     has_text_sections: true,
     has_exception_callbacks: false,
     has_externs: false,
+    rounded_kinds: &[MapKind::Ringbuf],
     has_arena_and_jump_tables: false,
     has_wide_numbers: false,
     has_type_matches: false,

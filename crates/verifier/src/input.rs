@@ -136,6 +136,7 @@ impl Input<'_> {
     pub fn btf(&self, ty: TypeRef) -> Option<&Btf<'static>> {
         match ty.btf {
             BtfRef::Vmlinux => self.vmlinux,
+            BtfRef::Module(index) => Some(&self.modules.get(usize::from(index))?.btf),
             BtfRef::Program => self.program.btf().map(|btf| &**btf),
         }
     }

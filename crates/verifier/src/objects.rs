@@ -71,6 +71,20 @@ impl Input<'_> {
         Ok(TypeRef::program(field.target.0))
     }
 
+    /// The BTF object that has a type: that of vmlinux for what a module's begins with.
+    fn owner(&self, ty: TypeRef) -> BtfRef {
+        match ty.btf {
+            BtfRef::Module(_)
+                if self
+                    .vmlinux
+                    .is_some_and(|btf| btf.get(TypeId(ty.id)).is_some()) =>
+            {
+                BtfRef::Vmlinux
+            }
+            own => own,
+        }
+    }
+
     /// True if a structure has, at `off`, the expected one; logs what it has instead
     /// (`btf_struct_ids_match`). `is_strict` allows only the structure itself.
     #[doc(alias = "btf_struct_ids_match")]
@@ -82,8 +96,9 @@ impl Input<'_> {
         off: i32,
         is_strict: bool,
     ) -> bool {
-        // No type of one BTF object is one of another.
-        let wanted = match ty.btf == expected.btf {
+        // No type of one BTF object is one of another, but for those of vmlinux, which modules share.
+        let (one, other) = (self.owner(ty), self.owner(expected));
+        let wanted = match one == other {
             true => TypeId(expected.id),
             false => TypeId::VOID,
         };

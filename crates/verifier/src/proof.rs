@@ -147,7 +147,7 @@ fn signatures(
                 let module = usize::try_from(module).ok()?.checked_sub(1);
                 let (btf, kfunc) = match module.map(|at| kernel.modules().get(at)) {
                     None => (kernel.btf()?, registry.kfunc(id)?),
-                    Some(module) => (&module?.btf, module?.kfunc(id)?),
+                    Some(module) => (&module?.btf, registry.kfunc_of_module(module?, id)?),
                 };
                 Some((function?, kfunc_signature(btf, id, kfunc.flags)?))
             }

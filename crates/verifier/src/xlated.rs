@@ -105,10 +105,12 @@ fn check_function_addresses(env: &mut Env<'_>) -> Result<()> {
     if left.len() < 2 || !env.input.insns.iter().any(is_address) {
         return Ok(());
     }
+    let lengths = Lengths::of(env);
     let removal = Removal::of(
         &env.input.insns,
         |slot| is_seen(env, slot as u32),
         |slot| is_dropped(env.analysis, &env.subprogs, slot),
+        |slot| lengths.before_removal(slot),
     );
     let left: Vec<u32> = left.iter().map(|&start| removal.place_of(start)).collect();
     for (at, insn) in (0u32..).zip(&env.input.insns) {
@@ -117,24 +119,29 @@ fn check_function_addresses(env: &mut Env<'_>) -> Result<()> {
         };
         let place = removal.place_of((at + 1).wrapping_add_signed(off));
         if is_seen(env, at) && !left.contains(&place) {
+            let place = rewritten_place(&lengths, &removal, place);
             env.insn_idx = at;
-            let place = rewritten_place(env, &removal, place);
             return Err(refuse!(env => Program::NothingToJit { place }));
         }
     }
     Ok(())
 }
 
-/// Place in the rewritten program of an instruction of the program without dead code, or of one
-/// behind its end: an address inside the range of dead code that ended the program. An instruction whose
-/// number of instructions is not known counts as one.
-fn rewritten_place(env: &Env<'_>, removal: &Removal, place: u32) -> u32 {
-    let lengths = Lengths::of(env);
-    let before: Vec<_> = removal.left().take(place as usize).collect();
-    let behind = place - before.len() as u32;
-    let rewritten = before.into_iter();
-    let rewritten = rewritten.map(|slot| lengths.entry(slot) + lengths.at(slot).unwrap_or(1));
-    rewritten.sum::<u32>() + behind + if place == 0 { 0 } else { lengths.prologue() }
+/// Place in the rewritten program of one in the program without dead code: of an instruction, of one
+/// of an inlined loop, or behind the end, where an address inside the range of dead code that ended the
+/// program leads. An instruction whose number of instructions is not known counts as one.
+fn rewritten_place(lengths: &Lengths<'_, '_>, removal: &Removal, place: u32) -> u32 {
+    let mut rewritten = if place == 0 { 0 } else { lengths.prologue() };
+    let mut before = place;
+    for slot in removal.left() {
+        if before < removal.length(slot) {
+            rewritten += if before == 0 { 0 } else { lengths.entry(slot) };
+            break;
+        }
+        before -= removal.length(slot);
+        rewritten += lengths.entry(slot) + lengths.at(slot).unwrap_or(1);
+    }
+    rewritten + before
 }
 
 /// Distance of the function whose address the instruction loads.
@@ -169,7 +176,7 @@ pub(crate) fn live_code(insns: &[Insn], facts: &ProgramFacts, spills: Spills) ->
     let has = |slot: usize, holds: fn(&InsnFact) -> bool| facts.insns.get(slot).is_some_and(holds);
     let is_reached = |slot| has(slot, |fact| fact.is_reached);
     let is_dropped = |slot| spills == Spills::Dropped && has(slot, |fact| fact.is_fastcall_spill);
-    Removal::of(insns, is_reached, is_dropped).finish()
+    Removal::of(insns, is_reached, is_dropped, |_| 1).finish()
 }
 
 /// The program as the kernel compiles it.

@@ -97,7 +97,7 @@ func describeProgram(it *ebpf.ProgramSpec) program {
 	iter := insns.Iterate()
 	for iter.Next() {
 		ins, slot := iter.Ins, uint64(iter.Offset)
-		if ins.IsLoadFromMap() {
+		if ins.IsLoadFromMap() && ins.Reference() != "" {
 			made.Maps = append(made.Maps, [2]interface{}{slot, ins.Reference()})
 			value := ins.Constant
 			if ins.Src == asm.PseudoMapFD {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use object::{Error, Object, OpenOptions};
 use spec::loader::LoaderKind;
-use spec::programs::ProgramType;
+use spec::programs::{ProgramType, SectionFlags};
 
 use super::variables::{Assignment, VariableError};
 
@@ -33,13 +33,6 @@ pub struct ObjectLoading {
 pub enum LoadingError {
     /// A global variable.
     Variable(VariableError),
-    /// A value is defined for a symbol of this name, which the file has not or defines itself.
-    NoSymbol {
-        /// The name.
-        name: String,
-        /// Names of the undefined symbols.
-        known: Vec<String>,
-    },
     /// No program has this name.
     NoProgram {
         /// The name.
@@ -47,16 +40,25 @@ pub enum LoadingError {
         /// Names of the programs.
         known: Vec<String>,
     },
+    /// A program attaches to no function.
+    NoFunction {
+        /// Its name.
+        program: String,
+        /// Its section.
+        section: String,
+    },
 }
 
 impl fmt::Display for LoadingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LoadingError::Variable(error) => error.fmt(f),
-            LoadingError::NoSymbol { name, .. } => {
-                write!(f, "no undefined symbol is called {name:?}")
-            }
             LoadingError::NoProgram { name, .. } => write!(f, "no program is called {name:?}"),
+            LoadingError::NoFunction { program, section } => write!(
+                f,
+                "program {program} in section {section:?} attaches to no function, hook or \
+                 tracepoint that is known when it is loaded"
+            ),
         }
     }
 }
@@ -110,30 +112,37 @@ impl ObjectLoading {
     /// Sets global variables.
     ///
     /// # Errors
-    /// For the first that is not there, or not of this type, and for symbols with a value that are
-    /// not there.
-    pub fn set_globals(&self, object: &mut Object<'_>) -> Result<(), LoadingError> {
-        for (name, _) in &self.defines {
-            if !object
-                .undefined_symbols()
-                .any(|known| known == name.as_str())
-            {
-                let known = object.undefined_symbols().map(|known| known.to_string());
-                return Err(LoadingError::NoSymbol {
-                    name: name.clone(),
-                    known: known.collect(),
+    /// For the first that is not there, or not of this type.
+    pub fn set_globals(&self, object: &mut Object<'_>) -> Result<(), VariableError> {
+        let mut globals = self.globals.iter();
+        globals.try_for_each(|assignment| assignment.apply(object))
+    }
+
+    /// Checks that programs with an attach target are of sections that have one when they are
+    /// loaded.
+    ///
+    /// # Errors
+    /// For the first that is not.
+    pub fn check_attached(&self, object: &Object<'_>) -> Result<(), LoadingError> {
+        let attached = self.attach.iter().map(|(name, _)| name);
+        for code in attached.filter_map(|name| object.program(name)) {
+            let is_sought = code
+                .rule
+                .is_some_and(|rule| rule.flags.has(SectionFlags::ATTACH_BTF));
+            if !is_sought && code.kind != Some(ProgramType::Ext) {
+                return Err(LoadingError::NoFunction {
+                    program: code.name.to_string(),
+                    section: code.section_name.to_string(),
                 });
             }
         }
-        let mut globals = self.globals.iter();
-        let set = globals.try_for_each(|assignment| assignment.apply(object));
-        set.map_err(LoadingError::Variable)
+        Ok(())
     }
 
     /// Sets everything.
     ///
     /// # Errors
-    /// For programs, symbols and variables that are not there, and values of other types.
+    /// For programs and variables that are not there, and values of other types.
     pub fn change(&self, object: &mut Object<'_>) -> Result<(), LoadingError> {
         for name in self.named_programs() {
             if object.program(name).is_none() {
@@ -145,6 +154,7 @@ impl ObjectLoading {
             }
         }
         self.set_programs(object);
-        self.set_globals(object)
+        self.check_attached(object)?;
+        self.set_globals(object).map_err(LoadingError::Variable)
     }
 }

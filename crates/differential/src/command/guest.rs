@@ -25,8 +25,9 @@ const PARTS: [([&str; 2], &str); 2] = [
 ];
 /// Target of programs that need no library.
 const STATIC: &str = "x86_64-unknown-linux-musl";
-/// Options of the machine: memory, and seconds until it is stopped.
-const MACHINE: [&str; 4] = ["--memory", "5G", "--limit", "7200"];
+/// Options of the machine: memory, seconds until it is stopped, and page tables of four levels, whose
+/// addresses begin as those in the logs of other machines.
+const MACHINE: [&str; 6] = ["--memory", "5G", "--limit", "7200", "--append", "no5lvl"];
 
 /// Runs a command of this program in the guest.
 pub(super) fn run(words: &[String]) -> Outcome {

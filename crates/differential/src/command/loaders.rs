@@ -1,14 +1,12 @@
 //! Compares what other loaders parse of objects with what Beebox makes of them.
 
-use std::ffi::OsStr;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use spec::loader::LoaderKind;
 
-use beebox_differential::loaders::compare::{Comparison, Explained, compare};
-use beebox_differential::loaders::{ASKED, Tool, ours};
+use beebox_differential::loaders::compare::{Count, Explained};
+use beebox_differential::loaders::{ASKED, Tool, compare_all, objects, own_objects};
 use beebox_differential::page::write_part;
 
 use crate::command::Outcome;
@@ -34,33 +32,15 @@ fn find_loader(name: &str) -> Result<LoaderKind, String> {
 
 /// Compares, and prints the differences.
 pub(crate) fn compare_loaders(selection: LoaderSelection) -> Outcome {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let own = [
-        "crates/beebox/tests",
-        "crates/bench/objects",
-        "crates/bench/workloads",
-        "crates/cli/tests",
-        "crates/gateway/bpf",
-        "crates/object/tests",
-        "crates/testkit/cases",
-        "examples",
-    ];
-    let own = own.map(|path| root.join(path));
     let is_whole = selection.paths.is_empty() && selection.loader.is_empty();
-    let paths = match selection.paths.is_empty() {
-        true => &own[..],
-        false => &selection.paths,
+    let objects = match selection.paths.is_empty() {
+        true => own_objects()?,
+        false => objects(selection.paths)?,
     };
-    let mut objects = Vec::new();
-    for path in paths {
-        collect(path, &mut objects)?;
-    }
-    objects.sort();
     let loaders = match selection.loader.is_empty() {
         true => ASKED.to_vec(),
         false => selection.loader,
     };
-    let kernel = kernel_data::linux_6_18();
     let mut table = "| loader | objects | both accept | answers equal | explained | compared |\n\
                      |---|---|---|---|---|---|\n"
         .to_owned();
@@ -75,14 +55,7 @@ pub(crate) fn compare_loaders(selection: LoaderSelection) -> Outcome {
                 continue;
             }
         };
-        let mut found = Comparison::default();
-        for (path, theirs) in objects.iter().zip(tool.parse(&objects)?) {
-            let file = fs::read(path)?;
-            let path = path.to_string_lossy();
-            let ours = ours::parse(&file, &path, loader, &kernel);
-            let short = path.strip_prefix(&*root.to_string_lossy()).unwrap_or(&path);
-            compare(loader, short, &theirs, &ours, &mut found);
-        }
+        let found = compare_all(&tool, &objects)?;
         for difference in &found.differences {
             match selection.list {
                 true => println!(
@@ -103,9 +76,7 @@ pub(crate) fn compare_loaders(selection: LoaderSelection) -> Outcome {
                 aspect.title()
             );
         }
-        let sum = |of: fn(&beebox_differential::loaders::compare::Count) -> usize| -> usize {
-            found.counts.values().map(of).sum()
-        };
+        let sum = |of: fn(&Count) -> usize| -> usize { found.counts.values().map(of).sum() };
         let (equal, compared) = (sum(|count| count.equal), sum(|count| count.compared));
         let explained = sum(|count| count.explained);
         let (all, accepted) = (objects.len(), found.accepted);
@@ -121,21 +92,4 @@ pub(crate) fn compare_loaders(selection: LoaderSelection) -> Outcome {
         0 => Ok(()),
         differences => Err(format!("{differences} unexplained differences").into()),
     }
-}
-
-/// Objects of this byte order at a path and below.
-fn collect(path: &Path, objects: &mut Vec<PathBuf>) -> Outcome {
-    if path.is_dir() {
-        for entry in fs::read_dir(path)? {
-            collect(&entry?.path(), objects)?;
-        }
-        return Ok(());
-    }
-    let is_named = [OsStr::new("o"), OsStr::new("elf")]
-        .iter()
-        .any(|name| path.extension() == Some(name));
-    if is_named && fs::read(path)?.starts_with(b"\x7fELF\x02\x01") {
-        objects.push(path.to_owned());
-    }
-    Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use beebox_differential::verifier::{
-    Agreement, Tally, VerifierPair, compare_generated, compare_mutations,
+    Agreement, Tally, VerifierPair, compare_generated, compare_mutations, registry_of,
 };
 use spec::kernel::Source;
 use testkit::ebpf::Choices;
@@ -20,10 +20,11 @@ const AT_ONCE: u32 = 12;
 /// Reason why programs of other callers cannot be compared.
 const NOT_ALLOWED: &str = "this kernel lets no caller without CAP_BPF load programs";
 /// Our own objects, from the repository.
-pub(super) const OWN: [&str; 5] = [
+pub(super) const OWN: [&str; 6] = [
     "examples/traffic/traffic.bpf.o",
     "crates/bench/objects/verify/backtracking.bpf.o",
     "crates/testkit/cases/attach/hooks.bpf.o",
+    "crates/testkit/cases/attach/scheduler.bpf.o",
     TARGET,
     REPLACEMENTS,
 ];
@@ -58,7 +59,7 @@ pub(crate) fn compare_verifiers(limits: &Limits) -> Outcome {
     let goal = Goal::of(limits);
     let kernel = sys::kernel::running()?.with_privileges(limits.privileges, Source::Given);
     let types = kernel.btf().ok_or("the running kernel has no BTF")?;
-    let registry = kernel_data::linux_6_18_minimal_registry(types);
+    let registry = registry_of(types);
     let mut verifiers = VerifierPair::new(&kernel, &registry).ok_or(NOT_ALLOWED)?;
     let seeds = limits.seed..u64::MAX;
     let mut last = 0;
@@ -75,7 +76,7 @@ pub(crate) fn compare_verifiers(limits: &Limits) -> Outcome {
 pub(crate) fn compare_kfunc_calls(rounds: u64, seed: u64) -> Outcome {
     let kernel = sys::kernel::running()?;
     let types = kernel.btf().ok_or("the running kernel has no BTF")?;
-    let registry = kernel_data::linux_6_18_minimal_registry(types);
+    let registry = registry_of(types);
     let mut verifiers = VerifierPair::new(&kernel, &registry).ok_or(NOT_ALLOWED)?;
     let seeds = seed..seed + rounds;
     let tally = beebox_differential::verifier::compare_kfunc_calls(

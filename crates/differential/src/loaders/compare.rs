@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use program::MapParams;
 use spec::loader::LoaderKind;
 use spec::maps::{MapFlags, MapKind};
 use spec::programs::ProgramType;
@@ -49,6 +50,15 @@ pub enum Explained {
     /// aya knows called functions by their offset alone: of two at one offset of different sections
     /// it links the first only.
     FunctionsAtOneOffset,
+    /// aya refuses an object with a program that calls an undefined function, or links its caller
+    /// if the call is its first instruction. Beebox refuses the program.
+    CallOfUndefined,
+    /// cilium/ebpf refuses instructions that call helpers of numbers from 2^28 on, which no kernel
+    /// has.
+    HelperNumber,
+    /// cilium/ebpf writes 0 for the offset of arithmetic instructions but those of signed division
+    /// and sign extension: `addr_space_cast` is lost.
+    ArithmeticOffset,
 }
 
 impl Explained {
@@ -58,6 +68,13 @@ impl Explained {
             Explained::FunctionsAtOneOffset => {
                 "aya links one of two functions at one offset of different sections"
             }
+            Explained::CallOfUndefined => {
+                "aya takes a call of an undefined function for one in its section"
+            }
+            Explained::ArithmeticOffset => {
+                "cilium/ebpf drops the offset of addr_space_cast, and of malformed instructions"
+            }
+            Explained::HelperNumber => "cilium/ebpf knows helpers up to 2^28",
         }
     }
 }
@@ -137,7 +154,18 @@ pub fn compare(
         None => "accepted".to_owned(),
     };
     let is_equal = theirs.error.is_some() == ours.error.is_some();
-    check.note(Aspect::Accepted, "", is_equal, None, || {
+    let cause = match loader {
+        LoaderKind::Aya if ours.programs.iter().any(|it| it.calls_undefined) => {
+            Some(Explained::CallOfUndefined)
+        }
+        LoaderKind::CiliumEbpf => {
+            let error = theirs.error.as_deref().unwrap_or_default();
+            let is_number = error.contains("invalid constant");
+            is_number.then_some(Explained::HelperNumber)
+        }
+        _ => None,
+    };
+    check.note(Aspect::Accepted, "", is_equal, cause, || {
         (verdict(theirs), verdict(ours))
     });
     if theirs.error.is_some() || ours.error.is_some() {
@@ -173,6 +201,20 @@ pub fn compare(
             check.map(theirs, ours);
         }
     }
+}
+
+/// Slots of instructions, and the maps that they refer to.
+type Slots = (Vec<[u8; 8]>, Vec<(usize, String)>);
+
+/// Slots with 0 for the offsets of arithmetic instructions where the other's have 0.
+fn without_arithmetic_offsets(theirs: &[[u8; 8]], (slots, maps): &Slots) -> Slots {
+    let mut slots = slots.clone();
+    for (slot, other) in slots.iter_mut().zip(theirs) {
+        if matches!(slot[0] & 7, 4 | 7) && other[2..4] == [0, 0] {
+            slot[2..4].fill(0);
+        }
+    }
+    (slots, maps.clone())
 }
 
 /// Check of one object.
@@ -245,10 +287,14 @@ impl Check<'_> {
         let is_open = |slot: &usize| theirs.open.contains(slot) || ours.open.contains(slot);
         let slots = |bytes: &[u8]| {
             let (slots, _) = bytes.as_chunks::<8>();
-            let slots = slots.iter().copied().enumerate();
-            let slots = slots.map(|(slot, bytes)| match is_open(&slot) {
-                true => [0; 8],
-                false => bytes,
+            // The upper half of the address of a function has no meaning.
+            let is_function = |slot: usize| slots[slot][0] == 0x18 && slots[slot][1] >> 4 == 4;
+            let slots = slots.iter().copied().enumerate().map(|(slot, bytes)| {
+                let is_upper = slot.checked_sub(1).is_some_and(is_function);
+                match is_open(&slot) || is_upper {
+                    true => [0; 8],
+                    false => bytes,
+                }
             });
             slots.collect::<Vec<_>>()
         };
@@ -258,8 +304,14 @@ impl Check<'_> {
             maps
         };
         let (one, other) = ((slots(one), maps(theirs)), (slots(other), maps(ours)));
-        let is_by_offset = self.loader == LoaderKind::Aya && ours.has_equal_offsets;
-        let cause = is_by_offset.then_some(Explained::FunctionsAtOneOffset);
+        let cause = match self.loader {
+            LoaderKind::Aya if ours.calls_undefined => Some(Explained::CallOfUndefined),
+            LoaderKind::Aya if ours.has_equal_offsets => Some(Explained::FunctionsAtOneOffset),
+            LoaderKind::CiliumEbpf if one == without_arithmetic_offsets(&one.0, &other) => {
+                Some(Explained::ArithmeticOffset)
+            }
+            _ => None,
+        };
         let is_equal = one == other;
         self.note(Aspect::Instructions, &theirs.name, is_equal, cause, || {
             let words = |(slots, maps): &(Vec<[u8; 8]>, Vec<_>), others: &[[u8; 8]]| {
@@ -275,13 +327,18 @@ impl Check<'_> {
         });
     }
 
-    /// Entries of a map as it is created: Go's loader rounds ring buffers then.
+    /// Entries of a map as it is created: loaders round sizes of ring buffers then.
     fn entries(&self, map: &ParsedMap) -> u32 {
-        let is_rounded = self.loader == LoaderKind::CiliumEbpf;
-        match map.kind == MapKind::Ringbuf.number() && is_rounded {
-            true => map.max_entries.next_power_of_two(),
-            false => map.max_entries,
+        let mut kinds = self.loader.rules().rounded_kinds.iter();
+        let mut params = MapParams {
+            map_type: map.kind,
+            max_entries: map.max_entries,
+            ..MapParams::default()
+        };
+        if kinds.any(|kind| kind.number() == map.kind) {
+            params.set_max_entries(map.max_entries);
         }
+        params.max_entries
     }
 
     fn map(&mut self, theirs: &ParsedMap, ours: &ParsedMap) {

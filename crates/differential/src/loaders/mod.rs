@@ -12,13 +12,13 @@ pub mod compare;
 pub mod ours;
 pub mod parsed;
 
-use std::fmt;
-use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::{fmt, fs, io};
 
 use spec::loader::LoaderKind;
 
+use compare::Comparison;
 use parsed::Parsed;
 
 /// Loaders with such a program.
@@ -27,6 +27,63 @@ pub const ASKED: [LoaderKind; 3] = [
     LoaderKind::Aya,
     LoaderKind::Libbpf08,
 ];
+
+/// Directories of the repository with objects.
+const OWN: [&str; 8] = [
+    "crates/beebox/tests",
+    "crates/bench/objects",
+    "crates/bench/workloads",
+    "crates/cli/tests",
+    "crates/gateway/bpf",
+    "crates/object/tests",
+    "crates/testkit/cases",
+    "examples",
+];
+
+/// The objects of this repository, by path.
+pub fn own_objects() -> io::Result<Vec<PathBuf>> {
+    let root = root();
+    objects(OWN.iter().map(|path| root.join(path)))
+}
+
+/// Root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Objects of this byte order at paths and below, by path.
+pub fn objects(paths: impl IntoIterator<Item = PathBuf>) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut pending: Vec<PathBuf> = paths.into_iter().collect();
+    while let Some(path) = pending.pop() {
+        if path.is_dir() {
+            for entry in fs::read_dir(&path)? {
+                pending.push(entry?.path());
+            }
+            continue;
+        }
+        let extension = path.extension().unwrap_or_default();
+        let is_named = extension == "o" || extension == "elf";
+        if is_named && fs::read(&path)?.starts_with(b"\x7fELF\x02\x01") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Compares what a loader parses of objects with what Beebox makes of them.
+pub fn compare_all(tool: &Tool, objects: &[PathBuf]) -> Result<Comparison, Unavailable> {
+    let kernel = kernel_data::linux_6_18();
+    let mut found = Comparison::default();
+    for (path, theirs) in objects.iter().zip(tool.parse(objects)?) {
+        let file = fs::read(path).map_err(Unavailable::Io)?;
+        let short = path.strip_prefix(root()).unwrap_or(path).to_string_lossy();
+        let ours = ours::parse(&file, &path.to_string_lossy(), tool.loader, &kernel);
+        compare::compare(tool.loader, &short, &theirs, &ours, &mut found);
+    }
+    Ok(found)
+}
 
 /// Most objects of one run of a program.
 const BATCH: usize = 200;

@@ -6,7 +6,7 @@ use btf::TypeId;
 use isa::ebpf::{PseudoLoad, RawInsn};
 use object::maps::{Contents, InitialEntry, Map};
 use object::overview::LinkOutcome;
-use object::{Object, OpenOptions, Reference, Referent};
+use object::{Object, OpenOptions, Problem, Reference, Referent, RelocationFault};
 use program::{MapParams, Subprog};
 use spec::Kernel;
 use spec::loader::LoaderKind;
@@ -51,7 +51,11 @@ pub fn parse(file: &[u8], path: &str, loader: LoaderKind, kernel: &Kernel) -> Pa
                 parsed.has_equal_offsets = has_equal_offsets(&object, linked.program.subprogs());
                 (linked.program.insns(), &linked.references)
             }
-            LinkOutcome::Unloadable(linked) => (&linked.insns[..], &linked.references),
+            LinkOutcome::Unloadable(linked) => {
+                let undefined = Problem::Relocation(RelocationFault::UnknownExtern);
+                parsed.calls_undefined = *linked.error.problem() == undefined;
+                (&linked.insns[..], &linked.references)
+            }
             LinkOutcome::Refused(_) => return Some(parsed),
         };
         instructions(&object, insns, references, &mut parsed);

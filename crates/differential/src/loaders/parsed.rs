@@ -44,6 +44,9 @@ pub struct ParsedProgram {
     /// Number of its own instructions, without subprogs.
     #[serde(default)]
     pub own_insns: Option<usize>,
+    /// True if it calls an undefined function.
+    #[serde(skip)]
+    pub calls_undefined: bool,
     /// True if it calls two functions at one offset of different sections.
     #[serde(skip)]
     pub has_equal_offsets: bool,

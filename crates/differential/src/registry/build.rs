@@ -127,6 +127,9 @@ pub fn build() -> io::Result<Built> {
         &mut not_asked,
     );
     kfuncs(&mut registry, &mut kernel_query, &memory, &btf, &subjects);
+    if fs::exists("/proc/modules")? {
+        source::add_module_kfuncs(&mut registry);
+    }
     // A kernel without trampolines verifies none of their programs.
     match trampolines::ask() {
         Ok(rules) => trampolines::add(&mut registry, &rules),

@@ -1,5 +1,6 @@
 //! Faults of externs.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use spec::Errno;
@@ -20,8 +21,13 @@ pub enum ExternFault {
     NoSection,
     /// The DATASEC that lists it is neither `.kconfig` nor `.ksyms`.
     UnknownSection(String),
-    /// It is a variable of the kernel with a type, for a loader that knows addresses only.
+    /// It is a variable of the kernel of another type than `void`, which alone the loader knows.
     TypedVariable,
+    /// The loader defines what is no undefined symbol, kconfig value or variable of the kernel.
+    NotUndefined {
+        /// Names of those.
+        known: BTreeSet<String>,
+    },
     /// BTF lists it, and the file has no such symbol.
     NoSymbol,
     /// A kconfig extern is a function.
@@ -97,6 +103,7 @@ impl ExternFault {
             ExternFault::UnknownSection(_)
             | ExternFault::ConfigFunction
             | ExternFault::TypedVariable
+            | ExternFault::NotUndefined { .. }
             | ExternFault::ConfigNoSize
             | ExternFault::ConfigType
             | ExternFault::UnknownVirtual
@@ -109,7 +116,9 @@ impl ExternFault {
     /// Error number of libbpf.
     pub fn errno(&self) -> Errno {
         match self {
-            ExternFault::NotDescribed | ExternFault::NoSection => Errno::ENOENT,
+            ExternFault::NotDescribed
+            | ExternFault::NoSection
+            | ExternFault::NotUndefined { .. } => Errno::ENOENT,
             ExternFault::NoTypes | ExternFault::NoSymbol | ExternFault::Unresolved => Errno::ESRCH,
             ExternFault::UnknownSection(_)
             | ExternFault::ConfigFunction
@@ -145,9 +154,21 @@ impl fmt::Display for ExternFault {
             }
             ExternFault::TypedVariable => write!(
                 f,
-                "variable of the kernel with a type, which this loader does not link: declare it \
-                 as const void"
+                "variable of the kernel of another type than void, which this loader does not \
+                 link: declare it as extern void"
             ),
+            ExternFault::NotUndefined { known } => {
+                write!(
+                    f,
+                    "no undefined symbol, kconfig value or variable of the kernel in the object is \
+                     called so"
+                )?;
+                let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                match &known[..] {
+                    [] => Ok(()),
+                    known => write!(f, ": it has {}", known.join(", ")),
+                }
+            }
             ExternFault::NoSymbol => {
                 write!(f, "BTF lists the extern, and the file has no such symbol")
             }

@@ -11,7 +11,7 @@ mod kconfig;
 mod ksyms;
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use btf::{Btf, Func, Kind, Linkage, Name, Shape, TypeId, Var, VarSecinfo};
 use program::{ExternId, ExternResolution, ExternSymbol, ExternSymbolKind, Image};
@@ -109,6 +109,26 @@ impl Externs {
         btf: Option<&mut Btf<'_>>,
         undefined: &Undefined<'_>,
     ) -> Result<Externs, Error> {
+        let externs = Externs::read(elf, btf, undefined)?;
+        let symbols = externs.constants.keys().filter_map(|id| elf.symbol(*id));
+        let values = externs.all.iter();
+        let values = values.filter(|known| !matches!(known.kind, ExternKind::Function(_)));
+        let known = symbols.map(|symbol| elf.display_name(symbol).to_string());
+        let known: BTreeSet<String> = known
+            .chain(values.map(|known| known.name.clone()))
+            .collect();
+        let mut names = undefined.defines.iter().map(|(name, _)| name);
+        match names.find(|name| !known.contains(*name)) {
+            Some(name) => Err(Error::new(ExternFault::NotUndefined { known }).about(name)),
+            None => Ok(externs),
+        }
+    }
+
+    fn read(
+        elf: &Elf<'_>,
+        btf: Option<&mut Btf<'_>>,
+        undefined: &Undefined<'_>,
+    ) -> Result<Externs, Error> {
         let mut wanted = Vec::new();
         let mut constants = HashMap::new();
         let mut zeros = Vec::new();
@@ -140,7 +160,9 @@ impl Externs {
         let mut externs = Vec::with_capacity(wanted.len());
         for &(name, symbol, weak) in &wanted {
             let (ty, kind) = match (found.describe(btf, name), undefined.value(name)) {
-                (Ok((_, ExternKind::Variable(_))), _) if !undefined.rules.has_typed_variables => {
+                (Ok((id, _)), _)
+                    if !undefined.rules.has_typed_variables && found.is_typed_ksym(btf, id) =>
+                {
                     return Err(Error::new(ExternFault::TypedVariable).about(name));
                 }
                 (Ok(described), _) => described,
@@ -496,6 +518,13 @@ impl<'e> Found<'e> {
             return Err(ExternFault::UnknownSection(section.to_string()));
         };
         Ok((id, kind))
+    }
+
+    /// True for a variable of the kernel of another type than `void`, `const void` included.
+    fn is_typed_ksym(&self, btf: &Btf<'_>, id: TypeId) -> bool {
+        let section = self.sections.get(&id);
+        section.is_some_and(|section| btf.at(*section).name() == KSYMS)
+            && matches!(btf.at(id).shape(), Shape::Var(var) if !var.ty.is_void())
     }
 
     /// DATASECs that list externs: `.ksyms`, `.kconfig`.

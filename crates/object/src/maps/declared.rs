@@ -84,10 +84,13 @@ fn read_map<'a>(
     }
     let mut said = definition::read(btf, structure, (source.rules, source.relaxed))?;
     let name = ty.name().to_string();
-    let entries = said.params.max_entries;
-    said.params.set_max_entries(entries);
-    if let Some(inner) = &mut said.inner {
-        inner.set_max_entries(inner.max_entries);
+    for params in [Some(&mut said.params), said.inner.as_mut()] {
+        let is_rounded = |kind| source.rules.rounded_kinds.contains(&kind);
+        if let Some(params) = params
+            && params.kind().is_some_and(is_rounded)
+        {
+            params.set_max_entries(params.max_entries);
+        }
     }
     let pin_root = source.pin_root.unwrap_or(PIN_ROOT);
     Ok(Map {

@@ -110,7 +110,28 @@ pub struct Kfunc {
     pub exceptions: Vec<(ProgramType, AttachType)>,
 }
 
+/// Modules of Debian's Linux 6.18 that have kfuncs, with beginnings of the names of these.
+const MODULES: &[(&str, &str)] = &[
+    ("bbr_", "tcp_bbr"),
+    ("bpf_ct_set_nat_info", "nf_nat"),
+    ("bpf_ct_", "nf_conntrack"),
+    ("bpf_skb_ct_", "nf_conntrack"),
+    ("bpf_xdp_ct_", "nf_conntrack"),
+    ("bpf_xdp_flow_lookup", "nf_flow_table"),
+    ("bpf_skb_get_fou_encap", "fou"),
+    ("bpf_skb_set_fou_encap", "fou"),
+    ("bpf_skb_get_xfrm_info", "xfrm_interface"),
+    ("bpf_skb_set_xfrm_info", "xfrm_interface"),
+];
+
 impl Kfunc {
+    /// The module that has it, if the kernel itself has not.
+    pub fn module(&self) -> Option<&'static str> {
+        let mut modules = MODULES.iter().filter(|_| self.btf_id == 0);
+        let found = modules.find(|(beginning, _)| self.name.starts_with(beginning));
+        found.map(|(_, module)| *module)
+    }
+
     /// True if programs of this type and expected attach type may call it.
     pub fn is_for(&self, kind: ProgramType, attach: Option<AttachType>) -> bool {
         let is_exception = attach.is_some_and(|attach| self.exceptions.contains(&(kind, attach)));

@@ -37,7 +37,10 @@ pub use special_kfunc::{Erased, SpecialKfunc};
 pub use struct_ops::{Operations, PACKET_WRITES, StructOps, Writes, WrittenMember};
 pub use types::{ArgBase, ArgType, RegBase, RegType, RetBase, RetType, TypeFlags};
 
+use btf::{Kind, TypeId};
+
 use crate::helpers::HelperId;
+use crate::kernel::Module;
 use crate::maps::MapKind;
 use crate::programs::{AttachType, ProgramType, TracingKind};
 
@@ -209,6 +212,19 @@ impl RegistryData {
         program: &ProgramContext<'_>,
         id: u32,
     ) -> Result<&HelperProto, Unavailable> {
+        let proto = self.helper_proto(program, id)?;
+        match self.is_allowed(proto, program) {
+            true => Ok(proto),
+            false => Err(Unavailable::Hook),
+        }
+    }
+
+    /// Prototype of a helper for a program, whatever the program attaches to.
+    pub fn helper_proto(
+        &self,
+        program: &ProgramContext<'_>,
+        id: u32,
+    ) -> Result<&HelperProto, Unavailable> {
         if let Some(helper) = self.host_helper(id) {
             return match helper.programs.has(program.kind) {
                 true => Ok(&helper.proto),
@@ -240,12 +256,14 @@ impl RegistryData {
         if !has_capability {
             return Err(Unavailable::Privilege);
         }
-        let proto = self
-            .protos
-            .get(entry.proto as usize)
-            .ok_or(Unavailable::ForProgram)?;
+        let proto = self.protos.get(entry.proto as usize);
+        proto.ok_or(Unavailable::ForProgram)
+    }
+
+    /// True if a program may call a helper where it attaches.
+    fn is_allowed(&self, proto: &HelperProto, program: &ProgramContext<'_>) -> bool {
         let target = program.attach_target.unwrap_or_default();
-        let is_allowed = match proto.restriction {
+        match proto.restriction {
             None => true,
             Some(Restriction::DPath) if program.kind == ProgramType::Lsm => {
                 self.lists.lsm_sleepable.contains(target)
@@ -264,11 +282,6 @@ impl RegistryData {
                     Some(TracingKind::ModifyReturn) | None => false,
                 }
             }
-        };
-        if is_allowed {
-            Ok(proto)
-        } else {
-            Err(Unavailable::Hook)
         }
     }
 
@@ -417,6 +430,17 @@ impl RegistryData {
     /// kfunc with this BTF id.
     pub fn kfunc(&self, btf_id: u32) -> Option<&Kfunc> {
         self.kfunc_named(self.kfunc_ids.get(&btf_id)?)
+    }
+
+    /// kfunc of a module with this id in its BTF: as is stated for the module, else as Linux has the
+    /// function of this name in a module (its own BTF id is 0).
+    pub fn kfunc_of_module<'a>(&'a self, module: &'a Module, btf_id: u32) -> Option<&'a Kfunc> {
+        if module.kfuncs.is_some() {
+            return module.kfunc(btf_id);
+        }
+        let func = module.btf.get(TypeId(btf_id))?;
+        let kfunc = self.kfunc_named(func.name().to_str()?)?;
+        (func.kind() == Kind::Func && kfunc.btf_id == 0).then_some(kfunc)
     }
 
     /// kfunc with this name.

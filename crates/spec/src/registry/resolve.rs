@@ -3,6 +3,13 @@
 use super::{ArgDetail, KernelType, Layout, Registry};
 
 impl Registry {
+    /// Adds the kfuncs of another registry whose names it has not.
+    pub fn add_kfuncs(&mut self, other: Registry) {
+        for (name, kfunc) in other.0.kfuncs {
+            self.0.kfuncs.entry(name).or_insert(kfunc);
+        }
+    }
+
     /// Sets the BTF ids of all structures and kfuncs, by lookup functions for the name of
     /// a structure and of a function. Missing names get id 0.
     pub fn resolve(

@@ -107,13 +107,13 @@ fn kfunc_arity(input: &Input<'_>, btf_id: u32) -> Option<(u8, bool)> {
     Some((params, proto.returns.is_void()))
 }
 
-/// The summary of a call of a helper or kfunc that the program may make; `None` for
-/// other instructions and for calls that the walk will refuse (`get_call_summary`).
+/// The summary of a call of a helper or kfunc that programs of this type may make; `None` for
+/// other instructions and other calls, which the walk will refuse (`get_call_summary`).
 #[doc(alias = "get_call_summary")]
 pub(crate) fn summary(input: &Input<'_>, insn: RawInsn) -> Option<CallSummary> {
     if is_helper_call(insn) {
         let id = u32::try_from(insn.imm).ok()?;
-        let proto = input.registry.helper(&input.context, id).ok()?;
+        let proto = input.registry.helper_proto(&input.context, id).ok()?;
         return Some(CallSummary {
             params: proto.arg_count() as u8,
             is_void: proto.ret.base == RetBase::Void,

@@ -35,6 +35,7 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
             return Err(refuse!(env => Call::NotInProbe));
         }
         Err(Unavailable::Unknown) if id != 0 => {
+            check_is_of_no_module(env, id)?;
             return Err(refuse!(env => Call::UnknownHelper { name, id }));
         }
         Err(_) => {
@@ -103,6 +104,21 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
     }
     env.mark_scratched(Reg::R0);
     Ok(outcome)
+}
+
+/// Refuses to answer to a call in place of that of a module's kfunc whose BTF is not given.
+fn check_is_of_no_module(env: &Env<'_>, id: i32) -> Result<()> {
+    let index = id.checked_sub(program::KFUNC_POISON);
+    let index = index.and_then(|index| usize::try_from(index).ok());
+    let symbol = index.and_then(|index| env.input.program.externs().get(index));
+    let kfunc = symbol.and_then(|symbol| env.input.registry.kfunc_named(&symbol.name));
+    let Some((kfunc, module)) = kfunc.and_then(|kfunc| Some((kfunc, kfunc.module()?))) else {
+        return Ok(());
+    };
+    Err(Stop::unsupported(format!(
+        "kfunc {} of module {module}, whose BTF is not given: --module-btf /sys/kernel/btf/{module}",
+        kfunc.name
+    )))
 }
 
 /// Refuses helpers that may sleep where the program must not.

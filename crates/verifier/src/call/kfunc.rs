@@ -22,14 +22,17 @@ use super::{callback, clear_caller_saved, leak, lock};
 use crate::domain::Scalar;
 use crate::env::{Env, Outcome};
 use crate::mem::packet;
+use crate::state::{BtfRef, TypeRef};
 use crate::{Result, Stop, refuse};
 
 /// A kfunc with its prototype.
 struct Callee<'e> {
     /// Registry entry.
     kfunc: &'e Kfunc,
-    /// Types of the kernel.
+    /// Types of the kernel or of the module that has it.
     btf: &'e Btf<'static>,
+    /// Which these are.
+    of: BtfRef,
     /// Types and names of its parameters.
     params: Vec<(TypeId, Vec<u8>)>,
     /// Type that it returns.
@@ -54,6 +57,14 @@ impl Callee<'_> {
         }
     }
 
+    /// A type among those of the function.
+    const fn type_ref(&self, id: TypeId) -> TypeRef {
+        TypeRef {
+            btf: self.of,
+            id: id.0,
+        }
+    }
+
     fn unsupported(&self) -> Stop {
         Stop::unsupported(format!("kfunc {}", self.kfunc.name))
     }
@@ -66,6 +77,8 @@ pub(super) struct KfuncMeta<'e> {
     id: i32,
     /// The BTF that has it, that of vmlinux or of a module.
     btf: Option<&'e Btf<'static>>,
+    /// Which that is.
+    of: BtfRef,
     /// The function, if it is a kfunc.
     pub(super) kfunc: Option<&'e Kfunc>,
     /// The bit operation that it is.
@@ -91,32 +104,34 @@ pub(super) fn fetch_kfunc_meta<'e>(env: &Env<'e>, id: i32, module: i16) -> Resul
         return Ok(KfuncMeta {
             id,
             btf: input.vmlinux,
+            of: BtfRef::Vmlinux,
             kfunc: input.registry.kfunc(id as u32),
             bits: None,
         });
     }
-    let index = usize::try_from(module)
-        .ok()
-        .and_then(|at| at.checked_sub(1));
-    match index.and_then(|at| input.modules.get(at)) {
-        Some(module) if module.kfuncs.is_some() => Ok(KfuncMeta {
-            id,
-            btf: Some(&*module.btf),
-            kfunc: module.kfunc(id as u32),
-            bits: BitOp::from_func(module, id),
-        }),
-        Some(module) => {
-            let func = module.btf.get(TypeId(id as u32));
-            let name = func.map_or(String::new(), |ty| ty.name().to_string_lossy().into_owned());
-            Err(Stop::unsupported(format!(
-                "kfunc {name} of module {}: its BTF has neither flags nor program types of kfuncs",
-                module.name
-            )))
-        }
-        None => Err(Stop::unsupported(
+    let index = u16::try_from(module).ok().and_then(|at| at.checked_sub(1));
+    let found = index.and_then(|at| Some((at, input.modules.get(usize::from(at))?)));
+    let Some((index, module)) = found else {
+        return Err(Stop::unsupported(
             "kfunc of a module whose BTF is not given",
-        )),
+        ));
+    };
+    let kfunc = input.registry.kfunc_of_module(module, id as u32);
+    if kfunc.is_none() && module.kfuncs.is_none() {
+        let func = module.btf.get(TypeId(id as u32));
+        let name = func.map_or(String::new(), |ty| ty.name().to_string_lossy().into_owned());
+        return Err(Stop::unsupported(format!(
+            "kfunc {name} of module {}: its BTF has neither flags nor program types of kfuncs",
+            module.name
+        )));
     }
+    Ok(KfuncMeta {
+        id,
+        btf: Some(&*module.btf),
+        of: BtfRef::Module(index),
+        kfunc,
+        bits: BitOp::from_func(module, id),
+    })
 }
 
 /// Checks a call of a kernel function (`check_kfunc_call`).
@@ -216,6 +231,7 @@ fn callee<'e>(found: KfuncMeta<'e>, kfunc: &'e Kfunc) -> Result<Callee<'e>> {
     Ok(Callee {
         kfunc,
         btf,
+        of: found.of,
         params: params.collect(),
         returns: proto.returns,
     })

@@ -104,7 +104,7 @@ pub(super) fn previous(env: &Env<'_>, meta: &CallMeta, flags: TypeFlags) -> Resu
     };
     let ty = env.input.kptr_target(field)?;
     let flags = match (ty.btf, field.kind) {
-        (BtfRef::Vmlinux, _) => flags,
+        (BtfRef::Vmlinux | BtfRef::Module(_), _) => flags,
         (BtfRef::Program, FieldKind::KptrPercpu) => {
             flags | TypeFlags::MEM_ALLOC | TypeFlags::MEM_PERCPU
         }

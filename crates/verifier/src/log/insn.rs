@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use btf::TypeId;
 use isa::ebpf::{Callee, Insn};
 use program::MapId;
 use spec::maps::MapKind;
@@ -72,7 +73,12 @@ fn callee_name<'e>(input: &'e Input<'_>, callee: Callee) -> Option<&'e str> {
             let kfunc = input.registry.kfunc(u32::try_from(id).ok()?)?;
             Some(&kfunc.name)
         }
-        Callee::Kfunc { .. } | Callee::Local(_) => None,
+        Callee::Kfunc { id, module } => {
+            let module = usize::try_from(module).ok()?.checked_sub(1)?;
+            let btf = &input.modules.get(module)?.btf;
+            btf.get(TypeId(u32::try_from(id).ok()?))?.name().to_str()
+        }
+        Callee::Local(_) => None,
     }
 }
 

@@ -141,8 +141,10 @@ fn permitted_flags(field: &SpecialField, ty: TypeRef) -> TypeFlags {
         .with(TypeFlags::PTR_TRUSTED)
         .with(TypeFlags::MEM_RCU);
     match (ty.btf, field.kind) {
-        (BtfRef::Vmlinux, FieldKind::KptrUnref) => of_kernel.with(TypeFlags::PTR_UNTRUSTED),
-        (BtfRef::Vmlinux, _) => of_kernel,
+        (BtfRef::Vmlinux | BtfRef::Module(_), FieldKind::KptrUnref) => {
+            of_kernel.with(TypeFlags::PTR_UNTRUSTED)
+        }
+        (BtfRef::Vmlinux | BtfRef::Module(_), _) => of_kernel,
         (BtfRef::Program, FieldKind::KptrPercpu) => local.with(TypeFlags::MEM_PERCPU),
         (BtfRef::Program, _) => local,
     }

@@ -47,21 +47,21 @@ pub(super) fn check_ptr_to_btf_access(
             return Err(refuse!(env => Mem::ObjectMemory { reg: access.ptr, name, memory, off }));
         }
     }
-    if reg.flags.has(TypeFlags::MEM_ALLOC) || ty.btf != BtfRef::Vmlinux {
+    if reg.flags.has(TypeFlags::MEM_ALLOC) || ty.btf == BtfRef::Program {
         return super::alloc::check_object_access(env, access, ty, off);
     }
     if access.access == Access::Write {
         return written::check_write(env, access, ty, off);
     }
-    load(env, access, ty.id, off)
+    load(env, access, ty, off)
 }
 
-/// Reads `access.size` bytes at `off` of an object of vmlinux into `access.value`.
-fn load(env: &mut Env<'_>, access: MemAccess, id: u32, off: i32) -> Result<()> {
-    let Some(vmlinux) = env.input.vmlinux else {
-        return Err(Stop::unsupported("kernel object without vmlinux BTF"));
+/// Reads `access.size` bytes at `off` of an object of the kernel into `access.value`.
+fn load(env: &mut Env<'_>, access: MemAccess, ty: TypeRef, off: i32) -> Result<()> {
+    let Some(types) = env.input.btf(ty) else {
+        return Err(Stop::unsupported("kernel object without its BTF"));
     };
-    let found = match vmlinux.find_at(TypeId(id), off, access.size) {
+    let found = match types.find_at(TypeId(ty.id), off, access.size) {
         Ok(found) => found,
         Err(fault) => {
             let refusal = refuse!(env => Mem::ObjectField { fault: fault.to_string() });
@@ -95,9 +95,9 @@ fn load(env: &mut Env<'_>, access: MemAccess, id: u32, off: i32) -> Result<()> {
                 true => flags.with(TypeFlags::PTR_UNTRUSTED),
                 false => flags,
             };
-            let flags = trust(env, &reg, id, &field.to_string_lossy(), flags);
+            let flags = trust(env, &reg, ty, &field.to_string_lossy(), flags);
             let kind = RegKind::BtfId {
-                ty: TypeRef::vmlinux(target.0),
+                ty: TypeRef { id: target.0, ..ty },
             };
             let mut pointer = RegState::pointer(kind, flags);
             if pointer.may_be_null() {
@@ -110,7 +110,7 @@ fn load(env: &mut Env<'_>, access: MemAccess, id: u32, off: i32) -> Result<()> {
 }
 
 /// Flags of a pointer read from member `field` of an object in `reg`.
-fn trust(env: &Env<'_>, reg: &RegState, id: u32, field: &str, flags: TypeFlags) -> TypeFlags {
+fn trust(env: &Env<'_>, reg: &RegState, ty: TypeRef, field: &str, flags: TypeFlags) -> TypeFlags {
     const TRUSTED: TypeFlags = TypeFlags::MEM_ALLOC
         .with(TypeFlags::PTR_TRUSTED)
         .with(TypeFlags::NON_OWN_REF)
@@ -121,7 +121,7 @@ fn trust(env: &Env<'_>, reg: &RegState, id: u32, field: &str, flags: TypeFlags) 
     if !crate::flow::is_trusted(reg) && !reg.flags.has(TypeFlags::MEM_RCU) {
         return flags.without(TRUSTED);
     }
-    let name = env.input.type_name(TypeRef::vmlinux(id));
+    let name = env.input.type_name(ty);
     let is_listed = |list: SafeList| {
         let entry = (list, name.as_str().into(), field.into());
         env.input.registry.lists.safe_fields.contains(&entry)
@@ -179,12 +179,10 @@ pub(super) fn check_ptr_to_map_access(
         return Err(Stop::unsupported(format!("fields of 'struct {name}'")));
     };
     // The map's object counts as a plain BTF pointer.
-    let id = ty.id().0;
+    let ty = TypeRef::vmlinux(ty.id().0);
     let saved = *env.reg(access.ptr);
-    env.reg_mut(access.ptr).kind = RegKind::BtfId {
-        ty: TypeRef::vmlinux(id),
-    };
-    let result = load(env, access, id, off);
+    env.reg_mut(access.ptr).kind = RegKind::BtfId { ty };
+    let result = load(env, access, ty, off);
     if access.value != Some(access.ptr) {
         *env.reg_mut(access.ptr) = saved;
     }

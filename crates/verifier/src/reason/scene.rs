@@ -129,7 +129,10 @@ impl<'a> Scene<'a> {
         let id = u32::try_from(id).ok()?;
         match usize::try_from(module).ok()?.checked_sub(1) {
             None => self.input.registry.kfunc(id),
-            Some(module) => self.input.modules.get(module)?.kfunc(id),
+            Some(module) => {
+                let module = self.input.modules.get(module)?;
+                self.input.registry.kfunc_of_module(module, id)
+            }
         }
     }
 

@@ -28,11 +28,13 @@ pub const PKT_BEYOND_END: i32 = -2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MapRef(pub u32);
 
-/// A BTF object. Those of modules are not followed.
+/// A BTF object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BtfRef {
     /// That of vmlinux.
     Vmlinux,
+    /// That of a module, by its index among the modules of the kernel.
+    Module(u16),
     /// The program's own.
     Program,
 }
@@ -42,6 +44,7 @@ impl BtfRef {
     const fn residue(self) -> u32 {
         match self {
             BtfRef::Vmlinux => 0,
+            BtfRef::Module(index) => 1 << 28 | (index as u32) << 20,
             BtfRef::Program => 1 << 29,
         }
     }

@@ -29,6 +29,8 @@ pub(super) struct Removal {
     /// The instructions, with branches of one outcome made unconditional.
     insns: Vec<Insn>,
     is_removed: Vec<bool>,
+    /// Places of the slots, and of the end, when the removal begins: loops are inlined before it.
+    starts: Vec<u32>,
     /// Ranges that are removed, in the kernel's order, each in the numbering that is
     /// valid when its pass begins: unreached instructions, then jumps to the next one.
     passes: [Vec<Range<u32>>; 2],
@@ -36,11 +38,12 @@ pub(super) struct Removal {
 
 impl Removal {
     /// Dead code of these instructions. A dropped instruction counts as a jump to
-    /// the next one.
+    /// the next one; `length` is how many instructions one is when the removal begins.
     pub(super) fn of(
         insns: &[Insn],
         is_reached: impl Fn(usize) -> bool,
         is_dropped: impl Fn(usize) -> bool,
+        length: impl Fn(usize) -> u32,
     ) -> Removal {
         let mut insns = insns.to_vec();
         for (slot, insn) in insns.iter_mut().enumerate() {
@@ -59,7 +62,16 @@ impl Removal {
                 *second = !is_reached(slot);
             }
         }
-        let dead = ranges(&is_removed);
+        let mut starts = vec![0];
+        let mut end = 0;
+        for slot in 0..insns.len() {
+            end += length(slot);
+            starts.push(end);
+        }
+        let place = |slot: u32| starts[slot as usize];
+        let dead = ranges(&is_removed).into_iter();
+        let dead = dead.map(|range| place(range.start)..place(range.end));
+        let dead = dead.collect();
         let mut kept: Vec<usize> = Vec::with_capacity(insns.len());
         let mut nops = Vec::new();
         let mut position = 0;
@@ -68,7 +80,7 @@ impl Removal {
                 continue;
             }
             kept.push(slot);
-            position += 1;
+            position += length(slot);
             while let Some(&last) = kept.last()
                 && leads_to_next(&insns[last], last, &is_removed)
             {
@@ -83,6 +95,7 @@ impl Removal {
         Removal {
             insns,
             is_removed,
+            starts,
             passes: [dead, nops],
         }
     }
@@ -92,6 +105,7 @@ impl Removal {
     /// (`bpf_adj_delta_to_imm`).
     #[doc(alias = "bpf_adj_delta_to_imm")]
     pub(super) fn place_of(&self, address: u32) -> u32 {
+        let address = self.starts[address as usize];
         self.passes.iter().fold(address, |address, ranges| {
             let (mut place, mut removed) = (address, 0);
             for range in ranges {
@@ -103,6 +117,11 @@ impl Removal {
             }
             place
         })
+    }
+
+    /// Instructions that the one at a slot is when the removal begins.
+    pub(super) fn length(&self, slot: usize) -> u32 {
+        self.starts[slot + 1] - self.starts[slot]
     }
 
     /// Slots of the whole program that are left.

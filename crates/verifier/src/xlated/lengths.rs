@@ -55,6 +55,24 @@ impl<'w, 'a> Lengths<'w, 'a> {
         Some(self.unmasked(insn, aux)? + barriers + mask)
     }
 
+    /// Instructions that the one at a slot is when dead code is removed: loops are inlined before
+    /// (`optimize_bpf_loop`).
+    #[doc(alias = "optimize_bpf_loop")]
+    pub(super) fn before_removal(&self, slot: usize) -> u32 {
+        let aux = &self.env.aux[slot];
+        let is_inlined = match self.env.input.insns[slot] {
+            Insn::Call(callee) => {
+                HelperId::of_call(callee) == Some(HelperId::Loop) && aux.loop_inline.fits
+            }
+            _ => false,
+        };
+        if is_inlined {
+            self.at(slot).unwrap_or(1)
+        } else {
+            1
+        }
+    }
+
     /// True for an access that the walk accepts and no instruction stands for.
     pub(super) fn lacks_conversion(&self, slot: usize) -> bool {
         let (insn, aux) = (self.env.input.insns[slot], &self.env.aux[slot]);

@@ -71,22 +71,27 @@ pub(crate) fn score(selection: Selection) -> Outcome {
 /// Compares with the recorded answers of Debian's Linux 6.18 those for the built-in kernel, and for that
 /// kernel if a directory describes it.
 pub(crate) fn score_trampolines(directory: Option<&Path>) -> Outcome {
-    const TRUTH: &str = "../../tools/kernels/truth/truth-7.2-v3-on-6.18.15.csv.gz";
-    let options = Options::of_set("7.2/v3")?;
-    let truth = truth::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(TRUTH))?;
-    let all: BTreeSet<&str> = truth.keys().map(String::as_str).collect();
+    const RELEASE: &str = "6.18.15";
+    let options = Options::from_selection(Selection::default(), SETS)?;
     let described = directory.map(Target::described).transpose()?;
     let described = described.map(|target| ("types of Linux 6.18.15", target));
-    let mut table = String::from(HEADING);
-    for (name, target) in described
+    let targets: Vec<_> = described
         .into_iter()
         .chain([("built in", Target::built_in()?)])
-    {
-        let mine = answers(&options.objects(&options.sets[0])?, &target)?;
-        for difference in differences(&all, &truth, &mine) {
-            println!("{name}: {difference}");
+        .collect();
+    let mut table = String::from(HEADING);
+    for set in &options.sets {
+        let truth = truth::read(&set.truth_on(RELEASE))?;
+        let all: BTreeSet<&str> = truth.keys().map(String::as_str).collect();
+        let objects = options.objects(set)?;
+        for (name, target) in &targets {
+            let title = format!("{}, {name}", set.title());
+            let mine = answers(&objects, target)?;
+            for difference in differences(&all, &truth, &mine) {
+                println!("{title}: {difference}");
+            }
+            let _ = writeln!(table, "| {title} {}", count(&all, &truth, &mine));
         }
-        let _ = writeln!(table, "| 7.2/v3, {name} {}", count(&all, &truth, &mine));
     }
     print!("{table}");
     match directory {

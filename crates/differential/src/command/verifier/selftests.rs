@@ -13,7 +13,7 @@ use beebox::internal::object::Object;
 use beebox::internal::program::Program;
 use beebox::internal::verify::{ProgramLoader, Registry, StandaloneProgram};
 use beebox_differential::recorded::read_text;
-use beebox_differential::verifier::VerifierPair;
+use beebox_differential::verifier::{VerifierPair, registry_of};
 use btf::Btf;
 use clap::Args;
 use spec::kernel::Source;
@@ -77,6 +77,13 @@ impl Set {
     /// Its name in tables.
     pub(super) fn title(&self) -> String {
         format!("{}/{}", self.release, self.cpu)
+    }
+
+    /// The file with the answers of a kernel of Debian.
+    pub(super) fn truth_on(&self, release: &str) -> PathBuf {
+        let name = format!("truth-{}-{}-on-{release}.csv.gz", self.release, self.cpu);
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/kernels/truth");
+        directory.join(name)
     }
 
     fn home(&self) -> PathBuf {
@@ -207,9 +214,9 @@ impl Target {
     pub(crate) fn running() -> Outcome<Target> {
         let kernel = kernel_client::running_kernel()?;
         let types = kernel.btf().ok_or("the running kernel has no BTF")?;
-        let registry = kernel_data::linux_6_18_minimal_registry(types);
+        let registry = registry_of(types);
         let types = Arc::clone(types);
-        let make = move || kernel_data::linux_6_18_minimal_registry(&types);
+        let make = move || registry_of(&types);
         let kernel = kernel.with_registry(Box::new(make), Source::Given);
         Ok(Target { kernel, registry })
     }

@@ -275,7 +275,7 @@ mod tests {
 
     use super::*;
     use crate::log::Sink;
-    use crate::state::TypeRef;
+    use crate::state::{BtfRef, TypeRef};
 
     /// Structures of the types of the test.
     const STRUCTS: [&str; 16] = [
@@ -479,6 +479,7 @@ mod tests {
         let callee = Callee {
             kfunc: &kfunc,
             btf: &btf,
+            of: BtfRef::Vmlinux,
             params: vec![(id(ty), name.into()), (id("long"), next.into())],
             returns: id("long"),
         };

@@ -254,10 +254,14 @@ pub(super) fn check_object(
             }));
         }
         (RegKind::BtfId { ty }, _) => ty,
-        (_, Some(name)) => match btf.find(Kind::Struct, name) {
-            Some(ty) => TypeRef::vmlinux(ty.id().0),
-            None => return Err(callee.unsupported()),
-        },
+        (_, Some(name)) => {
+            let found = env
+                .input
+                .vmlinux
+                .and_then(|vmlinux| vmlinux.find(Kind::Struct, name));
+            let ty = found.ok_or_else(|| callee.unsupported())?;
+            TypeRef::vmlinux(ty.id().0)
+        }
         _ => return Err(callee.unsupported()),
     };
     let types = env.input.btf(found);
@@ -268,7 +272,7 @@ pub(super) fn check_object(
     let (wanted, given) = (wanted_type.name(), found_type.name());
     let is_released = callee.has(KfuncFlags::RELEASE) && reg.ref_obj_id != 0;
     let is_strict = is_released || is_nocast_alias(wanted.as_bytes(), given.as_bytes());
-    let wanted_ref = TypeRef::vmlinux(target.0);
+    let wanted_ref = callee.type_ref(target);
     let is_same = env
         .input
         .has_prefix(&mut env.log(), found, wanted_ref, reg.off, is_strict);

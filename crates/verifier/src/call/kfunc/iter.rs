@@ -71,7 +71,7 @@ fn structure(callee: &Callee<'_>, index: usize) -> Option<Structure> {
     let name = name.strip_prefix("bpf_iter_")?.to_owned();
     let is_struct = id != TypeId::VOID && ty.kind() == Kind::Struct;
     is_struct.then(|| Structure {
-        ty: TypeRef::vmlinux(id.0),
+        ty: callee.type_ref(id),
         slots: callee.btf.size_of(id).unwrap_or(0) as usize / 8,
         name,
     })

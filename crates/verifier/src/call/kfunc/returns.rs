@@ -92,7 +92,7 @@ pub(super) fn set_result(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta
                 true => flags.with(iter::result_flags(env, meta)),
                 false => flags,
             };
-            object(target, flags)
+            object(callee.type_ref(target), flags)
         }
     };
     // The program's own reference keeps the object.
@@ -117,8 +117,7 @@ pub(super) fn set_result(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta
     Ok(())
 }
 
-fn object(id: TypeId, flags: TypeFlags) -> RegState {
-    let ty = TypeRef::vmlinux(id.0);
+fn object(ty: TypeRef, flags: TypeFlags) -> RegState {
     RegState::pointer(RegKind::BtfId { ty }, flags)
 }
 
@@ -130,7 +129,7 @@ fn kernel_context(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<RegState> {
         ty.is_some_and(|ty| ty.kind().is_composite())
     };
     match found.filter(is_struct) {
-        Some(id) => Ok(object(id, TypeFlags::PTR_TRUSTED)),
+        Some(id) => Ok(object(callee.type_ref(id), TypeFlags::PTR_TRUSTED)),
         None => Err(refuse!(env => Call::ContextNotStruct { id: found.map_or(0, |id| id.0) })),
     }
 }
@@ -144,7 +143,7 @@ fn read_only(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<
         return Err(refuse!(env => Call::CastOfUnknownType { id: constant as i64 }));
     };
     if ty.kind().is_composite() {
-        return Ok(object(ty.id(), TypeFlags::PTR_UNTRUSTED));
+        return Ok(object(callee.type_ref(ty.id()), TypeFlags::PTR_UNTRUSTED));
     }
     if ty.kind() == Kind::Void {
         let kind = RegKind::memory(0);

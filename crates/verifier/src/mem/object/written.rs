@@ -32,14 +32,18 @@ pub(super) fn check_write(
     if !env.input.type_rules().writes_objects() {
         return Err(refuse!(env => Mem::ObjectWrite));
     }
-    let Some(types) = env.input.vmlinux else {
+    let Some(types) = env.input.btf(ty) else {
         return Err(Stop::unsupported("write to an object without its type"));
     };
     let object = types.at(TypeId(ty.id));
     let name = object.name();
     let bytes = off..off + access.size as i32;
     let Some(operations) = env.input.struct_ops() else {
-        if PACKET_WRITES.iter().all(|member| name != member.object) {
+        // The first type of this name, so that those of modules are others where vmlinux has one.
+        let is_named = |member: &WrittenMember| name == member.object;
+        let mut named = types.find_all(object.kind(), name.as_bytes());
+        let is_first = named.next().is_some_and(|first| first.id() == object.id());
+        if !is_first || !PACKET_WRITES.iter().any(is_named) {
             return Err(match has_conntrack(env) {
                 true => refuse!(env => Mem::ObjectWrite),
                 false => refuse!(env => Mem::UnloggedWrite),

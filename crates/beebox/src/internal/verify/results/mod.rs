@@ -56,7 +56,7 @@ pub enum FileContents {
 pub enum FileFault {
     /// These bytes cannot be opened as an object.
     Object(Error, Vec<u8>),
-    /// A global variable or an undefined symbol cannot be set.
+    /// What a loader sets cannot be set.
     Loading(LoadingError),
     /// The object has no programs.
     NoPrograms,
@@ -318,7 +318,13 @@ fn verify_file<F: Files>(
         if let Some(target) = &job.target {
             object.set_target(target);
         }
-        if let Err(error) = job.loading.set_globals(object) {
+        let checked = job.loading.check_attached(object);
+        let globals = |()| {
+            job.loading
+                .set_globals(object)
+                .map_err(LoadingError::Variable)
+        };
+        if let Err(error) = checked.and_then(globals) {
             refused.replace(Some(error));
         }
     };
