@@ -45,10 +45,6 @@ pub(crate) fn check(number: Option<u64>, seed: u64) -> Outcome {
     if number.is_none() {
         rows.push((format!("selftests {SET}"), selftests()?));
     }
-    let escaped: u64 = rows.iter().map(|(_, tally)| tally.escaped).sum();
-    if escaped > 0 {
-        return Err(format!("runs of {escaped} programs escaped").into());
-    }
     let text = format!(
         "{}\n{}\n{}",
         runs_table(&rows),
@@ -56,6 +52,10 @@ pub(crate) fn check(number: Option<u64>, seed: u64) -> Outcome {
         used_table(&rows)
     );
     print!("{text}");
+    let escaped: u64 = rows.iter().map(|(_, tally)| tally.escaped).sum();
+    if escaped > 0 {
+        return Err(format!("runs of {escaped} programs escaped").into());
+    }
     match number.is_none() {
         true => write_part(PAGE, "soundness", &text),
         false => Ok(()),

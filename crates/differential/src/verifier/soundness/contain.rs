@@ -6,6 +6,7 @@
 
 use interp::checked::{Memory, Moment};
 use isa::ebpf::Reg;
+use spec::registry::TypeFlags;
 use verifier::RecordedState;
 use verifier::domain::Scalar;
 use verifier::state::{
@@ -219,6 +220,8 @@ impl View<'_, '_> {
             RegKind::MapValue { map, .. } | RegKind::MapKey { map, .. } => {
                 self.places.map_values(memory, map).any(is_from)
             }
+            // Loads of untrusted memory are probes, wherever it is.
+            RegKind::Mem { .. } if reg.flags.has(TypeFlags::PTR_UNTRUSTED) => true,
             // Where it begins is known if the offset is.
             RegKind::Mem { size, .. } if reg.num.is_const() => {
                 let start = value
