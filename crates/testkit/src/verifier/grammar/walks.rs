@@ -4,8 +4,11 @@ use super::declarations::KEPT;
 use super::target::Family;
 use super::{Grammar, Holds};
 
-/// Fields of structures: the size of a read, and the structure that a pointer leads to.
-const FIELDS: &[(&str, &[(&str, &str, &str)])] = &[
+/// A field: its name, the size of a read, and the structure that it points to, if it is a pointer.
+type Field = (&'static str, &'static str, &'static str);
+
+/// Fields of structures.
+const FIELDS: &[(&str, &[Field])] = &[
     (
         "task_struct",
         &[
