@@ -96,7 +96,11 @@ impl<'a> Object<'a> {
         // An undefined symbol that BTF describes may be that of another object.
         let is_whole = |object: &Object<'_>| {
             let has_all = !object.externs.has_undefined() && !object.patches.has_unlinked();
-            has_all && !object.maps.ignores_members()
+            // Without its types an object is not relocated.
+            let knows_types = object.loader.rules().has_enum64 || object.btf.is_some();
+            has_all
+                && !object.maps.ignores_members()
+                && (knows_types || object.sections.btf.is_none())
         };
         let taken = others
             .filter_map(|loader| open(loader).ok())

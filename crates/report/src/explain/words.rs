@@ -5,6 +5,7 @@ mod attach;
 mod bounds;
 mod call;
 mod capability;
+mod context;
 mod flow;
 mod global;
 mod held;

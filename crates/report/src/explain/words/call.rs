@@ -3,8 +3,7 @@
 use object::{CORE_POISON, KFUNC_POISON, MAP_POISON};
 use verifier::domain::Scalar;
 use verifier::reason::{
-    BoundsFault, Cause, Check, Explanation, KfuncRule, KnownValue, MapMisuse, PointerTarget,
-    SizeFault,
+    BoundsFault, Cause, Check, Explanation, KfuncRule, KnownValue, PointerTarget, SizeFault,
 };
 
 use super::bounds::edits;
@@ -121,7 +120,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             read_only,
         } => global::arguments(function, misfit.as_ref(), *read_only),
         Cause::GlobalSignature { function, fault } => global::signature(function, fault),
-        Cause::Map { map, kind: of, fault } => map_words(explanation, map, of, fault),
+        Cause::Map { map, kind: of, fault } => map::misuse(explanation, map, of, fault),
         _ => Words::new("other", "the call is not allowed here"),
     }
 }
@@ -392,111 +391,4 @@ fn argument_size(
         range(value)
     ));
     edits(words, bounds, check, None)
-}
-
-fn map_words(explanation: &Explanation, map: &str, of: &str, fault: &MapMisuse) -> Words {
-    let (name, map) = (map, format!("map `{map}` ({of})"));
-    match fault {
-        MapMisuse::WriteForbidden => {
-            Words::new("map-write", format!("{map} may not be written by programs"))
-                .needed("a map without BPF_F_RDONLY_PROG")
-                .help("constants (`const`, .rodata) and maps with BPF_F_RDONLY_PROG are only read")
-        }
-        MapMisuse::ReadForbidden => {
-            Words::new("map-read", format!("{map} may not be read by programs"))
-                .needed("a map without BPF_F_WRONLY_PROG")
-                .help("take BPF_F_WRONLY_PROG from the map's flags")
-        }
-        MapMisuse::Helper(helper) => {
-            Words::new("map-helper", format!("`{helper}` does not take {map}"))
-                .needed("a map of a kind that the helper takes")
-                .help("check the `type` of the map's definition, and which helper is for its kind")
-        }
-        MapMisuse::None => Words::new("no-map", "the immediate is loaded as a map, and names none")
-            .needed("the descriptor or index of a map")
-            .help("refer to the map by its name (`&map`), which the loader resolves"),
-        MapMisuse::Offset => Words::new(
-            "map-offset",
-            format!("an address in a value of {map} is beyond the value's end"),
-        )
-        .needed("an offset within the value")
-        .help("check the index into the global variable"),
-        MapMisuse::DirectValue => Words::new(
-            "map-direct-value",
-            format!("the address of a value of {map} is used directly"),
-        )
-        .needed("an array map, and an offset within its values")
-        .help("look values of other maps up by bpf_map_lookup_elem"),
-        MapMisuse::Field(field) => Words::new(
-            "map-field",
-            format!("values of {map} have no `{field}` here"),
-        )
-        .needed(format!("a map with BTF whose value contains a `{field}`"))
-        .help(format!(
-            "declare the map in SEC(\".maps\") with `__type(value, …)`, and put a `{field}` \
-             in the structure"
-        )),
-        MapMisuse::NoBtf(field) => Words::new(
-            "map-field",
-            format!("values of {map} have no `{field}` here: the program is loaded without BTF"),
-        )
-        .needed("BTF that the kernel takes")
-        .help("compile with -g; if the kernel refuses the BTF, a note before this says why: mend that first"),
-        MapMisuse::UnusableFields { field, fault } => {
-            let words = Words::new(
-                "map-field",
-                format!("values of {map} have no `{field}` here: {fault}"),
-            )
-            .needed("special fields that the kernel takes: if one is wrong, it takes none of a value");
-            match map::field_help(fault) {
-                Some(help) => words.help(help),
-                None => words,
-            }
-        }
-        MapMisuse::WithoutBtf { field, refusal } => Words::new(
-            "map-field",
-            format!(
-                "values of {map} have no `{field}` here: the map is created without BTF, since {}",
-                refusal.fault
-            ),
-        )
-        .needed(format!("a map whose values can have a `{field}`"))
-        .help(map::help(name, &refusal.fault).unwrap_or_else(|| {
-            "a hash map or an array takes locks, timers and kptrs in its values".into()
-        })),
-        MapMisuse::Sleepable => Words::new(
-            "map-sleepable",
-            format!("sleepable programs cannot use {map}"),
-        )
-        .needed("an array, hash, ring buffer or local storage map")
-        .help("another kind of map, or a program that does not sleep (SEC without .s)"),
-        MapMisuse::ProgramType => Words::new(
-            "map-program-type",
-            format!("{} programs cannot use {map}", explanation.program_type),
-        )
-        .needed("a map that this program type may use")
-        .help(
-            "maps that may allocate are not for tracing programs, and device-bound maps are for \
-             programs of that device",
-        ),
-        MapMisuse::FieldForType(field) => Words::new(
-            "map-program-type",
-            format!(
-                "{} programs cannot use {map}: its values have a {}",
-                explanation.program_type,
-                match field.as_str() {
-                    "bpf_{list_head,rb_root}" => "`bpf_list_head` or `bpf_rb_root`".to_owned(),
-                    field => format!("`{field}`"),
-                }
-            ),
-        )
-        .needed("a map without such a member, or a program of another type")
-        .help("keep what this program needs in a map of its own, or attach the program elsewhere (another SEC)"),
-        MapMisuse::Second => Words::new(
-            "map-second",
-            format!("{map} is the second map of its kind in the program"),
-        )
-        .needed("one arena, and one cgroup storage of each kind, for a program")
-        .help("put both into one map"),
-    }
 }

@@ -4,7 +4,7 @@ use super::declarations::KEPT;
 use super::target::Family;
 use super::{Grammar, Holds};
 
-/// A field: its name, the size of a read, and the structure that a pointer leads to.
+/// A field: its name, the size of a read, and the structure that it points to, if it is a pointer.
 type Field = (&'static str, &'static str, &'static str);
 
 /// Fields of structures.

@@ -113,9 +113,10 @@ pub(super) fn license(scene: &Scene<'_>) -> Option<Finding> {
         insn => {
             let base =
                 { insn.and_then(|insn| insn.access()) }.and_then(|access| scene.reg(access.base));
-            match base.map(|base| base.kind) {
-                Some(RegKind::BtfId { ty }) => format!("struct {}", scene.input.type_name(ty)),
-                _ => String::from("kernel structures"),
+            if let Some(RegKind::BtfId { ty }) = base.map(|base| base.kind) {
+                format!("struct {}", scene.input.type_name(ty))
+            } else {
+                String::from("kernel structures")
             }
         }
     };

@@ -74,18 +74,15 @@ pub(super) fn reference(scene: &Scene<'_>) -> Option<Finding> {
 /// kernel structure the kernel functions that take it and release their argument.
 fn releases(scene: &Scene<'_>, insn: u32) -> Vec<String> {
     let returned = { scene.step_of(insn) }.and_then(|step| scene.trace.reg(step + 1, 0));
-    let ty = match returned.map(|reg| reg.kind) {
-        Some(
-            RegKind::MapValue { .. }
-            | RegKind::Socket
-            | RegKind::SockCommon
-            | RegKind::TcpSock
-            | RegKind::XdpSock,
-        ) => {
-            return vec![String::from("bpf_sk_release")];
-        }
-        Some(RegKind::BtfId { ty }) => ty,
-        _ => return Vec::new(),
+    let Some(kind) = returned.map(|reg| reg.kind) else {
+        return Vec::new();
+    };
+    // Of maps, only those of sockets give references.
+    if kind.is_socket() || matches!(kind, RegKind::MapValue { .. }) {
+        return vec![String::from("bpf_sk_release")];
+    }
+    let RegKind::BtfId { ty } = kind else {
+        return Vec::new();
     };
     let name = scene.input.type_name(ty);
     let of_vmlinux = { scene.input.vmlinux.into_iter() }.flat_map(|btf| {
