@@ -33,7 +33,7 @@ fn every_function_of_the_kernel_has_a_state() {
         .iter()
         .flat_map(|kernel| kfuncs(kernel).into_keys())
         .collect();
-    assert_eq!(names.len(), 254);
+    assert_eq!(names.len(), 259);
     for name in names {
         assert!(kfunc_state(&name).is_some(), "{name}");
     }

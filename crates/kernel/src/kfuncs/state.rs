@@ -73,6 +73,16 @@ const OTHERS: &[(CallState, &[&str])] = &[
         &["bpf_xdp_metadata_rx_*"],
     ),
     (
+        CallState::Unsupported("model tunnels, IPsec interfaces and flow tables"),
+        &[
+            "bpf_skb_get_fou_encap",
+            "bpf_skb_get_xfrm_info",
+            "bpf_skb_set_fou_encap",
+            "bpf_skb_set_xfrm_info",
+            "bpf_xdp_flow_lookup",
+        ],
+    ),
+    (
         CallState::Unsupported("model ciphers"),
         &["bpf_crypto_decrypt", "bpf_crypto_encrypt"],
     ),
