@@ -102,7 +102,7 @@ impl Expectation {
     /// as expected.
     ///
     /// # Errors
-    /// If a message is no regular expression that [`Pattern`] knows.
+    /// If a message is no regular expression that patterns have.
     pub fn first_failure(&self, log: &str) -> Result<Option<String>, String> {
         let mut from = 0;
         let mut absent: Vec<(&str, Pattern)> = Vec::new();

@@ -245,4 +245,25 @@ int iterates_function(void *ctx)
 	return 0;
 }
 
+SEC("lsm/file_open")
+int stores_argument(u64 *ctx)
+{
+	ctx[0] = 7;
+	return 0;
+}
+
+SEC("lsm/file_open")
+int stores_half(u64 *ctx)
+{
+	*(volatile u32 *)ctx = 7;
+	return 0;
+}
+
+SEC("fentry/vfs_read")
+int stores_at_entry(u64 *ctx)
+{
+	ctx[0] = 7;
+	return 0;
+}
+
 char LICENSE[] SEC("license") = "GPL";
