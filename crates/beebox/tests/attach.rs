@@ -80,12 +80,15 @@ fn answers_are_those_of_a_kernel_with_trampolines() {
     let registry = kernel.registry().expect("the built-in kernel has one");
     let mut replaced = programs(&kernel, "replaced", None);
     let target = Arc::new(replaced.remove("main_program").expect("a target"));
+    let probed = programs(&kernel, "probes", None).remove("probed");
+    let probed = Arc::new(probed.expect("a target"));
     let mut all = BTreeMap::new();
     let objects = [
         ("hooks", None),
         ("scheduler", None),
         ("modules", None),
         ("replacements", Some(&target)),
+        ("probes", Some(&probed)),
     ];
     for (object, target) in objects {
         let programs = programs(&kernel, object, target).into_iter();

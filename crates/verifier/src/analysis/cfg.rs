@@ -12,6 +12,7 @@
 //! Linear in instructions and edges.
 
 use isa::ebpf::{Flow, RawInsn};
+use spec::programs::ProgramType;
 
 use super::Analysis;
 use super::calls::{self, is_function_address};
@@ -138,7 +139,10 @@ impl Search<'_, '_, '_, '_> {
             info.force_checkpoint = true;
         }
         let subprog = &mut self.analysis.subprogs[subprog];
-        subprog.might_sleep |= calls::summary(input, insn).is_some_and(|call| call.might_sleep);
+        // Linux learns which helpers a replacement has behind this pass.
+        let is_known = input.program.kind() != ProgramType::Ext || !calls::is_helper_call(insn);
+        let summary = calls::summary(input, insn).filter(|_| is_known);
+        subprog.might_sleep |= summary.is_some_and(|call| call.might_sleep);
         subprog.changes_pkt_data |= calls::changes_packet(input, insn);
     }
 

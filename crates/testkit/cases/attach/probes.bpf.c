@@ -1,0 +1,39 @@
+/* A probe, and replacements of its function that may sleep.
+ *
+ *   clang-19 -target bpf -mcpu=v3 -O2 -g -ffile-compilation-dir=. -c probes.bpf.c && llvm-strip-19 -g probes.bpf.o
+ */
+#include "attach.h"
+
+struct pt_regs {
+	u64 di;
+};
+
+noinline int looked_at(struct pt_regs *registers)
+{
+	asm volatile("" ::: "memory");
+	return registers->di & 1;
+}
+
+SEC("kprobe/vfs_read")
+int probed(struct pt_regs *registers)
+{
+	return looked_at(registers);
+}
+
+SEC("freplace/looked_at")
+int looks(struct pt_regs *registers)
+{
+	return 1;
+}
+
+/* Linux does not know the helpers of a replacement yet when it compares whether both sleep. */
+SEC("freplace/looked_at")
+int sleeps_by_helper(struct pt_regs *registers)
+{
+	u64 value = 0;
+
+	bpf_copy_from_user(&value, sizeof(value), (void *)registers->di);
+	return value & 1;
+}
+
+char LICENSE[] SEC("license") = "GPL";
