@@ -5,9 +5,12 @@
 
 use std::fmt::Write as _;
 
-use btf::{Btf, Kind};
-use isa::ebpf::{RawInsn, assemble, encode};
-use program::Program;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use btf::{Btf, Builder, Encoding, Func, Int, Kind, Linkage};
+use isa::ebpf::{Imm64, Insn, assemble, encode};
+use program::{FuncInfo, Program};
 use spec::programs::{LoadFlags, ProgramType};
 
 use crate::Failure;
@@ -122,7 +125,7 @@ impl Family {
     }
 
     /// The instructions of the program of a size for a kernel with these types.
-    fn insns(&self, size: u32, types: &Btf<'_>) -> Vec<RawInsn> {
+    fn insns(&self, size: u32, types: &Btf<'_>) -> Vec<Insn> {
         let mut text = (self.text)(size);
         for name in [
             "bpf_iter_num_new",
@@ -132,13 +135,17 @@ impl Family {
             let id = types.find(Kind::Func, name).map_or(0, |ty| ty.id().0);
             text = text.replace(&format!("({name})"), &format!("({id})"));
         }
-        let insns = assemble(&text).expect("generated text follows the grammar");
-        encode(&insns).expect("assembled instructions have an encoding")
+        assemble(&text).expect("generated text follows the grammar")
     }
 
     /// The program of a size for a kernel with these types.
     pub(super) fn program(&self, size: u32, types: &Btf<'_>) -> Result<Program, Failure> {
-        Program::builder(ProgramType::SchedCls, self.insns(size, types))
+        let insns = self.insns(size, types);
+        let (btf, func_info) = functions(&insns);
+        let insns = encode(&insns).expect("assembled instructions have an encoding");
+        Program::builder(ProgramType::SchedCls, insns)
+            .btf(btf)
+            .func_info(func_info)
             .license("Dual MIT/GPL")
             .flags(self.flags)
             .build()
@@ -147,6 +154,44 @@ impl Family {
                 said: error.to_string(),
             })
     }
+}
+
+/// Types of the functions of a program whose callbacks need them; none for other programs.
+fn functions(insns: &[Insn]) -> (Option<Arc<Btf<'static>>>, Vec<FuncInfo>) {
+    let mut starts = BTreeSet::new();
+    let mut slot = 0u32;
+    for insn in insns {
+        let imm = match insn {
+            Insn::LoadImm64 { imm, .. } => Some(imm),
+            _ => None,
+        };
+        if let Some(Imm64::Func { off, .. }) = imm {
+            starts.extend([0, (slot + 1).wrapping_add_signed(*off)]);
+        }
+        slot += if imm.is_some() { 2 } else { 1 };
+    }
+    if starts.is_empty() {
+        return (None, Vec::new());
+    }
+    let mut builder = Builder::new();
+    let name = builder.string("int");
+    let int = Int {
+        size: 4,
+        offset: 0,
+        bits: 32,
+        encoding: Encoding::SIGNED,
+    };
+    let returns = builder.int(name, int);
+    let proto = builder.proto(returns, &[]);
+    let function = |(number, insn): (usize, u32)| {
+        let name = builder.string(format!("function{number}"));
+        let linkage = Linkage::STATIC;
+        let type_id = builder.func(name, Func { proto, linkage });
+        FuncInfo { insn, type_id }
+    };
+    let func_info = starts.into_iter().enumerate().map(function).collect();
+    let btf = Btf::parse(builder.finish()).expect("types as they were built");
+    (Some(Arc::new(btf)), func_info)
 }
 
 /// A random number in r6.
