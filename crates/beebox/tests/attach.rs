@@ -80,8 +80,7 @@ fn answers_are_those_of_a_kernel_with_trampolines() {
     let registry = kernel.registry().expect("the built-in kernel has one");
     let mut replaced = programs(&kernel, "replaced", None);
     let target = Arc::new(replaced.remove("main_program").expect("a target"));
-    let probed = programs(&kernel, "probes", None).remove("probed");
-    let probed = Arc::new(probed.expect("a target"));
+    let probed = Arc::new(replaced.remove("probed").expect("a target"));
     let mut all = BTreeMap::new();
     let objects = [
         ("hooks", None),

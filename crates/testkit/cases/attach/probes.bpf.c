@@ -1,4 +1,4 @@
-/* A probe, and replacements of its function that may sleep.
+/* Replacements of a function of the program `probed` of replaced.bpf.o, which may sleep.
  *
  *   clang-19 -target bpf -mcpu=v3 -O2 -g -ffile-compilation-dir=. -c probes.bpf.c && llvm-strip-19 -g probes.bpf.o
  */
@@ -7,18 +7,6 @@
 struct pt_regs {
 	u64 di;
 };
-
-noinline int looked_at(struct pt_regs *registers)
-{
-	asm volatile("" ::: "memory");
-	return registers->di & 1;
-}
-
-SEC("kprobe/vfs_read")
-int probed(struct pt_regs *registers)
-{
-	return looked_at(registers);
-}
 
 SEC("freplace/looked_at")
 int looks(struct pt_regs *registers)
