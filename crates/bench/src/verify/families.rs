@@ -159,16 +159,12 @@ impl Family {
 /// Types of the functions of a program whose callbacks need them; none for other programs.
 fn functions(insns: &[Insn]) -> (Option<Arc<Btf<'static>>>, Vec<FuncInfo>) {
     let mut starts = BTreeSet::new();
-    let mut slot = 0u32;
-    for insn in insns {
-        let imm = match insn {
-            Insn::LoadImm64 { imm, .. } => Some(imm),
-            _ => None,
-        };
-        if let Some(Imm64::Func { off, .. }) = imm {
+    for (slot, insn) in (0u32..).zip(insns) {
+        if let Insn::LoadImm64 { imm, .. } = insn
+            && let Imm64::Func { off, .. } = imm
+        {
             starts.extend([0, (slot + 1).wrapping_add_signed(*off)]);
         }
-        slot += if imm.is_some() { 2 } else { 1 };
     }
     if starts.is_empty() {
         return (None, Vec::new());
