@@ -261,14 +261,17 @@ fn measure_families(
 
 /// Least verification time that the kernel states, in microseconds.
 fn kernel_time(program: &Program, rounds: u32) -> Option<f64> {
-    use sys::bpf::{LogLevel, ProgLoad};
-    let mut request =
-        ProgLoad::new(program.kind().number(), program.insns()).with_log(LogLevel::STATS);
-    request.flags = program.flags().0;
+    use kernel_client::load::{LoadRequest, load};
+    let request = LoadRequest {
+        log_level: sys::bpf::LogLevel::STATS.0,
+        log_size: 1 << 16,
+    };
     let mut least: Option<f64> = None;
     for _ in 0..rounds {
-        let (_, log) = request.load().ok()?;
-        let stated = log
+        let loaded = load(program, request).ok()?;
+        loaded.answer.result.as_ref().ok()?;
+        let stated = loaded
+            .log
             .lines()
             .find_map(|line| line.strip_prefix("verification time "))?;
         let micros: f64 = stated.split_whitespace().next()?.parse().ok()?;
