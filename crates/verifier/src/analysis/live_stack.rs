@@ -11,11 +11,12 @@
 //!
 //! Slot n covers `[fp-8(n+1), fp-8n)` and is bit n of a set.
 //!
-//! Cost: marking and queries are constant; an update is linear in the instructions of
-//! the function for each round and frame.
+//! Cost: marking and queries are constant; an update looks at each instruction of the function
+//! for each round and frame, and computes those whose marks, or whose successors, changed.
 
 use std::collections::HashMap;
 use std::fmt;
+use std::rc::Rc;
 
 use super::Analysis;
 use super::subprogs::NONE;
@@ -41,6 +42,46 @@ struct CallChain {
     depth: u8,
 }
 
+/// Predecessors of the instructions of a function, by places in the function.
+#[derive(Debug)]
+struct Predecessors {
+    /// End of those of each instruction; they begin where those of the one before end.
+    ends: Vec<u32>,
+    places: Vec<u32>,
+}
+
+impl Predecessors {
+    fn of(analysis: &Analysis, start: u32, end: u32) -> Predecessors {
+        let count = (end - start) as usize;
+        let edges = || {
+            let insns = start..end;
+            let edges = insns.flat_map(|from| {
+                let successors = analysis.successors[from as usize];
+                successors.into_iter().map(move |to| (from, to))
+            });
+            edges.filter(move |(_, to)| (start..end).contains(to))
+        };
+        let mut ends = vec![0; count];
+        edges().for_each(|(_, to)| ends[(to - start) as usize] += 1);
+        let mut sum = 0;
+        for end in &mut ends {
+            sum += std::mem::replace(end, sum);
+        }
+        let mut places = vec![0; sum as usize];
+        for (from, to) in edges() {
+            let end = &mut ends[(to - start) as usize];
+            places[*end as usize] = from - start;
+            *end += 1;
+        }
+        Predecessors { ends, places }
+    }
+
+    fn at(&self, place: usize) -> &[u32] {
+        let begin = if place == 0 { 0 } else { self.ends[place - 1] };
+        &self.places[begin as usize..self.ends[place] as usize]
+    }
+}
+
 /// A function at the end of a call chain.
 #[derive(Debug)]
 struct Instance {
@@ -52,6 +93,9 @@ struct Instance {
     must_write_dropped: bool,
     /// By frame, by instruction of the function; empty until the first mark.
     frames: [Vec<Marks>; MAX_CALL_FRAMES],
+    /// Those that are to be computed anew, in the same order.
+    stale: [Vec<bool>; MAX_CALL_FRAMES],
+    predecessors: Rc<Predecessors>,
     /// Instructions that were visited.
     visited: Vec<bool>,
 }
@@ -80,6 +124,7 @@ impl Instance {
         let marks = &mut self.frames[frame];
         if marks.is_empty() {
             marks.resize(count, Marks::default());
+            self.stale[frame].resize(count, true);
         }
         &mut marks[index]
     }
@@ -88,8 +133,11 @@ impl Instance {
         let marks = self.marks_mut(frame, insn);
         let grown = marks.may_read | slots;
         let is_news = grown != marks.may_read && grown & !marks.live_before != 0;
+        let changed = grown != marks.may_read;
         marks.may_read = grown;
         self.updated |= is_news;
+        let place = self.relative(insn);
+        self.stale[frame][place] |= changed;
     }
 
     fn commit_writes(&mut self, insn: u32, written: &[u64; MAX_CALL_FRAMES]) {
@@ -110,6 +158,7 @@ impl Instance {
             let changed = former != slots;
             if changed {
                 marks.must_write = slots;
+                self.stale[frame][index] = true;
             }
             self.updated |= changed;
             self.must_write_dropped |= dropped;
@@ -127,6 +176,8 @@ impl Instance {
 #[derive(Debug, Default)]
 pub struct LiveStack {
     instances: Vec<Instance>,
+    /// By function.
+    predecessors: HashMap<usize, Rc<Predecessors>>,
     by_chain: HashMap<CallChain, usize>,
     /// The instance last found at each depth.
     recent: [usize; MAX_CALL_FRAMES],
@@ -296,11 +347,16 @@ impl LiveStack {
         starts: [u32; MAX_CALL_FRAMES],
     ) -> usize {
         let depth = usize::from(chain.depth);
-        let instances = &mut self.instances;
+        let (instances, predecessors) = (&mut self.instances, &mut self.predecessors);
         let found = *self.by_chain.entry(chain).or_insert_with(|| {
             let subprog = analysis.subprog_containing(starts[depth]);
             let range = &analysis.subprogs[subprog];
+            let predecessors = predecessors
+                .entry(subprog)
+                .or_insert_with(|| Rc::new(Predecessors::of(analysis, range.start, range.end)));
             instances.push(Instance {
+                predecessors: predecessors.clone(),
+                stale: Default::default(),
                 chain,
                 starts,
                 subprog,
@@ -326,6 +382,9 @@ impl LiveStack {
             for marks in instance.frames.iter_mut().flatten() {
                 marks.must_write_later = 0;
             }
+            for stale in &mut instance.stale {
+                stale.fill(true);
+            }
         }
         let subprog = &analysis.subprogs[instance.subprog];
         let order =
@@ -339,14 +398,25 @@ impl LiveStack {
                 if instance.frames[frame].is_empty() {
                     continue;
                 }
+                let stale = &mut instance.stale[frame];
                 for &insn in order {
+                    let place = (insn - start) as usize;
+                    if !std::mem::take(&mut stale[place]) {
+                        continue;
+                    }
                     let Some((before, after)) =
                         transfer(&mut instance.frames[frame], analysis, start, insn)
                     else {
                         continue;
                     };
-                    changed |= before.live_before != after.live_before
-                        || before.must_write_later != after.must_write_later;
+                    if before.live_before != after.live_before
+                        || before.must_write_later != after.must_write_later
+                    {
+                        changed = true;
+                        for &before in instance.predecessors.at(place) {
+                            stale[before as usize] = true;
+                        }
+                    }
                     if logs
                         && (after.may_read != 0
                             || after.must_write != 0
