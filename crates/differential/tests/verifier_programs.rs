@@ -78,7 +78,7 @@ const NAMED: [(&str, &str, char, Kind); 2] = [
     (".attach btf_id=", "btf_trace_", ' ', Kind::Typedef),
 ];
 
-/// A line that names a type of the kernel: what stands before the name, the name, what stands behind it.
+/// A line that names a type of the kernel: the text before the name, the name, the text after it.
 fn named(line: &str) -> Option<(&str, &str, &str, Kind)> {
     NAMED.iter().find_map(|&(before, prefix, end, kind)| {
         let start = line.find(before)? + before.len();

@@ -413,8 +413,8 @@ impl LiveStack {
                         || before.must_write_later != after.must_write_later
                     {
                         changed = true;
-                        for &before in instance.predecessors.at(place) {
-                            stale[before as usize] = true;
+                        for &predecessor in instance.predecessors.at(place) {
+                            stale[predecessor as usize] = true;
                         }
                     }
                     if logs

@@ -37,7 +37,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         }
         LostTrust::Cast => String::from("that a cast made"),
         LostTrust::Number => String::from("to something that is no object of the kernel"),
-        LostTrust::Unknown => String::from("that the kernel does not vouch for"),
+        LostTrust::Unknown => String::from("that the verifier does not trust"),
     };
     let words = Words::new(
         NAME,
