@@ -246,6 +246,13 @@ impl Program {
         &self.externs
     }
 
+    /// The extern that a call of this number stands for, whose function the kernel lacks
+    /// ([`KFUNC_POISON`](crate::KFUNC_POISON)).
+    pub fn absent_extern(&self, number: i32) -> Option<&ExternSymbol> {
+        let index = number.checked_sub(crate::KFUNC_POISON)?;
+        self.externs.get(usize::try_from(index).ok()?)
+    }
+
     /// Names of the kernel modules that instructions, externs and the attach target
     /// refer to by number; number n is entry n - 1.
     pub fn modules(&self) -> &[String] {

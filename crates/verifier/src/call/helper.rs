@@ -108,9 +108,7 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
 
 /// Refuses to answer to a call in place of that of a module's kfunc whose BTF is not given.
 fn check_is_of_no_module(env: &Env<'_>, id: i32) -> Result<()> {
-    let index = id.checked_sub(program::KFUNC_POISON);
-    let index = index.and_then(|index| usize::try_from(index).ok());
-    let symbol = index.and_then(|index| env.input.program.externs().get(index));
+    let symbol = env.input.program.absent_extern(id);
     let kfunc = symbol.and_then(|symbol| env.input.registry.kfunc_named(&symbol.name));
     let Some((kfunc, module)) = kfunc.and_then(|kfunc| Some((kfunc, kfunc.module()?))) else {
         return Ok(());

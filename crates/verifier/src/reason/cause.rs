@@ -462,7 +462,7 @@ pub enum Cause {
     Encoding,
     /// The program cannot attach to its target.
     AttachTarget(TargetFault),
-    /// A pointer that Linux does not vouch for is given to a kfunc that needs such.
+    /// A pointer that is not trusted is given to a kfunc that needs such.
     Untrusted {
         /// The kfunc.
         callee: String,

@@ -117,8 +117,7 @@ impl<'a> Scene<'a> {
 
     /// The name of the extern that a call of a placeholder stands for.
     fn extern_of(&self, number: i32) -> Option<String> {
-        let index = usize::try_from(number.checked_sub(program::KFUNC_POISON)?).ok()?;
-        Some(self.input.program.externs().get(index)?.name.clone())
+        Some(self.input.program.absent_extern(number)?.name.clone())
     }
 
     /// The kernel function that an instruction calls.

@@ -440,12 +440,10 @@ fn absent_kfunc(program: &Program, verdict: &Verdict) -> Option<String> {
         return None;
     };
     let insn = program.insns().get(refusal.insn? as usize)?;
-    let index = insn
-        .imm
-        .checked_sub(KFUNC_POISON)
-        .filter(|_| insn.code == CALL)?;
-    let symbol = program.externs().get(usize::try_from(index).ok()?)?;
-    let name = &symbol.name;
+    let name = &program
+        .absent_extern(insn.imm)
+        .filter(|_| insn.code == CALL)?
+        .name;
     Some(format!(
         "the kernel has no kernel function {name} (a module's: --module-btf FILE; another \
          kernel's: --kernel PATH)"
