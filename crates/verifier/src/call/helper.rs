@@ -113,10 +113,17 @@ fn check_is_of_no_module(env: &Env<'_>, id: i32) -> Result<()> {
     let Some((kfunc, module)) = kfunc.and_then(|kfunc| Some((kfunc, kfunc.module()?))) else {
         return Ok(());
     };
-    Err(Stop::unsupported(format!(
-        "kfunc {} of module {module}, whose BTF is not given: --module-btf /sys/kernel/btf/{module}",
-        kfunc.name
-    )))
+    let name = &kfunc.name;
+    let is_given = env.input.modules.iter().any(|given| given.name == module);
+    Err(Stop::unsupported(match is_given {
+        true => {
+            format!("kfunc {name}: the given BTF of module {module} has none of this prototype")
+        }
+        false => format!(
+            "kfunc {name} of module {module}, whose BTF is not given: --module-btf \
+             /sys/kernel/btf/{module}"
+        ),
+    }))
 }
 
 /// Refuses helpers that may sleep where the program must not.
