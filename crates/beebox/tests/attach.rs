@@ -78,15 +78,18 @@ fn without_ids(line: &str) -> String {
 fn answers_are_those_of_a_kernel_with_trampolines() {
     let kernel = kernel();
     let registry = kernel.registry().expect("the built-in kernel has one");
-    let mut replaced = programs(&kernel, "replaced", None);
-    let target = Arc::new(replaced.remove("main_program").expect("a target"));
-    let probed = Arc::new(replaced.remove("probed").expect("a target"));
+    let target = |object, name| {
+        let program = programs(&kernel, object, None).remove(name);
+        Arc::new(program.expect("a target"))
+    };
+    let replaced = target("replaced", "main_program");
+    let probed = target("probed", "probed");
     let mut all = BTreeMap::new();
     let objects = [
         ("hooks", None),
         ("scheduler", None),
         ("modules", None),
-        ("replacements", Some(&target)),
+        ("replacements", Some(&replaced)),
         ("probes", Some(&probed)),
     ];
     for (object, target) in objects {

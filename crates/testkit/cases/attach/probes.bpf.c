@@ -1,4 +1,4 @@
-/* Replacements of a function of the program `probed` of replaced.bpf.o, which may sleep.
+/* Replacements of a function of the program of probed.bpf.o, which may sleep.
  *
  *   clang-19 -target bpf -mcpu=v3 -O2 -g -ffile-compilation-dir=. -c probes.bpf.c && llvm-strip-19 -g probes.bpf.o
  */

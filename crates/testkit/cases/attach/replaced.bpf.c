@@ -76,20 +76,4 @@ int main_program(struct xdp_md *ctx)
 	return sum ? XDP_PASS : XDP_DROP;
 }
 
-struct pt_regs {
-	u64 di;
-};
-
-noinline int looked_at(struct pt_regs *registers)
-{
-	asm volatile("" ::: "memory");
-	return registers->di & 1;
-}
-
-SEC("kprobe/vfs_read")
-int probed(struct pt_regs *registers)
-{
-	return looked_at(registers);
-}
-
 char LICENSE[] SEC("license") = "GPL";
