@@ -4,8 +4,8 @@
 use spec::maps::MapKind;
 use spec::programs::{AttachType, ProgramType};
 use spec::registry::{
-    ArgBase, ArgDetail, ArgType, Capability, HelperProto, Kfunc, KfuncFlags, Layout, ProgramRules,
-    ProgramTypes, RegistryData, RetBase, ReturnRange, TypeFlags,
+    ArgBase, ArgDetail, ArgType, Capability, HelperProto, Kfunc, Layout, MODULE_KFUNCS,
+    ProgramRules, ProgramTypes, RegistryData, RetBase, ReturnRange, TypeFlags,
 };
 
 /// Functions of helpers that are named otherwise than the helper: the function, or
@@ -75,33 +75,21 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("bpf_get_cgroup_classid_curr", "bpf_get_cgroup_classid"),
 ];
 
-/// Kfuncs of modules that no kernel here has built in, with flags and program type: what Debian's Linux
-/// 6.18.15, with the modules loaded, answered to a call in programs of every type, to calls with null,
-/// and to programs that do not check or do not release the result.
-const OF_MODULES: &[(&str, KfuncFlags, ProgramType)] = {
-    const CHECKED: KfuncFlags = KfuncFlags::TRUSTED_ARGS.with(KfuncFlags::RET_NULL);
-    const NONE: KfuncFlags = KfuncFlags(0);
-    &[
-        ("bpf_skb_get_fou_encap", NONE, ProgramType::SchedCls),
-        ("bpf_skb_get_xfrm_info", NONE, ProgramType::SchedCls),
-        ("bpf_skb_set_fou_encap", NONE, ProgramType::SchedCls),
-        ("bpf_skb_set_xfrm_info", NONE, ProgramType::SchedCls),
-        ("bpf_xdp_flow_lookup", CHECKED, ProgramType::Xdp),
-    ]
-};
-
 /// Adds the kfuncs of modules of a kernel that has modules.
 pub fn add_module_kfuncs(registry: &mut RegistryData) {
-    for &(name, flags, kind) in OF_MODULES {
+    for of_module in MODULE_KFUNCS {
+        let Some((flags, kind)) = of_module.rules else {
+            continue;
+        };
         let kfunc = Kfunc {
-            name: name.into(),
+            name: of_module.names.into(),
             special: None,
             btf_id: 0,
             flags,
             program_types: ProgramTypes::default().with(kind),
             exceptions: Vec::new(),
         };
-        registry.kfuncs.entry(name.into()).or_insert(kfunc);
+        registry.kfuncs.entry(kfunc.name.clone()).or_insert(kfunc);
     }
 }
 

@@ -110,26 +110,63 @@ pub struct Kfunc {
     pub exceptions: Vec<(ProgramType, AttachType)>,
 }
 
-/// Modules of Debian's Linux 6.18 that have kfuncs, with beginnings of the names of these.
-const MODULES: &[(&str, &str)] = &[
-    ("bbr_", "tcp_bbr"),
-    ("bpf_ct_set_nat_info", "nf_nat"),
-    ("bpf_ct_", "nf_conntrack"),
-    ("bpf_skb_ct_", "nf_conntrack"),
-    ("bpf_xdp_ct_", "nf_conntrack"),
-    ("bpf_xdp_flow_lookup", "nf_flow_table"),
-    ("bpf_skb_get_fou_encap", "fou"),
-    ("bpf_skb_set_fou_encap", "fou"),
-    ("bpf_skb_get_xfrm_info", "xfrm_interface"),
-    ("bpf_skb_set_xfrm_info", "xfrm_interface"),
-];
+/// kfuncs of a module of Debian's Linux 6.18.
+#[derive(Clone, Copy, Debug)]
+pub struct ModuleKfuncs {
+    /// Beginning of their names; the name where `rules` are stated.
+    pub names: &'static str,
+    /// Module that has them.
+    pub module: &'static str,
+    /// Flags and program type of a kfunc that no kernel at hand has built in: what Debian's Linux
+    /// 6.18.15, with the module loaded, answered to a call in programs of every type, to calls with
+    /// null, and to programs that do not check or do not release the result.
+    pub rules: Option<(KfuncFlags, ProgramType)>,
+}
+
+/// kfuncs of modules. The first entry with the beginning of a name counts.
+pub const MODULE_KFUNCS: &[ModuleKfuncs] = {
+    const fn built_in_elsewhere(names: &'static str, module: &'static str) -> ModuleKfuncs {
+        ModuleKfuncs {
+            names,
+            module,
+            rules: None,
+        }
+    }
+    const fn asked(
+        names: &'static str,
+        module: &'static str,
+        flags: KfuncFlags,
+        kind: ProgramType,
+    ) -> ModuleKfuncs {
+        ModuleKfuncs {
+            names,
+            module,
+            rules: Some((flags, kind)),
+        }
+    }
+    const CHECKED: KfuncFlags = KfuncFlags::TRUSTED_ARGS.with(KfuncFlags::RET_NULL);
+    const NONE: KfuncFlags = KfuncFlags(0);
+    use ProgramType::{SchedCls, Xdp};
+    &[
+        built_in_elsewhere("bbr_", "tcp_bbr"),
+        built_in_elsewhere("bpf_ct_set_nat_info", "nf_nat"),
+        built_in_elsewhere("bpf_ct_", "nf_conntrack"),
+        built_in_elsewhere("bpf_skb_ct_", "nf_conntrack"),
+        built_in_elsewhere("bpf_xdp_ct_", "nf_conntrack"),
+        asked("bpf_xdp_flow_lookup", "nf_flow_table", CHECKED, Xdp),
+        asked("bpf_skb_get_fou_encap", "fou", NONE, SchedCls),
+        asked("bpf_skb_set_fou_encap", "fou", NONE, SchedCls),
+        asked("bpf_skb_get_xfrm_info", "xfrm_interface", NONE, SchedCls),
+        asked("bpf_skb_set_xfrm_info", "xfrm_interface", NONE, SchedCls),
+    ]
+};
 
 impl Kfunc {
     /// The module that has it, if the kernel itself has not.
     pub fn module(&self) -> Option<&'static str> {
-        let mut modules = MODULES.iter().filter(|_| self.btf_id == 0);
-        let found = modules.find(|(beginning, _)| self.name.starts_with(beginning));
-        found.map(|(_, module)| *module)
+        let mut modules = MODULE_KFUNCS.iter().filter(|_| self.btf_id == 0);
+        let found = modules.find(|of_module| self.name.starts_with(of_module.names));
+        found.map(|of_module| of_module.module)
     }
 
     /// True if programs of this type and expected attach type may call it.
