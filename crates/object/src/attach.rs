@@ -42,6 +42,8 @@ pub enum AttachFault {
     NotFound {
         /// Name.
         name: String,
+        /// The caller named it; the section does otherwise.
+        given: bool,
     },
     /// The BTF lacks the attach target, and the kernel may have it: the BTF is reduced, or
     /// stands for that of another kernel.
@@ -90,7 +92,7 @@ impl fmt::Display for AttachFault {
                  another function of it than its main function: --attach PROGRAM=FUNCTION too)"
             ),
             AttachFault::TooLong => write!(f, "name of the attach target is too long"),
-            AttachFault::NotFound { name } => write!(
+            AttachFault::NotFound { name, .. } => write!(
                 f,
                 "the kernel has no {name} to attach to (a module's: --module-btf FILE; \
                  another kernel's: --kernel PATH; a program's: --target FILE:PROGRAM; another \
@@ -125,7 +127,7 @@ impl AttachFault {
     /// Party that can fix it.
     pub fn blame(&self) -> Blame {
         match self {
-            AttachFault::NotFound { .. }
+            AttachFault::NotFound { given: false, .. }
             | AttachFault::NoModule { .. }
             | AttachFault::NoKernelTypes => Blame::Target,
             AttachFault::LeftOut { .. } => Blame::Beebox,
@@ -183,7 +185,8 @@ pub(crate) fn attachment(
         let name = name.ok_or_else(|| AttachFault::NoTarget {
             section: section.to_string(),
         })?;
-        Some(find(name, attach, kernel)?)
+        let given = code.attach_name.is_some();
+        Some(find(name, given, attach, kernel)?)
     } else if code.rule.is_some() && attach.is_some_and(AttachType::is_multi) {
         let module = name.and_then(|name| split_module(name).0);
         let module = module
@@ -246,9 +249,10 @@ fn module_named(name: &[u8], kernel: &Kernel) -> Result<u16, AttachFault> {
 }
 
 /// Resolves a name to a BTF id: in vmlinux unless a module is stated, then in the modules
-/// whose name starts with the stated one.
+/// whose name starts with the stated one. `given` is true for a name that the caller set.
 fn find(
     name: &[u8],
+    given: bool,
     attach: Option<AttachType>,
     kernel: &Kernel,
 ) -> Result<AttachTarget, AttachFault> {
@@ -292,7 +296,7 @@ fn find(
     let is_open = kernel.is_btf_reduced() || *kernel.source(KernelField::Btf) == Source::Assumed;
     Err(match is_open {
         true => AttachFault::LeftOut { name },
-        false => AttachFault::NotFound { name },
+        false => AttachFault::NotFound { name, given },
     })
 }
 
@@ -339,7 +343,8 @@ mod tests {
         let kernel = Kernel::default()
             .with_btf(kernel, Source::Given)
             .with_modules(modules, Source::Given);
-        find(name.as_bytes(), Some(attach), &kernel).map(|point| (point.btf_id.0, point.module))
+        find(name.as_bytes(), false, Some(attach), &kernel)
+            .map(|point| (point.btf_id.0, point.module))
     }
 
     #[test]
@@ -350,7 +355,7 @@ mod tests {
         assert_eq!(found("task", AttachType::TraceIter), Ok((4, 0)));
         assert_eq!(found("event", AttachType::TraceRawTp), Ok((5, 0)));
         let name = "hook".to_owned();
-        let missing = Err(AttachFault::NotFound { name });
+        let missing = Err(AttachFault::NotFound { name, given: false });
         assert_eq!(found("hook", AttachType::TraceFexit), missing);
     }
 
@@ -360,17 +365,20 @@ mod tests {
         let whole = Kernel::default().with_btf(btf, Source::BuiltIn("a kernel"));
         let kernel = whole.clone().with_reduced_btf(true);
         let attach = Some(AttachType::TraceFentry);
-        assert!(find(b"known", attach, &kernel).is_ok());
-        let fault = find(b"unknown", attach, &kernel).unwrap_err();
+        assert!(find(b"known", false, attach, &kernel).is_ok());
+        let fault = find(b"unknown", false, attach, &kernel).unwrap_err();
         let name = "unknown".to_owned();
         assert_eq!(fault, AttachFault::LeftOut { name });
         assert_eq!(fault.blame(), Blame::Beebox);
         // Such types stand for another kernel.
         let other = whole.clone().assumed_for("another kernel");
-        assert_eq!(find(b"unknown", attach, &other), Err(fault));
-        let name = "unknown".to_owned();
-        let missing = Err(AttachFault::NotFound { name });
-        assert_eq!(find(b"unknown", attach, &whole), missing);
+        assert_eq!(find(b"unknown", false, attach, &other), Err(fault));
+        for (given, blame) in [(false, Blame::Target), (true, Blame::User)] {
+            let name = "unknown".to_owned();
+            let missing = AttachFault::NotFound { name, given };
+            assert_eq!(missing.blame(), blame);
+            assert_eq!(find(b"unknown", given, attach, &whole), Err(missing));
+        }
     }
 
     #[test]

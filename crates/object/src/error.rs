@@ -230,6 +230,26 @@ problems! {
     Program(ProgramFault),
 }
 
+impl Problem {
+    /// True if the file is damaged or of another format, whatever the loader's conventions are.
+    fn is_of_format(&self) -> bool {
+        match self {
+            Problem::Elf(_) | Problem::Container(_) => true,
+            Problem::Btf(fault) => matches!(fault, BtfFault::Btf(_) | BtfFault::Ext(_)),
+            Problem::Section(_)
+            | Problem::ProgramDef(_)
+            | Problem::Datasec(_)
+            | Problem::Map(_)
+            | Problem::StructOps(_)
+            | Problem::Extern(_)
+            | Problem::Linker(_)
+            | Problem::Relocation(_)
+            | Problem::Attach(_)
+            | Problem::Program(_) => false,
+        }
+    }
+}
+
 impl<P: Into<Problem>> From<P> for Error {
     fn from(problem: P) -> Error {
         Error::new(problem)
@@ -278,6 +298,7 @@ impl fmt::Display for Error {
         }
         match self.0.place.loader {
             LoaderKind::Libbpf => Ok(()),
+            _ if self.0.problem.is_of_format() => Ok(()),
             loader => write!(f, " (conventions of {loader})"),
         }
     }

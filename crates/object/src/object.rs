@@ -1,5 +1,6 @@
 //! An opened object and the settings that may change before linking.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use btf::ext::CoreKind;
@@ -9,7 +10,7 @@ use crate::container::ContainerFault;
 use crate::datasec;
 use crate::elf::{Elf, SectionId};
 use crate::error::{Error, Problem, SourceLine};
-use crate::externs::{Externs, Undefined};
+use crate::externs::{ExternFault, Externs, Undefined};
 use crate::guess::Guess;
 use crate::linked::{LinkSession, Linked, link};
 use crate::maps::{Maps, Source};
@@ -42,7 +43,8 @@ pub struct OpenOptions<'o> {
     pub config: Option<&'o str>,
     /// Loader whose conventions the object follows.
     pub loader: LoaderKind,
-    /// Values of undefined symbols that the loader defines.
+    /// Values of undefined symbols that the loader defines; [`Object::check_defines`] checks that
+    /// the object has them.
     pub defines: &'o [(String, u64)],
 }
 
@@ -287,15 +289,22 @@ impl<'a> Object<'a> {
         self.codes.get_mut(id)
     }
 
-    /// Sets the type of every program whose section name implies none.
-    pub fn set_missing_kinds(&mut self, kind: ProgramType) {
-        for id in 0..self.codes.len() as u32 {
-            if let Some(code) = self.codes.get_mut(ProgramId(id))
-                && !code.is_function
-                && code.kind.is_none()
-            {
-                code.set_kind(kind);
-            }
+    /// Names that a loader may define: undefined symbols, kconfig values and variables of the
+    /// kernel.
+    pub fn definable(&self) -> BTreeSet<String> {
+        self.externs.definable(&self.elf)
+    }
+
+    /// Checks that the object has what a loader defines.
+    ///
+    /// # Errors
+    /// For the first name that it has not.
+    pub fn check_defines(&self, defines: &[(String, u64)]) -> Result<(), Error> {
+        let known = self.definable();
+        let mut names = defines.iter().map(|(name, _)| name);
+        match names.find(|name| !known.contains(*name)) {
+            Some(name) => Err(Error::new(ExternFault::NotUndefined { known }).about(name)),
+            None => Ok(()),
         }
     }
 

@@ -9,6 +9,9 @@ pub struct ExternId(pub u32);
 /// Helper number of a call that replaces a missing kfunc, minus the index of the extern.
 pub const KFUNC_POISON: i32 = 2_002_000_000;
 
+/// Helper number of a call that replaces a failed CO-RE relocation.
+pub const CORE_POISON: i32 = 0xbad_2310;
+
 /// An extern symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternSymbol {

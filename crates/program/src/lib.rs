@@ -35,7 +35,9 @@ mod map_def;
 mod program;
 
 pub use builder::{InvalidProgram, MAX_INSNS, MAX_TARGETS, ModuleUse, ProgramBuilder, ProgramText};
-pub use externs::{ExternId, ExternResolution, ExternSymbol, ExternSymbolKind, KFUNC_POISON};
+pub use externs::{
+    CORE_POISON, ExternId, ExternResolution, ExternSymbol, ExternSymbolKind, KFUNC_POISON,
+};
 pub use image::Image;
 pub use map_def::{
     InitialContents, KernelTypeId, MapDef, MapEntry, MapId, MapParams, PAGE_SIZE, ProgramId,

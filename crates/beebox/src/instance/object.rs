@@ -133,6 +133,7 @@ fn open<'f>(
         ..OpenOptions::default()
     };
     let opened = ::object::Object::open_with(file, &options);
+    let opened = opened.and_then(|object| object.check_defines(defines).map(|()| object));
     opened.map_err(|error| Cause::Object(Box::new(error)).into())
 }
 

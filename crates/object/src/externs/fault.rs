@@ -160,13 +160,13 @@ impl fmt::Display for ExternFault {
             ExternFault::NotUndefined { known } => {
                 write!(
                     f,
-                    "no undefined symbol, kconfig value or variable of the kernel in the object is \
-                     called so"
+                    "no undefined symbol, kconfig value or variable of the kernel is called so"
                 )?;
                 let known: Vec<&str> = known.iter().map(String::as_str).collect();
                 match &known[..] {
                     [] => Ok(()),
-                    known => write!(f, ": it has {}", known.join(", ")),
+                    [known] => write!(f, ": there is {known}"),
+                    known => write!(f, ": there are {}", known.join(", ")),
                 }
             }
             ExternFault::NoSymbol => {
@@ -188,6 +188,7 @@ impl fmt::Display for ExternFault {
                 write!(f, "configuration has {text}, which is no number")
             }
             ExternFault::ConfigRange { value, size } => {
+                let value = signed(*value);
                 write!(f, "value {value} does not fit into {size} bytes")
             }
             ExternFault::ConfigLine(line) => {
@@ -232,3 +233,11 @@ impl fmt::Display for ExternFault {
 }
 
 impl std::error::Error for ExternFault {}
+
+/// A number as it may have been given: negative ones with their bits.
+pub(super) fn signed(number: u64) -> String {
+    match number as i64 {
+        negative @ ..0 => format!("{negative} ({number:#x})"),
+        _ => number.to_string(),
+    }
+}

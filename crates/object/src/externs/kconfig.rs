@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use btf::{Btf, Encoding, Shape, TypeId};
 use program::Image;
 
+use super::fault::signed;
 use super::{ExternFault, ExternKind, Externs};
 use crate::error::Error;
 use spec::Kernel;
@@ -253,7 +254,7 @@ impl<'e> Values<'e> {
             return Ok(());
         };
         let mismatch = |needs| ExternFault::ConfigMismatch {
-            value: number.to_string(),
+            value: signed(number),
             needs,
         };
         let signed = match value.kind {

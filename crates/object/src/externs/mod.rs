@@ -109,26 +109,6 @@ impl Externs {
         btf: Option<&mut Btf<'_>>,
         undefined: &Undefined<'_>,
     ) -> Result<Externs, Error> {
-        let externs = Externs::read(elf, btf, undefined)?;
-        let symbols = externs.constants.keys().filter_map(|id| elf.symbol(*id));
-        let values = externs.all.iter();
-        let values = values.filter(|known| !matches!(known.kind, ExternKind::Function(_)));
-        let known = symbols.map(|symbol| elf.display_name(symbol).to_string());
-        let known: BTreeSet<String> = known
-            .chain(values.map(|known| known.name.clone()))
-            .collect();
-        let mut names = undefined.defines.iter().map(|(name, _)| name);
-        match names.find(|name| !known.contains(*name)) {
-            Some(name) => Err(Error::new(ExternFault::NotUndefined { known }).about(name)),
-            None => Ok(externs),
-        }
-    }
-
-    fn read(
-        elf: &Elf<'_>,
-        btf: Option<&mut Btf<'_>>,
-        undefined: &Undefined<'_>,
-    ) -> Result<Externs, Error> {
         let mut wanted = Vec::new();
         let mut constants = HashMap::new();
         let mut zeros = Vec::new();
@@ -208,6 +188,18 @@ impl Externs {
         }
         externs.all = all;
         externs
+    }
+
+    /// Names that a loader may define: undefined symbols, kconfig values and variables of the
+    /// kernel.
+    pub(crate) fn definable(&self, elf: &Elf<'_>) -> BTreeSet<String> {
+        let symbols = self.constants.keys().filter_map(|id| elf.symbol(*id));
+        let symbols = symbols.map(|symbol| elf.display_name(symbol).to_string());
+        let values = self.all.iter();
+        let values = values.filter(|known| !matches!(known.kind, ExternKind::Function(_)));
+        symbols
+            .chain(values.map(|known| known.name.clone()))
+            .collect()
     }
 
     /// Value of an undefined symbol that is no extern.

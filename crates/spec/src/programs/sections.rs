@@ -97,6 +97,13 @@ impl SectionDef {
     }
 }
 
+impl ProgramType {
+    /// Type of the programs of a section, by libbpf's table.
+    pub fn of_section(section: &str) -> Option<ProgramType> {
+        SectionDef::find(libbpf::SECTIONS, section).map(|def| def.kind)
+    }
+}
+
 /// Defines the table `SECTIONS` of a loader.
 macro_rules! sections {
     ($($kind:ident { $($shape:ident $name:literal $(-> $attach:ident)? $(as $first:ident $(+ $more:ident)*)?;)+ })*) => {

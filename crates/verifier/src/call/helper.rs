@@ -1,8 +1,10 @@
 //! A helper call: availability, arguments, effects, result, in the kernel's order
 //! (`check_helper_call`).
 
-use btf::TypeId;
-use isa::ebpf::Reg;
+use btf::core::essential_name;
+use btf::{Btf, Kind, TypeId};
+use isa::ebpf::{PseudoCall, Reg};
+use program::{CORE_POISON, ExternSymbol};
 use spec::helpers::{Filling, HelperId};
 use spec::maps::MapKind;
 use spec::programs::{AttachType, ProgramType};
@@ -106,24 +108,64 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Refuses to answer to a call in place of that of a module's kfunc whose BTF is not given.
+/// Refuses to answer to a call in place of what a module has whose BTF is not given, a kfunc or a
+/// type of a CO-RE relocation, or of a kfunc that a given module has with another prototype.
 fn check_is_of_no_module(env: &Env<'_>, id: i32) -> Result<()> {
-    let symbol = env.input.program.absent_extern(id);
-    let kfunc = symbol.and_then(|symbol| env.input.registry.kfunc_named(&symbol.name));
-    let Some((kfunc, module)) = kfunc.and_then(|kfunc| Some((kfunc, kfunc.module()?))) else {
-        return Ok(());
-    };
-    let name = &kfunc.name;
-    let is_given = env.input.modules.iter().any(|given| given.name == module);
-    Err(Stop::unsupported(match is_given {
-        true => {
-            format!("kfunc {name}: the given BTF of module {module} has none of this prototype")
+    let program = env.input.program;
+    let what = match program.absent_extern(id) {
+        Some(symbol) => other_prototype(env, symbol).or_else(|| missing_module(env, symbol)),
+        None if id == CORE_POISON => {
+            let calls = program.insns().iter();
+            let calls = calls.filter(|insn| insn.pseudo_call() == Some(PseudoCall::Helper));
+            let mut absent = calls.filter_map(|insn| program.absent_extern(insn.imm));
+            let mut relocations = program.failed_relocations().iter();
+            let failed = relocations.find(|failed| failed.insn == env.insn_idx);
+            let missing = absent.find_map(|symbol| missing_module(env, symbol));
+            missing.map(|module| match failed {
+                Some(failed) => format!("{}: {}; {module}", failed.access, failed.absence),
+                None => module,
+            })
         }
+        None => None,
+    };
+    match what {
+        Some(what) => Err(Stop::unsupported(what)),
+        None => Ok(()),
+    }
+}
+
+/// The module that has a kfunc and whose BTF is not given or lacks it, with what to give.
+fn missing_module(env: &Env<'_>, symbol: &ExternSymbol) -> Option<String> {
+    let name = String::from_utf8_lossy(essential_name(symbol.name.as_bytes()));
+    let module = env.input.registry.kfunc_named(&name)?.module()?;
+    let is_given = env.input.modules.iter().any(|given| given.name == module);
+    Some(match is_given {
+        true => format!("kfunc {name} of module {module}, whose given BTF has no such function"),
         false => format!(
             "kfunc {name} of module {module}, whose BTF is not given: --module-btf \
              /sys/kernel/btf/{module}"
         ),
-    }))
+    })
+}
+
+/// The given module that has a kfunc of the name, with another prototype.
+fn other_prototype(env: &Env<'_>, symbol: &ExternSymbol) -> Option<String> {
+    let name = essential_name(symbol.name.as_bytes());
+    let has_it = |btf: &Btf<'_>| btf.find_all(Kind::Func, name).next().is_some();
+    // The kernel's own comes first.
+    if env.input.vmlinux.is_some_and(has_it) {
+        return None;
+    }
+    let module = env
+        .input
+        .modules
+        .iter()
+        .find(|module| has_it(&module.btf))?;
+    Some(format!(
+        "kfunc {}: the given BTF of module {} has it with another prototype",
+        String::from_utf8_lossy(name),
+        module.name
+    ))
 }
 
 /// Refuses helpers that may sleep where the program must not.
