@@ -85,6 +85,17 @@ impl Input<'_> {
         }
     }
 
+    /// The module that has a type of its own where vmlinux has one of its kind and name.
+    pub(crate) fn module_with_copy(&self, ty: TypeRef) -> Option<&str> {
+        let BtfRef::Module(index) = self.owner(ty) else {
+            return None;
+        };
+        let module = self.modules.get(usize::from(index))?;
+        let copy = module.btf.get(TypeId(ty.id))?;
+        let mut of_kernel = self.vmlinux?.find_all(copy.kind(), copy.name().as_bytes());
+        of_kernel.next().map(|_| module.name.as_str())
+    }
+
     /// True if a structure has, at `off`, the expected one; logs what it has instead
     /// (`btf_struct_ids_match`). `is_strict` allows only the structure itself.
     #[doc(alias = "btf_struct_ids_match")]

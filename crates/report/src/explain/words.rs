@@ -90,6 +90,7 @@ fn of_cause(explanation: &Explanation) -> Words {
         | Cause::Trap
         | Cause::License { .. }
         | Cause::ArgumentType { .. }
+        | Cause::ModuleType { .. }
         | Cause::ArgumentSize { .. }
         | Cause::ArgumentConstant { .. }
         | Cause::ArgumentNotZero { .. }

@@ -246,6 +246,18 @@ pub enum Cause {
         /// The kernel's names of the types that are taken.
         expected: Vec<String>,
     },
+    /// An argument of a module's function that takes a type of the module, which the kernel has another
+    /// of the name of.
+    ModuleType {
+        /// The callee.
+        callee: String,
+        /// Number from 1.
+        number: u8,
+        /// The type, as `struct sock`.
+        structure: String,
+        /// The module.
+        module: String,
+    },
     /// A size argument that is not bounded.
     ArgumentSize {
         /// The callee.
@@ -483,6 +495,8 @@ pub enum Cause {
     Object {
         /// The structure.
         name: String,
+        /// The module whose type it is, if that has one of its own beside the kernel's.
+        module: Option<String>,
         /// It writes.
         is_write: bool,
         /// Where the access ends otherwise than a member, in the kernel's words.

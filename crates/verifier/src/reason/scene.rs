@@ -11,7 +11,7 @@ use super::trace::Trace;
 use super::values::{Branch, DefId, Holder, Values};
 use crate::analysis::Analysis;
 use crate::input::Input;
-use crate::state::RegState;
+use crate::state::{BtfRef, RegState, TypeRef};
 use crate::verdict::Refusal;
 
 /// The refused instruction with the path that led to it.
@@ -118,6 +118,22 @@ impl<'a> Scene<'a> {
     /// The name of the extern that a call of a placeholder stands for.
     fn extern_of(&self, number: i32) -> Option<String> {
         Some(self.input.program.absent_extern(number)?.name.clone())
+    }
+
+    /// The module of the called kernel function, if it has a structure of this name of its own beside
+    /// the kernel's.
+    pub(super) fn module_with_own(&self, structure: &str) -> Option<&'a str> {
+        let Callee::Kfunc { module, .. } = self.callee_at(self.refusal.insn?)? else {
+            return None;
+        };
+        let index = u16::try_from(module).ok()?.checked_sub(1)?;
+        let types = &self.input.modules.get(usize::from(index))?.btf;
+        let mut named = types.find_all(btf::Kind::Struct, structure.as_bytes());
+        let of_module = |id: btf::TypeId| TypeRef {
+            btf: BtfRef::Module(index),
+            id: id.0,
+        };
+        named.find_map(|ty| self.input.module_with_copy(of_module(ty.id())))
     }
 
     /// The kernel function that an instruction calls.

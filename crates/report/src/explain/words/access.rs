@@ -173,9 +173,10 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         .help("read the value with a plain load and change a copy in a map"),
         Cause::Object {
             name,
+            module,
             is_write,
             fault,
-        } => object(name, *is_write, fault.as_deref()),
+        } => object(name, module.as_deref(), *is_write, fault.as_deref()),
         _ => Words::new("other", "the instruction is not allowed here"),
     }
 }
@@ -233,7 +234,7 @@ fn is_plain_slice(note: &Note) -> bool {
     matches!(&note.kind, NoteKind::Returned { callee, .. } if callee == "bpf_dynptr_slice")
 }
 
-fn object(name: &str, is_write: bool, fault: Option<&str>) -> Words {
+fn object(name: &str, module: Option<&str>, is_write: bool, fault: Option<&str>) -> Words {
     if let Some(fault) = fault {
         let words = Words::new(
             "kernel-object",
@@ -244,14 +245,23 @@ fn object(name: &str, is_write: bool, fault: Option<&str>) -> Words {
             .help("check the type that the pointer is declared with, and the size of the access")
             .help("bpf_probe_read_kernel (BPF_CORE_READ) reads any kernel memory");
     }
-    match is_write {
-        true => Words::new(
+    match (is_write, module) {
+        (true, Some(module)) => Words::new(
+            "kernel-object",
+            format!(
+                "this program may not write to the `struct {name}` of module {module}, which is \
+                 another type than the kernel's"
+            ),
+        )
+        .needed("the kernel's own type, the only one of the name that programs may write to")
+        .help("a kernel that has the module built in; kernel functions of the module change it"),
+        (true, None) => Words::new(
             "kernel-object",
             format!("this program may not write to `struct {name}`"),
         )
         .needed("a member that the program type may write")
         .help("kernel structures are changed by helpers and kernel functions"),
-        false => Words::new(
+        (false, _) => Words::new(
             "kernel-object",
             format!("this access to `struct {name}` is not allowed"),
         )

@@ -66,6 +66,20 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         )
         .needed("\"GPL\", \"GPL v2\", \"GPL and additional rights\", \"Dual BSD/GPL\", \"Dual MIT/GPL\" or \"Dual MPL/GPL\"")
         .help("`char LICENSE[] SEC(\"license\") = \"Dual BSD/GPL\";`"),
+        Cause::ModuleType {
+            callee,
+            number,
+            structure,
+            module,
+        } => Words::new(
+            "argument-type",
+            format!(
+                "argument {number} of `{callee}` must be the `{structure}` of module {module}, which is \
+                 another type than the kernel's"
+            ),
+        )
+        .needed(format!("a pointer to the module's own `{structure}`"))
+        .help("a kernel that has the module built in, where both have one type"),
         Cause::ArgumentType {
             callee,
             number,

@@ -33,6 +33,7 @@ pub(super) fn outside(scene: &Scene<'_>) -> Option<Finding> {
     {
         let cause = Cause::Object {
             name: scene.input.type_name(ty),
+            module: None,
             is_write: access.is_some_and(|access| access.writes),
             fault: Some(fault.clone()),
         };

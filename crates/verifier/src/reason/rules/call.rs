@@ -61,8 +61,10 @@ pub(super) fn missing_kfunc(scene: &Scene<'_>, number: i32) -> Option<Cause> {
     let is_one = matches!(symbol.kind, program::ExternSymbolKind::Kfunc(_));
     is_one.then(|| Cause::KfuncMissing {
         kfunc: symbol.name.clone(),
-        has_other: { scene.input.vmlinux }
-            .is_some_and(|types| types.find(btf::Kind::Func, &symbol.name).is_some()),
+        has_other: scene.input.vmlinux.is_some_and(|types| {
+            let name = btf::core::essential_name(symbol.name.as_bytes());
+            types.find_all(btf::Kind::Func, name).next().is_some()
+        }),
     })
 }
 

@@ -50,8 +50,19 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             if is_same && describe::fixed_offset(found) != 0 {
                 return memory::modified(scene);
             }
-            let wanted = format!("a pointer to a `{} {wanted}`", wanted_kind.to_lowercase());
-            wrong_type(scene, reg, wanted)
+            let structure = format!("{} {wanted}", wanted_kind.to_lowercase());
+            match scene.module_with_own(wanted) {
+                Some(module) => {
+                    let cause = Cause::ModuleType {
+                        callee: scene.callee()?,
+                        number: reg.number(),
+                        structure,
+                        module: module.to_owned(),
+                    };
+                    Some(Finding::about(scene, cause, &[reg]))
+                }
+                None => wrong_type(scene, reg, format!("a pointer to a `{structure}`")),
+            }
         }
         Call::NotTrusted { .. } | Call::NotRcu { .. } => {
             let takes_rcu = matches!(rejection, Call::NotRcu { .. });

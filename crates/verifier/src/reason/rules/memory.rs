@@ -262,6 +262,7 @@ pub(super) fn forbidden(scene: &Scene<'_>) -> Option<Finding> {
     } else if let RegKind::BtfId { ty } = state.kind {
         Cause::Object {
             name: scene.input.type_name(ty),
+            module: scene.input.module_with_copy(ty).map(str::to_owned),
             is_write,
             fault: None,
         }
