@@ -208,6 +208,27 @@ impl<'a> Btf<'a> {
         (first..self.len() as u32).map(|id| self.at(TypeId(id)))
     }
 
+    /// True if the name of each type without those of the base begins where a string does. Names
+    /// of split BTF that continues another base begin anywhere.
+    pub fn has_whole_names(&self) -> bool {
+        self.own_names().all(|(.., name)| self.begins_string(name))
+    }
+
+    /// True if a string begins at this offset.
+    fn begins_string(&self, offset: StrOffset) -> bool {
+        let own = match &self.base {
+            None => offset.0 as usize,
+            Some(base) => match (offset.0 as usize).checked_sub(base.first_string) {
+                Some(own) => own,
+                None => return base.btf.begins_string(offset),
+            },
+        };
+        let before = own
+            .checked_sub(1)
+            .map(|before| self.index.strings.0 + before);
+        before.is_none_or(|before| self.blob.get(before) == Some(&0))
+    }
+
     /// Types without those of the base, with the fields of an index by name.
     pub(crate) fn own_names(&self) -> impl Iterator<Item = (TypeId, Kind, StrOffset)> {
         let first = self.first();

@@ -139,6 +139,25 @@ fn relocations_search_modules_if_the_kernel_lacks_the_name() {
 }
 
 #[oracle::test]
+fn names_begin_where_strings_do_on_the_own_base_alone() {
+    let (_, module) = kernel_and_module();
+    assert!(module.has_whole_names());
+    let (kernel, whole) = kernel_and_whole();
+    let mut builder = Builder::new();
+    let int = add_int(&mut builder);
+    add_struct(&mut builder, "device", "number", int, 8);
+    let params = [Param {
+        name: builder.string("number"),
+        ty: int,
+    }];
+    builder.proto(int, &params);
+    builder.string("more");
+    let other = Arc::new(Btf::parse(builder.finish()).unwrap());
+    let module = Btf::parse_module(cut(&whole, &kernel), other).unwrap();
+    assert!(!module.has_whole_names());
+}
+
+#[oracle::test]
 fn references_beyond_both_are_refused() {
     let (kernel, whole) = kernel_and_whole();
     let mut blob = cut(&whole, &kernel);

@@ -209,8 +209,7 @@ pub fn with_module_files(
     for path in paths {
         let bytes = sys::input::read(path, MOST_BYTES)
             .map_err(|error| KernelFileError::File(path.clone(), error))?;
-        let btf = Btf::parse_module(bytes, base.clone())
-            .map_err(|error| KernelFileError::Module(path.clone(), error))?;
+        let btf = read_module(path, bytes, &base, kernel.name())?;
         modules.push(Module {
             name: module_name(path).to_owned(),
             btf: Arc::new(btf),
@@ -218,6 +217,33 @@ pub fn with_module_files(
         });
     }
     Ok(kernel.with_modules(modules, source))
+}
+
+/// The BTF of a module, which continues that of its kernel.
+fn read_module(
+    path: &Path,
+    bytes: Vec<u8>,
+    base: &Arc<Btf<'static>>,
+    kernel: &str,
+) -> Result<Btf<'static>, KernelFileError> {
+    let is_whole = Btf::parse(&bytes[..]).is_ok_and(|whole| whole.own_types().next().is_some());
+    if is_whole {
+        return Err(KernelFileError::WholeModule(path.into()));
+    }
+    let of_other = || KernelFileError::OtherBuild {
+        path: path.into(),
+        kernel: kernel.to_owned(),
+    };
+    match Btf::parse_module(bytes, base.clone()) {
+        Ok(btf) if btf.has_whole_names() => Ok(btf),
+        Ok(_)
+        | Err(
+            ParseError::NoString { .. }
+            | ParseError::NoType { .. }
+            | ParseError::NoPrototype { .. },
+        ) => Err(of_other()),
+        Err(error) => Err(KernelFileError::Module(path.into(), error)),
+    }
 }
 
 /// The name of the module that a file is called like.
@@ -256,6 +282,16 @@ pub enum KernelFileError {
     NoBase,
     /// The BTF of a module is not valid.
     Module(PathBuf, ParseError),
+    /// BTF given as that of a module continues no other: it is that of a kernel or a program.
+    WholeModule(PathBuf),
+    /// The BTF of a module refers to names or types that the kernel's BTF has not at their places:
+    /// it continues that of another build.
+    OtherBuild {
+        /// File of the module's BTF.
+        path: PathBuf,
+        /// Name of the kernel.
+        kernel: String,
+    },
 }
 
 impl fmt::Display for KernelFileError {
@@ -278,6 +314,17 @@ impl fmt::Display for KernelFileError {
                 "BTF of a module needs that of its kernel, and none is given"
             ),
             KernelFileError::Module(path, error) => write!(f, "{}: {error}", path.display()),
+            KernelFileError::WholeModule(path) => write!(
+                f,
+                "{}: BTF of a whole kernel or program, and none of a module",
+                path.display()
+            ),
+            KernelFileError::OtherBuild { path, kernel } => write!(
+                f,
+                "{}: BTF of a module of another build than {kernel}: it refers to types and names \
+                 that the kernel's BTF lacks",
+                path.display()
+            ),
         }
     }
 }
@@ -291,7 +338,10 @@ impl Error for KernelFileError {
             KernelFileError::Types(_, error) => Some(error),
             KernelFileError::Release(_, error) => Some(error),
             KernelFileError::Module(_, error) => Some(error),
-            KernelFileError::NoBtf(_) | KernelFileError::NoBase => None,
+            KernelFileError::NoBtf(_)
+            | KernelFileError::NoBase
+            | KernelFileError::WholeModule(_)
+            | KernelFileError::OtherBuild { .. } => None,
         }
     }
 }
