@@ -1,9 +1,9 @@
 //! `beebox kfuncs`: the kernel functions that programs may call.
 
 use beebox::internal::kernel::bits;
-use report::kfuncs;
+use report::kfuncs::{self, Listed};
 
-use crate::answer::{Answer, Failure};
+use crate::answer::{Answer, Failure, note};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::kernel_input::{FOR_CALLING, KernelArgs, note_assumed};
 use crate::output_path::OutputArg;
@@ -12,7 +12,7 @@ use crate::stdout::{fit, write_answer};
 /// List the kernel functions that programs may call
 ///
 /// Linux's, with flags and the program types that have them, and with --host-functions bits
-/// the bit operations (docs/kfuncs.md).
+/// the bit operations (docs/kfuncs.md). Those of modules have prototypes with --module-btf.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -48,25 +48,34 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             .hint("--kernel 6.18 names the built-in one"));
     };
     note_assumed(&kernel, FOR_CALLING, "listed");
-    let modules = kernel.modules();
-    let has_bits = modules.iter().any(|module| module.name == bits::MODULE);
     let Some(types) = kernel.btf() else {
         return Err(Failure::new("the types of this kernel are unknown")
             .hint("--kernel 6.18 names the built-in one"));
     };
+    let listed = Listed {
+        registry,
+        types,
+        modules: kernel.modules(),
+    };
+    for module in listed.without_functions() {
+        note(format_args!(
+            "module {module}: no function of it is listed, since flags and program types of none are \
+             known"
+        ));
+    }
     let state = beebox::internal::run::kfunc_state;
     write_answer(
         args.format.format(),
         match args.format.format() {
             AnswerFormat::Text => {
-                let list = kfuncs::list(registry, types, has_bits, state);
+                let list = kfuncs::list(listed, state);
                 match output {
                     None => fit(&list),
                     Some(_) => list,
                 }
             }
             AnswerFormat::Json => {
-                let functions = kfuncs::list_json(registry, types, has_bits, state);
+                let functions = kfuncs::list_json(listed, state);
                 report::json::pretty(&functions)
             }
         },

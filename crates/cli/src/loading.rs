@@ -5,7 +5,7 @@ use beebox::internal::object::Object;
 use beebox::internal::program::{LoaderKind, ProgramType};
 
 use crate::answer::{Failure, note};
-use crate::object_input::program_type;
+use crate::object_input::{expected_value, program_type};
 use crate::verify::globals;
 
 /// The options.
@@ -19,7 +19,7 @@ pub(crate) struct LoadingArgs {
     loader: Option<LoaderKind>,
 
     /// The type of programs whose section names imply none, or of one program, as `xdp` or
-    /// `count=xdp`
+    /// `count=xdp`. Those of type tracing run at the begin of a function (fentry)
     #[arg(long = "type", value_name = "[PROGRAM=]TYPE", value_parser = kind)]
     kinds: Vec<(Option<String>, ProgramType)>,
 
@@ -65,11 +65,20 @@ impl LoadingArgs {
     /// For values of global variables that cannot be read.
     pub(crate) fn read(&self) -> Result<ObjectLoading, Failure> {
         let of_one = |(name, kind): &(Option<String>, _)| Some((name.clone()?, *kind));
+        let kinds: Vec<_> = self.kinds.iter().filter_map(of_one).collect();
+        let mut general = self.kinds.iter().filter(|(name, _)| name.is_none());
+        if general.any(|(_, kind)| Some(*kind) != self.kind()) {
+            let what = "--type is given twice for all programs, with different types";
+            return Err(Failure::new(what).hint("one of them, or --type PROGRAM=TYPE"));
+        }
+        check_repeated("--type", &kinds)?;
+        check_repeated("--attach", &self.attach)?;
+        check_repeated("--define", &self.define)?;
         Ok(ObjectLoading {
             loader: self.loader,
             defines: self.define.clone(),
             kind: self.kind(),
-            kinds: self.kinds.iter().filter_map(of_one).collect(),
+            kinds,
             attach: self.attach.clone(),
             globals: globals::read(&self.set)?,
         })
@@ -96,24 +105,37 @@ pub(crate) fn failure(error: LoadingError) -> Failure {
     let failure = Failure::new(&error);
     match error {
         LoadingError::Variable(error) => globals::failure(error),
-        LoadingError::NoFunction { .. } => {
-            failure.hint("--attach for programs of fentry, fexit, fmod_ret, lsm, tp_btf, iter")
-        }
+        LoadingError::Define(_) => failure,
+        LoadingError::NoFunction { .. } => failure.hint(
+            "--attach for programs of fentry, fexit, fmod_ret, lsm, tp_btf, iter; \
+                 --type PROGRAM=tracing makes it one of fentry",
+        ),
         LoadingError::NoProgram { known, .. } => {
             failure.hint(format_args!("one of {}", known.join(", ")))
         }
     }
 }
 
+/// Refuses an option that is given twice for a name, with different values.
+fn check_repeated<V: PartialEq>(option: &str, given: &[(String, V)]) -> Result<(), Failure> {
+    for (at, (name, value)) in given.iter().enumerate() {
+        let mut before = given[..at].iter();
+        if before.any(|(known, other)| known == name && other != value) {
+            let what = format_args!("{option} is given twice for {name}, with different values");
+            return Err(Failure::new(what).hint("one of them"));
+        }
+    }
+    Ok(())
+}
+
 fn loader(name: &str) -> Result<LoaderKind, String> {
-    LoaderKind::from_name(name).ok_or_else(|| {
-        let names = LoaderKind::ALL.map(LoaderKind::name);
-        format!("expected one of {}", names.join(", "))
-    })
+    LoaderKind::from_name(name)
+        .ok_or_else(|| expected_value(name, LoaderKind::ALL.into_iter().map(LoaderKind::name)))
 }
 
 fn kind(text: &str) -> Result<(Option<String>, ProgramType), String> {
     match text.split_once('=') {
+        Some(("", _)) => Err("TYPE or PROGRAM=TYPE is expected".to_owned()),
         Some((program, kind)) => Ok((Some(program.to_owned()), program_type(kind)?)),
         None => Ok((None, program_type(text)?)),
     }

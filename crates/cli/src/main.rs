@@ -37,7 +37,7 @@ use std::process::ExitCode;
 use answer::{Answer, Failure};
 use clap::{CommandFactory, Parser, Subcommand};
 use command::{
-    answer, answer_format, capture_file, completions, input, kernel_input, output_file,
+    answer, answer_format, capture_file, completions, input, kernel_input, nearest, output_file,
     output_path, stdout, type_file, version,
 };
 

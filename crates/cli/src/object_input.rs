@@ -19,6 +19,7 @@ use beebox::internal::program::ProgramType;
 use crate::answer::Failure;
 use crate::input::{name, read_at_most};
 use crate::kernel_input::built_in_hint;
+use crate::nearest::nearest;
 
 /// Bytes of the largest object that is read.
 const LARGEST: u64 = 256 << 20;
@@ -220,9 +221,33 @@ pub(crate) const SET_TYPE: &str = "--type TYPE, as --type xdp, sets what section
 /// The type of programs of `--type`.
 pub(crate) fn program_type(name: &str) -> Result<ProgramType, String> {
     ProgramType::from_name(name).ok_or_else(|| {
-        let names: Vec<&str> = ProgramType::ALL.iter().map(|kind| kind.name()).collect();
-        format!("expected one of {}", names.join(", "))
+        let names = ProgramType::ALL.iter().map(|kind| kind.name());
+        match ProgramType::of_section(name) {
+            Some(kind) => {
+                let tip = format!("programs of section {name:?} have type '{}'", kind.name());
+                expected(names, Some(tip))
+            }
+            None => expected_value(name, names),
+        }
     })
+}
+
+/// The error of a value of an option that is none of some names, with the one that was probably
+/// meant.
+pub(crate) fn expected_value<'n>(
+    value: &str,
+    names: impl Iterator<Item = &'n str> + Clone,
+) -> String {
+    let near = nearest(value, names.clone());
+    let tip = near.map(|name| format!("a similar value exists: '{name}'"));
+    expected(names, tip)
+}
+
+/// The error of a value of an option, as clap writes that of its own values.
+fn expected<'n>(names: impl Iterator<Item = &'n str>, tip: Option<String>) -> String {
+    let tip = tip.map_or_else(String::new, |tip| format!("\n\n  tip: {tip}"));
+    let names: Vec<&str> = names.collect();
+    format!("expected one of {}{tip}", names.join(", "))
 }
 
 /// True for the bytes of an ELF file, or of an archive of such.

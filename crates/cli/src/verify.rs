@@ -13,11 +13,12 @@ use std::sync::Mutex;
 
 use beebox::internal::kernel::{Privileges, Source};
 use beebox::internal::loading::ObjectLoading;
+use beebox::internal::object::{Error, ExternFault};
 use beebox::internal::program::LoadFlags;
 use beebox::internal::verify::results::{Job, Logs, Results, Row, UNTYPED};
 use beebox::verify::Options;
 
-use crate::answer::{Answer, Failure};
+use crate::answer::{Answer, Failure, note};
 use crate::answer_format::AnswerFormat;
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_built_in};
 use crate::loading::LoadingArgs;
@@ -379,6 +380,11 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         if results.kernel_lacks_feature && !args.quiet {
             note_built_in(&kernel);
         }
+        let uses_target = results.rows.iter().any(|row| row.uses_target);
+        if let Some(target) = args.target.as_ref().filter(|_| !uses_target && !args.quiet) {
+            let what = "no program that is verified replaces or traces a function of it";
+            note(format_args!("--target {target}: {what}"));
+        }
         failures = std::mem::take(&mut results.failures);
         failures.extend(results.rows.iter().flat_map(unlike_recorded));
         if failures.is_empty() {
@@ -435,8 +441,8 @@ fn read_results(path: &Path, filters: &Filters) -> Result<Vec<ResultRow>, Failur
 /// The most programs that a message lists.
 const MOST_LISTED: usize = 12;
 
-/// A failure for each program that --prog or --attach names and none of the files has, or one if names
-/// and filters leave out every program.
+/// A failure for each name of --prog, --type, --attach and --define that none of the files has, or one
+/// if names and filters leave out every program.
 fn unselected(args: &Args, results: &Results<Failure>) -> Vec<Failure> {
     let listed = || {
         let found = results.rows.iter();
@@ -459,6 +465,12 @@ fn unselected(args: &Args, results: &Results<Failure>) -> Vec<Failure> {
     let absent = args.prog.iter().chain(&named).filter(is_absent);
     let absent = absent.map(|name| Failure::new(format_args!("no program is called {name:?}")));
     let mut failures: Vec<Failure> = absent.map(|failure| failure.hint(listed())).collect();
+    let mut defines = loading.defines.iter().map(|(name, _)| name);
+    if let Some(name) = defines.find(|name| !results.definable.contains(*name)) {
+        let known = results.definable.clone();
+        let error = Error::new(ExternFault::NotUndefined { known }).about(name);
+        failures.push(Failure::new(error));
+    }
     if failures.is_empty() && rows.is_empty() && !left_out.is_empty() {
         failures.push(selects_nothing(args).hint(listed()));
     }

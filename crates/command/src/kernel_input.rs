@@ -23,6 +23,7 @@ use beebox::kernel::KernelVersion;
 use kernel_data::Configuration;
 
 use crate::answer::{Failure, note};
+use crate::nearest::nearest;
 use crate::type_file::{read_types, unreadable};
 
 /// Fields that decide what linking comes to.
@@ -87,6 +88,9 @@ pub enum KernelName {
 }
 
 impl KernelName {
+    /// Names beside paths.
+    const WORDS: [&str; 3] = ["6.18", "6.18-minimal", "running"];
+
     fn parse(text: &str) -> Result<KernelName, Infallible> {
         Ok(match text {
             "6.18" | kernel_data::RELEASE => KernelName::BuiltIn(Configuration::Debian),
@@ -106,7 +110,7 @@ pub struct KernelNameArg {
     /// System.map, btf/
     #[arg(
         long = "kernel",
-        value_name = "6.18|running|PATH",
+        value_name = "6.18|6.18-minimal|running|PATH",
         value_parser = KernelName::parse,
         help_heading = KERNEL_HEADING
     )]
@@ -500,6 +504,12 @@ fn failure(error: KernelFileError) -> Failure {
     match &error {
         KernelFileError::Path(path, error) => {
             let word = path.to_string_lossy();
+            let has_letters = word.contains(|letter: char| letter.is_ascii_alphabetic());
+            let near = nearest(&word, KernelName::WORDS.into_iter());
+            if let Some(near) = near.filter(|_| has_letters && !path.exists()) {
+                let what = format_args!("--kernel {word:?}: no kernel and no file of this name");
+                return Failure::new(what).hint(format_args!("--kernel {near}"));
+            }
             match word.parse::<KernelVersion>() {
                 Ok(_) if !path.exists() => Failure::new(format_args!(
                     "--kernel {word}: no kernel {word} is built in, only {}",
@@ -539,6 +549,17 @@ fn failure(error: KernelFileError) -> Failure {
         KernelFileError::NoBase => Failure::new(error)
             .within("--module-btf")
             .hint("--btf FILE or --kernel running"),
+        KernelFileError::WholeModule(_) => Failure::new(error).hint(
+            "--btf FILE for the types of a kernel; --module-btf /sys/kernel/btf/MODULE for those of \
+             a module",
+        ),
+        KernelFileError::OtherBuild { path, .. } | KernelFileError::Module(path, _) => {
+            let module = module_name(path);
+            Failure::new(&error).hint(format_args!(
+                "/sys/kernel/btf/{module} and, with --kernel, /sys/kernel/btf/vmlinux of one machine \
+                 that has the module loaded"
+            ))
+        }
         _ => Failure::new(error),
     }
 }

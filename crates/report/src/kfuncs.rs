@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use btf::{Btf, CDump, TypeId};
-use spec::bits::BitOp;
+use btf::{Btf, CDump, Kind, TypeId};
+use spec::bits::{self, BitOp};
+use spec::kernel::Module;
 use spec::kfuncs::CallState;
 use spec::programs::ProgramType;
 use spec::registry::{Kfunc, KfuncFlags, Registry};
@@ -16,47 +17,86 @@ use crate::table::{Side, Table};
 pub type StateOf = fn(&str) -> Option<CallState>;
 
 /// What is listed of a function.
-const COLUMNS: [&str; 6] = [
+const COLUMNS: [&str; 7] = [
     "name",
     "linux",
+    "module",
     "calls",
     "flags",
     "program types",
     "prototype",
 ];
 
-/// The kernel functions of a registry, and the bit operations if the kernel has them.
-fn rows(registry: &Registry, types: &Btf<'_>, has_bits: bool, state: StateOf) -> Vec<[String; 6]> {
+/// What a kernel has of kernel functions.
+#[derive(Clone, Copy)]
+pub struct Listed<'k> {
+    /// Their flags and program types.
+    pub registry: &'k Registry,
+    /// Types of the kernel.
+    pub types: &'k Btf<'static>,
+    /// Modules whose types are known; bit operations are one.
+    pub modules: &'k [Module],
+}
+
+impl<'k> Listed<'k> {
+    /// The types that have a kfunc, and its id there: those of the kernel, or of the module.
+    fn place(&self, kfunc: &Kfunc) -> (&'k Btf<'static>, TypeId) {
+        let of_module = kfunc.module().and_then(|module| {
+            let module = self.modules.iter().find(|given| given.name == module)?;
+            Some((&*module.btf, module.btf.find(Kind::Func, &kfunc.name)?.id()))
+        });
+        of_module.unwrap_or((self.types, TypeId(kfunc.btf_id)))
+    }
+
+    /// Modules of which no kernel function is known.
+    pub fn without_functions(&self) -> impl Iterator<Item = &'k str> {
+        let kfuncs = &self.registry.kfuncs;
+        let is_known = |module: &&Module| {
+            let of_module = |kfunc: &Kfunc| kfunc.module() == Some(module.name.as_str());
+            module.kfuncs.is_some() || kfuncs.values().any(of_module)
+        };
+        let unknown = self.modules.iter().filter(move |module| !is_known(module));
+        unknown.map(|module| module.name.as_str())
+    }
+}
+
+/// The kernel functions of a kernel, and the bit operations if it has them.
+fn rows(listed: Listed<'_>, state: StateOf) -> Vec<[String; 7]> {
+    let mut modules = listed.modules.iter();
+    let has_bits = modules.any(|module| module.name == bits::MODULE);
     let bits = BitOp::ALL.iter().filter(|_| has_bits).map(|op| {
         [
             op.name().to_owned(),
             "none: a bit operation of Beebox".to_owned(),
+            "-".to_owned(),
             "runs".to_owned(),
             "-".to_owned(),
             "all".to_owned(),
             op.prototype(),
         ]
     });
-    let kfuncs = registry.kfuncs.values().map(|kfunc| {
+    let kfuncs = listed.registry.kfuncs.values().map(|kfunc| {
+        let (types, id) = listed.place(kfunc);
         [
             kfunc.name.to_string(),
             release(kfunc),
+            kfunc.module().unwrap_or("-").to_owned(),
             state(&kfunc.name).map_or("-", CallState::name).to_owned(),
             flags(kfunc),
             program_types(kfunc),
-            prototype(kfunc, types),
+            prototype(kfunc, types, id),
         ]
     });
     bits.chain(kfuncs).collect()
 }
 
-/// The kernel functions of a registry, and the bit operations if the kernel has them, as a
-/// table with the prototype of each below its line.
-pub fn list(registry: &Registry, types: &Btf<'_>, has_bits: bool, state: StateOf) -> String {
+/// The kernel functions of a kernel, and the bit operations if it has them, as a table with the
+/// prototype of each below its line.
+pub fn list(listed: Listed<'_>, state: StateOf) -> String {
     let [columns @ .., _] = COLUMNS;
     let mut table = Table::new(&columns.map(|column| (column, Side::Left)));
     let mut prototypes = Vec::new();
-    for [cells @ .., prototype] in rows(registry, types, has_bits, state) {
+    for [cells @ .., prototype] in rows(listed, state) {
         table.row(cells);
         prototypes.push(prototype);
     }
@@ -77,22 +117,18 @@ pub fn list(registry: &Registry, types: &Btf<'_>, has_bits: bool, state: StateOf
 
 /// The same as JSON: an object for each function, with the columns as keys, flags and program types
 /// as lists, and `null` for what is not there.
-pub fn list_json(
-    registry: &Registry,
-    types: &Btf<'_>,
-    has_bits: bool,
-    state: StateOf,
-) -> serde_json::Value {
-    let rows = rows(registry, types, has_bits, state);
+pub fn list_json(listed: Listed<'_>, state: StateOf) -> serde_json::Value {
+    let rows = rows(listed, state);
     let is_there = |text: &String| text != "-";
     let list = |text: String| -> Vec<String> {
         let words = text.split(", ").map(str::to_owned);
         words.filter(is_there).collect()
     };
-    let record = |[name, linux, state, flags, types, prototype]: [String; 6]| {
+    let record = |[name, linux, module, state, flags, types, prototype]: [String; 7]| {
         serde_json::json!({
             "name": name,
             "linux": Some(linux).filter(is_there),
+            "module": Some(module).filter(is_there),
             "call_state": Some(state).filter(is_there),
             "flag_names": list(flags),
             "program_types": list(types),
@@ -173,7 +209,7 @@ pub fn page(registry: &Registry, types: &Btf<'_>, state: StateOf) -> String {
             let _ = writeln!(
                 page,
                 "| `{}` |{reason} {} | {} | {set} |",
-                prototype(kfunc, types).replace('|', "\\|"),
+                prototype(kfunc, types, TypeId(kfunc.btf_id)).replace('|', "\\|"),
                 release(kfunc),
                 flags(kfunc)
             );
@@ -229,9 +265,9 @@ fn letter(at: usize) -> char {
     char::from(b'A' + at.min(25) as u8)
 }
 
-/// The declaration in C, by the kernel's BTF.
-fn prototype(kfunc: &Kfunc, types: &Btf<'_>) -> String {
-    let func = types.get(TypeId(kfunc.btf_id)).and_then(|ty| ty.referred());
+/// The declaration in C, by the BTF that has the function of this id.
+fn prototype(kfunc: &Kfunc, types: &Btf<'_>, id: TypeId) -> String {
+    let func = types.get(id).and_then(|ty| ty.referred());
     let mut dump = CDump::new(types).without_type_tags();
     match func.map(|proto| dump.declare(proto, &kfunc.name)) {
         Some(Ok(())) => String::from_utf8_lossy(dump.as_bytes()).into_owned(),

@@ -3,9 +3,9 @@
 
 use std::fmt;
 
-use object::{Error, Object, OpenOptions};
+use object::{Error, Object, OpenOptions, ProgramDef};
 use spec::loader::LoaderKind;
-use spec::programs::{ProgramType, SectionFlags};
+use spec::programs::{ProgramType, SectionDef, SectionFlags};
 
 use super::variables::{Assignment, VariableError};
 
@@ -33,6 +33,8 @@ pub struct ObjectLoading {
 pub enum LoadingError {
     /// A global variable.
     Variable(VariableError),
+    /// An undefined symbol or extern.
+    Define(Error),
     /// No program has this name.
     NoProgram {
         /// The name.
@@ -53,6 +55,7 @@ impl fmt::Display for LoadingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LoadingError::Variable(error) => error.fmt(f),
+            LoadingError::Define(error) => error.fmt(f),
             LoadingError::NoProgram { name, .. } => write!(f, "no program is called {name:?}"),
             LoadingError::NoFunction { program, section } => write!(
                 f,
@@ -89,12 +92,19 @@ impl ObjectLoading {
             if let Some(code) = object.program_mut(name)
                 && code.kind != Some(*kind)
             {
-                code.set_kind(*kind);
                 code.attach = None;
+                set_kind(code, *kind);
             }
         }
         if let Some(kind) = self.kind {
-            object.set_missing_kinds(kind);
+            let programs = object.programs();
+            let untyped = programs.filter(|(_, code)| code.kind.is_none());
+            let untyped: Vec<_> = untyped.map(|(id, _)| id).collect();
+            for id in untyped {
+                if let Some(code) = object.program_def_mut(id) {
+                    set_kind(code, kind);
+                }
+            }
         }
         for (name, function) in &self.attach {
             if let Some(code) = object.program_mut(name) {
@@ -153,8 +163,25 @@ impl ObjectLoading {
                 });
             }
         }
+        object
+            .check_defines(&self.defines)
+            .map_err(LoadingError::Define)?;
         self.set_programs(object);
         self.check_attached(object)?;
         self.set_globals(object).map_err(LoadingError::Variable)
     }
+}
+
+/// Sets the type of a program. Those that attach to what is known when they are loaded do so as the
+/// programs of the section of their type, tracing programs as those of `fentry`.
+fn set_kind(code: &mut ProgramDef<'_>, kind: ProgramType) {
+    code.set_kind(kind);
+    let section = match kind {
+        ProgramType::Tracing => "fentry",
+        ProgramType::Lsm => "lsm",
+        ProgramType::Ext => "freplace",
+        _ => return,
+    };
+    code.rule = SectionDef::find(LoaderKind::Libbpf.rules().sections, section);
+    code.attach = code.rule.and_then(|rule| rule.attach);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use beebox::Kernel;
 use beebox::internal::loading::ObjectLoading;
-use beebox::internal::program::Program;
+use beebox::internal::program::{Program, ProgramType};
 use beebox::internal::verify::ProgramLoader;
 
 use crate::answer::Failure;
@@ -21,6 +21,12 @@ pub(super) fn read(
         Some((path, name)) if !name.contains(['/', '.']) => (path, Some(name)),
         _ => (text, None),
     };
+    if path.is_empty() || name.is_some_and(str::is_empty) {
+        let what = "a file and the name of a program are expected";
+        return Err(Failure::new(what)
+            .within(format_args!("--target {text:?}"))
+            .hint("--target FILE:PROGRAM, or --target FILE for an object with one program"));
+    }
     let path = Path::new(path);
     let file = ObjectFile::read(path)?;
     let is_chosen = |program: &str| name.is_none_or(|name| name == program);
@@ -57,6 +63,16 @@ pub(super) fn read(
         }
     }
     let loaded = found.remove(0);
+    if loaded.kind == Some(ProgramType::Ext) {
+        let what = format_args!(
+            "program {} is a replacement (freplace), which cannot be a target: Linux replaces no \
+             function of one",
+            loaded.name
+        );
+        return Err(Failure::new(what)
+            .within(path.display())
+            .hint("--target with the program whose function it replaces"));
+    }
     let program = loaded.program;
     program
         .map(Arc::new)

@@ -60,7 +60,8 @@ pub struct ResultRow {
     pub max_stack_depth: u64,
     /// The program type.
     pub prog_type: String,
-    /// The attach type.
+    /// The attach type; the first by number where the program states none, as veristat has it.
+    #[serde(skip)]
     pub attach_type: String,
     /// Peak memory in MiB.
     pub mem_peak: u64,

@@ -17,15 +17,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use btf::Btf;
-use object::{Blame, CORE_POISON, Error, Guess, KFUNC_POISON, Object};
+use btf::core::essential_name;
+use btf::{Btf, Kind};
+use isa::ebpf::PseudoCall;
+use object::{Blame, CORE_POISON, Error, Guess, Object};
 use program::case::KernelAnswer;
-use program::{MapDef, Program};
+use program::{ExternSymbol, MapDef, Program};
 use report::count;
 use report::veristat::{Filters, ResultVerdict};
 use spec::loader::LoaderKind;
 use spec::maps::MapKind;
-use spec::programs::{AttachType, LoadFlags};
+use spec::programs::{AttachType, LoadFlags, ProgramType};
 use spec::registry::Registry;
 use verifier::{LogOutput, Options, Verdict, Verification};
 
@@ -181,20 +183,20 @@ pub struct Results<E> {
     pub rows: Vec<Row>,
     /// Programs that names and filters leave out, as `FILE/PROG`.
     pub left_out: Vec<String>,
+    /// Names that a loader may define in one of the files.
+    pub definable: BTreeSet<String>,
     /// True if a program has no verdict, or is refused, because the kernel lacks a part.
     pub kernel_lacks_feature: bool,
     /// Errors of files.
     pub failures: Vec<E>,
 }
 
-/// Opcode of a call.
-const CALL: u8 = 0x85;
-
 /// Results of the programs of a file.
 #[derive(Default)]
 struct FileResults {
     rows: Vec<Row>,
     left_out: Vec<String>,
+    definable: BTreeSet<String>,
     kernel_lacks_feature: bool,
 }
 
@@ -204,6 +206,7 @@ impl<E> Results<E> {
             Ok(found) => {
                 self.rows.extend(found.rows);
                 self.left_out.extend(found.left_out);
+                self.definable.extend(found.definable);
                 self.kernel_lacks_feature |= found.kernel_lacks_feature;
             }
             Err(failure) => self.failures.push(failure),
@@ -222,6 +225,7 @@ pub fn verify_files<F: Files>(
     let mut all = Results {
         rows: Vec::new(),
         left_out: Vec::new(),
+        definable: BTreeSet::new(),
         kernel_lacks_feature: false,
         failures: Vec::new(),
     };
@@ -309,12 +313,14 @@ fn verify_file<F: Files>(
     let refused = RefCell::new(None);
     let is_guess_noted = Cell::new(false);
     let loader_kind = Cell::new(LoaderKind::Libbpf);
+    let definable = RefCell::new(BTreeSet::new());
     let change = |object: &mut Object<'_>| {
         // An object without externs of the kernel is opened twice.
         if let Some(guess) = object.guess().filter(|_| !is_guess_noted.replace(true)) {
             files.note(at, Note::Guess(guess));
         }
         loader_kind.set(object.loader());
+        definable.borrow_mut().extend(object.definable());
         if let Some(target) = &job.target {
             object.set_target(target);
         }
@@ -377,6 +383,7 @@ fn verify_file<F: Files>(
         None => Ok(FileResults {
             rows,
             left_out: left_out.take(),
+            definable: definable.take(),
             kernel_lacks_feature: is_file_lacking,
         }),
     }
@@ -421,33 +428,45 @@ fn kernel_lacks_feature(loaded: &StandaloneProgram, registry: &Registry) -> bool
     }
 }
 
-/// True if a program is refused for the call that stands in place of a kernel function or type
-/// that the kernel lacks.
-fn needs_absent(program: &Program, verdict: &Verdict) -> bool {
-    let Verdict::Refused(refusal) = verdict else {
-        return false;
-    };
-    let refused = refusal.insn.and_then(|at| program.insns().get(at as usize));
-    refused.is_some_and(|insn| {
-        insn.code == CALL && (insn.imm == CORE_POISON || insn.imm >= KFUNC_POISON)
-    })
-}
-
-/// The kernel function that the kernel lacks and for whose call a program is refused, with what to
-/// give.
-fn absent_kfunc(program: &Program, verdict: &Verdict) -> Option<String> {
+/// The number of the helper for whose call a program is refused.
+fn refused_helper(program: &Program, verdict: &Verdict) -> Option<i32> {
     let Verdict::Refused(refusal) = verdict else {
         return None;
     };
     let insn = program.insns().get(refusal.insn? as usize)?;
-    let name = &program
-        .absent_extern(insn.imm)
-        .filter(|_| insn.code == CALL)?
-        .name;
-    Some(format!(
-        "the kernel has no kernel function {name} (a module's: --module-btf FILE; another \
-         kernel's: --kernel PATH)"
-    ))
+    (insn.pseudo_call() == Some(PseudoCall::Helper)).then_some(insn.imm)
+}
+
+/// True if a program is refused for the call that stands in place of a kernel function or type
+/// that the kernel lacks.
+fn needs_absent(program: &Program, verdict: &Verdict, kernel: &Kernel) -> bool {
+    refused_helper(program, verdict).is_some_and(|number| {
+        let symbol = program.absent_extern(number);
+        number == CORE_POISON || symbol.is_some_and(|symbol| !has_function(kernel, symbol))
+    })
+}
+
+/// True if the kernel has a function of an extern's name.
+fn has_function(kernel: &Kernel, symbol: &ExternSymbol) -> bool {
+    let name = essential_name(symbol.name.as_bytes());
+    (kernel.btf()).is_some_and(|btf| btf.find_all(Kind::Func, name).next().is_some())
+}
+
+/// The kernel function that the kernel lacks, or has with another prototype, and for whose call a
+/// program is refused, with what to give.
+fn absent_kfunc(program: &Program, verdict: &Verdict, kernel: &Kernel) -> Option<String> {
+    let symbol = program.absent_extern(refused_helper(program, verdict)?)?;
+    let name = &symbol.name;
+    Some(match has_function(kernel, symbol) {
+        true => format!(
+            "kernel function {name} has another prototype in this kernel (another kernel's: \
+             --kernel PATH)"
+        ),
+        false => format!(
+            "the kernel has no kernel function {name} (a module's: --module-btf FILE; another \
+             kernel's: --kernel PATH)"
+        ),
+    })
 }
 
 fn verify_one<F: Files>(
@@ -461,16 +480,20 @@ fn verify_one<F: Files>(
 ) -> Row {
     let mut row = Row::empty(file, &loaded.name);
     row.prog_type = loaded.kind.map_or(UNTYPED, |kind| kind.name()).to_owned();
+    row.uses_target = loaded.kind == Some(ProgramType::Ext);
     row.notes = loaded.notes.iter().map(ToString::to_string).collect();
     match &loaded.program {
         Err(error) => row.reason = format!("not loaded: {error}"),
         Ok(program) => {
             row.prog_type = program.kind().name().to_owned();
             files.note(at, Note::Loaded(&loaded.name, program));
-            // As veristat has it: type 0 where programs state none.
-            row.attach_type = AttachType::from_number(program.expected_attach_type())
-                .map_or("N/A", |attach| attach.name())
-                .to_owned();
+            let expected = AttachType::from_number(program.expected_attach_type());
+            let name = |attach: AttachType| attach.name().to_owned();
+            let is_stated = program.attach_type().is_some() || program.expected_attach_type() != 0;
+            row.stated_attach_type = expected.filter(|_| is_stated).map(name);
+            row.attach_type = expected.map_or_else(|| "N/A".to_owned(), name);
+            let target = program.attach_target();
+            row.uses_target |= target.is_some_and(|target| target.program.is_some());
             row.prog_size = program.insns().len() as u64;
             let start = Instant::now();
             let mut log = job.logs.of(&row);
@@ -480,8 +503,9 @@ fn verify_one<F: Files>(
             row.duration_us = row.duration;
             match done {
                 Ok(mut done) => {
-                    row.needs_absent = needs_absent(program, &done.verdict);
-                    row.notes.extend(absent_kfunc(program, &done.verdict));
+                    row.needs_absent = needs_absent(program, &done.verdict, kernel);
+                    row.notes
+                        .extend(absent_kfunc(program, &done.verdict, kernel));
                     let cost = done.cost.take();
                     row.cost = cost.map(|cost| ProgramCost::new(program, &loaded.name, &cost));
                     let facts = done.facts.take();

@@ -64,6 +64,12 @@ pub struct Row {
     /// The error number of a refusal.
     #[serde(skip)]
     pub errno: Option<i32>,
+    /// The attach type that it states.
+    #[serde(rename = "attach_type", skip_serializing_if = "Option::is_none")]
+    pub stated_attach_type: Option<String>,
+    /// True if it replaces or traces a function of another program, or is there to replace one.
+    #[serde(skip)]
+    pub uses_target: bool,
     /// True if it is refused for a kernel function or type that the kernel lacks.
     #[serde(skip)]
     pub(super) needs_absent: bool,
@@ -119,6 +125,8 @@ impl AsRef<veristat::ResultRow> for Row {
 impl From<veristat::ResultRow> for Row {
     fn from(columns: veristat::ResultRow) -> Row {
         Row {
+            stated_attach_type: Some(columns.attach_type.clone()).filter(|name| !name.is_empty()),
+            uses_target: false,
             columns,
             log: String::new(),
             log_left_out: 0,
