@@ -35,7 +35,7 @@ fn kernel() -> Kernel {
             kfuncs: None,
         }
     };
-    let modules = ["fou", "nf_flow_table"].map(module);
+    let modules = ["fou", "nf_flow_table", "tcp_bbr"].map(module);
     kernel.with_modules(modules.into(), Source::Given)
 }
 
@@ -89,6 +89,7 @@ fn answers_are_those_of_a_kernel_with_trampolines() {
         ("hooks", None),
         ("scheduler", None),
         ("modules", None),
+        ("congestion", None),
         ("replacements", Some(&replaced)),
         ("probes", Some(&probed)),
     ];

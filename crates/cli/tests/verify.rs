@@ -748,7 +748,7 @@ fn wrong_inputs_name_object_place_fact_and_remedy() {
         ),
         (
             vec![SHAPES, "--define", "NODE_ID=1"],
-            "NODE_ID: no undefined symbol, kconfig value or variable of the kernel in the object",
+            "NODE_ID: no undefined symbol, kconfig value or variable of the kernel is called so",
             "",
         ),
         (vec![SHAPES, "--kernel-version", "6.18.x"], "6.18.x", ""),
