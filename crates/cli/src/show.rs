@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use beebox::Kernel;
+use beebox::internal::loading::{LoadingError, ObjectLoading};
 use beebox::internal::object::{ProgramLinkReport, oldest};
 use beebox::internal::program::Release;
 use report::object::{
@@ -14,7 +15,7 @@ use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::input;
 use crate::kernel_input::{FOR_LINKING, KernelArgs, assumed, note_assumed, note_built_in};
-use crate::loading::{LoadingArgs, change, note_guess};
+use crate::loading::{LoadingArgs, change, failure, note_guess};
 use crate::object_input::{ObjectFile, kernel_lacks_feature, note_definer, short_names};
 use crate::output_path::OutputArg;
 use crate::stdout::{fit, json, print_answer, terminal_width, write_answer};
@@ -82,7 +83,14 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let inputs = args.files.iter().map(PathBuf::as_path);
     let output = args.output.path(inputs.chain(args.kernel.files()))?;
     let output = output.filter(|output| !output.is_standard());
-    let width = terminal_width().filter(|_| !args.all && output.is_none());
+    let request = Request {
+        args: &args,
+        loading: &args.loading.read()?,
+        kernel: kernel.as_ref(),
+        width: terminal_width().filter(|_| !args.all && output.is_none()),
+    };
+    // Names that none of the files has so far.
+    let mut lacking = None;
     let mut written = Vec::new();
     let is_text = args.format.format() == AnswerFormat::Text;
     let mut answer = Answer::Yes;
@@ -92,7 +100,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         // A file that cannot be shown keeps no other from it.
         let mut text = Vec::new();
         let file = ObjectFile::read(path);
-        match file.and_then(|file| show(&args, &file, &name, kernel.as_ref(), width, &mut text)) {
+        match file.and_then(|file| show(&request, &file, &name, &mut lacking, &mut text)) {
             Ok(Answer::Yes) => {}
             Ok(Answer::No) => answer = Answer::No,
             Err(failure) => report(failed.replace(failure)),
@@ -112,10 +120,21 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if output.is_some() {
         write_answer(args.format.format(), &written, output)?;
     }
+    for error in lacking.unwrap_or_default() {
+        report(failed.replace(failure(error)));
+    }
     match failed {
         Some(failure) => Err(failure),
         None => Ok(answer),
     }
+}
+
+/// What is shown of every object.
+struct Request<'a> {
+    args: &'a Args,
+    loading: &'a ObjectLoading,
+    kernel: Option<&'a Kernel>,
+    width: Option<usize>,
 }
 
 /// Reports a failure that another one follows.
@@ -125,17 +144,21 @@ fn report(failure: Option<Failure>) {
     }
 }
 
-/// Writes what is shown of one object.
+/// Writes what is shown of one object. `lacking` becomes what neither it nor those before it have.
 fn show(
-    args: &Args,
+    request: &Request<'_>,
     file: &ObjectFile,
     name: &str,
-    kernel: Option<&Kernel>,
-    width: Option<usize>,
+    lacking: &mut Option<Vec<LoadingError>>,
     text: &mut Vec<u8>,
 ) -> Result<Answer, Failure> {
-    let loading = args.loading.read()?;
-    if let Some(object) = file.unlinked(&loading)
+    let Request {
+        args,
+        loading,
+        kernel,
+        width,
+    } = *request;
+    if let Some(object) = file.unlinked(loading)
         && args.needs_at_most.is_none()
     {
         note_definer(&object, file.path(), &args.files);
@@ -148,9 +171,18 @@ fn show(
             None => Answer::Yes,
         });
     }
-    let mut object = file.open_by(&loading, &args.files)?;
+    let mut object = file.open_by(loading, &args.files)?;
     note_guess(&object, &input::name(file.path()));
-    change(&mut object, &loading)?;
+    if let [_] = args.files[..] {
+        change(&mut object, loading)?;
+    } else {
+        let mut missing = loading.missing_from(&object);
+        if let Some(before) = lacking {
+            missing.retain(|error| before.iter().any(|other| error.is_about_same_name(other)));
+        }
+        *lacking = Some(missing);
+        loading.apply(&mut object).map_err(failure)?;
+    }
     let overview = object.overview();
     let loaded: Vec<_> = object.autoloaded().collect();
     let link_report = kernel.map(|kernel| object.try_link(&loaded, kernel));

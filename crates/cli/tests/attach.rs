@@ -47,6 +47,19 @@ fn replacements_are_verified_by_the_rules_of_their_target() {
     };
     let (code, text, _) = of("reads_packet", &["--target", &target]);
     assert_eq!(code, Some(0), "{text}");
+    // It states no attach type.
+    let (_, json, _) = answer(&[
+        REPLACEMENTS,
+        "--prog",
+        "reads_packet",
+        "--target",
+        &target,
+        "-j",
+    ]);
+    assert!(
+        json.contains("\"ext\"") && !json.contains("attach_type"),
+        "{json}"
+    );
     // An object with one program needs no name of it.
     let (code, text, _) = of("second", &["--target", REPLACED]);
     assert_eq!(code, Some(0), "{text}");

@@ -122,6 +122,28 @@ fn an_option_says_one_thing_of_a_name() {
         "{}",
         define("NODE=1")
     );
+    let shown = |name| {
+        let words = [
+            "show",
+            OBJECT,
+            other,
+            "--loader",
+            "cilium-ebpf",
+            "--define",
+            name,
+        ];
+        stderr(&beebox(&words))
+    };
+    assert!(
+        !shown("NODE_ID=1").contains("NODE_ID"),
+        "{}",
+        shown("NODE_ID=1")
+    );
+    assert!(
+        shown("NODE=1").contains("NODE: no undefined symbol"),
+        "{}",
+        shown("NODE=1")
+    );
     let externs = "crates/object/tests/objects/externs.o";
     let output = beebox(&["verify", externs, "--define", "CONFIG_NO=-1"]);
     let given = String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(&output);

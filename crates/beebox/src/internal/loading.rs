@@ -2,6 +2,7 @@
 //! count, and what a loader sets: types, attach targets, undefined symbols, global variables.
 
 use std::fmt;
+use std::slice;
 
 use object::{Error, Object, OpenOptions, ProgramDef};
 use spec::loader::LoaderKind;
@@ -67,6 +68,21 @@ impl fmt::Display for LoadingError {
 }
 
 impl std::error::Error for LoadingError {}
+
+impl LoadingError {
+    /// True if both are about the same name, which two objects lack.
+    pub fn is_about_same_name(&self, other: &LoadingError) -> bool {
+        match (self, other) {
+            (LoadingError::NoProgram { name, .. }, LoadingError::NoProgram { name: other, .. }) => {
+                name == other
+            }
+            (LoadingError::Define(error), LoadingError::Define(other)) => {
+                error.place().symbol == other.place().symbol
+            }
+            _ => false,
+        }
+    }
+}
 
 impl ObjectLoading {
     /// Opens an object, which is named by its path.
@@ -149,26 +165,44 @@ impl ObjectLoading {
         Ok(())
     }
 
-    /// Sets everything.
+    /// Errors for the names that an object lacks of those that types, attach targets and values are
+    /// for.
+    pub fn missing_from(&self, object: &Object<'_>) -> Vec<LoadingError> {
+        let known: Vec<String> = object
+            .programs()
+            .map(|(_, code)| code.name.to_string())
+            .collect();
+        let absent = self.named_programs();
+        let absent = absent.filter(|name| !known.iter().any(|known| known == name));
+        let programs = absent.map(|name| LoadingError::NoProgram {
+            name: name.to_owned(),
+            known: known.clone(),
+        });
+        let defines = self.defines.iter();
+        let defines = defines.filter_map(|one| object.check_defines(slice::from_ref(one)).err());
+        programs.chain(defines.map(LoadingError::Define)).collect()
+    }
+
+    /// Sets everything that the object has.
     ///
     /// # Errors
-    /// For programs and variables that are not there, and values of other types.
-    pub fn change(&self, object: &mut Object<'_>) -> Result<(), LoadingError> {
-        for name in self.named_programs() {
-            if object.program(name).is_none() {
-                let known = object.programs().map(|(_, code)| code.name.to_string());
-                return Err(LoadingError::NoProgram {
-                    name: name.to_owned(),
-                    known: known.collect(),
-                });
-            }
-        }
-        object
-            .check_defines(&self.defines)
-            .map_err(LoadingError::Define)?;
+    /// For attach targets of programs without one, for variables that are not there, and values of
+    /// other types.
+    pub fn apply(&self, object: &mut Object<'_>) -> Result<(), LoadingError> {
         self.set_programs(object);
         self.check_attached(object)?;
         self.set_globals(object).map_err(LoadingError::Variable)
+    }
+
+    /// Sets everything.
+    ///
+    /// # Errors
+    /// For names that are not there, and those of [`ObjectLoading::apply`].
+    pub fn change(&self, object: &mut Object<'_>) -> Result<(), LoadingError> {
+        match self.missing_from(object).into_iter().next() {
+            Some(error) => Err(error),
+            None => self.apply(object),
+        }
     }
 }
 

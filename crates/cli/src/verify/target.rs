@@ -66,7 +66,7 @@ pub(super) fn read(
     if loaded.kind == Some(ProgramType::Ext) {
         let what = format_args!(
             "program {} is a replacement (freplace), which cannot be a target: Linux replaces no \
-             function of one",
+             function of one, and tracing one is not supported",
             loaded.name
         );
         return Err(Failure::new(what)
