@@ -15,6 +15,7 @@ mod scalar;
 use isa::ebpf::{AddrSpaceCast, AluOp, ByteOrder, Insn, Operand, Reg, Size, Width};
 use spec::maps::MapKind;
 
+use crate::domain::Scalar;
 use crate::env::{Env, RegArg};
 use crate::mem::registers::set_unknown;
 use crate::state::{RegKind, RegState};
@@ -76,8 +77,8 @@ pub(crate) fn check_alu_op(env: &mut Env<'_>, insn: Insn) -> Result<()> {
         }
         _ => return Err(Stop::Bug("no arithmetic instruction".into())),
     };
-    let mut num = env.reg(dst).num;
-    if num.violation().is_some() {
+    if env.reg(dst).num.violation().is_some() {
+        let mut num = env.reg(dst).num;
         check_bounds(env.input, &mut env.log(), &mut num, "alu")?;
         env.reg_mut(dst).num = num;
     }
@@ -136,58 +137,52 @@ fn adjust_reg_min_max_vals(
     dst: Reg,
     src: Operand,
 ) -> Result<()> {
+    let dst_reg = env.reg(dst);
+    if matches!(dst_reg.kind, RegKind::Arena) {
+        return Ok(());
+    }
+    let is_scalar = dst_reg.is_scalar();
+    let mut reversed = false;
+    if let Operand::Reg(src) = src {
+        let src_reg = env.reg(src);
+        if matches!(src_reg.kind, RegKind::Arena) {
+            *env.reg_mut(dst) = *src_reg;
+            return Ok(());
+        }
+        match (is_scalar, src_reg.is_scalar()) {
+            (false, false) => {
+                if op == AluOp::Sub && env.input.allow_ptr_leaks {
+                    *env.reg_mut(dst) = RegState::UNKNOWN;
+                    return Ok(());
+                }
+                return Err(refuse!(env => Alu::TwoPointers { reg: dst, op }));
+            }
+            (true, false) => {
+                env.mark_precise(dst)?;
+                reversed = true;
+            }
+            (false, true) => env.mark_precise(src)?,
+            // Linux marks the source of a precise destination; only checkpoints have marks.
+            (true, true) => {}
+        }
+    }
+    if is_scalar && !reversed {
+        let num = match src {
+            Operand::Imm(imm) => Scalar::constant(i64::from(imm) as u64),
+            Operand::Reg(src) => env.reg(src).num,
+        };
+        return scalar::adjust_scalar_min_max_vals(env, op, width, dst, src, &num);
+    }
     let dst_reg = *env.reg(dst);
-    if dst_reg.kind == RegKind::Arena {
-        return Ok(());
-    }
-    if let Operand::Reg(src) = src
-        && env.reg(src).kind == RegKind::Arena
-    {
-        *env.reg_mut(dst) = *env.reg(src);
-        return Ok(());
-    }
     let src_reg = match src {
         Operand::Imm(imm) => RegState::constant(i64::from(imm) as u64),
-        Operand::Reg(src) => {
-            let src_reg = *env.reg(src);
-            match (dst_reg.is_scalar(), src_reg.is_scalar()) {
-                (false, false) => {
-                    if op == AluOp::Sub && env.input.allow_ptr_leaks {
-                        *env.reg_mut(dst) = RegState::UNKNOWN;
-                        return Ok(());
-                    }
-                    return Err(refuse!(env => Alu::TwoPointers { reg: dst, op }));
-                }
-                (true, false) => {
-                    env.mark_precise(dst)?;
-                    let operands = (&src_reg, &dst_reg);
-                    return pointer::adjust_ptr_min_max_vals(
-                        env,
-                        op,
-                        width,
-                        (dst, Operand::Reg(src)),
-                        operands,
-                        true,
-                    );
-                }
-                (false, true) => env.mark_precise(src)?,
-                // Linux marks the source of a precise destination; only checkpoints have marks.
-                (true, true) => {}
-            }
-            src_reg
-        }
+        Operand::Reg(src) => *env.reg(src),
     };
-    if !dst_reg.is_scalar() {
-        return pointer::adjust_ptr_min_max_vals(
-            env,
-            op,
-            width,
-            (dst, src),
-            (&dst_reg, &src_reg),
-            false,
-        );
-    }
-    scalar::adjust_scalar_min_max_vals(env, op, width, dst, src, &src_reg)
+    let operands = match reversed {
+        true => (&src_reg, &dst_reg),
+        false => (&dst_reg, &src_reg),
+    };
+    pointer::adjust_ptr_min_max_vals(env, op, width, (dst, src), operands, reversed)
 }
 
 /// Checks that a cast is one between the arena and the kernel's address space, in a

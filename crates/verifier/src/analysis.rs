@@ -30,9 +30,12 @@ mod order;
 mod stack_depth;
 mod subprogs;
 
+use isa::ebpf::Insn;
+
 use crate::Result;
 use crate::input::Input;
 use crate::log::{LogAt, Sink};
+use crate::precise;
 
 pub(crate) use func_model::check_func_proto;
 pub(crate) use live_stack::LiveStack;
@@ -63,6 +66,8 @@ pub struct InsnInfo {
     pub scc: u32,
     /// Registers live before the instruction, one bit each.
     pub live_regs: u16,
+    /// Registers whose precision the instruction hands on ([`precise::concerned_regs`]).
+    pub concerned_regs: u16,
 }
 
 /// What the passes before the walk compute of a subprogram (`bpf_subprog_info`); the walk's
@@ -96,6 +101,13 @@ pub struct SubprogInfo {
     pub fastcall_stack_off: i32,
     /// Fastcall spills must be kept.
     pub keep_fastcall_stack: bool,
+}
+
+impl SubprogInfo {
+    /// Its instructions in postorder.
+    pub(crate) fn postorder<'a>(&self, analysis: &'a Analysis) -> &'a [u32] {
+        &analysis.postorder[self.postorder_start as usize..self.postorder_end as usize]
+    }
 }
 
 /// Results of the passes before the walk.
@@ -145,8 +157,12 @@ pub(crate) fn find_subprogs(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<An
     subprogs::check_layout(input, &mut pass, &mut subprogs)?;
     btf_info::check_btf_info(input, &mut pass, &mut subprogs)?;
     let insns = input.program.insns();
+    let info = |insn: &Insn| InsnInfo {
+        concerned_regs: precise::concerned_regs(*insn),
+        ..InsnInfo::default()
+    };
     Ok(Analysis {
-        insns: vec![InsnInfo::default(); insns.len()],
+        insns: input.insns.iter().map(info).collect(),
         exception_callback: callback
             .and_then(|start| subprogs.iter().position(|subprog| subprog.start == start)),
         subprogs,

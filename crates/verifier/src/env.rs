@@ -297,7 +297,7 @@ impl<'a> Env<'a> {
     pub fn check_reg_arg(&mut self, reg: Reg, usage: RegArg) -> Result<()> {
         self.mark_scratched(reg);
         match usage {
-            RegArg::Src if self.reg(reg).kind == RegKind::NotInit => {
+            RegArg::Src if matches!(self.reg(reg).kind, RegKind::NotInit) => {
                 Err(refuse!(self => Flow::NotReadable { reg }))
             }
             RegArg::Src => Ok(()),

@@ -23,6 +23,7 @@ mod backtrack;
 mod tracker;
 
 use backtrack::Backtrack;
+pub(crate) use backtrack::concerned_regs;
 use isa::ebpf::{AluOp, Insn, Operand, Reg};
 
 use crate::Result;

@@ -4,6 +4,7 @@
 use isa::ebpf::{AluOp, Operand, Reg, Width};
 
 use crate::Result;
+use crate::domain::Scalar;
 use crate::env::Env;
 use crate::speculation;
 use crate::state::{ADD_CONST, ADD_CONST32, ADD_CONST64, RegState};
@@ -16,33 +17,27 @@ pub(super) fn adjust_scalar_min_max_vals(
     width: Width,
     dst: Reg,
     operand: Operand,
-    src: &RegState,
+    src: &Scalar,
 ) -> Result<()> {
-    if matches!(op, AluOp::And | AluOp::Or) && src.num.is_const() {
+    if matches!(op, AluOp::And | AluOp::Or) && src.is_const() {
         fork_at_zero(env, dst)?;
     }
-    let before = *env.reg(dst);
-    let result = match before.num.alu(op, width, &src.num) {
-        Some(num) => {
-            speculation::note_scalars(env, op, dst, operand)?;
-            let (id, mut off) = match operand == Operand::Reg(dst) {
-                // The kernel reads the operand after it wrote the result.
-                true => (0, 0),
-                false => linked_difference(env, op, width, &before, src),
-            };
-            if matches!(op, AluOp::And | AluOp::Or | AluOp::Xor) && num.is_const() {
-                off = 0;
-            }
-            RegState {
-                num,
-                id,
-                off,
-                ..before
-            }
-        }
-        None => RegState::UNKNOWN,
+    let before = env.reg(dst);
+    let Some(num) = before.num.alu(op, width, src) else {
+        *env.reg_mut(dst) = RegState::UNKNOWN;
+        return Ok(());
     };
-    *env.reg_mut(dst) = result;
+    let (id, mut off) = match operand == Operand::Reg(dst) {
+        // The kernel reads the operand after it wrote the result.
+        true => (0, 0),
+        false => linked_difference(env, op, width, before, src),
+    };
+    if matches!(op, AluOp::And | AluOp::Or | AluOp::Xor) && num.is_const() {
+        off = 0;
+    }
+    speculation::note_scalars(env, op, dst, operand)?;
+    let reg = env.reg_mut(dst);
+    (reg.num, reg.id, reg.off) = (num, id, off);
     Ok(())
 }
 
@@ -78,15 +73,16 @@ fn linked_difference(
     op: AluOp,
     width: Width,
     before: &RegState,
-    src: &RegState,
+    src: &Scalar,
 ) -> (u32, i32) {
+    if !matches!(op, AluOp::Add | AluOp::Sub) || !env.input.bpf_capable || before.id == 0 {
+        return (0, 0);
+    }
     let constant = match width {
-        Width::W64 => src.num.as_const(),
-        Width::W32 => src.num.as_const32().map(u64::from),
+        Width::W64 => src.as_const(),
+        Width::W32 => src.as_const32().map(u64::from),
     };
-    let is_linkable =
-        matches!(op, AluOp::Add | AluOp::Sub) && env.input.bpf_capable && before.id != 0;
-    let Some(constant) = constant.filter(|_| is_linkable) else {
+    let Some(constant) = constant else {
         return (0, 0);
     };
     let (difference, flag) = match width {

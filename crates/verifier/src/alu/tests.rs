@@ -41,7 +41,7 @@ fn a_mask_of_0_and_minus_1_forks() {
         (sign.num.smin, sign.num.smax) = (-1, 0);
         env.set(Reg::R1, sign);
         let (op, src) = (AluOp::And, Operand::Imm(6));
-        let six = RegState::constant(6);
+        let six = RegState::constant(6).num;
         scalar::adjust_scalar_min_max_vals(env, op, Width::W64, Reg::R1, src, &six).unwrap();
         assert_eq!(env.reg(Reg::R1).num.as_const(), Some(6));
         let fork = env.forked.as_ref().expect("a fork");

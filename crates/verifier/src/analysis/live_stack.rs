@@ -11,15 +11,15 @@
 //!
 //! Slot n covers `[fp-8(n+1), fp-8n)` and is bit n of a set.
 //!
-//! Cost: marking and queries are constant; an update looks at each instruction of the function
-//! for each round and frame, and computes those whose marks, or whose successors, changed.
+//! Cost: marking and queries are constant; an update computes, for each round and frame, the
+//! instructions whose marks, or whose successors, changed.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
-use super::Analysis;
 use super::subprogs::NONE;
+use super::{Analysis, SubprogInfo};
 use crate::log::{Sink, SlotList};
 use crate::state::{MAX_CALL_FRAMES, State};
 use crate::{Result, Stop};
@@ -42,43 +42,86 @@ struct CallChain {
     depth: u8,
 }
 
-/// Predecessors of the instructions of a function, by places in the function.
+/// The instructions of a function by their ranks in its postorder.
 #[derive(Debug)]
-struct Predecessors {
-    /// End of those of each instruction; they begin where those of the one before end.
+struct Order {
+    /// By place in the function.
+    ranks: Vec<u32>,
+    /// By rank, the end of its predecessors; they begin where those of the one before end.
     ends: Vec<u32>,
-    places: Vec<u32>,
+    predecessors: Vec<u32>,
 }
 
-impl Predecessors {
-    fn of(analysis: &Analysis, start: u32, end: u32) -> Predecessors {
-        let count = (end - start) as usize;
+impl Order {
+    fn of(analysis: &Analysis, subprog: &SubprogInfo) -> Order {
+        let (start, end) = (subprog.start, subprog.end);
+        let order = subprog.postorder(analysis);
+        let mut ranks = vec![0; (end - start) as usize];
+        for (rank, &insn) in (0..).zip(order) {
+            ranks[(insn - start) as usize] = rank;
+        }
         let edges = || {
-            let insns = start..end;
-            let edges = insns.flat_map(|from| {
-                let successors = analysis.successors[from as usize];
+            let edges = (0..).zip(order).flat_map(|(from, &insn)| {
+                let successors = analysis.successors[insn as usize];
                 successors.into_iter().map(move |to| (from, to))
             });
-            edges.filter(move |(_, to)| (start..end).contains(to))
+            let edges = edges.filter(move |(_, to)| (start..end).contains(to));
+            edges.map(|(from, to)| (from, ranks[(to - start) as usize] as usize))
         };
-        let mut ends = vec![0; count];
-        edges().for_each(|(_, to)| ends[(to - start) as usize] += 1);
+        let mut ends = vec![0; order.len()];
+        edges().for_each(|(_, to)| ends[to] += 1);
         let mut sum = 0;
         for end in &mut ends {
             sum += std::mem::replace(end, sum);
         }
-        let mut places = vec![0; sum as usize];
+        let mut predecessors = vec![0; sum as usize];
         for (from, to) in edges() {
-            let end = &mut ends[(to - start) as usize];
-            places[*end as usize] = from - start;
-            *end += 1;
+            predecessors[ends[to] as usize] = from;
+            ends[to] += 1;
         }
-        Predecessors { ends, places }
+        Order {
+            ranks,
+            ends,
+            predecessors,
+        }
     }
 
-    fn at(&self, place: usize) -> &[u32] {
-        let begin = if place == 0 { 0 } else { self.ends[place - 1] };
-        &self.places[begin as usize..self.ends[place] as usize]
+    /// Ranks of the predecessors of an instruction.
+    fn before(&self, rank: usize) -> &[u32] {
+        let begin = if rank == 0 { 0 } else { self.ends[rank - 1] };
+        &self.predecessors[begin as usize..self.ends[rank] as usize]
+    }
+}
+
+/// A set of ranks.
+#[derive(Debug, Default)]
+struct Ranks(Vec<u64>);
+
+impl Ranks {
+    /// All of so many.
+    fn all(count: usize) -> Ranks {
+        let mut words = vec![!0; count.div_ceil(64)];
+        if let Some(last) = words.last_mut() {
+            *last >>= count.next_multiple_of(64) - count;
+        }
+        Ranks(words)
+    }
+
+    fn insert(&mut self, rank: u32) {
+        self.0[rank as usize / 64] |= 1 << (rank % 64);
+    }
+
+    /// Takes out the first one from `rank` on.
+    fn take_from(&mut self, rank: usize) -> Option<usize> {
+        let mut word = rank / 64;
+        let mut bits = self.0.get(word)? & !0 << (rank % 64);
+        while bits == 0 {
+            word += 1;
+            bits = *self.0.get(word)?;
+        }
+        let bit = bits.trailing_zeros() as usize;
+        self.0[word] &= !(1 << bit);
+        Some(64 * word + bit)
     }
 }
 
@@ -93,9 +136,9 @@ struct Instance {
     must_write_dropped: bool,
     /// By frame, by instruction of the function; empty until the first mark.
     frames: [Vec<Marks>; MAX_CALL_FRAMES],
-    /// Those that are to be computed anew, in the same order.
-    stale: [Vec<bool>; MAX_CALL_FRAMES],
-    predecessors: Rc<Predecessors>,
+    /// By frame, those that are to be computed anew.
+    stale: [Ranks; MAX_CALL_FRAMES],
+    order: Rc<Order>,
     /// Instructions that were visited.
     visited: Vec<bool>,
 }
@@ -124,9 +167,14 @@ impl Instance {
         let marks = &mut self.frames[frame];
         if marks.is_empty() {
             marks.resize(count, Marks::default());
-            self.stale[frame].resize(count, true);
+            self.stale[frame] = Ranks::all(self.order.ends.len());
         }
         &mut marks[index]
+    }
+
+    fn set_stale(&mut self, frame: usize, insn: u32) {
+        let rank = self.order.ranks[self.relative(insn)];
+        self.stale[frame].insert(rank);
     }
 
     fn mark_read(&mut self, frame: usize, insn: u32, slots: u64) {
@@ -136,8 +184,9 @@ impl Instance {
         let changed = grown != marks.may_read;
         marks.may_read = grown;
         self.updated |= is_news;
-        let place = self.relative(insn);
-        self.stale[frame][place] |= changed;
+        if changed {
+            self.set_stale(frame, insn);
+        }
     }
 
     fn commit_writes(&mut self, insn: u32, written: &[u64; MAX_CALL_FRAMES]) {
@@ -158,7 +207,7 @@ impl Instance {
             let changed = former != slots;
             if changed {
                 marks.must_write = slots;
-                self.stale[frame][index] = true;
+                self.set_stale(frame, insn);
             }
             self.updated |= changed;
             self.must_write_dropped |= dropped;
@@ -177,7 +226,7 @@ impl Instance {
 pub struct LiveStack {
     instances: Vec<Instance>,
     /// By function.
-    predecessors: HashMap<usize, Rc<Predecessors>>,
+    orders: HashMap<usize, Rc<Order>>,
     by_chain: HashMap<CallChain, usize>,
     /// The instance last found at each depth.
     recent: [usize; MAX_CALL_FRAMES],
@@ -347,15 +396,15 @@ impl LiveStack {
         starts: [u32; MAX_CALL_FRAMES],
     ) -> usize {
         let depth = usize::from(chain.depth);
-        let (instances, predecessors) = (&mut self.instances, &mut self.predecessors);
+        let (instances, orders) = (&mut self.instances, &mut self.orders);
         let found = *self.by_chain.entry(chain).or_insert_with(|| {
             let subprog = analysis.subprog_containing(starts[depth]);
             let range = &analysis.subprogs[subprog];
-            let predecessors = predecessors
+            let order = orders
                 .entry(subprog)
-                .or_insert_with(|| Rc::new(Predecessors::of(analysis, range.start, range.end)));
+                .or_insert_with(|| Rc::new(Order::of(analysis, range)));
             instances.push(Instance {
-                predecessors: predecessors.clone(),
+                order: order.clone(),
                 stale: Default::default(),
                 chain,
                 starts,
@@ -382,28 +431,25 @@ impl LiveStack {
             for marks in instance.frames.iter_mut().flatten() {
                 marks.must_write_later = 0;
             }
-            for stale in &mut instance.stale {
-                stale.fill(true);
+            let count = instance.order.ends.len();
+            for (stale, marks) in instance.stale.iter_mut().zip(&instance.frames) {
+                if !marks.is_empty() {
+                    *stale = Ranks::all(count);
+                }
             }
         }
-        let subprog = &analysis.subprogs[instance.subprog];
-        let order =
-            &analysis.postorder[subprog.postorder_start as usize..subprog.postorder_end as usize];
+        let insns = analysis.subprogs[instance.subprog].postorder(analysis);
         let logs = sink.is_full();
         let mut rounds = 0;
         loop {
             rounds += 1;
             let mut changed = false;
             for frame in 0..=depth {
-                if instance.frames[frame].is_empty() {
-                    continue;
-                }
                 let stale = &mut instance.stale[frame];
-                for &insn in order {
-                    let place = (insn - start) as usize;
-                    if !std::mem::take(&mut stale[place]) {
-                        continue;
-                    }
+                let mut next = 0;
+                while let Some(rank) = stale.take_from(next) {
+                    next = rank + 1;
+                    let insn = insns[rank];
                     let Some((before, after)) =
                         transfer(&mut instance.frames[frame], analysis, start, insn)
                     else {
@@ -413,8 +459,8 @@ impl LiveStack {
                         || before.must_write_later != after.must_write_later
                     {
                         changed = true;
-                        for &predecessor in instance.predecessors.at(place) {
-                            stale[predecessor as usize] = true;
+                        for &predecessor in instance.order.before(rank) {
+                            stale.insert(predecessor);
                         }
                     }
                     if logs

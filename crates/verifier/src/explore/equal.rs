@@ -396,19 +396,5 @@ fn is_ref_safe(old: &State, cur: &State, ids: &mut IdMap) -> bool {
 /// (`states_maybe_looping`).
 #[doc(alias = "states_maybe_looping")]
 pub(super) fn may_be_looping(old: &State, cur: &State) -> bool {
-    old.curframe == cur.curframe
-        && old
-            .cur()
-            .regs
-            .iter()
-            .zip(cur.cur().regs.iter())
-            .all(|(old, cur)| {
-                old.kind == cur.kind
-                    && old.flags == cur.flags
-                    && old.off == cur.off
-                    && old.residue == cur.residue
-                    && old.id == cur.id
-                    && old.ref_obj_id == cur.ref_obj_id
-                    && old.num == cur.num
-            })
+    old.curframe == cur.curframe && old.cur().regs == cur.cur().regs
 }

@@ -1,9 +1,10 @@
-//! Outlines of checkpoints that are no longer compared.
+//! Outlines of states that are no longer compared.
 //!
-//! An evicted checkpoint stays for its children: precision requests walk back through it.
-//! They ask which registers and slots hold scalars, and for call sites. Its frames are
-//! replaced by outlines with nothing else, which all checkpoints share that have the same
-//! one. Cost: linear in the registers and slots of the state, once for each eviction.
+//! An evicted checkpoint stays for its children: precision requests walk back through it. A
+//! back edge stays for the requests that begin there. They ask which registers and slots hold
+//! scalars, and for call sites. The frames are replaced by outlines with nothing else, which
+//! all states share that have the same one. Cost: linear in the registers and slots of the
+//! state, once for each.
 
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -36,8 +36,8 @@ struct Visit {
     counted: u32,
 }
 
-/// A state in which a path ended, and the checkpoint that it equals (kernel: `struct
-/// bpf_scc_backedge`).
+/// The outline of a state in which a path ended, and the checkpoint that it equals (kernel:
+/// `struct bpf_scc_backedge`).
 #[derive(Debug)]
 struct BackEdge {
     state: State,
@@ -189,6 +189,7 @@ pub(super) fn add_backedge(env: &mut Env<'_>, checkpoint: StateId) -> Result<()>
     let mut state = env.state.clone();
     state.insn_idx = env.insn_idx;
     let explorer = &mut env.explorer;
+    explorer.outlines.reduce(&mut state);
     let visit = &mut explorer.visits.list[index as usize];
     visit.backedges.push(BackEdge {
         state,

@@ -10,15 +10,15 @@ const MAX_PACKET_OFF: u64 = 0xffff;
 
 /// True for packet pointers of every kind.
 pub(super) fn is_any(reg: &RegState) -> bool {
-    reg.kind.is_packet() || reg.kind == RegKind::PacketEnd
+    reg.kind.is_packet() || matches!(reg.kind, RegKind::PacketEnd)
 }
 
 /// Outcome of a comparison that earlier ones decided (`is_pkt_ptr_branch_taken`).
 #[doc(alias = "is_pkt_ptr_branch_taken")]
 pub(super) fn decide(dst: &RegState, src: &RegState, cond: Cond) -> Option<bool> {
-    let (pkt, cond) = if src.kind == RegKind::PacketEnd {
+    let (pkt, cond) = if matches!(src.kind, RegKind::PacketEnd) {
         (dst, cond)
-    } else if dst.kind == RegKind::PacketEnd {
+    } else if matches!(dst.kind, RegKind::PacketEnd) {
         (src, cond.exchanged())
     } else {
         return None;

@@ -97,7 +97,8 @@ pub(crate) fn print_insn_state(
         return;
     }
     if sink.insn_end != 0 && sink.insn_end == sink.position() {
-        sink.text.pop();
+        // The newline, which may be in the output already.
+        sink.reset(sink.insn_end - 1);
         let width = sink.insn_width;
         let column = (width + STEP / 2).max(COLUMN).next_multiple_of(STEP);
         let gap = column - width - 1;

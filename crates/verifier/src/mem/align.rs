@@ -26,7 +26,7 @@ pub(crate) fn check_ptr_alignment(
     if is_plain && reg.kind.is_packet() {
         return check_packet(log, reg, off, size, is_strict);
     }
-    if is_plain && reg.kind == RegKind::Arena {
+    if is_plain && matches!(reg.kind, RegKind::Arena) {
         return Ok(());
     }
     let is_strict = is_strict || is_plain && matches!(reg.kind, RegKind::Stack { .. });

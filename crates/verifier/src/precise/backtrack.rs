@@ -10,6 +10,9 @@ use crate::input::Input;
 use crate::log::{self, Sink};
 use crate::state::{HistoryEntry, HistoryFlags, LinkedReg, MAX_CALL_FRAMES};
 
+/// A bit of no register: the step back over the instruction is never left out.
+const ALWAYS: u16 = 1 << 15;
+
 /// Requested registers and slots by frame (kernel: `struct backtrack_state`) (`backtrack_state`).
 #[doc(alias = "backtrack_state")]
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +47,13 @@ impl Backtrack {
         (0..=self.frame).all(|number| self.regs[number] == 0 && self.slots[number] == 0)
     }
 
+    /// True if the step back over an instruction with these [`concerned_regs`] changes nothing.
+    #[inline]
+    pub(super) fn passes(&self, concerned: u16, entry: Option<&HistoryEntry>) -> bool {
+        concerned & (self.regs[self.frame] | ALWAYS) == 0
+            && entry.is_none_or(HistoryEntry::is_of_jump)
+    }
+
     fn has(&self, reg: Reg) -> bool {
         self.regs[self.frame] & 1 << reg.number() != 0
     }
@@ -70,7 +80,7 @@ impl Backtrack {
         entry: Option<&HistoryEntry>,
     ) -> Step {
         let insn = input.insns[idx as usize];
-        if insn == Insn::Imm64High {
+        if matches!(insn, Insn::Imm64High) {
             return Step::Done;
         }
         if sink.is_full() {
@@ -324,6 +334,44 @@ impl Backtrack {
                 LinkedReg::Slot { frame, spi } => self.slots[frame] |= 1 << spi,
             }
         }
+    }
+}
+
+/// Registers of which a request changes [`Backtrack`] at the instruction; [`ALWAYS`] where the
+/// step is more than that. Accesses to the stack and linked registers are in the history.
+pub(crate) fn concerned_regs(insn: Insn) -> u16 {
+    let bit = |reg: Reg| 1 << reg.number();
+    match insn {
+        Insn::Alu { op, dst, src, .. } => match (op, src) {
+            (AluOp::Mov, _) => bit(dst),
+            (_, Operand::Reg(src)) if src != Reg::R10 => bit(dst),
+            (_, Operand::Reg(_) | Operand::Imm(_)) => 0,
+        },
+        Insn::MovSx { dst, .. }
+        | Insn::Cast { dst, .. }
+        | Insn::Load { dst, .. }
+        | Insn::LoadAcquire { dst, .. }
+        | Insn::LoadImm64 { dst, .. } => bit(dst),
+        Insn::Store { base, .. } | Insn::Atomic { base, .. } | Insn::StoreRelease { base, .. } => {
+            bit(base)
+        }
+        Insn::Jump {
+            dst,
+            src: Operand::Reg(src),
+            ..
+        } => bit(dst) | bit(src),
+        Insn::PacketAbs { .. } | Insn::PacketInd { .. } => bit(Reg::R0),
+        Insn::Call(_) | Insn::Exit => ALWAYS,
+        Insn::Neg { .. }
+        | Insn::Endian { .. }
+        | Insn::Jump { .. }
+        | Insn::Goto { .. }
+        | Insn::GotoLong { .. }
+        | Insn::GotoReg { .. }
+        | Insn::MayGoto { .. }
+        | Insn::CallReg { .. }
+        | Insn::Imm64High
+        | Insn::Invalid { .. } => 0,
     }
 }
 

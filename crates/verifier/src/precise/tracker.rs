@@ -8,7 +8,7 @@ use crate::analysis::Analysis;
 use crate::explore::Explorer;
 use crate::input::Input;
 use crate::log::{self, Sink};
-use crate::state::{MAIN_CALLSITE, RegKind, State, StateId};
+use crate::state::{MAIN_CALLSITE, State, StateId};
 
 /// One request, carried from a state up to the checkpoints that need no more marks.
 pub(super) struct Tracker<'w, 'a> {
@@ -34,7 +34,6 @@ impl Tracker<'_, '_> {
         let mut first_idx = start.first_insn_idx;
         let mut subseq_idx = -1;
         let mut at: Option<StateId> = None;
-        let mut skip_first = true;
         loop {
             if self.sink.is_full() {
                 let frame = bt.frame;
@@ -52,56 +51,36 @@ impl Tracker<'_, '_> {
                 None => start,
             };
             let (parent, first) = (state.parent, state.first_insn_idx);
-            let mut history = state.history.len();
+            let mut history = state.history.as_slice();
             let mut idx = last_idx as u32;
             loop {
-                let step = if skip_first {
-                    skip_first = false;
-                    Step::Done
-                } else {
-                    let entries = match at {
-                        Some(id) => &self.explorer.state(id).history,
-                        None => &start.history,
-                    };
-                    let entry = entries[..history]
-                        .last()
-                        .filter(|entry| entry.idx == idx)
-                        .copied();
-                    self.counts.insns += 1;
-                    bt.step(
-                        self.input,
-                        self.analysis,
-                        self.sink,
-                        idx,
-                        subseq_idx,
-                        entry.as_ref(),
-                    )
-                };
-                match step {
-                    Step::Done => {}
-                    Step::Unsupported => {
-                        force_all_precise(self.explorer, self.sink, start);
+                let entry = history.last().filter(|entry| entry.idx == idx);
+                let concerned = self.analysis.insns[idx as usize].concerned_regs;
+                let is_first = subseq_idx < 0;
+                self.counts.insns += u64::from(!is_first);
+                if !is_first && (self.sink.is_full() || !bt.passes(concerned, entry)) {
+                    match bt.step(self.input, self.analysis, self.sink, idx, subseq_idx, entry) {
+                        Step::Done => {}
+                        Step::Unsupported => {
+                            force_all_precise(self.explorer, self.sink, start);
+                            return Ok(changed);
+                        }
+                        Step::Bug(message) => {
+                            return Err(refuse!(self => Flow::Backtracking { message }));
+                        }
+                    }
+                    if bt.is_empty() {
                         return Ok(changed);
                     }
-                    Step::Bug(message) => {
-                        return Err(refuse!(self => Flow::Backtracking { message }));
-                    }
-                }
-                if bt.is_empty() {
-                    return Ok(changed);
                 }
                 subseq_idx = idx as i32;
-                let entries = match at {
-                    Some(id) => &self.explorer.state(id).history,
-                    None => &start.history,
-                };
-                if idx == first && (history == 0 || history == 1 && entries[0].idx == idx) {
+                if idx == first && history.len() <= 1 && (history.is_empty() || entry.is_some()) {
                     break;
                 }
-                match entries[..history].last() {
-                    Some(entry) if entry.idx == idx => {
+                match (entry, history) {
+                    (Some(entry), [earlier @ .., _]) => {
                         idx = entry.prev_idx();
-                        history -= 1;
+                        history = earlier;
                     }
                     _ => idx = idx.wrapping_sub(1),
                 }
@@ -187,7 +166,7 @@ impl Tracker<'_, '_> {
         if !is_entry || slots != 0 || regs & !ARGS != 0 {
             return Err(refuse!(self => Flow::BacktrackEntry { subprog, regs, slots }));
         }
-        let scalars = bits(u64::from(regs)).filter(|&reg| frame.regs[reg].kind == RegKind::Scalar);
+        let scalars = bits(u64::from(regs)).filter(|&reg| frame.regs[reg].is_scalar());
         let mask = scalars.fold(0u16, |mask, reg| mask | 1 << reg);
         let mut precise = checkpoint.precise().of(0);
         precise.regs |= mask;

@@ -278,7 +278,7 @@ impl RegKind {
 
 /// Abstract state of a register (kernel: `struct bpf_reg_state`) (`bpf_reg_state`).
 #[doc(alias = "bpf_reg_state")]
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegState {
     /// Kind of value with its payload.
     pub kind: RegKind,

@@ -17,8 +17,8 @@ const CHUNK: usize = 4;
 type Chunk = [RegState; CHUNK];
 
 /// `r0` to `r10` of one frame. Writing to a register copies its chunk first if another
-/// state shares it.
-#[derive(Clone, Debug)]
+/// state shares it; chunks that two states share are equal at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registers {
     chunks: [Rc<Chunk>; Reg::COUNT.div_ceil(CHUNK)],
 }

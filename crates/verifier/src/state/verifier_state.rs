@@ -158,6 +158,11 @@ impl HistoryEntry {
         HistoryFlags((self.prev_and_flags >> Self::PREV_BITS) as u16)
     }
 
+    /// True if it notes the way here alone: no access to the stack, no linked registers.
+    pub fn is_of_jump(&self) -> bool {
+        self.flags() == HistoryFlags::NONE && self.linked.is_empty()
+    }
+
     /// Adds what it accessed.
     pub fn add_flags(&mut self, flags: HistoryFlags) {
         self.prev_and_flags |= u32::from(flags.0) << Self::PREV_BITS;
