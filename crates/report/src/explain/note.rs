@@ -30,6 +30,7 @@ pub(super) fn words(kind: &NoteKind) -> String {
         NoteKind::Passed => String::from("passes it on"),
         NoteKind::Spilled { .. } => String::from("stores it on the stack"),
         NoteKind::Filled { value } => format!("reads it back from the stack: {}", brief(value)),
+        NoteKind::WrittenByCall { callee } => format!("`{callee}` writes it"),
         NoteKind::PartStored => String::from("writes only some of these bytes"),
         NoteKind::Narrowed { value } => {
             format!("keeps only its low bits: {}", brief(value))

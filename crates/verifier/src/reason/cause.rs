@@ -99,6 +99,8 @@ pub enum Cause {
         fault: BoundsFault,
         /// Comparisons of the variable part on the path.
         check: Check,
+        /// Of the key or value of a map that is passed to a call, which of them and the map.
+        of_map: Option<(&'static str, String)>,
     },
     /// Stack is read that was not written.
     StackUnwritten {

@@ -239,6 +239,11 @@ pub enum NoteKind {
     },
     /// Some of its bytes are written by another store.
     PartStored,
+    /// A call writes it.
+    WrittenByCall {
+        /// The callee.
+        callee: String,
+    },
     /// Only its low bits are kept.
     Narrowed {
         /// Its value then.

@@ -86,11 +86,16 @@ fn step_back(scene: &Scene<'_>, id: DefId, notes: &mut Vec<Note>) -> Option<DefI
             note(NoteKind::Narrowed { value });
             Some(from)
         }
-        DefKind::StackBytes { latest, .. } => {
+        DefKind::StackBytes { latest, call, .. } => {
             note(NoteKind::Filled { value });
             if let Some(latest) = latest {
                 let step = scene.values.defs[latest].step;
                 notes.push(scene.note(step, NoteKind::PartStored));
+            }
+            if let Some(step) = call {
+                let callee = scene.callee_name(scene.trace.steps()[step].insn);
+                let callee = callee.unwrap_or_default();
+                notes.push(scene.note(step, NoteKind::WrittenByCall { callee }));
             }
             None
         }

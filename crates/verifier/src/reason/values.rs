@@ -57,6 +57,8 @@ pub(super) enum DefKind {
         at: i32,
         /// The latest store to some of them.
         latest: Option<DefId>,
+        /// The step of the call that wrote them all, and no store since.
+        call: Option<usize>,
     },
     /// Arithmetic on a value, and another unless the other operand is an immediate.
     Computed(DefId, Option<DefId>),
@@ -89,6 +91,8 @@ struct Holders {
     regs: [DefId; 11],
     /// Stores: offset from the frame pointer, bytes, definition.
     stores: Vec<(i32, u32, DefId)>,
+    /// What calls wrote: offset from the frame pointer, bytes, step.
+    written: Vec<(i32, u32, usize)>,
 }
 
 impl Values {
@@ -184,6 +188,7 @@ impl Values {
         self.frames.push(Holders {
             regs,
             stores: Vec::new(),
+            written: Vec::new(),
         });
     }
 
@@ -349,6 +354,8 @@ impl Values {
             }
         }
         for (owner, frame) in self.frames.iter_mut().enumerate() {
+            let own = written.iter().filter(|(of, ..)| *of == owner);
+            (frame.written).extend(own.map(|&(_, at, size)| (at, size, step)));
             let slot = |step: usize, spi: usize| trace.frame(step, owner)?.stack.get(spi);
             frame.stores.retain(|&(start, size, _)| {
                 let end = start + size as i32;
@@ -396,10 +403,17 @@ impl Values {
                 };
                 let stores = self.frames.get(owner).map(|frame| &frame.stores[..]);
                 let latest = stores.unwrap_or_default().iter().filter(overlaps);
+                let latest = latest.map(|&(.., id)| id).max();
+                let written = self.frames.get(owner).map(|frame| &frame.written[..]);
+                let mut written = written.unwrap_or_default().iter().rev();
+                let call = written.find(|(start, bytes, _)| {
+                    *start <= at && end <= start.saturating_add_unsigned(*bytes)
+                });
                 DefKind::StackBytes {
                     frame: owner,
                     at,
-                    latest: latest.map(|&(.., id)| id).max(),
+                    latest,
+                    call: call.filter(|_| latest.is_none()).map(|&(.., step)| step),
                 }
             }
         }

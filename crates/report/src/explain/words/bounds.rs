@@ -19,6 +19,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             index,
             fault,
             check,
+            of_map,
         } => {
             let region = Region {
                 reg: *reg,
@@ -26,6 +27,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
                 limit: *limit,
                 off: *off,
                 size: *size,
+                of_map: of_map.as_ref(),
             };
             let words = region.words(index.as_ref(), *fault, *check);
             let is_computed = |note: &Note| matches!(note.kind, NoteKind::Computed { .. });
@@ -59,6 +61,7 @@ struct Region<'a> {
     limit: Option<u32>,
     off: i64,
     size: u32,
+    of_map: Option<&'a (&'static str, String)>,
 }
 
 impl Region<'_> {
@@ -170,6 +173,16 @@ impl Region<'_> {
                 .help("narrow the value after the read; some fields need bpf_sk_fullsock first");
         }
         let is_frame = is_stack && (-512..0).contains(&self.off);
+        if let Some((part, map)) = self.of_map {
+            return words
+                .needed(format!(
+                    "the {} of a {part} of map `{map}`",
+                    bytes(i64::from(self.size))
+                ))
+                .help(format!(
+                    "pass a variable of the type that the {part}s of the map are declared with"
+                ));
+        }
         match (self.limit, is_stack) {
             (_, true) if is_frame => words
                 .needed(format!(
@@ -234,6 +247,10 @@ pub(super) fn edits(words: Words, fault: BoundsFault, check: Check, limit: Optio
     };
     match check {
         Check::Missing => words.help(compare),
+        Check::WithSize => words.help(
+            "the greatest offset and the greatest size are added: bound both so that the sum fits, \
+             or make the buffer as large as the sum (for an offset and a size below N each, 2 * N)",
+        ),
         Check::NotApplicable => words.help(compare),
         Check::Loose => match fault {
             BoundsFault::Below => words.help(compare),

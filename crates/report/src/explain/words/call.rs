@@ -116,12 +116,21 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         )
         .needed("a string whose last byte is 0, within the map's value")
         .help("let the compiler count its bytes: `static const char text[] = \"…\";`, or make the array longer by one"),
-        Cause::ConstantString { callee, number, .. } => Words::new(
-            "argument-string",
-            format!("argument {number} of `{callee}` is not a constant string"),
-        )
-        .needed("a string that ends with 0 in a map that is read-only and frozen")
-        .help("declare it `static const char fmt[] = \"…\";`, so that it lies in .rodata"),
+        Cause::ConstantString { callee, number, .. } => {
+            let words = Words::new(
+                "argument-string",
+                format!("argument {number} of `{callee}` is not a constant string"),
+            )
+            .needed("a string that ends with 0 in a map that is read-only and frozen")
+            .help("declare it `static const char fmt[] = \"…\";`, so that it lies in .rodata");
+            match callee.as_str() {
+                "bpf_strncmp" => words.help(
+                    "the string to compare it with comes first, in memory of the program: read \
+                     it there by bpf_probe_read_user_str or bpf_probe_read_kernel_str",
+                ),
+                _ => words,
+            }
+        }
         Cause::PacketArgument { callee, number } => Words::new(
             "packet-argument",
             format!("argument {number} of `{callee}` points into the packet, which it does not take"),
@@ -276,7 +285,9 @@ fn argument_type(callee: &str, number: u8, found: &KnownValue, expected: &[Strin
     let has = |name: &str| expected.iter().any(|expected| expected == name);
     let of_kernel = expected
         .iter()
-        .any(|expected| expected.starts_with("a pointer to a") || expected.starts_with("struct "));
+        .any(|expected| expected.starts_with("a pointer to a") || expected.starts_with("struct "))
+        || has("ptr_") && !has("map_value");
+    let is_field = expected.len() == 2 && has("map_value") && has("ptr_");
     match found {
         KnownValue::Pointer {
             maybe_null: true, ..
@@ -314,6 +325,10 @@ fn argument_type(callee: &str, number: u8, found: &KnownValue, expected: &[Strin
             PointerTarget::Map(_) => {
                 words.help("pass the key or value, not the map; check the order of the arguments")
             }
+            PointerTarget::Stack { .. } if is_field => words.help(
+                "the field must lie in the value of a map, or in an allocated object: use the \
+                 pointer that the lookup returned, not a copy on the stack",
+            ),
             PointerTarget::Stack { .. } if of_kernel => words.help(
                 "a copy on the stack is no object of the kernel: pass the pointer that a hook, a \
                  kernel function or a kptr gave",

@@ -37,6 +37,15 @@ pub(super) fn misuse(explanation: &Explanation, map: &str, of: &str, fault: &Map
                 .needed("a map of a kind that the helper takes")
                 .help("check the `type` of the map's definition, and which helper is for its kind")
         }
+        MapMisuse::NoKeys(helper) => Words::new(
+            "map-without-keys",
+            format!("`{helper}` takes a key, and {map} has none"),
+        )
+        .needed("a map with keys, or a helper that takes none")
+        .help(
+            "bpf_map_push_elem, bpf_map_peek_elem and bpf_map_pop_elem are for queues and stacks, \
+             the first two for Bloom filters",
+        ),
         MapMisuse::None => Words::new("no-map", "the immediate is loaded as a map, and names none")
             .needed("the descriptor or index of a map")
             .help("refer to the map by its name (`&map`), which the loader resolves"),

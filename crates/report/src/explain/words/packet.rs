@@ -125,6 +125,14 @@ impl Access {
                 .needed(proof),
                 "compare before the access",
             ),
+            PacketCheckFault::Difference => self.edit(
+                Words::new(
+                    "packet-check-difference",
+                    format!("{what}, and the comparison is of a difference, which proves nothing"),
+                )
+                .needed(proof),
+                "compare a pointer with the end, not what is between them",
+            ),
             PacketCheckFault::TooShort => self.edit(
                 Words::new(
                     "packet-check-short",
@@ -198,7 +206,7 @@ impl Access {
             "bound the iterations by a constant as well: `for (i = 0; i < {most} && …; i++)`"
         );
         match check {
-            PacketCheckFault::Missing => Words::new(
+            PacketCheckFault::Missing | PacketCheckFault::Difference => Words::new(
                 "packet-loop-unchecked",
                 format!("{what} in a loop, and nothing on this path compares with the end"),
             )

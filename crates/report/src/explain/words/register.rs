@@ -208,9 +208,17 @@ pub(super) fn not_pointer(reg: u8, source: &NumberSource, access: &AccessKind) -
                 format!("argument {number} of `{callee}` is the constant null"),
             )
             .help("the function takes no null here: pass an object, or leave out the call"),
-            _ => Words::new(NAME, format!("null (r{reg} is 0) is {used}"))
-                .help("no path to here gives the pointer a value: check where it is set"),
+            _ => Words::new(NAME, format!("null (r{reg} is 0) is {used}")).help(
+                "the pointer is null on this path: give it a value on every path, or compare it with \
+                 null first",
+            ),
         },
+        NumberSource::NullPlus(value) => {
+            Words::new(NAME, format!("null plus {} is {used}", signed(*value))).help(
+                "the pointer is null on this path: compare it with null before anything is added \
+                 to it, since null plus an offset is null no more",
+            )
+        }
         NumberSource::Constant(value) => {
             Words::new(NAME, format!("the number {} is {used}", signed(*value))).help(
                 "addresses cannot be made of numbers: take the pointer from the context, a map \
@@ -269,6 +277,15 @@ pub(super) fn not_pointer(reg: u8, source: &NumberSource, access: &AccessKind) -
                 "a pointer read from the stack must have been stored there by one 8-byte store, \
                  and not be written since by a helper, a loop or another store",
             ),
+        NumberSource::WrittenByCall { callee } => Words::new(
+            NAME,
+            format!("a number that `{callee}` wrote is {used}"),
+        )
+        .help(
+            "an address that a call wrote is a number: read what it points to by \
+             bpf_probe_read_kernel (BPF_CORE_READ follows several), user memory by \
+             bpf_probe_read_user",
+        ),
         NumberSource::Argument { number } => Words::new(
             NAME,
             format!("argument {number} of the function is a number and is {used}"),

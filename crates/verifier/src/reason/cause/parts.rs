@@ -153,6 +153,8 @@ pub enum NumberSource {
     ShownNull,
     /// It is a constant.
     Constant(i64),
+    /// It is null, to which so much was added.
+    NullPlus(i64),
     /// A packet pointer, before a call that may move the packet.
     PacketMoved {
         /// The callee.
@@ -184,6 +186,11 @@ pub enum NumberSource {
     Narrowed,
     /// Bytes of the stack that no single store wrote.
     StackBytes,
+    /// Bytes of the stack that a call wrote.
+    WrittenByCall {
+        /// The callee.
+        callee: String,
+    },
     /// An argument of a function that is verified on its own.
     Argument {
         /// Number from 1.
@@ -355,6 +362,8 @@ pub enum PacketCheckFault {
     TooShort,
     /// There is one of another pointer.
     OtherPointer,
+    /// There is one of the difference of pointers, which proves nothing.
+    Difference,
     /// There is one, but an offset of so much is too large for it to count.
     OffsetTooWide {
         /// Greatest value of the variable part.
@@ -398,6 +407,8 @@ pub enum Check {
     Before,
     /// One bounds an earlier read of the same memory.
     Reread,
+    /// It is bounded, and the size that is added to it is variable too.
+    WithSize,
     /// There is nothing to bound.
     NotApplicable,
 }
@@ -486,6 +497,8 @@ pub enum MapMisuse {
     None,
     /// The helper does not take its kind.
     Helper(String),
+    /// The helper takes a key, and its kind has none.
+    NoKeys(String),
     /// The instruction does not take its kind.
     DirectValue,
     /// The instruction names an offset that is not in the map's value.

@@ -1,6 +1,7 @@
 //! Accesses outside of what a pointer points to, and sizes that are not bounded.
 
 use isa::ebpf::{Insn, Reg, RegSet};
+use spec::registry::ArgBase;
 
 use super::check::find_check;
 use super::{Finding, arithmetic, memory, packet};
@@ -116,7 +117,14 @@ fn region(scene: &Scene<'_>, reg: Reg, state: &RegState, off: i64, size: u32) ->
         BoundsFault::Variable
     };
     let variable = origin::variable_part(scene, scene.def(reg));
+    // The least and the greatest of both are added.
+    let with_size = fault == BoundsFault::Above
+        && off.saturating_add(most) < end
+        && size_register(scene, reg)
+            .and_then(|size| scene.reg(size))
+            .is_some_and(|size| !size.num.is_const());
     let (check, notes) = match (fault, variable) {
+        _ if with_size => (Check::WithSize, Vec::new()),
         (BoundsFault::Constant, _) | (_, None) => (Check::NotApplicable, Vec::new()),
         (_, Some((id, _))) => find_check(scene, id, fault),
     };
@@ -130,6 +138,7 @@ fn region(scene: &Scene<'_>, reg: Reg, state: &RegState, off: i64, size: u32) ->
         index,
         fault,
         check,
+        of_map: map_argument(scene, reg),
     };
     let mut finding = Finding::about(scene, cause, &[reg]);
     if let Some((id, _)) = variable {
@@ -143,14 +152,30 @@ fn region(scene: &Scene<'_>, reg: Reg, state: &RegState, off: i64, size: u32) ->
     finding
 }
 
+/// Of an argument that is the key or value of a map, which of them and the map.
+fn map_argument(scene: &Scene<'_>, reg: Reg) -> Option<(&'static str, String)> {
+    let index = usize::from(reg.number()).checked_sub(1)?;
+    let part = match scene.prototype()?.args.get(index)?.base {
+        ArgBase::PtrToMapKey => "key",
+        ArgBase::PtrToMapValue => "value",
+        _ => return None,
+    };
+    let map = |reg: Reg| match scene.reg(reg)?.kind {
+        RegKind::MapPtr { map, .. } => Some(describe::map_name(scene.input, map)),
+        _ => None,
+    };
+    Some((part, RegSet::ARGUMENTS.iter().find_map(map)?))
+}
+
 /// Of an argument that points to memory, the size argument behind it.
+fn size_register(scene: &Scene<'_>, reg: Reg) -> Option<Reg> {
+    let next = Reg::new(reg.number() + 1).filter(|_| scene.prototype().is_some())?;
+    scene.reg(next)?.is_scalar().then_some(next)
+}
+
+/// Adds the size argument of an argument that points to memory.
 pub(super) fn add_size_register(scene: &Scene<'_>, finding: &mut Finding, reg: Reg) {
-    let next = Reg::new(reg.number() + 1);
-    if let Some(next) = next.filter(|_| scene.prototype().is_some())
-        && scene.reg(next).is_some_and(RegState::is_scalar)
-    {
-        finding.subjects.push(next);
-    }
+    finding.subjects.extend(size_register(scene, reg));
 }
 
 /// The size argument of a helper.

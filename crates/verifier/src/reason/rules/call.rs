@@ -134,6 +134,9 @@ pub(super) fn argument(scene: &Scene<'_>) -> Option<Finding> {
     if let Some(Callee::Local(_)) = scene.callee_at(scene.refusal.insn?) {
         return global_function(scene);
     }
+    if let Some(finding) = no_keys(scene) {
+        return Some(finding);
+    }
     let string = || {
         let args = scene.prototype()?.args.iter();
         let index = { args }.position(|arg| arg.base == ArgBase::PtrToConstStr)?;
@@ -174,6 +177,27 @@ pub(super) fn argument(scene: &Scene<'_>) -> Option<Finding> {
         _ => return None,
     };
     Some(Finding::about(scene, cause, &[reg]))
+}
+
+/// A call that takes a key of a map whose kind has none.
+fn no_keys(scene: &Scene<'_>) -> Option<Finding> {
+    let mut args = scene.prototype()?.args.iter();
+    args.find(|arg| arg.base == ArgBase::PtrToMapKey)?;
+    let map = |reg: Reg| match scene.reg(reg)?.kind {
+        RegKind::MapPtr { map, .. } => Some((reg, map)),
+        _ => None,
+    };
+    let (reg, map) = isa::ebpf::RegSet::ARGUMENTS.iter().find_map(map)?;
+    if scene.input.maps[map].key_size() != 0 {
+        return None;
+    }
+    let (map, kind) = map_of(scene, map);
+    let fault = MapMisuse::NoKeys(scene.callee()?);
+    Some(Finding::about(
+        scene,
+        Cause::Map { map, kind, fault },
+        &[reg],
+    ))
 }
 
 /// A call of a global function, whose signature or arguments are refused.

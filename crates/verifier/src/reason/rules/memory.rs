@@ -199,6 +199,9 @@ pub(super) fn not_pointer(scene: &Scene<'_>, reg: Reg) -> Finding {
 pub(super) fn misaligned(scene: &Scene<'_>) -> Option<Finding> {
     let reg = pointer(scene).or_else(|| misaligned_argument(scene))?;
     let state = *scene.reg(reg)?;
+    if state.is_scalar() {
+        return Some(not_pointer(scene, reg));
+    }
     if !scene.input.strict_alignment
         && let Some(field) = special_field(scene, reg, &state)
     {

@@ -109,8 +109,12 @@ fn of_definition(scene: &Scene<'_>, reg: Reg, id: DefId) -> NumberSource {
     let def = scene.values.defs[scene.values.same(id)];
     match def.kind {
         DefKind::Immediate => {
-            let value = scene.reg(reg).map_or(0, |reg| reg.num.var_off.value);
-            NumberSource::Constant(value as i64)
+            let value = scene.reg(reg).map_or(0, |reg| reg.num.var_off.value) as i64;
+            let set = scene.defined(scene.values.same(id));
+            match set.is_some_and(RegState::is_null) && value != 0 {
+                true => NumberSource::NullPlus(value),
+                false => NumberSource::Constant(value),
+            }
         }
         DefKind::Loaded(_) => {
             let insn = scene.trace.steps()[def.step].insn;
@@ -145,7 +149,13 @@ fn of_definition(scene: &Scene<'_>, reg: Reg, id: DefId) -> NumberSource {
             }
         }
         DefKind::Computed(..) => NumberSource::Arithmetic,
-        DefKind::StackBytes { .. } => NumberSource::StackBytes,
+        DefKind::StackBytes { call, .. } => {
+            let insn = call.map(|step| scene.trace.steps()[step].insn);
+            match insn.and_then(|insn| scene.callee_name(insn)) {
+                Some(callee) => NumberSource::WrittenByCall { callee },
+                None => NumberSource::StackBytes,
+            }
+        }
         DefKind::Argument => match def.holder {
             Holder::Reg { reg, .. } => NumberSource::Argument { number: reg as u8 },
             Holder::Slot { .. } => NumberSource::Unknown,

@@ -8,6 +8,7 @@ use super::memory;
 use crate::reason::cause::{Cause, PacketBase, PacketCheckFault, PacketExtent, PacketLoop};
 use crate::reason::explanation::NoteKind;
 use crate::reason::scene::Scene;
+use crate::reason::values::{DefId, DefKind};
 use crate::reason::{describe, extent, loops, origin};
 use crate::state::{PKT_AT_END, RegKind, RegState};
 
@@ -47,6 +48,7 @@ pub(super) fn outside(
         PacketCheckFault::TooShort
     } else {
         match comparisons.last() {
+            None if compares_difference(scene) => PacketCheckFault::Difference,
             None => PacketCheckFault::Missing,
             Some((step, pointer, frame, register)) => {
                 let after = scene
@@ -124,6 +126,26 @@ fn packet_loop(scene: &Scene<'_>, reg: Reg, state: &RegState) -> Option<PacketLo
         is_callback: !is_moved,
         most: growth.and_then(|growth| MAX_PACKET_OFF.checked_div(growth)),
     })
+}
+
+/// True if a comparison of the path is of the difference of pointers into the packet.
+fn compares_difference(scene: &Scene<'_>) -> bool {
+    let is_packet = |id: DefId| {
+        let reg = scene.defined(id);
+        reg.is_some_and(|reg| reg.kind.is_packet() || matches!(reg.kind, RegKind::PacketEnd))
+    };
+    let is_difference = |id: DefId| {
+        let mut id = scene.values.same(id);
+        while let DefKind::Narrowed(from) | DefKind::Computed(from, None) =
+            scene.values.defs[id].kind
+        {
+            id = scene.values.same(from);
+        }
+        matches!(scene.values.defs[id].kind, DefKind::Computed(left, Some(right))
+            if is_packet(left) && is_packet(right))
+    };
+    let mut branches = scene.values.branches.iter();
+    branches.any(|branch| is_difference(branch.dst) || branch.src.is_some_and(is_difference))
 }
 
 /// The comparisons of the path with the end of the packet: step, pointer before it, frame,

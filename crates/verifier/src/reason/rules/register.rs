@@ -32,11 +32,17 @@ pub(super) fn uninitialized(scene: &Scene<'_>) -> Option<Finding> {
             Unwritten::NoResult
         }
         _ => {
-            notes.extend(written_elsewhere(scene, reg));
-            match (notes.is_empty(), def.kind) {
-                (false, _) => Unwritten::OnOtherPaths,
-                (true, DefKind::Argument) if callee.is_none() => Unwritten::NotArgument,
-                (true, _) => Unwritten::Never,
+            let note = written_elsewhere(scene, reg);
+            // What is written behind the read was an argument before.
+            let is_before = |note: &Note| Some(note.place.insn) < scene.refusal.insn;
+            let is_argument = matches!(def.kind, DefKind::Argument) && callee.is_none();
+            if is_argument && !note.as_ref().is_some_and(is_before) {
+                Unwritten::NotArgument
+            } else if let Some(note) = note {
+                notes.push(note);
+                Unwritten::OnOtherPaths
+            } else {
+                Unwritten::Never
             }
         }
     };
