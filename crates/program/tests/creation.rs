@@ -10,6 +10,7 @@ const MACHINE: Machine = Machine {
     cpus: 2,
     memory: 16 << 30,
     rounds_arrays: false,
+    most_cpus: 256,
 };
 
 fn params(kind: MapKind, numbers: [u32; 4]) -> MapParams {

@@ -47,6 +47,7 @@ impl Map {
         let kind = params.kind().ok_or(Errno::EINVAL)?;
         let machine = Machine {
             cpus: host.cpus,
+            most_cpus: creation::MOST_CPUS,
             memory: host.machine_memory,
             rounds_arrays: false,
         };

@@ -7,6 +7,7 @@ use spec::kernel::Privileges;
 use spec::maps::{MapFlags, MapKind};
 use spec::registry::Limits;
 
+use super::Machine;
 use super::fault::{EntriesRule, MapFault, MapRefusal, SizeRule};
 use crate::map_def::{MapParams, PAGE_SIZE};
 
@@ -39,9 +40,6 @@ const STACK_MOST_FRAMES: u32 = 127;
 
 /// Bytes of a value of a stack map that loaders set: the most addresses that a trace has.
 pub const LOADER_STACK_BYTES: u32 = STACK_MOST_FRAMES * STACK_ADDRESS;
-
-/// CPUs that Linux is built for (`CONFIG_NR_CPUS` of the built-in kernel).
-const CPUMAP_MOST: u32 = 256;
 
 /// Bytes of the address space of an arena.
 const ARENA_SPACE: u64 = 1 << 32;
@@ -225,7 +223,7 @@ pub(super) fn check_before_privileges(
 }
 
 /// Checks that come when the map is allocated.
-pub(super) fn check_allocated(kind: MapKind, params: &MapParams) -> Outcome {
+pub(super) fn check_allocated(kind: MapKind, params: &MapParams, machine: &Machine) -> Outcome {
     use MapKind as K;
     let request = Request { kind, params };
     let node = MapFlags::NUMA_NODE;
@@ -250,7 +248,7 @@ pub(super) fn check_allocated(kind: MapKind, params: &MapParams) -> Outcome {
         }
         K::Cpumap => {
             request.objects(SizeRule::OneOf(&[4, 8]), node)?;
-            request.entries(Errno::E2BIG, EntriesRule::AtMost(CPUMAP_MOST))
+            request.entries(Errno::E2BIG, EntriesRule::AtMost(machine.most_cpus))
         }
         K::Xskmap => request.objects(SizeRule::Exactly(4), node.with(ACCESS)),
         K::Sockmap => request.objects(SizeRule::OneOf(&[4, 8]), node.with(ACCESS)),

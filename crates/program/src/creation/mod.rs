@@ -46,11 +46,18 @@ pub struct MapCreator<'k> {
     machine: Machine,
 }
 
-/// Facts of the machine that decide how much memory a map takes.
+/// CPUs that Linux is built for at most on x86-64, as those of distributions are
+/// (`CONFIG_NR_CPUS`).
+pub const MOST_CPUS: u32 = 8192;
+
+/// Facts of the machine and its kernel that decide how large a map may be, and how much memory it
+/// takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// Possible CPUs.
     pub cpus: u32,
+    /// CPUs that the kernel is built for (`CONFIG_NR_CPUS`).
+    pub most_cpus: u32,
     /// Bytes of memory.
     pub memory: u64,
     /// Arrays have a power of two of elements, as for callers without CAP_PERFMON where
@@ -76,12 +83,18 @@ impl<'k> MapCreator<'k> {
     /// registry.
     pub fn new(kernel: &'k Kernel, registry: &'k Registry) -> MapCreator<'k> {
         let privileges = kernel.privileges();
+        let built_for = kernel
+            .config()
+            .and_then(|config| config.value("CONFIG_NR_CPUS"));
         MapCreator {
             registry,
             types: kernel.btf().map(|types| &**types),
             privileges,
             machine: Machine {
                 cpus: kernel.cpus().max(1),
+                most_cpus: built_for
+                    .and_then(|cpus| cpus.parse().ok())
+                    .unwrap_or(MOST_CPUS),
                 memory: kernel.memory(),
                 rounds_arrays: kernel.mitigations().spectre_v1 && !privileges.has_perfmon(),
             },
@@ -171,7 +184,7 @@ impl<'k> MapCreator<'k> {
             let fault = MapFault::Privilege { kind, capability };
             return Err(fault.with(Errno::EPERM));
         }
-        attributes::check_allocated(kind, params)?;
+        attributes::check_allocated(kind, params, &self.machine)?;
         if let Some(of_maps) = Some(kind).filter(|kind| kind.is_map_of_maps()) {
             self.check_inner(of_maps, def)?;
         }
@@ -255,7 +268,7 @@ pub fn check_numbers(params: &MapParams, machine: &Machine) -> Result<(), MapRef
     check_request(params, Privileges::ALL)?;
     let kind = params.kind();
     let kind = kind.ok_or_else(|| unknown(params).with(Errno::EINVAL))?;
-    attributes::check_allocated(kind, params)?;
+    attributes::check_allocated(kind, params, machine)?;
     allocation::check(kind, params, machine).map(drop)
 }
 

@@ -55,7 +55,7 @@ rejections! {
     BacktrackIdx { idx: i64 } EFAULT KernelBug
         "verifier bug: backtracking idx {idx}";
     BacktrackSlot { spi: i64, total: i64 } EFAULT KernelBug
-        "verifier bug: stack slot {spi}, total slots {total}";
+        "verifier bug: stack slot {spi}, total slots {total} (i >= func->allocated_stack / BPF_REG_SIZE)";
     BacktrackEntry { subprog: i64, regs: i64, slots: u64 } EFAULT KernelBug
         "verifier bug: backtracking func entry subprog {subprog} reg_mask {regs:x} stack_mask {slots:x}";
     NotReadable { reg: Register } EACCES Uninitialized
