@@ -84,13 +84,18 @@ impl Configuration {
         let version: KernelVersion = RELEASE.parse().expect("a release as it was written");
         let registry_types = types.clone();
         let symbols = symbols::of(self, types.clone());
+        let config = self.config();
+        let features = Features {
+            syscall_wrapper: config.has_syscall_wrapper(),
+            ..Features::LINUX_6_18
+        };
         Kernel::new(self.title())
             .with_version(version, source())
             .with_btf(types, source())
             .with_modules(Vec::new(), source())
             .with_symbols(symbols, source())
-            .with_config(self.config(), source())
-            .with_features(Features::LINUX_6_18, source())
+            .with_config(config, source())
+            .with_features(features, source())
             .with_mitigations(Mitigations::ON, source())
             .with_page_size(4096, source())
             .with_cpus(2, source())

@@ -155,9 +155,7 @@ fn privileges() -> Option<Privileges> {
 /// those of Linux 6.18, which is an assumption for kernels of other series.
 fn features(version: Option<KernelVersion>, config: &KernelConfig) -> (Features, Source) {
     let features = Features {
-        // libbpf looks for the wrapper with a kprobe.
-        syscall_wrapper: config.is_set("CONFIG_ARCH_HAS_SYSCALL_WRAPPER")
-            && config.is_set("CONFIG_KPROBE_EVENTS"),
+        syscall_wrapper: config.has_syscall_wrapper(),
         ..Features::LINUX_6_18
     };
     let is_6_18 = version.is_some_and(|version| Release::from(version) == Release::LINUX_6_18);

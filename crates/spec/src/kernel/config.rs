@@ -56,6 +56,12 @@ impl KernelConfig {
         matches!(self.value(option), Some("y" | "m"))
     }
 
+    /// True if libbpf finds that system calls take their arguments in a structure: it looks for
+    /// their wrappers with a kprobe.
+    pub fn has_syscall_wrapper(&self) -> bool {
+        self.is_set("CONFIG_ARCH_HAS_SYSCALL_WRAPPER") && self.is_set("CONFIG_KPROBE_EVENTS")
+    }
+
     /// Compiler that built the kernel (`CONFIG_CC_VERSION_TEXT`).
     pub fn compiler(&self) -> Option<&str> {
         Some(self.value("CONFIG_CC_VERSION_TEXT")?.trim_matches('"'))

@@ -3,7 +3,8 @@
 use object::{CORE_POISON, KFUNC_POISON, MAP_POISON};
 use verifier::domain::Scalar;
 use verifier::reason::{
-    BoundsFault, Cause, Check, Explanation, KfuncRule, KnownValue, PointerTarget, SizeFault,
+    BoundsFault, Cause, Check, Explanation, KfuncRule, KnownValue, Note, NoteKind, PointerTarget,
+    SizeFault,
 };
 
 use super::bounds::edits;
@@ -27,7 +28,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             format!("this instruction depends on `{access}`: {absence}"),
         )
         .needed("a kernel with the type and field, or a path that does not reach it there")
-        .help("bpf_core_field_exists or bpf_core_type_exists around it"),
+        .help("bpf_core_field_exists, bpf_core_type_exists or bpf_core_enum_value_exists around it"),
         Cause::PacketLoad => Words::new(
             "packet-load",
             format!("{kind} programs have no packet loads (`*(u8 *)skb[…]`)"),
@@ -85,7 +86,19 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             number,
             found,
             expected,
-        } => argument_type(callee, *number, found, expected),
+        } => {
+            let words = argument_type(callee, *number, found, expected);
+            let is_task = |note: &Note| {
+                matches!(&note.kind, NoteKind::Returned { callee, .. } if callee == "bpf_get_current_task")
+            };
+            match explanation.notes.iter().any(is_task) {
+                true => words.help(
+                    "bpf_get_current_task returns an address as a number: bpf_get_current_task_btf \
+                     returns the pointer",
+                ),
+                false => words,
+            }
+        }
         Cause::ArgumentSize {
             callee,
             number,
@@ -157,7 +170,9 @@ fn unknown(number: i32) -> Words {
             "this instruction depends on a type or field that the kernel lacks",
         )
         .needed("a kernel with the type and field, or a path that does not reach it there")
-        .help("bpf_core_field_exists or bpf_core_type_exists around it");
+        .help(
+            "bpf_core_field_exists, bpf_core_type_exists or bpf_core_enum_value_exists around it",
+        );
     }
     if (KFUNC_POISON..KFUNC_POISON + MOST_NUMBERS).contains(&number) {
         return Words::new(

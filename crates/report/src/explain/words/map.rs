@@ -6,7 +6,7 @@ use spec::maps::{MapFlags, MapKind};
 
 use verifier::reason::{Explanation, MapMisuse};
 
-use super::Words;
+use super::{Words, any_of};
 
 /// The words for a map: the violated rule, and the edit of the definition.
 pub(super) fn words(map: &RefusedMap) -> Words {
@@ -32,9 +32,12 @@ pub(super) fn misuse(explanation: &Explanation, map: &str, of: &str, fault: &Map
                 .needed("a map without BPF_F_WRONLY_PROG")
                 .help("take BPF_F_WRONLY_PROG from the map's flags")
         }
-        MapMisuse::Helper(helper) => {
+        MapMisuse::Helper { helper, kinds } => {
             Words::new("map-helper", format!("`{helper}` does not take {map}"))
-                .needed("a map of a kind that the helper takes")
+                .needed(match &kinds[..] {
+                    [] => String::from("a map of a kind that the helper takes"),
+                    kinds => format!("a map of kind {}", any_of(kinds)),
+                })
                 .help("check the `type` of the map's definition, and which helper is for its kind")
         }
         MapMisuse::NoKeys(helper) => Words::new(

@@ -1,7 +1,7 @@
 /* Mistakes that people ask about: parameters, keys, copies and addresses that are taken for others. */
 #include "kernel.h"
 
-enum { BLOOM_FILTER = 30, QUEUE = 22 };
+enum { BLOOM_FILTER = 30, QUEUE = 22, TASK_STORAGE = 29 };
 
 static long (*const map_peek_elem)(void *map, void *value) = (void *)89;
 static long (*const compare_strings)(const char *one, u32 size, const char *other) = (void *)182;
@@ -185,6 +185,19 @@ SEC("raw_tp/sys_enter")
 int strings_exchanged(struct raw_tracepoint *ctx)
 {
 	return compare_strings(CHOOSE(word, text), CHOOSE(3, 16), CHOOSE(text, word)); /* refused strings_exchanged: argument-string | comes first */
+}
+
+struct {
+	__uint(type, TASK_STORAGE);
+	__uint(map_flags, 1);
+	__type(key, u32);
+	__type(value, u64);
+} of_tasks SEC(".maps");
+
+SEC("raw_tp/sys_enter")
+int task_as_number(struct raw_tracepoint *ctx)
+{
+	return task_storage_get(&of_tasks, CHOOSE(get_current_task, get_current_task_btf)(), 0, 0) != 0; /* refused task_as_number: argument-type | bpf_get_current_task_btf */
 }
 
 char LICENSE[] SEC("license") = "GPL";

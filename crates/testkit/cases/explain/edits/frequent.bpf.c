@@ -474,7 +474,7 @@ int map_of_other_kind(struct __sk_buff *skb)
 {
 	__u64 length = skb->len;
 
-	return bpf_ringbuf_output(CHOOSE((void *)&by_length, (void *)&events), &length, sizeof(length), 0); /* refused map_of_other_kind: map-helper | `bpf_ringbuf_output` does not take map `by_length` (hash) */
+	return bpf_ringbuf_output(CHOOSE((void *)&by_length, (void *)&events), &length, sizeof(length), 0); /* refused map_of_other_kind: map-helper | `bpf_ringbuf_output` does not take map `by_length` (hash) | a map of kind ringbuf */
 }
 
 /* refusal: R* unbounded memory access, use 'var &= const' or 'if (var < const)' */

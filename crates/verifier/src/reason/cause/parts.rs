@@ -496,7 +496,12 @@ pub enum MapMisuse {
     /// The immediate names no map.
     None,
     /// The helper does not take its kind.
-    Helper(String),
+    Helper {
+        /// The helper.
+        helper: String,
+        /// Kinds that it takes.
+        kinds: Vec<&'static str>,
+    },
     /// The helper takes a key, and its kind has none.
     NoKeys(String),
     /// The instruction does not take its kind.

@@ -393,21 +393,18 @@ pub(super) fn map(scene: &Scene<'_>) -> Option<Finding> {
             let Some(reg) = isa::ebpf::RegSet::ARGUMENTS.iter().find(is_map) else {
                 return value_argument(scene);
             };
-            let helper = scene.callee()?;
-            let takes = |map: MapRef| {
-                let kind = scene.input.maps[map].kind();
-                let traits = kind.and_then(|kind| scene.input.registry.map(kind));
-                let Some(Callee::Helper(number)) = scene.callee_at(scene.refusal.insn?) else {
-                    return None;
-                };
-                Some(traits?.allows_helper(number as u32))
-            };
             let RegKind::MapPtr { map, .. } = scene.reg(reg)?.kind else {
                 return None;
             };
-            let fault = match takes(map) {
-                Some(true) if !scene.input.maps[map].can_write() => MapMisuse::WriteForbidden,
-                _ => MapMisuse::Helper(helper),
+            let kinds = kinds_taken(scene);
+            let is_taken =
+                { scene.input.maps[map].kind() }.is_some_and(|kind| kinds.contains(&kind.name()));
+            let fault = match is_taken && !scene.input.maps[map].can_write() {
+                true => MapMisuse::WriteForbidden,
+                false => MapMisuse::Helper {
+                    helper: scene.callee()?,
+                    kinds,
+                },
             };
             (reg, fault)
         }
@@ -430,6 +427,17 @@ pub(super) fn map(scene: &Scene<'_>) -> Option<Finding> {
         Cause::Map { map, kind, fault },
         &[reg],
     ))
+}
+
+/// The kinds of maps that the called helper takes.
+fn kinds_taken(scene: &Scene<'_>) -> Vec<&'static str> {
+    let called = scene.refusal.insn.and_then(|at| scene.callee_at(at));
+    let Some(Callee::Helper(number)) = called else {
+        return Vec::new();
+    };
+    let maps = scene.input.registry.maps.iter();
+    let taken = maps.filter(|(_, traits)| traits.allows_helper(number as u32));
+    taken.map(|(kind, _)| kind.name()).collect()
 }
 
 /// A map value that is passed to a helper which reads or writes it, and may not.

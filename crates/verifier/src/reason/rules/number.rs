@@ -25,14 +25,14 @@ pub(super) fn lost_at(scene: &Scene<'_>, id: DefId) -> Option<(usize, RegState)>
     }
 }
 
-/// The value that another is, an added constant left out.
+/// The value that another is, what was added to it left out.
 fn made_of(kind: DefKind) -> Option<DefId> {
     match kind {
         DefKind::Copy(from)
         | DefKind::Passed(from)
         | DefKind::Spill(from)
         | DefKind::Fill(from)
-        | DefKind::Computed(from, None) => Some(from),
+        | DefKind::Computed(from, _) => Some(from),
         _ => None,
     }
 }
