@@ -453,7 +453,7 @@ fn kinds_are_named() {
         "StackObjectKind::",
         "KfuncArgKind::",
     ];
-    const KINDS: [&str; 4] = ["MapKind::", "ProgramType::", "AttachType::", "Hook::"];
+    const KINDS: [&str; 4] = ["MapKind::", "ProgramType::", "AttachType::", "HookKind::"];
     let mut faults = Faults::default();
     const BELOW: [&str; 6] = ["program", "object", "interp", "jit", "vm", "kernel"];
     for (name, path, source) in sources() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use btf::{Btf, Kind};
 use program::{AttachTarget, Program};
-use spec::programs::{AttachType, Hook, ProgramType, SectionFlags};
+use spec::programs::{AttachType, HookKind, ProgramType, SectionFlags};
 
 use crate::error::Blame;
 use crate::programs::ProgramDef;
@@ -187,7 +187,7 @@ pub(crate) fn attachment(
         })?;
         let given = code.attach_name.is_some();
         Some(find(name, given, attach, kernel)?)
-    } else if code.rule.is_some() && Hook::of(attach) == Hook::Multi {
+    } else if code.rule.is_some() && HookKind::of(attach) == HookKind::Multi {
         let module = name.and_then(|name| split_module(name).0);
         let module = module
             .map(|module| module_named(module, kernel))
@@ -257,19 +257,19 @@ fn find(
     kernel: &Kernel,
 ) -> Result<AttachTarget, AttachFault> {
     let (module, bare) = split_module(name);
-    let hook = Hook::of(attach);
+    let hook = HookKind::of(attach);
     let prefix = hook.target_prefix();
     let kind = match hook {
-        Hook::RawTracepoint => Kind::Typedef,
-        Hook::Unnamed
-        | Hook::Fentry
-        | Hook::Fexit
-        | Hook::ModifyReturn
-        | Hook::Iterator
-        | Hook::Lsm
-        | Hook::LsmCgroup
-        | Hook::Fsession
-        | Hook::Multi => Kind::Func,
+        HookKind::RawTracepoint => Kind::Typedef,
+        HookKind::Unnamed
+        | HookKind::Fentry
+        | HookKind::Fexit
+        | HookKind::ModifyReturn
+        | HookKind::Iterator
+        | HookKind::Lsm
+        | HookKind::LsmCgroup
+        | HookKind::Fsession
+        | HookKind::Multi => Kind::Func,
     };
     let full = [prefix.as_bytes(), bare].concat();
     if full.len() > MAX_NAME {

@@ -125,9 +125,9 @@ macro_rules! attach_types {
         impl AttachType {
             /// Hook of its programs.
             #[doc(hidden)]
-            pub const fn hook(self) -> Hook {
+            pub const fn hook(self) -> HookKind {
                 match self {
-                    $(AttachType::$variant => Hook::$hook,)*
+                    $(AttachType::$variant => HookKind::$hook,)*
                 }
             }
         }
@@ -162,7 +162,7 @@ pub enum Sleeps {
     Never,
     /// All that say so, in kernels with a feature.
     Since(Feature),
-    /// Those of some hooks ([`Hook::sleepable`]).
+    /// Those of some hooks ([`HookKind::sleepable`]).
     ByHook,
     /// All: they must say so.
     Always,
@@ -350,9 +350,9 @@ attach_types! {
     TraceFsessionMulti = 61, "trace_fsession_multi", (7, 2, "d14e6b4346bf"), Multi;
 }
 
-/// Hook of the programs of an attach type: what they are given the function of when they are loaded.
+/// Where the programs of an attach type run, as far as a program names it when it is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hook {
+pub enum HookKind {
     /// None: a program names no function when it is loaded.
     Unnamed,
     /// A tracepoint with typed arguments.
@@ -375,36 +375,38 @@ pub enum Hook {
     Multi,
 }
 
-impl Hook {
+impl HookKind {
     /// Hook of an attach type.
-    pub fn of(attach: Option<AttachType>) -> Hook {
-        attach.map_or(Hook::Unnamed, AttachType::hook)
+    pub fn of(attach: Option<AttachType>) -> HookKind {
+        attach.map_or(HookKind::Unnamed, AttachType::hook)
     }
 
     /// Feature with which its tracing programs may sleep; `None` for those that may not.
     pub const fn sleepable(self) -> Option<Feature> {
         match self {
-            Hook::RawTracepoint => Some(Feature::SleepableTracepoints),
-            Hook::Iterator => Some(Feature::SleepableIterators),
-            Hook::Fentry | Hook::Fexit | Hook::ModifyReturn | Hook::Fsession | Hook::Multi => {
-                Some(Feature::Sleepable)
-            }
-            Hook::Unnamed | Hook::Lsm | Hook::LsmCgroup => None,
+            HookKind::RawTracepoint => Some(Feature::SleepableTracepoints),
+            HookKind::Iterator => Some(Feature::SleepableIterators),
+            HookKind::Fentry
+            | HookKind::Fexit
+            | HookKind::ModifyReturn
+            | HookKind::Fsession
+            | HookKind::Multi => Some(Feature::Sleepable),
+            HookKind::Unnamed | HookKind::Lsm | HookKind::LsmCgroup => None,
         }
     }
 
     /// Prefix of the names in BTF of what such programs attach to.
     pub const fn target_prefix(self) -> &'static str {
         match self {
-            Hook::RawTracepoint => "btf_trace_",
-            Hook::Lsm | Hook::LsmCgroup => "bpf_lsm_",
-            Hook::Iterator => "bpf_iter_",
-            Hook::Unnamed
-            | Hook::Fentry
-            | Hook::Fexit
-            | Hook::ModifyReturn
-            | Hook::Fsession
-            | Hook::Multi => "",
+            HookKind::RawTracepoint => "btf_trace_",
+            HookKind::Lsm | HookKind::LsmCgroup => "bpf_lsm_",
+            HookKind::Iterator => "bpf_iter_",
+            HookKind::Unnamed
+            | HookKind::Fentry
+            | HookKind::Fexit
+            | HookKind::ModifyReturn
+            | HookKind::Fsession
+            | HookKind::Multi => "",
         }
     }
 }

@@ -8,7 +8,7 @@ mod struct_ops;
 use ::program::AttachTarget;
 use btf::{Btf, Kind, Shape, Type};
 use spec::kernel::SymbolAddress;
-use spec::programs::{AttachType, Hook, LoadFlags, ProgramType, Sleeps};
+use spec::programs::{AttachType, HookKind, LoadFlags, ProgramType, Sleeps};
 
 use crate::analysis::{Analysis, check_func_proto};
 use crate::input::Input;
@@ -57,7 +57,7 @@ pub(crate) fn check_attach_target(
     }
 }
 
-fn may_sleep(sleeps: Sleeps, hook: Hook) -> bool {
+fn may_sleep(sleeps: Sleeps, hook: HookKind) -> bool {
     let feature = match sleeps {
         Sleeps::Never => None,
         Sleeps::Always => return true,
@@ -99,30 +99,32 @@ fn check_kernel_target(
     let id = target.btf_id.0;
     let name = ty.name().to_string_lossy();
     match input.context.hook() {
-        Hook::RawTracepoint => {
+        HookKind::RawTracepoint => {
             if ty.kind() != Kind::Typedef {
                 return Err(refuse!(check => Program::NotTypedef { id }));
             }
-            if !name.starts_with(Hook::RawTracepoint.target_prefix()) {
+            if !name.starts_with(HookKind::RawTracepoint.target_prefix()) {
                 return Err(refuse!(check => Program::WrongTypeName { id, name }));
             }
             Ok(())
         }
-        Hook::Iterator
-        | Hook::Fentry
-        | Hook::Fexit
-        | Hook::ModifyReturn
-        | Hook::Lsm
-        | Hook::LsmCgroup
+        HookKind::Iterator
+        | HookKind::Fentry
+        | HookKind::Fexit
+        | HookKind::ModifyReturn
+        | HookKind::Lsm
+        | HookKind::LsmCgroup
             if !matches!(ty.shape(), Shape::Func(_)) =>
         {
             Err(refuse!(check => Program::NotFunction { id }))
         }
-        Hook::Iterator => check_iterator(input, check, types, ty),
-        Hook::Fentry | Hook::Fexit | Hook::ModifyReturn | Hook::Lsm | Hook::LsmCgroup => {
-            check_function(input, check, ty)
-        }
-        Hook::Unnamed | Hook::Fsession | Hook::Multi => {
+        HookKind::Iterator => check_iterator(input, check, types, ty),
+        HookKind::Fentry
+        | HookKind::Fexit
+        | HookKind::ModifyReturn
+        | HookKind::Lsm
+        | HookKind::LsmCgroup => check_function(input, check, ty),
+        HookKind::Unnamed | HookKind::Fsession | HookKind::Multi => {
             Err(unknown_attach_type(input.program.expected_attach_type()))
         }
     }
@@ -160,7 +162,7 @@ fn check_iterator(
 ) -> Result<()> {
     check_func_proto(check, types, function)?;
     let name = &*function.name().to_string_lossy();
-    let target = name.strip_prefix(Hook::Iterator.target_prefix());
+    let target = name.strip_prefix(HookKind::Iterator.target_prefix());
     if target.is_some_and(|target| input.registry.iterators.contains_key(target)) {
         return Ok(());
     }
@@ -187,7 +189,7 @@ fn check_returned(
     name: &str,
     size: u32,
 ) -> Result<()> {
-    let hook = Hook::of(input.program.attach_type());
+    let hook = HookKind::of(input.program.attach_type());
     match HookRules::of(hook).uses_returned && size > 8 {
         true => Err(refuse!(check => Program::LargeReturn { name })),
         false => Ok(()),
@@ -223,7 +225,7 @@ fn check_function(input: &Input<'_>, check: &mut LogAt<'_, '_>, ty: Type<'_>) ->
         if !sleeps {
             return Err(refuse!(check => Program::NotSleepable { name }));
         }
-    } else if hook == Hook::ModifyReturn
+    } else if hook == HookKind::ModifyReturn
         && !name.starts_with(SECURITY)
         && !lists.modify_return.contains(name)
     {

@@ -1,6 +1,6 @@
 //! Rules of the verifier that go by the program type and by the hook: one row for each.
 
-use spec::programs::{Hook, ProgramType};
+use spec::programs::{HookKind, ProgramType};
 
 /// Kind of attach target that is checked when a program is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,9 +195,9 @@ macro_rules! hook_rules {
         $uses_returned:literal;)*) => {
         impl HookRules {
             /// Rules of a hook.
-            pub(crate) const fn of(hook: Hook) -> HookRules {
+            pub(crate) const fn of(hook: HookKind) -> HookRules {
                 match hook {
-                    $(Hook::$hook => HookRules {
+                    $(HookKind::$hook => HookRules {
                         has_private_stack: $private_stack,
                         has_trusted_args: $trusted,
                         has_trampoline: $trampoline,

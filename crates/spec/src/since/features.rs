@@ -1,7 +1,7 @@
 //! Features of kernels other than helpers, kfuncs, map kinds and program types.
 
 use super::{Release, Since};
-use crate::programs::{AttachType, Hook, ProgramType, Sleeps};
+use crate::programs::{AttachType, HookKind, ProgramType, Sleeps};
 
 macro_rules! features {
     ($($(#[$doc:meta])* $feature:ident = $major:literal $minor:literal $commit:literal, $name:literal;)*) => {
@@ -152,7 +152,11 @@ impl Feature {
         match kind.sleeps() {
             Sleeps::Always => None,
             Sleeps::Since(feature) => Some(feature),
-            Sleeps::ByHook => Some(Hook::of(attach).sleepable().unwrap_or(Feature::Sleepable)),
+            Sleeps::ByHook => Some(
+                HookKind::of(attach)
+                    .sleepable()
+                    .unwrap_or(Feature::Sleepable),
+            ),
             Sleeps::Never => Some(Feature::Sleepable),
         }
     }

@@ -3,7 +3,7 @@
 
 use btf::{Btf, Kind, Linkage, Name, Shape, Type, TypeId};
 use program::Program;
-use spec::programs::{AttachType, Hook, LoadFlags, ProgramType};
+use spec::programs::{AttachType, HookKind, LoadFlags, ProgramType};
 
 use super::function::{AttachedFunction, prototype};
 use crate::analysis::{Analysis, check_func_proto};
@@ -140,19 +140,23 @@ pub(super) fn check_program_target(
         return Err(refuse!(check => Program::RecursiveAttach));
     }
     let hook_of =
-        |program: &Program| Hook::of(AttachType::from_number(program.expected_attach_type()));
+        |program: &Program| HookKind::of(AttachType::from_number(program.expected_attach_type()));
     let target_hook = hook_of(target);
-    if replaces && traces(target) && matches!(target_hook, Hook::Fentry | Hook::Fexit) {
+    if replaces && traces(target) && matches!(target_hook, HookKind::Fentry | HookKind::Fexit) {
         return Err(refuse!(check => Program::ExtendsTracing));
     }
     let hook = match is_tracing {
         true => hook_of(input.program),
-        false => Hook::Unnamed,
+        false => HookKind::Unnamed,
     };
     match hook {
-        Hook::RawTracepoint => return Err(refuse!(check => Program::TracepointTarget)),
-        Hook::Fentry | Hook::Fexit | Hook::ModifyReturn | Hook::Iterator => {}
-        Hook::Unnamed | Hook::Lsm | Hook::LsmCgroup | Hook::Fsession | Hook::Multi => {
+        HookKind::RawTracepoint => return Err(refuse!(check => Program::TracepointTarget)),
+        HookKind::Fentry | HookKind::Fexit | HookKind::ModifyReturn | HookKind::Iterator => {}
+        HookKind::Unnamed
+        | HookKind::Lsm
+        | HookKind::LsmCgroup
+        | HookKind::Fsession
+        | HookKind::Multi => {
             if is_tracing {
                 let number = input.program.expected_attach_type();
                 return Err(super::unknown_attach_type(number));
@@ -171,17 +175,17 @@ pub(super) fn check_program_target(
     }
     // A replacement takes the attach type of its target, of whatever type that is.
     let is_of_iterator = match replaces {
-        true => target_hook == Hook::Iterator,
-        false => hook == Hook::Iterator,
+        true => target_hook == HookKind::Iterator,
+        false => hook == HookKind::Iterator,
     };
     let is_sleepable = input.program.flags().has(LoadFlags::SLEEPABLE);
-    if is_sleepable && hook != Hook::Iterator {
+    if is_sleepable && hook != HookKind::Iterator {
         return Err(refuse!(check => Program::NotSleepable { name }));
     }
     if is_of_iterator {
         return Err(super::no_iterator(&name.to_string_lossy()));
     }
-    if hook == Hook::ModifyReturn {
+    if hook == HookKind::ModifyReturn {
         return Err(refuse!(check => Program::ModifiesReturn));
     }
     Ok(())

@@ -8,7 +8,7 @@
 
 use btf::core::essential_name;
 use btf::{Btf, Kind, Linkage, Shape, Type, TypeId};
-use spec::programs::{AttachType, Hook, ProgramType};
+use spec::programs::{AttachType, HookKind, ProgramType};
 
 use crate::input::Input;
 use crate::reason::{ParameterFault, SignatureFault};
@@ -398,11 +398,15 @@ impl Question<'_> {
             TaggedContext::Context => false,
             TaggedContext::Registers => is_struct && name == "pt_regs",
             TaggedContext::Words => is_u64,
-            TaggedContext::ByAttachType => match Hook::of(self.attach) {
-                Hook::RawTracepoint => is_u64 || is_struct && name == "bpf_raw_tracepoint_args",
-                Hook::Fentry | Hook::Fexit | Hook::ModifyReturn => is_u64,
-                Hook::Iterator => is_struct && name.as_bytes().starts_with(b"bpf_iter__"),
-                Hook::Unnamed | Hook::Lsm | Hook::LsmCgroup | Hook::Fsession | Hook::Multi => false,
+            TaggedContext::ByAttachType => match HookKind::of(self.attach) {
+                HookKind::RawTracepoint => is_u64 || is_struct && name == "bpf_raw_tracepoint_args",
+                HookKind::Fentry | HookKind::Fexit | HookKind::ModifyReturn => is_u64,
+                HookKind::Iterator => is_struct && name.as_bytes().starts_with(b"bpf_iter__"),
+                HookKind::Unnamed
+                | HookKind::Lsm
+                | HookKind::LsmCgroup
+                | HookKind::Fsession
+                | HookKind::Multi => false,
             },
             TaggedContext::Any => true,
         };

@@ -4,7 +4,7 @@
 
 use btf::{Kind, Shape, TypeId};
 use program::Program;
-use spec::programs::Hook;
+use spec::programs::HookKind;
 use spec::registry::{RegBase, TracepointArg};
 
 use super::context::pointer_of;
@@ -53,7 +53,7 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
     let id = types.skip_modifiers(param).unwrap_or(TypeId::VOID);
     let ty = types.at(id);
     let is_small_int = matches!(ty.shape(), Shape::Int(int) if matches!(int.size, 1 | 2 | 4 | 8));
-    if param_name.is_none() && hook == Hook::ModifyReturn && !is_small_int {
+    if param_name.is_none() && hook == HookKind::ModifyReturn && !is_small_int {
         let kind = ty.kind().name();
         verbose!(env, "ret type {kind} not allowed for fmod_ret\n");
         return Err(refuse(env, off, size));
@@ -108,7 +108,7 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
     if param_name.is_some_and(|name| name.as_bytes().ends_with(b"__nullable")) {
         flags = flags.with(TypeFlags::PTR_MAYBE_NULL);
     }
-    let tracepoint = match hook == Hook::RawTracepoint {
+    let tracepoint = match hook == HookKind::RawTracepoint {
         true => env.input.registry.lists.tracepoint_arg(name, index),
         false => TracepointArg::default(),
     };

@@ -1,6 +1,6 @@
 //! Programs that cannot attach to their target.
 
-use spec::programs::{AttachType, Hook, ProgramType};
+use spec::programs::{AttachType, HookKind, ProgramType};
 
 use super::Finding;
 use crate::reason::cause::{Cause, TargetFault};
@@ -13,7 +13,7 @@ pub(super) fn target(scene: &Scene<'_>) -> Finding {
         return Finding::new(Cause::AttachTarget(TargetFault::Other));
     };
     let attach = AttachType::from_number(scene.input.program.expected_attach_type());
-    let is_multi = Hook::of(attach) == Hook::Multi;
+    let is_multi = HookKind::of(attach) == HookKind::Multi;
     let fault = match rejection {
         // A kernel without such attach types asks for a single function.
         Program::NoAttachBtfId | Program::NotSleepableType
