@@ -381,17 +381,18 @@ impl HookKind {
         attach.map_or(HookKind::Unnamed, AttachType::hook)
     }
 
-    /// Feature with which its tracing programs may sleep; `None` for those that may not.
+    /// Feature with which its tracing programs may sleep; `None` for those that may not, and for the
+    /// hooks that Linux 6.18 lacks.
     pub const fn sleepable(self) -> Option<Feature> {
         match self {
             HookKind::RawTracepoint => Some(Feature::SleepableTracepoints),
             HookKind::Iterator => Some(Feature::SleepableIterators),
-            HookKind::Fentry
-            | HookKind::Fexit
-            | HookKind::ModifyReturn
+            HookKind::Fentry | HookKind::Fexit | HookKind::ModifyReturn => Some(Feature::Sleepable),
+            HookKind::Unnamed
+            | HookKind::Lsm
+            | HookKind::LsmCgroup
             | HookKind::Fsession
-            | HookKind::Multi => Some(Feature::Sleepable),
-            HookKind::Unnamed | HookKind::Lsm | HookKind::LsmCgroup => None,
+            | HookKind::Multi => None,
         }
     }
 
