@@ -182,6 +182,7 @@ const SHARED: &[(&str, &str)] = &[
     ("Input", "beebox, verifier"),
     ("Layout", "capture, report, spec"),
     ("Limits", "interp, spec"),
+    ("Listed", "beebox, report"),
     ("LoadError", "beebox, sys"),
     ("LoadedProgram", "kernel, sys"),
     ("Machine", "program, vm"),

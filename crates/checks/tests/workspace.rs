@@ -446,8 +446,14 @@ fn kinds_are_named() {
             })
     };
     // A new kind is decided in each match; `spec` has their rows, and there a default is one.
-    const POINTERS: [&str; 3] = ["RegKind::", "RegBase::", "PointerKind::"];
-    const KINDS: [&str; 3] = ["MapKind::", "ProgramType::", "AttachType::"];
+    const POINTERS: [&str; 5] = [
+        "RegKind::",
+        "RegBase::",
+        "PointerKind::",
+        "StackObjectKind::",
+        "KfuncArgKind::",
+    ];
+    const KINDS: [&str; 4] = ["MapKind::", "ProgramType::", "AttachType::", "HookKind::"];
     let mut faults = Faults::default();
     const BELOW: [&str; 6] = ["program", "object", "interp", "jit", "vm", "kernel"];
     for (name, path, source) in sources() {
@@ -512,6 +518,17 @@ fn no_file_is_called_utils() {
                 format!("{}: a catch-all name", path.display())
             });
         }
+    }
+}
+
+/// A module that has modules is a file beside their directory.
+#[test]
+fn no_file_is_called_mod() {
+    let mut faults = Faults::default();
+    for (_, path, _) in sources() {
+        faults.note(!path.ends_with("mod.rs"), || {
+            format!("{}: call it as its directory", path.display())
+        });
     }
 }
 

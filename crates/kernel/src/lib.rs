@@ -5,7 +5,7 @@
 //!
 //! # Modules
 //!
-//! `maps/mod.rs` has maps as bpf(2) reaches them, and makes of each the `vm::MapObject` that programs
+//! `maps.rs` has maps as bpf(2) reaches them, and makes of each the `vm::MapObject` that programs
 //! reach. A kind is a file (`array.rs`, `hash/` with its LRU forms, `lpm_trie.rs`, `queue.rs`,
 //! `bloom_filter.rs`, `ringbuf.rs` and those that hold objects), which implements two interfaces:
 //! `vm::MapOperations`, what programs do, and that of `syscall_operations.rs`, what bpf(2) does beside it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use btf::{Btf, Kind};
 use program::{AttachTarget, Program};
-use spec::programs::{AttachType, ProgramType, SectionFlags, TracingKind};
+use spec::programs::{AttachType, HookKind, ProgramType, SectionFlags};
 
 use crate::error::Blame;
 use crate::programs::ProgramDef;
@@ -187,7 +187,7 @@ pub(crate) fn attachment(
         })?;
         let given = code.attach_name.is_some();
         Some(find(name, given, attach, kernel)?)
-    } else if code.rule.is_some() && attach.is_some_and(AttachType::is_multi) {
+    } else if code.rule.is_some() && HookKind::of(attach) == HookKind::Multi {
         let module = name.and_then(|name| split_module(name).0);
         let module = module
             .map(|module| module_named(module, kernel))
@@ -257,16 +257,19 @@ fn find(
     kernel: &Kernel,
 ) -> Result<AttachTarget, AttachFault> {
     let (module, bare) = split_module(name);
-    let prefix = attach.map_or("", AttachType::target_prefix);
-    let kind = match attach.and_then(AttachType::tracing) {
-        Some(TracingKind::RawTracepoint) => Kind::Typedef,
-        Some(
-            TracingKind::Fentry
-            | TracingKind::Fexit
-            | TracingKind::ModifyReturn
-            | TracingKind::Iterator,
-        )
-        | None => Kind::Func,
+    let hook = HookKind::of(attach);
+    let prefix = hook.target_prefix();
+    let kind = match hook {
+        HookKind::RawTracepoint => Kind::Typedef,
+        HookKind::Unnamed
+        | HookKind::Fentry
+        | HookKind::Fexit
+        | HookKind::ModifyReturn
+        | HookKind::Iterator
+        | HookKind::Lsm
+        | HookKind::LsmCgroup
+        | HookKind::Fsession
+        | HookKind::Multi => Kind::Func,
     };
     let full = [prefix.as_bytes(), bare].concat();
     if full.len() > MAX_NAME {

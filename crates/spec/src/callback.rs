@@ -45,17 +45,16 @@ impl CallbackKind {
     /// Its rules.
     pub const fn rules(self) -> CallbackRules {
         const ANY: (i32, i32) = (i32::MIN, i32::MAX);
-        let (register, is_async, returns) = match self {
-            CallbackKind::MapElement => (Reg::R2, false, (0, 1)),
-            CallbackKind::Loop => (Reg::R2, false, (0, 1)),
-            CallbackKind::Timer => (Reg::R2, true, (0, 0)),
-            CallbackKind::FindVma => (Reg::R3, false, (0, 1)),
-            CallbackKind::UserRingbuf => (Reg::R2, false, (0, 1)),
-            CallbackKind::RbtreeAdd => (Reg::R3, false, (0, 1)),
-            CallbackKind::Workqueue => (Reg::R2, true, (0, 0)),
-            CallbackKind::TaskWork => (Reg::R4, true, ANY),
+        let (register, is_async, may_sleep, returns) = match self {
+            CallbackKind::MapElement => (Reg::R2, false, false, (0, 1)),
+            CallbackKind::Loop => (Reg::R2, false, false, (0, 1)),
+            CallbackKind::Timer => (Reg::R2, true, false, (0, 0)),
+            CallbackKind::FindVma => (Reg::R3, false, false, (0, 1)),
+            CallbackKind::UserRingbuf => (Reg::R2, false, false, (0, 1)),
+            CallbackKind::RbtreeAdd => (Reg::R3, false, false, (0, 1)),
+            CallbackKind::Workqueue => (Reg::R2, true, true, (0, 0)),
+            CallbackKind::TaskWork => (Reg::R4, true, true, ANY),
         };
-        let may_sleep = matches!(self, CallbackKind::Workqueue | CallbackKind::TaskWork);
         CallbackRules {
             register,
             is_async,

@@ -146,6 +146,8 @@ enum Trait {
     CgroupStorage,
     /// `bpf_map_peek_elem` reads the value that it is given.
     PeekReads,
+    /// No map of maps holds it (`map_meta_equal` is missing).
+    NeverInner,
 }
 
 // Number, name, first release with the commit, structure, capability and traits.
@@ -155,7 +157,7 @@ kinds! {
     /// Array: preallocated values by index.
     Array = 2, "array", (3, 19, "28fbcfa08d8e"), "bpf_array", Anyone, [Btf ForEach Array Dense];
     /// Programs by index, for tail calls.
-    ProgArray = 3, "prog_array", (4, 2, "04fd61ab36ec"), "bpf_array", Anyone, [Btf Objects Apart Array];
+    ProgArray = 3, "prog_array", (4, 2, "04fd61ab36ec"), "bpf_array", Anyone, [Btf Objects Apart Array NeverInner];
     /// Perf events by index, usually by CPU.
     PerfEventArray = 4, "perf_event_array", (4, 3, "ea317b267e9d"), "bpf_array", Anyone, [Records Apart Array];
     /// Hash table with a value for each CPU.
@@ -187,11 +189,11 @@ kinds! {
     /// Sockets by key.
     Sockhash = 18, "sockhash", (4, 18, "81110384441a"), "bpf_shtab", NetAdmin, [Sockets SocketValues Objects Buckets];
     /// A value for each control group and attached program.
-    CgroupStorage = 19, "cgroup_storage", (4, 19, "de9cbbaadba5"), "bpf_cgroup_storage_map", Anyone, [Btf NoEntries CgroupStorage];
+    CgroupStorage = 19, "cgroup_storage", (4, 19, "de9cbbaadba5"), "bpf_cgroup_storage_map", Anyone, [Btf NoEntries CgroupStorage NeverInner];
     /// Sockets of a reuseport group by index.
     ReuseportSockarray = 20, "reuseport_sockarray", (4, 19, "5dc4c4b7d4e8"), "reuseport_array", Bpf, [Btf SocketValues Objects];
     /// A value for each control group, attached program and CPU.
-    PercpuCgroupStorage = 21, "percpu_cgroup_storage", (4, 20, "b741f1630346"), "bpf_cgroup_storage_map", Anyone, [Btf Percpu NoEntries CgroupStorage];
+    PercpuCgroupStorage = 21, "percpu_cgroup_storage", (4, 20, "b741f1630346"), "bpf_cgroup_storage_map", Anyone, [Btf Percpu NoEntries CgroupStorage NeverInner];
     /// FIFO queue; no keys.
     Queue = 22, "queue", (4, 20, "f1a2e44a3aec"), "bpf_queue_stack", Bpf, [];
     /// LIFO stack; no keys.
@@ -201,7 +203,7 @@ kinds! {
     /// Network devices by key, to redirect to.
     DevmapHash = 25, "devmap_hash", (5, 4, "6f9d451ab1a3"), "bpf_dtab", NetAdmin, [Devices Apart];
     /// struct_ops: a kernel structure whose function pointers are programs.
-    StructOps = 26, "struct_ops", (5, 6, "85d33df357b6"), "bpf_struct_ops_map", Bpf, [Btf NoEntries Objects];
+    StructOps = 26, "struct_ops", (5, 6, "85d33df357b6"), "bpf_struct_ops_map", Bpf, [Btf NoEntries Objects NeverInner];
     /// Ring buffer: records from programs to user space.
     Ringbuf = 27, "ringbuf", (5, 8, "457f44363a88"), "bpf_ringbuf_map", Anyone, [Btf Ring Records];
     /// Local storage of inodes.
@@ -217,7 +219,7 @@ kinds! {
     /// Arena: sparse memory shared by programs and user space.
     Arena = 33, "arena", (6, 9, "317460317a02"), "bpf_arena", Bpf, [Extra];
     /// Instruction array: targets of indirect jumps.
-    InsnArray = 34, "insn_array", (6, 19, "b4ce5923e780"), "bpf_map", Bpf, [Btf];
+    InsnArray = 34, "insn_array", (6, 19, "b4ce5923e780"), "bpf_map", Bpf, [Btf NeverInner];
     /// Resizable hash table.
     Rhash = 35, "rhash", (7, 2, "16b4d3e2fb24"), "bpf_map", Bpf, [Btf];
 }
@@ -302,6 +304,11 @@ impl MapKind {
     /// True for maps where `bpf_map_peek_elem` reads the value that it is given.
     pub const fn reads_peeked_value(self) -> bool {
         self.has(Trait::PeekReads)
+    }
+
+    /// True for maps that no map of maps holds.
+    pub const fn is_never_inner(self) -> bool {
+        self.has(Trait::NeverInner)
     }
 
     /// True for maps that are created with 0 entries.

@@ -116,12 +116,11 @@ fn check_operation(
         if op.is_division() && imm == 0 {
             return Err(refuse!(env => Alu::DivisionByZero));
         }
-        let is_shift = matches!(op, AluOp::Lsh | AluOp::Rsh | AluOp::Arsh);
         let bits = match width {
             Width::W64 => 64,
             Width::W32 => 32,
         };
-        if is_shift && !(0..bits).contains(&imm) {
+        if op.is_shift() && !(0..bits).contains(&imm) {
             return Err(refuse!(env => Alu::InvalidShift { imm }));
         }
     }

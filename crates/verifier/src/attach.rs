@@ -8,13 +8,13 @@ mod struct_ops;
 use ::program::AttachTarget;
 use btf::{Btf, Kind, Shape, Type};
 use spec::kernel::SymbolAddress;
-use spec::programs::{AttachType, LoadFlags, ProgramType, TracingKind};
+use spec::programs::{AttachType, HookKind, LoadFlags, ProgramType, Sleeps};
 
 use crate::analysis::{Analysis, check_func_proto};
 use crate::input::Input;
 use crate::log::{LogAt, Sink};
 use crate::rejection::Program;
-use crate::type_rules::{Applies, TargetKind, TypeRules};
+use crate::type_rules::{HookRules, TargetKind, TypeRules};
 use crate::{RULES, Result, Stop, refuse};
 
 pub(crate) use function::{ArgumentMark, AttachedFunction, ContextEntry, Returned, returned};
@@ -41,17 +41,14 @@ pub(crate) fn check_attach_target(
     let mut check = LogAt { sink, insn_idx: 0 };
     let program = input.program;
     let is_sleepable = program.flags().has(LoadFlags::SLEEPABLE);
-    let kind = program.kind();
-    if kind == ProgramType::Syscall {
-        if is_sleepable {
-            return Ok(());
-        }
+    let sleeps = program.kind().sleeps();
+    if sleeps == Sleeps::Always && !is_sleepable {
         return Err(refuse!(check => Program::SleepableOnly));
     }
-    if is_sleepable && !may_sleep(kind, input.context.attach) {
+    if is_sleepable && !may_sleep(sleeps, input.context.hook()) {
         return Err(refuse!(check => Program::NotSleepableType));
     }
-    match TypeRules::of(kind).target {
+    match TypeRules::of(program.kind()).target {
         TargetKind::Operation => struct_ops::check_struct_ops(input, &mut check),
         TargetKind::Function | TargetKind::Hook | TargetKind::Program => {
             check_target(input, analysis, &mut check)
@@ -60,20 +57,14 @@ pub(crate) fn check_attach_target(
     }
 }
 
-fn may_sleep(kind: ProgramType, attach: Option<AttachType>) -> bool {
-    match TypeRules::of(kind).sleepable {
-        Applies::Never => false,
-        Applies::Always => true,
-        Applies::ByAttachType => matches!(
-            attach,
-            Some(
-                AttachType::TraceFentry
-                    | AttachType::TraceFexit
-                    | AttachType::ModifyReturn
-                    | AttachType::TraceIter
-            )
-        ),
-    }
+fn may_sleep(sleeps: Sleeps, hook: HookKind) -> bool {
+    let feature = match sleeps {
+        Sleeps::Never => None,
+        Sleeps::Always => return true,
+        Sleeps::Since(feature) => Some(feature),
+        Sleeps::ByHook => hook.sleepable(),
+    };
+    feature.is_some_and(|feature| feature.since().release <= RULES)
 }
 
 /// Checks a target in the kernel or in another program (`bpf_check_attach_target`).
@@ -107,33 +98,35 @@ fn check_kernel_target(
     let ty = find(types, target, check)?;
     let id = target.btf_id.0;
     let name = ty.name().to_string_lossy();
-    match input.context.attach {
-        Some(AttachType::TraceRawTp) => {
+    match input.context.hook() {
+        HookKind::RawTracepoint => {
             if ty.kind() != Kind::Typedef {
                 return Err(refuse!(check => Program::NotTypedef { id }));
             }
-            if !name.starts_with("btf_trace_") {
+            if !name.starts_with(HookKind::RawTracepoint.target_prefix()) {
                 return Err(refuse!(check => Program::WrongTypeName { id, name }));
             }
             Ok(())
         }
-        Some(
-            AttachType::TraceIter
-            | AttachType::TraceFentry
-            | AttachType::TraceFexit
-            | AttachType::ModifyReturn
-            | AttachType::LsmMac
-            | AttachType::LsmCgroup,
-        ) => {
-            if !matches!(ty.shape(), Shape::Func(_)) {
-                return Err(refuse!(check => Program::NotFunction { id }));
-            }
-            if input.context.attach == Some(AttachType::TraceIter) {
-                return check_iterator(input, check, types, ty);
-            }
-            check_function(input, check, ty)
+        HookKind::Iterator
+        | HookKind::Fentry
+        | HookKind::Fexit
+        | HookKind::ModifyReturn
+        | HookKind::Lsm
+        | HookKind::LsmCgroup
+            if !matches!(ty.shape(), Shape::Func(_)) =>
+        {
+            Err(refuse!(check => Program::NotFunction { id }))
         }
-        _ => Err(unknown_attach_type(input.program.expected_attach_type())),
+        HookKind::Iterator => check_iterator(input, check, types, ty),
+        HookKind::Fentry
+        | HookKind::Fexit
+        | HookKind::ModifyReturn
+        | HookKind::Lsm
+        | HookKind::LsmCgroup => check_function(input, check, ty),
+        HookKind::Unnamed | HookKind::Fsession | HookKind::Multi => {
+            Err(unknown_attach_type(input.program.expected_attach_type()))
+        }
     }
 }
 
@@ -169,7 +162,7 @@ fn check_iterator(
 ) -> Result<()> {
     check_func_proto(check, types, function)?;
     let name = &*function.name().to_string_lossy();
-    let target = name.strip_prefix(ITERATOR);
+    let target = name.strip_prefix(HookKind::Iterator.target_prefix());
     if target.is_some_and(|target| input.registry.iterators.contains_key(target)) {
         return Ok(());
     }
@@ -196,24 +189,12 @@ fn check_returned(
     name: &str,
     size: u32,
 ) -> Result<()> {
-    let attach = input.program.attach_type();
-    match attach.and_then(AttachType::tracing) {
-        Some(TracingKind::Fexit | TracingKind::ModifyReturn) if size > 8 => {
-            Err(refuse!(check => Program::LargeReturn { name }))
-        }
-        Some(
-            TracingKind::Fexit
-            | TracingKind::ModifyReturn
-            | TracingKind::Fentry
-            | TracingKind::RawTracepoint
-            | TracingKind::Iterator,
-        )
-        | None => Ok(()),
+    let hook = HookKind::of(input.program.attach_type());
+    match HookRules::of(hook).uses_returned && size > 8 {
+        true => Err(refuse!(check => Program::LargeReturn { name })),
+        false => Ok(()),
     }
 }
-
-/// Prefix of the functions that iterators are named after (`BPF_ITER_FUNC_PREFIX`).
-const ITERATOR: &str = "bpf_iter_";
 
 /// Prefix of the functions that decide about security, whose results programs may replace
 /// (`SECURITY_PREFIX`).
@@ -234,8 +215,8 @@ fn check_function(input: &Input<'_>, check: &mut LogAt<'_, '_>, ty: Type<'_>) ->
         return Err(refuse!(check => Program::NoAddress { name }));
     }
     let lists = &input.registry.lists;
-    let attach = input.context.attach;
-    let is_lsm = input.program.kind() == ProgramType::Lsm;
+    let hook = input.context.hook();
+    let is_lsm = TypeRules::of(input.program.kind()).target == TargetKind::Hook;
     if input.program.flags().has(LoadFlags::SLEEPABLE) {
         let sleeps = match is_lsm {
             true => lists.lsm_sleepable.contains(name),
@@ -244,7 +225,7 @@ fn check_function(input: &Input<'_>, check: &mut LogAt<'_, '_>, ty: Type<'_>) ->
         if !sleeps {
             return Err(refuse!(check => Program::NotSleepable { name }));
         }
-    } else if attach == Some(AttachType::ModifyReturn)
+    } else if hook == HookKind::ModifyReturn
         && !name.starts_with(SECURITY)
         && !lists.modify_return.contains(name)
     {
@@ -256,11 +237,7 @@ fn check_function(input: &Input<'_>, check: &mut LogAt<'_, '_>, ty: Type<'_>) ->
     if lists.attach_denied.contains(name) {
         return Err(refuse!(check => Program::DeniedTarget { name }));
     }
-    let runs_after = matches!(
-        attach,
-        Some(AttachType::TraceFexit | AttachType::ModifyReturn)
-    );
-    if runs_after && lists.noreturn.contains(name) {
+    if HookRules::of(hook).uses_returned && lists.noreturn.contains(name) {
         return Err(refuse!(check => Program::NoreturnTarget { name }));
     }
     Ok(())

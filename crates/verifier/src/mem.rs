@@ -377,7 +377,7 @@ pub(crate) fn save_ptr_type(
         return Ok(());
     };
     let bases = [ty.base, before.base];
-    let is_rewritten = |base| RegRules::of(base).is_rewritten();
+    let is_rewritten = |base| RegRules::of(base).is_rewritten;
     if ty == before || !bases.into_iter().any(is_rewritten) {
         return Ok(());
     }

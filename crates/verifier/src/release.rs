@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use isa::ebpf::{Callee, Imm64, Insn};
 use program::{ExternResolution, ExternSymbolKind, MapId, Program};
 use spec::helpers::{self, HelperId};
-use spec::programs::{LoadFlags, ProgramType};
+use spec::programs::{LoadFlags, Sleeps};
 use spec::since::{Feature, Release, Since, has_loop, kfunc};
 
 use crate::input::Input;
@@ -80,9 +80,12 @@ impl Absent {
 /// The feature without which a sleepable program is refused. Releases from 5.10 on take tracing
 /// programs of some kinds that later ones refuse.
 fn sleepable_feature(program: &Program) -> Option<Feature> {
-    match program.kind() {
-        ProgramType::Tracing | ProgramType::Lsm => Some(Feature::Sleepable),
-        kind => Feature::of_sleepable(kind, program.attach_type()),
+    let kind = program.kind();
+    match kind.sleeps() {
+        Sleeps::ByHook => Some(Feature::Sleepable),
+        Sleeps::Never | Sleeps::Since(_) | Sleeps::Always => {
+            Feature::of_sleepable(kind, program.attach_type())
+        }
     }
 }
 
@@ -93,7 +96,7 @@ fn of_program(input: &Input<'_>, absent: &mut Absent) {
         format!("program type {}", kind.name())
     });
     let attach = program.attach_type();
-    if let Some(attach) = attach.filter(|_| TypeRules::of(kind).is_attach_type_checked()) {
+    if let Some(attach) = attach.filter(|_| TypeRules::of(kind).is_attach_type_checked) {
         absent.require(attach.since(), None, || {
             format!("attach type {}", attach.name())
         });

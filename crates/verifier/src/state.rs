@@ -26,7 +26,7 @@ pub use reg::{
     ADD_CONST, ADD_CONST32, ADD_CONST64, BtfRef, DynptrKind, MapRef, PKT_AT_END, PKT_BEYOND_END,
     RegBase, RegKind, RegState, RegType, TypeFlags, TypeRef,
 };
-pub(crate) use reg_rules::{Offsets, RegRules};
+pub(crate) use reg_rules::{Alignment, Offsets, RegRules};
 pub use registers::Registers;
 pub use slot::{SlotKind, StackSlot};
 pub use stack::Stack;

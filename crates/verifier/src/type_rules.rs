@@ -1,17 +1,6 @@
-//! Rules of the verifier that go by the program type: one row for each type.
+//! Rules of the verifier that go by the program type and by the hook: one row for each.
 
-use spec::programs::ProgramType;
-
-/// Programs of a type to which a rule applies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Applies {
-    /// No program.
-    Never,
-    /// Every program.
-    Always,
-    /// Programs of some attach types.
-    ByAttachType,
-}
+use spec::programs::{HookKind, ProgramType};
 
 /// Kind of attach target that is checked when a program is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,36 +66,9 @@ pub(crate) enum PacketAccess {
     Optval,
 }
 
-/// Rules that a type has or has not.
-#[derive(Clone, Copy)]
-enum Trait {
-    /// Programs get the context as it stands, so that helpers may use it as memory
-    /// (`convert_ctx_access` is missing).
-    #[doc(alias = "convert_ctx_access")]
-    PlainContext,
-    /// Packet loads of classic BPF are allowed (`may_access_skb`).
-    #[doc(alias = "may_access_skb")]
-    PacketLoads,
-    /// Some objects of the kernel may be written (`btf_struct_access`).
-    #[doc(alias = "btf_struct_access")]
-    WritesObjects,
-    /// Every release looks at the attach type of such programs at load
-    /// (`bpf_prog_load_check_attach`, `bpf_check_attach_target`); other types take any number, and
-    /// SkReuseport since the release that brought its attach types.
-    #[doc(alias = "bpf_prog_load_check_attach")]
-    AttachTypeChecked,
-}
-
 /// Rules of one program type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TypeRules {
-    /// Programs that may sleep (`can_be_sleepable`); syscall programs always do.
-    #[doc(alias = "can_be_sleepable")]
-    pub(crate) sleepable: Applies,
-    /// Programs whose functions have stacks of their own (`bpf_enable_priv_stack`): those
-    /// that the kernel guards against recursion.
-    #[doc(alias = "bpf_enable_priv_stack")]
-    pub(crate) private_stack: Applies,
     /// Kind of attach target (`check_attach_btf_id`).
     #[doc(alias = "check_attach_btf_id")]
     pub(crate) target: TargetKind,
@@ -119,51 +81,45 @@ pub(crate) struct TypeRules {
     pub(crate) tagged_context: TaggedContext,
     /// Direct access to packets.
     pub(crate) packet: PacketAccess,
-    traits: u8,
-}
-
-impl TypeRules {
-    /// True if programs get the context as it stands, so that helpers may use it as memory.
-    pub(crate) const fn has_plain_context(self) -> bool {
-        self.has(Trait::PlainContext)
-    }
-
-    /// True if packet loads of classic BPF are allowed.
-    pub(crate) const fn has_packet_loads(self) -> bool {
-        self.has(Trait::PacketLoads)
-    }
-
-    /// True if some objects of the kernel may be written.
-    pub(crate) const fn writes_objects(self) -> bool {
-        self.has(Trait::WritesObjects)
-    }
-
-    /// True if every release looks at the attach type of such programs at load.
-    pub(crate) const fn is_attach_type_checked(self) -> bool {
-        self.has(Trait::AttachTypeChecked)
-    }
-
-    const fn has(self, one: Trait) -> bool {
-        self.traits & 1 << one as u8 != 0
-    }
+    /// Programs whose functions have stacks of their own (`bpf_enable_priv_stack`): those that the
+    /// kernel guards against recursion. Of tracing programs some have not ([`HookRules`]).
+    #[doc(alias = "bpf_enable_priv_stack")]
+    pub(crate) has_private_stack: bool,
+    /// Programs get the context as it stands, so that helpers may use it as memory
+    /// (`convert_ctx_access` is missing).
+    #[doc(alias = "convert_ctx_access")]
+    pub(crate) has_plain_context: bool,
+    /// Packet loads of classic BPF are allowed (`may_access_skb`).
+    #[doc(alias = "may_access_skb")]
+    pub(crate) has_packet_loads: bool,
+    /// Some objects of the kernel may be written (`btf_struct_access`).
+    #[doc(alias = "btf_struct_access")]
+    pub(crate) writes_objects: bool,
+    /// Every release looks at the attach type of such programs at load
+    /// (`bpf_prog_load_check_attach`, `bpf_check_attach_target`); other types take any number, and
+    /// SkReuseport since the release that brought its attach types.
+    #[doc(alias = "bpf_prog_load_check_attach")]
+    pub(crate) is_attach_type_checked: bool,
 }
 
 macro_rules! type_rules {
-    ($($kind:ident $sleepable:ident $private_stack:ident $target:ident $loader:ident
-        $context:tt $tagged:ident $packet:ident [$($trait:ident)*];)*) => {
+    ($($kind:ident $target:ident $loader:ident $context:tt $tagged:ident $packet:ident
+        $private_stack:literal $plain:literal $loads:literal $writes:literal $attach:literal;)*) => {
         impl TypeRules {
             /// Rules of a program type.
             pub(crate) const fn of(kind: ProgramType) -> TypeRules {
                 match kind {
                     $(ProgramType::$kind => TypeRules {
-                        sleepable: Applies::$sleepable,
-                        private_stack: Applies::$private_stack,
                         target: TargetKind::$target,
                         loader: Loader::$loader,
                         context: structure!($context),
                         tagged_context: TaggedContext::$tagged,
                         packet: PacketAccess::$packet,
-                        traits: 0 $(| 1 << Trait::$trait as u8)*,
+                        has_private_stack: $private_stack,
+                        has_plain_context: $plain,
+                        has_packet_loads: $loads,
+                        writes_objects: $writes,
+                        is_attach_type_checked: $attach,
                     },)*
                 }
             }
@@ -182,38 +138,89 @@ macro_rules! structure {
 }
 
 type_rules! {
-    // type, sleepable, private stack, attach target, loader, context, tagged context, packet,
-    // traits
-    SocketFilter          Never        Never        Nothing   Anyone             "__sk_buff"               Context      None   [PacketLoads];
-    Kprobe                Always       Always       Nothing   Perfmon            "pt_regs"                 Registers    None   [PlainContext];
-    SchedCls              Never        Never        Nothing   NetAdmin           "__sk_buff"               Context      Write  [PacketLoads WritesObjects];
-    SchedAct              Never        Never        Nothing   NetAdmin           "__sk_buff"               Context      Write  [PacketLoads WritesObjects];
-    Tracepoint            Never        Always       Nothing   Perfmon            _                         Any          None   [PlainContext];
-    Xdp                   Never        Never        Nothing   NetAdmin           "xdp_md"                  Context      Write  [WritesObjects];
-    PerfEvent             Never        Always       Nothing   Perfmon            "bpf_perf_event_data"     Registers    None   [];
-    CgroupSkb             Never        Never        Nothing   Anyone             "__sk_buff"               Context      Read   [AttachTypeChecked];
-    CgroupSock            Never        Never        Nothing   NetAdmin           "bpf_sock"                Context      None   [AttachTypeChecked];
-    LwtIn                 Never        Never        Nothing   NetAdmin           "__sk_buff"               Context      Read   [];
-    LwtOut                Never        Never        Nothing   NetAdmin           "__sk_buff"               Context      Read   [];
-    LwtXmit               Never        Never        Nothing   NetAdmin           "__sk_buff"               Context      Write  [];
-    SockOps               Never        Never        Nothing   NetAdmin           "bpf_sock_ops"            Context      None   [];
-    SkSkb                 Never        Never        Nothing   NetAdmin           "__sk_buff"               Context      Write  [];
-    CgroupDevice          Never        Never        Nothing   NetAdmin           "bpf_cgroup_dev_ctx"      Context      None   [PlainContext];
-    SkMsg                 Never        Never        Nothing   NetAdmin           "sk_msg_md"               Context      Write  [];
-    RawTracepoint         Never        Always       Nothing   Perfmon            "bpf_raw_tracepoint_args" Words        None   [PlainContext];
-    CgroupSockAddr        Never        Never        Nothing   NetAdmin           "bpf_sock_addr"           Context      None   [AttachTypeChecked];
-    LwtSeg6local          Never        Never        Nothing   NetAdmin           "__sk_buff"               Context      Read   [];
-    LircMode2             Never        Never        Nothing   Bpf                _                         Context      None   [PlainContext];
-    SkReuseport           Never        Never        Nothing   Bpf                "sk_reuseport_md"         Context      Read   [];
-    FlowDissector         Never        Never        Nothing   NetAdmin           "__sk_buff"               Context      Read   [];
-    CgroupSysctl          Never        Never        Nothing   NetAdmin           "bpf_sysctl"              Context      None   [];
-    RawTracepointWritable Never        Never        Nothing   Perfmon            "bpf_raw_tracepoint_args" Words        None   [PlainContext];
-    CgroupSockopt         Never        Never        Nothing   NetAdmin           "bpf_sockopt"             Context      Optval [AttachTypeChecked];
-    Tracing               ByAttachType ByAttachType Function  Perfmon            _                         ByAttachType None   [PlainContext AttachTypeChecked];
-    StructOps             Always       Never        Operation Perfmon            _                         Words        None   [PlainContext WritesObjects];
-    Ext                   Never        Never        Program   NetAdminAndPerfmon _                         Any          None   [];
-    Lsm                   Always       Never        Hook      Perfmon            _                         Words        None   [PlainContext AttachTypeChecked];
-    SkLookup              Never        Never        Nothing   Bpf                "bpf_sk_lookup"           Context      None   [];
-    Syscall               Never        Never        Nothing   Bpf                _                         Any          None   [PlainContext];
-    Netfilter             Never        Never        Nothing   NetAdmin           "bpf_nf_ctx"              Context      None   [PlainContext];
+    // type, attach target, loader, context, tagged context, packet; private stack, plain
+    // context, packet loads, writes of objects, attach type checked
+    SocketFilter          Nothing   Anyone             "__sk_buff"               Context      None   false false true  false false;
+    Kprobe                Nothing   Perfmon            "pt_regs"                 Registers    None   true  true  false false false;
+    SchedCls              Nothing   NetAdmin           "__sk_buff"               Context      Write  false false true  true  false;
+    SchedAct              Nothing   NetAdmin           "__sk_buff"               Context      Write  false false true  true  false;
+    Tracepoint            Nothing   Perfmon            _                         Any          None   true  true  false false false;
+    Xdp                   Nothing   NetAdmin           "xdp_md"                  Context      Write  false false false true  false;
+    PerfEvent             Nothing   Perfmon            "bpf_perf_event_data"     Registers    None   true  false false false false;
+    CgroupSkb             Nothing   Anyone             "__sk_buff"               Context      Read   false false false false true;
+    CgroupSock            Nothing   NetAdmin           "bpf_sock"                Context      None   false false false false true;
+    LwtIn                 Nothing   NetAdmin           "__sk_buff"               Context      Read   false false false false false;
+    LwtOut                Nothing   NetAdmin           "__sk_buff"               Context      Read   false false false false false;
+    LwtXmit               Nothing   NetAdmin           "__sk_buff"               Context      Write  false false false false false;
+    SockOps               Nothing   NetAdmin           "bpf_sock_ops"            Context      None   false false false false false;
+    SkSkb                 Nothing   NetAdmin           "__sk_buff"               Context      Write  false false false false false;
+    CgroupDevice          Nothing   NetAdmin           "bpf_cgroup_dev_ctx"      Context      None   false true  false false false;
+    SkMsg                 Nothing   NetAdmin           "sk_msg_md"               Context      Write  false false false false false;
+    RawTracepoint         Nothing   Perfmon            "bpf_raw_tracepoint_args" Words        None   true  true  false false false;
+    CgroupSockAddr        Nothing   NetAdmin           "bpf_sock_addr"           Context      None   false false false false true;
+    LwtSeg6local          Nothing   NetAdmin           "__sk_buff"               Context      Read   false false false false false;
+    LircMode2             Nothing   Bpf                _                         Context      None   false true  false false false;
+    SkReuseport           Nothing   Bpf                "sk_reuseport_md"         Context      Read   false false false false false;
+    FlowDissector         Nothing   NetAdmin           "__sk_buff"               Context      Read   false false false false false;
+    CgroupSysctl          Nothing   NetAdmin           "bpf_sysctl"              Context      None   false false false false false;
+    RawTracepointWritable Nothing   Perfmon            "bpf_raw_tracepoint_args" Words        None   false true  false false false;
+    CgroupSockopt         Nothing   NetAdmin           "bpf_sockopt"             Context      Optval false false false false true;
+    Tracing               Function  Perfmon            _                         ByAttachType None   true  true  false false true;
+    StructOps             Operation Perfmon            _                         Words        None   false true  false true  false;
+    Ext                   Program   NetAdminAndPerfmon _                         Any          None   false false false false false;
+    Lsm                   Hook      Perfmon            _                         Words        None   false true  false false true;
+    SkLookup              Nothing   Bpf                "bpf_sk_lookup"           Context      None   false false false false false;
+    Syscall               Nothing   Bpf                _                         Any          None   false true  false false false;
+    Netfilter             Nothing   NetAdmin           "bpf_nf_ctx"              Context      None   false true  false false false;
+}
+
+/// Rules of the programs of one hook.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HookRules {
+    /// Their functions have stacks of their own, where those of their type have.
+    pub(crate) has_private_stack: bool,
+    /// The kernel vouches for the arguments of tracing programs (`prog_args_trusted`).
+    pub(crate) has_trusted_args: bool,
+    /// They run at a trampoline, which knows the function that is called.
+    pub(crate) has_trampoline: bool,
+    /// They see what the function returned behind its arguments.
+    pub(crate) has_returned: bool,
+    /// They need the function to return (`attach_uses_trampoline_retval`).
+    #[doc(alias = "attach_uses_trampoline_retval")]
+    pub(crate) uses_returned: bool,
+}
+
+macro_rules! hook_rules {
+    ($($hook:ident $private_stack:literal $trusted:literal $trampoline:literal $has_returned:literal
+        $uses_returned:literal;)*) => {
+        impl HookRules {
+            /// Rules of a hook.
+            pub(crate) const fn of(hook: HookKind) -> HookRules {
+                match hook {
+                    $(HookKind::$hook => HookRules {
+                        has_private_stack: $private_stack,
+                        has_trusted_args: $trusted,
+                        has_trampoline: $trampoline,
+                        has_returned: $has_returned,
+                        uses_returned: $uses_returned,
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+hook_rules! {
+    // hook, private stack, trusted arguments, trampoline, has and uses the returned value
+    Unnamed       true  false false false false;
+    RawTracepoint true  true  false false false;
+    Fentry        true  false true  false false;
+    Fexit         true  false true  true  true;
+    ModifyReturn  true  false true  true  true;
+    Iterator      false true  false false false;
+    Lsm           true  false false true  false;
+    LsmCgroup     true  false false true  false;
+    // Not of Linux 6.18.
+    Fsession      true  false false false false;
+    Multi         true  false false false false;
 }

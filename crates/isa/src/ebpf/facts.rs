@@ -22,10 +22,10 @@ pub enum Halves {
 }
 
 macro_rules! facts {
-    ($($op:ident $divides:literal $commutes:literal $idempotent:literal $dst:ident $src:ident;)*) => {
+    ($($op:ident $divides:literal $shifts:literal $idempotent:literal $dst:ident $src:ident;)*) => {
         impl AluOp {
             /// All operations, in ascending order of discriminant.
-            pub const ALL: [AluOp; [$($commutes,)*].len()] = [$(AluOp::$op,)*];
+            pub const ALL: [AluOp; [$($shifts,)*].len()] = [$(AluOp::$op,)*];
 
             /// True for divisions and remainders, which have an exception for the divisor 0.
             pub const fn is_division(self) -> bool {
@@ -34,10 +34,10 @@ macro_rules! facts {
                 }
             }
 
-            /// True if `a op b` and `b op a` are equal.
-            pub const fn is_commutative(self) -> bool {
+            /// True for shifts, whose count is masked to the width.
+            pub const fn is_shift(self) -> bool {
                 match self {
-                    $(AluOp::$op => $commutes,)*
+                    $(AluOp::$op => $shifts,)*
                 }
             }
 
@@ -66,21 +66,21 @@ macro_rules! facts {
 }
 
 facts! {
-    // operation, division, commutative, idempotent, halves read of the destination and of
+    // operation, division, shift, idempotent, halves read of the destination and of
     // the source
-    Add  false true  false Each    Each;
+    Add  false false false Each    Each;
     Sub  false false false Each    Each;
-    Mul  false true  false Each    Each;
+    Mul  false false false Each    Each;
     Div  true  false false Both    Both;
     SDiv true  false false Both    Both;
     Mod  true  false false Both    Both;
     SMod true  false false Both    Both;
-    Or   false true  true  Each    Each;
-    And  false true  true  Each    Each;
-    Xor  false true  false Each    Each;
-    Lsh  false false false Each    Low;
-    Rsh  false false false Both    Low;
-    Arsh false false false Both    Low;
+    Or   false false true  Each    Each;
+    And  false false true  Each    Each;
+    Xor  false false false Each    Each;
+    Lsh  false true  false Each    Low;
+    Rsh  false true  false Both    Low;
+    Arsh false true  false Both    Low;
     Mov  false false true  Neither Each;
 }
 

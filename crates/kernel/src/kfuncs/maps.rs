@@ -1,6 +1,5 @@
 //! Functions about maps.
 
-use spec::maps::MapKind;
 use vm::{Cursor, MemoryPort, RunContext};
 
 /// `s64 bpf_map_sum_elem_count(const struct bpf_map *map)`: entries of a hash map; 0 for
@@ -10,12 +9,9 @@ pub(super) fn map_sum_elem_count<M: MemoryPort>(
     memory: &mut M,
     cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    let is_counted = matches!(
-        memory.map(map)?.kind,
-        MapKind::Hash | MapKind::PercpuHash | MapKind::LruHash | MapKind::LruPercpuHash
-    );
+    let kind = memory.map(map)?.kind;
     let mut count = 0;
-    if is_counted {
+    if kind.has_buckets() && kind.has_for_each() {
         let mut cursor = Cursor::default();
         while memory.next_entry(map, cx.cpu(), &mut cursor)?.is_some() {
             count += 1;

@@ -12,6 +12,17 @@ enum Trait {
     ChangesPacket,
     /// It is for programs that are bound to a network device (`bpf_dev_bound_kfunc_id`).
     DeviceBound,
+    /// It takes a lock, or fails to.
+    TriesLock,
+    /// It puts its second argument into a list or tree.
+    GivesAway,
+    /// It returns an object of a type of the program.
+    ReturnsAllocated,
+    /// Linux puts the instructions in front of a call that set an argument of its own: the special
+    /// fields of an object (`fixup_kfunc_call`). Their address takes two slots.
+    GetsFields,
+    /// Likewise the size of an object, or the offset of a node.
+    GetsNumber,
     /// It means something to the verifier only; its call does nothing.
     Nothing,
     /// It means something to the verifier only; its call returns the first argument
@@ -46,9 +57,9 @@ macro_rules! special_kfuncs {
 
             const fn has(self, one: Trait) -> bool {
                 let traits = match self {
-                    $(SpecialKfunc::$id => 0u8 $(| 1 << Trait::$trait as u8)*,)*
+                    $(SpecialKfunc::$id => 0u16 $(| 1 << Trait::$trait as u16)*,)*
                 };
-                traits & 1 << one as u8 != 0
+                traits & 1 << one as u16 != 0
             }
 
             /// The function of the program that it is given, if it is given one.
@@ -75,18 +86,18 @@ special_kfuncs! {
     XdpMetadataRxTimestamp "bpf_xdp_metadata_rx_timestamp" [DeviceBound];
     XdpMetadataRxHash "bpf_xdp_metadata_rx_hash" [DeviceBound];
     XdpMetadataRxVlanTag "bpf_xdp_metadata_rx_vlan_tag" [DeviceBound];
-    ObjNew "bpf_obj_new_impl" [];
-    ObjDrop "bpf_obj_drop_impl" [];
-    PercpuObjNew "bpf_percpu_obj_new_impl" [];
-    PercpuObjDrop "bpf_percpu_obj_drop_impl" [];
-    RefcountAcquire "bpf_refcount_acquire_impl" [UnderLock];
-    ListPushFront "bpf_list_push_front_impl" [UnderLock];
-    ListPushBack "bpf_list_push_back_impl" [UnderLock];
+    ObjNew "bpf_obj_new_impl" [ReturnsAllocated GetsFields GetsNumber];
+    ObjDrop "bpf_obj_drop_impl" [GetsFields];
+    PercpuObjNew "bpf_percpu_obj_new_impl" [ReturnsAllocated GetsFields GetsNumber];
+    PercpuObjDrop "bpf_percpu_obj_drop_impl" [GetsFields];
+    RefcountAcquire "bpf_refcount_acquire_impl" [UnderLock ReturnsAllocated GetsFields];
+    ListPushFront "bpf_list_push_front_impl" [UnderLock GivesAway GetsFields GetsNumber];
+    ListPushBack "bpf_list_push_back_impl" [UnderLock GivesAway GetsFields GetsNumber];
     ListPopFront "bpf_list_pop_front" [UnderLock];
     ListPopBack "bpf_list_pop_back" [UnderLock];
     ListFront "bpf_list_front" [UnderLock];
     ListBack "bpf_list_back" [UnderLock];
-    RbtreeAdd "bpf_rbtree_add_impl" [UnderLock] calls RbtreeAdd;
+    RbtreeAdd "bpf_rbtree_add_impl" [UnderLock GivesAway GetsFields GetsNumber] calls RbtreeAdd;
     RbtreeRemove "bpf_rbtree_remove" [UnderLock];
     RbtreeFirst "bpf_rbtree_first" [UnderLock];
     RbtreeRoot "bpf_rbtree_root" [UnderLock];
@@ -104,9 +115,9 @@ special_kfuncs! {
     DynptrClone "bpf_dynptr_clone" [];
     LocalIrqSave "bpf_local_irq_save" [];
     LocalIrqRestore "bpf_local_irq_restore" [];
-    ResSpinLock "bpf_res_spin_lock" [UnderLock];
+    ResSpinLock "bpf_res_spin_lock" [UnderLock TriesLock];
     ResSpinUnlock "bpf_res_spin_unlock" [UnderLock];
-    ResSpinLockIrqsave "bpf_res_spin_lock_irqsave" [UnderLock];
+    ResSpinLockIrqsave "bpf_res_spin_lock_irqsave" [UnderLock TriesLock];
     ResSpinUnlockIrqrestore "bpf_res_spin_unlock_irqrestore" [UnderLock];
     WqSetCallback "bpf_wq_set_callback_impl" [] calls Workqueue;
     TaskWorkScheduleSignal "bpf_task_work_schedule_signal_impl" [] calls TaskWork;
@@ -136,44 +147,24 @@ impl SpecialKfunc {
 
     /// True if it takes a lock, or fails to.
     pub const fn may_fail_to_lock(self) -> bool {
-        matches!(
-            self,
-            SpecialKfunc::ResSpinLock | SpecialKfunc::ResSpinLockIrqsave
-        )
+        self.has(Trait::TriesLock)
     }
 
     /// True if it puts its second argument into a list or tree.
     pub const fn gives_away(self) -> bool {
-        matches!(
-            self,
-            SpecialKfunc::ListPushFront | SpecialKfunc::ListPushBack | SpecialKfunc::RbtreeAdd
-        )
+        self.has(Trait::GivesAway)
     }
 
     /// True if it returns an object of a type of the program.
     pub const fn returns_allocated(self) -> bool {
-        matches!(
-            self,
-            SpecialKfunc::ObjNew | SpecialKfunc::PercpuObjNew | SpecialKfunc::RefcountAcquire
-        )
+        self.has(Trait::ReturnsAllocated)
     }
 
     /// Instructions that Linux puts in front of a call, which set arguments of its own: the size
     /// of an object, its special fields, the offset of a node (`fixup_kfunc_call`).
     #[doc(alias = "fixup_kfunc_call")]
     pub const fn argument_insns(self) -> u32 {
-        // The address of the special fields takes two slots.
-        match self {
-            SpecialKfunc::ObjNew
-            | SpecialKfunc::PercpuObjNew
-            | SpecialKfunc::ListPushFront
-            | SpecialKfunc::ListPushBack
-            | SpecialKfunc::RbtreeAdd => 3,
-            SpecialKfunc::ObjDrop | SpecialKfunc::PercpuObjDrop | SpecialKfunc::RefcountAcquire => {
-                2
-            }
-            _ => 0,
-        }
+        2 * self.has(Trait::GetsFields) as u32 + self.has(Trait::GetsNumber) as u32
     }
 
     /// What a call does in a run, if it means something to the verifier only.

@@ -1,7 +1,7 @@
 //! Features of kernels other than helpers, kfuncs, map kinds and program types.
 
 use super::{Release, Since};
-use crate::programs::{AttachType, ProgramType};
+use crate::programs::{AttachType, HookKind, ProgramType, Sleeps};
 
 macro_rules! features {
     ($($(#[$doc:meta])* $feature:ident = $major:literal $minor:literal $commit:literal, $name:literal;)*) => {
@@ -148,18 +148,17 @@ features! {
 impl Feature {
     /// Feature that a sleepable program of this type requires; `None` if all programs of the
     /// type are sleepable.
-    pub const fn of_sleepable(kind: ProgramType, attach: Option<AttachType>) -> Option<Feature> {
-        Some(match (kind, attach) {
-            (ProgramType::Syscall, _) => return None,
-            (ProgramType::Kprobe, _) => Feature::SleepableUprobes,
-            (ProgramType::StructOps, _) => Feature::SleepableStructOps,
-            (ProgramType::Tracing, Some(AttachType::TraceIter)) => Feature::SleepableIterators,
-            (ProgramType::Tracing, Some(AttachType::TraceRawTp))
-            | (ProgramType::Tracepoint | ProgramType::RawTracepoint, _) => {
-                Feature::SleepableTracepoints
-            }
-            _ => Feature::Sleepable,
-        })
+    pub fn of_sleepable(kind: ProgramType, attach: Option<AttachType>) -> Option<Feature> {
+        match kind.sleeps() {
+            Sleeps::Always => None,
+            Sleeps::Since(feature) => Some(feature),
+            Sleeps::ByHook => Some(
+                HookKind::of(attach)
+                    .sleepable()
+                    .unwrap_or(Feature::Sleepable),
+            ),
+            Sleeps::Never => Some(Feature::Sleepable),
+        }
     }
 
     /// Earlier releases whose stable versions got the feature; from which version on is not known.

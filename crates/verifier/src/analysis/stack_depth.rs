@@ -4,8 +4,6 @@
 //! callback, in the order of the instructions, and adds up the rounded stack of the
 //! frames. Programs whose kernel gives them private stacks are limited by frame instead.
 
-use spec::programs::AttachType;
-
 use super::Analysis;
 use super::calls::{is_function_address, is_local_call, throws};
 use crate::env::SubprogAux;
@@ -14,7 +12,7 @@ use crate::log::LogAt;
 use crate::log::Sink;
 use crate::rejection::Program;
 use crate::state::MAX_CALL_FRAMES;
-use crate::type_rules::Applies;
+use crate::type_rules::{HookRules, TargetKind};
 use crate::{LIMITS, Result, Stop, refuse, verbose};
 
 /// Stack of the callers above which a subprogram may not make tail calls.
@@ -60,11 +58,10 @@ pub(crate) fn check_max_stack_depth(
 
 /// True if the kernel gives the program's functions stacks of their own.
 fn has_private_stack(input: &Input<'_>) -> bool {
-    match input.type_rules().private_stack {
-        Applies::Never => false,
-        Applies::Always => true,
-        Applies::ByAttachType => input.context.attach != Some(AttachType::TraceIter),
-    }
+    let rules = input.type_rules();
+    let is_by_hook = rules.target == TargetKind::Function;
+    rules.has_private_stack
+        && (!is_by_hook || HookRules::of(input.context.hook()).has_private_stack)
 }
 
 struct Check<'s, 'e, 'l> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use btf::{Btf, Kind, Member, Name, Proto, Shape, Type, TypeId};
 use program::Program;
-use spec::programs::AttachType;
+use spec::programs::HookKind;
 
 use crate::input::Input;
 use crate::state::TypeRef;
@@ -266,7 +266,7 @@ pub(crate) fn returned(input: &Input<'_>) -> Returned {
         return Returned::Unknown;
     };
     let is_void = function.returns().is_void();
-    if is_hook && input.context.attach == Some(AttachType::LsmCgroup) {
+    if is_hook && input.context.hook() == HookKind::LsmCgroup {
         Returned::OfCgroup { is_void }
     } else if is_void {
         Returned::Nothing

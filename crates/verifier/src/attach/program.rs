@@ -3,7 +3,7 @@
 
 use btf::{Btf, Kind, Linkage, Name, Shape, Type, TypeId};
 use program::Program;
-use spec::programs::{AttachType, LoadFlags, ProgramType, TracingKind};
+use spec::programs::{AttachType, HookKind, LoadFlags, ProgramType};
 
 use super::function::{AttachedFunction, prototype};
 use crate::analysis::{Analysis, check_func_proto};
@@ -117,7 +117,8 @@ pub(super) fn check_program_target(
         return Err(refuse!(check => Program::NoTargetFunction { name }));
     };
     let replaces = input.program.kind() == ProgramType::Ext;
-    let is_tracing = input.program.kind() == ProgramType::Tracing;
+    let traces = |program: &Program| program.kind() == ProgramType::Tracing;
+    let is_tracing = traces(input.program);
     if function.is_exception_callback {
         let what = if replaces {
             "Extension"
@@ -131,7 +132,6 @@ pub(super) fn check_program_target(
     }
     let nested = target.attach_target();
     if is_tracing {
-        let traces = |program: &Program| program.kind() == ProgramType::Tracing;
         let of_tracing = nested.and_then(|nested| nested.program.as_deref());
         if traces(target) && of_tracing.is_some_and(traces) {
             return Err(refuse!(check => Program::NestedTracing));
@@ -139,25 +139,29 @@ pub(super) fn check_program_target(
     } else if target.kind() == input.program.kind() {
         return Err(refuse!(check => Program::RecursiveAttach));
     }
-    let target_attach = AttachType::from_number(target.expected_attach_type());
-    if replaces
-        && target.kind() == ProgramType::Tracing
-        && matches!(
-            target_attach,
-            Some(AttachType::TraceFentry | AttachType::TraceFexit)
-        )
-    {
+    let hook_of =
+        |program: &Program| HookKind::of(AttachType::from_number(program.expected_attach_type()));
+    let target_hook = hook_of(target);
+    if replaces && traces(target) && matches!(target_hook, HookKind::Fentry | HookKind::Fexit) {
         return Err(refuse!(check => Program::ExtendsTracing));
     }
-    let attach = AttachType::from_number(input.program.expected_attach_type());
-    let tracing = attach.and_then(AttachType::tracing).filter(|_| is_tracing);
-    if tracing == Some(TracingKind::RawTracepoint) {
-        return Err(refuse!(check => Program::TracepointTarget));
-    }
-    if is_tracing && tracing.is_none() {
-        return Err(super::unknown_attach_type(
-            input.program.expected_attach_type(),
-        ));
+    let hook = match is_tracing {
+        true => hook_of(input.program),
+        false => HookKind::Unnamed,
+    };
+    match hook {
+        HookKind::RawTracepoint => return Err(refuse!(check => Program::TracepointTarget)),
+        HookKind::Fentry | HookKind::Fexit | HookKind::ModifyReturn | HookKind::Iterator => {}
+        HookKind::Unnamed
+        | HookKind::Lsm
+        | HookKind::LsmCgroup
+        | HookKind::Fsession
+        | HookKind::Multi => {
+            if is_tracing {
+                let number = input.program.expected_attach_type();
+                return Err(super::unknown_attach_type(number));
+            }
+        }
     }
     if ty.kind() != Kind::Func {
         return Err(refuse!(check => Program::NotFunction { id: id.0 }));
@@ -171,17 +175,17 @@ pub(super) fn check_program_target(
     }
     // A replacement takes the attach type of its target, of whatever type that is.
     let is_of_iterator = match replaces {
-        true => target_attach == Some(AttachType::TraceIter),
-        false => tracing == Some(TracingKind::Iterator),
+        true => target_hook == HookKind::Iterator,
+        false => hook == HookKind::Iterator,
     };
     let is_sleepable = input.program.flags().has(LoadFlags::SLEEPABLE);
-    if is_sleepable && tracing != Some(TracingKind::Iterator) {
+    if is_sleepable && hook != HookKind::Iterator {
         return Err(refuse!(check => Program::NotSleepable { name }));
     }
     if is_of_iterator {
         return Err(super::no_iterator(&name.to_string_lossy()));
     }
-    if tracing == Some(TracingKind::ModifyReturn) {
+    if hook == HookKind::ModifyReturn {
         return Err(refuse!(check => Program::ModifiesReturn));
     }
     Ok(())

@@ -181,7 +181,7 @@ pub(super) fn check_offset(env: &mut Env<'_>, ptr: Reg, arg: Option<ArgType>) ->
         return check_ptr_off(&mut env.log(), &reg, ptr, false);
     }
     let RegType { base, flags } = reg.reg_type();
-    if RegRules::of(base).has_free_offset(flags) {
+    if RegRules::of(base).free_offset.contains(&flags) {
         return Ok(());
     }
     const OWNED: TypeFlags = TypeFlags::MEM_ALLOC.with(TypeFlags::NON_OWN_REF);

@@ -7,7 +7,7 @@ use isa::ebpf::{PseudoCall, Reg};
 use program::{CORE_POISON, ExternSymbol};
 use spec::helpers::{Filling, HelperId};
 use spec::maps::MapKind;
-use spec::programs::{AttachType, ProgramType};
+use spec::programs::ProgramType;
 use spec::registry::{HelperProto, Unavailable};
 
 use super::args::check_arg;
@@ -20,6 +20,7 @@ use crate::insn_facts;
 use crate::mem::{Access, MemAccess, check_mem_access, packet, registers};
 use crate::rejection::Call;
 use crate::state::RegBase;
+use crate::type_rules::HookRules;
 use crate::{Result, Stop, refuse, verbose};
 
 /// The key of a tail call is not the same on all paths (`BPF_MAP_KEY_POISON`).
@@ -305,16 +306,8 @@ fn check_get_func_ip(env: &mut Env<'_>, proto: &HelperProto) -> Result<()> {
     let (name, id) = (&proto.name, proto.id);
     match env.input.program.kind() {
         ProgramType::Kprobe => Ok(()),
-        ProgramType::Tracing if has_trampoline(env.input.context.attach) => Ok(()),
+        ProgramType::Tracing if HookRules::of(env.input.context.hook()).has_trampoline => Ok(()),
         ProgramType::Tracing => Err(refuse!(env => Call::TracingHelper { name, id })),
         kind => Err(refuse!(env => Call::HelperForType { name, id, kind })),
     }
-}
-
-/// True for the attach types of programs that run at the entry or exit of a function.
-const fn has_trampoline(attach: Option<AttachType>) -> bool {
-    matches!(
-        attach,
-        Some(AttachType::TraceFentry | AttachType::TraceFexit | AttachType::ModifyReturn)
-    )
 }

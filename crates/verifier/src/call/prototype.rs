@@ -8,7 +8,7 @@
 
 use btf::core::essential_name;
 use btf::{Btf, Kind, Linkage, Shape, Type, TypeId};
-use spec::programs::{AttachType, ProgramType, TracingKind};
+use spec::programs::{AttachType, HookKind, ProgramType};
 
 use crate::input::Input;
 use crate::reason::{ParameterFault, SignatureFault};
@@ -398,17 +398,15 @@ impl Question<'_> {
             TaggedContext::Context => false,
             TaggedContext::Registers => is_struct && name == "pt_regs",
             TaggedContext::Words => is_u64,
-            TaggedContext::ByAttachType => match self.attach.and_then(AttachType::tracing) {
-                Some(TracingKind::RawTracepoint) => {
-                    is_u64 || is_struct && name == "bpf_raw_tracepoint_args"
-                }
-                Some(TracingKind::Fentry | TracingKind::Fexit | TracingKind::ModifyReturn) => {
-                    is_u64
-                }
-                Some(TracingKind::Iterator) => {
-                    is_struct && name.as_bytes().starts_with(b"bpf_iter__")
-                }
-                None => false,
+            TaggedContext::ByAttachType => match HookKind::of(self.attach) {
+                HookKind::RawTracepoint => is_u64 || is_struct && name == "bpf_raw_tracepoint_args",
+                HookKind::Fentry | HookKind::Fexit | HookKind::ModifyReturn => is_u64,
+                HookKind::Iterator => is_struct && name.as_bytes().starts_with(b"bpf_iter__"),
+                HookKind::Unnamed
+                | HookKind::Lsm
+                | HookKind::LsmCgroup
+                | HookKind::Fsession
+                | HookKind::Multi => false,
             },
             TaggedContext::Any => true,
         };

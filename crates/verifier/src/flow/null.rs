@@ -18,7 +18,7 @@ pub(super) fn is_not_null(reg: &RegState) -> bool {
     if let RegKind::Mem { .. } = reg.kind {
         return !reg.flags.has(TypeFlags::PTR_UNTRUSTED);
     }
-    RegRules::of(reg.kind.base()).is_not_null()
+    RegRules::of(reg.kind.base()).is_not_null
 }
 
 /// True if the kernel answers for the object that a BTF pointer points to
@@ -32,11 +32,8 @@ pub(crate) fn is_trusted(reg: &RegState) -> bool {
     if reg.ref_obj_id != 0 {
         return true;
     }
-    if matches!(
-        reg.kind,
-        RegKind::Socket | RegKind::SockCommon | RegKind::TcpSock | RegKind::MapPtr { .. }
-    ) && !has_others
-    {
+    // Those that stand for structures (`reg2btf_ids`) are trusted.
+    if RegRules::of(reg.kind.base()).structure.is_some() && !has_others {
         return true;
     }
     reg.flags.has_any(MODIFIERS) && !has_others

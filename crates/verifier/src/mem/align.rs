@@ -5,7 +5,7 @@ use crate::Result;
 use crate::domain::Tnum;
 use crate::input::Input;
 use crate::log::LogAt;
-use crate::state::{RegKind, RegRules, RegState, TypeFlags};
+use crate::state::{Alignment, RegRules, RegState, TypeFlags};
 
 /// Bytes before a packet's network header that strict alignment assumes
 /// (`NET_IP_ALIGN`).
@@ -21,18 +21,17 @@ pub(crate) fn check_ptr_alignment(
     size: u32,
     is_strict: bool,
 ) -> Result<()> {
-    let is_strict = is_strict || input.strict_alignment;
-    let is_plain = reg.flags == TypeFlags::NONE;
-    if is_plain && reg.kind.is_packet() {
-        return check_packet(log, reg, off, size, is_strict);
-    }
-    if is_plain && matches!(reg.kind, RegKind::Arena) {
-        return Ok(());
-    }
-    let is_strict = is_strict || is_plain && matches!(reg.kind, RegKind::Stack { .. });
-    let what = match is_plain {
-        true => RegRules::of(reg.kind.base()).alignment_label,
-        false => "",
+    let rules = RegRules::of(reg.kind.base());
+    let (alignment, what) = match reg.flags {
+        TypeFlags::NONE => (rules.alignment, rules.alignment_label),
+        _ => (Alignment::Asked, ""),
+    };
+    let is_asked = is_strict || input.strict_alignment;
+    let is_strict = match alignment {
+        Alignment::Asked => is_asked,
+        Alignment::Packet => return check_packet(log, reg, off, size, is_asked),
+        Alignment::Always => true,
+        Alignment::Never => false,
     };
     if !is_strict || size == 1 {
         return Ok(());

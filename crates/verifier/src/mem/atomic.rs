@@ -6,7 +6,7 @@ use super::{
     Access, MemAccess, check_load, check_mem_access, check_store, is_pointer_value, save_ptr_type,
 };
 use crate::env::{Env, RegArg};
-use crate::state::{RegKind, TypeFlags};
+use crate::state::{RegKind, RegRules, TypeFlags};
 use crate::{Result, Stop};
 
 /// Checks an atomic instruction (`check_atomic`).
@@ -119,8 +119,7 @@ fn is_pointer_ok(env: &Env<'_>, base: Reg, insn: Insn) -> bool {
         return false;
     }
     let is_plain = reg.flags == TypeFlags::NONE;
-    let is_converted = reg.kind.is_socket() || matches!(reg.kind, RegKind::Ctx | RegKind::FlowKeys);
-    !(reg.kind.is_packet() || is_plain && is_converted)
+    !is_plain || RegRules::of(reg.kind.base()).takes_atomics
 }
 
 /// True for atomic instructions that the JIT compiler of x86-64 has for arenas, where it cannot

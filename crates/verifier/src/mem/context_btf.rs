@@ -4,7 +4,7 @@
 
 use btf::{Kind, Shape, TypeId};
 use program::Program;
-use spec::programs::{AttachType, ProgramType};
+use spec::programs::HookKind;
 use spec::registry::{RegBase, TracepointArg};
 
 use super::context::pointer_of;
@@ -12,6 +12,7 @@ use crate::attach::{self, ArgumentMark, AttachedFunction, ContextEntry, Returned
 use crate::call::prototype;
 use crate::env::Env;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
+use crate::type_rules::{HookRules, TargetKind, TypeRules};
 use crate::{Result, Stop};
 
 /// Field of the context at `off`.
@@ -35,11 +36,12 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
         return Err(refuse(env, off, size));
     }
     let index = function.index_at(off);
-    let attach = env.input.context.attach;
+    let hook = env.input.context.hook();
+    let has_returned = HookRules::of(hook).has_returned;
     let (param, param_name) = match function.entry(index) {
         ContextEntry::Argument(ty, name) => (ty, Some(name)),
-        ContextEntry::Returned(ty) if has_returned(attach) => (ty, None),
-        ContextEntry::Unknown(is_returned) if !is_returned || has_returned(attach) => {
+        ContextEntry::Returned(ty) if has_returned => (ty, None),
+        ContextEntry::Unknown(is_returned) if !is_returned || has_returned => {
             return Ok(Argument::Scalar);
         }
         ContextEntry::Returned(_) | ContextEntry::Unknown(_) | ContextEntry::Nothing => {
@@ -51,7 +53,7 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
     let id = types.skip_modifiers(param).unwrap_or(TypeId::VOID);
     let ty = types.at(id);
     let is_small_int = matches!(ty.shape(), Shape::Int(int) if matches!(int.size, 1 | 2 | 4 | 8));
-    if param_name.is_none() && attach == Some(AttachType::ModifyReturn) && !is_small_int {
+    if param_name.is_none() && hook == HookKind::ModifyReturn && !is_small_int {
         let kind = ty.kind().name();
         verbose!(env, "ret type {kind} not allowed for fmod_ret\n");
         return Err(refuse(env, off, size));
@@ -106,7 +108,7 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
     if param_name.is_some_and(|name| name.as_bytes().ends_with(b"__nullable")) {
         flags = flags.with(TypeFlags::PTR_MAYBE_NULL);
     }
-    let tracepoint = match attach == Some(AttachType::TraceRawTp) {
+    let tracepoint = match hook == HookKind::RawTracepoint {
         true => env.input.registry.lists.tracepoint_arg(name, index),
         false => TracepointArg::default(),
     };
@@ -154,19 +156,6 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
     Ok(Argument::Pointer(pointer_to(env, &function, object, flags)))
 }
 
-/// True for programs that see what the function returned behind its arguments.
-fn has_returned(attach: Option<AttachType>) -> bool {
-    matches!(
-        attach,
-        Some(
-            AttachType::LsmMac
-                | AttachType::LsmCgroup
-                | AttachType::TraceFexit
-                | AttachType::ModifyReturn
-        )
-    )
-}
-
 /// A number, which hooks that return one know more about (`bpf_lsm_get_retval_range`).
 fn number(env: &Env<'_>, is_returned: bool) -> Argument {
     match attach::returned(env.input) {
@@ -179,13 +168,11 @@ fn number(env: &Env<'_>, is_returned: bool) -> Argument {
 #[doc(alias = "prog_args_trusted")]
 #[doc(alias = "bpf_lsm_is_trusted")]
 fn has_trusted_args(env: &Env<'_>, function: &str) -> bool {
-    match env.input.program.kind() {
-        ProgramType::Tracing => matches!(
-            env.input.context.attach,
-            Some(AttachType::TraceRawTp | AttachType::TraceIter)
-        ),
-        ProgramType::Lsm => !env.input.registry.lists.lsm_untrusted.contains(function),
-        kind => kind == ProgramType::StructOps,
+    match TypeRules::of(env.input.program.kind()).target {
+        TargetKind::Function => HookRules::of(env.input.context.hook()).has_trusted_args,
+        TargetKind::Hook => !env.input.registry.lists.lsm_untrusted.contains(function),
+        TargetKind::Operation => true,
+        TargetKind::Nothing | TargetKind::Program => false,
     }
 }
 

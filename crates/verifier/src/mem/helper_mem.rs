@@ -76,7 +76,7 @@ pub(crate) fn check_helper_mem(
             ty,
             reg.off,
         ),
-        RegKind::Ctx if env.input.type_rules().has_plain_context() => {
+        RegKind::Ctx if env.input.type_rules().has_plain_context => {
             if size == 0 {
                 return match is_zero_ok {
                     true => Ok(()),

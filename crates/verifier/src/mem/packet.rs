@@ -63,7 +63,7 @@ pub(super) fn check_packet_access(
 /// (`may_access_skb`).
 #[doc(alias = "may_access_skb")]
 pub(crate) fn check_skb_loads(env: &mut Env<'_>) -> Result<()> {
-    if env.input.type_rules().has_packet_loads() {
+    if env.input.type_rules().has_packet_loads {
         return Ok(());
     }
     Err(refuse!(env => Mem::PacketLoadType))

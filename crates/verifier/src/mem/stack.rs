@@ -534,7 +534,7 @@ fn set_zero(env: &mut Env<'_>, dst: Reg) {
 /// True if a register of this kind can be spilled (`is_spillable_regtype`).
 #[doc(alias = "is_spillable_regtype")]
 pub(crate) fn is_spillable(reg: &RegState) -> bool {
-    RegRules::of(reg.kind.base()).is_spillable()
+    RegRules::of(reg.kind.base()).is_spillable
 }
 
 /// Bytes of the register spilled in a slot.

@@ -266,14 +266,6 @@ impl RegKind {
         }
         None
     }
-
-    /// True for pointers to sockets of any kind that helpers know.
-    pub const fn is_socket(self) -> bool {
-        matches!(
-            self,
-            RegKind::Socket | RegKind::SockCommon | RegKind::TcpSock | RegKind::XdpSock
-        )
-    }
 }
 
 /// Abstract state of a register (kernel: `struct bpf_reg_state`) (`bpf_reg_state`).

@@ -16,26 +16,18 @@ pub(crate) enum Offsets {
     Any,
 }
 
-/// Rules that a base has or has not.
-#[derive(Clone, Copy)]
-enum Trait {
-    /// A register of it can be spilled (`is_spillable_regtype`).
-    #[doc(alias = "is_spillable_regtype")]
-    Spillable,
-    /// Linux rewrites accesses through it, so that one instruction must not mix it with others
-    /// (`reg_type_mismatch_ok` negated).
-    #[doc(alias = "reg_type_mismatch_ok")]
-    Rewritten,
-    /// It is not null unless its modifiers say that it may be (`reg_not_null`).
-    #[doc(alias = "reg_not_null")]
-    NotNull,
-    /// Without modifiers it may be an argument at any offset (`check_func_arg_reg_off`).
-    #[doc(alias = "check_func_arg_reg_off")]
-    FreeOffset,
-    /// With the modifier for memory that may only be read too.
-    FreeRdonly,
-    /// With the modifier for records of ring buffers too.
-    FreeRingbuf,
+/// Accesses through a pointer without modifiers that must be aligned (`check_ptr_alignment`).
+#[doc(alias = "check_ptr_alignment")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Alignment {
+    /// Those of programs that ask for it.
+    Asked,
+    /// Likewise, counted from the network header of a packet.
+    Packet,
+    /// All.
+    Always,
+    /// None.
+    Never,
 }
 
 /// Rules of one base.
@@ -44,93 +36,94 @@ pub(crate) struct RegRules {
     /// Name in the log (`reg_type_str`).
     #[doc(alias = "reg_type_str")]
     pub(crate) label: &'static str,
-    /// Name in refusals of misaligned accesses, with a blank behind it; empty for none
-    /// (`check_ptr_alignment`).
-    #[doc(alias = "check_ptr_alignment")]
+    /// Accesses that must be aligned.
+    pub(crate) alignment: Alignment,
+    /// Name in refusals of misaligned accesses, with a blank behind it; empty for none.
     pub(crate) alignment_label: &'static str,
     /// Offsets that arithmetic may add.
     pub(crate) offsets: Offsets,
     /// The structure that such a pointer stands for as the argument of a kfunc (`reg2btf_ids`).
     #[doc(alias = "reg2btf_ids")]
     pub(crate) structure: Option<&'static str>,
-    traits: u8,
+    /// A register of it can be spilled (`is_spillable_regtype`).
+    #[doc(alias = "is_spillable_regtype")]
+    pub(crate) is_spillable: bool,
+    /// Linux rewrites accesses through it, so that one instruction must not mix it with others
+    /// (`reg_type_mismatch_ok` negated).
+    #[doc(alias = "reg_type_mismatch_ok")]
+    pub(crate) is_rewritten: bool,
+    /// It is not null unless its modifiers say that it may be (`reg_not_null`).
+    #[doc(alias = "reg_not_null")]
+    pub(crate) is_not_null: bool,
+    /// Atomic instructions may use it without modifiers (`atomic_ptr_type_ok`).
+    #[doc(alias = "atomic_ptr_type_ok")]
+    pub(crate) takes_atomics: bool,
+    /// It points to a socket of a kind that helpers know.
+    pub(crate) is_socket: bool,
+    /// Modifiers with which it may be an argument at any offset (`check_func_arg_reg_off`).
+    #[doc(alias = "check_func_arg_reg_off")]
+    pub(crate) free_offset: &'static [TypeFlags],
 }
 
-impl RegRules {
-    /// True if a register of the base can be spilled.
-    pub(crate) const fn is_spillable(self) -> bool {
-        self.has(Trait::Spillable)
-    }
-
-    /// True if Linux rewrites accesses through such pointers.
-    pub(crate) const fn is_rewritten(self) -> bool {
-        self.has(Trait::Rewritten)
-    }
-
-    /// True if pointers are not null unless their modifiers say that they may be.
-    pub(crate) const fn is_not_null(self) -> bool {
-        self.has(Trait::NotNull)
-    }
-
-    /// True if registers with these modifiers may be arguments at any offset.
-    pub(crate) const fn has_free_offset(self, flags: TypeFlags) -> bool {
-        match flags {
-            TypeFlags::NONE => self.has(Trait::FreeOffset),
-            TypeFlags::MEM_RDONLY => self.has(Trait::FreeRdonly),
-            TypeFlags::MEM_RINGBUF => self.has(Trait::FreeRingbuf),
-            _ => false,
-        }
-    }
-
-    const fn has(self, one: Trait) -> bool {
-        self.traits & 1 << one as u8 != 0
-    }
-}
+const NEVER: &[TypeFlags] = &[];
+const PLAIN: &[TypeFlags] = &[TypeFlags::NONE];
+const RDONLY: &[TypeFlags] = &[TypeFlags::NONE, TypeFlags::MEM_RDONLY];
+const RECORD: &[TypeFlags] = &[
+    TypeFlags::NONE,
+    TypeFlags::MEM_RDONLY,
+    TypeFlags::MEM_RINGBUF,
+];
 
 macro_rules! reg_rules {
-    ($($base:ident $label:literal $alignment:literal $offsets:ident [$($trait:ident)*]
-        $(as $structure:literal)?;)*) => {
+    ($($base:ident $label:literal $alignment:ident $alignment_label:literal $offsets:ident
+        $free:ident $spillable:literal $rewritten:literal $not_null:literal $atomics:literal
+        $socket:literal $structure:expr;)*) => {
         impl RegRules {
             /// Rules of a base.
             pub(crate) const fn of(base: RegBase) -> RegRules {
                 match base {
                     $(RegBase::$base => RegRules {
                         label: $label,
-                        alignment_label: $alignment,
+                        alignment: Alignment::$alignment,
+                        alignment_label: $alignment_label,
                         offsets: Offsets::$offsets,
-                        structure: reg_rules!(@structure $($structure)?),
-                        traits: 0 $(| 1 << Trait::$trait as u8)*,
+                        structure: $structure,
+                        is_spillable: $spillable,
+                        is_rewritten: $rewritten,
+                        is_not_null: $not_null,
+                        takes_atomics: $atomics,
+                        is_socket: $socket,
+                        free_offset: $free,
                     },)*
                 }
             }
         }
     };
-    (@structure) => { None };
-    (@structure $structure:literal) => { Some($structure) };
 }
 
 reg_rules! {
-    // base, name, name where misaligned, offsets that may be added, traits, structure
-    NotInit          "?"           ""             None     [];
-    Scalar           "scalar"      ""             None     [FreeOffset];
-    PtrToCtx         "ctx"         "context "     Any      [Spillable Rewritten];
-    ConstPtrToMap    "map_ptr"     ""             Zero     [Spillable NotNull] as "bpf_map";
-    PtrToMapValue    "map_value"   "value "       Any      [Spillable NotNull FreeOffset];
-    PtrToMapKey      "map_key"     "key "         Any      [Spillable NotNull FreeOffset];
-    PtrToStack       "fp"          "stack "       Any      [Spillable FreeOffset];
-    PtrToPacketMeta  "pkt_meta"    ""             Any      [Spillable FreeOffset];
-    PtrToPacket      "pkt"         ""             Any      [Spillable FreeOffset];
-    PtrToPacketEnd   "pkt_end"     ""             None     [Spillable];
-    PtrToFlowKeys    "flow_keys"   "flow keys "   Constant [Spillable];
-    PtrToSocket      "sock"        "sock "        None     [Spillable Rewritten NotNull] as "sock";
-    PtrToSockCommon  "sock_common" "sock_common " None     [Spillable Rewritten NotNull] as "sock_common";
-    PtrToTcpSock     "tcp_sock"    "tcp_sock "    None     [Spillable Rewritten NotNull] as "tcp_sock";
-    PtrToTpBuffer    "tp_buffer"   ""             Any      [];
-    PtrToXdpSock     "xdp_sock"    "xdp_sock "    None     [Spillable Rewritten];
-    PtrToBtfId       "ptr_"        ""             Any      [Spillable Rewritten];
-    PtrToMem         "mem"         ""             Any      [Spillable FreeOffset FreeRdonly FreeRingbuf];
-    PtrToArena       "arena"       ""             None     [Spillable Rewritten FreeOffset];
-    PtrToBuf         "buf"         ""             Any      [Spillable FreeOffset FreeRdonly];
-    PtrToFunc        "func"        ""             Any      [Spillable];
-    ConstPtrToDynptr "dynptr_ptr"  ""             Any      [];
+    // base, name, alignment, name where misaligned, offsets that may be added, modifiers with a free
+    // offset; spillable, rewritten, not null, takes atomics, socket, structure
+    NotInit          "?"           Asked  ""             None     NEVER  false false false true  false None;
+    Scalar           "scalar"      Asked  ""             None     PLAIN  false false false true  false None;
+    PtrToCtx         "ctx"         Asked  "context "     Any      NEVER  true  true  false false false None;
+    ConstPtrToMap    "map_ptr"     Asked  ""             Zero     NEVER  true  false true  true  false  Some("bpf_map");
+    PtrToMapValue    "map_value"   Asked  "value "       Any      PLAIN  true  false true  true  false  None;
+    PtrToMapKey      "map_key"     Asked  "key "         Any      PLAIN  true  false true  true  false  None;
+    PtrToStack       "fp"          Always "stack "       Any      PLAIN  true  false false true  false None;
+    PtrToPacketMeta  "pkt_meta"    Packet ""             Any      PLAIN  true  false false false false None;
+    PtrToPacket      "pkt"         Packet ""             Any      PLAIN  true  false false false false None;
+    PtrToPacketEnd   "pkt_end"     Asked  ""             None     NEVER  true  false false true  false None;
+    PtrToFlowKeys    "flow_keys"   Asked  "flow keys "   Constant NEVER  true  false false false false None;
+    PtrToSocket      "sock"        Asked  "sock "        None     NEVER  true  true  true  false true   Some("sock");
+    PtrToSockCommon  "sock_common" Asked  "sock_common " None     NEVER  true  true  true  false true   Some("sock_common");
+    PtrToTcpSock     "tcp_sock"    Asked  "tcp_sock "    None     NEVER  true  true  true  false true   Some("tcp_sock");
+    PtrToTpBuffer    "tp_buffer"   Asked  ""             Any      NEVER  false false false true  false None;
+    PtrToXdpSock     "xdp_sock"    Asked  "xdp_sock "    None     NEVER  true  true  false false true  None;
+    PtrToBtfId       "ptr_"        Asked  ""             Any      NEVER  true  true  false true  false None;
+    PtrToMem         "mem"         Asked  ""             Any      RECORD true  false false true  false None;
+    PtrToArena       "arena"       Never  ""             None     PLAIN  true  true  false true  false None;
+    PtrToBuf         "buf"         Asked  ""             Any      RDONLY true  false false true  false None;
+    PtrToFunc        "func"        Asked  ""             Any      NEVER  true  false false true  false None;
+    ConstPtrToDynptr "dynptr_ptr"  Asked  ""             Any      NEVER  false false false true  false None;
 }

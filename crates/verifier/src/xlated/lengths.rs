@@ -5,14 +5,14 @@
 use btf::{Param, ParamSuffix, Shape, TypeId};
 use isa::ebpf::{Access, AtomicOp, Callee, Insn, Operand, Size};
 use spec::helpers::HelperId;
-use spec::maps::{MapFlags, MapKind};
-use spec::programs::ProgramType;
+use spec::maps::MapFlags;
 use spec::registry::{AccessForm, RegBase, SpecialKfunc};
 
 use super::kernel_code::guarded_division;
 use crate::ProgramFacts;
 use crate::env::{Env, InsnAux, MapUse};
 use crate::speculation::OffsetMask;
+use crate::state::RegRules;
 
 /// Instructions that count a round of `may_goto`.
 pub(super) const MAY_GOTO: u32 = 7;
@@ -31,10 +31,7 @@ pub(super) struct Lengths<'w, 'a> {
 impl<'w, 'a> Lengths<'w, 'a> {
     /// The lengths of this walk's program.
     pub(super) fn of(env: &'w Env<'a>) -> Lengths<'w, 'a> {
-        let is_of_skb = matches!(
-            env.input.context.kind,
-            ProgramType::SchedCls | ProgramType::SchedAct
-        );
+        let is_of_skb = env.input.type_rules().context == Some("__sk_buff");
         let is_tstamp_type = |(insn, aux): (&Insn, &InsnAux)| {
             let offset = insn.access().map(|access| access.off);
             aux.seen && offset == Some(TSTAMP_TYPE) && base(aux) == Some(RegBase::PtrToCtx)
@@ -136,14 +133,7 @@ impl<'w, 'a> Lengths<'w, 'a> {
             let layout = input.registry.layout(&input.context)?;
             return layout.insns(offset, size, form, self.accesses_tstamp_type);
         }
-        let is_socket = matches!(
-            base,
-            RegBase::PtrToSocket
-                | RegBase::PtrToSockCommon
-                | RegBase::PtrToTcpSock
-                | RegBase::PtrToXdpSock
-        );
-        match is_socket {
+        match RegRules::of(base).is_socket {
             true => input.registry.socket_insns(base, offset, size, form),
             false => Some(1),
         }
@@ -174,11 +164,7 @@ impl<'w, 'a> Lengths<'w, 'a> {
         if map.def().params.flags.has(MapFlags::INNER_MAP) {
             return Some(1);
         }
-        let is_masked = matches!(
-            kind,
-            MapKind::Array | MapKind::PercpuArray | MapKind::ArrayOfMaps
-        );
-        let mask = u32::from(masks && is_masked);
+        let mask = u32::from(masks && kind.is_array());
         Some(rewriting.call(id, Some(kind)) + mask)
     }
 

@@ -161,16 +161,6 @@ impl NetSocket {
         !matches!(self.state, SocketState::TimeWait | SocketState::NewSynRecv)
     }
 
-    /// True if programs hold it by a reference that they have to release; the others stay
-    /// valid until a run is over.
-    #[doc(hidden)]
-    pub fn is_counted(&self) -> bool {
-        match self.protocol {
-            SocketProtocol::Tcp => self.state != SocketState::Listen,
-            SocketProtocol::Udp => false,
-        }
-    }
-
     /// True if it takes packets of IPv4: a socket of IPv6 does so at any address, and at one of
     /// IPv4 in mapped form.
     #[doc(hidden)]

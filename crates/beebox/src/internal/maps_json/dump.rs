@@ -10,17 +10,11 @@ use spec::maps::MapKind;
 use super::{Part, Types, arena, is_percpu, storage};
 use crate::internal::run::{DataError, LoadedObject, ObjectMap};
 
-/// True if the elements of a map have keys, by which they can be read.
+/// True if the elements of a map have keys, by which they can be read, as the pages of an arena have
+/// addresses.
 fn has_keys(map: &ObjectMap) -> bool {
-    !matches!(
-        map.map.kind(),
-        MapKind::Ringbuf
-            | MapKind::UserRingbuf
-            | MapKind::Queue
-            | MapKind::Stack
-            | MapKind::BloomFilter
-            | MapKind::PerfEventArray
-    )
+    let kind = map.map.kind();
+    kind == MapKind::Arena || map.def.params.key_size != 0 && !kind.has_records()
 }
 
 /// The entries of all maps that have keys and the pages of arenas, by name, as they are when this

@@ -243,7 +243,7 @@ pub(super) fn refused(map: &ObjectMap, key: &[u8], errno: Errno) -> String {
             let bits = params.key_size.saturating_sub(4) * 8;
             format!("key: a prefix of {index} bits is longer than the {bits} bits behind it")
         }
-        (Errno::E2BIG, MapKind::Array | MapKind::PercpuArray) if index >= most => {
+        (Errno::E2BIG, kind) if kind.is_dense() && index >= most => {
             format!("key: the array has {most} elements")
         }
         (Errno::E2BIG | Errno::ENOSPC, _) => {

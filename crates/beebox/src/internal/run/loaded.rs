@@ -11,7 +11,6 @@ use spec::programs::ProgramType;
 use spec::{Errno, SplitMix};
 use vm::{Stream, System};
 
-use super::compiled::Code;
 use super::kernel_sockets::SocketLayout;
 use super::prepared::Prepared;
 use super::random::{RunRandom, SharedRandom};
@@ -189,20 +188,6 @@ impl LoadedObject {
     pub fn unwritten_stack_reads(&self) -> Vec<UnwrittenRead> {
         let programs = self.shared.programs.iter();
         programs.filter_map(Prepared::unwritten_read).collect()
-    }
-
-    /// Bytes of native code, with the tables behind it, of all programs that have some.
-    pub fn code_len(&self) -> usize {
-        let codes = self
-            .shared
-            .programs
-            .iter()
-            .flat_map(|prepared| &prepared.code);
-        let images = codes.filter_map(|code| match code {
-            Code::Native(native) => Some(native.image()),
-            Code::Interp(_) => None,
-        });
-        images.map(<[u8]>::len).sum()
     }
 
     /// The map of this name, if a program uses it.

@@ -58,20 +58,14 @@ pub(super) enum KfuncArgKind {
     Callback,
     /// The structure of the program, which Linux passes by itself.
     ProgramAux,
-    /// The head of a list.
-    ListHead,
-    /// A node of a list.
-    ListNode,
-    /// The root of a tree.
-    RbRoot,
-    /// A node of a tree.
-    RbNode,
+    /// The head of a list or the root of a tree.
+    Root(FieldKind),
+    /// A node of one.
+    Node(FieldKind),
     /// A timer.
     Timer,
-    /// A work queue.
-    Workqueue,
-    /// Work of a task.
-    TaskWork,
+    /// A work queue or the work of a task, in the value of a map.
+    InValue(FieldKind),
     /// A resilient lock.
     ResSpinLock,
 }
@@ -197,13 +191,10 @@ fn of_structure(name: btf::Name<'_>) -> Option<KfuncArgKind> {
         return Some(KfuncArgKind::ProgramAux);
     }
     match FieldKind::of_structure(name)? {
-        FieldKind::ListHead => Some(KfuncArgKind::ListHead),
-        FieldKind::ListNode => Some(KfuncArgKind::ListNode),
-        FieldKind::RbRoot => Some(KfuncArgKind::RbRoot),
-        FieldKind::RbNode => Some(KfuncArgKind::RbNode),
+        root @ (FieldKind::ListHead | FieldKind::RbRoot) => Some(KfuncArgKind::Root(root)),
+        node @ (FieldKind::ListNode | FieldKind::RbNode) => Some(KfuncArgKind::Node(node)),
         FieldKind::Timer => Some(KfuncArgKind::Timer),
-        FieldKind::Workqueue => Some(KfuncArgKind::Workqueue),
-        FieldKind::TaskWork => Some(KfuncArgKind::TaskWork),
+        field @ (FieldKind::Workqueue | FieldKind::TaskWork) => Some(KfuncArgKind::InValue(field)),
         FieldKind::ResSpinLock => Some(KfuncArgKind::ResSpinLock),
         FieldKind::SpinLock
         | FieldKind::Refcount
@@ -435,13 +426,49 @@ mod tests {
             ("bpf_dynptr", "ptr", stack, none, Ok(Dynptr)),
             ("function", "callback", stack, none, Ok(Callback)),
             ("bpf_prog_aux", "aux", stack, none, Ok(ProgramAux)),
-            ("bpf_list_head", "head", stack, none, Ok(ListHead)),
-            ("bpf_list_node", "node", stack, none, Ok(ListNode)),
-            ("bpf_rb_root", "root", stack, none, Ok(RbRoot)),
-            ("bpf_rb_node", "node", stack, none, Ok(RbNode)),
+            (
+                "bpf_list_head",
+                "head",
+                stack,
+                none,
+                Ok(Root(FieldKind::ListHead)),
+            ),
+            (
+                "bpf_list_node",
+                "node",
+                stack,
+                none,
+                Ok(Node(FieldKind::ListNode)),
+            ),
+            (
+                "bpf_rb_root",
+                "root",
+                stack,
+                none,
+                Ok(Root(FieldKind::RbRoot)),
+            ),
+            (
+                "bpf_rb_node",
+                "node",
+                stack,
+                none,
+                Ok(Node(FieldKind::RbNode)),
+            ),
             ("bpf_timer", "timer", stack, none, Ok(Timer)),
-            ("bpf_wq", "wq", stack, none, Ok(Workqueue)),
-            ("bpf_task_work", "work", stack, none, Ok(TaskWork)),
+            (
+                "bpf_wq",
+                "wq",
+                stack,
+                none,
+                Ok(InValue(FieldKind::Workqueue)),
+            ),
+            (
+                "bpf_task_work",
+                "work",
+                stack,
+                none,
+                Ok(InValue(FieldKind::TaskWork)),
+            ),
             ("bpf_res_spin_lock", "lock", stack, none, Ok(ResSpinLock)),
         ];
         for (ty, name, reg, flags, expected) in rows {

@@ -1,6 +1,5 @@
 //! Arguments of kernel functions, each by its kind (`check_kfunc_args`).
 
-use btf::fields::FieldKind;
 use btf::{Kind, ParamSuffix, TypeId};
 use isa::ebpf::Reg;
 use spec::registry::{ArgBase, ArgType, KfuncFlags, RegBase};
@@ -105,20 +104,20 @@ fn check_one(
             check_pointer(env, callee, ptr, meta)?;
             alloc::check_refcounted(env, index, meta)?;
         }
-        KfuncArgKind::ListHead | KfuncArgKind::RbRoot => {
+        KfuncArgKind::Root(field) => {
             check_pointer(env, callee, ptr, meta)?;
-            graph::check_root(env, index, field_kind(kind), meta)?;
+            graph::check_root(env, index, field, meta)?;
         }
-        KfuncArgKind::ListNode | KfuncArgKind::RbNode => {
+        KfuncArgKind::Node(field) => {
             check_pointer(env, callee, ptr, meta)?;
-            graph::check_node(env, callee, index, field_kind(kind), meta)?;
+            graph::check_node(env, callee, index, field, meta)?;
         }
-        KfuncArgKind::Workqueue | KfuncArgKind::TaskWork => {
+        KfuncArgKind::InValue(field) => {
             check_pointer(env, callee, ptr, meta)?;
             if !reg.is_plain(RegBase::PtrToMapValue) {
                 return Err(refuse!(env => Call::NotMapValue { index }));
             }
-            meta.map = Some(field::check_in_value(env, ptr, field_kind(kind))?);
+            meta.map = Some(field::check_in_value(env, ptr, field)?);
         }
         KfuncArgKind::ResSpinLock => {
             check_pointer(env, callee, ptr, meta)?;
@@ -221,18 +220,6 @@ pub(super) fn check_trust(env: &mut Env<'_>, callee: &Callee<'_>, ptr: Reg) -> R
         return Err(refuse!(env => Call::NotRcu { reg: ptr }));
     }
     Ok(())
-}
-
-/// The special field that an argument is the address of.
-const fn field_kind(kind: KfuncArgKind) -> FieldKind {
-    match kind {
-        KfuncArgKind::ListHead => FieldKind::ListHead,
-        KfuncArgKind::ListNode => FieldKind::ListNode,
-        KfuncArgKind::RbRoot => FieldKind::RbRoot,
-        KfuncArgKind::RbNode => FieldKind::RbNode,
-        KfuncArgKind::TaskWork => FieldKind::TaskWork,
-        _ => FieldKind::Workqueue,
-    }
 }
 
 /// Checks the type of an object (`process_kf_arg_ptr_to_btf_id`).

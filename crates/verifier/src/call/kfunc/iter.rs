@@ -6,7 +6,7 @@
 
 use btf::{Kind, TypeId};
 use isa::ebpf::Reg;
-use spec::programs::AttachType;
+use spec::programs::HookKind;
 use spec::registry::{KfuncFlags, SpecialKfunc};
 
 use super::Callee;
@@ -82,7 +82,7 @@ fn structure(callee: &Callee<'_>, index: usize) -> Option<Structure> {
 fn may_iterate_css_tasks(env: &Env<'_>) -> bool {
     let is_allowed = match TypeRules::of(env.input.program.kind()).target {
         TargetKind::Hook => true,
-        TargetKind::Function => env.input.context.attach == Some(AttachType::TraceIter),
+        TargetKind::Function => env.input.context.hook() == HookKind::Iterator,
         TargetKind::Nothing | TargetKind::Operation | TargetKind::Program => false,
     };
     is_allowed || env.state.in_sleepable

@@ -29,7 +29,7 @@ pub(super) fn check_write(
     ty: TypeRef,
     off: i32,
 ) -> Result<()> {
-    if !env.input.type_rules().writes_objects() {
+    if !env.input.type_rules().writes_objects {
         return Err(refuse!(env => Mem::ObjectWrite));
     }
     let Some(types) = env.input.btf(ty) else {

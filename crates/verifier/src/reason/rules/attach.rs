@@ -1,6 +1,6 @@
 //! Programs that cannot attach to their target.
 
-use spec::programs::{AttachType, ProgramType};
+use spec::programs::{AttachType, HookKind, ProgramType};
 
 use super::Finding;
 use crate::reason::cause::{Cause, TargetFault};
@@ -13,11 +13,11 @@ pub(super) fn target(scene: &Scene<'_>) -> Finding {
         return Finding::new(Cause::AttachTarget(TargetFault::Other));
     };
     let attach = AttachType::from_number(scene.input.program.expected_attach_type());
+    let is_multi = HookKind::of(attach) == HookKind::Multi;
     let fault = match rejection {
         // A kernel without such attach types asks for a single function.
         Program::NoAttachBtfId | Program::NotSleepableType
-            if scene.input.program.kind() == ProgramType::Tracing
-                && attach.is_some_and(AttachType::is_multi) =>
+            if scene.input.program.kind() == ProgramType::Tracing && is_multi =>
         {
             TargetFault::Release
         }

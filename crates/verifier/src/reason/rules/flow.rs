@@ -1,6 +1,6 @@
 //! Control flow, encoding, return values and loops.
 
-use isa::ebpf::{AluOp, Insn, Operand, Reg};
+use isa::ebpf::{Insn, Operand, Reg};
 
 use super::Finding;
 use crate::attach::AttachedFunction;
@@ -15,15 +15,15 @@ use crate::verdict::RefusalKind;
 pub(super) fn encoding(scene: &Scene<'_>) -> Option<Finding> {
     let cause = match scene.insn()? {
         Insn::Alu {
-            op: AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod,
+            op,
             src: Operand::Imm(0),
             ..
-        } => Cause::DivisionByZero,
+        } if op.is_division() => Cause::DivisionByZero,
         Insn::Alu {
-            op: AluOp::Lsh | AluOp::Rsh | AluOp::Arsh,
+            op,
             src: Operand::Imm(_),
             ..
-        } => Cause::ShiftTooFar,
+        } if op.is_shift() => Cause::ShiftTooFar,
         _ => Cause::Encoding,
     };
     Some(Finding::new(cause))

@@ -11,7 +11,7 @@ use crate::reason::cause::{Acquired, Cause, LockFault};
 use crate::reason::explanation::{Note, NoteKind};
 use crate::reason::scene::Scene;
 use crate::rejection::{Call, Rejection};
-use crate::state::{MapRef, ReferenceKind, RegKind};
+use crate::state::{MapRef, ReferenceKind, RegKind, RegRules};
 
 /// End of a path: `exit` or the callee.
 fn end(scene: &Scene<'_>) -> String {
@@ -78,7 +78,7 @@ fn releases(scene: &Scene<'_>, insn: u32) -> Vec<String> {
         return Vec::new();
     };
     // Of maps, only those of sockets give references.
-    if kind.is_socket() || matches!(kind, RegKind::MapValue { .. }) {
+    if RegRules::of(kind.base()).is_socket || matches!(kind, RegKind::MapValue { .. }) {
         return vec![String::from("bpf_sk_release")];
     }
     let RegKind::BtfId { ty } = kind else {

@@ -23,7 +23,6 @@ use report::value::{
     Formats, bytes_from_json_as, bytes_to_json_as, fill_from_json_as, from_json_as, to_json_as,
 };
 use serde_json::Value;
-use spec::maps::MapKind;
 
 use crate::internal::run::{LoadedObject, ObjectMap};
 
@@ -115,10 +114,7 @@ impl<'a> Types<'a> {
 }
 
 fn is_percpu(map: &ObjectMap) -> bool {
-    matches!(
-        map.map.kind(),
-        MapKind::PercpuArray | MapKind::PercpuHash | MapKind::LruPercpuHash
-    )
+    map.map.kind().is_percpu() && !map.map.kind().is_cgroup_storage()
 }
 
 /// The map of a name.

@@ -279,13 +279,7 @@ pub fn check_numbers(params: &MapParams, machine: &Machine) -> Result<(), MapRef
 pub fn check_template(inner: Option<MapKind>) -> Result<(), MapRefusal> {
     let (errno, kind) = match inner {
         Some(kind) if kind.is_map_of_maps() => (Errno::EINVAL, kind),
-        Some(
-            kind @ (MapKind::ProgArray
-            | MapKind::CgroupStorage
-            | MapKind::PercpuCgroupStorage
-            | MapKind::StructOps
-            | MapKind::InsnArray),
-        ) => (Errno::ENOTSUPP, kind),
+        Some(kind) if kind.is_never_inner() => (Errno::ENOTSUPP, kind),
         Some(_) | None => return Ok(()),
     };
     Err(MapFault::Inner(InnerFault::Kind { kind }).with(errno))

@@ -267,21 +267,6 @@ impl<'a> Map<'a> {
         self.params.flags = flags;
     }
 
-    /// Sets `map_extra` ([`MapParams::extra`]).
-    pub fn set_extra(&mut self, extra: u64) {
-        self.params.extra = extra;
-    }
-
-    /// Sets the NUMA node of its memory.
-    pub fn set_numa_node(&mut self, node: u32) {
-        self.params.numa_node = node;
-    }
-
-    /// Sets the size of a key in bytes.
-    pub fn set_key_size(&mut self, size: u32) {
-        self.params.key_size = size;
-    }
-
     /// Sets the size of a value in bytes of a map without initial contents of that size.
     pub fn set_value_size(&mut self, size: u32) {
         if self.is_declared() {

@@ -42,7 +42,7 @@ use btf::{Kind, TypeId};
 use crate::helpers::HelperId;
 use crate::kernel::Module;
 use crate::maps::MapKind;
-use crate::programs::{AttachType, ProgramType, TracingKind};
+use crate::programs::{AttachType, HookKind, ProgramType};
 
 /// Offset of the first field that programs of tracepoints may read.
 const TRACEPOINT_FIRST: i32 = 8;
@@ -69,6 +69,11 @@ pub struct ProgramContext<'a> {
 }
 
 impl ProgramContext<'_> {
+    /// Hook of its attach type.
+    pub fn hook(&self) -> HookKind {
+        HookKind::of(self.attach)
+    }
+
     /// What goes by the structure whose operation a struct_ops program is; `None` for
     /// structures that are not known.
     pub fn struct_ops(&self) -> Option<&'static StructOps> {
@@ -269,19 +274,20 @@ impl RegistryData {
                 self.lists.lsm_sleepable.contains(target)
             }
             Some(Restriction::DPath) => {
-                program.attach == Some(AttachType::TraceIter) || self.lists.d_path.contains(target)
+                program.hook() == HookKind::Iterator || self.lists.d_path.contains(target)
             }
             Some(Restriction::SleepableHook) => self.lists.lsm_sleepable.contains(target),
             Some(Restriction::SkStorageTracing) if program.of_program => false,
-            Some(Restriction::SkStorageTracing) => {
-                match program.attach.and_then(AttachType::tracing) {
-                    Some(TracingKind::Iterator | TracingKind::RawTracepoint) => true,
-                    Some(TracingKind::Fentry | TracingKind::Fexit) => {
-                        !target.starts_with("bpf_sk_storage")
-                    }
-                    Some(TracingKind::ModifyReturn) | None => false,
-                }
-            }
+            Some(Restriction::SkStorageTracing) => match program.hook() {
+                HookKind::Iterator | HookKind::RawTracepoint => true,
+                HookKind::Fentry | HookKind::Fexit => !target.starts_with("bpf_sk_storage"),
+                HookKind::ModifyReturn
+                | HookKind::Lsm
+                | HookKind::LsmCgroup
+                | HookKind::Fsession
+                | HookKind::Multi
+                | HookKind::Unnamed => false,
+            },
         }
     }
 
@@ -292,9 +298,7 @@ impl RegistryData {
         let helper = i32::try_from(id).ok().and_then(HelperId::from_number);
         let is_one = matches!(helper, Some(HelperId::Setsockopt | HelperId::Getsockopt));
         let hook = program.attach_target.unwrap_or_default();
-        is_one
-            && program.attach == Some(AttachType::LsmCgroup)
-            && self.lists.lsm_sockopt.contains(hook)
+        is_one && program.hook() == HookKind::LsmCgroup && self.lists.lsm_sockopt.contains(hook)
     }
 
     /// Prototype of a helper that the operations of a structure have beyond those that all programs
@@ -361,7 +365,7 @@ impl RegistryData {
     /// The iterator that a program is for.
     pub fn iterator(&self, program: &ProgramContext<'_>) -> Option<&IteratorTarget> {
         let is_iterator =
-            program.kind == ProgramType::Tracing && program.attach == Some(AttachType::TraceIter);
+            program.kind == ProgramType::Tracing && program.hook() == HookKind::Iterator;
         let name = program.attach_target?.strip_prefix("bpf_iter_")?;
         self.iterators.get(name).filter(|_| is_iterator)
     }

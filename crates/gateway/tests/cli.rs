@@ -59,7 +59,7 @@ fn every_option_acts_or_is_refused() {
             "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n-A INPUT -i eth0 -p tcp -m conntrack --ctstate NEW -j DROP\n-A FORWARD -i eth0 -o eth1 -p udp -j DROP\nCOMMIT\n",
         );
     };
-    let modes = include_str!("data/modes.txt");
+    let modes = include_str!("cli/data/modes.txt");
     check_all(GATEWAY, modes, &write_files, &|mode, _, _| {
         vec![format!("{}: no mode is of a process", mode.command)]
     });

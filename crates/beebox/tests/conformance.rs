@@ -19,17 +19,26 @@ use program::{Expected, Program};
 use crate::support::{HAS_NATIVE_CODE, native_code};
 
 const ROWS: &[(&str, &str)] = &[
-    ("arithmetic.txt", include_str!("rows/arithmetic.txt")),
-    ("branches.txt", include_str!("rows/branches.txt")),
-    ("memory.txt", include_str!("rows/memory.txt")),
-    ("atomics.txt", include_str!("rows/atomics.txt")),
+    (
+        "arithmetic.txt",
+        include_str!("conformance/rows/arithmetic.txt"),
+    ),
+    (
+        "branches.txt",
+        include_str!("conformance/rows/branches.txt"),
+    ),
+    ("memory.txt", include_str!("conformance/rows/memory.txt")),
+    ("atomics.txt", include_str!("conformance/rows/atomics.txt")),
     (
         "refused_by_linux.txt",
-        include_str!("rows/refused_by_linux.txt"),
+        include_str!("conformance/rows/refused_by_linux.txt"),
     ),
-    ("address_space.txt", include_str!("rows/address_space.txt")),
+    (
+        "address_space.txt",
+        include_str!("conformance/rows/address_space.txt"),
+    ),
 ];
-const PROGRAMS: &str = include_str!("programs.txt");
+const PROGRAMS: &str = include_str!("conformance/programs.txt");
 
 #[oracle::test]
 fn every_case_is_the_same_on_every_engine_and_on_the_page() {
