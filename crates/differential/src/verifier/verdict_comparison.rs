@@ -9,7 +9,7 @@ use program::Program;
 use spec::Kernel;
 use spec::registry::Registry;
 use sys::bpf::MAX_LOG_SIZE;
-use verifier::{Options, Verdict, Verification, verify};
+use verifier::{LogTail, Options, Verdict, Verification, verify, verify_to};
 
 /// Agreement of two answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -128,11 +128,13 @@ impl<'a> VerifierPair<'a> {
             log_level,
             ..Options::default()
         };
-        let done = verify(program, self.kernel, self.registry, &options);
+        // As long as the kernel's.
+        let mut log = LogTail::new(MAX_LOG_SIZE as usize);
+        let done = verify_to(program, self.kernel, self.registry, &options, &mut log);
         match done.verdict {
             Verdict::Unsupported(_) => Err("unsupported".to_owned()),
             Verdict::Bug(what) => Err(format!("bug: {what}")),
-            Verdict::Accepted | Verdict::Refused(_) => Ok(done.log),
+            Verdict::Accepted | Verdict::Refused(_) => Ok(log.finish().0),
         }
     }
 
