@@ -4,22 +4,23 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use beebox_object::maps::{Contents, InitialEntry};
 use beebox_object::{Error, Object, OpenOptions};
-use expect_test::{ExpectFile, expect_file};
+use expect_test::expect_file;
 use isa::ebpf::decode;
 use spec::Kernel;
 use spec::loader::LoaderKind;
 
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests")
+        .join(name)
+}
+
 fn bytes(name: &str) -> Vec<u8> {
-    fs::read(
-        Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests")
-            .join(name),
-    )
-    .expect("an object")
+    fs::read(file(name)).expect("an object")
 }
 
 fn open<'a>(
@@ -98,33 +99,21 @@ fn described(object: &Object<'_>) -> String {
     text
 }
 
-fn check(name: &str, loader: LoaderKind, expected: ExpectFile) {
-    let file = bytes(&format!("loaders/{name}.o"));
-    let object = open(&file, loader, &[]).expect(name);
+fn check(name: &str, loader: LoaderKind) {
+    let bytes = bytes(&format!("loaders/{name}.o"));
+    let object = open(&bytes, loader, &[]).expect(name);
     assert_eq!(object.loader(), loader);
-    expected.assert_eq(&described(&object));
+    expect_file![file(&format!("loaders/{name}.txt"))].assert_eq(&described(&object));
     // libbpf takes none of them.
-    assert!(Object::open(&file).is_err(), "{name}");
+    assert!(Object::open(&bytes).is_err(), "{name}");
 }
 
 #[oracle::test]
 fn objects_are_what_their_loaders_make_of_them() {
-    check(
-        "libbpf_0_8",
-        LoaderKind::Libbpf08,
-        expect_file!["loaders/libbpf_0_8.txt"],
-    );
-    check(
-        "cilium_ebpf",
-        LoaderKind::CiliumEbpf,
-        expect_file!["loaders/cilium_ebpf.txt"],
-    );
-    check("aya", LoaderKind::Aya, expect_file!["loaders/aya.txt"]);
-    check(
-        "iproute2",
-        LoaderKind::Iproute2,
-        expect_file!["loaders/iproute2.txt"],
-    );
+    check("libbpf_0_8", LoaderKind::Libbpf08);
+    check("cilium_ebpf", LoaderKind::CiliumEbpf);
+    check("aya", LoaderKind::Aya);
+    check("iproute2", LoaderKind::Iproute2);
 }
 
 #[oracle::test]

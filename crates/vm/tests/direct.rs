@@ -130,6 +130,6 @@ fn helpers_change_the_packet_of_a_context() {
     memory.write(data + 99, b"P").unwrap();
     let mut len = [0; 4];
     memory.read(memory.field(address, 0), &mut len).unwrap();
-    assert_eq!(u32::from_ne_bytes(len), 106);
+    assert_eq!(u32::from_le_bytes(len), 106);
     assert_eq!(packet.to_vec()[98..], *b"\0Ppacket");
 }

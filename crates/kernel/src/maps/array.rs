@@ -9,6 +9,7 @@ use vm::{CellSlice, Cells, Cursor, DirectAccess, Elements, MapOperations};
 
 use super::flags::{EXIST, LOCK, NOEXIST};
 use super::key;
+use super::memory::Charge;
 use super::resources::Resources;
 use super::special::SpecialFields;
 use super::{Definition, Host, RunGuard, SyscallOperations, ValueLayout};
@@ -23,13 +24,17 @@ pub(super) struct Array {
 }
 
 impl Array {
-    pub(super) fn new(map: &Definition, host: &Host) -> Result<Array, Errno> {
+    pub(super) fn new(map: &Definition, host: &Host, charge: &Charge) -> Result<Array, Errno> {
         let is_percpu = map.is_percpu();
         let copies = if is_percpu { host.cpus } else { 1 };
         let entries = map.params.max_entries;
         let cells = map.value.cells();
-        let count = Elements::cells(entries, copies, cells).ok_or(Errno::ENOMEM)?;
-        let values = Cells::zeroed(count).map_err(|_| Errno::ENOMEM)?;
+        let count = Elements::cells(entries, copies, cells).unwrap_or(usize::MAX);
+        let values = match entries {
+            // Its pages are there once they are written to.
+            1 => Cells::zeroed(count).map_err(|_| Errno::ENOMEM)?,
+            _ => charge.cells(count)?,
+        };
         let values = Elements::new(values, entries, copies, cells);
         Ok(Array {
             values: values.ok_or(Errno::ENOMEM)?,
@@ -151,14 +156,6 @@ impl MapOperations for Array {
 }
 
 impl SyscallOperations for Array {
-    fn fixed_bytes(&self) -> u64 {
-        match self.entries() {
-            // Its pages are there once they are written to.
-            1 => 0,
-            _ => size_of_val(self.values.as_slice()) as u64,
-        }
-    }
-
     fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
         let index = self.index(key).ok_or(Errno::ENOENT)?;
         for (cpu, out) in (0..).zip(out.chunks_mut(out.len() / self.values.copies() as usize)) {

@@ -6,6 +6,7 @@ use program::creation;
 use spec::Errno;
 use vm::{CellSlice, Cells, MapOperations};
 
+use super::memory::Charge;
 use super::resources::Resources;
 use super::{Definition, Host, RunGuard, SyscallOperations, key};
 
@@ -20,11 +21,15 @@ pub(super) struct BloomFilter {
 }
 
 impl BloomFilter {
-    pub(super) fn new(map: &Definition, host: &Host) -> Result<BloomFilter, Errno> {
+    pub(super) fn new(
+        map: &Definition,
+        host: &Host,
+        charge: &Charge,
+    ) -> Result<BloomFilter, Errno> {
         let mask = creation::bloom_mask(&map.params);
-        let cells = (mask as usize + 1).div_ceil(64);
+        let cells = (u64::from(mask) + 1).div_ceil(64) as usize;
         Ok(BloomFilter {
-            bits: Cells::zeroed(cells).map_err(|_| Errno::ENOMEM)?,
+            bits: charge.cells(cells)?,
             mask,
             hashes: creation::bloom_hashes(&map.params),
             seed: map.seed(host),
@@ -78,10 +83,6 @@ impl MapOperations for BloomFilter {
 }
 
 impl SyscallOperations for BloomFilter {
-    fn fixed_bytes(&self) -> u64 {
-        size_of_val(self.bits.as_slice()) as u64
-    }
-
     fn copy(&self, _: &[u8], out: &mut [u8]) -> Result<(), Errno> {
         self.peek(out)
     }

@@ -9,6 +9,7 @@ use vm::{CellSlice, MapOperations};
 
 use super::array::Array;
 use super::flags::{EXIST, NOEXIST};
+use super::memory::Charge;
 use super::resources::Resources;
 use super::{Definition, Host, RunGuard, SyscallOperations, slots};
 
@@ -23,9 +24,9 @@ pub(super) struct Cpumap {
 }
 
 impl Cpumap {
-    pub(super) fn new(map: &Definition, host: &Host) -> Result<Cpumap, Errno> {
+    pub(super) fn new(map: &Definition, host: &Host, charge: &Charge) -> Result<Cpumap, Errno> {
         Ok(Cpumap {
-            values: Array::new(map, host)?,
+            values: Array::new(map, host, charge)?,
             cpus: host.cpus,
         })
     }

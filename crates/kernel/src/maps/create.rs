@@ -61,22 +61,23 @@ impl Map {
             value,
         };
         let map = &definition;
+        let charge = Charge::new(&host.memory);
         let operations: Arc<dyn SyscallOperations> = match kind {
-            Array | PercpuArray => Arc::new(array::Array::new(map, host)?),
+            Array | PercpuArray => Arc::new(array::Array::new(map, host, &charge)?),
             Hash | PercpuHash | LruHash | LruPercpuHash => Arc::new(hash::Hash::new(map, host)?),
             LpmTrie => Arc::new(lpm_trie::LpmTrie::new(map, host)?),
             Queue | Stack => Arc::new(queue::Queue::new(map, host)),
-            BloomFilter => Arc::new(bloom_filter::BloomFilter::new(map, host)?),
+            BloomFilter => Arc::new(bloom_filter::BloomFilter::new(map, host, &charge)?),
             ProgArray => Arc::new(prog_array::ProgArray::new(map, host)?),
             PerfEventArray => Arc::new(perf_event_array::PerfEventArray::new(map)?),
             ArrayOfMaps => Arc::new(array_of_maps::ArrayOfMaps::new(map, inner)?),
             HashOfMaps => Arc::new(hash_of_maps::HashOfMaps::new(map, host, inner)?),
-            Devmap => Arc::new(devmap::Devmap::new(map, host)?),
+            Devmap => Arc::new(devmap::Devmap::new(map, host, &charge)?),
             DevmapHash => Arc::new(devmap::DevmapHash::new(map, host)?),
-            Cpumap => Arc::new(cpumap::Cpumap::new(map, host)?),
+            Cpumap => Arc::new(cpumap::Cpumap::new(map, host, &charge)?),
             Xskmap => Arc::new(xskmap::Xskmap::new(map)?),
-            Ringbuf => Arc::new(ringbuf::Ring::new(map)?),
-            UserRingbuf => Arc::new(user_ringbuf::UserRing::new(map)?),
+            Ringbuf => Arc::new(ringbuf::Ring::new(map, &charge)?),
+            UserRingbuf => Arc::new(user_ringbuf::UserRing::new(map, &charge)?),
             CgroupArray => Arc::new(cgroup_array::CgroupArray::new(map)?),
             StackTrace => Arc::new(stack_trace::StackTrace::new(map)),
             CgroupStorage | PercpuCgroupStorage => {
@@ -92,8 +93,6 @@ impl Map {
             // The check refuses them.
             StructOps | InsnArray | Rhash => return Err(Errno::ENOTSUPP),
         };
-        let charge = Charge::new(&host.memory);
-        charge.add(operations.fixed_bytes())?;
         Ok(Map {
             is_frozen: AtomicBool::new(false),
             handle: MapHandle::new(definition.attributes(host, charge), operations.clone()),

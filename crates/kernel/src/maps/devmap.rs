@@ -10,6 +10,7 @@ use vm::{CellSlice, MapOperations};
 use super::array::Array;
 use super::flags::{EXIST, NOEXIST};
 use super::hash::Hash;
+use super::memory::Charge;
 use super::resources::Resources;
 use super::{Definition, Host, RunGuard, SyscallOperations, slots};
 
@@ -36,8 +37,8 @@ fn resolve(value: &[u8], resources: &dyn Resources) -> Result<Vec<u8>, Errno> {
 pub(super) struct Devmap(Array);
 
 impl Devmap {
-    pub(super) fn new(map: &Definition, host: &Host) -> Result<Devmap, Errno> {
-        Ok(Devmap(Array::new(map, host)?))
+    pub(super) fn new(map: &Definition, host: &Host, charge: &Charge) -> Result<Devmap, Errno> {
+        Ok(Devmap(Array::new(map, host, charge)?))
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use spec::Errno;
+use vm::{CELL_BYTES, Cells};
 
 /// The memory of all maps of a host.
 #[derive(Debug)]
@@ -91,6 +92,16 @@ impl Charge {
                 Err(Errno::ENOMEM)
             }
         }
+    }
+
+    /// So many cells that are zero. Their bytes are taken first: the system is not asked for what is
+    /// beyond the limit.
+    ///
+    /// # Errors
+    /// ENOMEM beyond the limit, and if there is no memory for them.
+    pub(super) fn cells(&self, count: usize) -> Result<Cells, Errno> {
+        self.add((count as u64).saturating_mul(CELL_BYTES as u64))?;
+        Cells::zeroed(count).map_err(|_| Errno::ENOMEM)
     }
 
     /// Gives bytes back.

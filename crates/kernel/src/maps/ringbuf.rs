@@ -14,6 +14,7 @@ use vm::sync::atomic::{AtomicU64, Ordering};
 use vm::sync::{Mutex, MutexGuard};
 use vm::{CELL_BYTES, CellSlice, Cells, MapFunction, MapOperations, RecordOutput};
 
+use super::memory::Charge;
 use super::resources::Resources;
 use super::spin_lock::SpinLock;
 use super::{Definition, SyscallOperations};
@@ -51,11 +52,11 @@ pub struct Ring {
 }
 
 impl Ring {
-    pub(super) fn new(map: &Definition) -> Result<Ring, Errno> {
+    pub(super) fn new(map: &Definition, charge: &Charge) -> Result<Ring, Errno> {
         let size = u64::from(map.params.max_entries);
-        let cells = 2 * size as usize / CELL_BYTES;
+        let cells = (2 * size / CELL_BYTES as u64) as usize;
         Ok(Ring {
-            cells: Cells::zeroed(cells).map_err(|_| Errno::ENOMEM)?,
+            cells: charge.cells(cells)?,
             size,
             consumer: AtomicU64::new(0),
             producer: AtomicU64::new(0),
@@ -186,10 +187,6 @@ impl MapOperations for Ring {
 }
 
 impl SyscallOperations for Ring {
-    fn fixed_bytes(&self) -> u64 {
-        size_of_val(self.cells.as_slice()) as u64
-    }
-
     fn copy(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {
         Err(Errno::ENOTSUPP)
     }
@@ -234,7 +231,7 @@ mod model {
             kind: MapKind::Ringbuf,
             value: ValueLayout::plain(0),
         };
-        Arc::new(Ring::new(&map).unwrap())
+        Arc::new(Ring::new(&map, &Charge::new(&Arc::default())).unwrap())
     }
 
     /// Takes the records that are complete, in so many attempts at most; they are whole.

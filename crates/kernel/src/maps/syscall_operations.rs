@@ -11,11 +11,6 @@ use super::{ProgramClass, Resources, StoredMap, StoredProgram};
 /// Keys and values have the map's sizes; the caller checks that. An operation that a kind does
 /// not define fails as in the kernel's kinds without it.
 pub trait SyscallOperations: MapOperations {
-    /// Bytes of memory that it takes as long as it exists.
-    fn fixed_bytes(&self) -> u64 {
-        0
-    }
-
     /// Forgets what belongs to one test run: sets the value of the program that runs to zero,
     /// removes that of the packet's socket.
     fn reset(&self) {}

@@ -15,6 +15,7 @@ use spec::Errno;
 use spec::registry::Limits;
 use vm::{CELL_BYTES, CellSlice, Cells, MapOperations, RunGuard, Samples, SamplesReader, ValueOf};
 
+use super::memory::Charge;
 use super::resources::Resources;
 use super::{Definition, SyscallOperations};
 
@@ -57,11 +58,11 @@ pub struct UserSample<'a> {
 }
 
 impl UserRing {
-    pub(super) fn new(map: &Definition) -> Result<UserRing, Errno> {
+    pub(super) fn new(map: &Definition, charge: &Charge) -> Result<UserRing, Errno> {
         let size = u64::from(map.params.max_entries);
-        let cells = 2 * size as usize / CELL_BYTES;
+        let cells = (2 * size / CELL_BYTES as u64) as usize;
         Ok(UserRing {
-            cells: Cells::zeroed(cells).map_err(|_| Errno::ENOMEM)?,
+            cells: charge.cells(cells)?,
             size,
             consumer: AtomicU64::new(0),
             producer: AtomicU64::new(0),
@@ -164,10 +165,6 @@ impl MapOperations for UserRing {
 }
 
 impl SyscallOperations for UserRing {
-    fn fixed_bytes(&self) -> u64 {
-        size_of_val(self.cells.as_slice()) as u64
-    }
-
     fn copy(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {
         Err(Errno::ENOTSUPP)
     }
