@@ -129,7 +129,7 @@ impl<'a> VerifierPair<'a> {
             ..Options::default()
         };
         // As long as the kernel's.
-        let mut log = LogTail::new(MAX_LOG_SIZE as usize);
+        let mut log = LogTail::new(MAX_LOG_SIZE);
         let done = verify_to(program, self.kernel, self.registry, &options, &mut log);
         match done.verdict {
             Verdict::Unsupported(_) => Err("unsupported".to_owned()),
