@@ -155,16 +155,14 @@ fn region(scene: &Scene<'_>, reg: Reg, state: &RegState, off: i64, size: u32) ->
 /// Of an argument that is the key or value of a map, which of them and the map.
 fn map_argument(scene: &Scene<'_>, reg: Reg) -> Option<(&'static str, String)> {
     let index = usize::from(reg.number()).checked_sub(1)?;
-    let part = match scene.prototype()?.args.get(index)?.base {
-        ArgBase::PtrToMapKey => "key",
-        ArgBase::PtrToMapValue => "value",
-        _ => return None,
-    };
-    let map = |reg: Reg| match scene.reg(reg)?.kind {
-        RegKind::MapPtr { map, .. } => Some(describe::map_name(scene.input, map)),
-        _ => None,
-    };
-    Some((part, RegSet::ARGUMENTS.iter().find_map(map)?))
+    let base = scene.prototype()?.args.get(index)?.base;
+    let parts = [
+        (ArgBase::PtrToMapKey, "key"),
+        (ArgBase::PtrToMapValue, "value"),
+    ];
+    let (_, part) = parts.into_iter().find(|(of, _)| *of == base)?;
+    let (_, map) = super::call::map_pointer(scene)?;
+    Some((part, describe::map_name(scene.input, map)))
 }
 
 /// Of an argument that points to memory, the size argument behind it.

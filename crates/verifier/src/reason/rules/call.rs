@@ -183,11 +183,7 @@ pub(super) fn argument(scene: &Scene<'_>) -> Option<Finding> {
 fn no_keys(scene: &Scene<'_>) -> Option<Finding> {
     let mut args = scene.prototype()?.args.iter();
     args.find(|arg| arg.base == ArgBase::PtrToMapKey)?;
-    let map = |reg: Reg| match scene.reg(reg)?.kind {
-        RegKind::MapPtr { map, .. } => Some((reg, map)),
-        _ => None,
-    };
-    let (reg, map) = isa::ebpf::RegSet::ARGUMENTS.iter().find_map(map)?;
+    let (reg, map) = map_pointer(scene)?;
     if scene.input.maps[map].key_size() != 0 {
         return None;
     }
@@ -198,6 +194,16 @@ fn no_keys(scene: &Scene<'_>) -> Option<Finding> {
         Cause::Map { map, kind, fault },
         &[reg],
     ))
+}
+
+/// The first argument of a call that is a map, and the map.
+pub(super) fn map_pointer(scene: &Scene<'_>) -> Option<(Reg, MapRef)> {
+    isa::ebpf::RegSet::ARGUMENTS.iter().find_map(|reg| {
+        let RegKind::MapPtr { map, .. } = scene.reg(reg)?.kind else {
+            return None;
+        };
+        Some((reg, map))
+    })
 }
 
 /// A call of a global function, whose signature or arguments are refused.
@@ -386,15 +392,8 @@ pub(super) fn map(scene: &Scene<'_>) -> Option<Finding> {
     let (reg, fault) = match insn {
         Insn::LoadImm64 { imm, .. } => return map_load(scene, imm),
         Insn::Call(_) => {
-            let is_map = |reg: &Reg| {
-                let state = scene.reg(*reg);
-                state.is_some_and(|state| matches!(state.kind, RegKind::MapPtr { .. }))
-            };
-            let Some(reg) = isa::ebpf::RegSet::ARGUMENTS.iter().find(is_map) else {
+            let Some((reg, map)) = map_pointer(scene) else {
                 return value_argument(scene);
-            };
-            let RegKind::MapPtr { map, .. } = scene.reg(reg)?.kind else {
-                return None;
             };
             let kinds = kinds_taken(scene);
             let is_taken =
