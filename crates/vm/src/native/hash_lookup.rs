@@ -18,11 +18,12 @@ use crate::{CellGroups, CellSlice, Cells, MapFunction};
 /// Multiplier of the hash.
 pub const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The hash of a key in numbers of 8 bytes, the last one filled up with zeros: a
-/// multiplication of 64 by 64 bits for each two of them, of which both halves are combined.
-/// It starts with the [`hash_start`] of the map's seed.
+/// The hash of a key in its bytes by eight, the last ones filled up with zeros: a multiplication of
+/// 64 by 64 bits for each two of them, of which both halves are combined. It starts with the
+/// [`hash_start`] of the map's seed, and is the same on every machine: entries have one order.
 #[inline(always)]
-pub fn hash_words(mut words: impl Iterator<Item = u64>, start: u64) -> u32 {
+pub fn hash_words(words: impl Iterator<Item = u64>, start: u64) -> u32 {
+    let mut words = words.map(u64::to_le);
     let mut hash = start;
     while let Some(first) = words.next() {
         let second = words.next().unwrap_or(0);
