@@ -111,6 +111,7 @@ int lock_of_copy(struct __sk_buff *skb)
 	return 0;
 }
 
+#ifdef EDIT
 static always_inline char first_of(const char *from)
 {
 	char first = 0;
@@ -118,6 +119,7 @@ static always_inline char first_of(const char *from)
 	probe_read_kernel(&first, 1, from);
 	return first;
 }
+#endif
 
 SEC("kprobe/do_unlinkat")
 int address_read_by_call(struct pt_regs *ctx)
