@@ -186,14 +186,13 @@ loop3, verifier_loops1), by samples of `perf record -e cpu-clock -F 1999`:
 
 | part | share |
 |---|---:|
-| precision tracking (`precise`) | 15 % |
-| live stack slots (`facts/live_stack`) | 15 % |
-| comparing states and keeping checkpoints (`explore`) | 15 % |
-| arithmetic and ranges (`alu`, `domain`) | 14 % |
-| allocation and copies | 13 % |
-| memory accesses (`mem`) | 8 % |
-| the walk itself (`explore`) | 5 % |
-| everything else: page faults, linking, calls, branches | 15 % |
+| the walk, comparing states and keeping checkpoints (`explore`) | 24 % |
+| arithmetic and ranges (`alu`, `domain`) | 18 % |
+| memory accesses (`mem`) | 12 % |
+| allocation and copies | 11 % |
+| precision tracking (`precise`) | 10 % |
+| live stack slots (`analysis/live_stack`) | 4 % |
+| everything else: page faults, linking, calls, branches | 21 % |
 
 Design choices that this led to:
 
@@ -207,6 +206,11 @@ Design choices that this led to:
 - Comparison looks at live registers and slots only, first at the register that differed
   in the last comparison with the same checkpoint.
 - Live registers, dead slots and postorders are computed once for each function.
+- A walk back for precision passes over instructions that no requested register concerns, by
+  a mask for each instruction; an update of live stack slots visits what changed, by bits in
+  postorder.
+- Ranges that are as narrow as the known bits need no reduction.
+- Back edges of loops keep outlines of their states, as evicted checkpoints do.
 
 Memory grows with the checkpoints that are kept, by 0.6 kB each, and by 0.4 kB for every
 chunk of registers and 0.9 kB for every chunk of stack slots that changed since the last one.
