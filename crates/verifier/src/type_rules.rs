@@ -179,7 +179,7 @@ type_rules! {
 pub(crate) struct HookRules {
     /// Their functions have stacks of their own, where those of their type have.
     pub(crate) has_private_stack: bool,
-    /// The kernel vouches for the arguments of tracing programs (`prog_args_trusted`).
+    /// The arguments of tracing programs are trusted pointers (`prog_args_trusted`).
     pub(crate) has_trusted_args: bool,
     /// They run at a trampoline, which knows the function that is called.
     pub(crate) has_trampoline: bool,

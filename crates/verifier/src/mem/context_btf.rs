@@ -164,7 +164,7 @@ fn number(env: &Env<'_>, is_returned: bool) -> Argument {
     }
 }
 
-/// True if the kernel vouches for the arguments (`prog_args_trusted`).
+/// True if the arguments are trusted pointers (`prog_args_trusted`).
 #[doc(alias = "prog_args_trusted")]
 #[doc(alias = "bpf_lsm_is_trusted")]
 fn has_trusted_args(env: &Env<'_>, function: &str) -> bool {

@@ -15,7 +15,7 @@ const ALWAYS: u16 = 1 << 15;
 
 /// Requested registers and slots by frame (kernel: `struct backtrack_state`) (`backtrack_state`).
 #[doc(alias = "backtrack_state")]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Backtrack {
     pub(super) frame: usize,
     pub(super) regs: [u16; MAX_CALL_FRAMES],

@@ -58,7 +58,16 @@ impl Tracker<'_, '_> {
                 let concerned = self.analysis.insns[idx as usize].concerned_regs;
                 let is_first = subseq_idx < 0;
                 self.counts.insns += u64::from(!is_first);
-                if !is_first && (self.sink.is_full() || !bt.passes(concerned, entry)) {
+                let passes = !self.sink.is_full() && bt.passes(concerned, entry);
+                debug_assert!(
+                    is_first || !passes || {
+                        let (input, analysis) = (self.input, self.analysis);
+                        let mut after = bt;
+                        let step = after.step(input, analysis, self.sink, idx, subseq_idx, entry);
+                        matches!(step, Step::Done) && after == bt
+                    }
+                );
+                if !is_first && !passes {
                     match bt.step(self.input, self.analysis, self.sink, idx, subseq_idx, entry) {
                         Step::Done => {}
                         Step::Unsupported => {
