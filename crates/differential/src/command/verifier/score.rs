@@ -62,7 +62,7 @@ pub(crate) fn score(selection: Selection) -> Outcome {
         }
     }
     print!("{table}");
-    match options.is_whole() {
+    match options.is_whole() && options.core.is_some() {
         true => write_part(PAGE, "score", &table),
         false => Ok(()),
     }

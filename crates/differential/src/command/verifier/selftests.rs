@@ -54,6 +54,8 @@ fn read_type(name: &str) -> Result<ProgramType, String> {
 pub(crate) struct Options {
     /// RELEASE/CPU.
     pub(crate) sets: Vec<Set>,
+    /// True if these are the sets that count if none is named.
+    are_usual: bool,
     /// Names of programs that need nothing but the core of a verifier, as FILE/PROGRAM.
     pub(super) core: Option<BTreeSet<String>>,
     /// Directory of recorded answers, if it is not the repository's `tools/selftests`.
@@ -94,15 +96,15 @@ impl Set {
 impl Options {
     /// Options of a selection; `sets` are those that count if none is named.
     pub(crate) fn from_selection(selection: Selection, sets: &[&str]) -> Outcome<Options> {
+        let usual = sets.iter().map(|set| set.parse());
+        let usual: Vec<Set> = usual.collect::<Result<_, _>>()?;
         let named = match selection.set.is_empty() {
-            true => sets
-                .iter()
-                .map(|set| set.parse())
-                .collect::<Result<_, _>>()?,
+            true => usual.clone(),
             false => selection.set,
         };
         let core = selection.names.map(|path| read_list(&path)).transpose()?;
         Ok(Options {
+            are_usual: named == usual,
             sets: named,
             core,
             truth: selection.truth,
@@ -149,9 +151,9 @@ impl Options {
         title
     }
 
-    /// True if tables of these programs speak for whole sets.
+    /// True if tables of these programs speak for all sets that a page has, each of them whole.
     pub(crate) fn is_whole(&self) -> bool {
-        self.only.is_none() && self.types.is_empty()
+        self.are_usual && self.only.is_none() && self.types.is_empty()
     }
 
     /// The file with a kernel's recorded answers to a set.
