@@ -36,7 +36,7 @@ pub use capability::MissingCapabilities;
 pub(crate) use capability::missing;
 pub use cause::{
     AccessKind, Acquired, ArgumentFault, ArithmeticFault, BoundsFault, Cause, Check, ContextFault,
-    ExceptionFault, KfuncRule, LockFault, LostObject, LostTrust, MapMisuse, MergedMembers,
+    ExceptionFault, KfuncRule, LockFault, LostObject, LostTrust, MapMisuse, MapPart, MergedMembers,
     NullCheck, NumberSource, ObjectFault, PacketBase, PacketCheckFault, PacketExtent, PacketLoop,
     Parameter, ParameterFault, ReturnedBy, SignatureFault, SizeFault, StackObjectFault,
     TargetFault, Unwritten,

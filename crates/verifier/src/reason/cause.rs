@@ -9,7 +9,7 @@ use crate::domain::Scalar;
 
 pub use parts::{
     AccessKind, ArgumentFault, ArithmeticFault, BoundsFault, Check, ContextFault, LockFault,
-    LostObject, LostTrust, MapMisuse, MergedMembers, NullCheck, NumberSource, ObjectFault,
+    LostObject, LostTrust, MapMisuse, MapPart, MergedMembers, NullCheck, NumberSource, ObjectFault,
     PacketBase, PacketCheckFault, PacketExtent, PacketLoop, Parameter, ParameterFault,
     SignatureFault, SizeFault, StackObjectFault, Unwritten,
 };
@@ -100,7 +100,7 @@ pub enum Cause {
         /// Comparisons of the variable part on the path.
         check: Check,
         /// Of the key or value of a map that is passed to a call, which of them and the map.
-        of_map: Option<(&'static str, String)>,
+        of_map: Option<(MapPart, String)>,
     },
     /// Stack is read that was not written.
     StackUnwritten {

@@ -2,7 +2,7 @@
 
 use verifier::domain::Scalar;
 use verifier::reason::{
-    ArithmeticFault, BoundsFault, Cause, Check, Explanation, Note, NoteKind, PointerTarget,
+    ArithmeticFault, BoundsFault, Cause, Check, Explanation, MapPart, Note, NoteKind, PointerTarget,
 };
 
 use super::Words;
@@ -61,7 +61,7 @@ struct Region<'a> {
     limit: Option<u32>,
     off: i64,
     size: u32,
-    of_map: Option<&'a (&'static str, String)>,
+    of_map: Option<&'a (MapPart, String)>,
 }
 
 impl Region<'_> {
@@ -174,6 +174,10 @@ impl Region<'_> {
         }
         let is_frame = is_stack && (-512..0).contains(&self.off);
         if let Some((part, map)) = self.of_map {
+            let part = match part {
+                MapPart::Key => "key",
+                MapPart::Value => "value",
+            };
             return words
                 .needed(format!(
                     "the {} of a {part} of map `{map}`",

@@ -486,6 +486,15 @@ pub enum SizeFault {
     Unbounded,
 }
 
+/// Part of an entry of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapPart {
+    /// The key.
+    Key,
+    /// The value.
+    Value,
+}
+
 /// A use of a map that the verifier refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MapMisuse {

@@ -6,7 +6,7 @@ use spec::registry::ArgBase;
 use super::check::find_check;
 use super::{Finding, arithmetic, memory, packet};
 use crate::mem::{MAX_STACK, MAX_VAR_OFF};
-use crate::reason::cause::{BoundsFault, Cause, Check, SizeFault};
+use crate::reason::cause::{BoundsFault, Cause, Check, MapPart, SizeFault};
 use crate::reason::describe;
 use crate::reason::origin;
 use crate::reason::scene::Scene;
@@ -153,12 +153,12 @@ fn region(scene: &Scene<'_>, reg: Reg, state: &RegState, off: i64, size: u32) ->
 }
 
 /// Of an argument that is the key or value of a map, which of them and the map.
-fn map_argument(scene: &Scene<'_>, reg: Reg) -> Option<(&'static str, String)> {
+fn map_argument(scene: &Scene<'_>, reg: Reg) -> Option<(MapPart, String)> {
     let index = usize::from(reg.number()).checked_sub(1)?;
     let base = scene.prototype()?.args.get(index)?.base;
     let parts = [
-        (ArgBase::PtrToMapKey, "key"),
-        (ArgBase::PtrToMapValue, "value"),
+        (ArgBase::PtrToMapKey, MapPart::Key),
+        (ArgBase::PtrToMapValue, MapPart::Value),
     ];
     let (_, part) = parts.into_iter().find(|(of, _)| *of == base)?;
     let (_, map) = super::call::map_pointer(scene)?;
