@@ -13,6 +13,7 @@
 //! * `test_run.rs`, `runner.rs`: runs
 //! * `verification.rs`: verdicts
 //! * `filter.rs`, `seccomp.rs`: classic filters
+//! * `any_calls.rs`: calls that bytes choose, for the fuzz target
 //!
 //! Unsafe code rests on what the head of `beebox.h` asks of callers.
 #![allow(
@@ -20,6 +21,7 @@
     reason = "the head of beebox.h says what callers promise; functions say what is theirs alone"
 )]
 
+mod any_calls;
 mod boundary;
 mod elements;
 mod filter;
@@ -35,6 +37,7 @@ mod verification;
 
 use std::ffi::c_char;
 
+pub use any_calls::any_calls;
 pub use boundary::{beebox_last_error, beebox_last_explanation};
 pub use elements::*;
 pub use filter::*;

@@ -1,5 +1,6 @@
 //! Tests of the C library.
 
+mod c_programs;
 mod header;
 
 fn main() -> std::process::ExitCode {

@@ -73,7 +73,7 @@ const BESIDE: &[(&str, &str)] = &[
     ),
     (
         "fuzz",
-        "beebox btf capture classic differential gateway interp isa object packet kernel-data \
+        "beebox btf capi capture classic differential gateway interp isa object packet kernel-data \
          program seccomp spec sys verifier",
     ),
     ("xtask", "beebox btf differential kernel-data report spec"),
