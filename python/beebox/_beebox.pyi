@@ -10,19 +10,62 @@ from collections.abc import (
     MutableMapping,
     Sequence,
 )
-from typing import Any, Literal, SupportsBytes, SupportsIndex, TypeAlias, final, overload
+from typing import (
+    Any,
+    Literal,
+    Protocol,
+    Self,
+    SupportsBytes,
+    SupportsIndex,
+    TypeAlias,
+    final,
+    overload,
+)
 
-from typing_extensions import Buffer, Self
+from typing_extensions import Buffer
 
 from beebox._verdict import Verdict
 
 _Path: TypeAlias = str | os.PathLike[str]
-_Bytes: TypeAlias = Buffer | SupportsBytes
+
+class _Array(Protocol):
+    """An array of numpy, which has a buffer."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+
+_Bytes: TypeAlias = Buffer | SupportsBytes | _Array
 _Kernel: TypeAlias = Kernel | _Path
 _Engine: TypeAlias = Literal["native", "interp", "checked"]
 
-_Packets: TypeAlias = Iterable[_Bytes] | Buffer
-_Offsets: TypeAlias = Iterable[int] | Buffer
+_Packets: TypeAlias = Iterable[_Bytes] | Buffer | _Array
+_Offsets: TypeAlias = Iterable[int] | Buffer | _Array
+
+__all__ = [
+    "Batch",
+    "CaptureRun",
+    "CheckReport",
+    "Expectation",
+    "Expectations",
+    "Filter",
+    "Globals",
+    "Instance",
+    "Kernel",
+    "Map",
+    "Object",
+    "PacketCounts",
+    "PacketSeen",
+    "Program",
+    "ProgramResult",
+    "Record",
+    "Records",
+    "Rules",
+    "Seccomp",
+    "SeccompDiff",
+    "TestRunResult",
+    "Verification",
+    "main",
+]
 
 @final
 class Kernel:
@@ -32,6 +75,7 @@ class Kernel:
     def open(path: _Path) -> Kernel: ...
     @staticmethod
     def running() -> Kernel: ...
+    def with_core_btf(self, path: _Path) -> Kernel: ...
     @property
     def name(self) -> str: ...
     @property
@@ -348,7 +392,9 @@ class Records(Iterator[Record]):
 class Expectations:
     def __new__(cls, path: _Path) -> Self: ...
     @staticmethod
-    def parse(text: str, *, name: str = "expectations", directory: _Path = ".") -> Expectations: ...
+    def parse(
+        text: str, *, name: str = "expectations", directory: _Path | None = None
+    ) -> Expectations: ...
     @property
     def name(self) -> str: ...
 
@@ -433,7 +479,7 @@ class Seccomp:
         cls,
         *filters: _Path | bytes | Mapping[str, Any],
         machine: str | None = None,
-        capabilities: Sequence[str] = (),
+        capabilities: Sequence[str] | None = None,
         kernel_version: str | None = None,
         runtime: Literal["runc", "libseccomp"] = "runc",
     ) -> Self: ...

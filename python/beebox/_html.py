@@ -45,7 +45,7 @@ def _explanation(row: ProgramResult) -> str:
 
 def program_result_html(row: ProgramResult) -> str:
     """One row, with its explanation and its log."""
-    facts = [
+    facts: list[list[Any]] = [
         ["verdict", row.verdict],
         ["reason", row.reason],
         ["insns", row.insns],
@@ -78,7 +78,7 @@ def run_html(result: TestRunResult) -> str:
 
 def capture_html(run: CaptureRun) -> str:
     """The packets of a capture by verdict."""
-    rows = [[name, count, run.bytes[name]] for name, count in run.counts.items()]
+    rows: list[list[Any]] = [[name, count, run.bytes[name]] for name, count in run.counts.items()]
     return _table(["verdict", "packets", "bytes"], rows)
 
 

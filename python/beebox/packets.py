@@ -50,7 +50,7 @@ def _mac(raw: bytes) -> str:
 
 def _payload(raw: bytes) -> Iterator[Field]:
     if raw:
-        shown = raw[:64].hex(" ", 4)
+        shown = raw[:64].hex(" ", -4)
         yield "payload", shown if len(raw) <= 64 else f"{shown} ({len(raw)} bytes)"
 
 

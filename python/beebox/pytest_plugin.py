@@ -1,8 +1,8 @@
 """The plugin of pytest: fixtures, kernels, expectation files, and failures that show the run.
 
-Fixtures are ``kernel``, ``bpf_object``, ``bpf_instance`` and ``bpf_program``; the object is named by
-``@pytest.mark.bpf_object("path", …)``, with keyword arguments of ``Object.load``, or by the ini option
-``bpf_object``. ``*.expect`` files are tests if their object is beside them.
+Fixtures are ``kernel``, ``bpf_object``, ``bpf_instance`` and ``bpf_program``; the object is named
+by ``@pytest.mark.bpf_object("path")``, with keyword arguments of ``Object.load``, or by the ini
+option ``bpf_object``. ``*.expect`` files are tests if their object is beside them.
 """
 
 from __future__ import annotations
@@ -120,12 +120,19 @@ def bpf_program(request: pytest.FixtureRequest, bpf_instance: Instance) -> Progr
     raise pytest.UsageError(f"which program? @pytest.mark.bpf_program(…) with one of {names}")
 
 
-def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
-    """Show the run behind a verdict that is compared."""
+#: Runs whose verdicts assertions compare, of the test that runs.
+_COMPARED = pytest.StashKey[list[TestRunResult]]()
+
+
+def pytest_assertrepr_compare(
+    config: pytest.Config, op: str, left: object, right: object
+) -> list[str] | None:
+    """Name the run behind a verdict that is compared; its section has the rest."""
     for side in (left, right):
         result = getattr(side, "result", None) if isinstance(side, Verdict) else None
         if result is not None:
-            return [f"{str(left)!r} {op} {str(right)!r}", *run_lines(result)]
+            config.stash.setdefault(_COMPARED, []).append(result)
+            return [f"{str(left)!r} {op} {str(right)!r}", run_lines(result)[0]]
     return None
 
 
@@ -135,17 +142,20 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add the runs, verdicts and reports that a failing test holds to its report."""
     report = yield
+    compared = item.config.stash.get(_COMPARED, [])
+    item.config.stash[_COMPARED] = []
     if report.failed and call.excinfo is not None:
-        text = str(report.longrepr)
-        for title, lines in _sections(item, call.excinfo):
-            # What the assertion shows already is not shown twice.
-            if lines and "\n".join(lines[:1]) not in text:
-                report.sections.append((f"beebox: {title}", "\n".join(lines)))
+        sections = [("run", run_lines(result)) for result in compared[-1:]]
+        sections += _sections(item, call.excinfo, compared)
+        for title, lines in sections:
+            report.sections.append((f"beebox: {title}", "\n".join(lines)))
     return report
 
 
 def _sections(
-    item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException]
+    item: pytest.Item,
+    excinfo: pytest.ExceptionInfo[BaseException],
+    shown: list[TestRunResult],
 ) -> Iterable[tuple[str, list[str]]]:
     if isinstance(excinfo.value, Error) and excinfo.value.explanation:
         yield "explanation", excinfo.value.explanation.splitlines()
@@ -155,7 +165,8 @@ def _sections(
     if not frames:
         return
     for name, value in frames[-1].frame.f_locals.items():
-        yield from _held(name, value)
+        if not any(value is result for result in shown):
+            yield from _held(name, value)
 
 
 def _held(name: str, value: object) -> Iterable[tuple[str, list[str]]]:

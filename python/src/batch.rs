@@ -41,7 +41,8 @@ pub(crate) fn run(
             .map(|(part, cpu)| run_part(program, part, cpu, keeps_packets))
             .collect(),
         _ => thread::scope(|scope| {
-            let work = |(part, cpu)| scope.spawn(move || run_part(program, part, cpu, keeps_packets));
+            let work =
+                |(part, cpu)| scope.spawn(move || run_part(program, part, cpu, keeps_packets));
             let threads: Vec<_> = parts().map(work).collect();
             let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
             joined.map(|ran| ran.expect("runs do not panic")).collect()
@@ -161,13 +162,20 @@ impl Batch {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let counts = self.counts(py)?;
-        Ok(format!("<Batch of {}: {}>", self.retvals.len(), counts.repr()?))
+        Ok(format!(
+            "<Batch of {}: {}>",
+            self.retvals.len(),
+            counts.repr()?
+        ))
     }
 }
 
 /// Numbers as an `array.array`.
 pub(crate) fn array_of<'py>(py: Python<'py>, numbers: &[u32]) -> PyResult<Bound<'py, PyAny>> {
-    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
+    let bytes: Vec<u8> = numbers
+        .iter()
+        .flat_map(|number| number.to_ne_bytes())
+        .collect();
     let array = py.import("array")?.getattr("array")?;
     array.call1(("I", PyBytes::new(py, &bytes)))
 }

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use beebox::captures::{CaptureError, Input};
 use beebox::internal::captures::{FileFormat, OutputFormatError};
 use beebox::internal::run::redirect_text;
-use beebox::{CaptureSummary, PacketOutput, PacketRun, Program, RunRecord};
+use beebox::{
+    CaptureSummary, Map, PacketOutput, PacketRun, Program, ProgramType, RunRecord, Verdict,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -36,6 +38,10 @@ pub(crate) fn run(
         let what = "an output is written in one thread: jobs=1";
         return Err(Fault::new("input", what).into());
     }
+    // Each run is told with the records that it wrote; those of threads stay in their maps.
+    let buffers = program.instance().maps();
+    let buffers = buffers.filter(|map| map.kind().has_records() && args.jobs <= 1);
+    let buffers: Vec<Map> = buffers.filter(|_| args.each.is_some()).collect();
     let mut retvals = Vec::new();
     let mut failed = None;
     let mut observe = |run: PacketRun<'_>| {
@@ -45,7 +51,9 @@ pub(crate) fn run(
         let Some(each) = args.each.as_ref().filter(|_| failed.is_none()) else {
             return;
         };
-        let told = Python::attach(|py| tell(py, each, program, types, run));
+        let records = buffers.iter().flat_map(|map| map.take_records(0));
+        let records: Vec<RunRecord> = records.collect();
+        let told = Python::attach(|py| tell(py, each, (program.kind(), types), run, &records));
         failed = told.err();
     };
     let summary = py.detach(|| {
@@ -123,12 +131,12 @@ pub(crate) fn whole_file<T>(
 fn tell(
     py: Python<'_>,
     each: &Py<PyAny>,
-    program: &Program,
-    types: &Types,
+    (kind, types): (ProgramType, &Types),
     run: PacketRun<'_>,
+    records: &[RunRecord],
 ) -> PyResult<()> {
     let record = |record: &RunRecord| Py::new(py, Record::new(py, record, None, types)?);
-    let verdict = beebox::Verdict::new(program.kind(), run.retval);
+    let verdict = Verdict::new(kind, run.retval);
     let seen = PacketSeen {
         packet: run.packet,
         length: run.bytes,
@@ -136,7 +144,7 @@ fn tell(
         verdict: verdict.name().into_owned(),
         redirect: run.redirect.map(redirect_text),
         printk: run.printk.texts.clone(),
-        records: run.records.iter().map(record).collect::<PyResult<_>>()?,
+        records: records.iter().map(record).collect::<PyResult<_>>()?,
     };
     each.call1(py, (seen,))?;
     py.check_signals()
@@ -225,7 +233,11 @@ impl CaptureRun {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let counts = self.counts(py)?;
-        Ok(format!("<CaptureRun of {}: {}>", self.summary.packets, counts.repr()?))
+        Ok(format!(
+            "<CaptureRun of {}: {}>",
+            self.summary.packets,
+            counts.repr()?
+        ))
     }
 
     fn _repr_html_(slf: Bound<'_, Self>) -> PyResult<Py<PyAny>> {

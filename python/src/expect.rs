@@ -31,11 +31,12 @@ impl Expectations {
         Ok(Expectations { file, name })
     }
 
-    /// Reads a text. Messages begin with `name`, paths in it are relative to `directory`.
+    /// Reads a text. Messages begin with `name`, paths in it are relative to `directory`, else to
+    /// the current one.
     #[staticmethod]
-    #[pyo3(signature = (text, *, name = "expectations", directory = PathBuf::from(".")))]
-    fn parse(text: &str, name: &str, directory: PathBuf) -> PyResult<Expectations> {
-        let file = ExpectFile::parse(name, text, &directory);
+    #[pyo3(signature = (text, *, name = "expectations", directory = None))]
+    fn parse(text: &str, name: &str, directory: Option<PathBuf>) -> PyResult<Expectations> {
+        let file = ExpectFile::parse(name, text, &directory.unwrap_or_default());
         let file = file.map_err(|error| raised(beebox::Error::from(error)))?;
         let name = name.to_owned();
         Ok(Expectations { file, name })
@@ -95,7 +96,9 @@ impl Instance {
             }
         };
         let (instance, object) = (&self.0.instance, &self.0.object);
-        let left_out = py.detach(|| instance.fill_maps(object, &maps)).map_err(raised)?;
+        let left_out = py
+            .detach(|| instance.fill_maps(object, &maps))
+            .map_err(raised)?;
         Ok(left_out.iter().map(ToString::to_string).collect())
     }
 

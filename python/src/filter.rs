@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use beebox::captures::{self, FilterCaptureError, FilterSource, LinkType, Options, Output};
-use beebox::internal::captures::filter_capture;
 use beebox::internal::captures::FileFormat;
+use beebox::internal::captures::filter_capture;
 use beebox::{Expression, FilterBuilder, FilterError, Metadata, Packet, Semantics};
 use pyo3::prelude::*;
 
@@ -208,7 +208,9 @@ impl Filter {
     fn instructions(&self) -> PyResult<Vec<(u16, u8, u8, u32)>> {
         let program = self.program()?.checked().program();
         let insns = program.iter();
-        Ok(insns.map(|insn| (insn.code, insn.jt, insn.jf, insn.k)).collect())
+        Ok(insns
+            .map(|insn| (insn.code, insn.jt, insn.jf, insn.k))
+            .collect())
     }
 
     fn __repr__(&self) -> String {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use beebox::internal::run::{LoadOptions, SplitMix};
-use beebox::kernel;
 use ::gateway::analysis::{self, BUDGET};
 use ::gateway::import::{Assumptions, Imported, Variant, iptables_save, nft_json};
 use ::gateway::{Capacity, Compiled, Field, Header, Hook, Packet, Plane, RuleSet};
+use beebox::internal::run::{LoadOptions, SplitMix};
+use beebox::kernel;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
@@ -213,12 +213,21 @@ impl Rules {
         let failed = |error| Fault::new("unsupported", error);
         let kernel = kernel::linux_6_18().with_bit_operations();
         let (table, options) = (self.compiled.table(), LoadOptions::default());
-        let plane = Plane::load(table, Hook::Xdp, Capacity::of(table), &kernel, false, &options);
+        let plane = Plane::load(
+            table,
+            Hook::Xdp,
+            Capacity::of(table),
+            &kernel,
+            false,
+            &options,
+        );
         let plane = plane.map_err(|error| failed(error.to_string()))?;
         let mut random = SplitMix::new(0);
         let input = open(path)?;
         let absent = || failed("the gateway's object has no such program".to_owned());
-        let mut program = plane.program(Hook::Xdp, 0, &mut random).ok_or_else(absent)?;
+        let mut program = plane
+            .program(Hook::Xdp, 0, &mut random)
+            .ok_or_else(absent)?;
         let mut verdicts = BTreeMap::<String, u64>::new();
         let ran = program.run_capture(input, None, &mut |run, _| {
             *verdicts.entry(run.verdict.name.to_string()).or_default() += 1;

@@ -27,6 +27,7 @@ mod program;
 mod records;
 mod result;
 mod seccomp;
+mod text;
 mod types;
 mod verify;
 

@@ -73,7 +73,10 @@ fn read_offsets(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<i128>> {
     if let Ok(buffer) = PyBuffer::<u32>::get(offsets) {
         return Ok(buffer.to_vec(py)?.into_iter().map(i128::from).collect());
     }
-    offsets.try_iter()?.map(|offset| offset?.extract()).collect()
+    offsets
+        .try_iter()?
+        .map(|offset| offset?.extract())
+        .collect()
 }
 
 /// The parts between offsets.

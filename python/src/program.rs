@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::batch::{self, Batch};
 use crate::bytes::{Payload, bytes_of};
 use crate::capture::{self, CaptureArgs, CaptureRun};
-use crate::errors::raised;
+use crate::errors::{Fault, raised};
 use crate::instance::{Instance, Shared};
 use crate::packets::Packets;
 use crate::result::TestRunResult;
@@ -115,16 +115,18 @@ impl Program {
     ///
     /// Raises RunError if programs of the type get no packets, LimitError and TrapError with the
     /// packet for the first run that ends without a value.
-    #[pyo3(signature = (packets, *, offsets = None, cpu = 0, threads = NonZero::<u32>::MIN,
+    #[pyo3(signature = (packets, *, offsets = None, cpu = 0, threads = 1,
         packets_out = false))]
     fn run_batch(
         &self,
         packets: &Bound<'_, PyAny>,
         offsets: Option<&Bound<'_, PyAny>>,
         cpu: u32,
-        threads: NonZero<u32>,
+        threads: u32,
         packets_out: bool,
     ) -> PyResult<Batch> {
+        let threads = NonZero::new(threads)
+            .ok_or_else(|| Fault::new("input", "no threads: one is needed at least"))?;
         let read = Packets::read(packets, offsets)?;
         let slices = read.slices();
         let py = packets.py();
@@ -137,7 +139,7 @@ impl Program {
     /// Packets that go on are written to `output` as it left them, a file that is complete or absent.
     /// `jobs` threads run at the same time, as many as the instance has CPUs at most.
     /// `retvals=True` keeps the return values; `each` is called with a `PacketSeen` after each run,
-    /// in the order of packets.
+    /// in the order of packets, with the records that the run wrote if there is one job.
     ///
     /// Raises FileError and CaptureError for captures that cannot be read, and the errors of
     /// `run_batch`.

@@ -19,6 +19,7 @@ use serde_json::json;
 use crate::errors::Fault;
 use crate::json::to_python;
 use crate::load::json_text;
+use crate::text::plain;
 
 /// The seccomp filters of a process, the oldest first: each a path, the bytes or the text of a program,
 /// or a container profile (a dict, or a file of JSON or YAML), which is compiled.
@@ -105,19 +106,19 @@ fn too_complex(error: TooComplex) -> Fault {
 #[pymethods]
 impl Seccomp {
     #[new]
-    #[pyo3(signature = (*filters, machine = None, capabilities = Vec::new(),
+    #[pyo3(signature = (*filters, machine = None, capabilities = None,
         kernel_version = None, runtime = "runc"))]
     fn new(
         py: Python<'_>,
         filters: Vec<Bound<'_, PyAny>>,
         machine: Option<&str>,
-        capabilities: Vec<String>,
+        capabilities: Option<Vec<String>>,
         kernel_version: Option<String>,
         runtime: &str,
     ) -> PyResult<Seccomp> {
         let options = Options {
             machine: arch(machine)?,
-            capabilities,
+            capabilities: capabilities.unwrap_or_default(),
             kernel_version,
             runtime: match runtime {
                 "runc" => Runtime::Runc,
@@ -308,30 +309,31 @@ fn named(names: Vec<String>) -> PyResult<Vec<Arch>> {
     names.iter().map(|name| arch(Some(name))).collect()
 }
 
-/// Text without colours.
-fn plain(text: &str) -> String {
-    let mut plain = String::new();
-    let mut parts = text.split('\u{1b}');
-    plain += parts.next().unwrap_or_default();
-    for part in parts {
-        plain += part.split_once('m').map_or(part, |(_, rest)| rest);
-    }
-    plain
-}
-
 /// A filter of an argument: its name, its path, and its bytes.
 fn read(py: Python<'_>, given: &Bound<'_, PyAny>) -> PyResult<(String, PathBuf, Vec<u8>)> {
     if given.cast::<PyDict>().is_ok() {
         let text = json_text(py, given)?;
-        return Ok(("profile".to_owned(), "profile.json".into(), text.into_bytes()));
+        return Ok((
+            "profile".to_owned(),
+            "profile.json".into(),
+            text.into_bytes(),
+        ));
     }
     if let Ok(bytes) = given.cast::<PyBytes>() {
-        return Ok(("filter".to_owned(), PathBuf::new(), bytes.as_bytes().to_vec()));
+        return Ok((
+            "filter".to_owned(),
+            PathBuf::new(),
+            bytes.as_bytes().to_vec(),
+        ));
     }
     if let Ok(text) = given.extract::<&str>()
         && text.contains('\n')
     {
-        return Ok(("filter".to_owned(), PathBuf::new(), text.as_bytes().to_vec()));
+        return Ok((
+            "filter".to_owned(),
+            PathBuf::new(),
+            text.as_bytes().to_vec(),
+        ));
     }
     let path: PathBuf = given.extract()?;
     let name = path.display().to_string();
