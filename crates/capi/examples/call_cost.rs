@@ -36,7 +36,9 @@ struct Sides {
 impl Sides {
     fn load() -> Result<Sides, Box<dyn std::error::Error>> {
         let object = Object::open(OBJECT.to_str()?)?;
-        let program = Loader::default().load(&object)?.program(PROGRAM.to_str()?)?;
+        let program = Loader::default()
+            .load(&object)?
+            .program(PROGRAM.to_str()?)?;
         // SAFETY: the texts end with zero bytes, and the object is used until the process ends.
         let (fd, runner) = unsafe {
             let object = beebox_object__open(OBJECT.as_ptr());
@@ -47,7 +49,11 @@ impl Sides {
         if fd < 0 || runner.is_null() {
             return Err("the object is not loaded: run it in the root of the repository".into());
         }
-        Ok(Sides { program, fd, runner })
+        Ok(Sides {
+            program,
+            fd,
+            runner,
+        })
     }
 
     /// Nanoseconds per call: a runner in Rust and in C, a test run in Rust and in C.

@@ -90,7 +90,14 @@ impl Calls<'_> {
     }
 
     fn map(&mut self) -> *mut beebox_map {
-        let names = [c"open_ports", c"senders", c"actions", c"events", c"protocols", c""];
+        let names = [
+            c"open_ports",
+            c"senders",
+            c"actions",
+            c"events",
+            c"protocols",
+            c"",
+        ];
         let name = names[self.byte() as usize % names.len()];
         // SAFETY: the object is null or open, the name a text.
         unsafe { beebox_object__find_map_by_name(self.object, name.as_ptr()) }
@@ -150,7 +157,8 @@ impl Calls<'_> {
             let loaded = beebox_object__load(object);
             let program = beebox_object__next_program(object, ptr::null_mut());
             let map = self.map();
-            self.handles.extend([beebox_program__fd(program), beebox_map__fd(map)]);
+            self.handles
+                .extend([beebox_program__fd(program), beebox_map__fd(map)]);
             if self.runner.is_null() {
                 self.runner = beebox_runner__new(program, u32::from(self.byte() == 9));
             }

@@ -238,7 +238,10 @@ enum VerifyFormat {
 impl VerifyFormat {
     /// True if there is no place for costs, facts and logs.
     fn has_columns_only(&self) -> bool {
-        matches!(self, VerifyFormat::Csv | VerifyFormat::Veristat | VerifyFormat::Sarif)
+        matches!(
+            self,
+            VerifyFormat::Csv | VerifyFormat::Veristat | VerifyFormat::Sarif
+        )
     }
 }
 
@@ -438,7 +441,10 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         VerifyFormat::Sarif => {
             let results = rows.iter().map(|row| {
                 let explanation = row.explanation.as_ref();
-                (row.as_ref(), explanation.map(|explanation| &explanation.data))
+                (
+                    row.as_ref(),
+                    explanation.map(|explanation| &explanation.data),
+                )
             });
             let mut log = sarif(env!("CARGO_PKG_VERSION"), results).to_string();
             log.push('\n');

@@ -45,22 +45,30 @@ pub fn sarif<'r>(
 fn rule(row: &ResultRow, explanation: Option<&Json>) -> (String, String) {
     let cause = explanation.and_then(|it| Some((it["cause"].as_str()?, it["class"].as_str()?)));
     let (id, about) = match (row.verdict, cause) {
-        (ResultVerdict::Unsupported, _) => {
-            (UNSUPPORTED, "the program uses what Beebox does not support: no verdict".to_owned())
-        }
-        (_, Some((cause, class))) => {
-            (cause, format!("the verifier of Linux refuses the program: {}", class.replace('-', " ")))
-        }
-        (_, None) => (REFUSED, "the verifier of Linux refuses the program".to_owned()),
+        (ResultVerdict::Unsupported, _) => (
+            UNSUPPORTED,
+            "the program uses what Beebox does not support: no verdict".to_owned(),
+        ),
+        (_, Some((cause, class))) => (
+            cause,
+            format!(
+                "the verifier of Linux refuses the program: {}",
+                class.replace('-', " ")
+            ),
+        ),
+        (_, None) => (
+            REFUSED,
+            "the verifier of Linux refuses the program".to_owned(),
+        ),
     };
     (id.to_owned(), about)
 }
 
 fn result(row: &ResultRow, explanation: Option<&Json>, rule: &str, index: usize) -> Json {
     let place = explanation.map_or(&Json::Null, |it| &it["place"]);
-    let mut location = location(place).unwrap_or_else(|| {
-        json!({ "physicalLocation": { "artifactLocation": { "uri": uri(&row.file_name) } } })
-    });
+    let mut location = location(place).unwrap_or_else(
+        || json!({ "physicalLocation": { "artifactLocation": { "uri": uri(&row.file_name) } } }),
+    );
     location["logicalLocations"] = json!([{ "name": row.prog_name, "kind": "function" }]);
     let notes = explanation.and_then(|it| it["provenance"].as_array());
     let related = notes.into_iter().flatten().filter_map(|note| {
@@ -167,11 +175,23 @@ mod tests {
         });
         let rows = [
             (row("a.o", "good", ResultVerdict::Success, ""), None),
-            (row("a.o", "port", ResultVerdict::Failure, "R2 offset"), Some(&explanation)),
-            (row("b.o", "port", ResultVerdict::Failure, "R2 offset"), Some(&explanation)),
-            (row("a.o", "odd", ResultVerdict::Unsupported, "an arena"), None),
+            (
+                row("a.o", "port", ResultVerdict::Failure, "R2 offset"),
+                Some(&explanation),
+            ),
+            (
+                row("b.o", "port", ResultVerdict::Failure, "R2 offset"),
+                Some(&explanation),
+            ),
+            (
+                row("a.o", "odd", ResultVerdict::Unsupported, "an arena"),
+                None,
+            ),
         ];
-        let log = sarif("0.1.0", rows.iter().map(|(row, explanation)| (row, *explanation)));
+        let log = sarif(
+            "0.1.0",
+            rows.iter().map(|(row, explanation)| (row, *explanation)),
+        );
         let run = &log["runs"][0];
         let rules = run["tool"]["driver"]["rules"].as_array().expect("rules");
         assert_eq!(rules.len(), 2, "{rules:?}");
@@ -207,11 +227,17 @@ mod tests {
         ];
         assert_eq!(message, lines.join("\n"));
         assert_eq!(results[1]["ruleIndex"], 0);
-        let fingerprints = results.iter().map(|it| &it["partialFingerprints"]["program/v1"]);
-        let fingerprints: std::collections::BTreeSet<String> = fingerprints.map(Json::to_string).collect();
+        let fingerprints = results
+            .iter()
+            .map(|it| &it["partialFingerprints"]["program/v1"]);
+        let fingerprints: std::collections::BTreeSet<String> =
+            fingerprints.map(Json::to_string).collect();
         assert_eq!(fingerprints.len(), 3);
         let unsupported = &results[2];
-        assert_eq!((&unsupported["ruleId"], &unsupported["level"]), (&json!("unsupported"), &json!("warning")));
+        assert_eq!(
+            (&unsupported["ruleId"], &unsupported["level"]),
+            (&json!("unsupported"), &json!("warning"))
+        );
         let uri = &unsupported["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
         assert_eq!(uri, "a.o");
     }

@@ -31,6 +31,9 @@ const OBJECTS: [&[u8]; 3] = [
 fn run(input: &[u8]) -> Signature {
     let (which, calls) = input.split_first().unwrap_or((&0, &[]));
     let returned = any_calls(OBJECTS[*which as usize % OBJECTS.len()], calls);
-    assert!(!returned.contains(&FAULT), "a fault of Beebox: {returned:?}");
+    assert!(
+        !returned.contains(&FAULT),
+        "a fault of Beebox: {returned:?}"
+    );
     Signature::of(returned)
 }
