@@ -373,3 +373,46 @@ impl Calls<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The objects of the fuzz target.
+    const OBJECTS: [&[u8]; 3] = [
+        include_bytes!("../../../examples/packets/firewall.bpf.o"),
+        include_bytes!("../../../examples/packets/dispatch.bpf.o"),
+        include_bytes!("../../../examples/packets/flows.bpf.o"),
+    ];
+
+    /// The calls that each input begins with: an object is opened and loaded.
+    const OPEN: [u8; 6] = [0, 1, 1, 1, 0, 1];
+
+    #[test]
+    fn no_call_is_a_fault_of_beebox() {
+        // Numbers of an xorshift generator, from a fixed seed.
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 32) as u8
+        };
+        let (mut accepted, mut refused) = (0, 0);
+        for round in 0..150 {
+            let mut input = OPEN.to_vec();
+            input.extend((0..200).map(|_| next()));
+            let returned = any_calls(OBJECTS[round % OBJECTS.len()], &input);
+            assert!(
+                !returned.contains(&-libc::ENOTRECOVERABLE),
+                "round {round}: {returned:?}"
+            );
+            accepted += returned.iter().filter(|it| **it >= 0).count();
+            refused += returned.iter().filter(|it| **it < 0).count();
+        }
+        assert!(
+            accepted > 500 && refused > 500,
+            "{accepted} accepted, {refused} refused"
+        );
+    }
+}

@@ -130,7 +130,9 @@ fn cplusplus_takes_the_header() {
     let text = "#include <beebox.h>\nint main() { return beebox_close(-1) == 0; }\n";
     fs::write(&source, text).expect("a file");
     compiler.args(["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"]);
-    compiler.arg(root().join("crates/capi/include")).arg(&source);
+    compiler
+        .arg(root().join("crates/capi/include"))
+        .arg(&source);
     assert_eq!(run(&mut compiler), (String::new(), Some(0)));
 }
 
@@ -202,8 +204,11 @@ fn a_test_is_ported_by_renaming_calls() {
     if of_kernel.0.contains("Operation not permitted") {
         return oracle::skip("port from libbpf", "only root can load programs");
     }
-    assert_eq!(
-        run(Command::new(&ours).arg("packets/firewall.bpf.o")),
-        of_kernel
-    );
+    let ported = run(Command::new(&ours).arg("packets/firewall.bpf.o"));
+    assert_eq!(ported, of_kernel);
+    // With libbpf's own structure.
+    let include = include.display().to_string();
+    compile_with_library(&source, &["-I", &include, "-include", "bpf/bpf.h"], &ours);
+    let ported = run(Command::new(&ours).arg("packets/firewall.bpf.o"));
+    assert_eq!(ported, of_kernel);
 }
