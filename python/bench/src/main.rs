@@ -10,7 +10,11 @@ const ROUNDS: u32 = 60;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words = std::env::args().skip(1);
-    let mut word = || words.next().ok_or("usage: beebox-python-bench OBJECT PROGRAM COUNT HEX");
+    let mut word = || {
+        words
+            .next()
+            .ok_or("usage: beebox-python-bench OBJECT PROGRAM COUNT HEX")
+    };
     let (path, name, count, hex) = (word()?, word()?, word()?, word()?);
     let count: usize = count.parse()?;
     let digits = hex.as_bytes().chunks_exact(2);
