@@ -11,6 +11,7 @@ mod refused;
 mod unused;
 mod unwritten;
 mod user_records;
+mod why;
 
 use std::path::{Path, PathBuf};
 
@@ -21,8 +22,8 @@ use beebox::internal::object::Object;
 use beebox::internal::program::ProgramType;
 use beebox::internal::raw;
 use beebox::internal::run::{
-    LoadOptions, LoadedObject, RunClock, RunOutputs, RunnableProgram, Stream, fallback_reason,
-    leave_out_struct_ops, programs_in_arrays,
+    Debug, LoadOptions, LoadedObject, RunClock, RunOutputs, RunnableProgram, Stream,
+    fallback_reason, leave_out_struct_ops, programs_in_arrays,
 };
 
 use beebox::Engine;
@@ -61,6 +62,7 @@ Examples:
   beebox run firewall.bpf.o --prog firewall --packet packet.bin --format json
   beebox run sum.bpf.o --prog add --ctx 0100000002000000 --format json
   beebox run firewall.bpf.o --expect firewall.expect --format junit
+  beebox run firewall.bpf.o --pcap in.pcap --why 17
   beebox run limit.bpf.o --pcap in.pcap --engine checked --clock real --cpu 3
 
 Exit codes: 0 the program returned and every expectation is met, 1 it is refused, was stopped by a
@@ -91,6 +93,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SOURCE", value_parser = ByteSource::parse)]
     #[arg(conflicts_with = "pcap")]
     ctx: Option<ByteSource>,
+
+    /// Say why packet N of the capture, or the packet of --packet, got its verdict: the lines that its
+    /// run took with the values that decided, calls, map entries, writes and variables
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = false)]
+    #[arg(conflicts_with_all = ["expect", "output", "jobs", "dump_maps", "repeat"])]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    why: Option<Option<u64>>,
 
     /// Run so many times, each time on what the run before left
     #[arg(long, value_name = "N", conflicts_with = "pcap")]
@@ -454,6 +463,10 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     };
     set_up(&mut program);
     let (kind, engine) = (program.kind(), program.engine());
+    if args.why.is_some() {
+        let debug = Debug::read(file.bytes());
+        return why::answer(args, &mut program, (&kernel, debug.as_ref()), &types);
+    }
     let mut outputs = RunOutputs::default();
     let ran = match &args.pcap {
         None => on_packet(args, &mut program, &mut outputs)?,

@@ -3,13 +3,15 @@
 //!
 //! # Modules
 //!
-//! `header_walk.rs` finds the start of the payload, as the kernel's flow dissector does;
+//! `fields.rs` names the fields of headers; `header_walk.rs` finds the start of the payload, as the kernel's flow dissector does;
 //! `netlink.rs` finds netlink attributes.
 #![forbid(unsafe_code)]
 
+mod fields;
 mod header_walk;
 mod netlink;
 
+pub use fields::{Field, First, fields, summary};
 pub use header_walk::payload_offset;
 pub use netlink::{netlink_attribute, netlink_nested_attribute};
 

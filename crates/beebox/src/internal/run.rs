@@ -51,6 +51,7 @@ mod printed;
 mod process;
 mod program;
 mod random;
+mod recording;
 mod records;
 mod redirect;
 mod reuse;
@@ -64,6 +65,7 @@ mod tail_calls;
 mod task;
 mod timers;
 mod unwritten;
+mod why;
 
 pub use ::kernel::kfuncs::state as kfunc_state;
 pub use ::kernel::maps::RunGuard;
@@ -90,8 +92,10 @@ pub use spec::kfuncs::CallState;
 pub use spec::{Errno, SplitMix};
 pub use spool::{Spool, SpoolItem};
 pub use summary::{CaptureSummary, VerdictCount};
+pub use trace::dwarf::Debug;
 pub use unwritten::UnwrittenRead;
 pub use vm::{Redirect, Stream};
+pub use why::{Explained, Explanation};
 
 use ::kernel::programs::TestProgram;
 use spec::programs::ProgramType;

@@ -7,7 +7,9 @@ use ::kernel::object_layout;
 use ::kernel::programs::TestInput;
 use btf::TypeId;
 use interp::checked::{Calls, CheckedContext, Entry, Memory};
+use packet::First;
 use spec::kfuncs::KernelFunction;
+use trace::Recorder;
 use vm::{FiredTimer, ModelPrograms, ObjectLayout, Streams};
 
 use super::hook::HookObjects;
@@ -68,6 +70,7 @@ impl<'o> RunnableProgram<'o> {
             Start::Program(input) => self.hook_objects(input),
             Start::Timer(_) => None,
         };
+        let is_program = matches!(start, Start::Program(_));
         let mut memory = Memory::placed_at(shared.addresses);
         let mut arguments = [0; 5];
         let timer = match start {
@@ -102,6 +105,22 @@ impl<'o> RunnableProgram<'o> {
             slot = timer.callback.slot as usize;
         }
         let host = &prepared.host;
+        let mut recording = match is_program {
+            true => self.recording.take(),
+            false => None,
+        };
+        let run_host = recording
+            .as_deref()
+            .map(|recording| recording.host(shared, self.services.cpu()));
+        let traced = recording
+            .as_deref()
+            .map(|recording| recording.traced(programs));
+        let first = match prepared.rules.has_link_header() {
+            true => First::Link,
+            false => First::Network,
+        };
+        let recorder = run_host.as_ref().zip(traced.as_deref());
+        let mut recorder = recorder.map(|(host, traced)| Recorder::new(host, traced, first));
         let finish = self.services.with_context(timer, |mut cx| {
             let mut calls = Calls::resolved(|number, arguments, memory| {
                 if let Some(KernelFunction::Host(index)) = KernelFunction::from_number(number) {
@@ -122,8 +141,21 @@ impl<'o> RunnableProgram<'o> {
                 packet: None,
             };
             let entry = Entry { arguments };
-            (prepared.checked).run_function(slot, cx, entry, &limits)
+            match &mut recorder {
+                Some(recorder) => {
+                    (prepared.checked).run_function_observed(slot, cx, entry, &limits, recorder)
+                }
+                None => (prepared.checked).run_function(slot, cx, entry, &limits),
+            }
         });
+        let recorded = recorder.map(|recorder| recorder.finish(&finish, &memory));
+        drop(memory);
+        if let Some(recording) = &mut recording {
+            recording.recorded = recorded;
+        }
+        if recording.is_some() {
+            self.recording = recording;
+        }
         for (program, insn) in finish.unwritten_reads {
             if let Some(program) = programs.get(program as usize) {
                 program.note_unwritten_read(insn);
