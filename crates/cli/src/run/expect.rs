@@ -84,6 +84,7 @@ pub(super) fn print(mut report: CheckReport, format: RunFormat) -> Result<Answer
             let record = serde_json::to_value(&report).map_err(Failure::new)?;
             write_json(pretty(&record).as_bytes())?;
         }
+        RunFormat::Csv => return Err(Failure::new("--format csv shows --verdicts")),
         RunFormat::Junit => write_output(report.junit().as_bytes(), None)?,
     }
     Ok(match report.is_met() {
