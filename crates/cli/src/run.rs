@@ -41,7 +41,6 @@ use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules, p
 use crate::limits::LimitArgs;
 use crate::loading::{LoadingArgs, change, note_guess};
 use crate::object_input::ObjectFile;
-use crate::output_path::PacketOutputArg;
 use changes::Changes;
 use choice::{choose, names};
 use expect::insert_run;
@@ -120,7 +119,7 @@ pub(crate) struct Args {
     /// Compare with an older object: print the packets of the capture whose verdict, bytes, records
     /// or maps differ, by the line where the paths part; exit code 1 if any does
     #[arg(long, value_name = "OLD", requires = "pcap")]
-    #[arg(conflicts_with_all = ["expect", "jobs", "why", "verdicts", "output", "dump_maps", "write", "only", "limit"])]
+    #[arg(conflicts_with_all = ["expect", "jobs", "why", "verdicts", "output", "dump_maps", "only", "limit"])]
     against: Option<PathBuf>,
 
     /// Run so many times, each time on what the run before left
@@ -139,9 +138,6 @@ pub(crate) struct Args {
     /// packet, otherwise 0]
     #[arg(long, value_name = "NS")]
     time: Option<u64>,
-
-    #[command(flatten)]
-    output: PacketOutputArg,
 
     /// Format of the answer
     #[arg(long, value_enum, default_value = "text")]
@@ -324,7 +320,6 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let only = args.selection.only()?;
     let clock = clock(args.clock, args.time)?;
     let engine = args.engine.unwrap_or(LoadOptions::default().engine);
-    let output = args.output.path(args.inputs())?;
     let file = ObjectFile::read(&args.file)?;
     let name = crate::input::name(file.path());
     if !file.is_object() {
@@ -538,14 +533,18 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let ran = match &args.pcap {
         None => on_packet(args, &mut program, &mut outputs)?,
         Some(path) if args.jobs == 1 => {
+            let selection::Outputs {
+                passing,
+                by_verdict,
+            } = args.selection.outputs(kind, args.inputs())?;
             let options = capture::Options {
                 path,
-                out: output,
-                by_verdict: args.selection.outputs(kind, args.inputs())?,
+                out: passing,
+                by_verdict,
                 only,
                 most: args.selection.limit,
             };
-            let mut rows = args.verdicts.then(|| Rows::start(args.format()));
+            let mut rows = args.verdicts.then(|| Rows::start(args.format(), engine));
             let ran = capture::run(options, &mut program, &mut outputs, rows.as_mut())?;
             if let Some(rows) = rows {
                 rows.finish()?;

@@ -1,6 +1,6 @@
 //! Runs on each packet of a capture, and the capture that is written.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use beebox::internal::captures::Record;
 use beebox::internal::run::{
@@ -22,7 +22,7 @@ pub(super) struct Options<'a> {
     pub(super) path: &'a Path,
     pub(super) out: Option<OutputPath<'a>>,
     /// Verdicts and files of their packets.
-    pub(super) by_verdict: Vec<(String, PathBuf)>,
+    pub(super) by_verdict: Vec<(String, OutputPath<'a>)>,
     pub(super) only: Option<Only>,
     pub(super) most: Option<u64>,
 }
@@ -49,8 +49,8 @@ pub(super) fn run(
     });
     let mut files = Vec::new();
     for (verdict, path_out) in options.by_verdict {
-        let format = output_format(&mut input, path, &path_out)?;
-        files.push((verdict, format, OutputFile::create(&path_out)?));
+        let format = output_format(&mut input, path, path_out.path())?;
+        files.push((verdict, format, OutputFile::create(path_out.of_packets()?)?));
     }
     let by_verdict = files
         .iter_mut()

@@ -27,11 +27,20 @@ pub(super) struct SelectionArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) limit: Option<u64>,
 
-    /// Write the packets of a verdict to a capture, as DROP=dropped.pcapng; may be given several
-    /// times
-    #[arg(long, value_name = "VERDICT=OUT", requires = "pcap")]
-    #[arg(conflicts_with_all = ["jobs", "expect", "why"])]
-    write: Vec<String>,
+    /// Write the packets that pass to OUT, or those of a verdict (as DROP=dropped.pcapng; may be given
+    /// several times): captures that are complete or absent, pcap or pcapng by the name, else as the
+    /// input
+    #[arg(short, long, value_name = "[VERDICT=]OUT")]
+    #[arg(visible_short_alias = 'w', visible_alias = "write")]
+    output: Vec<PathBuf>,
+}
+
+/// The outputs of a run on a capture.
+pub(super) struct Outputs<'a> {
+    /// That of the packets that pass.
+    pub(super) passing: Option<OutputPath<'a>>,
+    /// Verdicts and files of their packets.
+    pub(super) by_verdict: Vec<(String, OutputPath<'a>)>,
 }
 
 /// The packets that are chosen.
@@ -48,28 +57,49 @@ impl SelectionArgs {
         self.only.as_deref().map(Only::read).transpose()
     }
 
-    /// Verdicts and files of `--write`.
+    /// The outputs of `--output`, for a program of a type.
     pub(super) fn outputs<'p>(
         &self,
         kind: ProgramType,
         inputs: impl Iterator<Item = &'p Path>,
-    ) -> Result<Vec<(String, PathBuf)>, Failure> {
+    ) -> Result<Outputs<'_>, Failure> {
         let inputs: Vec<&Path> = inputs.collect();
-        let outputs = self.write.iter().map(|given| {
-            let (verdict, path) = given.split_once('=').ok_or_else(|| {
-                Failure::new(format_args!("--write {given}: it is no VERDICT=OUT"))
-                    .hint("--write DROP=dropped.pcapng")
-            })?;
-            let path = Path::new(path);
-            OutputPath::new(path, inputs.iter().copied())?.of_packets()?;
-            Ok((verdict_of(kind, verdict, given)?, path.to_owned()))
-        });
-        outputs.collect()
+        let mut outputs = Outputs {
+            passing: None,
+            by_verdict: Vec::new(),
+        };
+        for given in &self.output {
+            let open = |path| OutputPath::new(path, inputs.iter().copied());
+            match verdict_and_path(given) {
+                Some((verdict, path)) => {
+                    let verdict = verdict_of(kind, verdict, given)?;
+                    outputs.by_verdict.push((verdict, open(path)?));
+                }
+                None if outputs.passing.is_some() => {
+                    let what = format_args!(
+                        "-o {}: another output has the packets that pass",
+                        given.display()
+                    );
+                    return Err(Failure::new(what).hint("-o VERDICT=OUT"));
+                }
+                None => outputs.passing = Some(open(given)?),
+            }
+        }
+        Ok(outputs)
     }
 }
 
+/// Verdict and path of `VERDICT=OUT`; `None` for a path alone.
+fn verdict_and_path(given: &Path) -> Option<(&str, &Path)> {
+    let (verdict, path) = given.to_str()?.split_once('=')?;
+    let is_word = verdict
+        .chars()
+        .all(|each| each.is_ascii_alphanumeric() || each == '_' || each == '-');
+    (is_word && !verdict.is_empty()).then(|| (verdict, Path::new(path)))
+}
+
 /// The name of a verdict, which may be given without its prefix.
-fn verdict_of(kind: ProgramType, given: &str, option: &str) -> Result<String, Failure> {
+fn verdict_of(kind: ProgramType, given: &str, option: &Path) -> Result<String, Failure> {
     let names = verdict_names(kind);
     let wanted = given.to_ascii_uppercase();
     let is_it = |name: &&&str| **name == wanted || name.ends_with(&format!("_{wanted}"));
@@ -77,11 +107,15 @@ fn verdict_of(kind: ProgramType, given: &str, option: &str) -> Result<String, Fa
         Some(name) => Ok((*name).to_owned()),
         None if names.is_empty() && given.parse::<i32>().is_ok() => Ok(given.to_owned()),
         None => {
-            let what = format_args!("--write {option}: {} has no verdict {given}", kind.name());
+            let (option, kind) = (option.display(), kind.name());
+            let what = format_args!("-o {option}: programs of type {kind} have no verdict {given}");
             let failure = Failure::new(what);
             Err(match names.is_empty() {
                 true => failure.hint("the number that the program returns"),
-                false => failure.hint(format_args!("one of {}", names.join(", "))),
+                false => failure.hint(format_args!(
+                    "one of {}; ./{option} for a file of that name",
+                    names.join(", ")
+                )),
             })
         }
     }

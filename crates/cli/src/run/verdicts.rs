@@ -2,9 +2,11 @@
 
 use std::io::{self, Write};
 
+use beebox::Engine;
 use beebox::internal::captures::Record;
 use beebox::internal::run::{PacketRun, redirect_json, redirect_text};
-use serde_json::{Map, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::RunFormat;
 use super::output::{Ran, limit_text};
@@ -14,6 +16,22 @@ use crate::stdout::{SCHEMA, streamed_output, written};
 
 /// Columns of a verdict's name.
 const VERDICT_WIDTH: usize = 17;
+
+/// The row of a packet as JSON.
+#[derive(Serialize)]
+struct Row<'r> {
+    schema: u32,
+    packet: u64,
+    packet_time: &'r str,
+    captured: usize,
+    wire: u32,
+    verdict: &'r str,
+    retval: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    redirect: Option<Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    executed: Option<u64>,
+}
 
 /// The rows, written while packets run.
 pub(super) struct Rows {
@@ -36,18 +54,24 @@ pub(super) fn ended(ran: &Ran) -> Answer {
 
 impl Rows {
     /// Begins the rows with their heading.
-    pub(super) fn start(format: RunFormat) -> Rows {
+    pub(super) fn start(format: RunFormat, engine: Engine) -> Rows {
         let answer = match format {
             RunFormat::Json => AnswerFormat::Json,
             RunFormat::Text | RunFormat::Csv | RunFormat::Junit => AnswerFormat::Text,
         };
         let mut out: Box<dyn Write> = Box::new(streamed_output(answer));
         let result = match format {
-            RunFormat::Text => writeln!(
-                out,
-                "{:>7}  {:>20}  {:>8}  {:>6}  {:VERDICT_WIDTH$}  instructions",
-                "packet", "time", "captured", "wire", "verdict"
-            ),
+            RunFormat::Text => {
+                let instructions = match engine {
+                    Engine::Checked => "  instructions",
+                    Engine::Native | Engine::Interp => "",
+                };
+                let row = format!(
+                    "{:>7}  {:>20}  {:>8}  {:>6}  {:VERDICT_WIDTH$}{instructions}",
+                    "packet", "time", "captured", "wire", "verdict"
+                );
+                writeln!(out, "{}", row.trim_end())
+            }
             RunFormat::Csv => {
                 writeln!(
                     out,
@@ -111,20 +135,17 @@ impl Rows {
                 )
             }
             RunFormat::Json | RunFormat::Junit => {
-                let mut row = Map::new();
-                row.insert("schema".to_owned(), json!(SCHEMA));
-                row.insert("packet".to_owned(), json!(packet));
-                row.insert("packet_time".to_owned(), json!(time));
-                row.insert("captured".to_owned(), json!(captured));
-                row.insert("wire".to_owned(), json!(wire));
-                row.insert("verdict".to_owned(), json!(verdict));
-                row.insert("retval".to_owned(), json!(run.retval));
-                if let Some(redirect) = run.redirect {
-                    row.insert("redirect".to_owned(), redirect_json(redirect).into());
-                }
-                if let Some(executed) = run.executed {
-                    row.insert("executed".to_owned(), json!(executed));
-                }
+                let row = Row {
+                    schema: SCHEMA,
+                    packet,
+                    packet_time: &time,
+                    captured,
+                    wire,
+                    verdict,
+                    retval: run.retval,
+                    redirect: run.redirect.map(redirect_json),
+                    executed: run.executed,
+                };
                 serde_json::to_writer(&mut self.out, &row)?;
                 self.out.write_all(b"\n")
             }

@@ -219,7 +219,10 @@ impl Writer {
         let width = self.width;
         for event in events {
             if let Event::Variable { name, text, .. } = event {
-                variables.push(format!("{name} = {text}"));
+                let shown = format!("{name} = {text}");
+                if !variables.contains(&shown) {
+                    variables.push(shown);
+                }
                 continue;
             }
             self.variables(&mut variables, shift);
