@@ -506,7 +506,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             Ok(report) => {
                 note_left_out(file.name(), &report.zeroed);
                 unwritten::note(&report.unwritten);
-                expect::print(report, args.format())
+                expect::print(report, &args.file, args.format())
             }
             Err(error) => {
                 let name = file.name();

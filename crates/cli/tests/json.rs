@@ -57,6 +57,41 @@ const SAMPLES: &[(&str, &str)] = &[
         "examples/packets/router.bpf.o --network examples/packets/router.json --ifindex 2 --pcap \
          examples/sample.pcap",
     ),
+    (
+        "run",
+        "examples/why/edge.bpf.o --set largest_segment=1400 --pcap examples/sample.pcap --why 60",
+    ),
+    (
+        "run",
+        "crates/cli/tests/data/why.bpf.o --prog rounds --packet zero:60 --why",
+    ),
+    (
+        "run",
+        "crates/cli/tests/data/why.bpf.o --prog callbacks --packet zero:60 --why",
+    ),
+    (
+        "run",
+        "examples/packets/dispatch.bpf.o --prog dispatch --pcap examples/sample.pcap --why 59",
+    ),
+    (
+        "run",
+        "examples/verify/port.bpf.o --unverified --packet zero:14 --why",
+    ),
+    (
+        "run",
+        "examples/packets/router.bpf.o --network examples/packets/router.json --ifindex 2 --pcap \
+         examples/sample.pcap --verdicts --engine checked",
+    ),
+    (
+        "run",
+        "examples/why/edge.bpf.o --against crates/cli/tests/data/why.bpf.o --prog edge --pcap \
+         examples/sample.pcap",
+    ),
+    (
+        "run",
+        "examples/packets/firewall.bpf.o --pcap examples/sample.pcap --expect \
+         crates/cli/tests/data/json/verdict.expect",
+    ),
     ("run", "examples/verify/port.bpf.o --packet zero:60"),
     (
         "run",

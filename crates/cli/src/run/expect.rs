@@ -69,13 +69,23 @@ pub(super) fn insert_run(file: &mut ExpectFile, program: &str, args: &Args) {
 }
 
 /// Prints the results.
-pub(super) fn print(mut report: CheckReport, format: RunFormat) -> Result<Answer, Failure> {
+pub(super) fn print(
+    mut report: CheckReport,
+    object: &Path,
+    format: RunFormat,
+) -> Result<Answer, Failure> {
     for checked in &mut report.expectations {
         if let Some(difference) = &mut checked.difference
             && let Some(limit @ (RunError::Deadline | RunError::TooLong(_) | RunError::Memory(_))) =
                 &difference.stopped
         {
             difference.what = limit_text(limit);
+        }
+    }
+    let differences = report.expectations.iter_mut();
+    for difference in differences.filter_map(|checked| checked.difference.as_mut()) {
+        if let Some((_, why)) = &mut difference.shown_by {
+            *why = format!("beebox run {} {why}", object.display());
         }
     }
     match format {

@@ -23,6 +23,10 @@ const COMPARED_ENTRIES: usize = 256;
 /// Most packets whose paths are compared.
 const MOST_PATHS: usize = 1000;
 
+/// Most lines that differ before two paths join again, and lines that are the same where they do.
+const MOST_CHANGED: usize = 8;
+const JOINED: usize = 2;
+
 /// What differs in the runs on a packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Differing {
@@ -77,10 +81,10 @@ pub struct Comparison {
 }
 
 /// The result of a run.
-#[derive(PartialEq, Eq)]
 struct Outcome {
     verdict: String,
-    bytes: Vec<u8>,
+    /// The bytes that go on, if the packet does.
+    bytes: Option<Vec<u8>>,
     records: Vec<(String, Vec<u8>)>,
     printk: Vec<String>,
 }
@@ -117,7 +121,11 @@ impl Comparison {
                 }
             };
             note(before.verdict != after.verdict, Difference::Verdict);
-            note(before.bytes != after.bytes, Difference::Bytes);
+            let bytes = before.bytes.as_ref().zip(after.bytes.as_ref());
+            note(
+                bytes.is_some_and(|(before, after)| before != after),
+                Difference::Bytes,
+            );
             note(before.records != after.records, Difference::Records);
             note(before.printk != after.printk, Difference::Printk);
             let maps: Vec<String> = differing_maps(old_object, new_object, COMPARED_ENTRIES)
@@ -210,20 +218,51 @@ fn parting(
 ) -> [Option<Source>; 3] {
     let before = old.lines_of(before);
     let after = new.lines_of(after);
-    let is_same = |(old, new): &(&Option<Source>, &Option<Source>)| match (old, new) {
+    let is_same = |old: &Option<Source>, new: &Option<Source>| match (old, new) {
         (Some(old), Some(new)) => old.text == new.text,
         (None, None) => true,
-        _ => false,
+        (Some(_), None) | (None, Some(_)) => false,
     };
-    let shared = before.iter().zip(&after).take_while(is_same).count();
-    if shared == before.len() && shared == after.len() {
+    // Lines that were changed, added or removed alone are no parting.
+    let joins_again = |old: usize, new: usize| {
+        let changes =
+            (1..=MOST_CHANGED).flat_map(|both| (0..=both).map(move |old| (old, both - old)));
+        let mut joined = changes.filter_map(|(skipped_old, skipped_new)| {
+            let (old, new) = (old + skipped_old, new + skipped_new);
+            let rest = before.get(old..)?.iter().zip(after.get(new..)?);
+            let ends = (before.len() - old, after.len() - new);
+            let is_end = ends.0 == ends.1 && ends.0 < JOINED;
+            let same = rest
+                .take(JOINED)
+                .take_while(|(old, new)| is_same(old, new))
+                .count();
+            (same == JOINED || is_end && same == ends.0).then_some((old, new))
+        });
+        joined.next()
+    };
+    let (mut old, mut new) = (0, 0);
+    let mut changed = None;
+    let parted = loop {
+        match (before.get(old), after.get(new)) {
+            (None, None) => break None,
+            (Some(one), Some(other)) if is_same(one, other) => (old, new) = (old + 1, new + 1),
+            _ => match joins_again(old, new) {
+                Some(next) => {
+                    changed.get_or_insert((old, new));
+                    (old, new) = next;
+                }
+                None => break Some((old, new)),
+            },
+        }
+    };
+    let Some((old, new)) = parted.or(changed) else {
         return [None, None, None];
-    }
-    let last = after[..shared].iter().rev().flatten().next().cloned();
+    };
+    let last = after[..new].iter().rev().flatten().next().cloned();
     [
         last,
-        before.get(shared).cloned().flatten(),
-        after.get(shared).cloned().flatten(),
+        before.get(old).cloned().flatten(),
+        after.get(new).cloned().flatten(),
     ]
 }
 
@@ -258,10 +297,10 @@ impl RunnableProgram<'_> {
                     Some(redirect) => format!("{} to {}", verdict.name, redirect_text(redirect)),
                     None => verdict.name.into_owned(),
                 };
-                (name, bytes.unwrap_or_default())
+                (name, bytes)
             }
-            (Ok(retval), None) => (retval.to_string(), Vec::new()),
-            (Err(error), _) if error.is_stop() => (format!("trap: {error}"), Vec::new()),
+            (Ok(retval), None) => (retval.to_string(), None),
+            (Err(error), _) if error.is_stop() => (format!("trap: {error}"), None),
             (Err(error), _) => return Err(RunCaptureError::Run { packet, error }),
         };
         let printk = self.printed().texts.clone();
