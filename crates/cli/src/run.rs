@@ -110,7 +110,7 @@ pub(crate) struct Args {
 
     /// Print a row for each packet: number, time, lengths, verdict, redirect, and with --engine
     /// checked instructions; with --format csv or json as data
-    #[arg(long, requires = "pcap", conflicts_with_all = ["expect", "jobs", "why"])]
+    #[arg(long, conflicts_with_all = ["expect", "jobs", "why"])]
     verdicts: bool,
 
     #[command(flatten)]
@@ -118,7 +118,7 @@ pub(crate) struct Args {
 
     /// Compare with an older object: print the packets of the capture whose verdict, bytes, records
     /// or maps differ, by the line where the paths part; exit code 1 if any does
-    #[arg(long, value_name = "OLD", requires = "pcap")]
+    #[arg(long, value_name = "OLD")]
     #[arg(conflicts_with_all = ["expect", "jobs", "why", "verdicts", "output", "dump_maps", "only", "limit"])]
     against: Option<PathBuf>,
 

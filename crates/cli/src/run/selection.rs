@@ -17,12 +17,12 @@ use crate::program_input::filter_failure;
 #[derive(clap::Args)]
 pub(super) struct SelectionArgs {
     /// Run on these packets of the capture only: numbers as 17,20-30, or an expression of tcpdump
-    #[arg(long, value_name = "PACKETS", requires = "pcap")]
+    #[arg(long, value_name = "PACKETS")]
     #[arg(conflicts_with_all = ["jobs", "expect", "why"])]
-    only: Option<String>,
+    pub(super) only: Option<String>,
 
     /// Run on so many packets at most
-    #[arg(short = 'c', long = "limit", value_name = "N", requires = "pcap")]
+    #[arg(short = 'c', long = "limit", value_name = "N")]
     #[arg(conflicts_with_all = ["jobs", "expect", "why"])]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) limit: Option<u64>,

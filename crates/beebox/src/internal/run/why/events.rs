@@ -198,7 +198,7 @@ impl<'e> Events<'e> {
         }
         let name = self.map_name(*map);
         Some(Event::Write {
-            target: name.clone(),
+            target_name: name.clone(),
             map: Some(name),
             map_key: self.part(*map, key, true),
             before: before
@@ -234,7 +234,7 @@ impl<'e> Events<'e> {
             }
         };
         Event::Write {
-            target: name.to_owned(),
+            target_name: name.to_owned(),
             map,
             map_key,
             before: Some(typed(before)),
