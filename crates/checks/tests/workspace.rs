@@ -34,11 +34,14 @@ const LAYERS: &[&[(&str, &str)]] = &[
         ("jit", "classic isa lower packet spec vm"),
         ("kernel", "btf isa program spec vm"),
     ],
-    &[("report", "btf classic object program seccomp spec verifier")],
+    &[
+        ("report", "btf classic object program seccomp spec verifier"),
+        ("trace", "btf interp isa object packet program spec"),
+    ],
     &[(
         "beebox",
         "btf capture classic interp isa jit kernel kernel-data lower object packet \
-         program report seccomp spec sys verifier vm",
+         program report seccomp spec sys trace verifier vm",
     )],
     // The commands are embedders. Beside the library they use the built-in kernel data, the
     // renderers of `report`, and from `sys` what is no task of a library: mapped kernel files,
