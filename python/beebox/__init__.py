@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping, Sequence
 
 from beebox._beebox import (
+    CaptureTable,
     Globals,
     Instance,
     Kernel,
@@ -16,6 +17,7 @@ from beebox._beebox import (
     Records,
     TestRunResult,
     Verification,
+    capture_parts,
 )
 from beebox._errors import (
     CaptureError,
@@ -45,6 +47,7 @@ Sequence.register(Verification)
 
 __all__ = [
     "CaptureError",
+    "CaptureTable",
     "DataTypeError",
     "Error",
     "FileError",
@@ -74,4 +77,5 @@ __all__ = [
     "Verdict",
     "VerifierError",
     "Verification",
+    "capture_parts",
 ]

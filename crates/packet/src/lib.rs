@@ -4,12 +4,15 @@
 //! # Modules
 //!
 //! `header_walk.rs` finds the start of the payload, as the kernel's flow dissector does;
+//! `fields.rs` reads addresses, protocol and ports, as filter expressions do;
 //! `netlink.rs` finds netlink attributes.
 #![forbid(unsafe_code)]
 
+mod fields;
 mod header_walk;
 mod netlink;
 
+pub use fields::{Fields, fields};
 pub use header_walk::payload_offset;
 pub use netlink::{netlink_attribute, netlink_nested_attribute};
 

@@ -291,7 +291,7 @@ impl<'p> Runners<'p> {
     /// Skips packets of one interface that its filter drops; true if it stopped at one
     /// that the filter keeps. Not for kernel semantics, which need the record's metadata.
     #[inline(never)]
-    fn skip_packets(
+    pub(super) fn skip_packets(
         &mut self,
         reader: &mut Reader<Source>,
         end: u64,
