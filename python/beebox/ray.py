@@ -29,6 +29,9 @@ class Captures(Datasource):
     ``preserve_order`` of Ray is on.
     """
 
+    #: Columns that a query takes, of all.
+    _projection_map: dict[str, str] | None = None
+
     def __init__(
         self,
         paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],

@@ -60,7 +60,7 @@ class Captures(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Reads the columns of the schema."""
         part_size = int(self.options.get("partSize", PART_SIZE)) or None
-        return Reader(self.scan(), to_arrow_schema(schema), self.options["path"], part_size)
+        return Reader(self.scan(), to_arrow_schema(schema, timezone="UTC"), self.options["path"], part_size)
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,7 @@ def spark(day: list[str]) -> Iterator[Any]:
 
     from beebox.spark import Captures
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local-cluster[2,1,1024]")
     options = {
         "spark.ui.enabled": "false",
