@@ -174,5 +174,3 @@ def make(
     """The exception of a category."""
     cls = _CLASSES.get(kind, Error)
     return cls(message, errno=errno, explanation=explanation, log=log)
-
-

@@ -6,7 +6,14 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from beebox._beebox import Map, ProgramResult, TestRunResult, Verification
+    from beebox._beebox import (
+        CaptureRun,
+        CheckReport,
+        Map,
+        ProgramResult,
+        TestRunResult,
+        Verification,
+    )
     from beebox._errors import Error
 
 
@@ -38,7 +45,7 @@ def _explanation(row: ProgramResult) -> str:
 
 def program_result_html(row: ProgramResult) -> str:
     """One row, with its explanation and its log."""
-    facts = [
+    facts: list[list[Any]] = [
         ["verdict", row.verdict],
         ["reason", row.reason],
         ["insns", row.insns],
@@ -67,6 +74,18 @@ def run_html(result: TestRunResult) -> str:
         if result.data_out != result.data_in:
             text += _details("packet after the run", describe(result.data_out), is_open=True)
     return text
+
+
+def capture_html(run: CaptureRun) -> str:
+    """The packets of a capture by verdict."""
+    rows: list[list[Any]] = [[name, count, run.bytes[name]] for name, count in run.counts.items()]
+    return _table(["verdict", "packets", "bytes"], rows)
+
+
+def report_html(report: CheckReport) -> str:
+    """The expectations of a file, with what differs."""
+    rows = [[e.line, e.text, e.difference or "met"] for e in report.expectations]
+    return _table(["line", "expectation", "result"], rows)
 
 
 def map_html(elements: Map) -> str:

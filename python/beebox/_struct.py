@@ -17,8 +17,8 @@ def _frozen(value: Any) -> Any:
 class Struct(dict[str, Any]):
     """A structure or union: a dict of its members that cannot be changed.
 
-    Members are attributes too (``key.port``), and it can be a key of a dict. ``struct | {...}`` is a
-    dict with other values. It equals a dict with the same members.
+    Members are attributes too (``key.port``), and it can be a key of a dict. ``struct | {...}`` is
+    one with other values. It equals a dict with the same members.
     """
 
     __slots__ = ()
@@ -29,6 +29,9 @@ class Struct(dict[str, Any]):
         except KeyError:
             known = ", ".join(self)
             raise AttributeError(f"no member {name!r}; there are {known}") from None
+
+    def __or__(self, other: Any) -> Struct:  # type: ignore[override]
+        return Struct({**self, **other})
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(_frozen(self))

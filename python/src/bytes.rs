@@ -19,6 +19,13 @@ impl Payload<'_> {
         }
     }
 
+    pub(crate) fn into_vec(self) -> Vec<u8> {
+        match self {
+            Payload::Given(bytes) => bytes.as_bytes().to_vec(),
+            Payload::Copy(bytes) => bytes,
+        }
+    }
+
     /// The bytes as an object of Python.
     pub(crate) fn object(&self, py: Python<'_>) -> Py<PyBytes> {
         match self {

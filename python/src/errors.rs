@@ -1,6 +1,8 @@
 //! Errors of the library as exceptions of the package: one class for each category
 //! (`beebox/_errors.py`), with `kind`, `message` and, where Linux has one, `errno`.
 
+use std::fmt::Display;
+
 use beebox::internal::verify::explanation_text;
 use beebox::{Error, ErrorKind};
 use pyo3::prelude::*;
@@ -41,6 +43,12 @@ impl Fault {
     /// A name or key that is not there.
     pub(crate) fn absent(message: impl ToString) -> Fault {
         Fault::new("not_found", message)
+    }
+
+    /// Adds the place in front.
+    pub(crate) fn within(mut self, place: impl Display) -> Fault {
+        self.message = format!("{place}: {}", self.message);
+        self
     }
 
     /// Linux's error number of an operation.

@@ -80,6 +80,12 @@ impl Instance {
         Globals(self.0.clone())
     }
 
+    /// Number of possible CPUs, on which programs run: per-CPU maps have a value for each.
+    #[getter]
+    fn cpus(&self) -> u32 {
+        self.0.instance.loaded().cpus()
+    }
+
     fn __repr__(&self) -> String {
         let programs = self.0.instance.programs();
         let programs: Vec<_> = programs.map(|program| program.name().to_owned()).collect();

@@ -1,8 +1,10 @@
 //! Descriptions of kernels.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use beebox::Kernel as Described;
+use beebox::internal::btf::{TypeFile, TypeFileError};
 use beebox::kernel;
 use pyo3::prelude::*;
 
@@ -50,6 +52,22 @@ impl Kernel {
     #[staticmethod]
     fn running(py: Python<'_>) -> PyResult<Kernel> {
         py.detach(kernel::running).map(Kernel).map_err(raised)
+    }
+
+    /// The kernel with other types for CO-RE relocations, from a file with BTF (libbpf's
+    /// `btf_custom_path`).
+    ///
+    /// Raises FileError or FormatError if the file cannot be read or has no BTF.
+    fn with_core_btf(&self, py: Python<'_>, path: PathBuf) -> PyResult<Kernel> {
+        let read = py.detach(|| TypeFile::open(&path));
+        let read = read.map_err(|error| {
+            let kind = match error {
+                TypeFileError::File(_) => "file",
+                _ => "format",
+            };
+            raised(Fault::new(kind, error).within(path.display()))
+        })?;
+        Ok(Kernel(self.0.clone().with_core_btf(Arc::new(read.btf))))
     }
 
     /// Its name in messages.

@@ -6,10 +6,15 @@
 //! pytest) is Python, in `python/beebox`.
 #![deny(unsafe_code)]
 
+mod batch;
 mod bytes;
+mod capture;
 mod codec;
 mod command;
 mod errors;
+mod expect;
+mod filter;
+mod gateway;
 mod instance;
 mod json;
 mod kernel;
@@ -17,10 +22,13 @@ mod load;
 mod map;
 mod object;
 mod options;
+mod packets;
 mod program;
 mod records;
 mod result;
+mod seccomp;
 mod table;
+mod text;
 mod types;
 mod verify;
 
@@ -32,7 +40,17 @@ use pyo3::types::PyType;
 #[pymodule(gil_used = false)]
 mod _beebox {
     #[pymodule_export]
+    use crate::batch::Batch;
+    #[pymodule_export]
+    use crate::capture::{CaptureRun, PacketSeen};
+    #[pymodule_export]
     use crate::command::main;
+    #[pymodule_export]
+    use crate::expect::{CheckReport, Expectation, Expectations};
+    #[pymodule_export]
+    use crate::filter::{Filter, PacketCounts};
+    #[pymodule_export]
+    use crate::gateway::Rules;
     #[pymodule_export]
     use crate::instance::{Globals, Instance};
     #[pymodule_export]
@@ -47,6 +65,8 @@ mod _beebox {
     use crate::records::{Record, Records};
     #[pymodule_export]
     use crate::result::TestRunResult;
+    #[pymodule_export]
+    use crate::seccomp::{Seccomp, SeccompDiff};
     #[pymodule_export]
     use crate::table::{CaptureTable, capture_parts};
     #[pymodule_export]

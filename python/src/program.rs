@@ -1,13 +1,18 @@
 //! Handles of programs, and their runs.
 
+use std::num::NonZero;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use beebox::{RunClock, TestRun};
 use pyo3::prelude::*;
 
+use crate::batch::{self, Batch};
 use crate::bytes::{Payload, bytes_of};
-use crate::errors::raised;
+use crate::capture::{self, CaptureArgs, CaptureRun};
+use crate::errors::{Fault, raised};
 use crate::instance::{Instance, Shared};
+use crate::packets::Packets;
 use crate::result::TestRunResult;
 
 /// A program of an instance. Any number of threads may run it at the same time.
@@ -99,6 +104,63 @@ impl Program {
             shared: self.shared.clone(),
             data_in: data.map(|data| data.object(py)),
         })
+    }
+
+    /// Runs it on many packets in memory that it keeps, the fastest loop; packets of any length.
+    ///
+    /// `packets` is an iterable of bytes, a two-dimensional array of bytes with a packet in each row,
+    /// or one buffer with `offsets`: where packets begin, and the end of the last one (as Arrow has
+    /// them). `threads` runs equal parts at the same time, on the CPUs from `cpu` on.
+    /// `packets_out=True` keeps the packets as the runs left them. Records stay in their maps.
+    ///
+    /// Raises RunError if programs of the type get no packets, LimitError and TrapError with the
+    /// packet for the first run that ends without a value.
+    #[pyo3(signature = (packets, *, offsets = None, cpu = 0, threads = 1,
+        packets_out = false))]
+    fn run_batch(
+        &self,
+        packets: &Bound<'_, PyAny>,
+        offsets: Option<&Bound<'_, PyAny>>,
+        cpu: u32,
+        threads: u32,
+        packets_out: bool,
+    ) -> PyResult<Batch> {
+        let threads = NonZero::new(threads)
+            .ok_or_else(|| Fault::new("input", "no threads: one is needed at least"))?;
+        let run =
+            |packets: &[&[u8]]| batch::run(&self.program, packets, (cpu, threads), packets_out);
+        let py = packets.py();
+        let ran = Packets::read(packets, offsets)?.with(|packets| py.detach(|| run(packets)));
+        Ok(ran??)
+    }
+
+    /// Runs it on each packet of a capture (pcap or pcapng, compressed or not), at the packet's time.
+    ///
+    /// Packets that go on are written to `output` as it left them, a file that is complete or absent.
+    /// `jobs` threads run at the same time, as many as the instance has CPUs at most.
+    /// `retvals=True` keeps the return values; `each` is called with a `PacketSeen` after each run,
+    /// in the order of packets, with the records that the run wrote if there is one job.
+    ///
+    /// Raises FileError and CaptureError for captures that cannot be read, and the errors of
+    /// `run_batch`.
+    #[pyo3(signature = (path, *, output = None, jobs = 1, retvals = false, each = None))]
+    fn run_capture(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        output: Option<PathBuf>,
+        jobs: u32,
+        retvals: bool,
+        each: Option<Py<PyAny>>,
+    ) -> PyResult<CaptureRun> {
+        let args = CaptureArgs {
+            path,
+            output,
+            jobs,
+            retvals,
+            each,
+        };
+        capture::run(py, &self.program, &self.shared.types, &args)
     }
 
     fn __repr__(&self) -> String {

@@ -11,8 +11,10 @@ use std::sync::Arc;
 use arrow_array::RecordBatchReader;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_schema::ffi::FFI_ArrowSchema;
-use beebox::internal::captures::{FilterCaptureError, LEAST_PART, Packets, PacketsError};
-use beebox::{Expression, Filter};
+use beebox::internal::captures::{
+    FilterCaptureError, FilterSource, Interface, LEAST_PART, Packets, PacketsError,
+};
+use beebox::{Expression, Filter, FilterError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyString, PyTuple};
 
@@ -30,8 +32,8 @@ const BATCH: usize = 1 << 16;
 /// Polars, DataFusion and others read, as often as they like; each reads the captures anew.
 ///
 /// `source` is a path, an address that fsspec knows (`s3://…`), a file that is open for bytes, or a
-/// list of these. `filter` keeps packets: an expression as tcpdump takes it, or the bytes of a
-/// compiled filter. `columns` are names of `CaptureTable.COLUMNS`, in this order; what none of them
+/// list of these. `filter` keeps packets: an expression as tcpdump takes it, a `Filter`, or the
+/// bytes of a compiled filter. `columns` are names of `CaptureTable.COLUMNS`, in this order; what none of them
 /// needs is not computed. `matches` adds a column of bool for each name and filter. `program` runs
 /// on each packet that is kept, for the columns `verdict`, `return_value` and `redirect`. `records`
 /// makes a row of each record that the program writes, with the columns `map` and `record`: True
@@ -138,9 +140,7 @@ impl CaptureTable {
                 };
                 let filter = self.plan.filter.as_deref();
                 let filter = filter.map(|filter| filter as _);
-                while packets.read(filter, &[], u64::MAX / 2, |_, _, _| {
-                    Ok::<_, PacketsError>(())
-                })? {}
+                while packets.read(filter, &[], |_, _, _| Ok::<_, PacketsError>(true))? {}
                 Ok::<_, PacketsError>((packets.counts(), packets.offsets()))
             };
             let read = py.detach(read);
@@ -239,18 +239,31 @@ fn choose(
     Ok(chosen)
 }
 
-/// An expression, or a compiled filter as bytes.
+/// A filter object of Python.
+struct Held(Py<crate::filter::Filter>);
+
+impl FilterSource for Held {
+    fn for_interface(&self, interface: &Interface) -> Result<&Filter, FilterError> {
+        self.0.get().programs().for_interface(interface)
+    }
+}
+
+/// A filter, an expression, or a compiled filter as bytes.
 fn read_filter(argument: &Bound<'_, PyAny>) -> PyResult<SharedFilter> {
-    let failed = |error: beebox::FilterError| PyErr::from(Fault::new("filter", error));
+    let failed = |error: FilterError| PyErr::from(Fault::new("filter", error));
     if let Ok(text) = argument.cast::<PyString>() {
         let expression = Expression::new(text.to_str()?).map_err(failed)?;
         return Ok(Arc::new(expression));
+    }
+    if let Ok(filter) = argument.cast::<crate::filter::Filter>() {
+        return Ok(Arc::new(Held(filter.clone().unbind())));
     }
     match argument.cast::<PyBytes>() {
         Ok(bytes) => Ok(Arc::new(Filter::parse(bytes.as_bytes()).map_err(failed)?)),
         Err(_) => {
             let kind = argument.get_type().name()?;
-            let what = format!("an expression (str) or a compiled filter (bytes) fits, got {kind}");
+            let what = "a Filter, an expression (str) or a compiled filter (bytes) fits";
+            let what = format!("{what}, got {kind}");
             Err(Fault::of_type(what).into())
         }
     }

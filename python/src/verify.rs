@@ -20,6 +20,7 @@ use pyo3::types::{PyDict, PySlice};
 use crate::errors::Fault;
 use crate::json::to_python;
 use crate::options::{assignments, pairs, program_type, program_types, unknown};
+use crate::text::plain;
 
 const KNOWN: &[&str] = &[
     "kernel",
@@ -392,8 +393,8 @@ impl ProgramResult {
 
     /// The explanation of a refusal, of several lines.
     #[getter]
-    fn explanation(&self) -> Option<&str> {
-        self.0.explanation.as_ref().map(|it| it.text.as_str())
+    fn explanation(&self) -> Option<String> {
+        self.0.explanation.as_ref().map(|it| plain(&it.text))
     }
 
     /// Time of the verification in microseconds.

@@ -78,7 +78,7 @@ def test_values_of_another_type_are_refused(examples: Path, value: object, says:
 
 
 def test_files_that_are_no_objects_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(beebox.FileError, match="absent.o"):
+    with pytest.raises(beebox.FileError, match=r"absent\.o"):
         beebox.Object(tmp_path / "absent.o")
     with pytest.raises(beebox.ObjectError):
         beebox.Object(b"no object")

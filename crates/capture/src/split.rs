@@ -41,7 +41,8 @@ pub fn boundary(framing: &Framing, bytes: &[u8], at: usize, is_end: bool) -> Opt
                 let encloses = end >= at && end <= bytes.len() && header.is_plausible(record);
                 encloses.then_some(end)
             };
-            (0..at).filter_map(end_of).collect::<Vec<_>>()
+            let first = at.saturating_sub(header.max_record());
+            (first..at).filter_map(end_of).collect::<Vec<_>>()
         }
         Kind::Pcapng(sections) => {
             let encloses = |&end: &usize| {

@@ -115,7 +115,7 @@ impl Stream {
         let filter = plan.filter.as_deref();
         let matches = plan.matches.iter();
         let matches: Vec<&dyn FilterSource> = matches.map(|(_, filter)| &**filter as _).collect();
-        while rows.len < plan.batch_size {
+        while !rows.is_full() {
             if self.current.is_none() {
                 let Some(source) = self.sources.pop_front() else {
                     return Ok(false);
@@ -128,10 +128,10 @@ impl Stream {
             let Some((name, packets)) = &mut self.current else {
                 continue;
             };
-            let most = (plan.batch_size - rows.len) as u64;
             let filter = filter.map(|filter| filter as &dyn FilterSource);
-            let read = packets.read(filter, &matches, most, |offset, record, matched| {
-                rows.push(name, offset, record, matched)
+            let read = packets.read(filter, &matches, |offset, record, matched| {
+                rows.push(name, offset, record, matched)?;
+                Ok(!rows.is_full())
             });
             match read {
                 Ok(true) => {}
@@ -185,8 +185,15 @@ struct Rows<'p> {
     runner: Option<Runner<'p>>,
     records: Option<(&'p Records, Vec<Vec<u8>>)>,
     needs_fields: bool,
+    has_data: bool,
     len: usize,
+    /// Captured bytes in the batch.
+    bytes: usize,
+    most: usize,
 }
+
+/// Captured bytes in a batch: larger ones take memory that is new each time.
+const MOST_BYTES: usize = 8 << 20;
 
 impl<'p> Rows<'p> {
     fn new(plan: &'p Plan) -> Rows<'p> {
@@ -204,8 +211,15 @@ impl<'p> Rows<'p> {
             runner,
             records: plan.records.as_ref().map(|records| (records, Vec::new())),
             needs_fields: plan.needs(Needs::Fields),
+            has_data: plan.columns.iter().any(|(name, ..)| *name == "data"),
             len: 0,
+            bytes: 0,
+            most: size,
         }
+    }
+
+    fn is_full(&self) -> bool {
+        self.len >= self.most || self.bytes >= MOST_BYTES
     }
 
     #[inline]
@@ -217,6 +231,9 @@ impl<'p> Rows<'p> {
         matched: &[bool],
     ) -> Result<(), Stop> {
         let mut row = Row::new(file, offset, record);
+        if self.has_data {
+            self.bytes += record.data().len();
+        }
         let meta;
         if self.needs_fields {
             meta = packet_metadata(record.interface(), record.interface_id(), record.data());

@@ -17,7 +17,7 @@ use std::io;
 
 use capture::{BOUNDARY_REACH, Error as CaptureError, Event, Framed, Framing, Record, boundary};
 
-use super::scan::{REPORT, Resident, Runners};
+use super::scan::{REPORT, Resident, Runners, prefetch_behind};
 use super::{FilterCaptureError, FilterSource, Input, PacketCounts};
 
 /// Bytes that may lie before the first packet of a capture.
@@ -158,8 +158,8 @@ impl Packets {
         (self.first, self.input.offset())
     }
 
-    /// Shows the next packets that the filter keeps, all without one, at most `most`, each with
-    /// the offset of its record and which of `others` match; false if no other follows.
+    /// Shows the next packets that the filter keeps, all without one, each with the offset of its
+    /// record and which of `others` match, until `packet` returns false; false if none follows.
     ///
     /// # Errors
     /// If the capture cannot be read on; what `packet` returns.
@@ -167,16 +167,16 @@ impl Packets {
         &mut self,
         filter: Option<&dyn FilterSource>,
         others: &[&dyn FilterSource],
-        most: u64,
-        mut packet: impl FnMut(u64, &Record<'_>, &[bool]) -> Result<(), E>,
+        mut packet: impl FnMut(u64, &Record<'_>, &[bool]) -> Result<bool, E>,
     ) -> Result<bool, E> {
         let is_mapped = self.input.is_mapped();
         let mut runners = filter.map(Runners::new);
         let mut others: Vec<_> = others.iter().map(|other| Runners::new(*other)).collect();
         let mut matched = vec![false; others.len()];
         let mut resident = Resident::from(&self.input.reader);
-        let enough = self.counts.matched + most;
-        while self.counts.matched < enough {
+        let mut released = self.counts.packets;
+        let mut goes_on = true;
+        while goes_on {
             if self.input.offset() >= self.end && !self.reads_on()? {
                 return Ok(false);
             }
@@ -186,13 +186,19 @@ impl Packets {
                 let (skipped, keeps) = runners.skip_packets(reader, self.end, REPORT, is_mapped);
                 self.counts.packets += skipped.packets;
                 self.counts.bytes += skipped.bytes;
-                resident.release(reader);
                 is_kept = keeps;
                 if !keeps && reader.offset() >= self.end {
                     continue;
                 }
             }
+            if self.counts.packets >= released + REPORT {
+                released = self.counts.packets;
+                resident.release(reader);
+            }
             let offset = reader.offset();
+            if let (true, Some(mapping)) = (is_kept, reader.mapping()) {
+                prefetch_behind(&mapping[offset as usize..]);
+            }
             match reader.next() {
                 Ok(None) => return Ok(false),
                 Ok(Some(Event::Packet(record))) => {
@@ -213,7 +219,7 @@ impl Packets {
                         for (matched, other) in matched.iter_mut().zip(&mut others) {
                             *matched = keeps(other)?;
                         }
-                        packet(offset, &record, &matched)?;
+                        goes_on = packet(offset, &record, &matched)?;
                     }
                 }
                 Ok(Some(Event::Block(block))) => {

@@ -33,9 +33,9 @@ fn offsets(mut packets: Packets) -> Result<Vec<u64>, PacketsError> {
     let mut found = Vec::new();
     let push = |found: &mut Vec<u64>, at| {
         found.push(at);
-        Ok::<_, PacketsError>(())
+        Ok::<_, PacketsError>(found.len() % 1000 > 0)
     };
-    while packets.read(None, &[], 1000, |at, _, _| push(&mut found, at))? {}
+    while packets.read(None, &[], |at, _, _| push(&mut found, at))? {}
     Ok(found)
 }
 
