@@ -1,6 +1,6 @@
 """Captures in Ray and Spark beside one process: ``python python/bench/clusters.py [ray|spark] …``.
 
-Counts the packets of a capture of about 1 GiB that a filter keeps: by the command, by one process, and by
+Counts the packets of a capture of about 4 GiB that a filter keeps: by the command, by one process, and by
 clusters with one worker and with as many as there are cores. Then the same of many small captures, to
 show what a task costs. Time is that of the clock; work is the processor time of this process and all
 below it, those of the cluster among them.
@@ -22,10 +22,11 @@ import pyarrow as pa
 from arrow import captures, make
 
 import beebox
-from beebox._tasks import plan
+from beebox._tasks import PART_SIZE, plan
 
 FILTER = "udp port 53"
 OPTIONS: dict[str, Any] = {"filter": FILTER, "columns": ["offset", "time", "wire_length"]}
+LARGE = int(os.environ.get("BENCH_GIB", "4")) << 30
 SMALL = int(os.environ.get("BENCH_FILES", "2000"))
 CORES = os.cpu_count() or 1
 TICK = os.sysconf("SC_CLK_TCK")
@@ -121,7 +122,7 @@ def main() -> None:
     """Prints the table."""
     engines = sys.argv[1:] or ["ray", "spark"]
     with tempfile.TemporaryDirectory() as directory:
-        large = [str(make(Path(directory) / "day.pcap", 1 << 30))]
+        large = [str(make(Path(directory) / "day.pcap", LARGE))]
         first = captures.write(Path(directory) / "0000.pcap", 100_000)
         small = [str(first)]
         for number in range(1, SMALL):
@@ -129,17 +130,17 @@ def main() -> None:
             shutil.copy(first, small[-1])
         sets = []
         for name, paths, part_size in [
-            ("1 GiB", large, 64 << 20),
-            ("small, grouped", small, 64 << 20),
+            ("large", large, PART_SIZE),
+            ("small, grouped", small, PART_SIZE),
             ("small, each", small, None),
         ]:
             counts = beebox.CaptureTable(paths, filter=FILTER).count()
             sets.append((name, paths, part_size, counts["packets"], counts["matched"]))
         clock = time.perf_counter()
-        plan(small, 64 << 20)
+        plan(small)
         print(f"plan of {SMALL} files: {(time.perf_counter() - clock) * 1e6 / SMALL:.0f} us/file")
         _, _, _, packets, expected = sets[0]
-        measured("command, 1 GiB", packets, expected, by_command(large[0]), 1)
+        measured("command, large", packets, expected, by_command(large[0]), 1)
         for name, paths, _, packets, expected in sets[:2]:
             measured(f"one process, {name}", packets, expected, by_process(paths), 1)
         for engine in engines:

@@ -174,7 +174,7 @@ impl CaptureTable {
 ///
 /// Raises FileError and CaptureError if it cannot be read.
 #[pyfunction]
-#[pyo3(signature = (source, part_size = 128 << 20))]
+#[pyo3(signature = (source, part_size = 1 << 30))]
 pub(crate) fn capture_parts(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
