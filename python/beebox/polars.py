@@ -18,8 +18,8 @@ def scan_captures(
     """The packets of captures, read when the frame is collected.
 
     ``paths`` are paths, addresses that fsspec knows, and patterns; other arguments are those of
-    ``beebox.CaptureTable``. Columns that a query does not use are not computed, and ``head`` ends the
-    reading. Conditions of the query are tested batch by batch; ``filter`` skips packets sooner.
+    ``beebox.CaptureTable``. Columns that a query does not use are not computed, and ``head`` ends
+    the reading. Conditions of the query are tested batch by batch; ``filter`` skips packets sooner.
     """
     scan = Scan(options)
     task = Task(tuple(expand(paths)))

@@ -30,10 +30,10 @@ WIDER = {
 class Captures(DataSource):
     """The packets of captures: the format ``beebox``.
 
-    Options are ``filter``, ``columns`` (separated by commas), ``matches`` (a JSON object of names and
-    filters), ``object``, ``program`` and ``records``, as arguments of ``beebox.CaptureTable`` and
-    ``beebox.ray.Captures``, and ``partSize`` in bytes, 0 for a task for each file. A schema that is given
-    with ``.schema(…)`` chooses the columns by name.
+    Options are ``filter``, ``columns`` (separated by commas), ``matches`` (JSON: filters by name),
+    ``object``, ``program`` and ``records``, as arguments of ``beebox.ray.Captures``, and
+    ``partSize`` in bytes, 0 for a task for each file. A schema that is given with ``.schema(…)``
+    chooses the columns by name.
     """
 
     @classmethod
@@ -60,7 +60,9 @@ class Captures(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Reads the columns of the schema."""
         part_size = int(self.options.get("partSize", PART_SIZE)) or None
-        return Reader(self.scan(), to_arrow_schema(schema, timezone="UTC"), self.options["path"], part_size)
+        return Reader(
+            self.scan(), to_arrow_schema(schema, timezone="UTC"), self.options["path"], part_size
+        )
 
 
 @dataclass

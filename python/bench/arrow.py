@@ -1,7 +1,8 @@
 """Captures as Arrow beside the command, on one core: ``python python/bench/arrow.py [CAPTURE]``.
 
-Without a capture, one of about 1 GiB is made in a temporary directory. Each row is the least of five
-runs, of the processor time of this process; that of the command is of its process, less its start.
+Without a capture, one of about 1 GiB is made in a temporary directory. Each row is the least of
+five runs, of the processor time of this process; that of the command is of its process, less its
+start.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Captures in Ray and Spark beside one process: ``python python/bench/clusters.py [ray|spark] …``.
 
-Counts the packets of a capture of about 4 GiB that a filter keeps: by the command, by one process, and by
-clusters with one worker and with as many as there are cores. Then the same of many small captures, to
-show what a task costs. Time is that of the clock; work is the processor time of this process and all
-below it, those of the cluster among them.
+Counts the packets of a capture of about 4 GiB that a filter keeps: by the command, by one process,
+and by clusters with one worker and with as many as there are cores. Then the same of many small
+captures, to show what a task costs. Time is that of the clock; work is the processor time of this
+process and all below it, those of the cluster among them.
 """
 
 from __future__ import annotations
@@ -91,9 +91,13 @@ def in_ray(sets: list[tuple[str, list[str], int | None, int, int]], cores: int) 
 
         def read(paths: list[str] = paths, part_size: int | None = part_size) -> int:
             source = Captures(paths, part_size=part_size, **OPTIONS)
-            return int(ray.data.read_datasource(source, override_num_blocks=1).materialize().count())
+            return int(
+                ray.data.read_datasource(source, override_num_blocks=1).materialize().count()
+            )
 
-        measured(f"ray, {cores} workers, {name}", packets, expected, read, len(plan(paths, part_size)))
+        measured(
+            f"ray, {cores} workers, {name}", packets, expected, read, len(plan(paths, part_size))
+        )
     ray.shutdown()
 
 
@@ -114,7 +118,9 @@ def in_spark(sets: list[tuple[str, list[str], int | None, int, int]], cores: int
             reader = reader.option("columns", ",".join(OPTIONS["columns"]))
             return int(reader.option("partSize", part_size or 0).load(",".join(paths)).count())
 
-        measured(f"spark, {cores} workers, {name}", packets, expected, read, len(plan(paths, part_size)))
+        measured(
+            f"spark, {cores} workers, {name}", packets, expected, read, len(plan(paths, part_size))
+        )
     spark.stop()
 
 

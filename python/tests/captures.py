@@ -37,7 +37,9 @@ def packets(size: int, seed: int = 1) -> bytes:
     while length < size:
         begin, count = chance.randrange(1 << 15), chance.randrange(40, 1400)
         port = 53 if at % 10 == 0 else 443
-        pieces.append(record(1_700_000_000_000_000 + at * 137, frame(at, noise[begin : begin + count], port)))
+        pieces.append(
+            record(1_700_000_000_000_000 + at * 137, frame(at, noise[begin : begin + count], port))
+        )
         length += len(pieces[-1])
         at += 1
     return b"".join(pieces)
@@ -49,8 +51,10 @@ def write(path: Path, size: int, *, seed: int = 1, inner: int | None = None) -> 
         path.write_bytes(HEADER + packets(size, seed))
         return path
     before = packets(inner - 70_000, seed)
-    payload = b"".join(record(1_700_000_000_000_000 + at, frame(at, bytes(900), 53)) for at in range(100))
-    hidden = record(1_700_000_000_000_000, frame(1, payload[: 60_000], 443) + payload[60_000:])
+    payload = b"".join(
+        record(1_700_000_000_000_000 + at, frame(at, bytes(900), 53)) for at in range(100)
+    )
+    hidden = record(1_700_000_000_000_000, frame(1, payload[:60_000], 443) + payload[60_000:])
     path.write_bytes(HEADER + before + hidden + packets(size - inner, seed + 1))
     return path
 

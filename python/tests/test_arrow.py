@@ -5,13 +5,17 @@ from __future__ import annotations
 import gzip
 import io
 import ipaddress
+import itertools
+import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import captures
 import pytest
 
 import beebox
+from conftest import ROOT
 
 pa = pytest.importorskip("pyarrow")
 
@@ -30,6 +34,18 @@ def test_a_capture_is_a_table_of_its_packets(sample: Path) -> None:
     assert first["offset"] == 24
     assert first["file"] == str(sample)
     assert {row["ethertype"] for row in table.to_pylist()} >= {0x0800, 0x86DD}
+
+
+def test_the_page_names_all_columns_with_their_types(sample: Path) -> None:
+    page = (ROOT / "docs/arrow.md").read_text()
+    named = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", page.split("## Columns")[1], re.M))
+    flows = beebox.Object(sample.parent / "packets/flows.bpf.o").load()
+    program = next(iter(flows.programs.values()))
+    columns = list(beebox.CaptureTable.COLUMNS)
+    table = beebox.CaptureTable(sample, columns=columns, program=program, records=True)
+    types = {field.name: str(field.type) for field in pa.schema(table)}
+    assert types.pop("record") == "binary"
+    assert named == types
 
 
 def test_columns_filters_and_matches_are_chosen(sample: Path) -> None:
@@ -134,20 +150,27 @@ def test_map_values_have_the_types_of_the_object(examples: Path) -> None:
     assert table["key"].to_pylist()[0]["prefix_length"] == 24
 
 
-def test_files_of_python_addresses_and_compressed_captures(sample: Path, tmp_path: Path) -> None:
+def test_files_of_python_and_compressed_captures(sample: Path, tmp_path: Path) -> None:
     whole = pa.table(beebox.CaptureTable(sample)).drop_columns("file")
     squeezed = tmp_path / "sample.pcap.gz"
     with squeezed.open("wb") as out, gzip.open(out, "wb") as packed:
         packed.write(sample.read_bytes())
+    compiled = beebox.Filter("tcp port 22")
+    assert beebox.CaptureTable(squeezed, filter=compiled).count()["matched"] == 100
     sources = [squeezed, io.BytesIO(sample.read_bytes()), sample.open("rb")]
-    if pytest.importorskip("fsspec"):
-        import fsspec
-
-        with fsspec.open("memory://captures/sample.pcap", "wb") as out:
-            out.write(sample.read_bytes())
-        sources.append("memory://captures/sample.pcap")
     for source in sources:
         assert pa.table(beebox.CaptureTable(source)).drop_columns("file").equals(whole)
+
+
+def test_a_capture_at_an_address(sample: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    address = "memory://captures/sample.pcap"
+    with fsspec.open(address, "wb") as out:
+        out.write(sample.read_bytes())
+    table = pa.table(beebox.CaptureTable(address, columns=["file", "offset"]))
+    assert (table.num_rows, set(table["file"].to_pylist())) == (298, {address})
+    with pytest.raises(Exception, match=r"memory://captures/absent.pcap: FileNotFoundError"):
+        pa.table(beebox.CaptureTable("memory://captures/absent.pcap"))
 
 
 @pytest.mark.parametrize("inner", [None, 8 << 20])
@@ -158,13 +181,15 @@ def test_parts_have_each_packet_once(tmp_path: Path, inner: int | None) -> None:
     parts = beebox.capture_parts(path, 4 << 20)
     assert len(parts) == 5
     # Any order, and one of them again.
-    found = {part: pa.table(beebox.CaptureTable(path, part=part, **options)) for part in parts[::-1]}
+    found = {
+        part: pa.table(beebox.CaptureTable(path, part=part, **options)) for part in parts[::-1]
+    }
     assert found[parts[1]].equals(pa.table(beebox.CaptureTable(path, part=parts[1], **options)))
     assert pa.concat_tables(found[part] for part in parts).equals(whole)
     # Neighbours meet; what is in doubt was read by the part before.
     ends = [beebox.CaptureTable(path, part=part).count() for part in parts]
     ends = [(count["first"], count["next"]) for count in ends if count["packets"]]
-    assert all(before[1] == after[0] for before, after in zip(ends, ends[1:], strict=False))
+    assert all(before[1] == after[0] for before, after in itertools.pairwise(ends))
     assert len(ends) == (5 if inner is None else 4)
     in_memory = io.BytesIO(path.read_bytes())
     assert beebox.capture_parts(in_memory, 4 << 20) == parts
@@ -172,29 +197,34 @@ def test_parts_have_each_packet_once(tmp_path: Path, inner: int | None) -> None:
     assert pa.concat_tables(again).equals(whole)
 
 
-def test_engines_read_a_capture(sample: Path) -> None:
-    table = table_of_packets = beebox.CaptureTable(sample, filter="tcp port 22")
-    query = "select source_port = 22 as answers, count(*) as packets from {} group by 1"
-    expected = counted(pa.table(table), "source_port")
-    answers = sum(row["count"] for row in expected if row["source_port"] == 22)
-    if duckdb := importable("duckdb"):
-        found = duckdb.sql(query.format("table_of_packets")).fetchall()
-        assert dict(found)[True] == answers
-    if polars := importable("polars"):
-        frame = polars.DataFrame(table)
-        assert (len(frame), (frame["source_port"] == 22).sum()) == (100, answers)
-    if datafusion := importable("datafusion"):
-        context = datafusion.SessionContext()
-        context.from_arrow(table, "packets")
-        rows = context.sql(query.format("packets")).to_pydict()
-        assert dict(zip(rows["answers"], rows["packets"], strict=True))[True] == answers
+QUERY = "select source_port = 22 as answers, count(*) as packets from packets group by 1"
 
 
-def importable(name: str) -> object:
-    try:
-        return __import__(name)
-    except ImportError:
-        return None
+def in_duckdb(packets: beebox.CaptureTable) -> dict[bool, int]:
+    duckdb = pytest.importorskip("duckdb")
+    return dict(duckdb.sql(QUERY).fetchall())
+
+
+def in_polars(packets: beebox.CaptureTable) -> dict[bool, int]:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(packets)
+    answers = int((frame["source_port"] == 22).sum())
+    return {True: answers, False: len(frame) - answers}
+
+
+def in_datafusion(packets: beebox.CaptureTable) -> dict[bool, int]:
+    datafusion = pytest.importorskip("datafusion")
+    context = datafusion.SessionContext()
+    context.from_arrow(packets, "packets")
+    rows = context.sql(QUERY).to_pydict()
+    return dict(zip(rows["answers"], rows["packets"], strict=True))
+
+
+@pytest.mark.parametrize("ask", [in_duckdb, in_polars, in_datafusion])
+def test_engines_read_a_capture(sample: Path, ask: Callable[..., dict[bool, int]]) -> None:
+    table = beebox.CaptureTable(sample, filter="tcp port 22")
+    ports = pa.table(table)["source_port"].to_pylist()
+    assert ask(table) == {True: ports.count(22), False: 100 - ports.count(22)}
 
 
 def test_polars_reads_what_a_query_uses(sample: Path, tmp_path: Path) -> None:
@@ -218,7 +248,7 @@ def test_what_cannot_be_read_says_why(sample: Path, tmp_path: Path) -> None:
     cut.write_bytes(sample.read_bytes()[:-5])
     reader = pa.RecordBatchReader.from_stream(beebox.CaptureTable(cut, columns=["offset"]))
     assert len(reader.read_next_batch()) == 297
-    with pytest.raises(Exception, match="cut.pcap: after packet 297, at byte"):
+    with pytest.raises(Exception, match=r"cut.pcap: after packet 297, at byte"):
         reader.read_next_batch()
     with pytest.raises(Exception, match=r"absent.pcap: No such file"):
         pa.table(beebox.CaptureTable(tmp_path / "absent.pcap"))
