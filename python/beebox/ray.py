@@ -59,8 +59,10 @@ class Captures(Datasource):
     ) -> list[ReadTask]:
         """A task for each part; their number depends on the captures, not on ``parallelism``."""
         columns = self._get_data_columns()
-        chosen = columns or self._schema.names
-        schema = self._schema.empty_table().select(chosen).schema
+        if columns == []:
+            # Blocks without a column have no rows to count.
+            columns = ["offset"]
+        schema = self._scan.schema(columns)
 
         def read_task(task: Task) -> ReadTask:
             read = partial(_tables, self._scan, task, columns)

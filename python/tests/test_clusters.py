@@ -69,8 +69,10 @@ def test_ray_reads_every_packet_once(ray: Any, day: list[str]) -> None:
     from beebox.ray import Captures
 
     source = Captures(day, part_size=PART, filter="udp port 53", columns=COLUMNS)
+    expected = rows_of(day, filter="udp port 53")
     rows = ray.data.read_datasource(source).take_all()
-    assert [tuple(row.values()) for row in rows] == rows_of(day, filter="udp port 53")
+    assert [tuple(row.values()) for row in rows] == expected
+    assert ray.data.read_datasource(source).count() == len(expected)
 
 
 def test_ray_loses_and_doubles_nothing_when_a_worker_dies(
