@@ -116,6 +116,7 @@ class Object:
         globals: Mapping[str, Any] | None = None,
         flags: int | None = None,
         test_tags: bool | None = None,
+        target: tuple[Object, str] | None = None,
     ) -> Verification: ...
     def load(
         self,
