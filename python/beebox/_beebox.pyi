@@ -529,7 +529,7 @@ class CaptureTable:
     COLUMNS: Final[tuple[str, ...]]
     def __new__(
         cls,
-        source: _Path | IO[bytes] | list[_Path] | list[str],
+        source: _Path | IO[bytes] | Sequence[_Path | IO[bytes]],
         *,
         columns: Sequence[str] | None = None,
         filter: _FilterLike | None = None,

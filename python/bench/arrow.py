@@ -13,7 +13,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import captures
 
 FILTER = "tcp port 22 or udp port 53"
-SETS = {
+SETS: dict[str, dict[str, Any]] = {
     "no column, all packets": {"columns": []},
     "no column, the filter": {"columns": [], "filter": FILTER},
     "offset, the filter": {"columns": ["offset"], "filter": FILTER},
@@ -35,16 +37,6 @@ SETS = {
     "data": {"columns": ["data"]},
     "usual columns": {},
 }
-
-
-def make(path: Path, size: int) -> Path:
-    """A capture of one set of records again and again."""
-    records = captures.packets(32 << 20)
-    with path.open("wb") as out:
-        out.write(captures.HEADER)
-        for _ in range(max(1, size // len(records))):
-            out.write(records)
-    return path
 
 
 def least(work: Callable[[], float]) -> float:
@@ -72,7 +64,7 @@ def main() -> None:
     """Prints the table."""
     with tempfile.TemporaryDirectory() as directory:
         given = sys.argv[1:]
-        path = Path(given[0]) if given else make(Path(directory) / "day.pcap", 1 << 30)
+        path = Path(given[0]) if given else captures.repeat(Path(directory) / "day.pcap", 1 << 30)
         packets = beebox.CaptureTable(path).count()["packets"]
         start = least(lambda: of_command(["--version"]))
         command = least(lambda: of_command(["filter", "-J1", "--count", FILTER, str(path)])) - start
@@ -80,7 +72,7 @@ def main() -> None:
         print(f"{'beebox filter --count':32} {command * 1e9 / packets:8.1f} ns/packet")
         for name, options in SETS.items():
             table = beebox.CaptureTable(path, **options)
-            spent = least(lambda table=table: of_table(table))
+            spent = least(partial(of_table, table))
             print(f"{name:32} {spent * 1e9 / packets:8.1f} ns/packet {spent / command:6.2f} x")
 
 

@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from arrow import captures, make
 
 import beebox
 from beebox._tasks import PART_SIZE, plan
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+import captures
 
 FILTER = "udp port 53"
 OPTIONS: dict[str, Any] = {"filter": FILTER, "columns": ["offset", "time", "wire_length"]}
@@ -128,7 +130,7 @@ def main() -> None:
     """Prints the table."""
     engines = sys.argv[1:] or ["ray", "spark"]
     with tempfile.TemporaryDirectory() as directory:
-        large = [str(make(Path(directory) / "day.pcap", LARGE))]
+        large = [str(captures.repeat(Path(directory) / "day.pcap", LARGE))]
         first = captures.write(Path(directory) / "0000.pcap", 100_000)
         small = [str(first)]
         for number in range(1, SMALL):

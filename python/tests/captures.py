@@ -59,6 +59,16 @@ def write(path: Path, size: int, *, seed: int = 1, inner: int | None = None) -> 
     return path
 
 
+def repeat(path: Path, size: int) -> Path:
+    """A capture of one set of records again and again."""
+    records = packets(32 << 20)
+    with path.open("wb") as out:
+        out.write(HEADER)
+        for _ in range(max(1, size // len(records))):
+            out.write(records)
+    return path
+
+
 @dataclass(frozen=True)
 class Dying(Scan):
     """A scan whose first reader of a marked file dies behind its first batch."""

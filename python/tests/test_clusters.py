@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -115,6 +116,8 @@ def test_ray_runs_programs(ray: Any, day: list[str], examples: Path) -> None:
 @pytest.fixture(scope="module")
 def spark(day: list[str]) -> Iterator[Any]:
     pytest.importorskip("pyspark")
+    if not shutil.which("java"):
+        pytest.skip("Spark needs Java, and there is none")
     from pyspark.sql import SparkSession
 
     from beebox.spark import Captures
