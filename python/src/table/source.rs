@@ -11,8 +11,9 @@ use pyo3::types::{PyBytes, PyString};
 
 use crate::errors::Fault;
 
-/// Bytes that are asked of a file of Python at once.
-const PORTION: usize = 4 << 20;
+/// Bytes that are asked of a file of Python at first, and at once after some more requests.
+const FIRST_PORTION: usize = 256 << 10;
+const PORTION: usize = 8 << 20;
 
 /// A capture that is not yet open.
 pub(super) enum Source {
@@ -93,6 +94,7 @@ impl Elsewhere for PyFile {
         Ok(Box::new(PyRead {
             file: Python::attach(|py| self.0.clone_ref(py)),
             offset,
+            size: FIRST_PORTION,
             portion: None,
             taken: 0,
         }))
@@ -112,6 +114,8 @@ struct PyRead {
     file: Py<PyAny>,
     /// Offset behind the portion.
     offset: u64,
+    /// Bytes of the next portion.
+    size: usize,
     portion: Option<Py<PyBytes>>,
     taken: usize,
 }
@@ -126,6 +130,7 @@ impl Read for PyRead {
                     .map_err(|error| io_error(py, &error))?;
                 self.offset += portion.as_bytes().len() as u64;
                 self.portion = Some(portion.unbind());
+                self.size = (2 * self.size).min(PORTION);
                 self.taken = 0;
             }
             let portion = self.portion.as_ref().map_or(&[][..], |it| it.as_bytes(py));
@@ -142,7 +147,7 @@ impl PyRead {
     fn next_portion<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let file = self.file.bind(py);
         file.call_method1(intern!(py, "seek"), (self.offset,))?;
-        let read = file.call_method1(intern!(py, "read"), (PORTION,))?;
+        let read = file.call_method1(intern!(py, "read"), (self.size,))?;
         let what = || PyErr::from(Fault::of_type("the file is not open for bytes"));
         read.cast_into::<PyBytes>().map_err(|_| what())
     }
