@@ -227,7 +227,7 @@ impl Filter {
     }
 
     /// The programs for the packets of captures.
-    fn programs(&self) -> &dyn FilterSource {
+    pub(crate) fn programs(&self) -> &dyn FilterSource {
         match &self.source {
             Source::Program(filter) => filter,
             Source::Expression(expression) => expression,

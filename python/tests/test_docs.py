@@ -13,6 +13,9 @@ from conftest import ROOT
 #: Blocks of Python: with a file name they are tests of pytest, else they run as they stand.
 BLOCK = re.compile(r"^```(python|pycon)(?: (\S+))?\n(.*?)^```$", re.M | re.S)
 
+#: Libraries that examples may need.
+EXTRAS = re.compile(r"\bimport (?:beebox, )?(pyarrow|duckdb|polars|datafusion|ray)\b")
+
 PAGES = [
     page
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -35,6 +38,8 @@ def test_documents_have_examples() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_run(page: Path, clone: Path) -> None:
     blocks = BLOCK.findall(page.read_text())
+    for name in EXTRAS.findall("".join(text for _, _, text in blocks)):
+        pytest.importorskip(name)
     sessions = "\n".join(text for kind, _, text in blocks if kind == "pycon")
     session = doctest.DocTestParser().get_doctest(sessions, {}, page.name, str(page), 0)
     report: list[str] = []

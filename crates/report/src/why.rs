@@ -144,7 +144,7 @@ pub enum Event {
     /// A write to a map, the packet or the context.
     Write {
         /// What was written.
-        target: String,
+        target_name: String,
         /// The map, if it is one.
         #[serde(skip_serializing_if = "Option::is_none")]
         map: Option<String>,

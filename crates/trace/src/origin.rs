@@ -15,6 +15,8 @@ pub(crate) struct Origin {
     pub(crate) name: Rc<str>,
     /// The field of the packet that the value is, in the order of bytes of the network.
     pub(crate) field: Option<Field>,
+    /// True for what is a pointer, or 0 for none.
+    pub(crate) is_pointer: bool,
 }
 
 impl Origin {
@@ -22,6 +24,7 @@ impl Origin {
         Origin {
             name: name.into(),
             field: None,
+            is_pointer: false,
         }
     }
 

@@ -123,14 +123,14 @@ impl<'p> Watch<'p> {
         changed
     }
 
-    /// The variable that a register is at a slot.
+    /// The variable that a register is at a slot; true if it is a pointer.
     pub(crate) fn name_of(
         &self,
         register: Reg,
         slot: u32,
         registers: &[u64; Reg::COUNT],
         memory: &Memory<'_>,
-    ) -> Option<Rc<str>> {
+    ) -> Option<(Rc<str>, bool)> {
         let (debug, function) = self.debug?;
         let slot = slot - self.start;
         let state = State {
@@ -145,7 +145,7 @@ impl<'p> Watch<'p> {
             let is_it = |found| matches!(found, Found::Bytes { register: Some(of), .. } if of == register.number());
             function.is_in_scope(variable, slot) && is_it(found())
         });
-        found.map(|variable| variable.name.as_str().into())
+        found.map(|variable| (variable.name.as_str().into(), debug.is_pointer(variable)))
     }
 
     /// The variables that never had a value, where the path came by.

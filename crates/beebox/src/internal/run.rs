@@ -31,6 +31,8 @@
 //! }
 //! ```
 
+mod against;
+mod by_verdict;
 mod capture;
 mod checked;
 mod compiled;
@@ -72,7 +74,9 @@ pub use ::kernel::maps::RunGuard;
 pub use ::kernel::maps::{Arena, Map, Ring};
 pub use ::kernel::process::{Descriptor, LoadedProgram, Process, ProgramVerifier};
 pub use ::kernel::programs::{PacketVerdict, verdict_names};
-pub use capture::{PacketOutput, PacketRun, RunCaptureError};
+pub use against::{Comparison, Difference, Differing, Group};
+pub use by_verdict::VerdictOutput;
+pub use capture::{CaptureOptions, Choose, PacketOutput, PacketRun, RunCaptureError};
 pub use data::DataError;
 pub use error::{LoadError, RunError, TrapPlace};
 pub use inner_maps::InnerMap;

@@ -68,6 +68,7 @@ fn show(why: &Why, format: RunFormat) -> Result<(), Failure> {
     match format {
         RunFormat::Text => print(&text(why, terminal_width().unwrap_or(USUAL_WIDTH))),
         RunFormat::Json => write_json(report::json::pretty(why).as_bytes()),
+        RunFormat::Csv => Err(Failure::new("--format csv shows --verdicts")),
         RunFormat::Junit => Err(Failure::new("--format junit needs --expect FILE")),
     }
 }

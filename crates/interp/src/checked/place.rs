@@ -1,12 +1,12 @@
 //! What an observer learns of an address: the object that it is in, and the bytes there.
 
-use super::memory::Memory;
+use super::memory::{GAP, Memory};
 
 /// The object that an address is in, with the offset in bytes from its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The packet, from its first byte: metadata in front of it has negative offsets, and the end
-    /// is the place behind the last byte.
+    /// The packet, from its first byte: metadata in front of it has negative offsets, and what lies
+    /// behind the last byte offsets beyond it.
     Packet(i64),
     /// The context.
     Context(u64),
@@ -32,6 +32,8 @@ pub enum Place {
     },
     /// A map.
     Map(u32),
+    /// A function of the program that runs, by its first slot.
+    Function(usize),
     /// Another region.
     Region {
         /// Its name.
@@ -70,7 +72,9 @@ impl Memory<'_> {
         {
             return Some(Place::Packet(address.wrapping_sub(data) as i64));
         }
-        let (id, region) = self.region_at(address)?;
+        let Some((id, region)) = self.region_at(address) else {
+            return self.place_beside(address);
+        };
         let offset = address - region.start;
         Some(match self.kind_of_region(id) {
             RegionKind::Context => Place::Context(offset),
@@ -84,7 +88,19 @@ impl Memory<'_> {
             },
         })
     }
+    /// A place that is in no region: of a function, or close behind the packet.
+    fn place_beside(&self, address: u64) -> Option<Place> {
+        let [_, data, end] = self.packet_bounds().unwrap_or_default();
+        if end > 0 && (end..end.saturating_add(GAP)).contains(&address) {
+            return Some(Place::Packet((address - data) as i64));
+        }
+        let slot = self.slot_at(address).filter(|slot| *slot < MOST_SLOTS)?;
+        Some(Place::Function(slot))
+    }
 }
+
+/// Most instructions of a program (`BPF_COMPLEXITY_LIMIT_INSNS`).
+const MOST_SLOTS: usize = 1_000_000;
 
 /// What a region is to an observer.
 pub(super) enum RegionKind {

@@ -219,7 +219,10 @@ impl Writer {
         let width = self.width;
         for event in events {
             if let Event::Variable { name, text, .. } = event {
-                variables.push(format!("{name} = {text}"));
+                let shown = format!("{name} = {text}");
+                if !variables.contains(&shown) {
+                    variables.push(shown);
+                }
                 continue;
             }
             self.variables(&mut variables, shift);
@@ -280,7 +283,7 @@ fn note(event: &Event) -> (String, Style) {
             (format!("{callee}({}){result}", operands.join(", ")), plain)
         }
         Event::Write {
-            target,
+            target_name,
             map_key,
             before,
             after,
@@ -290,9 +293,9 @@ fn note(event: &Event) -> (String, Style) {
                 .as_ref()
                 .map_or_else(String::new, |key| format!("[{}]", content(key)));
             let side = |side: &Option<Content>| side.as_ref().map_or("absent".to_owned(), content);
-            let target = match target.split_once('.') {
+            let target = match target_name.split_once('.') {
                 Some((map, member)) if !key.is_empty() => format!("{map}{key}.{member}"),
-                _ => format!("{target}{key}"),
+                _ => format!("{target_name}{key}"),
             };
             (
                 format!("{target}: {} → {}", side(before), side(after)),

@@ -5,7 +5,7 @@ use isa::ebpf::{Callee, Insn, Reg, Width};
 use spec::calls::TAIL_CALL;
 use spec::helpers::HelperId;
 
-use super::values::number_text;
+use super::values::{NULL, number_text};
 use super::{Open, Recorder, Unfinished};
 use crate::origin::Origin;
 use crate::run::{Argument, Event, Target, Value};
@@ -173,14 +173,22 @@ impl Recorder<'_> {
         }
         let result = moment.registers[0];
         let (function, _) = self.host.function(number);
-        frame.origins[0] = Some(Origin::named(format!(
-            "{}()",
-            function.trim_start_matches("bpf_")
-        )));
+        let finds = matches!(
+            HelperId::from_number(number),
+            Some(
+                HelperId::MapLookupElem | HelperId::MapLookupPercpuElem | HelperId::RingbufReserve
+            )
+        );
+        let name = format!("{}()", function.trim_start_matches("bpf_"));
+        frame.origins[0] = Some(Origin {
+            is_pointer: finds,
+            ..Origin::named(name)
+        });
         self.fields = None;
         let memory = moment.memory;
         let text = match self.pointer_text(result, memory) {
             Some(text) => text,
+            None if finds && result == 0 => NULL.to_owned(),
             None => number_text(result, Width::W64),
         };
         let map = memory.map_at(arguments[0]);

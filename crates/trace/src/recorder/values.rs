@@ -14,6 +14,9 @@ use crate::variables::parameters;
 /// Bytes of the packet whose fields have names.
 const NAMED_BYTES: u64 = 2048;
 
+/// The text of a pointer to nothing.
+pub(super) const NULL: &str = "NULL";
+
 /// The bytes that an instruction accesses.
 #[derive(Clone, Copy)]
 struct Access {
@@ -86,6 +89,10 @@ impl Recorder<'_> {
             left.text = field.text(&of(left.number));
             right.text = field.text(&of(imm as i64 as u64));
         }
+        let is_pointer = left.text == NULL || left.text.starts_with("value of ");
+        if is_pointer && src == Operand::Imm(0) {
+            right.text = NULL.to_owned();
+        }
         let operand = eval::operand(src, moment.registers);
         let holds = eval::compare(cond, width, moment.registers[dst.index()], operand);
         let next = moment.at as u32 + 1;
@@ -118,21 +125,24 @@ impl Recorder<'_> {
         let pointer = (width == Width::W64).then(|| self.pointer_text(number, moment.memory));
         let pointer = pointer.flatten();
         let is_address = pointer.is_some();
-        let text = pointer.unwrap_or_else(|| number_text(number, width));
         let frame = self.frames.last();
+        let slot = moment.at as u32;
         let variable = frame.and_then(|frame| {
-            let slot = moment.at as u32;
-            frame
-                .watch
-                .name_of(register, slot, moment.registers, moment.memory)
+            (frame.watch).name_of(register, slot, moment.registers, moment.memory)
         });
+        let origin = frame.and_then(|frame| frame.origins[register.index()].as_ref());
         // The place of a computed address says more than how it was computed.
-        let origin = || {
-            let origin = frame?.origins[register.index()].as_ref()?;
-            let is_computed = origin.name.starts_with('(');
-            (!is_address || !is_computed).then(|| origin.name.clone())
+        let named = origin.filter(|origin| !is_address || !origin.name.starts_with('('));
+        let (name, is_pointer) = match (&variable, named) {
+            (Some((name, is_pointer)), _) => (Some(name.to_string()), *is_pointer),
+            (None, Some(origin)) => (Some(origin.name.to_string()), origin.is_pointer),
+            (None, None) => (None, false),
         };
-        let name = variable.or_else(origin).map(|name| name.to_string());
+        let text = match pointer {
+            None if number == 0 && is_pointer => NULL.to_owned(),
+            None => number_text(number, width),
+            Some(pointer) => pointer,
+        };
         Value { number, name, text }
     }
 
@@ -157,6 +167,13 @@ impl Recorder<'_> {
                 format!("{what} of {}{}", map(index), behind(offset))
             }
             Place::Map(index) => format!("&{}", map(index)),
+            Place::Function(slot) => {
+                let line = self.line.as_ref()?;
+                let traced = self.programs.get(line.program as usize)?;
+                let mut functions = traced.program.subprogs().iter();
+                let function = functions.find(|function| function.start as usize == slot)?;
+                function.name.clone()
+            }
             Place::Region { name, offset } => format!("{name}{}", behind(offset)),
         })
     }
@@ -265,7 +282,7 @@ impl Recorder<'_> {
                 let is_it = u64::from_le_bytes(bytes) == *number;
                 is_it.then(|| origin.clone())
             }
-            Place::Value { .. } | Place::Map(_) | Place::Region { .. } => None,
+            Place::Value { .. } | Place::Map(_) | Place::Function(_) | Place::Region { .. } => None,
         }
     }
 
@@ -350,7 +367,9 @@ impl Recorder<'_> {
                 };
                 (name, kind, target)
             }
-            Place::Stack { .. } | Place::Map(_) | Place::Region { .. } => return,
+            Place::Stack { .. } | Place::Map(_) | Place::Function(_) | Place::Region { .. } => {
+                return;
+            }
         };
         let insn = self.line.as_ref().map_or(0, |line| line.last());
         let after = Vec::new();

@@ -14,6 +14,7 @@ use vm::{FiredTimer, ModelPrograms, ObjectLayout, Streams};
 
 use super::hook::HookObjects;
 use super::prepared::Prepared;
+use super::recording::RunObserver;
 use super::{RunError, RunnableProgram};
 
 /// Initial state of a run.
@@ -105,7 +106,7 @@ impl<'o> RunnableProgram<'o> {
             slot = timer.callback.slot as usize;
         }
         let host = &prepared.host;
-        let mut recording = match is_program {
+        let recording = match is_program {
             true => self.recording.take(),
             false => None,
         };
@@ -120,7 +121,8 @@ impl<'o> RunnableProgram<'o> {
             false => First::Network,
         };
         let recorder = run_host.as_ref().zip(traced.as_deref());
-        let mut recorder = recorder.map(|(host, traced)| Recorder::new(host, traced, first));
+        let recorder = recorder.map(|(host, traced)| Recorder::new(host, traced, first));
+        let mut observer = recorder.map(RunObserver::new);
         let finish = self.services.with_context(timer, |mut cx| {
             let mut calls = Calls::resolved(|number, arguments, memory| {
                 if let Some(KernelFunction::Host(index)) = KernelFunction::from_number(number) {
@@ -141,20 +143,26 @@ impl<'o> RunnableProgram<'o> {
                 packet: None,
             };
             let entry = Entry { arguments };
-            match &mut recorder {
-                Some(recorder) => {
-                    (prepared.checked).run_function_observed(slot, cx, entry, &limits, recorder)
+            match &mut observer {
+                Some(observer) => {
+                    (prepared.checked).run_function_observed(slot, cx, entry, &limits, observer)
                 }
                 None => (prepared.checked).run_function(slot, cx, entry, &limits),
             }
         });
-        let recorded = recorder.map(|recorder| recorder.finish(&finish, &memory));
-        drop(memory);
-        if let Some(recording) = &mut recording {
+        #[cfg(test)]
+        let insns = observer
+            .as_mut()
+            .map(|observer| std::mem::take(&mut observer.insns));
+        let recorded = observer.map(|observer| observer.recorder.finish(&finish, &memory));
+        if let Some(mut recording) = recording {
             recording.recorded = recorded;
+            #[cfg(test)]
+            recording.insns.extend(insns.into_iter().flatten());
+            self.recording = Some(recording);
         }
-        if recording.is_some() {
-            self.recording = recording;
+        if is_program {
+            self.executed = Some(finish.executed);
         }
         for (program, insn) in finish.unwritten_reads {
             if let Some(program) = programs.get(program as usize) {

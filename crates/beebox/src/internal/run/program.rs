@@ -41,6 +41,8 @@ pub struct RunnableProgram<'o> {
     pub(super) machine: Scratch,
     /// Packet and context of the last run on a captured packet.
     pub(super) captured: Option<Box<TestInput>>,
+    /// Instructions of the last run, if it was in the checked engine.
+    pub(super) executed: Option<u64>,
     /// What records the next run.
     pub(super) recording: Option<Box<Recording<'o>>>,
 }
@@ -86,6 +88,7 @@ impl<'o> RunnableProgram<'o> {
             unchecked_runs: 0,
             record_maps: Vec::new(),
             captured: None,
+            executed: None,
             recording: None,
         }
     }

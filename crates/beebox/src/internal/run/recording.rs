@@ -1,15 +1,17 @@
 //! The record of a run: what its observer asks of the object and the kernel.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 use ::kernel::maps::Map;
 use btf::{Btf, Kind, Shape, TypeId};
+use interp::checked::{Moment, Observer};
 use isa::ebpf::{Callee, Insn};
 use spec::Kernel;
 use spec::kfuncs::KernelFunction;
 use spec::registry::types::ArgBase;
 use trace::dwarf::Debug;
-use trace::{Host, MapInfo, Run, Traced};
+use trace::{Host, MapInfo, Recorder, Run, Traced};
 
 use super::prepared::Prepared;
 use super::shared::Shared;
@@ -23,6 +25,35 @@ pub(super) struct Recording<'o> {
     functions: HashMap<i32, (String, usize)>,
     /// The record, when the run ended.
     pub(super) recorded: Option<Run>,
+    /// See [`RunObserver::insns`].
+    #[cfg(test)]
+    pub(super) insns: Vec<(u32, u32)>,
+}
+
+/// The observer of a run that is recorded.
+pub(super) struct RunObserver<'p> {
+    pub(super) recorder: Recorder<'p>,
+    /// Number of the program and slot of each instruction, to which the test holds the record.
+    #[cfg(test)]
+    pub(super) insns: Vec<(u32, u32)>,
+}
+
+impl<'p> RunObserver<'p> {
+    pub(super) fn new(recorder: Recorder<'p>) -> RunObserver<'p> {
+        RunObserver {
+            recorder,
+            #[cfg(test)]
+            insns: Vec::new(),
+        }
+    }
+}
+
+impl Observer for RunObserver<'_> {
+    fn before(&mut self, moment: &Moment<'_, '_>) -> ControlFlow<()> {
+        #[cfg(test)]
+        self.insns.push((moment.program.number(), moment.at as u32));
+        self.recorder.before(moment)
+    }
 }
 
 impl<'o> RunnableProgram<'o> {
@@ -35,7 +66,7 @@ impl<'o> RunnableProgram<'o> {
         self.recording = Some(Box::new(Recording {
             debug,
             functions: functions.collect(),
-            recorded: None,
+            ..Recording::default()
         }));
     }
 

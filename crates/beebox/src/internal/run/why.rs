@@ -1,6 +1,8 @@
 //! Why a packet got its verdict: one run with a record, told by the names of the object.
 
 mod events;
+#[cfg(test)]
+mod tests;
 
 use ::kernel::maps::RunGuard;
 use ::kernel::programs::verdict;
@@ -206,6 +208,13 @@ impl<'o> RunnableProgram<'o> {
             line,
             text: text.trim().to_owned(),
         })
+    }
+
+    /// The source lines of a run.
+    pub(super) fn lines_of(&self, run: &Run) -> Vec<Option<Source>> {
+        let visits = run.visits.iter();
+        let lines = visits.map(|visit| self.source(visit.program, visit.first()));
+        lines.collect()
     }
 
     fn line(&self, visit: &Visit, events: &mut Events<'_>) -> Line {

@@ -13,13 +13,6 @@ use crate::internal::maps_json::{RecordTypes, show_part};
 /// Helpers that print a text.
 const PRINTING: [&str; 2] = ["bpf_trace_printk", "bpf_trace_vprintk"];
 
-/// Functions that return a pointer.
-const FINDING: [&str; 3] = [
-    "bpf_map_lookup_elem",
-    "bpf_map_lookup_percpu_elem",
-    "bpf_ringbuf_reserve",
-];
-
 /// The events of a run.
 pub(super) struct Events<'e> {
     shared: &'e Shared,
@@ -176,15 +169,9 @@ impl<'e> Events<'e> {
             }
         });
         let operands: Vec<Operand> = operands.collect();
-        let result_operand = result.map(|result| {
-            let mut shown = Operand {
-                content: found.take(),
-                ..operand(result)
-            };
-            if result.number == 0 && FINDING.contains(&function) {
-                shown.text = "NULL".to_owned();
-            }
-            shown
+        let result_operand = result.map(|result| Operand {
+            content: found.take(),
+            ..operand(result)
         });
         let callee = function.to_owned();
         Event::Call {
@@ -211,7 +198,7 @@ impl<'e> Events<'e> {
         }
         let name = self.map_name(*map);
         Some(Event::Write {
-            target: name.clone(),
+            target_name: name.clone(),
             map: Some(name),
             map_key: self.part(*map, key, true),
             before: before
@@ -247,7 +234,7 @@ impl<'e> Events<'e> {
             }
         };
         Event::Write {
-            target: name.to_owned(),
+            target_name: name.to_owned(),
             map,
             map_key,
             before: Some(typed(before)),
