@@ -48,6 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "bpf_object(path, **options): the object of the fixtures bpf_object, bpf_instance and "
         "bpf_program, a path from the test's file; options are those of Object.load",
         "bpf_program(name): the program of the fixture bpf_program",
+        "bpf_kernels(name, …): the kernels of the test, in place of those of the ini file",
     ):
         config.addinivalue_line("markers", line)
 
@@ -55,13 +56,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run tests that use a kernel for each that is given."""
     if "kernel" in metafunc.fixturenames:
-        metafunc.parametrize(
-            "kernel", _kernel_names(metafunc.config), indirect=True, scope="session"
-        )
+        marker = metafunc.definition.get_closest_marker("bpf_kernels")
+        own = list(marker.args) if marker is not None else []
+        names = _kernel_names(metafunc.config, own)
+        metafunc.parametrize("kernel", names, indirect=True, scope="session")
 
 
-def _kernel_names(config: pytest.Config) -> list[str]:
-    return config.getoption("--bpf-kernel") or config.getini("bpf_kernels") or ["6.18"]
+def _kernel_names(config: pytest.Config, own: list[str] | None = None) -> list[str]:
+    """The kernels of the command line, of the test, of the ini file, or the built-in one."""
+    return config.getoption("--bpf-kernel") or own or config.getini("bpf_kernels") or ["6.18"]
 
 
 @pytest.fixture(scope="session")

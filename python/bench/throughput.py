@@ -19,6 +19,7 @@ import beebox
 
 ROOT = Path(__file__).resolve().parents[2]
 OBJECT = ROOT / "examples/packets/firewall.bpf.o"
+RULES = ROOT / "examples/packets/rules.json"
 ROUNDS = 60
 #: A TCP connection to a port that is not open, which the firewall looks up, counts and drops.
 PACKET = bytes.fromhex(
@@ -40,7 +41,15 @@ def fastest(steps: int, work: Callable[[], object]) -> float:
 def in_rust(packets: int) -> tuple[float, float]:
     """The same by the library: a test run, and a packet of a batch."""
     command = ["cargo", "run", "--locked", "--release", "--quiet", "--package"]
-    command += ["beebox-python-bench", "--", str(OBJECT), "firewall", str(packets), PACKET.hex()]
+    command += [
+        "beebox-python-bench",
+        "--",
+        str(OBJECT),
+        str(RULES),
+        "firewall",
+        str(packets),
+        PACKET.hex(),
+    ]
     done = subprocess.run(command, cwd=ROOT / "python", check=True, capture_output=True, text=True)
     single, batch = map(float, done.stdout.split())
     return single, batch
@@ -49,6 +58,7 @@ def in_rust(packets: int) -> tuple[float, float]:
 def in_threads(count: int, packets: int) -> float:
     """Nanoseconds of a packet if so many threads run a batch each, on CPUs of their own."""
     instance = beebox.Object(OBJECT).load(cpus=count)
+    instance.fill_maps(RULES)
     program, batch = instance.program("firewall"), [PACKET] * packets
 
     def work(cpu: int) -> None:
@@ -69,7 +79,9 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--packets", type=int, default=10_000)
     packets = arguments.parse_args().packets
-    program = beebox.Object(OBJECT).load().program("firewall")
+    instance = beebox.Object(OBJECT).load()
+    instance.fill_maps(RULES)
+    program = instance.program("firewall")
 
     def single_runs() -> None:
         for _ in range(packets):

@@ -66,6 +66,23 @@ def test_tests_run_for_each_kernel(project: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*test_passes[[]6.18]*", "*test_passes[[]6.18-minimal]*"])
 
 
+def test_kernels_are_named_by_a_test_and_by_the_ini_file(project: pytest.Pytester) -> None:
+    project.makeini("[pytest]\nbpf_kernels =\n    6.18\n    6.18-minimal\n")
+    project.makepyfile(
+        test_own="""
+        import pytest
+
+        @pytest.mark.bpf_kernels("6.18-minimal")
+        def test_own(kernel):
+            assert kernel.version.startswith("6.18")
+
+        def test_all(kernel):
+            pass
+        """
+    )
+    project.runpytest_subprocess("test_own.py").assert_outcomes(passed=3)
+
+
 def test_expectation_files_are_tests(project: pytest.Pytester) -> None:
     (project.path / "wrong.expect").write_text(
         "# object: firewall.bpf.o\nrun firewall zero:60\nverdict XDP_DROP\n"

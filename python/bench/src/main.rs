@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use beebox::maps_json::MapsJson;
 use beebox::{Error, Loader, Object, TestRun};
 
 /// Rounds, of which the fastest counts.
@@ -13,15 +14,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut word = || {
         words
             .next()
-            .ok_or("usage: beebox-python-bench OBJECT PROGRAM COUNT HEX")
+            .ok_or("usage: beebox-python-bench OBJECT RULES PROGRAM COUNT HEX")
     };
-    let (path, name, count, hex) = (word()?, word()?, word()?, word()?);
+    let (path, rules) = (word()?, word()?);
+    let (name, count, hex) = (word()?, word()?, word()?);
     let count: usize = count.parse()?;
     let digits = hex.as_bytes().chunks_exact(2);
     let digits = digits.map(|pair| u8::from_str_radix(&String::from_utf8_lossy(pair), 16));
     let packet: Vec<u8> = digits.collect::<Result<_, _>>()?;
     let object = Object::open(path)?;
     let instance = Loader::default().load(&object)?;
+    instance.fill_maps(&object, &MapsJson::open(&rules)?)?;
     let program = instance.program(&name)?;
     let packets = vec![packet.clone(); count];
 
