@@ -1,7 +1,7 @@
 """Time of a test run and of a packet of a batch, beside the Rust library in the same run.
 
-``python python/bench/throughput.py``, with the package installed, in the root of the clone. It fails
-if a limit is exceeded: 3 us a test run with its result, 1.2 times the library a packet in batches.
+``python python/bench/throughput.py``, with the package installed. It fails if a limit is exceeded:
+3 us a test run with its result, 1.2 times the library a packet in batches.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ use arrow_array::builder::{
     UInt32Builder, UInt64Builder,
 };
 use arrow_schema::{DataType, TimeUnit};
-use beebox::internal::captures::{Fields, LinkType, Record, packet_metadata, payload_offset};
+use beebox::internal::captures::{FlowFields, LinkType, Record, packet_metadata, payload_offset};
 use beebox::internal::run::redirect_text;
 use beebox::{Packet, PacketResult};
 
@@ -25,7 +25,7 @@ pub(super) struct Row<'r> {
     pub(super) offset: u64,
     pub(super) record: &'r Record<'r>,
     /// Its fields, if a column needs them.
-    pub(super) fields: Fields<'r>,
+    pub(super) fields: FlowFields<'r>,
     /// The run of the program on it.
     pub(super) run: Option<PacketResult>,
     /// The map of the program's record.
@@ -170,7 +170,7 @@ impl<'r> Row<'r> {
             file,
             offset,
             record,
-            fields: Fields::default(),
+            fields: FlowFields::default(),
             run: None,
             map: None,
         }

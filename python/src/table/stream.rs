@@ -8,7 +8,7 @@ use arrow_array::builder::BooleanBuilder;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use beebox::internal::captures::{
-    FilterSource, LinkType, Packets, PacketsError, Record, fields, packet_metadata,
+    FilterSource, LinkType, Packets, PacketsError, Record, flow_fields, packet_metadata,
 };
 use beebox::{Packet, PacketResult, Program, Runner};
 
@@ -237,7 +237,7 @@ impl<'p> Rows<'p> {
         let meta;
         if self.needs_fields {
             meta = packet_metadata(record.interface(), record.interface_id(), record.data());
-            row.fields = fields(&Packet::captured(record.data(), record.wire_len(), &meta));
+            row.fields = flow_fields(&Packet::captured(record.data(), record.wire_len(), &meta));
         }
         if let Some(runner) = &mut self.runner {
             row.run = Some(run(runner, &row)?);

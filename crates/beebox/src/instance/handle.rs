@@ -67,6 +67,12 @@ impl Instance {
         places.map(|place| Map::new(self.clone(), place))
     }
 
+    /// Number of possible CPUs: per-CPU maps hold a value for each.
+    #[doc(hidden)]
+    pub fn cpus(&self) -> u32 {
+        self.0.loaded.cpus()
+    }
+
     /// The value of a global variable.
     ///
     /// # Errors

@@ -110,6 +110,12 @@ impl Map {
         self.object_map().def.params.max_entries
     }
 
+    /// The map with the operations of bpf(2), their flags and error numbers.
+    #[doc(hidden)]
+    pub fn system_calls(&self) -> &::kernel::maps::Map {
+        &self.object_map().map
+    }
+
     /// The flags of its creation.
     #[doc(hidden)]
     pub fn flags(&self) -> MapFlags {

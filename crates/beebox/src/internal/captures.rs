@@ -37,7 +37,7 @@ pub use capture::{
     Record, Resolution, Timestamp, packet_metadata,
 };
 
-pub use ::packet::{Fields, fields, payload_offset};
+pub use ::packet::{FlowFields, flow_fields, payload_offset};
 pub use input::{Elsewhere, Input};
 pub use merge::{Merged, merge};
 pub use output_format::{FileFormat, OutputFormatError};
