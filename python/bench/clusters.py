@@ -33,7 +33,7 @@ FILTER = "udp port 53"
 OPTIONS: dict[str, Any] = {"filter": FILTER, "columns": ["offset", "time", "wire_length"]}
 LARGE = (2 << 30) + (64 << 20)
 TIMES = 8
-SMALL = 300
+SMALL = 100
 CORES = os.cpu_count() or 1
 TICK = os.sysconf("SC_CLK_TCK")
 
