@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use gimli::Encoding;
 
-pub use location::{Found, State};
+pub use location::{Found, FrameState};
 use types::Types;
 
 /// The debug information of an object.

@@ -8,7 +8,7 @@ use interp::checked::Memory;
 use isa::ebpf::{AluOp, Insn, Operand, Reg};
 use program::{Program, Subprog};
 
-use crate::dwarf::{Debug, Found, Function, State};
+use crate::dwarf::{Debug, Found, FrameState, Function};
 use crate::run::{SeenVariable, UnseenVariable};
 
 /// Most characters of a value.
@@ -82,7 +82,7 @@ impl<'p> Watch<'p> {
             return Vec::new();
         };
         let slot = slot - self.start;
-        let state = State {
+        let state = FrameState {
             registers,
             entry: &self.entry,
             stack: self.stack,
@@ -133,7 +133,7 @@ impl<'p> Watch<'p> {
     ) -> Option<(Rc<str>, bool)> {
         let (debug, function) = self.debug?;
         let slot = slot - self.start;
-        let state = State {
+        let state = FrameState {
             registers,
             entry: &self.entry,
             stack: self.stack,

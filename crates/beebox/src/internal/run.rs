@@ -74,7 +74,7 @@ pub use ::kernel::maps::RunGuard;
 pub use ::kernel::maps::{Arena, Map, Ring};
 pub use ::kernel::process::{Descriptor, LoadedProgram, Process, ProgramVerifier};
 pub use ::kernel::programs::{PacketVerdict, verdict_names};
-pub use against::{Comparison, Difference, Differing, Group};
+pub use against::{Comparison, Differing, PartingGroup, RunDifference};
 pub use by_verdict::VerdictOutput;
 pub use capture::{CaptureOptions, Choose, PacketOutput, PacketRun, RunCaptureError};
 pub use data::DataError;
@@ -99,7 +99,7 @@ pub use summary::{CaptureSummary, VerdictCount};
 pub use trace::dwarf::Debug;
 pub use unwritten::UnwrittenRead;
 pub use vm::{Redirect, Stream};
-pub use why::{Explained, Explanation};
+pub use why::{Explained, WhyOptions};
 
 use ::kernel::programs::TestProgram;
 use spec::programs::ProgramType;

@@ -11,7 +11,7 @@ const MOST_OPERATIONS: u32 = 1000;
 const FRAME_POINTER: usize = 10;
 
 /// Registers and memory of a frame.
-pub struct State<'s> {
+pub struct FrameState<'s> {
     /// The registers.
     pub registers: &'s [u64],
     /// The registers when the function was entered.
@@ -43,7 +43,7 @@ impl Debug {
         function: &Function,
         variable: &Variable,
         slot: u32,
-        state: &State<'_>,
+        state: &FrameState<'_>,
     ) -> Found {
         let size = self.size(variable).unwrap_or(0);
         if size == 0 {
@@ -81,7 +81,7 @@ fn padded(bytes: &[u8], size: usize) -> Vec<u8> {
     padded
 }
 
-impl State<'_> {
+impl FrameState<'_> {
     /// The address that an expression means. LLVM counts variables in the frame from its lowest
     /// address and adds that to the frame pointer, which is the end of the frame, so that they
     /// seem to lie behind it.
@@ -101,7 +101,7 @@ const ELSEWHERE: &str = "its location is no register and no memory of the frame"
 const GONE: &str = "its memory is not there";
 const ABSENT: &str = "optimized out here";
 
-fn bytes_of(function: &Function, expression: &[u8], size: usize, state: &State<'_>) -> Bytes {
+fn bytes_of(function: &Function, expression: &[u8], size: usize, state: &FrameState<'_>) -> Bytes {
     let slice = EndianSlice::new(expression, LittleEndian);
     let mut evaluation = Expression(slice).evaluation(function.encoding);
     evaluation.set_max_iterations(MOST_OPERATIONS);

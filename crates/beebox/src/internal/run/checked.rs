@@ -7,7 +7,7 @@ use ::kernel::object_layout;
 use ::kernel::programs::TestInput;
 use btf::TypeId;
 use interp::checked::{Calls, CheckedContext, Entry, Memory};
-use packet::First;
+use packet::FirstHeader;
 use spec::kfuncs::KernelFunction;
 use trace::Recorder;
 use vm::{FiredTimer, ModelPrograms, ObjectLayout, Streams};
@@ -117,8 +117,8 @@ impl<'o> RunnableProgram<'o> {
             .as_deref()
             .map(|recording| recording.traced(programs));
         let first = match prepared.rules.has_link_header() {
-            true => First::Link,
-            false => First::Network,
+            true => FirstHeader::Link,
+            false => FirstHeader::Network,
         };
         let recorder = run_host.as_ref().zip(traced.as_deref());
         let recorder = recorder.map(|(host, traced)| Recorder::new(host, traced, first));
