@@ -48,6 +48,7 @@ const LAYERS: &[&[(&str, &str)]] = &[
     // filters of processes by ptrace, signals, devices.
     &[("command", "beebox kernel-data report sys")],
     &[
+        ("capi", "beebox"),
         ("cli", "beebox command report sys"),
         ("gateway", "beebox command report sys"),
     ],
@@ -75,7 +76,7 @@ const BESIDE: &[(&str, &str)] = &[
     ),
     (
         "fuzz",
-        "beebox btf capture classic differential gateway interp isa object packet kernel-data \
+        "beebox btf capi capture classic differential gateway interp isa object packet kernel-data \
          program seccomp spec sys verifier",
     ),
     ("xtask", "beebox btf differential kernel-data report spec"),
@@ -85,7 +86,7 @@ const BESIDE: &[(&str, &str)] = &[
 const ON_SYS: &[&str] = &["beebox", "command", "cli", "gateway"];
 
 /// Crates with unsafe code.
-const UNSAFE: &[&str] = &["vm", "interp", "jit", "sys"];
+const UNSAFE: &[&str] = &["vm", "interp", "jit", "sys", "capi"];
 
 /// Crates that assert that programs are safe, and where: the command for its user, the
 /// benchmarks for their own, the plugin of the

@@ -25,6 +25,7 @@ use crate::loading::LoadingArgs;
 use crate::object_input::SET_TYPE;
 use crate::output_path::OutputPath;
 use crate::stdout::{fit, json, print, terminal_width, write_answer, write_output};
+use report::sarif::sarif;
 use report::veristat::{Emit, Filters, Joined, ResultRow, ResultVerdict, csv, differences};
 use table::Counts;
 
@@ -230,6 +231,18 @@ enum VerifyFormat {
     Json,
     /// Input of `veristat -C`: its columns only, without unsupported programs
     Veristat,
+    /// Refusals at their source lines, with explanations, for code scanning (SARIF 2.1.0)
+    Sarif,
+}
+
+impl VerifyFormat {
+    /// True if there is no place for costs, facts and logs.
+    fn has_columns_only(&self) -> bool {
+        matches!(
+            self,
+            VerifyFormat::Csv | VerifyFormat::Veristat | VerifyFormat::Sarif
+        )
+    }
 }
 
 /// The bit of the log level for statistics (`BPF_LOG_STATS`).
@@ -269,7 +282,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         match args.format {
             VerifyFormat::Text => write_answer(AnswerFormat::Text, fit(&joined.table()), output)?,
             VerifyFormat::Csv => write_output(joined.csv().as_bytes(), output)?,
-            VerifyFormat::Json | VerifyFormat::Veristat => {
+            VerifyFormat::Json | VerifyFormat::Veristat | VerifyFormat::Sarif => {
                 return Err(Failure::new(
                     "two files of results are compared with --format text or csv",
                 ));
@@ -277,17 +290,17 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         }
         return Ok(Answer::Yes);
     }
-    if args.cost.is_some() && matches!(args.format, VerifyFormat::Csv | VerifyFormat::Veristat) {
+    if args.cost.is_some() && args.format.has_columns_only() {
         return Err(Failure::new("--cost is printed as text or json"));
     }
     if args.explain && matches!(args.format, VerifyFormat::Csv | VerifyFormat::Veristat) {
         return Err(Failure::new("--explain is printed as text or json"));
     }
-    if args.facts && matches!(args.format, VerifyFormat::Csv | VerifyFormat::Veristat) {
+    if args.facts && args.format.has_columns_only() {
         return Err(Failure::new("--facts are printed as text or json"));
     }
     let has_log = args.verbose || args.log > 0 || args.top_src_lines.is_some();
-    if has_log && matches!(args.format, VerifyFormat::Csv | VerifyFormat::Veristat) {
+    if has_log && args.format.has_columns_only() {
         return Err(Failure::new("logs are printed as text or json")
             .hint("no -v, --log and --top-src-lines, or -o json"));
     }
@@ -348,7 +361,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
                 collect_facts: args.facts,
                 ..Options::default()
             },
-            explains: args.explain,
+            explains: args.explain || args.format == VerifyFormat::Sarif,
             loading: args.loading.read()?,
             target: None,
             logs,
@@ -424,6 +437,18 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         VerifyFormat::Json => {
             let lines: Vec<u8> = rows.iter().flat_map(json).collect();
             write_answer(AnswerFormat::Json, lines, output)?;
+        }
+        VerifyFormat::Sarif => {
+            let results = rows.iter().map(|row| {
+                let explanation = row.explanation.as_ref();
+                (
+                    row.as_ref(),
+                    explanation.map(|explanation| &explanation.data),
+                )
+            });
+            let mut log = sarif(env!("CARGO_PKG_VERSION"), results).to_string();
+            log.push('\n');
+            write_output(log.as_bytes(), output)?;
         }
     }
     answer

@@ -17,6 +17,7 @@ use std::sync::{Arc, LazyLock};
 
 use btf::Btf;
 
+use crate::behaviour::Behaviours;
 use crate::host::Prototype;
 use crate::registry::{Kfunc, Registry};
 
@@ -347,6 +348,13 @@ impl Kernel {
     #[doc(hidden)]
     pub fn version_code(&self) -> u32 {
         self.version.value.map_or(0, KernelVersion::code)
+    }
+
+    /// What the verifier of the kernel does, by its version; that of Linux 6.18 if the version is
+    /// unknown.
+    #[doc(hidden)]
+    pub fn behaviours(&self) -> Behaviours {
+        (self.version()).map_or(Behaviours::LINUX_6_18, Behaviours::of)
     }
 
     /// BTF of vmlinux.

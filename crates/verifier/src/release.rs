@@ -3,9 +3,10 @@
 //! What the tables of releases ([`spec::since`]) know to be absent refuses a program, where Linux
 //! looks for it at load: its type, attach type and load flags, opcodes, and of what the walk
 //! reached helpers, kfuncs, other instructions and maps with their flags. Special fields of values
-//! are plain bytes to a release that does not know them. Of other programs nothing is known,
-//! unless the caller takes the rules that are there ([`Options::assume_rules`]). Linear in the
-//! instructions.
+//! are plain bytes to a release that does not know them. Other programs have the verdict of the rules
+//! if the release was compared with what the table of behaviours ([`spec::behaviour`]) says of it;
+//! otherwise nothing is known, unless the caller takes the rules that are there
+//! ([`Options::assume_rules`]). Linear in the instructions.
 //!
 //! [`Options::assume_rules`]: crate::Options::assume_rules
 
@@ -13,6 +14,7 @@ use std::collections::BTreeSet;
 
 use isa::ebpf::{Callee, Imm64, Insn};
 use program::{ExternResolution, ExternSymbolKind, MapId, Program};
+use spec::behaviour::is_compared;
 use spec::helpers::{self, HelperId};
 use spec::programs::{LoadFlags, Sleeps};
 use spec::since::{Feature, Release, Since, has_loop, kfunc};
@@ -36,15 +38,20 @@ pub(crate) fn verdict(
     is_reached: impl Fn(usize) -> bool,
     given: Verdict,
 ) -> Verdict {
+    let has_rules = is_compared(release);
+    if has_rules && matches!(given, Verdict::Refused(_)) {
+        return given;
+    }
     let mut absent = Absent {
         release,
+        is_registry_stated: input.is_registry_stated,
         newest: None,
     };
     of_program(input, &mut absent);
     of_insns(input, &is_reached, &mut absent);
     match absent.newest.map(|(_, refusal)| refusal) {
         Some(refusal) => Verdict::Refused(refusal),
-        None if input.options.assume_rules => given,
+        None if has_rules || input.options.assume_rules => given,
         None => Verdict::Unsupported(format!("rules of Linux {release}")),
     }
 }
@@ -52,6 +59,8 @@ pub(crate) fn verdict(
 /// The newest of the things that the release lacks, and the first of these.
 struct Absent {
     release: Release,
+    /// The kernel's own registry has said what helpers, kfuncs and kinds of maps there are.
+    is_registry_stated: bool,
     newest: Option<(Release, Refusal)>,
 }
 
@@ -68,6 +77,13 @@ impl Absent {
         };
         let refusal = Refusal::new(rejection.into(), insn.map(|insn| insn as u32));
         self.newest = Some((since.release, refusal));
+    }
+
+    /// Requires what the registry of a kernel has.
+    fn offered(&mut self, since: Since, insn: Option<usize>, what: impl FnOnce() -> String) {
+        if !self.is_registry_stated {
+            self.require(since, insn, what);
+        }
     }
 
     fn feature(&mut self, feature: Feature, insn: Option<usize>) {
@@ -92,12 +108,12 @@ fn sleepable_feature(program: &Program) -> Option<Feature> {
 fn of_program(input: &Input<'_>, absent: &mut Absent) {
     let program = input.program;
     let kind = program.kind();
-    absent.require(kind.since(), None, || {
+    absent.offered(kind.since(), None, || {
         format!("program type {}", kind.name())
     });
     let attach = program.attach_type();
     if let Some(attach) = attach.filter(|_| TypeRules::of(kind).is_attach_type_checked) {
-        absent.require(attach.since(), None, || {
+        absent.offered(attach.since(), None, || {
             format!("attach type {}", attach.name())
         });
     }
@@ -155,13 +171,13 @@ fn of_insns(input: &Input<'_>, is_reached: &impl Fn(usize) -> bool, absent: &mut
                 Callee::Helper(number) => {
                     jumps_on |= HelperId::of_call(*callee) == Some(HelperId::TailCall);
                     if let Some(helper) = helpers::helper(*number) {
-                        absent.require(helper.since, Some(at), || helper.name.to_owned());
+                        absent.offered(helper.since, Some(at), || helper.name.to_owned());
                     }
                 }
                 Callee::Local(_) => calls = true,
                 Callee::Kfunc { id, .. } => {
                     if let Some((name, since)) = called_kfunc(input, *id) {
-                        absent.require(since, Some(at), || format!("kfunc {name}"));
+                        absent.offered(since, Some(at), || format!("kfunc {name}"));
                     }
                 }
             },
@@ -193,7 +209,7 @@ fn of_map(input: &Input<'_>, id: MapId, at: usize, absent: &mut Absent) {
     ];
     for params in params.into_iter().flatten() {
         if let Some(kind) = params.kind() {
-            absent.require(kind.since(), Some(at), || {
+            absent.offered(kind.since(), Some(at), || {
                 format!("map type {}", kind.name())
             });
         }

@@ -70,7 +70,7 @@ impl Program {
         if let Some(network) = run.network {
             program.set_network(network.clone());
         }
-        program.collect_records(true);
+        program.collect_records(!run.keep_records);
         let context = (!run.ctx_in.is_empty()).then_some(run.ctx_in);
         let output = program.test_run_with_context(run.data_in, context, run.repeat)?;
         Ok(TestRunResult::new(self.kind(), run, output))

@@ -8,13 +8,14 @@ use spec::helpers;
 use spec::programs::{AttachType, ProgramType};
 use spec::registry::{
     ArgBase, ArgDetail, ArgType, HelperEntry, HelperProto, IteratorTarget, KernelType, Kfunc,
-    KfuncFlags, Layout, Lists, ProgramRules, ProgramTypes, RegistryData, Restriction, RetType,
-    SafeList, SpecialKfunc, TypeFlags,
+    KfuncFlags, Layout, Lists, ProgramRules, ProgramTypes, RegistryData, Restriction, SafeList,
+    SpecialKfunc, TypeFlags,
 };
 
 use super::layout;
 use super::maps::{self, MapQuery};
 use super::memory::{KernelMemory, RawProto};
+use super::numbering::Numbering;
 use super::privilege::Privilege;
 use super::query::{KernelQuery, Subject, subjects};
 use super::rewriting::{self, SocketQuery};
@@ -199,8 +200,11 @@ fn merge_attach_types(registry: &mut RegistryData, subjects: &[Subject]) {
 /// Prototypes of helpers that differ in what the verifier sees, ordered by number.
 pub fn protos(memory: &KernelMemory, btf: &Btf<'_>) -> Vec<HelperProto> {
     let mut protos: Vec<HelperProto> = Vec::new();
-    for raw in memory.protos() {
-        let Some(proto) = proto(&raw, memory, btf) else {
+    let Some(numbering) = Numbering::of(btf) else {
+        return protos;
+    };
+    for raw in memory.protos(&numbering) {
+        let Some(proto) = proto(&raw, &numbering, memory, btf) else {
             continue;
         };
         let is_same = |other: &HelperProto| {
@@ -219,8 +223,13 @@ pub fn protos(memory: &KernelMemory, btf: &Btf<'_>) -> Vec<HelperProto> {
     protos
 }
 
-fn proto(raw: &RawProto, memory: &KernelMemory, btf: &Btf<'_>) -> Option<HelperProto> {
-    let args: Option<Vec<ArgType>> = raw.args.iter().map(|&arg| ArgType::from_raw(arg)).collect();
+fn proto(
+    raw: &RawProto,
+    numbering: &Numbering,
+    memory: &KernelMemory,
+    btf: &Btf<'_>,
+) -> Option<HelperProto> {
+    let args: Option<Vec<ArgType>> = raw.args.iter().map(|&arg| numbering.arg(arg)).collect();
     let args: [ArgType; 5] = args?.try_into().ok()?;
     let helper = source::helper_of(&raw.function, args[0].base)?;
     let id = helpers::number(helper)?;
@@ -258,7 +267,7 @@ fn proto(raw: &RawProto, memory: &KernelMemory, btf: &Btf<'_>) -> Option<HelperP
         function: raw.function.as_str().into(),
         args,
         arg_details,
-        ret: RetType::from_raw(raw.ret)?,
+        ret: numbering.ret(raw.ret)?,
         ret_btf: structure(raw.ret_btf),
         gpl_only,
         pkt_access,

@@ -6,6 +6,8 @@
 //! cheap to refute; as the identities must form one partial bijection in the end, the
 //! order does not change the answer.
 
+use spec::behaviour::{Behaviour, Behaviours};
+
 use super::checkpoint::Checkpoint;
 use super::ids::IdMap;
 use crate::analysis::Analysis;
@@ -35,6 +37,8 @@ pub(super) struct Comparison<'a> {
     pub last_id: u32,
     /// Every scalar counts as precise.
     pub all_precise: bool,
+    /// What the kernel's verifier does.
+    pub rules: Behaviours,
     /// Scalars must be equal, not only within the range.
     pub is_strict: bool,
 }
@@ -247,9 +251,9 @@ impl Comparison<'_> {
             return old.off == cur.off
                 && old.residue == cur.residue
                 && old.num == cur.num
-                && ids.check_scalar(old.id, cur.id);
+                && ids.check_scalar(old.id, cur.id, self.rules);
         }
-        is_reg_state_safe(old, precise, cur, ids, exact)
+        is_reg_state_safe(old, precise, cur, ids, exact, self.rules)
     }
 }
 
@@ -308,6 +312,7 @@ fn is_reg_state_safe(
     cur: &RegState,
     ids: &mut IdMap,
     exact: Exactness,
+    rules: Behaviours,
 ) -> bool {
     if exact == Exactness::Exact {
         return is_reg_exact(old, cur, ids);
@@ -319,7 +324,7 @@ fn is_reg_state_safe(
             if !precise && exact == Exactness::Covers {
                 return true;
             }
-            if old.id != 0 {
+            if old.id != 0 || !rules.has(Behaviour::FreeNumbersCover) {
                 if (old.id ^ cur.id) & ADD_CONST != 0 {
                     return false;
                 }
@@ -327,7 +332,7 @@ fn is_reg_state_safe(
                     return false;
                 }
             }
-            old.num.contains(&cur.num) && ids.check_scalar(old.id, cur.id)
+            old.num.contains(&cur.num) && ids.check_scalar(old.id, cur.id, rules)
         }
         (
             RegKind::MapKey { .. }

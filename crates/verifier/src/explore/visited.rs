@@ -47,6 +47,7 @@ pub(super) fn is_visited(env: &mut Env<'_>) -> Result<bool> {
         allow_uninit_stack: env.input.allow_uninit_stack,
         last_id: env.id_gen,
         all_precise: options.stress.all_precise || !env.input.bpf_capable,
+        rules: env.input.rules,
         is_strict: env.explore_alu_limits,
     };
     // The kernel keeps this across the checkpoints of a bucket.

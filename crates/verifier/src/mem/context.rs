@@ -87,12 +87,13 @@ fn check_by_btf(env: &mut Env<'_>, access: MemAccess, off: i32) -> Result<()> {
         Argument::Scalar => set_unknown(env, value),
         // Linux narrows what the register held before.
         Argument::ReturnedByHook(min, max) => {
+            let rules = env.input.rules;
             let reg = env.reg_mut(value);
             reg.num.s32_min = reg.num.s32_min.max(min);
             reg.num.s32_max = reg.num.s32_max.min(max);
             reg.num.smin = reg.num.smin.max(min.into());
             reg.num.smax = reg.num.smax.min(max.into());
-            reg.num.sync();
+            reg.num.sync(rules);
             reg.kind = RegKind::Scalar;
         }
         Argument::Pointer(mut pointer) => {

@@ -114,6 +114,8 @@ rejections! {
         "same or smaller insn offset ({off}) than previous func info record ({previous})";
     FuncInfoType { id: i64 } EINVAL Btf
         "invalid type id {id} in func info";
+    ArenaSignedLoad EOPNOTSUPP Unavailable
+        "sign extending loads from arena are not supported yet";
     PacketLoadWithoutBtf EINVAL Btf
         "LD_ABS is not allowed in subprogs without BTF";
     TailCallWithoutBtf EINVAL Btf

@@ -56,7 +56,7 @@ impl LoadedObject {
     }
 
     /// Number of possible CPUs, on which programs run.
-    pub(crate) fn cpus(&self) -> u32 {
+    pub fn cpus(&self) -> u32 {
         self.host.cpus
     }
 

@@ -1,0 +1,95 @@
+//! Many packets as one argument.
+
+use std::ops::Range;
+
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::bytes::{Payload, bytes_of};
+use crate::errors::Fault;
+
+/// Packets that an argument gives: several objects with bytes, or one buffer in parts.
+pub(crate) enum Packets<'py> {
+    /// Objects with bytes.
+    Objects(Vec<Payload<'py>>),
+    /// The bytes of an array, and where packets lie in them.
+    Parts(Vec<u8>, Vec<Range<usize>>),
+}
+
+impl<'py> Packets<'py> {
+    /// Packets of an iterable of bytes, of an array of bytes with a packet in each row, or of one
+    /// buffer with `offsets`: those of the packets, and the end of the last one.
+    ///
+    /// # Errors
+    /// `TypeError` for what has no bytes, `FormatError` for offsets beyond the buffer.
+    pub(crate) fn read(
+        packets: &Bound<'py, PyAny>,
+        offsets: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Packets<'py>> {
+        let py = packets.py();
+        if let Some(offsets) = offsets {
+            let bytes = bytes_of(packets)?.into_vec();
+            let parts = between(&read_offsets(offsets)?, bytes.len())?;
+            return Ok(Packets::Parts(bytes, parts));
+        }
+        if let Ok(buffer) = PyBuffer::<u8>::get(packets) {
+            let &[rows, columns] = buffer.shape() else {
+                let what = "an array of bytes has two dimensions, a packet in each row; one of one \
+                            dimension needs offsets";
+                return Err(PyTypeError::new_err(what));
+            };
+            let parts = (0..rows).map(|row| row * columns..(row + 1) * columns);
+            return Ok(Packets::Parts(buffer.to_vec(py)?, parts.collect()));
+        }
+        let payloads = packets.try_iter()?.map(|packet| bytes_of(&packet?));
+        Ok(Packets::Objects(payloads.collect::<PyResult<_>>()?))
+    }
+
+    /// The bytes of each packet.
+    pub(crate) fn slices(&self) -> Vec<&[u8]> {
+        match self {
+            Packets::Objects(objects) => objects.iter().map(Payload::as_slice).collect(),
+            Packets::Parts(bytes, parts) => {
+                let parts = parts.iter();
+                parts.map(|part| &bytes[part.clone()]).collect()
+            }
+        }
+    }
+}
+
+/// Numbers of any type of integer.
+fn read_offsets(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<i128>> {
+    let py = offsets.py();
+    if let Ok(buffer) = PyBuffer::<i64>::get(offsets) {
+        return Ok(buffer.to_vec(py)?.into_iter().map(i128::from).collect());
+    }
+    if let Ok(buffer) = PyBuffer::<i32>::get(offsets) {
+        return Ok(buffer.to_vec(py)?.into_iter().map(i128::from).collect());
+    }
+    if let Ok(buffer) = PyBuffer::<u64>::get(offsets) {
+        return Ok(buffer.to_vec(py)?.into_iter().map(i128::from).collect());
+    }
+    if let Ok(buffer) = PyBuffer::<u32>::get(offsets) {
+        return Ok(buffer.to_vec(py)?.into_iter().map(i128::from).collect());
+    }
+    offsets
+        .try_iter()?
+        .map(|offset| offset?.extract())
+        .collect()
+}
+
+/// The parts between offsets.
+fn between(offsets: &[i128], length: usize) -> PyResult<Vec<Range<usize>>> {
+    let part = |(at, pair): (usize, &[i128])| {
+        let (start, end) = (pair[0], pair[1]);
+        match 0 <= start && start <= end && end <= length as i128 {
+            true => Ok(start as usize..end as usize),
+            false => {
+                let what = format!("offsets: packet {at} lies from {start} to {end}");
+                Err(Fault::of_format(format!("{what}, the buffer has {length} bytes")).into())
+            }
+        }
+    };
+    offsets.windows(2).enumerate().map(part).collect()
+}
