@@ -220,7 +220,10 @@ impl<'p> Recorder<'p> {
                 if is_tail_call {
                     self.add(TraceEvent::TailCall { program: number });
                 }
-                depth > last.depth || has_returned || is_tail_call
+                // An exception goes on in another function of the same frame.
+                let frame = self.frames.get(depth);
+                let is_other = frame.is_some_and(|frame| frame.function != self.function(moment));
+                depth > last.depth || has_returned || is_tail_call || is_other
             }
         };
         let kept = if is_new { depth } else { depth + 1 };
@@ -239,6 +242,13 @@ impl<'p> Recorder<'p> {
         });
         self.enter(moment, caller);
         true
+    }
+
+    /// First slot of the function that a moment is in.
+    fn function(&self, moment: &Moment<'_, '_>) -> u32 {
+        let traced = self.programs.get(moment.program.number() as usize);
+        let subprog = traced.and_then(|traced| traced.program.subprog_at(moment.at as u32));
+        subprog.map_or(0, |subprog| subprog.start)
     }
 
     /// Adds the frame of a function that is entered.

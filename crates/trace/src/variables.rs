@@ -67,7 +67,9 @@ impl<'p> Watch<'p> {
     /// Names of the functions that a slot is inlined from.
     pub(crate) fn inlined_at(&self, slot: u32) -> Vec<String> {
         let (_, function) = self.debug.unzip();
-        function.map_or_else(Vec::new, |function| function.inlined_at(slot - self.start))
+        function.map_or_else(Vec::new, |function| {
+            function.inlined_at(slot.saturating_sub(self.start))
+        })
     }
 
     /// The variables whose values are new in front of a slot.
@@ -81,7 +83,7 @@ impl<'p> Watch<'p> {
         let Some((debug, function)) = self.debug else {
             return Vec::new();
         };
-        let slot = slot - self.start;
+        let slot = slot.saturating_sub(self.start);
         let state = FrameState {
             registers,
             entry: &self.entry,
@@ -132,7 +134,7 @@ impl<'p> Watch<'p> {
         memory: &Memory<'_>,
     ) -> Option<(Rc<str>, bool)> {
         let (debug, function) = self.debug?;
-        let slot = slot - self.start;
+        let slot = slot.saturating_sub(self.start);
         let state = FrameState {
             registers,
             entry: &self.entry,

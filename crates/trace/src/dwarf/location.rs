@@ -7,6 +7,9 @@ use super::{Debug, Function, Locations, Variable};
 /// Most operations of an expression.
 const MOST_OPERATIONS: u32 = 1000;
 
+/// Most bytes of a variable.
+const MOST_BYTES: usize = 4096;
+
 /// Number of the frame pointer.
 const FRAME_POINTER: usize = 10;
 
@@ -49,6 +52,9 @@ impl Debug {
         if size == 0 {
             return Found::Missing("its type has no size");
         }
+        if size > MOST_BYTES {
+            return Found::Missing("it is too large to be shown");
+        }
         let expression = match &variable.locations {
             Locations::None => return Found::Missing("optimized out"),
             Locations::Constant(bytes) => {
@@ -88,7 +94,7 @@ impl FrameState<'_> {
     fn moved(&self, address: u64) -> u64 {
         let end = self.registers.get(FRAME_POINTER).copied().unwrap_or(0);
         match address.checked_sub(end) {
-            Some(offset) if offset < self.stack => address - self.stack,
+            Some(offset) if offset < self.stack => address.wrapping_sub(self.stack),
             _ => address,
         }
     }
