@@ -14,6 +14,8 @@ mod window;
 
 use beebox_verifier::domain::Scalar;
 use isa::ebpf::{AluOp, ByteOrder, Size, Width, eval};
+use spec::behaviour::Behaviours;
+use spec::kernel::KernelVersion;
 use window::{CENTRES, Known, Window, assert_has};
 
 const ARITHMETIC: [AluOp; 6] = [
@@ -25,6 +27,15 @@ const ARITHMETIC: [AluOp; 6] = [
     AluOp::Xor,
 ];
 const SHIFTS: [AluOp; 3] = [AluOp::Lsh, AluOp::Rsh, AluOp::Arsh];
+/// Rules of the built-in kernel.
+const RULES: Behaviours = Behaviours::LINUX_6_18;
+/// Rules of each era, and those that no change has touched.
+const ERAS: [Behaviours; 4] = [
+    RULES,
+    Behaviours::of(KernelVersion::new(6, 18, 15)),
+    Behaviours::of(KernelVersion::new(6, 12, 117)),
+    Behaviours::NONE,
+];
 const WIDTHS: [Width; 2] = [Width::W32, Width::W64];
 
 /// Every product of 4 bits around each centre, with its members.
@@ -39,11 +50,13 @@ fn products() -> impl Iterator<Item = (Scalar, Vec<u64>)> {
 #[test]
 fn synchronisation_keeps_every_value() {
     for (whole, members) in products() {
-        let mut scalar = whole;
-        scalar.sync();
-        assert!(whole.contains(&scalar));
-        for &x in &members {
-            assert_has(&scalar, x, format_args!("sync"));
+        for rules in ERAS {
+            let mut scalar = whole;
+            scalar.sync(rules);
+            assert!(whole.contains(&scalar));
+            for &x in &members {
+                assert_has(&scalar, x, format_args!("sync"));
+            }
         }
         // Components known one by one.
         for mask in 1..32u32 {
@@ -63,10 +76,13 @@ fn synchronisation_keeps_every_value() {
             if mask & 16 != 0 {
                 (part.s32_min, part.s32_max) = (whole.s32_min, whole.s32_max);
             }
-            part.sync();
-            assert_eq!(part.violation(), None);
-            for &x in &members {
-                assert_has(&part, x, format_args!("sync of components {mask:#b}"));
+            for rules in ERAS {
+                let mut part = part;
+                part.sync(rules);
+                assert_eq!(part.violation(), None);
+                for &x in &members {
+                    assert_has(&part, x, format_args!("sync of components {mask:#b}"));
+                }
             }
         }
     }
@@ -78,7 +94,7 @@ fn unary_operations_are_sound() {
         for &x in &members {
             for width in WIDTHS {
                 assert_has(
-                    &scalar.neg(width),
+                    &scalar.neg(width, RULES),
                     eval::neg(width, x),
                     format_args!("neg {width:?}"),
                 );
@@ -87,7 +103,7 @@ fn unary_operations_are_sound() {
                 for size in [Size::H, Size::W, Size::DW] {
                     let value = eval::endian(order, size, x);
                     assert_has(
-                        &scalar.byte_order(order, size),
+                        &scalar.byte_order(order, size, RULES),
                         value,
                         format_args!("{order:?} {size:?}"),
                     );
@@ -96,7 +112,7 @@ fn unary_operations_are_sound() {
             for bytes in [1, 2, 4] {
                 let unused = 64 - bytes * 8;
                 let mut truncated = scalar;
-                truncated.truncate(bytes);
+                truncated.truncate(bytes, RULES);
                 assert_has(
                     &truncated,
                     x << unused >> unused,
@@ -110,7 +126,7 @@ fn unary_operations_are_sound() {
                     let mut result = scalar;
                     result.sign_extend32(bytes);
                     result.zero_extend32();
-                    result.sync();
+                    result.sync(RULES);
                     assert_has(
                         &result,
                         extended as u32 as u64,
