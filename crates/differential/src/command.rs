@@ -108,6 +108,19 @@ enum Comparison {
     /// Messages that the kernel's tests expect in the log: a table of docs/verifier.md (needs the
     /// selftests)
     Messages(Selection),
+    /// Answers for kernels that `tools/kernels/vm describe` described, beside those that they gave: a
+    /// table of docs/kernels.md (needs the selftests)
+    Kernels {
+        /// Kernels by the names that `tools/kernels/vm` has for them; without names all that are
+        /// described, and the page is written
+        names: Vec<String>,
+        /// Objects whose name has this text
+        #[arg(long, value_name = "TEXT")]
+        only: Option<String>,
+        /// Name every program that is not answered
+        #[arg(long)]
+        list: bool,
+    },
     /// Instructions left by dead code removal: a table of docs/verifier.md (needs the selftests)
     LiveCode(Selection),
     /// Refusals by release, beside older kernels: a table of docs/kernels.md (needs the
@@ -260,6 +273,9 @@ impl Comparison {
             Comparison::Numbers { cases } => generated::compare_numbers(cases),
             Comparison::Objects(selection) => objects::compare(selection),
             Comparison::TailCalls => tail_calls::compare_selftests(),
+            Comparison::Kernels { names, only, list } => {
+                verifier::compare_kernels(&names, only.as_deref(), list)
+            }
             Comparison::Registry => verifier::compare_registry(),
             Comparison::Log(selection) => verifier::compare_logs(selection),
             Comparison::Messages(selection) => verifier::compare_messages(selection),

@@ -16,12 +16,16 @@ mod whole;
 use std::fmt;
 
 use isa::ebpf::{Insn, Operand, Reg, Width, decode};
+use spec::behaviour::Behaviours;
 use spec::programs::ProgramType;
 use sys::bpf::{LogLevel, ProgLoad};
 use verifier::domain::{Scalar, refine_same, refine_synced};
 
 pub use log::parse_value;
 pub use whole::{Logs, compare_logs};
+
+/// Rules of the running kernel.
+const RULES: Behaviours = Behaviours::LINUX_6_18;
 
 /// Result of a comparison.
 #[derive(Clone, Debug, Default)]
@@ -236,10 +240,10 @@ impl Replay<'_> {
         };
         let (mut x, mut y) = (a, b);
         if src == Operand::Reg(dst) {
-            refine_same(cond, outcome, width, &mut x);
+            refine_same(cond, outcome, width, &mut x, RULES);
             y = x;
         } else {
-            refine_synced(cond, outcome, width, &mut x, &mut y);
+            refine_synced(cond, outcome, width, (&mut x, &mut y), RULES);
         }
         for value in [&mut x, &mut y] {
             if value.violation().is_some() {
@@ -276,7 +280,7 @@ impl Replay<'_> {
                 let before = vec![result];
                 if width == Width::W32 {
                     result.zero_extend32();
-                    result.sync();
+                    result.sync(RULES);
                 }
                 Some((dst, before, result))
             }
@@ -292,16 +296,16 @@ impl Replay<'_> {
                 if forks && is_mask {
                     return None;
                 }
-                let result = a.alu(op, width, &b).unwrap_or(Scalar::UNKNOWN);
+                let result = a.alu(op, width, &b, RULES).unwrap_or(Scalar::UNKNOWN);
                 Some((dst, vec![a, b], checked(result)))
             }
             Insn::Neg { width, dst } => {
                 let a = value(dst)?;
-                Some((dst, vec![a], checked(a.neg(width))))
+                Some((dst, vec![a], checked(a.neg(width, RULES))))
             }
             Insn::Endian { order, size, dst } => {
                 let a = value(dst)?;
-                Some((dst, vec![a], checked(a.byte_order(order, size))))
+                Some((dst, vec![a], checked(a.byte_order(order, size, RULES))))
             }
             Insn::MovSx {
                 width,
@@ -316,7 +320,7 @@ impl Replay<'_> {
                     Width::W32 => {
                         result.sign_extend32(from.bytes());
                         result.zero_extend32();
-                        result.sync();
+                        result.sync(RULES);
                     }
                 }
                 Some((dst, vec![a], checked(result)))

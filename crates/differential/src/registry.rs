@@ -1,6 +1,7 @@
 //! The tables of [`spec::registry`], asked of the running kernel.
 //!
-//! [`memory`] reads prototypes of helpers out of the kernel's read-only data, [`tables`]
+//! [`memory`] reads prototypes of helpers out of the kernel's read-only data, [`numbering`] tells what
+//! their numbers mean in this kernel, [`tables`]
 //! sets of BTF ids and other tables; [`query`] loads one small program for each question,
 //! [`targets`] asks about tracepoints and iterators; [`build`](mod@build)
 //! makes a registry of the answers, [`maps`], [`fields`] and [`privilege`] ask about map
@@ -18,6 +19,7 @@ pub mod layout;
 mod map_requests;
 pub mod maps;
 pub mod memory;
+pub mod numbering;
 pub mod privilege;
 pub mod query;
 pub mod rewriting;

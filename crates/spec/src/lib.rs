@@ -6,6 +6,9 @@
 //!
 //! # Modules
 //!
+//! `behaviour.rs` has the changes of Linux that decide what its verifier answers, a row for each, and
+//! which of them a kernel has.
+//!
 //! Tables of Linux's names with the release that introduced each: program types and section names,
 //! map kinds, helpers, kfuncs, features of instructions. `kernel/` is the description of one
 //! kernel, each fact with its source; `registry/` is what a kernel offers to programs: prototypes,
@@ -20,6 +23,7 @@
 //! functions that programs call as kfuncs, and finds them by BTF id.
 #![forbid(unsafe_code)]
 
+pub mod behaviour;
 pub mod bits;
 pub mod callback;
 pub mod calls;

@@ -35,7 +35,7 @@ pub use rewriting::{AccessForm, PacketLoads, Rewriting, Rewritten};
 pub use signature::kfunc_signature;
 pub use special_kfunc::{Erased, SpecialKfunc};
 pub use struct_ops::{Operations, PACKET_WRITES, StructOps, Writes, WrittenMember};
-pub use types::{ArgBase, ArgType, RegBase, RegType, RetBase, RetType, TypeFlags};
+pub use types::{ArgBase, ArgType, BASE_MASK, RegBase, RegType, RetBase, RetType, TypeFlags};
 
 use btf::{Kind, TypeId};
 

@@ -13,6 +13,7 @@ mod pointer;
 mod scalar;
 
 use isa::ebpf::{AddrSpaceCast, AluOp, ByteOrder, Insn, Operand, Reg, Size, Width};
+use spec::behaviour::Behaviour;
 use spec::maps::MapKind;
 
 use crate::domain::Scalar;
@@ -54,16 +55,26 @@ pub(crate) fn check_alu_op(env: &mut Env<'_>, insn: Insn) -> Result<()> {
             dst
         }
         Insn::Neg { width, dst } => {
+            let rules = env.input.rules;
             check_unary(env, dst, |reg| {
-                reg.num = reg.num.neg(width);
+                if !rules.has(Behaviour::NegatedRanges) {
+                    *reg = RegState::UNKNOWN;
+                    return;
+                }
+                reg.num = reg.num.neg(width, rules);
                 reg.id = 0;
                 reg.off = 0;
             })?;
             dst
         }
         Insn::Endian { order, size, dst } => {
+            let rules = env.input.rules;
             check_unary(env, dst, |reg| {
-                reg.num = reg.num.byte_order(order, size);
+                if !rules.has(Behaviour::ByteSwapBits) {
+                    *reg = RegState::UNKNOWN;
+                    return;
+                }
+                reg.num = reg.num.byte_order(order, size, rules);
                 if order != ByteOrder::Little || size != Size::DW {
                     reg.id = 0;
                     reg.off = 0;
@@ -144,7 +155,7 @@ fn adjust_reg_min_max_vals(
     let mut reversed = false;
     if let Operand::Reg(src) = src {
         let src_reg = env.reg(src);
-        if matches!(src_reg.kind, RegKind::Arena) {
+        if env.input.rules.has(Behaviour::ArenaSums) && matches!(src_reg.kind, RegKind::Arena) {
             *env.reg_mut(dst) = *src_reg;
             return Ok(());
         }

@@ -41,6 +41,7 @@ mod stack_slots;
 mod subprog;
 
 use isa::ebpf::{Callee, Reg};
+use spec::behaviour::Behaviour;
 use spec::helpers::HelperId;
 use spec::registry::SpecialKfunc;
 
@@ -48,7 +49,7 @@ use crate::Result;
 use crate::env::{Env, Outcome, RegArg};
 use crate::state::RegState;
 
-pub(crate) use leak::check_resource_leak;
+pub(crate) use leak::{MAIN_EXIT, check_resource_leak};
 pub(crate) use prototype::SubprogArg;
 pub(crate) use subprog::set_up_entry_args;
 
@@ -60,16 +61,17 @@ pub(crate) fn check_call(env: &mut Env<'_>, callee: Callee) -> Result<Outcome> {
     match callee {
         Callee::Helper(id) => {
             let helper = HelperId::from_number(id);
-            check_held_lock(env, helper.is_some_and(HelperId::is_allowed_under_lock))?;
+            check_held_lock(env, helper.is_some_and(|helper| may_hold_lock(env, helper)))?;
             helper::check_helper_call(env, id)
         }
         Callee::Kfunc { id, module } => {
             let found = kfunc::fetch_kfunc_meta(env, id, module);
             let special = found.as_ref().ok().and_then(|found| found.kfunc?.special);
-            check_held_lock(
-                env,
-                special.is_some_and(SpecialKfunc::is_allowed_under_lock),
-            )?;
+            let more = env.input.rules.has(Behaviour::CallsUnderLock);
+            let is_allowed = |kfunc: SpecialKfunc| {
+                kfunc.is_allowed_under_lock() && (more || kfunc.changes_graph())
+            };
+            check_held_lock(env, special.is_some_and(is_allowed))?;
             match id {
                 0 => Ok(Outcome::Next),
                 _ => kfunc::check_kfunc_call(env, found?),
@@ -77,6 +79,12 @@ pub(crate) fn check_call(env: &mut Env<'_>, callee: Callee) -> Result<Outcome> {
         }
         Callee::Local(off) => subprog::check_func_call(env, off),
     }
+}
+
+/// True if a helper may be called while a lock is held.
+fn may_hold_lock(env: &Env<'_>, helper: HelperId) -> bool {
+    let more = env.input.rules.has(Behaviour::CallsUnderLock);
+    helper.is_allowed_under_lock() && (more || helper == HelperId::SpinUnlock)
 }
 
 /// Refuses calls that must not happen while a lock is held (in `do_check_insn`).

@@ -15,10 +15,11 @@ pub(crate) use exit::{check_exit, check_thrown, prepare_func_exit};
 pub(crate) use null::{is_trusted, mark_not_null};
 
 use isa::ebpf::Insn;
+use spec::behaviour::Behaviour;
 
 use crate::env::{Env, Outcome};
 use crate::explore::{Fork, widen_to_earlier};
-use crate::{Errno, Result, Stop};
+use crate::{Errno, Result, Stop, refuse};
 
 /// Checks a jump or exit.
 pub(crate) fn check_flow(env: &mut Env<'_>, insn: Insn) -> Result<Outcome> {
@@ -42,6 +43,9 @@ pub(crate) fn check_flow(env: &mut Env<'_>, insn: Insn) -> Result<Outcome> {
 
 /// Forks at `may_goto`: the loop ends later, and goes on now.
 fn may_goto(env: &mut Env<'_>, off: i16) -> Result<Outcome> {
+    if off == 0 && !env.input.rules.has(Behaviour::EmptyMayGoto) {
+        return Err(refuse!(env => Flow::InvalidMayGotoOffset { off, imm: 0 }));
+    }
     let idx = env.insn_idx;
     let fork = env.fork(idx + 1);
     let later = fork.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;

@@ -8,6 +8,7 @@ use isa::ebpf::Insn;
 use program::Program;
 use program::creation::MapCreator;
 use spec::Kernel;
+use spec::behaviour::{Behaviour, Behaviours};
 use spec::kernel::{Mitigations, Module, Symbols};
 use spec::programs::{LoadFlags, ProgramType};
 use spec::registry::{ProgramContext, Registry, StructOps};
@@ -24,6 +25,10 @@ pub struct Input<'a> {
     pub program: &'a Program,
     /// The kernel's registry.
     pub registry: &'a Registry,
+    /// The kernel is one whose rules are known.
+    pub(crate) has_rules: bool,
+    /// What the kernel's verifier does.
+    pub rules: Behaviours,
     /// Context of the program in the registry.
     pub context: ProgramContext<'a>,
     /// Options.
@@ -79,6 +84,8 @@ impl<'a> Input<'a> {
         Input {
             program,
             registry,
+            has_rules: kernel.has_rules(),
+            rules: kernel.behaviours(),
             context: context_of(program, kernel),
             options,
             insns: program.decode(),
@@ -89,7 +96,8 @@ impl<'a> Input<'a> {
             bypass_spec_v4: !mitigates(kernel, |mitigations| mitigations.spectre_v4),
             strict_alignment: flags.has(LoadFlags::STRICT_ALIGNMENT)
                 && !flags.has(LoadFlags::ANY_ALIGNMENT),
-            private_stack: kernel.features().private_stack,
+            private_stack: kernel.features().private_stack
+                && kernel.behaviours().has(Behaviour::PrivateStacks),
             test_state_freq: flags.has(LoadFlags::TEST_STATE_FREQ) && privileges.has_bpf(),
             test_reg_invariants: flags.has(LoadFlags::TEST_REG_INVARIANTS),
             maps: Maps::new(program, &MapCreator::new(kernel, registry)),

@@ -37,6 +37,7 @@ mod socket;
 pub(crate) mod stack;
 
 use isa::ebpf::{Insn, Operand, Reg};
+use spec::behaviour::Behaviour;
 
 use crate::env::{Env, RegArg};
 use crate::state::{RegBase, RegKind, RegRules, RegState, RegType, TypeFlags};
@@ -212,7 +213,9 @@ pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<(
         reg.kind,
         RegKind::Mem { .. } | RegKind::BtfId { .. } | RegKind::Buf
     );
-    if reg.may_be_null() || !takes_modifiers && !reg.flags.is_empty() {
+    let may_be_null = reg.may_be_null()
+        && (reg.kind != RegKind::Buf || env.input.rules.has(Behaviour::NullableBuffers));
+    if may_be_null || !takes_modifiers && !reg.flags.is_empty() {
         return Err(refuse_type(env, ptr));
     }
     match reg.kind {
@@ -252,7 +255,7 @@ pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<(
             context::check_ctx_access(env, access, off)?;
         }
         RegKind::Stack { .. } => {
-            stack::check_bounds(env, ptr, off, bytes, direction)?;
+            stack::check_bounds(env, ptr, off, bytes, direction, false)?;
             match direction {
                 Access::Read => stack::check_read(env, ptr, off, size, value)?,
                 Access::Write => stack::check_write(env, ptr, off, size, value)?,
@@ -327,11 +330,12 @@ pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<(
         && size < 8
         && env.reg(value).is_scalar()
     {
+        let rules = env.input.rules;
         let num = &mut env.reg_mut(value).num;
         if access.signed {
             num.sign_extend64(size);
         } else {
-            num.truncate(size);
+            num.truncate(size, rules);
         }
     }
     Ok(())

@@ -3,19 +3,21 @@
 //! What the tables of releases ([`spec::since`]) know to be absent refuses a program, where Linux
 //! looks for it at load: its type, attach type and load flags, opcodes, and of what the walk
 //! reached helpers, kfuncs, other instructions and maps with their flags. Special fields of values
-//! are plain bytes to a release that does not know them. Of other programs nothing is known,
-//! unless the caller takes the rules that are there ([`Options::assume_rules`]). Linear in the
-//! instructions.
+//! are plain bytes to a release that does not know them. Other programs have the verdict of the rules
+//! if the release was compared with what the table of behaviours ([`spec::behaviour`]) says of it;
+//! otherwise nothing is known, unless the caller takes the rules that are there
+//! ([`Options::assume_rules`]). Linear in the instructions.
 //!
 //! [`Options::assume_rules`]: crate::Options::assume_rules
 
 use std::collections::BTreeSet;
 
+use btf::TypeId;
 use isa::ebpf::{Callee, Imm64, Insn};
 use program::{ExternResolution, ExternSymbolKind, MapId, Program};
 use spec::helpers::{self, HelperId};
 use spec::programs::{LoadFlags, Sleeps};
-use spec::since::{Feature, Release, Since, has_loop, kfunc};
+use spec::since::{Feature, Release, Since, has_loop, kfunc, value_features};
 
 use crate::input::Input;
 use crate::rejection;
@@ -38,13 +40,26 @@ pub(crate) fn verdict(
 ) -> Verdict {
     let mut absent = Absent {
         release,
+        has_rules: input.has_rules,
         newest: None,
+        field: None,
     };
     of_program(input, &mut absent);
     of_insns(input, &is_reached, &mut absent);
+    if input.has_rules
+        && let Some(field) = absent.field
+    {
+        let name = field.name();
+        return Verdict::Unsupported(format!(
+            "{name} in values of maps, which are plain bytes to Linux {release}"
+        ));
+    }
+    if input.has_rules && matches!(given, Verdict::Refused(_)) {
+        return given;
+    }
     match absent.newest.map(|(_, refusal)| refusal) {
         Some(refusal) => Verdict::Refused(refusal),
-        None if input.options.assume_rules => given,
+        None if input.has_rules || input.options.assume_rules => given,
         None => Verdict::Unsupported(format!("rules of Linux {release}")),
     }
 }
@@ -52,7 +67,11 @@ pub(crate) fn verdict(
 /// The newest of the things that the release lacks, and the first of these.
 struct Absent {
     release: Release,
+    /// The kernel's own registry and rules have said what helpers, kfuncs and kinds of maps there are.
+    has_rules: bool,
     newest: Option<(Release, Refusal)>,
+    /// A special field in a value that the release does not know.
+    field: Option<Feature>,
 }
 
 impl Absent {
@@ -68,6 +87,13 @@ impl Absent {
         };
         let refusal = Refusal::new(rejection.into(), insn.map(|insn| insn as u32));
         self.newest = Some((since.release, refusal));
+    }
+
+    /// Requires what the registry of a kernel has.
+    fn offered(&mut self, since: Since, insn: Option<usize>, what: impl FnOnce() -> String) {
+        if !self.has_rules {
+            self.require(since, insn, what);
+        }
     }
 
     fn feature(&mut self, feature: Feature, insn: Option<usize>) {
@@ -92,12 +118,12 @@ fn sleepable_feature(program: &Program) -> Option<Feature> {
 fn of_program(input: &Input<'_>, absent: &mut Absent) {
     let program = input.program;
     let kind = program.kind();
-    absent.require(kind.since(), None, || {
+    absent.offered(kind.since(), None, || {
         format!("program type {}", kind.name())
     });
     let attach = program.attach_type();
     if let Some(attach) = attach.filter(|_| TypeRules::of(kind).is_attach_type_checked) {
-        absent.require(attach.since(), None, || {
+        absent.offered(attach.since(), None, || {
             format!("attach type {}", attach.name())
         });
     }
@@ -155,13 +181,13 @@ fn of_insns(input: &Input<'_>, is_reached: &impl Fn(usize) -> bool, absent: &mut
                 Callee::Helper(number) => {
                     jumps_on |= HelperId::of_call(*callee) == Some(HelperId::TailCall);
                     if let Some(helper) = helpers::helper(*number) {
-                        absent.require(helper.since, Some(at), || helper.name.to_owned());
+                        absent.offered(helper.since, Some(at), || helper.name.to_owned());
                     }
                 }
                 Callee::Local(_) => calls = true,
                 Callee::Kfunc { id, .. } => {
                     if let Some((name, since)) = called_kfunc(input, *id) {
-                        absent.require(since, Some(at), || format!("kfunc {name}"));
+                        absent.offered(since, Some(at), || format!("kfunc {name}"));
                     }
                 }
             },
@@ -193,13 +219,26 @@ fn of_map(input: &Input<'_>, id: MapId, at: usize, absent: &mut Absent) {
     ];
     for params in params.into_iter().flatten() {
         if let Some(kind) = params.kind() {
-            absent.require(kind.since(), Some(at), || {
+            absent.offered(kind.since(), Some(at), || {
                 format!("map type {}", kind.name())
             });
         }
         if params.extra != 0 {
             absent.feature(Feature::MapExtra, Some(at));
         }
+    }
+    for params in params.into_iter().flatten() {
+        let types = input
+            .program
+            .btf()
+            .filter(|_| params.value_type != TypeId::VOID);
+        let features = types.map(|types| value_features(types, params.value_type));
+        let is_new = |feature: &Feature| {
+            feature.since().release > absent.release
+                && !feature.backports().contains(&absent.release)
+        };
+        let new = features.into_iter().flatten().find(is_new);
+        absent.field = absent.field.or(new);
     }
     // libbpf maps global data into memory where the kernel supports that.
     let is_data = matches!(

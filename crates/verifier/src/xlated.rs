@@ -7,7 +7,9 @@ mod kernel_code;
 mod lengths;
 
 use isa::ebpf::{Callee, Imm64, Insn};
+use spec::behaviour::Behaviour;
 use spec::helpers::HelperId;
+use spec::registry::RegBase;
 
 use crate::analysis::Analysis;
 use crate::env::{Env, MapUse, SubprogAux};
@@ -34,6 +36,7 @@ pub enum Spills {
 /// Checks what is left of the program.
 pub(crate) fn check_rewriting(env: &mut Env<'_>) -> Result<()> {
     check_ctx_conversions(env)?;
+    check_arena_loads(env)?;
     check_tail_calls(env)?;
     check_absent_kfuncs(env)?;
     check_function_addresses(env)
@@ -55,6 +58,28 @@ fn check_ctx_conversions(env: &mut Env<'_>) -> Result<()> {
     };
     env.insn_idx = at as u32;
     Err(refuse!(env => Program::ContextConversion))
+}
+
+/// Refuses loads from arenas that extend the sign, where the kernel has no instruction for them
+/// (`convert_ctx_accesses`).
+fn check_arena_loads(env: &mut Env<'_>) -> Result<()> {
+    if env.input.rules.has(Behaviour::ArenaSignedLoads) {
+        return Ok(());
+    }
+    let is_signed = |at: &u32| {
+        let aux = &env.aux[*at as usize];
+        let is_load = matches!(
+            env.input.insns[*at as usize],
+            Insn::Load { signed: true, .. }
+        );
+        let is_arena = (aux.ptr_type).is_some_and(|ty| ty.base == RegBase::PtrToArena);
+        is_load && aux.seen && is_arena
+    };
+    let Some(at) = (0..env.aux.len() as u32).find(is_signed) else {
+        return Ok(());
+    };
+    env.insn_idx = at;
+    Err(refuse!(env => Program::ArenaSignedLoad))
 }
 
 /// Refuses tail calls into several maps: without CAP_PERFMON, the index is masked to the

@@ -132,6 +132,12 @@ impl Instance {
         Ok(check.run()?)
     }
 
+    /// The object, loaded.
+    #[doc(hidden)]
+    pub fn loaded(&self) -> &LoadedObject {
+        &self.0.loaded
+    }
+
     /// Reads of stack memory that programs never wrote, one of a program at most: of programs that
     /// run in the checked engine those that runs made until now, of native code those that it may
     /// make. Results that depend on them are not comparable with Linux.

@@ -56,4 +56,17 @@ impl Map {
         let entries = self.object_map().entries();
         entries.map_err(|errno| self.failed(errno))
     }
+
+    /// The bytes of the value of a key, which is removed; of queues and stacks, whose key is empty,
+    /// the next one.
+    ///
+    /// # Errors
+    /// EINVAL for a key of another length, EOPNOTSUPP for kinds without this operation.
+    #[doc(hidden)]
+    pub fn take_bytes(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let map = &self.object_map().map;
+        let mut value = vec![0; map.value_len()];
+        let taken = self.found(map.lookup_and_delete(key, &mut value, 0))?;
+        Ok(taken.map(|()| value))
+    }
 }

@@ -14,6 +14,7 @@ use kernel_data::Configuration;
 use spec::kernel::{
     InvalidVersion, Kernel, KernelField, KernelVersion, Module, Source, SymbolTable,
 };
+use spec::registry::text::{self, Malformed};
 use spec::since::{Release, newest_in};
 use verifier::RULES;
 
@@ -26,6 +27,7 @@ pub const BTF_FILES: &[&str] = &["vmlinux.btf", "btf/vmlinux", "vmlinux"];
 const CONFIG_FILES: &[&str] = &["config", ".config", "kconfig", "config.gz"];
 const RELEASE_FILES: &[&str] = &["include/config/kernel.release", "kernel.release", "release"];
 const SYMBOL_FILES: &[&str] = &["System.map", "kallsyms"];
+const REGISTRY_FILES: &[&str] = &["registry"];
 const MODULE_DIRECTORIES: &[&str] = &["btf", "modules"];
 
 /// Bytes of the largest text.
@@ -66,7 +68,9 @@ pub fn open(path: impl AsRef<Path>) -> Result<Kernel, KernelFileError> {
         let text = read_text(&path)?;
         kernel = kernel.with_symbols(SymbolTable::read(&text).into(), file(&path));
     }
-    if let Some(configuration) = built_in_registry(&kernel) {
+    if let Some(path) = first(REGISTRY_FILES) {
+        kernel = with_registry_file(kernel, &path)?;
+    } else if let Some(configuration) = built_in_registry(&kernel) {
         kernel = with_registry(kernel, configuration, configuration.source());
     }
     let mut modules = Vec::new();
@@ -98,7 +102,7 @@ pub fn running_with_registry() -> io::Result<Kernel> {
 /// The configuration of which a kernel is known to have the helpers and contexts: it is of that
 /// series, and its own configuration leaves out the same parts.
 fn built_in_registry(kernel: &Kernel) -> Option<Configuration> {
-    let is_6_18 = kernel.version().is_some_and(has_verifier_rules);
+    let is_6_18 = (kernel.version()).is_some_and(|version| Release::from(version) == RULES);
     if !is_6_18 || kernel.config().is_none() {
         return None;
     }
@@ -118,6 +122,19 @@ fn with_registry(kernel: Kernel, configuration: Configuration, source: Source) -
     };
     let make = move || configuration.registry(&btf);
     kernel.with_registry(Box::new(make), source)
+}
+
+/// States the helpers and contexts that a file has, as `cargo differential registry` writes it inside
+/// a kernel; names in it resolve to the BTF of this one.
+fn with_registry_file(kernel: Kernel, path: &Path) -> Result<Kernel, KernelFileError> {
+    let Some(btf) = kernel.btf().cloned() else {
+        return Ok(kernel);
+    };
+    let mut registry = text::parse(&read_text(path)?)
+        .map_err(|error| KernelFileError::Registry(path.into(), error))?;
+    let id = |kind, name: &str| btf.find(kind, name).map(|ty| ty.id().0);
+    registry.resolve(|name| id(Kind::Struct, name), |name| id(Kind::Func, name));
+    Ok(kernel.with_registry(Box::new(move || registry), file(path)))
 }
 
 /// States the BTF of a file, and what it tells of the kernel. Modules are assumed from then
@@ -169,14 +186,9 @@ pub fn with_version_of_types(kernel: Kernel) -> Kernel {
         .filter(|_| is_assumed && matches!(source, Source::File(_)));
     let newest = types.and_then(|btf| newest_in(btf));
     match newest.map(|(Release { major, minor }, _)| KernelVersion::new(major, minor, 0)) {
-        Some(version) if !has_verifier_rules(version) => kernel.with_version(version, source),
+        Some(version) if Release::from(version) != RULES => kernel.with_version(version, source),
         _ => kernel,
     }
-}
-
-/// True for releases whose rules the verifier has.
-pub fn has_verifier_rules(version: KernelVersion) -> bool {
-    Release::from(version) == RULES
 }
 
 /// States the configuration of a file, and the version in its heading if nothing else states
@@ -276,6 +288,8 @@ pub enum KernelFileError {
     Types(PathBuf, TypeFileError),
     /// A file states no release.
     Release(PathBuf, InvalidVersion),
+    /// The file of helpers and contexts is not valid.
+    Registry(PathBuf, Malformed),
     /// The configuration is not read.
     Config(PathBuf, io::Error),
     /// Modules are given, and no BTF of the kernel, which theirs continues.
@@ -309,6 +323,7 @@ impl fmt::Display for KernelFileError {
             }
             KernelFileError::Types(path, error) => write!(f, "{}: {error}", name_of(path)),
             KernelFileError::Release(path, error) => write!(f, "{}: {error}", path.display()),
+            KernelFileError::Registry(path, error) => write!(f, "{}: {error}", path.display()),
             KernelFileError::NoBase => write!(
                 f,
                 "BTF of a module needs that of its kernel, and none is given"
@@ -337,6 +352,7 @@ impl Error for KernelFileError {
             | KernelFileError::Config(_, error) => Some(error),
             KernelFileError::Types(_, error) => Some(error),
             KernelFileError::Release(_, error) => Some(error),
+            KernelFileError::Registry(_, error) => Some(error),
             KernelFileError::Module(_, error) => Some(error),
             KernelFileError::NoBtf(_)
             | KernelFileError::NoBase

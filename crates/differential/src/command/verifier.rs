@@ -1,8 +1,10 @@
 //! Comparison of the registry and the verifier's answers with the kernel's, written into the
 //! tables of docs/verifier.md: `cargo differential compare registry`, `compare verifier` and
-//! `compare log`; what older releases refuse, into docs/kernels.md (`compare releases`); and how far runs of accepted programs stay inside what was proven:
+//! `compare log`; what older releases refuse, and the answers for kernels that are described, into docs/kernels.md
+//! (`compare releases`, `compare kernels`); and how far runs of accepted programs stay inside what was proven:
 //! `cargo differential soak soundness`.
 
+mod kernels;
 mod live_code;
 mod logs;
 mod messages;
@@ -17,6 +19,7 @@ mod unprivileged;
 /// The page that the tables are in.
 pub(super) const PAGE: &str = "docs/verifier.md";
 
+pub(crate) use kernels::compare as compare_kernels;
 pub(crate) use live_code::compare as compare_live_code;
 pub(crate) use logs::{LogSelection, compare as compare_logs};
 pub(crate) use messages::compare as compare_messages;

@@ -13,6 +13,8 @@ use std::io;
 use isa::ebpf::RawInsn;
 use sys::bpf::{Map, MapRequest, ProgLoad, TestRun};
 
+use super::numbering::Numbering;
+
 /// Bytes that one run copies.
 const STEP: usize = 1 << 16;
 /// Number of bytes read after `__stop_BTF`.
@@ -127,15 +129,16 @@ impl KernelMemory {
     }
 
     /// Everything that has the shape of a prototype, by address.
-    pub fn protos(&self) -> Vec<RawProto> {
-        let last = self.start + self.bytes.len() as u64 - 96;
+    pub fn protos(&self, numbering: &Numbering) -> Vec<RawProto> {
+        let last = self.start + self.bytes.len() as u64 - numbering.layout.allowed - 8;
         (self.start..last)
             .step_by(8)
-            .filter_map(|at| self.proto(at))
+            .filter_map(|at| self.proto(at, numbering))
             .collect()
     }
 
-    fn proto(&self, at: u64) -> Option<RawProto> {
+    fn proto(&self, at: u64, numbering: &Numbering) -> Option<RawProto> {
+        let layout = numbering.layout;
         let address = self.u64_at(at)?;
         let function = self.functions.get(&address)?.clone();
         let bools = self.u32_at(at + 8)?.to_le_bytes();
@@ -143,16 +146,15 @@ impl KernelMemory {
         let mut args = [0; 5];
         let mut details = [0; 5];
         for (index, (arg, detail)) in args.iter_mut().zip(&mut details).enumerate() {
-            *arg = self.u32_at(at + 16 + 4 * index as u64)?;
-            *detail = self.u64_at(at + 40 + 8 * index as u64)?;
+            *arg = self.u32_at(at + layout.args + 4 * index as u64)?;
+            *detail = self.u64_at(at + layout.details + 8 * index as u64)?;
         }
-        let ret_btf = self.u64_at(at + 80)?;
-        let allowed = self.u64_at(at + 88)?;
-        let is_type = |raw: u32, bases: u32| raw & 0xff < bases && raw >> 28 == 0;
+        let ret_btf = self.u64_at(at + layout.ret_btf)?;
+        let allowed = self.u64_at(at + layout.allowed)?;
         let arg_count = args.iter().take_while(|&&arg| arg != 0).count();
         let has_shape = bools.iter().all(|&byte| byte < 2)
-            && is_type(ret, 9)
-            && args.iter().all(|&arg| is_type(arg, 24))
+            && numbering.ret(ret).is_some()
+            && args.iter().all(|&arg| numbering.arg(arg).is_some())
             && args[arg_count..].iter().all(|&arg| arg == 0)
             && details[arg_count..].iter().all(|&detail| detail == 0)
             && (allowed == 0 || self.functions.contains_key(&allowed))

@@ -132,6 +132,22 @@ impl SpecialKfunc {
         self.has(Trait::UnderLock)
     }
 
+    /// True if it puts objects into lists and trees, takes them out, or counts one more reference of
+    /// them.
+    pub const fn changes_graph(self) -> bool {
+        matches!(
+            self,
+            SpecialKfunc::ListPushFront
+                | SpecialKfunc::ListPushBack
+                | SpecialKfunc::ListPopFront
+                | SpecialKfunc::ListPopBack
+                | SpecialKfunc::RbtreeAdd
+                | SpecialKfunc::RbtreeRemove
+                | SpecialKfunc::RbtreeFirst
+                | SpecialKfunc::RefcountAcquire
+        )
+    }
+
     /// True if it may move the packet's bytes (`is_kfunc_pkt_changing`).
     #[doc(alias = "is_kfunc_pkt_changing")]
     pub const fn changes_packet(self) -> bool {

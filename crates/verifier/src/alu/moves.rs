@@ -26,7 +26,7 @@ pub(super) fn check_mov(env: &mut Env<'_>, width: Width, dst: Reg, src: Operand)
             let keeps_value = env.reg(src).num.width() <= 32;
             let mut result = copy(env, src, keeps_value);
             result.num.zero_extend32();
-            result.num.sync();
+            result.num.sync(env.input.rules);
             result
         }
     };
@@ -60,7 +60,7 @@ pub(super) fn check_sign_extension(
                 result.num.sign_extend32(bytes);
             }
             result.num.zero_extend32();
-            result.num.sync();
+            result.num.sync(env.input.rules);
         }
     }
     *env.reg_mut(dst) = result;
@@ -86,8 +86,7 @@ fn copy(env: &mut Env<'_>, src: Reg, keeps_value: bool) -> RegState {
     }
     let mut result = *env.reg(src);
     if !keeps_value {
-        result.id = 0;
-        result.off = 0;
+        result = result.without_link(env.input.rules);
     }
     result
 }

@@ -5,6 +5,7 @@
 //! new identity, of which nothing is proven readable.
 
 use isa::ebpf::{AluOp, Operand, Reg, Width};
+use spec::behaviour::Behaviour;
 
 use crate::domain::Scalar;
 use crate::env::Env;
@@ -77,7 +78,7 @@ pub(super) fn adjust_ptr_min_max_vals(
         }
     };
     result.num.unbound32();
-    if reversed {
+    if reversed && !env.input.rules.has(Behaviour::SumsKeepPointers) {
         // What the kernel does not copy from the pointer stays as it was in the scalar.
         result.ref_obj_id = scalar.ref_obj_id;
         if let RegKind::Stack { frame } = &mut result.kind {
@@ -85,7 +86,7 @@ pub(super) fn adjust_ptr_min_max_vals(
         }
     }
     check_sane_offset(env, &result, pointer)?;
-    result.num.sync();
+    result.num.sync(env.input.rules);
     movement.check_after(env, &result, scalar, before)?;
     *env.reg_mut(dst) = result;
     Ok(())

@@ -2,6 +2,7 @@
 //! `adjust_reg_min_max_vals`).
 
 use isa::ebpf::{AluOp, Operand, Reg, Width};
+use spec::behaviour::Behaviour;
 
 use crate::Result;
 use crate::domain::Scalar;
@@ -19,17 +20,21 @@ pub(super) fn adjust_scalar_min_max_vals(
     operand: Operand,
     src: &Scalar,
 ) -> Result<()> {
-    if matches!(op, AluOp::And | AluOp::Or) && src.is_const() {
+    let rules = env.input.rules;
+    let forks = rules.has(Behaviour::ZeroForks) && src.is_const();
+    if matches!(op, AluOp::And | AluOp::Or) && forks {
         fork_at_zero(env, dst)?;
     }
     let before = env.reg(dst);
-    let Some(num) = before.num.alu(op, width, src) else {
+    let Some(num) = before.num.alu(op, width, src, rules) else {
         *env.reg_mut(dst) = RegState::UNKNOWN;
         return Ok(());
     };
+    // The kernel reads the operand after it wrote the result, and earlier ones take what it has then.
+    let result = Scalar { ..num };
     let (id, mut off) = match operand == Operand::Reg(dst) {
-        // The kernel reads the operand after it wrote the result.
-        true => (0, 0),
+        true if rules.has(Behaviour::LinksEndWhole) => (0, 0),
+        true => linked_difference(env, op, width, before, &result),
         false => linked_difference(env, op, width, before, src),
     };
     if matches!(op, AluOp::And | AluOp::Or | AluOp::Xor) && num.is_const() {
@@ -75,15 +80,22 @@ fn linked_difference(
     before: &RegState,
     src: &Scalar,
 ) -> (u32, i32) {
-    if !matches!(op, AluOp::Add | AluOp::Sub) || !env.input.bpf_capable || before.id == 0 {
-        return (0, 0);
+    let rules = env.input.rules;
+    let ended = before.without_link(rules);
+    let ended = (ended.id, ended.off);
+    let is_linked = env.input.bpf_capable && before.id != 0;
+    if !is_linked || !matches!(op, AluOp::Add | AluOp::Sub) {
+        return ended;
+    }
+    if !rules.has(Behaviour::WideLinks) && (op == AluOp::Sub || width == Width::W32) {
+        return ended;
     }
     let constant = match width {
         Width::W64 => src.as_const(),
         Width::W32 => src.as_const32().map(u64::from),
     };
     let Some(constant) = constant else {
-        return (0, 0);
+        return ended;
     };
     let (difference, flag) = match width {
         Width::W64 => (i32::try_from(constant as i64).ok(), ADD_CONST64),
@@ -94,7 +106,7 @@ fn linked_difference(
     };
     let difference = match op {
         AluOp::Sub => difference.and_then(i32::checked_neg),
-        _ => difference,
+        _ => difference.filter(|&difference| difference >= 0 || rules.has(Behaviour::WideLinks)),
     };
     match difference {
         Some(difference) if before.id & ADD_CONST == 0 => (before.id | flag, difference),

@@ -13,7 +13,7 @@ const EXIT: &str = "r0 = 0; exit";
 #[test]
 fn a_contradiction_is_logged_and_forgotten() {
     Given::program(EXIT).check(|env| {
-        let mut num = Scalar::up_to(5);
+        let mut num = Scalar::up_to(5, env.input.rules);
         (num.umin, num.umax) = (7, 5);
         bounds::check_bounds(env.input, &mut env.log(), &mut num, "alu").unwrap();
         assert!(num.is_unbounded());
@@ -57,7 +57,7 @@ fn pointers_to_packets_move_by_bounded_numbers() {
             env.point(Reg::R1, packet);
             let mut offset = offset;
             if id != 0 {
-                offset.num = Scalar::up_to(100);
+                offset.num = Scalar::up_to(100, env.input.rules);
             }
             let pointer = *env.reg(Reg::R1);
             let operands = (&pointer, &offset);

@@ -3,6 +3,7 @@
 use btf::Kind;
 use btf::fields::FieldKind;
 use isa::ebpf::Reg;
+use spec::behaviour::{Behaviour, Behaviours};
 use spec::helpers::HelperId;
 use spec::maps::{MapFlags, MapKind};
 use spec::registry::{ArgBase, ArgDetail, ArgType, HelperProto};
@@ -267,7 +268,7 @@ pub(super) fn check_arg(
             let (map, _) = map_of(meta)?;
             let key_size = env.input.maps[map].key_size();
             check_helper_mem(env, ptr, key_size as i32, Access::Read, false, None)?;
-            if never_fails(&env.input.maps[map]) {
+            if never_fails(&env.input.maps[map], env.input.rules) {
                 meta.const_key = constant::map_key(env, ptr, key_size)?;
             }
             Ok(())
@@ -360,9 +361,12 @@ pub(super) fn check_arg(
 /// True for the arrays whose lookups do not fail within bounds
 /// (`can_elide_value_nullness`).
 #[doc(alias = "can_elide_value_nullness")]
-pub(super) fn never_fails(map: &Map) -> bool {
+pub(super) fn never_fails(map: &Map, rules: Behaviours) -> bool {
     let is_dense = map.kind().is_some_and(MapKind::is_dense);
-    is_dense && !map.def().params.flags.has(MapFlags::INNER_MAP)
+    let may_vary = map.def().params.flags.has(MapFlags::INNER_MAP);
+    rules.has(Behaviour::ConstantKeysFind)
+        && is_dense
+        && !(may_vary && rules.has(Behaviour::InnerArraysVary))
 }
 
 fn map_of(meta: &CallMeta) -> Result<(MapRef, u32)> {

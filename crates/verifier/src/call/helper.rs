@@ -5,6 +5,7 @@ use btf::core::essential_name;
 use btf::{Btf, Kind, TypeId};
 use isa::ebpf::{PseudoCall, Reg};
 use program::{CORE_POISON, ExternSymbol};
+use spec::behaviour::Behaviour;
 use spec::helpers::{Filling, HelperId};
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
@@ -91,7 +92,10 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
     }
     let mut outcome = Outcome::Next;
     if helper == Some(HelperId::TailCall) {
-        if env.state.curframe == 0 {
+        let returns = env.input.rules.has(Behaviour::TailCallsReturn);
+        if !returns {
+            changes_data = true;
+        } else if env.state.curframe == 0 {
             changes_data = false;
         } else {
             // The tail call fails and the function goes on, or it ends the function.

@@ -13,6 +13,7 @@ mod returns;
 
 use btf::{Btf, Kind, Shape, TypeId};
 use isa::ebpf::Reg;
+use spec::behaviour::Behaviour;
 use spec::bits::BitOp;
 use spec::callback::CallbackKind;
 use spec::registry::{Kfunc, KfuncFlags, SpecialKfunc, TypeFlags};
@@ -183,17 +184,26 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
         packet::clear_pointers(env);
     }
     if throws {
-        leak::check_resource_leak(env, true, true, "bpf_throw")?;
+        match env.input.rules.has(Behaviour::ThrowsHoldNothing) {
+            true => leak::check_resource_leak(env, true, true, "bpf_throw")?,
+            false => check_exit_by_exception(env)?,
+        }
         return Ok(Outcome::Exit);
     }
     if let Some(most) = found.bits.and_then(BitOp::most) {
-        env.reg_mut(Reg::R0).num = Scalar::up_to(most);
+        env.reg_mut(Reg::R0).num = Scalar::up_to(most, env.input.rules);
     }
     if callee.has(KfuncFlags::ITER_NEXT) {
         iter::advance(env, &meta)?;
     }
     env.mark_scratched(Reg::R0);
     Ok(Outcome::Next)
+}
+
+/// Checks an exception as an exit, which leaves sections and locks of callers unseen.
+fn check_exit_by_exception(env: &mut Env<'_>) -> Result<()> {
+    let is_outermost = env.state.curframe == 0;
+    leak::check_resource_leak(env, true, is_outermost, leak::MAIN_EXIT)
 }
 
 /// Enters the function of the program that a kfunc is given.

@@ -1,10 +1,15 @@
 //! Resource leak checks at exit, at calls and at tail calls.
 
+use isa::ebpf::Reg;
+use spec::behaviour::Behaviour;
+
 use crate::env::Env;
 use crate::state::ReferenceKind;
 use crate::type_rules::{TargetKind, TypeRules};
 use crate::{Result, refuse, verbose};
-use isa::ebpf::Reg;
+
+/// An exit in messages, of whichever function.
+pub(crate) const MAIN_EXIT: &str = "BPF_EXIT instruction in main prog";
 
 /// Checks that no lock, section or reference is held (`check_resource_leak`); `what`
 /// begins the message.
@@ -14,10 +19,14 @@ pub(crate) fn check_resource_leak(
     check_lock: bool,
     what: &str,
 ) -> Result<()> {
+    if !env.input.rules.has(Behaviour::LeaksNamePlace) && (is_exception || what == MAIN_EXIT) {
+        return check_exit_leak(env, is_exception, check_lock);
+    }
     if check_lock && env.state.active_locks != 0 {
         return Err(refuse!(env => Call::InsideLock { what }));
     }
-    if has_leaked(env, is_exception) {
+    if let Some((id, insn)) = has_leaked(env, is_exception) {
+        verbose!(env, "Unreleased reference id={id} alloc_insn={insn}\n");
         return Err(refuse!(env => Call::ReferenceLeak { what }));
     }
     let section = if !check_lock {
@@ -37,12 +46,42 @@ pub(crate) fn check_resource_leak(
     }
 }
 
-/// True if an acquired reference is left; logs those that are (`check_reference_leak`).
+/// As earlier kernels check an exit or exception: sections before references, each with words of its
+/// own.
+fn check_exit_leak(env: &mut Env<'_>, is_exception: bool, check_lock: bool) -> Result<()> {
+    let what = "bpf_throw";
+    if check_lock && env.state.active_locks != 0 {
+        return Err(match is_exception {
+            true => refuse!(env => Call::InsideLock { what }),
+            false => refuse!(env => Call::LockAtExit),
+        });
+    }
+    if check_lock && env.state.active_rcu_lock {
+        let section = "bpf_rcu_read_lock-ed";
+        return Err(match is_exception {
+            true => refuse!(env => Call::InsideSection { what, section }),
+            false => refuse!(env => Call::RcuAtExit),
+        });
+    }
+    if check_lock && env.state.active_preempt_locks != 0 {
+        let (section, count) = ("bpf_preempt_disable-ed", env.state.active_preempt_locks);
+        return Err(match is_exception {
+            true => refuse!(env => Call::InsideSection { what, section }),
+            false => refuse!(env => Call::PreemptionAtExit { count }),
+        });
+    }
+    match has_leaked(env, is_exception) {
+        Some((id, insn)) => Err(refuse!(env => Call::Unreleased { id, insn })),
+        None => Ok(()),
+    }
+}
+
+/// The last acquired reference that is left; logs those before it (`check_reference_leak`).
 /// Functions that return to a caller may keep them.
 #[doc(alias = "check_reference_leak")]
-fn has_leaked(env: &mut Env<'_>, is_exception: bool) -> bool {
+fn has_leaked(env: &mut Env<'_>, is_exception: bool) -> Option<(u32, u32)> {
     if !is_exception && env.frame().frameno != 0 {
-        return false;
+        return None;
     }
     let is_operation = TypeRules::of(env.input.program.kind()).target == TargetKind::Operation;
     let returned = match is_operation && !is_exception {
@@ -57,8 +96,9 @@ fn has_leaked(env: &mut Env<'_>, is_exception: bool) -> bool {
         .filter(|found| returned == 0 || found.id != returned)
         .map(|found| (found.id, found.insn_idx))
         .collect();
-    for (id, insn) in &leaked {
+    let (last, before) = leaked.split_last()?;
+    for (id, insn) in before {
         verbose!(env, "Unreleased reference id={id} alloc_insn={insn}\n");
     }
-    !leaked.is_empty()
+    Some(*last)
 }

@@ -126,7 +126,7 @@ fn unlock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
 /// of 64 bits, though the function returns 32: code that rests on the proof must extend the sign.
 pub(super) fn push_failed_lock(env: &mut Env<'_>) -> Result<()> {
     const MAX_ERRNO: i32 = 4095;
-    let next = env.insn_idx + 1;
+    let (next, rules) = (env.insn_idx + 1, env.input.rules);
     let failed = match env.fork(next) {
         Ok(failed) => failed,
         Err(Stop::Refused(_)) => {
@@ -143,7 +143,7 @@ pub(super) fn push_failed_lock(env: &mut Env<'_>) -> Result<()> {
     let num = &mut regs[0].num;
     (num.s32_min, num.s32_max) = (-MAX_ERRNO, -1);
     (num.smin, num.smax) = (num.s32_min.into(), num.s32_max.into());
-    num.sync();
+    num.sync(rules);
     Ok(())
 }
 

@@ -8,6 +8,7 @@
 
 use btf::core::essential_name;
 use btf::{Btf, Kind, Linkage, Shape, Type, TypeId};
+use spec::behaviour::{Behaviour, Behaviours};
 use spec::programs::{AttachType, HookKind, ProgramType};
 
 use crate::input::Input;
@@ -71,6 +72,7 @@ pub(crate) fn arguments(
         subprog,
         kind: input.context.kind,
         attach: input.context.attach,
+        rules: input.rules,
     };
     Some(question.arguments())
 }
@@ -89,6 +91,8 @@ struct Question<'a> {
     pub kind: ProgramType,
     /// The expected attach type.
     pub attach: Option<AttachType>,
+    /// What the kernel's verifier does.
+    rules: Behaviours,
 }
 
 /// Tags of an argument, as a set.
@@ -244,7 +248,10 @@ impl Question<'_> {
             if !is_global {
                 return fail(bad(), Signature::StaticTag { index });
             }
-            let Some(tag) = Tags::named(tag) else {
+            let is_known = |tag: &Tags| {
+                *tag != Tags::UNTRUSTED || self.rules.has(Behaviour::UntrustedArguments)
+            };
+            let Some(tag) = Tags::named(tag).filter(is_known) else {
                 return fail(bad(), Signature::UnsupportedTags { index });
             };
             tags.0 |= tag.0;

@@ -39,7 +39,7 @@ pub(super) fn set_result(env: &mut Env<'_>, proto: &HelperProto, meta: &CallMeta
             let info = &env.input.maps[map];
             let is_index = |key: i64| (0..i64::from(info.max_entries())).contains(&key);
             let is_found = helper == Some(HelperId::MapLookupElem)
-                && never_fails(info)
+                && never_fails(info, env.input.rules)
                 && meta.const_key.is_some_and(is_index);
             if is_found {
                 flags = flags.without(TypeFlags::PTR_MAYBE_NULL);
@@ -145,7 +145,7 @@ fn of_object(env: &Env<'_>, meta: &CallMeta, flags: TypeFlags) -> Result<RegStat
 /// Bounds of the numbers that some helpers return (`do_refine_retval_range`).
 #[doc(alias = "do_refine_retval_range")]
 fn refine(env: &mut Env<'_>, helper: Option<HelperId>, meta: &CallMeta) {
-    let cpus = env.input.cpus;
+    let (cpus, rules) = (env.input.cpus, env.input.rules);
     let num = &mut env.reg_mut(Reg::R0).num;
     match helper {
         Some(helper) if helper.returns_size() => {
@@ -153,10 +153,12 @@ fn refine(env: &mut Env<'_>, helper: Option<HelperId>, meta: &CallMeta) {
             num.s32_max = meta.max_size as i32;
             num.smin = (-MAX_ERRNO).into();
             num.s32_min = -MAX_ERRNO;
-            num.sync();
+            num.sync(rules);
         }
         // 0: unknown.
-        Some(HelperId::GetSmpProcessorId) if cpus > 0 => *num = Scalar::up_to((cpus - 1).into()),
+        Some(HelperId::GetSmpProcessorId) if cpus > 0 => {
+            *num = Scalar::up_to((cpus - 1).into(), rules);
+        }
         _ => {}
     }
 }

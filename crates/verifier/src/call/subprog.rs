@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use isa::ebpf::Reg;
+use spec::behaviour::Behaviour;
 use spec::programs::ProgramType;
 use spec::registry::{ArgBase, ArgType, RegBase};
 
@@ -39,12 +40,20 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
         );
         return Err(refuse!(env => Call::GlobalUnderLock));
     }
+    let may_disable = env.input.rules.has(Behaviour::GlobalsUnderPreemption);
+    if !may_disable && env.state.active_preempt_locks != 0 {
+        verbose!(
+            env,
+            "global function calls are not allowed with preemption disabled,\n"
+        );
+        return Err(refuse!(env => Call::GlobalUnderLock));
+    }
     let state = &env.state;
     let must_not_sleep = state.active_rcu_lock
         || state.active_preempt_locks != 0
         || state.active_irq_id != 0
         || !state.in_sleepable;
-    if info.might_sleep && must_not_sleep {
+    if may_disable && info.might_sleep && must_not_sleep {
         verbose!(
             env,
             "global functions that may sleep are not allowed in non-sleepable context,\ni.e., in a RCU/IRQ/preempt-disabled section, or in\n"

@@ -7,31 +7,39 @@
 //! division or a remainder is unknown, and so is that of a shift by an unknown
 //! count.
 
-use super::Scalar;
 use isa::ebpf::{AluOp, ByteOrder, Size, Width};
+use spec::behaviour::{Behaviour, Behaviours};
+
+use super::Scalar;
 
 impl Scalar {
     /// `self op other` at `width`, synchronised; `None` if the result is
     /// unknown: divisions, remainders, and shifts by a count that is not a
     /// constant below the width. `Mov` is the caller's (`adjust_scalar_min_max_vals`).
     #[doc(alias = "adjust_scalar_min_max_vals")]
-    pub fn alu(mut self, op: AluOp, width: Width, other: &Scalar) -> Option<Scalar> {
+    pub fn alu(
+        mut self,
+        op: AluOp,
+        width: Width,
+        other: &Scalar,
+        rules: Behaviours,
+    ) -> Option<Scalar> {
         let narrow = width == Width::W32;
         match op {
-            AluOp::Add => self.add(other),
-            AluOp::Sub => self.sub(other),
-            AluOp::Mul => self.mul(other),
-            AluOp::And => self.and(other),
-            AluOp::Or => self.or(other),
-            AluOp::Xor => self.xor(other),
+            AluOp::Add => self.add(other, rules),
+            AluOp::Sub => self.sub(other, rules),
+            AluOp::Mul => self.mul(other, rules),
+            AluOp::And => self.and(other, rules),
+            AluOp::Or => self.or(other, rules),
+            AluOp::Xor => self.xor(other, rules),
             AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => {
                 let count = shift_count(width, other)?;
                 match (op, narrow) {
-                    (AluOp::Lsh, false) => self.lsh64(count),
+                    (AluOp::Lsh, false) => self.lsh64(count, rules),
                     (AluOp::Lsh, true) => self.lsh32(count),
-                    (AluOp::Rsh, false) => self.rsh64(count),
+                    (AluOp::Rsh, false) => self.rsh64(count, rules),
                     (AluOp::Rsh, true) => self.rsh32(count),
-                    (_, false) => self.arsh64(count),
+                    (_, false) => self.arsh64(count, rules),
                     (_, true) => self.arsh32(count),
                 }
             }
@@ -40,54 +48,57 @@ impl Scalar {
         if narrow {
             self.zero_extend32();
         }
-        self.sync();
+        self.sync(rules);
         Some(self)
     }
 
     /// `-self` at `width`, synchronised.
-    pub fn neg(self, width: Width) -> Scalar {
+    pub fn neg(self, width: Width, rules: Behaviours) -> Scalar {
         let mut result = Scalar::ZERO;
-        result.sub(&self);
+        result.sub(&self, rules);
         if width == Width::W32 {
             result.zero_extend32();
         }
-        result.sync();
+        result.sync(rules);
         result
     }
 
     /// The value in another byte order, synchronised.
-    pub fn byte_order(mut self, order: ByteOrder, size: Size) -> Scalar {
+    pub fn byte_order(mut self, order: ByteOrder, size: Size, rules: Behaviours) -> Scalar {
         if order != ByteOrder::Little {
             self.var_off = self.var_off.byte_swapped(size.bytes());
             self.unbound();
         }
         if size != Size::DW {
-            self.truncate(size.bytes());
+            self.truncate(size.bytes(), rules);
         }
-        self.sync();
+        self.sync(rules);
         self
     }
 
     /// The sum with a constant, whose 32-bit form is zero-extended if `narrow`;
     /// synchronised. Used for scalars that are linked by a constant difference.
-    pub fn offset_by(mut self, delta: i64, narrow: bool) -> Scalar {
-        self.add(&Scalar::constant(delta as u64));
+    pub fn offset_by(mut self, delta: i64, narrow: bool, rules: Behaviours) -> Scalar {
+        self.add(&Scalar::constant(delta as u64), rules);
         if narrow {
             self.zero_extend32();
         }
-        self.sync();
+        if rules.has(Behaviour::LinkedBitsAgree) {
+            self.sync(rules);
+        }
         self
     }
 
     /// Adds without synchronising, as pointer arithmetic needs it.
-    pub(crate) fn add(&mut self, other: &Scalar) {
-        self.add_ranges(other);
+    pub(crate) fn add(&mut self, other: &Scalar, rules: Behaviours) {
+        self.add_ranges(other, rules);
         self.var_off = self.var_off.add(other.var_off);
     }
 
     /// Subtracts without synchronising, as pointer arithmetic needs it (`scalar_min_max_sub`).
     #[doc(alias = "scalar_min_max_sub")]
-    pub(crate) fn sub(&mut self, other: &Scalar) {
+    pub(crate) fn sub(&mut self, other: &Scalar, rules: Behaviours) {
+        let wraps = rules.has(Behaviour::SumsWrap);
         let (s32_min, low) = self.s32_min.overflowing_sub(other.s32_max);
         let (s32_max, high) = self.s32_max.overflowing_sub(other.s32_min);
         (self.s32_min, self.s32_max) = match low | high {
@@ -96,7 +107,7 @@ impl Scalar {
         };
         let (u32_min, low) = self.u32_min.overflowing_sub(other.u32_max);
         let (u32_max, high) = self.u32_max.overflowing_sub(other.u32_min);
-        (self.u32_min, self.u32_max) = match low & !high {
+        (self.u32_min, self.u32_max) = match low & !(wraps & high) {
             false => (u32_min, u32_max),
             true => (0, u32::MAX),
         };
@@ -108,7 +119,7 @@ impl Scalar {
         };
         let (umin, low) = self.umin.overflowing_sub(other.umax);
         let (umax, high) = self.umax.overflowing_sub(other.umin);
-        (self.umin, self.umax) = match low & !high {
+        (self.umin, self.umax) = match low & !(wraps & high) {
             false => (umin, umax),
             true => (0, u64::MAX),
         };
@@ -119,7 +130,8 @@ impl Scalar {
     /// unsigned ones if both ends do or neither does (`scalar_min_max_add`).
     #[doc(alias = "scalar_min_max_add")]
     #[inline]
-    fn add_ranges(&mut self, other: &Scalar) {
+    fn add_ranges(&mut self, other: &Scalar, rules: Behaviours) {
+        let wraps = rules.has(Behaviour::SumsWrap);
         let (s32_min, low) = self.s32_min.overflowing_add(other.s32_min);
         let (s32_max, high) = self.s32_max.overflowing_add(other.s32_max);
         (self.s32_min, self.s32_max) = match low | high {
@@ -128,7 +140,7 @@ impl Scalar {
         };
         let (u32_min, low) = self.u32_min.overflowing_add(other.u32_min);
         let (u32_max, high) = self.u32_max.overflowing_add(other.u32_max);
-        (self.u32_min, self.u32_max) = match !low & high {
+        (self.u32_min, self.u32_max) = match high & !(wraps & low) {
             false => (u32_min, u32_max),
             true => (0, u32::MAX),
         };
@@ -140,7 +152,7 @@ impl Scalar {
         };
         let (umin, low) = self.umin.overflowing_add(other.umin);
         let (umax, high) = self.umax.overflowing_add(other.umax);
-        (self.umin, self.umax) = match !low & high {
+        (self.umin, self.umax) = match high & !(wraps & low) {
             false => (umin, umax),
             true => (0, u64::MAX),
         };
@@ -148,8 +160,13 @@ impl Scalar {
 
     /// Linux's `scalar_min_max_mul`.
     #[doc(alias = "scalar_min_max_mul")]
-    fn mul(&mut self, other: &Scalar) {
-        self.var_off = self.var_off.mul(other.var_off);
+    fn mul(&mut self, other: &Scalar, rules: Behaviours) {
+        self.var_off = self.var_off.mul(other.var_off, rules);
+        if !rules.has(Behaviour::SignedProducts) {
+            self.mul_small32(other);
+            self.mul_small64(other);
+            return;
+        }
         (self.u32_min, self.u32_max) = self
             .u32_min
             .checked_mul(other.u32_min)
@@ -178,35 +195,67 @@ impl Scalar {
         (self.smin, self.smax) = extremes(products).unwrap_or((i64::MIN, i64::MAX));
     }
 
+    /// The 32-bit ranges of a product of halves that are not negative and have at most 16 bits.
+    fn mul_small32(&mut self, other: &Scalar) {
+        let most = u32::from(u16::MAX);
+        let is_negative = self.s32_min < 0 || other.s32_min < 0;
+        if is_negative || self.u32_max > most || other.u32_max > most {
+            self.unbound32();
+            return;
+        }
+        self.u32_min *= other.u32_min;
+        self.u32_max *= other.u32_max;
+        (self.s32_min, self.s32_max) = match i32::try_from(self.u32_max) {
+            Ok(max) => (self.u32_min as i32, max),
+            Err(_) => (i32::MIN, i32::MAX),
+        };
+    }
+
+    /// The 64-bit ranges of a product of numbers that are not negative and have at most 32 bits.
+    fn mul_small64(&mut self, other: &Scalar) {
+        let most = u64::from(u32::MAX);
+        let is_negative = self.smin < 0 || other.smin < 0;
+        if is_negative || self.umax > most || other.umax > most {
+            self.unbound64();
+            return;
+        }
+        self.umin *= other.umin;
+        self.umax *= other.umax;
+        (self.smin, self.smax) = match i64::try_from(self.umax) {
+            Ok(max) => (self.umin as i64, max),
+            Err(_) => (i64::MIN, i64::MAX),
+        };
+    }
+
     /// Linux's `scalar_min_max_and`.
     #[doc(alias = "scalar_min_max_and")]
-    fn and(&mut self, other: &Scalar) {
+    fn and(&mut self, other: &Scalar, rules: Behaviours) {
         self.var_off = self.var_off.and(other.var_off);
         // The smallest value has the known bits alone, the largest is at most
         // the smaller operand's.
         let (low, high) = (self.var_off.value, self.u32_max.min(other.u32_max));
         self.set_bitwise32(other, low as u32, high);
         let high = self.umax.min(other.umax);
-        self.set_bitwise64(other, low, high);
+        self.set_bitwise64(other, low, high, rules);
     }
 
     /// Linux's `scalar_min_max_or`.
     #[doc(alias = "scalar_min_max_or")]
-    fn or(&mut self, other: &Scalar) {
+    fn or(&mut self, other: &Scalar, rules: Behaviours) {
         self.var_off = self.var_off.or(other.var_off);
         let (low, high) = (self.u32_min.max(other.u32_min), self.var_off.max());
         self.set_bitwise32(other, low, high as u32);
         let low = self.umin.max(other.umin);
-        self.set_bitwise64(other, low, high);
+        self.set_bitwise64(other, low, high, rules);
     }
 
     /// Linux's `scalar_min_max_xor`.
     #[doc(alias = "scalar_min_max_xor")]
-    fn xor(&mut self, other: &Scalar) {
+    fn xor(&mut self, other: &Scalar, rules: Behaviours) {
         self.var_off = self.var_off.xor(other.var_off);
         let (low, high) = (self.var_off.value, self.var_off.max());
         self.set_bitwise32(other, low as u32, high as u32);
-        self.set_bitwise64(other, low, high);
+        self.set_bitwise64(other, low, high, rules);
     }
 
     /// The 32-bit ranges of a bitwise result, whose bits are known already: a
@@ -228,7 +277,7 @@ impl Scalar {
 
     /// The same of the 64-bit ranges, which then learn from the bits.
     #[inline]
-    fn set_bitwise64(&mut self, other: &Scalar, low: u64, high: u64) {
+    fn set_bitwise64(&mut self, other: &Scalar, low: u64, high: u64, rules: Behaviours) {
         if other.var_off.is_const() && self.var_off.is_const() {
             *self = Scalar::constant(self.var_off.value);
             return;
@@ -239,17 +288,23 @@ impl Scalar {
             true => (low as i64, high as i64),
             false => (i64::MIN, i64::MAX),
         };
-        self.update_from_bits();
+        self.update_from_bits(rules);
     }
 
     /// Linux's `scalar_min_max_lsh`.
     #[doc(alias = "scalar_min_max_lsh")]
-    fn lsh64(&mut self, count: u32) {
+    fn lsh64(&mut self, count: u32, rules: Behaviours) {
         // A shift by 32 is half of a sign extension: the low half's sign becomes
         // the value's.
-        (self.smin, self.smax) = match count {
-            32 => (i64::from(self.s32_min) << 32, i64::from(self.s32_max) << 32),
-            _ => (i64::MIN, i64::MAX),
+        let keeps = |end: i32| count == 32 && (end >= 0 || rules.has(Behaviour::SignShifts));
+        let moved = |end: i32| i64::from(end) << 32;
+        self.smin = match keeps(self.s32_min) {
+            true => moved(self.s32_min),
+            false => i64::MIN,
+        };
+        self.smax = match keeps(self.s32_max) {
+            true => moved(self.s32_max),
+            false => i64::MAX,
         };
         if self.umax > 1 << (63 - count) {
             self.umin = 0;
@@ -260,7 +315,7 @@ impl Scalar {
         }
         self.lsh32_ranges(count);
         self.var_off = self.var_off.lsh(count);
-        self.update_from_bits();
+        self.update_from_bits(rules);
     }
 
     /// Linux's `scalar32_min_max_lsh`.
@@ -287,14 +342,14 @@ impl Scalar {
 
     /// Linux's `scalar_min_max_rsh`.
     #[doc(alias = "scalar_min_max_rsh")]
-    fn rsh64(&mut self, count: u32) {
+    fn rsh64(&mut self, count: u32, rules: Behaviours) {
         self.smin = i64::MIN;
         self.smax = i64::MAX;
         self.umin >>= count;
         self.umax >>= count;
         self.var_off = self.var_off.rsh(count);
         self.unbound32();
-        self.update_from_bits();
+        self.update_from_bits(rules);
     }
 
     /// Linux's `scalar32_min_max_rsh`.
@@ -311,14 +366,14 @@ impl Scalar {
 
     /// Linux's `scalar_min_max_arsh`.
     #[doc(alias = "scalar_min_max_arsh")]
-    fn arsh64(&mut self, count: u32) {
+    fn arsh64(&mut self, count: u32, rules: Behaviours) {
         self.smin >>= count;
         self.smax >>= count;
         self.umin = 0;
         self.umax = u64::MAX;
         self.var_off = self.var_off.arsh(count);
         self.unbound32();
-        self.update_from_bits();
+        self.update_from_bits(rules);
     }
 
     /// Linux's `scalar32_min_max_arsh`.

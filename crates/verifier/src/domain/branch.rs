@@ -1,8 +1,10 @@
 //! Conditions of branches: which way a comparison of two values goes, and what
 //! each way tells about them.
 
-use super::{Scalar, Tnum};
 use isa::ebpf::{Cond, Width};
+use spec::behaviour::Behaviours;
+
+use super::{Scalar, Tnum};
 
 /// Outcome of `a cond b`, if the values decide it. The two are different
 /// registers, or a register and an immediate (`is_scalar_branch_taken`).
@@ -108,20 +110,26 @@ pub fn refine(cond: Cond, outcome: bool, width: Width, a: &mut Scalar, b: &mut S
 }
 
 /// Narrows and synchronises two values by `a cond b` having the given outcome.
-pub fn refine_synced(cond: Cond, outcome: bool, width: Width, a: &mut Scalar, b: &mut Scalar) {
+pub fn refine_synced(
+    cond: Cond,
+    outcome: bool,
+    width: Width,
+    (a, b): (&mut Scalar, &mut Scalar),
+    rules: Behaviours,
+) {
     refine(cond, outcome, width, a, b);
-    a.sync();
-    b.sync();
+    a.sync(rules);
+    b.sync(rules);
 }
 
 /// Narrows and synchronises a value by a comparison with itself, as the kernel does: it
 /// takes the register for two, writes both results to it and synchronises it twice.
-pub fn refine_same(cond: Cond, outcome: bool, width: Width, a: &mut Scalar) {
+pub fn refine_same(cond: Cond, outcome: bool, width: Width, a: &mut Scalar, rules: Behaviours) {
     let mut pair = [*a, *a];
     refine_at(cond, outcome, width, &mut pair, 0, 0);
     *a = pair[0];
-    a.sync();
-    a.sync();
+    a.sync(rules);
+    a.sync(rules);
 }
 
 /// The comparisons that refinement distinguishes: greater becomes less with the

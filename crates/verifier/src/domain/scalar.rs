@@ -6,6 +6,8 @@
 //! A contradictory value arises where a condition was refined on a branch that
 //! cannot be taken; the kernel goes on with unbounded ranges.
 
+use spec::behaviour::{Behaviour, Behaviours};
+
 use super::Tnum;
 
 /// Abstract 64-bit value: known bits and ranges.
@@ -108,10 +110,10 @@ impl Scalar {
     }
 
     /// Any value that is at most `most`.
-    pub fn up_to(most: u64) -> Scalar {
+    pub fn up_to(most: u64, rules: Behaviours) -> Scalar {
         let mut scalar = Scalar::UNKNOWN;
         scalar.umax = most;
-        scalar.sync();
+        scalar.sync(rules);
         scalar
     }
 
@@ -241,33 +243,33 @@ impl Scalar {
     /// ranges from bits, three rounds of ranges from ranges, bits from ranges,
     /// and ranges from bits again (`reg_bounds_sync`).
     #[doc(alias = "reg_bounds_sync")]
-    pub fn sync(&mut self) {
+    pub fn sync(&mut self, rules: Behaviours) {
         // Ranges that are as narrow as the bits are a fixpoint.
         if *self != Scalar::of_bits(self.var_off) {
-            self.tighten();
+            self.tighten(rules);
         }
     }
 
-    fn tighten(&mut self) {
-        self.update_from_bits();
+    fn tighten(&mut self, rules: Behaviours) {
+        self.update_from_bits(rules);
         // A round that changes nothing is a fixpoint.
         for _ in 0..3 {
             let before = *self;
-            self.deduce_bounds();
+            self.deduce_bounds(rules);
             if *self == before {
                 break;
             }
         }
         self.update_bits();
-        self.update_from_bits();
+        self.update_from_bits(rules);
     }
 
     /// Tightens the ranges by the known bits (`__update_reg_bounds`).
     #[doc(alias = "__update_reg_bounds")]
     #[inline]
-    pub(super) fn update_from_bits(&mut self) {
+    pub(super) fn update_from_bits(&mut self, rules: Behaviours) {
         self.update32_from_bits();
-        self.update64_from_bits();
+        self.update64_from_bits(rules);
     }
 
     /// Linux's `__update_reg32_bounds`.
@@ -284,13 +286,16 @@ impl Scalar {
 
     /// Linux's `__update_reg64_bounds`.
     #[doc(alias = "__update_reg64_bounds")]
-    fn update64_from_bits(&mut self) {
+    fn update64_from_bits(&mut self, rules: Behaviours) {
         let bits = self.var_off;
         let sign = bits.mask & (1 << 63);
         self.smin = self.smin.max((bits.value | sign) as i64);
         self.smax = self.smax.min((bits.value | (bits.mask ^ sign)) as i64);
         self.umin = self.umin.max(bits.value);
         self.umax = self.umax.min(bits.max());
+        if !rules.has(Behaviour::SingleMember) {
+            return;
+        }
         if bits.mask == !0 {
             // Every value is a member.
             if self.umin.saturating_add(1) > self.umax {
@@ -313,8 +318,8 @@ impl Scalar {
     /// Tightens each range by the others (`__reg_deduce_bounds`).
     #[doc(alias = "__reg_deduce_bounds")]
     #[inline]
-    fn deduce_bounds(&mut self) {
-        self.deduce32();
+    fn deduce_bounds(&mut self, rules: Behaviours) {
+        self.deduce32(rules);
         self.deduce64();
         self.deduce_mixed();
     }
@@ -322,7 +327,7 @@ impl Scalar {
     /// The 32-bit ranges from the 64-bit ranges and from each other (`__reg32_deduce_bounds`).
     #[doc(alias = "__reg32_deduce_bounds")]
     #[inline]
-    fn deduce32(&mut self) {
+    fn deduce32(&mut self, rules: Behaviours) {
         let (umin, umax) = (self.umin, self.umax);
         let (smin, smax) = (self.smin as u64, self.smax as u64);
         // The upper halves of both ends are equal: the low halves are a range.
@@ -353,9 +358,16 @@ impl Scalar {
         }
         if self.s32_min as u32 <= self.s32_max as u32 {
             self.meet_u32(self.s32_min as u32, self.s32_max as u32);
-        } else if self.u32_max < self.s32_min as u32 {
-            // The signed range crosses 0 and the unsigned one meets its
-            // non-negative part alone.
+        } else if rules.has(Behaviour::NarrowRangesMeet) {
+            self.meet_at_zero32();
+        }
+    }
+
+    /// The 32-bit ranges from each other, where the signed one crosses 0.
+    #[inline]
+    fn meet_at_zero32(&mut self) {
+        if self.u32_max < self.s32_min as u32 {
+            // The unsigned range meets the non-negative part alone.
             self.s32_min = self.u32_min as i32;
             self.u32_max = self.u32_max.min(self.s32_max as u32);
         } else if (self.s32_max as u32) < self.u32_min {
@@ -485,7 +497,7 @@ impl Scalar {
     /// Keeps the low `bytes` bytes (1, 2 or 4) and clears the others, as a load
     /// of that size does. Synchronises (`coerce_reg_to_size`).
     #[doc(alias = "coerce_reg_to_size")]
-    pub fn truncate(&mut self, bytes: u32) {
+    pub fn truncate(&mut self, bytes: u32, rules: Behaviours) {
         let keep = (1u64 << (bytes * 8)) - 1;
         self.var_off = self.var_off.truncated(bytes);
         if self.umin & !keep == self.umax & !keep {
@@ -500,7 +512,7 @@ impl Scalar {
         if bytes < 4 {
             self.unbound32();
         }
-        self.sync();
+        self.sync(rules);
     }
 
     /// Sign-extends the low `bytes` bytes (1, 2 or 4) to 64 bits. Does not
@@ -593,7 +605,7 @@ const fn follows(min: u64, max: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Scalar, Tnum};
+    use super::{Behaviours, Scalar, Tnum};
 
     #[test]
     fn ranges_as_narrow_as_the_bits_are_a_fixpoint() {
@@ -618,8 +630,10 @@ mod tests {
                 mask,
             });
             let mut tightened = scalar;
-            tightened.tighten();
-            assert_eq!(scalar, tightened);
+            for rules in [Behaviours::LINUX_6_18, Behaviours::NONE] {
+                tightened.tighten(rules);
+                assert_eq!(scalar, tightened);
+            }
         }
     }
 }

@@ -7,6 +7,8 @@
 //! Interpretation with Tristate Numbers", CGO 2022); multiplication is the long
 //! multiplication with unions of Linux 6.18.
 
+use spec::behaviour::{Behaviour, Behaviours};
+
 /// A tristate number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tnum {
@@ -218,7 +220,10 @@ impl Tnum {
     /// shifted `other` is added, or, where the bit is unknown, united with what
     /// results when it is not (`tnum_mul`).
     #[doc(alias = "tnum_mul")]
-    pub const fn mul(self, other: Tnum) -> Tnum {
+    pub const fn mul(self, other: Tnum, rules: Behaviours) -> Tnum {
+        if !rules.has(Behaviour::ProductBits) {
+            return self.mul_by_masks(other);
+        }
         let (mut a, mut b) = (self, other);
         if a.mask == 0 && b.mask == 0 {
             return Tnum::constant(a.value.wrapping_mul(b.value));
@@ -238,6 +243,25 @@ impl Tnum {
             b = b.lsh(1);
         }
         product
+    }
+
+    /// The product, wrapping, as earlier kernels have it: that of the known bits, and a sum of what
+    /// unknown bits may add.
+    const fn mul_by_masks(self, other: Tnum) -> Tnum {
+        let (mut a, mut b) = (self, other);
+        let known = Tnum::constant(a.value.wrapping_mul(b.value));
+        let mut added = Tnum::constant(0);
+        while a.max() != 0 {
+            let mask = match (a.value & 1, a.mask & 1) {
+                (1, _) => b.mask,
+                (_, 1) => b.max(),
+                _ => 0,
+            };
+            added = added.add(Tnum { value: 0, mask });
+            a = a.rsh(1);
+            b = b.lsh(1);
+        }
+        known.add(added)
     }
 
     /// Bits that are known by either; where they disagree on a bit it becomes 1

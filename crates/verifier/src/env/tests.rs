@@ -136,7 +136,7 @@ impl Env<'_> {
     /// Makes a register a number from 0 to `greatest`.
     pub(crate) fn bound(&mut self, reg: Reg, greatest: u64) {
         let mut value = RegState::UNKNOWN;
-        value.num = Scalar::up_to(greatest);
+        value.num = Scalar::up_to(greatest, self.input.rules);
         self.set(reg, value);
     }
 

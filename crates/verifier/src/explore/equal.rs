@@ -6,6 +6,8 @@
 //! cheap to refute; as the identities must form one partial bijection in the end, the
 //! order does not change the answer.
 
+use spec::behaviour::{Behaviour, Behaviours};
+
 use super::checkpoint::Checkpoint;
 use super::ids::IdMap;
 use crate::analysis::Analysis;
@@ -35,6 +37,8 @@ pub(super) struct Comparison<'a> {
     pub last_id: u32,
     /// Every scalar counts as precise.
     pub all_precise: bool,
+    /// What the kernel's verifier does.
+    pub rules: Behaviours,
     /// Scalars must be equal, not only within the range.
     pub is_strict: bool,
 }
@@ -65,7 +69,7 @@ impl Comparison<'_> {
         ids.reset(self.last_id);
         let top = state.curframe;
         let hint = usize::from(old.hint);
-        let live = self.live_regs(state, top);
+        let live = self.live_regs(state, top, exact);
         if live & 1 << hint != 0 {
             if !self.is_reg_safe(old, cur, top, hint, ids, exact) {
                 return false;
@@ -82,7 +86,7 @@ impl Comparison<'_> {
             {
                 return false;
             }
-            let mut live = self.live_regs(state, number);
+            let mut live = self.live_regs(state, number, exact);
             while live != 0 {
                 let reg = live.trailing_zeros() as usize;
                 live &= live - 1;
@@ -97,21 +101,26 @@ impl Comparison<'_> {
         for number in (0..=top).rev() {
             let precise = old.precise.of(number).slots;
             let (old_frame, cur_frame) = (state.frame(number), cur.frame(number));
-            if !self.is_stack_safe(
-                old_frame,
-                old.dead_slots(number),
-                precise,
-                cur_frame,
-                ids,
-                exact,
-            ) {
+            let dead = match self.compares_dead(exact) {
+                true => 0,
+                false => old.dead_slots(number),
+            };
+            if !self.is_stack_safe(old_frame, dead, precise, cur_frame, ids, exact) {
                 return false;
             }
         }
         true
     }
 
-    fn live_regs(&self, state: &State, number: usize) -> u16 {
+    /// True if what nothing reads counts, too: reads were not known before all paths were walked.
+    fn compares_dead(&self, exact: Exactness) -> bool {
+        exact != Exactness::Covers && !self.rules.has(Behaviour::LivenessBeforeWalk)
+    }
+
+    fn live_regs(&self, state: &State, number: usize, exact: Exactness) -> u16 {
+        if self.compares_dead(exact) {
+            return 0x7ff;
+        }
         self.analysis.insns[state.frame_insn_idx(number) as usize].live_regs & 0x7ff
     }
 
@@ -247,9 +256,9 @@ impl Comparison<'_> {
             return old.off == cur.off
                 && old.residue == cur.residue
                 && old.num == cur.num
-                && ids.check_scalar(old.id, cur.id);
+                && ids.check_scalar(old.id, cur.id, self.rules);
         }
-        is_reg_state_safe(old, precise, cur, ids, exact)
+        is_reg_state_safe(old, precise, cur, ids, exact, self.rules)
     }
 }
 
@@ -308,6 +317,7 @@ fn is_reg_state_safe(
     cur: &RegState,
     ids: &mut IdMap,
     exact: Exactness,
+    rules: Behaviours,
 ) -> bool {
     if exact == Exactness::Exact {
         return is_reg_exact(old, cur, ids);
@@ -319,7 +329,7 @@ fn is_reg_state_safe(
             if !precise && exact == Exactness::Covers {
                 return true;
             }
-            if old.id != 0 {
+            if old.id != 0 || !rules.has(Behaviour::FreeNumbersCover) {
                 if (old.id ^ cur.id) & ADD_CONST != 0 {
                     return false;
                 }
@@ -327,7 +337,7 @@ fn is_reg_state_safe(
                     return false;
                 }
             }
-            old.num.contains(&cur.num) && ids.check_scalar(old.id, cur.id)
+            old.num.contains(&cur.num) && ids.check_scalar(old.id, cur.id, rules)
         }
         (
             RegKind::MapKey { .. }

@@ -1,5 +1,7 @@
 //! Correspondence of identities between two states.
 
+use spec::behaviour::{Behaviour, Behaviours};
+
 /// Pairs of identities of an explored and of the current state that must correspond
 /// one to one (kernel: `struct bpf_idmap`).
 #[derive(Debug, Default)]
@@ -38,24 +40,32 @@ impl IdMap {
     /// counterpart. Scalars that differ by a constant also compare what they differ from
     /// (`check_scalar_ids`).
     #[doc(alias = "check_scalar_ids")]
-    pub(crate) fn check_scalar(&mut self, old: u32, cur: u32) -> bool {
-        if old == 0 {
+    pub(crate) fn check_scalar(&mut self, old: u32, cur: u32, rules: Behaviours) -> bool {
+        if old == 0 && rules.has(Behaviour::FreeNumbersCover) {
             return true;
         }
-        let cur = if cur == 0 {
-            self.fresh += 1;
-            self.fresh
-        } else {
-            cur
-        };
+        let old = self.or_fresh(old);
+        let cur = self.or_fresh(cur);
         let base = !crate::state::ADD_CONST;
-        self.check_ids(old, cur) && (old & !base == 0 || self.check_ids(old & base, cur & base))
+        let is_plain = old & !base == 0 || !rules.has(Behaviour::LinkBasesCorrespond);
+        self.check_ids(old, cur) && (is_plain || self.check_ids(old & base, cur & base))
+    }
+
+    /// The identity; a new one for none.
+    fn or_fresh(&mut self, id: u32) -> u32 {
+        if id != 0 {
+            return id;
+        }
+        self.fresh += 1;
+        self.fresh
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::IdMap;
+    use super::{Behaviours, IdMap};
+
+    const RULES: Behaviours = Behaviours::LINUX_6_18;
     use crate::state::{ADD_CONST32, ADD_CONST64};
 
     fn map(last: u32) -> IdMap {
@@ -80,22 +90,22 @@ mod tests {
     fn scalars_without_identity_are_their_own() {
         let mut ids = map(9);
         assert!(
-            ids.check_scalar(0, 7),
+            ids.check_scalar(0, 7, RULES),
             "an explored scalar without identity covers all"
         );
         assert!(
-            ids.check_scalar(1, 0),
+            ids.check_scalar(1, 0, RULES),
             "one that is linked covers a single one"
         );
-        assert!(!ids.check_scalar(1, 0), "but not two different ones");
-        assert!(ids.check_scalar(2, 4) && ids.check_scalar(2, 4));
+        assert!(!ids.check_scalar(1, 0, RULES), "but not two different ones");
+        assert!(ids.check_scalar(2, 4, RULES) && ids.check_scalar(2, 4, RULES));
     }
 
     #[test]
     fn differences_compare_what_they_differ_from() {
         let mut ids = map(9);
-        assert!(ids.check_scalar(1, 2));
-        assert!(ids.check_scalar(1 | ADD_CONST64, 2 | ADD_CONST64));
-        assert!(!ids.check_scalar(1 | ADD_CONST32, 3 | ADD_CONST32));
+        assert!(ids.check_scalar(1, 2, RULES));
+        assert!(ids.check_scalar(1 | ADD_CONST64, 2 | ADD_CONST64, RULES));
+        assert!(!ids.check_scalar(1 | ADD_CONST32, 3 | ADD_CONST32, RULES));
     }
 }

@@ -117,10 +117,22 @@ fn fork(
 ) -> Result<()> {
     let mut linked = LinkedRegs::default();
     if matches!(src, Operand::Reg(_)) && src_reg.is_scalar() && src_reg.id != 0 {
-        linked::collect(env.analysis, &mut env.state, src_reg.id, &mut linked);
+        linked::collect(
+            env.analysis,
+            env.input.rules,
+            &mut env.state,
+            src_reg.id,
+            &mut linked,
+        );
     }
     if dst_reg.is_scalar() && dst_reg.id != 0 {
-        linked::collect(env.analysis, &mut env.state, dst_reg.id, &mut linked);
+        linked::collect(
+            env.analysis,
+            env.input.rules,
+            &mut env.state,
+            dst_reg.id,
+            &mut linked,
+        );
     }
     forget_propagated(env, dst, src, linked);
     if linked.len() > 1 {
@@ -195,12 +207,12 @@ fn refine_both(
             && src_reg.is_scalar()
             && this.reg(src).id != 0
         {
-            linked::sync(this, src.index(), linked);
-            linked::sync(other, src.index(), linked);
+            linked::sync(this, input.rules, src.index(), linked);
+            linked::sync(other, input.rules, src.index(), linked);
         }
         if dst_reg.is_scalar() && this.reg(dst).id != 0 {
-            linked::sync(this, dst.index(), linked);
-            linked::sync(other, dst.index(), linked);
+            linked::sync(this, input.rules, dst.index(), linked);
+            linked::sync(other, input.rules, dst.index(), linked);
         }
     }
     if width == Width::W64
@@ -254,8 +266,8 @@ fn refine_scalars(
     let mut sides = [(dst.num, src.num); 2];
     for ((dst, src), holds) in sides.iter_mut().zip([false, true]) {
         match is_same {
-            true => refine_same(cond, holds, width, dst),
-            false => refine_synced(cond, holds, width, dst, src),
+            true => refine_same(cond, holds, width, dst, input.rules),
+            false => refine_synced(cond, holds, width, (dst, src), input.rules),
         }
     }
     let names = [("false_reg1", "false_reg2"), ("true_reg1", "true_reg2")];

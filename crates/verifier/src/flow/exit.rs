@@ -4,7 +4,7 @@ use isa::ebpf::Reg;
 use spec::programs::ProgramType;
 
 use crate::attach::Returned;
-use crate::call::check_resource_leak;
+use crate::call::{MAIN_EXIT, check_resource_leak};
 use crate::env::{Env, Outcome, RegArg};
 use crate::explore::widen_to_earlier;
 use crate::mem::region::check_ptr_off;
@@ -16,12 +16,7 @@ use crate::{Result, Stop, log, refuse, verbose};
 #[doc(alias = "process_bpf_exit_full")]
 pub(crate) fn check_exit(env: &mut Env<'_>) -> Result<Outcome> {
     let is_outermost = env.state.curframe == 0;
-    check_resource_leak(
-        env,
-        false,
-        is_outermost,
-        "BPF_EXIT instruction in main prog",
-    )?;
+    check_resource_leak(env, false, is_outermost, MAIN_EXIT)?;
     if !is_outermost {
         return prepare_func_exit(env).map(Outcome::Return);
     }

@@ -11,6 +11,7 @@
 //! bits are only added.
 
 use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg, Size};
+use spec::behaviour::Behaviours;
 
 use super::collect::Proof;
 use crate::analysis::Analysis;
@@ -111,6 +112,9 @@ pub(super) struct Compared {
 const CALLEE_SAVED: u16 = 0b11_1100_0000;
 const ARGUMENTS: u16 = 0b11_1110;
 
+/// What holds of linked numbers, whatever a kernel compares of them.
+const RULES: Behaviours = Behaviours::LINUX_6_18;
+
 /// Finds the scalars of a state that a checkpoint covers only because they are imprecise.
 pub(super) fn compare(
     analysis: &Analysis,
@@ -169,7 +173,7 @@ impl Compared {
             self.covered.push(((old.id, range), (cur.id, cur_range)));
         }
         let are_scalars = old.is_scalar() && cur.is_scalar();
-        !are_scalars || old.num.contains(&cur.num) && ids.check_scalar(old.id, cur.id)
+        !are_scalars || old.num.contains(&cur.num) && ids.check_scalar(old.id, cur.id, RULES)
     }
 
     fn is_slot_covered(&mut self, old: &Frame, cur: &Frame, spi: usize, ids: &mut IdMap) -> bool {

@@ -5,6 +5,7 @@
 //! it.
 
 use isa::ebpf::{Insn, Reg};
+use spec::behaviour::Behaviour;
 
 use super::Access;
 use super::region::{check_fixed, check_ptr_off};
@@ -86,7 +87,8 @@ pub(crate) fn check_ld_abs(env: &mut Env<'_>, insn: Insn) -> Result<Outcome> {
         scratch(env, number)?;
     }
     set_unknown(env, Reg::R0);
-    if env.state.curframe == 0 {
+    let may_exit = env.input.rules.has(Behaviour::PacketLoadsEndFunctions);
+    if env.state.curframe == 0 || !may_exit {
         return Ok(Outcome::Next);
     }
     // A load beyond the packet ends the subprogram with 0.

@@ -9,6 +9,7 @@
 //! access. Complexity: linear in the bytes accessed.
 
 use isa::ebpf::{Insn, Operand, Reg};
+use spec::behaviour::Behaviour;
 
 use super::helper_mem::RawMem;
 use super::registers::{assign_scalar_id, set_constant, set_reg, set_unknown};
@@ -35,11 +36,15 @@ pub(super) fn check_bounds(
     off: i32,
     size: i32,
     access: Access,
+    by_helper: bool,
 ) -> Result<()> {
     let num = env.reg(ptr).num;
     let var_off = num.var_off;
     let frame = frame_of(env, ptr);
     let what = match access {
+        _ if by_helper && !env.input.rules.has(Behaviour::StackAccessNamed) => {
+            " indirect access to"
+        }
         Access::Read => " read from",
         Access::Write => " write to",
     };
@@ -159,8 +164,7 @@ fn read_fixed(
             if size <= spilled && off % 8 == 0 {
                 let mut filled = reg;
                 if reg.num.width() > size * 8 {
-                    filled.id = 0;
-                    filled.off = 0;
+                    filled = filled.without_link(env.input.rules);
                 }
                 set_reg(env, dst, filled);
                 is_fill = true;
@@ -305,8 +309,7 @@ fn write_fixed(
                 }
                 let mut reg = *env.reg(value);
                 if !fits {
-                    reg.id = 0;
-                    reg.off = 0;
+                    reg = reg.without_link(env.input.rules);
                 }
                 Some(reg)
             } else if is_spillable(&reg) {
@@ -393,8 +396,12 @@ fn write_var(
         if kind == SlotKind::Invalid && !env.input.allow_uninit_stack {
             return Err(refuse!(env => Mem::UninitInWrite { insn: env.insn_idx, at }));
         }
+        let scrubs = env.input.rules.has(Behaviour::WritesScrubSpills);
         let slot_mut = env.state.frame_mut(frame).stack.slot_mut(spi);
-        scrub(slot_mut);
+        match scrubs {
+            true => scrub(slot_mut),
+            false => slot_mut.reg.kind = RegKind::NotInit,
+        }
         let byte = &mut slot_mut.kinds[slot % 8];
         if is_zero && *byte == SlotKind::Zero {
             is_zero_kept = true;
@@ -424,7 +431,7 @@ pub(super) fn check_range(
     if size == 0 && !is_zero_ok {
         return Err(refuse!(env => Mem::ZeroRead));
     }
-    check_bounds(env, ptr, off, size, access)?;
+    check_bounds(env, ptr, off, size, access, true)?;
     let num = env.reg(ptr).num;
     let var_off = num.var_off;
     let frame = frame_of(env, ptr);

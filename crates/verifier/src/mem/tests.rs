@@ -3,6 +3,7 @@
 use btf::TypeId;
 use btf::fields::{FieldKind, SpecialField};
 use isa::ebpf::Reg;
+use spec::behaviour::Behaviours;
 
 use super::helper_mem::check_helper_mem;
 use super::{
@@ -157,7 +158,7 @@ fn a_packet_is_readable_as_far_as_it_is_proven() {
 #[test]
 fn a_variable_offset_stays_within_a_region() {
     let mut memory = plain(RegKind::memory(16));
-    memory.num = crate::Scalar::up_to(8);
+    memory.num = crate::Scalar::up_to(8, Behaviours::LINUX_6_18);
     let mut sink = Sink::default();
     let mut log = LogAt {
         sink: &mut sink,

@@ -148,8 +148,20 @@ rejections! {
         "kern ctx type id {id} is not a struct";
     CastOfUnknownType { id: i64 } EINVAL Argument
         "Unknown type ID {id} passed to kfunc bpf_rdonly_cast";
+    CastOfNoObject EINVAL Argument
+        "kfunc bpf_rdonly_cast type ID argument must be of a struct";
     CastOfNoStruct EINVAL Argument
         "kfunc bpf_rdonly_cast type ID argument must be of a struct or void";
+    LockAtExit EINVAL Lock
+        "bpf_spin_unlock is missing";
+    RcuAtExit EINVAL Lock
+        "bpf_rcu_read_unlock is missing";
+    PreemptionAtExit { count: i64 } EINVAL Lock
+        "{count} bpf_preempt_enable{} missing", if *count == 1 { " is" } else { "(s) are" };
+    Unreleased { id: i64, insn: i64 } EINVAL Reference
+        "Unreleased reference id={id} alloc_insn={insn}";
+    NodeOwned EINVAL Argument
+        "rbtree_remove node input must be non-owning ref";
     InsideLock { what: String } EINVAL Lock
         "{what} cannot be used inside bpf_spin_lock-ed region";
     ReferenceLeak { what: String } EINVAL Reference

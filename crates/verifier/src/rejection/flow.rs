@@ -20,6 +20,8 @@ rejections! {
         "BPF_ATOMIC uses invalid atomic opcode {imm:02x}";
     InvalidMayGoto { imm: i64 } EINVAL Encoding
         "invalid may_goto imm {imm}";
+    InvalidMayGotoOffset { off: i64, imm: i64 } EINVAL Encoding
+        "invalid may_goto off {off} imm {imm}";
     ReservedFields { name: String } EINVAL Encoding
         "{name} uses reserved fields";
     InvalidInsnIdx { insn_idx: i64, count: i64 } EFAULT ControlFlow

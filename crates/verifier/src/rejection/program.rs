@@ -104,6 +104,8 @@ rejections! {
         "Attaching tracing programs to function '{name}' is rejected.";
     NoreturnTarget { name: String } EINVAL AttachTarget
         "Attaching fexit/fmod_ret to __noreturn function '{name}' is rejected.";
+    NoreturnTargets EINVAL AttachTarget
+        "Attaching fexit/fmod_ret to __noreturn functions is rejected.";
     LsmLicense EINVAL License
         "LSM programs must have a GPL compatible license";
     DisabledHook { id: i64, name: String } EINVAL AttachTarget
@@ -114,6 +116,8 @@ rejections! {
         "same or smaller insn offset ({off}) than previous func info record ({previous})";
     FuncInfoType { id: i64 } EINVAL Btf
         "invalid type id {id} in func info";
+    ArenaSignedLoad EOPNOTSUPP Unavailable
+        "sign extending loads from arena are not supported yet";
     PacketLoadWithoutBtf EINVAL Btf
         "LD_ABS is not allowed in subprogs without BTF";
     TailCallWithoutBtf EINVAL Btf

@@ -3,6 +3,8 @@
 //! The fields are those of the kernel's `struct bpf_reg_state`; the union becomes the
 //! payload of [`RegKind`].
 
+use spec::behaviour::{Behaviour, Behaviours};
+
 use crate::domain::Scalar;
 
 pub use spec::registry::{RegBase, RegType, TypeFlags};
@@ -308,6 +310,18 @@ impl RegState {
         kind: RegKind::Scalar,
         ..RegState::NOT_INIT
     };
+
+    /// A scalar that is linked with no other: without identity, and without a difference where the
+    /// kernel ends that, too (`clear_scalar_id`).
+    #[doc(alias = "clear_scalar_id")]
+    #[must_use]
+    pub const fn without_link(self, rules: Behaviours) -> RegState {
+        let off = match rules.has(Behaviour::LinksEndWhole) {
+            true => 0,
+            false => self.off,
+        };
+        RegState { id: 0, off, ..self }
+    }
 
     /// A scalar of known value.
     pub fn constant(value: u64) -> RegState {

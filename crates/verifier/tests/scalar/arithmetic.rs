@@ -7,7 +7,7 @@
 //! the union for `b` extends the one for `b` without its largest member.
 
 use super::window::{CENTRES, Known, Window, assert_has, bits};
-use super::{ARITHMETIC, SHIFTS, WIDTHS};
+use super::{ARITHMETIC, RULES, SHIFTS, WIDTHS};
 use beebox_verifier::domain::Scalar;
 use isa::ebpf::{AluOp, Width, eval};
 use std::collections::HashMap;
@@ -42,7 +42,7 @@ fn check(op: AluOp, width: Width, (at, left): (Window, &[Known]), (by, right): (
                 None => rows[last],
             };
             let b = &right[i];
-            let Some(result) = a.scalar.alu(op, width, &b.scalar) else {
+            let Some(result) = a.scalar.alu(op, width, &b.scalar, RULES) else {
                 continue;
             };
             assert!(
@@ -162,7 +162,10 @@ fn shifts_by_constants() {
                 for count in 0..limit {
                     let constant = Scalar::constant(count);
                     for a in &all {
-                        let result = a.scalar.alu(op, width, &constant).expect("count is known");
+                        let result = a
+                            .scalar
+                            .alu(op, width, &constant, RULES)
+                            .expect("count is known");
                         assert_eq!(result.violation(), None);
                         for x in bits(a.set).map(|index| window.value(index)) {
                             let value = eval::alu(op, width, x, count);
@@ -179,7 +182,7 @@ fn shifts_by_constants() {
 fn shifts_by_other_counts_are_unknown() {
     for op in SHIFTS {
         for (width, limit) in [(Width::W32, 32), (Width::W64, 64)] {
-            let shifted = |count: &Scalar| Scalar::UNKNOWN.alu(op, width, count);
+            let shifted = |count: &Scalar| Scalar::UNKNOWN.alu(op, width, count, RULES);
             assert_eq!(shifted(&Scalar::UNKNOWN), None);
             assert_eq!(shifted(&Scalar::constant(limit)), None);
             assert!(shifted(&Scalar::constant(limit - 1)).is_some());

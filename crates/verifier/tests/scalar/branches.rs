@@ -5,8 +5,8 @@
 //! a pair of the other outcome. Both sets come from tables: the values that are related to
 //! one of `b`, cut by `a`, and the other way round.
 
-use super::WIDTHS;
 use super::window::{CENTRES, Known, Window, bits};
+use super::{RULES, WIDTHS};
 use beebox_verifier::domain::{Scalar, Tnum, decide, refine, refine_synced};
 use isa::ebpf::{Cond, Width, eval};
 
@@ -40,7 +40,7 @@ fn check(
                 }
                 let decided = decide(cond, width, &a.scalar, &b.scalar);
                 let (mut x, mut y) = (a.scalar, b.scalar);
-                refine_synced(cond, outcome, width, &mut x, &mut y);
+                refine_synced(cond, outcome, width, (&mut x, &mut y), RULES);
                 assert!(
                     decided != Some(!outcome) && covers(&x, at, stay_a) && covers(&y, by, stay_b),
                     "{:x?} {cond:?} {:x?} {width:?} {outcome}: {decided:?} {x:x?} {y:x?}",

@@ -14,7 +14,13 @@ mod window;
 
 use beebox_verifier::domain::Scalar;
 use isa::ebpf::{AluOp, ByteOrder, Size, Width, eval};
+use spec::behaviour::Behaviours;
 use window::{CENTRES, Known, Window, assert_has};
+
+/// The rules of the exhaustive tests.
+const RULES: Behaviours = Behaviours::LINUX_6_18;
+/// The rules of the sampled tests: those that no release has changed yet, too.
+const ERAS: [Behaviours; 2] = [RULES, Behaviours::NONE];
 
 const ARITHMETIC: [AluOp; 6] = [
     AluOp::Add,
@@ -40,7 +46,7 @@ fn products() -> impl Iterator<Item = (Scalar, Vec<u64>)> {
 fn synchronisation_keeps_every_value() {
     for (whole, members) in products() {
         let mut scalar = whole;
-        scalar.sync();
+        scalar.sync(RULES);
         assert!(whole.contains(&scalar));
         for &x in &members {
             assert_has(&scalar, x, format_args!("sync"));
@@ -63,7 +69,7 @@ fn synchronisation_keeps_every_value() {
             if mask & 16 != 0 {
                 (part.s32_min, part.s32_max) = (whole.s32_min, whole.s32_max);
             }
-            part.sync();
+            part.sync(RULES);
             assert_eq!(part.violation(), None);
             for &x in &members {
                 assert_has(&part, x, format_args!("sync of components {mask:#b}"));
@@ -78,7 +84,7 @@ fn unary_operations_are_sound() {
         for &x in &members {
             for width in WIDTHS {
                 assert_has(
-                    &scalar.neg(width),
+                    &scalar.neg(width, RULES),
                     eval::neg(width, x),
                     format_args!("neg {width:?}"),
                 );
@@ -87,7 +93,7 @@ fn unary_operations_are_sound() {
                 for size in [Size::H, Size::W, Size::DW] {
                     let value = eval::endian(order, size, x);
                     assert_has(
-                        &scalar.byte_order(order, size),
+                        &scalar.byte_order(order, size, RULES),
                         value,
                         format_args!("{order:?} {size:?}"),
                     );
@@ -96,7 +102,7 @@ fn unary_operations_are_sound() {
             for bytes in [1, 2, 4] {
                 let unused = 64 - bytes * 8;
                 let mut truncated = scalar;
-                truncated.truncate(bytes);
+                truncated.truncate(bytes, RULES);
                 assert_has(
                     &truncated,
                     x << unused >> unused,
@@ -110,7 +116,7 @@ fn unary_operations_are_sound() {
                     let mut result = scalar;
                     result.sign_extend32(bytes);
                     result.zero_extend32();
-                    result.sync();
+                    result.sync(RULES);
                     assert_has(
                         &result,
                         extended as u32 as u64,

@@ -6,7 +6,7 @@
 //! refinement is not monotone: that of a test of bits that found none set.
 
 use super::window::{CENTRES, Known, Window};
-use super::{ARITHMETIC, WIDTHS};
+use super::{ARITHMETIC, RULES, WIDTHS};
 use beebox_verifier::domain::{Scalar, refine_synced};
 use isa::ebpf::{AluOp, ByteOrder, Cond, Size, Width, eval};
 
@@ -34,7 +34,7 @@ fn refinements(cond: Cond, outcome: bool, width: Width) -> usize {
                 }
                 let refined = |a: Scalar| {
                     let (mut x, mut y) = (a, b.scalar);
-                    refine_synced(cond, outcome, width, &mut x, &mut y);
+                    refine_synced(cond, outcome, width, (&mut x, &mut y), RULES);
                     (x, y)
                 };
                 let (inner, outer) = (refined(part.scalar), refined(whole.scalar));
@@ -73,8 +73,12 @@ fn arithmetic_is_monotone() {
                 .flat_map(|op| WIDTHS.map(|width| (op, width)))
             {
                 for b in &zero {
-                    let results =
-                        |a: &Scalar| [a.alu(op, width, &b.scalar), b.scalar.alu(op, width, a)];
+                    let results = |a: &Scalar| {
+                        [
+                            a.alu(op, width, &b.scalar, RULES),
+                            b.scalar.alu(op, width, a, RULES),
+                        ]
+                    };
                     for (inner, outer) in results(&part.scalar).iter().zip(results(&whole.scalar)) {
                         let (inner, outer) = (inner.expect("known"), outer.expect("known"));
                         assert!(
@@ -97,34 +101,36 @@ fn unary_operations_are_monotone() {
     type Operation = (&'static str, fn(Scalar) -> Scalar);
     let operations: [Operation; 9] = [
         ("shift left", |a| {
-            a.alu(AluOp::Lsh, Width::W64, &Scalar::constant(29))
+            a.alu(AluOp::Lsh, Width::W64, &Scalar::constant(29), RULES)
                 .expect("known")
         }),
         ("shift right", |a| {
-            a.alu(AluOp::Rsh, Width::W64, &Scalar::constant(2))
+            a.alu(AluOp::Rsh, Width::W64, &Scalar::constant(2), RULES)
                 .expect("known")
         }),
         ("arithmetic shift", |a| {
-            a.alu(AluOp::Arsh, Width::W64, &Scalar::constant(2))
+            a.alu(AluOp::Arsh, Width::W64, &Scalar::constant(2), RULES)
                 .expect("known")
         }),
         ("shift left 32", |a| {
-            a.alu(AluOp::Lsh, Width::W32, &Scalar::constant(2))
+            a.alu(AluOp::Lsh, Width::W32, &Scalar::constant(2), RULES)
                 .expect("known")
         }),
         ("arithmetic shift 32", |a| {
-            a.alu(AluOp::Arsh, Width::W32, &Scalar::constant(2))
+            a.alu(AluOp::Arsh, Width::W32, &Scalar::constant(2), RULES)
                 .expect("known")
         }),
-        ("negation", |a| a.neg(Width::W64)),
-        ("byte order", |a| a.byte_order(ByteOrder::Big, Size::W)),
+        ("negation", |a| a.neg(Width::W64, RULES)),
+        ("byte order", |a| {
+            a.byte_order(ByteOrder::Big, Size::W, RULES)
+        }),
         ("truncation", |mut a| {
-            a.truncate(2);
+            a.truncate(2, RULES);
             a
         }),
         ("sign extension", |mut a| {
             a.sign_extend64(2);
-            a.sync();
+            a.sync(RULES);
             a
         }),
     ];

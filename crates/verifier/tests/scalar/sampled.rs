@@ -2,7 +2,7 @@
 //! with one member each.
 
 use super::window::{CENTRES, assert_has};
-use super::{ARITHMETIC, SHIFTS, WIDTHS};
+use super::{ARITHMETIC, ERAS, RULES, SHIFTS, WIDTHS};
 use beebox_verifier::domain::{Scalar, Tnum, decide, refine_synced};
 use isa::ebpf::{AluOp, Cond, Width, eval};
 
@@ -73,7 +73,7 @@ impl SplitMix {
             scalar.s32_min = a.min(b).min(value);
             scalar.s32_max = a.max(b).max(value);
         }
-        scalar.sync();
+        scalar.sync(RULES);
         scalar
     }
 
@@ -108,10 +108,11 @@ fn operations() -> impl Iterator<Item = (AluOp, Width)> {
 #[test]
 fn arithmetic_on_products_of_8_bits() {
     let mut random = SplitMix(15);
-    for _ in 0..40_000 {
+    for index in 0..40_000 {
+        let rules = ERAS[index % ERAS.len()];
         let ((a, left), (b, right)) = (random.product(), random.product());
         for (op, width) in operations() {
-            let result = a.alu(op, width, &b).expect("arithmetic is known");
+            let result = a.alu(op, width, &b, rules).expect("arithmetic is known");
             assert_eq!(result.violation(), None);
             for &x in &left {
                 for &y in &right {
@@ -130,13 +131,14 @@ fn arithmetic_on_products_of_8_bits() {
 #[test]
 fn branches_on_products_of_8_bits() {
     let mut random = SplitMix(16);
-    for _ in 0..20_000 {
+    for index in 0..20_000 {
+        let rules = ERAS[index % ERAS.len()];
         let ((a, left), (b, right)) = (random.product(), random.product());
         for cond in Cond::ALL {
             for width in WIDTHS {
                 let outcomes = [false, true].map(|outcome| {
                     let (mut x, mut y) = (a, b);
-                    refine_synced(cond, outcome, width, &mut x, &mut y);
+                    refine_synced(cond, outcome, width, (&mut x, &mut y), rules);
                     (x, y)
                 });
                 let decided = decide(cond, width, &a, &b);
@@ -160,7 +162,8 @@ fn branches_on_products_of_8_bits() {
 #[test]
 fn operations_on_values_of_64_bits() {
     let mut random = SplitMix(17);
-    for _ in 0..200_000 {
+    for index in 0..200_000 {
+        let rules = ERAS[index % ERAS.len()];
         let (x, y) = (random.value(), random.value());
         let (a, b) = (random.scalar_with(x), random.scalar_with(y));
         for (scalar, value) in [(&a, x), (&b, y)] {
@@ -168,7 +171,7 @@ fn operations_on_values_of_64_bits() {
             assert_eq!(scalar.violation(), None, "{scalar:x?}");
         }
         for (op, width) in operations() {
-            let result = a.alu(op, width, &b).expect("arithmetic is known");
+            let result = a.alu(op, width, &b, rules).expect("arithmetic is known");
             let value = eval::alu(op, width, x, y);
             assert_has(
                 &result,
@@ -181,7 +184,7 @@ fn operations_on_values_of_64_bits() {
             .into_iter()
             .flat_map(|op| WIDTHS.map(|width| (op, width)))
         {
-            if let Some(result) = a.alu(op, width, &Scalar::constant(count)) {
+            if let Some(result) = a.alu(op, width, &Scalar::constant(count), rules) {
                 let value = eval::alu(op, width, x, count);
                 assert_has(
                     &result,
@@ -196,7 +199,7 @@ fn operations_on_values_of_64_bits() {
                 let decided = decide(cond, width, &a, &b);
                 assert!(decided.is_none_or(|decided| decided == outcome));
                 let (mut left, mut right) = (a, b);
-                refine_synced(cond, outcome, width, &mut left, &mut right);
+                refine_synced(cond, outcome, width, (&mut left, &mut right), rules);
                 assert!(
                     left.has(x) && right.has(y),
                     "{a:x?} {cond:?} {b:x?} {width:?} {outcome}: {x:#x} {y:#x}"
@@ -217,7 +220,7 @@ fn operations_on_tnums_of_64_bits() {
         (Tnum::and, |a, b| a & b),
         (Tnum::or, |a, b| a | b),
         (Tnum::xor, |a, b| a ^ b),
-        (Tnum::mul, u64::wrapping_mul),
+        (|a, b| a.mul(b, RULES), u64::wrapping_mul),
     ];
     let mut random = SplitMix(18);
     let tnum_with = |random: &mut SplitMix, x: u64| {

@@ -19,7 +19,7 @@ use beebox_differential::page::write_part;
 const SETS: &[&str] = &["7.2/v3", "7.2/v4", "6.12/v3"];
 
 /// The first two lines of the tables.
-const HEADING: &str = "| set | programs | answered | verdict agrees | false accepts | false refusals | \
+pub(super) const HEADING: &str = "| set | programs | answered | verdict agrees | false accepts | false refusals | \
      counts exact (accepted) | last line exact (refused) |\n\
      |---|---:|---:|---:|---:|---:|---:|---:|\n";
 
@@ -115,7 +115,7 @@ fn pairs<'t>(
 }
 
 /// Differences of answers, in words.
-fn differences<'t>(
+pub(super) fn differences<'t>(
     programs: &'t BTreeSet<&str>,
     truth: &'t HashMap<String, Answer>,
     mine: &'t HashMap<String, Answer>,
@@ -136,7 +136,7 @@ fn differences<'t>(
 }
 
 /// Programs that the kernel answered and Beebox does not.
-fn unanswered<'t>(
+pub(super) fn unanswered<'t>(
     programs: &'t BTreeSet<&str>,
     truth: &'t HashMap<String, Answer>,
     mine: &'t HashMap<String, Answer>,
@@ -149,7 +149,8 @@ fn unanswered<'t>(
     programs.filter(move |program| is_answered(truth, program) && !is_answered(mine, program))
 }
 
-fn count(
+/// How far answers agree with a kernel's, as the cells of a row.
+pub(super) fn count(
     programs: &BTreeSet<&str>,
     truth: &HashMap<String, Answer>,
     mine: &HashMap<String, Answer>,
@@ -200,7 +201,7 @@ fn count(
 }
 
 /// Our answers to the programs of objects, by FILE/PROGRAM.
-fn answers(files: &[PathBuf], target: &Target) -> Outcome<HashMap<String, Answer>> {
+pub(super) fn answers(files: &[PathBuf], target: &Target) -> Outcome<HashMap<String, Answer>> {
     let mut all = HashMap::new();
     for path in files {
         let file = name_of(path);

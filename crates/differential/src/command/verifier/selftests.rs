@@ -223,11 +223,11 @@ impl Target {
         Ok(Target { kernel, registry })
     }
 
-    /// Reads the description of another kernel of this release.
+    /// Reads the description of another kernel. Without a registry of its own it has that of the
+    /// built-in kernel.
     pub(crate) fn described(directory: &Path) -> Outcome<Target> {
         let kernel = beebox::internal::kernel::files::open(directory)?;
-        let types = kernel.btf().ok_or("the kernel has no BTF")?;
-        let registry = kernel_data::linux_6_18_registry(types);
+        let registry = kernel.registry().ok_or("the kernel has no BTF")?.clone();
         Ok(Target { kernel, registry })
     }
 

@@ -6,6 +6,7 @@
 
 use interp::checked::{Memory, Moment};
 use isa::ebpf::Reg;
+use spec::behaviour::Behaviours;
 use spec::registry::TypeFlags;
 use verifier::RecordedState;
 use verifier::domain::Scalar;
@@ -186,7 +187,7 @@ impl View<'_, '_> {
             return true;
         }
         let mut num = reg.num;
-        num.truncate(bytes);
+        num.truncate(bytes, Behaviours::LINUX_6_18);
         is_number_in(&num, value & (u64::MAX >> (64 - 8 * bytes)))
     }
 

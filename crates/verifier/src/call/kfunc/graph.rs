@@ -3,6 +3,7 @@
 
 use btf::fields::{FieldKind, SpecialField};
 use btf::{Btf, Shape, TypeId};
+use spec::behaviour::Behaviour;
 use spec::registry::{SpecialKfunc, TypeFlags};
 
 use super::{Callee, alloc};
@@ -87,7 +88,12 @@ pub(super) fn check_node(
         alloc::check_referenced(env, &reg)?;
     } else {
         let kfunc = &callee.kfunc.name;
-        if !reg.is_non_owning() && reg.ref_obj_id == 0 {
+        let is_held = reg.ref_obj_id != 0;
+        if !env.input.rules.has(Behaviour::NodesOwnedOrNot) {
+            if !reg.is_non_owning() || is_held {
+                return Err(refuse!(env => Call::NodeOwned));
+            }
+        } else if !reg.is_non_owning() && !is_held {
             return Err(refuse!(env => Call::NodeNotOwned { kfunc }));
         }
         if in_rbtree_callback(env) {

@@ -2,6 +2,7 @@
 
 use btf::{Kind, Shape, TypeId};
 use isa::ebpf::Reg;
+use spec::behaviour::Behaviour;
 use spec::registry::{KfuncFlags, SpecialKfunc, TypeFlags};
 
 use super::{Callee, alloc, dynptr, graph, iter};
@@ -145,10 +146,13 @@ fn read_only(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<
     if ty.kind().is_composite() {
         return Ok(object(callee.type_ref(ty.id()), TypeFlags::PTR_UNTRUSTED));
     }
-    if ty.kind() == Kind::Void {
+    if ty.kind() == Kind::Void && env.input.rules.has(Behaviour::CastsToMemory) {
         let kind = RegKind::memory(0);
         let flags = TypeFlags::MEM_RDONLY.with(TypeFlags::PTR_UNTRUSTED);
         return Ok(RegState::pointer(kind, flags));
     }
-    Err(refuse!(env => Call::CastOfNoStruct))
+    Err(match env.input.rules.has(Behaviour::CastsToMemory) {
+        true => refuse!(env => Call::CastOfNoStruct),
+        false => refuse!(env => Call::CastOfNoObject),
+    })
 }

@@ -1,0 +1,157 @@
+//! `cargo differential compare kernels`: verdicts, counts and last lines of the kernel's selftests for
+//! other kernels, each by its own types, registry and behaviours, beside the answers that it gave.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::score::{HEADING, answers, count, differences, unanswered};
+use super::selftests::{Options, Target, name_of};
+use super::truth;
+use crate::command::Outcome;
+use beebox_differential::page::write_part;
+use spec::behaviour::{Behaviour, is_compared};
+
+/// The page with the tables.
+const PAGE: &str = "docs/kernels.md";
+/// The set of which the kernels' answers are recorded.
+const SET: &str = "7.2/v3";
+
+/// A kernel that is described, with its answers.
+struct Described {
+    /// Its version.
+    version: String,
+    target: Target,
+    /// The file with its answers.
+    truth: PathBuf,
+}
+
+/// Compares the kernels of these names, or all.
+pub(crate) fn compare(names: &[String], only: Option<&str>, list: bool) -> Outcome {
+    let options = Options::of_set(SET)?;
+    let set = &options.sets[0];
+    let mut objects = options.objects(set)?;
+    if let Some(only) = only {
+        objects.retain(|path| name_of(path).contains(only));
+    }
+    let homes = match names.is_empty() {
+        true => homes()?,
+        false => names
+            .iter()
+            .map(|name| described(&kernels().join(name)))
+            .collect(),
+    };
+    let mut table = String::from(HEADING).replace("| set |", "| kernel |");
+    for home in &homes {
+        let kernel = describe(home, |version| set.truth_on(version))?;
+        let version = &kernel.version;
+        let truth = truth::read(&kernel.truth)?;
+        let of_objects: BTreeSet<String> = objects.iter().map(|path| name_of(path)).collect();
+        let is_asked = |name: &&str| {
+            let file = name.split_once('/').map_or(*name, |(file, _)| file);
+            of_objects.contains(file)
+        };
+        let programs: BTreeSet<&str> = truth.keys().map(String::as_str).filter(is_asked).collect();
+        let mine = answers(&objects, &kernel.target)?;
+        for difference in differences(&programs, &truth, &mine) {
+            println!("{version}: {difference}");
+        }
+        if list {
+            for program in unanswered(&programs, &truth, &mine) {
+                println!("{version}: {program} is not answered");
+            }
+        }
+        let _ = writeln!(table, "| {version} {}", count(&programs, &truth, &mine));
+    }
+    print!("{table}");
+    match names.is_empty() && only.is_none() {
+        true => {
+            write_part(PAGE, "kernels", &table)?;
+            write_part(PAGE, "behaviours", &behaviours())
+        }
+        false => Ok(()),
+    }
+}
+
+/// The table of behaviours.
+fn behaviours() -> String {
+    let mut table = String::from(
+        "| behaviour | area | Linux | and | where a kernel has it |\n|---|---|---|---|---|\n",
+    );
+    for behaviour in Behaviour::ALL {
+        let backports = behaviour.backports().iter().map(ToString::to_string);
+        let _ = writeln!(
+            table,
+            "| {} | {} | {} | {} | {} |",
+            behaviour.name(),
+            behaviour.area().name(),
+            behaviour.since(),
+            backports.collect::<Vec<_>>().join(", "),
+            behaviour.title(),
+        );
+    }
+    table
+}
+
+/// The place of the kernels that `tools/kernels/vm` keeps.
+fn kernels() -> PathBuf {
+    let cache = oracle::selftests();
+    let inside = cache.join("kernels");
+    match inside.is_dir() {
+        true => inside,
+        false => cache.with_file_name("kernels"),
+    }
+}
+
+/// The description of a kernel that is kept.
+fn described(home: &Path) -> PathBuf {
+    home.join("described")
+}
+
+/// The kernels of releases with rules that are described, oldest first.
+fn homes() -> Outcome<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(kernels())?.filter_map(|entry| Some(entry.ok()?.path()));
+    let has_rules = |home: &Path| name_of(home).parse().is_ok_and(is_compared);
+    let mut homes: Vec<PathBuf> = entries
+        .filter(|home| has_rules(home) && described(home).is_dir())
+        .collect();
+    homes.sort_by_key(|home| {
+        let name = name_of(home);
+        let numbers = name
+            .split('.')
+            .map(|number| number.parse::<u32>().unwrap_or(0));
+        numbers.collect::<Vec<_>>()
+    });
+    Ok(homes.iter().map(|home| described(home)).collect())
+}
+
+fn describe(home: &Path, truth: impl Fn(&str) -> PathBuf) -> Outcome<Described> {
+    if !home.is_dir() {
+        let name = home.parent().map(name_of).unwrap_or_default();
+        return Err(format!("no description of {name}: tools/kernels/vm describe {name}").into());
+    }
+    let target = Target::described(home)?;
+    let version = target.kernel.version().ok_or("a kernel without version")?;
+    let version = version.to_string();
+    Ok(Described {
+        truth: truth(&version),
+        version,
+        target,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use beebox_differential::page::part;
+
+    use super::*;
+
+    #[test]
+    fn the_page_has_the_table_of_behaviours() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../..")
+            .join(PAGE);
+        let page = std::fs::read_to_string(path).unwrap();
+        assert_eq!(part(&page, "behaviours"), Some(&*behaviours()));
+    }
+}

@@ -1,0 +1,320 @@
+//! Behaviours: named changes of Linux that decide what its verifier answers.
+//!
+//! Kernels differ in two ways. What a kernel *offers* (types, helpers, kfuncs, contexts, map kinds,
+//! limits) is data: its BTF, its configuration and its registry ([`crate::registry`]). What it
+//! *concludes* of the same program with the same data is a matter of rules, and those changed one
+//! by one. Each such change is a row of the table below:
+//!
+//! * a **name**, by which the code asks for it, and its title in plain words: what holds where the
+//!   kernel has the change;
+//! * an **area**, the part of the verification that it is about;
+//! * the mainline **release** with which it came, and the **backports**: of each older series the
+//!   first point release that was seen to have it. Point releases before that one count as without.
+//!
+//! [`Behaviours`] is the set of the rows that one kernel has. It is computed once, from the version
+//! ([`Behaviours::of`]), and handed down; a test of it is a test of a bit. Nothing else compares
+//! version numbers to choose a rule. Three shapes of change have three places:
+//!
+//! * A change of one rule is **one gate, at the leaf that it decides**: the function that has the
+//!   rule asks `behaviours.has(Behaviour::X)` and does what kernels without it do otherwise. Callers
+//!   do not know.
+//! * The arithmetic of bounds takes the set as a **parameter** (`Scalar::sync(behaviours)`), because
+//!   it is a library of its own whose tests run for each era.
+//! * Where eras have another **algorithm** (liveness by marks along parents in place of stack
+//!   liveness, circular numbers in place of four ranges), the walk is given the algorithm once, as a
+//!   strategy that is chosen where the walk begins; no test of a behaviour is spread over it.
+//!
+//! A row is right if kernels on both sides of it were asked: a program of the kernel's selftests, or
+//! a case of ours, that is answered otherwise, and a comparison with the recorded answers of a
+//! kernel without the row (`cargo differential compare kernel`). The title of a row that no kernel
+//! without it was asked about says so.
+
+use std::fmt;
+
+use crate::kernel::{KernelVersion, Release};
+
+/// Releases whose kernels were compared with what the table says of them, oldest first; what others
+/// conclude is unknown.
+pub const COMPARED: &[Release] = &[
+    Release {
+        major: 6,
+        minor: 12,
+    },
+    Release::LINUX_6_18,
+];
+
+/// True if the rules of a release's kernels are known.
+pub fn is_compared(release: Release) -> bool {
+    COMPARED.contains(&release)
+}
+
+/// Part of the verification that a behaviour is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Area {
+    /// What is known of numbers.
+    Bounds,
+    /// Numbers that are copies of others, or differ from them by a constant.
+    LinkedNumbers,
+    /// Which paths are walked, and which states are equal.
+    Walk,
+    /// Control flow before the walk.
+    ControlFlow,
+    /// Accesses to memory and to the stack.
+    Memory,
+    /// Calls of helpers, kfuncs and functions.
+    Calls,
+}
+
+impl Area {
+    /// Name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Area::Bounds => "bounds",
+            Area::LinkedNumbers => "linked numbers",
+            Area::Walk => "walk",
+            Area::ControlFlow => "control flow",
+            Area::Memory => "memory",
+            Area::Calls => "calls",
+        }
+    }
+}
+
+/// Defines the table: name, area, release, backports and title of each behaviour.
+macro_rules! behaviours {
+    ($($name:ident: $area:ident, $major:literal $minor:literal
+       [$($of:literal $series:literal $point:literal),*], $title:literal;)*) => {
+        /// A named change of Linux that decides what its verifier answers.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Behaviour {
+            $(#[doc = $title] $name,)*
+        }
+
+        impl Behaviour {
+            /// Every behaviour, in the order of the table.
+            pub const ALL: &'static [Behaviour] = &[$(Behaviour::$name,)*];
+
+            /// Name, as the code has it.
+            pub const fn name(self) -> &'static str {
+                match self { $(Behaviour::$name => stringify!($name),)* }
+            }
+
+            /// Part of the verification that it is about.
+            pub const fn area(self) -> Area {
+                match self { $(Behaviour::$name => Area::$area,)* }
+            }
+
+            /// What holds where a kernel has it.
+            pub const fn title(self) -> &'static str {
+                match self { $(Behaviour::$name => $title,)* }
+            }
+
+            /// First mainline release that has it.
+            pub const fn since(self) -> Release {
+                match self {
+                    $(Behaviour::$name => Release { major: $major, minor: $minor },)*
+                }
+            }
+
+            /// Of each older series that got it, the first point release that was seen to have it.
+            pub const fn backports(self) -> &'static [KernelVersion] {
+                match self {
+                    $(Behaviour::$name => const { &[$(KernelVersion::new($of, $series, $point),)*] },)*
+                }
+            }
+        }
+    };
+}
+
+behaviours! {
+    // Bounds
+    SingleMember: Bounds, 7 0 [6 18 44],
+        "A number of which one value alone has the known bits and lies in its range is that value.";
+    NarrowRangesMeet: Bounds, 7 0 [6 18 44, 6 12 117],
+        "Where the signed range of a low half crosses 0 and the unsigned one meets one side of it alone, both are cut to that side.";
+    SignShifts: Bounds, 7 0 [6 18 44, 6 12 117],
+        "A shift to the left by 32 makes each signed end of the low half one of the number, negative ends too.";
+    SumsWrap: Bounds, 6 17 [],
+        "The unsigned range of a sum or difference is known also where both ends wrap around.";
+    SignedProducts: Bounds, 6 14 [],
+        "The range of a product is that of the products of the ends, negative ends too.";
+    ProductBits: Bounds, 6 18 [],
+        "The known bits of a product are those that both sums have where a bit of a factor is unknown.";
+    NegatedRanges: Bounds, 6 17 [],
+        "A negated number has the range and the known bits of 0 minus the number.";
+    ByteSwapBits: Bounds, 7 0 [6 18 44],
+        "The known bits of a number in another byte order are those of the number, moved.";
+    // Linked numbers
+    WideLinks: LinkedNumbers, 7 0 [6 18 44],
+        "A number stays linked to its copies when a constant is subtracted, when the constant is negative, and by operations on 32 bits.";
+    LinksEndWhole: LinkedNumbers, 7 0 [6 18 44, 6 12 117],
+        "What ends the link of a number ends its difference, too, and the sum of a number with itself ends its link.";
+    LinkedBitsAgree: LinkedNumbers, 7 0 [6 18 44],
+        "The ranges and known bits of a number that learns from a linked one are made to agree.";
+    LiveLinks: LinkedNumbers, 7 0 [6 18 44],
+        "A register that no instruction reads any more takes no part in what linked numbers learn.";
+    FreeNumbersCover: LinkedNumbers, 7 0 [6 18 44, 6 12 117],
+        "An explored number without identity covers every number in its range, whatever that is linked with.";
+    LinkBasesCorrespond: LinkedNumbers, 7 0 [6 18 44, 6 12 117],
+        "Numbers that differ from others by the same constant are equal only if those others correspond.";
+    // Walk
+    LivenessBeforeWalk: Walk, 6 15 [],
+        "States in loops are compared by what is live alone, which is known before the walk: registers and slots that nothing reads may differ.";
+    LoopsByComponents: Walk, 6 17 [],
+        "Loops are strongly connected components, whose marks are completed when the loop is left; before, the states that they were entered by.";
+    EmptyMayGoto: Walk, 6 15 [],
+        "A `may_goto` to the next instruction is one, and does nothing.";
+    TailCallsReturn: Walk, 6 19 [6 18 15],
+        "A tail call in a function ends it with any number in r0, or fails and the function goes on.";
+    ZeroForks: Walk, 7 0 [6 18 44, 6 12 117],
+        "Before `and` and `or` with a constant, a number that is 0 or -1 is followed as each of both.";
+    // Control flow
+    OrderedAccess: ControlFlow, 6 15 [],
+        "There are loads with acquire and stores with release.";
+    CgroupHooksStayAwake: ControlFlow, 7 1 [6 12 117],
+        "Programs of LSM hooks of cgroups cannot be sleepable.";
+    NoreturnNamed: ControlFlow, 6 18 [],
+        "The refusal of a function that never returns names the function.";
+    PacketLoadsEndFunctions: ControlFlow, 7 0 [6 18 44, 6 12 117],
+        "A load of packets as classic BPF has it may leave its function, whose caller goes on with any number in r0.";
+    // Memory
+    NullableBuffers: Memory, 7 0 [6 18 44, 6 12 117],
+        "A buffer that may be null is not accessed before it is compared with null.";
+    WritesScrubSpills: Memory, 7 0 [6 18 44, 6 12 117],
+        "A store somewhere in a range of the stack makes bytes of a spilled number that it may hit plain ones.";
+    SumsKeepPointers: Memory, 7 1 [6 12 117],
+        "A number plus a pointer has everything of the pointer, as a pointer plus a number has.";
+    ArenaSignedLoads: Memory, 6 18 [],
+        "Loads from an arena may extend the sign.";
+    HookResultsReset: Memory, 7 1 [6 12 117],
+        "The result of a hook is what it may return, whatever the register held before.";
+    StackAccessNamed: Memory, 6 14 [],
+        "The refusal of an access of a helper to the stack says whether it reads or writes.";
+    CastsToMemory: Memory, 6 17 [],
+        "`bpf_rdonly_cast` makes untrusted memory of a pointer to void.";
+    ArenaSums: Memory, 7 0 [6 18 44, 6 12 117],
+        "An operation on a number and a pointer into an arena gives a pointer into the arena.";
+    // Calls
+    ThrowsHoldNothing: Calls, 7 0 [6 18 44, 6 12 117],
+        "An exception is refused where a caller holds a lock, a section or a reference, and the refusal names it.";
+    ConstantKeysFind: Calls, 6 14 [],
+        "A lookup by a constant key within an array finds something.";
+    CallsUnderLock: Calls, 6 16 [],
+        "While a lock is held, kfuncs of number iterators and of peeking into lists and trees may be called, and some helpers.";
+    GlobalsUnderPreemption: Calls, 6 15 [],
+        "A global function that does not sleep may be called while preemption is disabled.";
+    UntrustedArguments: Calls, 6 17 [],
+        "Arguments of global functions may be tagged as untrusted.";
+    NodesOwnedOrNot: Calls, 6 16 [],
+        "Nodes of trees may be removed by a pointer that holds a reference, too.";
+    TimersStayAwake: Calls, 6 18 [],
+        "Callbacks of timers cannot sleep, though the program can.";
+    WorkqueuesByConstant: Calls, 6 18 [],
+        "The place of a work queue in a value must be known when a kfunc is called with it.";
+    PrivateStacks: Calls, 6 13 [],
+        "The JIT compiler gives functions of some programs stacks of their own.";
+    LeaksNamePlace: Calls, 6 13 [],
+        "The refusal of what is still held names the exit or call, and what is held.";
+    InnerArraysVary: Calls, 7 0 [6 18 44],
+        "A lookup by a constant key in an array that a map of maps holds may find nothing, as other arrays there may be smaller.";
+}
+
+/// Set of behaviours: those that one kernel has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Behaviours(u64);
+
+const _: () = assert!(Behaviour::ALL.len() <= 64, "a set is one word");
+
+impl Behaviours {
+    /// Those of Linux 6.18.44, whose rules are compared in every detail.
+    pub const LINUX_6_18: Behaviours = Behaviours::of(KernelVersion::new(6, 18, 44));
+
+    /// None: rules that no row of the table has changed yet.
+    pub const NONE: Behaviours = Behaviours(0);
+
+    /// Those of a kernel of a version.
+    pub const fn of(version: KernelVersion) -> Behaviours {
+        let mut bits = 0;
+        let mut at = 0;
+        while at < Behaviour::ALL.len() {
+            if is_in(Behaviour::ALL[at], version) {
+                bits |= 1 << at;
+            }
+            at += 1;
+        }
+        Behaviours(bits)
+    }
+
+    /// True if the kernel has the behaviour.
+    #[inline]
+    pub const fn has(self, behaviour: Behaviour) -> bool {
+        self.0 & 1 << behaviour as u8 != 0
+    }
+
+    /// Those of the set, in the order of the table.
+    pub fn iter(self) -> impl Iterator<Item = Behaviour> {
+        let all = Behaviour::ALL.iter().copied();
+        all.filter(move |&behaviour| self.has(behaviour))
+    }
+}
+
+impl fmt::Debug for Behaviours {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+/// True if kernels of the version have the behaviour: it came with their release or before, or was
+/// seen in their series at that point or before.
+const fn is_in(behaviour: Behaviour, version: KernelVersion) -> bool {
+    let Release { major, minor } = behaviour.since();
+    if version.code() >= KernelVersion::new(major, minor, 0).code() {
+        return true;
+    }
+    let backports = behaviour.backports();
+    let mut at = 0;
+    while at < backports.len() {
+        let seen = backports[at];
+        if seen.code() >> 8 == version.code() >> 8 && seen.patch <= version.patch {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backports_are_of_older_series_each_once() {
+        for &behaviour in Behaviour::ALL {
+            let Release { major, minor } = behaviour.since();
+            let mut series: Vec<u32> = behaviour
+                .backports()
+                .iter()
+                .map(|seen| seen.code() >> 8)
+                .collect();
+            let first = KernelVersion::new(major, minor, 0).code() >> 8;
+            assert!(series.iter().all(|series| *series < first), "{behaviour:?}");
+            series.dedup();
+            assert_eq!(series.len(), behaviour.backports().len(), "{behaviour:?}");
+            assert!(behaviour.title().ends_with('.'), "{behaviour:?}");
+        }
+    }
+
+    #[test]
+    fn a_kernel_has_what_came_with_it_or_was_brought_back() {
+        let has =
+            |version: &str, behaviour| Behaviours::of(version.parse().unwrap()).has(behaviour);
+        assert!(has("7.0", Behaviour::SingleMember) && has("7.3.4", Behaviour::SingleMember));
+        assert!(has("6.18.44", Behaviour::SingleMember) && has("6.18.45", Behaviour::SingleMember));
+        assert!(
+            !has("6.18.15", Behaviour::SingleMember) && !has("6.19.44", Behaviour::SingleMember)
+        );
+        assert!(has("6.12.117", Behaviour::NarrowRangesMeet));
+        assert!(!has("6.12.43", Behaviour::NarrowRangesMeet));
+        assert_eq!(Behaviours::LINUX_6_18.iter().count(), Behaviour::ALL.len());
+    }
+}
