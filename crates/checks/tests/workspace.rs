@@ -578,8 +578,9 @@ fn no_path_of_a_machine_is_in_the_tree() {
     }
 }
 
-/// A release changes the version in the manifest of the workspace; the changelog has a section of it, and the
-/// symbols of the C library are of no later one.
+/// A release changes the version in the manifest of the workspace, and that of the Python package, a
+/// workspace of its own; the changelog has a section of it, and the symbols of the C library are of no later
+/// one.
 #[test]
 fn the_version_stands_in_one_file() {
     let manifest = read("Cargo.toml");
@@ -598,6 +599,13 @@ fn the_version_stands_in_one_file() {
     for package in members("Cargo.toml") {
         assert_eq!(package["version"], version, "{}", package["name"]);
     }
+    let python = read("python/Cargo.toml");
+    let line = python.lines().find(|line| line.starts_with("version = "));
+    assert_eq!(
+        line,
+        Some(&*format!("version = \"{version}\"")),
+        "python/Cargo.toml"
+    );
     let changelog = read("CHANGELOG.md");
     let newest = changelog.lines().find_map(|line| line.strip_prefix("## "));
     assert_eq!(newest.and_then(|it| it.split(' ').next()), Some(version));
