@@ -7,6 +7,7 @@ from collections.abc import MutableMapping, Sequence
 from beebox._beebox import (
     Batch,
     CaptureRun,
+    CaptureTable,
     CheckReport,
     Expectation,
     Expectations,
@@ -27,6 +28,7 @@ from beebox._beebox import (
     SeccompDiff,
     TestRunResult,
     Verification,
+    capture_parts,
 )
 from beebox._errors import (
     CaptureError,
@@ -58,6 +60,7 @@ __all__ = [
     "Batch",
     "CaptureError",
     "CaptureRun",
+    "CaptureTable",
     "CheckReport",
     "DataTypeError",
     "Error",
@@ -96,4 +99,5 @@ __all__ = [
     "Verdict",
     "Verification",
     "VerifierError",
+    "capture_parts",
 ]

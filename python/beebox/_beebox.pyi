@@ -11,7 +11,9 @@ from collections.abc import (
     Sequence,
 )
 from typing import (
+    IO,
     Any,
+    Final,
     Literal,
     Protocol,
     Self,
@@ -44,6 +46,7 @@ _Offsets: TypeAlias = Iterable[int] | Buffer | _Array
 __all__ = [
     "Batch",
     "CaptureRun",
+    "CaptureTable",
     "CheckReport",
     "Expectation",
     "Expectations",
@@ -64,6 +67,7 @@ __all__ = [
     "SeccompDiff",
     "TestRunResult",
     "Verification",
+    "capture_parts",
     "main",
 ]
 
@@ -112,6 +116,7 @@ class Object:
         globals: Mapping[str, Any] | None = None,
         flags: int | None = None,
         test_tags: bool | None = None,
+        target: tuple[Object, str] | None = None,
     ) -> Verification: ...
     def load(
         self,
@@ -339,6 +344,7 @@ class CaptureRun:
 
 @final
 class Map(MutableMapping[Any, Any]):
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     @property
     def name(self) -> str: ...
     @property
@@ -515,4 +521,29 @@ class Rules:
     def run(self, path: _Path) -> dict[str, Any]: ...
     def __len__(self) -> int: ...
 
+_Part: TypeAlias = tuple[int, int, int]
+_FilterLike: TypeAlias = str | bytes | Filter
+
+@final
+class CaptureTable:
+    COLUMNS: Final[tuple[str, ...]]
+    def __new__(
+        cls,
+        source: _Path | IO[bytes] | Sequence[_Path | IO[bytes]],
+        *,
+        columns: Sequence[str] | None = None,
+        filter: _FilterLike | None = None,
+        matches: dict[str, _FilterLike] | None = None,
+        program: Program | None = None,
+        records: bool | str | None = None,
+        batch_size: int = 65536,
+        part: _Part | None = None,
+    ) -> Self: ...
+    @property
+    def columns(self) -> list[str]: ...
+    def count(self) -> dict[str, int]: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+
+def capture_parts(source: _Path | IO[bytes], part_size: int = ...) -> list[_Part | None]: ...
 def main(arguments: Sequence[_Path]) -> int: ...

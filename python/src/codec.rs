@@ -3,6 +3,7 @@
 //! A type is compiled once to a [`Codec`], a tree whose leaves know their place and size; decoding
 //! and encoding walk it. Depth is limited by [`DEEPEST`]; time is linear in the size of a value.
 
+pub(crate) mod arrow;
 mod compile;
 mod decode;
 mod encode;

@@ -134,17 +134,14 @@ impl Filter {
         offsets: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = packets.py();
-        let read = Packets::read(packets, offsets)?;
-        let slices = read.slices();
         let filter = self.program()?;
-        let values = py.detach(|| {
-            let mut runner = filter.runner();
-            let meta = Metadata::UNKNOWN;
-            let values = slices
-                .iter()
-                .map(|bytes| runner.run(&Packet::whole(bytes, &meta)));
+        let run = |packets: &[&[u8]]| {
+            let (mut runner, meta) = (filter.runner(), Metadata::UNKNOWN);
+            let packets = packets.iter();
+            let values = packets.map(|bytes| runner.run(&Packet::whole(bytes, &meta)));
             values.collect::<Result<Vec<u32>, _>>()
-        });
+        };
+        let values = Packets::read(packets, offsets)?.with(|packets| py.detach(|| run(packets)))?;
         let values = values.map_err(|error| PyErr::from(Fault::new("limit", error)))?;
         array_of(py, &values)
     }
@@ -230,7 +227,7 @@ impl Filter {
     }
 
     /// The programs for the packets of captures.
-    fn programs(&self) -> &dyn FilterSource {
+    pub(crate) fn programs(&self) -> &dyn FilterSource {
         match &self.source {
             Source::Program(filter) => filter,
             Source::Expression(expression) => expression,

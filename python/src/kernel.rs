@@ -89,7 +89,7 @@ impl Kernel {
 
 /// A kernel as an argument.
 pub(crate) enum KernelArg {
-    Given(Kernel),
+    Given(Py<Kernel>),
     Path(PathBuf),
 }
 
@@ -98,7 +98,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for KernelArg {
 
     fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<KernelArg> {
         if let Ok(kernel) = value.cast::<Kernel>() {
-            return Ok(KernelArg::Given(kernel.get().clone()));
+            return Ok(KernelArg::Given(kernel.to_owned().unbind()));
         }
         Ok(KernelArg::Path(value.extract()?))
     }
@@ -108,7 +108,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for KernelArg {
 pub(crate) fn read(py: Python<'_>, given: Option<KernelArg>) -> PyResult<Described> {
     match given {
         None => Ok(kernel::linux_6_18()),
-        Some(KernelArg::Given(kernel)) => Ok(kernel.0),
+        Some(KernelArg::Given(kernel)) => Ok(kernel.get().0.clone()),
         Some(KernelArg::Path(path)) => Ok(Kernel::open(py, path)?.0),
     }
 }

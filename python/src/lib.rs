@@ -2,7 +2,7 @@
 //!
 //! Each class wraps a handle of the library, is frozen, and can be shared by threads; the GIL is
 //! released while Rust works. `codec/` converts values between BTF types and Python, `errors.rs`
-//! errors into exceptions. What only formats (HTML, packets by field, exceptions, the plugin of
+//! errors into exceptions; `table/` hands captures and maps over as Arrow. What only formats (HTML, packets by field, exceptions, the plugin of
 //! pytest) is Python, in `python/beebox`.
 #![deny(unsafe_code)]
 
@@ -27,6 +27,7 @@ mod program;
 mod records;
 mod result;
 mod seccomp;
+mod table;
 mod text;
 mod types;
 mod verify;
@@ -66,6 +67,8 @@ mod _beebox {
     use crate::result::TestRunResult;
     #[pymodule_export]
     use crate::seccomp::{Seccomp, SeccompDiff};
+    #[pymodule_export]
+    use crate::table::{CaptureTable, capture_parts};
     #[pymodule_export]
     use crate::verify::{ProgramResult, Verification};
 }

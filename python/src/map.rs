@@ -1,6 +1,7 @@
 //! Maps as mappings from keys to values of their types.
 
 mod kinds;
+mod table;
 
 use std::sync::Arc;
 

@@ -78,7 +78,8 @@ impl Object {
     /// `privileges` (`"all"`, `"none"` or some of bpf, perfmon, net_admin, sys_admin with commas),
     /// `define` (values of undefined symbols), `program_type` (of programs whose section implies
     /// none), `program_types` and `attach` (by name of the program), `globals` (values before
-    /// loading), `flags` (BPF_F_* load flags), `test_tags` (those of the kernel's selftests).
+    /// loading), `flags` (BPF_F_* load flags), `test_tags` (those of the kernel's selftests),
+    /// `target` (an object and the name of its program that others replace or trace).
     ///
     /// Raises ObjectError if the object cannot be opened, NotFoundError for names that are not there,
     /// FormatError for values that are not of their form.

@@ -5,14 +5,15 @@ use std::ops::Range;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use crate::bytes::{Payload, bytes_of};
 use crate::errors::Fault;
 
 /// Packets that an argument gives: several objects with bytes, or one buffer in parts.
 pub(crate) enum Packets<'py> {
-    /// Objects with bytes.
-    Objects(Vec<Payload<'py>>),
+    /// Objects with bytes, which the tuple keeps.
+    Objects(Bound<'py, PyTuple>),
     /// The bytes of an array, and where packets lie in them.
     Parts(Vec<u8>, Vec<Range<usize>>),
 }
@@ -42,19 +43,36 @@ impl<'py> Packets<'py> {
             let parts = (0..rows).map(|row| row * columns..(row + 1) * columns);
             return Ok(Packets::Parts(buffer.to_vec(py)?, parts.collect()));
         }
-        let payloads = packets.try_iter()?.map(|packet| bytes_of(&packet?));
-        Ok(Packets::Objects(payloads.collect::<PyResult<_>>()?))
+        // The tuple has references of its own: nobody else can take the objects away.
+        let objects = match packets.cast::<PyTuple>() {
+            Ok(tuple) => tuple.clone(),
+            Err(_) => py.get_type::<PyTuple>().call1((packets,))?.cast_into()?,
+        };
+        Ok(Packets::Objects(objects))
     }
 
-    /// The bytes of each packet.
-    pub(crate) fn slices(&self) -> Vec<&[u8]> {
-        match self {
-            Packets::Objects(objects) => objects.iter().map(Payload::as_slice).collect(),
+    /// Calls a function with the bytes of each packet.
+    pub(crate) fn with<R>(&self, call: impl FnOnce(&[&[u8]]) -> R) -> PyResult<R> {
+        let objects = match self {
             Packets::Parts(bytes, parts) => {
                 let parts = parts.iter();
-                parts.map(|part| &bytes[part.clone()]).collect()
+                let slices: Vec<_> = parts.map(|part| &bytes[part.clone()]).collect();
+                return Ok(call(&slices));
             }
+            Packets::Objects(objects) => objects,
+        };
+        let mut slices = Vec::with_capacity(objects.len());
+        for object in objects.iter_borrowed() {
+            let Ok(bytes) = object.extract::<&[u8]>() else {
+                // Not all of them are `bytes`.
+                let payloads = objects.iter().map(|packet| bytes_of(&packet));
+                let payloads: Vec<_> = payloads.collect::<PyResult<_>>()?;
+                let slices: Vec<_> = payloads.iter().map(Payload::as_slice).collect();
+                return Ok(call(&slices));
+            };
+            slices.push(bytes);
         }
+        Ok(call(&slices))
     }
 }
 

@@ -127,11 +127,11 @@ impl Program {
     ) -> PyResult<Batch> {
         let threads = NonZero::new(threads)
             .ok_or_else(|| Fault::new("input", "no threads: one is needed at least"))?;
-        let read = Packets::read(packets, offsets)?;
-        let slices = read.slices();
+        let run =
+            |packets: &[&[u8]]| batch::run(&self.program, packets, (cpu, threads), packets_out);
         let py = packets.py();
-        let ran = py.detach(|| batch::run(&self.program, &slices, (cpu, threads), packets_out));
-        Ok(ran?)
+        let ran = Packets::read(packets, offsets)?.with(|packets| py.detach(|| run(packets)));
+        Ok(ran??)
     }
 
     /// Runs it on each packet of a capture (pcap or pcapng, compressed or not), at the packet's time.

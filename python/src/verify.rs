@@ -5,12 +5,12 @@ use std::sync::Arc;
 use beebox::internal::btf::Btf;
 use beebox::internal::kernel::{Privileges, Source};
 use beebox::internal::loading::ObjectLoading;
-use beebox::internal::program::LoadFlags;
-use beebox::internal::verify::Options;
+use beebox::internal::program::{LoadFlags, Program};
 use beebox::internal::verify::results::{
     FileContents, FileFault, Files, Job, Logs, Note, Row, verify_files,
 };
 use beebox::internal::verify::veristat::{Filters, ResultVerdict};
+use beebox::internal::verify::{Options, ProgramLoader};
 use beebox::variables::Assignment;
 use beebox::{Kernel, Object, ProgramType};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
@@ -37,6 +37,7 @@ const KNOWN: &[&str] = &[
     "globals",
     "flags",
     "test_tags",
+    "target",
 ];
 
 /// Keyword arguments of `Object.verify`.
@@ -48,6 +49,8 @@ pub(crate) struct VerifyArgs {
     loading: ObjectLoading,
     flags: u32,
     test_tags: bool,
+    /// The object and the program that freplace and tracing programs attach to.
+    target: Option<(Object, String)>,
 }
 
 impl Default for VerifyArgs {
@@ -63,6 +66,7 @@ impl Default for VerifyArgs {
             loading: ObjectLoading::default(),
             flags: 0,
             test_tags: false,
+            target: None,
         }
     }
 }
@@ -114,6 +118,11 @@ impl VerifyArgs {
                 "globals" => args.loading.globals = assignments(&value)?,
                 "flags" => args.flags = value.extract()?,
                 "test_tags" => args.test_tags = value.extract()?,
+                "target" => {
+                    let (object, program): (Bound<'_, PyAny>, String) = value.extract()?;
+                    let object = object.cast::<crate::object::Object>()?;
+                    args.target = Some((object.get().0.clone(), program));
+                }
                 _ => return Err(unknown(&name, KNOWN)),
             }
         }
@@ -209,6 +218,8 @@ fn rows(object: &Object, kernel: Kernel, args: &VerifyArgs) -> Result<Vec<Row>, 
         object,
         names: [object.name().to_owned()],
     };
+    let target = args.target.as_ref();
+    let target = target.map(|(object, program)| target_of(object, program, &kernel));
     let mut loading = args.loading.clone();
     loading.loader = Some(object.loader());
     let job = Job {
@@ -219,7 +230,7 @@ fn rows(object: &Object, kernel: Kernel, args: &VerifyArgs) -> Result<Vec<Row>, 
         options: args.options.clone(),
         explains: args.explains,
         loading,
-        target: None,
+        target: target.transpose()?,
         logs: Logs::new(args.options.log_level, None, None),
         threads: 1,
     };
@@ -234,6 +245,20 @@ fn rows(object: &Object, kernel: Kernel, args: &VerifyArgs) -> Result<Vec<Row>, 
         Some(fault) => Err(fault),
         None => Ok(results.rows),
     }
+}
+
+/// The program of an object that others attach to.
+fn target_of(object: &Object, name: &str, kernel: &Kernel) -> Result<Arc<Program>, Fault> {
+    let is_chosen = |program: &str| program == name;
+    let loader = ProgramLoader::new(kernel).with_choice(&is_chosen);
+    let mut found = None;
+    let refused = |error| Fault::new("object", format_args!("{}: {error}", object.name()));
+    let loaded = loader.load_each(object.bytes(), object.name(), &mut |loaded| {
+        found = Some(loaded.program);
+    });
+    loaded.map_err(refused)?;
+    let absent = || Fault::absent(format!("target {}: no program {name}", object.name()));
+    Ok(Arc::new(found.ok_or_else(absent)?.map_err(refused)?))
 }
 
 /// The verification of the programs of an object: a sequence of `ProgramResult`, by index or by the

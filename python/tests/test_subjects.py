@@ -39,6 +39,14 @@ def test_verification_takes_the_options_of_the_command(examples: Path) -> None:
         firewall.verify(privileges="some")
     with pytest.raises(beebox.NotFoundError, match="firewall"):
         firewall.verify(programs=["fire"])
+    cases = ROOT / "crates/testkit/cases/attach"
+    replaced = beebox.Object(cases / "replaced.bpf.o")
+    replacements = beebox.Object(cases / "replacements.bpf.o")
+    alone = replacements.verify(programs=["reads_packet"])[0]
+    attached = replacements.verify(programs=["reads_packet"], target=(replaced, "main_program"))[0]
+    assert (alone.accepted, attached.accepted) == (False, True)
+    with pytest.raises(beebox.NotFoundError, match="no program other"):
+        replacements.verify(target=(replaced, "other"))
     with pytest.raises(TypeError, match="log_level"):
         firewall.verify(log=1)  # type: ignore[call-arg]
 

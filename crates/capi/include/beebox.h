@@ -28,10 +28,10 @@ struct sock_filter;
 struct seccomp_data;
 
 /*
- * The structure of libbpf, unless <bpf/bpf.h> stands in front of this header. Include that first, or
- * define BEEBOX_NO_TEST_RUN_OPTS where it comes later.
+ * The structures of libbpf, unless <bpf/bpf.h> stands in front of this header. Include that first, or
+ * define BEEBOX_NO_LIBBPF_OPTS where it comes later.
  */
-#if !defined(bpf_test_run_opts__last_field) && !defined(BEEBOX_NO_TEST_RUN_OPTS)
+#if !defined(bpf_test_run_opts__last_field) && !defined(BEEBOX_NO_LIBBPF_OPTS)
 struct bpf_test_run_opts {
   size_t sz;            /* size of this struct */
   const void *data_in;  /* optional */
@@ -50,6 +50,14 @@ struct bpf_test_run_opts {
   uint32_t batch_size;
 };
 #define bpf_test_run_opts__last_field batch_size
+#endif
+#if !defined(bpf_map_batch_opts__last_field) && !defined(BEEBOX_NO_LIBBPF_OPTS)
+struct bpf_map_batch_opts {
+  size_t sz;           /* size of this struct */
+  uint64_t elem_flags; /* BPF_F_LOCK */
+  uint64_t flags;      /* 0 */
+};
+#define bpf_map_batch_opts__last_field flags
 #endif
 
 /* A structure with options, as libbpf's LIBBPF_OPTS: BEEBOX_OPTS(bpf_test_run_opts, opts, .repeat = 1); */
@@ -147,6 +155,49 @@ extern "C" {
 
 // Version of the library, as `0.1.0`.
 const char *beebox_version(void);
+
+// Reads several elements, from where the operation before ended: `in_batch` is NULL for the first one,
+// then what `out_batch` got. `count` has the number of elements that there is room for, then of those
+// that were read.
+//
+// Returns 0 or the negative error number: -ENOENT behind the last element, which may be with some that
+// were read.
+//
+// `keys` and `values` have room for `count` of the map's; `out_batch` for a key, and for 4 bytes at
+// least.
+int beebox_map_lookup_batch(int fd,
+                            void *in_batch,
+                            void *out_batch,
+                            void *keys,
+                            void *values,
+                            uint32_t *count,
+                            const struct bpf_map_batch_opts *opts);
+
+// As `beebox_map_lookup_batch`, and removes the elements.
+int beebox_map_lookup_and_delete_batch(int fd,
+                                       void *in_batch,
+                                       void *out_batch,
+                                       void *keys,
+                                       void *values,
+                                       uint32_t *count,
+                                       const struct bpf_map_batch_opts *opts);
+
+// Adds or changes several elements until one fails; `count` has the number of those that were.
+//
+// `keys` and `values` point to `count` of the map's.
+int beebox_map_update_batch(int fd,
+                            const void *keys,
+                            const void *values,
+                            uint32_t *count,
+                            const struct bpf_map_batch_opts *opts);
+
+// Removes several elements until one fails; `count` has the number of those that were.
+//
+// `keys` points to `count` of the map's.
+int beebox_map_delete_batch(int fd,
+                            const void *keys,
+                            uint32_t *count,
+                            const struct bpf_map_batch_opts *opts);
 
 // Text about the last call of this thread that failed: what, where, why. Empty if none did. It
 // stays until another call fails in this thread.

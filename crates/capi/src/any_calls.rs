@@ -35,8 +35,8 @@ impl Buffer {
     }
 }
 
-/// Bytes that hold a key or a value of each map of the objects.
-const ELEMENT: usize = 2048;
+/// Bytes that hold four keys or values of each map of the objects.
+const ELEMENT: usize = 8192;
 
 /// Makes the calls that the bytes choose on an object; what they return, for a signature.
 #[doc(hidden)]
@@ -257,9 +257,22 @@ impl Calls<'_> {
         }
         let (key, value) = (key.pointer(), value.pointer());
         let flags = u64::from(self.byte() % 9);
-        // SAFETY: key and value are as large as those of every map.
+        let mut count = (flags % 5) as u32;
+        let count = &raw mut count;
+        let opts = bpf_map_batch_opts {
+            sz: size_of::<bpf_map_batch_opts>() - usize::from(flags == 7),
+            elem_flags: flags / 3,
+            flags: u64::from(flags == 8),
+        };
+        let opts = match flags {
+            0..5 => ptr::null(),
+            _ => &raw const opts,
+        };
+        let (mut place, mut next) = (self.buffer(64), self.buffer(64));
+        let (place, next) = (place.pointer(), next.pointer());
+        // SAFETY: keys and values are as large as four of every map, places as any key.
         unsafe {
-            match which % 8 {
+            match which % 12 {
                 0 => beebox_map_lookup_elem(fd, key, value),
                 1 => beebox_map_lookup_elem_flags(fd, key, value, flags),
                 2 => beebox_map_update_elem(fd, key, value, flags),
@@ -267,6 +280,10 @@ impl Calls<'_> {
                 4 => beebox_map_lookup_and_delete_elem(fd, key, value),
                 5 => beebox_map_get_next_key(fd, key, value),
                 6 => beebox_close(fd),
+                7 => beebox_map_lookup_batch(fd, place, next, key, value, count, opts),
+                8 => beebox_map_lookup_and_delete_batch(fd, place, next, key, value, count, opts),
+                9 => beebox_map_update_batch(fd, key, value, count, opts),
+                10 => beebox_map_delete_batch(fd, key, count, opts),
                 _ => {
                     let inner = beebox_map_create_inner(fd);
                     self.handles.push(inner);
@@ -371,5 +388,48 @@ impl Calls<'_> {
             }
             beebox_ring_buffer__poll(self.reader, 0)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The objects of the fuzz target.
+    const OBJECTS: [&[u8]; 3] = [
+        include_bytes!("../../../examples/packets/firewall.bpf.o"),
+        include_bytes!("../../../examples/packets/dispatch.bpf.o"),
+        include_bytes!("../../../examples/packets/flows.bpf.o"),
+    ];
+
+    /// The calls that each input begins with: an object is opened and loaded.
+    const OPEN: [u8; 6] = [0, 1, 1, 1, 0, 1];
+
+    #[test]
+    fn no_call_is_a_fault_of_beebox() {
+        // Numbers of an xorshift generator, from a fixed seed.
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 32) as u8
+        };
+        let (mut accepted, mut refused) = (0, 0);
+        for round in 0..150 {
+            let mut input = OPEN.to_vec();
+            input.extend((0..200).map(|_| next()));
+            let returned = any_calls(OBJECTS[round % OBJECTS.len()], &input);
+            assert!(
+                !returned.contains(&-libc::ENOTRECOVERABLE),
+                "round {round}: {returned:?}"
+            );
+            accepted += returned.iter().filter(|it| **it >= 0).count();
+            refused += returned.iter().filter(|it| **it < 0).count();
+        }
+        assert!(
+            accepted > 500 && refused > 500,
+            "{accepted} accepted, {refused} refused"
+        );
     }
 }

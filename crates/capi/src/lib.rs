@@ -9,7 +9,7 @@
 //! * `boundary.rs`: panics, errors, pointers of the caller
 //! * `handles.rs`: numbers in place of file descriptors
 //! * `object.rs`, `program.rs`, `map.rs`: objects, their programs and maps
-//! * `elements.rs`: elements of maps; `ring_buffer.rs`: records
+//! * `elements.rs`, `batches.rs`: elements of maps; `ring_buffer.rs`: records
 //! * `test_run.rs`, `runner.rs`: runs
 //! * `verification.rs`: verdicts
 //! * `filter.rs`, `seccomp.rs`: classic filters
@@ -22,6 +22,7 @@
 )]
 
 mod any_calls;
+mod batches;
 mod boundary;
 mod elements;
 mod filter;
@@ -38,6 +39,7 @@ mod verification;
 use std::ffi::c_char;
 
 pub use any_calls::any_calls;
+pub use batches::*;
 pub use boundary::{beebox_last_error, beebox_last_explanation};
 pub use elements::*;
 pub use filter::*;

@@ -2,6 +2,7 @@
 
 mod filter;
 pub(crate) mod globals;
+mod matrix;
 mod row;
 mod run;
 mod single;
@@ -25,6 +26,8 @@ use crate::loading::LoadingArgs;
 use crate::object_input::SET_TYPE;
 use crate::output_path::OutputPath;
 use crate::stdout::{fit, json, print, terminal_width, write_answer, write_output};
+use beebox::Kernel;
+use matrix::{Answers, Matrix};
 use report::sarif::sarif;
 use report::veristat::{Emit, Filters, Joined, ResultRow, ResultVerdict, csv, differences};
 use table::Counts;
@@ -56,6 +59,7 @@ Examples:
   beebox verify *.o --compare old.csv             what changed
   beebox verify *.o -e file,prog,insns -s insns -n 10
   beebox verify prog.bpf.o --privileges none      as any user
+  beebox verify prog.bpf.o --kernel 6.12,6.18     which kernels accept it, and why others do not
   beebox verify -C old.csv new.csv                compare two files of results
   beebox verify found.case                        a program as text
   beebox verify --type xdp prog.s                 instructions alone")]
@@ -233,6 +237,8 @@ enum VerifyFormat {
     Veristat,
     /// Refusals at their source lines, with explanations, for code scanning (SARIF 2.1.0)
     Sarif,
+    /// The table of several kernels (--kernel 6.12,6.18) in Markdown
+    Markdown,
 }
 
 impl VerifyFormat {
@@ -282,7 +288,10 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         match args.format {
             VerifyFormat::Text => write_answer(AnswerFormat::Text, fit(&joined.table()), output)?,
             VerifyFormat::Csv => write_output(joined.csv().as_bytes(), output)?,
-            VerifyFormat::Json | VerifyFormat::Veristat | VerifyFormat::Sarif => {
+            VerifyFormat::Json
+            | VerifyFormat::Veristat
+            | VerifyFormat::Sarif
+            | VerifyFormat::Markdown => {
                 return Err(Failure::new(
                     "two files of results are compared with --format text or csv",
                 ));
@@ -367,6 +376,16 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
             logs,
             threads: args.jobs.into(),
         };
+        let several = args.kernel.read_several()?;
+        if !several.is_empty() {
+            return matrix_of(&args, &job, several, output);
+        }
+        if args.format == VerifyFormat::Markdown {
+            return Err(
+                Failure::new("--format markdown is the table of several kernels")
+                    .hint("--kernel 6.12,6.18"),
+            );
+        }
         let mut kernel = args.kernel.read()?;
         if let Some(privileges) = args.privileges {
             kernel = kernel.with_privileges(privileges, Source::Given);
@@ -433,7 +452,9 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
             write_answer(AnswerFormat::Text, text, output)?;
         }
         VerifyFormat::Csv => write_output(csv(&rows, &emit, true).as_bytes(), output)?,
-        VerifyFormat::Veristat => write_output(csv(&rows, &emit, false).as_bytes(), output)?,
+        VerifyFormat::Veristat | VerifyFormat::Markdown => {
+            write_output(csv(&rows, &emit, false).as_bytes(), output)?;
+        }
         VerifyFormat::Json => {
             let lines: Vec<u8> = rows.iter().flat_map(json).collect();
             write_answer(AnswerFormat::Json, lines, output)?;
@@ -452,6 +473,67 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         }
     }
     answer
+}
+
+/// The answers of several kernels.
+fn matrix_of(
+    args: &Args,
+    job: &Job<'_>,
+    kernels: Vec<(String, Kernel)>,
+    output: Option<OutputPath>,
+) -> Result<Answer, Failure> {
+    let one_only = [
+        (args.explain, "--explain"),
+        (args.cost.is_some(), "--cost"),
+        (args.facts, "--facts"),
+        (args.log > 0 || args.verbose || args.debug, "a log"),
+        (args.compare.is_some(), "--compare"),
+        (args.target.is_some(), "--target"),
+        (args.format == VerifyFormat::Veristat, "--format veristat"),
+        (args.format == VerifyFormat::Sarif, "--format sarif"),
+    ];
+    if let Some((_, what)) = one_only.iter().find(|(is_given, _)| *is_given) {
+        return Err(Failure::new(format_args!(
+            "{what} is of one kernel, and --kernel names several"
+        )));
+    }
+    let mut answers = Vec::new();
+    let mut failures = Vec::new();
+    for (name, kernel) in kernels {
+        let kernel = match args.privileges {
+            Some(privileges) => kernel.with_privileges(privileges, Source::Given),
+            None => kernel,
+        };
+        let mut results = run::verify(&args.files, job, &kernel, [false, false])?;
+        if answers.is_empty() {
+            failures = std::mem::take(&mut results.failures);
+            if failures.is_empty() {
+                failures = unselected(args, &results);
+            }
+        }
+        if !args.quiet {
+            note_assumed(&kernel, FOR_VERIFYING, "verified");
+        }
+        let rows = results.rows;
+        answers.push(Answers { name, kernel, rows });
+    }
+    let matrix = Matrix::of(&answers);
+    match args.format {
+        VerifyFormat::Text => write_answer(AnswerFormat::Text, matrix.text(), output)?,
+        VerifyFormat::Markdown => write_answer(AnswerFormat::Text, matrix.markdown(), output)?,
+        VerifyFormat::Csv | VerifyFormat::Veristat | VerifyFormat::Sarif => {
+            write_output(matrix.csv().as_bytes(), output)?;
+        }
+        VerifyFormat::Json => {
+            let lines: Vec<u8> = matrix.json().iter().flat_map(json).collect();
+            write_answer(AnswerFormat::Json, lines, output)?;
+        }
+    }
+    let rows: Vec<Row> = answers
+        .into_iter()
+        .flat_map(|answers| answers.rows)
+        .collect();
+    answer(&rows, failures)
 }
 
 /// The results in a file, without those of files and programs that the filters leave out.

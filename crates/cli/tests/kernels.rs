@@ -324,3 +324,66 @@ fn profiles_are_compiled_for_versions_as_objects_are() {
     let verified = beebox(&["verify", SHAPES, "--kernel-version", "6"]);
     assert_eq!(verified.status.code(), Some(2));
 }
+
+#[oracle::test]
+fn several_kernels_answer_beside_each_other() {
+    let words = ["verify", SHAPES, "--kernel", "6.18,6.18-minimal"];
+    let output = beebox(&words);
+    assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+    let shown = text(&output);
+    let mut lines = shown.lines();
+    let heading: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
+    assert_eq!(heading, ["program", "6.18", "6.18-minimal"]);
+    let first: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
+    assert_eq!(first[1..], ["accepted", "accepted"], "{shown}");
+    assert!(
+        shown.ends_with("6.18 is Linux 6.18.44; 6.18-minimal is Linux 6.18.44\n"),
+        "{shown}"
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("program.s");
+    fs::write(&program, "r0 = *(u8 *)(r0 + 0)\nexit\n").unwrap();
+    let program = program.to_str().unwrap();
+    let verify = |kernels: &str, format: &str| {
+        let words = [
+            "verify", "--type", "xdp", program, "--kernel", kernels, "--format", format,
+        ];
+        beebox(&words)
+    };
+    let output = verify("6.18,6.18-minimal", "csv");
+    assert_eq!(output.status.code(), Some(1), "{}", error(&output));
+    let shown = text(&output);
+    assert!(
+        shown.contains(",6.18,6.18.44,refused,1,0,R0 !read_ok\n"),
+        "{shown}"
+    );
+    let shown = text(&verify("6.18,6.18-minimal", "text"));
+    assert!(
+        shown.contains("\n  6.18, 6.18-minimal: R0 !read_ok\n"),
+        "{shown}"
+    );
+    let shown = text(&verify("6.18,6.18-minimal", "markdown"));
+    assert!(
+        shown.starts_with("| program | 6.18 | 6.18-minimal |\n|---|---|---|\n"),
+        "{shown}"
+    );
+    let shown = text(&verify("6.18,6.18-minimal", "json"));
+    assert!(
+        shown.contains("\"verdict\":\"refused\",\"version\":\"6.18.44\""),
+        "{shown}"
+    );
+    // One kernel is of one table, several are of another.
+    assert!(error(&verify("6.18", "markdown")).contains("the table of several kernels"));
+    let output = beebox(&["show", SHAPES, "--kernel", "6.18,6.18-minimal"]);
+    assert!(
+        error(&output).contains("one kernel is answered for"),
+        "{}",
+        error(&output)
+    );
+    let output = beebox(&["verify", SHAPES, "--kernel", "6.18,6.13"]);
+    assert!(
+        error(&output).contains("no kernel 6.13"),
+        "{}",
+        error(&output)
+    );
+}

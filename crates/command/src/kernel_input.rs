@@ -5,15 +5,17 @@
 //! no source states is assumed to be as in Linux 6.18, and the output names it.
 
 use std::convert::Infallible;
-use std::fmt::Display;
+use std::env;
+use std::fmt::{self, Display};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use beebox::Kernel;
 use beebox::internal::kernel::files::{
-    self, KernelFileError, has_verifier_rules, module_name, with_btf_file, with_config_file,
-    with_module_files, with_version_of_types,
+    self, KernelFileError, module_name, with_btf_file, with_config_file, with_module_files,
+    with_version_of_types,
 };
 use beebox::internal::kernel::{Features, KernelField, Source};
 use beebox::internal::program::Release;
@@ -83,6 +85,8 @@ pub enum KernelName {
     BuiltIn(Configuration),
     /// The running kernel.
     Running,
+    /// A kernel of this series or version that `tools/kernels/vm describe` described, in this directory.
+    Described(String, PathBuf),
     /// BTF, a kernel image, or a directory with what is known of a kernel.
     Path(PathBuf),
 }
@@ -96,9 +100,59 @@ impl KernelName {
             "6.18" | kernel_data::RELEASE => KernelName::BuiltIn(Configuration::Debian),
             "6.18-minimal" => KernelName::BuiltIn(Configuration::Minimal),
             "running" => KernelName::Running,
-            path => KernelName::Path(path.into()),
+            path if Path::new(path).exists() => KernelName::Path(path.into()),
+            word => match described(word) {
+                Some(directory) => KernelName::Described(word.to_owned(), directory),
+                None => KernelName::Path(word.into()),
+            },
         })
     }
+
+    /// The kernel of the name.
+    fn read(&self) -> Result<Kernel, Failure> {
+        match self {
+            KernelName::BuiltIn(configuration) => Ok(configuration.kernel()),
+            KernelName::Running => running(),
+            KernelName::Described(_, directory) => {
+                let kernel = files::open(directory).map_err(failure)?;
+                let version = kernel.version().map(|version| format!("Linux {version}"));
+                Ok(kernel.with_name(version.unwrap_or_default()))
+            }
+            KernelName::Path(path) => files::open(path).map_err(failure),
+        }
+    }
+}
+
+impl Display for KernelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KernelName::BuiltIn(Configuration::Debian) => f.write_str("6.18"),
+            KernelName::BuiltIn(Configuration::Minimal) => f.write_str("6.18-minimal"),
+            KernelName::Running => f.write_str("running"),
+            KernelName::Described(word, _) => f.write_str(word),
+            KernelName::Path(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// The directory that describes a kernel of a series or version, where `tools/kernels/vm` keeps it: in
+/// the cache, which is `$BEEBOX_CACHE`, or beebox in the user's.
+fn described(word: &str) -> Option<PathBuf> {
+    let version: KernelVersion = word.parse().ok()?;
+    let in_home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cache"));
+    let users = || {
+        env::var_os("XDG_CACHE_HOME")
+            .map(PathBuf::from)
+            .or_else(in_home)
+    };
+    let cache = match env::var_os("BEEBOX_CACHE") {
+        Some(cache) => PathBuf::from(cache),
+        None => users()?.join("beebox"),
+    };
+    let directory = cache.join(format!("kernels/{}/described", Release::from(version)));
+    let release = fs::read_to_string(directory.join("kernel.release")).ok()?;
+    let is_wanted = word == Release::from(version).to_string() || word == release.trim();
+    is_wanted.then_some(directory)
 }
 
 /// The option that names a kernel, of every command with one.
@@ -106,30 +160,35 @@ impl KernelName {
 pub struct KernelNameArg {
     /// The kernel: 6.18 (built in, also without this option: as Debian configures it),
     /// 6.18-minimal (built in: without modules, kprobes and sched_ext), `running`, a file with BTF
-    /// (as /sys/kernel/btf/vmlinux, or a kernel image), or a directory with vmlinux, config,
-    /// System.map, btf/
+    /// (as /sys/kernel/btf/vmlinux, or a kernel image), a directory with vmlinux, config,
+    /// System.map, registry, btf/, or a version that `tools/kernels/vm describe` described. `verify`
+    /// takes several, with commas
     #[arg(
         long = "kernel",
         value_name = "6.18|6.18-minimal|running|PATH",
         value_parser = KernelName::parse,
+        value_delimiter = ',',
         help_heading = KERNEL_HEADING
     )]
-    kernel: Option<KernelName>,
+    kernel: Vec<KernelName>,
 }
 
 impl KernelNameArg {
     /// True if a kernel was named.
     pub fn is_given(&self) -> bool {
-        self.kernel.is_some()
+        !self.kernel.is_empty()
     }
 
-    /// The kernel that was named.
-    fn read(&self) -> Result<Option<Kernel>, Failure> {
-        match &self.kernel {
-            None => Ok(None),
-            Some(KernelName::BuiltIn(configuration)) => Ok(Some(configuration.kernel())),
-            Some(KernelName::Running) => running().map(Some),
-            Some(KernelName::Path(path)) => files::open(path).map(Some).map_err(failure),
+    /// The one kernel that was named.
+    fn one(&self) -> Result<Option<&KernelName>, Failure> {
+        match &self.kernel[..] {
+            [] => Ok(None),
+            [one] => Ok(Some(one)),
+            several => {
+                let names: Vec<String> = several.iter().map(ToString::to_string).collect();
+                let what = format_args!("--kernel {}: one kernel is answered for", names.join(","));
+                Err(Failure::new(what).hint("beebox verify, which takes several"))
+            }
         }
     }
 
@@ -143,14 +202,14 @@ impl KernelNameArg {
                 .within(place)
                 .hint("--kernel-version VERSION, without --kernel")
         };
-        match &self.kernel {
+        match self.one()? {
             None | Some(KernelName::BuiltIn(_)) => Ok(None),
             Some(KernelName::Running) => {
                 let failed = |error: &dyn Display| unknown(error, &"the running kernel");
                 let release = sys::kernel::release().map_err(|error| failed(&error))?;
                 release.parse().map(Some).map_err(|error| failed(&error))
             }
-            Some(KernelName::Path(path)) => {
+            Some(KernelName::Path(path) | KernelName::Described(_, path)) => {
                 let kernel = with_version_of_types(files::open(path).map_err(failure)?);
                 let place = format_args!("--kernel {}", path.display());
                 let is_stated = *kernel.source(KernelField::Version) != Source::Assumed;
@@ -247,8 +306,25 @@ impl KernelArgs {
 
     /// The kernel that the options name.
     pub fn read(&self) -> Result<Kernel, Failure> {
+        self.read_one(self.kernel.one()?)
+    }
+
+    /// The kernels that the options name, each by the word that names it, if they are several.
+    pub fn read_several(&self) -> Result<Vec<(String, Kernel)>, Failure> {
+        let several = self
+            .kernel
+            .kernel
+            .iter()
+            .filter(|_| self.kernel.kernel.len() > 1);
+        several
+            .map(|name| Ok((name.to_string(), self.read_one(Some(name))?)))
+            .collect()
+    }
+
+    /// The kernel of a name, with what the other options state of it.
+    fn read_one(&self, named: Option<&KernelName>) -> Result<Kernel, Failure> {
         let assumed = self.assumed_name();
-        let mut kernel = match (self.kernel.read()?, &assumed) {
+        let mut kernel = match (named.map(KernelName::read).transpose()?, &assumed) {
             (Some(kernel), _) => kernel,
             (None, Some(assumed)) => kernel_data::linux_6_18().assumed_for(assumed),
             (None, None) => kernel_data::linux_6_18(),
@@ -314,7 +390,7 @@ impl KernelArgs {
     /// True if a version is that of the built-in kernel, which no option replaces.
     fn names_built_in(&self, version: KernelVersion) -> bool {
         let is_replaced = self.btf.is_some() || self.kconfig.is_some();
-        let is_kernel = matches!(self.kernel.kernel, None | Some(KernelName::BuiltIn(_)));
+        let is_kernel = matches!(self.kernel.kernel[..], [] | [KernelName::BuiltIn(_)]);
         is_built_in(version) && is_kernel && !is_replaced
     }
 
@@ -567,10 +643,7 @@ fn failure(error: KernelFileError) -> Failure {
 /// Prints on standard error that programs are verified and run by the rules of another release
 /// than the kernel's; nothing if they are its own.
 pub fn note_rules(kernel: &Kernel) {
-    if let Some(version) = kernel
-        .version()
-        .filter(|version| !has_verifier_rules(*version))
-    {
+    if let Some(version) = kernel.version().filter(|_| !kernel.has_rules()) {
         note(format_args!(
             "{}: verified and run by the rules of Linux {RULES}; there are none of Linux {}",
             kernel.name(),

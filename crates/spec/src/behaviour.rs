@@ -35,7 +35,13 @@ use crate::kernel::{KernelVersion, Release};
 
 /// Releases whose kernels were compared with what the table says of them, oldest first; what others
 /// conclude is unknown.
-pub const COMPARED: &[Release] = &[Release::LINUX_6_18];
+pub const COMPARED: &[Release] = &[
+    Release {
+        major: 6,
+        minor: 12,
+    },
+    Release::LINUX_6_18,
+];
 
 /// True if the rules of a release's kernels are known.
 pub fn is_compared(release: Release) -> bool {
@@ -152,6 +158,10 @@ behaviours! {
     LinkBasesCorrespond: LinkedNumbers, 7 0 [6 18 44, 6 12 117],
         "Numbers that differ from others by the same constant are equal only if those others correspond.";
     // Walk
+    LivenessBeforeWalk: Walk, 6 15 [],
+        "States in loops are compared by what is live alone, which is known before the walk: registers and slots that nothing reads may differ.";
+    LoopsByComponents: Walk, 6 17 [],
+        "Loops are strongly connected components, whose marks are completed when the loop is left; before, the states that they were entered by.";
     EmptyMayGoto: Walk, 6 15 [],
         "A `may_goto` to the next instruction is one, and does nothing.";
     TailCallsReturn: Walk, 6 19 [6 18 15],
@@ -159,7 +169,13 @@ behaviours! {
     ZeroForks: Walk, 7 0 [6 18 44, 6 12 117],
         "Before `and` and `or` with a constant, a number that is 0 or -1 is followed as each of both.";
     // Control flow
-    PacketLoadsEndFunctions: ControlFlow, 7 0 [6 18 44],
+    OrderedAccess: ControlFlow, 6 15 [],
+        "There are loads with acquire and stores with release.";
+    CgroupHooksStayAwake: ControlFlow, 7 1 [6 12 117],
+        "Programs of LSM hooks of cgroups cannot be sleepable.";
+    NoreturnNamed: ControlFlow, 6 18 [],
+        "The refusal of a function that never returns names the function.";
+    PacketLoadsEndFunctions: ControlFlow, 7 0 [6 18 44, 6 12 117],
         "A load of packets as classic BPF has it may leave its function, whose caller goes on with any number in r0.";
     // Memory
     NullableBuffers: Memory, 7 0 [6 18 44, 6 12 117],
@@ -170,9 +186,13 @@ behaviours! {
         "A number plus a pointer has everything of the pointer, as a pointer plus a number has.";
     ArenaSignedLoads: Memory, 6 18 [],
         "Loads from an arena may extend the sign.";
+    HookResultsReset: Memory, 7 1 [6 12 117],
+        "The result of a hook is what it may return, whatever the register held before.";
+    StackAccessNamed: Memory, 6 14 [],
+        "The refusal of an access of a helper to the stack says whether it reads or writes.";
     CastsToMemory: Memory, 6 17 [],
         "`bpf_rdonly_cast` makes untrusted memory of a pointer to void.";
-    ArenaSums: Memory, 7 0 [6 18 44],
+    ArenaSums: Memory, 7 0 [6 18 44, 6 12 117],
         "An operation on a number and a pointer into an arena gives a pointer into the arena.";
     // Calls
     ThrowsHoldNothing: Calls, 7 0 [6 18 44, 6 12 117],
@@ -187,6 +207,10 @@ behaviours! {
         "Arguments of global functions may be tagged as untrusted.";
     NodesOwnedOrNot: Calls, 6 16 [],
         "Nodes of trees may be removed by a pointer that holds a reference, too.";
+    TimersStayAwake: Calls, 6 18 [],
+        "Callbacks of timers cannot sleep, though the program can.";
+    WorkqueuesByConstant: Calls, 6 18 [],
+        "The place of a work queue in a value must be known when a kfunc is called with it.";
     PrivateStacks: Calls, 6 13 [],
         "The JIT compiler gives functions of some programs stacks of their own.";
     LeaksNamePlace: Calls, 6 13 [],

@@ -17,7 +17,7 @@ use std::sync::{Arc, LazyLock};
 
 use btf::Btf;
 
-use crate::behaviour::Behaviours;
+use crate::behaviour::{Behaviours, is_compared};
 use crate::host::Prototype;
 use crate::registry::{Kfunc, Registry};
 
@@ -355,6 +355,16 @@ impl Kernel {
     #[doc(hidden)]
     pub fn behaviours(&self) -> Behaviours {
         (self.version()).map_or(Behaviours::LINUX_6_18, Behaviours::of)
+    }
+
+    /// True if the rules of the kernel's verifier are known: it is of the release whose rules are known
+    /// in every detail, or of one that was compared, and its helpers and contexts are its own.
+    #[doc(hidden)]
+    pub fn has_rules(&self) -> bool {
+        let is_own = *self.source(KernelField::Registry) != Source::Assumed;
+        self.version()
+            .map(Release::from)
+            .is_none_or(|release| release == Release::LINUX_6_18 || is_own && is_compared(release))
     }
 
     /// BTF of vmlinux.

@@ -7,6 +7,7 @@ mod struct_ops;
 
 use ::program::AttachTarget;
 use btf::{Btf, Kind, Shape, Type};
+use spec::behaviour::Behaviour;
 use spec::kernel::SymbolAddress;
 use spec::programs::{AttachType, HookKind, LoadFlags, ProgramType, Sleeps};
 
@@ -45,7 +46,9 @@ pub(crate) fn check_attach_target(
     if sleeps == Sleeps::Always && !is_sleepable {
         return Err(refuse!(check => Program::SleepableOnly));
     }
-    if is_sleepable && !may_sleep(sleeps, input.context.hook()) {
+    let is_of_cgroup = input.context.attach == Some(AttachType::LsmCgroup);
+    let stays_awake = is_of_cgroup && input.rules.has(Behaviour::CgroupHooksStayAwake);
+    if is_sleepable && (stays_awake || !may_sleep(sleeps, input.context.hook())) {
         return Err(refuse!(check => Program::NotSleepableType));
     }
     match TypeRules::of(program.kind()).target {
@@ -238,7 +241,10 @@ fn check_function(input: &Input<'_>, check: &mut LogAt<'_, '_>, ty: Type<'_>) ->
         return Err(refuse!(check => Program::DeniedTarget { name }));
     }
     if HookRules::of(hook).uses_returned && lists.noreturn.contains(name) {
-        return Err(refuse!(check => Program::NoreturnTarget { name }));
+        return Err(match input.rules.has(Behaviour::NoreturnNamed) {
+            true => refuse!(check => Program::NoreturnTarget { name }),
+            false => refuse!(check => Program::NoreturnTargets),
+        });
     }
     Ok(())
 }

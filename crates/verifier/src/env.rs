@@ -207,7 +207,7 @@ impl<'a> Env<'a> {
             analysis,
             state: State::new(frame, 0, input.context.sleepable),
             sink,
-            explorer: Explorer::new(input.insns.len()),
+            explorer: Explorer::new(input.insns.len(), input.rules),
             forked: None,
             observers: Observers::default(),
             precision: PrecisionCounts::default(),

@@ -16,6 +16,7 @@ mod checkpoint;
 mod dispatch;
 mod equal;
 mod ids;
+mod loop_entries;
 mod main_loop;
 mod outline;
 mod scc;

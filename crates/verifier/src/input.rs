@@ -9,7 +9,7 @@ use program::Program;
 use program::creation::MapCreator;
 use spec::Kernel;
 use spec::behaviour::{Behaviour, Behaviours};
-use spec::kernel::{KernelField, Mitigations, Module, Source, Symbols};
+use spec::kernel::{Mitigations, Module, Symbols};
 use spec::programs::{LoadFlags, ProgramType};
 use spec::registry::{ProgramContext, Registry, StructOps};
 
@@ -25,8 +25,8 @@ pub struct Input<'a> {
     pub program: &'a Program,
     /// The kernel's registry.
     pub registry: &'a Registry,
-    /// The registry is that of this very kernel.
-    pub(crate) is_registry_stated: bool,
+    /// The kernel is one whose rules are known.
+    pub(crate) has_rules: bool,
     /// What the kernel's verifier does.
     pub rules: Behaviours,
     /// Context of the program in the registry.
@@ -84,7 +84,7 @@ impl<'a> Input<'a> {
         Input {
             program,
             registry,
-            is_registry_stated: *kernel.source(KernelField::Registry) != Source::Assumed,
+            has_rules: kernel.has_rules(),
             rules: kernel.behaviours(),
             context: context_of(program, kernel),
             options,

@@ -255,7 +255,7 @@ pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<(
             context::check_ctx_access(env, access, off)?;
         }
         RegKind::Stack { .. } => {
-            stack::check_bounds(env, ptr, off, bytes, direction)?;
+            stack::check_bounds(env, ptr, off, bytes, direction, false)?;
             match direction {
                 Access::Read => stack::check_read(env, ptr, off, size, value)?,
                 Access::Write => stack::check_write(env, ptr, off, size, value)?,

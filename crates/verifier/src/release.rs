@@ -12,12 +12,12 @@
 
 use std::collections::BTreeSet;
 
+use btf::TypeId;
 use isa::ebpf::{Callee, Imm64, Insn};
 use program::{ExternResolution, ExternSymbolKind, MapId, Program};
-use spec::behaviour::is_compared;
 use spec::helpers::{self, HelperId};
 use spec::programs::{LoadFlags, Sleeps};
-use spec::since::{Feature, Release, Since, has_loop, kfunc};
+use spec::since::{Feature, Release, Since, has_loop, kfunc, value_features};
 
 use crate::input::Input;
 use crate::rejection;
@@ -38,20 +38,28 @@ pub(crate) fn verdict(
     is_reached: impl Fn(usize) -> bool,
     given: Verdict,
 ) -> Verdict {
-    let has_rules = is_compared(release);
-    if has_rules && matches!(given, Verdict::Refused(_)) {
-        return given;
-    }
     let mut absent = Absent {
         release,
-        is_registry_stated: input.is_registry_stated,
+        has_rules: input.has_rules,
         newest: None,
+        field: None,
     };
     of_program(input, &mut absent);
     of_insns(input, &is_reached, &mut absent);
+    if input.has_rules
+        && let Some(field) = absent.field
+    {
+        let name = field.name();
+        return Verdict::Unsupported(format!(
+            "{name} in values of maps, which are plain bytes to Linux {release}"
+        ));
+    }
+    if input.has_rules && matches!(given, Verdict::Refused(_)) {
+        return given;
+    }
     match absent.newest.map(|(_, refusal)| refusal) {
         Some(refusal) => Verdict::Refused(refusal),
-        None if has_rules || input.options.assume_rules => given,
+        None if input.has_rules || input.options.assume_rules => given,
         None => Verdict::Unsupported(format!("rules of Linux {release}")),
     }
 }
@@ -59,9 +67,11 @@ pub(crate) fn verdict(
 /// The newest of the things that the release lacks, and the first of these.
 struct Absent {
     release: Release,
-    /// The kernel's own registry has said what helpers, kfuncs and kinds of maps there are.
-    is_registry_stated: bool,
+    /// The kernel's own registry and rules have said what helpers, kfuncs and kinds of maps there are.
+    has_rules: bool,
     newest: Option<(Release, Refusal)>,
+    /// A special field in a value that the release does not know.
+    field: Option<Feature>,
 }
 
 impl Absent {
@@ -81,7 +91,7 @@ impl Absent {
 
     /// Requires what the registry of a kernel has.
     fn offered(&mut self, since: Since, insn: Option<usize>, what: impl FnOnce() -> String) {
-        if !self.is_registry_stated {
+        if !self.has_rules {
             self.require(since, insn, what);
         }
     }
@@ -216,6 +226,19 @@ fn of_map(input: &Input<'_>, id: MapId, at: usize, absent: &mut Absent) {
         if params.extra != 0 {
             absent.feature(Feature::MapExtra, Some(at));
         }
+    }
+    for params in params.into_iter().flatten() {
+        let types = input
+            .program
+            .btf()
+            .filter(|_| params.value_type != TypeId::VOID);
+        let features = types.map(|types| value_features(types, params.value_type));
+        let is_new = |feature: &Feature| {
+            feature.since().release > absent.release
+                && !feature.backports().contains(&absent.release)
+        };
+        let new = features.into_iter().flatten().find(is_new);
+        absent.field = absent.field.or(new);
     }
     // libbpf maps global data into memory where the kernel supports that.
     let is_data = matches!(

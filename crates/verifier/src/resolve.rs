@@ -8,6 +8,7 @@ mod btf_var;
 mod maps;
 
 use isa::ebpf::{Group, Imm64, Insn, PseudoLoad, RawInsn};
+use spec::behaviour::Behaviour;
 use spec::maps::MapKind;
 
 pub(crate) use maps::{Map, Maps};
@@ -40,7 +41,9 @@ pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()
             index += 2;
             continue;
         }
-        if insn.row().is_none_or(|row| row.group == Group::Later) {
+        let is_narrow_atomic = insn.is_atomic() && !matches!(insn.code, 0xc3 | 0xdb);
+        let is_unknown = is_narrow_atomic && !input.rules.has(Behaviour::OrderedAccess);
+        if is_unknown || insn.row().is_none_or(|row| row.group == Group::Later) {
             return Err(refuse!(env => Program::UnknownOpcode { code: insn.code }));
         }
         index += 1;

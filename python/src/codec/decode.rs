@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyType};
 
-use super::{Codec, Struct};
+use super::{Codec, Member, Struct};
 
 impl Codec {
     /// The value of bytes, of which there are [`Codec::size`].
@@ -60,20 +60,26 @@ impl Struct {
             let inside = &bytes[member.offset..];
             let value = match member.bits {
                 None => member.codec.decode(py, inside)?,
-                Some((from, width)) => {
-                    let unit = number(inside, member.codec.size(), false) as u64;
-                    let field = unit >> from & (u64::MAX >> (64 - width));
-                    let is_negative = member.codec.is_signed() && field >> (width - 1) != 0;
-                    let field = match is_negative {
-                        true => field | u64::MAX << (width - 1),
-                        false => field,
-                    };
-                    member.codec.decode(py, &field.to_le_bytes())?
-                }
+                Some(_) => member.codec.decode(py, &member.bit_field(inside))?,
             };
             dict.set_item(member.name.bind(py), value)?;
         }
         Ok(made)
+    }
+}
+
+impl Member {
+    /// The value of a bit field in the bytes from its unit on, as the bytes of a number.
+    pub(super) fn bit_field(&self, inside: &[u8]) -> [u8; 8] {
+        let (from, width) = self.bits.unwrap_or((0, 64));
+        let unit = number(inside, self.codec.size(), false) as u64;
+        let field = unit >> from & (u64::MAX >> (64 - width));
+        let is_negative = self.codec.is_signed() && field >> (width - 1) != 0;
+        let field = match is_negative {
+            true => field | u64::MAX << (width - 1),
+            false => field,
+        };
+        field.to_le_bytes()
     }
 }
 

@@ -28,10 +28,8 @@ impl Map {
         let bytes = self.key_bytes(key)?;
         let py = key.py();
         if self.map.kind() == MapKind::ProgArray {
-            return Ok(self
-                .program_at(&bytes)
-                .map(|name| name.into_bound_py_any(py))
-                .transpose()?);
+            let name = self.program_at(&bytes);
+            return name.map(|name| name.into_bound_py_any(py)).transpose();
         }
         if let Some(map) = self.object_map().filter(|map| map.has_socket_values()) {
             let cookie = self.shared.instance.loaded().socket_at(map, &bytes);

@@ -1,5 +1,8 @@
 //! Elements of maps as bytes: of per-CPU maps the values of all CPUs, each rounded up to 8 bytes.
 
+use ::kernel::maps::{Batch, NoResources};
+use spec::Errno;
+
 use super::{Map, UpdateMode};
 use crate::failure::Error;
 use crate::internal::run::Entry;
@@ -32,6 +35,16 @@ impl Map {
     pub fn delete_bytes(&self, key: &[u8]) -> Result<bool, Error> {
         let deleted = self.found(self.object_map().map.delete(key))?;
         Ok(deleted.is_some())
+    }
+
+    /// Adds or changes several elements until one fails (`BPF_MAP_UPDATE_BATCH`).
+    ///
+    /// # Errors
+    /// Linux's, for what is refused as a whole.
+    #[doc(hidden)]
+    pub fn update_batch(&self, keys: &[u8], values: &[u8], flags: u64) -> Result<Batch, Errno> {
+        let map = &self.object_map().map;
+        map.update_batch(keys, values, flags, &NoResources)
     }
 
     /// All keys with their values, in the order of iteration.

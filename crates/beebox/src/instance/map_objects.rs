@@ -61,10 +61,7 @@ impl Map {
         self.set_inner_bytes(&crate::internal::pod::bytes(key), inner)
     }
 
-    /// As [`Map::set_inner`], with the bytes of the key.
-    ///
-    /// # Errors
-    /// As [`Map::set_inner`], and EINVAL for a key of another length.
+    /// As [`Map::set_inner`], for the bytes of a key.
     #[doc(hidden)]
     pub fn set_inner_bytes(&self, key: &[u8], inner: &Map) -> Result<(), Error> {
         let loaded = &self.instance().0.loaded;

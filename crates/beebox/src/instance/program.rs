@@ -91,6 +91,13 @@ impl Program {
         Runner::new(program)
     }
 
+    /// A runner whose random numbers are the next ones of the instance, so that one runner after
+    /// the other goes on where the last one stopped.
+    #[doc(hidden)]
+    pub fn next_runner(&self) -> Runner<'_> {
+        Runner::new(self.runnable(0))
+    }
+
     /// Runs it on each packet of a capture, whose times are those of the runs. Packets that go on
     /// are written as it left them. `observe` is called after each run, with the packet as it
     /// was captured.

@@ -36,8 +36,8 @@ pub fn linux_6_18_minimal() -> Kernel {
 #[cfg(feature = "kernel-data")]
 pub mod files {
     pub use crate::internal::kernel_files::{
-        BTF_FILES, KernelFileError, has_verifier_rules, module_name, open, running_with_registry,
-        with_btf_file, with_config_file, with_module_files, with_version_of_types,
+        BTF_FILES, KernelFileError, module_name, open, running_with_registry, with_btf_file,
+        with_config_file, with_module_files, with_version_of_types,
     };
 }
 

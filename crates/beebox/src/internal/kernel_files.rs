@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use btf::{Btf, Kind, ParseError};
 use kernel_data::Configuration;
-use spec::behaviour::is_compared;
 use spec::kernel::{
     InvalidVersion, Kernel, KernelField, KernelVersion, Module, Source, SymbolTable,
 };
@@ -190,11 +189,6 @@ pub fn with_version_of_types(kernel: Kernel) -> Kernel {
         Some(version) if Release::from(version) != RULES => kernel.with_version(version, source),
         _ => kernel,
     }
-}
-
-/// True for releases whose rules the verifier has.
-pub fn has_verifier_rules(version: KernelVersion) -> bool {
-    is_compared(version.into())
 }
 
 /// States the configuration of a file, and the version in its heading if nothing else states

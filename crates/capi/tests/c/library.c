@@ -339,6 +339,50 @@ static void test_elements(struct beebox_object *obj)
 	free(values);
 }
 
+static void test_batches(struct beebox_object *obj)
+{
+	int fd = beebox_object__find_map_fd_by_name(obj, "open_ports");
+	unsigned short keys[40], key;
+	uint64_t values[40];
+	uint32_t count = 40, place = 0, i;
+
+	BEEBOX_OPTS(bpf_map_batch_opts, opts, .elem_flags = 0);
+
+	for (i = 0; i < 40; i++) {
+		keys[i] = i + 1;
+		values[i] = i * 10;
+	}
+	CHECK(beebox_map_update_batch(fd, keys, values, &count, &opts) == 0 && count == 40);
+	memset(keys, 0, sizeof(keys));
+	CHECK(beebox_map_lookup_batch(fd, NULL, &place, keys, values, &count, NULL) == -ENOENT);
+	CHECK(count == 40);
+	for (i = 0; i < 40; i++)
+		CHECK(keys[i] > 0 && values[i] == (keys[i] - 1) * 10u);
+	count = 2;
+	CHECK(beebox_map_delete_batch(fd, keys, &count, &opts) == 0 && count == 2);
+	count = 2;
+	CHECK(beebox_map_delete_batch(fd, keys, &count, &opts) == -ENOENT && count == 0);
+	count = 40;
+	CHECK(beebox_map_lookup_and_delete_batch(fd, NULL, &place, keys, values, &count, NULL) == -ENOENT);
+	CHECK(count == 38 && beebox_map_get_next_key(fd, NULL, &key) == -ENOENT);
+
+	/* More elements than the map takes, as many as a number holds, null pointers, wrong structures. */
+	count = 0xffffffff;
+	CHECK(beebox_map_lookup_batch(fd, NULL, &place, keys, values, &count, NULL) == -ENOENT && count == 0);
+	count = 40;
+	CHECK(beebox_map_lookup_batch(fd, NULL, NULL, keys, values, &count, NULL) == -EINVAL);
+	count = 40;
+	CHECK(beebox_map_update_batch(fd, NULL, values, &count, NULL) == -EINVAL && count == 0);
+	CHECK(beebox_map_update_batch(fd, keys, values, NULL, NULL) == -EINVAL);
+	count = 1;
+	CHECK(beebox_map_delete_batch(-1, keys, &count, NULL) == -EBADF);
+	opts.flags = 1;
+	CHECK(beebox_map_update_batch(fd, keys, values, &count, &opts) == -EINVAL && failed_with(EINVAL, "flags"));
+	opts.sz = 8;
+	CHECK(beebox_map_update_batch(fd, keys, values, &count, &opts) == -EINVAL && failed_with(EINVAL, "sz"));
+	CHECK(beebox_map_delete_batch(beebox_object__find_map_fd_by_name(obj, "actions"), keys, &count, NULL) < 0);
+}
+
 /* Handles end with their object, and are never given again. */
 static void test_closed_handles(void)
 {
@@ -618,6 +662,7 @@ int main(void)
 	test_runs(obj);
 	test_runner(obj);
 	test_elements(obj);
+	test_batches(obj);
 	beebox_object__close(obj);
 	test_closed_handles();
 	test_records();

@@ -136,6 +136,7 @@ pub fn build() -> io::Result<Built> {
         Ok(rules) => trampolines::add(&mut registry, &rules),
         Err(error) => not_asked.push(error.to_string()),
     }
+    drop_aliases(&mut registry.protos);
     Ok(Built {
         registry,
         questions: kernel_query.questions,
@@ -197,7 +198,23 @@ fn merge_attach_types(registry: &mut RegistryData, subjects: &[Subject]) {
     }
 }
 
-/// Prototypes of helpers that differ in what the verifier sees, ordered by number.
+/// Between the names of functions with the same prototype.
+const ALIAS: char = '|';
+
+/// The first of the functions with a prototype.
+pub(super) fn first_function(proto: &HelperProto) -> &str {
+    proto.function.split(ALIAS).next().unwrap_or_default()
+}
+
+/// Leaves the first of the functions with each prototype.
+pub fn drop_aliases(protos: &mut [HelperProto]) {
+    for proto in protos {
+        proto.function = first_function(proto).into();
+    }
+}
+
+/// Prototypes of helpers that differ in what the verifier sees, ordered by number; each with all
+/// functions that have it.
 pub fn protos(memory: &KernelMemory, btf: &Btf<'_>) -> Vec<HelperProto> {
     let mut protos: Vec<HelperProto> = Vec::new();
     let Some(numbering) = Numbering::of(btf) else {
@@ -207,15 +224,19 @@ pub fn protos(memory: &KernelMemory, btf: &Btf<'_>) -> Vec<HelperProto> {
         let Some(proto) = proto(&raw, &numbering, memory, btf) else {
             continue;
         };
-        let is_same = |other: &HelperProto| {
+        let is_same = |other: &&mut HelperProto| {
+            let other = &**other;
             *other
                 == HelperProto {
                     function: other.function.clone(),
                     ..proto.clone()
                 }
         };
-        if !protos.iter().any(is_same) {
-            protos.push(proto);
+        match protos.iter_mut().find(|other| is_same(other)) {
+            Some(other) => {
+                other.function = format!("{}{ALIAS}{}", other.function, proto.function).into();
+            }
+            None => protos.push(proto),
         }
     }
     protos.push(source::tail_call());
@@ -353,7 +374,10 @@ fn choose(
             Some(None) => left.retain(|&at| protos[at].allow_fastcall),
             Some(Some(imm)) => {
                 let name = memory.callee(imm);
-                left.retain(|&at| name.is_none_or(|name| &*protos[at].function == name));
+                let has = |at: usize, name: &str| {
+                    protos[at].function.split(ALIAS).any(|known| known == name)
+                };
+                left.retain(|&at| name.is_none_or(|name| has(at, name)));
             }
             None => left.retain(|&at| source::is_for(&protos[at], subject.kind)),
         }

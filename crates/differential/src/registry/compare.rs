@@ -12,7 +12,7 @@ use spec::registry::{
     Capability, CtxQuery, HelperProto, Layout, ProgramContext, RegBase, RegistryData,
 };
 
-use super::build::{HELPERS, protos};
+use super::build::{HELPERS, drop_aliases, protos};
 use super::layout::value;
 use super::maps::{self, MapQuery};
 use super::memory::KernelMemory;
@@ -74,7 +74,9 @@ pub fn compare(registry: &RegistryData, every: u64) -> io::Result<RegistryCompar
         every: every.max(1),
         at: 0,
     };
-    compare_protos(registry, &protos(&memory, &btf), &mut comparison);
+    let mut asked = protos(&memory, &btf);
+    drop_aliases(&mut asked);
+    compare_protos(registry, &asked, &mut comparison);
     let subjects = subjects(&btf);
     for subject in &subjects {
         let program = context(subject);

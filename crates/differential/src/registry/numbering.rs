@@ -14,6 +14,8 @@ const RENAMED: &[(&str, &str)] = &[
     ("ARG_MEM_SIZE_OR_ZERO", "ARG_CONST_SIZE_OR_ZERO"),
     ("ARG_PTR_TO_ALLOC_MEM", "ARG_PTR_TO_RINGBUF_MEM"),
     ("ARG_PTR_TO_KPTR", "ARG_KPTR_XCHG_DEST"),
+    // Numbers alone: 6.18 takes what it takes for a number.
+    ("ARG_SCALAR", "ARG_ANYTHING"),
     ("RET_PTR_TO_ALLOC_MEM", "RET_PTR_TO_MEM"),
 ];
 

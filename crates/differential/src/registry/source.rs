@@ -8,6 +8,8 @@ use spec::registry::{
     ProgramRules, ProgramTypes, RegistryData, RetBase, ReturnRange, TypeFlags,
 };
 
+use super::build::first_function;
+
 /// Functions of helpers that are named otherwise than the helper: the function, or
 /// its beginning followed by `*`, and the helper.
 const FUNCTIONS: &[(&str, &str)] = &[
@@ -155,7 +157,7 @@ pub fn expected_words(base: ArgBase) -> Option<&'static str> {
 /// differ in nothing that a refusal of the first argument shows.
 pub fn is_for(proto: &HelperProto, kind: ProgramType) -> bool {
     let is_tracing = matches!(kind, ProgramType::Tracing | ProgramType::Syscall);
-    match (&*proto.function, proto.id) {
+    match (first_function(proto), proto.id) {
         (
             "bpf_sock_addr_sk_lookup_tcp"
             | "bpf_sock_addr_sk_lookup_udp"

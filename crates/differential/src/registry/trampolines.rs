@@ -11,7 +11,7 @@ use spec::registry::{
     HelperProto, Kfunc, Layout, ProgramRules, ProgramTypes, RegistryData, ReturnRange,
 };
 
-use super::build::{helper_set, index_of, kfuncs, lists, protos};
+use super::build::{drop_aliases, helper_set, index_of, kfuncs, lists, protos};
 use super::memory::KernelMemory;
 use super::query::{KernelQuery, Subject, subjects};
 
@@ -124,6 +124,7 @@ pub fn ask() -> io::Result<RegistryData> {
             .filter(|subject| query.can_ask(subject)),
     );
     kfuncs(&mut registry, &mut query, &memory, &btf, &all);
+    drop_aliases(&mut registry.protos);
     Ok(registry)
 }
 

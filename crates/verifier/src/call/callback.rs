@@ -6,6 +6,7 @@
 use btf::Kind;
 use btf::fields::FieldKind;
 use isa::ebpf::Reg;
+use spec::behaviour::Behaviour;
 use spec::callback::CallbackKind;
 use spec::maps::MapKind;
 
@@ -86,7 +87,9 @@ fn enter(env: &mut Env<'_>, subprog: u32, kind: CallbackKind) -> Result<()> {
         let mut frame = Frame::new(MAIN_CALLSITE, 0, subprog);
         frame.async_entry_cnt = caller.async_entry_cnt + 1;
         set_args(env, &caller, &mut frame, kind)?;
-        let mut state = State::new(frame, start, kind.rules().may_sleep);
+        let may_sleep = kind.rules().may_sleep
+            || env.input.context.sleepable && !env.input.rules.has(Behaviour::TimersStayAwake);
+        let mut state = State::new(frame, start, may_sleep);
         // The kernel leaves it 0, so that walks back go on before the callback.
         state.first_insn_idx = 0;
         return env.fork_async(state, start);

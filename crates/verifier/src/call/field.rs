@@ -3,6 +3,7 @@
 
 use btf::fields::FieldKind;
 use isa::ebpf::Reg;
+use spec::behaviour::Behaviour;
 
 use crate::env::Env;
 use crate::state::{MapRef, RegKind};
@@ -66,6 +67,10 @@ pub(super) fn check(env: &mut Env<'_>, ptr: Reg, field: &FieldArg) -> Result<()>
 fn check_constant_offset(env: &mut Env<'_>, ptr: Reg, field: &FieldArg) -> Result<i64> {
     if let Some(var_off) = env.reg(ptr).num.as_const() {
         return Ok(var_off as i64);
+    }
+    let is_free = field.kind == FieldKind::Workqueue;
+    if is_free && !env.input.rules.has(Behaviour::WorkqueuesByConstant) {
+        return Ok(env.reg(ptr).num.var_off.value as i64);
     }
     let refusal = refuse!(env => Call::FieldVariable { reg: ptr, name: field.kind.name() });
     Err(refusal.with_kind(field.refusal))

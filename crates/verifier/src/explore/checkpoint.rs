@@ -3,7 +3,10 @@
 //! Checkpoints live in an arena; buckets list them by instruction and call site as the
 //! kernel's hash table does, because `max_states_per_insn` counts the length of a bucket.
 
+use spec::behaviour::{Behaviour, Behaviours};
+
 use super::ids::IdMap;
+use super::loop_entries::LoopTracking;
 use super::outline::Outlines;
 use super::scc::Visits;
 use crate::Statistics;
@@ -30,6 +33,10 @@ pub struct Checkpoint {
     pub(super) is_evicted: bool,
     /// The visit of a strongly connected component that the state is in.
     pub(super) visit: Option<u32>,
+    /// The state that the loop was entered by, where loops are told so.
+    pub(super) loop_entry: Option<StateId>,
+    /// It is the entry of a loop of others.
+    pub(super) heads_loop: bool,
     /// Slots by frame that are not read from here on; they compare as never written.
     pub(super) dead_slots: Option<Box<[u64; MAX_CALL_FRAMES]>>,
     /// The register of the innermost frame that differed in the last comparison.
@@ -50,6 +57,8 @@ impl Checkpoint {
             hits: 0,
             is_evicted: false,
             visit: None,
+            loop_entry: None,
+            heads_loop: false,
             dead_slots: None,
             hint: 0,
             recorded: crate::recorded::NONE,
@@ -123,6 +132,10 @@ pub struct Explorer {
     pub(super) buckets: Vec<Vec<Entry>>,
     pub(super) pending: Vec<Fork>,
     pub(super) visits: Visits,
+    /// How loops are found.
+    pub(super) tracking: LoopTracking,
+    /// The entry of the loop that the current path ends in.
+    pub(super) path_entry: Option<StateId>,
     pub(super) ids: IdMap,
     pub(super) outlines: Outlines,
     pub(super) statistics: Statistics,
@@ -139,9 +152,13 @@ pub struct Explorer {
 }
 
 impl Explorer {
-    /// An empty explorer for a program of so many slots.
-    pub fn new(slots: usize) -> Explorer {
+    /// An empty explorer for a program of so many slots, and a kernel's rules.
+    pub fn new(slots: usize, rules: Behaviours) -> Explorer {
         Explorer {
+            tracking: match rules.has(Behaviour::LoopsByComponents) {
+                true => LoopTracking::Components,
+                false => LoopTracking::Entries,
+            },
             buckets: vec![Vec::new(); slots],
             ..Explorer::default()
         }
@@ -238,6 +255,7 @@ impl Explorer {
         self.pending.clear();
         self.buckets.iter_mut().for_each(Vec::clear);
         self.visits.clear();
+        self.path_entry = None;
         self.outlines.clear();
     }
 }

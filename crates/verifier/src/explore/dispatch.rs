@@ -1,6 +1,7 @@
 //! One instruction: decides which module checks it (`do_check_insn`).
 
 use isa::ebpf::{AddrSpaceCast, AluOp, Effect, Fault, Field, Insn, Op, Operand, RawInsn, Reg, Row};
+use spec::behaviour::Behaviour;
 
 use crate::env::{Env, Outcome, RegArg};
 use crate::{Result, Stop, alu, call, flow, mem, refuse, resolve};
@@ -22,11 +23,12 @@ pub(super) fn check_insn(env: &mut Env<'_>) -> Result<Outcome> {
             resolve::check_ld_imm(env, insn)?;
             Ok(Outcome::NextWide)
         }
-        Insn::Load { .. }
-        | Insn::Store { .. }
-        | Insn::Atomic { .. }
-        | Insn::LoadAcquire { .. }
-        | Insn::StoreRelease { .. } => {
+        Insn::Load { .. } | Insn::Store { .. } | Insn::Atomic { .. } => {
+            mem::check_mem_insn(env, insn)?;
+            Ok(Outcome::Next)
+        }
+        Insn::LoadAcquire { .. } | Insn::StoreRelease { .. } => {
+            check_order(env)?;
             mem::check_mem_insn(env, insn)?;
             Ok(Outcome::Next)
         }
@@ -52,11 +54,23 @@ pub(super) fn check_insn(env: &mut Env<'_>) -> Result<Outcome> {
     }
 }
 
+/// Refuses loads with acquire and stores with release that the kernel does not know.
+fn check_order(env: &mut Env<'_>) -> Result<()> {
+    let imm = env.input.program.insns()[env.insn_idx as usize].imm;
+    match env.input.rules.has(Behaviour::OrderedAccess) {
+        true => Ok(()),
+        false => Err(refuse!(env => Flow::InvalidAtomic { imm })),
+    }
+}
+
 /// The refusal of an instruction that does not decode, in the kernel's words and order:
 /// a conditional jump reads its first register before its fields are looked at, a load
 /// from the packet needs a program type with packets.
 fn refuse_invalid(env: &mut Env<'_>, raw: RawInsn, fault: Fault) -> Stop {
     let RawInsn { code, imm, .. } = raw;
+    if raw.is_atomic() && !is_atomic_rmw(imm) && !env.input.rules.has(Behaviour::OrderedAccess) {
+        return refuse!(env => Flow::InvalidAtomic { imm });
+    }
     match fault {
         Fault::UnknownOpcode => refuse!(env => Flow::UnknownOpcode { code }),
         Fault::RegisterOutOfRange => {

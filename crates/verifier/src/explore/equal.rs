@@ -69,7 +69,7 @@ impl Comparison<'_> {
         ids.reset(self.last_id);
         let top = state.curframe;
         let hint = usize::from(old.hint);
-        let live = self.live_regs(state, top);
+        let live = self.live_regs(state, top, exact);
         if live & 1 << hint != 0 {
             if !self.is_reg_safe(old, cur, top, hint, ids, exact) {
                 return false;
@@ -86,7 +86,7 @@ impl Comparison<'_> {
             {
                 return false;
             }
-            let mut live = self.live_regs(state, number);
+            let mut live = self.live_regs(state, number, exact);
             while live != 0 {
                 let reg = live.trailing_zeros() as usize;
                 live &= live - 1;
@@ -101,21 +101,26 @@ impl Comparison<'_> {
         for number in (0..=top).rev() {
             let precise = old.precise.of(number).slots;
             let (old_frame, cur_frame) = (state.frame(number), cur.frame(number));
-            if !self.is_stack_safe(
-                old_frame,
-                old.dead_slots(number),
-                precise,
-                cur_frame,
-                ids,
-                exact,
-            ) {
+            let dead = match self.compares_dead(exact) {
+                true => 0,
+                false => old.dead_slots(number),
+            };
+            if !self.is_stack_safe(old_frame, dead, precise, cur_frame, ids, exact) {
                 return false;
             }
         }
         true
     }
 
-    fn live_regs(&self, state: &State, number: usize) -> u16 {
+    /// True if what nothing reads counts, too: reads were not known before all paths were walked.
+    fn compares_dead(&self, exact: Exactness) -> bool {
+        exact != Exactness::Covers && !self.rules.has(Behaviour::LivenessBeforeWalk)
+    }
+
+    fn live_regs(&self, state: &State, number: usize, exact: Exactness) -> u16 {
+        if self.compares_dead(exact) {
+            return 0x7ff;
+        }
         self.analysis.insns[state.frame_insn_idx(number) as usize].live_regs & 0x7ff
     }
 

@@ -9,6 +9,7 @@
 //! component's number (kernel: `struct bpf_scc_callchain`).
 
 use super::checkpoint::Explorer;
+use super::loop_entries::{self, LoopTracking};
 use crate::analysis::Analysis;
 use crate::env::Env;
 use crate::precise;
@@ -107,6 +108,9 @@ fn format_callchain(chain: &Callchain) -> String {
 /// has none (`maybe_enter_scc`).
 #[doc(alias = "maybe_enter_scc")]
 pub(super) fn enter(env: &mut Env<'_>, id: StateId) {
+    if env.explorer.tracking == LoopTracking::Entries {
+        return;
+    }
     let Some(chain) = callchain(env.analysis, env.explorer.state(id)) else {
         return;
     };
@@ -209,6 +213,10 @@ pub(super) fn add_backedge(env: &mut Env<'_>, checkpoint: StateId) -> Result<()>
 /// (`update_branch_counts`).
 #[doc(alias = "update_branch_counts")]
 pub(super) fn finish_path(env: &mut Env<'_>) -> Result<()> {
+    if env.explorer.tracking == LoopTracking::Entries {
+        loop_entries::finish_path(env);
+        return Ok(());
+    }
     if !env.state.speculative
         && let Some(chain) = callchain(env.analysis, &env.state)
         && env.explorer.visits.find(&chain).is_none()
@@ -235,7 +243,7 @@ pub(super) fn finish_path(env: &mut Env<'_>) -> Result<()> {
 pub(super) fn free_if_unused(env: &mut Env<'_>, id: StateId) {
     let explorer = &mut env.explorer;
     let checkpoint = explorer.checkpoint(id);
-    if checkpoint.is_evicted && checkpoint.branches == 0 && !explorer.has_incomplete_marks(id) {
+    if checkpoint.is_evicted && checkpoint.branches == 0 && !explorer.is_needed_by_loop(id) {
         explorer.remove(id, &mut env.observers);
         explorer.evicted -= 1;
     }

@@ -3,6 +3,7 @@
 
 use super::checkpoint::Checkpoint;
 use super::equal::{Comparison, Exactness, may_be_looping};
+use super::loop_entries::{self, LoopTracking};
 use super::{scc, widen};
 use crate::env::Env;
 use crate::state::{
@@ -65,7 +66,7 @@ pub(super) fn is_visited(env: &mut Env<'_>) -> Result<bool> {
         let answer = if is_open {
             compare_open(env, &comparison, id, loops)?
         } else {
-            loops = env.explorer.has_incomplete_marks(id);
+            loops = env.explorer.is_in_open_loop(id);
             let exact = if loops {
                 Exactness::RangeWithin
             } else {
@@ -154,6 +155,7 @@ fn compare_open(
     }
     if env.analysis.insns[insn_idx as usize].calls_callback {
         let is_equal = compare(env, comparison, id, Exactness::RangeWithin);
+        let loops = loops && env.explorer.tracking == LoopTracking::Components;
         return Ok(if is_equal {
             Answer::Hit { loops }
         } else {
@@ -245,10 +247,14 @@ fn prune(env: &mut Env<'_>, id: StateId, loops: bool) -> Result<()> {
         insn_facts::pruned(env, id);
     }
     precise::propagate_precision(env, id)?;
-    if loops {
-        scc::add_backedge(env, id)?;
+    match env.explorer.tracking {
+        LoopTracking::Components if loops => scc::add_backedge(env, id),
+        LoopTracking::Entries if loops => {
+            loop_entries::note_loop(env, id);
+            Ok(())
+        }
+        LoopTracking::Components | LoopTracking::Entries => Ok(()),
     }
-    Ok(())
 }
 
 /// Removes from finished checkpoints what is not read after them (`clean_live_states`).
@@ -263,7 +269,7 @@ fn clean_checkpoints(env: &mut Env<'_>, bucket: usize) {
         if checkpoint.branches != 0
             || checkpoint.is_cleaned
             || !widen::same_callsites(&checkpoint.state, &env.state)
-            || env.explorer.has_incomplete_marks(entry.id)
+            || env.explorer.is_in_open_loop(entry.id)
         {
             continue;
         }

@@ -1,6 +1,7 @@
 //! Fields of the context: which may be read and written, and what a read yields, by the
 //! registry's layouts.
 
+use spec::behaviour::Behaviour;
 use spec::registry::{CtxQuery, CtxRefused, KernelType, RegBase, RegType};
 
 use super::context_btf::{self, Argument};
@@ -85,10 +86,13 @@ fn check_by_btf(env: &mut Env<'_>, access: MemAccess, off: i32) -> Result<()> {
     };
     match found {
         Argument::Scalar => set_unknown(env, value),
-        // Linux narrows what the register held before.
+        // Linux 6.18 narrows what the register held before.
         Argument::ReturnedByHook(min, max) => {
             let rules = env.input.rules;
             let reg = env.reg_mut(value);
+            if rules.has(Behaviour::HookResultsReset) {
+                *reg = RegState::UNKNOWN;
+            }
             reg.num.s32_min = reg.num.s32_min.max(min);
             reg.num.s32_max = reg.num.s32_max.min(max);
             reg.num.smin = reg.num.smin.max(min.into());

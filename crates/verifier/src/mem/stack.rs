@@ -36,11 +36,15 @@ pub(super) fn check_bounds(
     off: i32,
     size: i32,
     access: Access,
+    by_helper: bool,
 ) -> Result<()> {
     let num = env.reg(ptr).num;
     let var_off = num.var_off;
     let frame = frame_of(env, ptr);
     let what = match access {
+        _ if by_helper && !env.input.rules.has(Behaviour::StackAccessNamed) => {
+            " indirect access to"
+        }
         Access::Read => " read from",
         Access::Write => " write to",
     };
@@ -427,7 +431,7 @@ pub(super) fn check_range(
     if size == 0 && !is_zero_ok {
         return Err(refuse!(env => Mem::ZeroRead));
     }
-    check_bounds(env, ptr, off, size, access)?;
+    check_bounds(env, ptr, off, size, access, true)?;
     let num = env.reg(ptr).num;
     let var_off = num.var_off;
     let frame = frame_of(env, ptr);

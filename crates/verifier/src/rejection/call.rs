@@ -148,6 +148,8 @@ rejections! {
         "kern ctx type id {id} is not a struct";
     CastOfUnknownType { id: i64 } EINVAL Argument
         "Unknown type ID {id} passed to kfunc bpf_rdonly_cast";
+    CastOfNoObject EINVAL Argument
+        "kfunc bpf_rdonly_cast type ID argument must be of a struct";
     CastOfNoStruct EINVAL Argument
         "kfunc bpf_rdonly_cast type ID argument must be of a struct or void";
     LockAtExit EINVAL Lock

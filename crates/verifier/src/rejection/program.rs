@@ -104,6 +104,8 @@ rejections! {
         "Attaching tracing programs to function '{name}' is rejected.";
     NoreturnTarget { name: String } EINVAL AttachTarget
         "Attaching fexit/fmod_ret to __noreturn function '{name}' is rejected.";
+    NoreturnTargets EINVAL AttachTarget
+        "Attaching fexit/fmod_ret to __noreturn functions is rejected.";
     LsmLicense EINVAL License
         "LSM programs must have a GPL compatible license";
     DisabledHook { id: i64, name: String } EINVAL AttachTarget

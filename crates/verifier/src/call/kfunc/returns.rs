@@ -151,5 +151,8 @@ fn read_only(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<
         let flags = TypeFlags::MEM_RDONLY.with(TypeFlags::PTR_UNTRUSTED);
         return Ok(RegState::pointer(kind, flags));
     }
-    Err(refuse!(env => Call::CastOfNoStruct))
+    Err(match env.input.rules.has(Behaviour::CastsToMemory) {
+        true => refuse!(env => Call::CastOfNoStruct),
+        false => refuse!(env => Call::CastOfNoObject),
+    })
 }
