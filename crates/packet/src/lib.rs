@@ -3,8 +3,9 @@
 //!
 //! # Modules
 //!
-//! `fields.rs` names the fields of headers; `header_walk.rs` finds the start of the payload, as the kernel's flow dissector does;
-//! `flow_fields.rs` reads addresses, protocol and ports, as filter expressions do;
+//! `fields.rs` names the fields of headers; `header_walk.rs` finds the start of the payload, as the
+//! kernel's flow dissector does; `flow_fields.rs` reads addresses, protocol and ports, as filter
+//! expressions do;
 //! `netlink.rs` finds netlink attributes.
 #![forbid(unsafe_code)]
 
