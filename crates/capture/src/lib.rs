@@ -15,8 +15,8 @@
 //!
 //! `window.rs` is the buffer or the mapping; `framing.rs` with `pcap.rs` and `pcapng.rs` computes
 //! where records end; `reader.rs` returns records in place; `writer.rs` copies them; `merge.rs`
-//! puts packets of several captures into one section; `split.rs` guesses where a record starts in
-//! the middle of a file, for threads. A wrong guess costs time only.
+//! puts packets of several captures into one section; `split.rs` finds where a record starts in
+//! the middle of a file, for threads and for tasks of a cluster.
 #![forbid(unsafe_code)]
 
 mod compress;
@@ -44,5 +44,5 @@ pub use merge::{Numbering, Section};
 pub use order::ByteOrder;
 pub use pcap::{Layout, PcapHeader};
 pub use reader::{Block, Event, Framed, PacketData, Reader, Record, Skipped};
-pub use split::first_record;
+pub use split::{BOUNDARY_REACH, boundary, first_record};
 pub use writer::{Encoder, OtherLinkType};

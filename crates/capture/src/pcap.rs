@@ -232,6 +232,11 @@ impl PcapHeader {
             && wire_len < 1 << 24
     }
 
+    /// Maximum length of a record in bytes.
+    pub(crate) fn max_record(&self) -> usize {
+        (self.record_header + self.limit) as usize
+    }
+
     /// Offset of the captured length in a record.
     pub(crate) fn captured_length_at(&self, record: &[u8]) -> usize {
         let (first, second) = self.stored_lengths(record);

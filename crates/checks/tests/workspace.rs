@@ -34,17 +34,21 @@ const LAYERS: &[&[(&str, &str)]] = &[
         ("jit", "classic isa lower packet spec vm"),
         ("kernel", "btf isa program spec vm"),
     ],
-    &[("report", "btf classic object program seccomp spec verifier")],
+    &[
+        ("report", "btf classic object program seccomp spec verifier"),
+        ("trace", "btf interp isa object packet program spec"),
+    ],
     &[(
         "beebox",
         "btf capture classic interp isa jit kernel kernel-data lower object packet \
-         program report seccomp spec sys verifier vm",
+         program report seccomp spec sys trace verifier vm",
     )],
     // The commands are embedders. Beside the library they use the built-in kernel data, the
     // renderers of `report`, and from `sys` what is no task of a library: mapped kernel files,
     // filters of processes by ptrace, signals, devices.
     &[("command", "beebox kernel-data report sys")],
     &[
+        ("capi", "beebox"),
         ("cli", "beebox command report sys"),
         ("gateway", "beebox command report sys"),
     ],
@@ -72,7 +76,7 @@ const BESIDE: &[(&str, &str)] = &[
     ),
     (
         "fuzz",
-        "beebox btf capture classic differential gateway interp isa object packet kernel-data \
+        "beebox btf capi capture classic differential gateway interp isa object packet kernel-data \
          program seccomp spec sys verifier",
     ),
     ("xtask", "beebox btf differential kernel-data report spec"),
@@ -82,7 +86,7 @@ const BESIDE: &[(&str, &str)] = &[
 const ON_SYS: &[&str] = &["beebox", "command", "cli", "gateway"];
 
 /// Crates with unsafe code.
-const UNSAFE: &[&str] = &["vm", "interp", "jit", "sys"];
+const UNSAFE: &[&str] = &["vm", "interp", "jit", "sys", "capi"];
 
 /// Crates that assert that programs are safe, and where: the command for its user, the
 /// benchmarks for their own, the plugin of the
@@ -335,7 +339,8 @@ fn unsafe_code_is_where_it_may_be() {
                 true => "#![deny(unsafe_code)]",
                 false => "#![forbid(unsafe_code)]",
             };
-            faults.note(source.contains(lint), || {
+            let forbids = source.contains("#![forbid(unsafe_code)]");
+            faults.note(forbids || source.contains(lint), || {
                 format!("{} does not say {lint}", path.display())
             });
         }
@@ -551,12 +556,57 @@ fn no_path_of_a_machine_is_in_the_tree() {
         };
         let is_this_file = path.ends_with("tests/workspace.rs");
         for (number, line) in text.lines().enumerate() {
-            let found = homes.iter().find(|home| line.contains(**home));
+            // What a script puts behind a name is below a directory of its own.
+            let begins = |at: usize| {
+                let before = line[..at].chars().next_back();
+                !before.is_some_and(|it| it.is_alphanumeric() || matches!(it, '"' | '}'))
+            };
+            let found = homes
+                .iter()
+                .find(|home| line.match_indices(**home).any(|(at, _)| begins(at)));
             faults.note(found.is_none() || is_this_file, || {
                 format!("{}:{}: {line}", path.display(), number + 1)
             });
         }
     }
+}
+
+/// A release changes the version in the manifest of the workspace; the changelog has a section of it, and the
+/// symbols of the C library are of no later one.
+#[test]
+fn the_version_stands_in_one_file() {
+    let manifest = read("Cargo.toml");
+    let (_, package) = manifest
+        .split_once("[workspace.package]\nversion = \"")
+        .unwrap();
+    let version = package.split('"').next().unwrap();
+    let inside = manifest.matches("version = \"=").count();
+    assert_eq!(
+        inside,
+        manifest
+            .matches(&format!("version = \"={version}\""))
+            .count()
+    );
+    assert!(inside > 15, "{inside} crates of this version");
+    for package in members("Cargo.toml") {
+        assert_eq!(package["version"], version, "{}", package["name"]);
+    }
+    let changelog = read("CHANGELOG.md");
+    let newest = changelog.lines().find_map(|line| line.strip_prefix("## "));
+    assert_eq!(newest.and_then(|it| it.split(' ').next()), Some(version));
+    let symbols = read("crates/capi/libbeebox.map");
+    let nodes = symbols
+        .lines()
+        .filter_map(|line| line.strip_prefix("BEEBOX_"));
+    let numbers = |text: &str| -> Vec<u32> {
+        let parts = text.trim_end_matches(" {").split('.');
+        parts.take(2).map(|part| part.parse().unwrap()).collect()
+    };
+    assert!(
+        nodes
+            .max_by_key(|node| numbers(node))
+            .is_some_and(|it| numbers(it) <= numbers(version))
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `beebox run`: a program of an object on a packet, a context or a capture.
 
+mod against;
 mod capture;
 mod changes;
 mod choice;
@@ -8,21 +9,25 @@ mod maps_file;
 mod output;
 mod progress;
 mod refused;
+mod selection;
 mod unused;
 mod unwritten;
 mod user_records;
+mod verdicts;
+mod why;
 
 use std::path::{Path, PathBuf};
 
 use beebox::internal::bytes::ByteSource;
 use beebox::internal::expect::ExpectCheck;
+use beebox::internal::loading::ObjectLoading;
 use beebox::internal::maps_json::{FieldFormat, MapsDump, RecordTypes};
 use beebox::internal::object::Object;
 use beebox::internal::program::ProgramType;
 use beebox::internal::raw;
 use beebox::internal::run::{
-    LoadOptions, LoadedObject, RunClock, RunOutputs, RunnableProgram, Stream, fallback_reason,
-    leave_out_struct_ops, programs_in_arrays,
+    Debug, LoadOptions, LoadedObject, RunClock, RunOutputs, RunnableProgram, Stream,
+    fallback_reason, leave_out_struct_ops, programs_in_arrays,
 };
 
 use beebox::Engine;
@@ -36,12 +41,13 @@ use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules, p
 use crate::limits::LimitArgs;
 use crate::loading::{LoadingArgs, change, note_guess};
 use crate::object_input::ObjectFile;
-use crate::output_path::PacketOutputArg;
 use changes::Changes;
 use choice::{choose, names};
 use expect::insert_run;
 use maps_file::{MapsFile, note_left_out};
 use output::{Ran, Report};
+use selection::SelectionArgs;
+use verdicts::Rows;
 
 /// Run a program of an object on packets
 ///
@@ -61,6 +67,9 @@ Examples:
   beebox run firewall.bpf.o --prog firewall --packet packet.bin --format json
   beebox run sum.bpf.o --prog add --ctx 0100000002000000 --format json
   beebox run firewall.bpf.o --expect firewall.expect --format junit
+  beebox run firewall.bpf.o --pcap in.pcap --why 17
+  beebox run firewall.bpf.o --pcap in.pcap --verdicts --only 'udp port 53' --format csv
+  beebox run new.bpf.o --against old.bpf.o --pcap in.pcap
   beebox run limit.bpf.o --pcap in.pcap --engine checked --clock real --cpu 3
 
 Exit codes: 0 the program returned and every expectation is met, 1 it is refused, was stopped by a
@@ -92,6 +101,27 @@ pub(crate) struct Args {
     #[arg(conflicts_with = "pcap")]
     ctx: Option<ByteSource>,
 
+    /// Say why packet N of the capture, or the packet of --packet, got its verdict: the lines that its
+    /// run took with the values that decided, calls, map entries, writes and variables
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = false)]
+    #[arg(conflicts_with_all = ["expect", "output", "jobs", "dump_maps", "repeat"])]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    why: Option<Option<u64>>,
+
+    /// Print a row for each packet: number, time, lengths, verdict, redirect, and with --engine
+    /// checked instructions; with --format csv or json as data
+    #[arg(long, conflicts_with_all = ["expect", "jobs", "why"])]
+    verdicts: bool,
+
+    #[command(flatten)]
+    selection: SelectionArgs,
+
+    /// Compare with an older object: print the packets of the capture whose verdict, bytes, records
+    /// or maps differ, by the line where the paths part; exit code 1 if any does
+    #[arg(long, value_name = "OLD")]
+    #[arg(conflicts_with_all = ["expect", "jobs", "why", "verdicts", "output", "dump_maps", "only", "limit"])]
+    against: Option<PathBuf>,
+
     /// Run so many times, each time on what the run before left
     #[arg(long, value_name = "N", conflicts_with = "pcap")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
@@ -108,9 +138,6 @@ pub(crate) struct Args {
     /// packet, otherwise 0]
     #[arg(long, value_name = "NS")]
     time: Option<u64>,
-
-    #[command(flatten)]
-    output: PacketOutputArg,
 
     /// Format of the answer
     #[arg(long, value_enum, default_value = "text")]
@@ -224,6 +251,8 @@ enum RunFormat {
     Text,
     /// For programs
     Json,
+    /// The rows of --verdicts as comma-separated values
+    Csv,
     /// The expectations of --expect as JUnit's XML
     Junit,
 }
@@ -245,7 +274,13 @@ impl Args {
     /// The files that are read whole or as a capture.
     fn inputs(&self) -> impl Iterator<Item = &Path> {
         let sources = self.packet.iter().chain(&self.ctx);
-        let files = [&self.pcap, &self.maps, &self.expect, &self.network];
+        let files = [
+            &self.pcap,
+            &self.maps,
+            &self.expect,
+            &self.network,
+            &self.against,
+        ];
         [self.file.as_path()]
             .into_iter()
             .chain(sources.filter_map(ByteSource::path))
@@ -279,9 +314,12 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if args.format() == RunFormat::Junit && args.expect.is_none() {
         return Err(Failure::new("--format junit shows expectations").hint("--expect FILE"));
     }
+    if args.format() == RunFormat::Csv && !args.verdicts {
+        return Err(Failure::new("--format csv shows verdicts").hint("--verdicts"));
+    }
+    let only = args.selection.only()?;
     let clock = clock(args.clock, args.time)?;
     let engine = args.engine.unwrap_or(LoadOptions::default().engine);
-    let output = args.output.path(args.inputs())?;
     let file = ObjectFile::read(&args.file)?;
     let name = crate::input::name(file.path());
     if !file.is_object() {
@@ -311,16 +349,13 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     };
     note_rules(&kernel);
     let loading = args.loading.read()?;
-    let mut object = file.open_by(&loading, &[])?;
-    note_guess(&object, &name);
+    let mut object = opened(&file, &loading)?;
     if loading.kind.is_some() && object.programs().all(|(_, program)| program.kind.is_some()) {
         let what = "--type is for programs whose section names imply no type, and all do";
         let failure = Failure::new(what).within(&name);
         return Err(failure.hint("no --type, or --type PROGRAM=TYPE"));
     }
-    change(&mut object, &loading).map_err(|failure| failure.within(&name))?;
-    let changed = args.changes.apply(&mut object);
-    changed.map_err(|failure| failure.within(&name))?;
+    change_as_told(&mut object, &loading, args, &name)?;
     let mut expected = args.expect.as_deref().map(expect::read).transpose()?;
     let system = args.network.as_deref().map(read_network).transpose()?;
     let filling = args.maps.as_deref().map(MapsFile::read).transpose()?;
@@ -384,6 +419,49 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         cpus: args.jobs,
         seed: args.seed,
     };
+    let set_up = |program: &mut RunnableProgram<'_>| {
+        program.set_limits(args.limits.limits());
+        program.set_clock(clock);
+        if let Some(ifindex) = args.ifindex {
+            program.set_ifindex(ifindex);
+        }
+    };
+    if let (Some(old), Some(pcap), Some(program)) = (&args.against, &args.pcap, &chosen) {
+        let old_file = ObjectFile::read(old)?;
+        let old_name = crate::input::name(old_file.path());
+        let mut old_object = opened(&old_file, &loading)?;
+        change_as_told(&mut old_object, &loading, args, &old_name)?;
+        let mut old_wanted = vec![program.clone()];
+        old_wanted.extend(programs_in_arrays(&old_object, &old_wanted));
+        let in_files = filling.iter();
+        old_wanted.extend(in_files.flat_map(|file| file.contents.programs(&old_object)));
+        old_object.set_autoload(|program| old_wanted.iter().any(|name| program.name == **name));
+        leave_out_struct_ops(&mut old_object);
+        let load = |object: &Object<'_>, name: &str| {
+            let loaded = LoadedObject::load(object, &kernel, &options);
+            let mut loaded = loaded.map_err(|error| {
+                let hint = format!("beebox verify {name} --prog {program} --explain");
+                Failure::new(error).within(name).hint(hint)
+            })?;
+            if let Some(system) = &system {
+                loaded.set_system(system.clone());
+            }
+            fill(&mut loaded, object, filling.as_ref(), args, name)?;
+            Ok(loaded)
+        };
+        let against = against::Against {
+            load: &|| Ok([load(&old_object, &old_name)?, load(&object, &name)?]),
+            program,
+            file: &args.file,
+            pcap,
+            kernel: &kernel,
+            set_up: &|program| {
+                set_up(program);
+                program.collect_records(true);
+            },
+        };
+        return against.answer(args.format());
+    }
     let mut loaded = match LoadedObject::load(&object, &kernel, &options) {
         Ok(loaded) => loaded,
         Err(error) => {
@@ -414,13 +492,6 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if let Err(failure) = filled {
         return refused::not_filled(failure, &loaded, &name, args.format());
     }
-    let set_up = |program: &mut RunnableProgram<'_>| {
-        program.set_limits(args.limits.limits());
-        program.set_clock(clock);
-        if let Some(ifindex) = args.ifindex {
-            program.set_ifindex(ifindex);
-        }
-    };
     if let Some(file) = &expected {
         let types = record_types(&object, &loaded, args)?;
         let check = ExpectCheck {
@@ -435,7 +506,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             Ok(report) => {
                 note_left_out(file.name(), &report.zeroed);
                 unwritten::note(&report.unwritten);
-                expect::print(report, args.format())
+                expect::print(report, &args.file, args.format())
             }
             Err(error) => {
                 let name = file.name();
@@ -454,10 +525,35 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     };
     set_up(&mut program);
     let (kind, engine) = (program.kind(), program.engine());
+    if args.why.is_some() {
+        let debug = Debug::read(file.bytes());
+        return why::answer(args, &mut program, (&kernel, debug.as_ref()), &types);
+    }
     let mut outputs = RunOutputs::default();
     let ran = match &args.pcap {
         None => on_packet(args, &mut program, &mut outputs)?,
-        Some(path) if args.jobs == 1 => capture::run(path, output, &mut program, &mut outputs)?,
+        Some(path) if args.jobs == 1 => {
+            let selection::Outputs {
+                passing,
+                by_verdict,
+            } = args.selection.outputs(kind, args.inputs())?;
+            let options = capture::Options {
+                path,
+                out: passing,
+                by_verdict,
+                only,
+                most: args.selection.limit,
+            };
+            let mut rows = args.verdicts.then(|| Rows::start(args.format(), engine));
+            let ran = capture::run(options, &mut program, &mut outputs, rows.as_mut())?;
+            if let Some(rows) = rows {
+                rows.finish()?;
+                if args.format() != RunFormat::Text {
+                    return Ok(verdicts::ended(&ran));
+                }
+            }
+            ran
+        }
         Some(path) => {
             let threads = capture::Threads {
                 jobs: args.jobs,
@@ -486,6 +582,25 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         maps: maps.transpose().map_err(Failure::new)?,
     };
     report.print(args.format())
+}
+
+/// Opens an object by the conventions of a loader.
+fn opened<'f>(file: &'f ObjectFile, loading: &ObjectLoading) -> Result<Object<'f>, Failure> {
+    let object = file.open_by(loading, &[])?;
+    note_guess(&object, &crate::input::name(file.path()));
+    Ok(object)
+}
+
+/// Changes an object as the command line says.
+fn change_as_told(
+    object: &mut Object<'_>,
+    loading: &ObjectLoading,
+    args: &Args,
+    name: &str,
+) -> Result<(), Failure> {
+    change(object, loading).map_err(|failure| failure.within(name))?;
+    let changed = args.changes.apply(object);
+    changed.map_err(|failure| failure.within(name))
 }
 
 /// Fills maps and user ring buffers, and opens perf buffers.

@@ -28,6 +28,7 @@ use crate::output_path::OutputPath;
 use crate::stdout::{fit, json, print, terminal_width, write_answer, write_output};
 use beebox::Kernel;
 use matrix::{Answers, Matrix};
+use report::sarif::sarif;
 use report::veristat::{Emit, Filters, Joined, ResultRow, ResultVerdict, csv, differences};
 use table::Counts;
 
@@ -234,8 +235,20 @@ enum VerifyFormat {
     Json,
     /// Input of `veristat -C`: its columns only, without unsupported programs
     Veristat,
+    /// Refusals at their source lines, with explanations, for code scanning (SARIF 2.1.0)
+    Sarif,
     /// The table of several kernels (--kernel 6.12,6.18) in Markdown
     Markdown,
+}
+
+impl VerifyFormat {
+    /// True if there is no place for costs, facts and logs.
+    fn has_columns_only(&self) -> bool {
+        matches!(
+            self,
+            VerifyFormat::Csv | VerifyFormat::Veristat | VerifyFormat::Sarif
+        )
+    }
 }
 
 /// The bit of the log level for statistics (`BPF_LOG_STATS`).
@@ -275,7 +288,10 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         match args.format {
             VerifyFormat::Text => write_answer(AnswerFormat::Text, fit(&joined.table()), output)?,
             VerifyFormat::Csv => write_output(joined.csv().as_bytes(), output)?,
-            VerifyFormat::Json | VerifyFormat::Veristat | VerifyFormat::Markdown => {
+            VerifyFormat::Json
+            | VerifyFormat::Veristat
+            | VerifyFormat::Sarif
+            | VerifyFormat::Markdown => {
                 return Err(Failure::new(
                     "two files of results are compared with --format text or csv",
                 ));
@@ -283,17 +299,17 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         }
         return Ok(Answer::Yes);
     }
-    if args.cost.is_some() && matches!(args.format, VerifyFormat::Csv | VerifyFormat::Veristat) {
+    if args.cost.is_some() && args.format.has_columns_only() {
         return Err(Failure::new("--cost is printed as text or json"));
     }
     if args.explain && matches!(args.format, VerifyFormat::Csv | VerifyFormat::Veristat) {
         return Err(Failure::new("--explain is printed as text or json"));
     }
-    if args.facts && matches!(args.format, VerifyFormat::Csv | VerifyFormat::Veristat) {
+    if args.facts && args.format.has_columns_only() {
         return Err(Failure::new("--facts are printed as text or json"));
     }
     let has_log = args.verbose || args.log > 0 || args.top_src_lines.is_some();
-    if has_log && matches!(args.format, VerifyFormat::Csv | VerifyFormat::Veristat) {
+    if has_log && args.format.has_columns_only() {
         return Err(Failure::new("logs are printed as text or json")
             .hint("no -v, --log and --top-src-lines, or -o json"));
     }
@@ -354,7 +370,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
                 collect_facts: args.facts,
                 ..Options::default()
             },
-            explains: args.explain,
+            explains: args.explain || args.format == VerifyFormat::Sarif,
             loading: args.loading.read()?,
             target: None,
             logs,
@@ -443,6 +459,18 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
             let lines: Vec<u8> = rows.iter().flat_map(json).collect();
             write_answer(AnswerFormat::Json, lines, output)?;
         }
+        VerifyFormat::Sarif => {
+            let results = rows.iter().map(|row| {
+                let explanation = row.explanation.as_ref();
+                (
+                    row.as_ref(),
+                    explanation.map(|explanation| &explanation.data),
+                )
+            });
+            let mut log = sarif(env!("CARGO_PKG_VERSION"), results).to_string();
+            log.push('\n');
+            write_output(log.as_bytes(), output)?;
+        }
     }
     answer
 }
@@ -462,6 +490,7 @@ fn matrix_of(
         (args.compare.is_some(), "--compare"),
         (args.target.is_some(), "--target"),
         (args.format == VerifyFormat::Veristat, "--format veristat"),
+        (args.format == VerifyFormat::Sarif, "--format sarif"),
     ];
     if let Some((_, what)) = one_only.iter().find(|(is_given, _)| *is_given) {
         return Err(Failure::new(format_args!(
@@ -492,7 +521,7 @@ fn matrix_of(
     match args.format {
         VerifyFormat::Text => write_answer(AnswerFormat::Text, matrix.text(), output)?,
         VerifyFormat::Markdown => write_answer(AnswerFormat::Text, matrix.markdown(), output)?,
-        VerifyFormat::Csv | VerifyFormat::Veristat => {
+        VerifyFormat::Csv | VerifyFormat::Veristat | VerifyFormat::Sarif => {
             write_output(matrix.csv().as_bytes(), output)?;
         }
         VerifyFormat::Json => {

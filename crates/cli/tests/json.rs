@@ -57,6 +57,41 @@ const SAMPLES: &[(&str, &str)] = &[
         "examples/packets/router.bpf.o --network examples/packets/router.json --ifindex 2 --pcap \
          examples/sample.pcap",
     ),
+    (
+        "run",
+        "examples/why/edge.bpf.o --set largest_segment=1400 --pcap examples/sample.pcap --why 60",
+    ),
+    (
+        "run",
+        "crates/cli/tests/data/why.bpf.o --prog rounds --packet zero:60 --why",
+    ),
+    (
+        "run",
+        "crates/cli/tests/data/why.bpf.o --prog callbacks --packet zero:60 --why",
+    ),
+    (
+        "run",
+        "examples/packets/dispatch.bpf.o --prog dispatch --pcap examples/sample.pcap --why 59",
+    ),
+    (
+        "run",
+        "examples/verify/port.bpf.o --unverified --packet zero:14 --why",
+    ),
+    (
+        "run",
+        "examples/packets/router.bpf.o --network examples/packets/router.json --ifindex 2 --pcap \
+         examples/sample.pcap --verdicts --engine checked",
+    ),
+    (
+        "run",
+        "examples/why/edge.bpf.o --against crates/cli/tests/data/why.bpf.o --prog edge --pcap \
+         examples/sample.pcap",
+    ),
+    (
+        "run",
+        "examples/packets/firewall.bpf.o --pcap examples/sample.pcap --expect \
+         crates/cli/tests/data/json/verdict.expect",
+    ),
     ("run", "examples/verify/port.bpf.o --packet zero:60"),
     (
         "run",
@@ -173,6 +208,11 @@ const BY_NAME: &[(&str, &str)] = &[
     ("run: maps", "object by name"),
     ("exec: registers", "object by name"),
     ("run: records[].value", "any"),
+    ("run: steps[].events[].after.value", "any"),
+    ("run: steps[].events[].before.value", "any"),
+    ("run: steps[].events[].map_key.value", "any"),
+    ("run: steps[].events[].operands[].content.value", "any"),
+    ("run: steps[].events[].record_content.value", "any"),
     ("show: kinds", "object by name"),
     ("show: linked.kernel.sources", "object by name"),
     ("btf show: kinds", "object by name"),

@@ -3,7 +3,6 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use report::terminal::{cut, escape_controls};
@@ -98,8 +97,8 @@ impl Failure {
         &self.what
     }
 
-    /// Prints the failure on standard error.
-    pub fn report(&self) -> ExitCode {
+    /// Prints the failure on standard error; the exit code.
+    pub fn report(&self) -> u8 {
         note(&self.what);
         if let Some(excerpt) = &self.excerpt {
             diagnostic!("{excerpt}");
@@ -107,7 +106,7 @@ impl Failure {
         if let Some(hint) = &self.hint {
             diagnostic!("  try: {hint}");
         }
-        ExitCode::from(2)
+        2
     }
 }
 

@@ -30,19 +30,24 @@ pub mod type_file;
 pub mod unused_options;
 pub mod version;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
-use std::process::ExitCode;
 
 use answer::{Answer, Failure};
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
 use unused_options::Rule;
 
-/// Parses the arguments of this process, checks them by the rules, and runs the command.
-pub fn main<P: Parser>(rules: &[Rule], run: impl FnOnce(P) -> Result<Answer, Failure>) -> ExitCode {
+/// Parses arguments, of which the first is the name of the command, checks them by the rules, and
+/// runs the command; the exit code.
+pub fn main<P: Parser>(
+    arguments: impl IntoIterator<Item = OsString>,
+    rules: &[Rule],
+    run: impl FnOnce(P) -> Result<Answer, Failure>,
+) -> u8 {
     let mut command = take_negative_numbers(P::command());
     answer::set_command_name(command.get_name());
-    let matches = match command.try_get_matches_from_mut(std::env::args_os()) {
+    let matches = match command.try_get_matches_from_mut(arguments) {
         Ok(matches) => matches,
         Err(error) => return show_parsed(&error),
     };
@@ -54,8 +59,8 @@ pub fn main<P: Parser>(rules: &[Rule], run: impl FnOnce(P) -> Result<Answer, Fai
         Err(error) => return show_parsed(&error),
     };
     match run(parsed) {
-        Ok(Answer::Yes) => ExitCode::SUCCESS,
-        Ok(Answer::No) => ExitCode::from(1),
+        Ok(Answer::Yes) => 0,
+        Ok(Answer::No) => 1,
         Err(failure) => failure.report(),
     }
 }
@@ -83,15 +88,15 @@ fn is_file_for_format(error: &clap::Error) -> bool {
 }
 
 /// Shows help, the version or what is wrong with the arguments.
-fn show_parsed(error: &clap::Error) -> ExitCode {
+fn show_parsed(error: &clap::Error) -> u8 {
     let shown = error.print().and_then(|()| io::stdout().flush());
     if is_file_for_format(error) {
         diagnostic!("  tip: --format and verify's -o name a format; --output OUT names a file");
     }
     match stdout::written(shown) {
         // A closed standard error leaves no place to say so.
-        _ if error.use_stderr() => ExitCode::from(2),
-        Ok(()) => ExitCode::SUCCESS,
+        _ if error.use_stderr() => 2,
+        Ok(()) => 0,
         Err(failure) => failure.report(),
     }
 }

@@ -2,6 +2,7 @@
 
 mod btf;
 mod btf_ext;
+mod c_calls;
 mod capture;
 mod classic_program;
 mod classic_text;
@@ -53,6 +54,7 @@ pub(crate) const ALL: &[Target] = &[
     expectations::TARGET,
     maps_json::TARGET,
     gateway_import::TARGET,
+    c_calls::TARGET,
 ];
 
 /// Instructions made of any bytes: the longest program that Linux takes, and one

@@ -242,7 +242,7 @@ impl Plane {
         let counters = self.map("counters")?;
         let zeros = vec![0; counters.value_len()];
         for index in old..old + self.capacity.counters() {
-            let cleared = counters.update(&index.to_ne_bytes(), &zeros, 0);
+            let cleared = counters.update(&index.to_le_bytes(), &zeros, 0);
             cleared.map_err(|errno| failed("counters", errno))?;
         }
         Ok(hits)
@@ -271,7 +271,7 @@ impl Plane {
         let mut value = vec![0; counters.value_len()];
         let mut hits = Vec::new();
         for index in first..first + self.capacity.counters() {
-            let read = counters.lookup(&index.to_ne_bytes(), &mut value, 0);
+            let read = counters.lookup(&index.to_le_bytes(), &mut value, 0);
             read.map_err(|errno| failed("counters", errno))?;
             hits.push(Hits::sum(&value));
         }
@@ -288,7 +288,7 @@ impl Plane {
         let read = found.lookup(&[0; 4], &mut value, 0);
         read.map_err(|errno| failed("found", errno))?;
         let own = value.chunks_exact(8).nth(cpu as usize);
-        Ok(own.map(|own| u32::from_ne_bytes([own[0], own[1], own[2], own[3]])))
+        Ok(own.map(|own| u32::from_le_bytes([own[0], own[1], own[2], own[3]])))
     }
 
     fn map(&self, name: &'static str) -> Result<&beebox::internal::run::Map, PlaneError> {
@@ -307,7 +307,7 @@ fn failed(name: &str, errno: beebox::internal::run::Errno) -> PlaneError {
 impl Hits {
     /// The sum of the counters of all CPUs, 16 bytes each.
     pub fn sum(value: &[u8]) -> Hits {
-        let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
+        let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
         value
             .chunks_exact(16)
             .fold(Hits::default(), |sum, own| Hits {

@@ -56,7 +56,7 @@ pub fn write_state(set: &RuleSet, table: &Table) -> Vec<u8> {
     bytes.extend((table.size() as u64 / 8).to_le_bytes());
     bytes.extend(text.as_bytes());
     for word in used {
-        bytes.extend(word.to_ne_bytes());
+        bytes.extend(word.to_le_bytes());
     }
     let sum = checksum(&bytes[16..]);
     bytes[8..16].copy_from_slice(&sum.to_le_bytes());

@@ -32,7 +32,7 @@ impl Table {
         }
         let mut words = vec![0; len];
         for (word, bytes) in words.iter_mut().zip(used) {
-            *word = u64::from_ne_bytes(*bytes);
+            *word = u64::from_le_bytes(*bytes);
         }
         Some(Table::new(words))
     }
@@ -44,10 +44,10 @@ impl Table {
         used.iter().map(|word| word.load(Relaxed))
     }
 
-    /// Its bytes, in the byte order of the machine.
+    /// Its bytes, little-endian as the data plane is.
     pub fn to_bytes(&self) -> Vec<u8> {
         let words = self.words.iter().map(|word| word.load(Relaxed));
-        words.flat_map(u64::to_ne_bytes).collect()
+        words.flat_map(u64::to_le_bytes).collect()
     }
 
     /// Bytes of it.
@@ -67,7 +67,7 @@ impl Table {
 
     /// Sets the index of the first counter in the bytes of a table.
     pub fn set_counters_of(bytes: &mut [u8], first: u32) {
-        bytes[4 * COUNTERS..4 * COUNTERS + 4].copy_from_slice(&first.to_ne_bytes());
+        bytes[4 * COUNTERS..4 * COUNTERS + 4].copy_from_slice(&first.to_le_bytes());
     }
 
     /// The rule of a packet, found as the data plane finds it.

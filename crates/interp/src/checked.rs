@@ -38,6 +38,7 @@ mod maps;
 mod memory;
 mod model;
 mod observe;
+mod place;
 mod tail;
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,7 @@ pub use memory::{
     Access, AccessError, BadAccess, Memory, NoRoom, Permission, RegionId, RegionInfo,
 };
 pub use observe::{Moment, Observer};
+pub use place::Place;
 pub use tail::{MAX_TAIL_CALLS, TailTargets};
 pub use trap::{Missing, Reason, Trap, Unclosed};
 pub use vm::{FRAME_BYTES, MAX_FRAMES, MAY_GOTO_LOOPS};
@@ -148,7 +150,7 @@ impl CheckedProgram {
 
     /// Runs the program from its first instruction.
     pub fn run(&self, cx: CheckedContext<'_, '_, '_>, entry: Entry, limits: &Limits) -> Finish {
-        engine::execute(self, cx, entry, limits, &mut ())
+        self.run_function(0, cx, entry, limits)
     }
 
     /// Runs a function of the program, which begins at a slot.
@@ -171,7 +173,24 @@ impl CheckedProgram {
         limits: &Limits,
         observer: &mut impl Observer,
     ) -> Finish {
-        engine::execute(self, cx, entry, limits, observer)
+        self.run_function_observed(0, cx, entry, limits, observer)
+    }
+
+    /// As [`run_function`](CheckedProgram::run_function), with an observer.
+    pub fn run_function_observed(
+        &self,
+        slot: usize,
+        cx: CheckedContext<'_, '_, '_>,
+        entry: Entry,
+        limits: &Limits,
+        observer: &mut impl Observer,
+    ) -> Finish {
+        engine::execute_from(self, slot, cx, entry, limits, observer)
+    }
+
+    /// The number of [`CheckedProgram::with_number`].
+    pub fn number(&self) -> u32 {
+        self.number
     }
 }
 

@@ -59,10 +59,24 @@ macro_rules! name {
     };
 }
 
+/// What code of verified programs calls. A helper `in checked` returns the model task or variables
+/// of the kernel, which only the checked engine's memory has.
+macro_rules! implementation {
+    ($function:expr, $declared:literal) => {
+        Implementation {
+            call: direct_call($function),
+            declared: $declared,
+        }
+    };
+    ($function:expr, $declared:literal, checked) => {
+        return None
+    };
+}
+
 /// Defines the lookups from the paths of the helpers' functions, which are named as the
 /// helpers without `bpf_`; a wrong name does not compile.
 macro_rules! table {
-    ($($module:ident::$name:ident $(= $given:literal)?: $declared:literal,)*) => {
+    ($($module:ident::$name:ident $(= $given:literal)?: $declared:literal $(in $engine:ident)?,)*) => {
         #[allow(non_upper_case_globals)]
         mod numbers {
             $(pub(super) const $name: i32 = super::number(name!($name $($given)?));)*
@@ -78,22 +92,10 @@ macro_rules! table {
         }
 
         /// The function of a helper that code of verified programs calls; `None` if it is
-        /// not built, or returns the model task or variables of the kernel, which only the checked
-        /// engine's memory has.
+        /// not built, or is `in checked`.
         pub fn find_call(number: i32) -> Option<Implementation> {
-            if let numbers::get_current_task
-            | numbers::get_current_task_btf
-            | numbers::task_pt_regs
-            | numbers::per_cpu_ptr
-            | numbers::this_cpu_ptr = number
-            {
-                return None;
-            }
             Some(match number {
-                $(numbers::$name => Implementation {
-                    call: direct_call($module::$name),
-                    declared: $declared,
-                },)*
+                $(numbers::$name => implementation!($module::$name, $declared $(, $engine)?),)*
                 _ => return None,
             })
         }
@@ -154,7 +156,7 @@ table! {
     skb::skb_change_type: "ctx any -> int",
     storage::skb_under_cgroup: "ctx map any -> int",
     skb::get_hash_recalc: "ctx -> int",
-    storage::get_current_task: "-> int",
+    storage::get_current_task: "-> int" in checked,
     absence::probe_write_user: "any mem:r size -> int",
     storage::current_task_under_cgroup: "map any -> int",
     room::skb_change_tail: "ctx any any -> int",
@@ -235,12 +237,12 @@ table! {
     types::snprintf_btf: "mem:w size mem:r@ size any -> int",
     absence::skb_cgroup_classid: "ctx -> int",
     redirect::redirect_neigh: "any mem?:r size0 any -> int",
-    variables::per_cpu_ptr: "percpu_btf_id any -> mem_or_btf_id?:r",
-    variables::this_cpu_ptr: "percpu_btf_id -> mem_or_btf_id:r",
+    variables::per_cpu_ptr: "percpu_btf_id any -> mem_or_btf_id?:r" in checked,
+    variables::this_cpu_ptr: "percpu_btf_id -> mem_or_btf_id:r" in checked,
     redirect::redirect_peer: "any any -> int",
     storage::task_storage_get: "map btf_id?=task_struct map_value? any -> map_value?",
     storage::task_storage_delete: "map btf_id?=task_struct -> int",
-    storage::get_current_task_btf: "-> btf_id=task_struct",
+    storage::get_current_task_btf: "-> btf_id=task_struct" in checked,
     run_context::ktime_get_coarse_ns: "-> int",
     absence::sock_from_file: "btf_id=file -> btf_id?=socket",
     mtu::check_mtu: "ctx any mem:w:4 any any -> int",
@@ -255,7 +257,7 @@ table! {
     timer::timer_cancel: "timer -> int",
     absence::get_func_ip: "ctx -> int",
     absence::get_attach_cookie: "ctx -> int",
-    storage::task_pt_regs: "btf_id=task_struct -> btf_id=pt_regs",
+    storage::task_pt_regs: "btf_id=task_struct -> btf_id=pt_regs" in checked,
     absence::get_branch_snapshot: "mem:w size0 -> int",
     trace_printk::trace_vprintk: "mem:r size mem?:r@ size0 -> int",
     socket_parts::skc_to_unix_sock: "btf_id_sock_common -> btf_id?=unix_sock",

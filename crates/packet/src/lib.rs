@@ -3,13 +3,18 @@
 //!
 //! # Modules
 //!
-//! `header_walk.rs` finds the start of the payload, as the kernel's flow dissector does;
+//! `fields.rs` names the fields of headers; `header_walk.rs` finds the start of the payload, as the kernel's flow dissector does;
+//! `flow_fields.rs` reads addresses, protocol and ports, as filter expressions do;
 //! `netlink.rs` finds netlink attributes.
 #![forbid(unsafe_code)]
 
+mod fields;
+mod flow_fields;
 mod header_walk;
 mod netlink;
 
+pub use fields::{Field, First, fields, summary};
+pub use flow_fields::{FlowFields, flow_fields};
 pub use header_walk::payload_offset;
 pub use netlink::{netlink_attribute, netlink_nested_attribute};
 

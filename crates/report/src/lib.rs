@@ -6,7 +6,8 @@
 //! `object/` is an object as text and as JSON, `explain/` explanations of refusals (`words/` by
 //! cause), `bindings/` C headers and Rust bindings of objects, `value.rs` values of a type as JSON
 //! and back, `veristat/` results of verification (columns, filters, order, comparison), `btf/`
-//! layouts, summaries and differences of types, `table.rs` aligned columns, `json.rs` JSON in lines.
+//! layouts, summaries and differences of types, `why/` the paths of runs, `table.rs` aligned columns,
+//! `json.rs` JSON in lines, `sarif.rs` refusals for code scanning.
 #![forbid(unsafe_code)]
 
 pub mod bindings;
@@ -16,11 +17,13 @@ pub mod json;
 pub mod kfuncs;
 pub mod object;
 pub mod run;
+pub mod sarif;
 pub mod seccomp;
 mod table;
 pub mod terminal;
 pub mod value;
 pub mod veristat;
+pub mod why;
 
 /// A number of things, which are one or many.
 pub fn count(number: usize, thing: &str) -> String {

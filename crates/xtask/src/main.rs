@@ -24,8 +24,8 @@ type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 const USAGE: &str = "\
 usage: cargo xtask CHORE
 
-  asan         run the fuzz targets of the engines under AddressSanitizer, ten
-               seconds each, or as many as given, tail calls whose targets change, and
+  asan         run the fuzz targets of the engines and of the C library under
+               AddressSanitizer, ten seconds each, or as many as given, tail calls whose targets change, and
                generated programs with maps for 60 seconds (needs nightly Rust; says so
                where there is none)
   capture      take examples/sample.pcap anew from real programs that talk in

@@ -1,4 +1,4 @@
-//! Chores that need nightly Rust: AddressSanitizer on the engines, which sees
+//! Chores that need nightly Rust: AddressSanitizer on the engines and the C library, which sees
 //! accesses beside what the interpreter and the code around native code should
 //! touch; ThreadSanitizer on maps under threads; and Miri on the unsafe code of the machine
 //! and the interpreter, which sees whatever Rust leaves undefined.
@@ -18,8 +18,8 @@ const FUZZER: &str = "beebox-fuzz";
 /// Options of AddressSanitizer while programs run.
 const ASAN_OPTIONS: &str = "detect_leaks=1";
 
-/// The fuzz targets that run engines.
-const TARGETS: &[&str] = &["engines", "ebpf-raw", "ebpf-engines"];
+/// The fuzz targets that run engines, and that of the C library.
+const TARGETS: &[&str] = &["engines", "ebpf-raw", "ebpf-engines", "c-calls"];
 
 /// The tests that run native code whose tail calls find freed and new targets, and generated
 /// programs with maps, timers and packets as native code.

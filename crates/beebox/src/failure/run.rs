@@ -126,7 +126,7 @@ fn run_errno(error: &RunError) -> Option<Errno> {
 fn capture_kind(stop: &RunCaptureError) -> ErrorKind {
     match stop {
         RunCaptureError::Run { error, .. } => run_kind(error),
-        RunCaptureError::Output(_) => ErrorKind::File,
+        RunCaptureError::Output(_) | RunCaptureError::Filter(_) => ErrorKind::File,
         RunCaptureError::Capture(_)
         | RunCaptureError::LinkType { .. }
         | RunCaptureError::OtherLinkType(_) => ErrorKind::Capture,

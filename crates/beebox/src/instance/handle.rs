@@ -67,6 +67,12 @@ impl Instance {
         places.map(|place| Map::new(self.clone(), place))
     }
 
+    /// Number of possible CPUs: per-CPU maps hold a value for each.
+    #[doc(hidden)]
+    pub fn cpus(&self) -> u32 {
+        self.0.loaded.cpus()
+    }
+
     /// The value of a global variable.
     ///
     /// # Errors
@@ -124,6 +130,12 @@ impl Instance {
             set_up: &|program| program.set_limits(self.0.limits),
         };
         Ok(check.run()?)
+    }
+
+    /// The object, loaded.
+    #[doc(hidden)]
+    pub fn loaded(&self) -> &LoadedObject {
+        &self.0.loaded
     }
 
     /// Reads of stack memory that programs never wrote, one of a program at most: of programs that

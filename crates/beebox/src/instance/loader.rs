@@ -37,6 +37,7 @@ pub struct Loader {
     defines: Vec<(String, u64)>,
     kinds: Vec<(String, ProgramType)>,
     programs: Option<Vec<String>>,
+    autoload: Vec<(String, bool)>,
     perf_buffers: Option<usize>,
     reused: Vec<(String, Map)>,
     formats: Vec<String>,
@@ -69,6 +70,7 @@ impl Loader {
             defines: Vec::new(),
             kinds: Vec::new(),
             programs: None,
+            autoload: Vec::new(),
             perf_buffers: None,
             reused: Vec::new(),
             formats: Vec::new(),
@@ -203,6 +205,14 @@ impl Loader {
         self
     }
 
+    /// Loads a program, or leaves it out, whatever the object says (`bpf_program__set_autoload`).
+    #[doc(hidden)]
+    #[must_use]
+    pub fn autoload(mut self, program: &str, is_loaded: bool) -> Loader {
+        self.autoload.push((program.to_owned(), is_loaded));
+        self
+    }
+
     /// Opens a perf buffer of so many bytes for each CPU in every `perf_event_array`, so that
     /// programs can write records. Without, `bpf_perf_event_output` returns `-ENOENT`, as in
     /// Linux.
@@ -290,6 +300,12 @@ impl Loader {
                 chosen.contains(&name)
             });
         }
+        opened.set_autoload(|program| {
+            let of_program = program.name.to_string();
+            let mut set = self.autoload.iter().rev();
+            let set = set.find(|(name, _)| *name == of_program);
+            set.map_or(program.autoload, |(_, is_loaded)| *is_loaded)
+        });
         Ok(opened)
     }
 }

@@ -110,6 +110,12 @@ impl Map {
         self.object_map().def.params.max_entries
     }
 
+    /// The map with the operations of bpf(2), their flags and error numbers.
+    #[doc(hidden)]
+    pub fn system_calls(&self) -> &::kernel::maps::Map {
+        &self.object_map().map
+    }
+
     /// The flags of its creation.
     #[doc(hidden)]
     pub fn flags(&self) -> MapFlags {
@@ -193,11 +199,8 @@ impl Map {
     pub fn lookup_and_delete<K: Pod, V: Pod>(&self, key: &K) -> Result<Option<V>, Error> {
         self.check_key::<K>()?;
         self.check_single::<V>()?;
-        let mut value = vec![0; self.object_map().map.value_len()];
-        let map = &self.object_map().map;
-        let taken = map.lookup_and_delete(&pod::bytes(key), &mut value, 0);
-        let taken = self.found(taken)?;
-        Ok(taken.map(|()| V::from_bytes(&value)))
+        let taken = self.take_bytes(&pod::bytes(key))?;
+        Ok(taken.map(|value| V::from_bytes(&value)))
     }
 
     /// All keys, in the order of iteration.

@@ -1,5 +1,8 @@
 //! Elements of maps as bytes: of per-CPU maps the values of all CPUs, each rounded up to 8 bytes.
 
+use ::kernel::maps::{Batch, NoResources};
+use spec::Errno;
+
 use super::{Map, UpdateMode};
 use crate::failure::Error;
 use crate::internal::run::Entry;
@@ -34,6 +37,16 @@ impl Map {
         Ok(deleted.is_some())
     }
 
+    /// Adds or changes several elements until one fails (`BPF_MAP_UPDATE_BATCH`).
+    ///
+    /// # Errors
+    /// Linux's, for what is refused as a whole.
+    #[doc(hidden)]
+    pub fn update_batch(&self, keys: &[u8], values: &[u8], flags: u64) -> Result<Batch, Errno> {
+        let map = &self.object_map().map;
+        map.update_batch(keys, values, flags, &NoResources)
+    }
+
     /// All keys with their values, in the order of iteration.
     ///
     /// # Errors
@@ -42,5 +55,18 @@ impl Map {
     pub fn entries_bytes(&self) -> Result<Vec<Entry>, Error> {
         let entries = self.object_map().entries();
         entries.map_err(|errno| self.failed(errno))
+    }
+
+    /// The bytes of the value of a key, which is removed; of queues and stacks, whose key is empty,
+    /// the next one.
+    ///
+    /// # Errors
+    /// EINVAL for a key of another length, EOPNOTSUPP for kinds without this operation.
+    #[doc(hidden)]
+    pub fn take_bytes(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let map = &self.object_map().map;
+        let mut value = vec![0; map.value_len()];
+        let taken = self.found(map.lookup_and_delete(key, &mut value, 0))?;
+        Ok(taken.map(|()| value))
     }
 }

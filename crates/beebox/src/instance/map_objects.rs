@@ -58,9 +58,14 @@ impl Map {
     /// # Errors
     /// EINVAL for maps of other kinds and an inner map that does not fit, E2BIG beyond the map.
     pub fn set_inner<K: crate::Pod>(&self, key: &K, inner: &Map) -> Result<(), Error> {
+        self.set_inner_bytes(&crate::internal::pod::bytes(key), inner)
+    }
+
+    /// As [`Map::set_inner`], for the bytes of a key.
+    #[doc(hidden)]
+    pub fn set_inner_bytes(&self, key: &[u8], inner: &Map) -> Result<(), Error> {
         let loaded = &self.instance().0.loaded;
-        let key = crate::internal::pod::bytes(key);
-        let put = loaded.put_inner(self.object_map(), &key, &inner.object_map().map);
+        let put = loaded.put_inner(self.object_map(), key, &inner.object_map().map);
         put.map_err(|errno| self.failed(errno))
     }
 

@@ -73,8 +73,9 @@ impl Object {
     }
 
     /// The object, opened again.
+    #[doc(hidden)]
     #[cfg(feature = "run")]
-    pub(super) fn opened(&self) -> Result<::object::Object<'_>, Error> {
+    pub fn opened(&self) -> Result<::object::Object<'_>, Error> {
         self.opened_with(&[])
     }
 

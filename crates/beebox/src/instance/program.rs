@@ -70,7 +70,7 @@ impl Program {
         if let Some(network) = run.network {
             program.set_network(network.clone());
         }
-        program.collect_records(true);
+        program.collect_records(!run.keep_records);
         let context = (!run.ctx_in.is_empty()).then_some(run.ctx_in);
         let output = program.test_run_with_context(run.data_in, context, run.repeat)?;
         Ok(TestRunResult::new(self.kind(), run, output))
@@ -89,6 +89,13 @@ impl Program {
         let mut program = shared.loaded.runnable_alone(self.place, cpu);
         program.set_limits(shared.limits);
         Runner::new(program)
+    }
+
+    /// A runner whose random numbers are the next ones of the instance, so that one runner after
+    /// the other goes on where the last one stopped.
+    #[doc(hidden)]
+    pub fn next_runner(&self) -> Runner<'_> {
+        Runner::new(self.runnable(0))
     }
 
     /// Runs it on each packet of a capture, whose times are those of the runs. Packets that go on

@@ -37,6 +37,9 @@ pub struct TestRun<'d> {
     /// The network that helpers see in these runs; `None` for that of the
     /// [`Loader`](super::Loader). Maps of sockets hold the loader's.
     pub network: Option<&'d Network>,
+    /// Leaves records in ring and perf buffers, as Linux does, in place of taking them.
+    #[doc(hidden)]
+    pub keep_records: bool,
 }
 
 impl Default for TestRun<'_> {
@@ -53,6 +56,7 @@ impl Default for TestRun<'_> {
             batch_size: 0,
             clock: RunClock::Fixed(0),
             network: None,
+            keep_records: false,
         }
     }
 }

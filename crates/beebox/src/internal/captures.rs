@@ -5,7 +5,8 @@
 //! is scanned in segments at the same time (`parallel`). Neither format marks where
 //! packets start, so the start of a segment is guessed, compared with the end of the
 //! segment before, and the segment is scanned again if the guess was wrong. Packets,
-//! order and counts do not depend on the number of threads.
+//! order and counts do not depend on the number of threads. Tasks that cannot compare read parts
+//! that begin where all agree (`packets`).
 //!
 //! Memory: one buffer of 256 KiB for each thread where a capture is not mapped, and the
 //! matching packets of a few segments; it does not grow with the capture.
@@ -14,6 +15,7 @@ mod input;
 mod merge;
 mod output_format;
 mod packet_path;
+mod packets;
 mod parallel;
 mod part;
 mod positioned;
@@ -35,10 +37,12 @@ pub use capture::{
     Record, Resolution, Timestamp, packet_metadata,
 };
 
-pub use input::Input;
+pub use ::packet::{FlowFields, flow_fields, payload_offset};
+pub use input::{Elsewhere, Input};
 pub use merge::{Merged, merge};
 pub use output_format::{FileFormat, OutputFormatError};
 pub use packet_path::{PacketPath, PathRecord};
+pub use packets::{LEAST_PART, Packets, PacketsError};
 #[cfg(feature = "run")]
 pub(crate) use part::{Part, Place};
 pub use programs::FilterSource;

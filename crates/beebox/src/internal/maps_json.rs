@@ -113,6 +113,17 @@ impl<'a> Types<'a> {
     }
 }
 
+/// A key or value of a map by its type.
+pub(crate) fn show_part(
+    map: &ObjectMap,
+    types: Option<&Btf<'_>>,
+    bytes: &[u8],
+    is_key: bool,
+) -> Ordered {
+    let part = if is_key { Part::Key } else { Part::Value };
+    Types::of(map, types).show(part, bytes)
+}
+
 fn is_percpu(map: &ObjectMap) -> bool {
     map.map.kind().is_percpu() && !map.map.kind().is_cgroup_storage()
 }

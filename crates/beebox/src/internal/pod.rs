@@ -1,8 +1,8 @@
 //! Keys and values of maps, and global variables, as Rust types.
 
-/// A type of which every bit pattern is a value, in the byte order of the machine: what keys and
-/// values of maps and global variables are read and written as. Padding is written as zeros and
-/// not read.
+/// A type of which every bit pattern is a value: what keys and values of maps and global variables
+/// are read and written as. Numbers are little-endian on every machine, as programs keep them here.
+/// Padding is written as zeros and not read.
 ///
 /// Numbers and arrays implement it. [`pod!`](crate::internal::pod) implements it for structures, those that
 /// `beebox gen rust --pod` writes for an object among them.

@@ -31,6 +31,8 @@
 //! }
 //! ```
 
+mod against;
+mod by_verdict;
 mod capture;
 mod checked;
 mod compiled;
@@ -51,6 +53,7 @@ mod printed;
 mod process;
 mod program;
 mod random;
+mod recording;
 mod records;
 mod redirect;
 mod reuse;
@@ -64,13 +67,16 @@ mod tail_calls;
 mod task;
 mod timers;
 mod unwritten;
+mod why;
 
 pub use ::kernel::kfuncs::state as kfunc_state;
 pub use ::kernel::maps::RunGuard;
 pub use ::kernel::maps::{Arena, Map, Ring};
 pub use ::kernel::process::{Descriptor, LoadedProgram, Process, ProgramVerifier};
 pub use ::kernel::programs::{PacketVerdict, verdict_names};
-pub use capture::{PacketOutput, PacketRun, RunCaptureError};
+pub use against::{Comparison, Difference, Differing, Group};
+pub use by_verdict::VerdictOutput;
+pub use capture::{CaptureOptions, Choose, PacketOutput, PacketRun, RunCaptureError};
 pub use data::DataError;
 pub use error::{LoadError, RunError, TrapPlace};
 pub use inner_maps::InnerMap;
@@ -90,8 +96,10 @@ pub use spec::kfuncs::CallState;
 pub use spec::{Errno, SplitMix};
 pub use spool::{Spool, SpoolItem};
 pub use summary::{CaptureSummary, VerdictCount};
+pub use trace::dwarf::Debug;
 pub use unwritten::UnwrittenRead;
 pub use vm::{Redirect, Stream};
+pub use why::{Explained, Explanation};
 
 use ::kernel::programs::TestProgram;
 use spec::programs::ProgramType;

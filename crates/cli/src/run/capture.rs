@@ -2,24 +2,39 @@
 
 use std::path::Path;
 
+use beebox::internal::captures::Record;
 use beebox::internal::run::{
-    CaptureSummary, LoadedObject, PacketOutput, RunCaptureError, RunOutputs, RunnableProgram,
+    CaptureOptions, CaptureSummary, Choose, LoadedObject, PacketOutput, RunCaptureError,
+    RunOutputs, RunnableProgram, VerdictOutput,
 };
 
 use super::output::Ran;
 use super::progress::Progress;
+use super::selection::Only;
+use super::verdicts::Rows;
 use crate::answer::Failure;
 use crate::capture_file::{self, output_format};
 use crate::output_file::OutputFile;
 use crate::output_path::OutputPath;
 
-/// Runs a program on each packet of a capture.
+/// Which packets of a capture a program runs on, and what is written of them.
+pub(super) struct Options<'a> {
+    pub(super) path: &'a Path,
+    pub(super) out: Option<OutputPath<'a>>,
+    /// Verdicts and files of their packets.
+    pub(super) by_verdict: Vec<(String, OutputPath<'a>)>,
+    pub(super) only: Option<Only>,
+    pub(super) most: Option<u64>,
+}
+
+/// Runs a program on packets of a capture.
 pub(super) fn run(
-    path: &Path,
-    out: Option<OutputPath<'_>>,
+    options: Options<'_>,
     program: &mut RunnableProgram<'_>,
     outputs: &mut RunOutputs,
+    mut rows: Option<&mut Rows>,
 ) -> Result<Ran, Failure> {
+    let Options { path, out, .. } = options;
     let mut input = capture_file::open(path, true)?;
     let mut file = match out {
         None => None,
@@ -32,12 +47,44 @@ pub(super) fn run(
         format: *format,
         file: &mut file.writer,
     });
+    let mut files = Vec::new();
+    for (verdict, path_out) in options.by_verdict {
+        let format = output_format(&mut input, path, path_out.path())?;
+        files.push((verdict, format, OutputFile::create(path_out.of_packets()?)?));
+    }
+    let by_verdict = files
+        .iter_mut()
+        .map(|(verdict, format, file)| VerdictOutput {
+            verdict: verdict.clone(),
+            output: PacketOutput {
+                format: *format,
+                file: &mut file.writer,
+            },
+        });
+    let mut only = options.only;
+    let mut choose = only
+        .as_mut()
+        .map(|only| |packet, record: &Record<'_>| only.has(packet, record));
+    let capture = CaptureOptions {
+        output: written,
+        by_verdict: by_verdict.collect(),
+        choose: choose.as_mut().map(|choose| choose as &mut Choose<'_>),
+        most: options.most,
+    };
     let mut progress = Progress::start();
-    let stopped = program.run_capture(input, written, &mut |run, _| {
+    let stopped = program.run_capture_with(input, capture, &mut |run, record| {
+        if let Some(rows) = &mut rows {
+            rows.add(&run, record);
+        }
         outputs.add(run);
         progress.show(run.packet);
     });
     drop(progress);
+    if stopped.is_ok() {
+        files
+            .into_iter()
+            .try_for_each(|(_, _, file)| file.finish())?;
+    }
     let out = out.map(OutputPath::path);
     let mut written_to = None;
     if let (Some((_, file)), Some(out), Ok(_)) = (file, out, &stopped) {

@@ -69,7 +69,11 @@ pub(super) fn insert_run(file: &mut ExpectFile, program: &str, args: &Args) {
 }
 
 /// Prints the results.
-pub(super) fn print(mut report: CheckReport, format: RunFormat) -> Result<Answer, Failure> {
+pub(super) fn print(
+    mut report: CheckReport,
+    object: &Path,
+    format: RunFormat,
+) -> Result<Answer, Failure> {
     for checked in &mut report.expectations {
         if let Some(difference) = &mut checked.difference
             && let Some(limit @ (RunError::Deadline | RunError::TooLong(_) | RunError::Memory(_))) =
@@ -78,12 +82,19 @@ pub(super) fn print(mut report: CheckReport, format: RunFormat) -> Result<Answer
             difference.what = limit_text(limit);
         }
     }
+    let differences = report.expectations.iter_mut();
+    for difference in differences.filter_map(|checked| checked.difference.as_mut()) {
+        if let Some((_, why)) = &mut difference.shown_by {
+            *why = format!("beebox run {} {why}", object.display());
+        }
+    }
     match format {
         RunFormat::Text => write_output(report.to_string().as_bytes(), None)?,
         RunFormat::Json => {
             let record = serde_json::to_value(&report).map_err(Failure::new)?;
             write_json(pretty(&record).as_bytes())?;
         }
+        RunFormat::Csv => return Err(Failure::new("--format csv shows --verdicts")),
         RunFormat::Junit => write_output(report.junit().as_bytes(), None)?,
     }
     Ok(match report.is_met() {

@@ -95,6 +95,7 @@ impl Report<'_> {
                 let result = write_pretty(&mut out, self);
                 written(result.and_then(|()| out.finish()))?;
             }
+            RunFormat::Csv => return Err(Failure::new("--format csv shows --verdicts")),
             RunFormat::Junit => return Err(Failure::new("--format junit needs --expect FILE")),
         }
         Ok(match self.ran {

@@ -10,7 +10,29 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
     let is_checked = args.engine == Some(Engine::Checked) || args.unverified;
     let has_capture = args.pcap.is_some() || args.expect.is_some();
     let limits = "--engine checked; --timeout SECONDS limits the other engines";
-    let refused: [(bool, &str, &str); 6] = [
+    let has_packets = args.pcap.is_some() && args.expect.is_none();
+    let of_capture = "--pcap IN, without --expect";
+    let refused: [(bool, &str, &str); 10] = [
+        (
+            args.verdicts && !has_packets,
+            "--verdicts is for packets of a capture",
+            of_capture,
+        ),
+        (
+            args.selection.only.is_some() && !has_packets,
+            "--only is for packets of a capture",
+            of_capture,
+        ),
+        (
+            args.selection.limit.is_some() && !has_packets,
+            "--limit is for packets of a capture",
+            of_capture,
+        ),
+        (
+            args.against.is_some() && !has_packets,
+            "--against is for packets of a capture",
+            of_capture,
+        ),
         (
             args.share_maps && args.jobs == 1,
             "--share-maps is for several threads",

@@ -92,7 +92,7 @@ Examples:
   beebox-gateway completions fish > ~/.config/fish/completions/beebox-gateway.fish";
 
 fn main() -> ExitCode {
-    command::main(RULES, run_command)
+    command::main(std::env::args_os(), RULES, run_command).into()
 }
 
 fn run_command(cli: Cli) -> Result<Answer, Failure> {

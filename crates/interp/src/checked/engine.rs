@@ -85,17 +85,7 @@ struct Run<'r, 'w, 'm, 'c> {
     unwritten_reads: BTreeMap<u32, usize>,
 }
 
-pub(super) fn execute<O: Observer>(
-    program: &CheckedProgram,
-    cx: CheckedContext<'_, '_, '_>,
-    entry: Entry,
-    limits: &Limits,
-    observer: &mut O,
-) -> Finish {
-    execute_from(program, 0, cx, entry, limits, observer)
-}
-
-/// As [`execute`], from a slot on.
+/// Runs a program from a slot on.
 pub(super) fn execute_from<O: Observer>(
     program: &CheckedProgram,
     start: usize,

@@ -344,6 +344,18 @@ impl<'m> Maps<'m> {
         })
     }
 
+    /// The value or key that an address is in or ends at, for observers.
+    pub(super) fn value_place(&self, address: u64) -> Option<super::Place> {
+        let place = self.place(address).filter(|place| place.is_inside(0))?;
+        Some(super::Place::Value {
+            map: place.index,
+            start: place.start,
+            len: place.cells().len(),
+            offset: place.offset,
+            is_key: place.is_key(),
+        })
+    }
+
     /// The error of an access near a value of a map; `None` elsewhere.
     pub(super) fn fault(&self, address: u64, size: u64, access: Access) -> Option<BadAccess> {
         let place = self.place(address)?;

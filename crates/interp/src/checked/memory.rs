@@ -33,6 +33,7 @@ use vm::{
 use super::calls::CallFault;
 use super::maps::Maps;
 use super::model::Model;
+use super::place::{Place, RegionKind};
 
 pub use bad_access::{Access, AccessError, BadAccess, NoRoom};
 use port::no_map;
@@ -375,7 +376,7 @@ impl<'m> Memory<'m> {
     }
 
     /// Reads bytes of a value of a map, of an object, or of a fragment of the packet.
-    fn read_shared(&self, address: u64, into: &mut [u8]) -> Option<()> {
+    pub(super) fn read_shared(&self, address: u64, into: &mut [u8]) -> Option<()> {
         let objects = self.objects.as_ref();
         (self.maps.read(address, into))
             .or_else(|| objects.and_then(|objects| objects.read(address, into)))
@@ -457,6 +458,28 @@ impl<'m> Memory<'m> {
     /// The first address of a region.
     pub fn address(&self, region: RegionId) -> u64 {
         self.regions[region.0].start
+    }
+
+    /// The region that an address is in or ends at.
+    pub(super) fn region_at(&self, address: u64) -> Option<(RegionId, RegionInfo)> {
+        let index = self
+            .locate(address, 1)
+            .or_else(|| self.locate(address, 0))?;
+        Some((RegionId(index), self.info(index)))
+    }
+
+    /// What a region is to an observer.
+    pub(super) fn kind_of_region(&self, region: RegionId) -> RegionKind {
+        match region.0.checked_sub(self.names.len()) {
+            Some(frame) => RegionKind::Frame(frame),
+            None if self.context == Some(region) => RegionKind::Context,
+            None => RegionKind::Other,
+        }
+    }
+
+    /// The value or key of a map that an address is in.
+    pub(super) fn value_place(&self, address: u64) -> Option<Place> {
+        self.maps.value_place(address)
     }
 
     /// All regions, including the frames of the current or last run.

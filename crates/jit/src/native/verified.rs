@@ -190,7 +190,8 @@ impl Native<PacketProgram> {
     /// # Panics
     /// As [`run`](Native::run); and if there is a deadline and the program was compiled without
     /// [`Options::deadline`].
-    #[inline]
+    // So that the run context is made where the machine reads it, and not copied.
+    #[inline(always)]
     pub fn run_until<'r>(
         &'r self,
         packet: &mut PacketBuffer,
@@ -217,7 +218,8 @@ impl Native<ContextProgram> {
     /// With the panic of a helper, when the program has ended. If the context is of another
     /// kind than [`context_kind`](Native::context_kind); if there is a deadline and the program
     /// was compiled without [`Options::deadline`].
-    #[inline]
+    // So that the run context is made where the machine reads it, and not copied.
+    #[inline(always)]
     pub fn run_until<'r>(
         &'r self,
         context: &mut DirectContext,

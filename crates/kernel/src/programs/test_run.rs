@@ -83,6 +83,20 @@ impl TestProgram {
         }
     }
 
+    /// True if programs see the packet from its link-layer header on, false for those that see
+    /// it from its network header on.
+    pub fn has_link_header(self) -> bool {
+        match self.rules {
+            TestRunKind::Skb(rules) => rules.has_link_header,
+            TestRunKind::Netfilter => false,
+            TestRunKind::Xdp
+            | TestRunKind::FlowDissector
+            | TestRunKind::SkLookup
+            | TestRunKind::Syscall
+            | TestRunKind::RawTracepoint => true,
+        }
+    }
+
     /// Input of a test run: a frame, and the context that is given, empty for none. Types
     /// without packets take an empty frame.
     ///

@@ -85,7 +85,6 @@ impl References {
         mut cx: RunContext<'r>,
         enter: impl FnOnce(&mut RunContext<'_>) -> Outcome,
     ) -> Outcome {
-        let mut cx = cx.reborrow();
         if cx.maps.is_empty() {
             cx.maps = &self.maps;
         }

@@ -1,7 +1,9 @@
 //! Sources of captures: files and streams.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read, Seek};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,6 +17,8 @@ use super::positioned::read_at;
 pub struct Input {
     pub(super) reader: Reader<Source>,
     file: Option<WholeFile>,
+    /// The bytes of a capture that is no file of the system and not compressed.
+    elsewhere: Option<Arc<dyn Elsewhere>>,
     /// True for a live stream: packets that match are written at once.
     pub(super) eager: bool,
 }
@@ -50,6 +54,7 @@ impl Input {
                 return Ok(Input {
                     reader: file.reader()?,
                     file: Some(file),
+                    elsewhere: None,
                     eager: false,
                 });
             }
@@ -67,7 +72,24 @@ impl Input {
         Ok(Input {
             reader: Reader::new(Source::Stream(source))?,
             file: None,
+            elsewhere: None,
             eager: true,
+        })
+    }
+
+    /// A capture in bytes that are elsewhere, compressed or not.
+    #[doc(hidden)]
+    pub fn open_elsewhere(bytes: Arc<dyn Elsewhere>) -> Result<Input, Error> {
+        let failed = |source| Error::Io { offset: 0, source };
+        let mut start = Vec::new();
+        let magic = bytes.read_from(0).map_err(failed)?;
+        let magic = magic.take(Compression::MAGIC as u64);
+        io::copy(&mut { magic }, &mut start).map_err(failed)?;
+        let input = Input::stream(bytes.read_from(0).map_err(failed)?)?;
+        Ok(Input {
+            elsewhere: (Compression::detect(&start) == Compression::None).then_some(bytes),
+            eager: false,
+            ..input
         })
     }
 
@@ -130,10 +152,61 @@ impl Input {
         Some((file, Place { offset, framing }))
     }
 
+    /// True if it can be read from any place: it is not compressed, and no pipe.
+    #[doc(hidden)]
+    pub fn is_seekable(&self) -> bool {
+        self.file.is_some() || self.elsewhere.is_some()
+    }
+
+    /// Length in bytes of a seekable capture.
+    #[doc(hidden)]
+    pub fn seekable_len(&self) -> io::Result<Option<u64>> {
+        let elsewhere = self.elsewhere.as_ref();
+        let elsewhere = elsewhere.map(|elsewhere| elsewhere.len()).transpose()?;
+        Ok(self.len().or(elsewhere))
+    }
+
+    /// Bytes of a seekable capture, as far as there are.
+    pub(super) fn bytes(&self, range: Range<u64>) -> io::Result<Cow<'_, [u8]>> {
+        if let Some(file) = &self.file {
+            return file.bytes(range);
+        }
+        let mut bytes = Vec::new();
+        if let Some(elsewhere) = &self.elsewhere {
+            let rest = elsewhere.read_from(range.start)?;
+            rest.take(range.end - range.start).read_to_end(&mut bytes)?;
+        }
+        Ok(bytes.into())
+    }
+
+    /// Goes to the record at an offset of a seekable capture, with the framing there, to read as
+    /// far as `end`.
+    pub(super) fn seek(&mut self, (at, end): (u64, u64), framing: Framing) -> io::Result<()> {
+        if let Some(elsewhere) = &self.elsewhere {
+            let source = Source::Stream(elsewhere.read_from(at)?);
+            self.reader = Reader::resume(source, at, framing);
+        } else if let Some(file) = &self.file {
+            let mut reader = None;
+            file.reader_at(&mut reader, (at, end), framing);
+            self.reader = reader.expect("one was made");
+        }
+        Ok(())
+    }
+
     /// True if the file is mapped.
     pub(super) fn is_mapped(&self) -> bool {
         self.file.as_ref().is_some_and(WholeFile::is_mapped)
     }
+}
+
+/// Bytes that can be read from any offset, such as an object of a store.
+#[doc(hidden)]
+pub trait Elsewhere: Send + Sync {
+    /// A reader of the bytes from an offset on; others may be made before it ends.
+    fn read_from(&self, offset: u64) -> io::Result<Box<dyn Read + Send>>;
+
+    /// Number of bytes.
+    fn len(&self) -> io::Result<u64>;
 }
 
 /// A file that can be read from any place.
@@ -185,6 +258,20 @@ impl WholeFile {
             }
             (None, reader) => reader.insert(Reader::resume(self.part(at, end), at, framing)),
         }
+    }
+
+    /// Its bytes in a range, as far as there are.
+    fn bytes(&self, range: Range<u64>) -> io::Result<Cow<'_, [u8]>> {
+        if let Some(mapping) = &self.mapping {
+            let end = range.end.min(mapping.len() as u64) as usize;
+            return Ok(mapping[(range.start as usize).min(end)..end].into());
+        }
+        let mut bytes = Vec::new();
+        let source = self.part(range.start, range.end);
+        source
+            .take(range.end - range.start)
+            .read_to_end(&mut bytes)?;
+        Ok(bytes.into())
     }
 
     fn part(&self, at: u64, end: u64) -> Source {

@@ -21,6 +21,12 @@ const PORTION: usize = 256 << 10;
 const FETCH_DISTANCE: usize = 3072;
 const FETCH_LINES: usize = 5;
 
+/// Prefetches what lies some packets behind the start of `rest`.
+#[inline(always)]
+pub(super) fn prefetch_behind(rest: &[u8]) {
+    sys::mapping::prefetch(rest, FETCH_DISTANCE, FETCH_LINES);
+}
+
 /// Packets between two reports of progress; a power of two.
 pub(super) const REPORT: u64 = 1 << 14;
 
@@ -291,7 +297,7 @@ impl<'p> Runners<'p> {
     /// Skips packets of one interface that its filter drops; true if it stopped at one
     /// that the filter keeps. Not for kernel semantics, which need the record's metadata.
     #[inline(never)]
-    fn skip_packets(
+    pub(super) fn skip_packets(
         &mut self,
         reader: &mut Reader<Source>,
         end: u64,
@@ -308,7 +314,7 @@ impl<'p> Runners<'p> {
         let mut keeps = false;
         let passed = reader.skip_packets(end, most, |rest, packet| {
             if mapped {
-                sys::mapping::prefetch(rest, FETCH_DISTANCE, FETCH_LINES);
+                prefetch_behind(rest);
             }
             if packet.interface as usize != id {
                 return false;

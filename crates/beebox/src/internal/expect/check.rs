@@ -1,5 +1,7 @@
 //! Runs the statements of an expectation file.
 
+use std::path::PathBuf;
+
 use object::Object;
 
 use super::compare::{compare_maps, compare_run, printed, record};
@@ -34,6 +36,10 @@ struct State {
     report: CheckReport,
     /// Number and program of the last run.
     last: Option<(usize, String)>,
+    /// The capture of the last run, if it was on one.
+    capture: Option<PathBuf>,
+    /// Statements set elements.
+    has_set: bool,
     ran: Ran,
     /// Texts and records that no expectation has named yet, the next one last.
     texts: Vec<String>,
@@ -69,15 +75,19 @@ impl ExpectCheck<'_, '_> {
             },
             last: None,
             ran: Ran::Stopped,
+            capture: None,
+            has_set: false,
             texts: Vec::new(),
             records: Vec::new(),
         };
         for line in &self.file.lines {
             let done = match &line.statement {
-                Statement::Set { map, key, value } => self
-                    .set(map, key, value)
-                    .map(|members| state.zero(line, map, members))
-                    .map_err(ExpectProblem::Unsuitable),
+                Statement::Set { map, key, value } => {
+                    state.has_set = true;
+                    self.set(map, key, value)
+                        .map(|members| state.zero(line, map, members))
+                        .map_err(ExpectProblem::Unsuitable)
+                }
                 Statement::Run { program, .. } | Statement::Capture { program, .. } => {
                     self.run_program(&mut state, line, program)
                 }
@@ -138,6 +148,10 @@ impl ExpectCheck<'_, '_> {
         program: &str,
     ) -> Result<(), ExpectProblem> {
         state.report.runs += 1;
+        state.capture = match &line.statement {
+            Statement::Capture { path, .. } => Some(path.clone()),
+            Statement::Run { .. } | Statement::Set { .. } | Statement::Expect(_) => None,
+        };
         state.last = Some((state.report.runs, program.to_owned()));
         let runnable = self.loaded.program_of(program);
         let mut runnable = runnable.ok_or_else(|| ExpectProblem::NoProgram(program.to_owned()))?;
@@ -196,7 +210,13 @@ impl ExpectCheck<'_, '_> {
                 left_out = compared.left_out;
                 compared.difference
             }
-            expected => compare_run(expected, &state.ran),
+            expected => {
+                let mut difference = compare_run(expected, &state.ran);
+                if let Some(difference) = &mut difference {
+                    difference.shown_by = state.first_of(expected);
+                }
+                difference
+            }
         };
         state.put(line, difference, left_out);
         Ok(())
@@ -204,6 +224,23 @@ impl ExpectCheck<'_, '_> {
 }
 
 impl State {
+    /// The first packet of the capture whose verdict an expectation is about, and the options that
+    /// tell its run; `None` where statements before it change maps, which the options do not.
+    fn first_of(&self, expected: &Expected) -> Option<(u64, String)> {
+        let (Expected::Verdict { name, count }, Ran::Capture(summary)) = (expected, &self.ran)
+        else {
+            return None;
+        };
+        let packet = summary.first(|verdict| match count {
+            Some(_) => verdict == name,
+            None => verdict != name,
+        })?;
+        let (path, (runs, program)) = (self.capture.as_ref()?, self.last.as_ref()?);
+        let is_alone = *runs == 1 && !self.has_set;
+        let options = format!("--prog {program} --pcap {} --why {packet}", path.display());
+        is_alone.then_some((packet, options))
+    }
+
     fn put(&mut self, line: &Line, difference: Option<ExpectDifference>, left_out: Vec<String>) {
         self.report.expectations.push(CheckedExpectation {
             line: line.number,
@@ -240,5 +277,6 @@ fn stopped(error: RunError) -> ExpectDifference {
         what,
         excerpt,
         stopped: Some(error),
+        shown_by: None,
     }
 }

@@ -183,6 +183,7 @@ fn of_bytes(expected: &[u8], got: &[u8], offset: usize) -> Option<Difference> {
         what,
         excerpt,
         stopped: None,
+        shown_by: None,
     })
 }
 

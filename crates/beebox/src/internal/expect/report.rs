@@ -55,6 +55,10 @@ pub struct ExpectDifference {
     /// The error of a run that did not end with a value: a limit or a trap.
     #[doc(hidden)]
     pub stopped: Option<RunError>,
+    /// The packet of a capture that shows it first: its number, and the options of `beebox run OBJECT`
+    /// that tell its run.
+    #[doc(hidden)]
+    pub shown_by: Option<(u64, String)>,
 }
 
 impl From<String> for ExpectDifference {
@@ -64,6 +68,7 @@ impl From<String> for ExpectDifference {
             what,
             excerpt,
             stopped: None,
+            shown_by: None,
         }
     }
 }
@@ -106,6 +111,9 @@ impl CheckReport {
                 one_line(&difference.what)
             );
             text.push_str(&difference.excerpt);
+            if let Some((packet, why)) = &difference.shown_by {
+                let _ = writeln!(text, "  packet {packet} is the first: {why}");
+            }
         }
         let (all, runs) = (self.expectations.len(), self.runs);
         let plural = |count: usize| if count == 1 { "" } else { "s" };
@@ -131,13 +139,18 @@ impl CheckReport {
     fn record(&self) -> Value {
         let differences = self.expectations.iter().filter_map(|checked| {
             let difference = checked.difference.as_ref()?;
-            Some(json!({
+            let mut record = json!({
                 "line": checked.line,
                 "expectation": checked.text,
                 "run": checked.run.as_ref().map(|(number, _)| number),
                 "prog": checked.run.as_ref().map(|(_, program)| program),
                 "difference": difference.what,
-            }))
+            });
+            if let Some((packet, why)) = &difference.shown_by {
+                record["packet"] = json!(packet);
+                record["why"] = json!(why);
+            }
+            Some(record)
         });
         let left_out = self.leaving_out();
         let left_out = left_out

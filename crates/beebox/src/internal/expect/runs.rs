@@ -35,6 +35,8 @@ pub(super) const MOST_RECORD_BYTES: usize = 64 << 20;
 #[derive(Default)]
 pub(super) struct Summary {
     counts: CaptureSummary,
+    /// Verdicts with the number of their first packet.
+    first: Vec<(String, u64)>,
     texts: Vec<String>,
     records: Vec<RunRecord>,
     record_bytes: usize,
@@ -44,6 +46,10 @@ pub(super) struct Summary {
 
 impl Summary {
     pub(super) fn add(&mut self, run: PacketRun<'_>) {
+        let verdict = &run.verdict.name;
+        if !self.first.iter().any(|(known, _)| known == verdict) {
+            self.first.push((verdict.to_string(), run.packet));
+        }
         self.lost += run.printk.lost;
         for text in &run.printk.texts {
             match self.texts.len() < MOST_TEXTS {
@@ -58,6 +64,14 @@ impl Summary {
                 false => self.lost += 1,
             }
         }
+    }
+
+    /// The first packet of a verdict that has a property.
+    pub(super) fn first(&self, is_it: impl Fn(&String) -> bool) -> Option<u64> {
+        let mut first = self.first.iter();
+        first
+            .find(|(verdict, _)| is_it(verdict))
+            .map(|(_, packet)| *packet)
     }
 
     /// Names of the verdicts, with numbers of packets.

@@ -59,6 +59,11 @@ impl<'a> RecordTypes<'a> {
         }
     }
 
+    /// The types to which variables of the object point, with their sizes.
+    pub fn pointed(&self) -> &[(u64, TypeId)] {
+        &self.pointed
+    }
+
     /// Chooses the forms of fields of records, behind the types; those of other maps have no effect
     /// here.
     ///

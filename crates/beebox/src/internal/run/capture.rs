@@ -8,6 +8,7 @@ use ::kernel::maps::RunGuard;
 use ::kernel::programs::PacketVerdict;
 use capture::{Encoder, Error as CaptureError, Event, Format, LinkType, OtherLinkType, Record};
 
+use super::by_verdict::{Sorter, VerdictOutput};
 use super::summary::{Counter, Stopwatch};
 use super::{CaptureSummary, PrintedText, Redirect, RunError, RunRecord, RunnableProgram};
 use crate::internal::captures::Input;
@@ -22,6 +23,22 @@ pub struct PacketOutput<'w> {
     /// The file, from its start.
     pub file: &'w mut dyn Write,
 }
+
+/// Options of a run on a capture.
+#[derive(Default)]
+pub struct CaptureOptions<'w> {
+    /// Output of the packets that go on.
+    pub output: Option<PacketOutput<'w>>,
+    /// Outputs of the packets of verdicts.
+    pub by_verdict: Vec<VerdictOutput<'w>>,
+    /// True for the packets that the program runs on; all without it.
+    pub choose: Option<&'w mut Choose<'w>>,
+    /// Most packets that it runs on.
+    pub most: Option<u64>,
+}
+
+/// Chooses a packet by its number and its record.
+pub type Choose<'w> = dyn FnMut(u64, &Record<'_>) -> Result<bool, RunCaptureError> + 'w;
 
 /// The run on one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +58,9 @@ pub struct PacketRun<'r> {
     pub printk: &'r PrintedText,
     /// Records of ring buffers, if they are taken.
     pub records: &'r [RunRecord],
+    /// Executed instructions, of runs in the checked engine.
+    #[doc(hidden)]
+    pub executed: Option<u64>,
 }
 
 /// Reason why runs stopped before the end of a capture. Packets before it were written.
@@ -67,6 +87,8 @@ pub enum RunCaptureError {
     OtherLinkType(OtherLinkType),
     /// Packets could not be written.
     Output(io::Error),
+    /// The filter that chooses packets cannot be made, or did not end.
+    Filter(String),
 }
 
 impl RunCaptureError {
@@ -79,7 +101,8 @@ impl RunCaptureError {
             }
             RunCaptureError::Capture(CaptureError::Io { .. })
             | RunCaptureError::OtherLinkType(_)
-            | RunCaptureError::Output(_) => {}
+            | RunCaptureError::Output(_)
+            | RunCaptureError::Filter(_) => {}
         }
         self
     }
@@ -102,6 +125,7 @@ impl fmt::Display for RunCaptureError {
             RunCaptureError::Run { packet, error } => write!(f, "packet {packet}: {error}"),
             RunCaptureError::OtherLinkType(mismatch) => write!(f, "{mismatch}"),
             RunCaptureError::Output(error) => write!(f, "writing packets: {error}"),
+            RunCaptureError::Filter(why) => f.write_str(why),
         }
     }
 }
@@ -113,7 +137,7 @@ impl Error for RunCaptureError {
             RunCaptureError::Run { error, .. } => Some(error),
             RunCaptureError::OtherLinkType(mismatch) => Some(mismatch),
             RunCaptureError::Output(error) => Some(error),
-            RunCaptureError::LinkType { .. } => None,
+            RunCaptureError::LinkType { .. } | RunCaptureError::Filter(_) => None,
         }
     }
 }
@@ -124,10 +148,34 @@ impl RunnableProgram<'_> {
     /// captured.
     pub fn run_capture(
         &mut self,
-        mut input: Input,
-        mut output: Option<PacketOutput<'_>>,
+        input: Input,
+        output: Option<PacketOutput<'_>>,
         observe: &mut dyn FnMut(PacketRun<'_>, &[u8]),
     ) -> Result<CaptureSummary, RunCaptureError> {
+        let options = CaptureOptions {
+            output,
+            ..CaptureOptions::default()
+        };
+        self.run_capture_with(input, options, &mut |run, record| {
+            observe(run, record.data())
+        })
+    }
+
+    /// As [`RunnableProgram::run_capture`], on the packets that are chosen.
+    pub fn run_capture_with(
+        &mut self,
+        mut input: Input,
+        options: CaptureOptions<'_>,
+        observe: &mut dyn FnMut(PacketRun<'_>, &Record<'_>),
+    ) -> Result<CaptureSummary, RunCaptureError> {
+        let CaptureOptions {
+            mut output,
+            by_verdict,
+            mut choose,
+            most,
+        } = options;
+        let mut sorter = Sorter::start(by_verdict, &input);
+        let mut left = most;
         let format = output.as_ref().map(|output| output.format);
         let encoder = format.map(|format| Encoder::new(format, input.format(), None));
         let mut kept = Vec::new();
@@ -146,9 +194,23 @@ impl RunnableProgram<'_> {
                     if let Some(encoder) = &encoder {
                         encoder.put_block(&block, &mut kept);
                     }
+                    sorter.put_block(&block);
                 }
                 Ok(Some(Event::Packet(record))) => {
                     packet += 1;
+                    if let Some(choose) = &mut choose {
+                        match choose(packet, &record) {
+                            Ok(true) => {}
+                            Ok(false) => continue,
+                            Err(stop) => break Err(stop),
+                        }
+                    }
+                    if let Some(left) = &mut left {
+                        match left.checked_sub(1) {
+                            Some(fewer) => *left = fewer,
+                            None => break Ok(()),
+                        }
+                    }
                     let frame = record.data();
                     let at = match frame_time(&record) {
                         Ok(time) => time,
@@ -170,13 +232,23 @@ impl RunnableProgram<'_> {
                         redirect,
                         printk: &self.services.printed,
                         records: &self.records(),
+                        executed: self.executed,
                     };
-                    observe(run, frame);
+                    observe(run, &record);
                     if let (Some(encoder), Some(most)) = (&encoder, verdict.kept) {
                         let after = self.captured().map(|input| input.kept_frame(most));
                         let after = after.unwrap_or_default();
                         if let Err(error) = encoder.put_changed(&record, &after, &mut kept) {
                             break Err(RunCaptureError::OtherLinkType(error));
+                        }
+                    }
+                    if !sorter.is_empty() {
+                        let input = self.captured();
+                        let after = verdict.kept.zip(input);
+                        let after = after.map(|(most, input)| input.kept_frame(most));
+                        let data = after.as_deref().unwrap_or(frame);
+                        if let Err(stop) = sorter.put(&verdict.name, &record, data) {
+                            break Err(stop);
                         }
                     }
                 }
@@ -186,6 +258,7 @@ impl RunnableProgram<'_> {
             }
         };
         write(&mut output, &mut kept)?;
+        sorter.finish()?;
         stopped.map(|()| counter.finish(&time))
     }
 }

@@ -7,11 +7,14 @@ use ::kernel::object_layout;
 use ::kernel::programs::TestInput;
 use btf::TypeId;
 use interp::checked::{Calls, CheckedContext, Entry, Memory};
+use packet::First;
 use spec::kfuncs::KernelFunction;
+use trace::Recorder;
 use vm::{FiredTimer, ModelPrograms, ObjectLayout, Streams};
 
 use super::hook::HookObjects;
 use super::prepared::Prepared;
+use super::recording::RunObserver;
 use super::{RunError, RunnableProgram};
 
 /// Initial state of a run.
@@ -68,6 +71,7 @@ impl<'o> RunnableProgram<'o> {
             Start::Program(input) => self.hook_objects(input),
             Start::Timer(_) => None,
         };
+        let is_program = matches!(start, Start::Program(_));
         let mut memory = Memory::placed_at(shared.addresses);
         let mut arguments = [0; 5];
         let timer = match start {
@@ -102,6 +106,23 @@ impl<'o> RunnableProgram<'o> {
             slot = timer.callback.slot as usize;
         }
         let host = &prepared.host;
+        let recording = match is_program {
+            true => self.recording.take(),
+            false => None,
+        };
+        let run_host = recording
+            .as_deref()
+            .map(|recording| recording.host(shared, self.services.cpu()));
+        let traced = recording
+            .as_deref()
+            .map(|recording| recording.traced(programs));
+        let first = match prepared.rules.has_link_header() {
+            true => First::Link,
+            false => First::Network,
+        };
+        let recorder = run_host.as_ref().zip(traced.as_deref());
+        let recorder = recorder.map(|(host, traced)| Recorder::new(host, traced, first));
+        let mut observer = recorder.map(RunObserver::new);
         let finish = self.services.with_context(timer, |mut cx| {
             let mut calls = Calls::resolved(|number, arguments, memory| {
                 if let Some(KernelFunction::Host(index)) = KernelFunction::from_number(number) {
@@ -122,8 +143,27 @@ impl<'o> RunnableProgram<'o> {
                 packet: None,
             };
             let entry = Entry { arguments };
-            (prepared.checked).run_function(slot, cx, entry, &limits)
+            match &mut observer {
+                Some(observer) => {
+                    (prepared.checked).run_function_observed(slot, cx, entry, &limits, observer)
+                }
+                None => (prepared.checked).run_function(slot, cx, entry, &limits),
+            }
         });
+        #[cfg(test)]
+        let insns = observer
+            .as_mut()
+            .map(|observer| std::mem::take(&mut observer.insns));
+        let recorded = observer.map(|observer| observer.recorder.finish(&finish, &memory));
+        if let Some(mut recording) = recording {
+            recording.recorded = recorded;
+            #[cfg(test)]
+            recording.insns.extend(insns.into_iter().flatten());
+            self.recording = Some(recording);
+        }
+        if is_program {
+            self.executed = Some(finish.executed);
+        }
         for (program, insn) in finish.unwritten_reads {
             if let Some(program) = programs.get(program as usize) {
                 program.note_unwritten_read(insn);

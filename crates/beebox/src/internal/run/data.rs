@@ -128,15 +128,26 @@ impl LoadedObject {
     /// Sets a global variable, which must not be a constant: those are set before loading
     /// ([`Object::write_global`](object::Object::write_global)).
     pub fn set_global<T: Pod>(&self, name: &str, value: &T) -> Result<(), DataError> {
-        let (map, global) = self.variable(name)?;
+        let (_, global) = self.variable(name)?;
         self.check_size::<T>(global)?;
+        self.set_global_bytes(name, &bytes(value))
+    }
+
+    /// Sets the bytes of a global variable, as [`LoadedObject::set_global`].
+    ///
+    /// # Errors
+    /// EINVAL for another number of bytes.
+    pub fn set_global_bytes(&self, name: &str, value: &[u8]) -> Result<(), DataError> {
+        let (map, global) = self.variable(name)?;
         let failed = |errno| DataError::Map {
             name: map.def.name.clone(),
             errno,
         };
-        let value = bytes(value);
+        if value.len() != global.size as usize {
+            return Err(failed(Errno::EINVAL));
+        }
         if let Some((arena, start)) = map.arena_variables() {
-            let written = arena.write_as_user(start + u64::from(global.offset), &value);
+            let written = arena.write_as_user(start + u64::from(global.offset), value);
             return written.map_err(failed);
         }
         if map.map.is_constant() {
@@ -147,12 +158,12 @@ impl LoadedObject {
         if let Some(all) = map.map.operations().direct_value()
             && !map.map.has_special_fields()
         {
-            all.write(place.start, &value);
+            all.write(place.start, value);
             return Ok(());
         }
         let mut all = vec![0; map.map.value_len()];
         map.map.lookup(&[0; 4], &mut all, 0).map_err(failed)?;
-        all[place].copy_from_slice(&value);
+        all[place].copy_from_slice(value);
         map.map.update(&[0; 4], &all, 0).map_err(failed)
     }
 

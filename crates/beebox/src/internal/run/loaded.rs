@@ -56,7 +56,7 @@ impl LoadedObject {
     }
 
     /// Number of possible CPUs, on which programs run.
-    pub(crate) fn cpus(&self) -> u32 {
+    pub fn cpus(&self) -> u32 {
         self.host.cpus
     }
 
@@ -85,7 +85,7 @@ impl LoadedObject {
     }
 
     /// As [`LoadedObject::program`], of an object that others run too.
-    pub(crate) fn program_of(&self, name: &str) -> Option<RunnableProgram<'_>> {
+    pub fn program_of(&self, name: &str) -> Option<RunnableProgram<'_>> {
         Some(self.runnable(self.program_place(name)?, self.cpu))
     }
 

@@ -13,6 +13,7 @@ use vm::{Deadline, DirectContext, Outcome, Redirect};
 use super::checked::Start;
 use super::compiled::{Code, Scratch};
 use super::prepared::Prepared;
+use super::recording::Recording;
 use super::services::{RunClock, Services};
 use super::shared::Shared;
 use super::{ObjectMap, PrintedText, RunError, RunRecord, records};
@@ -39,7 +40,11 @@ pub struct RunnableProgram<'o> {
     /// The machine of the threaded interpreter.
     pub(super) machine: Scratch,
     /// Packet and context of the last run on a captured packet.
-    captured: Option<Box<TestInput>>,
+    pub(super) captured: Option<Box<TestInput>>,
+    /// Instructions of the last run, if it was in the checked engine.
+    pub(super) executed: Option<u64>,
+    /// What records the next run.
+    pub(super) recording: Option<Box<Recording<'o>>>,
 }
 
 /// Result of a test run.
@@ -83,6 +88,8 @@ impl<'o> RunnableProgram<'o> {
             unchecked_runs: 0,
             record_maps: Vec::new(),
             captured: None,
+            executed: None,
+            recording: None,
         }
     }
 
@@ -288,8 +295,8 @@ impl<'o> RunnableProgram<'o> {
         guard.renew();
         let prepared = self.prepared;
         let result = match &prepared.code {
-            Some(code) => self.run_unchecked(code, input, guard),
-            None => self.run_checked(prepared, Start::Program(input), guard),
+            Some(code) if self.recording.is_none() => self.run_unchecked(code, input, guard),
+            _ => self.run_checked(prepared, Start::Program(input), guard),
         };
         let result = result.and_then(|value| self.run_timers_in(guard).map(|_| value));
         let is_refused = self.shared.memory.take_refused();

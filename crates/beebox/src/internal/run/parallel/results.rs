@@ -133,6 +133,7 @@ impl<'m> Merger<'m> {
                 redirect,
                 printk: own.map_or(&nothing, |output| &output.printed),
                 records: own.map_or(&[], |output| &output.records),
+                executed: None,
             });
         }
         results

@@ -1,0 +1,211 @@
+//! The record of a run: what its observer asks of the object and the kernel.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use ::kernel::maps::Map;
+use btf::{Btf, Kind, Shape, TypeId};
+use interp::checked::{Moment, Observer};
+use isa::ebpf::{Callee, Insn};
+use spec::Kernel;
+use spec::kfuncs::KernelFunction;
+use spec::registry::types::ArgBase;
+use trace::dwarf::Debug;
+use trace::{Host, MapInfo, Recorder, Run, Traced};
+
+use super::prepared::Prepared;
+use super::shared::Shared;
+use super::{ObjectMap, RunnableProgram};
+
+/// What records the next run of a program.
+#[derive(Debug, Default)]
+pub(super) struct Recording<'o> {
+    debug: Option<&'o Debug>,
+    /// Names of functions, and how many arguments they take, by their numbers in resolved code.
+    functions: HashMap<i32, (String, usize)>,
+    /// The record, when the run ended.
+    pub(super) recorded: Option<Run>,
+    /// See [`RunObserver::insns`].
+    #[cfg(test)]
+    pub(super) insns: Vec<(u32, u32)>,
+}
+
+/// The observer of a run that is recorded.
+pub(super) struct RunObserver<'p> {
+    pub(super) recorder: Recorder<'p>,
+    /// Number of the program and slot of each instruction, to which the test holds the record.
+    #[cfg(test)]
+    pub(super) insns: Vec<(u32, u32)>,
+}
+
+impl<'p> RunObserver<'p> {
+    pub(super) fn new(recorder: Recorder<'p>) -> RunObserver<'p> {
+        RunObserver {
+            recorder,
+            #[cfg(test)]
+            insns: Vec::new(),
+        }
+    }
+}
+
+impl Observer for RunObserver<'_> {
+    fn before(&mut self, moment: &Moment<'_, '_>) -> ControlFlow<()> {
+        #[cfg(test)]
+        self.insns.push((moment.program.number(), moment.at as u32));
+        self.recorder.before(moment)
+    }
+}
+
+impl<'o> RunnableProgram<'o> {
+    /// Has the next run on a packet recorded, in the checked engine.
+    pub(crate) fn record(&mut self, kernel: &Kernel, debug: Option<&'o Debug>) {
+        let programs = &self.shared.programs;
+        let functions = programs
+            .iter()
+            .flat_map(|prepared| functions(prepared, kernel));
+        self.recording = Some(Box::new(Recording {
+            debug,
+            functions: functions.collect(),
+            ..Recording::default()
+        }));
+    }
+
+    /// The record of the run since; the next one is not recorded.
+    pub(crate) fn take_record(&mut self) -> Option<Run> {
+        self.recording.take()?.recorded
+    }
+}
+
+/// The functions that a program calls, by their numbers.
+fn functions(prepared: &Prepared, kernel: &Kernel) -> Vec<(i32, (String, usize))> {
+    let insns = prepared.program.decode();
+    let calls = insns.iter().filter(|insn| matches!(insn, Insn::Call(_)));
+    let named = calls.filter_map(|insn| {
+        let function = KernelFunction::from_insn(kernel, insn);
+        match (function, insn) {
+            (Some(function), _) => {
+                let name = match function {
+                    KernelFunction::Host(index) => {
+                        let function = kernel.host_functions().get(usize::from(index))?;
+                        function.name.to_string()
+                    }
+                    KernelFunction::Bits(_) | KernelFunction::Linux(_) => {
+                        function.name()?.to_owned()
+                    }
+                };
+                let count = kernel
+                    .btf()
+                    .and_then(|types| parameters(types, &name))
+                    .unwrap_or(5);
+                Some((function.number(), (name, count)))
+            }
+            (None, Insn::Call(Callee::Helper(number))) => {
+                let name = spec::calls::name(*number)?.to_owned();
+                Some((*number, (name, arguments(kernel, *number))))
+            }
+            _ => None,
+        }
+    });
+    named.collect()
+}
+
+/// Number of parameters of a function of the kernel.
+fn parameters(types: &Btf<'_>, name: &str) -> Option<usize> {
+    let function = types.find(Kind::Func, name)?;
+    let Shape::Func(function) = function.shape() else {
+        return None;
+    };
+    match types.get(function.proto)?.shape() {
+        Shape::Proto(proto) => Some(proto.params().len()),
+        _ => None,
+    }
+}
+
+/// Number of arguments of a helper.
+fn arguments(kernel: &Kernel, number: i32) -> usize {
+    let protos = kernel
+        .registry()
+        .map_or(&[][..], |registry| &registry.protos);
+    let proto = protos
+        .iter()
+        .find(|proto| i32::try_from(proto.id) == Ok(number));
+    proto.map_or(5, |proto| {
+        let mut used = proto.args.iter();
+        let last = used.rposition(|argument| argument.base != ArgBase::DontCare);
+        last.map_or(0, |last| last + 1)
+    })
+}
+
+impl<'o> Recording<'o> {
+    /// The host of a run.
+    pub(super) fn host<'h>(&'h self, shared: &'h Shared, cpu: u32) -> RunHost<'h> {
+        RunHost {
+            functions: &self.functions,
+            maps: shared.maps.iter().flatten().collect(),
+            types: shared
+                .programs
+                .iter()
+                .find_map(|prepared| prepared.program.btf())
+                .map(|types| &**types),
+            cpu,
+        }
+    }
+
+    /// The programs as the recorder knows them.
+    pub(super) fn traced<'h>(&self, programs: &'h [Prepared]) -> Vec<Traced<'h>>
+    where
+        'o: 'h,
+    {
+        let traced = programs.iter().map(|prepared| Traced {
+            program: &prepared.program,
+            debug: self.debug,
+        });
+        traced.collect()
+    }
+}
+
+/// Maps and functions that a run meets.
+pub(super) struct RunHost<'h> {
+    functions: &'h HashMap<i32, (String, usize)>,
+    maps: Vec<&'h ObjectMap>,
+    types: Option<&'h Btf<'static>>,
+    cpu: u32,
+}
+
+impl Host for RunHost<'_> {
+    fn function(&self, number: i32) -> (String, usize) {
+        let known = self.functions.get(&number).cloned();
+        known.unwrap_or_else(|| (format!("#{number}"), 5))
+    }
+
+    fn map(&self, index: u32) -> Option<MapInfo<'_>> {
+        let map = self.maps.get(index as usize)?;
+        let ty = map.def.params.value_type;
+        Some(MapInfo {
+            name: &map.def.name,
+            key_size: map.def.params.key_size as usize,
+            value_size: map.def.params.value_size as usize,
+            value: self
+                .types
+                .filter(|_| ty != TypeId::VOID)
+                .map(|types| (types, ty)),
+        })
+    }
+
+    fn lookup(&self, map: u32, key: &[u8]) -> Option<Vec<u8>> {
+        let map = self.maps.get(map as usize)?;
+        value_on(&map.map, key, self.cpu)
+    }
+}
+
+/// The value of a key of a map, of per-CPU maps that of a CPU.
+fn value_on(map: &Map, key: &[u8], cpu: u32) -> Option<Vec<u8>> {
+    let mut value = vec![0; map.value_len()];
+    map.lookup(key, &mut value, 0).ok()?;
+    if !map.kind().is_percpu() {
+        return Some(value);
+    }
+    let each = (map.params().value_size as usize).next_multiple_of(8);
+    let from = each * cpu as usize;
+    value.get(from..from + each).map(<[u8]>::to_vec)
+}

@@ -1,0 +1,282 @@
+//! Why a packet got its verdict: one run with a record, told by the names of the object.
+
+mod events;
+#[cfg(test)]
+mod tests;
+
+use ::kernel::maps::RunGuard;
+use ::kernel::programs::verdict;
+use capture::Event;
+use packet::{fields, summary};
+use report::why::{FieldChange, Line, Source, Step, Unseen, Why};
+use trace::dwarf::Debug;
+use trace::{Folded, Run, Visit, fold};
+
+use super::capture::frame_time;
+use super::{
+    PrintedText, RunCaptureError, RunError, RunnableProgram, TestRunOutput, redirect_json,
+    redirect_text,
+};
+use crate::internal::captures::Input;
+use crate::internal::maps_json::RecordTypes;
+use events::Events;
+use spec::Kernel;
+
+/// What a run is told with.
+#[derive(Clone, Copy)]
+pub struct Explanation<'o> {
+    /// The kernel that the object was loaded for.
+    pub kernel: &'o Kernel,
+    /// The debug information of the object.
+    pub debug: Option<&'o Debug>,
+    /// The types of records.
+    pub types: &'o RecordTypes<'o>,
+}
+
+/// The run on a packet of a capture.
+pub enum Explained {
+    /// The run.
+    Packet(Box<Why>),
+    /// The capture has only so many packets.
+    Fewer(u64),
+}
+
+impl<'o> RunnableProgram<'o> {
+    /// Runs on the packets of a capture up to one of a number, and tells the run on that one.
+    ///
+    /// # Errors
+    /// As [`RunnableProgram::run_capture`], but for what stops the run that is told.
+    pub fn explain_captured(
+        &mut self,
+        mut input: Input,
+        number: u64,
+        with: Explanation<'o>,
+    ) -> Result<Explained, RunCaptureError> {
+        let mut packet = 0;
+        while let Some(event) = input.next_event()? {
+            let Event::Packet(record) = event else {
+                continue;
+            };
+            packet += 1;
+            let frame = record.data();
+            let at = frame_time(&record).map_err(|stop| stop.after(packet - 1))?;
+            if packet == number {
+                self.record(with.kernel, with.debug);
+            }
+            let result = self.run_captured(frame, at, &mut RunGuard::new());
+            self.records();
+            if packet < number {
+                result.map_err(|error| RunCaptureError::Run { packet, error })?;
+                continue;
+            }
+            let run = self.take_record().unwrap_or_default();
+            let captured = self.captured();
+            let after = captured.map(|input| input.kept_frame(usize::MAX).into_owned());
+            let redirect = match (&result, captured) {
+                (Ok(retval), Some(input)) => input.redirect(*retval),
+                _ => None,
+            };
+            let (printed, frame) = (self.printed().clone(), frame.to_vec());
+            let mut why = self.tell(&run, (&frame, after.as_deref()), result, &printed, with)?;
+            why.packet = Some(packet);
+            why.redirect_text = redirect.map(redirect_text);
+            why.redirect = redirect.map(redirect_json);
+            return Ok(Explained::Packet(Box::new(why)));
+        }
+        Ok(Explained::Fewer(packet))
+    }
+
+    /// Runs on a packet and a context as
+    /// [`test_run_with_context`](RunnableProgram::test_run_with_context) does, and tells the run.
+    ///
+    /// # Errors
+    /// As there, but for what stops the run.
+    pub fn explain_test_run(
+        &mut self,
+        packet: &[u8],
+        context: Option<&[u8]>,
+        with: Explanation<'o>,
+    ) -> Result<Box<Why>, RunError> {
+        self.record(with.kernel, with.debug);
+        let result = self.test_run_with_context(packet, context, 1);
+        let run = self.take_record().unwrap_or_default();
+        let (result, output) = match result {
+            Ok(output) => (Ok(output.retval), Some(output)),
+            Err(error) => (Err(error), None),
+        };
+        let output: Option<TestRunOutput> = output;
+        let printed = output
+            .as_ref()
+            .map_or_else(PrintedText::default, |output| output.printk.clone());
+        let has_packet = super::takes_packet(self.kind());
+        let after = output
+            .as_ref()
+            .filter(|_| has_packet)
+            .map(|output| &output.data_out[..]);
+        let mut why = match self.tell(&run, (packet, after), result, &printed, with) {
+            Ok(why) => why,
+            Err(RunCaptureError::Run { error, .. }) => return Err(error),
+            Err(_) => unreachable!("only a run fails here"),
+        };
+        let redirect = output.and_then(|output| output.redirect);
+        why.redirect_text = redirect.map(redirect_text);
+        why.redirect = redirect.map(redirect_json);
+        Ok(Box::new(why))
+    }
+
+    /// Tells a run.
+    fn tell(
+        &self,
+        run: &Run,
+        (before, after): (&[u8], Option<&[u8]>),
+        result: Result<u32, RunError>,
+        printed: &PrintedText,
+        with: Explanation<'_>,
+    ) -> Result<Why, RunCaptureError> {
+        let (retval, stopped) = match result {
+            Ok(retval) => (Some(retval), None),
+            Err(error) if error.is_stop() => (None, Some(error.to_string())),
+            Err(error) => return Err(RunCaptureError::Run { packet: 0, error }),
+        };
+        let verdict = retval.map(|retval| verdict(self.kind(), retval).name.into_owned());
+        let mut events = Events::new(self.shared, with.types, printed);
+        let lines: Vec<Line> = run
+            .visits
+            .iter()
+            .map(|visit| self.line(visit, &mut events))
+            .collect();
+        let key = |visit: &Visit| {
+            let source = self.source(visit.program, visit.first());
+            let place = source.as_ref().map_or(visit.first(), |source| source.line);
+            (
+                visit.program,
+                visit.function,
+                visit.depth,
+                visit.inlined.clone(),
+                place,
+                source.is_some(),
+            )
+        };
+        let (head, tail) = run.visits.split_at(run.gap);
+        let (head_lines, tail_lines) = lines.split_at(run.gap);
+        let mut steps = steps(&fold(head, key), head_lines);
+        if run.left_out > 0 {
+            steps.push(Step::Omitted {
+                omitted: run.left_out,
+            });
+        }
+        steps.extend(self::steps(&fold(tail, key), tail_lines));
+        let packet_changes = after.map_or_else(Vec::new, |after| changes(before, after));
+        let text = match before.is_empty() {
+            true => "no packet".to_owned(),
+            false => summary(before, packet::First::Link),
+        };
+        Ok(Why {
+            packet: None,
+            packet_text: text,
+            bytes: before.len(),
+            prog: self.prepared.program.name().to_owned(),
+            verdict,
+            retval,
+            redirect: None,
+            redirect_text: None,
+            stopped,
+            source: lines.iter().rev().find_map(|line| line.source.clone()),
+            executed: run.instructions,
+            steps,
+            omitted: run.left_out,
+            packet_changes,
+            unseen_variables: run
+                .unseen
+                .iter()
+                .map(|variable| Unseen {
+                    function: variable.function.clone(),
+                    name: variable.name.clone(),
+                    reason: variable.why.clone(),
+                })
+                .collect(),
+            lacks_debug_info: with.debug.is_none(),
+        })
+    }
+
+    /// The source line of an instruction of a program.
+    fn source(&self, program: u32, slot: u32) -> Option<Source> {
+        let prepared = self.shared.programs.get(program as usize)?;
+        let (file, line, text) = prepared.line_at(slot as usize)?;
+        Some(Source {
+            file,
+            line,
+            text: text.trim().to_owned(),
+        })
+    }
+
+    /// The source lines of a run.
+    pub(super) fn lines_of(&self, run: &Run) -> Vec<Option<Source>> {
+        let visits = run.visits.iter();
+        let lines = visits.map(|visit| self.source(visit.program, visit.first()));
+        lines.collect()
+    }
+
+    fn line(&self, visit: &Visit, events: &mut Events<'_>) -> Line {
+        let prepared = self.shared.programs.get(visit.program as usize);
+        let program = prepared.map(|prepared| &prepared.program);
+        let subprog = program.and_then(|program| program.subprog_at(visit.function));
+        let line = |slot| self.source(visit.program, slot).map(|source| source.line);
+        Line {
+            prog: program.map_or_else(String::new, |program| program.name().to_owned()),
+            function: subprog.map_or_else(String::new, |subprog| subprog.name.clone()),
+            inlined_names: visit.inlined.clone(),
+            depth: visit.depth,
+            source: self.source(visit.program, visit.first()),
+            insn_ranges: visit.spans.clone(),
+            insn_text: prepared.map_or_else(String::new, |prepared| {
+                let insn = prepared.checked.insns().get(visit.first() as usize);
+                insn.map(ToString::to_string).unwrap_or_default()
+            }),
+            events: events.of(visit, &line),
+        }
+    }
+}
+
+/// Steps of folded lines.
+fn steps(folded: &[Folded], lines: &[Line]) -> Vec<Step> {
+    let step = |folded: &Folded| match folded {
+        Folded::Line(index) => Step::Line(lines[*index].clone()),
+        Folded::Loop { times, first, last } => Step::Loop {
+            times: *times,
+            first_steps: steps(first, lines),
+            last_steps: steps(last, lines),
+        },
+    };
+    folded.iter().map(step).collect()
+}
+
+/// The fields that differ between two packets.
+fn changes(before: &[u8], after: &[u8]) -> Vec<FieldChange> {
+    let of = |bytes: &[u8]| {
+        let fields = fields(bytes, packet::First::Link);
+        let texts = fields
+            .iter()
+            .map(|field| (field.path(), field.text(&bytes[field.range()])));
+        texts.collect::<Vec<_>>()
+    };
+    let (before, after) = (of(before), of(after));
+    let find = |fields: &[(String, String)], name: &str| {
+        let field = fields.iter().find(|(known, _)| known == name);
+        field.map(|(_, text)| text.clone())
+    };
+    let names = before.iter().map(|(name, _)| name);
+    let added = after
+        .iter()
+        .map(|(name, _)| name)
+        .filter(|name| find(&before, name).is_none());
+    let changes = names.chain(added).filter_map(|name| {
+        let (text_before, text_after) = (find(&before, name), find(&after, name));
+        (text_before != text_after).then(|| FieldChange {
+            name: name.clone(),
+            text_before,
+            text_after,
+        })
+    });
+    changes.collect()
+}

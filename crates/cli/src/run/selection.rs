@@ -1,0 +1,163 @@
+//! The packets of a capture that a run is on, and where packets go by their verdict.
+
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use beebox::captures::FilterSource;
+use beebox::internal::captures::Record;
+use beebox::internal::program::ProgramType;
+use beebox::internal::run::{RunCaptureError, verdict_names};
+use beebox::{Expression, Metadata, Packet};
+
+use crate::answer::Failure;
+use crate::output_path::OutputPath;
+use crate::program_input::filter_failure;
+
+/// The options.
+#[derive(clap::Args)]
+pub(super) struct SelectionArgs {
+    /// Run on these packets of the capture only: numbers as 17,20-30, or an expression of tcpdump
+    #[arg(long, value_name = "PACKETS")]
+    #[arg(conflicts_with_all = ["jobs", "expect", "why"])]
+    pub(super) only: Option<String>,
+
+    /// Run on so many packets at most
+    #[arg(short = 'c', long = "limit", value_name = "N")]
+    #[arg(conflicts_with_all = ["jobs", "expect", "why"])]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) limit: Option<u64>,
+
+    /// Write the packets that pass to OUT, or those of a verdict (as DROP=dropped.pcapng; may be given
+    /// several times): captures that are complete or absent, pcap or pcapng by the name, else as the
+    /// input
+    #[arg(short, long, value_name = "[VERDICT=]OUT")]
+    #[arg(visible_short_alias = 'w', visible_alias = "write")]
+    output: Vec<PathBuf>,
+}
+
+/// The outputs of a run on a capture.
+pub(super) struct Outputs<'a> {
+    /// That of the packets that pass.
+    pub(super) passing: Option<OutputPath<'a>>,
+    /// Verdicts and files of their packets.
+    pub(super) by_verdict: Vec<(String, OutputPath<'a>)>,
+}
+
+/// The packets that are chosen.
+pub(super) enum Only {
+    /// Those of these numbers.
+    Numbers(Vec<RangeInclusive<u64>>),
+    /// Those that match.
+    Filter(Expression),
+}
+
+impl SelectionArgs {
+    /// The packets of `--only`.
+    pub(super) fn only(&self) -> Result<Option<Only>, Failure> {
+        self.only.as_deref().map(Only::read).transpose()
+    }
+
+    /// The outputs of `--output`, for a program of a type.
+    pub(super) fn outputs<'p>(
+        &self,
+        kind: ProgramType,
+        inputs: impl Iterator<Item = &'p Path>,
+    ) -> Result<Outputs<'_>, Failure> {
+        let inputs: Vec<&Path> = inputs.collect();
+        let mut outputs = Outputs {
+            passing: None,
+            by_verdict: Vec::new(),
+        };
+        for given in &self.output {
+            let open = |path| OutputPath::new(path, inputs.iter().copied());
+            match verdict_and_path(given) {
+                Some((verdict, path)) => {
+                    let verdict = verdict_of(kind, verdict, given)?;
+                    outputs.by_verdict.push((verdict, open(path)?));
+                }
+                None if outputs.passing.is_some() => {
+                    let what = format_args!(
+                        "-o {}: another output has the packets that pass",
+                        given.display()
+                    );
+                    return Err(Failure::new(what).hint("-o VERDICT=OUT"));
+                }
+                None => outputs.passing = Some(open(given)?),
+            }
+        }
+        Ok(outputs)
+    }
+}
+
+/// Verdict and path of `VERDICT=OUT`; `None` for a path alone.
+fn verdict_and_path(given: &Path) -> Option<(&str, &Path)> {
+    let (verdict, path) = given.to_str()?.split_once('=')?;
+    let is_word = verdict
+        .chars()
+        .all(|each| each.is_ascii_alphanumeric() || each == '_' || each == '-');
+    (is_word && !verdict.is_empty()).then(|| (verdict, Path::new(path)))
+}
+
+/// The name of a verdict, which may be given without its prefix.
+fn verdict_of(kind: ProgramType, given: &str, option: &Path) -> Result<String, Failure> {
+    let names = verdict_names(kind);
+    let wanted = given.to_ascii_uppercase();
+    let is_it = |name: &&&str| **name == wanted || name.ends_with(&format!("_{wanted}"));
+    match names.iter().find(is_it) {
+        Some(name) => Ok((*name).to_owned()),
+        None if names.is_empty() && given.parse::<i32>().is_ok() => Ok(given.to_owned()),
+        None => {
+            let (option, kind) = (option.display(), kind.name());
+            let what = format_args!("-o {option}: programs of type {kind} have no verdict {given}");
+            let failure = Failure::new(what);
+            Err(match names.is_empty() {
+                true => failure.hint("the number that the program returns"),
+                false => failure.hint(format_args!(
+                    "one of {}; ./{option} for a file of that name",
+                    names.join(", ")
+                )),
+            })
+        }
+    }
+}
+
+impl Only {
+    fn read(text: &str) -> Result<Only, Failure> {
+        let is_list = text.starts_with(|first: char| first.is_ascii_digit())
+            && text
+                .chars()
+                .all(|each| each.is_ascii_digit() || matches!(each, ',' | '-' | ' '));
+        if !is_list {
+            let expression = Expression::new(text).map_err(|error| filter_failure(&error))?;
+            return Ok(Only::Filter(expression));
+        }
+        let ranges = text.split(',').map(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let number = |text: &str| text.trim().parse::<u64>().ok().filter(|number| *number > 0);
+            match (number(first), number(last)) {
+                (Some(first), Some(last)) if first <= last => Ok(first..=last),
+                _ => Err(Failure::new(format_args!(
+                    "--only {text}: {range:?} is no packet from 1 on"
+                ))
+                .hint("--only 17,20-30")),
+            }
+        });
+        ranges.collect::<Result<_, _>>().map(Only::Numbers)
+    }
+
+    /// True for a packet that is chosen.
+    pub(super) fn has(&self, packet: u64, record: &Record<'_>) -> Result<bool, RunCaptureError> {
+        match self {
+            Only::Numbers(ranges) => Ok(ranges.iter().any(|range| range.contains(&packet))),
+            Only::Filter(expression) => {
+                let filter = expression.for_interface(record.interface());
+                let filter = filter.map_err(|error| RunCaptureError::Filter(error.to_string()))?;
+                let bytes = Packet::captured(record.data(), record.wire_len(), &Metadata::UNKNOWN);
+                let value = filter.runner().run(&bytes);
+                value
+                    .map(|value| value != 0)
+                    .map_err(|error| RunCaptureError::Filter(error.to_string()))
+            }
+        }
+    }
+}

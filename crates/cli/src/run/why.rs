@@ -1,0 +1,74 @@
+//! `--why`: the run on one packet, line by line.
+
+use beebox::Kernel;
+use beebox::internal::maps_json::RecordTypes;
+use beebox::internal::run::{Debug, Explained, Explanation, RunCaptureError, RunnableProgram};
+use report::why::{Why, text};
+
+use super::{Args, RunFormat};
+use crate::answer::{Answer, Failure};
+use crate::capture_file;
+use crate::input::read_source;
+use crate::stdout::{print, terminal_width, write_json};
+
+/// Columns of text that is not for a terminal.
+const USUAL_WIDTH: usize = 80;
+
+/// Runs on the packet that `--why` chooses and tells why.
+pub(super) fn answer<'o>(
+    args: &Args,
+    program: &mut RunnableProgram<'o>,
+    (kernel, debug): (&'o Kernel, Option<&'o Debug>),
+    types: &'o RecordTypes<'o>,
+) -> Result<Answer, Failure> {
+    let with = Explanation {
+        kernel,
+        debug,
+        types,
+    };
+    let why = match (&args.pcap, args.why.flatten()) {
+        (Some(path), Some(number)) => {
+            let input = capture_file::open(path, true)?;
+            match program.explain_captured(input, number, with) {
+                Ok(Explained::Packet(why)) => *why,
+                Ok(Explained::Fewer(packets)) => {
+                    let what = format_args!("{}: it has no packet {number}", path.display());
+                    return Err(
+                        Failure::new(what).hint(format_args!("--why N from 1 to {packets}"))
+                    );
+                }
+                Err(RunCaptureError::Run { packet, error }) => {
+                    return Err(Failure::new(format_args!("packet {packet}: {error}")));
+                }
+                Err(stop) => return Err(capture_file::stopped(path, None, stop)),
+            }
+        }
+        (Some(_), None) => {
+            return Err(Failure::new("--why has no number of a packet").hint("--why N, from 1"));
+        }
+        (None, Some(_)) => {
+            return Err(Failure::new("--why N is for packets of a capture")
+                .hint("--pcap IN, or --why alone"));
+        }
+        (None, None) => {
+            let packet = args.packet()?.unwrap_or_default();
+            let context = args.ctx.as_ref().map(read_source).transpose()?;
+            let why = program.explain_test_run(&packet, context.as_deref(), with);
+            *why.map_err(Failure::new)?
+        }
+    };
+    show(&why, args.format())?;
+    Ok(match why.stopped {
+        Some(_) => Answer::No,
+        None => Answer::Yes,
+    })
+}
+
+fn show(why: &Why, format: RunFormat) -> Result<(), Failure> {
+    match format {
+        RunFormat::Text => print(&text(why, terminal_width().unwrap_or(USUAL_WIDTH))),
+        RunFormat::Json => write_json(report::json::pretty(why).as_bytes()),
+        RunFormat::Csv => Err(Failure::new("--format csv shows --verdicts")),
+        RunFormat::Junit => Err(Failure::new("--format junit needs --expect FILE")),
+    }
+}

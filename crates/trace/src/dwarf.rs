@@ -1,0 +1,158 @@
+//! Debug information of `clang -g`: functions, their variables and types.
+//!
+//! Sections of an object are relocated first: an address gets the number of its section in its upper
+//! half, so that a function is found by its place in the object. All is read at once; locations stay
+//! expressions, which are evaluated at an instruction.
+
+mod location;
+mod read;
+mod types;
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use gimli::Encoding;
+
+pub use location::{Found, State};
+use types::Types;
+
+/// The debug information of an object.
+#[derive(Debug, Default)]
+pub struct Debug {
+    functions: Vec<Function>,
+    types: Types,
+    /// Names of the sections of the object, by number.
+    sections: Vec<String>,
+}
+
+/// A function.
+#[derive(Debug)]
+pub(crate) struct Function {
+    name: String,
+    /// Addresses, with the number of the section in their upper half.
+    addresses: Range<u64>,
+    pub(crate) variables: Vec<Variable>,
+    inlined: Vec<Inlined>,
+    encoding: Encoding,
+    /// Base types of expressions by offset in the unit.
+    base_types: HashMap<usize, gimli::ValueType>,
+}
+
+/// A function that is inlined.
+#[derive(Debug)]
+struct Inlined {
+    name: String,
+    ranges: Vec<Range<u64>>,
+    depth: isize,
+}
+
+/// A variable or parameter.
+#[derive(Debug)]
+pub(crate) struct Variable {
+    pub(crate) name: String,
+    /// The function that it is inlined from, if it is.
+    pub(crate) within: Option<String>,
+    /// The type, by its offset.
+    pub(crate) kind: Option<usize>,
+    /// The line that declares it.
+    pub(crate) line: Option<u32>,
+    /// Where it is in scope.
+    scope: Vec<Range<u64>>,
+    locations: Locations,
+}
+
+#[derive(Debug)]
+enum Locations {
+    /// None: it was optimized out.
+    None,
+    /// One everywhere.
+    One(Vec<u8>),
+    /// One for each range of instructions.
+    Ranges(Vec<(Range<u64>, Vec<u8>)>),
+    /// A constant.
+    Constant(Vec<u8>),
+}
+
+impl Debug {
+    /// The debug information of an ELF file; `None` if it has none that can be read.
+    pub fn read(file: &[u8]) -> Option<Debug> {
+        read::read(file)
+    }
+
+    /// The function of a name: of several the one in a section.
+    pub(crate) fn function(&self, name: &str, section: &str) -> Option<&Function> {
+        let named = || {
+            self.functions
+                .iter()
+                .filter(|function| function.name == name)
+        };
+        let in_section = |function: &&Function| {
+            let number = (function.addresses.start >> 32) as usize;
+            self.sections
+                .get(number)
+                .is_some_and(|known| known == section)
+        };
+        let only = || (named().count() == 1).then(|| named().next()).flatten();
+        named().find(in_section).or_else(only)
+    }
+
+    /// The type of a variable in C.
+    pub(crate) fn type_name(&self, variable: &Variable) -> String {
+        self.types.name(variable.kind)
+    }
+
+    /// Bytes of a variable.
+    pub(crate) fn size(&self, variable: &Variable) -> Option<usize> {
+        self.types.size(variable.kind?)
+    }
+
+    /// True for a pointer.
+    pub(crate) fn is_pointer(&self, variable: &Variable) -> bool {
+        self.types.is_pointer(variable.kind)
+    }
+
+    /// The value of a variable, of its bytes.
+    pub(crate) fn show(&self, variable: &Variable, bytes: &[u8]) -> String {
+        self.types.show(variable.kind, bytes)
+    }
+}
+
+impl Function {
+    /// The address of a slot.
+    fn address(&self, slot: u32) -> u64 {
+        self.addresses.start + 8 * u64::from(slot)
+    }
+
+    /// Names of the functions that a slot is inlined from, the outermost first.
+    pub(crate) fn inlined_at(&self, slot: u32) -> Vec<String> {
+        let address = self.address(slot);
+        let mut found: Vec<&Inlined> = self
+            .inlined
+            .iter()
+            .filter(|it| contain(&it.ranges, address))
+            .collect();
+        found.sort_by_key(|inlined| inlined.depth);
+        found
+            .into_iter()
+            .map(|inlined| inlined.name.clone())
+            .collect()
+    }
+
+    /// True if a variable has no place anywhere.
+    pub(crate) fn is_gone(variable: &Variable) -> bool {
+        match &variable.locations {
+            Locations::None => true,
+            Locations::Ranges(ranges) => ranges.is_empty(),
+            Locations::One(_) | Locations::Constant(_) => false,
+        }
+    }
+
+    /// True if a variable is in scope at a slot.
+    pub(crate) fn is_in_scope(&self, variable: &Variable, slot: u32) -> bool {
+        contain(&variable.scope, self.address(slot))
+    }
+}
+
+fn contain(ranges: &[Range<u64>], address: u64) -> bool {
+    ranges.iter().any(|range| range.contains(&address))
+}

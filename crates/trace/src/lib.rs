@@ -1,0 +1,26 @@
+//! What a run of a program did: the path that it took by source line, the values that decided its
+//! branches, its calls, writes and variables.
+//!
+//! A [`Recorder`] is an observer of the checked engine. It follows where the value of each register
+//! comes from, so that a branch is told as `ip.protocol 17 != 6`, with and without debug
+//! information; with that of `clang -g` ([`dwarf::Debug`]) variables have their names. What happens
+//! outside of the instructions, names of functions and contents of maps, comes from a [`Host`].
+//!
+//! # Modules
+//!
+//! `run.rs` is the record of a run, `recorder.rs` makes it, `origin.rs` names values, `variables.rs`
+//! watches variables, `fold.rs` folds loops; `dwarf` reads debug information.
+#![forbid(unsafe_code)]
+
+pub mod dwarf;
+mod fold;
+mod member;
+mod origin;
+mod recorder;
+mod run;
+mod variables;
+
+pub use fold::{Folded, fold};
+pub use member::member_path;
+pub use recorder::{Host, MapInfo, Recorder, Traced};
+pub use run::{Argument, Event, Run, SeenVariable, Target, UnseenVariable, Value, Visit};

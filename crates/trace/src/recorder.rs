@@ -1,0 +1,382 @@
+//! The observer that records a run.
+
+mod calls;
+mod values;
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::ControlFlow;
+
+use btf::{Btf, TypeId};
+use interp::checked::{Finish, Memory, Moment, Observer};
+use isa::ebpf::{Callee, Insn, Reg};
+use packet::{Field, First};
+use program::Program;
+use spec::calls::TAIL_CALL;
+
+use crate::dwarf::Debug;
+use crate::origin::Origin;
+use crate::run::{Event, Run, SeenVariable, UnseenVariable, Visit};
+use crate::variables::{Watch, parameters};
+
+/// Lines from the start of a run that are kept, and from its end.
+const FIRST_LINES: usize = 20_000;
+const LAST_LINES: usize = 5_000;
+
+/// What a run meets outside of the instructions.
+pub trait Host {
+    /// Name of the helper or kfunc with a number in resolved code, and how many arguments it takes.
+    fn function(&self, number: i32) -> (String, usize);
+
+    /// A map by its index in the memory of the run.
+    fn map(&self, index: u32) -> Option<MapInfo<'_>>;
+
+    /// The value of a key of a map.
+    fn lookup(&self, map: u32, key: &[u8]) -> Option<Vec<u8>>;
+}
+
+/// A map.
+#[derive(Clone, Copy, Debug)]
+pub struct MapInfo<'h> {
+    /// Its name.
+    pub name: &'h str,
+    /// Bytes of a key.
+    pub key_size: usize,
+    /// Bytes of a value.
+    pub value_size: usize,
+    /// The types, and that of values: of global variables that of their section.
+    pub value: Option<(&'h Btf<'static>, TypeId)>,
+}
+
+/// A program that may run, by its number.
+#[derive(Clone, Copy, Debug)]
+pub struct Traced<'p> {
+    /// The program.
+    pub program: &'p Program,
+    /// The debug information of its object.
+    pub debug: Option<&'p Debug>,
+}
+
+/// A frame.
+struct Frame<'p> {
+    /// First slot and name of its function.
+    function: u32,
+    name: String,
+    watch: Watch<'p>,
+    origins: [Option<Origin>; Reg::COUNT],
+    /// The call of a helper that has not returned, with the number of its line.
+    calling: Option<Open>,
+}
+
+/// An event whose end is not there yet.
+struct Open {
+    /// Number of the line, and of the event in it.
+    line: u64,
+    event: usize,
+    kind: Unfinished,
+}
+
+enum Unfinished {
+    /// A helper that returns a value.
+    Call { number: i32, arguments: [u64; 5] },
+    /// A write of so many bytes at an address.
+    Write { address: u64, len: usize },
+}
+
+/// What was observed last.
+#[derive(Clone, Copy)]
+struct Last {
+    insn: Insn,
+    at: usize,
+    depth: usize,
+    program: u32,
+}
+
+/// The observer.
+pub struct Recorder<'p> {
+    host: &'p dyn Host,
+    programs: &'p [Traced<'p>],
+    first: First,
+    frames: Vec<Frame<'p>>,
+    last: Option<Last>,
+    /// Lines that ended: the first ones, and the last ones.
+    lines: Vec<Visit>,
+    tail: VecDeque<Visit>,
+    left_out: u64,
+    /// The line that is executed; its number is that of lines that ended.
+    line: Option<Visit>,
+    ended: u64,
+    write: Option<Open>,
+    /// Fields of the packet, as long as they are not written.
+    fields: Option<(u64, Vec<Field>)>,
+    /// Values that were spilled with where they come from.
+    spilled: HashMap<u64, (u64, Origin)>,
+    /// Keys of values that were looked up, by the address of the value.
+    keys: HashMap<u64, Vec<u8>>,
+    /// Records that are being written, with their maps and sizes.
+    records: HashMap<u64, (u32, usize)>,
+    unseen: Vec<UnseenVariable>,
+}
+
+impl<'p> Recorder<'p> {
+    /// A recorder of runs of these programs, by their numbers, on packets that begin with this header.
+    pub fn new(host: &'p dyn Host, programs: &'p [Traced<'p>], first: First) -> Recorder<'p> {
+        Recorder {
+            host,
+            programs,
+            first,
+            frames: Vec::new(),
+            last: None,
+            lines: Vec::new(),
+            tail: VecDeque::new(),
+            left_out: 0,
+            line: None,
+            ended: 0,
+            write: None,
+            fields: None,
+            spilled: HashMap::new(),
+            keys: HashMap::new(),
+            records: HashMap::new(),
+            unseen: Vec::new(),
+        }
+    }
+
+    /// The record, at the end of the run.
+    pub fn finish(mut self, finish: &Finish, memory: &Memory<'_>) -> Run {
+        self.close_write(memory);
+        while let Some(frame) = self.frames.pop() {
+            self.unseen.extend(frame.watch.unseen(&frame.name));
+        }
+        self.end_line();
+        let gap = self.lines.len();
+        self.lines.extend(self.tail);
+        let mut unseen = Vec::new();
+        for variable in self.unseen {
+            if !unseen.contains(&variable) {
+                unseen.push(variable);
+            }
+        }
+        Run {
+            visits: self.lines,
+            gap,
+            left_out: self.left_out,
+            instructions: finish.executed,
+            unseen,
+        }
+    }
+
+    fn end_line(&mut self) {
+        let Some(line) = self.line.take() else {
+            return;
+        };
+        self.ended += 1;
+        if self.lines.len() < FIRST_LINES {
+            self.lines.push(line);
+            return;
+        }
+        self.tail.push_back(line);
+        if self.tail.len() > LAST_LINES {
+            self.tail.pop_front();
+            self.left_out += 1;
+        }
+    }
+
+    /// The line of a number, if it is kept.
+    fn line_mut(&mut self, number: u64) -> Option<&mut Visit> {
+        if number == self.ended {
+            return self.line.as_mut();
+        }
+        let kept = self.lines.len() as u64;
+        match number < kept {
+            true => self.lines.get_mut(number as usize),
+            false => {
+                let index = number.checked_sub(kept + self.left_out)?;
+                self.tail.get_mut(index as usize)
+            }
+        }
+    }
+
+    /// Adds an event to the line that is executed; its place.
+    fn add(&mut self, event: Event) -> (u64, usize) {
+        let events = self.line.as_mut().map(|line| &mut line.events);
+        let index = events.map_or(0, |events| {
+            events.push(event);
+            events.len() - 1
+        });
+        (self.ended, index)
+    }
+
+    /// Finds the frame of a moment, which calls and returns since the last one change; true if it was
+    /// entered.
+    fn follow(&mut self, moment: &Moment<'_, '_>) -> bool {
+        let (depth, number) = (moment.depth, moment.program.number());
+        let last = self.last;
+        let is_new = match last {
+            None => true,
+            Some(last) => {
+                let has_returned = matches!(last.insn, Insn::Exit) && depth == last.depth;
+                let is_tail_call = last.insn == Insn::Call(Callee::Helper(TAIL_CALL))
+                    && depth == last.depth
+                    && (number != last.program || moment.at != last.at + 1);
+                if is_tail_call {
+                    self.add(Event::TailCall { program: number });
+                }
+                depth > last.depth || has_returned || is_tail_call
+            }
+        };
+        let kept = if is_new { depth } else { depth + 1 };
+        while self.frames.len() > kept {
+            if let Some(frame) = self.frames.pop() {
+                self.unseen.extend(frame.watch.unseen(&frame.name));
+            }
+        }
+        if !is_new && self.frames.len() == depth + 1 {
+            return false;
+        }
+        let calling = self.frames.last().and_then(|frame| frame.calling.as_ref());
+        let caller = calling.and_then(|open| match open.kind {
+            Unfinished::Call { number, .. } => Some(self.host.function(number).0),
+            Unfinished::Write { .. } => None,
+        });
+        self.enter(moment, caller);
+        true
+    }
+
+    /// Adds the frame of a function that is entered.
+    fn enter(&mut self, moment: &Moment<'_, '_>, caller: Option<String>) {
+        let number = moment.program.number();
+        let programs = self.programs;
+        let Some(traced) = programs.get(number as usize) else {
+            return;
+        };
+        let subprog = traced.program.subprog_at(moment.at as u32);
+        let watch = Watch::new(traced.debug, (traced.program, subprog), *moment.registers);
+        let function = subprog.map_or(0, |subprog| subprog.start);
+        let mut origins: [Option<Origin>; Reg::COUNT] = Default::default();
+        let parameters = parameters(traced.program, function);
+        for (origin, (name, _)) in origins[1..].iter_mut().zip(parameters) {
+            *origin = Some(Origin::named(name));
+        }
+        let name = subprog.map_or_else(String::new, |subprog| subprog.name.clone());
+        let arguments = watch.arguments(traced.program, &|number| {
+            self.pointer_text(number, moment.memory)
+        });
+        self.frames.push(Frame {
+            function,
+            name,
+            watch,
+            origins,
+            calling: None,
+        });
+        self.begin_line(moment);
+        self.add(Event::Enter { caller });
+        for argument in arguments {
+            self.add(Event::Variable(argument));
+        }
+    }
+
+    fn begin_line(&mut self, moment: &Moment<'_, '_>) {
+        self.end_line();
+        let at = moment.at as u32;
+        let traced = self.programs.get(moment.program.number() as usize);
+        let number = traced
+            .and_then(|traced| traced.program.line_at(at))
+            .map(|line| line.line);
+        let (function, inlined) = match self.frames.last_mut() {
+            Some(frame) => {
+                number
+                    .into_iter()
+                    .for_each(|number| frame.watch.note_line(number));
+                (frame.function, frame.watch.inlined_at(at))
+            }
+            None => (0, Vec::new()),
+        };
+        self.line = Some(Visit {
+            program: moment.program.number(),
+            function,
+            depth: moment.depth,
+            inlined,
+            spans: vec![(at, at)],
+            events: Vec::new(),
+        });
+    }
+
+    /// Adds the instruction to its line, which may be a new one.
+    fn add_step(&mut self, moment: &Moment<'_, '_>) {
+        let (at, number) = (moment.at as u32, moment.program.number());
+        let line = self.line.as_ref();
+        let is_in_frame =
+            line.is_some_and(|line| line.depth == moment.depth && line.program == number);
+        let goes_on = is_in_frame
+            && line
+                .is_some_and(|line| at > line.last() && self.is_one_line(line.last(), at, number));
+        if !goes_on {
+            let variables = self.changed_variables(moment);
+            if !is_in_frame {
+                self.begin_line(moment);
+            }
+            for variable in variables {
+                self.add(Event::Variable(variable));
+            }
+            if is_in_frame {
+                self.begin_line(moment);
+            }
+            return;
+        }
+        let width = match self.last.map(|last| last.insn) {
+            Some(Insn::LoadImm64 { .. }) => 2,
+            _ => 1,
+        };
+        if let Some(line) = &mut self.line
+            && let Some((_, last)) = line.spans.last_mut()
+        {
+            match *last + width == at {
+                true => *last = at,
+                false => line.spans.push((at, at)),
+            }
+        }
+    }
+
+    /// True if two slots of a program have the same source line.
+    fn is_one_line(&self, one: u32, other: u32, program: u32) -> bool {
+        let Some(traced) = self.programs.get(program as usize) else {
+            return true;
+        };
+        let line = |slot| {
+            let line = traced.program.line_at(slot)?;
+            Some((line.file, line.line))
+        };
+        line(one) == line(other)
+    }
+
+    fn changed_variables(&mut self, moment: &Moment<'_, '_>) -> Vec<SeenVariable> {
+        let Some(mut frame) = self.frames.pop() else {
+            return Vec::new();
+        };
+        let describe = |number| self.pointer_text(number, moment.memory);
+        let changed =
+            frame
+                .watch
+                .changed(moment.at as u32, moment.registers, moment.memory, &describe);
+        self.frames.push(frame);
+        changed
+    }
+}
+
+impl Observer for Recorder<'_> {
+    fn before(&mut self, moment: &Moment<'_, '_>) -> ControlFlow<()> {
+        self.close_write(moment.memory);
+        let has_entered = self.follow(moment);
+        self.close_call(moment);
+        if !has_entered {
+            self.add_step(moment);
+        }
+        self.note(moment);
+        self.last = Some(Last {
+            insn: moment.insn(),
+            at: moment.at,
+            depth: moment.depth,
+            program: moment.program.number(),
+        });
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,240 @@
+//! Calls of helpers and kfuncs: their arguments, what they point to, and results.
+
+use interp::checked::{Memory, Moment};
+use isa::ebpf::{Callee, Insn, Reg, Width};
+use spec::calls::TAIL_CALL;
+use spec::helpers::HelperId;
+
+use super::values::{NULL, number_text};
+use super::{Open, Recorder, Unfinished};
+use crate::origin::Origin;
+use crate::run::{Argument, Event, Target, Value};
+
+/// Most bytes of a record that are kept, and of text.
+const MOST_BYTES: u64 = 4096;
+
+impl Recorder<'_> {
+    /// Notes the call of a helper in front of it.
+    pub(super) fn note_call(&mut self, moment: &Moment<'_, '_>) {
+        let number = match moment.insn() {
+            Insn::Call(Callee::Helper(number)) => number,
+            Insn::CallReg { dst } => {
+                let number = i32::try_from(moment.registers[dst.index()]);
+                match number.ok().filter(|number| *number < 1024) {
+                    Some(number) => number,
+                    None => return,
+                }
+            }
+            _ => return,
+        };
+        let mut arguments = [0; 5];
+        arguments.copy_from_slice(&moment.registers[1..=5]);
+        let (function, count) = self.host.function(number);
+        let values = (1..=5).take(count).filter_map(Reg::new).enumerate();
+        let values = values.map(|(index, register)| {
+            let value = self.value_of(register, Width::W64, moment);
+            let (target, bytes) = self.pointed(number, index, &arguments, moment.memory);
+            Argument {
+                value,
+                bytes,
+                target,
+            }
+        });
+        let arguments_of_call = values.collect();
+        let (line, event) = self.add(Event::Call {
+            insn: moment.at as u32,
+            function,
+            arguments: arguments_of_call,
+            result: None,
+        });
+        if let Some((map, bytes)) = self.record(number, &arguments, moment.memory) {
+            self.add(Event::Record { map, bytes });
+        }
+        if let Some(frame) = self.frames.last_mut() {
+            let kind = Unfinished::Call { number, arguments };
+            frame.calling = Some(Open { line, event, kind });
+        }
+    }
+
+    /// What an argument points to.
+    fn pointed(
+        &self,
+        number: i32,
+        index: usize,
+        arguments: &[u64; 5],
+        memory: &Memory<'_>,
+    ) -> (Target, Vec<u8>) {
+        let none = (Target::None, Vec::new());
+        let Some(helper) = HelperId::from_number(number) else {
+            return none;
+        };
+        let read = |len: usize| {
+            let mut bytes = vec![0; len];
+            memory.peek(arguments[index], &mut bytes).then_some(bytes)
+        };
+        let map = memory.map_at(arguments[0]);
+        let map = map.and_then(|map| Some((map, self.host.map(map)?)));
+        match (helper, index, map) {
+            (
+                HelperId::MapLookupElem
+                | HelperId::MapUpdateElem
+                | HelperId::MapDeleteElem
+                | HelperId::MapLookupPercpuElem,
+                1,
+                Some((map, info)),
+            ) => match read(info.key_size) {
+                Some(key) => (Target::Key(map), key),
+                None => none,
+            },
+            (HelperId::MapUpdateElem, 2, Some((map, info))) => {
+                let mut key = vec![0; info.key_size];
+                let key = memory.peek(arguments[1], &mut key).then_some(key);
+                let before = key.as_ref().and_then(|key| self.host.lookup(map, key));
+                let after = read(info.value_size);
+                let bytes = after.clone().unwrap_or_default();
+                (
+                    Target::Value {
+                        map,
+                        key,
+                        before,
+                        after,
+                    },
+                    bytes,
+                )
+            }
+            (HelperId::MapPushElem, 1, Some((map, info))) => {
+                let after = read(info.value_size);
+                let bytes = after.clone().unwrap_or_default();
+                (
+                    Target::Value {
+                        map,
+                        key: None,
+                        before: None,
+                        after,
+                    },
+                    bytes,
+                )
+            }
+            (HelperId::TracePrintk, 0, _) => match read(arguments[1].min(MOST_BYTES) as usize) {
+                Some(text) => (Target::Text, text),
+                None => none,
+            },
+            _ => none,
+        }
+    }
+
+    /// The record that a call hands over, with its map.
+    fn record(
+        &mut self,
+        number: i32,
+        arguments: &[u64; 5],
+        memory: &Memory<'_>,
+    ) -> Option<(u32, Vec<u8>)> {
+        let read = |address: u64, len: u64| {
+            let mut bytes = vec![0; len.min(MOST_BYTES) as usize];
+            memory.peek(address, &mut bytes).then_some(bytes)
+        };
+        match HelperId::from_number(number)? {
+            HelperId::RingbufOutput => Some((
+                memory.map_at(arguments[0])?,
+                read(arguments[1], arguments[2])?,
+            )),
+            HelperId::PerfEventOutput | HelperId::XdpOutput | HelperId::SkbOutput => Some((
+                memory.map_at(arguments[1])?,
+                read(arguments[3], arguments[4])?,
+            )),
+            HelperId::RingbufSubmit => {
+                let (map, len) = self.records.remove(&arguments[0])?;
+                Some((map, read(arguments[0], len as u64)?))
+            }
+            HelperId::RingbufDiscard => {
+                self.records.remove(&arguments[0]);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Completes the call of a helper that returned.
+    pub(super) fn close_call(&mut self, moment: &Moment<'_, '_>) {
+        let Some(frame) = self.frames.last_mut() else {
+            return;
+        };
+        let Some(Open {
+            line,
+            event,
+            kind: Unfinished::Call { number, arguments },
+        }) = frame.calling.take()
+        else {
+            return;
+        };
+        if number == TAIL_CALL && self.last.is_some_and(|last| last.at + 1 != moment.at) {
+            return;
+        }
+        let result = moment.registers[0];
+        let (function, _) = self.host.function(number);
+        let finds = matches!(
+            HelperId::from_number(number),
+            Some(
+                HelperId::MapLookupElem | HelperId::MapLookupPercpuElem | HelperId::RingbufReserve
+            )
+        );
+        let name = format!("{}()", function.trim_start_matches("bpf_"));
+        frame.origins[0] = Some(Origin {
+            is_pointer: finds,
+            ..Origin::named(name)
+        });
+        self.fields = None;
+        let memory = moment.memory;
+        let text = match self.pointer_text(result, memory) {
+            Some(text) => text,
+            None if finds && result == 0 => NULL.to_owned(),
+            None => number_text(result, Width::W64),
+        };
+        let map = memory.map_at(arguments[0]);
+        let mut found = None;
+        match HelperId::from_number(number) {
+            Some(HelperId::MapLookupElem | HelperId::MapLookupPercpuElem) => {
+                if let Some(info) = map.and_then(|map| self.host.map(map))
+                    && result != 0
+                {
+                    let mut key = vec![0; info.key_size];
+                    if memory.peek(arguments[1], &mut key) {
+                        self.keys.insert(result, key);
+                    }
+                    let mut value = vec![0; info.value_size];
+                    found = memory.peek(result, &mut value).then_some(value);
+                }
+            }
+            Some(HelperId::RingbufReserve) if result != 0 => {
+                if let Some(map) = map {
+                    self.records.insert(result, (map, arguments[1] as usize));
+                }
+            }
+            _ => {}
+        }
+        let value = Value {
+            number: result,
+            name: None,
+            text,
+        };
+        let event = self
+            .line_mut(line)
+            .and_then(|line| line.events.get_mut(event));
+        if let Some(Event::Call {
+            result, arguments, ..
+        }) = event
+        {
+            if let (Some(value), Some(map), Some(argument)) = (found, map, arguments.get_mut(1)) {
+                let key = Some(std::mem::take(&mut argument.bytes));
+                argument.target = Target::Value {
+                    map,
+                    key,
+                    before: None,
+                    after: Some(value),
+                };
+            }
+            *result = Some(value);
+        }
+    }
+}

@@ -1,0 +1,263 @@
+"""The plugin of pytest: fixtures, kernels, expectation files, and failures that show the run.
+
+Fixtures are ``kernel``, ``bpf_object``, ``bpf_instance`` and ``bpf_program``; the object is named
+by ``@pytest.mark.bpf_object("path")``, with keyword arguments of ``Object.load``, or by the ini
+option ``bpf_object``. ``*.expect`` files are tests if their object is beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beebox._beebox import (
+    CheckReport,
+    Expectations,
+    Instance,
+    Kernel,
+    Object,
+    Program,
+    ProgramResult,
+    TestRunResult,
+    Verification,
+)
+from beebox._errors import Error
+from beebox._text import run_lines
+from beebox._verdict import Verdict
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the plugin."""
+    group = parser.getgroup("beebox")
+    group.addoption(
+        "--bpf-kernel",
+        action="append",
+        metavar="KERNEL",
+        help="a kernel that tests run for: 6.18, 6.18-minimal, running or a path; may be repeated",
+    )
+    parser.addini("bpf_kernels", "kernels that tests run for [default: 6.18]", type="linelist")
+    parser.addini("bpf_object", "the object of tests that name none, a path from the rootdir")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the markers."""
+    for line in (
+        "bpf_object(path, **options): the object of the fixtures bpf_object, bpf_instance and "
+        "bpf_program, a path from the test's file; options are those of Object.load",
+        "bpf_program(name): the program of the fixture bpf_program",
+    ):
+        config.addinivalue_line("markers", line)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests that use a kernel for each that is given."""
+    if "kernel" in metafunc.fixturenames:
+        metafunc.parametrize(
+            "kernel", _kernel_names(metafunc.config), indirect=True, scope="session"
+        )
+
+
+def _kernel_names(config: pytest.Config) -> list[str]:
+    return config.getoption("--bpf-kernel") or config.getini("bpf_kernels") or ["6.18"]
+
+
+@pytest.fixture(scope="session")
+def kernel(request: pytest.FixtureRequest) -> Kernel:
+    """The kernel that objects are loaded for; tests run for each of ``--bpf-kernel``."""
+    return _kernel(request.param)
+
+
+def _kernel(name: str) -> Kernel:
+    match name:
+        case "6.18" | "6.18-minimal":
+            return Kernel.builtin(name)
+        case "running":
+            return Kernel.running()
+        case _:
+            return Kernel.open(name)
+
+
+def _marker(request: pytest.FixtureRequest, name: str) -> pytest.Mark | None:
+    marker = request.node.get_closest_marker(name)
+    return marker if isinstance(marker, pytest.Mark) else None
+
+
+@pytest.fixture
+def bpf_object(request: pytest.FixtureRequest) -> Object:
+    """The object of the marker ``bpf_object``, or of the ini option of this name."""
+    marker = _marker(request, "bpf_object")
+    if marker is not None and marker.args:
+        return Object(Path(request.node.path).parent / marker.args[0])
+    configured = request.config.getini("bpf_object")
+    if configured:
+        return Object(request.config.rootpath / configured)
+    raise pytest.UsageError(
+        "no object: @pytest.mark.bpf_object('firewall.bpf.o'), or bpf_object in the ini file"
+    )
+
+
+@pytest.fixture
+def bpf_instance(request: pytest.FixtureRequest, bpf_object: Object, kernel: Kernel) -> Instance:
+    """The object, loaded anew for each test with the options of its marker."""
+    marker = _marker(request, "bpf_object")
+    options: dict[str, Any] = dict(marker.kwargs) if marker is not None else {}
+    return bpf_object.load(kernel=kernel, **options)
+
+
+@pytest.fixture
+def bpf_program(request: pytest.FixtureRequest, bpf_instance: Instance) -> Program:
+    """The program of the marker ``bpf_program``, or the only one of the object."""
+    marker = _marker(request, "bpf_program")
+    if marker is not None:
+        return bpf_instance.program(marker.args[0])
+    programs = bpf_instance.programs
+    if len(programs) == 1:
+        return next(iter(programs.values()))
+    names = ", ".join(programs)
+    raise pytest.UsageError(f"which program? @pytest.mark.bpf_program(…) with one of {names}")
+
+
+#: Runs whose verdicts assertions compare, of the test that runs.
+_COMPARED = pytest.StashKey[list[TestRunResult]]()
+
+
+def pytest_assertrepr_compare(
+    config: pytest.Config, op: str, left: object, right: object
+) -> list[str] | None:
+    """Name the run behind a verdict that is compared; its section has the rest."""
+    for side in (left, right):
+        result = getattr(side, "result", None) if isinstance(side, Verdict) else None
+        if result is not None:
+            config.stash.setdefault(_COMPARED, []).append(result)
+            return [f"{str(left)!r} {op} {str(right)!r}", run_lines(result)[0]]
+    return None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the runs, verdicts and reports that a failing test holds to its report."""
+    report = yield
+    compared = item.config.stash.get(_COMPARED, [])
+    item.config.stash[_COMPARED] = []
+    if report.failed and call.excinfo is not None:
+        sections = [("run", run_lines(result)) for result in compared[-1:]]
+        sections += _sections(item, call.excinfo, compared)
+        for title, lines in sections:
+            report.sections.append((f"beebox: {title}", "\n".join(lines)))
+    return report
+
+
+def _sections(
+    item: pytest.Item,
+    excinfo: pytest.ExceptionInfo[BaseException],
+    shown: list[TestRunResult],
+) -> Iterable[tuple[str, list[str]]]:
+    if isinstance(excinfo.value, Error) and excinfo.value.explanation:
+        yield "explanation", excinfo.value.explanation.splitlines()
+        if excinfo.value.log:
+            yield "log", excinfo.value.log.splitlines()
+    frames = [entry for entry in excinfo.traceback if Path(str(entry.path)) == item.path]
+    if not frames:
+        return
+    for name, value in frames[-1].frame.f_locals.items():
+        if not any(value is result for result in shown):
+            yield from _held(name, value)
+
+
+def _held(name: str, value: object) -> Iterable[tuple[str, list[str]]]:
+    match value:
+        case TestRunResult():
+            yield f"run {name}", run_lines(value)
+        case CheckReport() if not value.is_met:
+            yield f"expectations {name}", str(value).splitlines()
+        case ProgramResult() if not value.accepted:
+            yield f"{name}: {value.program}", _refusal(value)
+        case Verification():
+            for row in value:
+                if not row.accepted:
+                    yield f"{name}: {row.program}", _refusal(row)
+
+
+def _refusal(row: ProgramResult) -> list[str]:
+    return [f"{row.verdict}: {row.reason}", *(row.explanation or "").splitlines()]
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect expectation files whose object is there."""
+    if file_path.suffix != ".expect":
+        return None
+    header = _header(file_path)
+    if not (file_path.parent / header["object"]).is_file():
+        return None
+    return ExpectationFile.from_parent(parent, path=file_path)
+
+
+#: Options in comments of an expectation file, ``# maps: rules.json``, and what they name.
+_OPTIONS = ("object", "maps", "system", "perf_buffers")
+
+
+def _header(path: Path) -> dict[str, str]:
+    found = {"object": f"{path.stem}.bpf.o"}
+    for line in path.read_text(errors="replace").splitlines():
+        if not line.startswith("#"):
+            break
+        name, separator, value = line.lstrip("# ").partition(":")
+        if separator and name.strip() in _OPTIONS:
+            found[name.strip()] = value.strip()
+    return found
+
+
+class ExpectationFile(pytest.File):
+    """An expectation file, a test for each kernel."""
+
+    def collect(self) -> Iterable[pytest.Item]:
+        """Yield the tests."""
+        for name in _kernel_names(self.config):
+            yield ExpectationItem.from_parent(self, name=f"expectations[{name}]", kernel_name=name)
+
+
+class ExpectationItem(pytest.Item):
+    """The check of an expectation file for a kernel."""
+
+    def __init__(self, *, kernel_name: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.kernel_name = kernel_name
+
+    def runtest(self) -> None:
+        """Load the object and check the file."""
+        header, directory = _header(self.path), self.path.parent
+        options: dict[str, Any] = {"perf_buffers": int(header.get("perf_buffers", 1 << 16))}
+        if "system" in header:
+            options["system"] = (directory / header["system"]).read_text()
+        loaded = Object(directory / header["object"])
+        instance = loaded.load(kernel=_kernel(self.kernel_name), **options)
+        if "maps" in header:
+            instance.fill_maps(directory / header["maps"])
+        report = instance.check(Expectations(self.path))
+        if not report.is_met:
+            raise NotMet(report)
+
+    def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
+        """Show the differences, each with its line."""
+        if isinstance(excinfo.value, NotMet):
+            return str(excinfo.value.report)
+        if isinstance(excinfo.value, Error):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Name the test in reports."""
+        return self.path, None, f"{self.path.name} for {self.kernel_name}"
+
+
+class NotMet(AssertionError):
+    """Expectations are not met."""
+
+    def __init__(self, report: CheckReport) -> None:
+        super().__init__(str(report))
+        self.report = report

@@ -1,0 +1,160 @@
+"""Captures in Ray and Spark beside one process: ``python python/bench/clusters.py [ray|spark] …``.
+
+Counts the packets of a capture of about 4 GiB that a filter keeps: by the command, by one process,
+and by clusters with one worker and with as many as there are cores. Then the same of many small
+captures, to show what a task costs. Time is that of the clock; work is the processor time of this
+process and all below it, those of the cluster among them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import beebox
+from beebox._tasks import PART_SIZE, plan
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+import captures
+
+FILTER = "udp port 53"
+OPTIONS: dict[str, Any] = {"filter": FILTER, "columns": ["offset", "time", "wire_length"]}
+LARGE = int(os.environ.get("BENCH_GIB", "4")) << 30
+SMALL = int(os.environ.get("BENCH_FILES", "2000"))
+CORES = os.cpu_count() or 1
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def work() -> float:
+    """Processor time so far of this process and all that it started, in seconds."""
+    found: dict[int, tuple[int, float]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            found[int(entry.name)] = (int(fields[1]), sum(map(int, fields[11:15])) / TICK)
+
+    def is_own(pid: int) -> bool:
+        while pid in found and pid != os.getpid():
+            pid = found[pid][0]
+        return pid == os.getpid()
+
+    return sum(spent for pid, (_, spent) in found.items() if is_own(pid))
+
+
+def measured(name: str, packets: int, expected: int, read: Callable[[], int], tasks: int) -> None:
+    """Prints the time and the work of a reading, the least of three."""
+    least = (float("inf"), float("inf"))
+    for _ in range(3):
+        clock, before = time.perf_counter(), work()
+        found = read()
+        assert found == expected, f"{name}: {found} rows, not {expected}"
+        least = min(least, (time.perf_counter() - clock, work() - before))
+    spent, used = least
+    print(
+        f"{name:28} {tasks:5} tasks {spent:8.2f} s {used:8.2f} s of work"
+        f" {used * 1e9 / packets:8.0f} ns/packet {spent * 1e3 / tasks:8.2f} ms/task",
+        flush=True,
+    )
+
+
+def by_command(path: str) -> Callable[[], int]:
+    """The command in one thread."""
+    command = ["beebox", "filter", "-J1", "--count", FILTER, path]
+    return lambda: int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def by_process(paths: list[str]) -> Callable[[], int]:
+    """One process."""
+    table = beebox.CaptureTable(paths, **OPTIONS)
+    return lambda: sum(map(len, pa.RecordBatchReader.from_stream(table)))
+
+
+def in_ray(sets: list[tuple[str, list[str], int | None, int, int]], cores: int) -> None:
+    """A cluster of Ray."""
+    import ray
+
+    from beebox.ray import Captures
+
+    ray.init(num_cpus=cores, include_dashboard=False, log_to_driver=False)
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    for name, paths, part_size, packets, expected in sets:
+
+        def read(paths: list[str] = paths, part_size: int | None = part_size) -> int:
+            source = Captures(paths, part_size=part_size, **OPTIONS)
+            return int(
+                ray.data.read_datasource(source, override_num_blocks=1).materialize().count()
+            )
+
+        measured(
+            f"ray, {cores} workers, {name}", packets, expected, read, len(plan(paths, part_size))
+        )
+    ray.shutdown()
+
+
+def in_spark(sets: list[tuple[str, list[str], int | None, int, int]], cores: int) -> None:
+    """A cluster of Spark."""
+    from pyspark.sql import SparkSession
+
+    from beebox.spark import Captures
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false")
+    spark = builder.config("spark.log.level", "ERROR").getOrCreate()
+    spark.dataSource.register(Captures)
+    for name, paths, part_size, packets, expected in sets:
+
+        def read(paths: list[str] = paths, part_size: int | None = part_size) -> int:
+            reader = spark.read.format("beebox").option("filter", FILTER)
+            reader = reader.option("columns", ",".join(OPTIONS["columns"]))
+            return int(reader.option("partSize", part_size or 0).load(",".join(paths)).count())
+
+        measured(
+            f"spark, {cores} workers, {name}", packets, expected, read, len(plan(paths, part_size))
+        )
+    spark.stop()
+
+
+def main() -> None:
+    """Prints the table."""
+    engines = sys.argv[1:] or ["ray", "spark"]
+    with tempfile.TemporaryDirectory() as directory:
+        large = [str(captures.repeat(Path(directory) / "day.pcap", LARGE))]
+        first = captures.write(Path(directory) / "0000.pcap", 100_000)
+        small = [str(first)]
+        for number in range(1, SMALL):
+            small.append(str(Path(directory) / f"{number:04}.pcap"))
+            shutil.copy(first, small[-1])
+        sets = []
+        for name, paths, part_size in [
+            ("large", large, PART_SIZE),
+            ("small, grouped", small, PART_SIZE),
+            ("small, each", small, None),
+        ]:
+            counts = beebox.CaptureTable(paths, filter=FILTER).count()
+            sets.append((name, paths, part_size, counts["packets"], counts["matched"]))
+        clock = time.perf_counter()
+        plan(small)
+        print(f"plan of {SMALL} files: {(time.perf_counter() - clock) * 1e6 / SMALL:.0f} us/file")
+        _, _, _, packets, expected = sets[0]
+        measured("command, large", packets, expected, by_command(large[0]), 1)
+        for name, paths, _, packets, expected in sets[:2]:
+            measured(f"one process, {name}", packets, expected, by_process(paths), 1)
+        for engine in engines:
+            for cores in sorted({1, CORES}):
+                {"ray": in_ray, "spark": in_spark}[engine](sets, cores)
+
+
+if __name__ == "__main__":
+    main()

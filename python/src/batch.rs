@@ -1,0 +1,181 @@
+//! Runs on many packets.
+
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::thread;
+
+use beebox::internal::run::redirect_text;
+use beebox::{Error, Program, ProgramType, Redirect, Verdict};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::errors::Fault;
+
+/// What the runs on the packets of a part gave.
+#[derive(Default)]
+struct Ran {
+    retvals: Vec<u32>,
+    redirects: BTreeMap<Redirect, u64>,
+    packets: Vec<Vec<u8>>,
+    /// The error of the packet behind those.
+    stopped: Option<Error>,
+}
+
+/// Runs a program on packets in so many threads, each a part on a CPU of its own.
+pub(crate) fn run(
+    program: &Program,
+    packets: &[&[u8]],
+    (cpu, threads): (u32, NonZero<u32>),
+    keeps_packets: bool,
+) -> Result<Batch, Fault> {
+    let all = cpu.saturating_add(threads.get());
+    let cpus = program.instance().loaded().cpus();
+    if all > cpus {
+        let what = format!("CPUs {cpu} to {}: the instance has {cpus}", all - 1);
+        return Err(Fault::new("input", format!("{what} (load(cpus=…))")));
+    }
+    let each = packets.len().div_ceil(threads.get() as usize).max(1);
+    let parts = || packets.chunks(each).zip(cpu..);
+    let ran: Vec<Ran> = match threads.get() {
+        1 => parts()
+            .map(|(part, cpu)| run_part(program, part, cpu, keeps_packets))
+            .collect(),
+        _ => thread::scope(|scope| {
+            let work =
+                |(part, cpu)| scope.spawn(move || run_part(program, part, cpu, keeps_packets));
+            let threads: Vec<_> = parts().map(work).collect();
+            let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
+            joined.map(|ran| ran.expect("runs do not panic")).collect()
+        }),
+    };
+    let mut batch = Batch::new(program.kind());
+    for part in ran {
+        batch.retvals.extend(part.retvals);
+        batch.packets.extend(part.packets);
+        for (redirect, count) in part.redirects {
+            *batch.redirects.entry(redirect).or_default() += count;
+        }
+        if let Some(error) = part.stopped {
+            let at = batch.retvals.len();
+            return Err(Fault::from(error).within(format_args!("packet {at}")));
+        }
+    }
+    batch.keeps_packets = keeps_packets;
+    Ok(batch)
+}
+
+fn run_part(program: &Program, packets: &[&[u8]], cpu: u32, keeps_packets: bool) -> Ran {
+    let mut ran = Ran {
+        retvals: Vec::with_capacity(packets.len()),
+        ..Ran::default()
+    };
+    let mut runner = program.runner_on(cpu);
+    let done = runner.run_each(packets, |result, runner| {
+        ran.retvals.push(result.retval);
+        if let Some(redirect) = result.redirect {
+            *ran.redirects.entry(redirect).or_default() += 1;
+        }
+        if keeps_packets {
+            ran.packets.push(runner.packet().into_owned());
+        }
+    });
+    ran.stopped = done.err();
+    ran
+}
+
+/// The results of `Program.run_batch`, in the order of the packets.
+#[pyclass(frozen, sequence, module = "beebox")]
+pub(crate) struct Batch {
+    kind: ProgramType,
+    retvals: Vec<u32>,
+    redirects: BTreeMap<Redirect, u64>,
+    packets: Vec<Vec<u8>>,
+    keeps_packets: bool,
+}
+
+impl Batch {
+    fn new(kind: ProgramType) -> Batch {
+        Batch {
+            kind,
+            retvals: Vec::new(),
+            redirects: BTreeMap::new(),
+            packets: Vec::new(),
+            keeps_packets: false,
+        }
+    }
+}
+
+#[pymethods]
+impl Batch {
+    /// The return values, as an `array.array` of type "I": `numpy.asarray` takes it in place.
+    #[getter]
+    fn retvals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        array_of(py, &self.retvals)
+    }
+
+    /// The names of the verdicts.
+    #[getter]
+    fn verdicts(&self) -> Vec<String> {
+        let name = |retval: &u32| Verdict::new(self.kind, *retval).name().into_owned();
+        self.retvals.iter().map(name).collect()
+    }
+
+    /// Numbers of packets by the name of their verdict.
+    #[getter]
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let mut by_value = BTreeMap::<u32, u64>::new();
+        for retval in &self.retvals {
+            *by_value.entry(*retval).or_default() += 1;
+        }
+        let counts = PyDict::new(py);
+        for (retval, count) in by_value {
+            let name = Verdict::new(self.kind, retval).name();
+            let before: u64 = match counts.get_item(&*name)? {
+                Some(before) => before.extract()?,
+                None => 0,
+            };
+            counts.set_item(&*name, before + count)?;
+        }
+        Ok(counts)
+    }
+
+    /// Numbers of packets that were redirected, by where.
+    #[getter]
+    fn redirects(&self) -> BTreeMap<String, u64> {
+        let redirects = self.redirects.iter();
+        redirects
+            .map(|(redirect, count)| (redirect_text(*redirect), *count))
+            .collect()
+    }
+
+    /// The packets as the runs left them, if `packets_out=True`; else None.
+    #[getter]
+    fn packets_out<'py>(&self, py: Python<'py>) -> Option<Vec<Bound<'py, PyBytes>>> {
+        let packets = self.packets.iter();
+        let packets = packets.map(|packet| PyBytes::new(py, packet)).collect();
+        self.keeps_packets.then_some(packets)
+    }
+
+    fn __len__(&self) -> usize {
+        self.retvals.len()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let counts = self.counts(py)?;
+        Ok(format!(
+            "<Batch of {}: {}>",
+            self.retvals.len(),
+            counts.repr()?
+        ))
+    }
+}
+
+/// Numbers as an `array.array`.
+pub(crate) fn array_of<'py>(py: Python<'py>, numbers: &[u32]) -> PyResult<Bound<'py, PyAny>> {
+    let bytes: Vec<u8> = numbers
+        .iter()
+        .flat_map(|number| number.to_ne_bytes())
+        .collect();
+    let array = py.import("array")?.getattr("array")?;
+    array.call1(("I", PyBytes::new(py, &bytes)))
+}

@@ -1,0 +1,114 @@
+//! Descriptions of kernels.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use beebox::Kernel as Described;
+use beebox::internal::btf::{TypeFile, TypeFileError};
+use beebox::kernel;
+use pyo3::prelude::*;
+
+use crate::errors::{Fault, raised};
+
+/// A kernel, for which objects are linked and programs verified.
+///
+/// `Kernel.builtin()` is Linux 6.18 as Debian configures it. Where a kernel is an argument, a path
+/// stands for `Kernel.open(path)`, and `None` for the built-in one.
+#[pyclass(frozen, module = "beebox", from_py_object)]
+#[derive(Clone)]
+pub(crate) struct Kernel(pub(crate) Described);
+
+#[pymethods]
+impl Kernel {
+    /// A built-in kernel: `"6.18"` (as Debian configures it) or `"6.18-minimal"` (without modules,
+    /// kprobes and sched_ext).
+    ///
+    /// Raises NotFoundError for another name.
+    #[staticmethod]
+    #[pyo3(signature = (name = "6.18"))]
+    fn builtin(name: &str) -> PyResult<Kernel> {
+        match name {
+            "6.18" => Ok(Kernel(kernel::linux_6_18())),
+            "6.18-minimal" => Ok(Kernel(kernel::linux_6_18_minimal())),
+            _ => {
+                let what = format!("no built-in kernel {name:?}; there are 6.18 and 6.18-minimal");
+                Err(Fault::absent(what).into())
+            }
+        }
+    }
+
+    /// The kernel that a file of BTF describes (`vmlinux`), or a directory with files of its BTF,
+    /// configuration, symbols and modules.
+    ///
+    /// Raises FileError or FormatError if a file cannot be read or is not of its kind.
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Kernel> {
+        py.detach(|| kernel::open(path)).map(Kernel).map_err(raised)
+    }
+
+    /// The running kernel, with the helpers, contexts and kfuncs of the built-in one.
+    ///
+    /// Raises FileError if its BTF cannot be read.
+    #[staticmethod]
+    fn running(py: Python<'_>) -> PyResult<Kernel> {
+        py.detach(kernel::running).map(Kernel).map_err(raised)
+    }
+
+    /// The kernel with other types for CO-RE relocations, from a file with BTF (libbpf's
+    /// `btf_custom_path`).
+    ///
+    /// Raises FileError or FormatError if the file cannot be read or has no BTF.
+    fn with_core_btf(&self, py: Python<'_>, path: PathBuf) -> PyResult<Kernel> {
+        let read = py.detach(|| TypeFile::open(&path));
+        let read = read.map_err(|error| {
+            let kind = match error {
+                TypeFileError::File(_) => "file",
+                _ => "format",
+            };
+            raised(Fault::new(kind, error).within(path.display()))
+        })?;
+        Ok(Kernel(self.0.clone().with_core_btf(Arc::new(read.btf))))
+    }
+
+    /// Its name in messages.
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// Its version, such as `"6.18.44"`; None if it is unknown.
+    #[getter]
+    fn version(&self) -> Option<String> {
+        self.0.version().map(|version| version.to_string())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Kernel {}>", self.0.name())
+    }
+}
+
+/// A kernel as an argument.
+pub(crate) enum KernelArg {
+    Given(Py<Kernel>),
+    Path(PathBuf),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for KernelArg {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<KernelArg> {
+        if let Ok(kernel) = value.cast::<Kernel>() {
+            return Ok(KernelArg::Given(kernel.to_owned().unbind()));
+        }
+        Ok(KernelArg::Path(value.extract()?))
+    }
+}
+
+/// The kernel of an argument.
+pub(crate) fn read(py: Python<'_>, given: Option<KernelArg>) -> PyResult<Described> {
+    match given {
+        None => Ok(kernel::linux_6_18()),
+        Some(KernelArg::Given(kernel)) => Ok(kernel.get().0.clone()),
+        Some(KernelArg::Path(path)) => Ok(Kernel::open(py, path)?.0),
+    }
+}

@@ -1,0 +1,60 @@
+//! A map as an Arrow stream: its keys and values by type.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator};
+use arrow_schema::{DataType, Field, Schema};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use super::Map;
+use crate::codec::Codec;
+use crate::codec::arrow::{item, list};
+use crate::table::stream_capsule;
+
+#[pymethods]
+impl Map {
+    /// The elements as they are now, as an Arrow stream with the columns `key` and `value`;
+    /// values of per-CPU maps are lists.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        let entries = self.entries(py)?;
+        let keys: Vec<&[u8]> = entries.iter().map(|(key, _)| &key[..]).collect();
+        let values: Vec<&[u8]> = entries.iter().map(|(_, value)| &value[..]).collect();
+        let index = Codec::Int {
+            size: 4,
+            is_signed: false,
+        };
+        let key = match &self.types().key {
+            Codec::Bytes { size: 4 } if self.is_indexed() => &index,
+            codec => codec,
+        };
+        let value = &self.types().value;
+        let (value_type, values) = match self.is_percpu() {
+            false => (value.arrow_type(), value.arrow_array(&values)),
+            true => self.percpu(value, &values),
+        };
+        let schema = Arc::new(Schema::new(vec![
+            Field::new("key", key.arrow_type(), false),
+            Field::new("value", value_type, false),
+        ]));
+        let batch = RecordBatch::try_new(schema.clone(), vec![key.arrow_array(&keys), values]);
+        stream_capsule(py, RecordBatchIterator::new([batch], schema))
+    }
+}
+
+impl Map {
+    /// The values of all CPUs, as lists.
+    fn percpu(&self, value: &Codec, rows: &[&[u8]]) -> (DataType, ArrayRef) {
+        let stride = value.size().next_multiple_of(8).max(8);
+        let cpus = rows.first().map_or(0, |row| row.len() / stride);
+        let each: Vec<&[u8]> = rows.iter().flat_map(|row| row.chunks(stride)).collect();
+        let values = list(value, value.arrow_array(&each), cpus, rows.len());
+        (DataType::FixedSizeList(item(value), cpus as i32), values)
+    }
+}

@@ -1,0 +1,287 @@
+//! Captures as tables: streams of Arrow that other libraries read without a copy.
+//!
+//! `column.rs` has the columns, `source.rs` opens captures, `stream.rs` makes batches.
+
+mod column;
+mod source;
+mod stream;
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatchReader;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_schema::ffi::FFI_ArrowSchema;
+use beebox::internal::captures::{
+    FilterCaptureError, FilterSource, Interface, LEAST_PART, Packets, PacketsError,
+};
+use beebox::{Expression, Filter, FilterError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyString, PyTuple};
+
+use crate::codec::Codec;
+use crate::errors::{Fault, raised};
+use crate::program::Program;
+use column::{COLUMNS, Needs, USUAL};
+use source::Source;
+use stream::{PartOf, Plan, Records, SharedFilter, Stream};
+
+/// Rows of a batch.
+const BATCH: usize = 1 << 16;
+
+/// The packets of captures as a table: an Arrow stream (`__arrow_c_stream__`) that pyarrow, DuckDB,
+/// Polars, DataFusion and others read, as often as they like; each reads the captures anew.
+///
+/// `source` is a path, an address that fsspec knows (`s3://…`), a file that is open for bytes, or a
+/// list of these. `filter` keeps packets: an expression as tcpdump takes it, a `Filter`, or the
+/// bytes of a compiled filter. `columns` are names of `CaptureTable.COLUMNS`, in this order; what none of them
+/// needs is not computed. `matches` adds a column of bool for each name and filter. `program` runs
+/// on each packet that is kept, for the columns `verdict`, `return_value` and `redirect`. `records`
+/// makes a row of each record that the program writes, with the columns `map` and `record`: True
+/// for bytes, or the name of their type. `part` is one of `capture_parts(source)`.
+///
+/// Raises FileError and CaptureError if a capture cannot be read (also while it is read, as the
+/// error of the library that reads), FilterError for filters, NotFoundError for names.
+#[pyclass(frozen, module = "beebox")]
+pub(crate) struct CaptureTable {
+    plan: Arc<Plan>,
+    sources: Vec<Arc<Source>>,
+    part: Option<PartOf>,
+}
+
+#[pymethods]
+impl CaptureTable {
+    #[new]
+    #[pyo3(signature = (source, *, columns = None, filter = None, matches = None, program = None,
+        records = None, batch_size = BATCH, part = None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn new(
+        py: Python<'_>,
+        source: &Bound<'_, PyAny>,
+        columns: Option<Vec<String>>,
+        filter: Option<&Bound<'_, PyAny>>,
+        matches: Option<&Bound<'_, PyDict>>,
+        program: Option<&Bound<'_, Program>>,
+        records: Option<&Bound<'_, PyAny>>,
+        batch_size: usize,
+        part: Option<PartOf>,
+    ) -> PyResult<CaptureTable> {
+        let sources = match source.cast::<PyList>() {
+            Ok(list) => list.iter().map(|it| Source::read(&it)).collect(),
+            Err(_) => Source::read(source).map(|source| vec![source]),
+        };
+        let named = matches.into_iter().flatten();
+        let named = named.map(|(name, filter)| Ok((name.extract()?, read_filter(&filter)?)));
+        let records = records.map(|wanted| read_records(py, wanted, program));
+        let plan = Plan {
+            columns: choose(columns, program.is_some(), records.is_some())?,
+            filter: filter.map(read_filter).transpose()?,
+            matches: named.collect::<PyResult<_>>()?,
+            program: program.map(|program| program.get().program.clone()),
+            records: records.transpose()?.flatten(),
+            batch_size: batch_size.max(1),
+        };
+        let sources = sources?.into_iter().map(Arc::new).collect::<Vec<_>>();
+        if part.is_some() && sources.len() != 1 {
+            return Err(Fault::of_type("a part is one of a single capture").into());
+        }
+        Ok(CaptureTable {
+            plan: Arc::new(plan),
+            sources,
+            part,
+        })
+    }
+
+    /// Names of all columns.
+    #[classattr]
+    #[pyo3(name = "COLUMNS")]
+    fn all_columns(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+        PyTuple::new(py, COLUMNS.iter().map(|(name, ..)| *name))
+    }
+
+    /// Names of the columns that the table has.
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        let schema = self.plan.schema();
+        schema.fields().iter().map(|it| it.name().clone()).collect()
+    }
+
+    /// The rows as an Arrow stream.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // Other types are left to the reader, as the protocol allows.
+        let _ = requested_schema;
+        stream_capsule(py, Stream::new(self.plan.clone(), &self.sources, self.part))
+    }
+
+    /// The schema of the rows.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(&*self.plan.schema());
+        let schema = schema.map_err(|error| PyErr::from(Fault::new("other", error)))?;
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    }
+
+    /// Reads the captures for their counts alone: `packets`, `bytes`, `matched`, `matched_bytes`,
+    /// and of the last one the offset of its first record (`first`) and the one behind its last
+    /// (`next`).
+    fn count<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let counts = PyDict::new(py);
+        let mut total = beebox::captures::PacketCounts::default();
+        for source in &self.sources {
+            let read = || {
+                let input = source.open();
+                let input = input.map_err(FilterCaptureError::Capture)?;
+                let mut packets = match self.part {
+                    None => Packets::new(input),
+                    Some((start, size, len)) => Packets::of_part(input, (start, size), len)?,
+                };
+                let filter = self.plan.filter.as_deref();
+                let filter = filter.map(|filter| filter as _);
+                while packets.read(filter, &[], |_, _, _| Ok::<_, PacketsError>(true))? {}
+                Ok::<_, PacketsError>((packets.counts(), packets.offsets()))
+            };
+            let read = py.detach(read);
+            let name = source.name();
+            let failed = |error| raised(Fault::new("capture", format!("{name}: {error}")));
+            let (found, (first, next)) = read.map_err(failed)?;
+            total += found;
+            counts.set_item("first", first)?;
+            counts.set_item("next", next)?;
+        }
+        counts.set_item("packets", total.packets)?;
+        counts.set_item("bytes", total.bytes)?;
+        counts.set_item("matched", total.matched)?;
+        counts.set_item("matched_bytes", total.matched_bytes)?;
+        Ok(counts)
+    }
+
+    fn __repr__(&self) -> String {
+        let names: Vec<_> = self.sources.iter().map(|source| source.name()).collect();
+        format!(
+            "<CaptureTable of {}: {}>",
+            names.join(", "),
+            self.columns().join(", ")
+        )
+    }
+}
+
+/// The parts of a capture, for `CaptureTable(source, part=…)`: each a start, the size of parts and
+/// the length of the capture. Tasks may read them in any order and again; together they have each
+/// packet once. None is the whole of a capture that is compressed, or smaller than two parts.
+///
+/// Raises FileError and CaptureError if it cannot be read.
+#[pyfunction]
+#[pyo3(signature = (source, part_size = 1 << 30))]
+pub(crate) fn capture_parts(
+    py: Python<'_>,
+    source: &Bound<'_, PyAny>,
+    part_size: u64,
+) -> PyResult<Vec<Option<PartOf>>> {
+    let source = Source::read(source)?;
+    let size = part_size.max(LEAST_PART).next_multiple_of(4);
+    let input = py.detach(|| source.open());
+    let name = source.name();
+    let failed = |error| raised(Fault::new("capture", format!("{name}: {error}")));
+    let input = input.map_err(failed)?;
+    let len = input.seekable_len()?.unwrap_or(0);
+    if len < 2 * size {
+        return Ok(vec![None]);
+    }
+    let starts = (0..len).step_by(size as usize);
+    Ok(starts.map(|start| Some((start, size, len))).collect())
+}
+
+/// A stream of Arrow in a capsule.
+pub(crate) fn stream_capsule<'py>(
+    py: Python<'py>,
+    batches: impl RecordBatchReader + Send + 'static,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let stream = FFI_ArrowArrayStream::new(Box::new(batches));
+    PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+}
+
+/// The columns of these names, or the usual ones.
+fn choose(
+    names: Option<Vec<String>>,
+    has_program: bool,
+    has_records: bool,
+) -> PyResult<Vec<(&'static str, Needs, column::Value)>> {
+    let usual = || {
+        let program = ["verdict"].iter().filter(|_| has_program && !has_records);
+        let records = ["map"].iter().filter(|_| has_records);
+        let all = USUAL.iter().chain(program).chain(records);
+        all.map(|name| (*name).to_owned()).collect()
+    };
+    let names: Vec<String> = names.unwrap_or_else(usual);
+    let find = |name: &String| {
+        let found = COLUMNS.iter().find(|(known, ..)| known == name).copied();
+        found.ok_or_else(|| {
+            let known: Vec<_> = COLUMNS.iter().map(|(name, ..)| *name).collect();
+            Fault::absent(format!(
+                "no column {name:?}; there are {}",
+                known.join(", ")
+            ))
+        })
+    };
+    let chosen = names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    for (name, needs, _) in &chosen {
+        let missing = match needs {
+            Needs::Run if !has_program => "program",
+            Needs::Records if !has_records => "records",
+            _ => continue,
+        };
+        let what = format!("the column {name} needs the argument {missing}");
+        return Err(Fault::of_type(what).into());
+    }
+    Ok(chosen)
+}
+
+/// A filter object of Python.
+struct Held(Py<crate::filter::Filter>);
+
+impl FilterSource for Held {
+    fn for_interface(&self, interface: &Interface) -> Result<&Filter, FilterError> {
+        self.0.get().programs().for_interface(interface)
+    }
+}
+
+/// A filter, an expression, or a compiled filter as bytes.
+fn read_filter(argument: &Bound<'_, PyAny>) -> PyResult<SharedFilter> {
+    let failed = |error: FilterError| PyErr::from(Fault::new("filter", error));
+    if let Ok(text) = argument.cast::<PyString>() {
+        let expression = Expression::new(text.to_str()?).map_err(failed)?;
+        return Ok(Arc::new(expression));
+    }
+    if let Ok(filter) = argument.cast::<crate::filter::Filter>() {
+        return Ok(Arc::new(Held(filter.clone().unbind())));
+    }
+    match argument.cast::<PyBytes>() {
+        Ok(bytes) => Ok(Arc::new(Filter::parse(bytes.as_bytes()).map_err(failed)?)),
+        Err(_) => {
+            let kind = argument.get_type().name()?;
+            let what = "a Filter, an expression (str) or a compiled filter (bytes) fits";
+            let what = format!("{what}, got {kind}");
+            Err(Fault::of_type(what).into())
+        }
+    }
+}
+
+/// The type of the program's records; `None` for `False`.
+fn read_records(
+    py: Python<'_>,
+    wanted: &Bound<'_, PyAny>,
+    program: Option<&Bound<'_, Program>>,
+) -> PyResult<Option<Records>> {
+    let Some(program) = program else {
+        return Err(Fault::of_type("records are those of a program, and none is given").into());
+    };
+    if let Ok(is_wanted) = wanted.extract::<bool>() {
+        return Ok(is_wanted.then_some(Records { codec: None }));
+    }
+    let name: String = wanted.extract()?;
+    let codec: Codec = program.get().shared.types.named(py, &name)?;
+    Ok(Some(Records { codec: Some(codec) }))
+}

@@ -1,0 +1,189 @@
+"""Captures in Ray and Spark: on a local cluster, with a worker that dies."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import captures
+import pytest
+
+import beebox
+from beebox._tasks import Scan, Task, plan
+
+pa = pytest.importorskip("pyarrow")
+
+PART = 4 << 20
+COLUMNS = ["file", "offset", "source", "destination_port", "wire_length"]
+
+
+@pytest.fixture(scope="module")
+def day(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Three captures: one of five parts with a capture in a packet, and two small ones."""
+    directory = tmp_path_factory.mktemp("day")
+    large = captures.write(directory / "a.pcap", 18 << 20, inner=2 * PART)
+    small = [captures.write(directory / name, 200_000, seed=7) for name in ("b.pcap", "c.pcap")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    )
+    return [str(path) for path in (large, *small)]
+
+
+def rows_of(day: list[str], **options: Any) -> list[tuple[Any, ...]]:
+    """The rows as one process reads them."""
+    table = pa.table(beebox.CaptureTable(day, columns=COLUMNS, **options))
+    return [tuple(row.values()) for row in table.to_pylist()]
+
+
+def test_tasks_are_files_and_parts_in_order(day: list[str], tmp_path: Path) -> None:
+    tasks = plan(day, PART)
+    assert [task.part and task.part[0] for task in tasks] == [*range(0, 5 * PART, PART), None]
+    assert tasks[-1].files == tuple(day[1:])
+    assert [task.files for task in plan(day, None)] == [(file,) for file in day]
+    pattern = plan(str(Path(day[0]).parent / "*.pcap"), PART)
+    assert pattern == tasks
+    with pytest.raises(FileNotFoundError, match="no capture matches"):
+        plan(str(tmp_path / "*.pcap"))
+    batches = [batch for task in tasks for batch in Scan({"columns": COLUMNS}).batches(task)]
+    rows = pa.Table.from_batches(batches).to_pylist()
+    assert [tuple(row.values()) for row in rows] == rows_of(day)
+
+
+@pytest.fixture(scope="module")
+def ray(day: list[str]) -> Iterator[Any]:
+    ray = pytest.importorskip("ray")
+    pytest.importorskip("ray.data")
+    ray.init(
+        num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=200 << 20
+    )
+    ray.data.DataContext.get_current().execution_options.preserve_order = True
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    yield ray
+    ray.shutdown()
+
+
+def test_ray_reads_every_packet_once(ray: Any, day: list[str]) -> None:
+    from beebox.ray import Captures
+
+    source = Captures(day, part_size=PART, filter="udp port 53", columns=COLUMNS)
+    expected = rows_of(day, filter="udp port 53")
+    rows = ray.data.read_datasource(source).take_all()
+    assert [tuple(row.values()) for row in rows] == expected
+    assert ray.data.read_datasource(source).count() == len(expected)
+
+
+def test_ray_loses_and_doubles_nothing_when_a_worker_dies(
+    ray: Any, day: list[str], tmp_path: Path
+) -> None:
+    from beebox.ray import Captures
+
+    source = Captures(day, part_size=PART, columns=COLUMNS)
+    marker = tmp_path / "died"
+    source._scan = captures.Dying({"columns": COLUMNS, "batch_size": 1000}, marker=str(marker))
+    rows = ray.data.read_datasource(source).take_all()
+    assert marker.exists()
+    assert [tuple(row.values()) for row in rows] == rows_of(day)
+
+
+def test_ray_computes_the_columns_that_are_selected(ray: Any, day: list[str]) -> None:
+    from beebox.ray import Captures
+
+    source = Captures(day, part_size=PART, matches={"dns": "udp port 53"})
+    dataset = ray.data.read_datasource(source).select_columns(["dns"])
+    assert dataset.sum("dns") == len(rows_of(day, filter="udp port 53"))
+    narrow = source.apply_projection({"offset": "offset", "dns": "dns"})
+    table = next(iter(narrow.get_read_tasks(1)[0]()))
+    assert table.column_names == ["offset", "dns"]
+
+
+def test_ray_runs_programs(ray: Any, day: list[str], examples: Path) -> None:
+    from beebox.ray import Captures
+
+    firewall = examples / "packets/firewall.bpf.o"
+    source = Captures(day, part_size=PART, columns=["verdict"], object=str(firewall))
+    verdicts = ray.data.read_datasource(source).groupby("verdict").count().take_all()
+    program = beebox.Object(firewall).load().program("firewall")
+    one = pa.table(beebox.CaptureTable(day, columns=["verdict"], program=program))
+    expected = one.group_by("verdict").aggregate([([], "count_all")]).to_pylist()
+    found = {row["verdict"]: row["count()"] for row in verdicts}
+    assert found == {row["verdict"]: row["count_all"] for row in expected}
+
+
+@pytest.fixture(scope="module")
+def spark(day: list[str]) -> Iterator[Any]:
+    pytest.importorskip("pyspark")
+    if not shutil.which("java"):
+        pytest.skip("Spark needs Java, and there is none")
+    from pyspark.sql import SparkSession
+
+    from beebox.spark import Captures
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local-cluster[2,1,1024]")
+    options = {
+        "spark.ui.enabled": "false",
+        "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
+        "spark.sql.session.timeZone": "UTC",
+        "spark.log.level": "ERROR",
+    }
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.dataSource.register(Captures)
+    yield session
+    session.stop()
+
+
+def test_spark_reads_every_packet_once(spark: Any, day: list[str]) -> None:
+    reader = spark.read.format("beebox").option("filter", "udp port 53").option("partSize", PART)
+    frame = reader.option("columns", ",".join(COLUMNS)).load(",".join(day))
+    assert [tuple(row) for row in frame.collect()] == rows_of(day, filter="udp port 53")
+    chosen = reader.schema("destination_port int, offset bigint").load(day[0])
+    assert chosen.columns == ["destination_port", "offset"]
+    assert chosen.first() == (53, 24)
+
+
+def test_spark_loses_and_doubles_nothing_when_an_executor_dies(
+    spark: Any, day: list[str], tmp_path: Path
+) -> None:
+    from beebox.spark import Captures
+
+    marker = tmp_path / "died"
+
+    class Dying(Captures):
+        @classmethod
+        def name(cls) -> str:
+            return "dying"
+
+        def scan(self) -> Scan:
+            options = {"columns": COLUMNS, "batch_size": 1000}
+            return captures.Dying(options, marker=str(marker), process="executor")
+
+    spark.dataSource.register(Dying)
+    frame = spark.read.format("dying").option("partSize", PART).load(",".join(day))
+    assert [tuple(row) for row in frame.collect()] == rows_of(day)
+    assert marker.exists()
+
+
+def test_spark_has_types_for_all_columns(spark: Any, day: list[str], examples: Path) -> None:
+    reader = spark.read.format("beebox").option("object", str(examples / "packets/flows.bpf.o"))
+    rows = reader.option("records", "struct event").load(day[1]).limit(3).collect()
+    assert {row["map"] for row in rows} == {"events"}
+    assert rows[0]["record"]["kind"] == "FLOW_BEGINS"
+    assert rows[0]["time"].year == 2023
+
+
+def test_tasks_of_an_object_store(day: list[str]) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    with fsspec.open("memory://store/a.pcap", "wb") as out:
+        out.write(Path(day[0]).read_bytes())
+    tasks = plan("memory://store/*.pcap", PART)
+    assert [task.part and task.part[0] for task in tasks] == [*range(0, 5 * PART, PART)]
+    batches = [batch for task in tasks for batch in Scan({"columns": ["offset"]}).batches(task)]
+    expected = pa.table(beebox.CaptureTable(day[0], columns=["offset"]))
+    assert pa.Table.from_batches(batches).equals(expected)
+    assert plan(day[0], PART)[0] != Task((day[0],))

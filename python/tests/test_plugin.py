@@ -1,0 +1,92 @@
+"""The plugin of pytest, in runs of its own."""
+
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+TEST = """
+import pytest
+
+pytestmark = pytest.mark.bpf_object("firewall.bpf.o")
+
+def test_passes(bpf_program, kernel):
+    assert bpf_program.test_run(bytes(64)).verdict == "XDP_PASS"
+
+def test_fails(bpf_program):
+    packet = bytes(12) + bytes.fromhex("0800 4500001400000000400000000a000001c0000207") + bytes(20)
+    assert bpf_program.test_run(packet).verdict == "XDP_DROP"
+
+def test_fails_elsewhere(bpf_program, bpf_instance):
+    result = bpf_program.test_run(bytes(64))
+    assert result.retval == 1
+
+def test_is_refused(bpf_object):
+    import beebox
+    beebox.Object("record.bpf.o").load()
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, examples: Path) -> pytest.Pytester:
+    for name in ("packets/firewall.bpf.o", "verify/record.bpf.o"):
+        (pytester.path / Path(name).name).write_bytes((examples / name).read_bytes())
+    (pytester.path / "firewall.expect").write_text("run firewall zero:60\nverdict XDP_PASS\n")
+    (pytester.path / "of_nothing.expect").write_text("no object is beside it")
+    pytester.makepyfile(test_firewall=TEST)
+    return pytester
+
+
+def test_failures_show_packet_verdict_and_maps(project: pytest.Pytester) -> None:
+    result = project.runpytest_subprocess("-p", "no:cacheprovider", "test_firewall.py")
+    result.assert_outcomes(passed=1, failed=3)
+    result.stdout.fnmatch_lines(
+        [
+            "*'XDP_PASS' == 'XDP_DROP'*",
+            "*firewall (xdp): XDP_PASS (2)*",
+            "*beebox: run ---*",
+            "*ip*src 10.0.0.1, dst 192.0.2.7*",
+            "*unchanged*",
+            "*map actions (percpu_array):*",
+            "*beebox: run result*",
+            "*global checks_ports = True*",
+            "*beebox: explanation*",
+            "*the path ends without releasing*",
+            "*beebox: log*",
+        ]
+    )
+
+
+def test_tests_run_for_each_kernel(project: pytest.Pytester) -> None:
+    result = project.runpytest_subprocess(
+        "-v", "-k", "passes", "--bpf-kernel", "6.18", "--bpf-kernel", "6.18-minimal"
+    )
+    result.assert_outcomes(passed=2, deselected=7)
+    result.stdout.fnmatch_lines(["*test_passes[[]6.18]*", "*test_passes[[]6.18-minimal]*"])
+
+
+def test_expectation_files_are_tests(project: pytest.Pytester) -> None:
+    (project.path / "wrong.expect").write_text(
+        "# object: firewall.bpf.o\nrun firewall zero:60\nverdict XDP_DROP\n"
+    )
+    result = project.runpytest_subprocess("-k", "expectations")
+    result.assert_outcomes(passed=1, failed=1, deselected=4)
+    result.stdout.fnmatch_lines(["*expected XDP_DROP, got XDP_PASS (2)*"])
+
+
+def test_xdist_runs_them_in_processes(project: pytest.Pytester) -> None:
+    pytest.importorskip("xdist")
+    result = project.runpytest_subprocess("-n", "2")
+    result.assert_outcomes(passed=2, failed=3)
+    result.stdout.fnmatch_lines(["*beebox: explanation*"])
+
+
+def test_an_object_must_be_named(pytester: pytest.Pytester, examples: Path) -> None:
+    pytester.makepyfile("def test_it(bpf_program): pass")
+    result = pytester.runpytest_subprocess()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*@pytest.mark.bpf_object*"])
+    (pytester.path / "f.bpf.o").write_bytes((examples / "packets/firewall.bpf.o").read_bytes())
+    pytester.makeini("[pytest]\nbpf_object = f.bpf.o\n")
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
