@@ -81,8 +81,10 @@ fn linked_difference(
     src: &Scalar,
 ) -> (u32, i32) {
     let rules = env.input.rules;
-    let ended = before.without_link(rules);
-    let ended = (ended.id, ended.off);
+    let ended = match rules.has(Behaviour::LinksEndWhole) {
+        true => (0, 0),
+        false => (0, before.off),
+    };
     let is_linked = env.input.bpf_capable && before.id != 0;
     if !is_linked || !matches!(op, AluOp::Add | AluOp::Sub) {
         return ended;
