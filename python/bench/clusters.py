@@ -2,10 +2,10 @@
 
 With ``ray`` or ``spark`` only that; ``--write`` puts the lines into docs/clusters.md.
 
-Counts the packets that a filter keeps of a capture of about 2 GiB, which is read eight times: by the
-command, by one process, and by clusters with one worker and with as many as there are cores. Then
-the same of many small captures, to show what a task costs. Time is that of the clock; work is the processor time of this
-process and all below it, those of the cluster among them.
+Counts the packets that a filter keeps of a capture of about 2 GiB, which is read eight times: by
+the command, by one process, and by clusters with one worker and with as many as there are cores.
+Then the same of many small captures, to show what a task costs. Time is that of the clock; work is
+the processor time of this process and all below it, those of the cluster among them.
 """
 
 from __future__ import annotations
