@@ -1,8 +1,8 @@
 """Captures as Arrow beside the command, on one core: ``python python/bench/arrow.py [CAPTURE]``.
 
-Without a capture, one of about 1 GiB is made in a temporary directory. Each row is the least of
-five runs, of the processor time of this process; that of the command is of its process, less its
-start.
+``--write`` puts the table into docs/arrow.md. Without a capture, one of about 1 GiB is made in a
+temporary directory. Each row is the least of five runs, of the processor time of this process; that
+of the command is of its process, less its start.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import page
 import pyarrow as pa
 
 import beebox
@@ -63,17 +64,23 @@ def of_table(table: beebox.CaptureTable) -> float:
 def main() -> None:
     """Prints the table."""
     with tempfile.TemporaryDirectory() as directory:
-        given = sys.argv[1:]
+        given = [argument for argument in sys.argv[1:] if argument != "--write"]
         path = Path(given[0]) if given else captures.repeat(Path(directory) / "day.pcap", 1 << 30)
         packets = beebox.CaptureTable(path).count()["packets"]
         start = least(lambda: of_command(["--version"]))
         command = least(lambda: of_command(["filter", "-J1", "--count", FILTER, str(path)])) - start
-        print(f"{packets} packets, {path.stat().st_size >> 20} MiB")
-        print(f"{'beebox filter --count':32} {command * 1e9 / packets:8.1f} ns/packet")
+        lines = [
+            f"{packets} packets, {path.stat().st_size >> 20} MiB",
+            f"{'beebox filter --count':32} {command * 1e9 / packets:8.1f} ns/packet",
+        ]
         for name, options in SETS.items():
             table = beebox.CaptureTable(path, **options)
             spent = least(partial(of_table, table))
-            print(f"{name:32} {spent * 1e9 / packets:8.1f} ns/packet {spent / command:6.2f} x")
+            each, ratio = spent * 1e9 / packets, spent / command
+            lines.append(f"{name:32} {each:8.1f} ns/packet {ratio:6.2f} x")
+        text = "".join(f"{line}\n" for line in lines)
+        print(text, end="")
+        page.write("arrow.md", text)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""Captures in Ray and Spark beside one process: ``python python/bench/clusters.py [ray|spark] …``.
+"""Captures in Ray and Spark beside one process: ``python python/bench/clusters.py``.
 
-Counts the packets of a capture of about 4 GiB that a filter keeps: by the command, by one process,
-and by clusters with one worker and with as many as there are cores. Then the same of many small
-captures, to show what a task costs. Time is that of the clock; work is the processor time of this
+With ``ray`` or ``spark`` only that; ``--write`` puts the lines into docs/clusters.md.
+
+Counts the packets that a filter keeps of a capture of about 2 GiB, which is read eight times: by the
+command, by one process, and by clusters with one worker and with as many as there are cores. Then
+the same of many small captures, to show what a task costs. Time is that of the clock; work is the processor time of this
 process and all below it, those of the cluster among them.
 """
 
@@ -18,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import page
 import pyarrow as pa
 
 import beebox
@@ -28,8 +31,9 @@ import captures
 
 FILTER = "udp port 53"
 OPTIONS: dict[str, Any] = {"filter": FILTER, "columns": ["offset", "time", "wire_length"]}
-LARGE = int(os.environ.get("BENCH_GIB", "4")) << 30
-SMALL = int(os.environ.get("BENCH_FILES", "2000"))
+LARGE = (2 << 30) + (64 << 20)
+TIMES = 8
+SMALL = 100
 CORES = os.cpu_count() or 1
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -53,25 +57,34 @@ def work() -> float:
     return sum(spent for pid, (_, spent) in found.items() if is_own(pid))
 
 
+LINES: list[str] = []
+
+
+def say(line: str) -> None:
+    """Prints a line, and keeps it for the page."""
+    print(line, flush=True)
+    LINES.append(f"{line}\n")
+
+
 def measured(name: str, packets: int, expected: int, read: Callable[[], int], tasks: int) -> None:
-    """Prints the time and the work of a reading, the least of three."""
+    """Prints the time and the work of a reading, the least of two, behind one that warms up."""
+    read()
     least = (float("inf"), float("inf"))
-    for _ in range(3):
+    for _ in range(2):
         clock, before = time.perf_counter(), work()
         found = read()
         assert found == expected, f"{name}: {found} rows, not {expected}"
         least = min(least, (time.perf_counter() - clock, work() - before))
     spent, used = least
-    print(
+    say(
         f"{name:28} {tasks:5} tasks {spent:8.2f} s {used:8.2f} s of work"
-        f" {used * 1e9 / packets:8.0f} ns/packet {spent * 1e3 / tasks:8.2f} ms/task",
-        flush=True,
+        f" {used * 1e9 / packets:8.0f} ns/packet {spent * 1e3 / tasks:8.2f} ms/task"
     )
 
 
-def by_command(path: str) -> Callable[[], int]:
+def by_command(paths: list[str]) -> Callable[[], int]:
     """The command in one thread."""
-    command = ["beebox", "filter", "-J1", "--count", FILTER, path]
+    command = ["beebox", "filter", "-J1", "--count", FILTER, *paths]
     return lambda: int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
@@ -111,6 +124,7 @@ def in_spark(sets: list[tuple[str, list[str], int | None, int, int]], cores: int
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
     spark = builder.config("spark.log.level", "ERROR").getOrCreate()
     spark.dataSource.register(Captures)
     for name, paths, part_size, packets, expected in sets:
@@ -128,9 +142,9 @@ def in_spark(sets: list[tuple[str, list[str], int | None, int, int]], cores: int
 
 def main() -> None:
     """Prints the table."""
-    engines = sys.argv[1:] or ["ray", "spark"]
+    engines = [name for name in sys.argv[1:] if name != "--write"] or ["ray", "spark"]
     with tempfile.TemporaryDirectory() as directory:
-        large = [str(captures.repeat(Path(directory) / "day.pcap", LARGE))]
+        large = [str(captures.repeat(Path(directory) / "day.pcap", LARGE))] * TIMES
         first = captures.write(Path(directory) / "0000.pcap", 100_000)
         small = [str(first)]
         for number in range(1, SMALL):
@@ -146,14 +160,15 @@ def main() -> None:
             sets.append((name, paths, part_size, counts["packets"], counts["matched"]))
         clock = time.perf_counter()
         plan(small)
-        print(f"plan of {SMALL} files: {(time.perf_counter() - clock) * 1e6 / SMALL:.0f} us/file")
+        say(f"plan of {SMALL} files: {(time.perf_counter() - clock) * 1e6 / SMALL:.0f} us/file")
         _, _, _, packets, expected = sets[0]
-        measured("command, large", packets, expected, by_command(large[0]), 1)
+        measured("command, large", packets, expected, by_command(large), 1)
         for name, paths, _, packets, expected in sets[:2]:
             measured(f"one process, {name}", packets, expected, by_process(paths), 1)
         for engine in engines:
             for cores in sorted({1, CORES}):
                 {"ray": in_ray, "spark": in_spark}[engine](sets, cores)
+    page.write("clusters.md", "".join(LINES))
 
 
 if __name__ == "__main__":

@@ -168,8 +168,8 @@ impl CaptureTable {
     }
 }
 
-/// The parts of a capture, for `CaptureTable(source, part=…)`: each a start, the size of parts and
-/// the length of the capture. Tasks may read them in any order and again; together they have each
+/// The parts of a capture, for `CaptureTable(source, part=…)`: each a start, the size of parts (of
+/// `part_size` bytes at least) and the length of the capture. Tasks may read them in any order and again; together they have each
 /// packet once. None is the whole of a capture that is compressed, or smaller than two parts.
 ///
 /// Raises FileError and CaptureError if it cannot be read.
@@ -190,6 +190,8 @@ pub(crate) fn capture_parts(
     if len < 2 * size {
         return Ok(vec![None]);
     }
+    // As long as each other, so that none is a rest.
+    let size = len.div_ceil(len / size).next_multiple_of(4);
     let starts = (0..len).step_by(size as usize);
     Ok(starts.map(|start| Some((start, size, len))).collect())
 }

@@ -64,7 +64,7 @@ def repeat(path: Path, size: int) -> Path:
     records = packets(32 << 20)
     with path.open("wb") as out:
         out.write(HEADER)
-        for _ in range(max(1, size // len(records))):
+        for _ in range(-(-size // len(records))):
             out.write(records)
     return path
 

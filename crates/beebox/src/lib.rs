@@ -89,6 +89,7 @@
 //! |---|---|
 //! | none | [`Object`], [`verify`], [`variables`], [`kernel`] |
 //! | `run` | [`Loader`], [`Instance`], [`Program`], [`Map`], [`expect`], [`maps_json`], [`host`], [`network`]; with `capture` |
+//! | `trace` | what `beebox run --why` and `--against` stand on, without promise; with `run` |
 //! | `capture` | [`Filter`], [`Expression`], [`captures`] |
 //! | `seccomp` | [`seccomp`] |
 //! | `decompress` | BTF in kernel images and compressed sections |

@@ -87,13 +87,14 @@ impl Sides {
         let mut room = vec![0_u8; packet.len()];
         let start = Instant::now();
         for _ in 0..CALLS {
-            // SAFETY: zeros are values of all fields; what they point to lives during the call.
+            // SAFETY: zeros are values of all fields.
             let mut opts: bpf_test_run_opts = unsafe { zeroed() };
             opts.sz = size_of::<bpf_test_run_opts>();
             opts.data_in = black_box(packet).as_ptr().cast();
             opts.data_size_in = packet.len() as u32;
             opts.data_out = room.as_mut_ptr().cast();
             opts.data_size_out = room.len() as u32;
+            // SAFETY: what the fields point to lives during the call, and has the sizes beside it.
             let failed = unsafe { call(self.fd, &raw mut opts) };
             sum += u64::from(opts.retval) + failed.unsigned_abs() as u64;
         }

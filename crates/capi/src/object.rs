@@ -254,12 +254,10 @@ pub unsafe extern "C" fn beebox_object__next_program(
     obj: *const beebox_object,
     prev: *mut beebox_program,
 ) -> *mut beebox_program {
-    // SAFETY: the caller promises an object.
     pointer(|| {
-        Ok(after(
-            &unsafe { boundary::shared(obj, "obj") }?.programs,
-            prev,
-        ))
+        // SAFETY: the caller promises an object.
+        let obj = unsafe { boundary::shared(obj, "obj") }?;
+        Ok(after(&obj.programs, prev))
     })
 }
 
@@ -270,8 +268,11 @@ pub unsafe extern "C" fn beebox_object__next_map(
     obj: *const beebox_object,
     prev: *const beebox_map,
 ) -> *mut beebox_map {
-    // SAFETY: the caller promises an object.
-    pointer(|| Ok(after(&unsafe { boundary::shared(obj, "obj") }?.maps, prev)))
+    pointer(|| {
+        // SAFETY: the caller promises an object.
+        let obj = unsafe { boundary::shared(obj, "obj") }?;
+        Ok(after(&obj.maps, prev))
+    })
 }
 
 /// The item after one of a list; null after the last, and after what is none of them.
@@ -328,11 +329,10 @@ pub unsafe extern "C" fn beebox_object__set_engine(
 /// run with an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn beebox_object__set_unverified(obj: *mut beebox_object) -> c_int {
-    // SAFETY: the caller promises an object.
     number(|| {
-        unsafe { boundary::shared(obj, "obj") }?
-            .settings
-            .add(Loader::unverified)
+        // SAFETY: the caller promises an object.
+        let obj = unsafe { boundary::shared(obj, "obj") }?;
+        obj.settings.add(Loader::unverified)
     })
 }
 
@@ -393,8 +393,13 @@ pub unsafe extern "C" fn beebox_object__set_variable(
 ) -> c_int {
     number(|| {
         // SAFETY: the caller promises an object and a text.
-        let obj = unsafe { boundary::shared(obj, "obj") }?;
-        let parsed = Assignment::parse(unsafe { text(assignment, "assignment") }?);
+        let (obj, text) = unsafe {
+            (
+                boundary::shared(obj, "obj")?,
+                text(assignment, "assignment")?,
+            )
+        };
+        let parsed = Assignment::parse(text);
         let parsed = parsed.map_err(|error| Failure::argument(error.to_string()))?;
         obj.settings.add(move |loader| loader.assign([parsed]))
     })

@@ -164,15 +164,12 @@ pub unsafe extern "C" fn beebox_object__verify(
 pub unsafe extern "C" fn beebox_verification__count(
     verification: *const beebox_verification,
 ) -> usize {
-    // SAFETY: the caller promises a verification.
-    value(
-        || {
-            Ok(unsafe { shared(verification, "verification") }?
-                .verdicts
-                .len())
-        },
-        |_| 0,
-    )
+    let count = || {
+        // SAFETY: the caller promises a verification.
+        let verification = unsafe { shared(verification, "verification") }?;
+        Ok(verification.verdicts.len())
+    };
+    value(count, |_| 0)
 }
 
 /// The verification of the program at an index, in the order of the file; NULL behind the last. It

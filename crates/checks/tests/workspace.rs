@@ -305,7 +305,14 @@ fn tests_with_oracles_are_registered_with_their_harness() {
 const FEATURES: &[(&str, &[&str])] = &[
     (
         "beebox",
-        &["capture", "decompress", "kernel-data", "run", "seccomp"],
+        &[
+            "capture",
+            "decompress",
+            "kernel-data",
+            "run",
+            "seccomp",
+            "trace",
+        ],
     ),
     ("gateway", &["command"]),
 ];

@@ -28,6 +28,7 @@ mod run_expect;
 mod run_kinds;
 mod run_objects;
 mod run_outputs;
+mod run_why;
 mod seccomp;
 mod several_files;
 mod show_forms;

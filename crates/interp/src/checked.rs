@@ -49,7 +49,7 @@ pub use memory::{
     Access, AccessError, BadAccess, Memory, NoRoom, Permission, RegionId, RegionInfo,
 };
 pub use observe::{Moment, Observer};
-pub use place::Place;
+pub use place::MemoryPlace;
 pub use tail::{MAX_TAIL_CALLS, TailTargets};
 pub use trap::{Missing, Reason, Trap, Unclosed};
 pub use vm::{FRAME_BYTES, MAX_FRAMES, MAY_GOTO_LOOPS};

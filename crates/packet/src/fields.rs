@@ -13,7 +13,7 @@ const MOST_HEADERS: usize = 16;
 
 /// A field of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct HeaderField {
     /// Name of the header.
     pub header: &'static str,
     /// Name of the field in it.
@@ -39,7 +39,7 @@ enum Form {
 
 /// The first header of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum First {
+pub enum FirstHeader {
     /// Ethernet.
     Link,
     /// IPv4 or IPv6, as its version says.
@@ -116,7 +116,7 @@ const ICMP: Layout = &[
     ("rest", 4, Form::Hex),
 ];
 
-impl Field {
+impl HeaderField {
     /// Its bytes in the packet.
     pub fn range(&self) -> Range<usize> {
         self.start..self.start + self.len
@@ -167,15 +167,15 @@ fn joined(bytes: &[u8], between: &str) -> String {
 }
 
 /// The fields of a packet in their order; the last one is the payload, if there is some.
-pub fn fields(packet: &[u8], first: First) -> Vec<Field> {
+pub fn fields(packet: &[u8], first: FirstHeader) -> Vec<HeaderField> {
     let mut walk = Walk {
         packet,
         at: 0,
         fields: Vec::new(),
     };
     let mut next = match first {
-        First::Link => Some(Next::Ethernet),
-        First::Network => match packet.first().map(|byte| byte >> 4) {
+        FirstHeader::Link => Some(Next::Ethernet),
+        FirstHeader::Network => match packet.first().map(|byte| byte >> 4) {
             Some(4) => Some(Next::Ipv4),
             Some(6) => Some(Next::Ipv6),
             _ => None,
@@ -190,7 +190,7 @@ pub fn fields(packet: &[u8], first: First) -> Vec<Field> {
     let len = packet.len() - walk.at;
     if len > 0 {
         let number = 0;
-        walk.fields.push(Field {
+        walk.fields.push(HeaderField {
             header: "payload",
             name: "",
             number,
@@ -203,7 +203,7 @@ pub fn fields(packet: &[u8], first: First) -> Vec<Field> {
 }
 
 /// Protocol, addresses and ports of a packet in a line: `tcp 192.0.2.1:4000 > 198.51.100.1:80`.
-pub fn summary(packet: &[u8], first: First) -> String {
+pub fn summary(packet: &[u8], first: FirstHeader) -> String {
     let fields = fields(packet, first);
     let text = |header: &str, name: &str| {
         let mut found = fields.iter().filter(|field| field.header == header);
@@ -258,7 +258,7 @@ struct Walk<'p> {
     packet: &'p [u8],
     /// Offset of the next header.
     at: usize,
-    fields: Vec<Field>,
+    fields: Vec<HeaderField>,
 }
 
 impl Walk<'_> {
@@ -320,7 +320,7 @@ impl Walk<'_> {
             .filter(|field| field.header == header && field.name == first);
         let number = earlier.count();
         for (name, len, form) in layout {
-            self.fields.push(Field {
+            self.fields.push(HeaderField {
                 header,
                 name,
                 number,
@@ -340,7 +340,7 @@ impl Walk<'_> {
         }
         let number = self.fields.last().map_or(0, |field| field.number);
         if end > self.at {
-            self.fields.push(Field {
+            self.fields.push(HeaderField {
                 header,
                 name: "options",
                 number,
@@ -400,7 +400,7 @@ mod tests {
     fn every_byte_is_in_one_field() {
         let packet = tagged_tcp();
         for len in 0..=packet.len() {
-            let fields = fields(&packet[..len], First::Link);
+            let fields = fields(&packet[..len], FirstHeader::Link);
             let mut at = 0;
             for field in &fields {
                 assert_eq!(field.start, at, "{} of {len} bytes", field.path());
@@ -413,7 +413,7 @@ mod tests {
     #[test]
     fn fields_have_the_usual_text() {
         let packet = tagged_tcp();
-        let fields = fields(&packet, First::Link);
+        let fields = fields(&packet, FirstHeader::Link);
         let texts = fields.iter().map(|field| {
             let text = field.text(&packet[field.range()]);
             format!("{}={text}", field.path())
@@ -432,7 +432,7 @@ mod tests {
             );
         }
         assert_eq!(
-            summary(&packet, First::Link),
+            summary(&packet, FirstHeader::Link),
             "tcp 192.0.2.1:80 > 192.0.2.2:12345"
         );
     }

@@ -13,7 +13,7 @@ mod flow_fields;
 mod header_walk;
 mod netlink;
 
-pub use fields::{Field, First, fields, summary};
+pub use fields::{FirstHeader, HeaderField, fields, summary};
 pub use flow_fields::{FlowFields, flow_fields};
 pub use header_walk::payload_offset;
 pub use netlink::{netlink_attribute, netlink_nested_attribute};

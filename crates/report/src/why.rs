@@ -35,11 +35,11 @@ pub struct Why {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
     /// The last line: that which returned the verdict, or where the program was stopped.
-    pub source: Option<Source>,
+    pub source: Option<CodeLine>,
     /// Executed instructions.
     pub executed: u64,
     /// The lines, with loops folded.
-    pub steps: Vec<Step>,
+    pub steps: Vec<WhyStep>,
     /// Number of lines that are left out in the middle.
     #[serde(skip_serializing_if = "is_zero")]
     pub omitted: u64,
@@ -57,7 +57,7 @@ fn is_zero(number: &u64) -> bool {
 
 /// A source line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Source {
+pub struct CodeLine {
     /// The file.
     pub file: String,
     /// Its number, from 1.
@@ -69,17 +69,17 @@ pub struct Source {
 /// A line that was executed, or a loop.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
-pub enum Step {
+pub enum WhyStep {
     /// A line.
-    Line(Line),
+    Line(WhyLine),
     /// Iterations of the same lines.
     Loop {
         /// Their number.
         times: usize,
         /// The first one.
-        first_steps: Vec<Step>,
+        first_steps: Vec<WhyStep>,
         /// The last one.
-        last_steps: Vec<Step>,
+        last_steps: Vec<WhyStep>,
     },
     /// Lines that are left out.
     Omitted {
@@ -90,7 +90,7 @@ pub enum Step {
 
 /// A line that was executed.
 #[derive(Clone, Debug, Serialize)]
-pub struct Line {
+pub struct WhyLine {
     /// The program.
     pub prog: String,
     /// The function.
@@ -101,30 +101,30 @@ pub struct Line {
     /// Call depth.
     pub depth: usize,
     /// The line; `null` for instructions without one.
-    pub source: Option<Source>,
+    pub source: Option<CodeLine>,
     /// First and last instruction of each sequence.
     pub insn_ranges: Vec<(u32, u32)>,
     /// Text of the first instruction.
     #[serde(skip)]
     pub insn_text: String,
     /// What happened.
-    pub events: Vec<Event>,
+    pub events: Vec<WhyEvent>,
 }
 
 /// What happened at a line.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event {
+pub enum WhyEvent {
     /// A branch.
     Branch {
         /// Index of the instruction.
         insn: u32,
         /// The operand in front of the condition.
-        left_operand: Operand,
+        left_operand: WhyOperand,
         /// The condition.
         condition: &'static str,
         /// The operand behind it.
-        right_operand: Operand,
+        right_operand: WhyOperand,
         /// True if it holds.
         holds: bool,
         /// The line that it goes on at, if it is another one.
@@ -137,9 +137,9 @@ pub enum Event {
         /// The function that is called.
         callee: String,
         /// Its arguments.
-        operands: Vec<Operand>,
+        operands: Vec<WhyOperand>,
         /// What it returned; `null` if it did not.
-        result_operand: Option<Operand>,
+        result_operand: Option<WhyOperand>,
     },
     /// A write to a map, the packet or the context.
     Write {
@@ -164,7 +164,7 @@ pub enum Event {
     /// The function returns.
     Return {
         /// The value.
-        result_operand: Operand,
+        result_operand: WhyOperand,
     },
     /// A tail call entered a program.
     TailCall {
@@ -196,7 +196,7 @@ pub enum Event {
 
 /// A value that was used.
 #[derive(Clone, Debug, Serialize)]
-pub struct Operand {
+pub struct WhyOperand {
     /// What it is.
     pub name: Option<String>,
     /// The value as text.

@@ -188,6 +188,8 @@ behaviours! {
         "Loads from an arena may extend the sign.";
     HookResultsReset: Memory, 7 1 [6 12 117],
         "The result of a hook is what it may return, whatever the register held before.";
+    HelperReadsKeep: Memory, 6 14 [],
+        "A helper that only reads memory of the stack leaves what is known of it; before, it may have written it.";
     StackAccessNamed: Memory, 6 14 [],
         "The refusal of an access of a helper to the stack says whether it reads or writes.";
     CastsToMemory: Memory, 6 17 [],

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use gimli::Encoding;
 
-pub use location::{Found, State};
+pub use location::{Found, FrameState};
 use types::Types;
 
 /// The debug information of an object.
@@ -155,4 +155,76 @@ impl Function {
 
 fn contain(ranges: &[Range<u64>], address: u64) -> bool {
     ranges.iter().any(|range| range.contains(&address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EDGE: &[u8] = include_bytes!("../../../examples/why/edge.bpf.o");
+
+    #[test]
+    fn functions_have_their_variables_and_types() {
+        let debug = Debug::read(EDGE).unwrap();
+        let function = debug.function("edge", "xdp").unwrap();
+        let named = |name: &str| {
+            function
+                .variables
+                .iter()
+                .find(|variable| variable.name == name)
+        };
+        let refusal = named("refusal").unwrap();
+        assert_eq!(debug.type_name(refusal), "struct refusal");
+        assert_eq!(debug.size(refusal), Some(8));
+        let shown = debug.show(refusal, &[192, 0, 2, 1, 22, 0, 0xb4, 5]);
+        assert_eq!(
+            shown,
+            "{ .from = [192, 0, 2, 1], .port = 22, .segment_size = 1460 }"
+        );
+        assert!(debug.is_pointer(named("tcp").unwrap()));
+        let first = named("first").unwrap();
+        assert_eq!(first.within.as_deref(), Some("count"));
+        assert!(debug.function("announced", ".text").is_some());
+        assert!(
+            debug.function("announced", "xdp").is_some(),
+            "the only one of its name"
+        );
+        assert!(debug.function("nothing", "xdp").is_none());
+    }
+
+    #[test]
+    fn damaged_debug_information_is_read_as_far_as_it_goes() {
+        let mut random = 1_u64;
+        let mut next = |below: usize| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (random >> 33) as usize % below
+        };
+        for _ in 0..2000 {
+            let mut file = EDGE.to_vec();
+            for _ in 0..1 + next(4) {
+                let at = 64 + next(file.len() - 64);
+                file[at] = next(256) as u8;
+            }
+            let Some(debug) = Debug::read(&file) else {
+                continue;
+            };
+            for function in &debug.functions {
+                for variable in &function.variables {
+                    let state = FrameState {
+                        registers: &[8; 11],
+                        entry: &[9; 11],
+                        stack: 32,
+                        read: &|_, _| true,
+                    };
+                    let found = debug.find(function, variable, next(100) as u32, &state);
+                    if let Found::Bytes { bytes, .. } = found {
+                        debug.show(variable, &bytes);
+                    }
+                    debug.type_name(variable);
+                }
+            }
+        }
+    }
 }

@@ -22,5 +22,7 @@ mod variables;
 
 pub use fold::{Folded, fold};
 pub use member::member_path;
-pub use recorder::{Host, MapInfo, Recorder, Traced};
-pub use run::{Argument, Event, Run, SeenVariable, Target, UnseenVariable, Value, Visit};
+pub use recorder::{Host, Recorder, Traced, TracedMap};
+pub use run::{
+    CallArgument, NamedValue, Run, SeenVariable, Target, TraceEvent, UnseenVariable, Visit,
+};

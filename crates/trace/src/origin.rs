@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use isa::ebpf::AluOp;
-use packet::Field;
+use packet::HeaderField;
 
 /// Most characters of a name; longer ones say too little.
 const LONGEST: usize = 60;
@@ -14,7 +14,7 @@ const LONGEST: usize = 60;
 pub(crate) struct Origin {
     pub(crate) name: Rc<str>,
     /// The field of the packet that the value is, in the order of bytes of the network.
-    pub(crate) field: Option<Field>,
+    pub(crate) field: Option<HeaderField>,
     /// True for what is a pointer, or 0 for none.
     pub(crate) is_pointer: bool,
 }

@@ -9,13 +9,13 @@ use std::ops::ControlFlow;
 use btf::{Btf, TypeId};
 use interp::checked::{Finish, Memory, Moment, Observer};
 use isa::ebpf::{Callee, Insn, Reg};
-use packet::{Field, First};
+use packet::{FirstHeader, HeaderField};
 use program::Program;
 use spec::calls::TAIL_CALL;
 
 use crate::dwarf::Debug;
 use crate::origin::Origin;
-use crate::run::{Event, Run, SeenVariable, UnseenVariable, Visit};
+use crate::run::{Run, SeenVariable, TraceEvent, UnseenVariable, Visit};
 use crate::variables::{Watch, parameters};
 
 /// Lines from the start of a run that are kept, and from its end.
@@ -28,7 +28,7 @@ pub trait Host {
     fn function(&self, number: i32) -> (String, usize);
 
     /// A map by its index in the memory of the run.
-    fn map(&self, index: u32) -> Option<MapInfo<'_>>;
+    fn map(&self, index: u32) -> Option<TracedMap<'_>>;
 
     /// The value of a key of a map.
     fn lookup(&self, map: u32, key: &[u8]) -> Option<Vec<u8>>;
@@ -36,7 +36,7 @@ pub trait Host {
 
 /// A map.
 #[derive(Clone, Copy, Debug)]
-pub struct MapInfo<'h> {
+pub struct TracedMap<'h> {
     /// Its name.
     pub name: &'h str,
     /// Bytes of a key.
@@ -95,7 +95,7 @@ struct Last {
 pub struct Recorder<'p> {
     host: &'p dyn Host,
     programs: &'p [Traced<'p>],
-    first: First,
+    first: FirstHeader,
     frames: Vec<Frame<'p>>,
     last: Option<Last>,
     /// Lines that ended: the first ones, and the last ones.
@@ -107,7 +107,7 @@ pub struct Recorder<'p> {
     ended: u64,
     write: Option<Open>,
     /// Fields of the packet, as long as they are not written.
-    fields: Option<(u64, Vec<Field>)>,
+    fields: Option<(u64, Vec<HeaderField>)>,
     /// Values that were spilled with where they come from.
     spilled: HashMap<u64, (u64, Origin)>,
     /// Keys of values that were looked up, by the address of the value.
@@ -119,7 +119,7 @@ pub struct Recorder<'p> {
 
 impl<'p> Recorder<'p> {
     /// A recorder of runs of these programs, by their numbers, on packets that begin with this header.
-    pub fn new(host: &'p dyn Host, programs: &'p [Traced<'p>], first: First) -> Recorder<'p> {
+    pub fn new(host: &'p dyn Host, programs: &'p [Traced<'p>], first: FirstHeader) -> Recorder<'p> {
         Recorder {
             host,
             programs,
@@ -196,7 +196,7 @@ impl<'p> Recorder<'p> {
     }
 
     /// Adds an event to the line that is executed; its place.
-    fn add(&mut self, event: Event) -> (u64, usize) {
+    fn add(&mut self, event: TraceEvent) -> (u64, usize) {
         let events = self.line.as_mut().map(|line| &mut line.events);
         let index = events.map_or(0, |events| {
             events.push(event);
@@ -218,9 +218,12 @@ impl<'p> Recorder<'p> {
                     && depth == last.depth
                     && (number != last.program || moment.at != last.at + 1);
                 if is_tail_call {
-                    self.add(Event::TailCall { program: number });
+                    self.add(TraceEvent::TailCall { program: number });
                 }
-                depth > last.depth || has_returned || is_tail_call
+                // An exception goes on in another function of the same frame.
+                let frame = self.frames.get(depth);
+                let is_other = frame.is_some_and(|frame| frame.function != self.function(moment));
+                depth > last.depth || has_returned || is_tail_call || is_other
             }
         };
         let kept = if is_new { depth } else { depth + 1 };
@@ -239,6 +242,13 @@ impl<'p> Recorder<'p> {
         });
         self.enter(moment, caller);
         true
+    }
+
+    /// First slot of the function that a moment is in.
+    fn function(&self, moment: &Moment<'_, '_>) -> u32 {
+        let traced = self.programs.get(moment.program.number() as usize);
+        let subprog = traced.and_then(|traced| traced.program.subprog_at(moment.at as u32));
+        subprog.map_or(0, |subprog| subprog.start)
     }
 
     /// Adds the frame of a function that is entered.
@@ -268,9 +278,9 @@ impl<'p> Recorder<'p> {
             calling: None,
         });
         self.begin_line(moment);
-        self.add(Event::Enter { caller });
+        self.add(TraceEvent::Enter { caller });
         for argument in arguments {
-            self.add(Event::Variable(argument));
+            self.add(TraceEvent::Variable(argument));
         }
     }
 
@@ -315,7 +325,7 @@ impl<'p> Recorder<'p> {
                 self.begin_line(moment);
             }
             for variable in variables {
-                self.add(Event::Variable(variable));
+                self.add(TraceEvent::Variable(variable));
             }
             if is_in_frame {
                 self.begin_line(moment);

@@ -2,7 +2,7 @@
 
 use btf::TypeId;
 use isa::ebpf::{Cond, Width};
-use packet::Field;
+use packet::HeaderField;
 
 /// What a run did.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ pub struct Visit {
     /// First and last slot of each sequence of instructions.
     pub spans: Vec<(u32, u32)>,
     /// What happened, in its order.
-    pub events: Vec<Event>,
+    pub events: Vec<TraceEvent>,
 }
 
 impl Visit {
@@ -50,19 +50,19 @@ impl Visit {
 
 /// Something that happened at a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum TraceEvent {
     /// A branch.
     Branch {
         /// Slot of the instruction.
         insn: u32,
         /// The operand in front of the condition.
-        left: Value,
+        left: NamedValue,
         /// The condition.
         cond: Cond,
         /// Width of the comparison.
         width: Width,
         /// The operand behind it.
-        right: Value,
+        right: NamedValue,
         /// True if it holds.
         holds: bool,
         /// Slot of the next instruction.
@@ -75,9 +75,9 @@ pub enum Event {
         /// Name of the function.
         function: String,
         /// Its arguments.
-        arguments: Vec<Argument>,
+        arguments: Vec<CallArgument>,
         /// What it returned; `None` if it did not return.
-        result: Option<Value>,
+        result: Option<NamedValue>,
     },
     /// A write to an object other than the stack.
     Write {
@@ -102,7 +102,7 @@ pub enum Event {
     /// The function returns.
     Return {
         /// The value.
-        value: Value,
+        value: NamedValue,
     },
     /// A tail call that was made.
     TailCall {
@@ -122,7 +122,7 @@ pub enum Event {
 
 /// A value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Value {
+pub struct NamedValue {
     /// The number.
     pub number: u64,
     /// What it is: a variable, a field of the packet, a member of a value of a map.
@@ -133,9 +133,9 @@ pub struct Value {
 
 /// An argument of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Argument {
+pub struct CallArgument {
     /// The value.
-    pub value: Value,
+    pub value: NamedValue,
     /// Bytes that it points to, for keys, values and records.
     pub bytes: Vec<u8>,
     /// What they are.
@@ -161,7 +161,7 @@ pub enum Target {
         after: Option<Vec<u8>>,
     },
     /// Bytes of the packet: of the field that they are, if they are one.
-    Packet(Option<Field>),
+    Packet(Option<HeaderField>),
     /// The context.
     Context,
     /// Text.

@@ -8,7 +8,7 @@ use interp::checked::Memory;
 use isa::ebpf::{AluOp, Insn, Operand, Reg};
 use program::{Program, Subprog};
 
-use crate::dwarf::{Debug, Found, Function, State};
+use crate::dwarf::{Debug, Found, FrameState, Function};
 use crate::run::{SeenVariable, UnseenVariable};
 
 /// Most characters of a value.
@@ -67,7 +67,9 @@ impl<'p> Watch<'p> {
     /// Names of the functions that a slot is inlined from.
     pub(crate) fn inlined_at(&self, slot: u32) -> Vec<String> {
         let (_, function) = self.debug.unzip();
-        function.map_or_else(Vec::new, |function| function.inlined_at(slot - self.start))
+        function.map_or_else(Vec::new, |function| {
+            function.inlined_at(slot.saturating_sub(self.start))
+        })
     }
 
     /// The variables whose values are new in front of a slot.
@@ -81,8 +83,8 @@ impl<'p> Watch<'p> {
         let Some((debug, function)) = self.debug else {
             return Vec::new();
         };
-        let slot = slot - self.start;
-        let state = State {
+        let slot = slot.saturating_sub(self.start);
+        let state = FrameState {
             registers,
             entry: &self.entry,
             stack: self.stack,
@@ -132,8 +134,8 @@ impl<'p> Watch<'p> {
         memory: &Memory<'_>,
     ) -> Option<(Rc<str>, bool)> {
         let (debug, function) = self.debug?;
-        let slot = slot - self.start;
-        let state = State {
+        let slot = slot.saturating_sub(self.start);
+        let state = FrameState {
             registers,
             entry: &self.entry,
             stack: self.stack,

@@ -114,6 +114,7 @@ impl<'a> Types<'a> {
 }
 
 /// A key or value of a map by its type.
+#[cfg(feature = "trace")]
 pub(crate) fn show_part(
     map: &ObjectMap,
     types: Option<&Btf<'_>>,

@@ -31,6 +31,7 @@
 //! }
 //! ```
 
+#[cfg(feature = "trace")]
 mod against;
 mod by_verdict;
 mod capture;
@@ -53,6 +54,7 @@ mod printed;
 mod process;
 mod program;
 mod random;
+#[cfg(feature = "trace")]
 mod recording;
 mod records;
 mod redirect;
@@ -67,6 +69,7 @@ mod tail_calls;
 mod task;
 mod timers;
 mod unwritten;
+#[cfg(feature = "trace")]
 mod why;
 
 pub use ::kernel::kfuncs::state as kfunc_state;
@@ -74,7 +77,8 @@ pub use ::kernel::maps::RunGuard;
 pub use ::kernel::maps::{Arena, Map, Ring};
 pub use ::kernel::process::{Descriptor, LoadedProgram, Process, ProgramVerifier};
 pub use ::kernel::programs::{PacketVerdict, verdict_names};
-pub use against::{Comparison, Difference, Differing, Group};
+#[cfg(feature = "trace")]
+pub use against::{Comparison, Differing, PartingGroup, RunDifference};
 pub use by_verdict::VerdictOutput;
 pub use capture::{CaptureOptions, Choose, PacketOutput, PacketRun, RunCaptureError};
 pub use data::DataError;
@@ -96,10 +100,12 @@ pub use spec::kfuncs::CallState;
 pub use spec::{Errno, SplitMix};
 pub use spool::{Spool, SpoolItem};
 pub use summary::{CaptureSummary, VerdictCount};
+#[cfg(feature = "trace")]
 pub use trace::dwarf::Debug;
 pub use unwritten::UnwrittenRead;
 pub use vm::{Redirect, Stream};
-pub use why::{Explained, Explanation};
+#[cfg(feature = "trace")]
+pub use why::{Explained, WhyOptions};
 
 use ::kernel::programs::TestProgram;
 use spec::programs::ProgramType;

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use beebox::Kernel;
-use beebox::internal::run::{Comparison, Difference, Differing, LoadedObject, RunnableProgram};
-use report::why::Source;
+use beebox::internal::run::{Comparison, Differing, LoadedObject, RunDifference, RunnableProgram};
+use report::why::CodeLine;
 use serde_json::{Value, json};
 
 use super::RunFormat;
@@ -122,7 +122,7 @@ impl Against<'_> {
     }
 }
 
-fn place(source: &Source) -> String {
+fn place(source: &CodeLine) -> String {
     let file = source.file.rsplit('/').next().unwrap_or(&source.file);
     format!("{file}:{}: {}", source.line, source.text)
 }
@@ -133,11 +133,13 @@ fn what(differing: &Differing) -> String {
         .differences
         .iter()
         .map(|difference| match difference {
-            Difference::Verdict => format!("{} → {}", differing.old_verdict, differing.new_verdict),
-            Difference::Bytes => "bytes".to_owned(),
-            Difference::Records => "records".to_owned(),
-            Difference::Printk => "printed text".to_owned(),
-            Difference::Maps(names) => format!("map {}", names.join(", ")),
+            RunDifference::Verdict => {
+                format!("{} → {}", differing.old_verdict, differing.new_verdict)
+            }
+            RunDifference::Bytes => "bytes".to_owned(),
+            RunDifference::Records => "records".to_owned(),
+            RunDifference::Printk => "printed text".to_owned(),
+            RunDifference::Maps(names) => format!("map {}", names.join(", ")),
         });
     parts.collect::<Vec<_>>().join("; ")
 }
@@ -149,11 +151,11 @@ fn record(comparison: &Comparison) -> Value {
             let mut maps = Vec::new();
             for difference in &differing.differences {
                 match difference {
-                    Difference::Verdict => kinds.push("verdict"),
-                    Difference::Bytes => kinds.push("bytes"),
-                    Difference::Records => kinds.push("records"),
-                    Difference::Printk => kinds.push("printk"),
-                    Difference::Maps(names) => {
+                    RunDifference::Verdict => kinds.push("verdict"),
+                    RunDifference::Bytes => kinds.push("bytes"),
+                    RunDifference::Records => kinds.push("records"),
+                    RunDifference::Printk => kinds.push("printk"),
+                    RunDifference::Maps(names) => {
                         kinds.push("maps");
                         maps.clone_from(names);
                     }

@@ -2,7 +2,7 @@
 
 use beebox::Kernel;
 use beebox::internal::maps_json::RecordTypes;
-use beebox::internal::run::{Debug, Explained, Explanation, RunCaptureError, RunnableProgram};
+use beebox::internal::run::{Debug, Explained, RunCaptureError, RunnableProgram, WhyOptions};
 use report::why::{Why, text};
 
 use super::{Args, RunFormat};
@@ -21,7 +21,7 @@ pub(super) fn answer<'o>(
     (kernel, debug): (&'o Kernel, Option<&'o Debug>),
     types: &'o RecordTypes<'o>,
 ) -> Result<Answer, Failure> {
-    let with = Explanation {
+    let with = WhyOptions {
         kernel,
         debug,
         types,

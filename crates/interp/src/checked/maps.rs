@@ -345,9 +345,9 @@ impl<'m> Maps<'m> {
     }
 
     /// The value or key that an address is in or ends at, for observers.
-    pub(super) fn value_place(&self, address: u64) -> Option<super::Place> {
+    pub(super) fn value_place(&self, address: u64) -> Option<super::MemoryPlace> {
         let place = self.place(address).filter(|place| place.is_inside(0))?;
-        Some(super::Place::Value {
+        Some(super::MemoryPlace::Value {
             map: place.index,
             start: place.start,
             len: place.cells().len(),

@@ -33,7 +33,7 @@ use vm::{
 use super::calls::CallFault;
 use super::maps::Maps;
 use super::model::Model;
-use super::place::{Place, RegionKind};
+use super::place::{MemoryPlace, RegionKind};
 
 pub use bad_access::{Access, AccessError, BadAccess, NoRoom};
 use port::no_map;
@@ -478,7 +478,7 @@ impl<'m> Memory<'m> {
     }
 
     /// The value or key of a map that an address is in.
-    pub(super) fn value_place(&self, address: u64) -> Option<Place> {
+    pub(super) fn value_place(&self, address: u64) -> Option<MemoryPlace> {
         self.maps.value_place(address)
     }
 

@@ -4,7 +4,7 @@ use super::memory::{GAP, Memory};
 
 /// The object that an address is in, with the offset in bytes from its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum MemoryPlace {
     /// The packet, from its first byte: metadata in front of it has negative offsets, and what lies
     /// behind the last byte offsets beyond it.
     Packet(i64),
@@ -60,42 +60,42 @@ impl Memory<'_> {
     }
 
     /// The object that an address is in or ends at; `None` for a number that is no address.
-    pub fn place(&self, address: u64) -> Option<Place> {
+    pub fn place(&self, address: u64) -> Option<MemoryPlace> {
         if let Some(place) = self.value_place(address) {
             return Some(place);
         }
         if let Some(map) = self.map_at(address) {
-            return Some(Place::Map(map));
+            return Some(MemoryPlace::Map(map));
         }
         if let Some([start, data, end]) = self.packet_bounds()
             && (start..=end).contains(&address)
         {
-            return Some(Place::Packet(address.wrapping_sub(data) as i64));
+            return Some(MemoryPlace::Packet(address.wrapping_sub(data) as i64));
         }
         let Some((id, region)) = self.region_at(address) else {
             return self.place_beside(address);
         };
         let offset = address - region.start;
         Some(match self.kind_of_region(id) {
-            RegionKind::Context => Place::Context(offset),
-            RegionKind::Frame(frame) => Place::Stack {
+            RegionKind::Context => MemoryPlace::Context(offset),
+            RegionKind::Frame(frame) => MemoryPlace::Stack {
                 frame,
                 below: region.len - offset,
             },
-            RegionKind::Other => Place::Region {
+            RegionKind::Other => MemoryPlace::Region {
                 name: region.name,
                 offset,
             },
         })
     }
     /// A place that is in no region: of a function, or close behind the packet.
-    fn place_beside(&self, address: u64) -> Option<Place> {
+    fn place_beside(&self, address: u64) -> Option<MemoryPlace> {
         let [_, data, end] = self.packet_bounds().unwrap_or_default();
         if end > 0 && (end..end.saturating_add(GAP)).contains(&address) {
-            return Some(Place::Packet((address - data) as i64));
+            return Some(MemoryPlace::Packet((address - data) as i64));
         }
         let slot = self.slot_at(address).filter(|slot| *slot < MOST_SLOTS)?;
-        Some(Place::Function(slot))
+        Some(MemoryPlace::Function(slot))
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::value::Ordered;
 
-use super::{Content, Event, Line, Operand, Source, Step, Why};
+use super::{CodeLine, Content, Why, WhyEvent, WhyLine, WhyOperand, WhyStep};
 
 const LINE: Style = AnsiColor::Blue.on_default().bold();
 const BOLD: Style = Style::new().bold();
@@ -101,17 +101,17 @@ fn base_name(path: &str) -> &str {
 }
 
 /// Columns that line numbers need.
-fn margin(steps: &[Step]) -> usize {
+fn margin(steps: &[WhyStep]) -> usize {
     let widths = steps.iter().map(|step| match step {
-        Step::Line(line) => label(line).len(),
-        Step::Loop { first_steps, .. } => margin(first_steps),
-        Step::Omitted { .. } => 0,
+        WhyStep::Line(line) => label(line).len(),
+        WhyStep::Loop { first_steps, .. } => margin(first_steps),
+        WhyStep::Omitted { .. } => 0,
     });
     widths.max().unwrap_or(0)
 }
 
 /// Number of a line, or the index of its instruction.
-fn label(line: &Line) -> String {
+fn label(line: &WhyLine) -> String {
     match &line.source {
         Some(source) => source.line.to_string(),
         None => line
@@ -129,15 +129,15 @@ struct Writer {
     /// Program, function and depth that the last line was of.
     place: Option<(String, Vec<String>, usize)>,
     /// By depth the source line that was written last.
-    last: Vec<Option<Source>>,
+    last: Vec<Option<CodeLine>>,
 }
 
 impl Writer {
-    fn steps(&mut self, steps: &[Step], indent: usize) {
+    fn steps(&mut self, steps: &[WhyStep], indent: usize) {
         for step in steps {
             match step {
-                Step::Line(line) => self.line(line, indent),
-                Step::Loop {
+                WhyStep::Line(line) => self.line(line, indent),
+                WhyStep::Loop {
                     times,
                     first_steps,
                     last_steps,
@@ -148,7 +148,7 @@ impl Writer {
                     self.steps(last_steps, indent + 1);
                     self.mark("behind the loop", indent);
                 }
-                Step::Omitted { omitted } => {
+                WhyStep::Omitted { omitted } => {
                     self.mark(&format!("… {omitted} lines are left out"), indent)
                 }
             }
@@ -160,7 +160,7 @@ impl Writer {
         let _ = writeln!(self.text, "{:indent$}{DIM}{mark}{DIM:#}", "");
     }
 
-    fn line(&mut self, line: &Line, indent: usize) {
+    fn line(&mut self, line: &WhyLine, indent: usize) {
         let depth = line.depth + line.inlined_names.len();
         let is_return = self.last.len() > depth + 1;
         self.last.resize(depth + 1, None);
@@ -192,7 +192,7 @@ impl Writer {
     }
 
     /// The function, where it is another one than that of the line before.
-    fn heading(&mut self, line: &Line, indent: usize) {
+    fn heading(&mut self, line: &WhyLine, indent: usize) {
         let mut names = vec![line.function.clone()];
         names.extend(line.inlined_names.iter().cloned());
         let place = (line.prog.clone(), names, line.depth);
@@ -202,7 +202,7 @@ impl Writer {
         let shift = self.margin + 2 + STEP * indent.min(DEEPEST);
         let name = place.1.last().map_or("", |name| name);
         let caller = line.events.iter().find_map(|event| match event {
-            Event::Enter { callback_of } => callback_of.as_deref(),
+            WhyEvent::Enter { callback_of } => callback_of.as_deref(),
             _ => None,
         });
         let how = match (caller, line.inlined_names.is_empty()) {
@@ -214,11 +214,11 @@ impl Writer {
         self.place = Some(place);
     }
 
-    fn notes(&mut self, events: &[Event], shift: usize) {
+    fn notes(&mut self, events: &[WhyEvent], shift: usize) {
         let mut variables = Vec::new();
         let width = self.width;
         for event in events {
-            if let Event::Variable { name, text, .. } = event {
+            if let WhyEvent::Variable { name, text, .. } = event {
                 let shown = format!("{name} = {text}");
                 if !variables.contains(&shown) {
                     variables.push(shown);
@@ -250,10 +250,10 @@ impl Writer {
 }
 
 /// What happened in a line of text.
-fn note(event: &Event) -> (String, Style) {
+fn note(event: &WhyEvent) -> (String, Style) {
     let plain = Style::new();
     match event {
-        Event::Branch {
+        WhyEvent::Branch {
             left_operand,
             condition,
             right_operand,
@@ -269,7 +269,7 @@ fn note(event: &Event) -> (String, Style) {
             let next = next_line.map_or_else(String::new, |line| format!(", on at {line}"));
             (format!("{left} {condition} {right}: {answer}{next}"), style)
         }
-        Event::Call {
+        WhyEvent::Call {
             callee,
             operands,
             result_operand,
@@ -282,7 +282,7 @@ fn note(event: &Event) -> (String, Style) {
             };
             (format!("{callee}({}){result}", operands.join(", ")), plain)
         }
-        Event::Write {
+        WhyEvent::Write {
             target_name,
             map_key,
             before,
@@ -302,22 +302,22 @@ fn note(event: &Event) -> (String, Style) {
                 CHANGE,
             )
         }
-        Event::Enter { .. } | Event::Variable { .. } => (String::new(), plain),
-        Event::Return { result_operand } => (format!("returns {}", result_operand.text), plain),
-        Event::TailCall { target_prog } => (format!("tail call of {target_prog}"), plain),
-        Event::Record {
+        WhyEvent::Enter { .. } | WhyEvent::Variable { .. } => (String::new(), plain),
+        WhyEvent::Return { result_operand } => (format!("returns {}", result_operand.text), plain),
+        WhyEvent::TailCall { target_prog } => (format!("tail call of {target_prog}"), plain),
+        WhyEvent::Record {
             map,
             record_content,
         } => (
             format!("record of {map}: {}", content(record_content)),
             CHANGE,
         ),
-        Event::Printk { text } => (format!("printk: {}", crate::run::one_line(text)), CHANGE),
+        WhyEvent::Printk { text } => (format!("printk: {}", crate::run::one_line(text)), CHANGE),
     }
 }
 
 /// A value with its name.
-fn operand(operand: &Operand) -> String {
+fn operand(operand: &WhyOperand) -> String {
     match &operand.name {
         Some(name) => format!("{name} ({})", operand.text),
         None => operand.text.clone(),
@@ -325,7 +325,7 @@ fn operand(operand: &Operand) -> String {
 }
 
 /// What a value points to, or the value.
-fn pointed(operand: &Operand) -> String {
+fn pointed(operand: &WhyOperand) -> String {
     match &operand.content {
         Some(of) => content(of),
         None => operand.text.clone(),

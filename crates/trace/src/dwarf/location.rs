@@ -7,11 +7,14 @@ use super::{Debug, Function, Locations, Variable};
 /// Most operations of an expression.
 const MOST_OPERATIONS: u32 = 1000;
 
+/// Most bytes of a variable.
+const MOST_BYTES: usize = 4096;
+
 /// Number of the frame pointer.
 const FRAME_POINTER: usize = 10;
 
 /// Registers and memory of a frame.
-pub struct State<'s> {
+pub struct FrameState<'s> {
     /// The registers.
     pub registers: &'s [u64],
     /// The registers when the function was entered.
@@ -43,11 +46,14 @@ impl Debug {
         function: &Function,
         variable: &Variable,
         slot: u32,
-        state: &State<'_>,
+        state: &FrameState<'_>,
     ) -> Found {
         let size = self.size(variable).unwrap_or(0);
         if size == 0 {
             return Found::Missing("its type has no size");
+        }
+        if size > MOST_BYTES {
+            return Found::Missing("it is too large to be shown");
         }
         let expression = match &variable.locations {
             Locations::None => return Found::Missing("optimized out"),
@@ -81,14 +87,14 @@ fn padded(bytes: &[u8], size: usize) -> Vec<u8> {
     padded
 }
 
-impl State<'_> {
+impl FrameState<'_> {
     /// The address that an expression means. LLVM counts variables in the frame from its lowest
     /// address and adds that to the frame pointer, which is the end of the frame, so that they
     /// seem to lie behind it.
     fn moved(&self, address: u64) -> u64 {
         let end = self.registers.get(FRAME_POINTER).copied().unwrap_or(0);
         match address.checked_sub(end) {
-            Some(offset) if offset < self.stack => address - self.stack,
+            Some(offset) if offset < self.stack => address.wrapping_sub(self.stack),
             _ => address,
         }
     }
@@ -101,7 +107,7 @@ const ELSEWHERE: &str = "its location is no register and no memory of the frame"
 const GONE: &str = "its memory is not there";
 const ABSENT: &str = "optimized out here";
 
-fn bytes_of(function: &Function, expression: &[u8], size: usize, state: &State<'_>) -> Bytes {
+fn bytes_of(function: &Function, expression: &[u8], size: usize, state: &FrameState<'_>) -> Bytes {
     let slice = EndianSlice::new(expression, LittleEndian);
     let mut evaluation = Expression(slice).evaluation(function.encoding);
     evaluation.set_max_iterations(MOST_OPERATIONS);

@@ -14,6 +14,9 @@ use super::{Debug, Function, Inlined, Locations, Variable};
 type Slice<'d> = EndianSlice<'d, LittleEndian>;
 type Entry<'d> = DebuggingInformationEntry<Slice<'d>>;
 
+/// Most entries that one is an instance of, one of the other.
+const MOST_ORIGINS: usize = 4;
+
 /// `R_BPF_64_ABS64` and `R_BPF_64_ABS32`, and the latter where no dynamic linker relocates.
 const ABSOLUTE_64: u32 = 2;
 const ABSOLUTE_32: [u32; 2] = [3, 4];
@@ -288,24 +291,34 @@ fn offset_of<'d>(unit: UnitRef<'_, Slice<'d>>, offset: gimli::UnitOffset) -> usi
     offset.to_unit_section_offset(&unit).0
 }
 
-/// The type of an entry, or of the one that it is an instance of.
-fn kind<'d>(unit: UnitRef<'_, Slice<'d>>, entry: &Entry<'d>) -> gimli::Result<Option<usize>> {
-    match entry.attr_value(gimli::DW_AT_type) {
-        Some(AttributeValue::UnitRef(offset)) => Ok(Some(offset_of(unit, offset))),
-        Some(AttributeValue::DebugInfoRef(offset)) => Ok(Some(offset.0)),
-        _ => match origin(unit, entry)? {
-            Some(origin) => kind(unit, &origin),
-            None => Ok(None),
-        },
+/// What is found of an entry, or of the ones that it is an instance of.
+fn of_origins<'d, T>(
+    unit: UnitRef<'_, Slice<'d>>,
+    entry: &Entry<'d>,
+    find: impl Fn(&Entry<'d>) -> gimli::Result<Option<T>>,
+) -> gimli::Result<Option<T>> {
+    let mut found = find(entry)?;
+    let mut instance = entry.clone();
+    for _ in 0..MOST_ORIGINS {
+        let origin = instance.attr_value(gimli::DW_AT_abstract_origin);
+        let origin = origin.or(instance.attr_value(gimli::DW_AT_specification));
+        let (None, Some(AttributeValue::UnitRef(offset))) = (&found, origin) else {
+            break;
+        };
+        instance = unit.entry(offset)?;
+        found = find(&instance)?;
     }
+    Ok(found)
 }
 
-fn origin<'d>(unit: UnitRef<'_, Slice<'d>>, entry: &Entry<'d>) -> gimli::Result<Option<Entry<'d>>> {
-    let origin = entry.attr_value(gimli::DW_AT_abstract_origin);
-    match origin.or(entry.attr_value(gimli::DW_AT_specification)) {
-        Some(AttributeValue::UnitRef(offset)) => unit.entry(offset).map(Some),
-        _ => Ok(None),
-    }
+fn kind<'d>(unit: UnitRef<'_, Slice<'d>>, entry: &Entry<'d>) -> gimli::Result<Option<usize>> {
+    of_origins(unit, entry, |entry| {
+        Ok(match entry.attr_value(gimli::DW_AT_type) {
+            Some(AttributeValue::UnitRef(offset)) => Some(offset_of(unit, offset)),
+            Some(AttributeValue::DebugInfoRef(offset)) => Some(offset.0),
+            _ => None,
+        })
+    })
 }
 
 fn own_name<'d>(unit: UnitRef<'_, Slice<'d>>, entry: &Entry<'d>) -> gimli::Result<Option<String>> {
@@ -316,27 +329,17 @@ fn own_name<'d>(unit: UnitRef<'_, Slice<'d>>, entry: &Entry<'d>) -> gimli::Resul
     Ok(Some(name.to_string_lossy().into_owned()))
 }
 
-/// The name of an entry, or of the one that it is an instance of.
 fn name<'d>(unit: UnitRef<'_, Slice<'d>>, entry: &Entry<'d>) -> gimli::Result<Option<String>> {
-    match own_name(unit, entry)? {
-        Some(name) => Ok(Some(name)),
-        None => match origin(unit, entry)? {
-            Some(origin) => name(unit, &origin),
-            None => Ok(None),
-        },
-    }
+    of_origins(unit, entry, |entry| own_name(unit, entry))
 }
 
-/// The line that declares an entry, or the one that it is an instance of.
+/// The line that declares an entry.
 fn line<'d>(unit: UnitRef<'_, Slice<'d>>, entry: &Entry<'d>) -> gimli::Result<Option<u32>> {
-    let line = entry
-        .attr(gimli::DW_AT_decl_line)
-        .and_then(|attr| attr.udata_value());
-    match (line, origin(unit, entry)?) {
-        (Some(line), _) => Ok(u32::try_from(line).ok()),
-        (None, Some(origin)) => self::line(unit, &origin),
-        (None, None) => Ok(None),
-    }
+    of_origins(unit, entry, |entry| {
+        let line = entry.attr(gimli::DW_AT_decl_line);
+        let line = line.and_then(|attr| attr.udata_value());
+        Ok(line.and_then(|line| u32::try_from(line).ok()))
+    })
 }
 
 fn ranges<'d>(unit: UnitRef<'_, Slice<'d>>, entry: &Entry<'d>) -> gimli::Result<Vec<Range<u64>>> {

@@ -5,6 +5,8 @@ use std::fmt::Write;
 
 /// Most types within types.
 const DEEPEST: usize = 16;
+/// Bytes of text from which a value is cut.
+const LONGEST: usize = 4096;
 /// Most elements of an array that are shown.
 const SHOWN: usize = 16;
 
@@ -103,13 +105,20 @@ impl Types {
     }
 
     pub(super) fn name(&self, kind: Option<usize>) -> String {
+        self.name_within(kind, DEEPEST)
+    }
+
+    fn name_within(&self, kind: Option<usize>, depth: usize) -> String {
+        let Some(depth) = depth.checked_sub(1) else {
+            return "…".to_owned();
+        };
         let Some(found) = kind.and_then(|kind| self.0.get(&kind)) else {
             return "void".to_owned();
         };
         match found {
             Type::Base { name, .. } | Type::Typedef { name, .. } => name.clone(),
             Type::Pointer(of) => {
-                let of = self.name(*of);
+                let of = self.name_within(*of, depth);
                 match of.ends_with('*') {
                     true => format!("{of}*"),
                     false => format!("{of} *"),
@@ -119,8 +128,8 @@ impl Types {
                 format!("{keyword} {name}").trim_end().to_owned()
             }
             Type::Enum { name, .. } => format!("enum {name}").trim_end().to_owned(),
-            Type::Array { of, count } => format!("{}[{count}]", self.name(*of)),
-            Type::Modifier { word, of } => format!("{word}{}", self.name(*of)),
+            Type::Array { of, count } => format!("{}[{count}]", self.name_within(*of, depth)),
+            Type::Modifier { word, of } => format!("{word}{}", self.name_within(*of, depth)),
             Type::Function => "function".to_owned(),
         }
     }
@@ -155,7 +164,8 @@ impl Types {
     fn write(&self, text: &mut String, kind: Option<usize>, bytes: &[u8], depth: usize) {
         let number = number(bytes);
         let signed = sign_extended(number, bytes.len());
-        let Some(depth) = depth.checked_sub(1) else {
+        let depth = depth.checked_sub(1).filter(|_| text.len() < LONGEST);
+        let Some(depth) = depth else {
             text.push('…');
             return;
         };
@@ -176,7 +186,7 @@ impl Types {
             }
             Some(Type::Composite { members, .. }) => {
                 text.push('{');
-                for (index, member) in members.iter().enumerate() {
+                for (index, member) in members.iter().take(SHOWN).enumerate() {
                     text.push_str(if index == 0 { " " } else { ", " });
                     let _ = write!(text, ".{} = ", member.name);
                     self.write_member(text, member, bytes, depth);

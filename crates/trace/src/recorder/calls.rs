@@ -8,7 +8,7 @@ use spec::helpers::HelperId;
 use super::values::{NULL, number_text};
 use super::{Open, Recorder, Unfinished};
 use crate::origin::Origin;
-use crate::run::{Argument, Event, Target, Value};
+use crate::run::{CallArgument, NamedValue, Target, TraceEvent};
 
 /// Most bytes of a record that are kept, and of text.
 const MOST_BYTES: u64 = 4096;
@@ -34,21 +34,21 @@ impl Recorder<'_> {
         let values = values.map(|(index, register)| {
             let value = self.value_of(register, Width::W64, moment);
             let (target, bytes) = self.pointed(number, index, &arguments, moment.memory);
-            Argument {
+            CallArgument {
                 value,
                 bytes,
                 target,
             }
         });
         let arguments_of_call = values.collect();
-        let (line, event) = self.add(Event::Call {
+        let (line, event) = self.add(TraceEvent::Call {
             insn: moment.at as u32,
             function,
             arguments: arguments_of_call,
             result: None,
         });
         if let Some((map, bytes)) = self.record(number, &arguments, moment.memory) {
-            self.add(Event::Record { map, bytes });
+            self.add(TraceEvent::Record { map, bytes });
         }
         if let Some(frame) = self.frames.last_mut() {
             let kind = Unfinished::Call { number, arguments };
@@ -213,7 +213,7 @@ impl Recorder<'_> {
             }
             _ => {}
         }
-        let value = Value {
+        let value = NamedValue {
             number: result,
             name: None,
             text,
@@ -221,7 +221,7 @@ impl Recorder<'_> {
         let event = self
             .line_mut(line)
             .and_then(|line| line.events.get_mut(event));
-        if let Some(Event::Call {
+        if let Some(TraceEvent::Call {
             result, arguments, ..
         }) = event
         {

@@ -1,14 +1,14 @@
 //! Values: what they are and where they come from.
 
 use btf::{Shape, TypeId};
-use interp::checked::{Memory, Moment, Place};
+use interp::checked::{Memory, MemoryPlace, Moment};
 use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width, eval};
 use packet::fields;
 
 use super::{Open, Recorder, Unfinished};
 use crate::member::member_path;
 use crate::origin::Origin;
-use crate::run::{Event, Target, Value};
+use crate::run::{NamedValue, Target, TraceEvent};
 use crate::variables::parameters;
 
 /// Bytes of the packet whose fields have names.
@@ -39,7 +39,7 @@ impl Recorder<'_> {
             Insn::Call(_) | Insn::CallReg { .. } => self.note_call(moment),
             Insn::Exit => {
                 let value = self.value_of(Reg::R0, Width::W64, moment);
-                self.add(Event::Return { value });
+                self.add(TraceEvent::Return { value });
             }
             Insn::Store {
                 size,
@@ -76,7 +76,7 @@ impl Recorder<'_> {
             Operand::Imm(imm) => {
                 let number = masked(imm as i64 as u64, width);
                 let text = number_text(number, width);
-                Value {
+                NamedValue {
                     number,
                     name: None,
                     text,
@@ -102,7 +102,7 @@ impl Recorder<'_> {
             next
         };
         let insn = moment.at as u32;
-        self.add(Event::Branch {
+        self.add(TraceEvent::Branch {
             insn,
             left,
             cond,
@@ -114,13 +114,18 @@ impl Recorder<'_> {
     }
 
     /// The field that a register is as it is in the packet.
-    fn field_of(&self, register: Reg) -> Option<packet::Field> {
+    fn field_of(&self, register: Reg) -> Option<packet::HeaderField> {
         let frame = self.frames.last()?;
         frame.origins[register.index()].as_ref()?.field
     }
 
     /// A register, with the name of what it is.
-    pub(super) fn value_of(&self, register: Reg, width: Width, moment: &Moment<'_, '_>) -> Value {
+    pub(super) fn value_of(
+        &self,
+        register: Reg,
+        width: Width,
+        moment: &Moment<'_, '_>,
+    ) -> NamedValue {
         let number = masked(moment.registers[register.index()], width);
         let pointer = (width == Width::W64).then(|| self.pointer_text(number, moment.memory));
         let pointer = pointer.flatten();
@@ -143,7 +148,7 @@ impl Recorder<'_> {
             None => number_text(number, width),
             Some(pointer) => pointer,
         };
-        Value { number, name, text }
+        NamedValue { number, name, text }
     }
 
     /// What a number points to; `None` for one that is no address.
@@ -154,10 +159,10 @@ impl Recorder<'_> {
             offset => format!(" + {offset}"),
         };
         Some(match memory.place(number)? {
-            Place::Packet(offset) => format!("packet[{offset}]"),
-            Place::Context(offset) => format!("&ctx{}", behind(offset)),
-            Place::Stack { below, .. } => format!("stack - {below}"),
-            Place::Value {
+            MemoryPlace::Packet(offset) => format!("packet[{offset}]"),
+            MemoryPlace::Context(offset) => format!("&ctx{}", behind(offset)),
+            MemoryPlace::Stack { below, .. } => format!("stack - {below}"),
+            MemoryPlace::Value {
                 map: index,
                 offset,
                 is_key,
@@ -166,15 +171,15 @@ impl Recorder<'_> {
                 let what = if is_key { "key" } else { "value" };
                 format!("{what} of {}{}", map(index), behind(offset))
             }
-            Place::Map(index) => format!("&{}", map(index)),
-            Place::Function(slot) => {
+            MemoryPlace::Map(index) => format!("&{}", map(index)),
+            MemoryPlace::Function(slot) => {
                 let line = self.line.as_ref()?;
                 let traced = self.programs.get(line.program as usize)?;
                 let mut functions = traced.program.subprogs().iter();
                 let function = functions.find(|function| function.start as usize == slot)?;
                 function.name.clone()
             }
-            Place::Region { name, offset } => format!("{name}{}", behind(offset)),
+            MemoryPlace::Region { name, offset } => format!("{name}{}", behind(offset)),
         })
     }
 
@@ -245,7 +250,7 @@ impl Recorder<'_> {
     fn origin_of(&mut self, access: Access, moment: &Moment<'_, '_>) -> Option<Origin> {
         let memory = moment.memory;
         match memory.place(access.address)? {
-            Place::Packet(offset) => {
+            MemoryPlace::Packet(offset) => {
                 let start = usize::try_from(offset).ok()?;
                 let (name, field) = self.packet_name(start, access.len, memory);
                 Some(Origin {
@@ -253,7 +258,7 @@ impl Recorder<'_> {
                     ..Origin::named(name)
                 })
             }
-            Place::Context(offset) => {
+            MemoryPlace::Context(offset) => {
                 let frame = self.frames.first()?;
                 let traced = self.programs.get(moment.program.number() as usize)?;
                 let types = traced.program.btf()?;
@@ -269,20 +274,23 @@ impl Recorder<'_> {
                     path.trim_start_matches('.')
                 )))
             }
-            Place::Value {
+            MemoryPlace::Value {
                 map,
                 offset,
                 is_key: false,
                 ..
             } => Some(Origin::named(self.value_name(map, offset, access.len).0)),
-            Place::Stack { .. } => {
+            MemoryPlace::Stack { .. } => {
                 let (number, origin) = self.spilled.get(&access.address)?;
                 let mut bytes = [0; 8];
                 memory.peek(access.address, &mut bytes[..access.len]);
                 let is_it = u64::from_le_bytes(bytes) == *number;
                 is_it.then(|| origin.clone())
             }
-            Place::Value { .. } | Place::Map(_) | Place::Function(_) | Place::Region { .. } => None,
+            MemoryPlace::Value { .. }
+            | MemoryPlace::Map(_)
+            | MemoryPlace::Function(_)
+            | MemoryPlace::Region { .. } => None,
         }
     }
 
@@ -292,7 +300,7 @@ impl Recorder<'_> {
         start: usize,
         len: usize,
         memory: &Memory<'_>,
-    ) -> (String, Option<packet::Field>) {
+    ) -> (String, Option<packet::HeaderField>) {
         let Some([_, data, end]) = memory.packet_bounds() else {
             return ("packet".to_owned(), None);
         };
@@ -344,17 +352,19 @@ impl Recorder<'_> {
             return;
         };
         let (name, kind, target) = match place {
-            Place::Packet(offset) => {
+            MemoryPlace::Packet(offset) => {
                 let Ok(start) = usize::try_from(offset) else {
                     return;
                 };
                 let (name, field) = self.packet_name(start, len, memory);
                 (name, TypeId::VOID, Target::Packet(field))
             }
-            Place::Context(offset) => (format!("ctx[{offset}]"), TypeId::VOID, Target::Context),
+            MemoryPlace::Context(offset) => {
+                (format!("ctx[{offset}]"), TypeId::VOID, Target::Context)
+            }
             // A record is told when it is handed over.
-            Place::Value { start, .. } if self.records.contains_key(&start) => return,
-            Place::Value {
+            MemoryPlace::Value { start, .. } if self.records.contains_key(&start) => return,
+            MemoryPlace::Value {
                 map, start, offset, ..
             } => {
                 let (name, kind) = self.value_name(map, offset, len);
@@ -367,13 +377,16 @@ impl Recorder<'_> {
                 };
                 (name, kind, target)
             }
-            Place::Stack { .. } | Place::Map(_) | Place::Function(_) | Place::Region { .. } => {
+            MemoryPlace::Stack { .. }
+            | MemoryPlace::Map(_)
+            | MemoryPlace::Function(_)
+            | MemoryPlace::Region { .. } => {
                 return;
             }
         };
         let insn = self.line.as_ref().map_or(0, |line| line.last());
         let after = Vec::new();
-        let (line, event) = self.add(Event::Write {
+        let (line, event) = self.add(TraceEvent::Write {
             insn,
             target,
             name,
@@ -403,7 +416,7 @@ impl Recorder<'_> {
         let event = self
             .line_mut(line)
             .and_then(|line| line.events.get_mut(event));
-        if let Some(Event::Write { after, .. }) = event {
+        if let Some(TraceEvent::Write { after, .. }) = event {
             *after = bytes;
         }
     }
@@ -419,7 +432,7 @@ impl Recorder<'_> {
             .and_then(|frame| frame.origins[src.index()].clone());
         let is_stack = matches!(
             moment.memory.place(access.address),
-            Some(Place::Stack { .. })
+            Some(MemoryPlace::Stack { .. })
         );
         if let (Some(origin), true) = (origin, is_stack) {
             let mut bytes = [0; 8];

@@ -7,6 +7,7 @@ use super::{Access, MemAccess, check_mem_access, object, packet, region, stack};
 use crate::env::Env;
 use crate::state::{RegBase, RegKind, TypeFlags};
 use crate::{LIMITS, Result};
+use spec::behaviour::Behaviour;
 
 /// A buffer that may be uninitialised, which the call writes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,6 +69,10 @@ pub(crate) fn check_helper_mem(
             region::check_buffer(&mut env.log(), &reg, ptr, reg.off, size, what)
         }
         RegKind::Stack { .. } => {
+            let access = match env.input.rules.has(Behaviour::HelperReadsKeep) {
+                true => access,
+                false => Access::Write,
+            };
             stack::check_range(env, ptr, reg.off, size, is_zero_ok, access, raw)
         }
         RegKind::BtfId { ty } => object::check_ptr_to_btf_access(

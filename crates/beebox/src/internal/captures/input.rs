@@ -162,7 +162,7 @@ impl Input {
     #[doc(hidden)]
     pub fn seekable_len(&self) -> io::Result<Option<u64>> {
         let elsewhere = self.elsewhere.as_ref();
-        let elsewhere = elsewhere.map(|elsewhere| elsewhere.len()).transpose()?;
+        let elsewhere = elsewhere.map(|elsewhere| elsewhere.length()).transpose()?;
         Ok(self.len().or(elsewhere))
     }
 
@@ -206,7 +206,7 @@ pub trait Elsewhere: Send + Sync {
     fn read_from(&self, offset: u64) -> io::Result<Box<dyn Read + Send>>;
 
     /// Number of bytes.
-    fn len(&self) -> io::Result<u64>;
+    fn length(&self) -> io::Result<u64>;
 }
 
 /// A file that can be read from any place.

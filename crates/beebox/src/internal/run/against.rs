@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ::kernel::maps::RunGuard;
 use ::kernel::programs::verdict;
 use capture::Event;
-use report::why::Source;
+use report::why::CodeLine;
 use serde::Serialize;
 use spec::Kernel;
 use trace::Run;
@@ -37,13 +37,13 @@ pub struct Differing {
     /// What the new one answers.
     pub new_verdict: String,
     /// What differs.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<RunDifference>,
 }
 
 /// Something that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Difference {
+pub enum RunDifference {
     /// The verdict, or where the packet is redirected.
     Verdict,
     /// The bytes that go on.
@@ -58,13 +58,13 @@ pub enum Difference {
 
 /// Packets whose paths part at one line.
 #[derive(Clone, Debug, Serialize)]
-pub struct Group {
+pub struct PartingGroup {
     /// The last line that both took; `null` if they took the same lines to the end.
-    pub source: Option<Source>,
+    pub source: Option<CodeLine>,
     /// The line that the old object goes on at.
-    pub old_next: Option<Source>,
+    pub old_next: Option<CodeLine>,
     /// The line that the new one goes on at.
-    pub new_next: Option<Source>,
+    pub new_next: Option<CodeLine>,
     /// The packets.
     pub differing: Vec<Differing>,
 }
@@ -75,7 +75,7 @@ pub struct Comparison {
     /// Number of packets.
     pub packets: u64,
     /// The packets that differ, by the line where the paths part.
-    pub groups: Vec<Group>,
+    pub groups: Vec<PartingGroup>,
     /// Names of the maps that differ in the end.
     pub map_names: Vec<String>,
 }
@@ -120,20 +120,20 @@ impl Comparison {
                     differences.push(what);
                 }
             };
-            note(before.verdict != after.verdict, Difference::Verdict);
+            note(before.verdict != after.verdict, RunDifference::Verdict);
             let bytes = before.bytes.as_ref().zip(after.bytes.as_ref());
             note(
                 bytes.is_some_and(|(before, after)| before != after),
-                Difference::Bytes,
+                RunDifference::Bytes,
             );
-            note(before.records != after.records, Difference::Records);
-            note(before.printk != after.printk, Difference::Printk);
+            note(before.records != after.records, RunDifference::Records);
+            note(before.printk != after.printk, RunDifference::Printk);
             let maps: Vec<String> = differing_maps(old_object, new_object, COMPARED_ENTRIES)
                 .into_iter()
                 .filter(|map| known.insert(map.clone()))
                 .collect();
             if !maps.is_empty() {
-                differences.push(Difference::Maps(maps));
+                differences.push(RunDifference::Maps(maps));
             }
             if !differences.is_empty() {
                 found.push(Differing {
@@ -165,7 +165,7 @@ impl Comparison {
         found: Vec<Differing>,
     ) -> Result<(), RunCaptureError> {
         let mut left = found.into_iter().take(MOST_PATHS).peekable();
-        let mut groups: BTreeMap<Key, Group> = BTreeMap::new();
+        let mut groups: BTreeMap<Key, PartingGroup> = BTreeMap::new();
         let mut packet = 0;
         while let (Some(next), Some(event)) = (left.peek(), input.next_event()?) {
             let Event::Packet(record) = event else {
@@ -184,7 +184,7 @@ impl Comparison {
             if let Some(differing) = left.next() {
                 let [source, old_next, new_next] = parting((old, &before), (new, &after));
                 let group = groups.entry(key(&[&source, &old_next, &new_next]));
-                let group = group.or_insert_with(|| Group {
+                let group = group.or_insert_with(|| PartingGroup {
                     source,
                     old_next,
                     new_next,
@@ -203,7 +203,7 @@ impl Comparison {
 /// Lines by file and number.
 type Key = Vec<Option<(String, u32)>>;
 
-fn key(sources: &[&Option<Source>]) -> Key {
+fn key(sources: &[&Option<CodeLine>]) -> Key {
     let places = sources.iter().map(|source| {
         let source = source.as_ref()?;
         Some((source.file.clone(), source.line))
@@ -215,10 +215,10 @@ fn key(sources: &[&Option<Source>]) -> Key {
 fn parting(
     (old, before): (&RunnableProgram<'_>, &Run),
     (new, after): (&RunnableProgram<'_>, &Run),
-) -> [Option<Source>; 3] {
+) -> [Option<CodeLine>; 3] {
     let before = old.lines_of(before);
     let after = new.lines_of(after);
-    let is_same = |old: &Option<Source>, new: &Option<Source>| match (old, new) {
+    let is_same = |old: &Option<CodeLine>, new: &Option<CodeLine>| match (old, new) {
         (Some(old), Some(new)) => old.text == new.text,
         (None, None) => true,
         (Some(_), None) | (None, Some(_)) => false,

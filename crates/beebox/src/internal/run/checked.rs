@@ -7,13 +7,16 @@ use ::kernel::object_layout;
 use ::kernel::programs::TestInput;
 use btf::TypeId;
 use interp::checked::{Calls, CheckedContext, Entry, Memory};
-use packet::First;
+#[cfg(feature = "trace")]
+use packet::FirstHeader;
 use spec::kfuncs::KernelFunction;
+#[cfg(feature = "trace")]
 use trace::Recorder;
 use vm::{FiredTimer, ModelPrograms, ObjectLayout, Streams};
 
 use super::hook::HookObjects;
 use super::prepared::Prepared;
+#[cfg(feature = "trace")]
 use super::recording::RunObserver;
 use super::{RunError, RunnableProgram};
 
@@ -106,22 +109,29 @@ impl<'o> RunnableProgram<'o> {
             slot = timer.callback.slot as usize;
         }
         let host = &prepared.host;
+        #[cfg(feature = "trace")]
         let recording = match is_program {
             true => self.recording.take(),
             false => None,
         };
+        #[cfg(feature = "trace")]
         let run_host = recording
             .as_deref()
             .map(|recording| recording.host(shared, self.services.cpu()));
+        #[cfg(feature = "trace")]
         let traced = recording
             .as_deref()
             .map(|recording| recording.traced(programs));
+        #[cfg(feature = "trace")]
         let first = match prepared.rules.has_link_header() {
-            true => First::Link,
-            false => First::Network,
+            true => FirstHeader::Link,
+            false => FirstHeader::Network,
         };
+        #[cfg(feature = "trace")]
         let recorder = run_host.as_ref().zip(traced.as_deref());
+        #[cfg(feature = "trace")]
         let recorder = recorder.map(|(host, traced)| Recorder::new(host, traced, first));
+        #[cfg(feature = "trace")]
         let mut observer = recorder.map(RunObserver::new);
         let finish = self.services.with_context(timer, |mut cx| {
             let mut calls = Calls::resolved(|number, arguments, memory| {
@@ -143,18 +153,20 @@ impl<'o> RunnableProgram<'o> {
                 packet: None,
             };
             let entry = Entry { arguments };
-            match &mut observer {
-                Some(observer) => {
-                    (prepared.checked).run_function_observed(slot, cx, entry, &limits, observer)
-                }
-                None => (prepared.checked).run_function(slot, cx, entry, &limits),
+            #[cfg(feature = "trace")]
+            if let Some(observer) = &mut observer {
+                return (prepared.checked)
+                    .run_function_observed(slot, cx, entry, &limits, observer);
             }
+            (prepared.checked).run_function(slot, cx, entry, &limits)
         });
-        #[cfg(test)]
+        #[cfg(all(test, feature = "trace"))]
         let insns = observer
             .as_mut()
             .map(|observer| std::mem::take(&mut observer.insns));
+        #[cfg(feature = "trace")]
         let recorded = observer.map(|observer| observer.recorder.finish(&finish, &memory));
+        #[cfg(feature = "trace")]
         if let Some(mut recording) = recording {
             recording.recorded = recorded;
             #[cfg(test)]

@@ -13,6 +13,7 @@ use vm::{Deadline, DirectContext, Outcome, Redirect};
 use super::checked::Start;
 use super::compiled::{Code, Scratch};
 use super::prepared::Prepared;
+#[cfg(feature = "trace")]
 use super::recording::Recording;
 use super::services::{RunClock, Services};
 use super::shared::Shared;
@@ -44,6 +45,7 @@ pub struct RunnableProgram<'o> {
     /// Instructions of the last run, if it was in the checked engine.
     pub(super) executed: Option<u64>,
     /// What records the next run.
+    #[cfg(feature = "trace")]
     pub(super) recording: Option<Box<Recording<'o>>>,
 }
 
@@ -89,6 +91,7 @@ impl<'o> RunnableProgram<'o> {
             record_maps: Vec::new(),
             captured: None,
             executed: None,
+            #[cfg(feature = "trace")]
             recording: None,
         }
     }
@@ -295,7 +298,7 @@ impl<'o> RunnableProgram<'o> {
         guard.renew();
         let prepared = self.prepared;
         let result = match &prepared.code {
-            Some(code) if self.recording.is_none() => self.run_unchecked(code, input, guard),
+            Some(code) if !self.is_recorded() => self.run_unchecked(code, input, guard),
             _ => self.run_checked(prepared, Start::Program(input), guard),
         };
         let result = result.and_then(|value| self.run_timers_in(guard).map(|_| value));
@@ -307,6 +310,15 @@ impl<'o> RunnableProgram<'o> {
             }
             result => result,
         }
+    }
+
+    /// True if the next run is recorded.
+    #[inline]
+    fn is_recorded(&self) -> bool {
+        #[cfg(feature = "trace")]
+        return self.recording.is_some();
+        #[cfg(not(feature = "trace"))]
+        false
     }
 
     /// The deadline of a run without checks.

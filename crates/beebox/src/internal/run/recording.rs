@@ -11,7 +11,7 @@ use spec::Kernel;
 use spec::kfuncs::KernelFunction;
 use spec::registry::types::ArgBase;
 use trace::dwarf::Debug;
-use trace::{Host, MapInfo, Recorder, Run, Traced};
+use trace::{Host, Recorder, Run, Traced, TracedMap};
 
 use super::prepared::Prepared;
 use super::shared::Shared;
@@ -178,10 +178,10 @@ impl Host for RunHost<'_> {
         known.unwrap_or_else(|| (format!("#{number}"), 5))
     }
 
-    fn map(&self, index: u32) -> Option<MapInfo<'_>> {
+    fn map(&self, index: u32) -> Option<TracedMap<'_>> {
         let map = self.maps.get(index as usize)?;
         let ty = map.def.params.value_type;
-        Some(MapInfo {
+        Some(TracedMap {
             name: &map.def.name,
             key_size: map.def.params.key_size as usize,
             value_size: map.def.params.value_size as usize,

@@ -8,7 +8,7 @@ use ::kernel::maps::RunGuard;
 use ::kernel::programs::verdict;
 use capture::Event;
 use packet::{fields, summary};
-use report::why::{FieldChange, Line, Source, Step, Unseen, Why};
+use report::why::{CodeLine, FieldChange, Unseen, Why, WhyLine, WhyStep};
 use trace::dwarf::Debug;
 use trace::{Folded, Run, Visit, fold};
 
@@ -24,7 +24,7 @@ use spec::Kernel;
 
 /// What a run is told with.
 #[derive(Clone, Copy)]
-pub struct Explanation<'o> {
+pub struct WhyOptions<'o> {
     /// The kernel that the object was loaded for.
     pub kernel: &'o Kernel,
     /// The debug information of the object.
@@ -50,7 +50,7 @@ impl<'o> RunnableProgram<'o> {
         &mut self,
         mut input: Input,
         number: u64,
-        with: Explanation<'o>,
+        with: WhyOptions<'o>,
     ) -> Result<Explained, RunCaptureError> {
         let mut packet = 0;
         while let Some(event) = input.next_event()? {
@@ -95,7 +95,7 @@ impl<'o> RunnableProgram<'o> {
         &mut self,
         packet: &[u8],
         context: Option<&[u8]>,
-        with: Explanation<'o>,
+        with: WhyOptions<'o>,
     ) -> Result<Box<Why>, RunError> {
         self.record(with.kernel, with.debug);
         let result = self.test_run_with_context(packet, context, 1);
@@ -131,7 +131,7 @@ impl<'o> RunnableProgram<'o> {
         (before, after): (&[u8], Option<&[u8]>),
         result: Result<u32, RunError>,
         printed: &PrintedText,
-        with: Explanation<'_>,
+        with: WhyOptions<'_>,
     ) -> Result<Why, RunCaptureError> {
         let (retval, stopped) = match result {
             Ok(retval) => (Some(retval), None),
@@ -140,7 +140,7 @@ impl<'o> RunnableProgram<'o> {
         };
         let verdict = retval.map(|retval| verdict(self.kind(), retval).name.into_owned());
         let mut events = Events::new(self.shared, with.types, printed);
-        let lines: Vec<Line> = run
+        let lines: Vec<WhyLine> = run
             .visits
             .iter()
             .map(|visit| self.line(visit, &mut events))
@@ -161,7 +161,7 @@ impl<'o> RunnableProgram<'o> {
         let (head_lines, tail_lines) = lines.split_at(run.gap);
         let mut steps = steps(&fold(head, key), head_lines);
         if run.left_out > 0 {
-            steps.push(Step::Omitted {
+            steps.push(WhyStep::Omitted {
                 omitted: run.left_out,
             });
         }
@@ -169,7 +169,7 @@ impl<'o> RunnableProgram<'o> {
         let packet_changes = after.map_or_else(Vec::new, |after| changes(before, after));
         let text = match before.is_empty() {
             true => "no packet".to_owned(),
-            false => summary(before, packet::First::Link),
+            false => summary(before, packet::FirstHeader::Link),
         };
         Ok(Why {
             packet: None,
@@ -200,10 +200,10 @@ impl<'o> RunnableProgram<'o> {
     }
 
     /// The source line of an instruction of a program.
-    fn source(&self, program: u32, slot: u32) -> Option<Source> {
+    fn source(&self, program: u32, slot: u32) -> Option<CodeLine> {
         let prepared = self.shared.programs.get(program as usize)?;
         let (file, line, text) = prepared.line_at(slot as usize)?;
-        Some(Source {
+        Some(CodeLine {
             file,
             line,
             text: text.trim().to_owned(),
@@ -211,18 +211,18 @@ impl<'o> RunnableProgram<'o> {
     }
 
     /// The source lines of a run.
-    pub(super) fn lines_of(&self, run: &Run) -> Vec<Option<Source>> {
+    pub(super) fn lines_of(&self, run: &Run) -> Vec<Option<CodeLine>> {
         let visits = run.visits.iter();
         let lines = visits.map(|visit| self.source(visit.program, visit.first()));
         lines.collect()
     }
 
-    fn line(&self, visit: &Visit, events: &mut Events<'_>) -> Line {
+    fn line(&self, visit: &Visit, events: &mut Events<'_>) -> WhyLine {
         let prepared = self.shared.programs.get(visit.program as usize);
         let program = prepared.map(|prepared| &prepared.program);
         let subprog = program.and_then(|program| program.subprog_at(visit.function));
         let line = |slot| self.source(visit.program, slot).map(|source| source.line);
-        Line {
+        WhyLine {
             prog: program.map_or_else(String::new, |program| program.name().to_owned()),
             function: subprog.map_or_else(String::new, |subprog| subprog.name.clone()),
             inlined_names: visit.inlined.clone(),
@@ -239,10 +239,10 @@ impl<'o> RunnableProgram<'o> {
 }
 
 /// Steps of folded lines.
-fn steps(folded: &[Folded], lines: &[Line]) -> Vec<Step> {
+fn steps(folded: &[Folded], lines: &[WhyLine]) -> Vec<WhyStep> {
     let step = |folded: &Folded| match folded {
-        Folded::Line(index) => Step::Line(lines[*index].clone()),
-        Folded::Loop { times, first, last } => Step::Loop {
+        Folded::Line(index) => WhyStep::Line(lines[*index].clone()),
+        Folded::Loop { times, first, last } => WhyStep::Loop {
             times: *times,
             first_steps: steps(first, lines),
             last_steps: steps(last, lines),
@@ -254,7 +254,7 @@ fn steps(folded: &[Folded], lines: &[Line]) -> Vec<Step> {
 /// The fields that differ between two packets.
 fn changes(before: &[u8], after: &[u8]) -> Vec<FieldChange> {
     let of = |bytes: &[u8]| {
-        let fields = fields(bytes, packet::First::Link);
+        let fields = fields(bytes, packet::FirstHeader::Link);
         let texts = fields
             .iter()
             .map(|field| (field.path(), field.text(&bytes[field.range()])));

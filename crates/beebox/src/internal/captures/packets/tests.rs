@@ -18,7 +18,7 @@ impl Elsewhere for Memory {
         Ok(Box::new(bytes))
     }
 
-    fn len(&self) -> io::Result<u64> {
+    fn length(&self) -> io::Result<u64> {
         Ok(self.0.len() as u64)
     }
 }
@@ -33,7 +33,7 @@ fn offsets(mut packets: Packets) -> Result<Vec<u64>, PacketsError> {
     let mut found = Vec::new();
     let push = |found: &mut Vec<u64>, at| {
         found.push(at);
-        Ok::<_, PacketsError>(found.len() % 1000 > 0)
+        Ok::<_, PacketsError>(!found.len().is_multiple_of(1000))
     };
     while packets.read(None, &[], |at, _, _| push(&mut found, at))? {}
     Ok(found)
@@ -102,7 +102,7 @@ impl Pcap {
                 true => 0,
                 false => random.next_u32() as u8,
             };
-            let is_zero = len % 3 == 0;
+            let is_zero = len.is_multiple_of(3);
             let data: Vec<_> = (0..len).map(|_| byte(&mut self.random, is_zero)).collect();
             self.put(&data, len as u32);
         }

@@ -3,8 +3,8 @@
 use btf::{Btf, TypeId};
 use isa::ebpf::Cond;
 use report::value::{Formats, Ordered, bytes_to_json_as, to_json_as};
-use report::why::{Content, Event, Operand};
-use trace::{Argument, Target, Value, Visit};
+use report::why::{Content, WhyEvent, WhyOperand};
+use trace::{CallArgument, NamedValue, Target, Visit};
 
 use super::super::shared::Shared;
 use super::super::{ObjectMap, PrintedText, RunRecord};
@@ -41,7 +41,7 @@ impl<'e> Events<'e> {
     }
 
     /// The events of a line.
-    pub(super) fn of(&mut self, visit: &Visit, line: &dyn Fn(u32) -> Option<u32>) -> Vec<Event> {
+    pub(super) fn of(&mut self, visit: &Visit, line: &dyn Fn(u32) -> Option<u32>) -> Vec<WhyEvent> {
         let mut told = Vec::new();
         for event in &visit.events {
             self.tell(event, line, &mut told);
@@ -51,12 +51,12 @@ impl<'e> Events<'e> {
 
     fn tell(
         &mut self,
-        event: &trace::Event,
+        event: &trace::TraceEvent,
         line: &dyn Fn(u32) -> Option<u32>,
-        told: &mut Vec<Event>,
+        told: &mut Vec<WhyEvent>,
     ) {
         told.push(match event {
-            trace::Event::Branch {
+            trace::TraceEvent::Branch {
                 insn,
                 left,
                 cond,
@@ -64,7 +64,7 @@ impl<'e> Events<'e> {
                 holds,
                 to,
                 ..
-            } => Event::Branch {
+            } => WhyEvent::Branch {
                 insn: *insn,
                 left_operand: operand(left),
                 condition: condition(*cond),
@@ -72,7 +72,7 @@ impl<'e> Events<'e> {
                 holds: *holds,
                 next_line: line(*to).filter(|next| Some(*next) != line(*insn)),
             },
-            trace::Event::Call {
+            trace::TraceEvent::Call {
                 insn,
                 function,
                 arguments,
@@ -82,7 +82,7 @@ impl<'e> Events<'e> {
                 told.push(call);
                 if PRINTING.contains(&&function[..]) && result.is_some() {
                     let text = self.printed.next().cloned();
-                    told.extend(text.map(|text| Event::Printk { text }));
+                    told.extend(text.map(|text| WhyEvent::Printk { text }));
                 }
                 told.extend(
                     arguments
@@ -91,7 +91,7 @@ impl<'e> Events<'e> {
                 );
                 return;
             }
-            trace::Event::Write {
+            trace::TraceEvent::Write {
                 target,
                 name,
                 kind,
@@ -99,32 +99,32 @@ impl<'e> Events<'e> {
                 after,
                 ..
             } => self.write(target, name, *kind, before, after),
-            trace::Event::Enter { caller } => Event::Enter {
+            trace::TraceEvent::Enter { caller } => WhyEvent::Enter {
                 callback_of: caller.clone(),
             },
-            trace::Event::Return { value } => Event::Return {
+            trace::TraceEvent::Return { value } => WhyEvent::Return {
                 result_operand: operand(value),
             },
-            trace::Event::TailCall { program } => {
+            trace::TraceEvent::TailCall { program } => {
                 let target = self.shared.programs.get(*program as usize);
-                Event::TailCall {
+                WhyEvent::TailCall {
                     target_prog: target
                         .map_or_else(String::new, |target| target.program.name().to_owned()),
                 }
             }
-            trace::Event::Record { map, bytes } => {
+            trace::TraceEvent::Record { map, bytes } => {
                 let map = self.map_name(*map);
                 let record = RunRecord {
                     map: map.clone(),
                     bytes: bytes.clone(),
                 };
                 let value = self.records.show(&record);
-                Event::Record {
+                WhyEvent::Record {
                     map,
                     record_content: Content { value },
                 }
             }
-            trace::Event::Variable(variable) => Event::Variable {
+            trace::TraceEvent::Variable(variable) => WhyEvent::Variable {
                 name: variable.name.clone(),
                 c_type: variable.kind.clone(),
                 text: variable.value.clone(),
@@ -136,9 +136,9 @@ impl<'e> Events<'e> {
         &self,
         insn: u32,
         function: &str,
-        arguments: &[Argument],
-        result: Option<&Value>,
-    ) -> Event {
+        arguments: &[CallArgument],
+        result: Option<&NamedValue>,
+    ) -> WhyEvent {
         let mut found = None;
         let operands = arguments.iter().map(|argument| {
             let content = match &argument.target {
@@ -163,18 +163,18 @@ impl<'e> Events<'e> {
                 }
                 Target::None | Target::Packet(_) | Target::Context => None,
             };
-            Operand {
+            WhyOperand {
                 content,
                 ..operand(&argument.value)
             }
         });
-        let operands: Vec<Operand> = operands.collect();
-        let result_operand = result.map(|result| Operand {
+        let operands: Vec<WhyOperand> = operands.collect();
+        let result_operand = result.map(|result| WhyOperand {
             content: found.take(),
             ..operand(result)
         });
         let callee = function.to_owned();
-        Event::Call {
+        WhyEvent::Call {
             insn,
             callee,
             operands,
@@ -183,7 +183,7 @@ impl<'e> Events<'e> {
     }
 
     /// The change of an entry that a call makes.
-    fn update(&self, argument: &Argument) -> Option<Event> {
+    fn update(&self, argument: &CallArgument) -> Option<WhyEvent> {
         let Target::Value {
             map,
             key: Some(key),
@@ -197,7 +197,7 @@ impl<'e> Events<'e> {
             return None;
         }
         let name = self.map_name(*map);
-        Some(Event::Write {
+        Some(WhyEvent::Write {
             target_name: name.clone(),
             map: Some(name),
             map_key: self.part(*map, key, true),
@@ -215,7 +215,7 @@ impl<'e> Events<'e> {
         kind: TypeId,
         before: &[u8],
         after: &[u8],
-    ) -> Event {
+    ) -> WhyEvent {
         let types = self.types.filter(|_| kind != TypeId::VOID);
         let typed = |bytes: &[u8]| Content {
             value: match (target, types) {
@@ -233,7 +233,7 @@ impl<'e> Events<'e> {
                 (None, None)
             }
         };
-        Event::Write {
+        WhyEvent::Write {
             target_name: name.to_owned(),
             map,
             map_key,
@@ -255,8 +255,8 @@ impl<'e> Events<'e> {
     }
 }
 
-fn operand(value: &Value) -> Operand {
-    Operand {
+fn operand(value: &NamedValue) -> WhyOperand {
+    WhyOperand {
         name: value.name.clone(),
         text: value.text.clone(),
         content: None,
