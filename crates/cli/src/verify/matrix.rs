@@ -26,6 +26,9 @@ pub(super) struct Matrix<'a> {
     rows: BTreeMap<(usize, &'a str, &'a str), &'a Row>,
 }
 
+/// The names of the kernels that give a reason, and the reason.
+type Shared<'a> = (Vec<&'a str>, String);
+
 impl<'a> Matrix<'a> {
     pub(super) fn of(kernels: &'a [Answers]) -> Matrix<'a> {
         let mut programs = Vec::new();
@@ -74,10 +77,10 @@ impl<'a> Matrix<'a> {
     }
 
     /// Why kernels do not accept a program: reasons in the order of the kernels that have them.
-    fn reasons(&self) -> Vec<(String, Vec<(Vec<&'a str>, String)>)> {
+    fn reasons(&self) -> Vec<(String, Vec<Shared<'a>>)> {
         let mut all = Vec::new();
         for &program in &self.programs {
-            let mut reasons: Vec<(Vec<&str>, String)> = Vec::new();
+            let mut reasons: Vec<Shared<'_>> = Vec::new();
             for (at, answers) in self.kernels.iter().enumerate() {
                 let row = self.row(at, program);
                 let Some(row) = row.filter(|row| row.verdict != ResultVerdict::Success) else {
