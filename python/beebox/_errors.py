@@ -18,6 +18,9 @@ class Error(Exception):
 
     kind: str = "other"
 
+    def __init_subclass__(cls) -> None:
+        cls.__module__ = "beebox"
+
     def __init__(
         self,
         message: str,
@@ -39,6 +42,10 @@ class Error(Exception):
         from beebox._html import error_html
 
         return error_html(self)
+
+
+# Tracebacks name the classes where users find them.
+Error.__module__ = "beebox"
 
 
 class FileError(Error):
