@@ -46,6 +46,7 @@ errors! {
     captures::Fault,
     captures::FilterCaptureError,
     captures::OutputFormatError,
+    captures::PacketsError,
     captures::Problem,
     ebpf::AsmError,
     ebpf::AsmProblem,
