@@ -65,7 +65,7 @@ def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
     """The files of paths, addresses and patterns (``*.pcap``), in order."""
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     files: list[str] = []
-    for path in map(os.fspath, given):
+    for path in (os.fspath(path) for path in given):
         found = [path]
         if "*" in path and "://" in path:
             import fsspec
@@ -101,8 +101,9 @@ def plan(
 
     def parts(file: str) -> tuple[int, list[tuple[int, int, int] | None]]:
         size = size_of(file)
-        is_divided = part_size is not None and size >= 2 * part_size
-        return size, capture_parts(file, part_size) if is_divided else [None]
+        if part_size is None or size < 2 * part_size:
+            return size, [None]
+        return size, capture_parts(file, part_size)
 
     files = expand(paths)
     tasks: list[Task] = []

@@ -103,7 +103,7 @@ impl Elsewhere for PyFile {
     fn length(&self) -> io::Result<u64> {
         Python::attach(|py| {
             let end = self.0.call_method1(py, intern!(py, "seek"), (0, 2));
-            let end = end.and_then(|end| end.extract(py).map_err(PyErr::from));
+            let end = end.and_then(|end| end.extract(py));
             end.map_err(|error| io_error(py, &error))
         })
     }
