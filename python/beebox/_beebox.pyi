@@ -536,7 +536,7 @@ class CaptureTable:
         matches: dict[str, _FilterLike] | None = None,
         program: Program | None = None,
         records: bool | str | None = None,
-        batch_size: int = 65536,
+        batch_size: int = ...,
         part: _Part | None = None,
     ) -> Self: ...
     @property
