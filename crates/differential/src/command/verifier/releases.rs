@@ -136,6 +136,7 @@ mod tests {
         "test_sleepable_tracepoints.bpf.o",
         "test_tc_link.bpf.o",
         "verifier_gotol.bpf.o",
+        "verifier_load_acquire.bpf.o",
         "verifier_may_goto_1.bpf.o",
     ];
 
