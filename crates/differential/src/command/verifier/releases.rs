@@ -9,7 +9,8 @@ use beebox::Kernel;
 use beebox::internal::kernel::files;
 use beebox::internal::program::Program;
 use beebox::internal::verify::StandaloneProgram;
-use spec::kernel::Source;
+use spec::behaviour::is_compared;
+use spec::kernel::{KernelVersion, Source};
 use verifier::{RefusalKind, Verdict, verify};
 
 use super::selftests::{Options, Selection, Target, name_of};
@@ -136,7 +137,6 @@ mod tests {
         "test_sleepable_tracepoints.bpf.o",
         "test_tc_link.bpf.o",
         "verifier_gotol.bpf.o",
-        "verifier_load_acquire.bpf.o",
         "verifier_may_goto_1.bpf.o",
     ];
 
@@ -152,7 +152,12 @@ mod tests {
             return;
         };
         let files: Vec<PathBuf> = OBJECTS.iter().map(|name| directory.join(name)).collect();
-        for version in KERNELS {
+        // The running kernel's facts with another version; compared releases answer by their own rules.
+        let compared = |version: &&&str| {
+            let version: KernelVersion = version.parse().unwrap();
+            is_compared(version.into())
+        };
+        for version in KERNELS.iter().filter(|version| !compared(version)) {
             let answers = answers(&files, version, &kernel).unwrap();
             assert_eq!(answers.accepted, [""; 0], "{version}");
             assert!(answers.refused > 0, "{version}");
