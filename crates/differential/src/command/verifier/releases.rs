@@ -9,8 +9,7 @@ use beebox::Kernel;
 use beebox::internal::kernel::files;
 use beebox::internal::program::Program;
 use beebox::internal::verify::StandaloneProgram;
-use spec::behaviour::is_compared;
-use spec::kernel::{KernelVersion, Source};
+use spec::kernel::Source;
 use verifier::{RefusalKind, Verdict, verify};
 
 use super::selftests::{Options, Selection, Target, name_of};
@@ -127,6 +126,9 @@ impl Answers {
 
 #[cfg(test)]
 mod tests {
+    use spec::behaviour::is_compared;
+    use spec::kernel::KernelVersion;
+
     use super::*;
 
     /// Objects whose programs older kernels take although they use what is newer, and others that
