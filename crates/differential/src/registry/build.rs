@@ -5,6 +5,7 @@ use std::{fs, io};
 
 use btf::{Btf, Kind, TypeId};
 use spec::helpers;
+use spec::kernel::KernelVersion;
 use spec::programs::{AttachType, ProgramType};
 use spec::registry::{
     ArgBase, ArgDetail, ArgType, HelperEntry, HelperProto, IteratorTarget, KernelType, Kfunc,
@@ -135,7 +136,9 @@ pub fn build() -> io::Result<Built> {
     );
     kfuncs(&mut registry, &mut kernel_query, &memory, &btf, &subjects);
     if fs::exists("/proc/modules")? {
-        source::add_module_kfuncs(&mut registry);
+        let release = sys::kernel::release()?;
+        let version: KernelVersion = release.parse().map_err(io::Error::other)?;
+        source::add_module_kfuncs(&mut registry, version.into());
     }
     // A kernel without trampolines verifies none of their programs.
     match trampolines::ask() {
@@ -406,22 +409,24 @@ fn choose(
         }
     });
     if left.len() > 1 {
-        let mut protos_left = left.iter().map(|&at| &protos[at]);
-        match protos_left.find_map(|proto| maps.callees(kernel_query, subject, proto)) {
-            Some(calls) => {
-                let names: Vec<&str> = calls.iter().filter_map(|&imm| memory.callee(imm)).collect();
-                let is_called = |at: usize| {
-                    let mut functions = protos[at].function.split(ALIAS);
-                    functions.any(|function| names.contains(&function))
-                };
-                match left.iter().any(|&at| is_called(at)) {
-                    true => left.retain(|&at| is_called(at)),
-                    // The verifier replaces only calls of the fastcall kind by instructions.
-                    false => left.retain(|&at| protos[at].allow_fastcall),
-                }
-            }
-            None => left.retain(|&at| source::is_for(&protos[at], subject.kind)),
+        let ask = |at: usize| Some((at, maps.callees(kernel_query, subject, &protos[at])?));
+        let accepted: Vec<(usize, Vec<i32>)> = left.iter().copied().filter_map(ask).collect();
+        let is_called = |(at, calls): &(usize, Vec<i32>)| {
+            let names = calls.iter().filter_map(|&imm| memory.callee(imm));
+            let names: Vec<&str> = names.collect();
+            let mut functions = protos[*at].function.split(ALIAS);
+            functions.any(|function| names.contains(&function))
+        };
+        if accepted.iter().any(is_called) {
+            let called = accepted.iter().filter(|one| is_called(one));
+            left = called.map(|(at, _)| *at).collect();
+        } else if !accepted.is_empty() {
+            // The verifier replaces only calls of the fastcall kind by instructions.
+            left.retain(|&at| protos[at].allow_fastcall);
         }
+    }
+    if left.len() > 1 {
+        left.retain(|&at| source::is_for(&protos[at], subject.kind));
     }
     match left[..] {
         [one] => Some(one),

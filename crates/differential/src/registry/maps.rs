@@ -253,11 +253,13 @@ impl<'a> MapQuery<'a> {
 
     /// Bits of the fields that values of a kind may have.
     fn special_fields(&self, kind: MapKind, asked: &mut u64) -> u32 {
+        // Other kernels take what they do not know for plain bytes.
+        let known = FIELDS.iter().filter(|field| field.is_known(self.btf));
         let holds = |field: &&SpecialField| {
             *asked += 1;
             fields::create(kind, &fields::value_with(**field)).is_ok()
         };
-        let fields = FIELDS.iter().filter(holds);
+        let fields = known.filter(holds);
         fields.fold(0, |bits, field| bits | field.bit)
     }
 
@@ -339,7 +341,7 @@ impl<'a> MapQuery<'a> {
 }
 
 /// A hook where programs sleep since Linux 5.10.
-const SLEEPABLE_HOOK: &str = "bpf_lsm_bpf";
+const SLEEPABLE_HOOK: &str = "bpf_lsm_bprm_committed_creds";
 
 /// Last map kind of 6.18.
 const LAST: MapKind = MapKind::Arena;

@@ -206,7 +206,7 @@ fn whole_return(name: &str, renamed: &dyn Fn(&str) -> String) -> Option<RetType>
 }
 
 /// Names and numbers of an enumeration.
-fn enumerators(btf: &Btf<'_>, name: &str) -> Option<Vec<(String, u32)>> {
+pub(super) fn enumerators(btf: &Btf<'_>, name: &str) -> Option<Vec<(String, u32)>> {
     let Shape::Enum(values) = btf.find(Kind::Enum, name)?.shape() else {
         return None;
     };
