@@ -5,9 +5,7 @@
 //! no source states is assumed to be as in Linux 6.18, and the output names it.
 
 use std::convert::Infallible;
-use std::env;
 use std::fmt::{self, Display};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +23,7 @@ use beebox::kernel::KernelVersion;
 use kernel_data::Configuration;
 
 use crate::answer::{Failure, note};
+use crate::kernel_list::{DESCRIBE, KernelWord, described, known, listed};
 use crate::nearest::nearest;
 use crate::type_file::{read_types, unreadable};
 
@@ -95,8 +94,9 @@ impl KernelName {
     /// Names beside paths.
     const WORDS: [&str; 3] = ["6.18", "6.18-minimal", "running"];
 
-    fn parse(text: &str) -> Result<KernelName, Infallible> {
-        Ok(match text {
+    /// The kernel of a word; a file that is not there if it is none.
+    pub(crate) fn parse(text: &str) -> KernelName {
+        match text {
             "6.18" | kernel_data::RELEASE => KernelName::BuiltIn(Configuration::Debian),
             "6.18-minimal" => KernelName::BuiltIn(Configuration::Minimal),
             "running" => KernelName::Running,
@@ -105,7 +105,7 @@ impl KernelName {
                 Some(directory) => KernelName::Described(word.to_owned(), directory),
                 None => KernelName::Path(word.into()),
             },
-        })
+        }
     }
 
     /// The kernel of the name.
@@ -135,42 +135,23 @@ impl Display for KernelName {
     }
 }
 
-/// The directory that describes a kernel of a series or version, where `tools/kernels/vm` keeps it: in
-/// the cache, which is `$BEEBOX_CACHE`, or beebox in the user's.
-fn described(word: &str) -> Option<PathBuf> {
-    let version: KernelVersion = word.parse().ok()?;
-    let in_home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cache"));
-    let users = || {
-        env::var_os("XDG_CACHE_HOME")
-            .map(PathBuf::from)
-            .or_else(in_home)
-    };
-    let cache = match env::var_os("BEEBOX_CACHE") {
-        Some(cache) => PathBuf::from(cache),
-        None => users()?.join("beebox"),
-    };
-    let directory = cache.join(format!("kernels/{}/described", Release::from(version)));
-    let release = fs::read_to_string(directory.join("kernel.release")).ok()?;
-    let is_wanted = word == Release::from(version).to_string() || word == release.trim();
-    is_wanted.then_some(directory)
-}
-
 /// The option that names a kernel, of every command with one.
 #[derive(clap::Args)]
 pub struct KernelNameArg {
     /// The kernel: 6.18 (built in, also without this option: as Debian configures it),
     /// 6.18-minimal (built in: without modules, kprobes and sched_ext), `running`, a file with BTF
     /// (as /sys/kernel/btf/vmlinux, or a kernel image), a directory with vmlinux, config,
-    /// System.map, registry, btf/, or a version that `tools/kernels/vm describe` described. `verify`
-    /// takes several, with commas
+    /// System.map, registry, btf/, a version that `tools/kernels/vm describe` described, or the name of
+    /// a distribution with such a kernel (debian-12). `verify` takes several, with commas, and lists:
+    /// `all`, `6.1-6.12`, `6.12-`, `-6.12`
     #[arg(
         long = "kernel",
         value_name = "6.18|6.18-minimal|running|PATH",
-        value_parser = KernelName::parse,
+        value_parser = |word: &str| Ok::<_, Infallible>(KernelWord::parse(word)),
         value_delimiter = ',',
         help_heading = KERNEL_HEADING
     )]
-    kernel: Vec<KernelName>,
+    kernel: Vec<KernelWord>,
 }
 
 impl KernelNameArg {
@@ -180,16 +161,29 @@ impl KernelNameArg {
     }
 
     /// The one kernel that was named.
-    fn one(&self) -> Result<Option<&KernelName>, Failure> {
+    fn one(&self) -> Result<Option<KernelName>, Failure> {
         match &self.kernel[..] {
             [] => Ok(None),
-            [one] => Ok(Some(one)),
+            [one] if !one.is_list() => Ok(one.kernels()?.pop()),
             several => {
                 let names: Vec<String> = several.iter().map(ToString::to_string).collect();
                 let what = format_args!("--kernel {}: one kernel is answered for", names.join(","));
                 Err(Failure::new(what).hint("beebox verify, which takes several"))
             }
         }
+    }
+
+    /// The kernels of a list, each once, as they are named.
+    fn several(&self) -> Result<Vec<KernelName>, Failure> {
+        let mut names: Vec<KernelName> = Vec::new();
+        for word in &self.kernel {
+            for name in word.kernels()? {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        Ok(names)
     }
 
     /// The version of a kernel that was named; `None` for the built-in one.
@@ -210,7 +204,7 @@ impl KernelNameArg {
                 release.parse().map(Some).map_err(|error| failed(&error))
             }
             Some(KernelName::Path(path) | KernelName::Described(_, path)) => {
-                let kernel = with_version_of_types(files::open(path).map_err(failure)?);
+                let kernel = with_version_of_types(files::open(&path).map_err(failure)?);
                 let place = format_args!("--kernel {}", path.display());
                 let is_stated = *kernel.source(KernelField::Version) != Source::Assumed;
                 let version = kernel.version().filter(|_| is_stated);
@@ -306,19 +300,32 @@ impl KernelArgs {
 
     /// The kernel that the options name.
     pub fn read(&self) -> Result<Kernel, Failure> {
-        self.read_one(self.kernel.one()?)
+        self.read_one(self.kernel.one()?.as_ref())
     }
 
-    /// The kernels that the options name, each by the word that names it, if they are several.
+    /// True if the option names a list of kernels, which may have one.
+    pub fn is_list(&self) -> bool {
+        self.kernel.kernel.len() > 1 || self.kernel.kernel.iter().any(KernelWord::is_list)
+    }
+
+    /// The kernels that the option lists, oldest first, each by the word that names it.
     pub fn read_several(&self) -> Result<Vec<(String, Kernel)>, Failure> {
-        let several = self
-            .kernel
-            .kernel
-            .iter()
-            .filter(|_| self.kernel.kernel.len() > 1);
-        several
-            .map(|name| Ok((name.to_string(), self.read_one(Some(name))?)))
-            .collect()
+        let named = self.kernel.several()?.into_iter();
+        let read = named.map(|name| Ok((name.to_string(), self.read_one(Some(&name))?)));
+        let mut kernels = read.collect::<Result<Vec<_>, Failure>>()?;
+        kernels.sort_by_key(|(_, kernel)| kernel.version().map(KernelVersion::code));
+        Ok(kernels)
+    }
+
+    /// Kernels that words list, oldest first, with what the other options state of them.
+    pub fn read_listed(&self, words: &[String]) -> Result<Vec<(String, Kernel)>, Failure> {
+        let mut kernels = Vec::new();
+        for word in words {
+            for name in KernelWord::parse(word).kernels()? {
+                kernels.push((name.to_string(), self.read_one(Some(&name))?));
+            }
+        }
+        Ok(kernels)
     }
 
     /// The kernel of a name, with what the other options state of it.
@@ -390,7 +397,10 @@ impl KernelArgs {
     /// True if a version is that of the built-in kernel, which no option replaces.
     fn names_built_in(&self, version: KernelVersion) -> bool {
         let is_replaced = self.btf.is_some() || self.kconfig.is_some();
-        let is_kernel = matches!(self.kernel.kernel[..], [] | [KernelName::BuiltIn(_)]);
+        let is_kernel = matches!(
+            self.kernel.kernel[..],
+            [] | [KernelWord::One(KernelName::BuiltIn(_))]
+        );
         is_built_in(version) && is_kernel && !is_replaced
     }
 
@@ -588,12 +598,11 @@ fn failure(error: KernelFileError) -> Failure {
             }
             match word.parse::<KernelVersion>() {
                 Ok(_) if !path.exists() => Failure::new(format_args!(
-                    "--kernel {word}: no kernel {word} is built in, only {}",
-                    kernel_data::RELEASE
+                    "--kernel {word}: no kernel {word} is known, only {}",
+                    listed(&known())
                 ))
                 .hint(format_args!(
-                    "--kernel FILE with the BTF of Linux {word} (its /sys/kernel/btf/vmlinux) \
-                     links for it; --kernel-version {word} names what {word} lacks of Linux 6.18"
+                    "{DESCRIBE}; --kernel-version {word} names what {word} lacks of Linux 6.18"
                 )),
                 Err(_) if !word.contains('/') && error.kind() == io::ErrorKind::NotFound => {
                     let place =
