@@ -4,7 +4,7 @@ mod filter;
 pub(crate) mod globals;
 mod matrix;
 mod row;
-mod run;
+pub(crate) mod run;
 mod single;
 mod table;
 mod target;
@@ -266,7 +266,7 @@ impl VerifyFormat {
 /// The bit of the log level for statistics (`BPF_LOG_STATS`).
 const LOG_STATS: u32 = 4;
 
-fn number(text: &str) -> Result<u32, String> {
+pub(crate) fn number(text: &str) -> Result<u32, String> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16),
         None => text.parse(),

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use beebox::Kernel;
+use beebox::internal::ask::{image_in, image_version};
 use beebox::internal::kernel::files::{
     self, KernelFileError, module_name, with_btf_file, with_config_file, with_module_files,
     with_version_of_types,
@@ -23,7 +24,7 @@ use beebox::kernel::KernelVersion;
 use kernel_data::Configuration;
 
 use crate::answer::{Failure, note};
-use crate::kernel_list::{DESCRIBE, KernelWord, described, known, listed};
+use crate::kernel_list::{DESCRIBE, KernelWord, described, home, known, listed};
 use crate::nearest::nearest;
 use crate::type_file::{read_types, unreadable};
 
@@ -328,6 +329,74 @@ impl KernelArgs {
         Ok(kernels)
     }
 
+    /// The kernel that the options name with the image that boots it: the file itself, the one in the
+    /// directory, or the one that `tools/kernels/vm` keeps. The kernel is of the image's version.
+    pub fn read_bootable(&self, image: Option<&Path>) -> Result<(Kernel, PathBuf), Failure> {
+        let cached = |series: &str| Some(home(series)?.join("vmlinuz")).filter(|at| at.is_file());
+        let (name, own_image) = match self.kernel.one()? {
+            None | Some(KernelName::BuiltIn(_)) => match described("6.18") {
+                Some(directory) => {
+                    let image = image_in(&directory);
+                    (KernelName::Described("6.18".to_owned(), directory), image)
+                }
+                None => (KernelName::BuiltIn(Configuration::Debian), cached("6.18")),
+            },
+            Some(KernelName::Running) => {
+                return Err(Failure::new(
+                    "--kernel running: the running kernel is not booted, and answers veristat",
+                )
+                .hint("--kernel 6.12, or --kernel FILE with an image that boots"));
+            }
+            Some(KernelName::Path(path)) if path.is_dir() => {
+                let image = image_in(&path);
+                (KernelName::Path(path), image)
+            }
+            Some(KernelName::Described(word, directory)) => {
+                let image = image_in(&directory);
+                (KernelName::Described(word, directory), image)
+            }
+            Some(KernelName::Path(path)) if path.is_file() => {
+                (KernelName::Path(path.clone()), Some(path))
+            }
+            Some(KernelName::Path(path)) => match cached(&path.to_string_lossy()) {
+                // An image has the types of its kernel.
+                Some(image) => (KernelName::Path(image.clone()), Some(image)),
+                None => (KernelName::Path(path), None),
+            },
+        };
+        let mut kernel = self.read_one(Some(&name))?;
+        let get =
+            "tools/kernels/vm fetch NAME downloads a kernel of Debian; --image FILE names another";
+        let missing = || {
+            let what = "there is no image of the kernel to boot";
+            Failure::new(what)
+                .within(format_args!("--kernel {name}"))
+                .hint(get)
+        };
+        let image = image
+            .map(Path::to_owned)
+            .or(own_image)
+            .ok_or_else(missing)?;
+        let version = image_version(&image).map_err(|error| Failure::of_file(&image, &error))?;
+        let Some(version) = version else {
+            let what = "the file is no kernel that boots (a bzImage, as /boot/vmlinuz)";
+            return Err(Failure::new(what).within(image.display()).hint(get));
+        };
+        if kernel.version() != Some(version) && self.kernel_version.is_none() {
+            if let Some(own) = kernel
+                .version()
+                .filter(|_| kernel.name() != name.to_string())
+            {
+                note(format_args!(
+                    "{}: the image is Linux {version}, the types are those of Linux {own}",
+                    image.display()
+                ));
+            }
+            kernel = kernel.with_version(version, Source::File(image.display().to_string()));
+        }
+        Ok((kernel, image))
+    }
+
     /// The kernel of a name, with what the other options state of it.
     fn read_one(&self, named: Option<&KernelName>) -> Result<Kernel, Failure> {
         let assumed = self.assumed_name();
@@ -602,7 +671,8 @@ fn failure(error: KernelFileError) -> Failure {
                     listed(&known())
                 ))
                 .hint(format_args!(
-                    "{DESCRIBE}; --kernel-version {word} names what {word} lacks of Linux 6.18"
+                    "--kernel FILE with the BTF of Linux {word} (its /sys/kernel/btf/vmlinux) links \
+                     for it; {DESCRIBE}; --kernel-version {word} names what {word} lacks of Linux 6.18"
                 )),
                 Err(_) if !word.contains('/') && error.kind() == io::ErrorKind::NotFound => {
                     let place =

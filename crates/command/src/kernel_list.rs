@@ -235,7 +235,7 @@ pub(crate) fn described(word: &str) -> Option<PathBuf> {
 }
 
 /// Where `tools/kernels/vm` keeps the kernel of a series: its image, configuration and description.
-pub fn home(series: &str) -> Option<PathBuf> {
+pub(crate) fn home(series: &str) -> Option<PathBuf> {
     Some(cache()?.join("kernels").join(series))
 }
 

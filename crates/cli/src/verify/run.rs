@@ -43,6 +43,16 @@ pub(super) fn verify(
     results::verify_files(&files, job, kernel).ok_or_else(|| without_registry(kernel))
 }
 
+/// As [`verify`], without notes; rows have their programs.
+pub(crate) fn verify_and_keep(
+    paths: &[PathBuf],
+    job: &Job<'_>,
+    kernel: &Kernel,
+) -> Result<Results<Failure>, Failure> {
+    let files = files(paths, job, kernel, [false, false]);
+    results::verify_and_keep(&files, job, kernel).ok_or_else(|| without_registry(kernel))
+}
+
 /// Verifies every selected program for several kernels.
 pub(super) fn verify_for(
     paths: &[PathBuf],

@@ -268,7 +268,10 @@ fn explain(program: &mut ProgramAnswers, kernels: &[Kernel], explains: bool) {
             ),
         };
         let edit = explains
-            .then(|| edit::find(row, &kernels[at], found.as_ref(), other.map(|(_, row)| row)))
+            .then(|| {
+                let other = other.map(|(to, row)| (row, &kernels[to]));
+                edit::find(row, &kernels[at], found.as_ref(), other)
+            })
             .flatten();
         known.extend(found.clone().map(|cause| (at, cause)));
         if let Some(cell) = &mut program.cells[at] {

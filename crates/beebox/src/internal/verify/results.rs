@@ -232,9 +232,27 @@ pub fn verify_files<F: Files>(
     job: &Job<'_>,
     kernel: &Kernel,
 ) -> Option<Results<F::Error>> {
+    verify(files, job, kernel, false)
+}
+
+/// As [`verify_files`]; rows have their programs ([`Row::program`]).
+pub fn verify_and_keep<F: Files>(
+    files: &F,
+    job: &Job<'_>,
+    kernel: &Kernel,
+) -> Option<Results<F::Error>> {
+    verify(files, job, kernel, true)
+}
+
+fn verify<F: Files>(
+    files: &F,
+    job: &Job<'_>,
+    kernel: &Kernel,
+    keeps_programs: bool,
+) -> Option<Results<F::Error>> {
     let registry = kernel.registry()?;
     let mut all = Results::default();
-    let verify_at = |at: usize| verify_file(files, at, job, kernel, registry, false);
+    let verify_at = |at: usize| verify_file(files, at, job, kernel, registry, keeps_programs);
     for of_file in for_each_file(files, job.threads, &verify_at) {
         all.add(of_file);
     }

@@ -99,6 +99,7 @@ fn of_cause(cause: &Cause, kernels: &[Named]) -> Value {
             "kind": decider.kind.name(),
             "name": decider.name,
             "since": decider.since.map(|since| since.to_string()),
+            "backports": decider.backports.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "title": decider.title,
             "accepting_has": decider.is_theirs,
         })

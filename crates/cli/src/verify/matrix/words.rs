@@ -20,7 +20,7 @@ pub(super) fn lines(cell: &Cell, kernels: &[Named]) -> Vec<String> {
 
 fn of_cause(cause: &Cause, kernels: &[Named]) -> String {
     let deciders = cause.deciders.iter();
-    let named: Vec<String> = deciders.map(|decider| of_decider(decider)).collect();
+    let named: Vec<String> = deciders.map(of_decider).collect();
     let named = named.join("; and ");
     let Some(accepting) = cause.accepting.and_then(|at| kernels.get(at)) else {
         return format!("needs {named}");
@@ -47,6 +47,9 @@ fn of_decider(decider: &Decider) -> String {
     let mut text = format!("{kind} {}", decider.name).trim_start().to_owned();
     if let Some(since) = decider.since {
         text += &format!(", Linux {since}");
+    }
+    for backport in &decider.backports {
+        text += &format!(" and {backport}");
     }
     if !decider.title.is_empty() {
         text += &format!(": {}", decider.title);

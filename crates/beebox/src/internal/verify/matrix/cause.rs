@@ -16,6 +16,7 @@ use object::MAP_POISON;
 use program::{CORE_POISON, ExternResolution, KFUNC_POISON, MapId, Program};
 use spec::behaviour::{Behaviour, Behaviours};
 use spec::helpers;
+use spec::kernel::KernelVersion;
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use spec::since::{Feature, Release, kfunc};
@@ -46,6 +47,8 @@ pub struct Decider {
     pub name: String,
     /// The release that has it first, if that is known.
     pub since: Option<Release>,
+    /// Point releases of older series that have it.
+    pub backports: Vec<KernelVersion>,
     /// What it means; empty if the name says it.
     pub title: String,
     /// True if the kernel that takes the program has it, false if the one that refuses it.
@@ -98,6 +101,7 @@ impl Decider {
             kind,
             name: name.into(),
             since: None,
+            backports: Vec::new(),
             title: String::new(),
             is_theirs: true,
         }
@@ -112,6 +116,7 @@ impl Decider {
             kind: DeciderKind::Behaviour,
             name: behaviour.name().to_owned(),
             since: Some(behaviour.since()),
+            backports: behaviour.backports().to_vec(),
             title: behaviour.title().to_owned(),
             is_theirs,
         }

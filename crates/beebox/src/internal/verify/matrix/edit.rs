@@ -9,6 +9,7 @@
 use isa::ebpf::{AluOp, Callee, Insn, Operand, RawInsn, Reg, Width};
 use program::Program;
 use spec::helpers;
+use spec::kernel::KernelVersion;
 use verifier::{Options, Refusal, RefusalKind, Verdict};
 
 use super::super::StandaloneProgram;
@@ -58,8 +59,9 @@ pub(super) fn find(
     row: &Row,
     kernel: &Kernel,
     cause: Option<&Cause>,
-    other: Option<&Row>,
+    other: Option<(&Row, &Kernel)>,
 ) -> Option<Edit> {
+    let accepting = other.and_then(|(_, kernel)| kernel.version());
     let loaded = row.loaded.as_deref()?;
     let program = loaded.program.as_ref().ok()?;
     let refusal = row.refusal.as_ref()?;
@@ -74,9 +76,8 @@ pub(super) fn find(
                 let edit = put_in_place(loaded, program, refusal, kernel)?;
                 (edit.outcome == EditOutcome::Accepted).then_some(edit)
             };
-            let other = other.and_then(|row| row.loaded.as_deref());
-            let other = other.and_then(|loaded| loaded.program.as_ref().ok());
-            in_place().or_else(|| guard(loaded, program, refusal, kernel, other))
+            let other = other.and_then(|(row, _)| row.program());
+            in_place().or_else(|| guard(loaded, refusal, kernel, (other, accepting)))
         }
         DeciderKind::Feature => Some(untried(format!(
             "compile a second object without {} for older kernels (clang -mcpu=v2 or v3 for \
@@ -138,20 +139,27 @@ fn put_in_place(
 /// no guard keeps away.
 fn guard(
     loaded: &StandaloneProgram,
-    program: &Program,
     refusal: &Refusal,
     kernel: &Kernel,
-    other: Option<&Program>,
+    (other, accepting): (Option<&Program>, Option<KernelVersion>),
 ) -> Option<Edit> {
+    let program = loaded.program.as_ref().ok()?;
     let mut insns = program.insns().to_vec();
     let mut words: Vec<String> = Vec::new();
     let (mut current, mut refusal) = (program.clone(), refusal.clone());
     for _ in 0..MOST_GUARDS {
-        let Some(guarded) =
-            of_refusal(&current, &refusal, kernel).and_then(|decider| words_of(&decider))
-        else {
-            break;
+        let is_absent = matches!(
+            refusal.kind,
+            RefusalKind::Unavailable | RefusalKind::Context
+        );
+        let decider = of_refusal(&current, &refusal, kernel);
+        let guarded = match decider.filter(|_| is_absent) {
+            Some(decider) => words_of(&decider, accepting),
+            // What uses the result of a guarded call is called in the same block.
+            None => Some("what uses its result in the same block".to_owned())
+                .filter(|_| !words.is_empty()),
         };
+        let Some(guarded) = guarded else { break };
         let Some(at) = refusal.insn else { break };
         if !leave_out(&mut insns, at as usize, &current, other) {
             break;
@@ -179,9 +187,17 @@ fn guard(
 }
 
 /// The guard of what a kernel lacks.
-fn words_of(decider: &Decider) -> Option<String> {
+fn words_of(decider: &Decider, accepting: Option<KernelVersion>) -> Option<String> {
     let name = &decider.name;
     Some(match decider.kind {
+        // The helper is there, for programs of other types.
+        DeciderKind::Helper if decider.since.is_none() => {
+            let KernelVersion { major, minor, .. } = accepting?;
+            format!(
+                "call {name} inside `if (LINUX_KERNEL_VERSION >= KERNEL_VERSION({major}, {minor}, 0))` \
+                 (`extern int LINUX_KERNEL_VERSION __kconfig`)"
+            )
+        }
         DeciderKind::Helper => format!(
             "call {name} inside `if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_{}))`",
             name.strip_prefix("bpf_").unwrap_or(name)

@@ -3,6 +3,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use program::Program;
 use program::creation::RefusedMap;
 use report::veristat;
 use serde::{Serialize, Serializer};
@@ -156,6 +157,11 @@ impl From<veristat::ResultRow> for Row {
 }
 
 impl Row {
+    /// The program as it was loaded, if it was kept.
+    pub fn program(&self) -> Option<&Program> {
+        self.loaded.as_deref()?.program.as_ref().ok()
+    }
+
     /// The row of a program that is not verified.
     pub fn empty(file: &str, prog: &str) -> Row {
         veristat::ResultRow::empty(file, prog).into()
