@@ -253,6 +253,22 @@ impl Behaviours {
         self.0 & 1 << behaviour as u8 != 0
     }
 
+    /// The set with a behaviour, or without it.
+    #[must_use]
+    pub const fn with(self, behaviour: Behaviour, is_there: bool) -> Behaviours {
+        let bit = 1 << behaviour as u8;
+        Behaviours(match is_there {
+            true => self.0 | bit,
+            false => self.0 & !bit,
+        })
+    }
+
+    /// Those that one of two sets has and the other lacks, in the order of the table.
+    pub fn differing(self, other: Behaviours) -> impl Iterator<Item = Behaviour> {
+        let all = Behaviour::ALL.iter().copied();
+        all.filter(move |&behaviour| self.has(behaviour) != other.has(behaviour))
+    }
+
     /// Those of the set, in the order of the table.
     pub fn iter(self) -> impl Iterator<Item = Behaviour> {
         let all = Behaviour::ALL.iter().copied();
@@ -304,6 +320,15 @@ mod tests {
             assert_eq!(series.len(), behaviour.backports().len(), "{behaviour:?}");
             assert!(behaviour.title().ends_with('.'), "{behaviour:?}");
         }
+    }
+
+    #[test]
+    fn sets_differ_by_what_was_switched() {
+        let all = Behaviours::LINUX_6_18;
+        let one = Behaviour::ALL[3];
+        let other = all.with(one, !all.has(one));
+        assert_eq!(all.differing(other).collect::<Vec<_>>(), [one]);
+        assert_eq!(other.with(one, all.has(one)), all);
     }
 
     #[test]
