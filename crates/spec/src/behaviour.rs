@@ -41,6 +41,7 @@ pub const COMPARED: &[Release] = &[
         minor: 12,
     },
     Release::LINUX_6_18,
+    Release { major: 7, minor: 3 },
 ];
 
 /// True if the rules of a release's kernels are known.
@@ -144,6 +145,14 @@ behaviours! {
         "A negated number has the range and the known bits of 0 minus the number.";
     ByteSwapBits: Bounds, 7 0 [6 18 44],
         "The known bits of a number in another byte order are those of the number, moved.";
+    CircularRanges: Bounds, 7 2 [],
+        "An arc on the circle of all values stands for the signed and the unsigned range of a width.";
+    DivisionRanges: Bounds, 7 2 [],
+        "Quotients and remainders by a constant have ranges.";
+    DeadBranches: Bounds, 7 2 [],
+        "A branch whose comparison would leave a number without a value is not followed.";
+    SameOperands: Bounds, 7 2 [],
+        "A comparison of a register with itself is decided.";
     // Linked numbers
     WideLinks: LinkedNumbers, 7 0 [6 18 44],
         "A number stays linked to its copies when a constant is subtracted, when the constant is negative, and by operations on 32 bits.";
