@@ -465,7 +465,13 @@ fn kinds_are_named() {
         "StackObjectKind::",
         "KfuncArgKind::",
     ];
-    const KINDS: [&str; 4] = ["MapKind::", "ProgramType::", "AttachType::", "HookKind::"];
+    const KINDS: [&str; 5] = [
+        "MapKind::",
+        "ProgramType::",
+        "AttachType::",
+        "HookKind::",
+        "HelperRule::",
+    ];
     let mut faults = Faults::default();
     const BELOW: [&str; 6] = ["program", "object", "interp", "jit", "vm", "kernel"];
     for (name, path, source) in sources() {

@@ -180,7 +180,7 @@ fn check_store(
     save_ptr_type(env, ty, false)
 }
 
-/// True if the register holds what unprivileged programs may not disclose.
+/// True if the register holds what unprivileged programs may not disclose (`is_pointer_value`).
 pub(crate) fn is_pointer_value(env: &Env<'_>, reg: Reg) -> bool {
     !env.input.allow_ptr_leaks && !env.reg(reg).is_scalar()
 }

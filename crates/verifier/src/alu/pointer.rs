@@ -79,7 +79,7 @@ pub(super) fn adjust_ptr_min_max_vals(
     };
     result.num.unbound32();
     if reversed && !env.input.rules.has(Behaviour::SumsKeepPointers) {
-        // What the kernel does not copy from the pointer stays as it was in the scalar.
+        // What Linux 6.18 does not copy from the pointer stays as it was in the scalar.
         result.ref_obj_id = scalar.ref_obj_id;
         if let RegKind::Stack { frame } = &mut result.kind {
             *frame = 0;

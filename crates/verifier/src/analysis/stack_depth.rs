@@ -28,7 +28,7 @@ enum StackMode {
     Private,
 }
 
-/// Checks the stack of all chains of calls. Sets
+/// Checks the stack of all chains of calls (`check_max_stack_depth`). Sets
 /// [`SubprogAux::tail_call_reachable`].
 pub(crate) fn check_max_stack_depth(
     input: &Input<'_>,

@@ -58,12 +58,12 @@ pub(super) fn check_helper_arg(env: &mut Env<'_>, ptr: Reg, arg: ArgType) -> Res
             is_rdonly: arg.flags.has(TypeFlags::MEM_RDONLY),
         },
     };
-    check(env, ptr, usage)
+    check_dynptr(env, ptr, usage)
 }
 
 /// Checks a pointer to a dynptr (`process_dynptr_func`).
 #[doc(alias = "process_dynptr_func")]
-pub(super) fn check(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<()> {
+pub(super) fn check_dynptr(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<()> {
     let reg = *env.reg(ptr);
     let index = ptr.number() - 1;
     let is_const = reg.is_plain(RegBase::ConstPtrToDynptr);
@@ -127,11 +127,14 @@ fn on_stack(env: &mut Env<'_>, ptr: Reg) -> Option<(usize, StackObject)> {
     matches!(object.kind, StackObjectKind::Dynptr(_)).then_some((frame, object))
 }
 
+/// First slot and frame of the dynptr that a register points to (`dynptr_get_spi`).
+#[doc(alias = "dynptr_get_spi")]
 fn place_of(env: &mut Env<'_>, ptr: Reg) -> Place {
     stack_slots::place_of(env, ptr, "dynptr", SLOTS)
 }
 
 /// Makes a dynptr on the stack (`mark_stack_slots_dynptr`).
+#[doc(alias = "mark_stack_slots_dynptr")]
 fn create(env: &mut Env<'_>, ptr: Reg, kind: DynptrKind, clone_of: u32) -> Result<()> {
     let Place::At(frame, first_slot) = place_of(env, ptr) else {
         return Err(Stop::Bug("slots of a dynptr were written".into()));

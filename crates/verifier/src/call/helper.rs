@@ -29,7 +29,7 @@ const KEY_POISON: u64 = 1 << 63;
 /// The key of a tail call was seen (`BPF_MAP_KEY_SEEN`).
 const KEY_SEEN: u64 = 1 << 62;
 
-/// Checks a helper call.
+/// Checks a helper call (`check_helper_call`).
 pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
     let name = env.input.registry.helper_name(id);
     let registry = env.input.registry;

@@ -230,7 +230,7 @@ fn match_arg(env: &mut Env<'_>, arg: SubprogArg, ptr: Reg) -> Result<()> {
                 kind: None,
                 is_rdonly: true,
             };
-            dynptr::check(env, ptr, usage)?;
+            dynptr::check_dynptr(env, ptr, usage)?;
         }
         SubprogArg::Btf {
             id,

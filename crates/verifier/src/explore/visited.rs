@@ -51,7 +51,7 @@ pub(super) fn is_visited(env: &mut Env<'_>) -> Result<bool> {
         rules: env.input.rules,
         is_strict: env.explore_alu_limits,
     };
-    // The kernel keeps this across the checkpoints of a bucket.
+    // Linux 6.18 keeps this across the checkpoints of a bucket.
     let mut loops = false;
     let mut position = env.explorer.buckets[bucket].len();
     let states = position as u32;
@@ -176,7 +176,8 @@ fn compare_open(
     Ok(Answer::Miss)
 }
 
-/// True if the iterator that the call is about to advance is not at its end.
+/// True if the iterator that the call is about to advance is not at its end (`is_iter_next_insn`).
+#[doc(alias = "is_iter_next_insn")]
 fn is_iterating(state: &State) -> bool {
     let reg = state.reg(Reg::R1);
     let (RegKind::Stack { frame }, Some(var_off)) = (reg.kind, reg.num.as_const()) else {

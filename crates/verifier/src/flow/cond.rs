@@ -85,7 +85,7 @@ fn refuse_comparison(env: &mut Env<'_>, reg: Reg) -> crate::Stop {
     refuse!(env => Flow::PointerComparison { reg })
 }
 
-/// Outcome of a comparison, if what is known decides it.
+/// Outcome of a comparison, if what is known decides it (`is_branch_taken`).
 fn is_branch_taken(
     dst: &RegState,
     src: &RegState,
@@ -243,7 +243,7 @@ fn refine_both(
             _ => {}
         }
     }
-    // The kernel reads the fall-through state here, after equal pointers lost their null.
+    // Linux 6.18 reads the fall-through state here, after equal pointers lost their null.
     let may_be_null = this.reg(dst).may_be_null();
     let is_eq = cond == Cond::Eq;
     if width == Width::W64
