@@ -80,9 +80,13 @@ pub fn build() -> io::Result<Built> {
             &map_query,
             &mut not_asked,
         );
-        let layout = match subject.kind {
-            ProgramType::Tracing => Layout::Btf,
-            _ => layout::ask(&mut kernel_query, subject),
+        let key = (subject.kind, subject.attach_type());
+        let of_others = registry.programs.get(&key).and_then(|rules| rules.layout);
+        let layout = match (subject.kind, of_others) {
+            (ProgramType::Tracing, _) => Layout::Btf,
+            // What sleeps has the context of what does not.
+            (_, Some(layout)) => registry.layouts[layout as usize].clone(),
+            (_, None) => layout::ask(&mut kernel_query, subject),
         };
         let returns = kernel_query.return_range(subject);
         let least = returns.map_or(0, |range| range.min);
@@ -97,7 +101,6 @@ pub fn build() -> io::Result<Built> {
             prologue,
             is_confirmed: true,
         };
-        let key = (subject.kind, subject.attach_type());
         let rules = with_sleepable(&mut registry, key, rules);
         if let Some(other) = registry.programs.insert(key, rules)
             && (ProgramRules {
