@@ -104,6 +104,17 @@ impl Packed {
         bytes
     }
 
+    /// Bytes of the parts: types, configuration, registry, symbols.
+    pub fn lengths(self) -> [usize; 4] {
+        let mut rest = self.0;
+        [(); 4].map(|()| {
+            let (len, behind) = rest.split_at(4);
+            let len = u32::from_le_bytes(len.try_into().expect("four bytes")) as usize;
+            rest = &behind[len..];
+            len
+        })
+    }
+
     fn text(self, part: Part) -> String {
         String::from_utf8(self.part(part)).expect("text as it was written")
     }

@@ -189,14 +189,14 @@ pub(super) fn with_sleepable(
     key: (ProgramType, Option<AttachType>),
     rules: ProgramRules,
 ) -> ProgramRules {
-    let Some(others) = registry.programs.get(&key) else {
+    let Some(&others) = registry.programs.get(&key) else {
         return rules;
     };
-    let [first, second] = [others, &rules].map(|of| &registry.helper_sets[of.helpers as usize]);
+    let [first, second] = [&others, &rules].map(|of| &registry.helper_sets[of.helpers as usize]);
     let set = both(first, second);
     ProgramRules {
         helpers: index_of(&mut registry.helper_sets, set),
-        ..rules
+        ..others
     }
 }
 
