@@ -101,18 +101,15 @@ pub fn build() -> io::Result<Built> {
             prologue,
             is_confirmed: true,
         };
-        let rules = with_sleepable(&mut registry, key, rules);
-        if let Some(other) = registry.programs.insert(key, rules)
-            && (ProgramRules {
-                helpers: rules.helpers,
-                ..other
-            }) != rules
-        {
+        let merged = with_sleepable(&mut registry, key, rules);
+        let helpers = merged.helpers;
+        if (ProgramRules { helpers, ..rules }) != merged {
             not_asked.push(format!(
                 "{} {}: sleepable programs have other rules",
                 subject.kind, subject.attach
             ));
         }
+        registry.programs.insert(key, merged);
     }
     let answers = map_query.ask(&mut kernel_query, &registry, &subjects);
     registry.maps = answers.traits;
