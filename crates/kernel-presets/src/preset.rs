@@ -29,7 +29,6 @@ enum Data {
     /// Those of the built-in Linux 6.18.
     BuiltIn,
     /// The difference to these.
-    #[allow(dead_code, reason = "each is of a cargo feature")]
     Packed(Packed),
     /// Those of the preset of this name, of a newer release.
     #[allow(dead_code, reason = "each is of a cargo feature")]
@@ -76,7 +75,6 @@ macro_rules! is {
 }
 
 /// Data of a kernel in a file.
-#[allow(unused_macros, reason = "each use is of a cargo feature")]
 macro_rules! packed {
     ($file:literal) => {
         Data::Packed(Packed(include_bytes!(concat!("../data/linux-", $file))))
@@ -84,7 +82,18 @@ macro_rules! packed {
 }
 
 presets! {
+    #[cfg(feature = "kernel-5.10")]
+    "5.10.262": 5 10, Some("debian-11"), lts, packed!("5.10.262");
+    #[cfg(feature = "kernel-6.1")]
+    "5.15": 5 15, None, lts, Data::DerivedFrom("6.1.192");
+    #[cfg(feature = "kernel-6.1")]
+    "6.1.192": 6 1, Some("debian-12"), lts, packed!("6.1.192");
+    #[cfg(feature = "kernel-6.12")]
+    "6.6": 6 6, None, lts, Data::DerivedFrom("6.12.117");
+    #[cfg(feature = "kernel-6.12")]
+    "6.12.117": 6 12, Some("debian-13"), lts, packed!("6.12.117");
     "6.18.44": 6 18, None, lts, Data::BuiltIn;
+    "6.18.15": 6 18, None, lts, packed!("6.18.15");
 }
 
 impl Preset {
@@ -190,6 +199,7 @@ impl Preset {
             .with_page_size(4096, source())
             .with_cpus(2, source())
             .with_registry(Box::new(registry), source())
+            .with_rules_by_table()
     }
 
     fn derived(&self, other: &Preset) -> Kernel {

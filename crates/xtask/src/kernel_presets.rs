@@ -62,7 +62,11 @@ fn compare(version: &str, facts: &Facts, packed: &'static [u8]) -> Outcome {
     }
     let mut entries = 0;
     for (what, ours, theirs) in [
-        ("configuration", kernel.config().text().to_owned(), &facts.config),
+        (
+            "configuration",
+            kernel.config().text().to_owned(),
+            &facts.config,
+        ),
         ("registry", kernel.registry_text(), &facts.registry),
         ("symbols", kernel.symbol_text(), &facts.symbols),
     ] {
