@@ -49,6 +49,12 @@ pub fn is_compared(release: Release) -> bool {
     COMPARED.contains(&release)
 }
 
+/// True if releases on both sides of this one were compared.
+pub fn is_between_compared(release: Release) -> bool {
+    let (first, last) = (COMPARED.first(), COMPARED.last());
+    first.is_some_and(|first| *first < release) && last.is_some_and(|last| release < *last)
+}
+
 /// Part of the verification that a behaviour is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Area {

@@ -17,7 +17,7 @@ use std::sync::{Arc, LazyLock};
 
 use btf::Btf;
 
-use crate::behaviour::{Behaviours, is_compared};
+use crate::behaviour::{Behaviours, is_between_compared, is_compared};
 use crate::host::Prototype;
 use crate::registry::{Kfunc, Registry};
 
@@ -50,6 +50,9 @@ pub struct Kernel {
     cpus: Sourced<u32>,
     memory: Sourced<u64>,
     registry: Sourced<Option<LazyRegistry>>,
+    /// True if its rules are those of the table of behaviours, whether or not a kernel of its release was
+    /// compared.
+    has_rules_by_table: bool,
     /// What the verifier does, if that is not what kernels of the version do.
     behaviours: Option<Behaviours>,
     /// Functions of the host, in the order of their module.
@@ -256,6 +259,7 @@ impl Kernel {
             cpus: Sourced::assumed(0),
             memory: Sourced::assumed(DEFAULT_MEMORY),
             registry: Sourced::assumed(None),
+            has_rules_by_table: false,
             behaviours: None,
             host: Arc::default(),
         }
@@ -308,6 +312,15 @@ impl Kernel {
     pub fn with_syscall_wrapper(mut self, is_there: bool, source: Source) -> Kernel {
         self.features.value.syscall_wrapper = is_there;
         self.syscall_wrapper = source;
+        self
+    }
+
+    /// States that the rules of its verifier are those that the table of behaviours has for its
+    /// version, also if no kernel of its release was compared with it.
+    #[must_use]
+    #[doc(hidden)]
+    pub fn with_rules_by_table(mut self) -> Kernel {
+        self.has_rules_by_table = true;
         self
     }
 
@@ -371,13 +384,16 @@ impl Kernel {
     }
 
     /// True if the rules of the kernel's verifier are known: it is of the release whose rules are known
-    /// in every detail, or of one that was compared, and its helpers and contexts are its own.
+    /// in every detail, or of one that was compared, and its helpers and contexts are its own. Of a
+    /// derived preset, they are those of the table.
     #[doc(hidden)]
     pub fn has_rules(&self) -> bool {
         let is_own = *self.source(KernelField::Registry) != Source::Assumed;
-        self.version()
-            .map(Release::from)
-            .is_none_or(|release| release == Release::LINUX_6_18 || is_own && is_compared(release))
+        self.version().map(Release::from).is_none_or(|release| {
+            let is_known =
+                is_compared(release) || self.has_rules_by_table && is_between_compared(release);
+            release == Release::LINUX_6_18 || is_own && is_known
+        })
     }
 
     /// BTF of vmlinux.

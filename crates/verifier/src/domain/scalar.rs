@@ -489,7 +489,8 @@ impl Scalar {
             || self.has_empty_arc()
     }
 
-    /// The contradiction in a synchronised value, if there is one.
+    /// The contradiction in a synchronised value, if there is one (`reg_bounds_sanity_check`).
+    #[doc(alias = "reg_bounds_sanity_check")]
     pub fn violation(&self) -> Option<Violation> {
         if self.has_empty_range() {
             return Some(Violation::Range);
