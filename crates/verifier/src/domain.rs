@@ -20,6 +20,6 @@ mod scalar;
 mod tnum;
 mod union;
 
-pub use branch::{decide, refine, refine_same, refine_synced};
+pub use branch::{decide, decide_by_constant, refine, refine_same, refine_synced};
 pub use scalar::{Scalar, Violation};
 pub use tnum::Tnum;

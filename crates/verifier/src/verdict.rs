@@ -3,6 +3,7 @@
 use std::fmt;
 
 use program::creation::RefusedMap;
+use spec::behaviour::Behaviours;
 
 use crate::Errno;
 use crate::rejection::{Flow, Rejection};
@@ -92,6 +93,8 @@ pub struct Refusal {
     /// Class.
     pub kind: RefusalKind,
     pub(crate) rejection: Box<Rejection>,
+    /// Whose words it has.
+    rules: Behaviours,
 }
 
 impl Refusal {
@@ -102,12 +105,19 @@ impl Refusal {
             insn,
             kind,
             rejection: Box::new(rejection),
+            rules: Behaviours::default(),
         }
+    }
+
+    /// Gives it the words of a kernel.
+    pub(crate) fn adapt(&mut self, rules: Behaviours) {
+        self.rejection.adapt(rules);
+        self.rules = rules;
     }
 
     /// The kernel's last line before the statistics, without newline.
     pub fn message(&self) -> String {
-        self.rejection.to_string()
+        self.rejection.words(self.rules).to_string()
     }
 
     /// The reason in one line: the message, or of an infinite loop, whose last line is a state of

@@ -1,10 +1,11 @@
 //! Conditional jumps (`check_cond_jmp_op`).
 
 use isa::ebpf::{Cond, Operand, Reg, Width};
+use spec::behaviour::{Behaviour, Behaviours};
 
 use super::{linked, null, packet};
 use crate::alu::check_bounds;
-use crate::domain::{Scalar, decide, refine_same, refine_synced};
+use crate::domain::{Scalar, decide, decide_by_constant, refine_same, refine_synced};
 use crate::env::{Env, Outcome, RegArg};
 use crate::explore::Fork;
 use crate::input::Input;
@@ -46,7 +47,7 @@ pub(super) fn check_cond_jmp_op(
         env.push_history(flags, LinkedRegs::default())?;
     }
     let target = (env.insn_idx as i32 + 1 + i32::from(off)) as u32;
-    if let Some(is_taken) = is_branch_taken(&dst_reg, &src_reg, cond, width) {
+    if let Some(is_taken) = is_branch_taken(&dst_reg, &src_reg, cond, width, env.input.rules) {
         if dst_reg.is_scalar() {
             env.mark_precise(dst)?;
         }
@@ -80,12 +81,22 @@ fn refuse_comparison(env: &mut Env<'_>, reg: Reg) -> crate::Stop {
 }
 
 /// Outcome of a comparison, if what is known decides it.
-fn is_branch_taken(dst: &RegState, src: &RegState, cond: Cond, width: Width) -> Option<bool> {
+fn is_branch_taken(
+    dst: &RegState,
+    src: &RegState,
+    cond: Cond,
+    width: Width,
+    rules: Behaviours,
+) -> Option<bool> {
+    let both = rules.has(Behaviour::NumbersCompared);
     if packet::is_any(dst) && packet::is_any(src) && width == Width::W64 {
         return packet::decide(dst, src, cond);
     }
     if dst.is_scalar() && src.is_scalar() {
-        return decide(cond, width, &dst.num, &src.num);
+        return match both {
+            true => decide(cond, width, &dst.num, &src.num),
+            false => decide_by_constant(cond, width, &dst.num, &src.num),
+        };
     }
     let value_of = |reg: &RegState| match width {
         _ if !reg.is_scalar() => None,
@@ -94,9 +105,10 @@ fn is_branch_taken(dst: &RegState, src: &RegState, cond: Cond, width: Width) -> 
     };
     let (pointer, value) = match value_of(src) {
         Some(value) => (dst, value),
-        None => (src, value_of(dst)?),
+        None if both => (src, value_of(dst)?),
+        None => return None,
     };
-    if value != 0 || !null::is_not_null(pointer) {
+    if value != 0 || !null::is_not_null(pointer, rules) {
         return None;
     }
     match cond {
@@ -220,6 +232,7 @@ fn refine_both(
         && !src_reg.is_scalar()
         && !dst_reg.is_scalar()
         && src_reg.may_be_null() != dst_reg.may_be_null()
+        && input.rules.has(Behaviour::EqualPointersNotNull)
         && !matches!(src_reg.kind, RegKind::BtfId { .. })
         && !matches!(dst_reg.kind, RegKind::BtfId { .. })
     {
