@@ -75,7 +75,11 @@ pub(crate) fn check_call(env: &mut Env<'_>, callee: Callee) -> Result<Outcome> {
                 _ => kfunc::check_kfunc_call(env, found?),
             }
         }
-        Callee::Local(off) => subprog::check_func_call(env, off),
+        Callee::Local(off) => {
+            let is_allowed = env.input.rules.has(Behaviour::StaticUnderLock);
+            check_held_lock(env, is_allowed)?;
+            subprog::check_func_call(env, off)
+        }
     }
 }
 

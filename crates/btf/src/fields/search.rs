@@ -273,7 +273,10 @@ pub(crate) fn pointer(
     if btf.at(to).kind() == Kind::TypeTag {
         return Err(FieldFault::Pointer);
     }
-    let kind = FieldKind::of_tag(tag.name()).ok_or(FieldFault::Pointer)?;
+    if !wanted.has_pointers() {
+        return Ok(None);
+    }
+    let kind = wanted.of_tag(tag.name()).ok_or(FieldFault::Pointer)?;
     if !wanted.has(kind) {
         return Ok(None);
     }

@@ -89,6 +89,9 @@ fn linked_difference(
     if !is_linked || !matches!(op, AluOp::Add | AluOp::Sub) {
         return ended;
     }
+    if !rules.has(Behaviour::ConstantLinks) {
+        return (0, 0);
+    }
     if !rules.has(Behaviour::WideLinks) && (op == AluOp::Sub || width == Width::W32) {
         return ended;
     }

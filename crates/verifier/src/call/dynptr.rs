@@ -4,6 +4,7 @@
 //! dynptr is overwritten, or the reference that both hold is released.
 
 use isa::ebpf::Reg;
+use spec::behaviour::Behaviour;
 use spec::registry::ArgType;
 
 use super::stack_slots::{self, Place};
@@ -75,6 +76,9 @@ pub(super) fn check_dynptr(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<
             if is_const || place_of(env, ptr) == Place::Misplaced {
                 return Err(refuse!(env => Call::DynptrNotUninit));
             }
+            if !env.input.rules.has(Behaviour::DynptrsTracked) && covers_dynptr(env, ptr) {
+                return Err(refuse!(env => Call::DynptrNotUninit));
+            }
             stack_slots::write_slots(env, ptr, SLOTS)?;
             create(env, ptr, kind, clone_of)
         }
@@ -95,6 +99,15 @@ pub(super) fn check_dynptr(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<
             Ok(())
         }
     }
+}
+
+/// True if a slot of a dynptr that begins at `ptr` is one of another.
+fn covers_dynptr(env: &mut Env<'_>, ptr: Reg) -> bool {
+    let Place::At(frame, spi) = place_of(env, ptr) else {
+        return false;
+    };
+    let stack = &env.state.frame(frame).stack;
+    (spi + 1 - SLOTS..=spi).any(|spi| stack[spi].kinds[0] == SlotKind::Dynptr)
 }
 
 /// The initialised dynptr that `ptr` points to.
@@ -139,7 +152,10 @@ fn create(env: &mut Env<'_>, ptr: Reg, kind: DynptrKind, clone_of: u32) -> Resul
     let Place::At(frame, first_slot) = place_of(env, ptr) else {
         return Err(Stop::Bug("slots of a dynptr were written".into()));
     };
-    let id = env.new_id();
+    let id = match env.input.rules.has(Behaviour::DynptrsTracked) {
+        true => env.new_id(),
+        false => 0,
+    };
     let ref_obj_id = match clone_of {
         0 if kind.is_refcounted() => reference::acquire(env),
         id => id,
@@ -224,6 +240,10 @@ pub(crate) fn overwrite(env: &mut Env<'_>, frame: usize, spi: usize) -> Result<(
     let Some(object) = stack.object_at(spi).copied() else {
         return Err(Stop::Bug("dynptr slot without dynptr".into()));
     };
+    if !env.input.rules.has(Behaviour::DynptrsTracked) {
+        stack_slots::destroy(env, frame, spi);
+        return Ok(());
+    }
     if object.ref_obj_id != 0 {
         return Err(refuse!(env => Call::OverwritesDynptr));
     }

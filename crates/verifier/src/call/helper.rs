@@ -6,7 +6,7 @@ use btf::{Btf, Kind, TypeId};
 use isa::ebpf::{PseudoCall, Reg};
 use program::{CORE_POISON, ExternSymbol};
 use spec::behaviour::Behaviour;
-use spec::helpers::{Filling, HelperId, HelperRule};
+use spec::helpers::{self, Filling, HelperId, HelperRule};
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use spec::registry::{HelperProto, Unavailable};
@@ -14,13 +14,14 @@ use spec::registry::{HelperProto, Unavailable};
 use super::args::check_arg;
 use super::dynptr::{self, Dynptr};
 use super::meta::CallMeta;
+use super::subprog::enter;
 use super::{callback, clear_caller_saved, compat, constant, kptr, leak, returns};
 use crate::attach::{self, Returned};
 use crate::env::{Env, MapUse, Outcome};
 use crate::insn_facts;
 use crate::mem::{Access, MemAccess, check_mem_access, packet, registers};
 use crate::rejection::Call;
-use crate::state::RegBase;
+use crate::state::{Frame, RegBase};
 use crate::type_rules::HookRules;
 use crate::{Result, Stop, refuse, verbose};
 
@@ -33,6 +34,9 @@ const KEY_SEEN: u64 = 1 << 62;
 pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
     let name = env.input.registry.helper_name(id);
     let registry = env.input.registry;
+    if helpers::helper(id).is_some_and(|helper| env.input.is_newer(helper.since)) {
+        return Err(refuse!(env => Call::UnknownHelper { name: "unknown", id }));
+    }
     let proto = match registry.helper(&env.input.context, id as u32) {
         Ok(proto) => proto,
         Err(Unavailable::Hook) => {
@@ -50,6 +54,7 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
         return Err(refuse!(env => Call::HelperLicense));
     }
     let helper = proto.helper();
+    let mut callback = None;
     check_sleep(env, proto)?;
     let mut changes_data = helper.is_some_and(HelperId::changes_packet);
     let mut meta = CallMeta::default();
@@ -81,7 +86,7 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
         return Err(refuse!(env => Call::NotAcquired { name, id }));
     }
     if let Some(helper) = helper {
-        apply_rules(env, helper, &mut meta)?;
+        callback = apply_rules(env, helper, &mut meta)?;
         changes_data |= helper == HelperId::DynptrWrite && meta.dynptr.is_some_and(Dynptr::moves);
     }
     clear_caller_saved(env)?;
@@ -110,6 +115,9 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
         packet::clear_pointers(env);
     }
     env.mark_scratched(Reg::R0);
+    if let Some(frame) = callback {
+        return Ok(enter(env, frame));
+    }
     Ok(outcome)
 }
 
@@ -257,12 +265,16 @@ fn record_key(env: &mut Env<'_>, helper: HelperId, meta: &CallMeta) -> Result<()
     Ok(())
 }
 
-/// Rules of single helpers, after the arguments are known to be good. Other helpers have the
-/// effects of their prototypes only.
-fn apply_rules(env: &mut Env<'_>, helper: HelperId, meta: &mut CallMeta) -> Result<()> {
+/// Rules of single helpers, after the arguments are known to be good; the frame of a callback that is to be
+/// entered.
+fn apply_rules(env: &mut Env<'_>, helper: HelperId, meta: &mut CallMeta) -> Result<Option<Frame>> {
     if let Some(kind) = helper.callback() {
         return callback::push(env, meta.subprog, kind);
     }
+    check_rules(env, helper, meta).map(|()| None)
+}
+
+fn check_rules(env: &mut Env<'_>, helper: HelperId, meta: &mut CallMeta) -> Result<()> {
     match helper.rule() {
         HelperRule::Prototype => Ok(()),
         HelperRule::TailCall => leak::check_resource_leak(env, false, true, "tail_call"),

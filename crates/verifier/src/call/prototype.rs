@@ -240,6 +240,9 @@ impl Question<'_> {
     /// The tags of argument `index`.
     fn tags(&self, ty: TypeId, index: usize, is_global: bool) -> Result<Tags, PrototypeError> {
         let mut tags = Tags::NONE;
+        if !self.rules.has(Behaviour::ArgumentsTagged) {
+            return Ok(tags);
+        }
         let bad = || self.fault(ty, index, ParameterFault::Tags);
         for name in self.btf.decl_tags(self.func, index as i32) {
             let Some(tag) = name.as_bytes().strip_prefix(b"arg:") else {
@@ -306,7 +309,14 @@ impl Question<'_> {
             }
             return Ok(SubprogArg::Ctx);
         }
-        if self.is_dynptr(target) {
+        if !self.rules.has(Behaviour::ArgumentsOfMemory) {
+            let (kind, name) = (stripped.kind().name().to_owned(), func.name().to_string());
+            return fail(
+                fault(ParameterFault::Kind),
+                Signature::Argument { index, kind, name },
+            );
+        }
+        if self.is_dynptr(target) && self.rules.has(Behaviour::ArgumentsTagged) {
             if tags != Tags::NONE {
                 return bad_tags();
             }

@@ -53,23 +53,21 @@ pub(super) fn write_slots(env: &mut Env<'_>, ptr: Reg, slots: usize) -> Result<(
 /// Puts an object into its slots.
 pub(super) fn create(env: &mut Env<'_>, frame: usize, object: StackObject) {
     env.state.frame_mut(frame).stack.create_object(object);
-    env.live.mark_write(frame, object.mask());
+    env.mark_slots_written(frame, object.mask());
     insn_facts::note_addresses(env, frame, object.mask());
 }
 
 /// Destroys the object that a slot belongs to.
 pub(super) fn destroy(env: &mut Env<'_>, frame: usize, spi: usize) {
     if let Some(object) = env.state.frame_mut(frame).stack.destroy_object(spi) {
-        env.live.mark_write(frame, object.mask());
+        env.mark_slots_written(frame, object.mask());
     }
 }
 
 /// Notes that a call reads an object (`mark_stack_slot_obj_read`).
 #[doc(alias = "mark_stack_slot_obj_read")]
 pub(super) fn mark_read(env: &mut Env<'_>, frame: usize, object: &StackObject) {
-    let insn_idx = env.insn_idx;
-    env.live
-        .mark_read(env.analysis, &env.state, frame, insn_idx, object.mask());
+    env.mark_slots_read(frame, object.mask());
     mark_scratched(env, object);
 }
 

@@ -25,6 +25,9 @@ impl Scalar {
         rules: Behaviours,
     ) -> Option<Scalar> {
         let narrow = width == Width::W32;
+        if !rules.has(Behaviour::VaryingOperands) && !is_operand(op, width, other) {
+            return None;
+        }
         match op {
             _ if rules.has(Behaviour::CircularRanges) => {
                 self.alu_circular(op, width, other, rules)?;
@@ -248,7 +251,7 @@ impl Scalar {
         // The smallest value has the known bits alone, the largest is at most
         // the smaller operand's.
         let (low, high) = (self.var_off.value, self.u32_max.min(other.u32_max));
-        self.set_bitwise32(other, low as u32, high);
+        self.set_bitwise32(other, low as u32, high, rules);
         let high = self.umax.min(other.umax);
         self.set_bitwise64(other, low, high, rules);
     }
@@ -259,7 +262,7 @@ impl Scalar {
     fn or(&mut self, other: &Scalar, rules: Behaviours) {
         self.var_off = self.var_off.or(other.var_off);
         let (low, high) = (self.u32_min.max(other.u32_min), self.var_off.max());
-        self.set_bitwise32(other, low, high as u32);
+        self.set_bitwise32(other, low, high as u32, rules);
         let low = self.umin.max(other.umin);
         self.set_bitwise64(other, low, high, rules);
     }
@@ -270,7 +273,7 @@ impl Scalar {
     fn xor(&mut self, other: &Scalar, rules: Behaviours) {
         self.var_off = self.var_off.xor(other.var_off);
         let (low, high) = (self.var_off.value, self.var_off.max());
-        self.set_bitwise32(other, low as u32, high as u32);
+        self.set_bitwise32(other, low as u32, high as u32, rules);
         self.set_bitwise64(other, low, high, rules);
     }
 
@@ -278,14 +281,18 @@ impl Scalar {
     /// constant if both low halves are, else `low..=high` and, where that does
     /// not cross the sign boundary, the same signed.
     #[inline]
-    fn set_bitwise32(&mut self, other: &Scalar, low: u32, high: u32) {
+    fn set_bitwise32(&mut self, other: &Scalar, low: u32, high: u32, rules: Behaviours) {
         if other.var_off.is_subreg_const() && self.var_off.is_subreg_const() {
             self.set_const32(self.var_off.value as u32);
             return;
         }
         self.u32_min = low;
         self.u32_max = high;
-        (self.s32_min, self.s32_max) = match low as i32 <= high as i32 {
+        let keeps_sign = match rules.has(Behaviour::BitwiseSigns) {
+            true => low as i32 <= high as i32,
+            false => self.s32_min >= 0 && other.s32_min >= 0,
+        };
+        (self.s32_min, self.s32_max) = match keeps_sign {
             true => (low as i32, high as i32),
             false => (i32::MIN, i32::MAX),
         };
@@ -300,7 +307,11 @@ impl Scalar {
         }
         self.umin = low;
         self.umax = high;
-        (self.smin, self.smax) = match low as i64 <= high as i64 {
+        let keeps_sign = match rules.has(Behaviour::BitwiseSigns) {
+            true => low as i64 <= high as i64,
+            false => self.smin >= 0 && other.smin >= 0,
+        };
+        (self.smin, self.smax) = match keeps_sign {
             true => (low as i64, high as i64),
             false => (i64::MIN, i64::MAX),
         };
@@ -403,6 +414,25 @@ impl Scalar {
         self.unbound64();
         self.update32_from_bits();
     }
+}
+
+/// True if an operand was one with which kernels before [`Behaviour::VaryingOperands`] compute: its
+/// ranges agree, and it is constant where the operation is none of those that take others.
+fn is_operand(op: AluOp, width: Width, other: &Scalar) -> bool {
+    let (is_const, agrees, is_range) = match width {
+        Width::W64 => (
+            other.is_const(),
+            other.smin == other.smax && other.umin == other.umax,
+            other.smin <= other.smax && other.umin <= other.umax,
+        ),
+        Width::W32 => (
+            other.var_off.is_subreg_const(),
+            other.s32_min == other.s32_max && other.u32_min == other.u32_max,
+            other.s32_min <= other.s32_max && other.u32_min <= other.u32_max,
+        ),
+    };
+    let takes_others = matches!(op, AluOp::Add | AluOp::Sub | AluOp::And);
+    is_range && (agrees || !is_const) && (is_const || takes_others)
 }
 
 /// The shift count, if it is a constant that the width admits. A 32-bit shift

@@ -99,6 +99,25 @@ fn decide_by_ranges(cond: Cond, width: Width, a: &Scalar, b: &Scalar) -> Option<
     }
 }
 
+/// As [`decide`] before [`Behaviour::NumbersCompared`]: only `b` that is a constant decides, and
+/// equality with it by the known bits.
+pub fn decide_by_constant(cond: Cond, width: Width, a: &Scalar, b: &Scalar) -> Option<bool> {
+    let value = constant(width, b)?;
+    match cond {
+        Cond::Eq => Some(constant(width, a)? == value),
+        Cond::Ne => Some(constant(width, a)? != value),
+        _ => decide_by_ranges(cond, width, a, &Scalar::constant(value)),
+    }
+}
+
+/// The value at the width, if it is known.
+fn constant(width: Width, x: &Scalar) -> Option<u64> {
+    match width {
+        Width::W64 => x.as_const(),
+        Width::W32 => x.as_const32().map(u64::from),
+    }
+}
+
 /// Unsigned ends of the range at the width.
 #[inline]
 fn unsigned(narrow: bool, x: &Scalar) -> (u64, u64) {
@@ -179,14 +198,59 @@ pub fn refine_synced(
     (a, b): (&mut Scalar, &mut Scalar),
     rules: Behaviours,
 ) {
+    if !rules.has(Behaviour::NumbersCompared) {
+        return refine_by_constant(cond, outcome, width, (a, b), rules);
+    }
     refine(cond, outcome, width, (a, b), rules);
     a.sync(rules);
     b.sync(rules);
 }
 
+/// As [`refine_synced`] before [`Behaviour::NumbersCompared`]: a constant narrows the other value, and
+/// equality both at 64 bits.
+fn refine_by_constant(
+    cond: Cond,
+    outcome: bool,
+    width: Width,
+    (a, b): (&mut Scalar, &mut Scalar),
+    rules: Behaviours,
+) {
+    let (relation, _) = relation(cond, outcome);
+    let (value, of_first) = match (constant(width, b), constant(width, a)) {
+        (Some(value), _) => (value, true),
+        (None, Some(value)) => (value, false),
+        (None, None) => {
+            if matches!(relation, Relation::Equal) && width == Width::W64 {
+                refine(cond, outcome, width, (a, b), rules);
+                a.sync(rules);
+                b.sync(rules);
+            }
+            return;
+        }
+    };
+    let known = Scalar::constant(value);
+    let mut pair = if of_first { [*a, known] } else { [known, *b] };
+    let narrowed = usize::from(!of_first);
+    match (relation, width) {
+        (Relation::Equal, Width::W64) => pair[narrowed] = known,
+        (Relation::Equal, Width::W32) => pair[narrowed].set_const32(value as u32),
+        (Relation::Differ, _) => {}
+        _ => refine_at(cond, outcome, width, &mut pair, (0, 1), rules),
+    }
+    let x = &mut pair[narrowed];
+    match width {
+        Width::W64 => x.combine_wide(rules),
+        Width::W32 => x.combine_low(rules),
+    }
+    *(if of_first { a } else { b }) = *x;
+}
+
 /// Narrows and synchronises a value by a comparison with itself, as the kernel does: it
 /// takes the register for two, writes both results to it and synchronises it twice.
 pub fn refine_same(cond: Cond, outcome: bool, width: Width, a: &mut Scalar, rules: Behaviours) {
+    if !rules.has(Behaviour::NumbersCompared) {
+        return;
+    }
     let mut pair = [*a, *a];
     refine_at(cond, outcome, width, &mut pair, (0, 0), rules);
     *a = pair[0];

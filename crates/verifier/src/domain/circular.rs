@@ -67,7 +67,7 @@ impl Scalar {
     }
 
     /// Propagates knowledge between the arcs and the bits (`reg_bounds_sync`).
-    pub(super) fn sync_circular(&mut self) {
+    pub(super) fn sync_circular(&mut self, rules: Behaviours) {
         if self.has_empty_arc() {
             return;
         }
@@ -76,7 +76,7 @@ impl Scalar {
             self.set_r32(self.r32().intersect(Cnum32::of_low_halves(self.r64())));
             self.set_r64(self.r64().with_low_halves(self.r32()));
         }
-        self.update_bits();
+        self.update_bits(rules);
         self.meet_bits();
     }
 

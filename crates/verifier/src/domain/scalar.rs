@@ -269,7 +269,7 @@ impl Scalar {
     #[doc(alias = "reg_bounds_sync")]
     pub fn sync(&mut self, rules: Behaviours) {
         if rules.has(Behaviour::CircularRanges) {
-            return self.sync_circular();
+            return self.sync_circular(rules);
         }
         // Ranges that are as narrow as the bits are a fixpoint.
         if *self != Scalar::of_bits(self.var_off) {
@@ -279,6 +279,12 @@ impl Scalar {
 
     fn tighten(&mut self, rules: Behaviours) {
         self.update_from_bits(rules);
+        if !rules.has(Behaviour::RangesMeet) {
+            self.deduce_signs();
+            self.update_bits(rules);
+            self.update_from_bits(rules);
+            return;
+        }
         // A round that changes nothing is a fixpoint.
         for _ in 0..3 {
             let before = *self;
@@ -287,8 +293,64 @@ impl Scalar {
                 break;
             }
         }
-        self.update_bits();
+        self.update_bits(rules);
         self.update_from_bits(rules);
+    }
+
+    /// Tightens signed and unsigned ranges of a width by each other where the sign is known
+    /// (`__reg32_deduce_bounds`, `__reg64_deduce_bounds` before [`Behaviour::RangesMeet`]).
+    fn deduce_signs(&mut self) {
+        if self.s32_min >= 0 || self.s32_max < 0 {
+            self.u32_min = self.u32_min.max(self.s32_min as u32);
+            self.u32_max = self.u32_max.min(self.s32_max as u32);
+            (self.s32_min, self.s32_max) = (self.u32_min as i32, self.u32_max as i32);
+        } else if self.u32_max as i32 >= 0 {
+            self.s32_min = self.u32_min as i32;
+            self.u32_max = self.u32_max.min(self.s32_max as u32);
+            self.s32_max = self.u32_max as i32;
+        } else if (self.u32_min as i32) < 0 {
+            self.u32_min = self.u32_min.max(self.s32_min as u32);
+            self.s32_min = self.u32_min as i32;
+            self.s32_max = self.u32_max as i32;
+        }
+        if self.smin >= 0 || self.smax < 0 {
+            self.umin = self.umin.max(self.smin as u64);
+            self.umax = self.umax.min(self.smax as u64);
+            (self.smin, self.smax) = (self.umin as i64, self.umax as i64);
+        } else if self.umax as i64 >= 0 {
+            self.smin = self.umin as i64;
+            self.umax = self.umax.min(self.smax as u64);
+            self.smax = self.umax as i64;
+        } else if (self.umin as i64) < 0 {
+            self.umin = self.umin.max(self.smin as u64);
+            self.smin = self.umin as i64;
+            self.smax = self.umax as i64;
+        }
+    }
+
+    /// Takes the 64-bit ranges from the 32-bit ones if the upper half is zero, else from the bits;
+    /// synchronises (`__reg_combine_32_into_64`).
+    #[doc(alias = "__reg_combine_32_into_64")]
+    pub(super) fn combine_low(&mut self, rules: Behaviours) {
+        match self.var_off.max() <= u64::from(u32::MAX) {
+            true => self.zero_extend32(),
+            false => self.unbound64(),
+        }
+        self.sync(rules);
+    }
+
+    /// Takes the 32-bit ranges from the 64-bit ones where these fit, else from the bits; synchronises
+    /// (`__reg_combine_64_into_32`).
+    #[doc(alias = "__reg_combine_64_into_32")]
+    pub(super) fn combine_wide(&mut self, rules: Behaviours) {
+        self.unbound32();
+        if let (Ok(min), Ok(max)) = (i32::try_from(self.smin), i32::try_from(self.smax)) {
+            (self.s32_min, self.s32_max) = (min, max);
+        }
+        if let (Ok(min), Ok(max)) = (u32::try_from(self.umin), u32::try_from(self.umax)) {
+            (self.u32_min, self.u32_max) = (min, max);
+        }
+        self.sync(rules);
     }
 
     /// Tightens the ranges by the known bits (`__update_reg_bounds`).
@@ -453,10 +515,14 @@ impl Scalar {
     /// Tightens the known bits by the unsigned ranges (`__reg_bound_offset`).
     #[doc(alias = "__reg_bound_offset")]
     #[inline]
-    pub(super) fn update_bits(&mut self) {
+    pub(super) fn update_bits(&mut self, rules: Behaviours) {
         let bits = self.var_off.intersect(Tnum::range(self.umin, self.umax));
         let low = Tnum::range(self.u32_min.into(), self.u32_max.into());
-        self.var_off = bits.with_subreg(bits.subreg().intersect(low));
+        let of_low = match rules.has(Behaviour::LowBitsLearn) {
+            true => bits,
+            false => self.var_off,
+        };
+        self.var_off = bits.with_subreg(of_low.subreg().intersect(low));
     }
 
     #[inline]
@@ -551,7 +617,10 @@ impl Scalar {
         self.smax = self.umax as i64;
         self.arc64 = Cnum64::UNBOUNDED;
         if bytes < 4 {
-            self.unbound32();
+            match rules.has(Behaviour::RangesMeet) {
+                true => self.unbound32(),
+                false => self.combine_wide(rules),
+            }
         }
         self.sync(rules);
     }

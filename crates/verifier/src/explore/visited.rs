@@ -4,6 +4,7 @@
 use super::checkpoint::Checkpoint;
 use super::equal::{Comparison, Exactness, may_be_looping};
 use super::loop_entries::{self, LoopTracking};
+use super::marks::{self, Liveness};
 use super::{scc, widen};
 use crate::env::Env;
 use crate::state::{
@@ -12,6 +13,7 @@ use crate::state::{
 };
 use crate::{Result, insn_facts, log, precise, refuse, verbose};
 use isa::ebpf::{Insn, Reg};
+use spec::behaviour::Behaviour;
 
 /// Entries of the history that force a checkpoint.
 const MAX_HISTORY: usize = 40;
@@ -162,9 +164,11 @@ fn compare_open(
             Answer::Miss
         });
     }
-    if may_be_looping(env.explorer.state(id), &env.state)
-        && compare(env, comparison, id, Exactness::Exact)
-    {
+    let exact = match env.input.rules.has(Behaviour::LoopsCompareExactly) {
+        true => Exactness::Exact,
+        false => Exactness::Covers,
+    };
+    if may_be_looping(env.explorer.state(id), &env.state) && compare(env, comparison, id, exact) {
         let (old, cur) = (env.explorer.state(id), &env.state);
         if !have_other_depths(old, cur)
             && old.may_goto_depth == cur.may_goto_depth
@@ -227,8 +231,13 @@ fn refuse_loop(env: &mut Env<'_>, id: StateId) -> crate::Stop {
     let frame = env.state.curframe;
     if env.sink.is_on() {
         log::verbose_linfo(env.input, &mut env.sink, insn_idx, "; ");
+    }
+    if env.sink.is_on() && env.input.rules.has(Behaviour::OldStateShown) {
         verbose!(env, "infinite loop detected at insn {insn_idx}\ncur state:");
         log::print_verifier_state(env.input, &mut env.sink, &env.state, frame, true);
+    }
+    if !env.input.rules.has(Behaviour::OldStateShown) {
+        return refuse!(env => Flow::LoopDetected { insn: insn_idx });
     }
     let mut line = log::Sink::new(1);
     let old = env.explorer.checkpoint(id);
@@ -241,6 +250,9 @@ fn refuse_loop(env: &mut Env<'_>, id: StateId) -> crate::Stop {
 /// precisely, the current path needs too.
 fn prune(env: &mut Env<'_>, id: StateId, loops: bool) -> Result<()> {
     env.explorer.checkpoint_mut(id).hits += 1;
+    if env.explorer.liveness == Liveness::Marks {
+        env.explorer.propagate_reads(&env.state, id);
+    }
     if env.analysis.insns[env.insn_idx as usize].jmp_point {
         env.push_history(HistoryFlags::NONE, LinkedRegs::default())?;
     }
@@ -282,6 +294,7 @@ fn clean_checkpoints(env: &mut Env<'_>, bucket: usize) {
 /// Dead registers need no mark: comparisons look at live ones only.
 #[doc(alias = "clean_verifier_state")]
 fn clean_checkpoint(env: &mut Env<'_>, id: StateId) {
+    let liveness = env.explorer.liveness;
     let checkpoint = env.explorer.checkpoint_mut(id);
     checkpoint.is_cleaned = true;
     let state = &checkpoint.state;
@@ -296,6 +309,14 @@ fn clean_checkpoint(env: &mut Env<'_>, id: StateId) {
             0
         } else {
             !env.live.alive_slots(number)
+        };
+        let reads = checkpoint.reads.of(number);
+        let (live, dead) = match liveness {
+            Liveness::Flow => (live, dead),
+            Liveness::Marks if env.input.rules.has(Behaviour::LivenessBeforeWalk) => {
+                (live, !reads.slots)
+            }
+            Liveness::Marks => (reads.regs, !reads.slots),
         };
         *dead_slots = dead;
         let mut precise = checkpoint.precise.of(number);
@@ -329,6 +350,9 @@ fn add_checkpoint(env: &mut Env<'_>, bucket: usize) {
     env.state.parent = Some(id);
     env.state.first_insn_idx = insn_idx;
     env.state.dfs_depth = dfs_depth + 1;
+    if env.explorer.liveness == Liveness::Marks {
+        marks::connect(&mut env.state);
+    }
     env.cur_history = None;
     env.explorer.buckets[bucket].push(super::checkpoint::Entry { id, insn_idx });
 }

@@ -5,7 +5,9 @@ use spec::behaviour::{Behaviour, Behaviours};
 
 use super::{linked, null, packet};
 use crate::alu::check_bounds;
-use crate::domain::{Scalar, decide, decide_same, refine_same, refine_synced};
+use crate::domain::{
+    Scalar, decide, decide_by_constant, decide_same, refine_same, refine_synced,
+};
 use crate::env::{Env, Outcome, RegArg};
 use crate::explore::Fork;
 use crate::input::Input;
@@ -93,11 +95,15 @@ fn is_branch_taken(
     width: Width,
     rules: Behaviours,
 ) -> Option<bool> {
+    let both = rules.has(Behaviour::NumbersCompared);
     if packet::is_any(dst) && packet::is_any(src) && width == Width::W64 {
         return packet::decide(dst, src, cond);
     }
     if dst.is_scalar() && src.is_scalar() {
-        return decide(cond, width, (&dst.num, &src.num), rules);
+        return match both {
+            true => decide(cond, width, (&dst.num, &src.num), rules),
+            false => decide_by_constant(cond, width, &dst.num, &src.num),
+        };
     }
     let value_of = |reg: &RegState| match width {
         _ if !reg.is_scalar() => None,
@@ -106,9 +112,10 @@ fn is_branch_taken(
     };
     let (pointer, value) = match value_of(src) {
         Some(value) => (dst, value),
-        None => (src, value_of(dst)?),
+        None if both => (src, value_of(dst)?),
+        None => return None,
     };
-    if value != 0 || !null::is_not_null(pointer) {
+    if value != 0 || !null::is_not_null(pointer, rules) {
         return None;
     }
     match cond {
@@ -233,6 +240,7 @@ fn refine_both(
         && !src_reg.is_scalar()
         && !dst_reg.is_scalar()
         && src_reg.may_be_null() != dst_reg.may_be_null()
+        && input.rules.has(Behaviour::EqualPointersNotNull)
         && !matches!(src_reg.kind, RegKind::BtfId { .. })
         && !matches!(dst_reg.kind, RegKind::BtfId { .. })
     {

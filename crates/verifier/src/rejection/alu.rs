@@ -4,8 +4,8 @@ use isa::ebpf::AluOp;
 
 use super::{Register, rejections};
 use crate::alu::symbol;
-use crate::domain::{Scalar, Tnum};
-use crate::log::TypeText;
+use crate::domain::Scalar;
+use crate::log::{BitsText, TypeText};
 
 rejections! {
     /// Rejections of arithmetic, and of what speculation makes of it.
@@ -52,7 +52,7 @@ rejections! {
         "math between {kind} pointer and register with unbounded min value is not allowed";
     PointerOutOfBounds { value: i64, kind: TypeText } EINVAL Unbounded
         "value {value} makes {kind} pointer be out of bounds";
-    StackVariable { reg: Register, var_off: Tnum, off: i64 } EACCES PointerArithmetic
+    StackVariable { reg: Register, var_off: BitsText, off: i64 } EACCES PointerArithmetic
         "R{reg} variable stack access prohibited for !root, var_off={var_off} off={off}";
     StackRange { reg: Register, off: i64 } EACCES PointerArithmetic
         "R{reg} stack pointer arithmetic goes out of range, prohibited for !root; off={off}";

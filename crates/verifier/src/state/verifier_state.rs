@@ -197,6 +197,20 @@ impl PreciseMasks {
         }
     }
 
+    /// Adds a register of a frame; false if it was in the set.
+    pub fn add_reg(&mut self, frame: usize, reg: usize) -> bool {
+        let before = self.regs[frame];
+        self.regs[frame] |= 1 << reg;
+        self.regs[frame] != before
+    }
+
+    /// Adds a slot of a frame; false if it was in the set.
+    pub fn add_slot(&mut self, frame: usize, spi: usize) -> bool {
+        let before = self.slots[frame];
+        self.slots[frame] |= 1 << spi;
+        self.slots[frame] != before
+    }
+
     /// True if a register of a frame is precise.
     pub fn has_reg(&self, frame: usize, reg: usize) -> bool {
         self.regs[frame] & 1 << reg != 0
