@@ -15,6 +15,7 @@ extern crate command;
 mod asm;
 mod btf;
 mod case_input;
+mod coverage;
 mod dis;
 mod engine;
 mod exec;
@@ -70,6 +71,7 @@ enum Command {
     Link(link::Args),
     Gen(generate::Args),
     Verify(verify::Args),
+    Coverage(coverage::Args),
     Gateway(GatewayArgs),
     Kfuncs(kfuncs::Args),
     Completions(completions::Args),
@@ -115,6 +117,7 @@ fn run_command(cli: Cli) -> Result<Answer, Failure> {
         Command::Link(args) => link::run(args),
         Command::Gen(args) => generate::run(args),
         Command::Verify(args) => verify::run(args),
+        Command::Coverage(args) => coverage::run(args),
         Command::Gateway(args) => Err(name_gateway(&args)),
         Command::Kfuncs(args) => kfuncs::run(args),
         Command::Completions(args) => completions::run(args, Cli::command()),

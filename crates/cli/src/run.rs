@@ -35,6 +35,7 @@ use beebox::internal::network;
 use beebox::network::System;
 
 use crate::answer::{Answer, Failure};
+use crate::coverage::CoverageOutput;
 use crate::engine;
 use crate::input::{read_file, read_source, source_failure};
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules, parse_size};
@@ -112,6 +113,12 @@ pub(crate) struct Args {
     /// checked instructions; with --format csv or json as data
     #[arg(long, conflicts_with_all = ["expect", "jobs", "why"])]
     verdicts: bool,
+
+    /// Write which source lines, branches and functions the runs executed: lcov=FILE (a tracefile),
+    /// cobertura=FILE (XML) or html=DIR; may be given several times
+    #[arg(long, value_name = "FORM=PATH", value_parser = CoverageOutput::parse)]
+    #[arg(conflicts_with_all = ["jobs", "why", "against"])]
+    coverage: Vec<CoverageOutput>,
 
     #[command(flatten)]
     selection: SelectionArgs,
@@ -413,6 +420,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             None => Some(LoadOptions::DEFAULT_TIMEOUT),
         },
         retpoline: args.retpoline,
+        counts: !args.coverage.is_empty(),
         entry_slots: false,
         memory: args.map_memory,
         cpu: args.cpu,
@@ -485,6 +493,10 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         let what = format_args!("{name}: program {program}: {engine} does not support yet: {what}");
         return Err(Failure::new(what).hint("--engine checked"));
     }
+    if !args.coverage.is_empty() && loaded.lacks_lines() {
+        let what = "the object has no source lines, which coverage is about";
+        return Err(Failure::new(what).within(&name).hint("clang -g"));
+    }
     if let Some(system) = system {
         loaded.set_system(system);
     }
@@ -506,6 +518,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             Ok(report) => {
                 note_left_out(file.name(), &report.zeroed);
                 unwritten::note(&report.unwritten);
+                write_coverage(args, &loaded)?;
                 expect::print(report, &args.file, args.format())
             }
             Err(error) => {
@@ -548,6 +561,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             let ran = capture::run(options, &mut program, &mut outputs, rows.as_mut())?;
             if let Some(rows) = rows {
                 rows.finish()?;
+                write_coverage(args, &loaded)?;
                 if args.format() != RunFormat::Text {
                     return Ok(verdicts::ended(&ran));
                 }
@@ -569,6 +583,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     });
     let unwritten = loaded.unwritten_stack_reads();
     unwritten::note(&unwritten);
+    if !args.verdicts {
+        write_coverage(args, &loaded)?;
+    }
     let report = Report {
         prog: chosen,
         kind,
@@ -582,6 +599,19 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         maps: maps.transpose().map_err(Failure::new)?,
     };
     report.print(args.format())
+}
+
+/// Writes what the runs executed.
+fn write_coverage(args: &Args, loaded: &LoadedObject) -> Result<(), Failure> {
+    if args.coverage.is_empty() {
+        return Ok(());
+    }
+    let mut coverage = loaded.coverage();
+    let beside = args.file.parent();
+    coverage.find_sources(beside.unwrap_or(Path::new("")));
+    crate::coverage::write(&coverage, &args.coverage)?;
+    crate::coverage::note(&coverage);
+    Ok(())
 }
 
 /// Opens an object by the conventions of a loader.

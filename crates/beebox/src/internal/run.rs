@@ -37,6 +37,8 @@ mod by_verdict;
 mod capture;
 mod checked;
 mod compiled;
+#[cfg(feature = "coverage")]
+mod counts;
 mod data;
 mod error;
 mod hook;

@@ -14,6 +14,8 @@ use spec::kfuncs::KernelFunction;
 use trace::Recorder;
 use vm::{FiredTimer, ModelPrograms, ObjectLayout, Streams};
 
+#[cfg(feature = "coverage")]
+use super::counts::CountObserver;
 use super::hook::HookObjects;
 use super::prepared::Prepared;
 #[cfg(feature = "trace")]
@@ -157,6 +159,11 @@ impl<'o> RunnableProgram<'o> {
             if let Some(observer) = &mut observer {
                 return (prepared.checked)
                     .run_function_observed(slot, cx, entry, &limits, observer);
+            }
+            #[cfg(feature = "coverage")]
+            if let Some(mut counts) = CountObserver::new(programs) {
+                return (prepared.checked)
+                    .run_function_observed(slot, cx, entry, &limits, &mut counts);
             }
             (prepared.checked).run_function(slot, cx, entry, &limits)
         });
