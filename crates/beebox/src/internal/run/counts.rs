@@ -13,7 +13,7 @@ use isa::ebpf::Insn;
 use lower::{BranchCount, Counting};
 use program::Program;
 use report::coverage::{
-    BranchCoverage, BranchPlace, Coverage, FileCoverage, FunctionCoverage, LineCoverage,
+    BranchCoverage, BranchPlace, Coverage, FunctionCoverage, LineCoverage,
 };
 use verifier::Proof;
 use vm::Counters;
@@ -181,19 +181,11 @@ fn add(coverage: &mut Coverage, program: &Program, counts: &ProgramCounts) {
             if matches!(decoded[slot], Insn::Imm64High) {
                 continue;
             }
-            let name = names
-                .entry(line.file)
-                .or_insert_with(|| types.string(line.file).to_string());
-            let file = match coverage.files.contains_key(name) {
-                true => coverage.files.get_mut(name),
-                false => {
-                    coverage.files.insert(name.clone(), FileCoverage::default());
-                    coverage.files.get_mut(name)
-                }
-            };
-            let Some(file) = file else {
-                continue;
-            };
+            let name = names.entry(line.file).or_insert_with(|| {
+                let name = types.string(line.file).to_string();
+                name.trim_start_matches("./").to_owned()
+            });
+            let file = coverage.files.entry(name.clone()).or_default();
             first = first.or(Some(line));
             let known = lines.entry((line.file, line.line)).or_default();
             known.count = known.count.max(insns[slot]);
@@ -233,3 +225,6 @@ fn add(coverage: &mut Coverage, program: &Program, counts: &ProgramCounts) {
         }
     }
 }
+
+#[cfg(all(test, feature = "trace"))]
+mod tests;
