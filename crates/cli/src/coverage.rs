@@ -126,7 +126,9 @@ pub(crate) fn write(coverage: &Coverage, outputs: &[CoverageOutput]) -> Result<(
         let path = &output.path;
         match output.form {
             CoverageForm::Lcov => write_whole(path, lcov(coverage).as_bytes())?,
-            CoverageForm::Cobertura => write_whole(path, cobertura(coverage, timestamp()).as_bytes())?,
+            CoverageForm::Cobertura => {
+                write_whole(path, cobertura(coverage, timestamp()).as_bytes())?
+            }
             CoverageForm::Html => {
                 fs::create_dir_all(path).map_err(|error| Failure::of_file(path, &error))?;
                 let source = |name: &str| fs::read_to_string(name).ok();

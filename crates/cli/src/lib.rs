@@ -31,6 +31,7 @@ mod program_output;
 mod run;
 mod seccomp;
 mod show;
+mod test;
 mod unused_options;
 mod verify;
 
@@ -72,6 +73,7 @@ enum Command {
     Gen(generate::Args),
     Verify(verify::Args),
     Coverage(coverage::Args),
+    Test(Box<test::Args>),
     Gateway(GatewayArgs),
     Kfuncs(kfuncs::Args),
     Completions(completions::Args),
@@ -118,6 +120,7 @@ fn run_command(cli: Cli) -> Result<Answer, Failure> {
         Command::Gen(args) => generate::run(args),
         Command::Verify(args) => verify::run(args),
         Command::Coverage(args) => coverage::run(args),
+        Command::Test(args) => test::run(*args),
         Command::Gateway(args) => Err(name_gateway(&args)),
         Command::Kfuncs(args) => kfuncs::run(args),
         Command::Completions(args) => completions::run(args, Cli::command()),

@@ -4,9 +4,10 @@ mod against;
 mod capture;
 mod changes;
 mod choice;
-mod expect;
+pub(crate) mod expect;
 mod maps_file;
 mod output;
+mod profile;
 mod progress;
 mod refused;
 mod selection;
@@ -47,6 +48,7 @@ use choice::{choose, names};
 use expect::insert_run;
 use maps_file::{MapsFile, note_left_out};
 use output::{Ran, Report};
+use profile::ProfileOutput;
 use selection::SelectionArgs;
 use verdicts::Rows;
 
@@ -119,6 +121,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FORM=PATH", value_parser = CoverageOutput::parse)]
     #[arg(conflicts_with_all = ["jobs", "why", "against"])]
     coverage: Vec<CoverageOutput>,
+
+    /// Print what the runs cost by source line and function: instructions, and calls of helpers; or write
+    /// it as folded=FILE (stacks), pprof=FILE or speedscope=FILE; may be given several times. The runs are
+    /// in the checked engine
+    #[arg(long, value_name = "FORM=PATH", num_args = 0..=1, default_missing_value = "table")]
+    #[arg(value_parser = ProfileOutput::parse)]
+    #[arg(conflicts_with_all = ["jobs", "why", "against", "coverage", "expect", "verdicts"])]
+    profile: Vec<ProfileOutput>,
 
     #[command(flatten)]
     selection: SelectionArgs,
@@ -296,7 +306,7 @@ impl Args {
 }
 
 /// Bytes of a perf buffer of one CPU; records are taken after each run.
-const PERF_BUFFER_BYTES: usize = 16 << 20;
+pub(crate) const PERF_BUFFER_BYTES: usize = 16 << 20;
 
 /// Most threads of a run.
 const MOST_JOBS: u32 = 256;
@@ -542,9 +552,17 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         let debug = Debug::read(file.bytes());
         return why::answer(args, &mut program, (&kernel, debug.as_ref()), &types);
     }
+    if !args.profile.is_empty() {
+        program.start_profile();
+    }
+    let mut profile = None;
     let mut outputs = RunOutputs::default();
     let ran = match &args.pcap {
-        None => on_packet(args, &mut program, &mut outputs)?,
+        None => {
+            let ran = on_packet(args, &mut program, &mut outputs)?;
+            profile = program.take_profile();
+            ran
+        }
         Some(path) if args.jobs == 1 => {
             let selection::Outputs {
                 passing,
@@ -559,6 +577,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             };
             let mut rows = args.verdicts.then(|| Rows::start(args.format(), engine));
             let ran = capture::run(options, &mut program, &mut outputs, rows.as_mut())?;
+            profile = program.take_profile();
             if let Some(rows) = rows {
                 rows.finish()?;
                 write_coverage(args, &loaded)?;
@@ -576,6 +595,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             capture::run_parallel(path, &mut loaded, &chosen, threads, &set_up, &mut outputs)?
         }
     };
+    if let Some(profile) = profile {
+        return profile::write(args, &profile, &ran);
+    }
     let maps = args.dump_maps.then(|| MapsDump::new(&loaded, object.btf()));
     let streams = Stream::ALL.map(|stream| {
         let taken = (wanted.iter()).filter_map(|name| loaded.take_stream(name, stream));

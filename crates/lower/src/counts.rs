@@ -99,9 +99,8 @@ impl Counting {
 
     /// How often the conditional jumps went either way, with their slots.
     pub fn branches(&self) -> impl Iterator<Item = (usize, BranchCount)> {
-        let count = |edge: Option<EdgeCounter>| {
-            edge.map(|edge| self.counters.get(edge.index() as usize))
-        };
+        let count =
+            |edge: Option<EdgeCounter>| edge.map(|edge| self.counters.get(edge.index() as usize));
         let branches = self.plan.branches.iter().enumerate();
         branches.filter_map(move |(slot, branch)| {
             let branch = (*branch)?;
@@ -266,11 +265,7 @@ impl Patched {
     /// The program with its counts. `has` tells which slots of the program it has.
     ///
     /// `None` if a jump becomes too long.
-    pub(crate) fn counting(
-        self,
-        plan: &CountPlan,
-        has: impl Fn(usize) -> bool,
-    ) -> Option<Patched> {
+    pub(crate) fn counting(self, plan: &CountPlan, has: impl Fn(usize) -> bool) -> Option<Patched> {
         let mut blocks: Vec<Vec<u32>> = vec![Vec::new(); self.insns.len() + 1];
         let mut branches = vec![None; self.insns.len() + 1];
         for slot in (0..plan.blocks.len()).filter(|slot| has(*slot)) {
@@ -326,8 +321,12 @@ impl Patched {
                 for stub in stubs.drain(..) {
                     let start = counting.insns.len();
                     let distance = i32::try_from(start - stub.jump - 1).ok()?;
-                    counting.insns[stub.jump] = counting.insns[stub.jump].with_distance(distance)?;
-                    counting.push(stub.origin as usize, LoweredCall::Count(stub.counter).insn());
+                    counting.insns[stub.jump] =
+                        counting.insns[stub.jump].with_distance(distance)?;
+                    counting.push(
+                        stub.origin as usize,
+                        LoweredCall::Count(stub.counter).insn(),
+                    );
                     counting.push(stub.origin as usize, Insn::Goto { off: 0 });
                     stub_jumps.push((start + 1, stub.target));
                 }

@@ -172,8 +172,7 @@ impl LoweredCode {
 
     /// What the code refers to by address, and the functions of the host that it calls.
     pub fn references(&self) -> References {
-        let references =
-            References::new(&self.maps, &self.accesses, &self.tail_tables, &self.host);
+        let references = References::new(&self.maps, &self.accesses, &self.tail_tables, &self.host);
         references.with_counters(self.counters.clone())
     }
 

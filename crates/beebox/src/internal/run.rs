@@ -41,6 +41,7 @@ mod compiled;
 mod counts;
 mod data;
 mod error;
+mod faults;
 mod hook;
 mod inner_maps;
 mod kernel_sockets;
@@ -54,6 +55,8 @@ mod parallel;
 mod prepared;
 mod printed;
 mod process;
+#[cfg(feature = "coverage")]
+mod profile;
 mod program;
 mod random;
 #[cfg(feature = "trace")]
@@ -84,6 +87,8 @@ pub use against::{Comparison, Differing, PartingGroup, RunDifference};
 pub use by_verdict::VerdictOutput;
 pub use capture::{CaptureOptions, Choose, PacketOutput, PacketRun, RunCaptureError};
 pub use data::DataError;
+pub(crate) use faults::Faults;
+pub use faults::HelperFault;
 pub use error::{LoadError, RunError, TrapPlace};
 pub use inner_maps::InnerMap;
 pub use jit::NoSuchCpu;

@@ -2,9 +2,7 @@ use super::*;
 
 fn coverage() -> Coverage {
     let mut file = FileCoverage::default();
-    for (number, count, is_reachable) in
-        [(3, 2, true), (4, 0, true), (5, 0, false), (9, 1, true)]
-    {
+    for (number, count, is_reachable) in [(3, 2, true), (4, 0, true), (5, 0, false), (9, 1, true)] {
         let line = LineCoverage {
             count,
             is_reachable,
@@ -83,5 +81,8 @@ fn pages_and_documents_escape_what_they_show() {
     assert!(pages[1].text.contains("class=\"dead\" id=\"L5\""));
     let document = cobertura(&coverage(), 0);
     assert!(document.contains("line-rate=\"0.6667\""), "{document}");
-    assert!(document.contains("condition-coverage=\"66% (2/3)\""), "{document}");
+    assert!(
+        document.contains("condition-coverage=\"66% (2/3)\""),
+        "{document}"
+    );
 }

@@ -61,7 +61,12 @@ fn write_missed(out: &mut String, name: &str, file: &FileCoverage) {
     let missed = |is_reachable: bool| {
         let lines = file.lines.iter();
         let lines = lines.filter(move |(_, line)| line.is_reachable == is_reachable);
-        ranges(file, lines.filter(|(_, line)| line.count == 0).map(|(number, _)| *number))
+        ranges(
+            file,
+            lines
+                .filter(|(_, line)| line.count == 0)
+                .map(|(number, _)| *number),
+        )
     };
     let functions = file.functions.iter();
     let functions: Vec<&str> = functions

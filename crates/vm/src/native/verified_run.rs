@@ -5,7 +5,8 @@ use std::panic;
 use std::sync::Arc;
 
 use crate::{
-    Counters, DirectAccess, HostFunction, MapHandle, Outcome, RunContext, RunGuard, StackFrames, TailTable,
+    Counters, DirectAccess, HostFunction, MapHandle, Outcome, RunContext, RunGuard, StackFrames,
+    TailTable,
 };
 
 /// What the code of a program refers to by address, which exists as long as the code, and what

@@ -12,9 +12,7 @@ use interp::checked::{Moment, Observer};
 use isa::ebpf::Insn;
 use lower::{BranchCount, Counting};
 use program::Program;
-use report::coverage::{
-    BranchCoverage, BranchPlace, Coverage, FunctionCoverage, LineCoverage,
-};
+use report::coverage::{BranchCoverage, BranchPlace, Coverage, FunctionCoverage, LineCoverage};
 use verifier::Proof;
 use vm::Counters;
 
@@ -69,9 +67,7 @@ impl ProgramCounts {
         }
         let decoded = program.decode();
         // A jump to the next slot is no decision.
-        let decides = |slot: &usize| {
-            matches!(&decoded[*slot], Insn::Jump { off, .. } if *off != 0)
-        };
+        let decides = |slot: &usize| matches!(&decoded[*slot], Insn::Jump { off, .. } if *off != 0);
         let both = BranchCount {
             jumped: Some(0),
             fell: Some(0),
@@ -164,7 +160,10 @@ fn add(coverage: &mut Coverage, program: &Program, counts: &ProgramCounts) {
     };
     let InsnCounts { insns, branches } = counts.counts(program);
     let decoded = program.decode();
-    let starts = program.subprogs().iter().map(|subprog| subprog.start as usize);
+    let starts = program
+        .subprogs()
+        .iter()
+        .map(|subprog| subprog.start as usize);
     let ends = starts.clone().skip(1).chain([insns.len()]);
     let mut branches = branches.into_iter().peekable();
     let mut names: HashMap<StrOffset, String> = HashMap::new();

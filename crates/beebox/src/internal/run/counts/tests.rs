@@ -66,7 +66,10 @@ fn compare(loaded: &LoadedObject, trace: &Trace, place: &str) -> u64 {
             }
             let expected = trace.insns.get(&(number, slot)).copied().unwrap_or(0);
             let got = counts.insns[slot as usize];
-            assert_eq!(got, expected, "{place}, program {number}, instruction {slot}");
+            assert_eq!(
+                got, expected,
+                "{place}, program {number}, instruction {slot}"
+            );
             executed += got;
         }
         for (slot, count) in counts.branches {
@@ -141,7 +144,10 @@ fn check(path: &Path, kernel: &Kernel) -> Option<u64> {
             }
             coverages.push(counted.coverage());
         }
-        assert!(coverages.windows(2).all(|pair| pair[0] == pair[1]), "{name}");
+        assert!(
+            coverages.windows(2).all(|pair| pair[0] == pair[1]),
+            "{name}"
+        );
     }
     Some(executed)
 }
