@@ -146,7 +146,8 @@ pub fn wrong_checksums(packet: &[u8]) -> Vec<WrongChecksum> {
     let mut wrong = checksums(packet);
     wrong.retain(|it| {
         // 0 stands for none in UDP, and is sent as its complement.
-        let is_udp = it.header == "udp" && (it.found == 0 || (it.found, it.expected) == (0xffff, 0));
+        let is_udp =
+            it.header == "udp" && (it.found == 0 || (it.found, it.expected) == (0xffff, 0));
         it.found != it.expected && !is_udp
     });
     wrong

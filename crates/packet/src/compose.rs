@@ -90,7 +90,9 @@ pub fn compose(text: &str) -> Result<Vec<u8>, ComposeError> {
     let mut segment = Vec::new();
     let has_ports = matches!(protocol, 6 | 17 | 33 | 132 | 136);
     if has_ports {
-        let source = words.source_port.ok_or_else(|| at_end("from ADDRESS port N"))?;
+        let source = words
+            .source_port
+            .ok_or_else(|| at_end("from ADDRESS port N"))?;
         let destination = words.destination_port;
         let destination = destination.ok_or_else(|| at_end("to ADDRESS port N"))?;
         segment.extend(source.to_be_bytes());
@@ -202,7 +204,11 @@ impl<'t> Reader<'t> {
                 return Err(self.fault(place, word, &format!("{key} once")));
             }
             match key {
-                "proto" => words.protocol = Some(self.value("a protocol: tcp, udp, icmp, icmpv6 or a number", protocol)?),
+                "proto" => {
+                    words.protocol = Some(
+                        self.value("a protocol: tcp, udp, icmp, icmpv6 or a number", protocol)?,
+                    )
+                }
                 "from" => words.source = Some(self.value("an address", |it| it.parse().ok())?),
                 "to" => words.destination = Some(self.value("an address", |it| it.parse().ok())?),
                 "source port" => {
@@ -322,13 +328,20 @@ mod tests {
         ] {
             let packet = compose(text).expect(text);
             assert_eq!(wrong_checksums(&packet), [], "{text}");
-            assert!(summary(&packet, FirstHeader::Link).contains(expected), "{}", summary(&packet, FirstHeader::Link));
+            assert!(
+                summary(&packet, FirstHeader::Link).contains(expected),
+                "{}",
+                summary(&packet, FirstHeader::Link)
+            );
         }
         let packet = compose("proto tcp from 1.1.1.1 port 1 to 2.2.2.2 port 2 ttl 9 flags rst");
         let packet = packet.expect("a packet");
         let field = |path: &str| {
             let fields = fields(&packet, FirstHeader::Link);
-            let field = fields.iter().find(|field| field.path() == path).expect(path);
+            let field = fields
+                .iter()
+                .find(|field| field.path() == path)
+                .expect(path);
             field.text(&packet[field.range()])
         };
         assert_eq!([field("ip.ttl"), field("tcp.flags")], ["9", "0x04"]);
@@ -352,10 +365,18 @@ mod tests {
             ("proto tpc", 7, "a protocol"),
             ("proto tcp from 1.1.1", 16, "an address"),
             ("proto tcp port 3", 11, "from or to before port"),
-            ("proto udp from 1.1.1.1 to 2.2.2.2", 34, "from ADDRESS port N"),
+            (
+                "proto udp from 1.1.1.1 to 2.2.2.2",
+                34,
+                "from ADDRESS port N",
+            ),
             ("proto icmp from 1.1.1.1 to ::1", 31, "one family"),
             ("proto icmp from 1.1.1.1 from 2.2.2.2", 25, "from once"),
-            ("from 1.1.1.1 to 2.2.2.2 proto tcp flags syn,x", 41, "flags of TCP"),
+            (
+                "from 1.1.1.1 to 2.2.2.2 proto tcp flags syn,x",
+                41,
+                "flags of TCP",
+            ),
             ("to 2.2.2.2 colour red", 12, "proto, from"),
         ] {
             let error = compose(text).expect_err(text);

@@ -44,7 +44,11 @@ pub(super) fn find(args: &Args) -> Result<Vec<TestFile>, Failure> {
         }
     }
     if files.is_empty() {
-        let paths: Vec<String> = args.paths.iter().map(|it| it.display().to_string()).collect();
+        let paths: Vec<String> = args
+            .paths
+            .iter()
+            .map(|it| it.display().to_string())
+            .collect();
         let what = format!("{}: there are no tests", paths.join(", "));
         return Err(Failure::new(what)
             .hint("files *.expect with `object FILE` and `test NAME`, or --object FILE"));
@@ -68,7 +72,10 @@ fn collect(directory: &Path, found: &mut Vec<PathBuf>) -> Result<(), Failure> {
         // Links to directories may lead back here.
         if entry.file_type().map_err(failed)?.is_dir() {
             collect(&path, found)?;
-        } else if path.extension().is_some_and(|extension| extension == "expect") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "expect")
+        {
             found.push(path);
         }
     }

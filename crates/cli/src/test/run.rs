@@ -57,7 +57,9 @@ pub(super) fn all(
                 true => file.tests.len().max(1),
                 false => 1,
             };
-            file.tests.chunks(size).map(move |tests| Unit { file, tests })
+            file.tests
+                .chunks(size)
+                .map(move |tests| Unit { file, tests })
         })
         .collect();
     let next = AtomicUsize::new(0);

@@ -18,9 +18,7 @@ use super::{
 use crate::internal::maps_json::{Element, LeftOut, RecordTypes};
 #[cfg(feature = "trace")]
 use crate::internal::run::{Explained, WhyOptions};
-use crate::internal::run::{
-    Faults, LoadedObject, RunClock, RunError, RunRecord, RunnableProgram,
-};
+use crate::internal::run::{Faults, LoadedObject, RunClock, RunError, RunRecord, RunnableProgram};
 
 /// An expectation file, and the loaded object whose programs it runs.
 /// [`Instance::check`](crate::Instance::check) is the short form.
@@ -70,7 +68,11 @@ impl<'c> ExpectCheck<'c, '_> {
     pub fn run(&self) -> Result<CheckReport, ExpectError> {
         self.resolve()?;
         if let Some((name, _)) = self.file.tests().first() {
-            let line = self.file.lines.iter().find(|line| line.text.starts_with("test "));
+            let line = self
+                .file
+                .lines
+                .iter()
+                .find(|line| line.text.starts_with("test "));
             let what = format!("test {name:?}: `beebox test` runs files of named tests");
             let problem = ExpectProblem::Unsuitable(what);
             let line = line.map(|line| line.number);
@@ -96,7 +98,12 @@ impl<'c> ExpectCheck<'c, '_> {
     /// Tells the run of a number, from 1, of a file that was run over another load of the object; of a run
     /// on a capture that on a packet. `None` where it cannot be told.
     #[cfg(feature = "trace")]
-    pub fn explain(&self, run: usize, packet: Option<u64>, with: WhyOptions<'c>) -> Option<Box<Why>> {
+    pub fn explain(
+        &self,
+        run: usize,
+        packet: Option<u64>,
+        with: WhyOptions<'c>,
+    ) -> Option<Box<Why>> {
         let mut state = self.start();
         for line in &self.file.lines {
             let (Statement::Run { program, .. } | Statement::Capture { program, .. }) =

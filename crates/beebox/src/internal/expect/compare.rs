@@ -121,7 +121,9 @@ pub(super) fn compare_run(expected: &Expected, ran: &Ran) -> Option<Difference> 
         }
         (Expected::Instructions { verdict, most }, Ran::Packet { run, executed, .. }) => {
             let executed = (*executed)?;
-            let is_of = verdict.as_ref().is_none_or(|name| *name == run.verdict.name);
+            let is_of = verdict
+                .as_ref()
+                .is_none_or(|name| *name == run.verdict.name);
             (is_of && executed > *most)
                 .then(|| format!("expected at most {most} instructions, got {executed}").into())
         }

@@ -8,7 +8,11 @@ use crate::internal::maps_json::read;
 use crate::internal::run::LoadedObject;
 
 /// The bytes of the context of a program. Members that are not named are 0.
-pub(super) fn context(loaded: &LoadedObject, program: &str, value: &Value) -> Result<Vec<u8>, String> {
+pub(super) fn context(
+    loaded: &LoadedObject,
+    program: &str,
+    value: &Value,
+) -> Result<Vec<u8>, String> {
     let place = loaded.program_place(program);
     let program_of = place.map(|place| loaded.program_at_place(place));
     let typed = program_of.and_then(|of| {
@@ -35,7 +39,7 @@ fn parameter(types: &Btf<'_>, function: TypeId) -> Option<TypeId> {
     let Shape::Proto(proto) = types.get(function.proto)?.shape() else {
         return None;
     };
-    let first = proto.params().first()?.ty;
+    let first = proto.params().next()?.ty;
     let Shape::Ptr(to) = types.get(types.skip_modifiers(first)?)?.shape() else {
         return None;
     };

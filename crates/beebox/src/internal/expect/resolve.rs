@@ -40,9 +40,7 @@ pub(super) fn resolve(
             let formats = loaded.formats_of_variable(object, name);
             read(types, ty, value, &mut bytes, &formats)
         }
-        Statement::Delete { map, key } => {
-            Element::find(loaded, types, map, key, cpu).map(|_| ())
-        }
+        Statement::Delete { map, key } => Element::find(loaded, types, map, key, cpu).map(|_| ()),
         Statement::Fault(fault) => match &fault.map {
             Some(map) => find(loaded, map)
                 .map(|_| ())
@@ -51,7 +49,9 @@ pub(super) fn resolve(
         },
         Statement::Cpu(cpu) if *cpu >= loaded.cpus() => {
             let cpus = loaded.cpus();
-            Err(format!("there is no CPU {cpu}: the machine has {cpus}, from 0"))
+            Err(format!(
+                "there is no CPU {cpu}: the machine has {cpus}, from 0"
+            ))
         }
         _ => Ok(()),
     }

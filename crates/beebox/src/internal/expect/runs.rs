@@ -7,8 +7,8 @@ use std::path::Path;
 use crate::internal::bytes::ByteSource;
 use crate::internal::captures::{CaptureError, Input};
 use crate::internal::run::{
-    CaptureSummary, LoadedObject, PacketRun, PrintedText, RunCaptureError, RunError, RunRecord, RunnableProgram,
-    TestRunOutput,
+    CaptureSummary, LoadedObject, PacketRun, PrintedText, RunCaptureError, RunError, RunRecord,
+    RunnableProgram, TestRunOutput,
 };
 
 use super::ExpectProblem;

@@ -9,8 +9,8 @@ use spec::Errno;
 
 use crate::internal::bytes::ByteSource;
 use crate::internal::captures::Input;
-use crate::internal::run::HelperFault;
 use crate::internal::raw::parse_hex;
+use crate::internal::run::HelperFault;
 
 /// A statement and its place.
 #[derive(Clone)]
@@ -408,7 +408,10 @@ fn captured(path: &Path, number: u64) -> Result<Vec<u8>, String> {
     let name = crate::internal::name_of(path);
     let mut input = Input::open_path(path).map_err(|error| format!("{name}: {error}"))?;
     let mut packets = 0;
-    while let Some(event) = input.next_event().map_err(|error| format!("{name}: {error}"))? {
+    while let Some(event) = input
+        .next_event()
+        .map_err(|error| format!("{name}: {error}"))?
+    {
         if let Event::Packet(record) = event {
             packets += 1;
             if packets == number {
