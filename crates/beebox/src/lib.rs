@@ -26,6 +26,7 @@
 //! | load an object and run its programs | [`Object`], [`Loader`], [`Instance`], [`Program`], [`Map`] |
 //! | verify the programs of an object | [`verify`] |
 //! | hold runs to expectation files | [`expect`] |
+//! | measure which source lines runs execute | [`coverage`] |
 //! | fill maps from JSON, and write them | [`maps_json`] |
 //! | set global variables by path | [`variables`] |
 //! | let programs call host functions | [`host`], [`kfunc!`] |
@@ -90,6 +91,7 @@
 //! | none | [`Object`], [`verify`], [`variables`], [`kernel`] |
 //! | `run` | [`Loader`], [`Instance`], [`Program`], [`Map`], [`expect`], [`maps_json`], [`host`], [`network`]; with `capture` |
 //! | `trace` | what `beebox run --why` and `--against` stand on, without promise; with `run` |
+//! | `coverage` | [`coverage`], [`Loader::coverage`], [`Instance::coverage`]; with `run` |
 //! | `capture` | [`Filter`], [`Expression`], [`captures`] |
 //! | `seccomp` | [`seccomp`] |
 //! | `decompress` | BTF in kernel images and compressed sections |
@@ -103,6 +105,8 @@
 
 #[cfg(feature = "capture")]
 pub mod captures;
+#[cfg(feature = "coverage")]
+pub mod coverage;
 #[cfg(any(feature = "capture", feature = "seccomp"))]
 mod engine;
 #[cfg(any(feature = "capture", feature = "seccomp"))]

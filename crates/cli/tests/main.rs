@@ -5,6 +5,7 @@ mod attach;
 mod bindings;
 mod btf;
 mod captures;
+mod coverage;
 mod documents;
 mod files;
 mod filter;
@@ -34,6 +35,7 @@ mod several_files;
 mod show_forms;
 mod support;
 mod tcpdump;
+mod test_files;
 mod verify;
 mod vocabulary;
 

@@ -34,12 +34,14 @@
 //! when `code.rs` has applied the passes that rest on it (`passes/unused.rs`). `trees.rs` finds
 //! comparison trees for all engines. `kind.rs` has the kinds of programs, which are types
 //! (`Lowered<K>`), `lowered_code.rs` what they share, `lowered_call.rs` what a call calls, with the
-//! only table of its numbers, `proved.rs` the lowering of verified programs.
+//! only table of its numbers, `proved.rs` the lowering of verified programs, `counts.rs` the places
+//! where they count what they execute.
 #![forbid(unsafe_code)]
 
 mod callbacks;
 mod code;
 mod construct;
+mod counts;
 pub mod flow;
 pub mod kind;
 mod lowered_call;
@@ -56,6 +58,7 @@ mod verified;
 
 pub use callbacks::{EntrySizes, timer_callbacks};
 pub use code::FunctionStack;
+pub use counts::{BranchCount, CountPlan, Counting, reached};
 pub use kind::{
     ClassicFilter, ContextProgram, EntryFunction, FilterContext, Kind, Lowered, MemoryProgram,
     PacketFilter, PacketProgram, SyscallFilter, Verified, VerifiedProgram,

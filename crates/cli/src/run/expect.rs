@@ -17,12 +17,12 @@ use crate::input::source_failure;
 use crate::stdout::{write_json, write_output};
 
 /// Reads a file.
-pub(super) fn read(path: &Path) -> Result<ExpectFile, Failure> {
+pub(crate) fn read(path: &Path) -> Result<ExpectFile, Failure> {
     ExpectFile::open(path).map_err(failure)
 }
 
 /// The failure for a file that is not read or not checked, after notes on what it left out.
-pub(super) fn failure(error: ExpectError) -> Failure {
+pub(crate) fn failure(error: ExpectError) -> Failure {
     note_left_out(&error.file, &error.zeroed);
     let is_of_line = error.line.is_some();
     let place = match error.line {

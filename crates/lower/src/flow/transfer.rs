@@ -337,6 +337,7 @@ impl Transfer {
             LoweredCall::HashLookup(_) => {
                 Transfer::effect(Halves::both(Reg::R2), ARGUMENTS.union(RESULT))
             }
+            LoweredCall::Count(_) => Transfer::effect(Halves::NONE, Halves::NONE),
             LoweredCall::Local(_)
             | LoweredCall::Helper(_)
             | LoweredCall::Kfunc(_)
