@@ -3,8 +3,8 @@
 use std::fmt;
 
 use program::creation::RefusedMap;
-use spec::since::Release;
 use spec::behaviour::Behaviours;
+use spec::since::Release;
 
 use crate::Errno;
 use crate::rejection::{Flow, Program, Rejection};

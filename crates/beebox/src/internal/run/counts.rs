@@ -189,10 +189,10 @@ fn add(coverage: &mut Coverage, program: &Program, counts: &ProgramCounts) {
             let known = lines.entry((line.file, line.line)).or_default();
             known.count = known.count.max(insns[slot]);
             known.is_reachable |= counts.reached[slot];
-            if !file.texts.contains_key(&line.line) {
+            file.texts.entry(line.line).or_insert_with(|| {
                 let text = types.string(line.text).to_string();
-                file.texts.insert(line.line, text.trim_end().to_owned());
-            }
+                text.trim_end().to_owned()
+            });
             if let Some((_, count)) = branch {
                 let key = (line.file, line.line, line.column);
                 let number = numbers.entry(key).or_default();

@@ -18,7 +18,6 @@ use super::{LoadError, ReusedMaps, RunRecord, records};
 use crate::internal::maps_json::MapFormats;
 
 /// What the maps of an object are created with.
-#[derive(Clone, Copy)]
 pub(super) struct Creation<'a> {
     /// The rules of the kernel.
     pub(super) creator: MapCreator<'a>,
