@@ -68,7 +68,7 @@ enum MapRule {
     /// Which one it is.
     NamesMap,
     /// Likewise, and the helper changes its elements.
-    ChangesMap,
+    ChangesElements,
 }
 
 /// What becomes of the packet.
@@ -199,8 +199,8 @@ macro_rules! helpers {
 // need not be initialised, rule; by number.
 helpers! {
     MapLookupElem "bpf_map_lookup_elem" 3 19 "d0003ec01c66" NamesMap KeepsPacket Plain Unlocked Called Whole Prototype;
-    MapUpdateElem "bpf_map_update_elem" 3 19 "d0003ec01c66" ChangesMap KeepsPacket Plain Unlocked Called Whole Prototype;
-    MapDeleteElem "bpf_map_delete_elem" 3 19 "d0003ec01c66" ChangesMap KeepsPacket Plain Unlocked Called Whole Prototype;
+    MapUpdateElem "bpf_map_update_elem" 3 19 "d0003ec01c66" ChangesElements KeepsPacket Plain Unlocked Called Whole Prototype;
+    MapDeleteElem "bpf_map_delete_elem" 3 19 "d0003ec01c66" ChangesElements KeepsPacket Plain Unlocked Called Whole Prototype;
     ProbeRead "bpf_probe_read" 4 1 "2541517c32be" NoMap KeepsPacket Plain Unlocked Called Whole Prototype;
     KtimeGetNs "bpf_ktime_get_ns" 4 1 "d9847d310ab4" NoMap KeepsPacket Plain Unlocked Called Whole Prototype;
     TracePrintk "bpf_trace_printk" 4 1 "9c959c863f82" NoMap KeepsPacket Plain Unlocked Called Whole Prototype;
@@ -284,8 +284,8 @@ helpers! {
     SkLookupTcp "bpf_sk_lookup_tcp" 4 20 "6acc9b432e67" NoMap KeepsPacket Acquires Unlocked Called Whole Prototype;
     SkLookupUdp "bpf_sk_lookup_udp" 4 20 "6acc9b432e67" NoMap KeepsPacket Acquires Unlocked Called Whole Prototype;
     SkRelease "bpf_sk_release" 4 20 "6acc9b432e67" NoMap KeepsPacket Plain Unlocked Called Whole Prototype;
-    MapPushElem "bpf_map_push_elem" 4 20 "f1a2e44a3aec" ChangesMap KeepsPacket Plain Unlocked Called Whole Prototype;
-    MapPopElem "bpf_map_pop_elem" 4 20 "f1a2e44a3aec" ChangesMap KeepsPacket Plain Unlocked Called Whole Prototype;
+    MapPushElem "bpf_map_push_elem" 4 20 "f1a2e44a3aec" ChangesElements KeepsPacket Plain Unlocked Called Whole Prototype;
+    MapPopElem "bpf_map_pop_elem" 4 20 "f1a2e44a3aec" ChangesElements KeepsPacket Plain Unlocked Called Whole Prototype;
     MapPeekElem "bpf_map_peek_elem" 4 20 "f1a2e44a3aec" NamesMap KeepsPacket Plain Unlocked Called Whole Prototype;
     MsgPushData "bpf_msg_push_data" 4 20 "6fff607e2f14" NoMap MovesPacket Plain Unlocked Called Whole Prototype;
     MsgPopData "bpf_msg_pop_data" 5 0 "7246d8ed4dcc" NoMap MovesPacket Plain Unlocked Called Whole Prototype;
@@ -466,7 +466,7 @@ impl HelperId {
 
     /// True if it changes elements of the map that it is given.
     pub const fn changes_map(self) -> bool {
-        matches!(self.row().map, MapRule::ChangesMap)
+        matches!(self.row().map, MapRule::ChangesElements)
     }
 
     /// True if it returns an error or at most the size that it is given.
