@@ -41,6 +41,7 @@ pub const COMPARED: &[Release] = &[
         minor: 12,
     },
     Release::LINUX_6_18,
+    Release { major: 7, minor: 3 },
 ];
 
 /// True if the rules of a release's kernels are known.
@@ -144,6 +145,14 @@ behaviours! {
         "A negated number has the range and the known bits of 0 minus the number.";
     ByteSwapBits: Bounds, 7 0 [6 18 44],
         "The known bits of a number in another byte order are those of the number, moved.";
+    CircularRanges: Bounds, 7 2 [],
+        "An arc on the circle of all values stands for the signed and the unsigned range of a width.";
+    DivisionRanges: Bounds, 7 2 [],
+        "Quotients and remainders by a constant have ranges.";
+    DeadBranches: Bounds, 7 2 [],
+        "A branch whose comparison would leave a number without a value is not followed.";
+    SameOperands: Bounds, 7 2 [],
+        "A comparison of a register with itself is decided.";
     // Linked numbers
     WideLinks: LinkedNumbers, 7 0 [6 18 44],
         "A number stays linked to its copies when a constant is subtracted, when the constant is negative, and by operations on 32 bits.";
@@ -253,6 +262,22 @@ impl Behaviours {
         self.0 & 1 << behaviour as u8 != 0
     }
 
+    /// The set with a behaviour, or without it.
+    #[must_use]
+    pub const fn with(self, behaviour: Behaviour, is_there: bool) -> Behaviours {
+        let bit = 1 << behaviour as u8;
+        Behaviours(match is_there {
+            true => self.0 | bit,
+            false => self.0 & !bit,
+        })
+    }
+
+    /// Those that one of two sets has and the other lacks, in the order of the table.
+    pub fn differing(self, other: Behaviours) -> impl Iterator<Item = Behaviour> {
+        let all = Behaviour::ALL.iter().copied();
+        all.filter(move |&behaviour| self.has(behaviour) != other.has(behaviour))
+    }
+
     /// Those of the set, in the order of the table.
     pub fn iter(self) -> impl Iterator<Item = Behaviour> {
         let all = Behaviour::ALL.iter().copied();
@@ -304,6 +329,15 @@ mod tests {
             assert_eq!(series.len(), behaviour.backports().len(), "{behaviour:?}");
             assert!(behaviour.title().ends_with('.'), "{behaviour:?}");
         }
+    }
+
+    #[test]
+    fn sets_differ_by_what_was_switched() {
+        let all = Behaviours::LINUX_6_18;
+        let one = Behaviour::ALL[3];
+        let other = all.with(one, !all.has(one));
+        assert_eq!(all.differing(other).collect::<Vec<_>>(), [one]);
+        assert_eq!(other.with(one, all.has(one)), all);
     }
 
     #[test]
