@@ -495,12 +495,16 @@ mod tests {
         );
         assert!(has("6.12.117", Behaviour::NarrowRangesMeet));
         assert!(!has("6.12.43", Behaviour::NarrowRangesMeet));
-        // Brought back to 6.12 before 6.18.
+        // Newer than 6.18, and brought back to 6.12 before 6.18.
         let absent = Behaviour::ALL.iter().copied();
         let absent: Vec<_> = absent
             .filter(|&row| !Behaviours::LINUX_6_18.has(row))
             .collect();
         let expected = [
+            Behaviour::CircularRanges,
+            Behaviour::DivisionRanges,
+            Behaviour::DeadBranches,
+            Behaviour::SameOperands,
             Behaviour::CgroupHooksStayAwake,
             Behaviour::SumsKeepPointers,
             Behaviour::HookResultsReset,
