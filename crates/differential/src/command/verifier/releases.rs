@@ -152,7 +152,10 @@ mod tests {
             let types = Arc::clone(kernel.btf().ok_or("the running kernel has no BTF")?);
             // Rules are compared only where helpers and contexts are the kernel's own.
             let make = move || registry_of(&types);
-            Ok((directory, kernel.with_registry(Box::new(make), Source::Assumed)))
+            Ok((
+                directory,
+                kernel.with_registry(Box::new(make), Source::Assumed),
+            ))
         };
         let found = oracle::found("releases beside recorded answers", given());
         let Some((directory, kernel)) = found else {
