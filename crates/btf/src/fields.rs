@@ -228,6 +228,11 @@ impl FieldSet {
         FieldSet(self.0 | FieldSet::FIRST_TAGS)
     }
 
+    /// True if tags have the meaning that they had first.
+    pub(crate) const fn has_first_tags(self) -> bool {
+        self.0 & FieldSet::FIRST_TAGS != 0
+    }
+
     /// True if a kind of pointer is in the set.
     pub(crate) fn has_pointers(self) -> bool {
         FieldKind::TAGS.iter().any(|(kind, _)| self.has(*kind))
@@ -235,7 +240,7 @@ impl FieldSet {
 
     /// The kind of pointer that a tag names.
     pub(crate) fn of_tag(self, name: Name<'_>) -> Option<FieldKind> {
-        if self.0 & FieldSet::FIRST_TAGS == 0 {
+        if !self.has_first_tags() {
             return FieldKind::of_tag(name);
         }
         match name.as_bytes() {

@@ -198,6 +198,8 @@ behaviours! {
         "An explored number without identity covers every number in its range, whatever that is linked with.";
     LinkBasesCorrespond: LinkedNumbers, 7 0 [6 18 44, 6 12 117],
         "Numbers that differ from others by the same constant are equal only if those others correspond.";
+    NarrowSpillsLinked: LinkedNumbers, 6 8 [],
+        "A spilled number of less than 8 bytes is linked with its copies.";
     // Walk
     LivenessBeforeWalk: Walk, 6 15 [],
         "States in loops are compared by what is live alone, which is known before the walk: registers and slots that nothing reads may differ.";
@@ -211,6 +213,10 @@ behaviours! {
         "Bytes of the stack and spilled numbers are compared as what a load of the slot gives.";
     LoopsCompareExactly: Walk, 6 7 [],
         "A loop is endless where everything that is known repeats; before, where an open state covers it.";
+    FramesBacktracked: Walk, 6 5 [],
+        "Precision is followed back into functions and callbacks; before, everything becomes precise there.";
+    LongHistories: Walk, 6 12 [],
+        "A state is kept where more than 40 entries of history wait.";
     LoopsByComponents: Walk, 6 17 [],
         "Loops are strongly connected components, whose marks are completed when the loop is left; before, the states that they were entered by.";
     EmptyMayGoto: Walk, 6 15 [],
@@ -234,7 +240,7 @@ behaviours! {
         "Reserved fields of stores are checked when the walk reaches them; before, in all instructions first.";
     OrderedAccess: ControlFlow, 6 15 [],
         "There are loads with acquire and stores with release.";
-    CgroupHooksStayAwake: ControlFlow, 7 1 [6 12 117],
+    CgroupHooksStayAwake: ControlFlow, 7 1 [6 12 117, 6 1 192],
         "Programs of LSM hooks of cgroups cannot be sleepable.";
     NoreturnNamed: ControlFlow, 6 18 [],
         "The refusal of a function that never returns names the function.";
@@ -285,6 +291,10 @@ behaviours! {
         "Fields of kernel objects are for programs with a GPL compatible license.";
     LocksInSections: Memory, 5 15 [],
         "Data sections may hold a lock.";
+    ConstantsToContext: Memory, 6 4 [],
+        "A constant may be stored in the context.";
+    ReleasesAtStart: Memory, 5 19 [],
+        "What a call releases is given to it at its start.";
     ZeroSizesFirst: Memory, 6 8 [],
         "Memory of no bytes is refused before its place is looked at.";
     PointersTagged: Memory, 6 4 [],
@@ -306,6 +316,8 @@ behaviours! {
         "Programs that sleep may use maps with locks.";
     ManyMapsFollowed: Calls, 6 11 [],
         "A callback may run on elements of one map and of another.";
+    TailCallsChangePackets: Calls, 6 14 [6 12 117],
+        "A tail call ends what is known of the packet.";
     StaticUnderLock: Calls, 6 8 [],
         "A static function may be called while a lock is held, which its callers may release.";
     ThrowsHoldNothing: Calls, 7 0 [6 18 44, 6 12 117],
@@ -357,6 +369,10 @@ behaviours! {
         "The refusal of a program that cannot sleep lists probes.";
     LocksOfRecords: Wording, 6 2 [],
         "The refusal of a lock where a value has none says so.";
+    ReleaseOffsetsNamed: Wording, 6 2 [],
+        "The refusal of an offset in what a call releases is one of its own.";
+    NullChecksAdvised: Wording, 5 17 [],
+        "The refusal of arithmetic on any pointer that may be null advises a check.";
     RingbufsSleep: Wording, 5 12 [],
         "The refusal of a map in a program that sleeps lists ring buffers.";
     StoragesSleep: Wording, 6 2 [],

@@ -52,6 +52,9 @@ pub(crate) fn check_attach_target(
         true => may_sleep(sleeps, input.context.hook()),
         false => may_sleep_by_type(input, sleeps),
     };
+    if is_sleepable && stays_awake && !input.rules.has(Behaviour::SleepsByHook) {
+        return Err(refuse!(check => Program::SleepableCgroupHook));
+    }
     if is_sleepable && (stays_awake || !may_sleep) {
         return Err(refuse!(check => Program::NotSleepableType));
     }
@@ -127,7 +130,7 @@ fn check_kernel_target(
         HookKind::LsmCgroup
             if (input.context.attach).is_some_and(|attach| input.is_newer(attach.since())) =>
         {
-            Err(unknown_attach_type(input.program.expected_attach_type()))
+            Err(refuse!(check => Program::SilentTarget))
         }
         HookKind::Iterator
         | HookKind::Fentry

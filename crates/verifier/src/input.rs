@@ -101,8 +101,7 @@ impl<'a> Input<'a> {
             options,
             insns: program.decode(),
             allow_ptr_leaks: privileges.has_perfmon(),
-            allow_uninit_stack: privileges.has_perfmon()
-                && kernel.behaviours().has(Behaviour::UninitializedReads),
+            allow_uninit_stack: privileges.has_perfmon(),
             bpf_capable: privileges.has_bpf(),
             bypass_spec_v1: !mitigates(kernel, |mitigations| mitigations.spectre_v1),
             bypass_spec_v4: !mitigates(kernel, |mitigations| mitigations.spectre_v4),

@@ -119,6 +119,11 @@ pub(crate) fn check_mem_insn(env: &mut Env<'_>, insn: Insn) -> Result<()> {
                 Operand::Reg(src) => Some(src),
                 Operand::Imm(_) => None,
             };
+            let allows = env.input.rules.has(Behaviour::ConstantsToContext);
+            if value.is_none() && !allows && matches!(env.reg(base).kind, RegKind::Ctx) {
+                let kind = env.reg(base).reg_type();
+                return Err(refuse!(env => Mem::ConstantToContext { reg: base, kind }));
+            }
             check_store(env, size.bytes(), base, off, value, false)
         }
         _ => atomic::check_atomic(env, insn),

@@ -41,7 +41,7 @@ pub(super) fn fields(
         Shape::Datasec(_) => search.find_in_section(ty, &mut found)?,
         _ => {}
     }
-    check_and_fixup(btf, kernel, &mut found)?;
+    check_and_fixup(btf, kernel, wanted, &mut found)?;
     Ok(found.into_iter().map(|found| found.field).collect())
 }
 
@@ -324,6 +324,7 @@ fn repeat(
 fn check_and_fixup(
     btf: &Btf<'_>,
     kernel: Option<&Btf<'_>>,
+    wanted: FieldSet,
     found: &mut [Found<'_>],
 ) -> Outcome<()> {
     let mut end = 0;
@@ -333,6 +334,10 @@ fn check_and_fixup(
             return Err(FieldFault::Overlap);
         }
         end = field.offset.wrapping_add(field.kind.size());
+        let is_of_program = || !has_structure(kernel, btf.at(field.target).name());
+        if wanted.has_first_tags() && field.kind.is_pointer() && is_of_program() {
+            return Err(FieldFault::Pointer);
+        }
         if field.kind == FieldKind::KptrRef && is_unreleased(kernel, btf.at(field.target).name()) {
             return Err(FieldFault::NoDestructor);
         }
@@ -352,6 +357,14 @@ fn check_and_fixup(
         return Err(FieldFault::NoRefcount);
     }
     Ok(())
+}
+
+/// True if the kernel has a structure of the name.
+fn has_structure(kernel: Option<&Btf<'_>>, name: Name<'_>) -> bool {
+    kernel.is_some_and(|types| {
+        let mut found = types.find_all(Kind::Struct, name.as_bytes());
+        found.next().is_some()
+    })
 }
 
 /// True for a structure of the kernel without a destructor.

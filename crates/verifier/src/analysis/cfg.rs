@@ -165,7 +165,8 @@ impl Search<'_, '_, '_, '_> {
         let target = i64::from(index) + i64::from(insn.imm) + 1;
         self.analysis.insns[index as usize].prune_point = true;
         self.inherit_effects(index, target as u32);
-        self.push(index, target, Edge::Branch, self.may_close())
+        let may_close = self.may_close() || is_function_address(insn);
+        self.push(index, target, Edge::Branch, may_close)
     }
 
     fn inherit_effects(&mut self, caller: u32, callee: u32) {

@@ -195,7 +195,11 @@ pub(super) fn check_offset(env: &mut Env<'_>, ptr: Reg, arg: Option<ArgType>) ->
         if is_dynptr && reg.is_plain(RegBase::PtrToStack) {
             return Ok(());
         }
-        if reg.off != 0 {
+        let rules = env.input.rules;
+        if !rules.has(Behaviour::ReleasesAtStart) {
+            return Ok(());
+        }
+        if reg.off != 0 && rules.has(Behaviour::ReleaseOffsetsNamed) {
             return Err(refuse!(env => Call::NonzeroOffset { reg: ptr }));
         }
         return check_ptr_off(&mut env.log(), &reg, ptr, false);

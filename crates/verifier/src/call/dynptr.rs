@@ -73,6 +73,9 @@ pub(super) fn check_dynptr(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<
     }
     match usage {
         Usage::Makes { kind, clone_of } => {
+            if is_const && !env.input.rules.has(Behaviour::DynptrsTracked) {
+                return Ok(());
+            }
             if is_const || place_of(env, ptr) == Place::Misplaced {
                 return Err(refuse!(env => Call::DynptrNotUninit));
             }
@@ -83,7 +86,7 @@ pub(super) fn check_dynptr(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<
             create(env, ptr, kind, clone_of)
         }
         Usage::Takes { kind, is_rdonly } => {
-            if is_const && !is_rdonly {
+            if is_const && !is_rdonly && env.input.rules.has(Behaviour::DynptrsTracked) {
                 return Err(refuse!(env => Call::DynptrConst));
             }
             let Some(found) = initialized(env, ptr) else {
@@ -185,7 +188,8 @@ pub(super) fn constant(env: &mut Env<'_>) -> RegState {
 /// Checks that a helper may release the dynptr that it is given (in `check_func_arg`).
 #[doc(alias = "check_func_arg")]
 pub(super) fn check_release(env: &mut Env<'_>, ptr: Reg, meta: &mut CallMeta) -> Result<()> {
-    if !env.reg(ptr).is_plain(RegBase::PtrToStack) {
+    let is_named = env.input.rules.has(Behaviour::DynptrsTracked);
+    if !env.reg(ptr).is_plain(RegBase::PtrToStack) && is_named {
         return Err(refuse!(env => Call::ReleasesConstDynptr));
     }
     let held = match place_of(env, ptr) {

@@ -72,6 +72,14 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
             check_mem_access(env, MemAccess::new(ptr, off, 1, Access::Write))?;
         }
     }
+    let checks_release = env.input.rules.has(Behaviour::ReleasesReferenced);
+    let releases = matches!(
+        helper,
+        Some(HelperId::SkRelease | HelperId::RingbufSubmit | HelperId::RingbufDiscard)
+    );
+    if releases && !checks_release {
+        meta.release = Some(Reg::R1);
+    }
     let is_released = match (meta.released_dynptr, helper) {
         (Some(ptr), _) => {
             dynptr::release(env, ptr)?;
@@ -80,7 +88,10 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
         (None, Some(HelperId::KptrXchg)) if meta.ref_obj_id != 0 => {
             kptr::release_source(env, meta.ref_obj_id)
         }
-        _ => meta.release_reference(env),
+        _ => {
+            let is_held = checks_release || !releases || meta.ref_obj_id != 0;
+            is_held && meta.release_reference(env)
+        }
     };
     if !is_released {
         return Err(refuse!(env => Call::NotAcquired { name, id }));
@@ -99,7 +110,7 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
     if helper == Some(HelperId::TailCall) {
         let returns = env.input.rules.has(Behaviour::TailCallsReturn);
         if !returns {
-            changes_data = true;
+            changes_data = env.input.rules.has(Behaviour::TailCallsChangePackets);
         } else if env.state.curframe == 0 {
             changes_data = false;
         } else {

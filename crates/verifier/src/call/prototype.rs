@@ -241,7 +241,15 @@ impl Question<'_> {
     fn tags(&self, ty: TypeId, index: usize, is_global: bool) -> Result<Tags, PrototypeError> {
         let mut tags = Tags::NONE;
         if !self.rules.has(Behaviour::ArgumentsTagged) {
-            return Ok(tags);
+            // libbpf gives such arguments the type of the context, where it has a name.
+            let mut names = self.btf.decl_tags(self.func, index as i32);
+            let is_tagged = names.any(|name| name.as_bytes() == b"arg:ctx");
+            return Ok(
+                match is_tagged && is_global && has_named_context(self.kind) {
+                    true => Tags::CTX,
+                    false => Tags::NONE,
+                },
+            );
         }
         let bad = || self.fault(ty, index, ParameterFault::Tags);
         for name in self.btf.decl_tags(self.func, index as i32) {
@@ -304,7 +312,7 @@ impl Question<'_> {
             if tags.has_others(Tags::CTX) {
                 return bad_tags();
             }
-            if tags.has(Tags::CTX) {
+            if tags.has(Tags::CTX) && self.rules.has(Behaviour::ArgumentsTagged) {
                 self.check_context(ty, target, index)?;
             }
             return Ok(SubprogArg::Ctx);
@@ -472,6 +480,19 @@ impl Question<'_> {
             }
         }
     }
+}
+
+/// True if libbpf knows a type of the context of programs of the type.
+fn has_named_context(kind: ProgramType) -> bool {
+    !matches!(
+        kind,
+        ProgramType::Tracepoint
+            | ProgramType::Tracing
+            | ProgramType::StructOps
+            | ProgramType::Lsm
+            | ProgramType::Ext
+            | ProgramType::Syscall
+    )
 }
 
 /// True for the typedef that kprobe programs may name instead of a structure.

@@ -36,7 +36,7 @@ pub(super) fn is_visited(env: &mut Env<'_>) -> Result<bool> {
     let force = env.input.test_state_freq
         || info.force_checkpoint
         || options.stress.checkpoint_everywhere
-        || env.state.history.len() > MAX_HISTORY;
+        || env.state.history.len() > MAX_HISTORY && env.input.rules.has(Behaviour::LongHistories);
     let jumps = explorer.jmps_processed - explorer.jmps_at_checkpoint;
     let insns = explorer.statistics.insns_processed - explorer.insns_at_checkpoint;
     let mut is_new = force || jumps >= 2 && insns >= 8;

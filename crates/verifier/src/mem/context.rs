@@ -87,6 +87,9 @@ fn check_by_btf(env: &mut Env<'_>, access: MemAccess, off: i32) -> Result<()> {
     match found {
         Argument::Scalar => set_unknown(env, value),
         // Linux 6.18 narrows what the register held before.
+        Argument::ReturnedByHook(..) if !env.input.rules.has(Behaviour::HookResultsLimited) => {
+            set_unknown(env, value);
+        }
         Argument::ReturnedByHook(min, max) => {
             let rules = env.input.rules;
             let reg = env.reg_mut(value);

@@ -59,12 +59,17 @@ pub(super) fn check_bounds(
         let min = num.smin + i64::from(off);
         (min, num.smax + i64::from(off) + i64::from(size))
     };
-    let lowest = match access == Access::Write || env.input.allow_uninit_stack {
+    let reads_below =
+        env.input.allow_uninit_stack && env.input.rules.has(Behaviour::UninitializedReads);
+    let lowest = match access == Access::Write || reads_below {
         true => -MAX_STACK,
         false => -(env.state.frame(frame).allocated_stack() as i64),
     };
     let begins_on_stack = (lowest..=-1).contains(&min);
     if begins_on_stack && max <= 0 && size >= 0 {
+        if by_helper && !env.input.rules.has(Behaviour::UninitializedReads) {
+            return Ok(());
+        }
         grow(env, frame, -min as usize);
         return Ok(());
     }
@@ -472,6 +477,14 @@ pub(super) fn check_range(
     for at in min..max + size {
         let slot = (-at - 1) as usize;
         let spi = slot / 8;
+        if env.state.frame(frame).allocated_stack() <= slot
+            && !env.input.rules.has(Behaviour::UninitializedReads)
+            && var_off.is_const()
+        {
+            return Err(refuse!(env => Mem::StackArgument {
+                reg: ptr, min, index: at - min, size
+            }));
+        }
         if env.state.frame(frame).allocated_stack() <= slot {
             return Err(refuse!(env => Mem::AllocatedStack));
         }
@@ -521,7 +534,8 @@ fn plan_raw(
             .get(slot / 8)
             .is_some_and(|found| found.kinds[slot % 8] == SlotKind::Dynptr)
     };
-    if let Some(at) = (at..at + size).find(is_dynptr) {
+    let is_kept = env.input.rules.has(Behaviour::DynptrsTracked);
+    if let Some(at) = (at..at + size).find(is_dynptr).filter(|_| is_kept) {
         return Err(refuse!(env => Mem::DynptrWrite { at }));
     }
     raw.planned = Some((ptr, size));

@@ -2,6 +2,7 @@
 //! after it (`backtrack_insn`).
 
 use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg};
+use spec::behaviour::Behaviour;
 use spec::helpers::HelperId;
 
 use super::ARGS;
@@ -9,6 +10,15 @@ use crate::analysis::Analysis;
 use crate::input::Input;
 use crate::log::{self, Sink};
 use crate::state::{HistoryEntry, HistoryFlags, LinkedReg, MAX_CALL_FRAMES};
+
+/// True for exits and for calls that enter a function or a callback.
+fn changes_frame(insn: Insn) -> bool {
+    match insn {
+        Insn::Exit | Insn::Call(Callee::Local(_)) => true,
+        Insn::Call(callee) => HelperId::of_call(callee).is_some_and(|it| it.callback().is_some()),
+        _ => false,
+    }
+}
 
 /// A bit of no register: the step back over the instruction is never left out.
 const ALWAYS: u16 = 1 << 15;
@@ -101,6 +111,9 @@ impl Backtrack {
         }
         self.sync_linked(entry);
         let flags = entry.map_or(HistoryFlags::NONE, |entry| entry.flags());
+        if !input.rules.has(Behaviour::FramesBacktracked) && changes_frame(insn) {
+            return Step::Unsupported;
+        }
         match insn {
             Insn::Alu { op, dst, src, .. } => {
                 if !self.has(dst) {

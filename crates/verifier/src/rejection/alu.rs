@@ -33,7 +33,11 @@ rejections! {
     Pointer32Bit { reg: Register } EACCES PointerArithmetic
         "R{reg} 32-bit pointer arithmetic prohibited";
     PointerMaybeNull { reg: Register, kind: TypeText } EACCES MaybeNull
-        "R{reg} pointer arithmetic on {kind} prohibited, null-check it first";
+        "R{reg} pointer arithmetic on {kind} prohibited, null-check it first"
+        => NullChecksAdvised "R{reg} pointer arithmetic on {kind} prohibited{}", match kind.0.base {
+            spec::registry::RegBase::PtrToMapValue => ", null-check it first",
+            _ => "",
+        };
     PointerKind { reg: Register, kind: TypeText } EACCES PointerArithmetic
         "R{reg} pointer arithmetic on {kind} prohibited";
     BitwiseOperator { reg: Register, op: AluOp } EACCES PointerArithmetic

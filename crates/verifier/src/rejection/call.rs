@@ -73,7 +73,8 @@ rejections! {
     MapReadOnly EACCES Map
         "write into map forbidden";
     NotProgArray EINVAL Map
-        "expected prog array map for tail call";
+        "expected prog array map for tail call"
+        => FaultsNamed "kernel subsystem misconfigured verifier";
     NotAcquired { name: String, id: i64 } EINVAL Reference
         "func {name}#{id} reference has not been acquired before";
     StorageFlags EINVAL Argument

@@ -32,6 +32,8 @@ rejections! {
     Atomic { what: String, reg: Register, kind: TypeText } EACCES WrongType
         "BPF_ATOMIC {what} R{reg} {kind} is not allowed"
         => AtomicStores "BPF_XADD {what} R{reg} {kind} is not allowed";
+    ConstantToContext { reg: Register, kind: TypeText } EACCES WrongType
+        "BPF_ST stores into R{reg} {kind} is not allowed";
     Context { off: i64, size: i64 } EACCES Context
         "invalid bpf_context access off={off} size={size}";
     ZeroContext EACCES Argument

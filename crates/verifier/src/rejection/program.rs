@@ -100,6 +100,10 @@ rejections! {
         "attach_btf_id {id} is not a function";
     InvalidAttachBtfId { id: i64 } EINVAL AttachTarget
         "attach_btf_id {id} is invalid";
+    SilentTarget EINVAL AttachTarget
+        "";
+    SleepableCgroupHook EINVAL AttachTarget
+        "BPF_LSM_CGROUP programs cannot be sleepable";
     NotSleepable { name: String } EINVAL AttachTarget
         "{name} is not sleepable";
     DeniedTarget { name: String } EINVAL AttachTarget

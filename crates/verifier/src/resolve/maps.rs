@@ -240,8 +240,16 @@ impl<'e> UsedMaps<'e> {
             false => "tracing",
         };
         let is_asleep = input.context.sleepable && !input.rules.has(Behaviour::LocksSleep);
-        let holds_lock =
-            record.has(FieldKind::SpinLock) && refused & FieldKind::SpinLock.bit() == 0;
+        let is_refused_first = matches!(
+            input.context.kind,
+            ProgramType::SocketFilter
+                | ProgramType::Kprobe
+                | ProgramType::Tracepoint
+                | ProgramType::PerfEvent
+                | ProgramType::RawTracepoint
+                | ProgramType::RawTracepointWritable
+        );
+        let holds_lock = record.has(FieldKind::SpinLock) && !is_refused_first;
         let whose = match is_asleep && holds_lock {
             true => "sleepable",
             false => whose,
