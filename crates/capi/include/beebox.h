@@ -403,6 +403,7 @@ struct beebox_map *beebox_object__next_map(const struct beebox_object *obj,
                                            const struct beebox_map *prev);
 
 // Sets the kernel that the object is linked and verified for: `6.18` (the default), `6.18-minimal`,
+// another built-in one by series, version or distribution (`6.12`, `6.12.117`, `debian-12`),
 // `running`, or the path of BTF or of a directory with files of a kernel.
 int beebox_object__set_kernel(struct beebox_object *obj, const char *name);
 

@@ -5,6 +5,7 @@ use std::ptr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use beebox::kernel::Preset;
 use beebox::variables::Assignment;
 use beebox::{Engine, Kernel, Loader, Object, kernel};
 
@@ -286,6 +287,7 @@ fn after<T>(all: &[T], item: *const T) -> *mut T {
 }
 
 /// Sets the kernel that the object is linked and verified for: `6.18` (the default), `6.18-minimal`,
+/// another built-in one by series, version or distribution (`6.12`, `6.12.117`, `debian-12`),
 /// `running`, or the path of BTF or of a directory with files of a kernel.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn beebox_object__set_kernel(
@@ -296,10 +298,12 @@ pub unsafe extern "C" fn beebox_object__set_kernel(
         // SAFETY: the caller promises an object and a text.
         let (obj, name) = unsafe { (boundary::shared(obj, "obj")?, text(name, "name")?) };
         let kernel = match name {
-            "6.18" => kernel::linux_6_18(),
             "6.18-minimal" => kernel::linux_6_18_minimal(),
             "running" => kernel::running()?,
-            path => kernel::open(path)?,
+            name => match Preset::named(name) {
+                Some(preset) => preset.kernel(),
+                None => kernel::open(name)?,
+            },
         };
         obj.settings.add(|loader| loader)?;
         *obj.kernel.lock().unwrap_or_else(PoisonError::into_inner) = Some(kernel);

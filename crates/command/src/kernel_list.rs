@@ -186,6 +186,8 @@ pub(crate) struct Known {
     pub(crate) name: KernelName,
     /// Its version.
     pub(crate) version: KernelVersion,
+    /// Its version in full, of which a kernel states no patch level above 255.
+    pub(crate) release: String,
 }
 
 /// The known kernels, oldest first.
@@ -194,6 +196,7 @@ pub(crate) fn known() -> Vec<Known> {
     let built_in = of_series.map(|preset| Known {
         name: KernelName::parse(&preset.series().to_string()),
         version: preset.version(),
+        release: preset.name().to_owned(),
     });
     let mut known: Vec<Known> = built_in.collect();
     let cache = cache().map(|cache| cache.join("kernels"));
@@ -204,7 +207,12 @@ pub(crate) fn known() -> Vec<Known> {
         if let KernelName::Described(_, directory) = &name
             && let Some(version) = described_version(directory)
         {
-            known.push(Known { name, version });
+            let release = version.to_string();
+            known.push(Known {
+                name,
+                version,
+                release,
+            });
         }
     }
     known.sort_by_key(|kernel| kernel.version.code());
@@ -215,7 +223,7 @@ pub(crate) fn known() -> Vec<Known> {
 pub(crate) fn listed(known: &[Known]) -> String {
     let names = known
         .iter()
-        .map(|kernel| format!("{} ({})", kernel.name, kernel.version));
+        .map(|kernel| format!("{} ({})", kernel.name, kernel.release));
     names.collect::<Vec<_>>().join(", ")
 }
 

@@ -2,14 +2,18 @@
 //! that `tools/kernels/vm describe` makes, and compares them with these entry by entry.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use btf::Btf;
+use differential::page::write_part;
+use kernel_presets::Preset;
 use kernel_presets::data::{Facts, Packed};
 use lzma_rust2::{Lzma2Options, Lzma2Writer};
+use spec::kernel::Release;
 use spec::registry::text;
 
 use crate::Outcome;
@@ -29,8 +33,43 @@ pub(crate) fn run(directories: &[&str], is_check: bool) -> Outcome {
         let packed = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         compare(&version, &facts, Vec::leak(packed))?;
     }
-    Ok(())
+    write_part(PAGE, "presets", &table())
 }
+
+/// The presets, as a page has them.
+fn table() -> String {
+    let mut table = String::from(
+        "| `--kernel` | also | cargo feature | data | answers |\n|---|---|---|---:|---|\n",
+    );
+    for preset in Preset::all() {
+        let name = preset.name();
+        let mut names = Vec::new();
+        if preset.is_of_series() && preset.series().to_string() != name {
+            names.push(format!("`{}`", preset.series()));
+        }
+        names.extend(preset.distribution().map(|name| format!("`{name}`")));
+        let of = preset.derived_from().unwrap_or(name);
+        let series = Preset::named(of).map_or(preset.series(), Preset::series);
+        let size = fs::metadata(data().join(format!("linux-{name}")));
+        let size = size.map_or_else(|_| "-".to_owned(), |file| format!("{} KB", file.len() / 1000));
+        let feature = match series == Release::LINUX_6_18 {
+            true => "-".to_owned(),
+            false => format!("`kernel-{series}`"),
+        };
+        let answers = match preset.derived_from() {
+            Some(of) => format!("derived from {of}; not compared with a kernel"),
+            None if preset.is_compared() => "compared with the kernel".to_owned(),
+            None => "not compared with the kernel".to_owned(),
+        };
+        let names = names.join(", ");
+        // Writing to a string cannot fail.
+        let _ = writeln!(table, "| `{name}` | {names} | {feature} | {size} | {answers} |");
+    }
+    table
+}
+
+/// Page with the table of presets.
+const PAGE: &str = "docs/kernels.md";
 
 /// The version and the facts of the kernel that a directory describes.
 fn described(directory: &Path) -> Result<(String, Facts), Box<dyn std::error::Error>> {
