@@ -4,3 +4,4 @@ pub use crate::internal::verify::{
     Explanation, InsnPlace, Options, ProgramVerification, Refusal, RefusalKind, SourceLine,
     Statistics, Verdict, Verification, verify_object,
 };
+pub use crate::internal::verify::matrix::{KernelAnswer, ProgramMatrix, verify_matrix};

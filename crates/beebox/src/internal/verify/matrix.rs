@@ -7,6 +7,7 @@
 
 mod cause;
 mod edit;
+mod object;
 
 use std::collections::BTreeSet;
 
@@ -17,6 +18,7 @@ use crate::Kernel;
 
 pub use cause::{Cause, Decider, DeciderKind};
 pub use edit::{Edit, EditOutcome};
+pub use object::{KernelAnswer, ProgramMatrix, verify_matrix};
 
 /// The answers of several kernels about the programs of files.
 #[derive(Debug)]
