@@ -102,11 +102,18 @@ fn the_behaviour_that_decides_is_named() {
 fn what_a_kernel_lacks_is_guarded_and_tried() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/bits/bits.bpf.o");
     let object = Object::from_bytes(fs::read(path).unwrap());
-    let kernels = [kernel::linux_6_18(), kernel::linux_6_18().with_bit_operations()];
+    let kernels = [
+        kernel::linux_6_18(),
+        kernel::linux_6_18().with_bit_operations(),
+    ];
     let programs = verify_matrix(&object, &kernels).unwrap();
     assert!(!programs.is_empty());
     for program in &programs {
-        let verdicts: Vec<_> = program.answers.iter().map(|answer| answer.is_accepted).collect();
+        let verdicts: Vec<_> = program
+            .answers
+            .iter()
+            .map(|answer| answer.is_accepted)
+            .collect();
         if verdicts == [Some(true); 2] {
             assert!(program.is_taken_by_all());
             continue;
@@ -114,7 +121,10 @@ fn what_a_kernel_lacks_is_guarded_and_tried() {
         assert_eq!(verdicts, [Some(false), Some(true)], "{program:?}");
         assert_eq!((program.first(), program.last()), (Some(1), Some(1)));
         let decided = &program.answers[0].decided_by;
-        assert!(decided.iter().any(|name| name.starts_with("bpf_")), "{program:?}");
+        assert!(
+            decided.iter().any(|name| name.starts_with("bpf_")),
+            "{program:?}"
+        );
     }
     assert!(programs.iter().any(|program| !program.is_taken_by_all()));
 }

@@ -15,7 +15,7 @@ use beebox::verify::Options;
 use report::veristat::Filters;
 
 use crate::answer::{Answer, Failure};
-use crate::answer_format::AnswerFormat;
+use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::kernel_input::KernelArgs;
 use crate::loading::LoadingArgs;
 use crate::stdout::{json, print_answer, terminal_width};
@@ -66,9 +66,8 @@ pub(crate) struct Args {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86400))]
     limit: u64,
 
-    /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: AnswerFormat,
+    #[command(flatten)]
+    format: FormatArgs,
 
     /// Load flags (BPF_F_*) of every program, as a number
     #[arg(long, value_name = "BITS", value_parser = crate::verify::number)]
@@ -114,7 +113,7 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
     let asked: Vec<Asked<'_>> = asked.collect();
     let version = kernel.version().map(|version| version.to_string());
     let version = version.unwrap_or_default();
-    match args.format {
+    match args.format.format() {
         AnswerFormat::Text => {
             let text = output::text(&asked, &version, args.log > 0, terminal_width());
             print_answer(AnswerFormat::Text, text)?;
@@ -128,7 +127,10 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
     let unanswered = asked.iter().filter(|asked| asked.is_unanswered());
     failures.extend(unanswered.take(1).map(|asked| {
         Failure::new("the machine ended before the kernel answered")
-            .within(format_args!("{}/{}", asked.row.file_name, asked.row.prog_name))
+            .within(format_args!(
+                "{}/{}",
+                asked.row.file_name, asked.row.prog_name
+            ))
             .hint("--limit S for more time")
     }));
     let last = failures.pop();

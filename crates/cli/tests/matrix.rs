@@ -81,12 +81,21 @@ fn lists_name_the_known_kernels_oldest_first() {
     let known = "6.12 (6.12.43), 6.18 (6.18.44)";
     for (kernels, expected) in [
         ("9.9", "--kernel 9.9: no kernel 9.9 is known, only "),
-        ("8.0-", "--kernel 8.0-: none of the known kernels is in this range: "),
+        (
+            "8.0-",
+            "--kernel 8.0-: none of the known kernels is in this range: ",
+        ),
         ("6.12.44-6.17", "--kernel 6.12.44-6.17: none of the known"),
-        ("debian-12,6.18", "--kernel debian-12: it has Linux 6.1, which is not among the known kernels: "),
+        (
+            "debian-12,6.18",
+            "--kernel debian-12: it has Linux 6.1, which is not among the known kernels: ",
+        ),
     ] {
         let (_, error) = columns(kernels);
-        assert!(error.contains(expected) && error.contains(known), "{kernels}: {error}");
+        assert!(
+            error.contains(expected) && error.contains(known),
+            "{kernels}: {error}"
+        );
         assert!(error.contains("tools/kernels/vm describe"), "{error}");
     }
     let (_, error) = columns("6.18-6.12");
@@ -113,16 +122,35 @@ fn a_program_that_changes_is_named_with_what_decides_it() {
     assert_eq!(same.status.code(), Some(0), "{}", error(&same));
     assert!(text(&same).starts_with("no program changes its verdict or cost\n"));
     for (words, expected) in [
-        (&["--diff", "6.18"][..], "two kernels are compared, and it names 1"),
-        (&["--diff", "6.12,6.18,running"], "two kernels are compared, and it names 3"),
+        (
+            &["--diff", "6.18"][..],
+            "two kernels are compared, and it names 1",
+        ),
+        (
+            &["--diff", "6.12,6.18,running"],
+            "two kernels are compared, and it names 3",
+        ),
         (&["--diff", "6.18,9.9"], "no kernel 9.9 is known"),
-        (&["--diff", "6.12,6.18", "--kernel", "6.18"], "cannot be used with"),
-        (&["--kernel", "all", "--cost"], "--cost is of one kernel, and several are named"),
-        (&["--kernel", "all", "--format", "sarif"], "--format sarif is of one kernel"),
+        (
+            &["--diff", "6.12,6.18", "--kernel", "6.18"],
+            "cannot be used with",
+        ),
+        (
+            &["--kernel", "all", "--cost"],
+            "--cost is of one kernel, and several are named",
+        ),
+        (
+            &["--kernel", "all", "--format", "sarif"],
+            "--format sarif is of one kernel",
+        ),
     ] {
         let output = verify(words);
         assert_eq!(output.status.code(), Some(2), "{words:?}");
-        assert!(error(&output).contains(expected), "{words:?}: {}", error(&output));
+        assert!(
+            error(&output).contains(expected),
+            "{words:?}: {}",
+            error(&output)
+        );
     }
 }
 
@@ -130,7 +158,13 @@ fn a_program_that_changes_is_named_with_what_decides_it() {
 fn what_other_kernels_lack_is_found_by_verifying_again() {
     let cache = Cache::new();
     let verify = |words: &[&str]| cache.beebox(&[&["verify", LACKING, "-q"], words].concat());
-    let output = verify(&["--kernel", "6.18-minimal,6.18", "--format", "json", "--explain"]);
+    let output = verify(&[
+        "--kernel",
+        "6.18-minimal,6.18",
+        "--format",
+        "json",
+        "--explain",
+    ]);
     assert_eq!(output.status.code(), Some(1), "{}", error(&output));
     let records = text(&output);
     let mut causes = 0;
@@ -145,7 +179,10 @@ fn what_other_kernels_lack_is_found_by_verifying_again() {
         }
     }
     let shown = text(&verify(&["--kernel", "6.18-minimal,6.18"]));
-    assert_eq!(shown.matches("decided by").count() + shown.matches("differs in").count(), causes);
+    assert_eq!(
+        shown.matches("decided by").count() + shown.matches("differs in").count(),
+        causes
+    );
 }
 
 #[oracle::test]
@@ -160,22 +197,43 @@ fn a_kernel_that_cannot_be_booted_says_why() {
     let text_file = cache.file("note.txt", b"no image");
     let ask = |words: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_beebox"));
-        command.args(["ask", SHAPES]).args(words).current_dir(root());
+        command
+            .args(["ask", SHAPES])
+            .args(words)
+            .current_dir(root());
         command.env("BEEBOX_CACHE", cache.0.path()).env("PATH", "");
         command.output().unwrap()
     };
     for (words, expected) in [
-        (&["--image", &image][..], "qemu-system-x86_64 is not installed"),
+        (
+            &["--image", &image][..],
+            "qemu-system-x86_64 is not installed",
+        ),
         (&[], "there is no image of the kernel to boot"),
-        (&["--kernel", "6.12"], "there is no image of the kernel to boot"),
+        (
+            &["--kernel", "6.12"],
+            "there is no image of the kernel to boot",
+        ),
         (&["--kernel", "running"], "the running kernel is not booted"),
         (&["--image", &text_file], "the file is no kernel that boots"),
         (&["--image", "absent"], "absent: "),
-        (&["--image", &image, "--prog", "absent"], "no program is called \"absent\""),
+        (
+            &["--image", &image, "--prog", "absent"],
+            "no program is called \"absent\"",
+        ),
         (&["--kernel", "all"], "one kernel is answered for"),
     ] {
         let output = ask(words);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", text(&output));
-        assert!(error(&output).contains(expected), "{words:?}: {}", error(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{words:?}: {}",
+            text(&output)
+        );
+        assert!(
+            error(&output).contains(expected),
+            "{words:?}: {}",
+            error(&output)
+        );
     }
 }

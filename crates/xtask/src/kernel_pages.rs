@@ -64,7 +64,10 @@ fn page(version: KernelVersion, heading: &[&str], row: &str) -> String {
     let here = |behaviour: &&Behaviour| own.has(**behaviour);
     let later = |behaviour: &&Behaviour| behaviour.since() > release;
     let missing: Vec<&Behaviour> = Behaviour::ALL.iter().filter(|it| !here(it)).collect();
-    let back: Vec<&Behaviour> = Behaviour::ALL.iter().filter(|it| here(it) && later(it)).collect();
+    let back: Vec<&Behaviour> = Behaviour::ALL
+        .iter()
+        .filter(|it| here(it) && later(it))
+        .collect();
     let first: Vec<&Behaviour> = Behaviour::ALL
         .iter()
         .filter(|behaviour| behaviour.since() == release)
@@ -114,7 +117,10 @@ mod tests {
             let written = fs::read_to_string(root().join(&path)).unwrap_or_default();
             assert!(written == page, "{}: cargo xtask kernels", path.display());
             let name = path.file_name().unwrap().to_str().unwrap();
-            assert!(summary.contains(&format!("({name})")), "{name} in docs/SUMMARY.md");
+            assert!(
+                summary.contains(&format!("({name})")),
+                "{name} in docs/SUMMARY.md"
+            );
         }
     }
 }

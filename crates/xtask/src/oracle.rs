@@ -64,7 +64,9 @@ pub(crate) fn kernels(names: &[&str]) -> Outcome {
 fn ask(root: &Path, name: &str, objects: &[PathBuf]) -> Outcome<usize> {
     let began = Instant::now();
     let done = Command::new(command(root)?)
-        .args(["ask", "--kernel", name, "--format", "json", "--limit", LIMIT])
+        .args([
+            "ask", "--kernel", name, "--format", "json", "--limit", LIMIT,
+        ])
         .args(objects)
         .stderr(Stdio::piped())
         .output()?;
@@ -77,7 +79,10 @@ fn ask(root: &Path, name: &str, objects: &[PathBuf]) -> Outcome<usize> {
     let recorded = recorded(root)?;
     if !recorded.iter().any(|known| known == version) {
         let known = recorded.join(", ");
-        skip(name, &format!("its release is {version}, answers are recorded of {known}"));
+        skip(
+            name,
+            &format!("its release is {version}, answers are recorded of {known}"),
+        );
         return Ok(0);
     }
     let count = |word: &str| text.lines().filter(|line| line.contains(word)).count();
@@ -136,7 +141,9 @@ fn command(root: &Path) -> Outcome<PathBuf> {
 fn collect(directory: &Path, objects: &mut Vec<PathBuf>) -> Outcome {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
         let name = name.unwrap_or_default();
         if path.is_dir() {
             collect(&path, objects)?;
@@ -153,7 +160,9 @@ fn cache() -> Outcome<PathBuf> {
     }
     let in_home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cache"));
     let users = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let users = users.or_else(in_home).ok_or("there is no cache: set BEEBOX_CACHE")?;
+    let users = users
+        .or_else(in_home)
+        .ok_or("there is no cache: set BEEBOX_CACHE")?;
     Ok(users.join("beebox"))
 }
 

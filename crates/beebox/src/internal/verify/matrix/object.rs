@@ -44,17 +44,23 @@ pub struct KernelAnswer {
 impl ProgramMatrix {
     /// The first kernel that takes it, by index.
     pub fn first(&self) -> Option<usize> {
-        self.answers.iter().position(|answer| answer.is_accepted == Some(true))
+        self.answers
+            .iter()
+            .position(|answer| answer.is_accepted == Some(true))
     }
 
     /// The last kernel that takes it, by index.
     pub fn last(&self) -> Option<usize> {
-        self.answers.iter().rposition(|answer| answer.is_accepted == Some(true))
+        self.answers
+            .iter()
+            .rposition(|answer| answer.is_accepted == Some(true))
     }
 
     /// True if every kernel takes it.
     pub fn is_taken_by_all(&self) -> bool {
-        self.answers.iter().all(|answer| answer.is_accepted == Some(true))
+        self.answers
+            .iter()
+            .all(|answer| answer.is_accepted == Some(true))
     }
 }
 
