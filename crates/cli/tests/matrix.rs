@@ -137,7 +137,7 @@ fn a_program_that_changes_is_named_with_what_decides_it() {
         ),
         (
             &["--kernel", "all", "--cost"],
-            "--cost is of one kernel, and several are named",
+            "--cost is of one kernel, and --kernel names several",
         ),
         (
             &["--kernel", "all", "--format", "sarif"],

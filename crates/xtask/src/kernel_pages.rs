@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use beebox_differential::page::part;
+use differential::page::part;
 use spec::behaviour::{Behaviour, Behaviours};
 use spec::kernel::{KernelVersion, Release};
 
