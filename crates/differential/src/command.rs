@@ -46,6 +46,14 @@ enum Command {
     /// Compare generated programs, for long
     #[command(subcommand)]
     Soak(Soak),
+    /// Write the page about what changed from one release to another: programs of the kernel's tests whose
+    /// recorded answers differ, by what decides it (needs the selftests, and both kernels described)
+    Drift {
+        /// The release before, as 6.12.117
+        old: String,
+        /// The release after, as 6.18.15
+        new: String,
+    },
     /// Run a command of this program inside Debian's Linux 6.18 (needs tools/kernels/vm, the
     /// selftests, and the Rust target x86_64-unknown-linux-musl)
     ///
@@ -255,6 +263,7 @@ impl Arguments {
                     spec::registry::text::write(&built.registry),
                 )?)
             }
+            Command::Drift { old, new } => verifier::write_drift(&old, &new),
             Command::Guest { words } => guest::run(&words),
         }
     }

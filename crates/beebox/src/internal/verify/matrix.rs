@@ -7,6 +7,7 @@
 
 mod cause;
 mod edit;
+mod object;
 
 use std::collections::BTreeSet;
 
@@ -17,6 +18,7 @@ use crate::Kernel;
 
 pub use cause::{Cause, Decider, DeciderKind};
 pub use edit::{Edit, EditOutcome};
+pub use object::{KernelAnswer, ProgramMatrix, verify_matrix};
 
 /// The answers of several kernels about the programs of files.
 #[derive(Debug)]
@@ -206,7 +208,11 @@ fn of_file(
     let (mut left_out, mut definable) = (Vec::new(), BTreeSet::new());
     let mut programs: Vec<ProgramAnswers> = Vec::new();
     for (at, result) in results.into_iter().enumerate() {
-        for row in result.rows {
+        for mut row in result.rows {
+            // A kernel that lacks what the program is linked with does not take it.
+            if cause::is_not_linked(&row) {
+                row.verdict = ResultVerdict::Failure;
+            }
             let is_same = |known: &ProgramAnswers| known.name == row.prog_name;
             let place = programs.iter().position(is_same).unwrap_or_else(|| {
                 programs.push(ProgramAnswers {
@@ -240,10 +246,7 @@ fn explain(program: &mut ProgramAnswers, kernels: &[Kernel], explains: bool) {
     let takes = |at: &usize| verdicts[*at] == Some(ResultVerdict::Success);
     let mut known: Vec<(usize, Cause)> = Vec::new();
     for at in 0..kernels.len() {
-        let is_loaded = program.row(at).is_some_and(|row| row.loaded.is_some());
-        let is_open = verdicts[at] == Some(ResultVerdict::Failure)
-            || is_loaded && program.row(at).is_some_and(cause::is_not_linked);
-        if !is_open {
+        if verdicts[at] != Some(ResultVerdict::Failure) {
             continue;
         }
         // The next kernel that takes it, else the last before this one.
