@@ -49,13 +49,14 @@ pub(crate) fn run(
     }
     let each = packets.len().div_ceil(threads.get() as usize).max(1);
     let parts = packets.chunks(each).zip(cpu..);
-    let mut signals = Signals::new();
+    let (mut signals, goes_on) = (Signals::new(), AtomicBool::new(true));
     let ran: Vec<Ran> = match threads.get() {
         1 => parts
             .map(|(part, cpu)| run_part(program, part, (cpu, keeps_packets), || signals.are_none()))
             .collect(),
         _ => thread::scope(|scope| {
-            let (goes_on, (done, ended)) = (&AtomicBool::new(true), mpsc::channel::<()>());
+            let (done, ended) = mpsc::channel::<()>();
+            let goes_on = &goes_on;
             let work = |(part, cpu)| {
                 let done = done.clone();
                 scope.spawn(move || {
