@@ -374,6 +374,20 @@ pub unsafe extern "C" fn beebox_object__set_map_memory(
     })
 }
 
+/// Opens a perf buffer of so many bytes for each CPU in every `perf_event_array`. Without,
+/// `bpf_perf_event_output` returns -ENOENT to programs, as in Linux.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn beebox_object__set_perf_buffers(
+    obj: *mut beebox_object,
+    bytes: usize,
+) -> c_int {
+    number(|| {
+        // SAFETY: the caller promises an object.
+        let obj = unsafe { boundary::shared(obj, "obj") }?;
+        obj.settings.add(move |loader| loader.perf_buffers(bytes))
+    })
+}
+
 /// Sets the most time of a run in nanoseconds, 0 for none. It is 10 s by default.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn beebox_object__set_time_limit(

@@ -151,6 +151,17 @@ impl ObjectMap {
         records::take(&[self], cpu)
     }
 
+    /// Number of records that had no room in the perf buffer of a CPU.
+    pub(crate) fn lost_records(&self, cpu: u32) -> u64 {
+        let buffer = self.perf_buffers.get(cpu as usize);
+        buffer.map_or(0, |buffer| buffer.lost())
+    }
+
+    /// True if perf buffers were opened in it.
+    pub(crate) fn has_perf_buffers(&self) -> bool {
+        !self.perf_buffers.is_empty()
+    }
+
     /// The values of local storage, by the objects that they belong to; none of other maps.
     pub fn owned_values(&self) -> Vec<(StorageOwner, Vec<u8>)> {
         let Some(storage) = self.map.of_kind::<LocalStorage>() else {
