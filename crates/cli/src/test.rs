@@ -39,8 +39,7 @@ Examples:
   beebox test tests --coverage lcov=tests.info
   beebox test tests --watch
 
-Exit codes: 0 every test passed, 1 one failed, 2 could not answer: a file is no file of tests, or an
-object does not load.")]
+Exit codes: 0 every test passed, 1 one failed or its object is refused, 2 could not answer.")]
 pub(crate) struct Args {
     /// Files of tests, and directories of such
     #[arg(value_name = "PATH", default_value = ".")]

@@ -110,8 +110,41 @@ fn helpers_fail_where_a_test_says_so() {
         delete ports 33137\n\
         run edge packet 60 of sample.pcap\n\
         map ports entries 0\n";
-    let (code, out, said) = run(tests, &["--engine", "native"]);
+    let set = ["--set", "largest_segment=1400"];
+    let (code, out, said) = run(tests, &set);
     assert_eq!(code, 0, "{out}{said}");
+}
+
+#[oracle::test]
+fn a_refused_object_fails_its_tests() {
+    let directory = directory("");
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let (from, to) = (examples.join("packets/firewall.bpf.o"), directory.path());
+    fs::copy(from, to.join("record.bpf.o")).expect("a copy");
+    let tests = "object record.bpf.o\ntest a\nrun firewall zero:60\nverdict XDP_PASS\n";
+    fs::write(to.join("a.expect"), tests).expect("a file");
+    let path = to.display().to_string();
+    let (code, out, said) = test(&[&path, "--machine-memory", "1"]);
+    assert_eq!(code, 1, "{said}");
+    assert!(out.contains("is not created"), "{out}");
+}
+
+#[oracle::test]
+fn contexts_have_their_fields_by_name() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/kinds.bpf.o");
+    let directory = directory("");
+    fs::copy(data, directory.path().join("kinds.bpf.o")).expect("a copy");
+    let path = directory.path().join("a.expect");
+    let run = |statement: &str, expected: &str| {
+        let tests = format!("object kinds.bpf.o\ntest a\n{statement}\n{expected}\n");
+        fs::write(&path, tests).expect("a file");
+        test(&[&path.display().to_string(), "--no-why"])
+    };
+    let (code, out, said) = run("run add none ctx={\"a\": 3, \"b\": 4}", "ctx[8] 07");
+    assert_eq!(code, 0, "{out}{said}");
+    let (code, _, said) = run("run add none ctx={\"middle\": 3}", "ctx[8] 07");
+    assert_eq!(code, 2);
+    assert!(said.contains("middle"), "{said}");
 }
 
 #[oracle::test]

@@ -43,6 +43,10 @@ pub(crate) fn failure(error: ExpectError) -> Failure {
             stop => capture_file::stopped(&path, None, stop),
         }
         .within(place),
+        // The words of a packet are no statement.
+        ExpectProblem::Statement(what) if what.starts_with("column ") => {
+            Failure::new(what).within(place)
+        }
         problem @ (ExpectProblem::NoText | ExpectProblem::Empty | ExpectProblem::Statement(_)) => {
             Failure::new(problem)
                 .within(place)

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use beebox::Kernel;
 use beebox::coverage::Coverage;
-use beebox::expect::CheckReport;
+use beebox::expect::{CheckReport, CheckedExpectation, ExpectDifference};
 use beebox::internal::expect::ExpectCheck;
 use beebox::internal::loading::ObjectLoading;
 use beebox::internal::maps_json::RecordTypes;
 use beebox::internal::object::Object;
 use beebox::internal::run::{
-    Debug, LoadOptions, LoadedObject, WhyOptions, leave_out_struct_ops, programs_in_arrays,
+    Debug, LoadError, LoadOptions, LoadedObject, WhyOptions, leave_out_struct_ops,
+    programs_in_arrays,
 };
 use report::why;
 
@@ -115,7 +116,14 @@ fn run_unit(
     change(&mut object, loading).map_err(|failure| failure.within(path.display()))?;
     choose(&mut object, unit)?;
     let load = || load(args, kernel, &object, unit);
-    let loaded = load()?;
+    let loaded = match load()? {
+        Ok(loaded) => loaded,
+        Err(why) => {
+            let chosen = unit.tests.iter().filter(|test| test.is_chosen);
+            let outcomes = chosen.map(|test| not_loaded(unit, test, &why)).collect();
+            return Ok((outcomes, Coverage::default()));
+        }
+    };
     let types = RecordTypes::new(&object);
     let mut outcomes = Vec::new();
     for test in unit.tests {
@@ -137,18 +145,20 @@ fn run_unit(
         let time = start.elapsed();
         let told = match args.no_why || report.is_met() || unit.file.shares_maps {
             true => None,
-            false => {
-                let fresh = load()?;
-                let debug = Debug::read(file.bytes());
-                let with = WhyOptions {
-                    kernel,
-                    debug: debug.as_ref(),
-                    types: &types,
-                };
-                let told = first_difference(&report);
-                let check = check(&fresh);
-                told.and_then(|(run, packet)| check.explain(run, packet, with))
-            }
+            false => match load()? {
+                Err(_) => None,
+                Ok(fresh) => {
+                    let debug = Debug::read(file.bytes());
+                    let with = WhyOptions {
+                        kernel,
+                        debug: debug.as_ref(),
+                        types: &types,
+                    };
+                    let told = first_difference(&report);
+                    let check = check(&fresh);
+                    told.and_then(|(run, packet)| check.explain(run, packet, with))
+                }
+            },
         };
         if test.is_chosen {
             outcomes.push(TestOutcome {
@@ -200,12 +210,38 @@ fn choose(object: &mut Object<'_>, unit: &Unit<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A test whose object is refused.
+fn not_loaded(unit: &Unit<'_>, test: &NamedTest, why: &str) -> TestOutcome {
+    let difference = CheckedExpectation {
+        line: 1,
+        text: format!("object {}", unit.file.object.display()),
+        run: None,
+        difference: Some(ExpectDifference::from(why.to_owned())),
+        left_out: Vec::new(),
+    };
+    TestOutcome {
+        file: unit.file.path.display().to_string(),
+        name: test.name.clone(),
+        time: Duration::ZERO,
+        report: CheckReport {
+            file: unit.file.path.display().to_string(),
+            fallback_reason: None,
+            unwritten: Vec::new(),
+            runs: 0,
+            expectations: vec![difference],
+            zeroed: Vec::new(),
+        },
+        why: None,
+    }
+}
+
+/// The object, loaded; the inner error says why it is refused.
 fn load(
     args: &Args,
     kernel: &Kernel,
     object: &Object<'_>,
     unit: &Unit<'_>,
-) -> Result<LoadedObject, Failure> {
+) -> Result<Result<LoadedObject, String>, Failure> {
     let options = LoadOptions {
         engine: args.engine.unwrap_or(LoadOptions::default().engine),
         counts: !args.coverage.is_empty(),
@@ -213,11 +249,17 @@ fn load(
     };
     let name = unit.file.object.display();
     let loaded = LoadedObject::load(object, kernel, &options);
-    let mut loaded = loaded.map_err(|error| {
-        let hint = format!("beebox verify {name} --explain");
-        Failure::new(error).within(&name).hint(hint)
-    })?;
+    let mut loaded = match loaded {
+        Ok(loaded) => loaded,
+        Err(error @ (LoadError::Refused { .. } | LoadError::Map(_) | LoadError::Memory { .. })) => {
+            return Ok(Err(error.to_string()));
+        }
+        Err(error) => {
+            let hint = format!("beebox verify {name} --explain");
+            return Err(Failure::new(error).within(&name).hint(hint));
+        }
+    };
     let opened = loaded.open_perf_buffers(PERF_BUFFER_BYTES);
     opened.map_err(|errno| Failure::new(format_args!("{name}: perf buffers: {errno}")))?;
-    Ok(loaded)
+    Ok(Ok(loaded))
 }
