@@ -51,7 +51,10 @@ fn table() -> String {
         let of = preset.derived_from().unwrap_or(name);
         let series = Preset::named(of).map_or(preset.series(), Preset::series);
         let size = fs::metadata(data().join(format!("linux-{name}")));
-        let size = size.map_or_else(|_| "-".to_owned(), |file| format!("{} KB", file.len() / 1000));
+        let size = size.map_or_else(
+            |_| "-".to_owned(),
+            |file| format!("{} KB", file.len() / 1000),
+        );
         let feature = match series == Release::LINUX_6_18 {
             true => "-".to_owned(),
             false => format!("`kernel-{series}`"),
@@ -63,7 +66,10 @@ fn table() -> String {
         };
         let names = names.join(", ");
         // Writing to a string cannot fail.
-        let _ = writeln!(table, "| `{name}` | {names} | {feature} | {size} | {answers} |");
+        let _ = writeln!(
+            table,
+            "| `{name}` | {names} | {feature} | {size} | {answers} |"
+        );
     }
     table
 }

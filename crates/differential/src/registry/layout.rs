@@ -34,7 +34,11 @@ pub fn ask_offset(kernel_query: &mut KernelQuery, subject: &Subject, offset: i16
         }
         // What may be read with its sign may be read without.
         let is_read = answers.reads.iter().any(|(read, _)| *read == width);
-        if is_read && kernel_query.ctx_read(subject, offset, width, true).is_some() {
+        if is_read
+            && kernel_query
+                .ctx_read(subject, offset, width, true)
+                .is_some()
+        {
             answers.signed.0 |= Widths::of(width).0;
         }
         if kernel_query.ctx_write(subject, offset, width) {
