@@ -30,3 +30,36 @@ pub fn older(registry: &Registry, release: Release) -> String {
         .retain(|name, _| since::kfunc(name).is_none_or(|since| since.release <= release));
     text::write(&older)
 }
+
+#[cfg(test)]
+mod tests {
+    use spec::maps::MapKind;
+    use spec::registry::RegistryData;
+
+    use super::*;
+
+    const LOOP: u32 = 181;
+    const CGRP_STORAGE_GET: u32 = 210;
+
+    #[test]
+    fn what_is_newer_is_left_out() {
+        let kernel = kernel_data::linux_6_18();
+        let whole = kernel.registry().unwrap();
+        let release = Release { major: 6, minor: 1 };
+        let older = text::parse(&older(whole, release)).unwrap();
+        let has = |registry: &RegistryData, id| {
+            let mut sets = registry.helper_sets.iter();
+            sets.any(|set| set.iter().any(|entry| entry.id == id))
+        };
+        // Of Linux 5.17 and 6.2.
+        assert!(has(&older, LOOP) && has(whole, CGRP_STORAGE_GET));
+        assert!(!has(&older, CGRP_STORAGE_GET));
+        assert!(older.map(MapKind::Hash).is_some());
+        assert!(older.map(MapKind::Arena).is_none() && whole.map(MapKind::Arena).is_some());
+        assert!(older.kfunc_named("crash_kexec").is_some());
+        assert!(older.kfunc_named("bpf_arena_alloc_pages").is_none());
+        // Sets that shrink keep their numbers.
+        assert_eq!(older.helper_sets.len(), whole.helper_sets.len());
+        assert!(older.programs.len() < whole.programs.len());
+    }
+}
