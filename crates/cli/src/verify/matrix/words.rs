@@ -1,6 +1,6 @@
 //! Causes and edits in words.
 
-use beebox::internal::verify::matrix::{Cause, Cell, Decider, DeciderKind, EditOutcome};
+use beebox::internal::verify::matrix::{Cell, Decider, DeciderKind, EditOutcome, RefusalCause};
 
 use super::Named;
 
@@ -22,7 +22,7 @@ pub(super) fn lines(cell: &Cell, kernels: &[Named]) -> Vec<String> {
     cause.into_iter().chain(edit).collect()
 }
 
-fn of_cause(cause: &Cause, reason: &str, kernels: &[Named]) -> String {
+fn of_cause(cause: &RefusalCause, reason: &str, kernels: &[Named]) -> String {
     let deciders = cause.deciders.iter();
     let named: Vec<String> = deciders
         .map(|decider| of_decider(decider, reason))

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use beebox::Kernel;
 use beebox::internal::loading::ObjectLoading;
 use beebox::internal::program::LoadFlags;
-use beebox::internal::verify::matrix::{Cause, ProgramAnswers, differs_much, verify_files};
+use beebox::internal::verify::matrix::{ProgramAnswers, RefusalCause, differs_much, verify_files};
 use beebox::internal::verify::results::{FileContents, FileFault, Files, Job, Logs, Note};
 use beebox::internal::verify::veristat::Filters;
 use btf::Btf;
@@ -144,7 +144,7 @@ fn cause(program: &ProgramAnswers) -> String {
         })
 }
 
-fn words(cause: &Cause) -> String {
+fn words(cause: &RefusalCause) -> String {
     let named = cause.deciders.iter().map(|decider| {
         let title = match decider.title.as_str() {
             "" => String::new(),

@@ -20,13 +20,13 @@ pub struct ProgramMatrix {
     /// Its name.
     pub name: String,
     /// An answer for each kernel, in their order.
-    pub answers: Vec<KernelAnswer>,
+    pub answers: Vec<KernelVerdict>,
 }
 
 /// The answer of a kernel about a program.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct KernelAnswer {
+pub struct KernelVerdict {
     /// True if the kernel takes the program, false if it refuses it; `None` if nothing is known: the
     /// program cannot be linked, or uses what is not supported.
     pub is_accepted: Option<bool>,
@@ -109,7 +109,7 @@ pub fn verify_matrix(object: &Object, kernels: &[Kernel]) -> Result<Vec<ProgramM
 fn of_program(program: ProgramAnswers) -> ProgramMatrix {
     let answers = program.cells.into_iter().map(|cell| {
         let Some(cell) = cell else {
-            return KernelAnswer {
+            return KernelVerdict {
                 is_accepted: None,
                 insns: 0,
                 states: 0,
@@ -118,7 +118,7 @@ fn of_program(program: ProgramAnswers) -> ProgramMatrix {
             };
         };
         let deciders = cell.cause.into_iter().flat_map(|cause| cause.deciders);
-        KernelAnswer {
+        KernelVerdict {
             is_accepted: match cell.row.verdict {
                 ResultVerdict::Success => Some(true),
                 ResultVerdict::Failure => Some(false),
