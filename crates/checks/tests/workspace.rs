@@ -307,6 +307,7 @@ const FEATURES: &[(&str, &[&str])] = &[
         "beebox",
         &[
             "capture",
+            "coverage",
             "decompress",
             "kernel-data",
             "run",
