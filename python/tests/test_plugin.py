@@ -107,6 +107,23 @@ def test_expectation_files_are_tests(project: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*expected XDP_DROP, got XDP_PASS (2)*"])
 
 
+def test_named_tests_tell_the_run_that_differs(project: pytest.Pytester) -> None:
+    (project.path / "named.expect").write_text(
+        "object firewall.bpf.o\n\ntest zeros pass\nrun firewall zero:60\nverdict XDP_PASS\n\n"
+        "test zeros are dropped\nrun firewall zero:60\nverdict XDP_DROP\n"
+    )
+    result = project.runpytest_subprocess("--bpf-cov", "lcov=all.info", "named.expect")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*named.expect:9: verdict XDP_DROP*",
+            "*expected XDP_DROP, got XDP_PASS (2)*",
+            "*eth.type (0x0000) != 0x0800: yes*",
+        ]
+    )
+    assert "SF:" in (project.path / "all.info").read_text()
+
+
 def test_xdist_runs_them_in_processes(project: pytest.Pytester) -> None:
     pytest.importorskip("xdist")
     result = project.runpytest_subprocess("-n", "2")

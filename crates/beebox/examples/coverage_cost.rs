@@ -15,7 +15,7 @@ const CAPTURE: &str = "examples/sample.pcap";
 const PROGRAMS: [(&str, &str); 4] = [
     ("examples/packets/firewall.bpf.o", "firewall"),
     ("examples/packets/router.bpf.o", "route"),
-    ("examples/traffic/traffic.bpf.o", "count"),
+    ("examples/why/edge.bpf.o", "edge"),
     ("crates/cli/tests/data/why.bpf.o", "rounds"),
 ];
 

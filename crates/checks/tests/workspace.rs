@@ -311,6 +311,7 @@ const FEATURES: &[(&str, &[&str])] = &[
         "beebox",
         &[
             "capture",
+            "coverage",
             "decompress",
             "kernel-data",
             "run",

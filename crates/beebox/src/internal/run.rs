@@ -89,7 +89,7 @@ pub use capture::{CaptureOptions, Choose, PacketOutput, PacketRun, RunCaptureErr
 pub use data::DataError;
 pub use error::{LoadError, RunError, TrapPlace};
 pub(crate) use faults::Faults;
-pub use faults::HelperFault;
+pub use faults::ForcedResult;
 pub use inner_maps::InnerMap;
 pub use jit::NoSuchCpu;
 pub use loaded::LoadedObject;

@@ -9,7 +9,7 @@ use super::files::TestFile;
 use super::run::TestOutcome;
 use super::{Args, TestFormat};
 use crate::answer::{Answer, Failure};
-use crate::stdout::{print as print_text, write_json, write_output};
+use crate::stdout::{plain, print as print_text, write_json, write_output};
 
 /// Prints the names of the tests.
 pub(super) fn list(args: &Args, files: &[TestFile]) -> Result<Answer, Failure> {
@@ -98,7 +98,7 @@ fn record(outcomes: &[TestOutcome], failed: usize) -> Value {
             "differences": report["differences"],
         });
         if let Some(why) = &it.why {
-            test["why_text"] = json!(why);
+            test["why_text"] = json!(plain(why));
         }
         test
     });
@@ -132,7 +132,7 @@ fn junit(outcomes: &[TestOutcome], failed: usize) -> String {
                 false => {
                     let text = it.report.differences_text();
                     let first = text.lines().nth(1).unwrap_or_default().trim();
-                    let why = it.why.as_deref().unwrap_or_default();
+                    let why = it.why.as_deref().map(plain).unwrap_or_default();
                     let (first, text) = (xml(first), xml(&format!("{text}{why}")));
                     writeln!(
                         out,

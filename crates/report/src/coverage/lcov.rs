@@ -81,6 +81,8 @@ impl fmt::Display for LcovFault {
     }
 }
 
+impl std::error::Error for LcovFault {}
+
 /// Reads a tracefile. Records that are no lines, branches or functions are skipped.
 ///
 /// # Errors

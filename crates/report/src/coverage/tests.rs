@@ -1,3 +1,5 @@
+//! Totals, forms that are read back, and faults of tracefiles.
+
 use super::*;
 
 fn coverage() -> Coverage {

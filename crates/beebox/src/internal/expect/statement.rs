@@ -10,7 +10,7 @@ use spec::Errno;
 use crate::internal::bytes::ByteSource;
 use crate::internal::captures::Input;
 use crate::internal::raw::parse_hex;
-use crate::internal::run::HelperFault;
+use crate::internal::run::ForcedResult;
 
 /// A statement and its place.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ pub(crate) enum Statement {
     },
     Seed(u64),
     Cpu(u32),
-    Fault(HelperFault),
+    Fault(ForcedResult),
     Set {
         map: String,
         key: Value,
@@ -316,7 +316,7 @@ fn nanoseconds(text: &str) -> Option<u64> {
 }
 
 /// `HELPER [MAP] [at N] = RESULT`.
-fn fault(text: &str) -> Result<HelperFault, String> {
+fn fault(text: &str) -> Result<ForcedResult, String> {
     let form = "fault HELPER [MAP] [at N] = RESULT is expected";
     let (call, result) = text.split_once('=').ok_or(form)?;
     let mut words = call.split_whitespace();
@@ -339,7 +339,7 @@ fn fault(text: &str) -> Result<HelperFault, String> {
         _ => return Err(form.to_owned()),
     };
     let result = result.trim();
-    Ok(HelperFault {
+    Ok(ForcedResult {
         number: known,
         map,
         at,

@@ -1,8 +1,8 @@
 //! What the runs of an object executed: counts of instructions and jumps of all engines, and the
 //! coverage that follows from them by the line_info of the programs.
 //!
-//! Code without checks increments counters at blocks ([`lower::Counting`]), the checked engine those of
-//! each instruction; both are added.
+//! Code without checks increments counters at blocks ([`lower::Counting`]), the checked engine where runs
+//! of slots one after the other begin and end; both are added.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
@@ -25,10 +25,10 @@ pub(super) struct ProgramCounts {
     counting: Option<Counting>,
     /// By slot: a run can come there.
     reached: Vec<bool>,
-    /// By slot: executions in the checked engine.
-    insns: Counters,
-    /// By slot: those that did not go on with the next slot.
-    jumped: Counters,
+    /// By slot: how often a run in the checked engine came there from another slot than the one before.
+    starts: Counters,
+    /// By slot: how often one did not go on with the next slot.
+    ends: Counters,
 }
 
 /// How often the instructions of a program were executed.
@@ -46,8 +46,8 @@ impl ProgramCounts {
         ProgramCounts {
             counting: proof.map(Counting::of),
             reached: proof.map_or_else(|| vec![true; slots], lower::reached),
-            insns: Counters::new(slots),
-            jumped: Counters::new(slots),
+            starts: Counters::new(slots),
+            ends: Counters::new(slots),
         }
     }
 
@@ -60,10 +60,15 @@ impl ProgramCounts {
     pub(super) fn counts(&self, program: &Program) -> InsnCounts {
         let mut insns = match &self.counting {
             Some(counting) => counting.insns(),
-            None => vec![0; self.insns.len()],
+            None => vec![0; self.starts.len()],
         };
+        let mut checked = Vec::with_capacity(insns.len());
+        let mut running = 0;
         for (slot, count) in insns.iter_mut().enumerate() {
-            *count += self.insns.get(slot);
+            running += self.starts.get(slot);
+            checked.push(running);
+            *count += running;
+            running -= self.ends.get(slot);
         }
         let decoded = program.decode();
         // A jump to the next slot is no decision.
@@ -78,8 +83,8 @@ impl ProgramCounts {
         };
         branches.retain(|(slot, _)| decides(slot));
         for (slot, count) in &mut branches {
-            let jumped = self.jumped.get(*slot);
-            let fell = self.insns.get(*slot) - jumped;
+            let jumped = self.ends.get(*slot);
+            let fell = checked[*slot] - jumped;
             count.jumped = count.jumped.map(|count| count + jumped);
             count.fell = count.fell.map(|count| count + fell);
         }
@@ -90,10 +95,14 @@ impl ProgramCounts {
 /// Counts what a run in the checked engine executes.
 pub(super) struct CountObserver<'p> {
     programs: &'p [Prepared],
-    /// The program that runs, and its number; no program at first.
+    /// The program that runs, and its number; none at first.
     current: Option<(u32, &'p ProgramCounts)>,
+    /// The last slot, at first one that has none behind it.
     last: usize,
 }
+
+/// A slot behind which there is none.
+const NOWHERE: usize = usize::MAX - 1;
 
 impl<'p> CountObserver<'p> {
     /// The observer, if the programs of the object count.
@@ -102,31 +111,52 @@ impl<'p> CountObserver<'p> {
         counts.then_some(CountObserver {
             programs,
             current: None,
-            last: 0,
+            last: NOWHERE,
         })
+    }
+
+    /// Notes that the run does not go on with the next slot, but with one of a program.
+    #[inline]
+    fn leap(&mut self, program: u32, at: usize) {
+        match self.current {
+            Some((number, counts)) if number == program => {
+                counts.ends.increment(self.last);
+                counts.starts.increment(at);
+            }
+            _ => self.enter(program, at),
+        }
     }
 
     #[cold]
     fn enter(&mut self, program: u32, at: usize) {
+        self.end();
         let prepared = self.programs.get(program as usize);
         let counts = prepared.and_then(|prepared| prepared.counts.as_ref());
         self.current = counts.map(|counts| (program, counts));
-        self.last = at.wrapping_sub(1);
+        if let Some((_, counts)) = self.current {
+            counts.starts.increment(at);
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some((_, counts)) = self.current.take() {
+            counts.ends.increment(self.last);
+        }
+    }
+}
+
+impl Drop for CountObserver<'_> {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
 impl Observer for CountObserver<'_> {
     #[inline]
     fn before(&mut self, moment: &Moment<'_, '_>) -> ControlFlow<()> {
-        let (number, at) = (moment.program.number(), moment.at);
-        if self.current.is_none_or(|(current, _)| current != number) {
-            self.enter(number, at);
-        }
-        if let Some((_, counts)) = self.current {
-            counts.insns.increment(at);
-            if at != self.last.wrapping_add(1) {
-                counts.jumped.increment(self.last);
-            }
+        let at = moment.at;
+        if at != self.last + 1 {
+            self.leap(moment.program.number(), at);
         }
         self.last = at;
         ControlFlow::Continue(())

@@ -7,7 +7,7 @@ use super::ObjectMap;
 
 /// What a call returns in place of what it would do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HelperFault {
+pub struct ForcedResult {
     /// Number of the helper.
     pub number: i32,
     /// Name of the map that its first argument points to; any without it.
@@ -20,12 +20,12 @@ pub struct HelperFault {
 
 /// The faults of runs, with the calls that were seen.
 #[derive(Debug, Default)]
-pub(crate) struct Faults(Vec<(HelperFault, u64)>);
+pub(crate) struct Faults(Vec<(ForcedResult, u64)>);
 
 impl Faults {
     /// Adds a fault; one of the same calls is replaced.
-    pub(crate) fn add(&mut self, fault: HelperFault) {
-        let calls = |it: &HelperFault| (it.number, it.map.clone(), it.at);
+    pub(crate) fn add(&mut self, fault: ForcedResult) {
+        let calls = |it: &ForcedResult| (it.number, it.map.clone(), it.at);
         self.0.retain(|(known, _)| calls(known) != calls(&fault));
         self.0.push((fault, 0));
     }

@@ -35,7 +35,7 @@ impl Trace {
 }
 
 /// Packets that each program runs on.
-const PACKETS: usize = 120;
+const PACKETS: usize = 60;
 
 /// Calls a function with the packets of the sample capture, until it is false.
 fn each_packet(mut run: impl FnMut(&[u8], u64) -> bool) {
@@ -180,5 +180,5 @@ fn counts_are_those_of_a_trace_in_every_engine() {
         }
     }
     assert!(objects >= 15, "{objects} objects");
-    assert!(executed > 1_000_000, "{executed} instructions");
+    assert!(executed > 500_000, "{executed} instructions");
 }
