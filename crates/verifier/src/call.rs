@@ -51,7 +51,7 @@ use crate::state::RegState;
 
 pub(crate) use leak::{MAIN_EXIT, check_resource_leak};
 pub(crate) use prototype::SubprogArg;
-pub(crate) use subprog::set_up_entry_args;
+pub(crate) use subprog::{returns_void, set_up_entry_args};
 
 /// Registers of arguments.
 const REGS: [Reg; 5] = [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];

@@ -24,7 +24,7 @@
 pub(crate) mod align;
 mod alloc;
 mod atomic;
-mod context;
+pub(crate) mod context;
 mod context_btf;
 pub(crate) mod helper_mem;
 pub(crate) mod kptr;

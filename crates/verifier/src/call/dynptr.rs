@@ -202,6 +202,10 @@ pub(super) fn check_release(env: &mut Env<'_>, ptr: Reg, meta: &mut CallMeta) ->
         }
         Place::Unallocated | Place::Misplaced => 0,
     };
+    if held == 0 && env.input.rules.has(Behaviour::ArgumentsByRegister) {
+        let index = ptr.number() - 1;
+        return Err(refuse!(env => Call::DynptrNotInit { index }));
+    }
     if held == 0 {
         let number = ptr.number();
         return Err(refuse!(env => Call::UnacquiredDynptr { number }));
@@ -248,7 +252,8 @@ pub(crate) fn overwrite(env: &mut Env<'_>, frame: usize, spi: usize) -> Result<(
         stack_slots::destroy(env, frame, spi);
         return Ok(());
     }
-    if object.ref_obj_id != 0 {
+    let may_replace = env.input.rules.has(Behaviour::ClonesReplaced) && has_clone(env, &object);
+    if object.ref_obj_id != 0 && !may_replace {
         return Err(refuse!(env => Call::OverwritesDynptr));
     }
     stack_slots::mark_scratched(env, &object);
@@ -258,4 +263,17 @@ pub(crate) fn overwrite(env: &mut Env<'_>, frame: usize, spi: usize) -> Result<(
     });
     stack_slots::destroy(env, frame, spi);
     Ok(())
+}
+
+/// True if another dynptr holds the reference, too (`dynptr_ref_cnt`).
+#[doc(alias = "dynptr_ref_cnt")]
+fn has_clone(env: &Env<'_>, object: &StackObject) -> bool {
+    let frames = (0..=env.state.curframe).map(|number| env.state.frame(number));
+    let holders = frames
+        .flat_map(|frame| frame.stack.objects())
+        .filter(|other| {
+            matches!(other.kind, StackObjectKind::Dynptr(_))
+                && other.ref_obj_id == object.ref_obj_id
+        });
+    holders.count() > 1
 }

@@ -313,6 +313,25 @@ impl RegState {
         ..RegState::NOT_INIT
     };
 
+    /// The offset of a pointer, its constant part included.
+    pub(crate) fn whole_offset(&self, rules: Behaviours) -> Scalar {
+        let mut offset = self.num;
+        if self.off != 0 {
+            offset.add(&Scalar::constant(i64::from(self.off) as u64), rules);
+        }
+        offset
+    }
+
+    /// Sets the offset of a pointer, of kernels where its constant part is part of it: a constant is
+    /// kept apart from what varies.
+    pub(crate) fn set_whole_offset(&mut self, offset: Scalar) {
+        let constant = offset.as_const().filter(|_| offset.smin == offset.smax);
+        (self.off, self.num) = match constant.and_then(|value| i32::try_from(value as i64).ok()) {
+            Some(off) => (off, Scalar::ZERO),
+            None => (0, offset),
+        };
+    }
+
     /// A scalar that is linked with no other: without identity, and without a difference where the
     /// kernel ends that, too (`clear_scalar_id`).
     #[doc(alias = "clear_scalar_id")]

@@ -103,6 +103,11 @@ pub(super) fn kernels() -> PathBuf {
     }
 }
 
+/// The description of a kernel that is kept, by its name.
+pub(super) fn described_kernel(name: &str) -> PathBuf {
+    described(&kernels().join(name))
+}
+
 /// The description of a kernel that is kept.
 pub(super) fn described(home: &Path) -> PathBuf {
     home.join("described")
