@@ -101,7 +101,7 @@ fn the_behaviour_that_decides_is_named() {
 #[oracle::test]
 fn what_a_kernel_lacks_is_guarded_and_tried() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/bits/bits.bpf.o");
-    let object = Object::from_bytes(fs::read(path).unwrap());
+    let object = Object::from_bytes(fs::read(path).unwrap()).unwrap();
     let kernels = [
         kernel::linux_6_18(),
         kernel::linux_6_18().with_bit_operations(),

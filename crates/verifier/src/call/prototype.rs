@@ -223,9 +223,9 @@ impl Question<'_> {
             return fail(SignatureFault::TooManyArguments(count), rejection);
         }
         let may_be_void = is_global && self.rules.has(Behaviour::GlobalsReturnVoid);
-        let is_void = self.btf.at(self.strip(proto.returns)).kind() == Kind::Void;
+        let is_void = may_be_void && self.btf.at(self.strip(proto.returns)).kind() == Kind::Void;
         let is_arena = self.subprog != 0 && self.points_to_arena(proto.returns);
-        if !self.is_number(proto.returns) && !(is_void && may_be_void) && !is_arena {
+        if !self.is_number(proto.returns) && !is_void && !is_arena {
             let fault = SignatureFault::Result(type_text(self.btf, proto.returns));
             return fail(fault, of_global(Signature::Return { name }));
         }

@@ -282,9 +282,9 @@ fn forget_dead(env: &mut Env<'_>) {
         return;
     };
     let alive = liveness.alive(analysis, &env.state);
-    for number in 0..=env.state.curframe {
+    for (number, alive) in alive.iter().enumerate().take(env.state.curframe + 1) {
         for spi in 0..env.state.frame(number).stack.len() {
-            let live = (alive[number] >> (2 * spi)) as u8 & 3;
+            let live = (*alive >> (2 * spi)) as u8 & 3;
             let slot = &env.state.frame(number).stack[spi];
             if live != 3
                 && let Some(slot) = without_dead(slot, live & 1 != 0, live & 2 != 0)

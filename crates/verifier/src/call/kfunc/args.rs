@@ -60,11 +60,10 @@ fn check_one(
     let reg = *env.reg(ptr);
     let by_type = env.input.rules.has(Behaviour::ArgumentsByType);
     let releases = callee.has(KfuncFlags::RELEASE) && ptr == Reg::R1;
-    if by_type && releases && kind != KfuncArgKind::Dynptr {
-        if reg.ref_obj_id == 0 && !reg.is_null() {
-            let name = &callee.kfunc.name;
-            return Err(refuse!(env => Call::ReleaseExpectsReference { name, reg: ptr }));
-        }
+    let holds_none = reg.ref_obj_id == 0 && !reg.is_null();
+    if by_type && releases && kind != KfuncArgKind::Dynptr && holds_none {
+        let name = &callee.kfunc.name;
+        return Err(refuse!(env => Call::ReleaseExpectsReference { name, reg: ptr }));
     }
     match kind {
         KfuncArgKind::Ignored | KfuncArgKind::Program => note_unchecked_read(env, ptr, u64::MAX),
