@@ -39,6 +39,10 @@ usage: cargo xtask CHORE
   kernel-data  extract types, configuration and registry of the running kernel (6.18, the
                minimal configuration), or of one whose files are in a directory (Debian's
                6.18), into crates/kernel-data/data, for machines without that kernel
+  kernel-presets
+               write the data of the kernels whose described directories are named (tools/kernels/vm
+               describe) into crates/kernel-presets/data, and the table of docs/kernels.md; --check
+               compares them
   licenses     write docs/licenses.md, the licences of what the commands are linked with
   listing      record how LLVM lists crates/isa/tests/llvm/every.c, for machines without
                it (needs clang-19 and llvm-19)
@@ -81,8 +85,10 @@ fn main() -> ExitCode {
         ["optimizations"] => optimizations::count(),
         ["performance", ref names @ ..] => performance::measure(names),
         ["kernel-data"] => kernel_data::extract(None),
-        ["kernel-presets", "--check", directories @ ..] => kernel_presets::run(directories, true),
-        ["kernel-presets", directories @ ..] => kernel_presets::run(directories, false),
+        ["kernel-presets", "--check", ref directories @ ..] => {
+            kernel_presets::run(directories, true)
+        }
+        ["kernel-presets", ref directories @ ..] => kernel_presets::run(directories, false),
         ["kernel-data", directory] => kernel_data::extract(Some(Path::new(directory))),
         ["seccomp"] => seccomp::measure(),
         ["licenses"] => licenses::write(),
