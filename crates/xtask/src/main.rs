@@ -42,6 +42,10 @@ usage: cargo xtask CHORE
                minimal configuration), or of one whose files are in a directory (Debian's
                6.18), into crates/kernel-data/data, for machines without that kernel
   kernels      write a page of docs/ for each kernel that is compared: score and behaviours
+  kernel-presets
+               write the data of the kernels whose described directories are named (tools/kernels/vm
+               describe) into crates/kernel-presets/data, and the table of docs/kernels.md; --check
+               compares them
   licenses     write docs/licenses.md, the licences of what the commands are linked with
   listing      record how LLVM lists crates/isa/tests/llvm/every.c, for machines without
                it (needs clang-19 and llvm-19)

@@ -1,3 +1,5 @@
+//! Names and facts of presets.
+
 use super::*;
 
 fn names(word: &str) -> Vec<&'static str> {

@@ -1,3 +1,5 @@
+//! Differences of generated types.
+
 use btf::{Builder, Encoding, Func, Int, Kind, Linkage, Member, Param, TypeId};
 
 use super::*;
