@@ -4,9 +4,10 @@ mod against;
 mod capture;
 mod changes;
 mod choice;
-mod expect;
+pub(crate) mod expect;
 mod maps_file;
 mod output;
+mod profile;
 mod progress;
 mod refused;
 mod selection;
@@ -35,6 +36,7 @@ use beebox::internal::network;
 use beebox::network::System;
 
 use crate::answer::{Answer, Failure};
+use crate::coverage::CoverageOutput;
 use crate::engine;
 use crate::input::{read_file, read_source, source_failure};
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules, parse_size};
@@ -46,6 +48,7 @@ use choice::{choose, names};
 use expect::insert_run;
 use maps_file::{MapsFile, note_left_out};
 use output::{Ran, Report};
+use profile::ProfileOutput;
 use selection::SelectionArgs;
 use verdicts::Rows;
 
@@ -112,6 +115,20 @@ pub(crate) struct Args {
     /// checked instructions; with --format csv or json as data
     #[arg(long, conflicts_with_all = ["expect", "jobs", "why"])]
     verdicts: bool,
+
+    /// Write which source lines, branches and functions the runs executed: lcov=FILE (a tracefile),
+    /// cobertura=FILE (XML) or html=DIR; may be given several times
+    #[arg(long, value_name = "FORM=PATH", value_parser = CoverageOutput::parse)]
+    #[arg(conflicts_with_all = ["jobs", "why", "against"])]
+    coverage: Vec<CoverageOutput>,
+
+    /// Print what the runs cost by source line and function: instructions, and calls of helpers; or write
+    /// it as folded=FILE (stacks), pprof=FILE or speedscope=FILE; may be given several times. The runs are
+    /// in the checked engine
+    #[arg(long, value_name = "FORM=PATH", num_args = 0..=1, default_missing_value = "table")]
+    #[arg(value_parser = ProfileOutput::parse)]
+    #[arg(conflicts_with_all = ["jobs", "why", "against", "coverage", "expect", "verdicts"])]
+    profile: Vec<ProfileOutput>,
 
     #[command(flatten)]
     selection: SelectionArgs,
@@ -289,7 +306,7 @@ impl Args {
 }
 
 /// Bytes of a perf buffer of one CPU; records are taken after each run.
-const PERF_BUFFER_BYTES: usize = 16 << 20;
+pub(crate) const PERF_BUFFER_BYTES: usize = 16 << 20;
 
 /// Most threads of a run.
 const MOST_JOBS: u32 = 256;
@@ -413,6 +430,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             None => Some(LoadOptions::DEFAULT_TIMEOUT),
         },
         retpoline: args.retpoline,
+        counts: !args.coverage.is_empty(),
         entry_slots: false,
         memory: args.map_memory,
         cpu: args.cpu,
@@ -485,6 +503,10 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         let what = format_args!("{name}: program {program}: {engine} does not support yet: {what}");
         return Err(Failure::new(what).hint("--engine checked"));
     }
+    if !args.coverage.is_empty() && loaded.lacks_lines() {
+        let what = "the object has no source lines, which coverage is about";
+        return Err(Failure::new(what).within(&name).hint("clang -g"));
+    }
     if let Some(system) = system {
         loaded.set_system(system);
     }
@@ -506,6 +528,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             Ok(report) => {
                 note_left_out(file.name(), &report.zeroed);
                 unwritten::note(&report.unwritten);
+                write_coverage(args, &loaded)?;
                 expect::print(report, &args.file, args.format())
             }
             Err(error) => {
@@ -529,9 +552,17 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         let debug = Debug::read(file.bytes());
         return why::answer(args, &mut program, (&kernel, debug.as_ref()), &types);
     }
+    if !args.profile.is_empty() {
+        program.start_profile();
+    }
+    let mut profile = None;
     let mut outputs = RunOutputs::default();
     let ran = match &args.pcap {
-        None => on_packet(args, &mut program, &mut outputs)?,
+        None => {
+            let ran = on_packet(args, &mut program, &mut outputs)?;
+            profile = program.take_profile();
+            ran
+        }
         Some(path) if args.jobs == 1 => {
             let selection::Outputs {
                 passing,
@@ -546,8 +577,10 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             };
             let mut rows = args.verdicts.then(|| Rows::start(args.format(), engine));
             let ran = capture::run(options, &mut program, &mut outputs, rows.as_mut())?;
+            profile = program.take_profile();
             if let Some(rows) = rows {
                 rows.finish()?;
+                write_coverage(args, &loaded)?;
                 if args.format() != RunFormat::Text {
                     return Ok(verdicts::ended(&ran));
                 }
@@ -562,6 +595,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             capture::run_parallel(path, &mut loaded, &chosen, threads, &set_up, &mut outputs)?
         }
     };
+    if let Some(profile) = profile {
+        return profile::write(args, &profile, &ran);
+    }
     let maps = args.dump_maps.then(|| MapsDump::new(&loaded, object.btf()));
     let streams = Stream::ALL.map(|stream| {
         let taken = (wanted.iter()).filter_map(|name| loaded.take_stream(name, stream));
@@ -569,6 +605,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     });
     let unwritten = loaded.unwritten_stack_reads();
     unwritten::note(&unwritten);
+    if !args.verdicts {
+        write_coverage(args, &loaded)?;
+    }
     let report = Report {
         prog: chosen,
         kind,
@@ -582,6 +621,19 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         maps: maps.transpose().map_err(Failure::new)?,
     };
     report.print(args.format())
+}
+
+/// Writes what the runs executed.
+fn write_coverage(args: &Args, loaded: &LoadedObject) -> Result<(), Failure> {
+    if args.coverage.is_empty() {
+        return Ok(());
+    }
+    let mut coverage = loaded.coverage();
+    let beside = args.file.parent();
+    coverage.find_sources(beside.unwrap_or(Path::new("")));
+    crate::coverage::write(&coverage, &args.coverage)?;
+    crate::coverage::note(&coverage);
+    Ok(())
 }
 
 /// Opens an object by the conventions of a loader.

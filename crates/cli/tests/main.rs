@@ -5,6 +5,7 @@ mod attach;
 mod bindings;
 mod btf;
 mod captures;
+mod coverage;
 mod documents;
 mod files;
 mod filter;
@@ -35,6 +36,7 @@ mod several_files;
 mod show_forms;
 mod support;
 mod tcpdump;
+mod test_files;
 mod verify;
 mod vocabulary;
 

@@ -128,14 +128,16 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Number of the subprogram that an instruction belongs to.
+    /// Number of the subprogram that an instruction belongs to (`find_containing_subprog`).
+    #[doc(alias = "find_containing_subprog")]
     pub fn subprog_containing(&self, insn: u32) -> usize {
         self.subprogs
             .partition_point(|subprog| subprog.start <= insn)
             - 1
     }
 
-    /// Number of the subprogram that starts at an instruction.
+    /// Number of the subprogram that starts at an instruction (`find_subprog`).
+    #[doc(alias = "find_subprog")]
     pub fn subprog_at(&self, insn: u32) -> Option<usize> {
         self.subprogs
             .binary_search_by_key(&insn, |subprog| subprog.start)

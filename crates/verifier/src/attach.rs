@@ -48,7 +48,14 @@ pub(crate) fn check_attach_target(
     }
     let is_of_cgroup = input.context.attach == Some(AttachType::LsmCgroup);
     let stays_awake = is_of_cgroup && input.rules.has(Behaviour::CgroupHooksStayAwake);
-    if is_sleepable && (stays_awake || !may_sleep(sleeps, input.context.hook())) {
+    let may_sleep = match input.rules.has(Behaviour::SleepsByHook) {
+        true => may_sleep(sleeps, input.context.hook()),
+        false => may_sleep_by_type(input, sleeps),
+    };
+    if is_sleepable && stays_awake && !input.rules.has(Behaviour::SleepsByHook) {
+        return Err(refuse!(check => Program::SleepableCgroupHook));
+    }
+    if is_sleepable && (stays_awake || !may_sleep) {
         return Err(refuse!(check => Program::NotSleepableType));
     }
     match TypeRules::of(program.kind()).target {
@@ -68,6 +75,15 @@ fn may_sleep(sleeps: Sleeps, hook: HookKind) -> bool {
         Sleeps::ByHook => hook.sleepable(),
     };
     feature.is_some_and(|feature| feature.since().release <= RULES)
+}
+
+/// True if programs of the type may sleep, whatever they attach to.
+fn may_sleep_by_type(input: &Input<'_>, sleeps: Sleeps) -> bool {
+    match sleeps {
+        Sleeps::Never => false,
+        Sleeps::Always | Sleeps::ByHook => true,
+        Sleeps::Since(feature) => !input.lacks(feature),
+    }
 }
 
 /// Checks a target in the kernel or in another program (`bpf_check_attach_target`).
@@ -110,6 +126,11 @@ fn check_kernel_target(
                 return Err(refuse!(check => Program::WrongTypeName { id, name }));
             }
             Ok(())
+        }
+        HookKind::LsmCgroup
+            if (input.context.attach).is_some_and(|attach| input.is_newer(attach.since())) =>
+        {
+            Err(refuse!(check => Program::SilentTarget))
         }
         HookKind::Iterator
         | HookKind::Fentry

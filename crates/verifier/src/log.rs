@@ -27,6 +27,8 @@ mod statistics;
 
 use std::fmt;
 
+use spec::behaviour::Behaviours;
+
 use crate::reason::Trace;
 use crate::rejection::Rejection;
 use crate::state::State;
@@ -35,7 +37,7 @@ use crate::verdict::Stop;
 pub(crate) use insn::{verbose_insn, verbose_linfo};
 pub(crate) use lists::SlotList;
 pub use output::{LogOutput, LogTail};
-pub(crate) use reg::{TypeText, dynptr_type_str, reg_type_str};
+pub(crate) use reg::{BitsText, TypeText, dynptr_type_str, reg_type_str};
 pub(crate) use state::print_checkpoint;
 pub(crate) use state::{print_insn_state, print_verifier_state};
 pub(crate) use statistics::print_statistics;
@@ -64,6 +66,8 @@ pub struct Sink<'l> {
     insn_width: usize,
     /// The current path, if an explanation is requested.
     trace: Option<Box<Trace>>,
+    /// Whose words refusals have.
+    pub rules: Behaviours,
 }
 
 impl<'l> Sink<'l> {
@@ -164,10 +168,11 @@ impl<'l> Sink<'l> {
     /// Writes the words of a rejection and a line feed, nothing if there are none, as the kernel
     /// refuses some programs without a word.
     pub(crate) fn refuse(&mut self, rejection: impl Into<Rejection>, insn: u32) -> Stop {
-        let rejection = rejection.into();
+        let mut rejection = rejection.into();
+        rejection.adapt(self.rules);
         if self.is_on() {
             let before = self.text.len();
-            self.write(format_args!("{rejection}"));
+            self.write(format_args!("{}", rejection.words(self.rules)));
             if self.text.len() != before {
                 self.write(format_args!("\n"));
             }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use program::creation::RefusedMap;
+use spec::behaviour::Behaviours;
 use spec::since::Release;
 
 use crate::Errno;
@@ -93,6 +94,8 @@ pub struct Refusal {
     /// Class.
     pub kind: RefusalKind,
     pub(crate) rejection: Box<Rejection>,
+    /// Whose words it has.
+    rules: Behaviours,
 }
 
 impl Refusal {
@@ -103,12 +106,19 @@ impl Refusal {
             insn,
             kind,
             rejection: Box::new(rejection),
+            rules: Behaviours::default(),
         }
+    }
+
+    /// Gives it the words of a kernel.
+    pub(crate) fn adapt(&mut self, rules: Behaviours) {
+        self.rejection.adapt(rules);
+        self.rules = rules;
     }
 
     /// The kernel's last line before the statistics, without newline.
     pub fn message(&self) -> String {
-        self.rejection.to_string()
+        self.rejection.words(self.rules).to_string()
     }
 
     /// What the kernel's release lacks, with the release that has it, if that is why it refuses.

@@ -5,6 +5,7 @@ use std::time::Instant;
 use isa::ebpf::Insn;
 use program::Program;
 use spec::Kernel;
+use spec::behaviour::Behaviour;
 use spec::kernel::Privileges;
 use spec::programs::ProgramType;
 use spec::registry::Registry;
@@ -138,6 +139,7 @@ fn run(
         true => Sink::tracing(),
         false => Sink::to_output(options.log_level, log),
     };
+    sink.rules = kernel.behaviours();
     let privileges = kernel.privileges();
     let mut input = Input::new(program, kernel, registry, options);
     let target = program.attach_target();
@@ -166,6 +168,7 @@ fn run(
                 verification.verdict =
                     release::verdict(&input, release, |_| false, verification.verdict);
             }
+            adapt(&mut verification, &input);
             verification.stack_depth = vec![0; analysis.subprogs.len().max(1)];
             let explanation = extras.traces.then(|| {
                 let cost = CostCounter::default().finish(&input, &analysis, &[]);
@@ -199,6 +202,7 @@ fn run(
         let is_reached = |at: usize| env.aux[at].seen;
         verification.verdict = release::verdict(&input, release, is_reached, verification.verdict);
     }
+    adapt(&mut verification, &input);
     verification.statistics = env.explorer.statistics();
     verification.precision = env.precision;
     let counter = env.observers.cost.take();
@@ -227,6 +231,13 @@ fn run(
         verification,
         states,
         explanation,
+    }
+}
+
+/// Gives a refusal the words of the kernel.
+fn adapt(verification: &mut Verification, input: &Input<'_>) {
+    if let Verdict::Refused(refusal) = &mut verification.verdict {
+        refusal.adapt(input.rules);
     }
 }
 
@@ -283,9 +294,15 @@ fn analyze(
     check_replacement(input)?;
     privilege::check_load(input, privileges)?;
     *analysis = analysis::find_subprogs(input, sink)?;
+    let are_last = input.rules.has(Behaviour::TargetsLast);
+    if !are_last {
+        attach::check_attach_target(input, analysis, sink)?;
+    }
     resolve::resolve_insns(input, sink)?;
     analysis::check_cfg(input, sink, analysis)?;
-    attach::check_attach_target(input, analysis, sink)?;
+    if are_last {
+        attach::check_attach_target(input, analysis, sink)?;
+    }
     analysis::finish(input, sink, analysis);
     Ok(())
 }
@@ -320,8 +337,14 @@ fn check_replacement(input: &Input<'_>) -> Result<()> {
 /// The walk over the main program and over called global functions, and the checks
 /// behind it.
 fn check_program(env: &mut Env<'_>) -> Result<()> {
+    let on_demand = env.input.rules.has(Behaviour::GlobalsOnDemand);
+    if !on_demand {
+        check_global_functions(env)?;
+    }
     check_function(env, 0)?;
-    check_global_functions(env)?;
+    if on_demand {
+        check_global_functions(env)?;
+    }
     note_stack(env);
     drop_fastcall_spills(env);
     analysis::check_max_stack_depth(env.input, env.analysis, &mut env.sink, &mut env.subprogs)?;
@@ -419,6 +442,11 @@ fn check_global_functions(env: &mut Env<'_>) -> Result<()> {
     }
     if let Some(callback) = env.analysis.exception_callback {
         env.subprogs[callback].called = true;
+    }
+    if !env.input.rules.has(Behaviour::GlobalsOnDemand) {
+        env.subprogs
+            .iter_mut()
+            .for_each(|subprog| subprog.called = true);
     }
     loop {
         let mut is_new = false;

@@ -6,6 +6,7 @@ mod capture;
 mod conformance;
 mod helpers;
 mod kernel_data;
+mod kernel_presets;
 mod kernel_pages;
 mod licenses;
 mod listing;
@@ -88,6 +89,8 @@ fn main() -> ExitCode {
         ["optimizations"] => optimizations::count(),
         ["performance", ref names @ ..] => performance::measure(names),
         ["kernel-data"] => kernel_data::extract(None),
+        ["kernel-presets", "--check", ref directories @ ..] => kernel_presets::run(directories, true),
+        ["kernel-presets", ref directories @ ..] => kernel_presets::run(directories, false),
         ["kernel-data", directory] => kernel_data::extract(Some(Path::new(directory))),
         ["seccomp"] => seccomp::measure(),
         ["licenses"] => licenses::write(),

@@ -37,8 +37,11 @@ mod by_verdict;
 mod capture;
 mod checked;
 mod compiled;
+#[cfg(feature = "coverage")]
+mod counts;
 mod data;
 mod error;
+mod faults;
 mod hook;
 mod inner_maps;
 mod kernel_sockets;
@@ -52,6 +55,8 @@ mod parallel;
 mod prepared;
 mod printed;
 mod process;
+#[cfg(feature = "coverage")]
+mod profile;
 mod program;
 mod random;
 #[cfg(feature = "trace")]
@@ -83,6 +88,8 @@ pub use by_verdict::VerdictOutput;
 pub use capture::{CaptureOptions, Choose, PacketOutput, PacketRun, RunCaptureError};
 pub use data::DataError;
 pub use error::{LoadError, RunError, TrapPlace};
+pub(crate) use faults::Faults;
+pub use faults::HelperFault;
 pub use inner_maps::InnerMap;
 pub use jit::NoSuchCpu;
 pub use loaded::LoadedObject;

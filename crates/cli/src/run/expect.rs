@@ -17,12 +17,12 @@ use crate::input::source_failure;
 use crate::stdout::{write_json, write_output};
 
 /// Reads a file.
-pub(super) fn read(path: &Path) -> Result<ExpectFile, Failure> {
+pub(crate) fn read(path: &Path) -> Result<ExpectFile, Failure> {
     ExpectFile::open(path).map_err(failure)
 }
 
 /// The failure for a file that is not read or not checked, after notes on what it left out.
-pub(super) fn failure(error: ExpectError) -> Failure {
+pub(crate) fn failure(error: ExpectError) -> Failure {
     note_left_out(&error.file, &error.zeroed);
     let is_of_line = error.line.is_some();
     let place = match error.line {
@@ -43,6 +43,10 @@ pub(super) fn failure(error: ExpectError) -> Failure {
             stop => capture_file::stopped(&path, None, stop),
         }
         .within(place),
+        // The words of a packet are no statement.
+        ExpectProblem::Statement(what) if what.starts_with("column ") => {
+            Failure::new(what).within(place)
+        }
         problem @ (ExpectProblem::NoText | ExpectProblem::Empty | ExpectProblem::Statement(_)) => {
             Failure::new(problem)
                 .within(place)

@@ -47,7 +47,9 @@ pub(super) fn adjust_ptr_min_max_vals(
     if is_memory && pointer.flags.has(TypeFlags::PTR_UNTRUSTED) {
         return Ok(());
     }
-    if !is_offset_allowed(op, pointer.kind, num) {
+    let is_free = matches!(pointer.kind, RegKind::FlowKeys)
+        && !env.input.rules.has(Behaviour::VariableFlowKeys);
+    if !is_free && !is_offset_allowed(op, pointer.kind, num) {
         return Err(refuse!(env => Alu::PointerKind { reg: dst, kind: pointer.reg_type() }));
     }
     check_sane_offset(env, scalar, pointer)?;
@@ -79,7 +81,7 @@ pub(super) fn adjust_ptr_min_max_vals(
     };
     result.num.unbound32();
     if reversed && !env.input.rules.has(Behaviour::SumsKeepPointers) {
-        // What the kernel does not copy from the pointer stays as it was in the scalar.
+        // What Linux 6.18 does not copy from the pointer stays as it was in the scalar.
         result.ref_obj_id = scalar.ref_obj_id;
         if let RegKind::Stack { frame } = &mut result.kind {
             *frame = 0;

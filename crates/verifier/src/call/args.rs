@@ -87,6 +87,19 @@ pub(super) fn check_reg_type(
     let Some(compatible) = compatible_types(arg.base) else {
         return Err(Stop::Bug(format!("argument type {:?}", arg.base)));
     };
+    let knows_trust = env.input.rules.has(Behaviour::TrustedPointers);
+    let rules = env.input.rules;
+    let is_map = matches!(arg.base, ArgBase::PtrToMapKey | ArgBase::PtrToMapValue);
+    let is_known = |ty: &&RegType| {
+        let is_plain_memory = !matches!(ty.base, RegBase::PtrToMem | RegBase::PtrToBuf);
+        (knows_trust
+            || !ty
+                .flags
+                .has_any(TypeFlags::PTR_TRUSTED | TypeFlags::MEM_RCU))
+            && (!is_map || is_plain_memory || rules.has(Behaviour::MemoryIsKey))
+            && (ty.base != RegBase::PtrToMapKey || rules.has(Behaviour::MapKeys))
+    };
+    let compatible: Vec<RegType> = compatible.iter().filter(is_known).copied().collect();
     let mut flags = reg.flags;
     for flag in [TypeFlags::MEM_RDONLY, TypeFlags::PTR_MAYBE_NULL] {
         if arg.flags.has(flag) {
@@ -97,7 +110,13 @@ pub(super) fn check_reg_type(
         flags = flags.without(DYNPTR_FLAGS);
     }
     if !compatible.contains(&reg.kind.base().with(flags)) {
-        let expected: Vec<TypeText> = compatible.iter().copied().map(TypeText).collect();
+        let mut expected: Vec<TypeText> = compatible.iter().copied().map(TypeText::from).collect();
+        if !rules.has(Behaviour::NumbersAreScalars) && arg.base == ArgBase::PtrToMem {
+            // Memory of ring buffers is plain, and buffers for reading are of their own.
+            let rdonly = RegBase::PtrToBuf.with(TypeFlags::MEM_RDONLY);
+            expected.retain(|text| text.0.flags.is_empty());
+            expected.insert(expected.len() - 1, rdonly.into());
+        }
         return Err(refuse!(env => Call::ArgumentType {
             reg: ptr, kind: reg.reg_type(), expected
         }));
@@ -176,7 +195,11 @@ pub(super) fn check_offset(env: &mut Env<'_>, ptr: Reg, arg: Option<ArgType>) ->
         if is_dynptr && reg.is_plain(RegBase::PtrToStack) {
             return Ok(());
         }
-        if reg.off != 0 {
+        let rules = env.input.rules;
+        if !rules.has(Behaviour::ReleasesAtStart) {
+            return Ok(());
+        }
+        if reg.off != 0 && rules.has(Behaviour::ReleaseOffsetsNamed) {
             return Err(refuse!(env => Call::NonzeroOffset { reg: ptr }));
         }
         return check_ptr_off(&mut env.log(), &reg, ptr, false);
@@ -410,7 +433,8 @@ fn check_reference(
         if arg.base == ArgBase::PtrToDynptr {
             return dynptr::check_release(env, ptr, meta);
         }
-        if reg.ref_obj_id == 0 && !reg.is_null() {
+        let checks = env.input.rules.has(Behaviour::ReleasesReferenced);
+        if checks && reg.ref_obj_id == 0 && !reg.is_null() {
             return Err(refuse!(env => Call::NotReferenced { reg: ptr }));
         }
         meta.release = Some(ptr);

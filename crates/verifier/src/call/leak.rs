@@ -50,6 +50,7 @@ pub(crate) fn check_resource_leak(
 /// own.
 fn check_exit_leak(env: &mut Env<'_>, is_exception: bool, check_lock: bool) -> Result<()> {
     let what = "bpf_throw";
+    let check_lock = check_lock || !env.input.rules.has(Behaviour::StaticUnderLock);
     if check_lock && env.state.active_locks != 0 {
         return Err(match is_exception {
             true => refuse!(env => Call::InsideLock { what }),

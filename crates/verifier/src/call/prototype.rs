@@ -240,6 +240,17 @@ impl Question<'_> {
     /// The tags of argument `index`.
     fn tags(&self, ty: TypeId, index: usize, is_global: bool) -> Result<Tags, PrototypeError> {
         let mut tags = Tags::NONE;
+        if !self.rules.has(Behaviour::ArgumentsTagged) {
+            // libbpf gives such arguments the type of the context, where it has a name.
+            let mut names = self.btf.decl_tags(self.func, index as i32);
+            let is_tagged = names.any(|name| name.as_bytes() == b"arg:ctx");
+            return Ok(
+                match is_tagged && is_global && has_named_context(self.kind) {
+                    true => Tags::CTX,
+                    false => Tags::NONE,
+                },
+            );
+        }
         let bad = || self.fault(ty, index, ParameterFault::Tags);
         for name in self.btf.decl_tags(self.func, index as i32) {
             let Some(tag) = name.as_bytes().strip_prefix(b"arg:") else {
@@ -301,12 +312,19 @@ impl Question<'_> {
             if tags.has_others(Tags::CTX) {
                 return bad_tags();
             }
-            if tags.has(Tags::CTX) {
+            if tags.has(Tags::CTX) && self.rules.has(Behaviour::ArgumentsTagged) {
                 self.check_context(ty, target, index)?;
             }
             return Ok(SubprogArg::Ctx);
         }
-        if self.is_dynptr(target) {
+        if !self.rules.has(Behaviour::ArgumentsOfMemory) {
+            let (kind, name) = (stripped.kind().name().to_owned(), func.name().to_string());
+            return fail(
+                fault(ParameterFault::Kind),
+                Signature::Argument { index, kind, name },
+            );
+        }
+        if self.is_dynptr(target) && self.rules.has(Behaviour::ArgumentsTagged) {
             if tags != Tags::NONE {
                 return bad_tags();
             }
@@ -462,6 +480,19 @@ impl Question<'_> {
             }
         }
     }
+}
+
+/// True if libbpf knows a type of the context of programs of the type.
+fn has_named_context(kind: ProgramType) -> bool {
+    !matches!(
+        kind,
+        ProgramType::Tracepoint
+            | ProgramType::Tracing
+            | ProgramType::StructOps
+            | ProgramType::Lsm
+            | ProgramType::Ext
+            | ProgramType::Syscall
+    )
 }
 
 /// True for the typedef that kprobe programs may name instead of a structure.

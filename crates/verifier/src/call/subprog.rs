@@ -31,7 +31,16 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
     let fits = check_args_by_btf(env, subprog)?;
     let info = &env.analysis.subprogs[found];
     if !info.is_global {
-        return enter(env, subprog);
+        check_frame_limit(env)?;
+        let curframe = env.state.curframe;
+        let mut frame = Frame::new(env.insn_idx as i32, curframe as u32 + 1, subprog);
+        for arg in 1..6 {
+            frame.regs[arg] = env.frame().regs[arg];
+            frame.marks.take_reg(arg, &env.frame().marks, arg);
+        }
+        env.sink.mark_all_scratched();
+        clear_caller_saved(env)?;
+        return Ok(enter(env, frame));
     }
     if env.state.active_locks != 0 {
         verbose!(
@@ -69,7 +78,7 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
         env,
         "Func#{subprog} ('{name}') is global and assumed valid.\n"
     );
-    if info.changes_pkt_data {
+    if info.changes_pkt_data && env.input.rules.has(Behaviour::GlobalsChangePackets) {
         packet::clear_pointers(env);
     }
     env.subprogs[found].called = true;
@@ -88,22 +97,14 @@ pub(super) fn check_frame_limit(env: &mut Env<'_>) -> Result<()> {
     Err(refuse!(env => Call::TooManyFrames { frames: curframe + 2 }))
 }
 
-/// Enters a frame for a static function (`setup_func_entry`).
+/// Enters a frame (`setup_func_entry`).
 #[doc(alias = "setup_func_entry")]
-fn enter(env: &mut Env<'_>, subprog: u32) -> Result<Outcome> {
-    check_frame_limit(env)?;
+pub(super) fn enter(env: &mut Env<'_>, frame: Frame) -> Outcome {
     let curframe = env.state.curframe;
-    let mut frame = Frame::new(env.insn_idx as i32, curframe as u32 + 1, subprog);
-    for arg in 1..6 {
-        frame.regs[arg] = env.frame().regs[arg];
-    }
-    env.sink.mark_all_scratched();
-    clear_caller_saved(env)?;
+    let start = env.analysis.subprogs[frame.subprogno as usize].start;
     env.state.push_frame(frame);
     env.sink.mark_all_scratched();
     env.live.reset_callchain();
-    env.sink.mark_all_scratched();
-    let start = env.analysis.subprogs[subprog as usize].start;
     if env.sink.walks() {
         let input = env.input;
         verbose!(env, "caller:\n");
@@ -112,7 +113,7 @@ fn enter(env: &mut Env<'_>, subprog: u32) -> Result<Outcome> {
         log::print_verifier_state(input, &mut env.sink, &env.state, curframe + 1, true);
     }
     env.mark_scratched(Reg::R0);
-    Ok(Outcome::Call(start))
+    Outcome::Call(start)
 }
 
 /// The arguments of a call do not fit the function's BTF.
@@ -230,7 +231,7 @@ fn match_arg(env: &mut Env<'_>, arg: SubprogArg, ptr: Reg) -> Result<()> {
                 kind: None,
                 is_rdonly: true,
             };
-            dynptr::check(env, ptr, usage)?;
+            dynptr::check_dynptr(env, ptr, usage)?;
         }
         SubprogArg::Btf {
             id,

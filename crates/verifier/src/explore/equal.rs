@@ -12,7 +12,8 @@ use super::checkpoint::Checkpoint;
 use super::ids::IdMap;
 use crate::analysis::Analysis;
 use crate::state::{
-    ADD_CONST, Frame, RegKind, RegState, SlotKind, StackObject, StackObjectKind, StackSlot, State,
+    ADD_CONST, Frame, Reference, RegKind, RegState, SlotKind, StackObject, StackObjectKind,
+    StackSlot, State,
 };
 
 /// Exactness of a comparison of states (kernel: `enum exact_level`).
@@ -69,12 +70,19 @@ impl Comparison<'_> {
         ids.reset(self.last_id);
         let top = state.curframe;
         let hint = usize::from(old.hint);
-        let live = self.live_regs(state, top, exact);
+        let live = self.live_regs(old, top, exact);
         if live & 1 << hint != 0 {
             if !self.is_reg_safe(old, cur, top, hint, ids, exact) {
                 return false;
             }
             ids.reset(self.last_id);
+        }
+        let are_same = |(old, cur): (&Reference, &Reference)| old.id == cur.id;
+        if !self.rules.has(Behaviour::IdentitiesCorrespond)
+            && (!state.refs.iter().zip(&cur.refs).all(are_same)
+                || state.active_lock_id != cur.active_lock_id)
+        {
+            return false;
         }
         if !is_ref_safe(state, cur, ids) {
             return false;
@@ -86,7 +94,7 @@ impl Comparison<'_> {
             {
                 return false;
             }
-            let mut live = self.live_regs(state, number, exact);
+            let mut live = self.live_regs(old, number, exact);
             while live != 0 {
                 let reg = live.trailing_zeros() as usize;
                 live &= live - 1;
@@ -103,7 +111,8 @@ impl Comparison<'_> {
             let (old_frame, cur_frame) = (state.frame(number), cur.frame(number));
             let dead = match self.compares_dead(exact) {
                 true => 0,
-                false => old.dead_slots(number),
+                false if self.rules.has(Behaviour::StackLiveness) => old.dead_slots(number),
+                false => !old.reads.of(number).slots,
             };
             if !self.is_stack_safe(old_frame, dead, precise, cur_frame, ids, exact) {
                 return false;
@@ -117,10 +126,14 @@ impl Comparison<'_> {
         exact != Exactness::Covers && !self.rules.has(Behaviour::LivenessBeforeWalk)
     }
 
-    fn live_regs(&self, state: &State, number: usize, exact: Exactness) -> u16 {
+    fn live_regs(&self, old: &Checkpoint, number: usize, exact: Exactness) -> u16 {
         if self.compares_dead(exact) {
             return 0x7ff;
         }
+        if !self.rules.has(Behaviour::LivenessBeforeWalk) {
+            return old.reads.of(number).regs;
+        }
+        let state = &old.state;
         self.analysis.insns[state.frame_insn_idx(number) as usize].live_regs & 0x7ff
     }
 
@@ -194,7 +207,8 @@ impl Comparison<'_> {
                 continue;
             }
             let Some(cur) = cur else { return false };
-            let old_scalar = self.scalar_of(old);
+            let by_load = self.rules.has(Behaviour::StackNumbersCover);
+            let old_scalar = self.scalar_of(old).filter(|_| by_load);
             let cur_scalar = self.scalar_of(cur);
             if let (Some(old_scalar), Some(cur_scalar)) = (old_scalar, cur_scalar) {
                 let precise = precise && old.is_spilled_scalar_whole();
@@ -322,6 +336,9 @@ fn is_reg_state_safe(
     if exact == Exactness::Exact {
         return is_reg_exact(old, cur, ids);
     }
+    if !rules.has(Behaviour::IdentitiesCorrespond) {
+        return old == cur || is_reg_covered(old, precise, cur, ids);
+    }
     match (old.kind, cur.kind) {
         (RegKind::NotInit, RegKind::NotInit) => true,
         (RegKind::NotInit, _) => exact == Exactness::Covers,
@@ -337,7 +354,8 @@ fn is_reg_state_safe(
                     return false;
                 }
             }
-            old.num.contains(&cur.num) && ids.check_scalar(old.id, cur.id, rules)
+            let corresponds = rules.has(Behaviour::NumbersCorrespond);
+            old.num.contains(&cur.num) && (!corresponds || ids.check_scalar(old.id, cur.id, rules))
         }
         (
             RegKind::MapKey { .. }
@@ -387,6 +405,55 @@ fn is_reg_state_safe(
             | RegKind::ConstDynptr { .. },
             _,
         ) => is_reg_exact(old, cur, ids),
+    }
+}
+
+/// True if what is safe with the one register is safe with the other that is not the same (`regsafe`
+/// before [`Behaviour::IdentitiesCorrespond`]).
+fn is_reg_covered(old: &RegState, precise: bool, cur: &RegState, ids: &mut IdMap) -> bool {
+    let is_same = old.kind == cur.kind && old.flags == cur.flags && old.off == cur.off;
+    match (old.kind, cur.kind) {
+        (RegKind::Stack { .. }, _) => false,
+        (RegKind::NotInit, _) => true,
+        (RegKind::Scalar, RegKind::Scalar) => !precise || old.num.contains(&cur.num),
+        (RegKind::MapKey { .. } | RegKind::MapValue { .. }, _) if old.may_be_null() => {
+            is_same && ids.check_ids(old.id, cur.id)
+        }
+        (RegKind::MapKey { .. } | RegKind::MapValue { .. }, _) => {
+            is_same && old.num.contains(&cur.num)
+        }
+        (RegKind::PacketMeta { range: old_range }, RegKind::PacketMeta { range })
+        | (RegKind::Packet { range: old_range }, RegKind::Packet { range }) => {
+            let has_range = match old_range < 0 || range < 0 {
+                true => old_range == range,
+                false => old_range <= range,
+            };
+            has_range
+                && old.off == cur.off
+                && (old.id == 0 || ids.check_ids(old.id, cur.id))
+                && old.num.contains(&cur.num)
+        }
+        (
+            RegKind::Scalar
+            | RegKind::Ctx
+            | RegKind::MapPtr { .. }
+            | RegKind::PacketMeta { .. }
+            | RegKind::Packet { .. }
+            | RegKind::PacketEnd
+            | RegKind::FlowKeys
+            | RegKind::Socket
+            | RegKind::SockCommon
+            | RegKind::TcpSock
+            | RegKind::TpBuffer
+            | RegKind::XdpSock
+            | RegKind::BtfId { .. }
+            | RegKind::Mem { .. }
+            | RegKind::Arena
+            | RegKind::Buf
+            | RegKind::Func { .. }
+            | RegKind::ConstDynptr { .. },
+            _,
+        ) => false,
     }
 }
 

@@ -1,12 +1,15 @@
 //! Exits: of the program, and of functions back to their callers.
 
 use isa::ebpf::Reg;
+use spec::behaviour::Behaviour;
 use spec::programs::ProgramType;
 
 use crate::attach::Returned;
 use crate::call::{MAIN_EXIT, check_resource_leak};
+use crate::domain::Tnum;
 use crate::env::{Env, Outcome, RegArg};
 use crate::explore::widen_to_earlier;
+use crate::log::BitsText;
 use crate::mem::region::check_ptr_off;
 use crate::rejection::{Flow, Rejection};
 use crate::state::{RegKind, RegState, TypeRef};
@@ -41,22 +44,33 @@ pub(crate) fn prepare_func_exit(env: &mut Env<'_>) -> Result<u32> {
         return Err(refuse!(env => Flow::ReturnsStackPointer));
     }
     let caller_number = env.state.curframe - 1;
+    let iterates = env.input.rules.has(Behaviour::CallbacksIterate);
+    let is_by_range = env.input.rules.has(Behaviour::ReturnsByRange);
     if in_callback {
         if !r0.is_scalar() {
             return Err(refuse!(env => Flow::CallbackReturn { reg: Reg::R0 }));
         }
+        env.mark_reg_read(Reg::R0);
         env.mark_precise(Reg::R0)?;
-        if !is_within(range, &r0, false) {
+        let is_within = match is_by_range {
+            true => is_within(range, &r0, false),
+            false => bits_of(range).contains(r0.num.var_off),
+        };
+        if !is_within {
             return Err(refuse_value(env, Reg::R0, range, "At callback return"));
         }
-        if !env.analysis.insns[callsite as usize].calls_callback {
+        if iterates && !env.analysis.insns[callsite as usize].calls_callback {
             let insn_idx = env.insn_idx;
             return Err(refuse!(env => Flow::NotCallback { insn_idx, callsite }));
         }
     } else {
-        env.state.frame_mut(caller_number).regs[0] = r0;
+        let marks = env.frame().marks;
+        let caller = env.state.frame_mut(caller_number);
+        caller.regs[0] = r0;
+        caller.marks.take_reg(0, &marks, 0);
     }
-    let target = if in_callback { callsite } else { callsite + 1 };
+    let again = in_callback && iterates;
+    let target = if again { callsite } else { callsite + 1 };
     if env.sink.walks() {
         verbose!(env, "returning from callee:\n");
         log::print_verifier_state(env.input, &mut env.sink, &env.state, callee_number, true);
@@ -64,7 +78,7 @@ pub(crate) fn prepare_func_exit(env: &mut Env<'_>) -> Result<u32> {
         log::print_verifier_state(env.input, &mut env.sink, &env.state, caller_number, true);
     }
     env.state.pop_frame();
-    if in_callback {
+    if again {
         widen_to_earlier(&env.explorer, &mut env.state, None, target, env.id_gen);
     }
     Ok(target)
@@ -110,6 +124,7 @@ fn check_return_code(env: &mut Env<'_>, reg: Reg) -> Result<()> {
     }
     let range = match returned {
         Returned::Any | Returned::Nothing | Returned::Unknown => None,
+        Returned::OfHook(..) if !env.input.rules.has(Behaviour::HookResultsLimited) => None,
         Returned::OfHook(min, max) => {
             return enforce(env, reg, (min, max), true, "At program exit");
         }
@@ -149,7 +164,7 @@ fn of_void_hook(env: &mut Env<'_>, stop: Stop) -> Stop {
         Stop::Refused(refusal)
             if matches!(
                 *refusal.rejection,
-                Rejection::Flow(Flow::ReturnRange { .. })
+                Rejection::Flow(Flow::ReturnRange { .. } | Flow::ReturnBits { .. })
             ) =>
         {
             refuse!(env => Flow::ReturnOfVoidHook)
@@ -171,8 +186,15 @@ fn enforce(
         let kind = value.reg_type();
         return Err(refuse!(env => Flow::ReturnUnknown { context, reg, kind }));
     }
-    env.mark_precise(reg)?;
-    if !is_within(range, &value, in_32_bits) {
+    let is_by_range = env.input.rules.has(Behaviour::ReturnsByRange);
+    if is_by_range {
+        env.mark_precise(reg)?;
+    }
+    let is_within = match is_by_range {
+        true => is_within(range, &value, in_32_bits),
+        false => bits_of(range).contains(value.num.var_off),
+    };
+    if !is_within {
         return Err(refuse_value(env, reg, range, context));
     }
     Ok(())
@@ -188,10 +210,23 @@ fn is_within((min, max): (i32, i32), reg: &RegState, in_32_bits: bool) -> bool {
     }
 }
 
+/// The bits that numbers of a range share.
+fn bits_of((min, max): (i32, i32)) -> Tnum {
+    Tnum::range(i64::from(min) as u64, i64::from(max) as u64)
+}
+
 /// `verbose_invalid_scalar`.
 #[doc(alias = "verbose_invalid_scalar")]
 fn refuse_value(env: &mut Env<'_>, reg: Reg, (min, max): (i32, i32), context: &str) -> Stop {
     let num = env.reg(reg).num;
+    if !env.input.rules.has(Behaviour::ReturnsByRange) {
+        let known = match num.var_off.is_unknown() {
+            true => String::from("unknown scalar value"),
+            false => format!("value {}", BitsText(num.var_off, env.input.rules)),
+        };
+        let range = bits_of((min, max));
+        return refuse!(env => Flow::ReturnBits { context, reg, known, range });
+    }
     let mut known = String::new();
     if num.smin > i64::MIN {
         known += &format!(" smin={}", num.smin);

@@ -9,7 +9,7 @@ use super::region::check_ptr_off;
 use super::registers::{set_reg, set_unknown};
 use super::{Access, MemAccess};
 use crate::env::Env;
-use crate::state::{RegKind, RegState, TypeRef};
+use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::type_rules::TargetKind;
 use crate::{Result, Stop, log};
 
@@ -87,6 +87,9 @@ fn check_by_btf(env: &mut Env<'_>, access: MemAccess, off: i32) -> Result<()> {
     match found {
         Argument::Scalar => set_unknown(env, value),
         // Linux 6.18 narrows what the register held before.
+        Argument::ReturnedByHook(..) if !env.input.rules.has(Behaviour::HookResultsLimited) => {
+            set_unknown(env, value);
+        }
         Argument::ReturnedByHook(min, max) => {
             let rules = env.input.rules;
             let reg = env.reg_mut(value);
@@ -101,6 +104,9 @@ fn check_by_btf(env: &mut Env<'_>, access: MemAccess, off: i32) -> Result<()> {
             reg.kind = RegKind::Scalar;
         }
         Argument::Pointer(mut pointer) => {
+            if !env.input.rules.has(Behaviour::TrustedPointers) {
+                pointer.flags = pointer.flags.without(TypeFlags::PTR_TRUSTED);
+            }
             if pointer.may_be_null() {
                 pointer.id = env.new_id();
             }

@@ -128,7 +128,11 @@ pub(crate) fn check_sized_mem(
     if num.smin < 0 {
         return Err(refuse!(env => Mem::NegativeSize { reg: size }));
     }
-    if num.umin == 0 && !is_zero_ok {
+    if !env.input.rules.has(Behaviour::ZeroSizesFirst) {
+        if num.umin == 0 {
+            check_helper_mem(env, ptr, 0, access, is_zero_ok, None)?;
+        }
+    } else if num.umin == 0 && !is_zero_ok {
         return Err(refuse!(env => Mem::ZeroSize {
             reg: size, umin: num.umin as i64, umax: num.umax as i64
         }));

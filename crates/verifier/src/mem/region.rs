@@ -115,7 +115,8 @@ pub(super) fn check_region(
 }
 
 /// Checks that a pointer is used unmodified, or with a fixed offset where that is allowed
-/// (`__check_ptr_off_reg`).
+/// (`__check_ptr_off_reg`) (`check_ptr_off_reg`).
+#[doc(alias = "check_ptr_off_reg")]
 #[doc(alias = "__check_ptr_off_reg")]
 pub(crate) fn check_ptr_off(
     log: &mut LogAt<'_, '_>,

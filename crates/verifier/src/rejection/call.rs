@@ -33,7 +33,8 @@ rejections! {
     NotReferenced { reg: Register } EINVAL Reference
         "R{reg} must be referenced when passed to release function";
     SecondReference { reg: Register, id: i64, first: i64 } EACCES Reference
-        "more than one arg with ref_obj_id R{reg} {id} {first}";
+        "more than one arg with ref_obj_id R{reg} {id} {first}"
+        => FaultsNamed "verifier internal error: more than one arg with ref_obj_id R{reg} {id} {first}";
     TimerOfOtherMap { reg: Register, timer_uid: i64, uid: i64 } EINVAL Argument
         "timer pointer in R{reg} map_uid={timer_uid} doesn't match map pointer in R2 map_uid={uid}";
     CallbackForMap ENOTSUPP Map
@@ -61,7 +62,8 @@ rejections! {
     UnknownHelper { name: String, id: i64 } EINVAL Unavailable
         "invalid func {name}#{id}";
     HelperOfOtherType { name: String, id: i64 } EINVAL Unavailable
-        "program of this type cannot use helper {name}#{id}";
+        "program of this type cannot use helper {name}#{id}"
+        => HelperUseNamed "unknown func {name}#{id}";
     HelperLicense EINVAL License
         "cannot call GPL-restricted function from non-GPL compatible program";
     MightSleep EINVAL Section
@@ -71,7 +73,8 @@ rejections! {
     MapReadOnly EACCES Map
         "write into map forbidden";
     NotProgArray EINVAL Map
-        "expected prog array map for tail call";
+        "expected prog array map for tail call"
+        => FaultsNamed "kernel subsystem misconfigured verifier";
     NotAcquired { name: String, id: i64 } EINVAL Reference
         "func {name}#{id} reference has not been acquired before";
     StorageFlags EINVAL Argument
@@ -165,7 +168,11 @@ rejections! {
     InsideLock { what: String } EINVAL Lock
         "{what} cannot be used inside bpf_spin_lock-ed region";
     ReferenceLeak { what: String } EINVAL Reference
-        "{what} would lead to reference leak";
+        "{what} would lead to reference leak"
+        => LeaksNamePlace "{}", match what.starts_with("BPF_LD") {
+            true => format!("{what} cannot be mixed with socket references"),
+            false => format!("{what} would lead to reference leak"),
+        };
     InsideSection { what: String, section: String } EINVAL Section
         "{what} cannot be used inside {section} region";
     SecondLock EINVAL Lock
@@ -187,7 +194,8 @@ rejections! {
     FieldWithoutBtf { map: String, name: String } EINVAL Argument
         "map '{map}' has to have BTF in order to use {name}";
     FieldAbsent { map: String, name: String } EINVAL Argument
-        "map '{map}' has no valid {name}";
+        "map '{map}' has no valid {name}"
+        => LocksOfRecords "map '{map}' is not a struct type or {name} is mangled";
     FieldAbsentInObject { name: String } EINVAL Argument
         "local 'kptr' has no valid {name}";
     FieldNotFound { name: String, off: i64 } EINVAL Argument
@@ -203,7 +211,8 @@ rejections! {
     GlobalMightSleep EINVAL Section
         "a non-sleepable BPF program context";
     GlobalArguments { subprog: i64, name: String, number: Option<u8> } EINVAL Argument
-        "Caller passes invalid args into func#{subprog} ('{name}')";
+        "Caller passes invalid args into func#{subprog} ('{name}')"
+        => CallerNamesFunction "Caller passes invalid args into func#{subprog}";
     TooManyFrames { frames: i64 } E2BIG CallDepth
         "the call stack of {frames} frames is too deep";
     ExpectsContext { index: i64 } EINVAL Argument
@@ -216,6 +225,8 @@ rejections! {
         "arg#{index} expected pointer to stack or const struct bpf_dynptr";
     NoKptr { reg: Register } EINVAL Argument
         "R{reg} has no valid kptr";
+    NoKptrInMap { map: String } EINVAL Map
+        "map '{map}' has no valid kptr";
     NotAtKptr { off: i64 } EACCES Argument
         "off={off} doesn't point to kptr";
     KptrNotReferenced { off: i64 } EACCES Argument
@@ -281,7 +292,8 @@ rejections! {
     DynptrConst EINVAL Argument
         "cannot pass pointer to const bpf_dynptr, the helper mutates it";
     DynptrNotInit { index: i64 } EINVAL Argument
-        "Expected an initialized dynptr as arg #{index}";
+        "Expected an initialized dynptr as arg #{index}"
+        => DynptrsTracked "Expected an initialized dynptr as arg #{}", index + 1;
     DynptrOther { kind: String, index: i64 } EINVAL Argument
         "Expected a dynptr of type {kind} as arg #{index}";
     DynptrMemory { kind: TypeText } EACCES Argument

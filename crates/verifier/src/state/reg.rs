@@ -124,7 +124,8 @@ impl DynptrKind {
         matches!(self, DynptrKind::Ringbuf)
     }
 
-    /// True if its bytes are those of a packet, which may move.
+    /// True if its bytes are those of a packet, which may move (`reg_is_pkt_pointer_any`).
+    #[doc(alias = "reg_is_pkt_pointer_any")]
     pub const fn is_of_packet(self) -> bool {
         matches!(
             self,
@@ -256,7 +257,8 @@ impl RegKind {
         }
     }
 
-    /// True for packet and packet-meta pointers.
+    /// True for packet and packet-meta pointers (`reg_is_pkt_pointer`).
+    #[doc(alias = "reg_is_pkt_pointer")]
     pub const fn is_packet(self) -> bool {
         matches!(self, RegKind::Packet { .. } | RegKind::PacketMeta { .. })
     }
@@ -352,7 +354,8 @@ impl RegState {
         self.is_scalar() && self.num.var_off.is_const()
     }
 
-    /// True for the scalar 0.
+    /// True for the scalar 0 (`register_is_null`).
+    #[doc(alias = "register_is_null")]
     pub fn is_null(&self) -> bool {
         self.is_scalar() && self.num.var_off.is_const() && self.num.var_off.value == 0
     }
@@ -386,4 +389,4 @@ impl RegState {
     }
 }
 
-const _: () = assert!(size_of::<RegState>() <= 104);
+const _: () = assert!(size_of::<RegState>() <= 128);

@@ -30,10 +30,12 @@ const SHIFTS: [AluOp; 3] = [AluOp::Lsh, AluOp::Rsh, AluOp::Arsh];
 /// Rules of the built-in kernel.
 const RULES: Behaviours = Behaviours::LINUX_6_18;
 /// Rules of each era, and those that no change has touched.
-const ERAS: [Behaviours; 4] = [
+const ERAS: [Behaviours; 6] = [
     RULES,
     Behaviours::of(KernelVersion::new(6, 18, 15)),
     Behaviours::of(KernelVersion::new(6, 12, 117)),
+    Behaviours::of(KernelVersion::new(6, 1, 192)),
+    Behaviours::of(KernelVersion::new(5, 10, 262)),
     Behaviours::NONE,
 ];
 const WIDTHS: [Width; 2] = [Width::W32, Width::W64];

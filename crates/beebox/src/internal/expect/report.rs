@@ -89,11 +89,10 @@ impl CheckReport {
         differing.count()
     }
 
-    fn text(&self) -> String {
+    /// The differences, in lines.
+    #[doc(hidden)]
+    pub fn differences_text(&self) -> String {
         let mut text = String::new();
-        if let Some((program, what)) = &self.fallback_reason {
-            let _ = writeln!(text, "{program}: {}", not_native_line(what));
-        }
         for checked in &self.expectations {
             let Some(difference) = &checked.difference else {
                 continue;
@@ -115,6 +114,15 @@ impl CheckReport {
                 let _ = writeln!(text, "  packet {packet} is the first: {why}");
             }
         }
+        text
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        if let Some((program, what)) = &self.fallback_reason {
+            let _ = writeln!(text, "{program}: {}", not_native_line(what));
+        }
+        text.push_str(&self.differences_text());
         let (all, runs) = (self.expectations.len(), self.runs);
         let plural = |count: usize| if count == 1 { "" } else { "s" };
         let runs = format!("{runs} run{}", plural(runs));

@@ -184,7 +184,7 @@ fn of_suffix(suffix: ParamSuffix) -> Option<KfuncArgKind> {
 
 /// The kind of a pointer to a structure that is more than memory.
 fn of_structure(name: btf::Name<'_>) -> Option<KfuncArgKind> {
-    if name == "bpf_dynptr" {
+    if name == "bpf_dynptr" || name == "bpf_dynptr_kern" {
         return Some(KfuncArgKind::Dynptr);
     }
     if name == "bpf_prog_aux" {

@@ -132,15 +132,15 @@ fn check_one(
         }
         KfuncArgKind::Dynptr => {
             check_pointer(env, callee, ptr, meta)?;
-            dynptr::check(env, callee, index, meta)?;
+            dynptr::check_kfunc_dynptr(env, callee, index, meta)?;
         }
         KfuncArgKind::Iter => {
             check_pointer(env, callee, ptr, meta)?;
-            iter::check(env, callee, index, meta)?;
+            iter::check_iter(env, callee, index, meta)?;
         }
         KfuncArgKind::IrqFlag => {
             check_pointer(env, callee, ptr, meta)?;
-            irq_flag::check(env, callee, index)?;
+            irq_flag::check_irq_flag(env, callee, index)?;
         }
         KfuncArgKind::ProgramAux | KfuncArgKind::Timer => return Err(callee.unsupported()),
     }
