@@ -148,6 +148,23 @@ fn contexts_have_their_fields_by_name() {
 }
 
 #[oracle::test]
+fn programs_see_the_network_that_a_file_names() {
+    let directory = directory("");
+    let packets = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/packets");
+    for name in ["router.bpf.o", "router.json"] {
+        fs::copy(packets.join(name), directory.path().join(name)).expect("a copy");
+    }
+    let own = fs::read_to_string(packets.join("router.expect")).expect("the file");
+    let path = directory.path().join("a.expect");
+    for (head, code) in [("network router.json\n", 0), ("", 1)] {
+        let tests = format!("object router.bpf.o\n{head}ifindex 2\ntest routes\n{own}");
+        fs::write(&path, tests.replace("../sample.pcap", "sample.pcap")).expect("a file");
+        let (got, out, said) = test(&[&path.display().to_string(), "--no-why"]);
+        assert_eq!(got, code, "{out}{said}");
+    }
+}
+
+#[oracle::test]
 fn instructions_are_limited_by_verdict() {
     for (limit, code) in [
         ("instructions <= 95", 0),

@@ -4,15 +4,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use beebox::expect::ExpectFile;
+use beebox::network::System;
 
 use super::Args;
 use crate::answer::Failure;
-use crate::run::expect;
+use crate::run::{expect, read_network};
 
 /// A file of tests.
 pub(super) struct TestFile {
     pub(super) path: PathBuf,
     pub(super) object: PathBuf,
+    /// The network that its programs see.
+    pub(super) system: Option<System>,
     /// Its tests share their maps.
     pub(super) shares_maps: bool,
     /// Names and statements; those that are not chosen are left out, but where maps are shared.
@@ -99,6 +102,8 @@ fn read(args: &Args, path: &Path, is_of_directory: bool) -> Result<Option<TestFi
         args.only.is_empty() || texts.any(|text| name.contains(text) || place.contains(text))
     };
     let shares_maps = file.shares_maps();
+    let network = file.network().map(read_network).transpose();
+    let system = network.map_err(|failure| failure.within(path.display()))?;
     let mut tests: Vec<NamedTest> = file
         .tests()
         .into_iter()
@@ -123,6 +128,7 @@ fn read(args: &Args, path: &Path, is_of_directory: bool) -> Result<Option<TestFi
     Ok(Some(TestFile {
         path: path.to_owned(),
         object,
+        system,
         shares_maps,
         tests,
     }))
