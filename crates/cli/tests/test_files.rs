@@ -47,6 +47,13 @@ const SSH: &str =
     "run firewall proto tcp from 198.51.100.7 port 4 to 203.0.113.1 port 22 flags syn\n";
 
 #[oracle::test]
+fn directories_have_other_expectations_too() {
+    let (code, out, said) = test(&["examples"]);
+    assert_eq!(code, 0, "{out}{said}");
+    assert!(out.ends_with("7 tests passed\n"), "{out}");
+}
+
+#[oracle::test]
 fn tests_have_maps_of_their_own_unless_they_share_them() {
     for (head, second) in [("", 1), ("maps shared\n", 2)] {
         let tests = format!(

@@ -8,6 +8,7 @@ use beebox::network::System;
 
 use super::Args;
 use crate::answer::Failure;
+use crate::input::read_file;
 use crate::run::{expect, read_network};
 
 /// A file of tests.
@@ -85,14 +86,22 @@ fn collect(directory: &Path, found: &mut Vec<PathBuf>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// True if a line of a file names an object.
+fn names_object(path: &Path) -> Result<bool, Failure> {
+    let bytes = read_file(path)?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(text.lines().any(|line| line.trim_start().starts_with("object ")))
+}
+
 /// Reads a file; `None` for one of a directory that names no object.
 fn read(args: &Args, path: &Path, is_of_directory: bool) -> Result<Option<TestFile>, Failure> {
+    // Others may be expectations of other commands.
+    if is_of_directory && args.object.is_none() && !names_object(path)? {
+        return Ok(None);
+    }
     let file = expect::read(path)?;
     let given = file.object().map(Path::to_owned);
     let Some(object) = given.or_else(|| args.object.clone()) else {
-        if is_of_directory {
-            return Ok(None);
-        }
         let failure = Failure::new("it names no object").within(path.display());
         return Err(failure.hint("object FILE in front of the tests, or --object FILE"));
     };
