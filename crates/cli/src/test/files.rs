@@ -90,7 +90,9 @@ fn collect(directory: &Path, found: &mut Vec<PathBuf>) -> Result<(), Failure> {
 fn names_object(path: &Path) -> Result<bool, Failure> {
     let bytes = read_file(path)?;
     let text = String::from_utf8_lossy(&bytes);
-    Ok(text.lines().any(|line| line.trim_start().starts_with("object ")))
+    Ok(text
+        .lines()
+        .any(|line| line.trim_start().starts_with("object ")))
 }
 
 /// Reads a file; `None` for one of a directory that names no object.

@@ -24,12 +24,14 @@ struct Node {
     counts: Vec<u64>,
 }
 
+/// Caller with the slot of the call, program and first slot.
+type NodeKey = (Option<(usize, usize)>, u32, usize);
+
 /// Counts what runs execute, by chains of calls.
 #[derive(Debug, Default)]
 pub(super) struct Profiler {
     nodes: Vec<Node>,
-    /// Nodes by caller with slot, program and first slot.
-    known: HashMap<(Option<(usize, usize)>, u32, usize), usize>,
+    known: HashMap<NodeKey, usize>,
     /// The nodes of the functions that run, the innermost last, with their depths.
     stack: Vec<(usize, usize)>,
     last: usize,
