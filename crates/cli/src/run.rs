@@ -19,6 +19,7 @@ mod why;
 
 use std::path::{Path, PathBuf};
 
+use beebox::expect::ExpectFile;
 use beebox::internal::bytes::ByteSource;
 use beebox::internal::expect::ExpectCheck;
 use beebox::internal::loading::ObjectLoading;
@@ -375,6 +376,11 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     change_as_told(&mut object, &loading, args, &name)?;
     let mut expected = args.expect.as_deref().map(expect::read).transpose()?;
     let system = args.network.as_deref().map(read_network).transpose()?;
+    if let Some(path) = expected.as_ref().and_then(ExpectFile::network) {
+        let what = "the statement network is for `beebox test`";
+        let failure = Failure::new(what).within(args.expect.as_deref().unwrap_or(path).display());
+        return Err(failure.hint(format_args!("--network {}", path.display())));
+    }
     let filling = args.maps.as_deref().map(MapsFile::read).transpose()?;
     let has_input =
         args.packet.is_some() || args.pcap.is_some() || args.ctx.is_some() || args.repeat.is_some();
@@ -694,7 +700,7 @@ fn record_types<'a>(
 }
 
 /// Reads the file of `--network`.
-fn read_network(path: &Path) -> Result<System, Failure> {
+pub(crate) fn read_network(path: &Path) -> Result<System, Failure> {
     let bytes = read_file(path)?;
     let text = String::from_utf8_lossy(&bytes);
     network::read(&text).map_err(|error| {

@@ -47,6 +47,13 @@ const SSH: &str =
     "run firewall proto tcp from 198.51.100.7 port 4 to 203.0.113.1 port 22 flags syn\n";
 
 #[oracle::test]
+fn directories_have_other_expectations_too() {
+    let (code, out, said) = test(&["examples"]);
+    assert_eq!(code, 0, "{out}{said}");
+    assert!(out.ends_with("7 tests passed\n"), "{out}");
+}
+
+#[oracle::test]
 fn tests_have_maps_of_their_own_unless_they_share_them() {
     for (head, second) in [("", 1), ("maps shared\n", 2)] {
         let tests = format!(
@@ -145,6 +152,23 @@ fn contexts_have_their_fields_by_name() {
     let (code, _, said) = run("run add none ctx={\"middle\": 3}", "ctx[8] 07");
     assert_eq!(code, 2);
     assert!(said.contains("middle"), "{said}");
+}
+
+#[oracle::test]
+fn programs_see_the_network_that_a_file_names() {
+    let directory = directory("");
+    let packets = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/packets");
+    for name in ["router.bpf.o", "router.json"] {
+        fs::copy(packets.join(name), directory.path().join(name)).expect("a copy");
+    }
+    let own = fs::read_to_string(packets.join("router.expect")).expect("the file");
+    let path = directory.path().join("a.expect");
+    for (head, code) in [("network router.json\n", 0), ("", 1)] {
+        let tests = format!("object router.bpf.o\n{head}ifindex 2\ntest routes\n{own}");
+        fs::write(&path, tests.replace("../sample.pcap", "sample.pcap")).expect("a file");
+        let (got, out, said) = test(&[&path.display().to_string(), "--no-why"]);
+        assert_eq!(got, code, "{out}{said}");
+    }
 }
 
 #[oracle::test]

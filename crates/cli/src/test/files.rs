@@ -4,15 +4,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use beebox::expect::ExpectFile;
+use beebox::network::System;
 
 use super::Args;
 use crate::answer::Failure;
-use crate::run::expect;
+use crate::input::read_file;
+use crate::run::{expect, read_network};
 
 /// A file of tests.
 pub(super) struct TestFile {
     pub(super) path: PathBuf,
     pub(super) object: PathBuf,
+    /// The network that its programs see.
+    pub(super) system: Option<System>,
     /// Its tests share their maps.
     pub(super) shares_maps: bool,
     /// Names and statements; those that are not chosen are left out, but where maps are shared.
@@ -82,14 +86,24 @@ fn collect(directory: &Path, found: &mut Vec<PathBuf>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// True if a line of a file names an object.
+fn names_object(path: &Path) -> Result<bool, Failure> {
+    let bytes = read_file(path)?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(text
+        .lines()
+        .any(|line| line.trim_start().starts_with("object ")))
+}
+
 /// Reads a file; `None` for one of a directory that names no object.
 fn read(args: &Args, path: &Path, is_of_directory: bool) -> Result<Option<TestFile>, Failure> {
+    // Others may be expectations of other commands.
+    if is_of_directory && args.object.is_none() && !names_object(path)? {
+        return Ok(None);
+    }
     let file = expect::read(path)?;
     let given = file.object().map(Path::to_owned);
     let Some(object) = given.or_else(|| args.object.clone()) else {
-        if is_of_directory {
-            return Ok(None);
-        }
         let failure = Failure::new("it names no object").within(path.display());
         return Err(failure.hint("object FILE in front of the tests, or --object FILE"));
     };
@@ -99,6 +113,8 @@ fn read(args: &Args, path: &Path, is_of_directory: bool) -> Result<Option<TestFi
         args.only.is_empty() || texts.any(|text| name.contains(text) || place.contains(text))
     };
     let shares_maps = file.shares_maps();
+    let network = file.network().map(read_network).transpose();
+    let system = network.map_err(|failure| failure.within(path.display()))?;
     let mut tests: Vec<NamedTest> = file
         .tests()
         .into_iter()
@@ -123,6 +139,7 @@ fn read(args: &Args, path: &Path, is_of_directory: bool) -> Result<Option<TestFi
     Ok(Some(TestFile {
         path: path.to_owned(),
         object,
+        system,
         shares_maps,
         tests,
     }))

@@ -259,6 +259,9 @@ fn load(
             return Err(Failure::new(error).within(&name).hint(hint));
         }
     };
+    if let Some(system) = &unit.file.system {
+        loaded.set_system(system.clone());
+    }
     let opened = loaded.open_perf_buffers(PERF_BUFFER_BYTES);
     opened.map_err(|errno| Failure::new(format_args!("{name}: perf buffers: {errno}")))?;
     Ok(Ok(loaded))

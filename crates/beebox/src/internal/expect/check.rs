@@ -49,6 +49,7 @@ struct State {
     /// The clock, CPU and seed of the next runs, where statements set them.
     clock: Option<u64>,
     cpu: Option<u32>,
+    ifindex: Option<u32>,
     seed: Option<u64>,
     /// Helpers that fail on purpose.
     faults: Box<Faults>,
@@ -157,6 +158,7 @@ impl<'c> ExpectCheck<'c, '_> {
             has_set: false,
             clock: None,
             cpu: None,
+            ifindex: None,
             seed: None,
             faults: Box::default(),
             texts: Vec::new(),
@@ -197,12 +199,19 @@ impl<'c> ExpectCheck<'c, '_> {
                 (state.cpu, state.has_set) = (Some(*cpu), true);
                 Ok(())
             }
+            Statement::Ifindex(index) => {
+                (state.ifindex, state.has_set) = (Some(*index), true);
+                Ok(())
+            }
             Statement::Fault(fault) => {
                 state.has_set = true;
                 state.faults.add(fault.clone());
                 Ok(())
             }
-            Statement::Test(_) | Statement::Object(_) | Statement::SharedMaps => Ok(()),
+            Statement::Test(_)
+            | Statement::Object(_)
+            | Statement::SharedMaps
+            | Statement::Network(_) => Ok(()),
         }
     }
 
@@ -269,6 +278,9 @@ impl<'c> ExpectCheck<'c, '_> {
         (self.set_up)(&mut runnable);
         if let Some(clock) = state.clock {
             runnable.set_clock(RunClock::Fixed(clock));
+        }
+        if let Some(index) = state.ifindex {
+            runnable.set_ifindex(index);
         }
         runnable.count_executed(self.file.has_budgets());
         runnable.set_faults(Some(std::mem::take(&mut state.faults)));

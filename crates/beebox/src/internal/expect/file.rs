@@ -19,6 +19,7 @@ pub const FORM: &str =
   capture PROGRAM FILE         run on each packet of a capture
   time SPAN | time +SPAN       set or advance the clock: 5s, 250ms, 10us, 7ns
   cpu NUMBER | seed NUMBER     the CPU and the random numbers of the next runs
+  ifindex NUMBER               the interface that packets come from
   fault HELPER [MAP] [at N] = RESULT
                                what a call returns in place of what it would do: an error as
                                ENOSPC, NULL, a number; the Nth of these calls, or all
@@ -42,7 +43,9 @@ pub const FORM: &str =
   field NAME = TEXT            a header field of the packet after the run, as ip.ttl
   instructions [VERDICT] <= N  most instructions of a run, or of the runs with a verdict
   test NAME                    begins a test, whose maps are its own (`beebox test`)
-  object FILE | maps shared    in front of the tests: their object; they share its maps";
+  object FILE | maps shared | network FILE
+                               in front of the tests: their object; they share its maps; the
+                               network that programs see";
 
 /// Bytes of the largest file.
 const LARGEST: u64 = 16 << 20;
@@ -126,6 +129,14 @@ impl ExpectFile {
         })
     }
 
+    /// The file of the network that its programs see, if it names one.
+    pub fn network(&self) -> Option<&Path> {
+        self.lines.iter().find_map(|line| match &line.statement {
+            Statement::Network(path) => Some(path.as_path()),
+            _ => None,
+        })
+    }
+
     /// True if its tests have the maps as the test before left them.
     pub fn shares_maps(&self) -> bool {
         let is_it = |line: &Line| matches!(line.statement, Statement::SharedMaps);
@@ -141,7 +152,10 @@ impl ExpectFile {
         let is_run = |line: &&Line| {
             !matches!(
                 line.statement,
-                Statement::Test(_) | Statement::Object(_) | Statement::SharedMaps
+                Statement::Test(_)
+                    | Statement::Object(_)
+                    | Statement::SharedMaps
+                    | Statement::Network(_)
             )
         };
         let mut tests: Vec<(String, ExpectFile)> = Vec::new();

@@ -31,6 +31,8 @@ pub(crate) enum Statement {
     Object(PathBuf),
     /// Tests have the maps as the test before left them.
     SharedMaps,
+    /// The file of the network that the programs see.
+    Network(PathBuf),
     Delete {
         map: String,
         key: Value,
@@ -42,6 +44,8 @@ pub(crate) enum Statement {
     },
     Seed(u64),
     Cpu(u32),
+    /// The interface that the packets of the next runs come from.
+    Ifindex(u32),
     Fault(ForcedResult),
     Set {
         map: String,
@@ -139,6 +143,10 @@ pub(super) fn statement(text: &str, directory: &Path) -> Result<Statement, Strin
             let path = given(rest).ok_or_else(|| needed("the file of an object"))?;
             Statement::Object(directory.join(path))
         }
+        "network" => {
+            let path = given(rest).ok_or_else(|| needed("the file of a network"))?;
+            Statement::Network(directory.join(path))
+        }
         "maps" if rest == "shared" => Statement::SharedMaps,
         "maps" => return Err(format!("maps shared is expected, not {text:?}")),
         "delete" => {
@@ -162,6 +170,10 @@ pub(super) fn statement(text: &str, directory: &Path) -> Result<Statement, Strin
         }
         "seed" => Statement::Seed(number(rest).ok_or_else(|| needed("a number"))?),
         "cpu" => Statement::Cpu(number(rest).ok_or_else(|| needed("a number"))?),
+        "ifindex" => {
+            let index = number(rest).filter(|index| *index > 0);
+            Statement::Ifindex(index.ok_or_else(|| needed("a number from 1"))?)
+        }
         "fault" => Statement::Fault(fault(rest)?),
         "set" => {
             let (key, behind) = json(behind, "a key")?;
