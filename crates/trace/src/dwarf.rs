@@ -13,8 +13,10 @@ use std::ops::Range;
 
 use gimli::Encoding;
 
+pub(crate) use location::InFrame;
 pub use location::{Found, FrameState};
 use types::Types;
+pub use types::ValueBytes;
 
 /// The debug information of an object.
 #[derive(Debug, Default)]
@@ -56,6 +58,8 @@ pub(crate) struct Variable {
     pub(crate) kind: Option<usize>,
     /// The line that declares it.
     pub(crate) line: Option<u32>,
+    /// True for a parameter.
+    pub(crate) is_parameter: bool,
     /// Where it is in scope.
     scope: Vec<Range<u64>>,
     locations: Locations,
@@ -112,8 +116,13 @@ impl Debug {
     }
 
     /// The value of a variable, of its bytes.
-    pub(crate) fn show(&self, variable: &Variable, bytes: &[u8]) -> String {
-        self.types.show(variable.kind, bytes)
+    pub(crate) fn show(&self, variable: &Variable, value: &ValueBytes) -> String {
+        self.types.show(variable.kind, value)
+    }
+
+    /// The alignment of a variable without parts.
+    pub(crate) fn scalar_align(&self, variable: &Variable) -> Option<usize> {
+        self.types.scalar_align(variable.kind)
     }
 }
 
@@ -176,7 +185,8 @@ mod tests {
         let refusal = named("refusal").unwrap();
         assert_eq!(debug.type_name(refusal), "struct refusal");
         assert_eq!(debug.size(refusal), Some(8));
-        let shown = debug.show(refusal, &[192, 0, 2, 1, 22, 0, 0xb4, 5]);
+        let value = ValueBytes::known(vec![192, 0, 2, 1, 22, 0, 0xb4, 5]);
+        let shown = debug.show(refusal, &value);
         assert_eq!(
             shown,
             "{ .from = [192, 0, 2, 1], .port = 22, .segment_size = 1460 }"
@@ -215,12 +225,12 @@ mod tests {
                     let state = FrameState {
                         registers: &[8; 11],
                         entry: &[9; 11],
-                        stack: 32,
+                        frame_base: Some(32),
                         read: &|_, _| true,
                     };
                     let found = debug.find(function, variable, next(100) as u32, &state);
-                    if let Found::Bytes { bytes, .. } = found {
-                        debug.show(variable, &bytes);
+                    if let Found::Bytes { value, .. } = found {
+                        debug.show(variable, &value);
                     }
                     debug.type_name(variable);
                 }

@@ -6,10 +6,10 @@ use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width, eval};
 use packet::fields;
 
 use super::{Open, Recorder, Unfinished};
-use crate::member::member_path;
+use crate::member::{Part, member_path, parts};
 use crate::origin::Origin;
 use crate::run::{NamedValue, Target, TraceEvent};
-use crate::variables::parameters;
+use crate::variables::typed_text;
 
 /// Bytes of the packet whose fields have names.
 const NAMED_BYTES: u64 = 2048;
@@ -36,9 +36,20 @@ impl Recorder<'_> {
                 src,
                 off,
             } => self.note_branch(moment, (cond, width), dst, src, off),
-            Insn::Call(_) | Insn::CallReg { .. } => self.note_call(moment),
+            Insn::Call(_) | Insn::CallReg { .. } => {
+                for address in &moment.registers[1..=5] {
+                    self.note_stack_write(*address, 1, moment);
+                }
+                self.note_call(moment);
+            }
             Insn::Exit => {
-                let value = self.value_of(Reg::R0, Width::W64, moment);
+                let mut value = self.value_of(Reg::R0, Width::W64, moment);
+                let frame = self.frames.last();
+                let returns = frame.and_then(|frame| frame.watch.facts.returns);
+                let typed = returns.and_then(|(types, ty)| typed_text(types, ty, value.number));
+                if let Some(text) = typed {
+                    value.text = text;
+                }
                 self.add(TraceEvent::Return { value });
             }
             Insn::Store {
@@ -48,7 +59,7 @@ impl Recorder<'_> {
                 src,
             } => {
                 let access = access(moment, base, off, size);
-                self.note_write(access, moment.memory);
+                self.note_write(access, moment);
                 self.spill(access, src, moment);
             }
             Insn::StoreRelease {
@@ -56,10 +67,33 @@ impl Recorder<'_> {
             }
             | Insn::Atomic {
                 size, base, off, ..
-            } => self.note_write(access(moment, base, off, size), moment.memory),
+            } => self.note_write(access(moment, base, off, size), moment),
             _ => {}
         }
         self.follow_value(moment, insn);
+    }
+
+    /// Notes that bytes may be written that are on the stack.
+    fn note_stack_write(&mut self, address: u64, len: u64, moment: &Moment<'_, '_>) {
+        let has_places = self
+            .frames
+            .iter()
+            .any(|frame| frame.watch.facts.has_debug());
+        if !has_places
+            || !matches!(
+                moment.memory.place(address),
+                Some(MemoryPlace::Stack { .. })
+            )
+        {
+            return;
+        }
+        let slot = moment.at as u32;
+        let traced = self.programs.get(moment.program.number() as usize);
+        let line = traced.and_then(|traced| traced.program.line_at(slot));
+        let line = line.map(|line| line.line);
+        for frame in &mut self.frames {
+            frame.watch.note_written(address, len, slot, line);
+        }
     }
 
     fn note_branch(
@@ -132,9 +166,7 @@ impl Recorder<'_> {
         let is_address = pointer.is_some();
         let frame = self.frames.last();
         let slot = moment.at as u32;
-        let variable = frame.and_then(|frame| {
-            (frame.watch).name_of(register, slot, moment.registers, moment.memory)
-        });
+        let variable = frame.and_then(|frame| frame.watch.name_of(register, slot));
         let origin = frame.and_then(|frame| frame.origins[register.index()].as_ref());
         // The place of a computed address says more than how it was computed.
         let named = origin.filter(|origin| !is_address || !origin.name.starts_with('('));
@@ -259,20 +291,8 @@ impl Recorder<'_> {
                 })
             }
             MemoryPlace::Context(offset) => {
-                let frame = self.frames.first()?;
-                let traced = self.programs.get(moment.program.number() as usize)?;
-                let types = traced.program.btf()?;
-                let (name, ty) = parameters(traced.program, frame.function)
-                    .into_iter()
-                    .next()?;
-                let Shape::Ptr(target) = types.get(types.skip_modifiers(ty)?)?.shape() else {
-                    return None;
-                };
-                let (path, _) = member_path(types, target, offset, access.len as u64)?;
-                Some(Origin::named(format!(
-                    "{name}->{}",
-                    path.trim_start_matches('.')
-                )))
+                let (name, _) = self.context_name(offset, access.len, moment)?;
+                Some(Origin::named(name))
             }
             MemoryPlace::Value {
                 map,
@@ -292,6 +312,25 @@ impl Recorder<'_> {
             | MemoryPlace::Function(_)
             | MemoryPlace::Region { .. } => None,
         }
+    }
+
+    /// The name of bytes of the context by the type of the first parameter, and their type.
+    fn context_name(
+        &self,
+        offset: u64,
+        len: usize,
+        moment: &Moment<'_, '_>,
+    ) -> Option<(String, TypeId)> {
+        let frame = self.frames.first()?;
+        let traced = self.programs.get(moment.program.number() as usize)?;
+        let types = traced.program.btf()?;
+        let (name, ty) = frame.watch.facts.parameters.first()?;
+        let name = if name.is_empty() { "ctx" } else { name };
+        let Shape::Ptr(target) = types.get(types.skip_modifiers(*ty)?)?.shape() else {
+            return None;
+        };
+        let (path, ty) = member_path(types, target, offset, len as u64)?;
+        Some((format!("{name}->{}", path.trim_start_matches('.')), ty))
     }
 
     /// The name of bytes of the packet, and the field that they are.
@@ -341,9 +380,41 @@ impl Recorder<'_> {
         }
     }
 
+    /// The parts of a value that are written, with the bytes before; none if they have no names.
+    fn written_parts(
+        &self,
+        map: u32,
+        (start, offset): (u64, u64),
+        len: usize,
+        memory: &Memory<'_>,
+    ) -> Vec<(Part, u64, Vec<u8>)> {
+        let value = self.host.map(map).and_then(|map| map.value);
+        let Some((types, ty)) = value else {
+            return Vec::new();
+        };
+        let found = parts(types, ty, offset, len as u64);
+        // Elements of one array are written as a row.
+        let array = |part: &Part| part.path.rfind('[').map(|end| part.path[..end].to_owned());
+        let is_row = found.len() > 1
+            && array(&found[0]).is_some()
+            && found.iter().all(|part| array(part) == array(&found[0]));
+        if is_row {
+            return Vec::new();
+        }
+        let parts = found.into_iter().map(|part| {
+            let mut before = vec![0; part.len as usize];
+            let address = start + part.start;
+            (memory.peek(address, &mut before)).then_some((part, address, before))
+        });
+        parts.collect::<Option<_>>().unwrap_or_default()
+    }
+
     /// Notes a write to what is no stack, in front of it.
-    fn note_write(&mut self, access: Access, memory: &Memory<'_>) {
+    fn note_write(&mut self, access: Access, moment: &Moment<'_, '_>) {
+        let memory = moment.memory;
         let Access { address, len } = access;
+        self.note_stack_write(address, len as u64, moment);
+        let mut parts = Vec::new();
         let mut before = vec![0; len];
         let Some(place) = memory
             .place(address)
@@ -360,7 +431,9 @@ impl Recorder<'_> {
                 (name, TypeId::VOID, Target::Packet(field))
             }
             MemoryPlace::Context(offset) => {
-                (format!("ctx[{offset}]"), TypeId::VOID, Target::Context)
+                let named = self.context_name(offset, len, moment);
+                let (name, ty) = named.unwrap_or_else(|| (format!("ctx[{offset}]"), TypeId::VOID));
+                (name, ty, Target::Context)
             }
             // A record is told when it is handed over.
             MemoryPlace::Value { start, .. } if self.records.contains_key(&start) => return,
@@ -368,6 +441,7 @@ impl Recorder<'_> {
                 map, start, offset, ..
             } => {
                 let (name, kind) = self.value_name(map, offset, len);
+                parts = self.written_parts(map, (start, offset), len, memory);
                 let key = self.keys.get(&start).cloned();
                 let target = Target::Value {
                     map,
@@ -394,7 +468,11 @@ impl Recorder<'_> {
             before,
             after,
         });
-        let kind = Unfinished::Write { address, len };
+        let kind = Unfinished::Write {
+            address,
+            len,
+            parts,
+        };
         self.write = Some(Open { line, event, kind });
     }
 
@@ -403,7 +481,12 @@ impl Recorder<'_> {
         let Some(Open {
             line,
             event,
-            kind: Unfinished::Write { address, len },
+            kind:
+                Unfinished::Write {
+                    address,
+                    len,
+                    parts,
+                },
         }) = self.write.take()
         else {
             return;
@@ -413,12 +496,68 @@ impl Recorder<'_> {
             return;
         }
         self.fields = None;
+        let place = event;
         let event = self
             .line_mut(line)
-            .and_then(|line| line.events.get_mut(event));
-        if let Some(TraceEvent::Write { after, .. }) = event {
-            *after = bytes;
+            .and_then(|line| line.events.get_mut(place));
+        let Some(TraceEvent::Write {
+            after,
+            target,
+            insn,
+            ..
+        }) = event
+        else {
+            return;
+        };
+        *after = bytes;
+        let (target, insn) = (target.clone(), *insn);
+        let named = self.named_writes(&target, insn, parts, memory);
+        if let (Some(line), false) = (self.line_mut(line), named.is_empty()) {
+            line.events.splice(place..=place, named);
         }
+    }
+
+    /// The writes to parts of a value: those that changed, or the first one.
+    fn named_writes(
+        &self,
+        target: &Target,
+        insn: u32,
+        parts: Vec<(Part, u64, Vec<u8>)>,
+        memory: &Memory<'_>,
+    ) -> Vec<TraceEvent> {
+        let Target::Value { map, .. } = target else {
+            return Vec::new();
+        };
+        let Some((map, (types, ty))) = self.host.map(*map).and_then(|map| Some((map, map.value?)))
+        else {
+            return Vec::new();
+        };
+        let section = types.get(ty).map(|ty| ty.shape());
+        let prefix = match section {
+            Some(Shape::Datasec(_)) => "",
+            _ => map.name,
+        };
+        let writes = parts.into_iter().filter_map(|(part, address, held)| {
+            let mut holds = vec![0; held.len()];
+            memory.peek(address, &mut holds).then(|| TraceEvent::Write {
+                insn,
+                target: target.clone(),
+                name: format!("{prefix}{}", part.path),
+                kind: part.ty,
+                before: part.value(types, &held),
+                after: part.value(types, &holds),
+            })
+        });
+        let mut writes: Vec<TraceEvent> = writes.collect();
+        let is_change = |write: &TraceEvent| match write {
+            TraceEvent::Write { before, after, .. } => before != after,
+            _ => false,
+        };
+        match writes.iter().any(is_change) {
+            true => writes.retain(is_change),
+            false => writes.truncate(1),
+        }
+        writes
     }
 
     /// Notes where a value comes from that is spilled to the stack.
@@ -458,14 +597,16 @@ fn masked(number: u64, width: Width) -> u64 {
     }
 }
 
-/// A number as people read it: small ones in decimals with their sign, large ones in hexadecimals.
+/// A number as people read it: small ones in decimals with their sign, large ones in hexadecimals,
+/// with what they are as signed numbers of 32 bits if that is a small one.
 pub(super) fn number_text(number: u64, width: Width) -> String {
     let signed = match width {
         Width::W32 => i64::from(number as u32 as i32),
         Width::W64 => number as i64,
     };
-    match signed {
-        -4096..=0xffff => signed.to_string(),
+    match (signed, u32::try_from(number)) {
+        (-4096..=0xffff, _) => signed.to_string(),
+        (_, Ok(low @ 0xffff_f000..)) => format!("{number:#x} ({})", low as i32),
         _ => format!("{number:#x}"),
     }
 }
