@@ -13,10 +13,10 @@ use std::ops::Range;
 
 use gimli::Encoding;
 
-pub(crate) use location::InFrame;
 pub use location::{Found, FrameState};
+pub(crate) use location::{FramePiece, InFrame};
 use types::Types;
-pub use types::ValueBytes;
+pub use types::{Describe, ValueBytes};
 
 /// The debug information of an object.
 #[derive(Debug, Default)]
@@ -25,6 +25,8 @@ pub struct Debug {
     types: Types,
     /// Names of the sections of the object, by number.
     sections: Vec<String>,
+    /// The largest alignment that a type or variable may have, if it is more than that of numbers.
+    pub(crate) most_align: u64,
 }
 
 /// A function.
@@ -116,8 +118,13 @@ impl Debug {
     }
 
     /// The value of a variable, of its bytes.
-    pub(crate) fn show(&self, variable: &Variable, value: &ValueBytes) -> String {
-        self.types.show(variable.kind, value)
+    pub(crate) fn show(
+        &self,
+        variable: &Variable,
+        value: &ValueBytes,
+        describe: &Describe<'_>,
+    ) -> String {
+        self.types.show(variable.kind, value, describe)
     }
 
     /// The alignment of a variable without parts.
@@ -186,7 +193,7 @@ mod tests {
         assert_eq!(debug.type_name(refusal), "struct refusal");
         assert_eq!(debug.size(refusal), Some(8));
         let value = ValueBytes::known(vec![192, 0, 2, 1, 22, 0, 0xb4, 5]);
-        let shown = debug.show(refusal, &value);
+        let shown = debug.show(refusal, &value, &|_| None);
         assert_eq!(
             shown,
             "{ .from = [192, 0, 2, 1], .port = 22, .segment_size = 1460 }"
@@ -230,7 +237,7 @@ mod tests {
                     };
                     let found = debug.find(function, variable, next(100) as u32, &state);
                     if let Found::Bytes { value, .. } = found {
-                        debug.show(variable, &value);
+                        debug.show(variable, &value, &|_| None);
                     }
                     debug.type_name(variable);
                 }

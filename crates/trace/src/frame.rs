@@ -26,9 +26,14 @@ struct Reach {
     is_exact: bool,
 }
 
-/// Bytes of the frame of the function at a slot, in which variables are; `None` if they cannot be
-/// told.
-pub(crate) fn frame_bytes(program: &Program, start: u32, variables: &[InFrame]) -> Option<u64> {
+/// Bytes of the frame of the function at a slot, in which variables are, for types of at most this
+/// alignment; `None` if they cannot be told.
+pub(crate) fn frame_bytes(
+    program: &Program,
+    start: u32,
+    variables: &[InFrame],
+    most_align: i64,
+) -> Option<u64> {
     let least = variables
         .iter()
         .map(|variable| variable.offset + variable.size);
@@ -45,7 +50,8 @@ pub(crate) fn frame_bytes(program: &Program, start: u32, variables: &[InFrame]) 
     let align = if calls { align.max(CALL_ALIGN) } else { align };
     let least = least.max(lowest);
     let sizes = (least..=MOST_BYTES).filter(|size| size % align == 0);
-    let rated = sizes.filter_map(|size| Some((rating(size, align, &reaches, variables)?, size)));
+    let rated = sizes
+        .filter_map(|size| Some((rating(size, (align, most_align), reaches, variables)?, size)));
     let rated: Vec<(Rating, i64)> = rated.collect();
     let best = rated.iter().map(|(rating, _)| *rating).max()?;
     let mut sizes = rated.iter().filter(|(rating, _)| *rating == best);
@@ -55,12 +61,17 @@ pub(crate) fn frame_bytes(program: &Program, start: u32, variables: &[InFrame]) 
     }
 }
 
-/// How well a size explains the instructions: variables that they reach, the same with the size of
-/// accesses, fewer accesses beside all variables, and an end of the frame where LLVM ends it.
+/// How well a size explains the instructions: the variables that they reach, accesses beside all
+/// variables, of which fewer are better, and an end of the frame where LLVM ends it.
 type Rating = (usize, std::cmp::Reverse<usize>, bool);
 
 /// The rating of a size; `None` if it cannot be.
-fn rating(size: i64, align: i64, reaches: &[Reach], variables: &[InFrame]) -> Option<Rating> {
+fn rating(
+    size: i64,
+    (align, most_align): (i64, i64),
+    reaches: &[Reach],
+    variables: &[InFrame],
+) -> Option<Rating> {
     let range = |variable: &InFrame| {
         (
             variable.offset - size,
@@ -103,12 +114,15 @@ fn rating(size: i64, align: i64, reaches: &[Reach], variables: &[InFrame]) -> Op
         .map(|reach| reach.at)
         .chain(variables.iter().map(|it| range(it).0));
     let used = -lowest.min().unwrap_or(0);
+    if used > size {
+        return None;
+    }
     let mut aligns = (0..)
         .map(|power| 1 << power)
         .skip_while(|each| *each < align);
     let ends = aligns.find(|align| used <= size && (used + align - 1) / align * align >= size);
     let is_end =
-        ends.is_some_and(|align| align <= 16 && (used + align - 1) / align * align == size);
+        ends.is_some_and(|align| align <= most_align && (used + align - 1) / align * align == size);
     Some((reached, std::cmp::Reverse(beside), is_end))
 }
 
@@ -215,4 +229,50 @@ enum Held {
     Inside,
     /// Something else.
     Other,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variable(offset: i64, size: i64, align: Option<usize>) -> InFrame {
+        InFrame {
+            offset,
+            size,
+            align,
+        }
+    }
+
+    fn reach(at: i64, size: i64) -> Reach {
+        let is_exact = true;
+        Reach { at, size, is_exact }
+    }
+
+    #[test]
+    fn the_size_is_that_for_which_variables_are_reached() {
+        let buffer = [variable(24, 4, Some(4)), variable(0, 24, None)];
+        let reaches = [reach(-4, 4), reach(-28, 0), reach(-8, 1)];
+        let size = |calls| size_of_frame(&buffer, (&reaches, calls), 8);
+        assert_eq!(size(false), Some(28));
+        // Frames of functions that call others are aligned to 8 bytes.
+        let buffer = [variable(28, 4, Some(4)), variable(4, 24, None)];
+        assert_eq!(size_of_frame(&buffer, (&reaches, true), 8), Some(32));
+        // Sixteen bytes are aligned to as many.
+        let wide = [variable(16, 16, Some(16)), variable(8, 8, Some(8))];
+        let reaches = [reach(-16, 8), reach(-8, 8), reach(-24, 8)];
+        assert_eq!(size_of_frame(&wide, (&reaches, false), 16), Some(32));
+    }
+
+    #[test]
+    fn places_that_the_instructions_leave_open_are_unknown() {
+        let none = [variable(0, 8, Some(8))];
+        assert_eq!(size_of_frame(&none, (&[], false), 8), None);
+        // Slots of which two may be the variable, if the frame is aligned to 16 bytes.
+        let reaches = [reach(-8, 8), reach(-16, 8), reach(-24, 8)];
+        let size = |most| size_of_frame(&[variable(8, 8, None)], (&reaches, false), most);
+        assert_eq!(size(8), Some(24));
+        assert_eq!(size(16), None);
+        let damaged = [variable(-3, 8, None), variable(8, 4, Some(4))];
+        assert_eq!(size_of_frame(&damaged, (&reaches, true), 8), None);
+    }
 }

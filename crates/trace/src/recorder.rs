@@ -110,8 +110,8 @@ pub struct Recorder<'p> {
     /// The instruction from which lines are recorded again, if those before it are only counted.
     tail_from: u64,
     executed: u64,
-    /// True if the last instruction was counted alone.
-    has_counted: bool,
+    /// Program, depth and slot of the last instruction, if lines are counted alone.
+    counting: Option<(u32, usize, u32)>,
     /// Lines that ended: the first ones, and the last ones.
     lines: Vec<Visit>,
     tail: VecDeque<Visit>,
@@ -144,7 +144,7 @@ impl<'p> Recorder<'p> {
             line_numbers: programs.iter().map(|_| Vec::new()).collect(),
             tail_from: u64::MAX,
             executed: 0,
-            has_counted: false,
+            counting: None,
             lines: Vec::new(),
             tail: VecDeque::new(),
             left_out: 0,
@@ -167,9 +167,37 @@ impl<'p> Recorder<'p> {
         self
     }
 
-    /// True while lines are counted alone.
-    fn counts_only(&self) -> bool {
-        self.lines.len() >= FIRST_LINES && self.executed < self.tail_from
+    /// Counts the line of an instruction where lines are counted alone; false where they are
+    /// recorded.
+    fn counts(&mut self, moment: &Moment<'_, '_>) -> bool {
+        let is_due = self.lines.len() >= FIRST_LINES && self.executed < self.tail_from;
+        let place = (moment.program.number(), moment.depth, moment.at as u32);
+        let goes_on = match self.counting {
+            None if is_due => {
+                if let Some(line) = self.line.take() {
+                    self.ended += 1;
+                    self.lines.push(line);
+                }
+                false
+            }
+            None => return false,
+            Some((program, depth, slot)) => {
+                (program, depth) == (place.0, place.1)
+                    && slot < place.2
+                    && self.is_one_line(slot, place.2, program)
+            }
+        };
+        if !goes_on && !is_due {
+            self.counting = None;
+            self.forget();
+            return false;
+        }
+        if !goes_on {
+            self.ended += 1;
+            self.left_out += 1;
+        }
+        self.counting = Some(place);
+        true
     }
 
     /// Forgets where values come from, which was not followed while lines were counted.
@@ -214,10 +242,6 @@ impl<'p> Recorder<'p> {
             return;
         };
         self.ended += 1;
-        if self.counts_only() {
-            self.left_out += 1;
-            return;
-        }
         if self.lines.len() < FIRST_LINES {
             self.lines.push(line);
             return;
@@ -279,7 +303,7 @@ impl<'p> Recorder<'p> {
         let kept = if is_new { depth } else { depth + 1 };
         while self.frames.len() > kept {
             if let Some(frame) = self.frames.pop()
-                && !self.counts_only()
+                && self.counting.is_none()
             {
                 self.note_unseen(&frame);
             }
@@ -351,11 +375,11 @@ impl<'p> Recorder<'p> {
             origins,
             calling: None,
         });
-        self.begin_line(moment);
-        self.add(TraceEvent::Enter { caller });
-        if self.counts_only() {
+        if self.counting.is_some() {
             return;
         }
+        self.begin_line(moment);
+        self.add(TraceEvent::Enter { caller });
         let traced = &self.programs[moment.program.number() as usize];
         let frame = self.frames.last();
         let arguments = frame.map(|frame| {
@@ -371,21 +395,6 @@ impl<'p> Recorder<'p> {
     fn begin_line(&mut self, moment: &Moment<'_, '_>) {
         self.end_line();
         let at = moment.at as u32;
-        if self.counts_only() {
-            let function = self
-                .frames
-                .last()
-                .map_or(0, |frame| frame.watch.facts.start);
-            self.line = Some(Visit {
-                program: moment.program.number(),
-                function,
-                depth: moment.depth,
-                inlined: Vec::new(),
-                spans: vec![(at, at)],
-                events: Vec::new(),
-            });
-            return;
-        }
         let traced = self.programs.get(moment.program.number() as usize);
         let number = traced
             .and_then(|traced| traced.program.line_at(at))
@@ -417,10 +426,6 @@ impl<'p> Recorder<'p> {
             line.is_some_and(|line| line.depth == moment.depth && line.program == number);
         let last = line.map_or(0, Visit::last);
         let goes_on = is_in_frame && at > last && self.is_one_line(last, at, number);
-        if !goes_on && self.counts_only() {
-            self.begin_line(moment);
-            return;
-        }
         if !goes_on {
             let variables = self.changed_variables(moment);
             if !is_in_frame {
@@ -489,20 +494,14 @@ fn line_numbers(program: &Program) -> Vec<u32> {
 impl Observer for Recorder<'_> {
     fn before(&mut self, moment: &Moment<'_, '_>) -> ControlFlow<()> {
         self.close_write(moment.memory);
+        let counts = self.counts(moment);
         let has_entered = self.follow(moment);
         self.close_call(moment);
-        if !has_entered {
-            self.add_step(moment);
-        }
-        match self.counts_only() {
-            true => {
-                self.has_counted = true;
-                self.note_counted(moment);
-            }
-            false => {
-                if std::mem::take(&mut self.has_counted) {
-                    self.forget();
-                }
+        match (counts, has_entered) {
+            (true, _) => self.note_counted(moment),
+            (false, true) => self.note(moment),
+            (false, false) => {
+                self.add_step(moment);
                 self.note(moment);
             }
         }

@@ -8,7 +8,7 @@ use interp::checked::Memory;
 use isa::ebpf::{Insn, Reg, RegSet};
 use program::{Program, Subprog};
 
-use crate::dwarf::{Debug, Found, FrameState, Function, ValueBytes};
+use crate::dwarf::{Debug, Describe, Found, FramePiece, FrameState, Function, ValueBytes};
 use crate::frame::frame_bytes;
 use crate::run::{SeenVariable, UnseenVariable};
 
@@ -33,8 +33,8 @@ pub(crate) struct Facts<'p> {
     used: RegSet,
     /// Bytes of the frame from the place that locations count from, if they are known.
     frame: Option<u64>,
-    /// Offset and bytes of each variable that is in the frame all the time.
-    places: Vec<Option<(i64, i64)>>,
+    /// The pieces of each variable that is in the frame all the time.
+    places: Vec<Vec<FramePiece>>,
 }
 
 impl<'p> Facts<'p> {
@@ -52,12 +52,14 @@ impl<'p> Facts<'p> {
             let function = debug.function(&subprog.name, section)?;
             Some((debug, function))
         });
-        let frame = debug
-            .and_then(|(debug, function)| frame_bytes(program, start, &debug.in_frame(function)));
+        let frame = debug.and_then(|(debug, function)| {
+            let most_align = debug.most_align.clamp(8, 512) as i64;
+            frame_bytes(program, start, &debug.in_frame(function), most_align)
+        });
         let places = debug.map_or_else(Vec::new, |(debug, function)| {
             let variables = function.variables.iter();
             variables
-                .map(|variable| debug.place(function, variable))
+                .map(|variable| debug.pieces(function, variable))
                 .collect()
         });
         let declared = declared(program, start);
@@ -93,8 +95,8 @@ pub(crate) struct Watch<'p> {
     lines: BTreeSet<u32>,
     /// The last value of each variable, and its text.
     shown: Vec<Option<(ValueBytes, String)>>,
-    /// True for variables in the frame that were written.
-    written: Vec<bool>,
+    /// The bytes of variables in the frame that were written.
+    written: Vec<Vec<bool>>,
     /// Why a variable in scope had none.
     missing: Vec<Option<&'static str>>,
     /// True if a helper called the function, so that it has all its parameters.
@@ -112,7 +114,7 @@ impl<'p> Watch<'p> {
             entry,
             lines: BTreeSet::new(),
             shown: vec![None; count],
-            written: vec![false; count],
+            written: vec![Vec::new(); count],
             missing: vec![None; count],
             facts,
             is_callback,
@@ -131,25 +133,51 @@ impl<'p> Watch<'p> {
             return;
         };
         let slot = slot.saturating_sub(self.facts.start);
-        for (index, place) in self.facts.places.iter().enumerate() {
-            let Some((offset, size)) = *place else {
-                continue;
-            };
-            let start = base.wrapping_add_signed(offset);
-            let is_met =
-                address < start.wrapping_add_signed(size) && start < address.saturating_add(len);
-            let variable = &function.variables[index];
-            if self.written[index] || !is_met || !function.is_in_scope(variable, slot) {
-                continue;
+        for (index, pieces) in self.facts.places.iter().enumerate() {
+            for piece in pieces {
+                let start = base.wrapping_add_signed(piece.offset);
+                let from = address.max(start);
+                let to = address.saturating_add(len).min(start + piece.len);
+                let variable = &function.variables[index];
+                let is_declared = |(line, declared)| line >= declared;
+                if from >= to
+                    || !function.is_in_scope(variable, slot)
+                    || !line.zip(variable.line).is_none_or(is_declared)
+                {
+                    continue;
+                }
+                let bytes =
+                    (piece.start + from - start) as usize..(piece.start + to - start) as usize;
+                let written = &mut self.written[index];
+                if written.len() < bytes.end {
+                    written.resize(bytes.end, false);
+                }
+                written[bytes].fill(true);
             }
-            let is_declared = |(line, declared)| line >= declared;
-            self.written[index] = line.zip(variable.line).is_none_or(is_declared);
+        }
+    }
+
+    /// Notes that a function may write what an address points to.
+    pub(crate) fn note_passed(&mut self, address: u64, slot: u32, line: Option<u32>) {
+        let Some(base) = self.frame_base() else {
+            return;
+        };
+        let pieces = self.facts.places.iter().flatten();
+        let end = pieces
+            .map(|piece| (base.wrapping_add_signed(piece.offset), piece.len))
+            .find(|(start, len)| (*start..start + len).contains(&address))
+            .map(|(start, len)| start + len);
+        if let Some(end) = end {
+            self.note_written(address, end - address, slot, line);
         }
     }
 
     /// Notes that any variable of the frame may have been written.
     pub(crate) fn note_all_written(&mut self) {
-        self.written.fill(true);
+        for (written, pieces) in self.written.iter_mut().zip(&self.facts.places) {
+            let ends = pieces.iter().map(|piece| piece.start + piece.len);
+            *written = vec![true; ends.max().unwrap_or(0) as usize];
+        }
     }
 
     /// The address that locations count from.
@@ -171,7 +199,7 @@ impl<'p> Watch<'p> {
         slot: u32,
         registers: &[u64; Reg::COUNT],
         memory: &Memory<'_>,
-        describe: &dyn Fn(u64) -> Option<String>,
+        describe: &Describe<'_>,
     ) -> Vec<SeenVariable> {
         let Some((debug, function)) = self.facts.debug else {
             return Vec::new();
@@ -188,15 +216,8 @@ impl<'p> Watch<'p> {
             if !function.is_in_scope(variable, slot) {
                 continue;
             }
-            if self.facts.places[index].is_some()
-                && self.facts.frame.is_some()
-                && !self.written[index]
-            {
-                self.missing[index] = Some("nothing was written to it");
-                continue;
-            }
             let is_parameter = variable.is_parameter && variable.within.is_none();
-            let value = match debug.find(function, variable, slot, &state) {
+            let mut value = match debug.find(function, variable, slot, &state) {
                 Found::Bytes {
                     register: Some(register),
                     ..
@@ -210,18 +231,17 @@ impl<'p> Watch<'p> {
                     continue;
                 }
             };
+            self.hide_unwritten(index, &mut value);
+            if !value.known.is_empty() && !value.known.contains(&true) {
+                self.missing[index] = Some("nothing was written to it");
+                continue;
+            }
             if let Some((before, _)) = &self.shown[index]
                 && *before == value
             {
                 continue;
             }
-            let pointer = debug.is_pointer(variable) && value.known.is_empty();
-            let pointer = pointer.then(|| <[u8; 8]>::try_from(&value.bytes[..]).ok());
-            let text = match pointer.flatten().map(u64::from_le_bytes) {
-                Some(0) => "NULL".to_owned(),
-                Some(address) => describe(address).unwrap_or_else(|| format!("{address:#x}")),
-                None => debug.show(variable, &value),
-            };
+            let text = debug.show(variable, &value, describe);
             let is_new = self.shown[index]
                 .as_ref()
                 .is_none_or(|(_, before)| *before != text);
@@ -235,6 +255,21 @@ impl<'p> Watch<'p> {
             self.shown[index] = Some((value, text));
         }
         changed
+    }
+
+    /// Hides the bytes of a variable in the frame that nothing was written to.
+    fn hide_unwritten(&self, index: usize, value: &mut ValueBytes) {
+        let written = &self.written[index];
+        for piece in &self.facts.places[index] {
+            for at in piece.start as usize..(piece.start + piece.len) as usize {
+                if !written.get(at).copied().unwrap_or(false) && at < value.bytes.len() {
+                    let len = value.bytes.len();
+                    value.known.resize(len, true);
+                    value.known[at] = false;
+                    value.bytes[at] = 0;
+                }
+            }
+        }
     }
 
     /// The variable that a register is at a slot; true if it is a pointer.

@@ -137,9 +137,9 @@ static NOINLINE int dropped(int unused, s8 first, s16 second)
 	return second;
 }
 
-__attribute__((noinline)) int whole(int unused, s8 used)
+__attribute__((noinline)) int whole(int more, s8 used)
 {
-	return used * 2;
+	return used * 2 + more;
 }
 
 SEC("xdp")

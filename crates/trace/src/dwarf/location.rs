@@ -79,19 +79,32 @@ impl Debug {
         bytes_of(function, expression, size, state).unwrap_or_else(Found::Missing)
     }
 
-    /// Offset and bytes of a variable that is in the frame all the time.
-    pub(crate) fn place(&self, function: &Function, variable: &Variable) -> Option<(i64, i64)> {
-        let Locations::One(expression) = &variable.locations else {
-            return None;
+    /// The pieces of a variable that is in the frame all the time; none of another one.
+    pub(crate) fn pieces(&self, function: &Function, variable: &Variable) -> Vec<FramePiece> {
+        let (Locations::One(expression), Some(size)) = (&variable.locations, self.size(variable))
+        else {
+            return Vec::new();
         };
         let slice = EndianSlice::new(expression, LittleEndian);
         let mut operations = Expression(slice).operations(function.encoding);
-        match (operations.next(), operations.next()) {
-            (Ok(Some(Operation::FrameOffset { offset })), Ok(None)) => {
-                Some((offset, self.size(variable)? as i64))
+        let (mut pieces, mut start, mut last) = (Vec::new(), 0, None);
+        while let Ok(Some(operation)) = operations.next() {
+            match (operation, last.take()) {
+                (Operation::FrameOffset { offset }, None) => last = Some(offset),
+                (Operation::Piece { size_in_bits, .. }, offset) => {
+                    let len = size_in_bits / 8;
+                    pieces.extend(offset.map(|offset| FramePiece { start, offset, len }));
+                    start += len;
+                }
+                _ => return Vec::new(),
             }
-            _ => None,
         }
+        pieces.extend(last.map(|offset| FramePiece {
+            start: 0,
+            offset,
+            len: size as u64,
+        }));
+        pieces
     }
 
     /// The variables of a function that have places in its frame, as offsets from what locations
@@ -149,6 +162,16 @@ impl Function {
         // DW_OP_reg0 and on.
         expression.is_some_and(|expression| expression[..] == [0x50 + register])
     }
+}
+
+/// A piece of a variable that is in the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FramePiece {
+    /// Its first byte in the variable, and in the frame.
+    pub(crate) start: u64,
+    pub(crate) offset: i64,
+    /// Its bytes.
+    pub(crate) len: u64,
 }
 
 /// A variable in the frame.

@@ -118,13 +118,19 @@ fn read_unit<'d>(unit: UnitRef<'_, Slice<'d>>, debug: &mut Debug) -> gimli::Resu
     let mut base_types = HashMap::new();
     let first = debug.functions.len();
     let mut scopes: Vec<Scope> = Vec::new();
-    // The type that has the members, enumerators or counts that follow.
-    let mut owner: Option<(isize, usize)> = None;
+    // The types that the members, enumerators or counts that follow are of, the innermost last.
+    let mut owners: Vec<(isize, usize)> = Vec::new();
     let mut entries = unit.entries();
     while let Some(entry) = entries.next_dfs()? {
         let (depth, tag) = (entry.depth(), entry.tag());
+        let stated = entry.attr(gimli::DW_AT_alignment);
+        let size = entry.attr(gimli::DW_AT_byte_size);
+        let size = size.filter(|_| tag == gimli::DW_TAG_base_type);
+        let aligns = [stated, size].into_iter().flatten();
+        let aligns = aligns.filter_map(|attr| attr.udata_value());
+        debug.most_align = aligns.fold(debug.most_align, u64::max);
         scopes.retain(|scope| scope.depth < depth);
-        owner = owner.filter(|(of, _)| *of < depth);
+        owners.retain(|(of, _)| *of < depth);
         match tag {
             gimli::DW_TAG_subprogram if entry.has_attr(gimli::DW_AT_low_pc) => {
                 let ranges = ranges(unit, entry)?;
@@ -193,7 +199,7 @@ fn read_unit<'d>(unit: UnitRef<'_, Slice<'d>>, debug: &mut Debug) -> gimli::Resu
                 {
                     base_types.insert(entry.offset().0, value);
                 }
-                read_type(unit, entry, (at, depth), &mut owner, &mut debug.types)?;
+                read_type(unit, entry, (at, depth), &mut owners, &mut debug.types)?;
             }
         }
     }
@@ -208,7 +214,7 @@ fn read_type<'d>(
     unit: UnitRef<'_, Slice<'d>>,
     entry: &Entry<'d>,
     (at, depth): (usize, isize),
-    owner: &mut Option<(isize, usize)>,
+    owners: &mut Vec<(isize, usize)>,
     types: &mut Types,
 ) -> gimli::Result<()> {
     let name = || Ok::<_, gimli::Error>(own_name(unit, entry)?.unwrap_or_default());
@@ -296,7 +302,7 @@ fn read_type<'d>(
                 bit_offset,
                 bits,
             };
-            if let Some((_, owner)) = owner {
+            if let Some((_, owner)) = owners.last() {
                 types.add_member(*owner, member);
             }
             return Ok(());
@@ -304,7 +310,7 @@ fn read_type<'d>(
         gimli::DW_TAG_enumerator => {
             let value = entry.attr(gimli::DW_AT_const_value);
             let value = value.and_then(|attr| attr.sdata_value());
-            if let (Some((_, owner)), Some(value)) = (owner, value) {
+            if let (Some((_, owner)), Some(value)) = (owners.last(), value) {
                 types.add_enumerator(*owner, name()?, value);
             }
             return Ok(());
@@ -312,7 +318,7 @@ fn read_type<'d>(
         gimli::DW_TAG_subrange_type => {
             let upper = number(gimli::DW_AT_upper_bound).map(|bound| bound.saturating_add(1));
             let count = number(gimli::DW_AT_count).or(upper).unwrap_or(0);
-            if let Some((_, owner)) = owner {
+            if let Some((_, owner)) = owners.last() {
                 types.add_dimension(*owner, count as usize);
             }
             return Ok(());
@@ -320,7 +326,7 @@ fn read_type<'d>(
         _ => return Ok(()),
     };
     types.add(at, made);
-    *owner = Some((depth, at));
+    owners.push((depth, at));
     Ok(())
 }
 

@@ -214,19 +214,39 @@ impl Types {
     }
 
     /// A value as text.
-    pub(super) fn show(&self, kind: Option<usize>, value: &ValueBytes) -> String {
+    pub(super) fn show(
+        &self,
+        kind: Option<usize>,
+        value: &ValueBytes,
+        describe: &Describe<'_>,
+    ) -> String {
         let mut text = String::new();
-        self.write(&mut text, kind, value.all(), DEEPEST);
+        let writer = Writer {
+            types: self,
+            describe,
+        };
+        writer.write(&mut text, kind, value.all(), DEEPEST);
         text
     }
+}
 
+/// Says what an address is of.
+pub type Describe<'d> = dyn Fn(u64) -> Option<String> + 'd;
+
+/// Writes values.
+struct Writer<'w> {
+    types: &'w Types,
+    describe: &'w Describe<'w>,
+}
+
+impl Writer<'_> {
     fn write(&self, text: &mut String, kind: Option<usize>, value: Bytes<'_>, depth: usize) {
         let depth = depth.checked_sub(1).filter(|_| text.len() < LONGEST);
         let Some(depth) = depth else {
             text.push('…');
             return;
         };
-        match self.resolved(kind) {
+        match self.types.resolved(kind) {
             Some(Type::Composite { members, .. }) => {
                 text.push('{');
                 for (index, member) in members.iter().take(SHOWN).enumerate() {
@@ -244,13 +264,23 @@ impl Types {
             }
             Some(Type::Array { of, count }) => self.write_array(text, (*of, *count), value, depth),
             _ if !value.is_known() => text.push_str(UNKNOWN),
+            Some(Type::Pointer(_)) => match wide_number(value.bytes) as u64 {
+                0 => text.push_str("NULL"),
+                address => {
+                    let known = (self.describe)(address);
+                    text.push_str(&known.unwrap_or_else(|| format!("{address:#x}")));
+                }
+            },
             resolved => write_number(text, resolved, value.bytes),
         }
     }
 
     fn write_member(&self, text: &mut String, member: &Member, value: Bytes<'_>, depth: usize) {
         let start = (member.bit_offset / 8) as usize;
-        let size = member.kind.and_then(|kind| self.size(kind)).unwrap_or(0);
+        let size = member
+            .kind
+            .and_then(|kind| self.types.size(kind))
+            .unwrap_or(0);
         let part = match member.bits {
             Some(bits) => value.part(
                 start,
@@ -264,7 +294,7 @@ impl Types {
                 let shift = member.bit_offset % 8;
                 let bits = bits.clamp(1, 64);
                 let value = (wide_number(part.bytes) >> shift) as u64;
-                let resolved = self.resolved(member.kind);
+                let resolved = self.types.resolved(member.kind);
                 let value = match is_signed(resolved) {
                     true => ((value << (64 - bits)) as i64 >> (64 - bits)) as u64,
                     false => value << (64 - bits) >> (64 - bits),
@@ -285,7 +315,7 @@ impl Types {
     ) {
         let bytes = value.bytes;
         let is_char = matches!(
-            self.resolved(of),
+            self.types.resolved(of),
             Some(Type::Base {
                 base: Base::SignedChar | Base::UnsignedChar,
                 ..

@@ -38,7 +38,7 @@ impl Recorder<'_> {
             } => self.note_branch(moment, (cond, width), dst, src, off),
             Insn::Call(_) | Insn::CallReg { .. } => {
                 for address in &moment.registers[1..=5] {
-                    self.note_stack_write(*address, 1, moment);
+                    self.note_stack_write(*address, None, moment);
                 }
                 self.note_call(moment);
             }
@@ -73,8 +73,8 @@ impl Recorder<'_> {
         self.follow_value(moment, insn);
     }
 
-    /// Notes that bytes may be written that are on the stack.
-    fn note_stack_write(&mut self, address: u64, len: u64, moment: &Moment<'_, '_>) {
+    /// Notes that bytes of the stack are written; without their number a function may do so.
+    fn note_stack_write(&mut self, address: u64, len: Option<u64>, moment: &Moment<'_, '_>) {
         let has_places = self
             .frames
             .iter()
@@ -92,7 +92,10 @@ impl Recorder<'_> {
         let line = traced.and_then(|traced| traced.program.line_at(slot));
         let line = line.map(|line| line.line);
         for frame in &mut self.frames {
-            frame.watch.note_written(address, len, slot, line);
+            match len {
+                Some(len) => frame.watch.note_written(address, len, slot, line),
+                None => frame.watch.note_passed(address, slot, line),
+            }
         }
     }
 
@@ -123,7 +126,8 @@ impl Recorder<'_> {
             left.text = field.text(&of(left.number));
             right.text = field.text(&of(imm as i64 as u64));
         }
-        let is_pointer = left.text == NULL || left.text.starts_with("value of ");
+        let is_pointer =
+            left.text == NULL || left.text.starts_with("value of ") || left.text.starts_with('&');
         if is_pointer && src == Operand::Imm(0) {
             right.text = NULL.to_owned();
         }
@@ -413,7 +417,7 @@ impl Recorder<'_> {
     fn note_write(&mut self, access: Access, moment: &Moment<'_, '_>) {
         let memory = moment.memory;
         let Access { address, len } = access;
-        self.note_stack_write(address, len as u64, moment);
+        self.note_stack_write(address, Some(len as u64), moment);
         let mut parts = Vec::new();
         let mut before = vec![0; len];
         let Some(place) = memory
