@@ -34,15 +34,23 @@ pub(crate) fn frame_bytes(
     variables: &[InFrame],
     most_align: i64,
 ) -> Option<u64> {
-    let least = variables
-        .iter()
-        .map(|variable| variable.offset + variable.size);
-    let least = least.max()?;
     // Distances from the frame pointer.
     if variables.iter().all(|variable| variable.offset < 0) {
         return Some(0);
     }
     let (reaches, calls) = reaches(program, start);
+    size_of_frame(variables, (&reaches, calls), most_align)
+}
+
+fn size_of_frame(
+    variables: &[InFrame],
+    (reaches, calls): (&[Reach], bool),
+    most_align: i64,
+) -> Option<u64> {
+    let least = variables
+        .iter()
+        .map(|variable| variable.offset + variable.size);
+    let least = least.max()?;
     let exact = reaches.iter().filter(|reach| reach.is_exact);
     let lowest = -exact.map(|reach| reach.at).min().unwrap_or(0);
     let aligns = variables.iter().filter_map(|variable| variable.align);
@@ -50,8 +58,8 @@ pub(crate) fn frame_bytes(
     let align = if calls { align.max(CALL_ALIGN) } else { align };
     let least = least.max(lowest);
     let sizes = (least..=MOST_BYTES).filter(|size| size % align == 0);
-    let rated = sizes
-        .filter_map(|size| Some((rating(size, (align, most_align), reaches, variables)?, size)));
+    let aligns = (align, most_align);
+    let rated = sizes.filter_map(|size| Some((rating(size, aligns, reaches, variables)?, size)));
     let rated: Vec<(Rating, i64)> = rated.collect();
     let best = rated.iter().map(|(rating, _)| *rating).max()?;
     let mut sizes = rated.iter().filter(|(rating, _)| *rating == best);

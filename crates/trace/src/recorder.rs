@@ -206,7 +206,7 @@ impl<'p> Recorder<'p> {
         self.fields = None;
         for frame in &mut self.frames {
             frame.origins.fill(None);
-            frame.watch.note_all_written();
+            frame.watch.begin();
         }
     }
 
@@ -313,11 +313,23 @@ impl<'p> Recorder<'p> {
         }
         let calling = self.frames.last().and_then(|frame| frame.calling.as_ref());
         let caller = calling.and_then(|open| match open.kind {
-            Unfinished::Call { number, .. } => Some(self.host.function(number).0),
+            Unfinished::Call { number, .. } => Some(number),
             Unfinished::Write { .. } => None,
         });
         self.note_callback(moment);
-        self.enter(moment, caller);
+        match self.counting {
+            None => self.enter(moment, caller.map(|number| self.host.function(number).0)),
+            Some(_) => {
+                if let Some(facts) = self.facts(moment) {
+                    let is_callback = caller.is_some();
+                    self.frames.push(Frame {
+                        watch: Watch::unwatched(facts, *moment.registers, is_callback),
+                        origins: Default::default(),
+                        calling: None,
+                    });
+                }
+            }
+        }
         true
     }
 
@@ -375,9 +387,6 @@ impl<'p> Recorder<'p> {
             origins,
             calling: None,
         });
-        if self.counting.is_some() {
-            return;
-        }
         self.begin_line(moment);
         self.add(TraceEvent::Enter { caller });
         let traced = &self.programs[moment.program.number() as usize];

@@ -111,12 +111,26 @@ impl<'p> Watch<'p> {
     ) -> Watch<'p> {
         let count = facts.places.len();
         Watch {
-            entry,
-            lines: BTreeSet::new(),
             shown: vec![None; count],
             written: vec![Vec::new(); count],
             missing: vec![None; count],
+            ..Watch::unwatched(facts, entry, is_callback)
+        }
+    }
+
+    /// A frame whose variables are not watched until [`Watch::begin`].
+    pub(crate) fn unwatched(
+        facts: Rc<Facts<'p>>,
+        entry: [u64; Reg::COUNT],
+        is_callback: bool,
+    ) -> Watch<'p> {
+        Watch {
             facts,
+            entry,
+            lines: BTreeSet::new(),
+            shown: Vec::new(),
+            written: Vec::new(),
+            missing: Vec::new(),
             is_callback,
         }
     }
@@ -172,12 +186,16 @@ impl<'p> Watch<'p> {
         }
     }
 
-    /// Notes that any variable of the frame may have been written.
-    pub(crate) fn note_all_written(&mut self) {
-        for (written, pieces) in self.written.iter_mut().zip(&self.facts.places) {
+    /// Begins to watch in the middle of a function: any variable of the frame may have been written.
+    pub(crate) fn begin(&mut self) {
+        let count = self.facts.places.len();
+        self.shown.resize(count, None);
+        self.missing.resize(count, None);
+        let written = self.facts.places.iter().map(|pieces| {
             let ends = pieces.iter().map(|piece| piece.start + piece.len);
-            *written = vec![true; ends.max().unwrap_or(0) as usize];
-        }
+            vec![true; ends.max().unwrap_or(0) as usize]
+        });
+        self.written = written.collect();
     }
 
     /// The address that locations count from.

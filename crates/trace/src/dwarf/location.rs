@@ -81,30 +81,54 @@ impl Debug {
 
     /// The pieces of a variable that is in the frame all the time; none of another one.
     pub(crate) fn pieces(&self, function: &Function, variable: &Variable) -> Vec<FramePiece> {
-        let (Locations::One(expression), Some(size)) = (&variable.locations, self.size(variable))
-        else {
-            return Vec::new();
+        let expression = match &variable.locations {
+            Locations::One(expression) => expression,
+            Locations::Ranges(ranges) => match &ranges[..] {
+                [(range, expression)] if range.start == function.addresses.start => expression,
+                _ => return Vec::new(),
+            },
+            Locations::None | Locations::Constant(_) => return Vec::new(),
         };
+        let pieces = self.frame_pieces(function, variable, expression);
+        pieces.unwrap_or_default()
+    }
+
+    /// The pieces of a variable by an expression; `None` if some are elsewhere.
+    fn frame_pieces(
+        &self,
+        function: &Function,
+        variable: &Variable,
+        expression: &[u8],
+    ) -> Option<Vec<FramePiece>> {
         let slice = EndianSlice::new(expression, LittleEndian);
         let mut operations = Expression(slice).operations(function.encoding);
         let (mut pieces, mut start, mut last) = (Vec::new(), 0, None);
         while let Ok(Some(operation)) = operations.next() {
             match (operation, last.take()) {
                 (Operation::FrameOffset { offset }, None) => last = Some(offset),
+                (
+                    Operation::RegisterOffset {
+                        register, offset, ..
+                    },
+                    None,
+                ) if usize::from(register.0) == FRAME_POINTER => {
+                    last = Some(offset);
+                }
                 (Operation::Piece { size_in_bits, .. }, offset) => {
                     let len = size_in_bits / 8;
                     pieces.extend(offset.map(|offset| FramePiece { start, offset, len }));
                     start += len;
                 }
-                _ => return Vec::new(),
+                _ => return None,
             }
         }
+        let len = self.size(variable)? as u64;
         pieces.extend(last.map(|offset| FramePiece {
             start: 0,
             offset,
-            len: size as u64,
+            len,
         }));
-        pieces
+        Some(pieces)
     }
 
     /// The variables of a function that have places in its frame, as offsets from what locations
@@ -121,29 +145,35 @@ impl Debug {
                 }
             };
             for expression in expressions {
-                let slice = EndianSlice::new(expression, LittleEndian);
-                let mut operations = Expression(slice).operations(function.encoding);
-                let mut offsets = Vec::new();
-                let mut count = 0;
-                while let Ok(Some(operation)) = operations.next() {
-                    count += 1;
-                    if let Operation::FrameOffset { offset } = operation {
-                        offsets.push(offset);
-                    }
-                }
-                let is_whole = count == 1 && is_everywhere;
-                found.extend(offsets.into_iter().map(|offset| InFrame {
+                let pieces = self.frame_pieces(function, variable, expression);
+                let is_whole = is_everywhere && pieces.as_ref().is_some_and(|it| it.len() == 1);
+                let places = match pieces {
+                    Some(pieces) => pieces.iter().map(|it| (it.offset, it.len)).collect(),
+                    // Of a value that is made of an address the place counts alone.
+                    None => frame_offsets(function, expression),
+                };
+                found.extend(places.into_iter().map(|(offset, len)| InFrame {
                     offset,
-                    size: match count == 1 {
-                        true => self.size(variable).unwrap_or(1).max(1) as i64,
-                        false => 1,
-                    },
+                    size: len.max(1) as i64,
                     align: self.scalar_align(variable).filter(|_| is_whole),
                 }));
             }
         }
         found
     }
+}
+
+/// Offsets in the frame that an expression has, of a byte each.
+fn frame_offsets(function: &Function, expression: &[u8]) -> Vec<(i64, u64)> {
+    let slice = EndianSlice::new(expression, LittleEndian);
+    let mut operations = Expression(slice).operations(function.encoding);
+    let mut offsets = Vec::new();
+    while let Ok(Some(operation)) = operations.next() {
+        if let Operation::FrameOffset { offset } = operation {
+            offsets.push((offset, 1));
+        }
+    }
+    offsets
 }
 
 impl Function {

@@ -175,7 +175,8 @@ impl Recorder<'_> {
 
     /// Completes the call of a helper that returned.
     pub(super) fn close_call(&mut self, moment: &Moment<'_, '_>) {
-        let Some(frame) = self.frames.last_mut() else {
+        let frame = self.frames.last_mut();
+        let Some(frame) = frame.filter(|frame| frame.calling.is_some()) else {
             return;
         };
         let Some(Open {

@@ -482,6 +482,9 @@ impl Recorder<'_> {
 
     /// Completes the write of the last instruction.
     pub(super) fn close_write(&mut self, memory: &Memory<'_>) {
+        if self.write.is_none() {
+            return;
+        }
         let Some(Open {
             line,
             event,
