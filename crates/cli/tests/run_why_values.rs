@@ -26,11 +26,17 @@ fn why(object: &str, program: &str) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// Events of a kind, in their order.
+/// Events of a kind, in their order; of loops those of the first and the last iteration.
 fn events<'v>(why: &'v Value, kind: &str) -> Vec<&'v Value> {
-    let steps = why["steps"].as_array().into_iter().flatten();
-    let events = steps.flat_map(|step| step["events"].as_array().into_iter().flatten());
-    events.filter(|event| event["event"] == kind).collect()
+    let mut found = Vec::new();
+    for key in ["steps", "first_steps", "last_steps"] {
+        for step in why[key].as_array().into_iter().flatten() {
+            found.extend(events(step, kind));
+            let own = step["events"].as_array().into_iter().flatten();
+            found.extend(own.filter(|event| event["event"] == kind));
+        }
+    }
+    found
 }
 
 /// The texts of a variable in their order.
@@ -144,7 +150,6 @@ fn writes_name_the_part_and_the_entry() {
         [
             "skb->mark [] 0 77",
             "table.middle [0] 0 -2",
-            "table.middle [1] 0 -1",
             "table.middle [3] 0 1",
             "held [0] 0 41",
         ]

@@ -98,7 +98,9 @@ fn rating(
     for reach in reaches.iter().filter(|reach| reach.is_exact) {
         let end = reach.at + reach.size.max(1);
         let holds = |variable: &InFrame| range(variable).0 <= reach.at && end <= range(variable).1;
-        let meets = |variable: &InFrame| range(variable).0 < end && reach.at < range(variable).1;
+        let meets = |variable: &InFrame| {
+            variable.is_fixed && range(variable).0 < end && reach.at < range(variable).1
+        };
         match variables.iter().any(holds) {
             true => {}
             // No access is in a variable and beside it.
@@ -248,6 +250,7 @@ mod tests {
             offset,
             size,
             align,
+            is_fixed: true,
         }
     }
 

@@ -9,7 +9,7 @@
 //! # Modules
 //!
 //! `run.rs` is the record of a run, `recorder.rs` makes it, `origin.rs` names values, `variables.rs`
-//! watches variables, `frame.rs` finds them in frames, `fold.rs` folds loops; `dwarf` reads debug information.
+//! watches variables, `frame.rs` finds them in frames, `signature.rs` knows functions by BTF, `fold.rs` folds loops; `dwarf` reads debug information.
 #![forbid(unsafe_code)]
 
 pub mod dwarf;
@@ -19,6 +19,7 @@ mod member;
 mod origin;
 mod recorder;
 mod run;
+mod signature;
 mod variables;
 
 pub use fold::{Folded, fold};

@@ -2,6 +2,7 @@
 
 mod calls;
 mod values;
+mod writes;
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;

@@ -114,6 +114,9 @@ impl Debug {
                 ) if usize::from(register.0) == FRAME_POINTER => {
                     last = Some(offset);
                 }
+                (Operation::PlusConstant { value }, Some(offset)) => {
+                    last = Some(offset.saturating_add_unsigned(value));
+                }
                 (Operation::Piece { size_in_bits, .. }, offset) => {
                     let len = size_in_bits / 8;
                     pieces.extend(offset.map(|offset| FramePiece { start, offset, len }));
@@ -156,6 +159,7 @@ impl Debug {
                     offset,
                     size: len.max(1) as i64,
                     align: self.scalar_align(variable).filter(|_| is_whole),
+                    is_fixed: is_everywhere,
                 }));
             }
         }
@@ -169,8 +173,12 @@ fn frame_offsets(function: &Function, expression: &[u8]) -> Vec<(i64, u64)> {
     let mut operations = Expression(slice).operations(function.encoding);
     let mut offsets = Vec::new();
     while let Ok(Some(operation)) = operations.next() {
-        if let Operation::FrameOffset { offset } = operation {
-            offsets.push((offset, 1));
+        match operation {
+            Operation::FrameOffset { offset } => offsets.push((offset, 1)),
+            Operation::RegisterOffset {
+                register, offset, ..
+            } if usize::from(register.0) == FRAME_POINTER => offsets.push((offset, 1)),
+            _ => {}
         }
     }
     offsets
@@ -213,6 +221,8 @@ pub(crate) struct InFrame {
     pub(crate) size: i64,
     /// Its alignment, if it is always there and has no parts.
     pub(crate) align: Option<usize>,
+    /// True if it is always there: others are in slots of registers, which are larger.
+    pub(crate) is_fixed: bool,
 }
 
 fn padded(bytes: &[u8], size: usize) -> Vec<u8> {
