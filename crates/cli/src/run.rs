@@ -16,6 +16,7 @@ mod unwritten;
 mod user_records;
 mod verdicts;
 mod why;
+mod why_command;
 
 use std::path::{Path, PathBuf};
 
@@ -135,7 +136,8 @@ pub(crate) struct Args {
     selection: SelectionArgs,
 
     /// Compare with an older object: print the packets of the capture whose verdict, bytes, records
-    /// or maps differ, by the line where the paths part; exit code 1 if any does
+    /// or maps differ, by the line where the paths part; exit code 1 if any does. With --kernel
+    /// OLD,NEW each runs for its own kernel
     #[arg(long, value_name = "OLD")]
     #[arg(conflicts_with_all = ["expect", "jobs", "why", "verdicts", "output", "dump_maps", "only", "limit"])]
     against: Option<PathBuf>,
@@ -353,7 +355,22 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         };
         return Err(failure.hint(remedy));
     }
-    let kernel = args.kernel.read()?;
+    let mut several = match &args.against {
+        Some(_) => args.kernel.read_several()?,
+        None => Vec::new(),
+    };
+    let kernel = match several.pop() {
+        Some((_, kernel)) if several.len() == 1 => kernel,
+        Some(_) => {
+            let failure = Failure::new("--against compares two kernels at most");
+            return Err(failure.hint("--kernel OLD,NEW, that of OLD first"));
+        }
+        None => args.kernel.read()?,
+    };
+    let old_kernel = several.pop().map(|(_, kernel)| match args.cpus {
+        Some(cpus) => kernel.with_cpus(cpus, beebox::internal::kernel::Source::Given),
+        None => kernel,
+    });
     note_assumed(&kernel, FOR_VERIFYING, "verified");
     let kernel = match args.cpus {
         Some(cpus) if cpus < args.jobs.max(args.cpu + 1) => {
@@ -455,14 +472,25 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         let old_name = crate::input::name(old_file.path());
         let mut old_object = opened(&old_file, &loading)?;
         change_as_told(&mut old_object, &loading, args, &old_name)?;
+        if !old_object
+            .programs()
+            .any(|(_, known)| known.name == **program)
+        {
+            let failure = Failure::new(format_args!("{old_name} has no program {program:?}"));
+            return Err(failure.hint(format_args!(
+                "--prog with a program of both; it has {}",
+                names(&old_object)
+            )));
+        }
         let mut old_wanted = vec![program.clone()];
         old_wanted.extend(programs_in_arrays(&old_object, &old_wanted));
         let in_files = filling.iter();
         old_wanted.extend(in_files.flat_map(|file| file.contents.programs(&old_object)));
         old_object.set_autoload(|program| old_wanted.iter().any(|name| program.name == **name));
         leave_out_struct_ops(&mut old_object);
-        let load = |object: &Object<'_>, name: &str| {
-            let loaded = LoadedObject::load(object, &kernel, &options);
+        let old_kernel = old_kernel.as_ref().unwrap_or(&kernel);
+        let load = |object: &Object<'_>, name: &str, kernel| {
+            let loaded = LoadedObject::load(object, kernel, &options);
             let mut loaded = loaded.map_err(|error| {
                 let hint = format!("beebox verify {name} --prog {program} --explain");
                 Failure::new(error).within(name).hint(hint)
@@ -474,11 +502,16 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             Ok(loaded)
         };
         let against = against::Against {
-            load: &|| Ok([load(&old_object, &old_name)?, load(&object, &name)?]),
+            load: &|| {
+                let old = load(&old_object, &old_name, old_kernel)?;
+                Ok([old, load(&object, &name, &kernel)?])
+            },
             program,
+            old_file: old,
             file: &args.file,
             pcap,
-            kernel: &kernel,
+            kernels: [old_kernel, &kernel],
+            why: &|packet| why_command::command(args, program, packet),
             set_up: &|program| {
                 set_up(program);
                 program.collect_records(true);
@@ -486,6 +519,16 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         };
         return against.answer(args.format());
     }
+    let system_again = system.clone();
+    let again = || {
+        let loaded = LoadedObject::load(&object, &kernel, &options);
+        let mut loaded = loaded.map_err(|error| Failure::new(error).within(&name))?;
+        if let Some(system) = &system_again {
+            loaded.set_system(system.clone());
+        }
+        fill(&mut loaded, &object, filling.as_ref(), args, &name)?;
+        Ok(loaded)
+    };
     let mut loaded = match LoadedObject::load(&object, &kernel, &options) {
         Ok(loaded) => loaded,
         Err(error) => {
@@ -535,7 +578,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
                 note_left_out(file.name(), &report.zeroed);
                 unwritten::note(&report.unwritten);
                 write_coverage(args, &loaded)?;
-                expect::print(report, &args.file, args.format())
+                expect::print(report, args)
             }
             Err(error) => {
                 let name = file.name();
@@ -556,7 +599,8 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let (kind, engine) = (program.kind(), program.engine());
     if args.why.is_some() {
         let debug = Debug::read(file.bytes());
-        return why::answer(args, &mut program, (&kernel, debug.as_ref()), &types);
+        let known = (&kernel, debug.as_ref());
+        return why::answer(args, &mut program, known, &types, &again, &set_up);
     }
     if !args.profile.is_empty() {
         program.start_profile();

@@ -31,6 +31,7 @@ mod run_kinds;
 mod run_objects;
 mod run_outputs;
 mod run_why;
+mod run_why_values;
 mod seccomp;
 mod several_files;
 mod show_forms;

@@ -83,7 +83,7 @@ pub use ::kernel::maps::{Arena, Map, Ring};
 pub use ::kernel::process::{Descriptor, LoadedProgram, Process, ProgramVerifier};
 pub use ::kernel::programs::{PacketVerdict, verdict_names};
 #[cfg(feature = "trace")]
-pub use against::{Comparison, Differing, PartingGroup, RunDifference};
+pub use against::{Comparison, Differing, PartingGroup, RunDifference, Sides};
 pub use by_verdict::VerdictOutput;
 pub use capture::{CaptureOptions, Choose, PacketOutput, PacketRun, RunCaptureError};
 pub use data::DataError;
@@ -112,7 +112,7 @@ pub use trace::dwarf::Debug;
 pub use unwritten::UnwrittenRead;
 pub use vm::{Redirect, Stream};
 #[cfg(feature = "trace")]
-pub use why::{Explained, WhyOptions};
+pub use why::{Explained, WhyOptions, tail_from};
 
 use ::kernel::programs::TestProgram;
 use spec::programs::ProgramType;

@@ -10,7 +10,7 @@ use beebox::internal::run::{RunCaptureError, RunError};
 
 use super::maps_file::note_left_out;
 use super::output::limit_text;
-use super::{Args, RunFormat};
+use super::{Args, RunFormat, why_command};
 use crate::answer::{Answer, Failure};
 use crate::capture_file;
 use crate::input::source_failure;
@@ -73,11 +73,8 @@ pub(super) fn insert_run(file: &mut ExpectFile, program: &str, args: &Args) {
 }
 
 /// Prints the results.
-pub(super) fn print(
-    mut report: CheckReport,
-    object: &Path,
-    format: RunFormat,
-) -> Result<Answer, Failure> {
+pub(super) fn print(mut report: CheckReport, args: &Args) -> Result<Answer, Failure> {
+    let format = args.format();
     for checked in &mut report.expectations {
         if let Some(difference) = &mut checked.difference
             && let Some(limit @ (RunError::Deadline | RunError::TooLong(_) | RunError::Memory(_))) =
@@ -89,7 +86,7 @@ pub(super) fn print(
     let differences = report.expectations.iter_mut();
     for difference in differences.filter_map(|checked| checked.difference.as_mut()) {
         if let Some((_, why)) = &mut difference.shown_by {
-            *why = format!("beebox run {} {why}", object.display());
+            *why = why_command::of_options(args, why);
         }
     }
     match format {

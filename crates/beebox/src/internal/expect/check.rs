@@ -1,5 +1,6 @@
 //! Runs the statements of an expectation file.
 
+use report::run::shell_word;
 use std::path::PathBuf;
 
 use object::Object;
@@ -383,7 +384,8 @@ impl State {
         })?;
         let (path, (runs, program)) = (self.capture.as_ref()?, self.last.as_ref()?);
         let is_alone = *runs == 1 && !self.has_set;
-        let options = format!("--prog {program} --pcap {} --why {packet}", path.display());
+        let (program, path) = (shell_word(program), shell_word(&path.display().to_string()));
+        let options = format!("--prog {program} --pcap {path} --why {packet}");
         is_alone.then_some((packet, options))
     }
 

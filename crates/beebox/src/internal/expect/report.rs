@@ -198,7 +198,11 @@ impl CheckReport {
             );
             let mut inside = String::new();
             if let Some(difference) = &checked.difference {
-                let (what, excerpt) = (xml(&difference.what), xml(&difference.excerpt));
+                let mut excerpt = difference.excerpt.clone();
+                if let Some((packet, why)) = &difference.shown_by {
+                    let _ = writeln!(excerpt, "packet {packet} is the first: {why}");
+                }
+                let (what, excerpt) = (xml(&difference.what), xml(&excerpt));
                 let _ = write!(inside, "<failure message=\"{what}\">{excerpt}</failure>");
             }
             if !checked.left_out.is_empty() {

@@ -133,7 +133,16 @@ impl<'o> RunnableProgram<'o> {
         #[cfg(feature = "trace")]
         let recorder = run_host.as_ref().zip(traced.as_deref());
         #[cfg(feature = "trace")]
-        let recorder = recorder.map(|(host, traced)| Recorder::new(host, traced, first));
+        let recorder = recorder.map(|(host, traced)| {
+            let recorder = Recorder::new(host, traced, first);
+            match recording
+                .as_deref()
+                .and_then(|recording| recording.tail_from)
+            {
+                Some(from) => recorder.with_tail(from),
+                None => recorder,
+            }
+        });
         #[cfg(feature = "trace")]
         let mut observer = recorder.map(RunObserver::new);
         #[cfg(feature = "coverage")]
