@@ -1,6 +1,7 @@
 //! The value in r0 after a helper call.
 
 use isa::ebpf::Reg;
+use spec::behaviour::Behaviour;
 use spec::helpers::HelperId;
 use spec::maps::MapKind;
 use spec::registry::{HelperProto, RetBase};
@@ -148,6 +149,7 @@ fn refine(env: &mut Env<'_>, helper: Option<HelperId>, meta: &CallMeta) {
     let (cpus, rules) = (env.input.cpus, env.input.rules);
     let num = &mut env.reg_mut(Reg::R0).num;
     match helper {
+        Some(HelperId::GetTaskStack) if !rules.has(Behaviour::TaskStacksRefined) => {}
         Some(helper) if helper.returns_size() => {
             num.smax = meta.max_size as i64;
             num.s32_max = meta.max_size as i32;
@@ -156,7 +158,9 @@ fn refine(env: &mut Env<'_>, helper: Option<HelperId>, meta: &CallMeta) {
             num.sync(rules);
         }
         // 0: unknown.
-        Some(HelperId::GetSmpProcessorId) if cpus > 0 => {
+        Some(HelperId::GetSmpProcessorId)
+            if cpus > 0 && rules.has(Behaviour::ProcessorsBounded) =>
+        {
             *num = Scalar::up_to((cpus - 1).into(), rules);
         }
         _ => {}

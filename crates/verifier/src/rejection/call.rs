@@ -114,7 +114,8 @@ rejections! {
     NotMapPointer { reg: Register } EINVAL Argument
         "pointer in R{reg} isn't map pointer";
     NotContext { index: i64, found: TypeText } EINVAL Argument
-        "arg#{index} expected pointer to ctx, but got {found}";
+        "arg#{index} expected pointer to ctx, but got {found}"
+        => TrustedPointers "arg#{index} expected pointer to ctx, but got PTR";
     NotConstantString { index: i64 } EINVAL Argument
         "arg#{index} doesn't point to a const string";
     NotObject { index: i64, found: TypeText, expected: TypeText } EINVAL Argument

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use btf::{Btf, Kind, Name, TypeId};
+use spec::behaviour::Behaviour;
 use spec::registry::{PACKET_WRITES, Writes, WrittenMember};
 
 use super::super::MemAccess;
@@ -90,7 +91,11 @@ fn check_member(
         true => range.contains(&bytes.start),
         false => range.start == bytes.start,
     };
-    let found = ranges(types, members, object).find(begins);
+    let writes_pacing = env.input.rules.has(Behaviour::PacingWritten);
+    let is_known = |(member, _): &(&WrittenMember, _)| {
+        writes_pacing || !member.member.starts_with("sk_pacing")
+    };
+    let found = ranges(types, members, object).filter(is_known).find(begins);
     let off = bytes.start;
     match found {
         None => Err(refuse!(env => Mem::NoWriteSupport { name, off })),
