@@ -12,6 +12,7 @@
 #[macro_use]
 extern crate command;
 
+mod ask;
 mod asm;
 mod btf;
 mod case_input;
@@ -70,6 +71,7 @@ enum Command {
     Link(link::Args),
     Gen(generate::Args),
     Verify(verify::Args),
+    Ask(ask::Args),
     Gateway(GatewayArgs),
     Kfuncs(kfuncs::Args),
     Completions(completions::Args),
@@ -115,6 +117,7 @@ fn run_command(cli: Cli) -> Result<Answer, Failure> {
         Command::Link(args) => link::run(args),
         Command::Gen(args) => generate::run(args),
         Command::Verify(args) => verify::run(args),
+        Command::Ask(args) => ask::run(&args),
         Command::Gateway(args) => Err(name_gateway(&args)),
         Command::Kfuncs(args) => kfuncs::run(args),
         Command::Completions(args) => completions::run(args, Cli::command()),

@@ -5,7 +5,7 @@
 //! # Modules
 //!
 //! `answer.rs` is exit code, message and remedy, `file_hint.rs` remedies for files,
-//! `kernel_input.rs` the options that name a kernel, `nearest.rs` the name that
+//! `kernel_input.rs` the options that name a kernel, `kernel_list.rs` lists of kernels, `nearest.rs` the name that
 //! was probably meant, `unused_options.rs` the check for options that do nothing, `output_file.rs` files that are complete or absent, `stdout.rs` text and JSON.
 #![forbid(unsafe_code)]
 
@@ -22,6 +22,7 @@ pub mod completions;
 mod file_hint;
 pub mod input;
 pub mod kernel_input;
+pub mod kernel_list;
 pub mod nearest;
 pub mod output_file;
 pub mod output_path;

@@ -46,6 +46,7 @@ pub const COMPARED: &[Release] = &[
         minor: 12,
     },
     Release::LINUX_6_18,
+    Release { major: 7, minor: 3 },
 ];
 
 /// True if the rules of a release's kernels are known.
@@ -164,6 +165,14 @@ behaviours! {
         "The known bits of the low half are those that the 64-bit range leaves, too.";
     RangesChecked: Bounds, 6 8 [],
         "Ranges that contradict each other are forgotten.";
+    CircularRanges: Bounds, 7 2 [],
+        "An arc on the circle of all values stands for the signed and the unsigned range of a width.";
+    DivisionRanges: Bounds, 7 2 [],
+        "Quotients and remainders by a constant have ranges.";
+    DeadBranches: Bounds, 7 2 [],
+        "A branch whose comparison would leave a number without a value is not followed.";
+    SameOperands: Bounds, 7 2 [],
+        "A comparison of a register with itself is decided.";
     // Linked numbers
     ConstantLinks: LinkedNumbers, 6 11 [],
         "A number stays linked to its copies when a constant is added.";
@@ -410,6 +419,22 @@ impl Behaviours {
         self.0 & 1 << behaviour as u8 != 0
     }
 
+    /// The set with a behaviour, or without it.
+    #[must_use]
+    pub const fn with(self, behaviour: Behaviour, is_there: bool) -> Behaviours {
+        let bit = 1 << behaviour as u8;
+        Behaviours(match is_there {
+            true => self.0 | bit,
+            false => self.0 & !bit,
+        })
+    }
+
+    /// Those that one of two sets has and the other lacks, in the order of the table.
+    pub fn differing(self, other: Behaviours) -> impl Iterator<Item = Behaviour> {
+        let all = Behaviour::ALL.iter().copied();
+        all.filter(move |&behaviour| self.has(behaviour) != other.has(behaviour))
+    }
+
     /// Those of the set, in the order of the table.
     pub fn iter(self) -> impl Iterator<Item = Behaviour> {
         let all = Behaviour::ALL.iter().copied();
@@ -468,6 +493,15 @@ mod tests {
             assert_eq!(series.len(), behaviour.backports().len(), "{behaviour:?}");
             assert!(behaviour.title().ends_with('.'), "{behaviour:?}");
         }
+    }
+
+    #[test]
+    fn sets_differ_by_what_was_switched() {
+        let all = Behaviours::LINUX_6_18;
+        let one = Behaviour::ALL[3];
+        let other = all.with(one, !all.has(one));
+        assert_eq!(all.differing(other).collect::<Vec<_>>(), [one]);
+        assert_eq!(other.with(one, all.has(one)), all);
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub struct Kernel {
     cpus: Fact<u32>,
     memory: Fact<u64>,
     registry: Fact<Option<LazyRegistry>>,
+    /// What the verifier does, if that is not what kernels of the version do.
+    behaviours: Option<Behaviours>,
     /// Functions of the host, in the order of their module.
     pub(crate) host: Arc<[Prototype]>,
 }
@@ -254,6 +256,7 @@ impl Kernel {
             cpus: Fact::assumed(0),
             memory: Fact::assumed(DEFAULT_MEMORY),
             registry: Fact::assumed(None),
+            behaviours: None,
             host: Arc::default(),
         }
     }
@@ -316,6 +319,15 @@ impl Kernel {
         self
     }
 
+    /// Sets what the verifier does, whatever kernels of the version do: to find which behaviour
+    /// decides an answer.
+    #[must_use]
+    #[doc(hidden)]
+    pub fn with_behaviours(mut self, behaviours: Behaviours) -> Kernel {
+        self.behaviours = Some(behaviours);
+        self
+    }
+
     /// Sets the target BTF of CO-RE relocations, which replaces that of vmlinux and
     /// modules (libbpf's `btf_custom_path`).
     #[must_use]
@@ -350,11 +362,12 @@ impl Kernel {
         self.version.value.map_or(0, KernelVersion::code)
     }
 
-    /// What the verifier of the kernel does, by its version; that of Linux 6.18 if the version is
-    /// unknown.
+    /// What the verifier of the kernel does, by its version unless it is set; that of Linux 6.18 if the
+    /// version is unknown.
     #[doc(hidden)]
     pub fn behaviours(&self) -> Behaviours {
-        (self.version()).map_or(Behaviours::LINUX_6_18, Behaviours::of)
+        let of_version = || (self.version()).map_or(Behaviours::LINUX_6_18, Behaviours::of);
+        self.behaviours.unwrap_or_else(of_version)
     }
 
     /// True if the rules of the kernel's verifier are known: it is of the release whose rules are known

@@ -61,7 +61,7 @@ pub(crate) fn check_call(env: &mut Env<'_>, callee: Callee) -> Result<Outcome> {
     match callee {
         Callee::Helper(id) => {
             let helper = HelperId::from_number(id);
-            check_held_lock(env, helper.is_some_and(|helper| may_hold_lock(env, helper)))?;
+            check_held_lock(env, helper.is_some_and(HelperId::is_allowed_under_lock))?;
             helper::check_helper_call(env, id)
         }
         Callee::Kfunc { id, module } => {
@@ -83,12 +83,6 @@ pub(crate) fn check_call(env: &mut Env<'_>, callee: Callee) -> Result<Outcome> {
             subprog::check_func_call(env, off)
         }
     }
-}
-
-/// True if a helper may be called while a lock is held.
-fn may_hold_lock(env: &Env<'_>, helper: HelperId) -> bool {
-    let more = env.input.rules.has(Behaviour::CallsUnderLock);
-    helper.is_allowed_under_lock() && (more || helper == HelperId::SpinUnlock)
 }
 
 /// Refuses calls that must not happen while a lock is held (in `do_check_insn`).

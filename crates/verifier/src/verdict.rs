@@ -4,9 +4,10 @@ use std::fmt;
 
 use program::creation::RefusedMap;
 use spec::behaviour::Behaviours;
+use spec::since::Release;
 
 use crate::Errno;
-use crate::rejection::{Flow, Rejection};
+use crate::rejection::{Flow, Program, Rejection};
 
 /// Class of a refusal, as explanations group them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -118,6 +119,14 @@ impl Refusal {
     /// The kernel's last line before the statistics, without newline.
     pub fn message(&self) -> String {
         self.rejection.words(self.rules).to_string()
+    }
+
+    /// What the kernel's release lacks, with the release that has it, if that is why it refuses.
+    pub fn lacks(&self) -> Option<(&str, Release)> {
+        match &*self.rejection {
+            Rejection::Program(Program::ReleaseLacks { what, since, .. }) => Some((what, *since)),
+            _ => None,
+        }
     }
 
     /// The reason in one line: the message, or of an infinite loop, whose last line is a state of

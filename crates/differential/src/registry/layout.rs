@@ -206,7 +206,9 @@ fn runs(rules: Vec<FieldRule>) -> Vec<FieldRule> {
 /// `sock_or_null(id=1)`.
 pub fn value(text: &str) -> Option<(RegType, Option<KernelType>)> {
     let name = text.split('(').next()?;
-    if text.starts_with("scalar") || text.starts_with(|start: char| start.is_ascii_digit()) {
+    // Before Linux 5.18 a number was an invalid pointer.
+    let is_number = ["scalar", "inv"].iter().any(|word| text.starts_with(word));
+    if is_number || text.starts_with(|start: char| start.is_ascii_digit()) {
         return Some((RegBase::Scalar.into(), None));
     }
     let mut flags = TypeFlags::NONE;
@@ -214,6 +216,7 @@ pub fn value(text: &str) -> Option<(RegType, Option<KernelType>)> {
     // In the order in which the kernel writes them.
     for (prefix, flag) in [
         ("rdonly_", TypeFlags::MEM_RDONLY),
+        ("rdwr_", TypeFlags::NONE),
         ("user_", TypeFlags::MEM_USER),
         ("percpu_", TypeFlags::MEM_PERCPU),
         ("untrusted_", TypeFlags::PTR_UNTRUSTED),

@@ -6,7 +6,7 @@ use btf::{Btf, Kind, TypeId};
 use isa::ebpf::{PseudoCall, Reg};
 use program::{CORE_POISON, ExternSymbol};
 use spec::behaviour::Behaviour;
-use spec::helpers::{self, Filling, HelperId};
+use spec::helpers::{Filling, HelperId, HelperRule};
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use spec::registry::{HelperProto, Unavailable};
@@ -287,30 +287,29 @@ fn apply_rules(env: &mut Env<'_>, helper: HelperId, meta: &mut CallMeta) -> Resu
 }
 
 fn check_rules(env: &mut Env<'_>, helper: HelperId, meta: &mut CallMeta) -> Result<()> {
-    match helper {
-        HelperId::TailCall => leak::check_resource_leak(env, false, true, "tail_call"),
-        HelperId::GetLocalStorage => {
+    match helper.rule() {
+        HelperRule::Prototype => Ok(()),
+        HelperRule::TailCall => leak::check_resource_leak(env, false, true, "tail_call"),
+        HelperRule::LocalStorage => {
             if env.reg(Reg::R2).is_null() {
                 return Ok(());
             }
             Err(refuse!(env => Call::StorageFlags))
         }
-        HelperId::PerCpuPtr | HelperId::ThisCpuPtr => check_percpu_object(env, meta),
-        HelperId::Snprintf => constant::check_snprintf(env),
-        HelperId::DynptrFromMem => match *env.reg(Reg::R1) {
+        HelperRule::PercpuObject => check_percpu_object(env, meta),
+        HelperRule::Format => constant::check_snprintf(env),
+        HelperRule::DynptrFromMem => match *env.reg(Reg::R1) {
             reg if reg.is_plain(RegBase::PtrToMapValue) => Ok(()),
             reg => Err(refuse!(env => Call::DynptrMemory { kind: reg.reg_type() })),
         },
-        HelperId::DynptrData | HelperId::DynptrWrite => {
+        HelperRule::Dynptr => {
             meta.dynptr = dynptr::initialized(env, Reg::R1);
             Ok(())
         }
-        HelperId::SetRetval
-            if attach::returned(env.input) == (Returned::OfCgroup { is_void: true }) =>
-        {
-            Err(refuse!(env => Call::SetsVoid))
-        }
-        _ => Ok(()),
+        HelperRule::SetsReturn => match attach::returned(env.input) {
+            Returned::OfCgroup { is_void: true } => Err(refuse!(env => Call::SetsVoid)),
+            _ => Ok(()),
+        },
     }
 }
 

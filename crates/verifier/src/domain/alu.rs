@@ -29,6 +29,9 @@ impl Scalar {
             return None;
         }
         match op {
+            _ if rules.has(Behaviour::CircularRanges) => {
+                self.alu_circular(op, width, other, rules)?;
+            }
             AluOp::Add => self.add(other, rules),
             AluOp::Sub => self.sub(other, rules),
             AluOp::Mul => self.mul(other, rules),
@@ -94,6 +97,9 @@ impl Scalar {
 
     /// Adds without synchronising, as pointer arithmetic needs it.
     pub(crate) fn add(&mut self, other: &Scalar, rules: Behaviours) {
+        if rules.has(Behaviour::CircularRanges) {
+            return self.add_circular(other);
+        }
         self.add_ranges(other, rules);
         self.var_off = self.var_off.add(other.var_off);
     }
@@ -101,6 +107,9 @@ impl Scalar {
     /// Subtracts without synchronising, as pointer arithmetic needs it (`scalar_min_max_sub`).
     #[doc(alias = "scalar_min_max_sub")]
     pub(crate) fn sub(&mut self, other: &Scalar, rules: Behaviours) {
+        if rules.has(Behaviour::CircularRanges) {
+            return self.sub_circular(other);
+        }
         let wraps = rules.has(Behaviour::SumsWrap);
         let (s32_min, low) = self.s32_min.overflowing_sub(other.s32_max);
         let (s32_max, high) = self.s32_max.overflowing_sub(other.s32_min);
@@ -422,7 +431,7 @@ fn is_operand(op: AluOp, width: Width, other: &Scalar) -> bool {
 /// The shift count, if it is a constant that the width admits. A 32-bit shift
 /// reads the low half, but the whole value has to be below 32.
 #[inline]
-fn shift_count(width: Width, count: &Scalar) -> Option<u32> {
+pub(super) fn shift_count(width: Width, count: &Scalar) -> Option<u32> {
     let (is_const, value, limit) = match width {
         Width::W64 => (
             count.is_const() && count.smin == count.smax && count.umin == count.umax,
@@ -442,7 +451,7 @@ fn shift_count(width: Width, count: &Scalar) -> Option<u32> {
 
 /// Smallest and largest of the products, unless one overflows.
 #[inline]
-fn extremes<T: Ord + Copy>(products: [Option<T>; 4]) -> Option<(T, T)> {
+pub(super) fn extremes<T: Ord + Copy>(products: [Option<T>; 4]) -> Option<(T, T)> {
     let [Some(a), Some(b), Some(c), Some(d)] = products else {
         return None;
     };

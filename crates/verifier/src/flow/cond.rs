@@ -5,7 +5,9 @@ use spec::behaviour::{Behaviour, Behaviours};
 
 use super::{linked, null, packet};
 use crate::alu::check_bounds;
-use crate::domain::{Scalar, decide, decide_by_constant, refine_same, refine_synced};
+use crate::domain::{
+    Scalar, decide, decide_by_constant, decide_same, refine_same, refine_synced,
+};
 use crate::env::{Env, Outcome, RegArg};
 use crate::explore::Fork;
 use crate::input::Input;
@@ -47,7 +49,12 @@ pub(super) fn check_cond_jmp_op(
         env.push_history(flags, LinkedRegs::default())?;
     }
     let target = (env.insn_idx as i32 + 1 + i32::from(off)) as u32;
-    if let Some(is_taken) = is_branch_taken(&dst_reg, &src_reg, cond, width, env.input.rules) {
+    let rules = env.input.rules;
+    let is_taken = match src == Operand::Reg(dst) && dst_reg.is_scalar() {
+        true if rules.has(Behaviour::SameOperands) => decide_same(cond, width, &dst_reg.num),
+        _ => is_branch_taken(&dst_reg, &src_reg, cond, width, rules),
+    };
+    if let Some(is_taken) = is_taken {
         if dst_reg.is_scalar() {
             env.mark_precise(dst)?;
         }
@@ -94,7 +101,7 @@ fn is_branch_taken(
     }
     if dst.is_scalar() && src.is_scalar() {
         return match both {
-            true => decide(cond, width, &dst.num, &src.num),
+            true => decide(cond, width, (&dst.num, &src.num), rules),
             false => decide_by_constant(cond, width, &dst.num, &src.num),
         };
     }
@@ -186,7 +193,8 @@ fn refine_both(
     linked: LinkedRegs,
 ) -> Result<()> {
     let is_same = src == Operand::Reg(dst);
-    let refined = match dst_reg.is_scalar() && src_reg.is_scalar() {
+    let learns = !is_same || !env.input.rules.has(Behaviour::SameOperands);
+    let refined = match learns && dst_reg.is_scalar() && src_reg.is_scalar() {
         true => Some(refine_scalars(
             env.input,
             &mut env.log(),

@@ -386,4 +386,4 @@ impl RegState {
     }
 }
 
-const _: () = assert!(size_of::<RegState>() <= 104);
+const _: () = assert!(size_of::<RegState>() <= 128);

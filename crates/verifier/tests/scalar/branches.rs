@@ -38,7 +38,7 @@ fn check(
                 if stay_a == 0 {
                     continue;
                 }
-                let decided = decide(cond, width, &a.scalar, &b.scalar);
+                let decided = decide(cond, width, (&a.scalar, &b.scalar), RULES);
                 let (mut x, mut y) = (a.scalar, b.scalar);
                 refine_synced(cond, outcome, width, (&mut x, &mut y), RULES);
                 assert!(
@@ -148,13 +148,18 @@ fn other_conditions_are_basic_ones_exchanged() {
             for (cond, basic, swapped, inverted) in others {
                 for width in WIDTHS {
                     let (x, y) = if swapped { (b, a) } else { (a, b) };
-                    let decided = decide(basic, width, &x, &y).map(|known| known != inverted);
-                    assert_eq!(decide(cond, width, &a, &b), decided, "{cond:?} {width:?}");
+                    let decided =
+                        decide(basic, width, (&x, &y), RULES).map(|known| known != inverted);
+                    assert_eq!(
+                        decide(cond, width, (&a, &b), RULES),
+                        decided,
+                        "{cond:?} {width:?}"
+                    );
                     for outcome in [true, false] {
                         let (mut left, mut right) = (a, b);
-                        refine(cond, outcome, width, &mut left, &mut right);
+                        refine(cond, outcome, width, (&mut left, &mut right), RULES);
                         let (mut x, mut y) = (x, y);
-                        refine(basic, outcome != inverted, width, &mut x, &mut y);
+                        refine(basic, outcome != inverted, width, (&mut x, &mut y), RULES);
                         let (x, y) = if swapped { (y, x) } else { (x, y) };
                         assert_eq!((left, right), (x, y), "{cond:?} {width:?} {outcome}");
                     }

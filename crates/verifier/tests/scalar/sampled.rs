@@ -139,7 +139,7 @@ fn branches_on_products_of_8_bits() {
                     refine_synced(cond, outcome, width, (&mut x, &mut y), RULES);
                     (x, y)
                 });
-                let decided = decide(cond, width, &a, &b);
+                let decided = decide(cond, width, (&a, &b), RULES);
                 for &x in &left {
                     for &y in &right {
                         let outcome = eval::compare(cond, width, x, y);
@@ -195,7 +195,7 @@ fn operations_on_values_of_64_bits() {
         for cond in Cond::ALL {
             for width in WIDTHS {
                 let outcome = eval::compare(cond, width, x, y);
-                let decided = decide(cond, width, &a, &b);
+                let decided = decide(cond, width, (&a, &b), RULES);
                 assert!(decided.is_none_or(|decided| decided == outcome));
                 let (mut left, mut right) = (a, b);
                 refine_synced(cond, outcome, width, (&mut left, &mut right), RULES);
