@@ -255,6 +255,8 @@ behaviours! {
         "A helper that only reads memory of the stack leaves what is known of it; before, it may have written it.";
     StackAccessNamed: Memory, 6 14 [],
         "The refusal of an access of a helper to the stack says whether it reads or writes.";
+    LeavesAreMemory: Memory, 6 17 [],
+        "A pointer to a number that is read from an object is untrusted memory; before, a number.";
     CastsToMemory: Memory, 6 17 [],
         "`bpf_rdonly_cast` makes untrusted memory of a pointer to void.";
     ArenaSums: Memory, 7 0 [6 18 44, 6 12 117],

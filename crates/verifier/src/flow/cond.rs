@@ -5,9 +5,7 @@ use spec::behaviour::{Behaviour, Behaviours};
 
 use super::{linked, null, packet};
 use crate::alu::check_bounds;
-use crate::domain::{
-    Scalar, decide, decide_by_constant, decide_same, refine_same, refine_synced,
-};
+use crate::domain::{Scalar, decide, decide_by_constant, decide_same, refine_same, refine_synced};
 use crate::env::{Env, Outcome, RegArg};
 use crate::explore::Fork;
 use crate::input::Input;

@@ -269,7 +269,8 @@ rejections! {
     NodeNotOwned { kfunc: String } EINVAL Argument
         "{kfunc} can only take non-owning or refcounted bpf_rb_node pointer";
     NotInCallback { kfunc: String } EINVAL Argument
-        "{kfunc} not allowed in rbtree cb";
+        "{kfunc} not allowed in rbtree cb"
+        => NodesOwnedOrNot "rbtree_remove not allowed in rbtree cb";
     SectionInCallback EACCES Section
         "Calling bpf_rcu_read_{{lock,unlock}} in unnecessary rbtree callback";
     OtherNode { root: String, node: String, wanted_off: i64, wanted: String, off: i64, given: String } EINVAL Argument
