@@ -293,7 +293,9 @@ behaviours! {
         "What a call releases is given to it at its start.";
     KsymFunctions: Memory, 6 2 [],
         "An address of a kernel function may be loaded by its BTF.";
-    PacingWritten: Memory, 6 5 [],
+    WindowStampsWritten: Memory, 6 10 [],
+        "Programs of TCP congestion controls may write when the window last changed, and what limited it.";
+    PacingWritten: Memory, 6 0 [],
         "Programs of TCP congestion controls may write the pacing of a socket.";
     IntPointersRead: Memory, 5 16 [],
         "A pointer to an integer among the arguments of a function is a number.";

@@ -6,7 +6,7 @@ use btf::{Btf, Kind, TypeId};
 use isa::ebpf::{PseudoCall, Reg};
 use program::{CORE_POISON, ExternSymbol};
 use spec::behaviour::Behaviour;
-use spec::helpers::{Filling, HelperId, HelperRule};
+use spec::helpers::{self, Filling, HelperId, HelperRule};
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use spec::registry::{HelperProto, Unavailable};

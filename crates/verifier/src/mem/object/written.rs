@@ -91,9 +91,11 @@ fn check_member(
         true => range.contains(&bytes.start),
         false => range.start == bytes.start,
     };
-    let writes_pacing = env.input.rules.has(Behaviour::PacingWritten);
-    let is_known = |(member, _): &(&WrittenMember, _)| {
-        writes_pacing || !member.member.starts_with("sk_pacing")
+    let rules = env.input.rules;
+    let is_known = |(member, _): &(&WrittenMember, _)| match member.member {
+        "sk_pacing_rate" | "sk_pacing_status" => rules.has(Behaviour::PacingWritten),
+        "snd_cwnd_stamp" | "app_limited" => rules.has(Behaviour::WindowStampsWritten),
+        _ => true,
     };
     let found = ranges(types, members, object).filter(is_known).find(begins);
     let off = bytes.start;
