@@ -267,7 +267,7 @@ behaviours! {
         "A buffer that may be null is not accessed before it is compared with null.";
     WritesScrubSpills: Memory, 7 0 [6 18 44, 6 12 117],
         "A store somewhere in a range of the stack makes bytes of a spilled number that it may hit plain ones.";
-    SumsKeepPointers: Memory, 7 1 [6 12 117],
+    SumsKeepPointers: Memory, 7 1 [6 12 117, 6 1 192],
         "A number plus a pointer has everything of the pointer, as a pointer plus a number has.";
     ArenaSignedLoads: Memory, 6 18 [],
         "Loads from an arena may extend the sign.";
@@ -277,6 +277,8 @@ behaviours! {
         "A helper that only reads memory of the stack leaves what is known of it; before, it may have written it.";
     StackAccessNamed: Memory, 6 14 [],
         "The refusal of an access of a helper to the stack says whether it reads or writes.";
+    LeavesAreMemory: Memory, 6 17 [],
+        "A pointer to a number that is read from an object is untrusted memory; before, a number.";
     CastsToMemory: Memory, 6 17 [],
         "`bpf_rdonly_cast` makes untrusted memory of a pointer to void.";
     ArenaSums: Memory, 7 0 [6 18 44, 6 12 117],
@@ -344,6 +346,14 @@ behaviours! {
         "A constant may be stored in the context.";
     ReleasesAtStart: Memory, 5 19 [],
         "What a call releases is given to it at its start.";
+    KsymFunctions: Memory, 6 2 [],
+        "An address of a kernel function may be loaded by its BTF.";
+    WindowStampsWritten: Memory, 6 10 [],
+        "Programs of TCP congestion controls may write when the window last changed, and what limited it.";
+    PacingWritten: Memory, 6 0 [],
+        "Programs of TCP congestion controls may write the pacing of a socket.";
+    IntPointersRead: Memory, 5 16 [],
+        "A pointer to an integer among the arguments of a function is a number.";
     ZeroSizesFirst: Memory, 6 8 [],
         "Memory of no bytes is refused before its place is looked at.";
     PointersTagged: Memory, 6 4 [],
@@ -367,6 +377,10 @@ behaviours! {
         "A callback may run on elements of one map and of another.";
     TailCallsChangePackets: Calls, 6 14 [6 12 117],
         "A tail call ends what is known of the packet.";
+    TaskStacksRefined: Calls, 5 12 [],
+        "`bpf_get_task_stack` returns at most the size that it is given.";
+    ProcessorsBounded: Calls, 6 10 [],
+        "`bpf_get_smp_processor_id` returns the number of a processor that the kernel may have.";
     StaticUnderLock: Calls, 6 8 [],
         "A static function may be called while a lock is held, which its callers may release.";
     ThrowsHoldNothing: Calls, 7 0 [6 18 44, 6 12 117],

@@ -275,18 +275,22 @@ fn mark_from_current(env: &mut Env<'_>, bt: Backtrack) -> Result<()> {
 /// (`mark_all_scalars_precise`).
 pub fn mark_all_scalars_precise(env: &mut Env<'_>, state: &State) {
     let (explorer, sink) = (&mut env.explorer, &mut env.sink);
-    force_all_precise(explorer, sink, state);
+    force_all_precise(explorer, sink, state.curframe, state.parent);
 }
 
-fn force_all_precise(explorer: &mut Explorer, sink: &mut Sink<'_>, state: &State) {
+/// Marks every scalar of a checkpoint and of those above it.
+fn force_all_precise(
+    explorer: &mut Explorer,
+    sink: &mut Sink<'_>,
+    frame: usize,
+    mut next: Option<StateId>,
+) {
     let is_logged = sink.is_full();
     if is_logged {
-        let frame = state.curframe;
         sink.write(format_args!(
             "mark_precise: frame{frame}: falling back to forcing all scalars precise\n"
         ));
     }
-    let mut next = state.parent;
     while let Some(id) = next {
         let checkpoint = explorer.checkpoint_mut(id);
         for number in 0..=checkpoint.state().curframe {

@@ -151,6 +151,7 @@ fn refine(env: &mut Env<'_>, helper: Option<HelperId>, meta: &CallMeta) {
     let (cpus, rules) = (env.input.cpus, env.input.rules);
     let num = &mut env.reg_mut(Reg::R0).num;
     match helper {
+        Some(HelperId::GetTaskStack) if !rules.has(Behaviour::TaskStacksRefined) => {}
         Some(helper) if helper.returns_size() => {
             num.smax = meta.max_size as i64;
             num.s32_max = meta.max_size as i32;
@@ -159,7 +160,9 @@ fn refine(env: &mut Env<'_>, helper: Option<HelperId>, meta: &CallMeta) {
             num.sync(rules);
         }
         // 0: unknown.
-        Some(HelperId::GetSmpProcessorId) if cpus > 0 => {
+        Some(HelperId::GetSmpProcessorId)
+            if cpus > 0 && rules.has(Behaviour::ProcessorsBounded) =>
+        {
             *num = Scalar::up_to((cpus - 1).into(), rules);
         }
         Some(HelperId::GetRetval) => {

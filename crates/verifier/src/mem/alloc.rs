@@ -2,6 +2,7 @@
 //! (`check_ptr_to_btf_access`, `btf_struct_access`).
 
 use btf::{FoundAt, TypeId};
+use spec::behaviour::Behaviour;
 
 use super::registers::{set_pointer, set_reg, set_unknown};
 use super::{Access, MemAccess};
@@ -44,7 +45,7 @@ pub(super) fn check_object_access(
         return Ok(());
     };
     match found {
-        FoundAt::OtherPointer => {
+        FoundAt::OtherPointer if env.input.rules.has(Behaviour::LeavesAreMemory) => {
             let flags = TypeFlags::MEM_RDONLY.with(TypeFlags::PTR_UNTRUSTED);
             set_pointer(env, value, RegKind::memory(0), flags);
         }
@@ -60,7 +61,7 @@ pub(super) fn check_object_access(
                 RegState::pointer(kind, TypeFlags::PTR_UNTRUSTED),
             );
         }
-        FoundAt::Scalar => set_unknown(env, value),
+        FoundAt::Scalar | FoundAt::OtherPointer => set_unknown(env, value),
     }
     Ok(())
 }

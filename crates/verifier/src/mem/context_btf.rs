@@ -91,7 +91,8 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
     let is_buffer = described.is_some_and(|arg| arg.value.base == RegBase::PtrToBuf);
     let object = types.skip_modifiers(pointee).unwrap_or(TypeId::VOID);
     let as_number = match types.at(object).kind() {
-        Kind::Void | Kind::Int => true,
+        Kind::Void => true,
+        Kind::Int => env.input.rules.has(Behaviour::IntPointersRead),
         Kind::Ptr => env.input.rules.has(Behaviour::PointersAsNumbers),
         _ => false,
     };

@@ -75,12 +75,14 @@ pub(crate) fn check_helper_mem(
             };
             stack::check_range(env, ptr, reg.off, size, is_zero_ok, access, raw)
         }
-        RegKind::BtfId { ty } => object::check_ptr_to_btf_access(
-            env,
-            MemAccess::new(ptr, 0, size as u32, Access::Read),
-            ty,
-            reg.off,
-        ),
+        RegKind::BtfId { ty } if env.input.rules.has(Behaviour::TrustedPointers) => {
+            object::check_ptr_to_btf_access(
+                env,
+                MemAccess::new(ptr, 0, size as u32, Access::Read),
+                ty,
+                reg.off,
+            )
+        }
         RegKind::Ctx if context::may_vary(env) => {
             let most = context::MOST_BYTES;
             region::check_region(&mut env.log(), &reg, ptr, reg.off, size, most, is_zero_ok)
@@ -98,6 +100,7 @@ pub(crate) fn check_helper_mem(
             check_mem_access(env, MemAccess::new(ptr, size - 1, 1, access))
         }
         RegKind::NotInit
+        | RegKind::BtfId { .. }
         | RegKind::Scalar
         | RegKind::Ctx
         | RegKind::MapPtr { .. }

@@ -74,12 +74,12 @@ fn load(env: &mut Env<'_>, access: MemAccess, ty: TypeRef, off: i32) -> Result<(
         return Ok(());
     };
     match found {
-        FoundAt::Scalar => set_unknown(env, value),
-        FoundAt::OtherPointer => {
+        FoundAt::OtherPointer if env.input.rules.has(Behaviour::LeavesAreMemory) => {
             let kind = RegKind::memory(0);
             let flags = TypeFlags::MEM_RDONLY.with(TypeFlags::PTR_UNTRUSTED);
             set_pointer(env, value, kind, flags);
         }
+        FoundAt::Scalar | FoundAt::OtherPointer => set_unknown(env, value),
         FoundAt::Pointer {
             id: target,
             memory,

@@ -479,11 +479,14 @@ pub(super) fn check_range(
         let spi = slot / 8;
         if env.state.frame(frame).allocated_stack() <= slot
             && !env.input.rules.has(Behaviour::UninitializedReads)
-            && var_off.is_const()
         {
-            return Err(refuse!(env => Mem::StackArgument {
-                reg: ptr, min, index: at - min, size
-            }));
+            let index = at - min;
+            return Err(match var_off.is_const() {
+                true => refuse!(env => Mem::StackArgument { reg: ptr, min, index, size }),
+                false => {
+                    refuse!(env => Mem::StackArgumentVariable { reg: ptr, var_off, index, size })
+                }
+            });
         }
         if env.state.frame(frame).allocated_stack() <= slot {
             return Err(refuse!(env => Mem::AllocatedStack));

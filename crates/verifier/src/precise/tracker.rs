@@ -1,6 +1,8 @@
 //! The walk of one request: back over the history of the current state, then over that of the
 //! checkpoints above it, with a mark in each checkpoint that it passes.
 
+use spec::behaviour::Behaviour;
+
 use super::backtrack::{self, Backtrack, Step};
 use super::{ARGS, PrecisionCounts, bits, force_all_precise};
 use crate::Result;
@@ -27,6 +29,7 @@ impl Tracker<'_, '_> {
     #[doc(alias = "__mark_chain_precision")]
     pub(super) fn mark(&mut self, start: &State, mut bt: Backtrack) -> Result<bool> {
         let mut changed = false;
+        let follows = self.input.rules.has(Behaviour::FramesBacktracked);
         if bt.is_empty() {
             return Ok(false);
         }
@@ -51,6 +54,11 @@ impl Tracker<'_, '_> {
                 None => start,
             };
             let (parent, first) = (state.parent, state.first_insn_idx);
+            // Where frames are not followed, states that were passed already keep what they have.
+            let unfollowed = match follows {
+                true => start.parent,
+                false => parent,
+            };
             let mut history = state.history.as_slice();
             let mut idx = last_idx as u32;
             loop {
@@ -71,7 +79,8 @@ impl Tracker<'_, '_> {
                     match bt.step(self.input, self.analysis, self.sink, idx, subseq_idx, entry) {
                         Step::Done => {}
                         Step::Unsupported => {
-                            force_all_precise(self.explorer, self.sink, start);
+                            let frame = start.curframe;
+                            force_all_precise(self.explorer, self.sink, frame, unfollowed);
                             return Ok(changed);
                         }
                         Step::Bug(message) => {
@@ -100,6 +109,16 @@ impl Tracker<'_, '_> {
             }
             let Some(id) = parent else { break };
             at = Some(id);
+            let state = self.explorer.state(id);
+            let has_slots = |frame: usize| {
+                let slots = state.frame(frame).stack.len() as u32;
+                bt.slots[frame].checked_shr(slots).unwrap_or(0) == 0
+            };
+            if !follows && !(0..=state.curframe.min(bt.frame)).all(has_slots) {
+                let (frame, above) = (state.curframe, state.parent);
+                force_all_precise(self.explorer, self.sink, frame, above);
+                return Ok(changed);
+            }
             changed |= self.mark_checkpoint(id, &mut bt)?;
             if bt.is_empty() {
                 return Ok(changed);
@@ -109,8 +128,8 @@ impl Tracker<'_, '_> {
             last_idx = state.last_insn_idx;
             first_idx = state.first_insn_idx;
         }
-        if !bt.is_empty() {
-            force_all_precise(self.explorer, self.sink, start);
+        if !bt.is_empty() && follows {
+            force_all_precise(self.explorer, self.sink, start.curframe, start.parent);
         }
         Ok(changed)
     }

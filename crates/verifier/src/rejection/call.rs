@@ -121,7 +121,8 @@ rejections! {
         "pointer in R{reg} isn't map pointer";
     NotContext { index: i64, found: TypeText } EINVAL Argument
         "R{} expected pointer to ctx, but got {found}", index + 1
-        => ArgumentsByRegister "arg#{index} expected pointer to ctx, but got {found}";
+        => ArgumentsByRegister "arg#{index} expected pointer to ctx, but got {found}"
+        => TrustedPointers "arg#{index} expected pointer to ctx, but got PTR";
     NotConstantString { index: i64 } EINVAL Argument
         "R{} doesn't point to a const string", index + 1
         => ArgumentsByRegister "arg#{index} doesn't point to a const string";
@@ -293,7 +294,8 @@ rejections! {
     NodeNotOwned { kfunc: String } EINVAL Argument
         "{kfunc} can only take non-owning or refcounted bpf_rb_node pointer";
     NotInCallback { kfunc: String } EINVAL Argument
-        "{kfunc} not allowed in rbtree cb";
+        "{kfunc} not allowed in rbtree cb"
+        => NodesOwnedOrNot "rbtree_remove not allowed in rbtree cb";
     SectionInCallback EACCES Section
         "Calling bpf_rcu_read_{{lock,unlock}} in unnecessary rbtree callback";
     OtherNode { root: String, node: String, wanted_off: i64, wanted: String, off: i64, given: String } EINVAL Argument

@@ -236,7 +236,8 @@ rejections! {
     InvalidBtfId { id: i64 } ENOENT Btf
         "ldimm64 insn specifies invalid btf_id {id}.";
     NotVariable { id: i64 } EINVAL Btf
-        "pseudo btf_id {id} in ldimm64 isn't KIND_VAR or KIND_FUNC";
+        "pseudo btf_id {id} in ldimm64 isn't KIND_VAR or KIND_FUNC"
+        => KsymFunctions "pseudo btf_id {id} in ldimm64 isn't KIND_VAR.";
     UnknownSymbol { name: String } ENOENT Btf
         "ldimm64 failed to find the address for kernel symbol '{name}'.";
     UnsizedVariable { name: String } EINVAL Btf

@@ -2,6 +2,7 @@
 
 use btf::{Btf, Kind, Shape, TypeId};
 
+use spec::behaviour::Behaviour;
 use spec::kernel::SymbolAddress;
 use spec::kfuncs::KernelFunction;
 
@@ -36,7 +37,7 @@ pub(super) fn resolve(
     };
     let var = match ty.shape() {
         Shape::Var(var) => Some(var),
-        Shape::Func(_) => None,
+        Shape::Func(_) if input.rules.has(Behaviour::KsymFunctions) => None,
         _ => {
             return Err(refuse!(env => Program::NotVariable { id: id as i32 }));
         }

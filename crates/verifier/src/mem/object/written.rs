@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use btf::{Btf, Kind, Name, TypeId};
+use spec::behaviour::Behaviour;
 use spec::registry::{PACKET_WRITES, Writes, WrittenMember};
 
 use super::super::MemAccess;
@@ -90,7 +91,13 @@ fn check_member(
         true => range.contains(&bytes.start),
         false => range.start == bytes.start,
     };
-    let found = ranges(types, members, object).find(begins);
+    let rules = env.input.rules;
+    let is_known = |(member, _): &(&WrittenMember, _)| match member.member {
+        "sk_pacing_rate" | "sk_pacing_status" => rules.has(Behaviour::PacingWritten),
+        "snd_cwnd_stamp" | "app_limited" => rules.has(Behaviour::WindowStampsWritten),
+        _ => true,
+    };
+    let found = ranges(types, members, object).filter(is_known).find(begins);
     let off = bytes.start;
     match found {
         None => Err(refuse!(env => Mem::NoWriteSupport { name, off })),
