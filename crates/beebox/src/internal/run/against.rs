@@ -156,14 +156,11 @@ impl Comparison {
         let mut packet = 0;
         let compare = |comparison: &mut Comparison, known: &mut [bool], equal, packet| {
             let mut entries = 0;
-            for number in 0..contents.len() {
-                if known[number] {
-                    continue;
-                }
+            for (number, known) in known.iter_mut().enumerate().filter(|(_, known)| !**known) {
                 let (is_equal, compared) = contents.are_equal(number);
                 entries += compared;
                 if !is_equal {
-                    known[number] = true;
+                    *known = true;
                     comparison.note_map(
                         &contents,
                         Unplaced {
