@@ -156,7 +156,7 @@ fn recorded_result(
 }
 
 #[test]
-#[ignore = "takes the built selftests of the kernel"]
+#[ignore = "asks the built selftests of the kernel"]
 fn records_of_selftests_have_each_instruction_and_the_declared_result() {
     let what = "records of runs beside the kernel's selftests";
     let Some(objects) = oracle::found(what, oracle::selftest_set("7.2/obj-v3")) else {
