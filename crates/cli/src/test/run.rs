@@ -153,6 +153,7 @@ fn run_unit(
                         kernel,
                         debug: debug.as_ref(),
                         types: &types,
+                        tail_from: None,
                     };
                     let told = first_difference(&report);
                     let check = check(&fresh);

@@ -156,11 +156,14 @@ impl Comparison {
         let mut packet = 0;
         let compare = |comparison: &mut Comparison, known: &mut [bool], equal, packet| {
             let mut entries = 0;
-            for (number, known) in known.iter_mut().enumerate().filter(|(_, known)| !**known) {
+            for (number, is_known) in known.iter_mut().enumerate() {
+                if *is_known {
+                    continue;
+                }
                 let (is_equal, compared) = contents.are_equal(number);
                 entries += compared;
                 if !is_equal {
-                    *known = true;
+                    *is_known = true;
                     comparison.note_map(
                         &contents,
                         Unplaced {
