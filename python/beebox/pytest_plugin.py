@@ -30,7 +30,7 @@ from beebox._beebox import (
     TestRunResult,
     Verification,
 )
-from beebox._errors import Error
+from beebox._errors import Error, NotFoundError
 from beebox._text import run_lines
 from beebox._verdict import Verdict
 
@@ -42,7 +42,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--bpf-kernel",
         action="append",
         metavar="KERNEL",
-        help="a kernel that tests run for: 6.18, 6.18-minimal, running or a path; may be repeated",
+        help="a kernel that tests run for: 6.12, 6.18-minimal, debian-12, running or a path, or "
+        "several: all, lts, 6.1-6.12; may be repeated",
     )
     group.addoption(
         "--bpf-cov",
@@ -77,7 +78,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _kernel_names(config: pytest.Config, own: list[str] | None = None) -> list[str]:
     """The kernels of the command line, of the test, of the ini file, or the built-in one."""
-    return config.getoption("--bpf-kernel") or own or config.getini("bpf_kernels") or ["6.18"]
+    given = config.getoption("--bpf-kernel") or own or config.getini("bpf_kernels") or ["6.18"]
+    names = [name for word in given for name in _named(word)]
+    return list(dict.fromkeys(names))
+
+
+def _named(word: str) -> list[str]:
+    """The kernels that a word means: one by its own name, or the built-in ones of a list."""
+    if word in ("6.18-minimal", "running") or Path(word).exists():
+        return [word]
+    try:
+        presets = Kernel.presets(word)
+    except NotFoundError:
+        return [word]
+    return presets if len(presets) > 1 else [word]
 
 
 @pytest.fixture(scope="session")
@@ -87,13 +101,11 @@ def kernel(request: pytest.FixtureRequest) -> Kernel:
 
 
 def _kernel(name: str) -> Kernel:
-    match name:
-        case "6.18" | "6.18-minimal":
-            return Kernel.builtin(name)
-        case "running":
-            return Kernel.running()
-        case _:
-            return Kernel.open(name)
+    if name == "running":
+        return Kernel.running()
+    if "/" in name or Path(name).exists():
+        return Kernel.open(name)
+    return Kernel.builtin(name)
 
 
 def _marker(request: pytest.FixtureRequest, name: str) -> pytest.Mark | None:

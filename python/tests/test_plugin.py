@@ -83,6 +83,21 @@ def test_kernels_are_named_by_a_test_and_by_the_ini_file(project: pytest.Pyteste
     project.runpytest_subprocess("test_own.py").assert_outcomes(passed=3)
 
 
+def test_a_list_of_presets_is_a_test_for_each(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        test_own="""
+        import pytest
+
+        @pytest.mark.bpf_kernels("6.1-6.12", "debian-13", "6.18")
+        def test_series(kernel):
+            assert kernel.version.startswith("6.")
+        """
+    )
+    result = project.runpytest_subprocess("test_own.py", "-v")
+    result.stdout.fnmatch_lines(["*test_series[[]6.12.117]*", "*test_series[[]debian-13]*"])
+    result.assert_outcomes(passed=5)
+
+
 def test_expectation_files_are_tests(project: pytest.Pytester) -> None:
     (project.path / "wrong.expect").write_text(
         "# object: firewall.bpf.o\nrun firewall zero:60\nverdict XDP_DROP\n"

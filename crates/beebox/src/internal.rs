@@ -22,9 +22,11 @@
 //! differences, `report.rs` is the result as text, JSON and XML); `listing/` lists instructions: of
 //! objects, linked (`linked.rs`) or not (`unlinked.rs`), alone, converted from classic ones, and as
 //! Linux keeps them (`xlated.rs`); `verify/results/` verifies the programs of many files in
-//! parallel, one row each. The commands use no crate beside it but `command`, `report` and `sys`;
+//! parallel, one row each, and `verify/matrix/` for several kernels; `ask/` boots a kernel and asks it. The commands use no crate beside it but `command`, `report` and `sys`;
 //! `command` also `kernel-data`.
 
+#[cfg(feature = "kernel-data")]
+pub mod ask;
 pub mod btf;
 #[cfg(feature = "run")]
 pub mod bytes;

@@ -84,7 +84,7 @@
 //!
 //! # Features
 //!
-//! All are on by default; each adds items, and none changes what others do.
+//! All but presets of other series are on by default; each adds items, and none changes what others do.
 //!
 //! | feature | adds |
 //! |---|---|
@@ -95,7 +95,8 @@
 //! | `capture` | [`Filter`], [`Expression`], [`captures`] |
 //! | `seccomp` | [`seccomp`] |
 //! | `decompress` | BTF in kernel images and compressed sections |
-//! | `kernel-data` | [`kernel::linux_6_18`], [`kernel::linux_6_18_minimal`], [`kernel::open`], [`kernel::running`], `Loader::default` |
+//! | `kernel-5.10`, `kernel-6.1`, `kernel-6.12`, `kernel-7.0`, `kernel-7.2`, `kernel-7.3`, `all-kernels` | presets of these series ([`kernel::Presets`]); off by default |
+//! | `kernel-data` | [`kernel::Presets`], [`kernel::linux_6_18`], [`kernel::linux_6_18_minimal`], [`kernel::open`], [`kernel::running`], `Loader::default` |
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(feature = "run"),

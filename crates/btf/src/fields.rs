@@ -211,6 +211,45 @@ impl FieldSet {
         FieldKind::Uptr,
     ]);
 
+    /// In place of a kind: tags have the meaning that they had first.
+    const FIRST_TAGS: u32 = 1 << 31;
+
+    /// Those of the set of which a condition is true.
+    pub fn filter(self, is_in: impl Fn(FieldKind) -> bool) -> FieldSet {
+        let structs = FieldKind::STRUCTS.iter().map(|(kind, ..)| *kind);
+        let tags = FieldKind::TAGS.iter().map(|(kind, _)| *kind);
+        let left_out = structs.chain(tags).filter(|kind| !is_in(*kind));
+        FieldSet(left_out.fold(self.0, |bits, kind| bits & !kind.bit()))
+    }
+
+    /// The set where `kptr` tags pointers without reference, and `kptr_ref` those with one.
+    #[must_use]
+    pub const fn with_first_tags(self) -> FieldSet {
+        FieldSet(self.0 | FieldSet::FIRST_TAGS)
+    }
+
+    /// True if tags have the meaning that they had first.
+    pub(crate) const fn has_first_tags(self) -> bool {
+        self.0 & FieldSet::FIRST_TAGS != 0
+    }
+
+    /// True if a kind of pointer is in the set.
+    pub(crate) fn has_pointers(self) -> bool {
+        FieldKind::TAGS.iter().any(|(kind, _)| self.has(*kind))
+    }
+
+    /// The kind of pointer that a tag names.
+    pub(crate) fn of_tag(self, name: Name<'_>) -> Option<FieldKind> {
+        if !self.has_first_tags() {
+            return FieldKind::of_tag(name);
+        }
+        match name.as_bytes() {
+            b"kptr" => Some(FieldKind::KptrUnref),
+            b"kptr_ref" => Some(FieldKind::KptrRef),
+            _ => None,
+        }
+    }
+
     const fn of(kinds: &[FieldKind]) -> FieldSet {
         let mut bits = 0;
         let mut index = 0;
@@ -248,13 +287,22 @@ pub struct FieldRecord {
 }
 
 impl FieldRecord {
-    /// Finds and checks the special fields of a structure or data section, empty if it has
+    /// The fields of both, in order of their offsets.
+    #[must_use]
+    pub fn merge(mut self, other: FieldRecord) -> FieldRecord {
+        self.fields.extend(other.fields);
+        self.fields.sort_by_key(|field| field.offset);
+        self
+    }
+
+    /// Finds and checks the special fields of a structure or data section (`btf_parse_fields`), empty if it has
     /// none. Without the types of the kernel, pointers to kernel structures without
     /// destructor are not recognised. Linear in the members of all structures below the type,
     /// times their depth, and for each root in the types of the blob.
     ///
     /// # Errors
     /// The first rule that the kernel finds violated.
+    #[doc(alias = "btf_parse_fields")]
     pub fn new(
         btf: &Btf<'_>,
         kernel: Option<&Btf<'_>>,

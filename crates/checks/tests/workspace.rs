@@ -25,6 +25,7 @@ const LAYERS: &[&[(&str, &str)]] = &[
     ],
     &[
         ("object", "btf isa program spec"),
+        ("kernel-presets", "btf kernel-data spec"),
         ("verifier", "btf isa program spec"),
         ("seccomp", "classic isa spec"),
     ],
@@ -40,7 +41,7 @@ const LAYERS: &[&[(&str, &str)]] = &[
     ],
     &[(
         "beebox",
-        "btf capture classic interp isa jit kernel kernel-data lower object packet \
+        "btf capture classic interp isa jit kernel kernel-data kernel-presets lower object packet \
          program report seccomp spec sys trace verifier vm",
     )],
     // The commands are embedders. Beside the library they use the built-in kernel data, the
@@ -79,7 +80,10 @@ const BESIDE: &[(&str, &str)] = &[
         "beebox btf capi capture classic differential gateway interp isa object packet kernel-data \
          program seccomp spec sys verifier",
     ),
-    ("xtask", "beebox btf differential kernel-data report spec"),
+    (
+        "xtask",
+        "beebox btf differential kernel-data kernel-presets report spec",
+    ),
 ];
 
 /// Crates of the layers that depend on one beside them.
@@ -466,7 +470,13 @@ fn kinds_are_named() {
         "StackObjectKind::",
         "KfuncArgKind::",
     ];
-    const KINDS: [&str; 4] = ["MapKind::", "ProgramType::", "AttachType::", "HookKind::"];
+    const KINDS: [&str; 5] = [
+        "MapKind::",
+        "ProgramType::",
+        "AttachType::",
+        "HookKind::",
+        "HelperRule::",
+    ];
     let mut faults = Faults::default();
     const BELOW: [&str; 6] = ["program", "object", "interp", "jit", "vm", "kernel"];
     for (name, path, source) in sources() {

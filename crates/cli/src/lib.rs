@@ -12,6 +12,7 @@
 #[macro_use]
 extern crate command;
 
+mod ask;
 mod asm;
 mod btf;
 mod case_input;
@@ -72,6 +73,7 @@ enum Command {
     Link(link::Args),
     Gen(generate::Args),
     Verify(verify::Args),
+    Ask(ask::Args),
     Coverage(coverage::Args),
     Test(Box<test::Args>),
     Gateway(GatewayArgs),
@@ -119,6 +121,7 @@ fn run_command(cli: Cli) -> Result<Answer, Failure> {
         Command::Link(args) => link::run(args),
         Command::Gen(args) => generate::run(args),
         Command::Verify(args) => verify::run(args),
+        Command::Ask(args) => ask::run(&args),
         Command::Coverage(args) => coverage::run(args),
         Command::Test(args) => test::run(*args),
         Command::Gateway(args) => Err(name_gateway(&args)),

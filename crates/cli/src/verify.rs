@@ -4,7 +4,7 @@ mod filter;
 pub(crate) mod globals;
 mod matrix;
 mod row;
-mod run;
+pub(crate) mod run;
 mod single;
 mod table;
 mod target;
@@ -27,7 +27,7 @@ use crate::object_input::SET_TYPE;
 use crate::output_path::OutputPath;
 use crate::stdout::{fit, json, print, terminal_width, write_answer, write_output};
 use beebox::Kernel;
-use matrix::{Answers, Matrix};
+use matrix::{Matrix, Named};
 use report::sarif::sarif;
 use report::veristat::{Emit, Filters, Joined, ResultRow, ResultVerdict, csv, differences};
 use table::Counts;
@@ -59,7 +59,9 @@ Examples:
   beebox verify *.o --compare old.csv             what changed
   beebox verify *.o -e file,prog,insns -s insns -n 10
   beebox verify prog.bpf.o --privileges none      as any user
-  beebox verify prog.bpf.o --kernel 6.12,6.18     which kernels accept it, and why others do not
+  beebox verify prog.bpf.o --kernel all           which kernels accept it, and what decides that
+  beebox verify prog.bpf.o --kernel 6.1-6.12 --explain  and the edit for those that do not
+  beebox verify prog.bpf.o --diff 6.12,6.18       what changes from one kernel to another
   beebox verify -C old.csv new.csv                compare two files of results
   beebox verify found.case                        a program as text
   beebox verify --type xdp prog.s                 instructions alone")]
@@ -155,6 +157,16 @@ pub(crate) struct Args {
     /// Print what differs from these results (CSV of veristat or of this command)
     #[arg(long, value_name = "OLD.csv")]
     compare: Option<PathBuf>,
+
+    /// Compare the answers of two kernels: programs whose verdict changes, or whose instructions or
+    /// states change by a factor of two or more. Exit code 1 if there are any
+    #[arg(
+        long,
+        value_name = "OLD,NEW",
+        value_delimiter = ',',
+        conflicts_with_all = ["compare", "compare_files", "replay", "kernel"]
+    )]
+    diff: Vec<String>,
 
     /// Compare two files of results
     #[arg(short = 'C')]
@@ -254,7 +266,7 @@ impl VerifyFormat {
 /// The bit of the log level for statistics (`BPF_LOG_STATS`).
 const LOG_STATS: u32 = 4;
 
-fn number(text: &str) -> Result<u32, String> {
+pub(crate) fn number(text: &str) -> Result<u32, String> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16),
         None => text.parse(),
@@ -376,9 +388,11 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
             logs,
             threads: args.jobs.into(),
         };
-        let several = args.kernel.read_several()?;
-        if !several.is_empty() {
-            return matrix_of(&args, &job, several, output);
+        if !args.diff.is_empty() {
+            return matrix_of(&args, &job, compared(&args)?, output);
+        }
+        if args.kernel.is_list() {
+            return matrix_of(&args, &job, args.kernel.read_several()?, output);
         }
         if args.format == VerifyFormat::Markdown {
             return Err(
@@ -483,57 +497,102 @@ fn matrix_of(
     output: Option<OutputPath>,
 ) -> Result<Answer, Failure> {
     let one_only = [
-        (args.explain, "--explain"),
         (args.cost.is_some(), "--cost"),
         (args.facts, "--facts"),
         (args.log > 0 || args.verbose || args.debug, "a log"),
         (args.compare.is_some(), "--compare"),
         (args.target.is_some(), "--target"),
+        (args.top.is_some(), "--top-n"),
         (args.format == VerifyFormat::Veristat, "--format veristat"),
         (args.format == VerifyFormat::Sarif, "--format sarif"),
     ];
     if let Some((_, what)) = one_only.iter().find(|(is_given, _)| *is_given) {
+        let names = match args.diff.is_empty() {
+            true => "--kernel names several",
+            false => "--diff names two",
+        };
         return Err(Failure::new(format_args!(
-            "{what} is of one kernel, and --kernel names several"
+            "{what} is of one kernel, and {names}"
         )));
     }
-    let mut answers = Vec::new();
-    let mut failures = Vec::new();
-    for (name, kernel) in kernels {
-        let kernel = match args.privileges {
-            Some(privileges) => kernel.with_privileges(privileges, Source::Given),
-            None => kernel,
+    let kernels: Vec<Named> = kernels
+        .into_iter()
+        .map(|(name, kernel)| Named {
+            name,
+            kernel: match args.privileges {
+                Some(privileges) => kernel.with_privileges(privileges, Source::Given),
+                None => kernel,
+            },
+        })
+        .collect();
+    let described: Vec<Kernel> = kernels.iter().map(|named| named.kernel.clone()).collect();
+    let mut answers = run::verify_for(&args.files, job, &described)?;
+    let mut failures = std::mem::take(&mut answers.failures);
+    if failures.is_empty() {
+        let named = answers.programs.iter();
+        let results = Results {
+            rows: named
+                .map(|program| Row::empty(&program.file, &program.name))
+                .collect(),
+            left_out: std::mem::take(&mut answers.left_out),
+            definable: std::mem::take(&mut answers.definable),
+            ..Results::default()
         };
-        let mut results = run::verify(&args.files, job, &kernel, [false, false])?;
-        if answers.is_empty() {
-            failures = std::mem::take(&mut results.failures);
-            if failures.is_empty() {
-                failures = unselected(args, &results);
-            }
-        }
-        if !args.quiet {
-            note_assumed(&kernel, FOR_VERIFYING, "verified");
-        }
-        let rows = results.rows;
-        answers.push(Answers { name, kernel, rows });
+        failures = unselected(args, &results);
     }
-    let matrix = Matrix::of(&answers);
+    if !args.quiet {
+        for named in &kernels {
+            note_assumed(&named.kernel, FOR_VERIFYING, "verified");
+        }
+    }
+    let matrix = match args.diff.is_empty() {
+        true => Matrix {
+            kernels: &kernels,
+            programs: answers.programs.iter().collect(),
+            is_diff: false,
+        },
+        false => Matrix::of_changes(&kernels, &answers.programs),
+    };
     match args.format {
-        VerifyFormat::Text => write_answer(AnswerFormat::Text, matrix.text(), output)?,
+        VerifyFormat::Text if answers.programs.is_empty() && !failures.is_empty() => {}
+        VerifyFormat::Text => {
+            let width = terminal_width().filter(|_| output.is_none());
+            write_answer(AnswerFormat::Text, matrix.text(width), output)?;
+        }
         VerifyFormat::Markdown => write_answer(AnswerFormat::Text, matrix.markdown(), output)?,
         VerifyFormat::Csv | VerifyFormat::Veristat | VerifyFormat::Sarif => {
-            write_output(matrix.csv().as_bytes(), output)?;
+            write_output(matrix::csv(&matrix).as_bytes(), output)?;
         }
         VerifyFormat::Json => {
-            let lines: Vec<u8> = matrix.json().iter().flat_map(json).collect();
+            let lines: Vec<u8> = matrix::json(&matrix).iter().flat_map(json).collect();
             write_answer(AnswerFormat::Json, lines, output)?;
         }
     }
-    let rows: Vec<Row> = answers
+    if !args.diff.is_empty() && failures.is_empty() {
+        return Ok(match matrix.programs.is_empty() {
+            true => Answer::Yes,
+            false => Answer::No,
+        });
+    }
+    let cells = answers
+        .programs
         .into_iter()
-        .flat_map(|answers| answers.rows)
-        .collect();
+        .flat_map(|program| program.cells);
+    let rows: Vec<Row> = cells.flatten().map(|cell| cell.row).collect();
     answer(&rows, failures)
+}
+
+/// The two kernels of --diff.
+fn compared(args: &Args) -> Result<Vec<(String, Kernel)>, Failure> {
+    let kernels = args.kernel.read_listed(&args.diff)?;
+    match kernels.len() {
+        2 => Ok(kernels),
+        count => Err(Failure::new(format_args!(
+            "--diff {}: two kernels are compared, and it names {count}",
+            args.diff.join(",")
+        ))
+        .hint("--diff 6.12,6.18")),
+    }
 }
 
 /// The results in a file, without those of files and programs that the filters leave out.

@@ -16,6 +16,7 @@ mod kernels;
 mod kfuncs;
 mod link;
 mod loaders;
+mod matrix;
 mod native_listing;
 mod objects;
 mod options;

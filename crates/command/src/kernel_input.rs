@@ -5,14 +5,13 @@
 //! no source states is assumed to be as in Linux 6.18, and the output names it.
 
 use std::convert::Infallible;
-use std::env;
 use std::fmt::{self, Display};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use beebox::Kernel;
+use beebox::internal::ask::{image_in, image_version};
 use beebox::internal::kernel::files::{
     self, KernelFileError, module_name, with_btf_file, with_config_file, with_module_files,
     with_version_of_types,
@@ -20,11 +19,12 @@ use beebox::internal::kernel::files::{
 use beebox::internal::kernel::{Features, KernelField, Source};
 use beebox::internal::program::Release;
 use beebox::internal::verify::RULES;
-use beebox::kernel::KernelVersion;
+use beebox::kernel::{KernelVersion, Preset, Presets as _};
 
 use kernel_data::Configuration;
 
 use crate::answer::{Failure, note};
+use crate::kernel_list::{DESCRIBE, KernelWord, described, home, known, listed};
 use crate::nearest::nearest;
 use crate::type_file::{read_types, unreadable};
 
@@ -85,6 +85,8 @@ pub enum KernelName {
     BuiltIn(Configuration),
     /// The running kernel.
     Running,
+    /// A built-in kernel of this series, version or distribution, beside Linux 6.18.
+    Preset(String, &'static str),
     /// A kernel of this series or version that `tools/kernels/vm describe` described, in this directory.
     Described(String, PathBuf),
     /// BTF, a kernel image, or a directory with what is known of a kernel.
@@ -95,17 +97,19 @@ impl KernelName {
     /// Names beside paths.
     const WORDS: [&str; 3] = ["6.18", "6.18-minimal", "running"];
 
-    fn parse(text: &str) -> Result<KernelName, Infallible> {
-        Ok(match text {
+    /// The kernel of a word; a file that is not there if it is none.
+    pub(crate) fn parse(text: &str) -> KernelName {
+        match text {
             "6.18" | kernel_data::RELEASE => KernelName::BuiltIn(Configuration::Debian),
             "6.18-minimal" => KernelName::BuiltIn(Configuration::Minimal),
             "running" => KernelName::Running,
             path if Path::new(path).exists() => KernelName::Path(path.into()),
-            word => match described(word) {
-                Some(directory) => KernelName::Described(word.to_owned(), directory),
-                None => KernelName::Path(word.into()),
+            word => match (Preset::named(word), described(word)) {
+                (Some(preset), _) => KernelName::Preset(word.to_owned(), preset.name()),
+                (None, Some(directory)) => KernelName::Described(word.to_owned(), directory),
+                (None, None) => KernelName::Path(word.into()),
             },
-        })
+        }
     }
 
     /// The kernel of the name.
@@ -113,6 +117,7 @@ impl KernelName {
         match self {
             KernelName::BuiltIn(configuration) => Ok(configuration.kernel()),
             KernelName::Running => running(),
+            KernelName::Preset(_, name) => Kernel::preset(name).map_err(Failure::new),
             KernelName::Described(_, directory) => {
                 let kernel = files::open(directory).map_err(failure)?;
                 let version = kernel.version().map(|version| format!("Linux {version}"));
@@ -129,30 +134,10 @@ impl Display for KernelName {
             KernelName::BuiltIn(Configuration::Debian) => f.write_str("6.18"),
             KernelName::BuiltIn(Configuration::Minimal) => f.write_str("6.18-minimal"),
             KernelName::Running => f.write_str("running"),
-            KernelName::Described(word, _) => f.write_str(word),
+            KernelName::Preset(word, _) | KernelName::Described(word, _) => f.write_str(word),
             KernelName::Path(path) => path.display().fmt(f),
         }
     }
-}
-
-/// The directory that describes a kernel of a series or version, where `tools/kernels/vm` keeps it: in
-/// the cache, which is `$BEEBOX_CACHE`, or beebox in the user's.
-fn described(word: &str) -> Option<PathBuf> {
-    let version: KernelVersion = word.parse().ok()?;
-    let in_home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cache"));
-    let users = || {
-        env::var_os("XDG_CACHE_HOME")
-            .map(PathBuf::from)
-            .or_else(in_home)
-    };
-    let cache = match env::var_os("BEEBOX_CACHE") {
-        Some(cache) => PathBuf::from(cache),
-        None => users()?.join("beebox"),
-    };
-    let directory = cache.join(format!("kernels/{}/described", Release::from(version)));
-    let release = fs::read_to_string(directory.join("kernel.release")).ok()?;
-    let is_wanted = word == Release::from(version).to_string() || word == release.trim();
-    is_wanted.then_some(directory)
 }
 
 /// The option that names a kernel, of every command with one.
@@ -161,16 +146,17 @@ pub struct KernelNameArg {
     /// The kernel: 6.18 (built in, also without this option: as Debian configures it),
     /// 6.18-minimal (built in: without modules, kprobes and sched_ext), `running`, a file with BTF
     /// (as /sys/kernel/btf/vmlinux, or a kernel image), a directory with vmlinux, config,
-    /// System.map, registry, btf/, or a version that `tools/kernels/vm describe` described. `verify`
-    /// takes several, with commas
+    /// System.map, registry, btf/, a version that `tools/kernels/vm describe` described, or the name of
+    /// a distribution with such a kernel (debian-12). `verify` takes several, with commas, and lists:
+    /// `all`, `6.1-6.12`, `6.12-`, `-6.12`
     #[arg(
         long = "kernel",
         value_name = "6.18|6.18-minimal|running|PATH",
-        value_parser = KernelName::parse,
+        value_parser = |word: &str| Ok::<_, Infallible>(KernelWord::parse(word)),
         value_delimiter = ',',
         help_heading = KERNEL_HEADING
     )]
-    kernel: Vec<KernelName>,
+    kernel: Vec<KernelWord>,
 }
 
 impl KernelNameArg {
@@ -180,16 +166,29 @@ impl KernelNameArg {
     }
 
     /// The one kernel that was named.
-    fn one(&self) -> Result<Option<&KernelName>, Failure> {
+    fn one(&self) -> Result<Option<KernelName>, Failure> {
         match &self.kernel[..] {
             [] => Ok(None),
-            [one] => Ok(Some(one)),
+            [one] if !one.is_list() => Ok(one.kernels()?.pop()),
             several => {
                 let names: Vec<String> = several.iter().map(ToString::to_string).collect();
                 let what = format_args!("--kernel {}: one kernel is answered for", names.join(","));
                 Err(Failure::new(what).hint("beebox verify, which takes several"))
             }
         }
+    }
+
+    /// The kernels of a list, each once, as they are named.
+    fn several(&self) -> Result<Vec<KernelName>, Failure> {
+        let mut names: Vec<KernelName> = Vec::new();
+        for word in &self.kernel {
+            for name in word.kernels()? {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        Ok(names)
     }
 
     /// The version of a kernel that was named; `None` for the built-in one.
@@ -204,13 +203,14 @@ impl KernelNameArg {
         };
         match self.one()? {
             None | Some(KernelName::BuiltIn(_)) => Ok(None),
+            Some(KernelName::Preset(_, name)) => Ok(Preset::named(name).map(Preset::version)),
             Some(KernelName::Running) => {
                 let failed = |error: &dyn Display| unknown(error, &"the running kernel");
                 let release = sys::kernel::release().map_err(|error| failed(&error))?;
                 release.parse().map(Some).map_err(|error| failed(&error))
             }
             Some(KernelName::Path(path) | KernelName::Described(_, path)) => {
-                let kernel = with_version_of_types(files::open(path).map_err(failure)?);
+                let kernel = with_version_of_types(files::open(&path).map_err(failure)?);
                 let place = format_args!("--kernel {}", path.display());
                 let is_stated = *kernel.source(KernelField::Version) != Source::Assumed;
                 let version = kernel.version().filter(|_| is_stated);
@@ -306,19 +306,104 @@ impl KernelArgs {
 
     /// The kernel that the options name.
     pub fn read(&self) -> Result<Kernel, Failure> {
-        self.read_one(self.kernel.one()?)
+        self.read_one(self.kernel.one()?.as_ref())
     }
 
-    /// The kernels that the options name, each by the word that names it, if they are several.
+    /// True if the option names a list of kernels, which may have one.
+    pub fn is_list(&self) -> bool {
+        self.kernel.kernel.len() > 1 || self.kernel.kernel.iter().any(KernelWord::is_list)
+    }
+
+    /// The kernels that the option lists, oldest first, each by the word that names it.
     pub fn read_several(&self) -> Result<Vec<(String, Kernel)>, Failure> {
-        let several = self
-            .kernel
-            .kernel
-            .iter()
-            .filter(|_| self.kernel.kernel.len() > 1);
-        several
-            .map(|name| Ok((name.to_string(), self.read_one(Some(name))?)))
-            .collect()
+        let named = self.kernel.several()?.into_iter();
+        let read = named.map(|name| Ok((name.to_string(), self.read_one(Some(&name))?)));
+        let mut kernels = read.collect::<Result<Vec<_>, Failure>>()?;
+        kernels.sort_by_key(|(_, kernel)| kernel.version().map(KernelVersion::code));
+        Ok(kernels)
+    }
+
+    /// Kernels that words list, oldest first, with what the other options state of them.
+    pub fn read_listed(&self, words: &[String]) -> Result<Vec<(String, Kernel)>, Failure> {
+        let mut kernels = Vec::new();
+        for word in words {
+            for name in KernelWord::parse(word).kernels()? {
+                kernels.push((name.to_string(), self.read_one(Some(&name))?));
+            }
+        }
+        Ok(kernels)
+    }
+
+    /// The kernel that the options name with the image that boots it: the file itself, the one in the
+    /// directory, or the one that `tools/kernels/vm` keeps. The kernel is of the image's version.
+    pub fn read_bootable(&self, image: Option<&Path>) -> Result<(Kernel, PathBuf), Failure> {
+        let cached = |series: &str| Some(home(series)?.join("vmlinuz")).filter(|at| at.is_file());
+        let (name, own_image) = match self.kernel.one()? {
+            None | Some(KernelName::BuiltIn(_)) => match described("6.18") {
+                Some(directory) => {
+                    let image = image_in(&directory);
+                    (KernelName::Described("6.18".to_owned(), directory), image)
+                }
+                None => (KernelName::BuiltIn(Configuration::Debian), cached("6.18")),
+            },
+            Some(KernelName::Running) => {
+                return Err(Failure::new(
+                    "--kernel running: the running kernel is not booted, and answers veristat",
+                )
+                .hint("--kernel 6.12, or --kernel FILE with an image that boots"));
+            }
+            Some(KernelName::Path(path)) if path.is_dir() => {
+                let image = image_in(&path);
+                (KernelName::Path(path), image)
+            }
+            Some(KernelName::Preset(word, name)) => {
+                let image = cached(&word).or_else(|| cached(name));
+                (KernelName::Preset(word, name), image)
+            }
+            Some(KernelName::Described(word, directory)) => {
+                let image = image_in(&directory);
+                (KernelName::Described(word, directory), image)
+            }
+            Some(KernelName::Path(path)) if path.is_file() => {
+                (KernelName::Path(path.clone()), Some(path))
+            }
+            Some(KernelName::Path(path)) => match cached(&path.to_string_lossy()) {
+                // An image has the types of its kernel.
+                Some(image) => (KernelName::Path(image.clone()), Some(image)),
+                None => (KernelName::Path(path), None),
+            },
+        };
+        let mut kernel = self.read_one(Some(&name))?;
+        let get =
+            "tools/kernels/vm fetch NAME downloads a kernel of Debian; --image FILE names another";
+        let missing = || {
+            let what = "there is no image of the kernel to boot";
+            Failure::new(what)
+                .within(format_args!("--kernel {name}"))
+                .hint(get)
+        };
+        let image = image
+            .map(Path::to_owned)
+            .or(own_image)
+            .ok_or_else(missing)?;
+        let version = image_version(&image).map_err(|error| Failure::of_file(&image, &error))?;
+        let Some(version) = version else {
+            let what = "the file is no kernel that boots (a bzImage, as /boot/vmlinuz)";
+            return Err(Failure::new(what).within(image.display()).hint(get));
+        };
+        if kernel.version() != Some(version) && self.kernel_version.is_none() {
+            if let Some(own) = kernel
+                .version()
+                .filter(|_| kernel.name() != name.to_string())
+            {
+                note(format_args!(
+                    "{}: the image is Linux {version}, the types are those of Linux {own}",
+                    image.display()
+                ));
+            }
+            kernel = kernel.with_version(version, Source::File(image.display().to_string()));
+        }
+        Ok((kernel, image))
     }
 
     /// The kernel of a name, with what the other options state of it.
@@ -390,7 +475,10 @@ impl KernelArgs {
     /// True if a version is that of the built-in kernel, which no option replaces.
     fn names_built_in(&self, version: KernelVersion) -> bool {
         let is_replaced = self.btf.is_some() || self.kconfig.is_some();
-        let is_kernel = matches!(self.kernel.kernel[..], [] | [KernelName::BuiltIn(_)]);
+        let is_kernel = matches!(
+            self.kernel.kernel[..],
+            [] | [KernelWord::One(KernelName::BuiltIn(_))]
+        );
         is_built_in(version) && is_kernel && !is_replaced
     }
 
@@ -588,12 +676,12 @@ fn failure(error: KernelFileError) -> Failure {
             }
             match word.parse::<KernelVersion>() {
                 Ok(_) if !path.exists() => Failure::new(format_args!(
-                    "--kernel {word}: no kernel {word} is built in, only {}",
-                    kernel_data::RELEASE
+                    "--kernel {word}: no kernel {word} is known, only {}",
+                    listed(&known())
                 ))
                 .hint(format_args!(
-                    "--kernel FILE with the BTF of Linux {word} (its /sys/kernel/btf/vmlinux) \
-                     links for it; --kernel-version {word} names what {word} lacks of Linux 6.18"
+                    "--kernel FILE with the BTF of Linux {word} (its /sys/kernel/btf/vmlinux) links \
+                     for it; {DESCRIBE}; --kernel-version {word} names what {word} lacks of Linux 6.18"
                 )),
                 Err(_) if !word.contains('/') && error.kind() == io::ErrorKind::NotFound => {
                     let place =

@@ -22,7 +22,7 @@
 //! programs that the verifier accepted (`verifier::Proof`): map references become addresses,
 //! accesses to the context those of `vm::DirectContext`; `premises.rs` compares what a proof takes
 //! from the registry with the code that runs; `passes/` has the passes over them, each of which can
-//! be left out (constants and decided branches in `facts.rs`, operations on maps in `accesses.rs`,
+//! be left out (constants and decided branches in `constants.rs`, operations on maps in `accesses.rs`,
 //! with how keys were stored in `key_stores.rs`; loops in place of helpers in `loops.rs`, zero
 //! extensions and masks in `masks.rs`; `bits.rs` writes out the reversal of bits), `construct.rs`
 //! makes instructions, `callbacks.rs` writes the loops of helpers that call functions of the

@@ -3,7 +3,7 @@
 
 mod accesses;
 mod bits;
-mod facts;
+mod constants;
 mod key_stores;
 mod loops;
 mod masks;
@@ -121,7 +121,7 @@ pub(crate) struct Optimized {
     pub(crate) tail_slots: Vec<u64>,
 }
 
-/// Facts about a program beside its instructions.
+/// What is known of a program beside its instructions.
 pub(crate) struct Source<'a> {
     pub(crate) callbacks: &'a Callbacks,
     pub(crate) facts: &'a ProgramFacts,
@@ -145,10 +145,10 @@ pub(crate) fn apply(
 ) -> Option<Optimized> {
     let facts = source.facts;
     if passes.contains(Pass::Constants) {
-        facts::fold_constants(&mut insns, facts);
+        constants::fold_constants(&mut insns, facts);
     }
     if passes.contains(Pass::Branches) {
-        facts::decide_branches(&mut insns, facts);
+        constants::decide_branches(&mut insns, facts);
     }
     patched(&insns, source, passes).or_else(|| patched(&insns, source, Passes::NONE))
 }

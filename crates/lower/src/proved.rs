@@ -194,7 +194,7 @@ fn lower(
         }
     };
     let kind = verified::context_of(proof.program().kind())?;
-    premises::check(proof, find_call, &host)?;
+    premises::check_premises(proof, find_call, &host)?;
     let (decoded, facts) = (proof.program().decode(), proof.facts());
     let callbacks = Callbacks::of(&decoded, facts);
     let used = UsedMaps::new(proof.program(), maps, kind)?;

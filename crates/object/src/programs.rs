@@ -247,13 +247,20 @@ impl<'a> ProgramDefs<'a> {
         // The order decides which fault is reported first, as in libbpf.
         functions.sort_by_key(|(_, section)| *section);
         let mut all = Vec::with_capacity(functions.len());
-        for (symbol, id) in functions {
+        for functions in functions.chunk_by(|one, next| one.1 == next.1) {
+            let id = functions[0].1;
             let Some(section) = elf.section(id) else {
                 continue;
             };
-            let is_function = sections.is_text(id);
-            let code = ProgramDef::cut(elf, symbol, section, (is_function, rules));
-            all.push(code.map_err(|error| error.in_section(section.name))?);
+            let code = CodeSection::of(section, sections.is_text(id), rules);
+            for (symbol, _) in functions {
+                let fault = |error: Error| error.in_section(section.name);
+                let name = elf.symbol_name(symbol).ok_or(ElfFault::NoName);
+                let name = name.map_err(|error| fault(error.into()))?;
+                let slots = code.slots_of(symbol);
+                let slots = slots.map_err(|error| fault(Error::from(error).about(name)))?;
+                all.push(code.cut(name, symbol, slots));
+            }
         }
         all.sort_by_key(|code| (code.section, code.start));
         Ok(ProgramDefs { all })
@@ -306,68 +313,88 @@ impl<'a> ProgramDefs<'a> {
     }
 }
 
-impl<'a> ProgramDef<'a> {
-    fn cut(
-        elf: &Elf<'a>,
-        symbol: &Symbol,
-        section: &Section<'a>,
-        kind: (bool, (&LoaderRules, bool)),
-    ) -> Result<ProgramDef<'a>, Error> {
-        let name = elf.symbol_name(symbol).ok_or(ElfFault::NoName)?;
-        ProgramDef::cut_named(name, symbol, section, kind)
-            .map_err(|fault| Error::from(fault).about(name))
+/// Executable section, with what its programs have in common.
+struct CodeSection<'s, 'a> {
+    section: &'s Section<'a>,
+    /// Name, without a leading `?`.
+    name: Name<'a>,
+    /// True if its programs are loaded.
+    autoload: bool,
+    /// True if it has functions that programs call.
+    is_function: bool,
+    rule: Option<&'static SectionDef>,
+    loader: &'s LoaderRules,
+    keeps_static: bool,
+}
+
+impl<'s, 'a> CodeSection<'s, 'a> {
+    fn of(
+        section: &'s Section<'a>,
+        is_function: bool,
+        (loader, keeps_static): (&'s LoaderRules, bool),
+    ) -> CodeSection<'s, 'a> {
+        let stated = section.name.as_bytes();
+        let optional = stated
+            .strip_prefix(b"?")
+            .filter(|_| loader.has_optional_programs);
+        let name = Name::new(optional.unwrap_or(stated));
+        let find = |name| SectionDef::find(loader.sections, name);
+        CodeSection {
+            section,
+            name,
+            autoload: optional.is_none(),
+            is_function,
+            rule: name.to_str().and_then(find).filter(|_| !is_function),
+            loader,
+            keeps_static,
+        }
     }
 
-    fn cut_named(
-        name: Name<'a>,
-        symbol: &Symbol,
-        section: &Section<'a>,
-        (is_function, (rules, keeps_static)): (bool, (&LoaderRules, bool)),
-    ) -> Result<ProgramDef<'a>, ProgramDefFault> {
+    /// Instructions of a function.
+    fn slots_of(&self, symbol: &Symbol) -> Result<&'a [[u8; 8]], ProgramDefFault> {
         let (offset, size) = (symbol.value, symbol.size);
         let beyond = ProgramDefFault::BeyondSection { offset, size };
-        let data = section.data().map_err(|_| beyond)?;
+        let data = self.section.data().map_err(|_| beyond)?;
         let end = offset.checked_add(size).ok_or(beyond)?;
         let bytes = data.get(offset as usize..end as usize).ok_or(beyond)?;
-        let is_global = symbol.binding != Binding::Local;
-        if !is_function && !is_global && !keeps_static {
+        let is_static = symbol.binding == Binding::Local;
+        if !self.is_function && is_static && !self.keeps_static {
             return Err(ProgramDefFault::StaticProgram);
         }
         let (slots, rest) = bytes.as_chunks::<8>();
         if slots.is_empty() || !rest.is_empty() || !offset.is_multiple_of(8) {
             return Err(ProgramDefFault::Misshapen { offset, size });
         }
-        let stated = section.name.as_bytes();
-        let section_name = stated
-            .strip_prefix(b"?")
-            .filter(|_| rules.has_optional_programs);
-        let autoload = section_name.is_none();
-        let section_name = Name::new(section_name.unwrap_or(stated));
-        let find = |name| SectionDef::find(rules.sections, name);
-        let rule = section_name.to_str().and_then(find);
-        if rule.is_none() && !is_function && rules.refuses_other_sections {
+        if self.rule.is_none() && !self.is_function && self.loader.refuses_other_sections {
             return Err(ProgramDefFault::UnknownSection);
         }
-        Ok(ProgramDef {
+        Ok(slots)
+    }
+
+    fn cut(&self, name: Name<'a>, symbol: &Symbol, slots: &'a [[u8; 8]]) -> ProgramDef<'a> {
+        let is_global = symbol.binding != Binding::Local;
+        ProgramDef {
             name,
-            section: section.id,
-            section_name,
-            start: (offset / 8) as usize,
+            section: self.section.id,
+            section_name: self.name,
+            start: (symbol.value / 8) as usize,
             slots,
-            is_function,
+            is_function: self.is_function,
             is_called: false,
             is_global,
             is_hidden: is_global && symbol.hidden,
-            autoload,
-            rule: rule.filter(|_| !is_function),
-            kind: rule.filter(|_| !is_function).map(|rule| rule.kind),
-            attach: rule.and_then(|rule| rule.attach),
+            autoload: self.autoload,
+            rule: self.rule,
+            kind: self.rule.map(|rule| rule.kind),
+            attach: self.rule.and_then(|rule| rule.attach),
             flags: LoadFlags::default(),
             attach_target: None,
             attach_name: None,
-        })
+        }
     }
+}
 
+impl<'a> ProgramDef<'a> {
     /// True if other functions call it.
     pub(crate) fn is_callee(&self) -> bool {
         self.is_function || self.is_called

@@ -21,11 +21,13 @@ mod attributes;
 mod fault;
 mod types;
 
-use btf::fields::FieldRecord;
+use btf::fields::{FieldKind, FieldRecord, FieldSet};
 use btf::{Btf, TypeId};
+use spec::behaviour::Behaviour;
 use spec::kernel::Privileges;
 use spec::maps::{MapFlags, MapKind};
 use spec::registry::Registry;
+use spec::since::{Feature, Release};
 use spec::{Errno, Kernel};
 
 use crate::map_def::{MapDef, MapParams};
@@ -38,8 +40,12 @@ pub use fault::{
 pub use types::{field_fault, value_fields};
 
 /// The caller and the kernel of a map creation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct MapCreator<'k> {
+    /// The special fields that it looks for, in parts.
+    fields: Vec<FieldSet>,
+    /// Data sections may hold a lock.
+    locks_in_sections: bool,
     registry: &'k Registry,
     types: Option<&'k Btf<'static>>,
     privileges: Privileges,
@@ -78,6 +84,23 @@ pub struct CreatedMap {
     pub memory: u64,
 }
 
+/// The special fields that a kernel looks for, in the parts that it searches one by one.
+fn known_fields(kernel: &Kernel) -> Vec<FieldSet> {
+    let release = kernel.version().map(Release::from);
+    let Some(release) = release.filter(|_| kernel.has_rules()) else {
+        return vec![FieldSet::MAP_VALUE];
+    };
+    let is_known = |kind| Feature::of_field(kind).is_none_or(|feature| feature.is_in(release));
+    let known = FieldSet::MAP_VALUE.filter(is_known);
+    if kernel.behaviours().has(Behaviour::PointersTagged) {
+        return vec![known];
+    }
+    vec![
+        known.filter(|kind| !kind.is_pointer()),
+        known.filter(FieldKind::is_pointer).with_first_tags(),
+    ]
+}
+
 impl<'k> MapCreator<'k> {
     /// The caller that a kernel describes; what BTF does not say of the kernel is in the
     /// registry.
@@ -88,6 +111,8 @@ impl<'k> MapCreator<'k> {
             .and_then(|config| config.value("CONFIG_NR_CPUS"));
         MapCreator {
             registry,
+            fields: known_fields(kernel),
+            locks_in_sections: kernel.behaviours().has(Behaviour::LocksInSections),
             types: kernel.btf().map(|types| &**types),
             privileges,
             machine: Machine {
@@ -150,7 +175,7 @@ impl<'k> MapCreator<'k> {
     ) -> Result<CreatedMap, MapRefusal> {
         let memory = self.request(def, &def.params)?;
         let kind = self.kind(&def.params)?;
-        let fields = types::check(&def.params, kind, types, self)?;
+        let fields = types::check_types(&def.params, kind, types, self)?;
         Ok(CreatedMap {
             fields,
             has_btf: true,
@@ -188,7 +213,7 @@ impl<'k> MapCreator<'k> {
         if let Some(of_maps) = Some(kind).filter(|kind| kind.is_map_of_maps()) {
             self.check_inner(of_maps, def)?;
         }
-        let memory = allocation::check(kind, params, &self.machine)?;
+        let memory = allocation::check_memory(kind, params, &self.machine)?;
         if def.ifindex != 0 {
             return Err(MapFault::Device.with(Errno::EINVAL));
         }
@@ -269,7 +294,7 @@ pub fn check_numbers(params: &MapParams, machine: &Machine) -> Result<(), MapRef
     let kind = params.kind();
     let kind = kind.ok_or_else(|| unknown(params).with(Errno::EINVAL))?;
     attributes::check_allocated(kind, params, machine)?;
-    allocation::check(kind, params, machine).map(drop)
+    allocation::check_memory(kind, params, machine).map(drop)
 }
 
 /// Checks the kind of inner maps.

@@ -216,7 +216,7 @@ mod tests {
             least: 5,
             most: 9,
             samples: vec![
-                sample(&[main.clone()], 4, 0),
+                sample(std::slice::from_ref(&main), 4, 0),
                 sample(&[main.clone(), inner.clone()], 10, 0),
                 sample(&[main.clone(), inner, helper], 0, 2),
                 sample(&[main], 0, 0),

@@ -37,15 +37,27 @@ use crate::kernel::{KernelVersion, Release};
 /// conclude is unknown.
 pub const COMPARED: &[Release] = &[
     Release {
+        major: 5,
+        minor: 10,
+    },
+    Release { major: 6, minor: 1 },
+    Release {
         major: 6,
         minor: 12,
     },
     Release::LINUX_6_18,
+    Release { major: 7, minor: 3 },
 ];
 
 /// True if the rules of a release's kernels are known.
 pub fn is_compared(release: Release) -> bool {
     COMPARED.contains(&release)
+}
+
+/// True if releases on both sides of this one were compared.
+pub fn is_between_compared(release: Release) -> bool {
+    let (first, last) = (COMPARED.first(), COMPARED.last());
+    first.is_some_and(|first| *first < release) && last.is_some_and(|last| release < *last)
 }
 
 /// Part of the verification that a behaviour is about.
@@ -63,6 +75,8 @@ pub enum Area {
     Memory,
     /// Calls of helpers, kfuncs and functions.
     Calls,
+    /// The words of a refusal, and what else the log says.
+    Wording,
 }
 
 impl Area {
@@ -75,6 +89,7 @@ impl Area {
             Area::ControlFlow => "control flow",
             Area::Memory => "memory",
             Area::Calls => "calls",
+            Area::Wording => "wording",
         }
     }
 }
@@ -132,7 +147,7 @@ behaviours! {
         "A number of which one value alone has the known bits and lies in its range is that value.";
     NarrowRangesMeet: Bounds, 7 0 [6 18 44, 6 12 117],
         "Where the signed range of a low half crosses 0 and the unsigned one meets one side of it alone, both are cut to that side.";
-    SignShifts: Bounds, 7 0 [6 18 44, 6 12 117],
+    SignShifts: Bounds, 7 0 [6 18 44, 6 12 117, 6 1 192, 5 10 262],
         "A shift to the left by 32 makes each signed end of the low half one of the number, negative ends too.";
     SumsWrap: Bounds, 6 17 [],
         "The unsigned range of a sum or difference is known also where both ends wrap around.";
@@ -144,7 +159,33 @@ behaviours! {
         "A negated number has the range and the known bits of 0 minus the number.";
     ByteSwapBits: Bounds, 7 0 [6 18 44],
         "The known bits of a number in another byte order are those of the number, moved.";
+    CircularRanges: Bounds, 7 2 [],
+        "An arc on the circle of all values stands for the signed and the unsigned range of a width.";
+    DivisionRanges: Bounds, 7 2 [],
+        "Quotients and remainders by a constant have ranges.";
+    DeadBranches: Bounds, 7 2 [],
+        "A branch whose comparison would leave a number without a value is not followed.";
+    SameOperands: Bounds, 7 2 [],
+        "A comparison of a register with itself is decided.";
+    RangesMeet: Bounds, 6 8 [],
+        "The four ranges of a number are cut to each other in every direction, three times over.";
+    BitwiseSigns: Bounds, 6 10 [],
+        "The signed range of `and`, `or` and `xor` is the unsigned one where that does not cross the sign, negative numbers too.";
+    VaryingOperands: Bounds, 6 10 [],
+        "A product, `or` and `xor` with a number that is not constant have a range and known bits.";
+    NumbersCompared: Bounds, 6 8 [],
+        "A comparison of numbers that are no constants may be decided, and narrows both of them.";
+    LowBitsLearn: Bounds, 6 3 [6 1 192],
+        "The known bits of the low half are those that the 64-bit range leaves, too.";
+    RangesChecked: Bounds, 6 8 [],
+        "Ranges that contradict each other are forgotten.";
     // Linked numbers
+    ConstantLinks: LinkedNumbers, 6 11 [],
+        "A number stays linked to its copies when a constant is added.";
+    ConstantsUnlinked: LinkedNumbers, 6 8 [],
+        "A copy of a constant is not linked with it.";
+    NarrowCopiesLinked: LinkedNumbers, 6 7 [],
+        "A 32-bit copy of a number of 32 bits is linked with it.";
     WideLinks: LinkedNumbers, 7 0 [6 18 44],
         "A number stays linked to its copies when a constant is subtracted, when the constant is negative, and by operations on 32 bits.";
     LinksEndWhole: LinkedNumbers, 7 0 [6 18 44, 6 12 117],
@@ -157,9 +198,25 @@ behaviours! {
         "An explored number without identity covers every number in its range, whatever that is linked with.";
     LinkBasesCorrespond: LinkedNumbers, 7 0 [6 18 44, 6 12 117],
         "Numbers that differ from others by the same constant are equal only if those others correspond.";
+    NarrowSpillsLinked: LinkedNumbers, 6 8 [],
+        "A spilled number of less than 8 bytes is linked with its copies.";
     // Walk
     LivenessBeforeWalk: Walk, 6 15 [],
         "States in loops are compared by what is live alone, which is known before the walk: registers and slots that nothing reads may differ.";
+    StackLiveness: Walk, 6 18 [],
+        "Which slots are live is found over the control flow; before, by marks along the states that a path came from.";
+    IdentitiesCorrespond: Walk, 6 3 [],
+        "States are equal up to the identities of their registers; before, identities of objects had to be the same.";
+    NumbersCorrespond: Walk, 6 5 [],
+        "Precise numbers that are linked in an explored state must be linked in one that it covers.";
+    StackNumbersCover: Walk, 6 9 [],
+        "Bytes of the stack and spilled numbers are compared as what a load of the slot gives.";
+    LoopsCompareExactly: Walk, 6 7 [],
+        "A loop is endless where everything that is known repeats; before, where an open state covers it.";
+    FramesBacktracked: Walk, 6 5 [],
+        "Precision is followed back into functions and callbacks; before, everything becomes precise there.";
+    LongHistories: Walk, 6 12 [],
+        "A state is kept where more than 40 entries of history wait.";
     LoopsByComponents: Walk, 6 17 [],
         "Loops are strongly connected components, whose marks are completed when the loop is left; before, the states that they were entered by.";
     EmptyMayGoto: Walk, 6 15 [],
@@ -168,17 +225,45 @@ behaviours! {
         "A tail call in a function ends it with any number in r0, or fails and the function goes on.";
     ZeroForks: Walk, 7 0 [6 18 44, 6 12 117],
         "Before `and` and `or` with a constant, a number that is 0 or -1 is followed as each of both.";
+    BranchesFolded: Walk, 7 2 [],
+        "A branch that constants in registers decide is a jump before the walk begins.";
+    DeadForgotten: Walk, 7 2 [],
+        "Registers and halves of stack slots that nothing reads any more are forgotten before states are compared; both are known before the walk.";
+    HalfSlots: Walk, 7 2 [],
+        "A number spilled to half of a stack slot is compared as a number.";
+    NullByRegister: Walk, 7 2 [],
+        "A comparison with a register that is 0 tells whether a pointer is null.";
+    PacketDistances: Walk, 7 2 [],
+        "A packet pointer with identity covers those of the same distance to its base alone.";
     // Control flow
+    TargetsLast: ControlFlow, 6 14 [6 12 117],
+        "What a program attaches to is checked behind instructions and control flow; before, it came first.";
+    CallbacksAreFunctions: ControlFlow, 5 13 [],
+        "A function whose address is loaded is one of the program's functions.";
+    ExceptionCallbacks: ControlFlow, 6 7 [],
+        "A function that a tag names runs when an exception is thrown.";
+    FallthroughLoops: ControlFlow, 6 8 [],
+        "A loop may close at any instruction; before, at a jump.";
+    SleepsByHook: ControlFlow, 6 4 [],
+        "Which tracing programs may sleep goes by what they attach to.";
+    StoresCheckedFirst: ControlFlow, 5 12 [],
+        "Reserved fields of stores are checked when the walk reaches them; before, in all instructions first.";
     OrderedAccess: ControlFlow, 6 15 [],
         "There are loads with acquire and stores with release.";
-    CgroupHooksStayAwake: ControlFlow, 7 1 [6 12 117],
+    CgroupHooksStayAwake: ControlFlow, 7 1 [6 12 117, 6 1 192],
         "Programs of LSM hooks of cgroups cannot be sleepable.";
     NoreturnNamed: ControlFlow, 6 18 [],
         "The refusal of a function that never returns names the function.";
-    PacketLoadsEndFunctions: ControlFlow, 7 0 [6 18 44, 6 12 117],
+    PacketLoadsEndFunctions: ControlFlow, 7 0 [6 18 44, 6 12 117, 6 1 192],
         "A load of packets as classic BPF has it may leave its function, whose caller goes on with any number in r0.";
+    FunctionSessions: ControlFlow, 7 0 [],
+        "A program may run at the begin and at the end of a function.";
+    IndirectJumps: ControlFlow, 6 19 [],
+        "There are jumps to an address in a register, from maps of addresses.";
+    TracepointsSleep: ControlFlow, 7 2 [],
+        "Programs of tracepoints and of raw tracepoints may be sleepable.";
     // Memory
-    NullableBuffers: Memory, 7 0 [6 18 44, 6 12 117],
+    NullableBuffers: Memory, 7 0 [6 18 44, 6 12 117, 6 1 192, 5 10 262],
         "A buffer that may be null is not accessed before it is compared with null.";
     WritesScrubSpills: Memory, 7 0 [6 18 44, 6 12 117],
         "A store somewhere in a range of the stack makes bytes of a spilled number that it may hit plain ones.";
@@ -196,7 +281,94 @@ behaviours! {
         "`bpf_rdonly_cast` makes untrusted memory of a pointer to void.";
     ArenaSums: Memory, 7 0 [6 18 44, 6 12 117],
         "An operation on a number and a pointer into an arena gives a pointer into the arena.";
+    UnitedOffsets: Memory, 7 2 [],
+        "The constant part of a pointer's offset is part of the number that is its offset.";
+    PacketRangesChecked: Memory, 7 2 [],
+        "An access to a packet is checked against what is proven of it as one to a region of that size.";
+    ContextVaries: Memory, 7 2 [],
+        "The context of a syscall program may be accessed at a variable offset, and by helpers.";
+    PointersAsNumbers: Memory, 7 1 [],
+        "An argument of a traced function that points to a pointer is a number.";
+    ContextIsMemory: Memory, 7 2 [],
+        "The refusal of a type counts the context among what memory arguments take.";
     // Calls
+    ArgumentsByRegister: Calls, 7 2 [],
+        "Refusals name an argument by its register.";
+    ContextsNamed: Calls, 7 2 [],
+        "The refusal of a call that may sleep names where it must not.";
+    GlobalsReturnVoid: Calls, 7 2 [],
+        "Global functions may return nothing.";
+    HookResultsSet: Calls, 7 3 [],
+        "`bpf_set_retval` takes what the hook may return alone.";
+    KfuncsTrust: Calls, 7 0 [],
+        "Pointers that kfuncs take must be trusted.";
+    ArenaTags: Calls, 7 2 [],
+        "Arguments and results of functions may be pointers into the arena, by the tag of their type.";
+    ArgumentsByType: Calls, 7 3 [],
+        "Kinds of a kfunc's arguments follow from its prototype alone; offsets are checked before trust.";
+    NullIsNoMemory: Calls, 7 3 [],
+        "Memory of a global function that must not be null is not the number 0, and no object of the kernel.";
+    GlobalsThrow: Calls, 7 3 [],
+        "A call of a global function that may throw an exception is followed as an exception, too.";
+    ClonesReplaced: Calls, 7 2 [],
+        "A dynptr with a reference may be overwritten while a clone of it is there.";
+    Reports: Wording, 7 3 [],
+        "The log has a report behind the words of a refusal: reason, place, path and suggestion; and its counts are by function.";
+    EqualPointersNotNull: Memory, 6 2 [],
+        "A pointer that may be null is not where it equals one that is not.";
+    FramesOf16: Memory, 6 4 [],
+        "The stack of a function takes a multiple of 16 bytes where the program is compiled; before, of 32.";
+    TrustedPointers: Memory, 6 2 [],
+        "Pointers to kernel objects say if they can be trusted.";
+    MemoryIsKey: Memory, 6 2 [],
+        "Keys and values of maps may lie in any memory that helpers take.";
+    MapKeys: Memory, 5 13 [],
+        "Programs get pointers to keys of maps.";
+    UninitializedReads: Memory, 6 3 [6 1 192],
+        "Privileged programs may read their stack before they wrote it.";
+    NumbersSpilled: Memory, 6 8 [],
+        "A number of any range is kept when it is spilled, 0 too, and stays linked.";
+    StackByAnyRegister: Memory, 6 8 [],
+        "Precision follows accesses to the stack through any register; before, through the frame pointer.";
+    NarrowFills: Memory, 6 9 [],
+        "A load of the lower part of a spilled number gives the number, if it fits.";
+    DynptrsTracked: Memory, 6 3 [],
+        "Slices of a dynptr end when it is overwritten, which one that holds a reference must not be.";
+    VariableFlowKeys: Memory, 6 8 [6 1 192],
+        "Nothing but a constant is added to a pointer to flow keys.";
+    ObjectsNeedLicense: Memory, 6 2 [],
+        "Fields of kernel objects are for programs with a GPL compatible license.";
+    LocksInSections: Memory, 5 15 [],
+        "Data sections may hold a lock.";
+    ConstantsToContext: Memory, 6 4 [],
+        "A constant may be stored in the context.";
+    ReleasesAtStart: Memory, 5 19 [],
+        "What a call releases is given to it at its start.";
+    ZeroSizesFirst: Memory, 6 8 [],
+        "Memory of no bytes is refused before its place is looked at.";
+    PointersTagged: Memory, 6 4 [],
+        "A pointer in a value that is tagged `kptr` holds a reference; before, it held none.";
+    // Calls
+    ArgumentsTagged: Calls, 6 8 [],
+        "Arguments of functions may be tagged, and may be dynptrs.";
+    ArgumentsOfMemory: Calls, 5 13 [],
+        "A global function may take pointers to memory.";
+    GlobalsOnDemand: Calls, 6 8 [],
+        "Global functions are verified behind the main function, if something calls them.";
+    GlobalsChangePackets: Calls, 6 14 [6 12 117],
+        "A call of a global function that may change the packet ends what is known of it.";
+    CallbacksIterate: Calls, 6 7 [],
+        "A callback is followed any number of times, and not at all; before, once.";
+    ReleasesReferenced: Calls, 5 19 [],
+        "What a call releases must hold a reference.";
+    LocksSleep: Calls, 6 8 [],
+        "Programs that sleep may use maps with locks.";
+    ManyMapsFollowed: Calls, 6 11 [],
+        "A callback may run on elements of one map and of another.";
+    TailCallsChangePackets: Calls, 6 14 [6 12 117],
+        "A tail call ends what is known of the packet.";
+    StaticUnderLock: Calls, 6 8 [],
+        "A static function may be called while a lock is held, which its callers may release.";
     ThrowsHoldNothing: Calls, 7 0 [6 18 44, 6 12 117],
         "An exception is refused where a caller holds a lock, a section or a reference, and the refusal names it.";
     ConstantKeysFind: Calls, 6 14 [],
@@ -219,44 +391,109 @@ behaviours! {
         "The refusal of what is still held names the exit or call, and what is held.";
     InnerArraysVary: Calls, 7 0 [6 18 44],
         "A lookup by a constant key in an array that a map of maps holds may find nothing, as other arrays there may be smaller.";
+    HookResultsLimited: Calls, 6 12 [],
+        "An LSM hook's program returns what the hook may return.";
+    ReturnsByRange: Calls, 6 8 [],
+        "A returned value is held to a range by its range; before, by its known bits.";
+    // Wording
+    HelperUseNamed: Wording, 6 9 [],
+        "The refusal of a helper that programs of a type do not have says so.";
+    CallerNamesFunction: Wording, 6 7 [],
+        "The refusal of arguments of a global function names it.";
+    ConstantBitsShort: Wording, 6 8 [],
+        "Known bits of a constant are written as a number.";
+    StackOffsetsNamed: Wording, 6 8 [],
+        "The refusal of an access somewhere in the stack names the offset.";
+    FaultsNamed: Wording, 6 17 [],
+        "The refusal of a second reference is no internal error.";
+    NegativeOffsets: Wording, 5 16 [],
+        "The refusal of a pointer with a negative offset says so.";
+    RingbufNamed: Wording, 6 2 [],
+        "Memory of a ring buffer is named after it.";
+    NumbersAreScalars: Wording, 5 18 [],
+        "A number is called a scalar; before, `inv`.";
+    SleepersListed: Wording, 6 4 [],
+        "The refusal of a program that cannot sleep lists iterators, uprobes and struct_ops.";
+    SleepersOfProbes: Wording, 6 0 [],
+        "The refusal of a program that cannot sleep lists probes.";
+    LocksOfRecords: Wording, 6 2 [],
+        "The refusal of a lock where a value has none says so.";
+    ReleaseOffsetsNamed: Wording, 6 2 [],
+        "The refusal of an offset in what a call releases is one of its own.";
+    NullChecksAdvised: Wording, 5 17 [],
+        "The refusal of arithmetic on any pointer that may be null advises a check.";
+    RingbufsSleep: Wording, 5 12 [],
+        "The refusal of a map in a program that sleeps lists ring buffers.";
+    StoragesSleep: Wording, 6 2 [],
+        "The refusal of a map in a program that sleeps lists local storage.";
+    OldStateShown: Wording, 6 5 [],
+        "The refusal of an endless loop ends with the state that repeats.";
+    AtomicStores: Wording, 5 12 [],
+        "Atomic instructions are called so; before, `BPF_XADD`.";
 }
 
 /// Set of behaviours: those that one kernel has.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Behaviours(u64);
+pub struct Behaviours([u64; WORDS]);
 
-const _: () = assert!(Behaviour::ALL.len() <= 64, "a set is one word");
+/// Words of a set, of 64 bits each.
+const WORDS: usize = Behaviour::ALL.len().div_ceil(64);
 
 impl Behaviours {
     /// Those of Linux 6.18.44, whose rules are compared in every detail.
     pub const LINUX_6_18: Behaviours = Behaviours::of(KernelVersion::new(6, 18, 44));
 
     /// None: rules that no row of the table has changed yet.
-    pub const NONE: Behaviours = Behaviours(0);
+    pub const NONE: Behaviours = Behaviours([0; WORDS]);
 
     /// Those of a kernel of a version.
     pub const fn of(version: KernelVersion) -> Behaviours {
-        let mut bits = 0;
+        let mut set = Behaviours::NONE;
         let mut at = 0;
         while at < Behaviour::ALL.len() {
-            if is_in(Behaviour::ALL[at], version) {
-                bits |= 1 << at;
-            }
+            let behaviour = Behaviour::ALL[at];
+            set = set.with(behaviour, is_in(behaviour, version));
             at += 1;
         }
-        Behaviours(bits)
+        set
     }
 
     /// True if the kernel has the behaviour.
     #[inline]
     pub const fn has(self, behaviour: Behaviour) -> bool {
-        self.0 & 1 << behaviour as u8 != 0
+        let at = behaviour as usize;
+        self.0[at / 64] & 1 << (at % 64) != 0
+    }
+
+    /// The set with a behaviour, or without it.
+    #[must_use]
+    pub const fn with(mut self, behaviour: Behaviour, is_there: bool) -> Behaviours {
+        let at = behaviour as usize;
+        let bit = 1 << (at % 64);
+        match is_there {
+            true => self.0[at / 64] |= bit,
+            false => self.0[at / 64] &= !bit,
+        }
+        self
+    }
+
+    /// Those that one of two sets has and the other lacks, in the order of the table.
+    pub fn differing(self, other: Behaviours) -> impl Iterator<Item = Behaviour> {
+        let all = Behaviour::ALL.iter().copied();
+        all.filter(move |&behaviour| self.has(behaviour) != other.has(behaviour))
     }
 
     /// Those of the set, in the order of the table.
     pub fn iter(self) -> impl Iterator<Item = Behaviour> {
         let all = Behaviour::ALL.iter().copied();
         all.filter(move |&behaviour| self.has(behaviour))
+    }
+}
+
+/// Those of a kernel of which no version is known.
+impl Default for Behaviours {
+    fn default() -> Behaviours {
+        Behaviours::LINUX_6_18
     }
 }
 
@@ -307,6 +544,15 @@ mod tests {
     }
 
     #[test]
+    fn sets_differ_by_what_was_switched() {
+        let all = Behaviours::LINUX_6_18;
+        let one = Behaviour::ALL[3];
+        let other = all.with(one, !all.has(one));
+        assert_eq!(all.differing(other).collect::<Vec<_>>(), [one]);
+        assert_eq!(other.with(one, all.has(one)), all);
+    }
+
+    #[test]
     fn a_kernel_has_what_came_with_it_or_was_brought_back() {
         let has =
             |version: &str, behaviour| Behaviours::of(version.parse().unwrap()).has(behaviour);
@@ -317,12 +563,16 @@ mod tests {
         );
         assert!(has("6.12.117", Behaviour::NarrowRangesMeet));
         assert!(!has("6.12.43", Behaviour::NarrowRangesMeet));
-        // Brought back to 6.12 before 6.18.
+        // Newer than 6.18, and brought back to 6.12 before 6.18.
         let absent = Behaviour::ALL.iter().copied();
         let absent: Vec<_> = absent
             .filter(|&row| !Behaviours::LINUX_6_18.has(row))
             .collect();
         let expected = [
+            Behaviour::CircularRanges,
+            Behaviour::DivisionRanges,
+            Behaviour::DeadBranches,
+            Behaviour::SameOperands,
             Behaviour::CgroupHooksStayAwake,
             Behaviour::SumsKeepPointers,
             Behaviour::HookResultsReset,

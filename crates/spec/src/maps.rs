@@ -6,7 +6,8 @@ use crate::since::{Since, since};
 macro_rules! kinds {
     ($(
         $(#[$doc:meta])* $kind:ident = $number:literal, $name:literal, $since:tt, $structure:literal,
-        $capability:ident, [$($trait:ident)*];
+        $capability:ident, $contents:ident $(($($of:tt)*))? $layout:ident $cpus:ident $size:ident $types:ident
+        $owner:ident $nesting:ident;
     )*) => {
         /// Kind of map (`enum bpf_map_type`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,11 +59,18 @@ macro_rules! kinds {
                 }
             }
 
-            const fn has(self, one: Trait) -> bool {
-                let traits = match self {
-                    $(MapKind::$kind => 0 $(| 1 << Trait::$trait as u32)*,)*
-                };
-                traits & 1 << one as u32 != 0
+            const fn row(self) -> Row {
+                match self {
+                    $(MapKind::$kind => Row {
+                        contents: Contents::$contents $(($($of)*))?,
+                        layout: Layout::$layout,
+                        cpus: Cpus::$cpus,
+                        size: Size::$size,
+                        types: Types::$types,
+                        owner: Owner::$owner,
+                        nesting: Nesting::$nesting,
+                    },)*
+                }
             }
         }
     };
@@ -93,135 +101,210 @@ pub enum StorageKind {
     Cgroup,
 }
 
-/// Properties of a kind beside its number and name.
-#[derive(Clone, Copy)]
-enum Trait {
-    /// BTF may describe keys and values.
-    Btf,
-    /// An entry has a value for each CPU.
-    Percpu,
-    /// Values are maps.
-    OfMaps,
-    /// `max_entries` is the size of a ring in bytes.
-    Ring,
-    /// `bpf_for_each_map_elem` visits its elements (`map_for_each_callback`).
-    ForEach,
-    /// Values are sockets.
-    Sockets,
-    /// The least recently used entry is evicted when the map is full.
-    Lru,
-    /// Values belong to sockets (`bpf_local_storage`).
-    OfSockets,
-    /// Values belong to inodes.
-    OfInodes,
-    /// Values belong to tasks.
-    OfTasks,
-    /// Values belong to control groups.
-    OfCgroups,
-    /// Its maps are created with 0 entries: the kernel counts none, or there is one.
-    NoEntries,
-    /// Programs write records, which the host reads.
-    Records,
-    /// Values are descriptors of sockets.
-    SocketValues,
-    /// Values are network devices.
+/// What programs have of a map of sockets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SocketUse {
+    /// References, by lookups.
+    References,
+    /// AF_XDP sockets, by lookups.
+    Xdp,
+    /// A socket of a reuseport group is selected.
+    Reuseport,
+}
+
+/// What the values of a kind are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Contents {
+    /// Bytes of the program.
+    Values,
+    /// Programs, for tail calls.
+    Programs,
+    /// Stack traces.
+    Stacks,
+    /// Control groups.
+    Cgroups,
+    /// Maps.
+    Maps,
+    /// Network devices.
     Devices,
-    /// Values are objects of one loaded object file: programs, maps, sockets.
-    Objects,
-    /// Runs on several CPUs see no values of each other.
-    Apart,
-    /// It is an array of the kernel (`array_map_alloc`).
-    Array,
-    /// Every index below the number of entries has a value.
-    Dense,
-    /// Entries lie in buckets.
-    Buckets,
-    /// Programs look up values in buckets without a call of the map.
+    /// CPUs.
+    Cpus,
+    /// Sockets.
+    Sockets(SocketUse),
+    /// A value for each control group and attached program.
+    AttachedStorage,
+    /// Values of objects of the kernel (`bpf_local_storage`).
+    Storage(StorageKind),
+    /// A structure of the kernel.
+    StructOps,
+    /// Records that programs write for the host.
+    Records,
+    /// Records that the host writes for programs.
+    UserRecords,
+    /// Members of a set: `bpf_map_peek_elem` reads the value that it is given.
+    Members,
+    /// Pages.
+    Pages,
+    /// Targets of indirect jumps.
+    Targets,
+}
+
+/// Where its entries lie.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// In buckets, where programs look values up without a call of the map.
     InlineHash,
-    /// Creation takes a number more (`map_extra`).
-    Extra,
-    /// Lookups return AF_XDP sockets.
-    XdpSockets,
-    /// A value for each control group and attached program; a program uses one such map.
-    CgroupStorage,
-    /// `bpf_map_peek_elem` reads the value that it is given.
-    PeekReads,
-    /// No map of maps holds it (`map_meta_equal` is missing).
+    /// Likewise; the least recently used entry is evicted when the map is full.
+    InlineLru,
+    /// In buckets.
+    Hash,
+    /// In buckets; the least recently used entry is evicted when the map is full.
+    Lru,
+    /// In an array of the kernel (`array_map_alloc`), of which every index has a value.
+    Dense,
+    /// In an array of the kernel.
+    Sparse,
+    /// As its own structure has them.
+    Own,
+}
+
+/// What several CPUs have of an entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cpus {
+    /// One value.
+    Shared,
+    /// One value, which no run of a program sees on another CPU.
+    Apart,
+    /// A value for each CPU, which no run sees on another.
+    Percpu,
+    /// A value for each CPU; runs are in one order nevertheless.
+    PercpuInOrder,
+}
+
+/// What its creation states of its size.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Size {
+    /// The number of entries.
+    Entries,
+    /// Likewise, and a number more (`map_extra`).
+    EntriesAndExtra,
+    /// 0: the kernel counts no entries, or there is one.
+    NoEntries,
+    /// The size of a ring in bytes.
+    Ring,
+}
+
+/// What describes its keys and values.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Types {
+    /// BTF, if it is given.
+    Typed,
+    /// Nothing.
+    Untyped,
+}
+
+/// Whom its values belong to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// Nobody.
+    Free,
+    /// One loaded object file: they are its programs, maps, sockets.
+    Loaded,
+}
+
+/// Whether maps of maps hold it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nesting {
+    /// They may.
+    Inner,
+    /// None does (`map_meta_equal` is missing).
     NeverInner,
 }
 
-// Number, name, first release with the commit, structure, capability and traits.
+/// Properties of a kind beside its number and name: a column each.
+struct Row {
+    contents: Contents,
+    layout: Layout,
+    cpus: Cpus,
+    size: Size,
+    types: Types,
+    owner: Owner,
+    nesting: Nesting,
+}
+
+// Number, name, first release with the commit, structure, capability; contents, layout, CPUs, size,
+// types, owner, nesting.
 kinds! {
     /// Hash table.
-    Hash = 1, "hash", (3, 19, "0f8e4bd8a1fc"), "bpf_htab", Anyone, [Btf ForEach Buckets InlineHash];
+    Hash = 1, "hash", (3, 19, "0f8e4bd8a1fc"), "bpf_htab", Anyone, Values InlineHash Shared Entries Typed Free Inner;
     /// Array: preallocated values by index.
-    Array = 2, "array", (3, 19, "28fbcfa08d8e"), "bpf_array", Anyone, [Btf ForEach Array Dense];
+    Array = 2, "array", (3, 19, "28fbcfa08d8e"), "bpf_array", Anyone, Values Dense Shared Entries Typed Free Inner;
     /// Programs by index, for tail calls.
-    ProgArray = 3, "prog_array", (4, 2, "04fd61ab36ec"), "bpf_array", Anyone, [Btf Objects Apart Array NeverInner];
+    ProgArray = 3, "prog_array", (4, 2, "04fd61ab36ec"), "bpf_array", Anyone, Programs Sparse Apart Entries Typed Loaded NeverInner;
     /// Perf events by index, usually by CPU.
-    PerfEventArray = 4, "perf_event_array", (4, 3, "ea317b267e9d"), "bpf_array", Anyone, [Records Apart Array];
+    PerfEventArray = 4, "perf_event_array", (4, 3, "ea317b267e9d"), "bpf_array", Anyone, Records Sparse Apart Entries Untyped Free Inner;
     /// Hash table with a value for each CPU.
-    PercpuHash = 5, "percpu_hash", (4, 6, "824bd0ce6c7c"), "bpf_htab", Anyone, [Btf Percpu ForEach Apart Buckets];
+    PercpuHash = 5, "percpu_hash", (4, 6, "824bd0ce6c7c"), "bpf_htab", Anyone, Values Hash Percpu Entries Typed Free Inner;
     /// Array with a value for each CPU.
-    PercpuArray = 6, "percpu_array", (4, 6, "a10423b87a7e"), "bpf_array", Anyone, [Btf Percpu ForEach Apart Array Dense];
+    PercpuArray = 6, "percpu_array", (4, 6, "a10423b87a7e"), "bpf_array", Anyone, Values Dense Percpu Entries Typed Free Inner;
     /// Stack traces by identifier.
-    StackTrace = 7, "stack_trace", (4, 6, "d5a3b1f69186"), "bpf_stack_map", Bpf, [];
+    StackTrace = 7, "stack_trace", (4, 6, "d5a3b1f69186"), "bpf_stack_map", Bpf, Stacks Own Shared Entries Untyped Free Inner;
     /// Control groups by index.
-    CgroupArray = 8, "cgroup_array", (4, 8, "4ed8ec521ed5"), "bpf_array", Anyone, [Array];
+    CgroupArray = 8, "cgroup_array", (4, 8, "4ed8ec521ed5"), "bpf_array", Anyone, Cgroups Sparse Shared Entries Untyped Free Inner;
     /// LRU hash: evicts the least recently used entry when it is full.
-    LruHash = 9, "lru_hash", (4, 10, "29ba732acbee"), "bpf_htab", Bpf, [Btf ForEach Lru Buckets InlineHash];
+    LruHash = 9, "lru_hash", (4, 10, "29ba732acbee"), "bpf_htab", Bpf, Values InlineLru Shared Entries Typed Free Inner;
     /// LRU hash with a value for each CPU.
-    LruPercpuHash = 10, "lru_percpu_hash", (4, 10, "8f8449384ec3"), "bpf_htab", Bpf, [Btf Percpu ForEach Lru Apart Buckets];
+    LruPercpuHash = 10, "lru_percpu_hash", (4, 10, "8f8449384ec3"), "bpf_htab", Bpf, Values Lru Percpu Entries Typed Free Inner;
     /// Trie: values by longest matching prefix.
-    LpmTrie = 11, "lpm_trie", (4, 11, "b95a5c4db09b"), "lpm_trie", Bpf, [Btf];
+    LpmTrie = 11, "lpm_trie", (4, 11, "b95a5c4db09b"), "lpm_trie", Bpf, Values Own Shared Entries Typed Free Inner;
     /// Maps by index.
-    ArrayOfMaps = 12, "array_of_maps", (4, 12, "56f668dfe00d"), "bpf_array", Anyone, [OfMaps Objects Array];
+    ArrayOfMaps = 12, "array_of_maps", (4, 12, "56f668dfe00d"), "bpf_array", Anyone, Maps Sparse Shared Entries Untyped Loaded Inner;
     /// Maps by key.
-    HashOfMaps = 13, "hash_of_maps", (4, 12, "bcc6b1b7ebf8"), "bpf_htab", Anyone, [OfMaps Objects Buckets];
+    HashOfMaps = 13, "hash_of_maps", (4, 12, "bcc6b1b7ebf8"), "bpf_htab", Anyone, Maps Hash Shared Entries Untyped Loaded Inner;
     /// Network devices by index, to redirect to.
-    Devmap = 14, "devmap", (4, 14, "546ac1ffb70d"), "bpf_dtab", NetAdmin, [Devices Apart];
+    Devmap = 14, "devmap", (4, 14, "546ac1ffb70d"), "bpf_dtab", NetAdmin, Devices Own Apart Entries Untyped Free Inner;
     /// Sockets by index.
-    Sockmap = 15, "sockmap", (4, 14, "174a79ff9515"), "bpf_stab", NetAdmin, [Sockets SocketValues Objects];
+    Sockmap = 15, "sockmap", (4, 14, "174a79ff9515"), "bpf_stab", NetAdmin, Sockets(SocketUse::References) Own Shared Entries Untyped Loaded Inner;
     /// CPUs to redirect to.
-    Cpumap = 16, "cpumap", (4, 15, "6710e1126934"), "bpf_cpu_map", Bpf, [Apart];
+    Cpumap = 16, "cpumap", (4, 15, "6710e1126934"), "bpf_cpu_map", Bpf, Cpus Own Apart Entries Untyped Free Inner;
     /// AF_XDP sockets by queue.
-    Xskmap = 17, "xskmap", (4, 18, "fbfc504a24f5"), "xsk_map", NetAdmin, [SocketValues Objects Apart XdpSockets];
+    Xskmap = 17, "xskmap", (4, 18, "fbfc504a24f5"), "xsk_map", NetAdmin, Sockets(SocketUse::Xdp) Own Apart Entries Untyped Loaded Inner;
     /// Sockets by key.
-    Sockhash = 18, "sockhash", (4, 18, "81110384441a"), "bpf_shtab", NetAdmin, [Sockets SocketValues Objects Buckets];
+    Sockhash = 18, "sockhash", (4, 18, "81110384441a"), "bpf_shtab", NetAdmin, Sockets(SocketUse::References) Hash Shared Entries Untyped Loaded Inner;
     /// A value for each control group and attached program.
-    CgroupStorage = 19, "cgroup_storage", (4, 19, "de9cbbaadba5"), "bpf_cgroup_storage_map", Anyone, [Btf NoEntries CgroupStorage NeverInner];
+    CgroupStorage = 19, "cgroup_storage", (4, 19, "de9cbbaadba5"), "bpf_cgroup_storage_map", Anyone, AttachedStorage Own Shared NoEntries Typed Free NeverInner;
     /// Sockets of a reuseport group by index.
-    ReuseportSockarray = 20, "reuseport_sockarray", (4, 19, "5dc4c4b7d4e8"), "reuseport_array", Bpf, [Btf SocketValues Objects];
+    ReuseportSockarray = 20, "reuseport_sockarray", (4, 19, "5dc4c4b7d4e8"), "reuseport_array", Bpf, Sockets(SocketUse::Reuseport) Own Shared Entries Typed Loaded Inner;
     /// A value for each control group, attached program and CPU.
-    PercpuCgroupStorage = 21, "percpu_cgroup_storage", (4, 20, "b741f1630346"), "bpf_cgroup_storage_map", Anyone, [Btf Percpu NoEntries CgroupStorage NeverInner];
+    PercpuCgroupStorage = 21, "percpu_cgroup_storage", (4, 20, "b741f1630346"), "bpf_cgroup_storage_map", Anyone, AttachedStorage Own PercpuInOrder NoEntries Typed Free NeverInner;
     /// FIFO queue; no keys.
-    Queue = 22, "queue", (4, 20, "f1a2e44a3aec"), "bpf_queue_stack", Bpf, [];
+    Queue = 22, "queue", (4, 20, "f1a2e44a3aec"), "bpf_queue_stack", Bpf, Values Own Shared Entries Untyped Free Inner;
     /// LIFO stack; no keys.
-    Stack = 23, "stack", (4, 20, "f1a2e44a3aec"), "bpf_queue_stack", Bpf, [];
+    Stack = 23, "stack", (4, 20, "f1a2e44a3aec"), "bpf_queue_stack", Bpf, Values Own Shared Entries Untyped Free Inner;
     /// Local storage of sockets.
-    SkStorage = 24, "sk_storage", (5, 2, "6ac99e8f23d4"), "bpf_local_storage_map", Bpf, [Btf OfSockets NoEntries];
+    SkStorage = 24, "sk_storage", (5, 2, "6ac99e8f23d4"), "bpf_local_storage_map", Bpf, Storage(StorageKind::Socket) Own Shared NoEntries Typed Free Inner;
     /// Network devices by key, to redirect to.
-    DevmapHash = 25, "devmap_hash", (5, 4, "6f9d451ab1a3"), "bpf_dtab", NetAdmin, [Devices Apart];
+    DevmapHash = 25, "devmap_hash", (5, 4, "6f9d451ab1a3"), "bpf_dtab", NetAdmin, Devices Own Apart Entries Untyped Free Inner;
     /// struct_ops: a kernel structure whose function pointers are programs.
-    StructOps = 26, "struct_ops", (5, 6, "85d33df357b6"), "bpf_struct_ops_map", Bpf, [Btf NoEntries Objects NeverInner];
+    StructOps = 26, "struct_ops", (5, 6, "85d33df357b6"), "bpf_struct_ops_map", Bpf, StructOps Own Shared NoEntries Typed Loaded NeverInner;
     /// Ring buffer: records from programs to user space.
-    Ringbuf = 27, "ringbuf", (5, 8, "457f44363a88"), "bpf_ringbuf_map", Anyone, [Btf Ring Records];
+    Ringbuf = 27, "ringbuf", (5, 8, "457f44363a88"), "bpf_ringbuf_map", Anyone, Records Own Shared Ring Typed Free Inner;
     /// Local storage of inodes.
-    InodeStorage = 28, "inode_storage", (5, 10, "8ea636848aca"), "bpf_local_storage_map", Bpf, [Btf OfInodes NoEntries];
+    InodeStorage = 28, "inode_storage", (5, 10, "8ea636848aca"), "bpf_local_storage_map", Bpf, Storage(StorageKind::Inode) Own Shared NoEntries Typed Free Inner;
     /// Local storage of tasks.
-    TaskStorage = 29, "task_storage", (5, 11, "4cf1bc1f1045"), "bpf_local_storage_map", Bpf, [Btf OfTasks NoEntries];
+    TaskStorage = 29, "task_storage", (5, 11, "4cf1bc1f1045"), "bpf_local_storage_map", Bpf, Storage(StorageKind::Task) Own Shared NoEntries Typed Free Inner;
     /// Bloom filter: a set with false positives.
-    BloomFilter = 30, "bloom_filter", (5, 16, "9330986c0300"), "bpf_bloom_filter", Bpf, [Btf Extra PeekReads];
+    BloomFilter = 30, "bloom_filter", (5, 16, "9330986c0300"), "bpf_bloom_filter", Bpf, Members Own Shared EntriesAndExtra Typed Free Inner;
     /// User ring buffer: records from user space to programs.
-    UserRingbuf = 31, "user_ringbuf", (6, 1, "583c1f420173"), "bpf_ringbuf_map", Anyone, [Btf Ring];
+    UserRingbuf = 31, "user_ringbuf", (6, 1, "583c1f420173"), "bpf_ringbuf_map", Anyone, UserRecords Own Shared Ring Typed Free Inner;
     /// Local storage of control groups.
-    CgrpStorage = 32, "cgrp_storage", (6, 2, "c4bcfb38a95e"), "bpf_local_storage_map", Bpf, [Btf OfCgroups NoEntries];
+    CgrpStorage = 32, "cgrp_storage", (6, 2, "c4bcfb38a95e"), "bpf_local_storage_map", Bpf, Storage(StorageKind::Cgroup) Own Shared NoEntries Typed Free Inner;
     /// Arena: sparse memory shared by programs and user space.
-    Arena = 33, "arena", (6, 9, "317460317a02"), "bpf_arena", Bpf, [Extra];
+    Arena = 33, "arena", (6, 9, "317460317a02"), "bpf_arena", Bpf, Pages Own Shared EntriesAndExtra Untyped Free Inner;
     /// Instruction array: targets of indirect jumps.
-    InsnArray = 34, "insn_array", (6, 19, "b4ce5923e780"), "bpf_map", Bpf, [Btf NeverInner];
+    InsnArray = 34, "insn_array", (6, 19, "b4ce5923e780"), "bpf_map", Bpf, Targets Own Shared Entries Typed Free NeverInner;
     /// Resizable hash table.
-    Rhash = 35, "rhash", (7, 2, "16b4d3e2fb24"), "bpf_map", Bpf, [Btf];
+    Rhash = 35, "rhash", (7, 2, "16b4d3e2fb24"), "bpf_map", Bpf, Values Own Shared Entries Typed Free Inner;
 }
 
 impl MapKind {
@@ -232,32 +315,28 @@ impl MapKind {
 
     /// True for maps of maps.
     pub const fn is_map_of_maps(self) -> bool {
-        self.has(Trait::OfMaps)
+        matches!(self.row().contents, Contents::Maps)
     }
 
     /// True for maps whose elements `bpf_for_each_map_elem` visits: hashes and arrays.
     pub const fn has_for_each(self) -> bool {
-        self.has(Trait::ForEach)
+        matches!(self.row().contents, Contents::Values) && !matches!(self.row().layout, Layout::Own)
     }
 
     /// True for maps of sockets, from which programs look up references.
     pub const fn holds_sockets(self) -> bool {
-        self.has(Trait::Sockets)
+        matches!(
+            self.row().contents,
+            Contents::Sockets(SocketUse::References)
+        )
     }
 
     /// What values of local storage belong to; `None` for other maps.
     #[doc(hidden)]
     pub const fn storage_kind(self) -> Option<StorageKind> {
-        if self.has(Trait::OfSockets) {
-            Some(StorageKind::Socket)
-        } else if self.has(Trait::OfInodes) {
-            Some(StorageKind::Inode)
-        } else if self.has(Trait::OfTasks) {
-            Some(StorageKind::Task)
-        } else if self.has(Trait::OfCgroups) {
-            Some(StorageKind::Cgroup)
-        } else {
-            None
+        match self.row().contents {
+            Contents::Storage(kind) => Some(kind),
+            _ => None,
         }
     }
 
@@ -268,99 +347,102 @@ impl MapKind {
 
     /// True for the arrays of the kernel (`array_map_alloc`).
     pub const fn is_array(self) -> bool {
-        self.has(Trait::Array)
+        matches!(self.row().layout, Layout::Dense | Layout::Sparse)
     }
 
     /// True for arrays of which every index below the number of entries has a value.
     pub const fn is_dense(self) -> bool {
-        self.has(Trait::Dense)
+        matches!(self.row().layout, Layout::Dense)
     }
 
     /// True for maps whose entries lie in buckets.
     pub const fn has_buckets(self) -> bool {
-        self.has(Trait::Buckets)
+        match self.row().layout {
+            Layout::InlineHash | Layout::InlineLru | Layout::Hash | Layout::Lru => true,
+            Layout::Dense | Layout::Sparse | Layout::Own => false,
+        }
     }
 
     /// True for hash tables in which programs look up values without a call of the map.
     pub const fn has_inline_hash(self) -> bool {
-        self.has(Trait::InlineHash)
+        matches!(self.row().layout, Layout::InlineHash | Layout::InlineLru)
     }
 
     /// True for maps whose creation takes a number more (`map_extra`).
     pub const fn takes_extra(self) -> bool {
-        self.has(Trait::Extra)
+        matches!(self.row().size, Size::EntriesAndExtra)
     }
 
     /// True for maps whose lookups return AF_XDP sockets.
     pub const fn holds_xdp_sockets(self) -> bool {
-        self.has(Trait::XdpSockets)
+        matches!(self.row().contents, Contents::Sockets(SocketUse::Xdp))
     }
 
     /// True for values of control groups and attached programs, of which a program uses one map.
     pub const fn is_cgroup_storage(self) -> bool {
-        self.has(Trait::CgroupStorage)
+        matches!(self.row().contents, Contents::AttachedStorage)
     }
 
     /// True for maps where `bpf_map_peek_elem` reads the value that it is given.
     pub const fn reads_peeked_value(self) -> bool {
-        self.has(Trait::PeekReads)
+        matches!(self.row().contents, Contents::Members)
     }
 
     /// True for maps that no map of maps holds.
     pub const fn is_never_inner(self) -> bool {
-        self.has(Trait::NeverInner)
+        matches!(self.row().nesting, Nesting::NeverInner)
     }
 
     /// True for maps that are created with 0 entries.
     pub const fn has_no_entries(self) -> bool {
-        self.has(Trait::NoEntries)
+        matches!(self.row().size, Size::NoEntries)
     }
 
     /// True for maps to which programs write records for the host.
     pub const fn has_records(self) -> bool {
-        self.has(Trait::Records)
+        matches!(self.row().contents, Contents::Records)
     }
 
     /// True for maps whose values are descriptors of sockets.
     pub const fn has_socket_values(self) -> bool {
-        self.has(Trait::SocketValues)
+        matches!(self.row().contents, Contents::Sockets(_))
     }
 
     /// True for maps of network devices.
     pub const fn holds_devices(self) -> bool {
-        self.has(Trait::Devices)
+        matches!(self.row().contents, Contents::Devices)
     }
 
     /// True for maps whose values are programs, maps and sockets of one loaded object file.
     pub const fn holds_objects(self) -> bool {
-        self.has(Trait::Objects)
+        matches!(self.row().owner, Owner::Loaded)
     }
 
     /// True for maps through which runs on several CPUs see no values of each other.
     pub const fn is_apart(self) -> bool {
-        self.has(Trait::Apart)
+        matches!(self.row().cpus, Cpus::Apart | Cpus::Percpu)
     }
 
     /// True for maps that evict the least recently used entry when they are full. They may have more
     /// entries than they are declared with: as many for each CPU.
     pub const fn is_lru(self) -> bool {
-        self.has(Trait::Lru)
+        matches!(self.row().layout, Layout::InlineLru | Layout::Lru)
     }
 
     /// True for ring buffers, whose `max_entries` is a size in bytes.
     pub const fn is_ring(self) -> bool {
-        self.has(Trait::Ring)
+        matches!(self.row().size, Size::Ring)
     }
 
     /// True for maps whose entries have a value for each CPU.
     pub const fn is_percpu(self) -> bool {
-        self.has(Trait::Percpu)
+        matches!(self.row().cpus, Cpus::Percpu | Cpus::PercpuInOrder)
     }
 
     /// True if BTF may describe keys and values. libbpf omits it for the other kinds, as
     /// the kernel refuses it for several of them.
     pub const fn supports_btf(self) -> bool {
-        self.has(Trait::Btf)
+        matches!(self.row().types, Types::Typed)
     }
 }
 

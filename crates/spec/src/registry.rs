@@ -33,7 +33,7 @@ pub use lists::{Limits, Lists, SafeList, TracepointArg};
 pub use map::MapTraits;
 pub use rewriting::{AccessForm, PacketLoads, Rewriting, Rewritten};
 pub use signature::kfunc_signature;
-pub use special_kfunc::{Erased, SpecialKfunc};
+pub use special_kfunc::{Erased, KfuncResult, SpecialKfunc};
 pub use struct_ops::{Operations, PACKET_WRITES, StructOps, Writes, WrittenMember};
 pub use types::{ArgBase, ArgType, BASE_MASK, RegBase, RegType, RetBase, RetType, TypeFlags};
 
@@ -169,7 +169,8 @@ pub struct RegistryData {
     pub protos: Vec<HelperProto>,
     /// Helpers of a host, whose numbers are above those of Linux.
     pub host_helpers: Vec<HostHelper>,
-    /// Sets of helpers, each sorted by number.
+    /// Sets of helpers, each sorted by number. A second entry of a helper is that of programs that
+    /// sleep.
     pub helper_sets: Vec<Vec<HelperEntry>>,
     /// Context layouts.
     pub layouts: Vec<Layout>,
@@ -192,6 +193,17 @@ pub struct RegistryData {
     pub limits: Limits,
     /// Lists of names.
     pub lists: Lists,
+}
+
+/// The entry of a helper in a set.
+fn entry_of(set: &[HelperEntry], id: u32, sleepable: bool) -> Option<HelperEntry> {
+    let first = set.partition_point(|entry| entry.id < id);
+    let mut entries = set[first..].iter().take_while(|entry| entry.id == id);
+    let found = match sleepable {
+        true => entries.last(),
+        false => entries.next(),
+    };
+    found.copied()
 }
 
 /// True for accesses to `struct __sk_buff` that programs of cgroups have only with CAP_BPF
@@ -251,8 +263,7 @@ impl RegistryData {
         let set = self.helper_set(program).ok_or(Unavailable::ForProgram)?;
         let set = self.helper_sets.get(set as usize);
         let set = set.ok_or(Unavailable::ForProgram)?;
-        let found = set.binary_search_by_key(&id, |entry| entry.id);
-        let entry = set[found.map_err(|_| Unavailable::ForProgram)?];
+        let entry = entry_of(set, id, program.sleepable).ok_or(Unavailable::ForProgram)?;
         let has_capability = match entry.capability {
             Capability::None => true,
             Capability::Bpf => program.has_cap_bpf,
@@ -352,11 +363,13 @@ impl RegistryData {
         }
         let of_target = self.iterator(program).and_then(|target| target.helpers);
         of_target.or_else(|| match program.kind {
-            // Those of all programs, which netfilter programs have without any other.
+            // Those of all programs, which netfilter programs have without any other; a kernel
+            // without these was asked about an operation.
             ProgramType::StructOps => {
                 let mut rules = self.programs.iter();
                 let of_netfilter = rules.find(|((kind, _), _)| *kind == ProgramType::Netfilter);
-                Some(of_netfilter?.1.helpers)
+                let of_netfilter = of_netfilter.map(|(_, rules)| rules);
+                Some(of_netfilter.or_else(|| self.rules(program))?.helpers)
             }
             _ => Some(self.rules(program)?.helpers),
         })

@@ -9,6 +9,7 @@
 mod compile_error;
 mod errno;
 pub mod files;
+pub mod guest;
 #[cfg(unix)]
 pub mod input;
 #[cfg(not(unix))]

@@ -18,7 +18,9 @@ use crate::rejection::Program;
 use crate::type_rules::{HookRules, TargetKind, TypeRules};
 use crate::{RULES, Result, Stop, refuse};
 
-pub(crate) use function::{ArgumentMark, AttachedFunction, ContextEntry, Returned, returned};
+pub(crate) use function::{
+    ArgumentMark, AttachedFunction, ContextEntry, Returned, hook_range, returned,
+};
 pub(crate) use program::{LoadedTarget, context_type};
 
 /// The expected attach type that the kernel goes by, from its number. In programs of two types
@@ -48,7 +50,15 @@ pub(crate) fn check_attach_target(
     }
     let is_of_cgroup = input.context.attach == Some(AttachType::LsmCgroup);
     let stays_awake = is_of_cgroup && input.rules.has(Behaviour::CgroupHooksStayAwake);
-    if is_sleepable && (stays_awake || !may_sleep(sleeps, input.context.hook())) {
+    let of_tracepoint = input.rules.has(Behaviour::TracepointsSleep) && is_of_tracepoint(input);
+    let may_sleep = match input.rules.has(Behaviour::SleepsByHook) {
+        true => may_sleep(sleeps, input.context.hook()) || of_tracepoint,
+        false => may_sleep_by_type(input, sleeps),
+    };
+    if is_sleepable && stays_awake && !input.rules.has(Behaviour::SleepsByHook) {
+        return Err(refuse!(check => Program::SleepableCgroupHook));
+    }
+    if is_sleepable && (stays_awake || !may_sleep) {
         return Err(refuse!(check => Program::NotSleepableType));
     }
     match TypeRules::of(program.kind()).target {
@@ -60,6 +70,15 @@ pub(crate) fn check_attach_target(
     }
 }
 
+/// True for programs of tracepoints, of the sessions of a function and of many functions.
+fn is_of_tracepoint(input: &Input<'_>) -> bool {
+    use HookKind::{Fsession, Multi, RawTracepoint};
+    let kind = input.program.kind();
+    kind == ProgramType::Tracepoint
+        || kind == ProgramType::RawTracepoint
+        || matches!(input.context.hook(), Fsession | Multi | RawTracepoint)
+}
+
 fn may_sleep(sleeps: Sleeps, hook: HookKind) -> bool {
     let feature = match sleeps {
         Sleeps::Never => None,
@@ -68,6 +87,15 @@ fn may_sleep(sleeps: Sleeps, hook: HookKind) -> bool {
         Sleeps::ByHook => hook.sleepable(),
     };
     feature.is_some_and(|feature| feature.since().release <= RULES)
+}
+
+/// True if programs of the type may sleep, whatever they attach to.
+fn may_sleep_by_type(input: &Input<'_>, sleeps: Sleeps) -> bool {
+    match sleeps {
+        Sleeps::Never => false,
+        Sleeps::Always | Sleeps::ByHook => true,
+        Sleeps::Since(feature) => !input.lacks(feature),
+    }
 }
 
 /// Checks a target in the kernel or in another program (`bpf_check_attach_target`).
@@ -111,6 +139,11 @@ fn check_kernel_target(
             }
             Ok(())
         }
+        HookKind::LsmCgroup
+            if (input.context.attach).is_some_and(|attach| input.is_newer(attach.since())) =>
+        {
+            Err(refuse!(check => Program::SilentTarget))
+        }
         HookKind::Iterator
         | HookKind::Fentry
         | HookKind::Fexit
@@ -127,6 +160,10 @@ fn check_kernel_target(
         | HookKind::ModifyReturn
         | HookKind::Lsm
         | HookKind::LsmCgroup => check_function(input, check, ty),
+        HookKind::Fsession if input.rules.has(Behaviour::FunctionSessions) => match ty.shape() {
+            Shape::Func(_) => check_function(input, check, ty),
+            _ => Err(refuse!(check => Program::NotFunction { id })),
+        },
         HookKind::Unnamed | HookKind::Fsession | HookKind::Multi => {
             Err(unknown_attach_type(input.program.expected_attach_type()))
         }

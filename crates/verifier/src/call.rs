@@ -51,7 +51,7 @@ use crate::state::RegState;
 
 pub(crate) use leak::{MAIN_EXIT, check_resource_leak};
 pub(crate) use prototype::SubprogArg;
-pub(crate) use subprog::set_up_entry_args;
+pub(crate) use subprog::{returns_void, set_up_entry_args};
 
 /// Registers of arguments.
 const REGS: [Reg; 5] = [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
@@ -61,30 +61,26 @@ pub(crate) fn check_call(env: &mut Env<'_>, callee: Callee) -> Result<Outcome> {
     match callee {
         Callee::Helper(id) => {
             let helper = HelperId::from_number(id);
-            check_held_lock(env, helper.is_some_and(|helper| may_hold_lock(env, helper)))?;
+            check_held_lock(env, helper.is_some_and(HelperId::is_allowed_under_lock))?;
             helper::check_helper_call(env, id)
         }
         Callee::Kfunc { id, module } => {
             let found = kfunc::fetch_kfunc_meta(env, id, module);
             let special = found.as_ref().ok().and_then(|found| found.kfunc?.special);
             let more = env.input.rules.has(Behaviour::CallsUnderLock);
-            let is_allowed = |kfunc: SpecialKfunc| {
-                kfunc.is_allowed_under_lock() && (more || kfunc.changes_graph())
-            };
+            let is_allowed = |kfunc: SpecialKfunc| kfunc.is_allowed_under_lock(more);
             check_held_lock(env, special.is_some_and(is_allowed))?;
             match id {
                 0 => Ok(Outcome::Next),
                 _ => kfunc::check_kfunc_call(env, found?),
             }
         }
-        Callee::Local(off) => subprog::check_func_call(env, off),
+        Callee::Local(off) => {
+            let is_allowed = env.input.rules.has(Behaviour::StaticUnderLock);
+            check_held_lock(env, is_allowed)?;
+            subprog::check_func_call(env, off)
+        }
     }
-}
-
-/// True if a helper may be called while a lock is held.
-fn may_hold_lock(env: &Env<'_>, helper: HelperId) -> bool {
-    let more = env.input.rules.has(Behaviour::CallsUnderLock);
-    helper.is_allowed_under_lock() && (more || helper == HelperId::SpinUnlock)
 }
 
 /// Refuses calls that must not happen while a lock is held (in `do_check_insn`).

@@ -16,10 +16,13 @@
 
 mod alu;
 mod branch;
+mod circular;
+mod cnum;
 mod scalar;
 mod tnum;
 mod union;
 
-pub use branch::{decide, refine, refine_same, refine_synced};
+pub use branch::{decide, decide_by_constant, decide_same, refine, refine_same, refine_synced};
+pub use cnum::{Cnum32, Cnum64};
 pub use scalar::{Scalar, Violation};
 pub use tnum::Tnum;

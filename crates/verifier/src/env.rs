@@ -13,7 +13,7 @@ use isa::ebpf::Reg;
 use crate::analysis::{Analysis, LiveStack, SubprogInfo};
 use crate::call::SubprogArg;
 use crate::cost::CostCounter;
-use crate::explore::{Explorer, Fork};
+use crate::explore::{Explorer, Fork, Liveness};
 use crate::input::Input;
 use crate::insn_facts::Collector;
 use crate::log::{LogAt, Sink};
@@ -110,6 +110,8 @@ pub struct LoopInline {
 pub struct SubprogAux {
     /// Bytes of stack used.
     pub stack_depth: u32,
+    /// Instructions walked in it, if the log counts them, and with those of its callees.
+    pub insns: [u32; 2],
     /// Below this offset lie spills of fastcall patterns.
     pub fastcall_stack_off: i32,
     /// The fastcall spills must be kept.
@@ -296,6 +298,9 @@ impl<'a> Env<'a> {
     #[inline]
     pub fn check_reg_arg(&mut self, reg: Reg, usage: RegArg) -> Result<()> {
         self.mark_scratched(reg);
+        if self.explorer.liveness == Liveness::Marks {
+            self.mark_usage(reg, usage);
+        }
         match usage {
             RegArg::Src if matches!(self.reg(reg).kind, RegKind::NotInit) => {
                 Err(refuse!(self => Flow::NotReadable { reg }))
@@ -309,6 +314,44 @@ impl<'a> Env<'a> {
                 Ok(())
             }
             RegArg::DstNoMark => Ok(()),
+        }
+    }
+
+    /// Marks a register as read or written.
+    fn mark_usage(&mut self, reg: Reg, usage: RegArg) {
+        match usage {
+            _ if reg == Reg::R10 => {}
+            RegArg::Src if matches!(self.reg(reg).kind, RegKind::NotInit) => {}
+            RegArg::Src => self.mark_reg_read(reg),
+            RegArg::Dst | RegArg::DstNoMark => {
+                self.frame_mut().marks.written_regs |= 1 << reg.number();
+            }
+        }
+    }
+
+    /// Marks a register of the executing frame as read.
+    pub(crate) fn mark_reg_read(&mut self, reg: Reg) {
+        if self.explorer.liveness == Liveness::Marks {
+            let frame = self.state.curframe;
+            self.explorer.read_reg(&self.state, frame, reg.index());
+        }
+    }
+
+    /// Marks slots of a frame as read.
+    pub(crate) fn mark_slots_read(&mut self, frame: usize, slots: u64) {
+        let insn_idx = self.insn_idx;
+        self.live
+            .mark_read(self.analysis, &self.state, frame, insn_idx, slots);
+        if self.explorer.liveness == Liveness::Marks {
+            self.explorer.read_slots(&self.state, frame, slots);
+        }
+    }
+
+    /// Marks slots of a frame as written.
+    pub(crate) fn mark_slots_written(&mut self, frame: usize, slots: u64) {
+        self.live.mark_write(frame, slots);
+        if self.explorer.liveness == Liveness::Marks {
+            self.state.frame_mut(frame).marks.written_slots |= slots;
         }
     }
 

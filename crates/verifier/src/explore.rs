@@ -18,6 +18,7 @@ mod equal;
 mod ids;
 mod loop_entries;
 mod main_loop;
+mod marks;
 mod outline;
 mod scc;
 mod visited;
@@ -26,6 +27,7 @@ mod widen;
 pub(crate) use checkpoint::{Checkpoint, Explorer, Fork};
 pub(crate) use ids::IdMap;
 pub(crate) use main_loop::check_function;
+pub(crate) use marks::Liveness;
 pub(crate) use widen::widen_to_earlier;
 
 use crate::env::Env;

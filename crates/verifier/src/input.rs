@@ -12,7 +12,9 @@ use spec::behaviour::{Behaviour, Behaviours};
 use spec::kernel::{Mitigations, Module, Symbols};
 use spec::programs::{LoadFlags, ProgramType};
 use spec::registry::{ProgramContext, Registry, StructOps};
+use spec::since::{Feature, Release, Since};
 
+use crate::RULES;
 use crate::attach::{self, LoadedTarget};
 use crate::options::Options;
 use crate::resolve::Maps;
@@ -27,6 +29,10 @@ pub struct Input<'a> {
     pub registry: &'a Registry,
     /// The kernel is one whose rules are known.
     pub(crate) has_rules: bool,
+    /// Release of a kernel whose rules are known, where that is not the newest.
+    release: Option<Release>,
+    /// The kernel lacks instructions.
+    pub(crate) lacks_insns: bool,
     /// What the kernel's verifier does.
     pub rules: Behaviours,
     /// Context of the program in the registry.
@@ -81,7 +87,12 @@ impl<'a> Input<'a> {
         let vmlinux = kernel.btf().map(|btf| &**btf);
         let privileges = kernel.privileges();
         let flags = program.flags();
+        let release = kernel.version().map(Release::from);
+        let release = release.filter(|release| kernel.has_rules() && *release < RULES);
+        let is_old = |oldest: Release| !Feature::MayGoto.is_in(oldest);
         Input {
+            release,
+            lacks_insns: release.is_some_and(is_old),
             program,
             registry,
             has_rules: kernel.has_rules(),
@@ -112,6 +123,16 @@ impl<'a> Input<'a> {
 }
 
 impl Input<'_> {
+    /// True if the kernel does not have a feature.
+    pub(crate) fn lacks(&self, feature: Feature) -> bool {
+        self.release.is_some_and(|release| !feature.is_in(release))
+    }
+
+    /// True if the kernel is older than what it needs.
+    pub(crate) fn is_newer(&self, since: Since) -> bool {
+        self.release.is_some_and(|release| since.release > release)
+    }
+
     /// True if the values of a map have addresses that programs may hold
     /// (`map_direct_value_addr`).
     #[doc(alias = "map_direct_value_addr")]

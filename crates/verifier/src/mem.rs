@@ -24,7 +24,7 @@
 pub(crate) mod align;
 mod alloc;
 mod atomic;
-mod context;
+pub(crate) mod context;
 mod context_btf;
 pub(crate) mod helper_mem;
 pub(crate) mod kptr;
@@ -119,6 +119,11 @@ pub(crate) fn check_mem_insn(env: &mut Env<'_>, insn: Insn) -> Result<()> {
                 Operand::Reg(src) => Some(src),
                 Operand::Imm(_) => None,
             };
+            let allows = env.input.rules.has(Behaviour::ConstantsToContext);
+            if value.is_none() && !allows && matches!(env.reg(base).kind, RegKind::Ctx) {
+                let kind = env.reg(base).reg_type();
+                return Err(refuse!(env => Mem::ConstantToContext { reg: base, kind }));
+            }
             check_store(env, size.bytes(), base, off, value, false)
         }
         _ => atomic::check_atomic(env, insn),
@@ -180,7 +185,7 @@ fn check_store(
     save_ptr_type(env, ty, false)
 }
 
-/// True if the register holds what unprivileged programs may not disclose.
+/// True if the register holds what unprivileged programs may not disclose (`is_pointer_value`).
 pub(crate) fn is_pointer_value(env: &Env<'_>, reg: Reg) -> bool {
     !env.input.allow_ptr_leaks && !env.reg(reg).is_scalar()
 }

@@ -2,7 +2,8 @@
 //!
 //! A check names a row and fills in its fields ([`refuse!`](crate::refuse)). The log writes the
 //! words from the fields, and explanations read the fields. The words are Linux's
-//! ([`RULES`](crate::RULES)), byte for byte; another release's are another column here.
+//! ([`RULES`](crate::RULES)), byte for byte. Behind `=>` stand those of kernels without a behaviour,
+//! the newest first; where several are absent the last one counts.
 
 mod alu;
 mod call;
@@ -14,11 +15,12 @@ mod signature;
 use std::fmt;
 
 use isa::ebpf::{AluOp, Reg};
+use spec::behaviour::Behaviours;
 use spec::programs::ProgramType;
 use spec::since::Release;
 
-use crate::domain::{Scalar, Tnum};
-use crate::log::TypeText;
+use crate::domain::Scalar;
+use crate::log::{BitsText, TypeText};
 use crate::verdict::RefusalKind;
 use crate::{Errno, Stop};
 
@@ -30,11 +32,12 @@ pub(crate) use program::Program;
 pub(crate) use signature::Signature;
 
 /// Defines the rejections of one part of the verifier: name and fields, error number, class,
-/// words and what they need beside the fields.
+/// words and what they need beside the fields; behind `=>` a behaviour, and the words of kernels
+/// that have it.
 macro_rules! rejections {
     ($(#[$doc:meta])* $part:ident:
      $($row:ident $({ $($field:ident: $ty:ty),* })? $errno:ident $class:ident
-       $words:literal $(, $arg:expr)*;)*) => {
+       $words:literal $(, $arg:expr)* $(=> $since:ident $old:literal $(, $old_arg:expr)*)*;)*) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub(crate) enum $part {
@@ -58,12 +61,41 @@ macro_rules! rejections {
             }
         }
 
-        impl std::fmt::Display for $part {
+        impl $part {
+            /// Makes the fields read as a kernel names them.
             #[allow(unused_variables)]
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            pub(super) fn adapt(&mut self, rules: spec::behaviour::Behaviours) {
+                use super::Field;
                 match self {
-                    $(Self::$row $({ $($field),* })? => write!(f, $words $(, $arg)*),)*
+                    $(Self::$row $({ $($field),* })? => { $($($field.adapt(rules);)*)? })*
                 }
+            }
+
+            /// Writes the words of a kernel.
+            #[allow(unused_variables, unused_mut)]
+            pub(super) fn write(
+                &self,
+                f: &mut std::fmt::Formatter<'_>,
+                rules: spec::behaviour::Behaviours,
+            ) -> std::fmt::Result {
+                match self {
+                    $(Self::$row $({ $($field),* })? => {
+                        let mut earlier: Option<String> = None;
+                        $(if !rules.has(spec::behaviour::Behaviour::$since) {
+                            earlier = Some(format!($old $(, $old_arg)*));
+                        })*
+                        match earlier {
+                            Some(words) => f.write_str(&words),
+                            None => write!(f, $words $(, $arg)*),
+                        }
+                    })*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $part {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.write(f, Default::default())
             }
         }
     };
@@ -101,16 +133,25 @@ impl Rejection {
         each!(self, one => one.rule())
     }
 
+    /// Makes the fields read as a kernel names them.
+    pub(crate) fn adapt(&mut self, rules: Behaviours) {
+        each!(self, one => one.adapt(rules))
+    }
+
+    /// The words of a kernel, without the line feed at their end; empty where it is silent.
+    pub(crate) fn words(&self, rules: Behaviours) -> impl fmt::Display {
+        struct Words<'a>(&'a Rejection, Behaviours);
+        impl fmt::Display for Words<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                each!(self.0, one => one.write(f, self.1))
+            }
+        }
+        Words(self, rules)
+    }
+
     /// The first register that it is about.
     pub(crate) fn register(&self) -> Option<Reg> {
         each!(self, one => one.register())
-    }
-}
-
-/// The kernel's words, without the line feed at their end; empty where it is silent.
-impl fmt::Display for Rejection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        each!(self, one => one.fmt(f))
     }
 }
 
@@ -129,6 +170,13 @@ parts! { Alu Call Flow Mem Program Signature }
 /// Number of a register; of an encoding, it may be none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Register(u8);
+
+impl Register {
+    /// The number.
+    pub(crate) const fn number(self) -> u8 {
+        self.0
+    }
+}
 
 impl From<Reg> for Register {
     fn from(reg: Reg) -> Register {
@@ -154,6 +202,9 @@ trait Field {
     fn register(&self) -> Option<Reg> {
         None
     }
+
+    /// Makes it read as a kernel names it.
+    fn adapt(&mut self, _: Behaviours) {}
 }
 
 impl Field for Register {
@@ -192,8 +243,30 @@ macro_rules! fields {
 }
 
 fields! {
-    AluOp, ProgramType, TypeText, Vec<TypeText>, Scalar, Tnum, Release, Option<u8>, bool, i32, u8, u64;
+    AluOp, ProgramType, Scalar, Release, Option<u8>, bool, i32, u8, u64;
     String, i64, u32, usize
+}
+
+macro_rules! named {
+    ($($ty:ty, $field:ident, $rules:ident => $adapt:expr;)*) => {
+        $(impl<T: Into<$ty>> Fill<$ty> for T {
+            fn fill(self) -> $ty {
+                self.into()
+            }
+        }
+        impl Field for $ty {
+            fn adapt(&mut self, $rules: Behaviours) {
+                let $field = self;
+                $adapt;
+            }
+        })*
+    };
+}
+
+named! {
+    TypeText, text, rules => text.1 = rules;
+    BitsText, text, rules => text.1 = rules;
+    Vec<TypeText>, list, rules => list.iter_mut().for_each(|text| text.1 = rules);
 }
 
 macro_rules! numbers {

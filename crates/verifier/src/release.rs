@@ -12,12 +12,11 @@
 
 use std::collections::BTreeSet;
 
-use btf::TypeId;
 use isa::ebpf::{Callee, Imm64, Insn};
 use program::{ExternResolution, ExternSymbolKind, MapId, Program};
 use spec::helpers::{self, HelperId};
 use spec::programs::{LoadFlags, Sleeps};
-use spec::since::{Feature, Release, Since, has_loop, kfunc, value_features};
+use spec::since::{Feature, Release, Since, has_loop, kfunc};
 
 use crate::input::Input;
 use crate::rejection;
@@ -42,18 +41,9 @@ pub(crate) fn verdict(
         release,
         has_rules: input.has_rules,
         newest: None,
-        field: None,
     };
     of_program(input, &mut absent);
     of_insns(input, &is_reached, &mut absent);
-    if input.has_rules
-        && let Some(field) = absent.field
-    {
-        let name = field.name();
-        return Verdict::Unsupported(format!(
-            "{name} in values of maps, which are plain bytes to Linux {release}"
-        ));
-    }
     if input.has_rules && matches!(given, Verdict::Refused(_)) {
         return given;
     }
@@ -70,8 +60,6 @@ struct Absent {
     /// The kernel's own registry and rules have said what helpers, kfuncs and kinds of maps there are.
     has_rules: bool,
     newest: Option<(Release, Refusal)>,
-    /// A special field in a value that the release does not know.
-    field: Option<Feature>,
 }
 
 impl Absent {
@@ -97,7 +85,7 @@ impl Absent {
     }
 
     fn feature(&mut self, feature: Feature, insn: Option<usize>) {
-        if !feature.backports().contains(&self.release) {
+        if !feature.is_in(self.release) {
             self.require(feature.since(), insn, || feature.name().to_owned());
         }
     }
@@ -226,19 +214,6 @@ fn of_map(input: &Input<'_>, id: MapId, at: usize, absent: &mut Absent) {
         if params.extra != 0 {
             absent.feature(Feature::MapExtra, Some(at));
         }
-    }
-    for params in params.into_iter().flatten() {
-        let types = input
-            .program
-            .btf()
-            .filter(|_| params.value_type != TypeId::VOID);
-        let features = types.map(|types| value_features(types, params.value_type));
-        let is_new = |feature: &Feature| {
-            feature.since().release > absent.release
-                && !feature.backports().contains(&absent.release)
-        };
-        let new = features.into_iter().flatten().find(is_new);
-        absent.field = absent.field.or(new);
     }
     // libbpf maps global data into memory where the kernel supports that.
     let is_data = matches!(

@@ -10,6 +10,7 @@ mod maps;
 use isa::ebpf::{Group, Imm64, Insn, PseudoLoad, RawInsn};
 use spec::behaviour::Behaviour;
 use spec::maps::MapKind;
+use spec::since::Feature;
 
 pub(crate) use maps::{Map, Maps};
 
@@ -30,8 +31,13 @@ pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()
     while index < insns.len() {
         let insn = insns[index];
         env.insn_idx = index as u32;
-        if insn.is_of_load_class() && (!insn.is_memory_load() || insn.imm != 0) {
+        let feature = lacking(input, index);
+        let is_load = insn.is_memory_load() && feature != Some(Feature::SignedLoads);
+        if insn.is_of_load_class() && (!is_load || insn.imm != 0) {
             return Err(refuse!(env => Program::LoadReservedFields));
+        }
+        if insn.is_atomic() && insn.imm != 0 && !input.rules.has(Behaviour::StoresCheckedFirst) {
+            return Err(refuse!(env => Program::StoreReservedFields));
         }
         if insn.is_wide_load() {
             let Some(&high) = insns.get(index + 1).filter(|high| is_high_half(high)) else {
@@ -42,13 +48,44 @@ pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()
             continue;
         }
         let is_narrow_atomic = insn.is_atomic() && !matches!(insn.code, 0xc3 | 0xdb);
-        let is_unknown = is_narrow_atomic && !input.rules.has(Behaviour::OrderedAccess);
+        let is_unknown = is_narrow_atomic && !input.rules.has(Behaviour::OrderedAccess)
+            || feature.is_some_and(is_opcode);
+        if insn.code == INDIRECT_JUMP && input.rules.has(Behaviour::IndirectJumps) {
+            return Err(Stop::unsupported("jumps to an address in a register"));
+        }
         if is_unknown || insn.row().is_none_or(|row| row.group == Group::Later) {
             return Err(refuse!(env => Program::UnknownOpcode { code: insn.code }));
         }
         index += 1;
     }
     Ok(())
+}
+
+/// `BPF_JMP | BPF_JA | BPF_X`.
+const INDIRECT_JUMP: u8 = 0x0d;
+/// The feature that an instruction needs and the kernel does not have.
+fn lacking(input: &Input<'_>, index: usize) -> Option<Feature> {
+    let insn = input.insns.get(index).filter(|_| input.lacks_insns)?;
+    Feature::of(*insn).filter(|feature| input.lacks(*feature))
+}
+
+/// True if instructions of a feature have opcodes of their own.
+fn is_opcode(feature: Feature) -> bool {
+    matches!(
+        feature,
+        Feature::ByteSwap | Feature::LongJumps | Feature::MayGoto | Feature::IndirectJumps
+    )
+}
+
+/// The name of the instructions among which older kernels count one of a feature that they lack, and
+/// refuse its fields.
+pub(crate) fn unknown_fields(input: &Input<'_>, index: u32) -> Option<&'static str> {
+    match lacking(input, index as usize)? {
+        Feature::SignedDivision => Some("BPF_ALU"),
+        Feature::SignedMoves | Feature::AddressSpaces => Some("BPF_MOV"),
+        Feature::Kfuncs => Some("BPF_CALL"),
+        _ => None,
+    }
 }
 
 fn is_high_half(high: &RawInsn) -> bool {
@@ -64,6 +101,9 @@ fn check_wide(
     high: RawInsn,
 ) -> Result<()> {
     match insn.pseudo_load() {
+        Some(PseudoLoad::Func) if input.lacks(Feature::Callbacks) => {
+            return Err(refuse!(env => Program::UnrecognizedWideLoad));
+        }
         Some(PseudoLoad::Plain | PseudoLoad::Func) => return Ok(()),
         Some(PseudoLoad::BtfId) => {
             return btf_var::resolve(input, env, insn.imm as u32, high.imm).map(|_| ());

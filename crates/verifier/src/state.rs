@@ -20,7 +20,7 @@ mod stack;
 mod stack_object;
 mod verifier_state;
 
-pub use frame::{Frame, MAIN_CALLSITE};
+pub use frame::{Frame, FrameMarks, MAIN_CALLSITE, RegPlace};
 pub use reference::{LockOwner, Reference, ReferenceKind};
 pub use reg::{
     ADD_CONST, ADD_CONST32, ADD_CONST64, BtfRef, DynptrKind, MapRef, PKT_AT_END, PKT_BEYOND_END,

@@ -3,9 +3,11 @@
 use std::fmt;
 
 use program::creation::RefusedMap;
+use spec::behaviour::Behaviours;
+use spec::since::Release;
 
 use crate::Errno;
-use crate::rejection::{Flow, Rejection};
+use crate::rejection::{Flow, Program, Rejection};
 
 /// Class of a refusal, as explanations group them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -92,6 +94,8 @@ pub struct Refusal {
     /// Class.
     pub kind: RefusalKind,
     pub(crate) rejection: Box<Rejection>,
+    /// Whose words it has.
+    rules: Behaviours,
 }
 
 impl Refusal {
@@ -102,12 +106,28 @@ impl Refusal {
             insn,
             kind,
             rejection: Box::new(rejection),
+            rules: Behaviours::default(),
         }
+    }
+
+    /// Gives it the words of a kernel.
+    pub(crate) fn adapt(&mut self, rules: Behaviours) {
+        self.rejection.adapt(rules);
+        self.rules = rules;
     }
 
     /// The kernel's last line before the statistics, without newline.
     pub fn message(&self) -> String {
-        self.rejection.to_string()
+        self.rejection.words(self.rules).to_string()
+    }
+
+    /// What the kernel's release lacks, with the release that has it, if that is why it refuses.
+    #[doc(hidden)]
+    pub fn lacks(&self) -> Option<(&str, Release)> {
+        match &*self.rejection {
+            Rejection::Program(Program::ReleaseLacks { what, since, .. }) => Some((what, *since)),
+            _ => None,
+        }
     }
 
     /// The reason in one line: the message, or of an infinite loop, whose last line is a state of

@@ -16,6 +16,8 @@ mod cost;
 mod cost_table;
 mod fact_table;
 mod load;
+/// Verdicts of several kernels beside each other, and what decides where they differ.
+pub mod matrix;
 mod notes;
 mod object;
 /// Verification of many files in parallel, with results as rows.

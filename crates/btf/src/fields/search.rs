@@ -41,7 +41,7 @@ pub(super) fn fields(
         Shape::Datasec(_) => search.find_in_section(ty, &mut found)?,
         _ => {}
     }
-    check(btf, kernel, &mut found)?;
+    check_and_fixup(btf, kernel, wanted, &mut found)?;
     Ok(found.into_iter().map(|found| found.field).collect())
 }
 
@@ -72,7 +72,8 @@ struct Search<'b> {
 }
 
 impl<'b> Search<'b> {
-    /// Adds the special fields of a structure, at most `room`.
+    /// Adds the special fields of a structure, at most `room` (`btf_find_struct_field`).
+    #[doc(alias = "btf_find_struct_field")]
     fn find_in_struct(
         &self,
         id: TypeId,
@@ -272,7 +273,10 @@ pub(crate) fn pointer(
     if btf.at(to).kind() == Kind::TypeTag {
         return Err(FieldFault::Pointer);
     }
-    let kind = FieldKind::of_tag(tag.name()).ok_or(FieldFault::Pointer)?;
+    if !wanted.has_pointers() {
+        return Ok(None);
+    }
+    let kind = wanted.of_tag(tag.name()).ok_or(FieldFault::Pointer)?;
     if !wanted.has(kind) {
         return Ok(None);
     }
@@ -314,8 +318,15 @@ fn repeat(
     Ok(())
 }
 
-/// Checks the fields of one type together, and finds the nodes of what roots contain.
-fn check(btf: &Btf<'_>, kernel: Option<&Btf<'_>>, found: &mut [Found<'_>]) -> Outcome<()> {
+/// Checks the fields of one type together, and finds the nodes of what roots contain
+/// (`btf_check_and_fixup_fields`).
+#[doc(alias = "btf_check_and_fixup_fields")]
+fn check_and_fixup(
+    btf: &Btf<'_>,
+    kernel: Option<&Btf<'_>>,
+    wanted: FieldSet,
+    found: &mut [Found<'_>],
+) -> Outcome<()> {
     let mut end = 0;
     for found in found.iter_mut() {
         let field = found.field;
@@ -323,6 +334,10 @@ fn check(btf: &Btf<'_>, kernel: Option<&Btf<'_>>, found: &mut [Found<'_>]) -> Ou
             return Err(FieldFault::Overlap);
         }
         end = field.offset.wrapping_add(field.kind.size());
+        let is_of_program = || !has_structure(kernel, btf.at(field.target).name());
+        if wanted.has_first_tags() && field.kind.is_pointer() && is_of_program() {
+            return Err(FieldFault::Pointer);
+        }
         if field.kind == FieldKind::KptrRef && is_unreleased(kernel, btf.at(field.target).name()) {
             return Err(FieldFault::NoDestructor);
         }
@@ -342,6 +357,14 @@ fn check(btf: &Btf<'_>, kernel: Option<&Btf<'_>>, found: &mut [Found<'_>]) -> Ou
         return Err(FieldFault::NoRefcount);
     }
     Ok(())
+}
+
+/// True if the kernel has a structure of the name.
+fn has_structure(kernel: Option<&Btf<'_>>, name: Name<'_>) -> bool {
+    kernel.is_some_and(|types| {
+        let mut found = types.find_all(Kind::Struct, name.as_bytes());
+        found.next().is_some()
+    })
 }
 
 /// True for a structure of the kernel without a destructor.

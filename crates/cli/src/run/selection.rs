@@ -82,7 +82,19 @@ impl SelectionArgs {
                     );
                     return Err(Failure::new(what).hint("-o VERDICT=OUT"));
                 }
-                None => outputs.passing = Some(open(given)?),
+                None => {
+                    let is_verdict = given
+                        .to_str()
+                        .is_some_and(|name| find_verdict(kind, name).is_some());
+                    if is_verdict {
+                        let given = given.display();
+                        let what = format_args!("-o {given}: this is a verdict, and has no file");
+                        let hint =
+                            format_args!("-o {given}=OUT; -o ./{given} for a file of that name");
+                        return Err(Failure::new(what).hint(hint));
+                    }
+                    outputs.passing = Some(open(given)?);
+                }
             }
         }
         Ok(outputs)
@@ -98,13 +110,18 @@ fn verdict_and_path(given: &Path) -> Option<(&str, &Path)> {
     (is_word && !verdict.is_empty()).then(|| (verdict, Path::new(path)))
 }
 
-/// The name of a verdict, which may be given without its prefix.
-fn verdict_of(kind: ProgramType, given: &str, option: &Path) -> Result<String, Failure> {
-    let names = verdict_names(kind);
+/// The verdict of a name, which may be given without its prefix.
+fn find_verdict(kind: ProgramType, given: &str) -> Option<&'static str> {
     let wanted = given.to_ascii_uppercase();
     let is_it = |name: &&&str| **name == wanted || name.ends_with(&format!("_{wanted}"));
-    match names.iter().find(is_it) {
-        Some(name) => Ok((*name).to_owned()),
+    verdict_names(kind).iter().find(is_it).copied()
+}
+
+/// The name of a verdict that has an output.
+fn verdict_of(kind: ProgramType, given: &str, option: &Path) -> Result<String, Failure> {
+    let names = verdict_names(kind);
+    match find_verdict(kind, given) {
+        Some(name) => Ok(name.to_owned()),
         None if names.is_empty() && given.parse::<i32>().is_ok() => Ok(given.to_owned()),
         None => {
             let (option, kind) = (option.display(), kind.name());
@@ -151,7 +168,10 @@ impl Only {
             Only::Numbers(ranges) => Ok(ranges.iter().any(|range| range.contains(&packet))),
             Only::Filter(expression) => {
                 let filter = expression.for_interface(record.interface());
-                let filter = filter.map_err(|error| RunCaptureError::Filter(error.to_string()))?;
+                let filter = filter.map_err(|error| {
+                    let what = "--only takes numbers of packets, as 17,20-30, or an expression";
+                    RunCaptureError::Filter(format!("{what}: {error}"))
+                })?;
                 let bytes = Packet::captured(record.data(), record.wire_len(), &Metadata::UNKNOWN);
                 let value = filter.runner().run(&bytes);
                 value

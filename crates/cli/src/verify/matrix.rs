@@ -1,214 +1,247 @@
-//! Verdicts of several kernels beside each other: a line for each program, a column for each kernel,
-//! and below it why kernels refuse.
+//! Verdicts of several kernels beside each other: a line for each program, a column for each kernel;
+//! below it why kernels refuse, what decides that, and the edit that would make the program pass.
 
-use std::collections::BTreeMap;
+mod data;
+mod words;
+
 use std::fmt::Write as _;
 
 use beebox::Kernel;
-use beebox::internal::verify::results::Row;
+use beebox::internal::verify::matrix::{Cell, ProgramAnswers, differs_much};
+use report::terminal::fold;
 use report::veristat::ResultVerdict;
-use serde_json::{Value, json};
 
-/// A kernel with its answers.
-pub(super) struct Answers {
-    /// The word that names it.
+pub(super) use data::{csv, json};
+
+/// A kernel with the word that names it.
+pub(super) struct Named {
+    /// The word.
     pub(super) name: String,
     /// What it is.
     pub(super) kernel: Kernel,
-    /// A row for each program.
-    pub(super) rows: Vec<Row>,
 }
 
-/// Programs by file and name, in the order of the files.
+/// What is shown of the answers about programs.
 pub(super) struct Matrix<'a> {
-    kernels: &'a [Answers],
-    programs: Vec<(&'a str, &'a str)>,
-    rows: BTreeMap<(usize, &'a str, &'a str), &'a Row>,
+    pub(super) kernels: &'a [Named],
+    pub(super) programs: Vec<&'a ProgramAnswers>,
+    /// Two kernels are compared: what changes from the first to the second.
+    pub(super) is_diff: bool,
 }
 
-/// The names of the kernels that give a reason, and the reason.
-type Shared<'a> = (Vec<&'a str>, String);
+/// Words for verdicts.
+#[derive(Clone, Copy)]
+enum Form {
+    /// The usual ones.
+    Long,
+    /// For many columns.
+    Short,
+}
 
 impl<'a> Matrix<'a> {
-    pub(super) fn of(kernels: &'a [Answers]) -> Matrix<'a> {
-        let mut programs = Vec::new();
-        let mut rows = BTreeMap::new();
-        for (at, answers) in kernels.iter().enumerate() {
-            for row in &answers.rows {
-                let program = (row.file_name.as_str(), row.prog_name.as_str());
-                if rows.keys().all(|&(_, file, name)| (file, name) != program) {
-                    programs.push(program);
-                }
-                rows.insert((at, program.0, program.1), row);
-            }
-        }
+    /// The programs whose verdict or cost changes from the first kernel to the second.
+    pub(super) fn of_changes(kernels: &'a [Named], programs: &'a [ProgramAnswers]) -> Matrix<'a> {
+        let changed = programs.iter().filter(|program| change(program).is_some());
         Matrix {
             kernels,
-            programs,
-            rows,
+            programs: changed.collect(),
+            is_diff: true,
         }
     }
 
-    /// The row of a program for a kernel; none if the kernel's types leave no such program.
-    fn row(&self, at: usize, (file, program): (&'a str, &'a str)) -> Option<&'a Row> {
-        self.rows.get(&(at, file, program)).copied()
+    fn name_of(&self, at: usize) -> &'a str {
+        &self.kernels[at].name
     }
 
-    fn word(&self, at: usize, program: (&'a str, &'a str)) -> &'static str {
-        match self.row(at, program).map(|row| row.verdict) {
-            Some(ResultVerdict::Success) => "accepted",
-            Some(ResultVerdict::Failure) => "refused",
-            Some(ResultVerdict::Unsupported) => "unsupported",
-            None => "-",
-        }
+    fn names(&self, kernels: &[usize]) -> String {
+        let names: Vec<&str> = kernels.iter().map(|at| self.name_of(*at)).collect();
+        names.join(", ")
     }
 
     /// Heading and lines of cells.
-    fn cells(&self) -> Vec<Vec<String>> {
-        let names = self.kernels.iter().map(|answers| answers.name.clone());
-        let mut lines: Vec<Vec<String>> =
-            vec![[String::from("program")].into_iter().chain(names).collect()];
-        for &program in &self.programs {
-            let words = (0..self.kernels.len()).map(|at| self.word(at, program).to_owned());
-            let name = format!("{}/{}", program.0, program.1);
-            lines.push([name].into_iter().chain(words).collect());
+    fn cells(&self, form: Form) -> Vec<Vec<String>> {
+        let names = self.kernels.iter().map(|kernel| kernel.name.clone());
+        let last = if self.is_diff { "change" } else { "taken by" };
+        let heading = [String::from("program")].into_iter().chain(names);
+        let mut lines: Vec<Vec<String>> = vec![heading.chain([String::from(last)]).collect()];
+        let mut files = self.programs.iter().map(|program| &program.file);
+        let first = files.next();
+        let is_one_file = files.all(|file| Some(file) == first);
+        for program in &self.programs {
+            let name = match form {
+                Form::Short if is_one_file => program.name.clone(),
+                Form::Long | Form::Short => format!("{}/{}", program.file, program.name),
+            };
+            let costs = program.costs_differ();
+            let words = program
+                .cells
+                .iter()
+                .map(|cell| word(cell.as_ref(), form, costs));
+            let last = match self.is_diff {
+                true => change(program).unwrap_or_default(),
+                false => program.taken_by().text(|at| self.name_of(at).to_owned()),
+            };
+            lines.push([name].into_iter().chain(words).chain([last]).collect());
         }
         lines
     }
 
-    /// Why kernels do not accept a program: reasons in the order of the kernels that have them.
-    fn reasons(&self) -> Vec<(String, Vec<Shared<'a>>)> {
-        let mut all = Vec::new();
-        for &program in &self.programs {
-            let mut reasons: Vec<Shared<'_>> = Vec::new();
-            for (at, answers) in self.kernels.iter().enumerate() {
-                let row = self.row(at, program);
-                let Some(row) = row.filter(|row| row.verdict != ResultVerdict::Success) else {
-                    continue;
-                };
-                let reason = row.reason.trim();
-                match reasons.iter_mut().find(|(_, known)| known == reason) {
-                    Some((kernels, _)) => kernels.push(&answers.name),
-                    None => reasons.push((vec![&answers.name], reason.to_owned())),
-                }
-            }
-            if !reasons.is_empty() {
-                all.push((format!("{}/{}", program.0, program.1), reasons));
+    /// Why kernels do not take a program: kernels with the same reason, cause and edit.
+    fn reasons(&self, program: &'a ProgramAnswers) -> Vec<(Vec<usize>, &'a Cell)> {
+        let mut reasons: Vec<(Vec<usize>, &Cell)> = Vec::new();
+        for (at, cell) in program.cells.iter().enumerate() {
+            let is_open = |cell: &&Cell| cell.row.verdict != ResultVerdict::Success;
+            let Some(cell) = cell.as_ref().filter(is_open) else {
+                continue;
+            };
+            let is_same = |(_, known): &&mut (Vec<usize>, &Cell)| {
+                known.row.reason == cell.row.reason
+                    && (&known.cause, &known.edit) == (&cell.cause, &cell.edit)
+            };
+            match reasons.iter_mut().find(is_same) {
+                Some((kernels, _)) => kernels.push(at),
+                None => reasons.push((vec![at], cell)),
             }
         }
-        all
+        reasons
     }
 
-    /// What the words name.
+    /// What the words name, and how many programs the kernels take.
     fn titles(&self) -> String {
-        let titles = self.kernels.iter().map(|answers| {
-            let version = answers.kernel.version().map(|version| version.to_string());
-            format!("{} is Linux {}", answers.name, version.unwrap_or_default())
+        let titles = self.kernels.iter().map(|named| {
+            let version = named.kernel.version().map(|version| version.to_string());
+            format!("{} is Linux {}", named.name, version.unwrap_or_default())
         });
         titles.collect::<Vec<_>>().join("; ")
     }
 
-    /// For people.
-    pub(super) fn text(&self) -> String {
-        let cells = self.cells();
-        let columns = self.kernels.len() + 1;
-        let width = |column: usize| cells.iter().map(|line| line[column].chars().count()).max();
-        let widths: Vec<usize> = (0..columns)
-            .map(|column| width(column).unwrap_or(0))
-            .collect();
-        let mut text = String::new();
-        for line in &cells {
-            let padded = line
-                .iter()
-                .zip(&widths)
-                .map(|(cell, width)| format!("{cell:width$}"));
-            let padded: Vec<String> = padded.collect();
-            text.push_str(padded.join("  ").trim_end());
-            text.push('\n');
+    /// For people, in lines of at most so many columns.
+    pub(super) fn text(&self, width: Option<usize>) -> String {
+        let long = columns(&self.cells(Form::Long));
+        let fits = |text: &str| {
+            width.is_none_or(|width| text.lines().all(|line| line.chars().count() <= width))
+        };
+        let mut text = match fits(&long) {
+            true => long,
+            false => columns(&self.cells(Form::Short)),
+        };
+        if self.programs.is_empty() {
+            text = String::from("no program changes its verdict or cost\n");
         }
-        for (program, reasons) in self.reasons() {
+        for program in &self.programs {
+            let reasons = self.reasons(program);
+            if reasons.is_empty() {
+                continue;
+            }
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "\n{program}");
-            for (kernels, reason) in reasons {
-                let _ = writeln!(text, "  {}: {reason}", kernels.join(", "));
+            let _ = writeln!(text, "\n{}/{}", program.file, program.name);
+            for (kernels, cell) in reasons {
+                let _ = writeln!(
+                    text,
+                    "  {}: {}",
+                    self.names(&kernels),
+                    cell.row.reason.trim()
+                );
+                for line in words::lines(cell, self.kernels) {
+                    let _ = writeln!(text, "      {line}");
+                }
             }
         }
         let _ = writeln!(text, "\n{}", self.titles());
-        text
+        width.map_or(text.clone(), |width| fold(&text, width))
     }
 
     /// A table in Markdown, and a list of reasons.
     pub(super) fn markdown(&self) -> String {
         let mut text = String::new();
-        for (at, line) in self.cells().iter().enumerate() {
+        let escape = |cell: &String| cell.replace('|', "\\|");
+        for (at, line) in self.cells(Form::Long).iter().enumerate() {
+            let line: Vec<String> = line.iter().map(escape).collect();
             let _ = writeln!(text, "| {} |", line.join(" | "));
             if at == 0 {
-                let _ = writeln!(text, "|---{}|", "|---".repeat(self.kernels.len()));
+                let _ = writeln!(text, "|---{}|", "|---".repeat(line.len() - 1));
             }
         }
         let _ = writeln!(text, "\n{}", self.titles());
-        for (program, reasons) in self.reasons() {
-            let _ = writeln!(text, "\n* {program}");
-            for (kernels, reason) in reasons {
-                let _ = writeln!(text, "  * {}: `{reason}`", kernels.join(", "));
+        for program in &self.programs {
+            let reasons = self.reasons(program);
+            if !reasons.is_empty() {
+                let _ = writeln!(text, "\n* {}/{}", program.file, program.name);
+            }
+            for (kernels, cell) in reasons {
+                let reason = cell.row.reason.trim();
+                let _ = writeln!(text, "  * {}: `{reason}`", self.names(&kernels));
+                for line in words::lines(cell, self.kernels) {
+                    let _ = writeln!(text, "    * {line}");
+                }
             }
         }
         text
     }
+}
 
-    /// A line for each program and kernel.
-    pub(super) fn csv(&self) -> String {
-        let quoted = |cell: &str| match cell.contains([',', '"', '\n']) {
-            true => format!("\"{}\"", cell.replace('"', "\"\"")),
-            false => cell.to_owned(),
-        };
-        let mut text = String::from(
-            "file_name,prog_name,kernel,version,verdict,total_insns,total_states,reason\n",
-        );
-        for &program in &self.programs {
-            for (at, answers) in self.kernels.iter().enumerate() {
-                let row = self.row(at, program);
-                let version = answers.kernel.version().map(|version| version.to_string());
-                let cells = [
-                    program.0.to_owned(),
-                    program.1.to_owned(),
-                    answers.name.clone(),
-                    version.unwrap_or_default(),
-                    self.word(at, program).to_owned(),
-                    row.map(|row| row.total_insns.to_string())
-                        .unwrap_or_default(),
-                    row.map(|row| row.total_states.to_string())
-                        .unwrap_or_default(),
-                    row.map(|row| row.reason.trim().to_owned())
-                        .unwrap_or_default(),
-                ];
-                let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
-                let _ = writeln!(text, "{}", cells.join(","));
-            }
-        }
-        text
+/// The verdict of a cell, with what it cost where costs differ.
+fn word(cell: Option<&Cell>, form: Form, costs: bool) -> String {
+    let Some(cell) = cell else {
+        return String::from("-");
+    };
+    let (long, short) = match cell.row.verdict {
+        ResultVerdict::Success => ("accepted", "yes"),
+        ResultVerdict::Failure => ("refused", "no"),
+        ResultVerdict::Unsupported => ("unsupported", "?"),
+    };
+    let word = match form {
+        Form::Long => long,
+        Form::Short => short,
+    };
+    match costs && cell.row.verdict == ResultVerdict::Success {
+        true => format!("{word} {}", cell.row.total_insns),
+        false => word.to_owned(),
     }
+}
 
-    /// A record for each program.
-    pub(super) fn json(&self) -> Vec<Value> {
-        let records = self.programs.iter().map(|&program| {
-            let answers = self.kernels.iter().enumerate().map(|(at, answers)| {
-                let row = self.row(at, program);
-                json!({
-                    "kernel": answers.name,
-                    "version": answers.kernel.version().map(|version| version.to_string()),
-                    "verdict": self.word(at, program),
-                    "total_insns": row.map(|row| row.total_insns),
-                    "total_states": row.map(|row| row.total_states),
-                    "reason": row.map(|row| row.reason.trim()).filter(|reason| !reason.is_empty()),
-                })
-            });
-            json!({
-                "file_name": program.0,
-                "prog_name": program.1,
-                "kernels": answers.collect::<Vec<_>>(),
-            })
-        });
-        records.collect()
+/// What changes from the first of two kernels to the second.
+fn change(program: &ProgramAnswers) -> Option<String> {
+    let cells: Vec<&Cell> = program.cells.iter().flatten().collect();
+    let [old, new] = cells[..] else {
+        return Some(String::from("absent in one"));
+    };
+    if old.row.verdict != new.row.verdict {
+        let words = [old, new].map(|cell| word(Some(cell), Form::Long, false));
+        return Some(format!("{} to {}", words[0], words[1]));
     }
+    if old.row.verdict != ResultVerdict::Success {
+        return None;
+    }
+    let counts = [
+        ("instructions", old.row.total_insns, new.row.total_insns),
+        ("states", old.row.total_states, new.row.total_states),
+    ];
+    let changed = counts
+        .iter()
+        .filter(|(_, old, new)| differs_much(*old, *new));
+    let changed: Vec<String> = changed
+        .map(|(what, old, new)| format!("{what} {old} to {new}"))
+        .collect();
+    (!changed.is_empty()).then(|| changed.join(", "))
+}
+
+/// Cells in columns, behind two spaces.
+fn columns(cells: &[Vec<String>]) -> String {
+    let count = cells.first().map_or(0, Vec::len);
+    let width = |column: usize| cells.iter().map(|line| line[column].chars().count()).max();
+    let widths: Vec<usize> = (0..count)
+        .map(|column| width(column).unwrap_or(0))
+        .collect();
+    let mut text = String::new();
+    for line in cells {
+        let padded = line
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:width$}"));
+        let padded: Vec<String> = padded.collect();
+        text.push_str(padded.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use beebox::Kernel;
 use beebox::internal::btf::Btf;
 use beebox::internal::program::{LoadFlags, ProgramType};
+use beebox::internal::verify::matrix::{self, Matrix};
 use beebox::internal::verify::results::{self, FileContents, FileFault, Job, Note, Results};
 
 use super::single;
@@ -38,7 +39,41 @@ pub(super) fn verify(
     kernel: &Kernel,
     [notes, debugs]: [bool; 2],
 ) -> Result<Results<Failure>, Failure> {
-    let files = Files {
+    let files = files(paths, job, kernel, [notes, debugs]);
+    results::verify_files(&files, job, kernel).ok_or_else(|| without_registry(kernel))
+}
+
+/// As [`verify`], without notes; rows have their programs.
+pub(crate) fn verify_and_keep(
+    paths: &[PathBuf],
+    job: &Job<'_>,
+    kernel: &Kernel,
+) -> Result<Results<Failure>, Failure> {
+    let files = files(paths, job, kernel, [false, false]);
+    results::verify_and_keep(&files, job, kernel).ok_or_else(|| without_registry(kernel))
+}
+
+/// Verifies every selected program for several kernels.
+pub(super) fn verify_for(
+    paths: &[PathBuf],
+    job: &Job<'_>,
+    kernels: &[Kernel],
+) -> Result<Matrix<Failure>, Failure> {
+    let newest = kernels.last().ok_or_else(|| Failure::new("no kernel"))?;
+    let files = files(paths, job, newest, [false, false]);
+    matrix::verify_files(&files, job, kernels).ok_or_else(|| {
+        let lacking = kernels.iter().find(|kernel| kernel.registry().is_none());
+        without_registry(lacking.unwrap_or(newest))
+    })
+}
+
+fn files<'a>(
+    paths: &'a [PathBuf],
+    job: &Job<'_>,
+    kernel: &'a Kernel,
+    [notes, debugs]: [bool; 2],
+) -> Files<'a> {
+    Files {
         paths,
         names: short_names(paths),
         kernel,
@@ -46,10 +81,11 @@ pub(super) fn verify(
         flags: job.flags,
         notes,
         debugs,
-    };
-    results::verify_files(&files, job, kernel).ok_or_else(|| {
-        Failure::new("helpers and contexts of the kernel are unknown").within(kernel.name())
-    })
+    }
+}
+
+fn without_registry(kernel: &Kernel) -> Failure {
+    Failure::new("helpers and contexts of the kernel are unknown").within(kernel.name())
 }
 
 impl results::Files for Files<'_> {

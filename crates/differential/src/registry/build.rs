@@ -5,6 +5,7 @@ use std::{fs, io};
 
 use btf::{Btf, Kind, TypeId};
 use spec::helpers;
+use spec::kernel::KernelVersion;
 use spec::programs::{AttachType, ProgramType};
 use spec::registry::{
     ArgBase, ArgDetail, ArgType, HelperEntry, HelperProto, IteratorTarget, KernelType, Kfunc,
@@ -76,11 +77,16 @@ pub fn build() -> io::Result<Built> {
             subject,
             &registry.protos,
             &memory,
+            &map_query,
             &mut not_asked,
         );
-        let layout = match subject.kind {
-            ProgramType::Tracing => Layout::Btf,
-            _ => layout::ask(&mut kernel_query, subject),
+        let key = (subject.kind, subject.attach_type());
+        let of_others = registry.programs.get(&key).and_then(|rules| rules.layout);
+        let layout = match (subject.kind, of_others) {
+            (ProgramType::Tracing, _) => Layout::Btf,
+            // What sleeps has the context of what does not.
+            (_, Some(layout)) => registry.layouts[layout as usize].clone(),
+            (_, None) => layout::ask(&mut kernel_query, subject),
         };
         let returns = kernel_query.return_range(subject);
         let least = returns.map_or(0, |range| range.min);
@@ -95,15 +101,15 @@ pub fn build() -> io::Result<Built> {
             prologue,
             is_confirmed: true,
         };
-        let key = (subject.kind, subject.attach_type());
-        if let Some(other) = registry.programs.insert(key, rules)
-            && other != rules
-        {
+        let merged = with_sleepable(&mut registry, key, rules);
+        let helpers = merged.helpers;
+        if (ProgramRules { helpers, ..rules }) != merged {
             not_asked.push(format!(
                 "{} {}: sleepable programs have other rules",
                 subject.kind, subject.attach
             ));
         }
+        registry.programs.insert(key, merged);
     }
     let answers = map_query.ask(&mut kernel_query, &registry, &subjects);
     registry.maps = answers.traits;
@@ -124,12 +130,15 @@ pub fn build() -> io::Result<Built> {
         &mut registry,
         &mut kernel_query,
         &memory,
+        &map_query,
         &btf,
         &mut not_asked,
     );
     kfuncs(&mut registry, &mut kernel_query, &memory, &btf, &subjects);
     if fs::exists("/proc/modules")? {
-        source::add_module_kfuncs(&mut registry);
+        let release = sys::kernel::release()?;
+        let version: KernelVersion = release.parse().map_err(io::Error::other)?;
+        source::add_module_kfuncs(&mut registry, version.into());
     }
     // A kernel without trampolines verifies none of their programs.
     match trampolines::ask() {
@@ -168,6 +177,32 @@ fn sockmap_changes(
             rules.deletes_sockmap = delete.unwrap_or(false);
         }
     }
+}
+
+/// The rules of a kind of program, where those of programs that sleep follow others: helpers that both
+/// have by different prototypes have both.
+pub(super) fn with_sleepable(
+    registry: &mut RegistryData,
+    key: (ProgramType, Option<AttachType>),
+    rules: ProgramRules,
+) -> ProgramRules {
+    let Some(&others) = registry.programs.get(&key) else {
+        return rules;
+    };
+    let [first, second] = [&others, &rules].map(|of| &registry.helper_sets[of.helpers as usize]);
+    let set = both(first, second);
+    ProgramRules {
+        helpers: index_of(&mut registry.helper_sets, set),
+        ..others
+    }
+}
+
+/// The helpers of programs that do not sleep and of those that do.
+fn both(first: &[HelperEntry], sleepable: &[HelperEntry]) -> Vec<HelperEntry> {
+    let others = sleepable.iter().filter(|entry| !first.contains(entry));
+    let mut set: Vec<HelperEntry> = first.iter().chain(others).copied().collect();
+    set.sort_by_key(|entry| entry.id);
+    set
 }
 
 pub(super) fn index_of<T: PartialEq>(all: &mut Vec<T>, one: T) -> u32 {
@@ -263,8 +298,11 @@ fn proto(
         })
     };
     let mut arg_details: [ArgDetail; 5] = Default::default();
-    for ((arg, &detail), to) in args.iter().zip(&raw.details).zip(&mut arg_details) {
-        *to = if arg.flags.has(TypeFlags::MEM_FIXED_SIZE) {
+    let raw_args = raw.args.iter().zip(&raw.details);
+    for ((arg, (&raw_arg, &detail)), to) in args.iter().zip(raw_args).zip(&mut arg_details) {
+        *to = if let Some(size) = numbering.size(raw_arg) {
+            ArgDetail::Size(size)
+        } else if arg.flags.has(TypeFlags::MEM_FIXED_SIZE) {
             ArgDetail::Size(u32::try_from(detail).ok()?)
         } else {
             structure(detail).map_or(ArgDetail::None, ArgDetail::Btf)
@@ -304,6 +342,7 @@ pub(super) fn helper_set(
     subject: &Subject,
     protos: &[HelperProto],
     memory: &KernelMemory,
+    maps: &MapQuery<'_>,
     not_asked: &mut Vec<String>,
 ) -> Vec<HelperEntry> {
     let mut set = Vec::new();
@@ -315,7 +354,7 @@ pub(super) fn helper_set(
         let candidates: Vec<usize> = (0..protos.len())
             .filter(|&at| protos[at].id == id)
             .collect();
-        let Some(proto) = choose(kernel_query, subject, protos, &candidates, memory) else {
+        let Some(proto) = choose(kernel_query, subject, protos, &candidates, memory, maps) else {
             let functions: Vec<&str> = candidates.iter().map(|&at| &*protos[at].function).collect();
             not_asked.push(format!(
                 "{} {}: prototype of {} among {functions:?}",
@@ -341,6 +380,7 @@ fn choose(
     protos: &[HelperProto],
     candidates: &[usize],
     memory: &KernelMemory,
+    maps: &MapQuery<'_>,
 ) -> Option<usize> {
     let &[first, ref others @ ..] = candidates else {
         return None;
@@ -369,18 +409,24 @@ fn choose(
         }
     });
     if left.len() > 1 {
-        match kernel_query.callee(subject, id) {
+        let ask = |at: usize| Some((at, maps.callees(kernel_query, subject, &protos[at])?));
+        let accepted: Vec<(usize, Vec<i32>)> = left.iter().copied().filter_map(ask).collect();
+        let is_called = |(at, calls): &(usize, Vec<i32>)| {
+            let names = calls.iter().filter_map(|&imm| memory.callee(imm));
+            let names: Vec<&str> = names.collect();
+            let mut functions = protos[*at].function.split(ALIAS);
+            functions.any(|function| names.contains(&function))
+        };
+        if accepted.iter().any(is_called) {
+            let called = accepted.iter().filter(|one| is_called(one));
+            left = called.map(|(at, _)| *at).collect();
+        } else if !accepted.is_empty() {
             // The verifier replaces only calls of the fastcall kind by instructions.
-            Some(None) => left.retain(|&at| protos[at].allow_fastcall),
-            Some(Some(imm)) => {
-                let name = memory.callee(imm);
-                let has = |at: usize, name: &str| {
-                    protos[at].function.split(ALIAS).any(|known| known == name)
-                };
-                left.retain(|&at| name.is_none_or(|name| has(at, name)));
-            }
-            None => left.retain(|&at| source::is_for(&protos[at], subject.kind)),
+            left.retain(|&at| protos[at].allow_fastcall);
         }
+    }
+    if left.len() > 1 {
+        left.retain(|&at| source::is_for(&protos[at], subject.kind));
     }
     match left[..] {
         [one] => Some(one),
@@ -440,6 +486,7 @@ fn iterators(
     registry: &mut RegistryData,
     kernel_query: &mut KernelQuery,
     memory: &KernelMemory,
+    maps: &MapQuery<'_>,
     btf: &Btf<'_>,
     not_asked: &mut Vec<String>,
 ) {
@@ -457,8 +504,21 @@ fn iterators(
             &target.subject,
             &registry.protos,
             memory,
+            maps,
             not_asked,
         );
+        let sleepable = Subject {
+            sleepable: true,
+            ..target.subject
+        };
+        let set = match kernel_query.can_ask(&sleepable) {
+            true => {
+                let protos = &registry.protos;
+                let other = helper_set(kernel_query, &sleepable, protos, memory, maps, not_asked);
+                both(&set, &other)
+            }
+            false => set,
+        };
         let set = index_of(&mut registry.helper_sets, set);
         let iterator = IteratorTarget {
             args,

@@ -1,12 +1,13 @@
 //! Special fields of map values, asked by creating maps whose BTF describes a value with
 //! one such field, and by loading programs that use such a map.
 
-use btf::{Builder, DeclTag, Encoding, Func, Int, Kind, Linkage, Member, Param, TypeId};
+use btf::{Btf, Builder, DeclTag, Encoding, Func, Int, Kind, Linkage, Member, Param, TypeId};
 use spec::maps::MapKind;
 use sys::Errno;
 use sys::bpf::{BtfObject, Map, MapRequest};
 
 use super::map_requests::request;
+use super::numbering;
 
 /// A special field: its bit of `enum btf_field_type`, and how a value declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,25 @@ const fn field(bit: u32, name: &'static str, form: Form) -> SpecialField {
 }
 
 impl SpecialField {
+    /// True if the kernel with this BTF has it: the structure, or the enumerator of its kind of pointer.
+    pub fn is_known(&self, btf: &Btf<'_>) -> bool {
+        let kind = match (self.form, self.name) {
+            (Form::Opaque(..) | Form::Root(..), name) => {
+                return btf.find(Kind::Struct, name).is_some();
+            }
+            (Form::Pointer(_), "kptr_untrusted") => "BPF_KPTR_UNREF",
+            (Form::Pointer(_), "percpu_kptr") => "BPF_KPTR_PERCPU",
+            (Form::Pointer(_), "uptr") => "BPF_UPTR",
+            (Form::Pointer(_), _) => "BPF_KPTR_REF",
+        };
+        // The second one before Linux 6.2.
+        let enumerations = ["btf_field_type", "bpf_kptr_type"];
+        enumerations.iter().any(|name| {
+            let all = numbering::enumerators(btf, name).unwrap_or_default();
+            all.iter().any(|(name, _)| name == kind)
+        })
+    }
+
     /// True for the root of a list or tree.
     pub fn is_root(&self) -> bool {
         matches!(self.form, Form::Root(..))

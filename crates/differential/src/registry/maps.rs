@@ -10,11 +10,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use btf::Btf;
+use btf::{Btf, Kind};
 use isa::ebpf::RawInsn;
 use spec::helpers;
 use spec::maps::MapKind;
-use spec::programs::ProgramType;
+use spec::programs::{AttachType, ProgramType};
 use spec::registry::{
     ArgBase, ArgDetail, HelperProto, Layout, MapTraits, ProgramContext, RegBase, RegistryData,
 };
@@ -148,6 +148,33 @@ impl<'a> MapQuery<'a> {
         Some(draft(proto, map, object))
     }
 
+    /// What a program of a kind calls that calls a helper by this prototype; `None` where the prototype
+    /// takes an object that not every program has, and where the kernel refuses the program.
+    pub(super) fn callees(
+        &self,
+        kernel_query: &mut KernelQuery,
+        subject: &Subject,
+        proto: &HelperProto,
+    ) -> Option<Vec<i32>> {
+        let mut args = proto.args.iter().zip(&proto.arg_details);
+        let object = match args.find(|(arg, _)| is_object(arg.base)) {
+            None => Object::None,
+            Some((_, ArgDetail::Btf(ty))) if &*ty.name == "task_struct" => Object::CurrentTask,
+            Some(_) => return None,
+        };
+        let takes_map = proto
+            .args
+            .iter()
+            .any(|arg| arg.base == ArgBase::ConstMapPtr);
+        let maps = &self.maps[..if takes_map { self.maps.len() } else { 1 }];
+        maps.iter().find_map(|(_, map)| {
+            let call = draft(proto, map, object);
+            let has_callback = call.callback.is_some();
+            let insns = call.insns.get(..call.behind).filter(|_| !has_callback)?;
+            kernel_query.callees(subject, insns)
+        })
+    }
+
     /// The map of a kind.
     fn map(&self, kind: MapKind) -> Option<&Map> {
         let found = self.maps.iter().find(|(other, _)| *other == kind);
@@ -226,21 +253,35 @@ impl<'a> MapQuery<'a> {
 
     /// Bits of the fields that values of a kind may have.
     fn special_fields(&self, kind: MapKind, asked: &mut u64) -> u32 {
+        // Other kernels take what they do not know for plain bytes.
+        let known = FIELDS.iter().filter(|field| field.is_known(self.btf));
         let holds = |field: &&SpecialField| {
             *asked += 1;
             fields::create(kind, &fields::value_with(**field)).is_ok()
         };
-        let fields = FIELDS.iter().filter(holds);
+        let fields = known.filter(holds);
         fields.fold(0, |bits, field| bits | field.bit)
     }
 
     /// True if programs that sleep may use maps of the kind.
     fn in_sleepable(&self, kernel_query: &mut KernelQuery, kind: MapKind) -> bool {
-        let subject = Subject {
+        let syscall = Subject {
             kind: ProgramType::Syscall,
             attach: 0,
             sleepable: true,
             attach_btf_id: 0,
+        };
+        // Before Linux 5.14 hooks of security are the programs that sleep.
+        let hook = self.btf.find(Kind::Func, SLEEPABLE_HOOK);
+        let hook = hook.map(|hook| Subject {
+            kind: ProgramType::Lsm,
+            attach: AttachType::LsmMac.number(),
+            attach_btf_id: hook.id().0,
+            ..syscall
+        });
+        let mut subjects = [Some(syscall), hook].into_iter().flatten();
+        let Some(subject) = subjects.find(|subject| kernel_query.can_ask(subject)) else {
+            return false;
         };
         self.map(kind).is_some_and(|map| {
             let log = kernel_query.ask(&subject, &naming(map), true).log;
@@ -298,6 +339,9 @@ impl<'a> MapQuery<'a> {
         }
     }
 }
+
+/// A hook where programs sleep since Linux 5.10.
+const SLEEPABLE_HOOK: &str = "bpf_lsm_bprm_committed_creds";
 
 /// Last map kind of 6.18.
 const LAST: MapKind = MapKind::Arena;

@@ -1,7 +1,7 @@
 //! Read-only data of the running kernel, and tables found in it by their shape.
 //!
-//! A program of type syscall copies 64 KiB a run with `bpf_probe_read_kernel` into
-//! an array map. kallsyms names functions, not data, so tables are found by shape:
+//! A program of type syscall, of a raw tracepoint before Linux 5.14, copies 64 KiB a run with
+//! `bpf_probe_read_kernel` into an array map. kallsyms names functions, not data, so tables are found by shape:
 //! a helper prototype is a `struct bpf_func_proto` whose first word is the address
 //! of a function. [`super::tables`] finds the others. An entry found so counts only
 //! once a load confirms it.
@@ -11,6 +11,7 @@ use std::fs;
 use std::io;
 
 use isa::ebpf::RawInsn;
+use spec::programs::ProgramType;
 use sys::bpf::{Map, MapRequest, ProgLoad, TestRun};
 
 use super::numbering::Numbering;
@@ -158,7 +159,7 @@ impl KernelMemory {
             && args[arg_count..].iter().all(|&arg| arg == 0)
             && details[arg_count..].iter().all(|&detail| detail == 0)
             && (allowed == 0 || self.functions.contains_key(&allowed))
-            && (ret_btf == 0 || ret & 0xff >= 6);
+            && (ret_btf == 0 || numbering.may_return_structure(ret));
         has_shape.then(|| RawProto {
             function,
             flags: bools.map(|byte| byte == 1),
@@ -198,11 +199,16 @@ fn copy(start: u64, len: usize) -> io::Result<Vec<u8>> {
         slot(0x85, 0, 0, 113),
         slot(0x95, 0, 0, 0),
     ];
-    let request = ProgLoad {
-        flags: 1 << 4,
-        ..ProgLoad::new(31, &insns)
+    let load = |kind: ProgramType, flags| {
+        let request = ProgLoad {
+            flags,
+            ..ProgLoad::new(kind.number(), &insns)
+        };
+        request.load_into(&mut Vec::new()).result
     };
-    let program = request.load_into(&mut Vec::new()).result.map_err(error)?;
+    let program = load(ProgramType::Syscall, 1 << 4);
+    let program = program.or_else(|_| load(ProgramType::RawTracepoint, 0));
+    let program = program.map_err(error)?;
     let mut bytes = Vec::with_capacity(len + STEP);
     let mut step = vec![0; STEP];
     while bytes.len() < len {

@@ -1,7 +1,8 @@
 //! Numbers of types in prototypes, which change between releases.
 //!
 //! The registry has the numbers of Linux 6.18 (`spec::registry::ArgType`). Each kernel tells its own by
-//! name, in the enumerations of its BTF.
+//! name, in the enumerations of its BTF: since Linux 5.17 a base and flags, before a number for each
+//! combination ([`WHOLE_ARGS`]).
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,28 @@ const RENAMED: &[(&str, &str)] = &[
     ("ARG_SCALAR", "ARG_ANYTHING"),
     ("RET_PTR_TO_ALLOC_MEM", "RET_PTR_TO_MEM"),
 ];
+
+/// Enumerators of kernels without flags that are a base with flags: what they are since, and the bytes of
+/// memory of fixed size.
+const WHOLE_ARGS: &[(&str, &str, TypeFlags, Option<u32>)] = {
+    const UNINIT: TypeFlags = TypeFlags::MEM_UNINIT.with(TypeFlags::MEM_WRITE);
+    // Memory of numbers was read before the call as any other: it must be initialised.
+    const NUMBER: TypeFlags = TypeFlags::MEM_FIXED_SIZE.with(TypeFlags::MEM_ALIGNED);
+    &[
+        ("ARG_PTR_TO_UNINIT_MEM", "ARG_PTR_TO_MEM", UNINIT, None),
+        (
+            "ARG_PTR_TO_UNINIT_MAP_VALUE",
+            "ARG_PTR_TO_MAP_VALUE",
+            UNINIT,
+            None,
+        ),
+        ("ARG_PTR_TO_INT", "ARG_PTR_TO_MEM", NUMBER, Some(4)),
+        ("ARG_PTR_TO_LONG", "ARG_PTR_TO_MEM", NUMBER, Some(8)),
+    ]
+};
+
+/// End of the names of pointers that may be null, where kernels have no flags.
+const OR_NULL: &str = "_OR_NULL";
 
 /// Place of the fields of a prototype (`struct bpf_func_proto`).
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +59,10 @@ pub struct ProtoLayout {
 pub struct Numbering {
     args: BTreeMap<u32, ArgBase>,
     returns: BTreeMap<u32, RetBase>,
-    flags: Vec<(u32, TypeFlags)>,
+    /// `None` of kernels whose enumerators are whole types.
+    flags: Option<Vec<(u32, TypeFlags)>>,
+    whole_args: BTreeMap<u32, (ArgType, Option<u32>)>,
+    whole_returns: BTreeMap<u32, RetType>,
     /// Place of the fields of a prototype.
     pub layout: ProtoLayout,
 }
@@ -69,41 +95,72 @@ impl Numbering {
                 let base = RetBase::ALL.iter().find(|base| base.name() == name)?;
                 Some((number, *base))
             });
-        let all = enumerators(btf, "bpf_type_flag")?;
-        let has_ringbuf = all.iter().any(|(name, _)| name == "MEM_RINGBUF");
-        let flags = all.iter().filter_map(|(name, number)| {
-            // Memory of ring buffers was what is allocated, before programs allocated objects.
-            let name = match name.as_str() {
-                "MEM_ALLOC" if !has_ringbuf => "MEM_RINGBUF",
-                name => name,
-            };
-            let (flag, _) = TypeFlags::ALL.iter().find(|(_, known)| *known == name)?;
-            Some((*number, *flag))
+        let flags = enumerators(btf, "bpf_type_flag").map(|all| {
+            let has_ringbuf = all.iter().any(|(name, _)| name == "MEM_RINGBUF");
+            let flags = all.iter().filter_map(|(name, number)| {
+                // Memory of ring buffers was what is allocated, before programs allocated objects.
+                let name = match name.as_str() {
+                    "MEM_ALLOC" if !has_ringbuf => "MEM_RINGBUF",
+                    name => name,
+                };
+                let (flag, _) = TypeFlags::ALL.iter().find(|(_, known)| *known == name)?;
+                Some((*number, *flag))
+            });
+            flags.collect()
         });
+        let whole = |name| Some(enumerators(btf, name)?.into_iter());
+        let whole_args = whole("bpf_arg_type")?
+            .filter_map(|(name, number)| Some((number, whole_arg(&name, &renamed)?)));
+        let whole_returns = whole("bpf_return_type")?
+            .filter_map(|(name, number)| Some((number, whole_return(&name, &renamed)?)));
         Some(Numbering {
             args: args.collect(),
             returns: returns.collect(),
-            flags: flags.collect(),
+            flags,
+            whole_args: whole_args.collect(),
+            whole_returns: whole_returns.collect(),
             layout: layout(btf)?,
         })
     }
 
     /// The type of an argument; `None` if Linux 6.18 has none of that name.
     pub fn arg(&self, raw: u32) -> Option<ArgType> {
+        if self.flags.is_none() {
+            return Some(self.whole_args.get(&raw)?.0);
+        }
         let base = self.args.get(&(raw & BASE_MASK))?;
         Some(base.with(self.flags(raw)?))
     }
 
+    /// Bytes of the memory that an argument points to, where its type alone says so.
+    pub fn size(&self, raw: u32) -> Option<u32> {
+        let is_whole = self.flags.is_none();
+        self.whole_args.get(&raw).filter(|_| is_whole)?.1
+    }
+
     /// The type of a result.
     pub fn ret(&self, raw: u32) -> Option<RetType> {
+        if self.flags.is_none() {
+            return self.whole_returns.get(&raw).copied();
+        }
         let base = self.returns.get(&(raw & BASE_MASK))?;
         Some(base.with(self.flags(raw)?))
+    }
+
+    /// True if a result with this number may have the id of a structure.
+    pub fn may_return_structure(&self, raw: u32) -> bool {
+        (self.ret(raw)).is_some_and(|ret| {
+            matches!(
+                ret.base,
+                RetBase::PtrToMem | RetBase::PtrToMemOrBtfId | RetBase::PtrToBtfId
+            )
+        })
     }
 
     fn flags(&self, raw: u32) -> Option<TypeFlags> {
         let mut rest = raw & !BASE_MASK;
         let mut flags = TypeFlags::NONE;
-        for (number, flag) in &self.flags {
+        for (number, flag) in self.flags.iter().flatten() {
             if rest & number != 0 {
                 rest &= !number;
                 flags = flags.with(*flag);
@@ -113,8 +170,43 @@ impl Numbering {
     }
 }
 
+/// The argument that an enumerator without flags is.
+fn whole_arg(name: &str, renamed: &dyn Fn(&str) -> String) -> Option<(ArgType, Option<u32>)> {
+    let base = |name: &str| {
+        let name = renamed(name);
+        ArgBase::ALL
+            .iter()
+            .find(|base| base.name() == name)
+            .copied()
+    };
+    if let Some(base) = base(name) {
+        return Some((base.into(), None));
+    }
+    if let Some((_, of, flags, size)) = WHOLE_ARGS.iter().find(|(known, ..)| *known == name) {
+        return Some((base(of)?.with(*flags), *size));
+    }
+    let base = base(name.strip_suffix(OR_NULL)?)?;
+    Some((base.with(TypeFlags::PTR_MAYBE_NULL), None))
+}
+
+/// The result that an enumerator without flags is.
+fn whole_return(name: &str, renamed: &dyn Fn(&str) -> String) -> Option<RetType> {
+    let (plain, null) = match name.strip_suffix(OR_NULL) {
+        Some(plain) => (plain, TypeFlags::PTR_MAYBE_NULL),
+        None => (name, TypeFlags::NONE),
+    };
+    // Memory of ring buffers alone was allocated.
+    let memory = match plain {
+        "RET_PTR_TO_ALLOC_MEM" => TypeFlags::MEM_RINGBUF,
+        _ => TypeFlags::NONE,
+    };
+    let name = renamed(plain);
+    let base = RetBase::ALL.iter().find(|base| base.name() == name)?;
+    Some(base.with(null.with(memory)))
+}
+
 /// Names and numbers of an enumeration.
-fn enumerators(btf: &Btf<'_>, name: &str) -> Option<Vec<(String, u32)>> {
+pub(super) fn enumerators(btf: &Btf<'_>, name: &str) -> Option<Vec<(String, u32)>> {
     let Shape::Enum(values) = btf.find(Kind::Enum, name)?.shape() else {
         return None;
     };

@@ -219,14 +219,17 @@ impl KernelQuery {
     pub fn has_helper(&mut self, subject: &Subject, id: u32) -> bool {
         let call = call_with_scalars(id);
         let log = self.ask(subject, &call, true).log;
-        !log.contains("cannot use helper") && !log.contains("invalid func")
+        // Older kernels call a helper that these programs have not an unknown function.
+        let refusals = ["cannot use helper", "invalid func", "unknown func"];
+        !refusals.iter().any(|words| log.contains(words))
     }
 
     /// Type of the helper's first argument, by the text of the refusal of a number there.
     pub fn first_argument(&mut self, subject: &Subject, id: u32) -> Option<String> {
         let call = call_with_scalars(id);
         let log = self.ask(subject, &call, true).log;
-        let (_, expected) = log.split_once("R1 type=scalar expected=")?;
+        let (_, refusal) = log.split_once("R1 type=")?;
+        let (_, expected) = refusal.split_once(" expected=")?;
         Some(expected.lines().next().unwrap_or_default().to_owned())
     }
 
@@ -272,10 +275,14 @@ impl KernelQuery {
         if !log.contains("\n1: (b7) r0 = 0") {
             return None;
         }
-        let first = log
-            .lines()
-            .find(|line| line.starts_with("0: (") && line.contains(';'))?;
-        let (_, state) = first.split_once(';')?;
+        // The state behind the instruction, before Linux 5.18 in a line of its own.
+        let mut lines = log.lines();
+        let state = lines.find_map(|line| match line.strip_prefix("0: (") {
+            Some(insn) => Some(insn.split_once(';')?.1),
+            None => line
+                .strip_prefix("1: ")
+                .filter(|state| state.starts_with('R')),
+        })?;
         let value = state.split_whitespace().find_map(|word| {
             word.strip_prefix("R2=")
                 .or_else(|| word.strip_prefix("R2_w="))
@@ -302,27 +309,39 @@ impl KernelQuery {
         // r0 = bpf_get_prandom_u32()
         let insns = [slot(0x85, 0, 0, 0, 7), EXIT];
         let log = self.ask(subject, &insns, true).log;
-        let (_, range) = log.split_once("should have been in [")?;
-        let (min, rest) = range.split_once(", ")?;
-        let (max, _) = rest.split_once(']')?;
+        let (_, range) = log.split_once("should have been in ")?;
+        if let Some(range) = range.strip_prefix('[') {
+            let (min, rest) = range.split_once(", ")?;
+            let (max, _) = rest.split_once(']')?;
+            return Some(ReturnRange {
+                min: min.parse().ok()?,
+                max: max.parse().ok()?,
+            });
+        }
+        // Before Linux 6.8 known bits and a mask of the unknown ones.
+        let (value, rest) = range.strip_prefix('(')?.split_once("; ")?;
+        let (mask, _) = rest.split_once(')')?;
+        let number = |word: &str| {
+            let digits = word.strip_prefix("0x").unwrap_or(word);
+            i32::from_str_radix(digits, 16).ok()
+        };
+        let min = number(value)?;
         Some(ReturnRange {
-            min: min.parse().ok()?,
-            max: max.parse().ok()?,
+            min,
+            max: min | number(mask)?,
         })
     }
 
-    /// The immediate of the translated call of a helper without arguments; `None`
-    /// inside where instructions stand in its place, and outside where the program
-    /// is refused.
-    pub fn callee(&mut self, subject: &Subject, id: u32) -> Option<Option<i32>> {
-        let value = [0, 1].into_iter().find_map(|value| {
-            let insns = [slot(0x85, 0, 0, 0, id as i32), set(0, value), EXIT];
-            let answer = self.ask(subject, &insns, true);
-            answer.result.ok()
+    /// The immediates of the translated calls of a program, which ends with a value that it returns;
+    /// `None` if the program is refused.
+    pub fn callees(&mut self, subject: &Subject, insns: &[RawInsn]) -> Option<Vec<i32>> {
+        let loaded = [0, 1].into_iter().find_map(|value| {
+            let insns = [insns, &[set(0, value), EXIT]].concat();
+            self.ask(subject, &insns, true).result.ok()
         })?;
-        let info = value.info().ok()?;
-        let call = info.translated.iter().find(|insn| insn.code == 0x85);
-        Some(call.map(|call| call.imm))
+        let info = loaded.info().ok()?;
+        let calls = info.translated.iter().filter(|insn| insn.code == 0x85);
+        Some(calls.map(|call| call.imm).collect())
     }
 
     /// True if programs of the kind may call the kfunc. Those that only programs bound
@@ -331,7 +350,9 @@ impl KernelQuery {
         let mut call = call_with_scalars(btf_id);
         call[5].regs = 2 << 4;
         let log = self.ask(subject, &call, true).log;
-        !log.contains("is not allowed") && !log.contains("device-bound") && !log.is_empty()
+        // The last one is what kernels without any kfunc say.
+        let refusals = ["is not allowed", "device-bound", "reserved fields"];
+        !log.is_empty() && !refusals.iter().any(|words| log.contains(words))
     }
 }
 

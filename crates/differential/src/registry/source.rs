@@ -1,12 +1,14 @@
 //! Properties that the running kernel cannot be asked, or not without ambiguity, read from the
 //! source of Linux 6.18. Every entry is counted among what was not asked.
 
+use spec::kernel::Release;
 use spec::maps::MapKind;
 use spec::programs::{AttachType, ProgramType};
 use spec::registry::{
     ArgBase, ArgDetail, ArgType, Capability, HelperProto, Kfunc, Layout, MODULE_KFUNCS,
     ProgramRules, ProgramTypes, RegistryData, RetBase, ReturnRange, TypeFlags,
 };
+use spec::since;
 
 use super::build::first_function;
 
@@ -77,10 +79,12 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("bpf_get_cgroup_classid_curr", "bpf_get_cgroup_classid"),
 ];
 
-/// Adds the kfuncs of modules of a kernel that has modules.
-pub fn add_module_kfuncs(registry: &mut RegistryData) {
+/// Adds the kfuncs of modules of a kernel of a release that has modules.
+pub fn add_module_kfuncs(registry: &mut RegistryData, release: Release) {
     for of_module in MODULE_KFUNCS {
-        let Some((flags, kind)) = of_module.rules else {
+        let since = since::kfunc(of_module.names);
+        let is_newer = since.is_some_and(|since| since.release > release);
+        let Some((flags, kind)) = of_module.rules.filter(|_| !is_newer) else {
             continue;
         };
         let kfunc = Kfunc {

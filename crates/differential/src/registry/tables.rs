@@ -23,7 +23,9 @@ pub const TRACEPOINT: &str = "btf_trace_";
 pub struct RawSet {
     /// Address.
     pub address: u64,
-    /// True for a set of kfuncs, which has flags.
+    /// True for a set whose entries have flags.
+    pub has_flags: bool,
+    /// True for a set of kfuncs.
     pub is_kfuncs: bool,
     /// BTF ids with flags; 0 for sets without.
     pub entries: Vec<(u32, u32)>,
@@ -42,7 +44,7 @@ impl KernelMemory {
     /// All data after the BTF with the shape of a set of types of this kind.
     pub fn sets(&self, btf: &Btf<'_>, kind: Kind) -> Vec<RawSet> {
         let is_one = |id: u32| btf.get(TypeId(id)).is_some_and(|ty| ty.kind() == kind);
-        let mut sets = Vec::new();
+        let mut sets: Vec<RawSet> = Vec::new();
         let range = self.behind_btf();
         let mut at = range.start;
         while at + 8 < range.end {
@@ -53,6 +55,11 @@ impl KernelMemory {
                 }
                 None => at += 4,
             }
+        }
+        // Before Linux 6.9 no set says that it is one of kfuncs.
+        let is_said = sets.iter().any(|set| set.is_kfuncs);
+        for set in sets.iter_mut().filter(|set| set.has_flags && !is_said) {
+            set.is_kfuncs = true;
         }
         sets
     }
@@ -77,6 +84,7 @@ impl KernelMemory {
             let is_kfuncs = self.u32_at(at + 4)? == 1;
             let set = RawSet {
                 address: at,
+                has_flags: true,
                 is_kfuncs,
                 entries,
             };
@@ -93,6 +101,7 @@ impl KernelMemory {
         let is_set = ascends(&entries) && count > 1 && !entries.is_empty();
         let set = RawSet {
             address: at,
+            has_flags: false,
             is_kfuncs: false,
             entries,
         };

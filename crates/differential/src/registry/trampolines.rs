@@ -11,12 +11,13 @@ use spec::registry::{
     HelperProto, Kfunc, Layout, ProgramRules, ProgramTypes, RegistryData, ReturnRange,
 };
 
-use super::build::{drop_aliases, helper_set, index_of, kfuncs, lists, protos};
+use super::build::{drop_aliases, helper_set, index_of, kfuncs, lists, protos, with_sleepable};
+use super::maps::MapQuery;
 use super::memory::KernelMemory;
 use super::query::{KernelQuery, Subject, subjects};
 
 /// Attach types of such programs, each with the function that one is attached to.
-const TARGETS: [(ProgramType, AttachType, &str); 5] = [
+const TARGETS: [(ProgramType, AttachType, &str); 6] = [
     (
         ProgramType::Tracing,
         AttachType::TraceFentry,
@@ -31,6 +32,11 @@ const TARGETS: [(ProgramType, AttachType, &str); 5] = [
         ProgramType::Tracing,
         AttachType::ModifyReturn,
         "bpf_modify_return_test",
+    ),
+    (
+        ProgramType::Tracing,
+        AttachType::TraceFsession,
+        "bpf_fentry_test1",
     ),
     (ProgramType::Lsm, AttachType::LsmMac, "bpf_lsm_file_open"),
     (
@@ -82,6 +88,7 @@ pub fn ask() -> io::Result<RegistryData> {
         lists: lists(&btf, &memory),
         ..RegistryData::default()
     };
+    let maps = MapQuery::new(&btf);
     let mut all = subjects(&btf);
     let new = targets(&btf);
     let mut asked = 0;
@@ -95,26 +102,29 @@ pub fn ask() -> io::Result<RegistryData> {
             subject,
             &registry.protos,
             &memory,
+            &maps,
             &mut not_asked,
         );
-        let rules = ProgramRules {
-            helpers: index_of(&mut registry.helper_sets, set),
-            layout: Some(0),
-            returns: returns(subject),
-            refused_fields: 0,
-            updates_sockmap: false,
-            deletes_sockmap: false,
-            prologue: 0,
-            is_confirmed: true,
-        };
-        registry
-            .programs
-            .insert((subject.kind, subject.attach_type()), rules);
+        let helpers = index_of(&mut registry.helper_sets, set);
+        let rules = rules_with(helpers, returns(subject));
+        let key = (subject.kind, subject.attach_type());
+        let rules = with_sleepable(&mut registry, key, rules);
+        registry.programs.insert(key, rules);
     }
     if asked == 0 {
         return Err(io::Error::other(
             "the running kernel verifies no program of a trampoline",
         ));
+    }
+    let operation = OPERATIONS.iter().rev().find_map(|operation| {
+        let subject = operation_of(&btf, operation)?;
+        query.can_ask(&subject).then_some(subject)
+    });
+    if let Some(subject) = operation {
+        let protos = &registry.protos;
+        let set = helper_set(&mut query, &subject, protos, &memory, &maps, &mut not_asked);
+        let rules = rules_with(index_of(&mut registry.helper_sets, set), None);
+        registry.programs.insert((subject.kind, None), rules);
     }
     functions(&mut registry, &mut query, &memory, &btf);
     all.retain(|subject| query.can_ask(subject));
@@ -128,6 +138,20 @@ pub fn ask() -> io::Result<RegistryData> {
     Ok(registry)
 }
 
+/// Rules of programs that a trampoline runs.
+fn rules_with(helpers: u32, returns: Option<ReturnRange>) -> ProgramRules {
+    ProgramRules {
+        helpers,
+        layout: Some(0),
+        returns,
+        refused_fields: 0,
+        updates_sockmap: false,
+        deletes_sockmap: false,
+        prologue: 0,
+        is_confirmed: true,
+    }
+}
+
 /// Asks of the functions in sets of the kernel whose results programs may replace, and where
 /// programs may sleep.
 fn functions(
@@ -136,6 +160,21 @@ fn functions(
     memory: &KernelMemory,
     btf: &Btf<'_>,
 ) {
+    let mut can_sleep = |kind: ProgramType, attach: AttachType, id: u32| {
+        query.can_ask(&Subject {
+            kind,
+            attach: attach.number(),
+            sleepable: true,
+            attach_btf_id: id,
+        })
+    };
+    let hooks = registry.lists.lsm_hooks.iter();
+    let hooks = hooks.filter(|name| {
+        let id = btf.find(Kind::Func, name).map(|hook| hook.id().0);
+        id.is_some_and(|id| can_sleep(ProgramType::Lsm, AttachType::LsmMac, id))
+    });
+    let hooks: Vec<Box<str>> = hooks.cloned().collect();
+    registry.lists.lsm_sleepable.extend(hooks);
     let sets = memory.sets(btf, Kind::Func);
     let ids = sets.iter().flat_map(|set| &set.entries).map(|(id, _)| *id);
     let ids: BTreeSet<u32> = ids.collect();
@@ -169,31 +208,38 @@ fn returns(subject: &Subject) -> Option<ReturnRange> {
 }
 
 fn targets(btf: &Btf<'_>) -> Vec<Subject> {
-    let found = TARGETS.iter().filter_map(|&(kind, attach, name)| {
-        let target = btf.find(Kind::Func, name)?;
-        Some(Subject {
-            kind,
-            attach: attach.number(),
-            sleepable: false,
-            attach_btf_id: target.id().0,
-        })
+    let found = TARGETS.iter().flat_map(|&(kind, attach, name)| {
+        let target = btf.find(Kind::Func, name).map(|target| target.id().0);
+        let subjects = [false, true].map(|sleepable| {
+            Some(Subject {
+                kind,
+                attach: attach.number(),
+                sleepable,
+                attach_btf_id: target?,
+            })
+        });
+        subjects.into_iter().flatten()
     });
     found.collect()
 }
 
 fn operations(btf: &Btf<'_>) -> Vec<Subject> {
-    let found = OPERATIONS.iter().filter_map(|&(structure, member)| {
-        let ty = btf.find(Kind::Struct, structure)?;
-        let mut members = ty.as_composite()?.members();
-        let index = members.position(|one| btf.string(one.name) == member)?;
-        Some(Subject {
-            kind: ProgramType::StructOps,
-            attach: index as u32,
-            sleepable: false,
-            attach_btf_id: ty.id().0,
-        })
-    });
-    found.collect()
+    let found = OPERATIONS.iter();
+    found
+        .filter_map(|operation| operation_of(btf, operation))
+        .collect()
+}
+
+fn operation_of(btf: &Btf<'_>, &(structure, member): &(&str, &str)) -> Option<Subject> {
+    let ty = btf.find(Kind::Struct, structure)?;
+    let mut members = ty.as_composite()?.members();
+    let index = members.position(|one| btf.string(one.name) == member)?;
+    Some(Subject {
+        kind: ProgramType::StructOps,
+        attach: index as u32,
+        sleepable: false,
+        attach_btf_id: ty.id().0,
+    })
 }
 
 /// Adds what another kernel of the release answered about such programs to a registry.
@@ -219,6 +265,9 @@ pub fn add(registry: &mut RegistryData, other: &RegistryData) {
         );
     }
     let (lists, theirs) = (&mut registry.lists, &other.lists);
+    lists
+        .lsm_sleepable
+        .extend(theirs.lsm_sleepable.iter().cloned());
     lists
         .modify_return
         .extend(theirs.modify_return.iter().cloned());

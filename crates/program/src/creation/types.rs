@@ -1,7 +1,7 @@
 //! Types of key and value, and the special fields of values (`map_check_btf`).
 
-use btf::fields::{FieldFault, FieldRecord, FieldSet};
-use btf::{Btf, Shape, TypeId};
+use btf::fields::{FieldFault, FieldKind, FieldRecord, FieldSet};
+use btf::{Btf, Kind, Shape, TypeId};
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
 
@@ -32,7 +32,7 @@ enum KeyTypes {
 ///
 /// # Errors
 /// The violated rule.
-pub(super) fn check(
+pub(super) fn check_types(
     params: &MapParams,
     kind: MapKind,
     types: &Btf<'_>,
@@ -54,7 +54,7 @@ pub(super) fn check(
     }
     check_size(types, value, params.value_size)
         .map_err(|rule| MapFault::Value(rule).with(Errno::EINVAL))?;
-    let fields = value_fields(params, types, creator.types);
+    let fields = known_fields(params, types, creator);
     check_fields(params, kind, &fields, creator)?;
     check_key(params, kind, &rule, types)?;
     Ok(fields)
@@ -65,6 +65,19 @@ pub(super) fn check(
 pub fn value_fields(params: &MapParams, types: &Btf<'_>, kernel: Option<&Btf<'_>>) -> FieldRecord {
     let value = resolved(types, params.value_type).unwrap_or(TypeId::VOID);
     FieldRecord::new(types, kernel, value, FieldSet::MAP_VALUE).unwrap_or_default()
+}
+
+/// The special fields that a kernel knows. Where pointers were searched apart, their faults leave the
+/// others.
+fn known_fields(params: &MapParams, types: &Btf<'_>, creator: &MapCreator<'_>) -> FieldRecord {
+    let value = resolved(types, params.value_type).unwrap_or(TypeId::VOID);
+    let is_section = types.at(value).kind() == Kind::Datasec;
+    let has_locks = creator.locks_in_sections || !is_section;
+    let parts = creator.fields.iter();
+    let parts = parts.map(|set| set.filter(|kind| has_locks || kind != FieldKind::SpinLock));
+    let records = parts.map(|set| FieldRecord::new(types, creator.types, value, set));
+    let records = records.map(Result::unwrap_or_default);
+    records.reduce(FieldRecord::merge).unwrap_or_default()
 }
 
 /// Why the values of a map have no special fields although their type may have: the kernel creates
@@ -104,6 +117,7 @@ fn check_fields(
 }
 
 /// The check of a kind (`map_check_btf` of its operations).
+#[doc(alias = "map_check_btf")]
 fn check_key(
     params: &MapParams,
     kind: MapKind,

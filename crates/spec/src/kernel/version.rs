@@ -65,13 +65,13 @@ pub struct KernelVersion {
     pub major: u8,
     /// Minor version.
     pub minor: u8,
-    /// Patch level, at most 255, as in `LINUX_VERSION_CODE`.
-    pub patch: u8,
+    /// Patch level; [`code`](KernelVersion::code) has at most 255.
+    pub patch: u16,
 }
 
 impl KernelVersion {
     /// Version of these numbers.
-    pub const fn new(major: u8, minor: u8, patch: u8) -> KernelVersion {
+    pub const fn new(major: u8, minor: u8, patch: u16) -> KernelVersion {
         KernelVersion {
             major,
             minor,
@@ -81,12 +81,17 @@ impl KernelVersion {
 
     /// Version of a `LINUX_VERSION_CODE`.
     pub const fn from_code(code: u32) -> KernelVersion {
-        KernelVersion::new((code >> 16) as u8, (code >> 8) as u8, code as u8)
+        KernelVersion::new((code >> 16) as u8, (code >> 8) as u8, code as u16 & 0xff)
     }
 
-    /// `LINUX_VERSION_CODE`: a byte for each number, the major version highest.
+    /// `LINUX_VERSION_CODE`: a byte for each number, the major version highest; patch levels from 255
+    /// on are 255.
     pub const fn code(self) -> u32 {
-        (self.major as u32) << 16 | (self.minor as u32) << 8 | self.patch as u32
+        let patch = match self.patch {
+            patch @ 0..=255 => patch as u32,
+            256.. => 255,
+        };
+        (self.major as u32) << 16 | (self.minor as u32) << 8 | patch
     }
 }
 
@@ -128,11 +133,15 @@ impl FromStr for KernelVersion {
         let numbers = numbers.ok().filter(|_| has_suffix).ok_or_else(refused)?;
         let (major, minor, patch) = match numbers[..] {
             [major, minor] => (major, minor, 0),
-            [major, minor, patch, ..] => (major, minor, patch.min(255)),
+            [major, minor, patch, ..] => (major, minor, patch),
             _ => return Err(refused()),
         };
-        match (u8::try_from(major), u8::try_from(minor)) {
-            (Ok(major), Ok(minor)) => Ok(KernelVersion::new(major, minor, patch as u8)),
+        match (
+            u8::try_from(major),
+            u8::try_from(minor),
+            u16::try_from(patch),
+        ) {
+            (Ok(major), Ok(minor), Ok(patch)) => Ok(KernelVersion::new(major, minor, patch)),
             _ => Err(refused()),
         }
     }
@@ -157,7 +166,7 @@ mod tests {
         assert_eq!(code("6.18-rc1"), Some(0x061200));
         assert_eq!(code("5.4.300"), Some(0x0504ff));
         assert_eq!(code("6.1.0+"), Some(0x060100));
-        for text in ["", "6", "6.x.1", "x", "700.1", ".1"] {
+        for text in ["", "6", "6.x.1", "x", "700.1", ".1", "6.1.70000"] {
             assert_eq!(code(text), None, "{text}");
         }
         let version = KernelVersion::from_code(0x06122c);

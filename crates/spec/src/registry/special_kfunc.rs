@@ -3,26 +3,31 @@
 
 use crate::callback::CallbackKind;
 
-/// Properties of a kfunc beside its flags.
-#[derive(Clone, Copy)]
-enum Trait {
-    /// It may be called while a lock is held (`kfunc_spin_allowed`).
+/// Where a kfunc may be called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LockRule {
+    /// While no lock is held.
+    Unlocked,
+    /// While a lock is held, too, where calls under locks are allowed
+    /// ([`Behaviour::CallsUnderLock`](crate::behaviour::Behaviour::CallsUnderLock)).
     UnderLock,
-    /// It may move the packet's bytes (`is_kfunc_pkt_changing`).
-    ChangesPacket,
-    /// It is for programs that are bound to a network device (`bpf_dev_bound_kfunc_id`).
+    /// While a lock is held, in every kernel: calls of lists and trees.
+    UnderAnyLock,
+}
+
+/// What a call does, beside the flags of the kfunc.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// What its flags and arguments say.
+    Plain,
+    /// It may move the packet's bytes.
+    MovesPacket,
+    /// It is for programs that are bound to a network device.
     DeviceBound,
     /// It takes a lock, or fails to.
     TriesLock,
     /// It puts its second argument into a list or tree.
     GivesAway,
-    /// It returns an object of a type of the program.
-    ReturnsAllocated,
-    /// Linux puts the instructions in front of a call that set an argument of its own: the special
-    /// fields of an object (`fixup_kfunc_call`). Their address takes two slots.
-    GetsFields,
-    /// Likewise the size of an object, or the offset of a node.
-    GetsNumber,
     /// It means something to the verifier only; its call does nothing.
     Nothing,
     /// It means something to the verifier only; its call returns the first argument
@@ -30,8 +35,49 @@ enum Trait {
     Cast,
 }
 
+/// What a kfunc returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KfuncResult {
+    /// What its prototype says.
+    ByType,
+    /// Likewise; the object is not trusted.
+    Untrusted,
+    /// Likewise; the number behind the pointer is a cookie.
+    Cookie,
+    /// A new object of a type of the program.
+    Allocated,
+    /// One more reference of such an object.
+    Shared,
+    /// The kernel's structure behind the context.
+    KernelContext,
+    /// An object of the type that its constant names, which is only read.
+    ReadOnly,
+    /// A part of a dynptr.
+    Slice,
+}
+
+/// Arguments that Linux sets by instructions in front of a call (`fixup_kfunc_call`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Inserted {
+    /// None.
+    NoArgument,
+    /// The special fields of an object, whose address takes two slots.
+    Fields,
+    /// Likewise, and the size of an object, or the offset of a node.
+    FieldsAndNumber,
+}
+
+/// Properties of a kfunc beside its flags: a column each.
+struct Row {
+    lock: LockRule,
+    effect: Effect,
+    result: KfuncResult,
+    inserted: Inserted,
+}
+
 macro_rules! special_kfuncs {
-    ($($id:ident $name:literal [$($trait:ident)*] $(calls $callback:ident)?;)*) => {
+    ($($id:ident $name:literal $lock:ident $effect:ident $result:ident $inserted:ident
+        $(calls $callback:ident)?;)*) => {
         /// kfunc with rules of its own (`enum special_kfunc_type`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[doc(alias = "special_kfunc_type")]
@@ -55,11 +101,15 @@ macro_rules! special_kfuncs {
                 })
             }
 
-            const fn has(self, one: Trait) -> bool {
-                let traits = match self {
-                    $(SpecialKfunc::$id => 0u16 $(| 1 << Trait::$trait as u16)*,)*
-                };
-                traits & 1 << one as u16 != 0
+            const fn row(self) -> Row {
+                match self {
+                    $(SpecialKfunc::$id => Row {
+                        lock: LockRule::$lock,
+                        effect: Effect::$effect,
+                        result: KfuncResult::$result,
+                        inserted: Inserted::$inserted,
+                    },)*
+                }
             }
 
             /// The function of the program that it is given, if it is given one.
@@ -72,125 +122,129 @@ macro_rules! special_kfuncs {
     };
 }
 
+// Name; lock, effect, result, arguments that Linux sets.
 special_kfuncs! {
-    Trap "__bpf_trap" [];
-    Throw "bpf_throw" [];
-    RcuReadLock "bpf_rcu_read_lock" [Nothing];
-    RcuReadUnlock "bpf_rcu_read_unlock" [Nothing];
-    PreemptDisable "bpf_preempt_disable" [Nothing];
-    PreemptEnable "bpf_preempt_enable" [Nothing];
-    CastToKernCtx "bpf_cast_to_kern_ctx" [Cast];
-    RdonlyCast "bpf_rdonly_cast" [Cast];
-    GetKmemCache "bpf_get_kmem_cache" [];
-    XdpPullData "bpf_xdp_pull_data" [ChangesPacket];
-    XdpMetadataRxTimestamp "bpf_xdp_metadata_rx_timestamp" [DeviceBound];
-    XdpMetadataRxHash "bpf_xdp_metadata_rx_hash" [DeviceBound];
-    XdpMetadataRxVlanTag "bpf_xdp_metadata_rx_vlan_tag" [DeviceBound];
-    ObjNew "bpf_obj_new_impl" [ReturnsAllocated GetsFields GetsNumber];
-    ObjDrop "bpf_obj_drop_impl" [GetsFields];
-    PercpuObjNew "bpf_percpu_obj_new_impl" [ReturnsAllocated GetsFields GetsNumber];
-    PercpuObjDrop "bpf_percpu_obj_drop_impl" [GetsFields];
-    RefcountAcquire "bpf_refcount_acquire_impl" [UnderLock ReturnsAllocated GetsFields];
-    ListPushFront "bpf_list_push_front_impl" [UnderLock GivesAway GetsFields GetsNumber];
-    ListPushBack "bpf_list_push_back_impl" [UnderLock GivesAway GetsFields GetsNumber];
-    ListPopFront "bpf_list_pop_front" [UnderLock];
-    ListPopBack "bpf_list_pop_back" [UnderLock];
-    ListFront "bpf_list_front" [UnderLock];
-    ListBack "bpf_list_back" [UnderLock];
-    RbtreeAdd "bpf_rbtree_add_impl" [UnderLock GivesAway GetsFields GetsNumber] calls RbtreeAdd;
-    RbtreeRemove "bpf_rbtree_remove" [UnderLock];
-    RbtreeFirst "bpf_rbtree_first" [UnderLock];
-    RbtreeRoot "bpf_rbtree_root" [UnderLock];
-    RbtreeLeft "bpf_rbtree_left" [UnderLock];
-    RbtreeRight "bpf_rbtree_right" [UnderLock];
-    IterNumNew "bpf_iter_num_new" [UnderLock];
-    IterNumNext "bpf_iter_num_next" [UnderLock];
-    IterNumDestroy "bpf_iter_num_destroy" [UnderLock];
-    IterCssTaskNew "bpf_iter_css_task_new" [];
-    DynptrFromSkb "bpf_dynptr_from_skb" [];
-    DynptrFromXdp "bpf_dynptr_from_xdp" [];
-    DynptrFromSkbMeta "bpf_dynptr_from_skb_meta" [];
-    DynptrSlice "bpf_dynptr_slice" [];
-    DynptrSliceRdwr "bpf_dynptr_slice_rdwr" [];
-    DynptrClone "bpf_dynptr_clone" [];
-    LocalIrqSave "bpf_local_irq_save" [];
-    LocalIrqRestore "bpf_local_irq_restore" [];
-    ResSpinLock "bpf_res_spin_lock" [UnderLock TriesLock];
-    ResSpinUnlock "bpf_res_spin_unlock" [UnderLock];
-    ResSpinLockIrqsave "bpf_res_spin_lock_irqsave" [UnderLock TriesLock];
-    ResSpinUnlockIrqrestore "bpf_res_spin_unlock_irqrestore" [UnderLock];
-    WqSetCallback "bpf_wq_set_callback_impl" [] calls Workqueue;
-    TaskWorkScheduleSignal "bpf_task_work_schedule_signal_impl" [] calls TaskWork;
-    TaskWorkScheduleResume "bpf_task_work_schedule_resume_impl" [] calls TaskWork;
-    SessionCookie "bpf_session_cookie" [];
+    Trap "__bpf_trap" Unlocked Plain ByType NoArgument;
+    Throw "bpf_throw" Unlocked Plain ByType NoArgument;
+    RcuReadLock "bpf_rcu_read_lock" Unlocked Nothing ByType NoArgument;
+    RcuReadUnlock "bpf_rcu_read_unlock" Unlocked Nothing ByType NoArgument;
+    PreemptDisable "bpf_preempt_disable" Unlocked Nothing ByType NoArgument;
+    PreemptEnable "bpf_preempt_enable" Unlocked Nothing ByType NoArgument;
+    CastToKernCtx "bpf_cast_to_kern_ctx" Unlocked Cast KernelContext NoArgument;
+    RdonlyCast "bpf_rdonly_cast" Unlocked Cast ReadOnly NoArgument;
+    GetKmemCache "bpf_get_kmem_cache" Unlocked Plain Untrusted NoArgument;
+    XdpPullData "bpf_xdp_pull_data" Unlocked MovesPacket ByType NoArgument;
+    XdpMetadataRxTimestamp "bpf_xdp_metadata_rx_timestamp" Unlocked DeviceBound ByType NoArgument;
+    XdpMetadataRxHash "bpf_xdp_metadata_rx_hash" Unlocked DeviceBound ByType NoArgument;
+    XdpMetadataRxVlanTag "bpf_xdp_metadata_rx_vlan_tag" Unlocked DeviceBound ByType NoArgument;
+    ObjNew "bpf_obj_new_impl" Unlocked Plain Allocated FieldsAndNumber;
+    ObjDrop "bpf_obj_drop_impl" Unlocked Plain ByType Fields;
+    PercpuObjNew "bpf_percpu_obj_new_impl" Unlocked Plain Allocated FieldsAndNumber;
+    PercpuObjDrop "bpf_percpu_obj_drop_impl" Unlocked Plain ByType Fields;
+    RefcountAcquire "bpf_refcount_acquire_impl" UnderAnyLock Plain Shared Fields;
+    ListPushFront "bpf_list_push_front_impl" UnderAnyLock GivesAway ByType FieldsAndNumber;
+    ListPushBack "bpf_list_push_back_impl" UnderAnyLock GivesAway ByType FieldsAndNumber;
+    ListPopFront "bpf_list_pop_front" UnderAnyLock Plain ByType NoArgument;
+    ListPopBack "bpf_list_pop_back" UnderAnyLock Plain ByType NoArgument;
+    ListFront "bpf_list_front" UnderLock Plain ByType NoArgument;
+    ListBack "bpf_list_back" UnderLock Plain ByType NoArgument;
+    RbtreeAdd "bpf_rbtree_add_impl" UnderAnyLock GivesAway ByType FieldsAndNumber calls RbtreeAdd;
+    RbtreeRemove "bpf_rbtree_remove" UnderAnyLock Plain ByType NoArgument;
+    RbtreeFirst "bpf_rbtree_first" UnderAnyLock Plain ByType NoArgument;
+    RbtreeRoot "bpf_rbtree_root" UnderLock Plain ByType NoArgument;
+    RbtreeLeft "bpf_rbtree_left" UnderLock Plain ByType NoArgument;
+    RbtreeRight "bpf_rbtree_right" UnderLock Plain ByType NoArgument;
+    IterNumNew "bpf_iter_num_new" UnderLock Plain ByType NoArgument;
+    IterNumNext "bpf_iter_num_next" UnderLock Plain ByType NoArgument;
+    IterNumDestroy "bpf_iter_num_destroy" UnderLock Plain ByType NoArgument;
+    IterCssTaskNew "bpf_iter_css_task_new" Unlocked Plain ByType NoArgument;
+    DynptrFromSkb "bpf_dynptr_from_skb" Unlocked Plain ByType NoArgument;
+    DynptrFromXdp "bpf_dynptr_from_xdp" Unlocked Plain ByType NoArgument;
+    DynptrFromSkbMeta "bpf_dynptr_from_skb_meta" Unlocked Plain ByType NoArgument;
+    DynptrSlice "bpf_dynptr_slice" Unlocked Plain Slice NoArgument;
+    DynptrSliceRdwr "bpf_dynptr_slice_rdwr" Unlocked Plain Slice NoArgument;
+    DynptrClone "bpf_dynptr_clone" Unlocked Plain ByType NoArgument;
+    LocalIrqSave "bpf_local_irq_save" Unlocked Plain ByType NoArgument;
+    LocalIrqRestore "bpf_local_irq_restore" Unlocked Plain ByType NoArgument;
+    ResSpinLock "bpf_res_spin_lock" UnderLock TriesLock ByType NoArgument;
+    ResSpinUnlock "bpf_res_spin_unlock" UnderLock Plain ByType NoArgument;
+    ResSpinLockIrqsave "bpf_res_spin_lock_irqsave" UnderLock TriesLock ByType NoArgument;
+    ResSpinUnlockIrqrestore "bpf_res_spin_unlock_irqrestore" UnderLock Plain ByType NoArgument;
+    WqSetCallback "bpf_wq_set_callback_impl" Unlocked Plain ByType NoArgument calls Workqueue;
+    TaskWorkScheduleSignal "bpf_task_work_schedule_signal_impl" Unlocked Plain ByType NoArgument calls TaskWork;
+    TaskWorkScheduleResume "bpf_task_work_schedule_resume_impl" Unlocked Plain ByType NoArgument calls TaskWork;
+    SessionCookie "bpf_session_cookie" Unlocked Plain Cookie NoArgument;
 }
 
 impl SpecialKfunc {
-    /// True if it may be called while a lock is held (`kfunc_spin_allowed`).
+    /// True if it may be called while a lock is held (`kfunc_spin_allowed`); `more` in kernels that
+    /// allow other calls than those of lists and trees.
     #[doc(alias = "kfunc_spin_allowed")]
-    pub const fn is_allowed_under_lock(self) -> bool {
-        self.has(Trait::UnderLock)
-    }
-
-    /// True if it puts objects into lists and trees, takes them out, or counts one more reference of
-    /// them.
-    pub const fn changes_graph(self) -> bool {
-        matches!(
-            self,
-            SpecialKfunc::ListPushFront
-                | SpecialKfunc::ListPushBack
-                | SpecialKfunc::ListPopFront
-                | SpecialKfunc::ListPopBack
-                | SpecialKfunc::RbtreeAdd
-                | SpecialKfunc::RbtreeRemove
-                | SpecialKfunc::RbtreeFirst
-                | SpecialKfunc::RefcountAcquire
-        )
+    pub const fn is_allowed_under_lock(self, more: bool) -> bool {
+        match self.row().lock {
+            LockRule::Unlocked => false,
+            LockRule::UnderLock => more,
+            LockRule::UnderAnyLock => true,
+        }
     }
 
     /// True if it may move the packet's bytes (`is_kfunc_pkt_changing`).
     #[doc(alias = "is_kfunc_pkt_changing")]
     pub const fn changes_packet(self) -> bool {
-        self.has(Trait::ChangesPacket)
+        matches!(self.row().effect, Effect::MovesPacket)
     }
 
     /// True if it is for programs that are bound to a network device
     /// (`bpf_dev_bound_kfunc_id`).
     #[doc(alias = "bpf_dev_bound_kfunc_id")]
     pub const fn is_device_bound(self) -> bool {
-        self.has(Trait::DeviceBound)
+        matches!(self.row().effect, Effect::DeviceBound)
     }
 
     /// True if it takes a lock, or fails to.
     pub const fn may_fail_to_lock(self) -> bool {
-        self.has(Trait::TriesLock)
+        matches!(self.row().effect, Effect::TriesLock)
     }
 
     /// True if it puts its second argument into a list or tree.
     pub const fn gives_away(self) -> bool {
-        self.has(Trait::GivesAway)
+        matches!(self.row().effect, Effect::GivesAway)
     }
 
     /// True if it returns an object of a type of the program.
     pub const fn returns_allocated(self) -> bool {
-        self.has(Trait::ReturnsAllocated)
+        matches!(
+            self.row().result,
+            KfuncResult::Allocated | KfuncResult::Shared
+        )
+    }
+
+    /// What it returns.
+    pub const fn result(self) -> KfuncResult {
+        self.row().result
     }
 
     /// Instructions that Linux puts in front of a call, which set arguments of its own: the size
     /// of an object, its special fields, the offset of a node (`fixup_kfunc_call`).
     #[doc(alias = "fixup_kfunc_call")]
     pub const fn argument_insns(self) -> u32 {
-        2 * self.has(Trait::GetsFields) as u32 + self.has(Trait::GetsNumber) as u32
+        match self.row().inserted {
+            Inserted::NoArgument => 0,
+            Inserted::Fields => 2,
+            Inserted::FieldsAndNumber => 3,
+        }
     }
 
     /// What a call does in a run, if it means something to the verifier only.
     pub const fn erased(self) -> Option<Erased> {
-        if self.has(Trait::Nothing) {
-            Some(Erased::Nothing)
-        } else if self.has(Trait::Cast) {
-            Some(Erased::Argument)
-        } else {
-            None
+        match self.row().effect {
+            Effect::Nothing => Some(Erased::Nothing),
+            Effect::Cast => Some(Erased::Argument),
+            Effect::Plain
+            | Effect::MovesPacket
+            | Effect::DeviceBound
+            | Effect::TriesLock
+            | Effect::GivesAway => None,
         }
     }
 }

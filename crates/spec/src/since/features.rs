@@ -161,6 +161,11 @@ impl Feature {
         }
     }
 
+    /// True if kernels of a release have it.
+    pub fn is_in(self, release: Release) -> bool {
+        self.since().release <= release || self.backports().contains(&release)
+    }
+
     /// Earlier releases whose stable versions got the feature; from which version on is not known.
     pub const fn backports(self) -> &'static [Release] {
         match self {

@@ -1,5 +1,7 @@
 //! Contradictory ranges, which arise on branches that cannot be taken.
 
+use spec::behaviour::Behaviour;
+
 use crate::domain::Scalar;
 use crate::input::Input;
 use crate::log::LogAt;
@@ -16,7 +18,8 @@ pub(crate) fn check_bounds(
     num: &mut Scalar,
     context: &str,
 ) -> Result<()> {
-    let Some(violation) = num.violation() else {
+    let violation = num.violation();
+    let Some(violation) = violation.filter(|_| input.rules.has(Behaviour::RangesChecked)) else {
         return Ok(());
     };
     let fault = violation.message().to_owned();

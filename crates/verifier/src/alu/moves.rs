@@ -2,6 +2,7 @@
 //! other.
 
 use isa::ebpf::{Operand, Reg, Size, Width};
+use spec::behaviour::Behaviour;
 
 use crate::env::{Env, RegArg};
 use crate::state::{ADD_CONST, RegState};
@@ -23,7 +24,8 @@ pub(super) fn check_mov(env: &mut Env<'_>, width: Width, dst: Reg, src: Operand)
         (Operand::Reg(src), Width::W32) => {
             // The identity is shared if the upper half is zero already.
             check_partial_copy(env, src)?;
-            let keeps_value = env.reg(src).num.width() <= 32;
+            let links = env.input.rules.has(Behaviour::NarrowCopiesLinked);
+            let keeps_value = env.reg(src).num.width() <= 32 && links;
             let mut result = copy(env, src, keeps_value);
             result.num.zero_extend32();
             result.num.sync(env.input.rules);
@@ -102,7 +104,8 @@ pub(crate) fn assign_scalar_id(env: &mut Env<'_>, reg: Reg) {
     }
     let forgets = state.id & ADD_CONST != 0;
     let lacks = state.id == 0 || forgets;
-    let needs = lacks && !state.num.is_const();
+    let is_linked = !state.num.is_const() || !env.input.rules.has(Behaviour::ConstantsUnlinked);
+    let needs = lacks && is_linked;
     if !forgets && !needs {
         return;
     }

@@ -30,7 +30,7 @@ pub(super) fn adjust_scalar_min_max_vals(
         *env.reg_mut(dst) = RegState::UNKNOWN;
         return Ok(());
     };
-    // The kernel reads the operand after it wrote the result, and earlier ones take what it has then.
+    // Linux 6.18 reads the operand after it wrote the result, and earlier ones take what it has then.
     let result = Scalar { ..num };
     let (id, mut off) = match operand == Operand::Reg(dst) {
         true if rules.has(Behaviour::LinksEndWhole) => (0, 0),
@@ -88,6 +88,9 @@ fn linked_difference(
     let is_linked = env.input.bpf_capable && before.id != 0;
     if !is_linked || !matches!(op, AluOp::Add | AluOp::Sub) {
         return ended;
+    }
+    if !rules.has(Behaviour::ConstantLinks) {
+        return (0, 0);
     }
     if !rules.has(Behaviour::WideLinks) && (op == AluOp::Sub || width == Width::W32) {
         return ended;

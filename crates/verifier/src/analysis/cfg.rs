@@ -12,6 +12,7 @@
 //! Linear in instructions and edges.
 
 use isa::ebpf::{Flow, RawInsn};
+use spec::behaviour::Behaviour;
 use spec::programs::ProgramType;
 
 use super::Analysis;
@@ -84,15 +85,18 @@ impl Search<'_, '_, '_, '_> {
     #[doc(alias = "visit_insn")]
     fn visit(&mut self, index: u32) -> Result<bool> {
         let insn = self.input.program.insns()[index as usize];
-        if is_function_address(insn) {
+        if is_function_address(insn) && self.input.rules.has(Behaviour::CallbacksAreFunctions) {
             return self.visit_call(index, insn, true);
         }
         let here = i64::from(index);
         match insn.opcode_flow() {
             Flow::Exit | Flow::Nowhere => Ok(false),
-            Flow::Next | Flow::SkipOne | Flow::GotoReg(_) => {
-                self.push(index, here + i64::from(slots(insn)), Edge::Fallthrough)
-            }
+            Flow::Next | Flow::SkipOne | Flow::GotoReg(_) => self.push(
+                index,
+                here + i64::from(slots(insn)),
+                Edge::Fallthrough,
+                self.may_close(),
+            ),
             Flow::Call(target) => {
                 if self.state[index as usize] == Visit::Discovered(None) {
                     self.mark_call(index, insn);
@@ -101,7 +105,7 @@ impl Search<'_, '_, '_, '_> {
             }
             Flow::Goto(offset) => {
                 let target = here + i64::from(offset) + 1;
-                if self.push(index, target, Edge::Fallthrough)? {
+                if self.push(index, target, Edge::Fallthrough, true)? {
                     return Ok(true);
                 }
                 self.mark_join(target as u32);
@@ -112,10 +116,10 @@ impl Search<'_, '_, '_, '_> {
                 if insn.is_may_goto() {
                     self.analysis.insns[index as usize].force_checkpoint = true;
                 }
-                if self.push(index, here + 1, Edge::Fallthrough)? {
+                if self.push(index, here + 1, Edge::Fallthrough, true)? {
                     return Ok(true);
                 }
-                self.push(index, here + i64::from(offset) + 1, Edge::Branch)
+                self.push(index, here + i64::from(offset) + 1, Edge::Branch, true)
             }
         }
     }
@@ -128,7 +132,8 @@ impl Search<'_, '_, '_, '_> {
         if calls::calls_async_callback(input, insn) {
             info.prune_point = true;
         }
-        if calls::calls_sync_callback(input, insn) {
+        let iterates = input.rules.has(Behaviour::CallbacksIterate);
+        if iterates && calls::calls_sync_callback(input, insn) {
             info.calls_callback = true;
             info.force_checkpoint = true;
             info.prune_point = true;
@@ -144,13 +149,14 @@ impl Search<'_, '_, '_, '_> {
         let summary = calls::summary(input, insn).filter(|_| is_known);
         subprog.might_sleep |= summary.is_some_and(|call| call.might_sleep);
         subprog.changes_pkt_data |= calls::changes_packet(input, insn);
+        subprog.might_throw |= calls::throws(input, insn);
     }
 
     /// Linux's `visit_func_call_insn`.
     #[doc(alias = "visit_func_call_insn")]
     fn visit_call(&mut self, index: u32, insn: RawInsn, enters: bool) -> Result<bool> {
         let next = index + slots(insn);
-        if self.push(index, i64::from(next), Edge::Fallthrough)? {
+        if self.push(index, i64::from(next), Edge::Fallthrough, self.may_close())? {
             return Ok(true);
         }
         self.mark_join(next);
@@ -160,16 +166,19 @@ impl Search<'_, '_, '_, '_> {
         let target = i64::from(index) + i64::from(insn.imm) + 1;
         self.analysis.insns[index as usize].prune_point = true;
         self.inherit_effects(index, target as u32);
-        self.push(index, target, Edge::Branch)
+        let may_close = self.may_close() || is_function_address(insn);
+        self.push(index, target, Edge::Branch, may_close)
     }
 
     fn inherit_effects(&mut self, caller: u32, callee: u32) {
         let caller = self.analysis.subprog_containing(caller);
         let callee = &self.analysis.subprogs[self.analysis.subprog_containing(callee)];
         let (changes, sleeps) = (callee.changes_pkt_data, callee.might_sleep);
+        let throws = callee.might_throw;
         let caller = &mut self.analysis.subprogs[caller];
         caller.changes_pkt_data |= changes;
         caller.might_sleep |= sleeps;
+        caller.might_throw |= throws;
     }
 
     /// Linux's `mark_prune_point`.
@@ -181,10 +190,15 @@ impl Search<'_, '_, '_, '_> {
         }
     }
 
+    /// True if an edge other than that of a jump may close a loop.
+    fn may_close(&self) -> bool {
+        self.input.rules.has(Behaviour::FallthroughLoops)
+    }
+
     /// Follows an edge unless it was followed; true if its target is to be explored
     /// first (`push_insn`).
     #[doc(alias = "push_insn")]
-    fn push(&mut self, from: u32, to: i64, edge: Edge) -> Result<bool> {
+    fn push(&mut self, from: u32, to: i64, edge: Edge, may_close: bool) -> Result<bool> {
         if self.state[from as usize] >= Visit::Discovered(Some(edge)) {
             return Ok(false);
         }
@@ -211,7 +225,7 @@ impl Search<'_, '_, '_, '_> {
                 Ok(false)
             }
             Visit::Discovered(_) => {
-                if self.input.bpf_capable {
+                if self.input.bpf_capable && may_close {
                     return Ok(false);
                 }
                 log::verbose_linfo(self.input, self.pass.sink, from, format_args!("{from}: "));

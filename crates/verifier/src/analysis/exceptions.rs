@@ -3,6 +3,7 @@
 
 use btf::{Btf, Kind, Linkage, Shape, TypeId};
 use program::EXCEPTION_CALLBACK_TAG;
+use spec::behaviour::Behaviour;
 
 use crate::input::Input;
 use crate::log::LogAt;
@@ -11,6 +12,9 @@ use crate::{Result, refuse};
 /// First instruction of the exception callback (`bpf_find_exception_callback_insn_off`).
 #[doc(alias = "bpf_find_exception_callback_insn_off")]
 pub(super) fn find_callback(input: &Input<'_>, pass: &mut LogAt<'_, '_>) -> Result<Option<u32>> {
+    if !input.rules.has(Behaviour::ExceptionCallbacks) {
+        return Ok(None);
+    }
     let (Some(types), Some(main)) = (input.program.btf(), input.program.func_info().first()) else {
         return Ok(None);
     };

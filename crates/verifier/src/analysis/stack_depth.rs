@@ -4,6 +4,8 @@
 //! callback, in the order of the instructions, and adds up the rounded stack of the
 //! frames. Programs whose kernel gives them private stacks are limited by frame instead.
 
+use spec::behaviour::Behaviour;
+
 use super::Analysis;
 use super::calls::{is_function_address, is_local_call, throws};
 use crate::env::SubprogAux;
@@ -28,7 +30,7 @@ enum StackMode {
     Private,
 }
 
-/// Checks the stack of all chains of calls. Sets
+/// Checks the stack of all chains of calls (`check_max_stack_depth`). Sets
 /// [`SubprogAux::tail_call_reachable`].
 pub(crate) fn check_max_stack_depth(
     input: &Input<'_>,
@@ -74,7 +76,11 @@ struct Check<'s, 'e, 'l> {
 
 impl Check<'_, '_, '_> {
     fn rounded(&self, subprog: usize) -> u32 {
-        self.subprogs[subprog].stack_depth.next_multiple_of(16)
+        let depth = self.subprogs[subprog].stack_depth;
+        match self.input.rules.has(Behaviour::FramesOf16) {
+            true => depth.next_multiple_of(16),
+            false => depth.max(1).next_multiple_of(32),
+        }
     }
 
     /// Follows all calls from one function (`check_max_stack_depth_subprog`).
@@ -138,7 +144,11 @@ impl Check<'_, '_, '_> {
         if private && self.modes[subprog] == StackMode::Unknown && own >= MIN_PRIVATE_STACK {
             self.modes[subprog] = StackMode::Private;
         }
-        if self.modes[subprog] == StackMode::Private {
+        let is_private = self.modes[subprog] == StackMode::Private;
+        let chain = if is_private { own } else { *depth + own };
+        let deepest = &mut self.pass.sink.deepest_stack;
+        *deepest = chain.max(*deepest);
+        if is_private {
             if own > LIMITS.stack {
                 return Err(refuse!(self.pass => Program::SubprogStack { subprog, own }));
             }

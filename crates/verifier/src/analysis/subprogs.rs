@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use btf::{Kind, TypeId};
 use isa::ebpf::{Flow, RawInsn};
+use spec::behaviour::Behaviour;
 use spec::helpers::HelperId;
 use spec::registry::SpecialKfunc;
 
@@ -27,9 +28,12 @@ pub(super) fn find(
 ) -> Result<Vec<SubprogInfo>> {
     let mut starts: Vec<u32> = vec![0];
     let mut kfuncs = BTreeSet::new();
+    let callbacks = input.rules.has(Behaviour::CallbacksAreFunctions);
     for (index, insn) in input.program.insns().iter().enumerate() {
-        let is_local = is_function_address(*insn) || is_local_call(*insn);
-        if !is_local && !is_kfunc_call(*insn) {
+        let is_address = is_function_address(*insn) && callbacks;
+        let is_local = is_address || is_local_call(*insn);
+        let is_kfunc = is_kfunc_call(*insn) && callbacks;
+        if !is_local && !is_kfunc {
             continue;
         }
         pass.insn_idx = index as u32;

@@ -14,22 +14,29 @@ use crate::env::{Env, RegArg};
 use crate::log::TypeText;
 use crate::mem::helper_mem::{check_helper_mem, check_sized_mem};
 use crate::mem::region::check_ptr_off;
-use crate::mem::{Access, check_ptr_alignment, is_pointer_value, packet};
+use crate::mem::{Access, check_ptr_alignment, context, is_pointer_value, packet};
 use crate::rejection::Call;
 use crate::resolve::Map;
 use crate::state::{MapRef, RegBase, RegKind, RegRules, RegState, RegType, TypeFlags, TypeRef};
 use crate::{Result, Stop, insn_facts, refuse, verbose};
 
 /// Types of registers that an argument takes, in the order in which refusals list them;
-/// `None` for arguments without such a list (`compatible_reg_types`).
+/// `None` for arguments without such a list (`compatible_reg_types`); `takes_context` if the context
+/// is among what memory arguments take.
 #[doc(alias = "compatible_reg_types")]
-pub(super) fn compatible_types(arg: ArgBase) -> Option<&'static [RegType]> {
+pub(super) fn compatible_types(arg: ArgBase, takes_context: bool) -> Option<&'static [RegType]> {
     macro_rules! types {
         ($($base:ident $(with $($flag:ident)+)?),*) => {
             &const { [$(RegBase::$base.with(TypeFlags::NONE$($(.with(TypeFlags::$flag))+)?)),*] }
         };
     }
     Some(match arg {
+        ArgBase::PtrToMapKey | ArgBase::PtrToMapValue | ArgBase::PtrToMem if takes_context => {
+            types![
+                PtrToStack, PtrToPacket, PtrToPacketMeta, PtrToMapKey, PtrToMapValue, PtrToMem,
+                PtrToMem with MEM_RINGBUF, PtrToBuf, PtrToBtfId with PTR_TRUSTED, PtrToCtx
+            ]
+        }
         ArgBase::PtrToMapKey | ArgBase::PtrToMapValue | ArgBase::PtrToMem => types![
             PtrToStack, PtrToPacket, PtrToPacketMeta, PtrToMapKey, PtrToMapValue, PtrToMem,
             PtrToMem with MEM_RINGBUF, PtrToBuf, PtrToBtfId with PTR_TRUSTED
@@ -84,9 +91,23 @@ pub(super) fn check_reg_type(
     helper: Option<&HelperProto>,
 ) -> Result<()> {
     let reg = *env.reg(ptr);
-    let Some(compatible) = compatible_types(arg.base) else {
+    let takes_context = env.input.rules.has(Behaviour::ContextIsMemory);
+    let Some(compatible) = compatible_types(arg.base, takes_context) else {
         return Err(Stop::Bug(format!("argument type {:?}", arg.base)));
     };
+    let knows_trust = env.input.rules.has(Behaviour::TrustedPointers);
+    let rules = env.input.rules;
+    let is_map = matches!(arg.base, ArgBase::PtrToMapKey | ArgBase::PtrToMapValue);
+    let is_known = |ty: &&RegType| {
+        let is_plain_memory = !matches!(ty.base, RegBase::PtrToMem | RegBase::PtrToBuf);
+        (knows_trust
+            || !ty
+                .flags
+                .has_any(TypeFlags::PTR_TRUSTED | TypeFlags::MEM_RCU))
+            && (!is_map || is_plain_memory || rules.has(Behaviour::MemoryIsKey))
+            && (ty.base != RegBase::PtrToMapKey || rules.has(Behaviour::MapKeys))
+    };
+    let compatible: Vec<RegType> = compatible.iter().filter(is_known).copied().collect();
     let mut flags = reg.flags;
     for flag in [TypeFlags::MEM_RDONLY, TypeFlags::PTR_MAYBE_NULL] {
         if arg.flags.has(flag) {
@@ -97,7 +118,13 @@ pub(super) fn check_reg_type(
         flags = flags.without(DYNPTR_FLAGS);
     }
     if !compatible.contains(&reg.kind.base().with(flags)) {
-        let expected: Vec<TypeText> = compatible.iter().copied().map(TypeText).collect();
+        let mut expected: Vec<TypeText> = compatible.iter().copied().map(TypeText::from).collect();
+        if !rules.has(Behaviour::NumbersAreScalars) && arg.base == ArgBase::PtrToMem {
+            // Memory of ring buffers is plain, and buffers for reading are of their own.
+            let rdonly = RegBase::PtrToBuf.with(TypeFlags::MEM_RDONLY);
+            expected.retain(|text| text.0.flags.is_empty());
+            expected.insert(expected.len() - 1, rdonly.into());
+        }
         return Err(refuse!(env => Call::ArgumentType {
             reg: ptr, kind: reg.reg_type(), expected
         }));
@@ -176,12 +203,20 @@ pub(super) fn check_offset(env: &mut Env<'_>, ptr: Reg, arg: Option<ArgType>) ->
         if is_dynptr && reg.is_plain(RegBase::PtrToStack) {
             return Ok(());
         }
-        if reg.off != 0 {
+        let rules = env.input.rules;
+        if !rules.has(Behaviour::ReleasesAtStart) {
+            return Ok(());
+        }
+        if reg.off != 0 && rules.has(Behaviour::ReleaseOffsetsNamed) {
             return Err(refuse!(env => Call::NonzeroOffset { reg: ptr }));
         }
         return check_ptr_off(&mut env.log(), &reg, ptr, false);
     }
     let RegType { base, flags } = reg.reg_type();
+    let takes_context = arg.is_none_or(|arg| arg.base == ArgBase::PtrToCtx);
+    if base == RegBase::PtrToCtx && !takes_context && context::may_vary(env) {
+        return Ok(());
+    }
     if RegRules::of(base).free_offset.contains(&flags) {
         return Ok(());
     }
@@ -257,7 +292,7 @@ pub(super) fn check_arg(
         }
         check_offset(env, ptr, Some(arg))?;
     }
-    check_reference(env, &reg, ptr, arg, meta)?;
+    check_reference(env, &reg, ptr, arg, &proto.name, meta)?;
     let access = match arg.flags.has(TypeFlags::MEM_WRITE) {
         true => Access::Write,
         false => Access::Read,
@@ -404,14 +439,16 @@ fn check_reference(
     reg: &RegState,
     ptr: Reg,
     arg: ArgType,
+    helper: &str,
     meta: &mut CallMeta,
 ) -> Result<()> {
     if arg.flags.has(TypeFlags::OBJ_RELEASE) {
         if arg.base == ArgBase::PtrToDynptr {
             return dynptr::check_release(env, ptr, meta);
         }
-        if reg.ref_obj_id == 0 && !reg.is_null() {
-            return Err(refuse!(env => Call::NotReferenced { reg: ptr }));
+        let checks = env.input.rules.has(Behaviour::ReleasesReferenced);
+        if checks && reg.ref_obj_id == 0 && !reg.is_null() {
+            return Err(refuse!(env => Call::NotReferenced { helper, reg: ptr }));
         }
         meta.release = Some(ptr);
     }

@@ -13,19 +13,39 @@ use spec::maps::MapKind;
 use super::dynptr;
 use super::kfunc::graph;
 use super::subprog::{check_args_by_btf, check_frame_limit};
-use crate::env::Env;
+use crate::env::{Env, MapUse};
 use crate::explore::Fork;
 use crate::state::{
     Frame, MAIN_CALLSITE, MapRef, RegKind, RegState, Registers, State, TypeFlags, TypeRef,
 };
 use crate::{Errno, Result, Stop, refuse, verbose};
 
-/// Enters a callback; that of `bpf_loop` only for another iteration.
-pub(super) fn push(env: &mut Env<'_>, subprog: u32, kind: CallbackKind) -> Result<()> {
-    if kind == CallbackKind::Loop {
-        return push_loop(env, subprog);
+/// Enters a callback; that of `bpf_loop` only for another iteration. Where callbacks are followed once,
+/// the frame that the call goes on in.
+pub(super) fn push(env: &mut Env<'_>, subprog: u32, kind: CallbackKind) -> Result<Option<Frame>> {
+    let is_once = !env.input.rules.has(Behaviour::CallbacksIterate) && !kind.is_async();
+    match kind {
+        CallbackKind::Loop if is_once => note_inline(env, subprog)?,
+        CallbackKind::Loop => return push_loop(env, subprog).map(|()| None),
+        _ => {}
     }
-    enter(env, subprog, kind)
+    match is_once {
+        true => frame_of(env, subprog, kind).map(Some),
+        false => enter(env, subprog, kind).map(|()| None),
+    }
+}
+
+/// The frame of a callback that is followed once.
+fn frame_of(env: &mut Env<'_>, subprog: u32, kind: CallbackKind) -> Result<Frame> {
+    check_frame_limit(env)?;
+    check_args_by_btf(env, subprog)?.ok();
+    env.subprogs[subprog as usize].is_cb = true;
+    let caller = env.frame().clone();
+    let mut frame = Frame::new(env.insn_idx as i32, env.state.curframe as u32 + 1, subprog);
+    set_args(env, &caller, &mut frame, kind)?;
+    // The kernel marks the callee's registers where it means the caller's.
+    frame.marks.written_regs |= 0x3f;
+    Ok(frame)
 }
 
 /// Checks a call of `bpf_loop`: another iteration of the callback, or none.
@@ -90,12 +110,12 @@ fn enter(env: &mut Env<'_>, subprog: u32, kind: CallbackKind) -> Result<()> {
         let may_sleep = kind.rules().may_sleep
             || env.input.context.sleepable && !env.input.rules.has(Behaviour::TimersStayAwake);
         let mut state = State::new(frame, start, may_sleep);
-        // The kernel leaves it 0, so that walks back go on before the callback.
+        // Linux 6.18 leaves it 0, so that walks back go on before the callback.
         state.first_insn_idx = 0;
         return env.fork_async(state, start);
     }
     let curframe = env.state.curframe;
-    // The kernel counts the branch before it checks the depth of the call chain.
+    // Linux 6.18 counts the branch before it checks the depth of the call chain.
     let mut frame = Frame::new(insn_idx as i32, curframe as u32 + 1, subprog);
     let fork = env.fork(start);
     fork.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;
@@ -122,7 +142,7 @@ fn set_args(
     frame.in_callback_fn = !rules.is_async;
     frame.in_async_callback_fn = rules.is_async;
     frame.callback_ret_range = rules.returns;
-    let regs = &mut frame.regs;
+    let Frame { regs, marks, .. } = frame;
     match kind {
         CallbackKind::MapElement => {
             let RegKind::MapPtr { map, .. } = caller.regs[1].kind else {
@@ -134,13 +154,20 @@ fn set_args(
             {
                 return Err(refuse!(env => Call::CallbackForMap));
             }
+            let is_poisoned = env.aux[env.insn_idx as usize].map == MapUse::Several;
+            if is_poisoned && !env.input.rules.has(Behaviour::ManyMapsFollowed) {
+                return Err(refuse!(env => Program::TailCallMap));
+            }
             regs[1] = caller.regs[1];
+            marks.take_reg(1, &caller.marks, 1);
             set_element(regs, map);
             regs[4] = caller.regs[3];
+            marks.take_reg(4, &caller.marks, 3);
         }
         CallbackKind::Loop => {
             regs[1] = RegState::UNKNOWN;
             regs[2] = caller.regs[3];
+            marks.take_reg(2, &caller.marks, 3);
         }
         CallbackKind::Timer | CallbackKind::Workqueue => {
             let RegKind::MapValue { map, .. } = caller.regs[1].kind else {
@@ -178,12 +205,15 @@ fn set_args(
             };
             let ty = TypeRef::vmlinux(vma.id().0);
             regs[1] = caller.regs[1];
+            marks.take_reg(1, &caller.marks, 1);
             regs[2] = RegState::pointer(RegKind::BtfId { ty }, TypeFlags::NONE);
             regs[3] = caller.regs[4];
+            marks.take_reg(3, &caller.marks, 4);
         }
         CallbackKind::UserRingbuf => {
             regs[1] = dynptr::constant(env);
             regs[2] = caller.regs[3];
+            marks.take_reg(2, &caller.marks, 3);
         }
     }
     Ok(())
@@ -195,7 +225,8 @@ fn set_map(regs: &mut Registers, map: MapRef) {
     regs[1] = RegState::pointer(kind, TypeFlags::NONE);
 }
 
-/// Key and value of an element in r2 and r3.
+/// Key and value of an element in r2 and r3 (`map_set_for_each_callback_args`).
+#[doc(alias = "map_set_for_each_callback_args")]
 fn set_element(regs: &mut Registers, map: MapRef) {
     let key = RegKind::MapKey { map, uid: 0 };
     let value = RegKind::MapValue { map, uid: 0 };

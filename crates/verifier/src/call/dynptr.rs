@@ -4,6 +4,7 @@
 //! dynptr is overwritten, or the reference that both hold is released.
 
 use isa::ebpf::Reg;
+use spec::behaviour::Behaviour;
 use spec::registry::ArgType;
 
 use super::stack_slots::{self, Place};
@@ -58,12 +59,12 @@ pub(super) fn check_helper_arg(env: &mut Env<'_>, ptr: Reg, arg: ArgType) -> Res
             is_rdonly: arg.flags.has(TypeFlags::MEM_RDONLY),
         },
     };
-    check(env, ptr, usage)
+    check_dynptr(env, ptr, usage)
 }
 
 /// Checks a pointer to a dynptr (`process_dynptr_func`).
 #[doc(alias = "process_dynptr_func")]
-pub(super) fn check(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<()> {
+pub(super) fn check_dynptr(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<()> {
     let reg = *env.reg(ptr);
     let index = ptr.number() - 1;
     let is_const = reg.is_plain(RegBase::ConstPtrToDynptr);
@@ -72,14 +73,20 @@ pub(super) fn check(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<()> {
     }
     match usage {
         Usage::Makes { kind, clone_of } => {
+            if is_const && !env.input.rules.has(Behaviour::DynptrsTracked) {
+                return Ok(());
+            }
             if is_const || place_of(env, ptr) == Place::Misplaced {
+                return Err(refuse!(env => Call::DynptrNotUninit));
+            }
+            if !env.input.rules.has(Behaviour::DynptrsTracked) && covers_dynptr(env, ptr) {
                 return Err(refuse!(env => Call::DynptrNotUninit));
             }
             stack_slots::write_slots(env, ptr, SLOTS)?;
             create(env, ptr, kind, clone_of)
         }
         Usage::Takes { kind, is_rdonly } => {
-            if is_const && !is_rdonly {
+            if is_const && !is_rdonly && env.input.rules.has(Behaviour::DynptrsTracked) {
                 return Err(refuse!(env => Call::DynptrConst));
             }
             let Some(found) = initialized(env, ptr) else {
@@ -95,6 +102,15 @@ pub(super) fn check(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<()> {
             Ok(())
         }
     }
+}
+
+/// True if a slot of a dynptr that begins at `ptr` is one of another.
+fn covers_dynptr(env: &mut Env<'_>, ptr: Reg) -> bool {
+    let Place::At(frame, spi) = place_of(env, ptr) else {
+        return false;
+    };
+    let stack = &env.state.frame(frame).stack;
+    (spi + 1 - SLOTS..=spi).any(|spi| stack[spi].kinds[0] == SlotKind::Dynptr)
 }
 
 /// The initialised dynptr that `ptr` points to.
@@ -127,16 +143,22 @@ fn on_stack(env: &mut Env<'_>, ptr: Reg) -> Option<(usize, StackObject)> {
     matches!(object.kind, StackObjectKind::Dynptr(_)).then_some((frame, object))
 }
 
+/// First slot and frame of the dynptr that a register points to (`dynptr_get_spi`).
+#[doc(alias = "dynptr_get_spi")]
 fn place_of(env: &mut Env<'_>, ptr: Reg) -> Place {
     stack_slots::place_of(env, ptr, "dynptr", SLOTS)
 }
 
 /// Makes a dynptr on the stack (`mark_stack_slots_dynptr`).
+#[doc(alias = "mark_stack_slots_dynptr")]
 fn create(env: &mut Env<'_>, ptr: Reg, kind: DynptrKind, clone_of: u32) -> Result<()> {
     let Place::At(frame, first_slot) = place_of(env, ptr) else {
         return Err(Stop::Bug("slots of a dynptr were written".into()));
     };
-    let id = env.new_id();
+    let id = match env.input.rules.has(Behaviour::DynptrsTracked) {
+        true => env.new_id(),
+        false => 0,
+    };
     let ref_obj_id = match clone_of {
         0 if kind.is_refcounted() => reference::acquire(env),
         id => id,
@@ -166,7 +188,8 @@ pub(super) fn constant(env: &mut Env<'_>) -> RegState {
 /// Checks that a helper may release the dynptr that it is given (in `check_func_arg`).
 #[doc(alias = "check_func_arg")]
 pub(super) fn check_release(env: &mut Env<'_>, ptr: Reg, meta: &mut CallMeta) -> Result<()> {
-    if !env.reg(ptr).is_plain(RegBase::PtrToStack) {
+    let is_named = env.input.rules.has(Behaviour::DynptrsTracked);
+    if !env.reg(ptr).is_plain(RegBase::PtrToStack) && is_named {
         return Err(refuse!(env => Call::ReleasesConstDynptr));
     }
     let held = match place_of(env, ptr) {
@@ -179,6 +202,10 @@ pub(super) fn check_release(env: &mut Env<'_>, ptr: Reg, meta: &mut CallMeta) ->
         }
         Place::Unallocated | Place::Misplaced => 0,
     };
+    if held == 0 && env.input.rules.has(Behaviour::ArgumentsByRegister) {
+        let index = ptr.number() - 1;
+        return Err(refuse!(env => Call::DynptrNotInit { index }));
+    }
     if held == 0 {
         let number = ptr.number();
         return Err(refuse!(env => Call::UnacquiredDynptr { number }));
@@ -221,7 +248,12 @@ pub(crate) fn overwrite(env: &mut Env<'_>, frame: usize, spi: usize) -> Result<(
     let Some(object) = stack.object_at(spi).copied() else {
         return Err(Stop::Bug("dynptr slot without dynptr".into()));
     };
-    if object.ref_obj_id != 0 {
+    if !env.input.rules.has(Behaviour::DynptrsTracked) {
+        stack_slots::destroy(env, frame, spi);
+        return Ok(());
+    }
+    let may_replace = env.input.rules.has(Behaviour::ClonesReplaced) && has_clone(env, &object);
+    if object.ref_obj_id != 0 && !may_replace {
         return Err(refuse!(env => Call::OverwritesDynptr));
     }
     stack_slots::mark_scratched(env, &object);
@@ -231,4 +263,17 @@ pub(crate) fn overwrite(env: &mut Env<'_>, frame: usize, spi: usize) -> Result<(
     });
     stack_slots::destroy(env, frame, spi);
     Ok(())
+}
+
+/// True if another dynptr holds the reference, too (`dynptr_ref_cnt`).
+#[doc(alias = "dynptr_ref_cnt")]
+fn has_clone(env: &Env<'_>, object: &StackObject) -> bool {
+    let frames = (0..=env.state.curframe).map(|number| env.state.frame(number));
+    let holders = frames
+        .flat_map(|frame| frame.stack.objects())
+        .filter(|other| {
+            matches!(other.kind, StackObjectKind::Dynptr(_))
+                && other.ref_obj_id == object.ref_obj_id
+        });
+    holders.count() > 1
 }

@@ -6,7 +6,7 @@ use btf::{Btf, Kind, TypeId};
 use isa::ebpf::{PseudoCall, Reg};
 use program::{CORE_POISON, ExternSymbol};
 use spec::behaviour::Behaviour;
-use spec::helpers::{Filling, HelperId};
+use spec::helpers::{self, Filling, HelperId, HelperRule};
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use spec::registry::{HelperProto, Unavailable};
@@ -14,13 +14,14 @@ use spec::registry::{HelperProto, Unavailable};
 use super::args::check_arg;
 use super::dynptr::{self, Dynptr};
 use super::meta::CallMeta;
+use super::subprog::enter;
 use super::{callback, clear_caller_saved, compat, constant, kptr, leak, returns};
 use crate::attach::{self, Returned};
 use crate::env::{Env, MapUse, Outcome};
 use crate::insn_facts;
 use crate::mem::{Access, MemAccess, check_mem_access, packet, registers};
 use crate::rejection::Call;
-use crate::state::RegBase;
+use crate::state::{Frame, RegBase, State};
 use crate::type_rules::HookRules;
 use crate::{Result, Stop, refuse, verbose};
 
@@ -29,10 +30,13 @@ const KEY_POISON: u64 = 1 << 63;
 /// The key of a tail call was seen (`BPF_MAP_KEY_SEEN`).
 const KEY_SEEN: u64 = 1 << 62;
 
-/// Checks a helper call.
+/// Checks a helper call (`check_helper_call`).
 pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
     let name = env.input.registry.helper_name(id);
     let registry = env.input.registry;
+    if helpers::helper(id).is_some_and(|helper| env.input.is_newer(helper.since)) {
+        return Err(refuse!(env => Call::UnknownHelper { name: "unknown", id }));
+    }
     let proto = match registry.helper(&env.input.context, id as u32) {
         Ok(proto) => proto,
         Err(Unavailable::Hook) => {
@@ -50,6 +54,7 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
         return Err(refuse!(env => Call::HelperLicense));
     }
     let helper = proto.helper();
+    let mut callback = None;
     check_sleep(env, proto)?;
     let mut changes_data = helper.is_some_and(HelperId::changes_packet);
     let mut meta = CallMeta::default();
@@ -67,6 +72,14 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
             check_mem_access(env, MemAccess::new(ptr, off, 1, Access::Write))?;
         }
     }
+    let checks_release = env.input.rules.has(Behaviour::ReleasesReferenced);
+    let releases = matches!(
+        helper,
+        Some(HelperId::SkRelease | HelperId::RingbufSubmit | HelperId::RingbufDiscard)
+    );
+    if releases && !checks_release {
+        meta.release = Some(Reg::R1);
+    }
     let is_released = match (meta.released_dynptr, helper) {
         (Some(ptr), _) => {
             dynptr::release(env, ptr)?;
@@ -75,13 +88,16 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
         (None, Some(HelperId::KptrXchg)) if meta.ref_obj_id != 0 => {
             kptr::release_source(env, meta.ref_obj_id)
         }
-        _ => meta.release_reference(env),
+        _ => {
+            let is_held = checks_release || !releases || meta.ref_obj_id != 0;
+            is_held && meta.release_reference(env)
+        }
     };
     if !is_released {
         return Err(refuse!(env => Call::NotAcquired { name, id }));
     }
     if let Some(helper) = helper {
-        apply_rules(env, helper, &mut meta)?;
+        callback = apply_rules(env, helper, &mut meta)?;
         changes_data |= helper == HelperId::DynptrWrite && meta.dynptr.is_some_and(Dynptr::moves);
     }
     clear_caller_saved(env)?;
@@ -94,7 +110,7 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
     if helper == Some(HelperId::TailCall) {
         let returns = env.input.rules.has(Behaviour::TailCallsReturn);
         if !returns {
-            changes_data = true;
+            changes_data = env.input.rules.has(Behaviour::TailCallsChangePackets);
         } else if env.state.curframe == 0 {
             changes_data = false;
         } else {
@@ -110,6 +126,9 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
         packet::clear_pointers(env);
     }
     env.mark_scratched(Reg::R0);
+    if let Some(frame) = callback {
+        return Ok(enter(env, frame));
+    }
     Ok(outcome)
 }
 
@@ -173,20 +192,27 @@ fn other_prototype(env: &Env<'_>, symbol: &ExternSymbol) -> Option<String> {
     ))
 }
 
+/// The section that a path is in and must not sleep in (`non_sleepable_context_description`).
+#[doc(alias = "non_sleepable_context_description")]
+pub(super) fn section(state: &State) -> Option<&'static str> {
+    if state.active_rcu_lock {
+        Some("rcu_read_lock region")
+    } else if state.active_preempt_locks != 0 {
+        Some("non-preemptible region")
+    } else if state.active_irq_id != 0 {
+        Some("IRQ-disabled region")
+    } else {
+        None
+    }
+}
+
 /// Refuses helpers that may sleep where the program must not.
 fn check_sleep(env: &mut Env<'_>, proto: &HelperProto) -> Result<()> {
     let state = &env.state;
-    let where_it_is = if state.active_rcu_lock {
-        Some("rcu_read_lock")
-    } else if state.active_preempt_locks != 0 {
-        Some("non-preemptible")
-    } else if state.active_irq_id != 0 {
-        Some("IRQ-disabled")
-    } else {
-        None
-    };
+    let where_it_is = section(state);
+    let region = where_it_is.unwrap_or("non-sleepable prog");
     if proto.might_sleep && !state.in_sleepable {
-        return Err(refuse!(env => Call::MightSleep));
+        return Err(refuse!(env => Call::MightSleep { name: &proto.name, id: proto.id, region }));
     }
     if let Some(region) = where_it_is
         && proto.might_sleep
@@ -257,36 +283,47 @@ fn record_key(env: &mut Env<'_>, helper: HelperId, meta: &CallMeta) -> Result<()
     Ok(())
 }
 
-/// Rules of single helpers, after the arguments are known to be good. Other helpers have the
-/// effects of their prototypes only.
-fn apply_rules(env: &mut Env<'_>, helper: HelperId, meta: &mut CallMeta) -> Result<()> {
+/// Rules of single helpers, after the arguments are known to be good; the frame of a callback that is to be
+/// entered.
+fn apply_rules(env: &mut Env<'_>, helper: HelperId, meta: &mut CallMeta) -> Result<Option<Frame>> {
     if let Some(kind) = helper.callback() {
         return callback::push(env, meta.subprog, kind);
     }
-    match helper {
-        HelperId::TailCall => leak::check_resource_leak(env, false, true, "tail_call"),
-        HelperId::GetLocalStorage => {
+    check_rules(env, helper, meta).map(|()| None)
+}
+
+fn check_rules(env: &mut Env<'_>, helper: HelperId, meta: &mut CallMeta) -> Result<()> {
+    match helper.rule() {
+        HelperRule::Prototype => Ok(()),
+        HelperRule::TailCall => leak::check_resource_leak(env, false, true, "tail_call"),
+        HelperRule::LocalStorage => {
             if env.reg(Reg::R2).is_null() {
                 return Ok(());
             }
             Err(refuse!(env => Call::StorageFlags))
         }
-        HelperId::PerCpuPtr | HelperId::ThisCpuPtr => check_percpu_object(env, meta),
-        HelperId::Snprintf => constant::check_snprintf(env),
-        HelperId::DynptrFromMem => match *env.reg(Reg::R1) {
+        HelperRule::PercpuObject => check_percpu_object(env, meta),
+        HelperRule::Format => constant::check_snprintf(env),
+        HelperRule::DynptrFromMem => match *env.reg(Reg::R1) {
             reg if reg.is_plain(RegBase::PtrToMapValue) => Ok(()),
             reg => Err(refuse!(env => Call::DynptrMemory { kind: reg.reg_type() })),
         },
-        HelperId::DynptrData | HelperId::DynptrWrite => {
+        HelperRule::Dynptr => {
             meta.dynptr = dynptr::initialized(env, Reg::R1);
             Ok(())
         }
-        HelperId::SetRetval
-            if attach::returned(env.input) == (Returned::OfCgroup { is_void: true }) =>
-        {
-            Err(refuse!(env => Call::SetsVoid))
-        }
-        _ => Ok(()),
+        HelperRule::SetsReturn => check_set_result(env),
+    }
+}
+
+/// Checks the result that a program of a cgroup sets (in `check_helper_call`).
+fn check_set_result(env: &mut Env<'_>) -> Result<()> {
+    if attach::returned(env.input) == (Returned::OfCgroup { is_void: true }) {
+        return Err(refuse!(env => Call::SetsVoid));
+    }
+    match returns::range_of_result(env) {
+        Some(range) => crate::flow::check_result(env, Reg::R1, range, "At bpf_set_retval"),
+        None => Ok(()),
     }
 }
 

@@ -219,7 +219,11 @@ fn push_callback(
             let refusal = refuse!(env => Call::KfuncCallback { name, id: found.id });
             Err(refusal.with_errno(inner.errno))
         }
-        other => other,
+        Err(stop) => Err(stop),
+        Ok(None) => Ok(()),
+        Ok(Some(_)) => Err(Stop::unsupported(
+            "callbacks of kfuncs that are followed once",
+        )),
     }
 }
 

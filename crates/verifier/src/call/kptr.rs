@@ -3,6 +3,7 @@
 
 use btf::fields::{FieldKind, SpecialField};
 use isa::ebpf::Reg;
+use spec::behaviour::Behaviour;
 use spec::registry::ArgBase;
 
 use super::args::compatible_types;
@@ -31,7 +32,15 @@ pub(super) fn check_destination(env: &mut Env<'_>, ptr: Reg, meta: &mut CallMeta
     };
     let record = env.input.record_of(&reg);
     let fields = record.map_or(&[][..], |record| record.fields());
-    if !fields.iter().any(|field| field.kind.is_kptr()) {
+    let has_none = !fields.iter().any(|field| field.kind.is_kptr());
+    if has_none
+        && !env.input.rules.has(Behaviour::PointersTagged)
+        && let RegKind::MapValue { map, .. } = reg.kind
+    {
+        let map = env.input.map_name(map);
+        return Err(refuse!(env => Call::NoKptrInMap { map }));
+    }
+    if has_none {
         return Err(refuse!(env => Call::NoKptr { reg: ptr }));
     }
     let off = (reg.off as u32).wrapping_add(var_off as u32);
@@ -54,9 +63,9 @@ pub(super) fn check_source(env: &mut Env<'_>, ptr: Reg, meta: &CallMeta) -> Resu
     if flags.has(TypeFlags::MEM_ALLOC) {
         flags = flags.without(LOCAL);
     }
-    let compatible = compatible_types(ArgBase::PtrToBtfId).unwrap_or_default();
+    let compatible = compatible_types(ArgBase::PtrToBtfId, false).unwrap_or_default();
     if !compatible.contains(&reg.kind.base().with(flags)) {
-        let expected: Vec<TypeText> = compatible.iter().copied().map(TypeText).collect();
+        let expected: Vec<TypeText> = compatible.iter().copied().map(TypeText::from).collect();
         return Err(refuse!(env => Call::ArgumentType {
             reg: ptr, kind: reg.reg_type(), expected
         }));

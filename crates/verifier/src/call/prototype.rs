@@ -77,6 +77,22 @@ pub(crate) fn arguments(
     Some(question.arguments())
 }
 
+/// True if the BTF of a subprogram says that it returns nothing.
+pub(crate) fn returns_void(input: &Input<'_>, subprog: u32) -> bool {
+    let found = || {
+        let func = input.program.func_info().get(subprog as usize)?;
+        let btf = input.program.btf()?;
+        let Shape::Func(func) = btf.get(func.type_id)?.shape() else {
+            return None;
+        };
+        let Shape::Proto(proto) = btf.get(func.proto)?.shape() else {
+            return None;
+        };
+        btf.get(btf.skip_modifiers(proto.returns)?)
+    };
+    found().is_some_and(|ty| ty.kind() == Kind::Void)
+}
+
 /// The function, and the program around it.
 struct Question<'a> {
     /// The BTF of the program.
@@ -206,7 +222,10 @@ impl Question<'_> {
             let rejection = of_global(Signature::TooManyArguments { name, count, most });
             return fail(SignatureFault::TooManyArguments(count), rejection);
         }
-        if !self.is_number(proto.returns) {
+        let may_be_void = is_global && self.rules.has(Behaviour::GlobalsReturnVoid);
+        let is_void = may_be_void && self.btf.at(self.strip(proto.returns)).kind() == Kind::Void;
+        let is_arena = self.subprog != 0 && self.points_to_arena(proto.returns);
+        if !self.is_number(proto.returns) && !is_void && !is_arena {
             let fault = SignatureFault::Result(type_text(self.btf, proto.returns));
             return fail(fault, of_global(Signature::Return { name }));
         }
@@ -240,6 +259,17 @@ impl Question<'_> {
     /// The tags of argument `index`.
     fn tags(&self, ty: TypeId, index: usize, is_global: bool) -> Result<Tags, PrototypeError> {
         let mut tags = Tags::NONE;
+        if !self.rules.has(Behaviour::ArgumentsTagged) {
+            // libbpf gives such arguments the type of the context, where it has a name.
+            let mut names = self.btf.decl_tags(self.func, index as i32);
+            let is_tagged = names.any(|name| name.as_bytes() == b"arg:ctx");
+            return Ok(
+                match is_tagged && is_global && has_named_context(self.kind) {
+                    true => Tags::CTX,
+                    false => Tags::NONE,
+                },
+            );
+        }
         let bad = || self.fault(ty, index, ParameterFault::Tags);
         for name in self.btf.decl_tags(self.func, index as i32) {
             let Some(tag) = name.as_bytes().strip_prefix(b"arg:") else {
@@ -256,7 +286,22 @@ impl Question<'_> {
             };
             tags.0 |= tag.0;
         }
+        if self.points_to_arena(ty) {
+            tags.0 |= Tags::ARENA.0;
+        }
         Ok(tags)
+    }
+
+    /// True for a pointer into the arena, by the tag of its type (`btf_scan_type_tags`).
+    #[doc(alias = "btf_scan_type_tags")]
+    fn points_to_arena(&self, ty: TypeId) -> bool {
+        let Shape::Ptr(target) = self.btf.at(self.strip(ty)).shape() else {
+            return false;
+        };
+        let target = self.btf.at(target);
+        self.rules.has(Behaviour::ArenaTags)
+            && target.kind() == Kind::TypeTag
+            && target.name() == "arena"
     }
 
     fn argument(
@@ -301,12 +346,19 @@ impl Question<'_> {
             if tags.has_others(Tags::CTX) {
                 return bad_tags();
             }
-            if tags.has(Tags::CTX) {
+            if tags.has(Tags::CTX) && self.rules.has(Behaviour::ArgumentsTagged) {
                 self.check_context(ty, target, index)?;
             }
             return Ok(SubprogArg::Ctx);
         }
-        if self.is_dynptr(target) {
+        if !self.rules.has(Behaviour::ArgumentsOfMemory) {
+            let (kind, name) = (stripped.kind().name().to_owned(), func.name().to_string());
+            return fail(
+                fault(ParameterFault::Kind),
+                Signature::Argument { index, kind, name },
+            );
+        }
+        if self.is_dynptr(target) && self.rules.has(Behaviour::ArgumentsTagged) {
             if tags != Tags::NONE {
                 return bad_tags();
             }
@@ -462,6 +514,19 @@ impl Question<'_> {
             }
         }
     }
+}
+
+/// True if libbpf knows a type of the context of programs of the type.
+fn has_named_context(kind: ProgramType) -> bool {
+    !matches!(
+        kind,
+        ProgramType::Tracepoint
+            | ProgramType::Tracing
+            | ProgramType::StructOps
+            | ProgramType::Lsm
+            | ProgramType::Ext
+            | ProgramType::Syscall
+    )
 }
 
 /// True for the typedef that kprobe programs may name instead of a structure.

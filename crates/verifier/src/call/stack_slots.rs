@@ -53,23 +53,21 @@ pub(super) fn write_slots(env: &mut Env<'_>, ptr: Reg, slots: usize) -> Result<(
 /// Puts an object into its slots.
 pub(super) fn create(env: &mut Env<'_>, frame: usize, object: StackObject) {
     env.state.frame_mut(frame).stack.create_object(object);
-    env.live.mark_write(frame, object.mask());
+    env.mark_slots_written(frame, object.mask());
     insn_facts::note_addresses(env, frame, object.mask());
 }
 
 /// Destroys the object that a slot belongs to.
 pub(super) fn destroy(env: &mut Env<'_>, frame: usize, spi: usize) {
     if let Some(object) = env.state.frame_mut(frame).stack.destroy_object(spi) {
-        env.live.mark_write(frame, object.mask());
+        env.mark_slots_written(frame, object.mask());
     }
 }
 
 /// Notes that a call reads an object (`mark_stack_slot_obj_read`).
 #[doc(alias = "mark_stack_slot_obj_read")]
 pub(super) fn mark_read(env: &mut Env<'_>, frame: usize, object: &StackObject) {
-    let insn_idx = env.insn_idx;
-    env.live
-        .mark_read(env.analysis, &env.state, frame, insn_idx, object.mask());
+    env.mark_slots_read(frame, object.mask());
     mark_scratched(env, object);
 }
 
@@ -87,7 +85,7 @@ pub(super) fn mark_scratched(env: &mut Env<'_>, object: &StackObject) {
     object.slots().for_each(|spi| env.mark_slot_scratched(spi));
 }
 
-/// Saves the IRQ state, and returns its identity.
+/// Saves the IRQ state, and returns its identity (`acquire_irq_state`).
 pub(super) fn acquire_irq_state(env: &mut Env<'_>) -> u32 {
     let (id, insn_idx) = (env.new_id(), env.insn_idx);
     env.state.refs.push(Reference {
@@ -100,7 +98,7 @@ pub(super) fn acquire_irq_state(env: &mut Env<'_>) -> u32 {
     id
 }
 
-/// Restores the innermost saved IRQ state; false if it is another.
+/// Restores the innermost saved IRQ state (`release_irq_state`); false if it is another.
 pub(super) fn release_irq_state(env: &mut Env<'_>, id: u32) -> bool {
     let state = &mut env.state;
     let is_irq = |found: &Reference| found.kind == ReferenceKind::Irq;

@@ -9,6 +9,8 @@ use spec::registry::{ArgBase, ArgType, RegBase};
 
 use super::args::{check_offset, check_reg_type};
 use super::dynptr::{self, Usage};
+use super::helper::section;
+use super::leak::check_resource_leak;
 use super::prototype::{self, SubprogArg};
 use super::{REGS, clear_caller_saved, reference};
 use crate::attach::AttachedFunction;
@@ -31,7 +33,16 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
     let fits = check_args_by_btf(env, subprog)?;
     let info = &env.analysis.subprogs[found];
     if !info.is_global {
-        return enter(env, subprog);
+        check_frame_limit(env)?;
+        let curframe = env.state.curframe;
+        let mut frame = Frame::new(env.insn_idx as i32, curframe as u32 + 1, subprog);
+        for arg in 1..6 {
+            frame.regs[arg] = env.frame().regs[arg];
+            frame.marks.take_reg(arg, &env.frame().marks, arg);
+        }
+        env.sink.mark_all_scratched();
+        clear_caller_saved(env)?;
+        return Ok(enter(env, frame));
     }
     if env.state.active_locks != 0 {
         verbose!(
@@ -54,11 +65,15 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
         || state.active_irq_id != 0
         || !state.in_sleepable;
     if may_disable && info.might_sleep && must_not_sleep {
-        verbose!(
-            env,
-            "global functions that may sleep are not allowed in non-sleepable context,\ni.e., in a RCU/IRQ/preempt-disabled section, or in\n"
-        );
-        return Err(refuse!(env => Call::GlobalMightSleep));
+        if !env.input.rules.has(Behaviour::ContextsNamed) {
+            verbose!(
+                env,
+                "global functions that may sleep are not allowed in non-sleepable context,\ni.e., in a RCU/IRQ/preempt-disabled section, or in\n"
+            );
+        }
+        let region = section(&env.state).unwrap_or("non-sleepable prog");
+        let name = &info.name;
+        return Err(refuse!(env => Call::GlobalMightSleep { name, region }));
     }
     let name = &info.name;
     if let Err(Misfit { errno, number }) = fits {
@@ -69,14 +84,29 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
         env,
         "Func#{subprog} ('{name}') is global and assumed valid.\n"
     );
-    if info.changes_pkt_data {
+    if info.changes_pkt_data && env.input.rules.has(Behaviour::GlobalsChangePackets) {
         packet::clear_pointers(env);
     }
     env.subprogs[found].called = true;
+    let may_throw = info.might_throw && env.input.rules.has(Behaviour::GlobalsThrow);
     clear_caller_saved(env)?;
-    set_unknown(env, Reg::R0);
-    env.mark_scratched(Reg::R0);
+    if !returns_void(env, subprog) {
+        set_unknown(env, Reg::R0);
+        env.mark_scratched(Reg::R0);
+    }
+    if may_throw {
+        env.fork(env.insn_idx + 1)?;
+        check_resource_leak(env, true, true, "bpf_throw")?;
+        return Ok(Outcome::Exit);
+    }
     Ok(Outcome::Next)
+}
+
+/// True for a global function that returns nothing, of kernels that take those
+/// (`subprog_returns_void`).
+#[doc(alias = "subprog_returns_void")]
+pub(crate) fn returns_void(env: &Env<'_>, subprog: u32) -> bool {
+    env.input.rules.has(Behaviour::GlobalsReturnVoid) && prototype::returns_void(env.input, subprog)
 }
 
 /// Refuses a call chain that is too deep.
@@ -88,22 +118,14 @@ pub(super) fn check_frame_limit(env: &mut Env<'_>) -> Result<()> {
     Err(refuse!(env => Call::TooManyFrames { frames: curframe + 2 }))
 }
 
-/// Enters a frame for a static function (`setup_func_entry`).
+/// Enters a frame (`setup_func_entry`).
 #[doc(alias = "setup_func_entry")]
-fn enter(env: &mut Env<'_>, subprog: u32) -> Result<Outcome> {
-    check_frame_limit(env)?;
+pub(super) fn enter(env: &mut Env<'_>, frame: Frame) -> Outcome {
     let curframe = env.state.curframe;
-    let mut frame = Frame::new(env.insn_idx as i32, curframe as u32 + 1, subprog);
-    for arg in 1..6 {
-        frame.regs[arg] = env.frame().regs[arg];
-    }
-    env.sink.mark_all_scratched();
-    clear_caller_saved(env)?;
+    let start = env.analysis.subprogs[frame.subprogno as usize].start;
     env.state.push_frame(frame);
     env.sink.mark_all_scratched();
     env.live.reset_callchain();
-    env.sink.mark_all_scratched();
-    let start = env.analysis.subprogs[subprog as usize].start;
     if env.sink.walks() {
         let input = env.input;
         verbose!(env, "caller:\n");
@@ -112,7 +134,7 @@ fn enter(env: &mut Env<'_>, subprog: u32) -> Result<Outcome> {
         log::print_verifier_state(input, &mut env.sink, &env.state, curframe + 1, true);
     }
     env.mark_scratched(Reg::R0);
-    Ok(Outcome::Call(start))
+    Outcome::Call(start)
 }
 
 /// The arguments of a call do not fit the function's BTF.
@@ -212,9 +234,13 @@ fn match_arg(env: &mut Env<'_>, arg: SubprogArg, ptr: Reg) -> Result<()> {
         }
         SubprogArg::Mem { size, nullable } => {
             check_offset(env, ptr, None)?;
+            let is_checked = env.input.rules.has(Behaviour::NullIsNoMemory);
+            if is_checked && matches!(reg.kind, RegKind::BtfId { .. }) && !reg.is_allocated() {
+                return Err(refuse!(env => Mem::ObjectWrite));
+            }
             let checked = check_global_mem(env, ptr, size);
             checked.map_err(|stop| stop.with_errno(Errno::EINVAL))?;
-            if !nullable && reg.may_be_null() {
+            if !nullable && (reg.may_be_null() || is_checked && reg.is_null()) {
                 return Err(refuse!(env => Call::ExpectsNonNull { index }));
             }
         }
@@ -230,7 +256,7 @@ fn match_arg(env: &mut Env<'_>, arg: SubprogArg, ptr: Reg) -> Result<()> {
                 kind: None,
                 is_rdonly: true,
             };
-            dynptr::check(env, ptr, usage)?;
+            dynptr::check_dynptr(env, ptr, usage)?;
         }
         SubprogArg::Btf {
             id,

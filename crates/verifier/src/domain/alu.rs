@@ -25,7 +25,13 @@ impl Scalar {
         rules: Behaviours,
     ) -> Option<Scalar> {
         let narrow = width == Width::W32;
+        if !rules.has(Behaviour::VaryingOperands) && !is_operand(op, width, other) {
+            return None;
+        }
         match op {
+            _ if rules.has(Behaviour::CircularRanges) => {
+                self.alu_circular(op, width, other, rules)?;
+            }
             AluOp::Add => self.add(other, rules),
             AluOp::Sub => self.sub(other, rules),
             AluOp::Mul => self.mul(other, rules),
@@ -91,13 +97,21 @@ impl Scalar {
 
     /// Adds without synchronising, as pointer arithmetic needs it.
     pub(crate) fn add(&mut self, other: &Scalar, rules: Behaviours) {
+        if rules.has(Behaviour::CircularRanges) {
+            return self.add_circular(other);
+        }
         self.add_ranges(other, rules);
         self.var_off = self.var_off.add(other.var_off);
     }
 
-    /// Subtracts without synchronising, as pointer arithmetic needs it (`scalar_min_max_sub`).
+    /// Subtracts without synchronising, as pointer arithmetic needs it (`scalar_min_max_sub`,
+    /// `scalar32_min_max_sub`).
+    #[doc(alias = "scalar32_min_max_sub")]
     #[doc(alias = "scalar_min_max_sub")]
     pub(crate) fn sub(&mut self, other: &Scalar, rules: Behaviours) {
+        if rules.has(Behaviour::CircularRanges) {
+            return self.sub_circular(other);
+        }
         let wraps = rules.has(Behaviour::SumsWrap);
         let (s32_min, low) = self.s32_min.overflowing_sub(other.s32_max);
         let (s32_max, high) = self.s32_max.overflowing_sub(other.s32_min);
@@ -126,8 +140,9 @@ impl Scalar {
         self.var_off = self.var_off.sub(other.var_off);
     }
 
-    /// The ranges of the sum. Signed ranges are kept if neither end overflows,
-    /// unsigned ones if both ends do or neither does (`scalar_min_max_add`).
+    /// The ranges of the sum (`scalar_min_max_add`, `scalar32_min_max_add`). Signed ranges are kept
+    /// if neither end overflows, unsigned ones if both ends do or neither does.
+    #[doc(alias = "scalar32_min_max_add")]
     #[doc(alias = "scalar_min_max_add")]
     #[inline]
     fn add_ranges(&mut self, other: &Scalar, rules: Behaviours) {
@@ -158,7 +173,8 @@ impl Scalar {
         };
     }
 
-    /// Linux's `scalar_min_max_mul`.
+    /// Linux's `scalar_min_max_mul` and `scalar32_min_max_mul`.
+    #[doc(alias = "scalar32_min_max_mul")]
     #[doc(alias = "scalar_min_max_mul")]
     fn mul(&mut self, other: &Scalar, rules: Behaviours) {
         self.var_off = self.var_off.mul(other.var_off, rules);
@@ -227,34 +243,37 @@ impl Scalar {
         };
     }
 
-    /// Linux's `scalar_min_max_and`.
+    /// Linux's `scalar_min_max_and` and `scalar32_min_max_and`.
+    #[doc(alias = "scalar32_min_max_and")]
     #[doc(alias = "scalar_min_max_and")]
     fn and(&mut self, other: &Scalar, rules: Behaviours) {
         self.var_off = self.var_off.and(other.var_off);
         // The smallest value has the known bits alone, the largest is at most
         // the smaller operand's.
         let (low, high) = (self.var_off.value, self.u32_max.min(other.u32_max));
-        self.set_bitwise32(other, low as u32, high);
+        self.set_bitwise32(other, low as u32, high, rules);
         let high = self.umax.min(other.umax);
         self.set_bitwise64(other, low, high, rules);
     }
 
-    /// Linux's `scalar_min_max_or`.
+    /// Linux's `scalar_min_max_or` and `scalar32_min_max_or`.
+    #[doc(alias = "scalar32_min_max_or")]
     #[doc(alias = "scalar_min_max_or")]
     fn or(&mut self, other: &Scalar, rules: Behaviours) {
         self.var_off = self.var_off.or(other.var_off);
         let (low, high) = (self.u32_min.max(other.u32_min), self.var_off.max());
-        self.set_bitwise32(other, low, high as u32);
+        self.set_bitwise32(other, low, high as u32, rules);
         let low = self.umin.max(other.umin);
         self.set_bitwise64(other, low, high, rules);
     }
 
-    /// Linux's `scalar_min_max_xor`.
+    /// Linux's `scalar_min_max_xor` and `scalar32_min_max_xor`.
+    #[doc(alias = "scalar32_min_max_xor")]
     #[doc(alias = "scalar_min_max_xor")]
     fn xor(&mut self, other: &Scalar, rules: Behaviours) {
         self.var_off = self.var_off.xor(other.var_off);
         let (low, high) = (self.var_off.value, self.var_off.max());
-        self.set_bitwise32(other, low as u32, high as u32);
+        self.set_bitwise32(other, low as u32, high as u32, rules);
         self.set_bitwise64(other, low, high, rules);
     }
 
@@ -262,14 +281,18 @@ impl Scalar {
     /// constant if both low halves are, else `low..=high` and, where that does
     /// not cross the sign boundary, the same signed.
     #[inline]
-    fn set_bitwise32(&mut self, other: &Scalar, low: u32, high: u32) {
+    fn set_bitwise32(&mut self, other: &Scalar, low: u32, high: u32, rules: Behaviours) {
         if other.var_off.is_subreg_const() && self.var_off.is_subreg_const() {
             self.set_const32(self.var_off.value as u32);
             return;
         }
         self.u32_min = low;
         self.u32_max = high;
-        (self.s32_min, self.s32_max) = match low as i32 <= high as i32 {
+        let keeps_sign = match rules.has(Behaviour::BitwiseSigns) {
+            true => low as i32 <= high as i32,
+            false => self.s32_min >= 0 && other.s32_min >= 0,
+        };
+        (self.s32_min, self.s32_max) = match keeps_sign {
             true => (low as i32, high as i32),
             false => (i32::MIN, i32::MAX),
         };
@@ -284,7 +307,11 @@ impl Scalar {
         }
         self.umin = low;
         self.umax = high;
-        (self.smin, self.smax) = match low as i64 <= high as i64 {
+        let keeps_sign = match rules.has(Behaviour::BitwiseSigns) {
+            true => low as i64 <= high as i64,
+            false => self.smin >= 0 && other.smin >= 0,
+        };
+        (self.smin, self.smax) = match keeps_sign {
             true => (low as i64, high as i64),
             false => (i64::MIN, i64::MAX),
         };
@@ -389,10 +416,29 @@ impl Scalar {
     }
 }
 
+/// True if an operand was one with which kernels before [`Behaviour::VaryingOperands`] compute: its
+/// ranges agree, and it is constant where the operation is none of those that take others.
+fn is_operand(op: AluOp, width: Width, other: &Scalar) -> bool {
+    let (is_const, agrees, is_range) = match width {
+        Width::W64 => (
+            other.is_const(),
+            other.smin == other.smax && other.umin == other.umax,
+            other.smin <= other.smax && other.umin <= other.umax,
+        ),
+        Width::W32 => (
+            other.var_off.is_subreg_const(),
+            other.s32_min == other.s32_max && other.u32_min == other.u32_max,
+            other.s32_min <= other.s32_max && other.u32_min <= other.u32_max,
+        ),
+    };
+    let takes_others = matches!(op, AluOp::Add | AluOp::Sub | AluOp::And);
+    is_range && (agrees || !is_const) && (is_const || takes_others)
+}
+
 /// The shift count, if it is a constant that the width admits. A 32-bit shift
 /// reads the low half, but the whole value has to be below 32.
 #[inline]
-fn shift_count(width: Width, count: &Scalar) -> Option<u32> {
+pub(super) fn shift_count(width: Width, count: &Scalar) -> Option<u32> {
     let (is_const, value, limit) = match width {
         Width::W64 => (
             count.is_const() && count.smin == count.smax && count.umin == count.umax,
@@ -412,7 +458,7 @@ fn shift_count(width: Width, count: &Scalar) -> Option<u32> {
 
 /// Smallest and largest of the products, unless one overflows.
 #[inline]
-fn extremes<T: Ord + Copy>(products: [Option<T>; 4]) -> Option<(T, T)> {
+pub(super) fn extremes<T: Ord + Copy>(products: [Option<T>; 4]) -> Option<(T, T)> {
     let [Some(a), Some(b), Some(c), Some(d)] = products else {
         return None;
     };

@@ -2,14 +2,70 @@
 //! each way tells about them.
 
 use isa::ebpf::{Cond, Width};
-use spec::behaviour::Behaviours;
+use spec::behaviour::{Behaviour, Behaviours};
 
+use super::circular::{exclude, refine_arcs};
 use super::{Scalar, Tnum};
 
 /// Outcome of `a cond b`, if the values decide it. The two are different
 /// registers, or a register and an immediate (`is_scalar_branch_taken`).
 #[doc(alias = "is_scalar_branch_taken")]
-pub fn decide(cond: Cond, width: Width, a: &Scalar, b: &Scalar) -> Option<bool> {
+pub fn decide(
+    cond: Cond,
+    width: Width,
+    (a, b): (&Scalar, &Scalar),
+    rules: Behaviours,
+) -> Option<bool> {
+    let decided = decide_by_ranges(cond, width, a, b);
+    match decided.is_none() && rules.has(Behaviour::DeadBranches) {
+        true => decide_by_refinement(cond, width, a, b, rules),
+        false => decided,
+    }
+}
+
+/// Outcome of `a cond a` of one register (`is_scalar_branch_taken`).
+pub fn decide_same(cond: Cond, width: Width, a: &Scalar) -> Option<bool> {
+    let narrow = width == Width::W32;
+    match cond {
+        Cond::Eq | Cond::Ge | Cond::Le | Cond::SGe | Cond::SLe => Some(true),
+        Cond::Ne | Cond::Gt | Cond::Lt | Cond::SGt | Cond::SLt => Some(false),
+        Cond::Set => {
+            let bits = match narrow {
+                true => a.var_off.subreg(),
+                false => a.var_off,
+            };
+            let (min, max) = signed(narrow, a);
+            match bits.is_const() {
+                true => Some(bits.value != 0),
+                false => (min > 0 || max < 0).then_some(true),
+            }
+        }
+    }
+}
+
+/// The outcome that remains if the other leaves a value without members
+/// (`simulate_both_branches_taken`).
+#[doc(alias = "simulate_both_branches_taken")]
+fn decide_by_refinement(
+    cond: Cond,
+    width: Width,
+    a: &Scalar,
+    b: &Scalar,
+    rules: Behaviours,
+) -> Option<bool> {
+    let is_dead = |outcome| {
+        let (mut a, mut b) = (*a, *b);
+        refine_synced(cond, outcome, width, (&mut a, &mut b), rules);
+        a.has_empty_range() || b.has_empty_range()
+    };
+    match (is_dead(false), is_dead(true)) {
+        (true, _) => Some(true),
+        (false, true) => Some(false),
+        (false, false) => None,
+    }
+}
+
+fn decide_by_ranges(cond: Cond, width: Width, a: &Scalar, b: &Scalar) -> Option<bool> {
     let narrow = width == Width::W32;
     let (bits_a, bits_b) = match narrow {
         true => (a.var_off.subreg(), b.var_off.subreg()),
@@ -40,6 +96,25 @@ pub fn decide(cond: Cond, width: Width, a: &Scalar, b: &Scalar) -> Option<bool> 
         Cond::SGe => decide_greater_equal(signed(narrow, a), signed(narrow, b)),
         Cond::SLt => decide_greater(signed(narrow, b), signed(narrow, a)),
         Cond::SLe => decide_greater_equal(signed(narrow, b), signed(narrow, a)),
+    }
+}
+
+/// As [`decide`] before [`Behaviour::NumbersCompared`]: only `b` that is a constant decides, and
+/// equality with it by the known bits.
+pub fn decide_by_constant(cond: Cond, width: Width, a: &Scalar, b: &Scalar) -> Option<bool> {
+    let value = constant(width, b)?;
+    match cond {
+        Cond::Eq => Some(constant(width, a)? == value),
+        Cond::Ne => Some(constant(width, a)? != value),
+        _ => decide_by_ranges(cond, width, a, &Scalar::constant(value)),
+    }
+}
+
+/// The value at the width, if it is known.
+fn constant(width: Width, x: &Scalar) -> Option<u64> {
+    match width {
+        Width::W64 => x.as_const(),
+        Width::W32 => x.as_const32().map(u64::from),
     }
 }
 
@@ -103,9 +178,15 @@ fn decide_equal(narrow: bool, a: &Scalar, b: &Scalar, bits_a: Tnum, bits_b: Tnum
 /// synchronised afterwards and may contradict themselves
 /// ([`Scalar::violation`]) (`reg_set_min_max`).
 #[doc(alias = "reg_set_min_max")]
-pub fn refine(cond: Cond, outcome: bool, width: Width, a: &mut Scalar, b: &mut Scalar) {
+pub fn refine(
+    cond: Cond,
+    outcome: bool,
+    width: Width,
+    (a, b): (&mut Scalar, &mut Scalar),
+    rules: Behaviours,
+) {
     let mut pair = [*a, *b];
-    refine_at(cond, outcome, width, &mut pair, 0, 1);
+    refine_at(cond, outcome, width, &mut pair, (0, 1), rules);
     [*a, *b] = pair;
 }
 
@@ -117,16 +198,61 @@ pub fn refine_synced(
     (a, b): (&mut Scalar, &mut Scalar),
     rules: Behaviours,
 ) {
-    refine(cond, outcome, width, a, b);
+    if !rules.has(Behaviour::NumbersCompared) {
+        return refine_by_constant(cond, outcome, width, (a, b), rules);
+    }
+    refine(cond, outcome, width, (a, b), rules);
     a.sync(rules);
     b.sync(rules);
+}
+
+/// As [`refine_synced`] before [`Behaviour::NumbersCompared`]: a constant narrows the other value, and
+/// equality both at 64 bits.
+fn refine_by_constant(
+    cond: Cond,
+    outcome: bool,
+    width: Width,
+    (a, b): (&mut Scalar, &mut Scalar),
+    rules: Behaviours,
+) {
+    let (relation, _) = relation(cond, outcome);
+    let (value, of_first) = match (constant(width, b), constant(width, a)) {
+        (Some(value), _) => (value, true),
+        (None, Some(value)) => (value, false),
+        (None, None) => {
+            if matches!(relation, Relation::Equal) && width == Width::W64 {
+                refine(cond, outcome, width, (a, b), rules);
+                a.sync(rules);
+                b.sync(rules);
+            }
+            return;
+        }
+    };
+    let known = Scalar::constant(value);
+    let mut pair = if of_first { [*a, known] } else { [known, *b] };
+    let narrowed = usize::from(!of_first);
+    match (relation, width) {
+        (Relation::Equal, Width::W64) => pair[narrowed] = known,
+        (Relation::Equal, Width::W32) => pair[narrowed].set_const32(value as u32),
+        (Relation::Differ, _) => {}
+        _ => refine_at(cond, outcome, width, &mut pair, (0, 1), rules),
+    }
+    let x = &mut pair[narrowed];
+    match width {
+        Width::W64 => x.combine_wide(rules),
+        Width::W32 => x.combine_low(rules),
+    }
+    *(if of_first { a } else { b }) = *x;
 }
 
 /// Narrows and synchronises a value by a comparison with itself, as the kernel does: it
 /// takes the register for two, writes both results to it and synchronises it twice.
 pub fn refine_same(cond: Cond, outcome: bool, width: Width, a: &mut Scalar, rules: Behaviours) {
+    if !rules.has(Behaviour::NumbersCompared) {
+        return;
+    }
     let mut pair = [*a, *a];
-    refine_at(cond, outcome, width, &mut pair, 0, 0);
+    refine_at(cond, outcome, width, &mut pair, (0, 0), rules);
     *a = pair[0];
     a.sync(rules);
     a.sync(rules);
@@ -135,7 +261,7 @@ pub fn refine_same(cond: Cond, outcome: bool, width: Width, a: &mut Scalar, rule
 /// The comparisons that refinement distinguishes: greater becomes less with the
 /// operands exchanged.
 #[derive(Clone, Copy)]
-enum Relation {
+pub(super) enum Relation {
     Equal,
     Differ,
     /// Some bit of the mask is set.
@@ -150,7 +276,7 @@ enum Relation {
 
 /// The relation that holds if the condition has the outcome, and whether its
 /// operands are exchanged.
-const fn relation(cond: Cond, outcome: bool) -> (Relation, bool) {
+pub(super) const fn relation(cond: Cond, outcome: bool) -> (Relation, bool) {
     match (cond, outcome) {
         (Cond::Eq, true) | (Cond::Ne, false) => (Relation::Equal, false),
         (Cond::Ne, true) | (Cond::Eq, false) => (Relation::Differ, false),
@@ -169,12 +295,22 @@ const fn relation(cond: Cond, outcome: bool) -> (Relation, bool) {
 
 /// Refines `pair[a]` and `pair[b]`, which may be the same element (`regs_refine_cond_op`).
 #[doc(alias = "regs_refine_cond_op")]
-fn refine_at(cond: Cond, outcome: bool, width: Width, pair: &mut [Scalar; 2], a: usize, b: usize) {
+fn refine_at(
+    cond: Cond,
+    outcome: bool,
+    width: Width,
+    pair: &mut [Scalar; 2],
+    (a, b): (usize, usize),
+    rules: Behaviours,
+) {
+    let is_circular = rules.has(Behaviour::CircularRanges);
+    if is_circular {
+        refine_arcs(cond, outcome, width, pair, (a, b));
+    }
     let (relation, exchanged) = relation(cond, outcome);
     let (a, b) = if exchanged { (b, a) } else { (a, b) };
     let narrow = width == Width::W32;
     match relation {
-        Relation::Equal => refine_equal(narrow, pair, a, b),
         Relation::Differ | Relation::AnySet | Relation::NoneSet => {
             // One operand has to be a constant; the other is refined.
             let constant = |x: &Scalar| match narrow {
@@ -187,11 +323,14 @@ fn refine_at(cond: Cond, outcome: bool, width: Width, pair: &mut [Scalar; 2], a:
                 (None, None) => return,
             };
             match relation {
+                Relation::Differ if is_circular => exclude(narrow, x, value),
                 Relation::Differ => refine_differ(narrow, x, value),
                 Relation::AnySet => refine_any_set(narrow, x, value),
                 _ => refine_none_set(narrow, x, value),
             }
         }
+        _ if is_circular => {}
+        Relation::Equal => refine_equal(narrow, pair, a, b),
         Relation::Less | Relation::LessEqual => {
             let strict = u64::from(matches!(relation, Relation::Less));
             if narrow {

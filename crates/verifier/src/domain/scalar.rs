@@ -8,7 +8,7 @@
 
 use spec::behaviour::{Behaviour, Behaviours};
 
-use super::Tnum;
+use super::{Cnum32, Cnum64, Tnum};
 
 /// Abstract 64-bit value: known bits and ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +31,11 @@ pub struct Scalar {
     pub u32_min: u32,
     /// Largest low half, unsigned.
     pub u32_max: u32,
+    /// Arc of the value that the ranges do not tell, of kernels with arcs: one that wraps both as
+    /// unsigned and as signed numbers do, or none. Else every value.
+    pub arc64: Cnum64,
+    /// As `arc64`, of the low half.
+    pub arc32: Cnum32,
 }
 
 /// Contradiction within an abstract value, in the kernel's words.
@@ -69,6 +74,8 @@ impl Scalar {
         s32_max: i32::MAX,
         u32_min: 0,
         u32_max: u32::MAX,
+        arc64: Cnum64::UNBOUNDED,
+        arc32: Cnum32::UNBOUNDED,
     };
 
     /// Zero.
@@ -88,6 +95,7 @@ impl Scalar {
             s32_max: value as i32,
             u32_min: value as u32,
             u32_max: value as u32,
+            ..Scalar::UNKNOWN
         }
     }
 
@@ -106,6 +114,7 @@ impl Scalar {
             s32_max: (value as u32 | mask as u32 ^ sign32) as i32,
             u32_min: value as u32,
             u32_max: (value | mask) as u32,
+            ..Scalar::UNKNOWN
         }
     }
 
@@ -160,6 +169,14 @@ impl Scalar {
             && self.s32_max == i32::MAX
             && self.u32_min == 0
             && self.u32_max == u32::MAX
+            && self.has_plain_arcs()
+    }
+
+    /// True if the ranges tell the arcs.
+    #[inline]
+    const fn has_plain_arcs(&self) -> bool {
+        let is_plain64 = self.arc64.base == 0 && self.arc64.size == u64::MAX;
+        is_plain64 && self.arc32.base == 0 && self.arc32.size == u32::MAX
     }
 
     /// True if `value` lies in every component.
@@ -174,12 +191,14 @@ impl Scalar {
             && signed_low <= self.s32_max
             && self.u32_min <= low
             && low <= self.u32_max
+            && self.arc64.contains(value)
+            && self.arc32.contains(low)
     }
 
     /// True if every range and the tnum of `other` lie within this one's (`range_within`).
     #[doc(alias = "range_within")]
     #[inline]
-    pub const fn contains(&self, other: &Scalar) -> bool {
+    pub fn contains(&self, other: &Scalar) -> bool {
         self.umin <= other.umin
             && self.umax >= other.umax
             && self.smin <= other.smin
@@ -189,6 +208,8 @@ impl Scalar {
             && self.s32_min <= other.s32_min
             && self.s32_max >= other.s32_max
             && self.var_off.contains(other.var_off)
+            && (self.has_plain_arcs()
+                || self.arc64.covers(other.r64()) && self.arc32.covers(other.r32()))
     }
 
     /// Bits that the largest value needs, 0 to 64.
@@ -215,6 +236,7 @@ impl Scalar {
         self.smax = i64::MAX;
         self.umin = 0;
         self.umax = u64::MAX;
+        self.arc64 = Cnum64::UNBOUNDED;
     }
 
     /// Makes the 32-bit ranges unbounded (`__mark_reg32_unbounded`).
@@ -225,6 +247,7 @@ impl Scalar {
         self.s32_max = i32::MAX;
         self.u32_min = 0;
         self.u32_max = u32::MAX;
+        self.arc32 = Cnum32::UNBOUNDED;
     }
 
     /// Sets the low half to a constant; the 64-bit ranges stay as they are
@@ -237,6 +260,7 @@ impl Scalar {
         self.s32_max = value as i32;
         self.u32_min = value;
         self.u32_max = value;
+        self.arc32 = Cnum32::UNBOUNDED;
     }
 
     /// Propagates knowledge between the components, as far as the kernel does:
@@ -244,6 +268,9 @@ impl Scalar {
     /// and ranges from bits again (`reg_bounds_sync`).
     #[doc(alias = "reg_bounds_sync")]
     pub fn sync(&mut self, rules: Behaviours) {
+        if rules.has(Behaviour::CircularRanges) {
+            return self.sync_circular(rules);
+        }
         // Ranges that are as narrow as the bits are a fixpoint.
         if *self != Scalar::of_bits(self.var_off) {
             self.tighten(rules);
@@ -252,6 +279,12 @@ impl Scalar {
 
     fn tighten(&mut self, rules: Behaviours) {
         self.update_from_bits(rules);
+        if !rules.has(Behaviour::RangesMeet) {
+            self.deduce_signs();
+            self.update_bits(rules);
+            self.update_from_bits(rules);
+            return;
+        }
         // A round that changes nothing is a fixpoint.
         for _ in 0..3 {
             let before = *self;
@@ -260,8 +293,64 @@ impl Scalar {
                 break;
             }
         }
-        self.update_bits();
+        self.update_bits(rules);
         self.update_from_bits(rules);
+    }
+
+    /// Tightens signed and unsigned ranges of a width by each other where the sign is known
+    /// (`__reg32_deduce_bounds`, `__reg64_deduce_bounds` before [`Behaviour::RangesMeet`]).
+    fn deduce_signs(&mut self) {
+        if self.s32_min >= 0 || self.s32_max < 0 {
+            self.u32_min = self.u32_min.max(self.s32_min as u32);
+            self.u32_max = self.u32_max.min(self.s32_max as u32);
+            (self.s32_min, self.s32_max) = (self.u32_min as i32, self.u32_max as i32);
+        } else if self.u32_max as i32 >= 0 {
+            self.s32_min = self.u32_min as i32;
+            self.u32_max = self.u32_max.min(self.s32_max as u32);
+            self.s32_max = self.u32_max as i32;
+        } else if (self.u32_min as i32) < 0 {
+            self.u32_min = self.u32_min.max(self.s32_min as u32);
+            self.s32_min = self.u32_min as i32;
+            self.s32_max = self.u32_max as i32;
+        }
+        if self.smin >= 0 || self.smax < 0 {
+            self.umin = self.umin.max(self.smin as u64);
+            self.umax = self.umax.min(self.smax as u64);
+            (self.smin, self.smax) = (self.umin as i64, self.umax as i64);
+        } else if self.umax as i64 >= 0 {
+            self.smin = self.umin as i64;
+            self.umax = self.umax.min(self.smax as u64);
+            self.smax = self.umax as i64;
+        } else if (self.umin as i64) < 0 {
+            self.umin = self.umin.max(self.smin as u64);
+            self.smin = self.umin as i64;
+            self.smax = self.umax as i64;
+        }
+    }
+
+    /// Takes the 64-bit ranges from the 32-bit ones if the upper half is zero, else from the bits;
+    /// synchronises (`__reg_combine_32_into_64`).
+    #[doc(alias = "__reg_combine_32_into_64")]
+    pub(super) fn combine_low(&mut self, rules: Behaviours) {
+        match self.var_off.max() <= u64::from(u32::MAX) {
+            true => self.zero_extend32(),
+            false => self.unbound64(),
+        }
+        self.sync(rules);
+    }
+
+    /// Takes the 32-bit ranges from the 64-bit ones where these fit, else from the bits; synchronises
+    /// (`__reg_combine_64_into_32`).
+    #[doc(alias = "__reg_combine_64_into_32")]
+    pub(super) fn combine_wide(&mut self, rules: Behaviours) {
+        self.unbound32();
+        if let (Ok(min), Ok(max)) = (i32::try_from(self.smin), i32::try_from(self.smax)) {
+            (self.s32_min, self.s32_max) = (min, max);
+        }
+        if let (Ok(min), Ok(max)) = (u32::try_from(self.umin), u32::try_from(self.umax)) {
+            (self.u32_min, self.u32_max) = (min, max);
+        }
+        self.sync(rules);
     }
 
     /// Tightens the ranges by the known bits (`__update_reg_bounds`).
@@ -293,9 +382,14 @@ impl Scalar {
         self.smax = self.smax.min((bits.value | (bits.mask ^ sign)) as i64);
         self.umin = self.umin.max(bits.value);
         self.umax = self.umax.min(bits.max());
-        if !rules.has(Behaviour::SingleMember) {
-            return;
+        if rules.has(Behaviour::SingleMember) {
+            self.meet_single_member();
         }
+    }
+
+    /// Takes a value of which one alone has the known bits and lies in the unsigned range.
+    pub(super) fn meet_single_member(&mut self) {
+        let bits = self.var_off;
         if bits.mask == !0 {
             // Every value is a member.
             if self.umin.saturating_add(1) > self.umax {
@@ -421,10 +515,14 @@ impl Scalar {
     /// Tightens the known bits by the unsigned ranges (`__reg_bound_offset`).
     #[doc(alias = "__reg_bound_offset")]
     #[inline]
-    fn update_bits(&mut self) {
+    pub(super) fn update_bits(&mut self, rules: Behaviours) {
         let bits = self.var_off.intersect(Tnum::range(self.umin, self.umax));
         let low = Tnum::range(self.u32_min.into(), self.u32_max.into());
-        self.var_off = bits.with_subreg(bits.subreg().intersect(low));
+        let of_low = match rules.has(Behaviour::LowBitsLearn) {
+            true => bits,
+            false => self.var_off,
+        };
+        self.var_off = bits.with_subreg(of_low.subreg().intersect(low));
     }
 
     #[inline]
@@ -447,13 +545,20 @@ impl Scalar {
         }
     }
 
-    /// The contradiction in a synchronised value, if there is one.
-    pub fn violation(&self) -> Option<Violation> {
-        if self.umin > self.umax
+    /// True if a range has no value (`range_bounds_violation`).
+    #[doc(alias = "range_bounds_violation")]
+    pub(super) fn has_empty_range(&self) -> bool {
+        self.umin > self.umax
             || self.smin > self.smax
             || self.u32_min > self.u32_max
             || self.s32_min > self.s32_max
-        {
+            || self.has_empty_arc()
+    }
+
+    /// The contradiction in a synchronised value, if there is one (`reg_bounds_sanity_check`).
+    #[doc(alias = "reg_bounds_sanity_check")]
+    pub fn violation(&self) -> Option<Violation> {
+        if self.has_empty_range() {
             return Some(Violation::Range);
         }
         let bits = self.var_off;
@@ -482,6 +587,7 @@ impl Scalar {
     #[doc(alias = "zext_32_to_64")]
     #[inline]
     pub const fn zero_extend32(&mut self) {
+        self.arc64 = Cnum64::UNBOUNDED;
         self.var_off = self.var_off.subreg();
         self.umin = self.u32_min as u64;
         self.umax = self.u32_max as u64;
@@ -509,8 +615,12 @@ impl Scalar {
         }
         self.smin = self.umin as i64;
         self.smax = self.umax as i64;
+        self.arc64 = Cnum64::UNBOUNDED;
         if bytes < 4 {
-            self.unbound32();
+            match rules.has(Behaviour::RangesMeet) {
+                true => self.unbound32(),
+                false => self.combine_wide(rules),
+            }
         }
         self.sync(rules);
     }
@@ -540,6 +650,7 @@ impl Scalar {
                     s32_max: max as i32,
                     u32_min: min as u32,
                     u32_max: max as u32,
+                    ..Scalar::UNKNOWN
                 };
                 return;
             }
@@ -559,11 +670,12 @@ impl Scalar {
     /// [`Scalar::zero_extend32`]; does not synchronise (`coerce_subreg_to_size_sx`).
     #[doc(alias = "coerce_subreg_to_size_sx")]
     pub fn sign_extend32(&mut self, bytes: u32) {
+        self.arc32 = Cnum32::UNBOUNDED;
         let bits = bytes * 8;
         let unused = 32 - bits;
         let extend = |value: u32| ((value << unused) as i32) >> unused;
         if self.is_const() {
-            // The kernel keeps the sign extension to 64 bits here; the caller
+            // Linux 6.18 keeps the sign extension to 64 bits here; the caller
             // clears the upper half.
             let value = extend(self.var_off.value as u32);
             self.var_off = Tnum::constant(value as i64 as u64);

@@ -1,6 +1,6 @@
 //! The least abstract value that covers two.
 
-use super::Scalar;
+use super::{Cnum32, Cnum64, Scalar};
 
 impl Scalar {
     /// Covers every value that one of the two covers.
@@ -16,6 +16,14 @@ impl Scalar {
             s32_max: self.s32_max.max(other.s32_max),
             u32_min: self.u32_min.min(other.u32_min),
             u32_max: self.u32_max.max(other.u32_max),
+            arc64: match self.arc64 == other.arc64 {
+                true => self.arc64,
+                false => Cnum64::UNBOUNDED,
+            },
+            arc32: match self.arc32 == other.arc32 {
+                true => self.arc32,
+                false => Cnum32::UNBOUNDED,
+            },
         }
     }
 }

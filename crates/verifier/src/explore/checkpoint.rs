@@ -7,6 +7,7 @@ use spec::behaviour::{Behaviour, Behaviours};
 
 use super::ids::IdMap;
 use super::loop_entries::LoopTracking;
+use super::marks::Liveness;
 use super::outline::Outlines;
 use super::scc::Visits;
 use crate::Statistics;
@@ -21,6 +22,8 @@ pub struct Checkpoint {
     pub(super) state: State,
     /// Precise scalars by frame.
     pub(super) precise: PreciseMasks,
+    /// What is read below it, where liveness goes by marks.
+    pub(super) reads: PreciseMasks,
     /// Paths from here that are not finished.
     pub(super) branches: u32,
     /// Dead slots and precise marks were removed (`clean_verifier_state`).
@@ -51,6 +54,7 @@ impl Checkpoint {
         Checkpoint {
             state,
             precise: PreciseMasks::default(),
+            reads: PreciseMasks::default(),
             branches: 1,
             is_cleaned: false,
             misses: 0,
@@ -73,6 +77,11 @@ impl Checkpoint {
     /// Precise scalars by frame.
     pub(crate) fn precise(&self) -> &PreciseMasks {
         &self.precise
+    }
+
+    /// What is read below it.
+    pub(crate) fn reads(&self) -> &PreciseMasks {
+        &self.reads
     }
 
     /// Sets the precise scalars of a frame.
@@ -134,6 +143,8 @@ pub struct Explorer {
     pub(super) visits: Visits,
     /// How loops are found.
     pub(super) tracking: LoopTracking,
+    /// How it is told what is live.
+    pub(crate) liveness: Liveness,
     /// The entry of the loop that the current path ends in.
     pub(super) path_entry: Option<StateId>,
     pub(super) ids: IdMap,
@@ -158,6 +169,10 @@ impl Explorer {
             tracking: match rules.has(Behaviour::LoopsByComponents) {
                 true => LoopTracking::Components,
                 false => LoopTracking::Entries,
+            },
+            liveness: match rules.has(Behaviour::StackLiveness) {
+                true => Liveness::Flow,
+                false => Liveness::Marks,
             },
             buckets: vec![Vec::new(); slots],
             ..Explorer::default()

@@ -10,6 +10,11 @@ use crate::{Result, Stop, alu, call, flow, mem, refuse, resolve};
 #[doc(alias = "do_check_insn")]
 pub(super) fn check_insn(env: &mut Env<'_>) -> Result<Outcome> {
     let insn = env.input.insns[env.insn_idx as usize];
+    if env.input.lacks_insns
+        && let Some(name) = resolve::unknown_fields(env.input, env.insn_idx)
+    {
+        return Err(refuse!(env => Flow::ReservedFields { name }));
+    }
     match insn {
         Insn::Alu { .. }
         | Insn::Neg { .. }

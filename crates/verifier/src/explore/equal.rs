@@ -12,7 +12,8 @@ use super::checkpoint::Checkpoint;
 use super::ids::IdMap;
 use crate::analysis::Analysis;
 use crate::state::{
-    ADD_CONST, Frame, RegKind, RegState, SlotKind, StackObject, StackObjectKind, StackSlot, State,
+    ADD_CONST, Frame, Reference, RegKind, RegState, SlotKind, StackObject, StackObjectKind,
+    StackSlot, State,
 };
 
 /// Exactness of a comparison of states (kernel: `enum exact_level`).
@@ -69,12 +70,19 @@ impl Comparison<'_> {
         ids.reset(self.last_id);
         let top = state.curframe;
         let hint = usize::from(old.hint);
-        let live = self.live_regs(state, top, exact);
+        let live = self.live_regs(old, top, exact);
         if live & 1 << hint != 0 {
             if !self.is_reg_safe(old, cur, top, hint, ids, exact) {
                 return false;
             }
             ids.reset(self.last_id);
+        }
+        let are_same = |(old, cur): (&Reference, &Reference)| old.id == cur.id;
+        if !self.rules.has(Behaviour::IdentitiesCorrespond)
+            && (!state.refs.iter().zip(&cur.refs).all(are_same)
+                || state.active_lock_id != cur.active_lock_id)
+        {
+            return false;
         }
         if !is_ref_safe(state, cur, ids) {
             return false;
@@ -86,7 +94,7 @@ impl Comparison<'_> {
             {
                 return false;
             }
-            let mut live = self.live_regs(state, number, exact);
+            let mut live = self.live_regs(old, number, exact);
             while live != 0 {
                 let reg = live.trailing_zeros() as usize;
                 live &= live - 1;
@@ -103,7 +111,8 @@ impl Comparison<'_> {
             let (old_frame, cur_frame) = (state.frame(number), cur.frame(number));
             let dead = match self.compares_dead(exact) {
                 true => 0,
-                false => old.dead_slots(number),
+                false if self.rules.has(Behaviour::StackLiveness) => old.dead_slots(number),
+                false => !old.reads.of(number).slots,
             };
             if !self.is_stack_safe(old_frame, dead, precise, cur_frame, ids, exact) {
                 return false;
@@ -117,10 +126,14 @@ impl Comparison<'_> {
         exact != Exactness::Covers && !self.rules.has(Behaviour::LivenessBeforeWalk)
     }
 
-    fn live_regs(&self, state: &State, number: usize, exact: Exactness) -> u16 {
+    fn live_regs(&self, old: &Checkpoint, number: usize, exact: Exactness) -> u16 {
         if self.compares_dead(exact) {
             return 0x7ff;
         }
+        if !self.rules.has(Behaviour::LivenessBeforeWalk) {
+            return old.reads.of(number).regs;
+        }
+        let state = &old.state;
         self.analysis.insns[state.frame_insn_idx(number) as usize].live_regs & 0x7ff
     }
 
@@ -194,10 +207,17 @@ impl Comparison<'_> {
                 continue;
             }
             let Some(cur) = cur else { return false };
-            let old_scalar = self.scalar_of(old);
-            let cur_scalar = self.scalar_of(cur);
+            let from = match self.rules.has(Behaviour::HalfSlots) {
+                true => (byte % 4 == 0).then_some(byte),
+                false => Some(0),
+            };
+            let by_load = self.rules.has(Behaviour::StackNumbersCover);
+            let old_scalar = from.and_then(|from| self.scalar_of(old, from));
+            let old_scalar = old_scalar.filter(|_| by_load);
+            let cur_scalar = from.and_then(|from| self.scalar_of(cur, from));
             if let (Some(old_scalar), Some(cur_scalar)) = (old_scalar, cur_scalar) {
-                let precise = precise && old.is_spilled_scalar_whole();
+                let is_spilled = old.kinds[from.unwrap_or(0)] == SlotKind::Spill;
+                let precise = precise && is_spilled;
                 return self.is_reg_state_safe(old_scalar, precise, cur_scalar, ids, exact);
             }
             if kind == SlotKind::Misc && cur.kinds[byte] == SlotKind::Zero {
@@ -213,12 +233,12 @@ impl Comparison<'_> {
         true
     }
 
-    /// The scalar that a load of the whole slot gives, if it gives one.
-    fn scalar_of<'s>(&self, slot: &'s StackSlot) -> Option<&'s RegState> {
-        if slot.is_spilled_scalar_whole() {
+    /// The scalar that a load of the slot's bytes from one on gives, if it gives one.
+    fn scalar_of<'s>(&self, slot: &'s StackSlot, from: usize) -> Option<&'s RegState> {
+        if slot.kinds[from] == SlotKind::Spill && slot.reg.is_scalar() {
             return Some(&slot.reg);
         }
-        let is_misc = slot.kinds.iter().all(|&kind| {
+        let is_misc = slot.kinds[from..].iter().all(|&kind| {
             kind == SlotKind::Misc || kind == SlotKind::Invalid && self.allow_uninit_stack
         });
         is_misc.then_some(&RegState::UNKNOWN)
@@ -322,6 +342,9 @@ fn is_reg_state_safe(
     if exact == Exactness::Exact {
         return is_reg_exact(old, cur, ids);
     }
+    if !rules.has(Behaviour::IdentitiesCorrespond) {
+        return old == cur || is_reg_covered(old, precise, cur, ids);
+    }
     match (old.kind, cur.kind) {
         (RegKind::NotInit, RegKind::NotInit) => true,
         (RegKind::NotInit, _) => exact == Exactness::Covers,
@@ -337,7 +360,8 @@ fn is_reg_state_safe(
                     return false;
                 }
             }
-            old.num.contains(&cur.num) && ids.check_scalar(old.id, cur.id, rules)
+            let corresponds = rules.has(Behaviour::NumbersCorrespond);
+            old.num.contains(&cur.num) && (!corresponds || ids.check_scalar(old.id, cur.id, rules))
         }
         (
             RegKind::MapKey { .. }
@@ -349,8 +373,7 @@ fn is_reg_state_safe(
         ) => {
             old.kind == cur.kind
                 && old.flags == cur.flags
-                && old.off == cur.off
-                && old.num.contains(&cur.num)
+                && covers_offset(old, cur, rules)
                 && ids.check_ids(old.id, cur.id)
                 && ids.check_ids(old.ref_obj_id, cur.ref_obj_id)
         }
@@ -363,9 +386,9 @@ fn is_reg_state_safe(
             };
             has_range
                 && old.flags == cur.flags
-                && old.off == cur.off
                 && ids.check_ids(old.id, cur.id)
-                && old.num.contains(&cur.num)
+                && has_same_distance(old, cur, rules)
+                && covers_offset(old, cur, rules)
         }
         (RegKind::Arena, RegKind::Arena) => old.flags == cur.flags,
         (
@@ -387,6 +410,70 @@ fn is_reg_state_safe(
             | RegKind::ConstDynptr { .. },
             _,
         ) => is_reg_exact(old, cur, ids),
+    }
+}
+
+/// True if a pointer's offset is among those of the other's.
+fn covers_offset(old: &RegState, cur: &RegState, rules: Behaviours) -> bool {
+    if old.off == cur.off {
+        return old.num.contains(&cur.num);
+    }
+    rules.has(Behaviour::UnitedOffsets)
+        && (old.whole_offset(rules)).contains(&cur.whole_offset(rules))
+}
+
+/// True if a packet pointer may cover the other: with an identity, the offsets of both begin alike.
+fn has_same_distance(old: &RegState, cur: &RegState, rules: Behaviours) -> bool {
+    let base = |reg: &RegState| reg.whole_offset(rules).r64().base;
+    old.id == 0 || !rules.has(Behaviour::PacketDistances) || base(old) == base(cur)
+}
+
+/// True if what is safe with the one register is safe with the other that is not the same (`regsafe`
+/// before [`Behaviour::IdentitiesCorrespond`]).
+fn is_reg_covered(old: &RegState, precise: bool, cur: &RegState, ids: &mut IdMap) -> bool {
+    let is_same = old.kind == cur.kind && old.flags == cur.flags && old.off == cur.off;
+    match (old.kind, cur.kind) {
+        (RegKind::Stack { .. }, _) => false,
+        (RegKind::NotInit, _) => true,
+        (RegKind::Scalar, RegKind::Scalar) => !precise || old.num.contains(&cur.num),
+        (RegKind::MapKey { .. } | RegKind::MapValue { .. }, _) if old.may_be_null() => {
+            is_same && ids.check_ids(old.id, cur.id)
+        }
+        (RegKind::MapKey { .. } | RegKind::MapValue { .. }, _) => {
+            is_same && old.num.contains(&cur.num)
+        }
+        (RegKind::PacketMeta { range: old_range }, RegKind::PacketMeta { range })
+        | (RegKind::Packet { range: old_range }, RegKind::Packet { range }) => {
+            let has_range = match old_range < 0 || range < 0 {
+                true => old_range == range,
+                false => old_range <= range,
+            };
+            has_range
+                && old.off == cur.off
+                && (old.id == 0 || ids.check_ids(old.id, cur.id))
+                && old.num.contains(&cur.num)
+        }
+        (
+            RegKind::Scalar
+            | RegKind::Ctx
+            | RegKind::MapPtr { .. }
+            | RegKind::PacketMeta { .. }
+            | RegKind::Packet { .. }
+            | RegKind::PacketEnd
+            | RegKind::FlowKeys
+            | RegKind::Socket
+            | RegKind::SockCommon
+            | RegKind::TcpSock
+            | RegKind::TpBuffer
+            | RegKind::XdpSock
+            | RegKind::BtfId { .. }
+            | RegKind::Mem { .. }
+            | RegKind::Arena
+            | RegKind::Buf
+            | RegKind::Func { .. }
+            | RegKind::ConstDynptr { .. },
+            _,
+        ) => false,
     }
 }
 

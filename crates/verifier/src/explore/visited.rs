@@ -4,14 +4,16 @@
 use super::checkpoint::Checkpoint;
 use super::equal::{Comparison, Exactness, may_be_looping};
 use super::loop_entries::{self, LoopTracking};
+use super::marks::{self, Liveness};
 use super::{scc, widen};
 use crate::env::Env;
 use crate::state::{
-    HistoryFlags, IterState, LinkedRegs, MAX_CALL_FRAMES, RegKind, StackObject, StackObjectKind,
-    State, StateId,
+    HistoryFlags, IterState, LinkedRegs, MAX_CALL_FRAMES, RegKind, RegState, SlotKind, StackObject,
+    StackObjectKind, StackSlot, State, StateId,
 };
 use crate::{Result, insn_facts, log, precise, refuse, verbose};
 use isa::ebpf::{Insn, Reg};
+use spec::behaviour::Behaviour;
 
 /// Entries of the history that force a checkpoint.
 const MAX_HISTORY: usize = 40;
@@ -34,13 +36,16 @@ pub(super) fn is_visited(env: &mut Env<'_>) -> Result<bool> {
     let force = env.input.test_state_freq
         || info.force_checkpoint
         || options.stress.checkpoint_everywhere
-        || env.state.history.len() > MAX_HISTORY;
+        || env.state.history.len() > MAX_HISTORY && env.input.rules.has(Behaviour::LongHistories);
     let jumps = explorer.jmps_processed - explorer.jmps_at_checkpoint;
     let insns = explorer.statistics.insns_processed - explorer.insns_at_checkpoint;
     let mut is_new = force || jumps >= 2 && insns >= 8;
     let is_recent = !force && jumps < 20 && insns < 100;
 
     let bucket = explorer.bucket(insn_idx, env.state.cur().callsite);
+    if env.input.rules.has(Behaviour::DeadForgotten) {
+        forget_dead(env);
+    }
     clean_checkpoints(env, bucket);
 
     let comparison = Comparison {
@@ -51,7 +56,7 @@ pub(super) fn is_visited(env: &mut Env<'_>) -> Result<bool> {
         rules: env.input.rules,
         is_strict: env.explore_alu_limits,
     };
-    // The kernel keeps this across the checkpoints of a bucket.
+    // Linux 6.18 keeps this across the checkpoints of a bucket.
     let mut loops = false;
     let mut position = env.explorer.buckets[bucket].len();
     let states = position as u32;
@@ -162,9 +167,11 @@ fn compare_open(
             Answer::Miss
         });
     }
-    if may_be_looping(env.explorer.state(id), &env.state)
-        && compare(env, comparison, id, Exactness::Exact)
-    {
+    let exact = match env.input.rules.has(Behaviour::LoopsCompareExactly) {
+        true => Exactness::Exact,
+        false => Exactness::Covers,
+    };
+    if may_be_looping(env.explorer.state(id), &env.state) && compare(env, comparison, id, exact) {
         let (old, cur) = (env.explorer.state(id), &env.state);
         if !have_other_depths(old, cur)
             && old.may_goto_depth == cur.may_goto_depth
@@ -176,7 +183,8 @@ fn compare_open(
     Ok(Answer::Miss)
 }
 
-/// True if the iterator that the call is about to advance is not at its end.
+/// True if the iterator that the call is about to advance is not at its end (`is_iter_next_insn`).
+#[doc(alias = "is_iter_next_insn")]
 fn is_iterating(state: &State) -> bool {
     let reg = state.reg(Reg::R1);
     let (RegKind::Stack { frame }, Some(var_off)) = (reg.kind, reg.num.as_const()) else {
@@ -226,8 +234,13 @@ fn refuse_loop(env: &mut Env<'_>, id: StateId) -> crate::Stop {
     let frame = env.state.curframe;
     if env.sink.is_on() {
         log::verbose_linfo(env.input, &mut env.sink, insn_idx, "; ");
+    }
+    if env.sink.is_on() && env.input.rules.has(Behaviour::OldStateShown) {
         verbose!(env, "infinite loop detected at insn {insn_idx}\ncur state:");
         log::print_verifier_state(env.input, &mut env.sink, &env.state, frame, true);
+    }
+    if !env.input.rules.has(Behaviour::OldStateShown) {
+        return refuse!(env => Flow::LoopDetected { insn: insn_idx });
     }
     let mut line = log::Sink::new(1);
     let old = env.explorer.checkpoint(id);
@@ -240,6 +253,9 @@ fn refuse_loop(env: &mut Env<'_>, id: StateId) -> crate::Stop {
 /// precisely, the current path needs too.
 fn prune(env: &mut Env<'_>, id: StateId, loops: bool) -> Result<()> {
     env.explorer.checkpoint_mut(id).hits += 1;
+    if env.explorer.liveness == Liveness::Marks {
+        env.explorer.propagate_reads(&env.state, id);
+    }
     if env.analysis.insns[env.insn_idx as usize].jmp_point {
         env.push_history(HistoryFlags::NONE, LinkedRegs::default())?;
     }
@@ -255,6 +271,63 @@ fn prune(env: &mut Env<'_>, id: StateId, loops: bool) -> Result<()> {
         }
         LoopTracking::Components | LoopTracking::Entries => Ok(()),
     }
+}
+
+/// Forgets the registers and halves of stack slots of the current state that no instruction reads
+/// any more (`clean_verifier_state`).
+#[doc(alias = "clean_verifier_state")]
+fn forget_dead(env: &mut Env<'_>) {
+    let analysis = env.analysis;
+    let Some(liveness) = &analysis.stack_liveness else {
+        return;
+    };
+    let alive = liveness.alive(analysis, &env.state);
+    for (number, alive) in alive.iter().enumerate().take(env.state.curframe + 1) {
+        for spi in 0..env.state.frame(number).stack.len() {
+            let live = (*alive >> (2 * spi)) as u8 & 3;
+            let slot = &env.state.frame(number).stack[spi];
+            if live != 3
+                && let Some(slot) = without_dead(slot, live & 1 != 0, live & 2 != 0)
+            {
+                *env.state.frame_mut(number).stack.slot_mut(spi) = slot;
+            }
+        }
+        let live = env.analysis.insns[env.state.frame_insn_idx(number) as usize].live_regs;
+        let regs = &env.state.frame(number).regs;
+        let is_dead = |reg: &usize| live & 1 << reg == 0 && regs[*reg].kind != RegKind::NotInit;
+        let dead: u16 = (0..10).filter(is_dead).fold(0, |dead, reg| dead | 1 << reg);
+        for reg in (0..10).filter(|reg| dead & 1 << reg != 0) {
+            env.state.frame_mut(number).regs[reg] = RegState::NOT_INIT;
+        }
+    }
+}
+
+/// A slot without the halves that are dead, `low` being that at the higher address; `None` if it stays
+/// as it is (`__clean_func_state`).
+fn without_dead(slot: &StackSlot, low: bool, high: bool) -> Option<StackSlot> {
+    if slot.is_special() {
+        return None;
+    }
+    let mut new = *slot;
+    if !high {
+        if low && slot.is_spilled() {
+            if !slot.reg.is_scalar() || slot.reg.is_null() {
+                return None;
+            }
+            for kind in new.kinds[..4]
+                .iter_mut()
+                .filter(|kind| **kind == SlotKind::Spill)
+            {
+                *kind = SlotKind::Misc;
+            }
+        }
+        new.reg = RegState::NOT_INIT;
+        new.kinds[4..].fill(SlotKind::Invalid);
+    }
+    if !low {
+        new.kinds[..4].fill(SlotKind::Invalid);
+    }
+    (new != *slot).then_some(new)
 }
 
 /// Removes from finished checkpoints what is not read after them (`clean_live_states`).
@@ -281,6 +354,7 @@ fn clean_checkpoints(env: &mut Env<'_>, bucket: usize) {
 /// Dead registers need no mark: comparisons look at live ones only.
 #[doc(alias = "clean_verifier_state")]
 fn clean_checkpoint(env: &mut Env<'_>, id: StateId) {
+    let liveness = env.explorer.liveness;
     let checkpoint = env.explorer.checkpoint_mut(id);
     checkpoint.is_cleaned = true;
     let state = &checkpoint.state;
@@ -291,10 +365,18 @@ fn clean_checkpoint(env: &mut Env<'_>, id: StateId) {
     for (number, dead_slots) in dead_slots.iter_mut().enumerate().take(state.curframe + 1) {
         let live = env.analysis.insns[state.frame_insn_idx(number) as usize].live_regs;
         let slots = state.frame(number).stack.len();
-        let dead = if slots == 0 {
+        let dead = if slots == 0 || env.input.rules.has(Behaviour::DeadForgotten) {
             0
         } else {
             !env.live.alive_slots(number)
+        };
+        let reads = checkpoint.reads.of(number);
+        let (live, dead) = match liveness {
+            Liveness::Flow => (live, dead),
+            Liveness::Marks if env.input.rules.has(Behaviour::LivenessBeforeWalk) => {
+                (live, !reads.slots)
+            }
+            Liveness::Marks => (reads.regs, !reads.slots),
         };
         *dead_slots = dead;
         let mut precise = checkpoint.precise.of(number);
@@ -328,6 +410,9 @@ fn add_checkpoint(env: &mut Env<'_>, bucket: usize) {
     env.state.parent = Some(id);
     env.state.first_insn_idx = insn_idx;
     env.state.dfs_depth = dfs_depth + 1;
+    if env.explorer.liveness == Liveness::Marks {
+        marks::connect(&mut env.state);
+    }
     env.cur_history = None;
     env.explorer.buckets[bucket].push(super::checkpoint::Entry { id, insn_idx });
 }

@@ -1,10 +1,11 @@
 //! Conditional jumps (`check_cond_jmp_op`).
 
 use isa::ebpf::{Cond, Operand, Reg, Width};
+use spec::behaviour::{Behaviour, Behaviours};
 
 use super::{linked, null, packet};
 use crate::alu::check_bounds;
-use crate::domain::{Scalar, decide, refine_same, refine_synced};
+use crate::domain::{Scalar, decide, decide_by_constant, decide_same, refine_same, refine_synced};
 use crate::env::{Env, Outcome, RegArg};
 use crate::explore::Fork;
 use crate::input::Input;
@@ -46,7 +47,12 @@ pub(super) fn check_cond_jmp_op(
         env.push_history(flags, LinkedRegs::default())?;
     }
     let target = (env.insn_idx as i32 + 1 + i32::from(off)) as u32;
-    if let Some(is_taken) = is_branch_taken(&dst_reg, &src_reg, cond, width) {
+    let rules = env.input.rules;
+    let is_taken = match src == Operand::Reg(dst) && dst_reg.is_scalar() {
+        true if rules.has(Behaviour::SameOperands) => decide_same(cond, width, &dst_reg.num),
+        _ => is_branch_taken(&dst_reg, &src_reg, cond, width, rules),
+    };
+    if let Some(is_taken) = is_taken {
         if dst_reg.is_scalar() {
             env.mark_precise(dst)?;
         }
@@ -79,13 +85,23 @@ fn refuse_comparison(env: &mut Env<'_>, reg: Reg) -> crate::Stop {
     refuse!(env => Flow::PointerComparison { reg })
 }
 
-/// Outcome of a comparison, if what is known decides it.
-fn is_branch_taken(dst: &RegState, src: &RegState, cond: Cond, width: Width) -> Option<bool> {
+/// Outcome of a comparison, if what is known decides it (`is_branch_taken`).
+fn is_branch_taken(
+    dst: &RegState,
+    src: &RegState,
+    cond: Cond,
+    width: Width,
+    rules: Behaviours,
+) -> Option<bool> {
+    let both = rules.has(Behaviour::NumbersCompared);
     if packet::is_any(dst) && packet::is_any(src) && width == Width::W64 {
         return packet::decide(dst, src, cond);
     }
     if dst.is_scalar() && src.is_scalar() {
-        return decide(cond, width, &dst.num, &src.num);
+        return match both {
+            true => decide(cond, width, (&dst.num, &src.num), rules),
+            false => decide_by_constant(cond, width, &dst.num, &src.num),
+        };
     }
     let value_of = |reg: &RegState| match width {
         _ if !reg.is_scalar() => None,
@@ -94,9 +110,10 @@ fn is_branch_taken(dst: &RegState, src: &RegState, cond: Cond, width: Width) -> 
     };
     let (pointer, value) = match value_of(src) {
         Some(value) => (dst, value),
-        None => (src, value_of(dst)?),
+        None if both => (src, value_of(dst)?),
+        None => return None,
     };
-    if value != 0 || !null::is_not_null(pointer) {
+    if value != 0 || !null::is_not_null(pointer, rules) {
         return None;
     }
     match cond {
@@ -133,6 +150,15 @@ fn fork(
             dst_reg.id,
             &mut linked,
         );
+    }
+    if let Operand::Reg(zero) = src
+        && env.input.rules.has(Behaviour::NullByRegister)
+        && src_reg.is_null()
+        && dst_reg.may_be_null()
+        && width == Width::W64
+        && matches!(cond, Cond::Eq | Cond::Ne)
+    {
+        env.mark_precise(zero)?;
     }
     forget_propagated(env, dst, src, linked);
     if linked.len() > 1 {
@@ -174,7 +200,8 @@ fn refine_both(
     linked: LinkedRegs,
 ) -> Result<()> {
     let is_same = src == Operand::Reg(dst);
-    let refined = match dst_reg.is_scalar() && src_reg.is_scalar() {
+    let learns = !is_same || !env.input.rules.has(Behaviour::SameOperands);
+    let refined = match learns && dst_reg.is_scalar() && src_reg.is_scalar() {
         true => Some(refine_scalars(
             env.input,
             &mut env.log(),
@@ -220,6 +247,7 @@ fn refine_both(
         && !src_reg.is_scalar()
         && !dst_reg.is_scalar()
         && src_reg.may_be_null() != dst_reg.may_be_null()
+        && input.rules.has(Behaviour::EqualPointersNotNull)
         && !matches!(src_reg.kind, RegKind::BtfId { .. })
         && !matches!(dst_reg.kind, RegKind::BtfId { .. })
     {
@@ -230,19 +258,20 @@ fn refine_both(
             _ => {}
         }
     }
-    // The kernel reads the fall-through state here, after equal pointers lost their null.
+    // Linux 6.18 reads the fall-through state here, after equal pointers lost their null.
     let may_be_null = this.reg(dst).may_be_null();
     let is_eq = cond == Cond::Eq;
-    if width == Width::W64
-        && matches!(src, Operand::Imm(0))
-        && (is_eq || cond == Cond::Ne)
-        && may_be_null
-    {
+    let by_register = matches!(src, Operand::Reg(_)) && src_reg.is_null();
+    let is_null =
+        matches!(src, Operand::Imm(0)) || by_register && input.rules.has(Behaviour::NullByRegister);
+    if width == Width::W64 && is_null && (is_eq || cond == Cond::Ne) && may_be_null {
         null::mark_ptr_or_null_regs(input, this, dst, !is_eq);
         null::mark_ptr_or_null_regs(input, other, dst, is_eq);
     } else {
         let is_packet = match src {
-            Operand::Reg(src) if width == Width::W64 => packet::refine(cond, dst, src, this, other),
+            Operand::Reg(src) if width == Width::W64 => {
+                packet::refine(cond, (dst, src), (this, other), input.rules)
+            }
             _ => false,
         };
         let leaks = !is_packet && !input.allow_ptr_leaks && !this.reg(dst).is_scalar();

@@ -1,12 +1,15 @@
 //! Exits: of the program, and of functions back to their callers.
 
 use isa::ebpf::Reg;
+use spec::behaviour::Behaviour;
 use spec::programs::ProgramType;
 
 use crate::attach::Returned;
 use crate::call::{MAIN_EXIT, check_resource_leak};
+use crate::domain::Tnum;
 use crate::env::{Env, Outcome, RegArg};
 use crate::explore::widen_to_earlier;
+use crate::log::BitsText;
 use crate::mem::region::check_ptr_off;
 use crate::rejection::{Flow, Rejection};
 use crate::state::{RegKind, RegState, TypeRef};
@@ -20,13 +23,17 @@ pub(crate) fn check_exit(env: &mut Env<'_>) -> Result<Outcome> {
     if !is_outermost {
         return prepare_func_exit(env).map(Outcome::Return);
     }
-    check_return_code(env, Reg::R0)?;
+    let is_subprog = env.state.frame(0).subprogno != 0;
+    check_return_code(env, Reg::R0, is_subprog)?;
     Ok(Outcome::Exit)
 }
 
-/// Checks the cookie of `bpf_throw`, which the default exception callback returns.
+/// Checks the cookie of `bpf_throw`, which the default exception callback returns: for the program,
+/// whichever function throws, where exceptions of global functions are followed.
 pub(crate) fn check_thrown(env: &mut Env<'_>) -> Result<()> {
-    check_return_code(env, Reg::R1)
+    let is_followed = env.input.rules.has(Behaviour::GlobalsThrow);
+    let is_subprog = env.state.frame(0).subprogno != 0 && !is_followed;
+    check_return_code(env, Reg::R1, is_subprog)
 }
 
 /// Leaves the executing function; the instruction to go on with (`prepare_func_exit`).
@@ -41,22 +48,33 @@ pub(crate) fn prepare_func_exit(env: &mut Env<'_>) -> Result<u32> {
         return Err(refuse!(env => Flow::ReturnsStackPointer));
     }
     let caller_number = env.state.curframe - 1;
+    let iterates = env.input.rules.has(Behaviour::CallbacksIterate);
+    let is_by_range = env.input.rules.has(Behaviour::ReturnsByRange);
     if in_callback {
         if !r0.is_scalar() {
             return Err(refuse!(env => Flow::CallbackReturn { reg: Reg::R0 }));
         }
+        env.mark_reg_read(Reg::R0);
         env.mark_precise(Reg::R0)?;
-        if !is_within(range, &r0, false) {
+        let is_within = match is_by_range {
+            true => is_within(range, &r0, false),
+            false => bits_of(range).contains(r0.num.var_off),
+        };
+        if !is_within {
             return Err(refuse_value(env, Reg::R0, range, "At callback return"));
         }
-        if !env.analysis.insns[callsite as usize].calls_callback {
+        if iterates && !env.analysis.insns[callsite as usize].calls_callback {
             let insn_idx = env.insn_idx;
             return Err(refuse!(env => Flow::NotCallback { insn_idx, callsite }));
         }
     } else {
-        env.state.frame_mut(caller_number).regs[0] = r0;
+        let marks = env.frame().marks;
+        let caller = env.state.frame_mut(caller_number);
+        caller.regs[0] = r0;
+        caller.marks.take_reg(0, &marks, 0);
     }
-    let target = if in_callback { callsite } else { callsite + 1 };
+    let again = in_callback && iterates;
+    let target = if again { callsite } else { callsite + 1 };
     if env.sink.walks() {
         verbose!(env, "returning from callee:\n");
         log::print_verifier_state(env.input, &mut env.sink, &env.state, callee_number, true);
@@ -64,16 +82,15 @@ pub(crate) fn prepare_func_exit(env: &mut Env<'_>) -> Result<u32> {
         log::print_verifier_state(env.input, &mut env.sink, &env.state, caller_number, true);
     }
     env.state.pop_frame();
-    if in_callback {
+    if again {
         widen_to_earlier(&env.explorer, &mut env.state, None, target, env.id_gen);
     }
     Ok(target)
 }
 
 /// Checks the program's return value in a register (`check_return_code`).
-fn check_return_code(env: &mut Env<'_>, reg: Reg) -> Result<()> {
+fn check_return_code(env: &mut Env<'_>, reg: Reg, is_subprog: bool) -> Result<()> {
     let frame = env.state.frame(0);
-    let is_subprog = frame.subprogno != 0;
     let in_exception = frame.in_exception_callback_fn;
     let in_async = frame.in_async_callback_fn;
     let async_range = frame.callback_ret_range;
@@ -93,6 +110,9 @@ fn check_return_code(env: &mut Env<'_>, reg: Reg) -> Result<()> {
             | Returned::Object(_) => {}
         }
     }
+    if is_subprog && !in_exception && !in_async && is_void_subprog(env) {
+        return Ok(());
+    }
     env.check_reg_arg(reg, RegArg::Src)?;
     let value = *env.reg(reg);
     if !env.input.allow_ptr_leaks && !value.is_scalar() {
@@ -102,7 +122,8 @@ fn check_return_code(env: &mut Env<'_>, reg: Reg) -> Result<()> {
         return enforce(env, reg, async_range, false, "At async callback return");
     }
     if is_subprog && !in_exception {
-        if !value.is_scalar() {
+        let is_arena = value.kind == RegKind::Arena && env.input.rules.has(Behaviour::ArenaTags);
+        if !value.is_scalar() && !is_arena {
             let kind = value.reg_type();
             return Err(refuse!(env => Flow::SubprogReturn { reg: reg, kind }));
         }
@@ -110,6 +131,7 @@ fn check_return_code(env: &mut Env<'_>, reg: Reg) -> Result<()> {
     }
     let range = match returned {
         Returned::Any | Returned::Nothing | Returned::Unknown => None,
+        Returned::OfHook(..) if !env.input.rules.has(Behaviour::HookResultsLimited) => None,
         Returned::OfHook(min, max) => {
             return enforce(env, reg, (min, max), true, "At program exit");
         }
@@ -125,6 +147,21 @@ fn check_return_code(env: &mut Env<'_>, reg: Reg) -> Result<()> {
         Some(range) => enforce(env, reg, range, false, "At program exit"),
         None => Ok(()),
     }
+}
+
+/// True if the function that is verified on its own returns nothing.
+fn is_void_subprog(env: &Env<'_>) -> bool {
+    crate::call::returns_void(env, env.state.frame(0).subprogno)
+}
+
+/// Checks that a helper is given a result within a range (`retval_range_within`).
+pub(crate) fn check_result(
+    env: &mut Env<'_>,
+    reg: Reg,
+    range: (i32, i32),
+    context: &str,
+) -> Result<()> {
+    enforce(env, reg, range, true, context)
 }
 
 /// Numbers that programs of the type may return, from the first to the second.
@@ -149,7 +186,7 @@ fn of_void_hook(env: &mut Env<'_>, stop: Stop) -> Stop {
         Stop::Refused(refusal)
             if matches!(
                 *refusal.rejection,
-                Rejection::Flow(Flow::ReturnRange { .. })
+                Rejection::Flow(Flow::ReturnRange { .. } | Flow::ReturnBits { .. })
             ) =>
         {
             refuse!(env => Flow::ReturnOfVoidHook)
@@ -171,8 +208,15 @@ fn enforce(
         let kind = value.reg_type();
         return Err(refuse!(env => Flow::ReturnUnknown { context, reg, kind }));
     }
-    env.mark_precise(reg)?;
-    if !is_within(range, &value, in_32_bits) {
+    let is_by_range = env.input.rules.has(Behaviour::ReturnsByRange);
+    if is_by_range {
+        env.mark_precise(reg)?;
+    }
+    let is_within = match is_by_range {
+        true => is_within(range, &value, in_32_bits),
+        false => bits_of(range).contains(value.num.var_off),
+    };
+    if !is_within {
         return Err(refuse_value(env, reg, range, context));
     }
     Ok(())
@@ -188,10 +232,23 @@ fn is_within((min, max): (i32, i32), reg: &RegState, in_32_bits: bool) -> bool {
     }
 }
 
+/// The bits that numbers of a range share.
+fn bits_of((min, max): (i32, i32)) -> Tnum {
+    Tnum::range(i64::from(min) as u64, i64::from(max) as u64)
+}
+
 /// `verbose_invalid_scalar`.
 #[doc(alias = "verbose_invalid_scalar")]
 fn refuse_value(env: &mut Env<'_>, reg: Reg, (min, max): (i32, i32), context: &str) -> Stop {
     let num = env.reg(reg).num;
+    if !env.input.rules.has(Behaviour::ReturnsByRange) {
+        let known = match num.var_off.is_unknown() {
+            true => String::from("unknown scalar value"),
+            false => format!("value {}", BitsText(num.var_off, env.input.rules)),
+        };
+        let range = bits_of((min, max));
+        return refuse!(env => Flow::ReturnBits { context, reg, known, range });
+    }
     let mut known = String::new();
     if num.smin > i64::MIN {
         known += &format!(" smin={}", num.smin);

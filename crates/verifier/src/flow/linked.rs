@@ -34,7 +34,10 @@ pub(super) fn collect(
         }
         for spi in 0..state.frame(number).stack.len() {
             let slot = &state.frame(number).stack[spi];
+            let is_whole =
+                slot.is_spilled_scalar_whole() || rules.has(Behaviour::NarrowSpillsLinked);
             if slot.is_spilled_scalar()
+                && is_whole
                 && slot.reg.id & !ADD_CONST == id
                 && !linked.push(LinkedReg::Slot { frame: number, spi })
             {

@@ -1,6 +1,7 @@
 //! Pointers that may be null.
 
 use isa::ebpf::Reg;
+use spec::behaviour::{Behaviour, Behaviours};
 use spec::maps::MapKind;
 
 use crate::input::Input;
@@ -8,8 +9,21 @@ use crate::state::{Reference, ReferenceKind, RegKind, RegRules, RegState, State,
 
 /// True if the pointer is certainly not null (`reg_not_null`).
 #[doc(alias = "reg_not_null")]
-pub(super) fn is_not_null(reg: &RegState) -> bool {
+pub(super) fn is_not_null(reg: &RegState, rules: Behaviours) -> bool {
     if reg.may_be_null() {
+        return false;
+    }
+    let is_known = || {
+        matches!(
+            reg.kind,
+            RegKind::Socket
+                | RegKind::TcpSock
+                | RegKind::SockCommon
+                | RegKind::MapValue { .. }
+                | RegKind::MapKey { .. }
+        )
+    };
+    if !rules.has(Behaviour::TrustedPointers) && !is_known() {
         return false;
     }
     if let RegKind::BtfId { .. } = reg.kind {
@@ -39,7 +53,7 @@ pub(crate) fn is_trusted(reg: &RegState) -> bool {
     reg.flags.has_any(MODIFIERS) && !has_others
 }
 
-/// Changes the kind alone, as the kernel writes the type and leaves the union.
+/// Changes the kind alone, as Linux 6.18 writes the type and leaves the union.
 fn change_kind(reg: &mut RegState, kind: RegKind) {
     reg.residue = reg.kind.residue();
     reg.kind = kind;

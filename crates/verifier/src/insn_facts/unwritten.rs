@@ -419,6 +419,10 @@ pub(crate) fn note_filling(env: &mut Env<'_>, ptr: Reg, size: i32, filling: Fill
     let frame = frame as usize;
     let min = (start as i32).wrapping_add(reg.off);
     let end = min.saturating_add(size);
+    let first = match filling {
+        Filling::Text => min + 1,
+        Filling::Whole | Filling::OnSuccess | Filling::Part => min,
+    };
     match filling {
         Filling::Whole => return,
         Filling::OnSuccess if frame == env.state.curframe => {
@@ -432,13 +436,10 @@ pub(crate) fn note_filling(env: &mut Env<'_>, ptr: Reg, size: i32, filling: Fill
                 }
             }
         }
-        Filling::OnSuccess => note_possible_stack_write(env, frame, min, end),
-        Filling::Part(least) => note_possible_stack_write(env, frame, min + least, end),
+        Filling::OnSuccess | Filling::Text | Filling::Part => {
+            note_possible_stack_write(env, frame, first, end);
+        }
     }
-    let first = match filling {
-        Filling::Part(least) => min + least,
-        _ => min,
-    };
     if frame == env.state.curframe
         && let Some(uses) = collecting(env)
     {

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write};
 
+use spec::behaviour::{Behaviour, Behaviours};
+
 use crate::domain::{Scalar, Tnum};
 use crate::input::Input;
 use crate::state::{
@@ -10,16 +12,36 @@ use crate::state::{
 
 /// Name of a register's type, such as `map_value_or_null` (`reg_type_str`).
 pub(crate) fn reg_type_str(ty: RegType) -> TypeText {
-    TypeText(ty)
+    TypeText::from(ty)
 }
 
-/// A register's type, written as its name.
+/// A register's type, written as its name by a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TypeText(pub RegType);
+pub(crate) struct TypeText(pub RegType, pub Behaviours);
 
 impl From<RegType> for TypeText {
     fn from(ty: RegType) -> TypeText {
-        TypeText(ty)
+        TypeText(ty, Behaviours::default())
+    }
+}
+
+/// Known bits, written as by a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BitsText(pub Tnum, pub Behaviours);
+
+impl From<Tnum> for BitsText {
+    fn from(bits: Tnum) -> BitsText {
+        BitsText(bits, Behaviours::default())
+    }
+}
+
+impl fmt::Display for BitsText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BitsText(bits, rules) = self;
+        match rules.has(Behaviour::ConstantBitsShort) {
+            true => bits.fmt(f),
+            false => write!(f, "({:#x}; {:#x})", bits.value, bits.mask),
+        }
     }
 }
 
@@ -34,15 +56,25 @@ impl fmt::Display for TypeText {
             (TypeFlags::PTR_UNTRUSTED, "untrusted_"),
             (TypeFlags::PTR_TRUSTED, "trusted_"),
         ];
-        let RegType { base, flags } = self.0;
-        if !flags.is_empty() {
+        let TypeText(RegType { base, flags }, rules) = *self;
+        if !rules.has(Behaviour::NumbersAreScalars) {
+            f.write_str(match base {
+                RegBase::Scalar => "inv",
+                RegBase::PtrToBuf if flags.has(TypeFlags::MEM_RDONLY) => "rdonly_buf",
+                RegBase::PtrToBuf => "rdwr_buf",
+                RegBase::PtrToBtfId if flags.has(TypeFlags::MEM_PERCPU) => "percpu_ptr_",
+                base => RegRules::of(base).label,
+            })?;
+        } else {
             for (flag, prefix) in PREFIXES {
                 if flags.has(flag) {
-                    f.write_str(prefix)?;
+                    let is_older =
+                        flag == TypeFlags::MEM_RINGBUF && !rules.has(Behaviour::RingbufNamed);
+                    f.write_str(if is_older { "alloc_" } else { prefix })?;
                 }
             }
+            f.write_str(RegRules::of(base).label)?;
         }
-        f.write_str(RegRules::of(base).label)?;
         match (flags.has(TypeFlags::PTR_MAYBE_NULL), base) {
             (false, _) => Ok(()),
             (true, RegBase::PtrToBtfId) => f.write_str("or_null_"),
@@ -173,7 +205,8 @@ fn write_attributes(input: &Input<'_>, list: &mut List<'_>, reg: &RegState) {
     {
         write_map(input, list, map);
     }
-    if !reg.is_scalar() && reg.off != 0 {
+    let is_united = input.rules.has(Behaviour::UnitedOffsets);
+    if !reg.is_scalar() && reg.off != 0 && !is_united {
         list.item(format_args!("off={}", Signed(reg.off.into())));
     }
     if let Some(range) = reg.kind.packet_range() {
@@ -187,8 +220,12 @@ fn write_attributes(input: &Input<'_>, list: &mut List<'_>, reg: &RegState) {
     }
     let bits = reg.num.var_off;
     if bits.is_const() {
-        if bits.value != 0 {
-            list.item(format_args!("imm={}", Signed(bits.value as i64)));
+        let mut value = bits.value as i64;
+        if !reg.is_scalar() && is_united {
+            value = value.wrapping_add(reg.off.into());
+        }
+        if value != 0 {
+            list.item(format_args!("imm={}", Signed(value)));
         }
         return;
     }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use spec::behaviour::Behaviour;
+
 use super::Sink;
 use super::reg::{dynptr_type_str, write_reg};
 use crate::explore::Checkpoint;
@@ -25,6 +27,7 @@ pub(crate) fn print_verifier_state(
         state,
         frameno,
         PreciseMask::default(),
+        None,
         print_all,
     );
 }
@@ -37,7 +40,9 @@ pub(crate) fn print_checkpoint(
     frameno: usize,
 ) {
     let precise = checkpoint.precise().of(frameno);
-    print(input, sink, checkpoint.state(), frameno, precise, true);
+    let reads = (checkpoint.reads().of(frameno), checkpoint.is_cleaned());
+    let state = checkpoint.state();
+    print(input, sink, state, frameno, precise, Some(reads), true);
 }
 
 fn print(
@@ -46,8 +51,10 @@ fn print(
     state: &State,
     frameno: usize,
     precise: PreciseMask,
+    reads: Option<(PreciseMask, bool)>,
     print_all: bool,
 ) {
+    let shows_marks = !input.rules.has(Behaviour::StackLiveness);
     if !sink.is_on() {
         return;
     }
@@ -64,7 +71,14 @@ fn print(
         if regs >> number & 1 == 0 || reg.kind == RegKind::NotInit {
             continue;
         }
-        let _ = write!(out, " R{number}=");
+        let _ = write!(out, " R{number}");
+        if shows_marks && number < 10 {
+            let is_read = reads.is_some_and(|(reads, _)| reads.regs >> number & 1 != 0);
+            let is_written = frame.marks.written_regs >> number & 1 != 0;
+            let is_done = reads.is_some_and(|(_, is_done)| is_done);
+            write_marks(out, [(is_read, 'r'), (is_written, 'w'), (is_done, 'D')]);
+        }
+        out.push('=');
         let is_precise = !input.bpf_capable || precise.regs >> number & 1 != 0;
         write_reg(input, out, frame.frameno, reg, is_precise);
     }
@@ -80,6 +94,17 @@ fn print(
     if !print_all {
         sink.scratched_regs = 0;
         sink.scratched_slots = 0;
+    }
+}
+
+/// Writes the marks of a register (`print_liveness`).
+#[doc(alias = "print_liveness")]
+fn write_marks(out: &mut String, marks: [(bool, char); 3]) {
+    let set = marks.iter().filter(|(is_set, _)| *is_set);
+    let letters: String = set.map(|(_, letter)| *letter).collect();
+    if !letters.is_empty() {
+        out.push('_');
+        out.push_str(&letters);
     }
 }
 

@@ -4,6 +4,7 @@
 
 use btf::{Kind, Shape, TypeId};
 use program::Program;
+use spec::behaviour::Behaviour;
 use spec::programs::HookKind;
 use spec::registry::{RegBase, TracepointArg};
 
@@ -89,7 +90,12 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
     let described = iterator.and_then(|iterator| iterator.arg(index));
     let is_buffer = described.is_some_and(|arg| arg.value.base == RegBase::PtrToBuf);
     let object = types.skip_modifiers(pointee).unwrap_or(TypeId::VOID);
-    if matches!(types.at(object).kind(), Kind::Void | Kind::Int) && !is_buffer {
+    let as_number = match types.at(object).kind() {
+        Kind::Void | Kind::Int => true,
+        Kind::Ptr => env.input.rules.has(Behaviour::PointersAsNumbers),
+        _ => false,
+    };
+    if as_number && !is_buffer {
         return Ok(Argument::Scalar);
     }
     if let Some(arg) = described {

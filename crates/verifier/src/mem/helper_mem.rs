@@ -3,7 +3,7 @@
 use isa::ebpf::Reg;
 
 use super::map_value::{self, Source};
-use super::{Access, MemAccess, check_mem_access, object, packet, region, stack};
+use super::{Access, MemAccess, check_mem_access, context, object, packet, region, stack};
 use crate::env::Env;
 use crate::state::{RegBase, RegKind, TypeFlags};
 use crate::{LIMITS, Result};
@@ -81,7 +81,14 @@ pub(crate) fn check_helper_mem(
             ty,
             reg.off,
         ),
-        RegKind::Ctx if env.input.type_rules().has_plain_context => {
+        RegKind::Ctx if context::may_vary(env) => {
+            let most = context::MOST_BYTES;
+            region::check_region(&mut env.log(), &reg, ptr, reg.off, size, most, is_zero_ok)
+        }
+        RegKind::Ctx
+            if env.input.type_rules().has_plain_context
+                && !env.input.rules.has(Behaviour::ContextVaries) =>
+        {
             if size == 0 {
                 return match is_zero_ok {
                     true => Ok(()),
@@ -128,7 +135,11 @@ pub(crate) fn check_sized_mem(
     if num.smin < 0 {
         return Err(refuse!(env => Mem::NegativeSize { reg: size }));
     }
-    if num.umin == 0 && !is_zero_ok {
+    if !env.input.rules.has(Behaviour::ZeroSizesFirst) {
+        if num.umin == 0 {
+            check_helper_mem(env, ptr, 0, access, is_zero_ok, None)?;
+        }
+    } else if num.umin == 0 && !is_zero_ok {
         return Err(refuse!(env => Mem::ZeroSize {
             reg: size, umin: num.umin as i64, umax: num.umax as i64
         }));

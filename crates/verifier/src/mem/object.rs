@@ -7,6 +7,7 @@
 mod written;
 
 use btf::{FoundAt, Kind, PointerTag, TypeId};
+use spec::behaviour::Behaviour;
 use spec::maps::MapKind;
 use spec::registry::SafeList;
 
@@ -29,7 +30,8 @@ pub(super) fn check_ptr_to_btf_access(
     if !env.input.allow_ptr_leaks {
         return Err(refuse!(env => Mem::StructPrivilege { name }));
     }
-    if !env.input.program.is_gpl_compatible() && ty.btf != BtfRef::Program {
+    let needs_license = env.input.rules.has(Behaviour::ObjectsNeedLicense);
+    if needs_license && !env.input.program.is_gpl_compatible() && ty.btf != BtfRef::Program {
         return Err(refuse!(env => Mem::StructLicense { name }));
     }
     if off < 0 {
@@ -95,7 +97,13 @@ fn load(env: &mut Env<'_>, access: MemAccess, ty: TypeRef, off: i32) -> Result<(
                 true => flags.with(TypeFlags::PTR_UNTRUSTED),
                 false => flags,
             };
-            let flags = trust(env, &reg, ty, &field.to_string_lossy(), flags);
+            let flags = match env.input.rules.has(Behaviour::TrustedPointers) {
+                true => trust(env, &reg, ty, &field.to_string_lossy(), flags),
+                false if reg.flags.has(TypeFlags::PTR_UNTRUSTED) => flags
+                    .with(TypeFlags::PTR_UNTRUSTED)
+                    .without(TypeFlags::MEM_RCU),
+                false => flags.without(TypeFlags::PTR_UNTRUSTED.with(TypeFlags::MEM_RCU)),
+            };
             let kind = RegKind::BtfId {
                 ty: TypeRef { id: target.0, ..ty },
             };

@@ -15,6 +15,7 @@ use super::helper_mem::RawMem;
 use super::registers::{assign_scalar_id, set_constant, set_reg, set_unknown};
 use super::{Access, MAX_STACK, MAX_VAR_OFF};
 use crate::call::dynptr;
+use crate::domain::Scalar;
 use crate::env::Env;
 use crate::state::{HistoryFlags, LinkedRegs, RegKind, RegRules, RegState, SlotKind, StackSlot};
 use crate::{Result, Stop, insn_facts, log};
@@ -58,12 +59,17 @@ pub(super) fn check_bounds(
         let min = num.smin + i64::from(off);
         (min, num.smax + i64::from(off) + i64::from(size))
     };
-    let lowest = match access == Access::Write || env.input.allow_uninit_stack {
+    let reads_below =
+        env.input.allow_uninit_stack && env.input.rules.has(Behaviour::UninitializedReads);
+    let lowest = match access == Access::Write || reads_below {
         true => -MAX_STACK,
         false => -(env.state.frame(frame).allocated_stack() as i64),
     };
     let begins_on_stack = (lowest..=-1).contains(&min);
     if begins_on_stack && max <= 0 && size >= 0 {
+        if by_helper && !env.input.rules.has(Behaviour::UninitializedReads) {
+            return Ok(());
+        }
         grow(env, frame, -min as usize);
         return Ok(());
     }
@@ -161,9 +167,10 @@ fn read_fixed(
                 return Err(refuse!(env => Mem::FillSize));
             }
             let Some(dst) = dst else { return Ok(()) };
-            if size <= spilled && off % 8 == 0 {
+            let narrows = env.input.rules.has(Behaviour::NarrowFills);
+            if (size == spilled || size < spilled && narrows) && off % 8 == 0 {
                 let mut filled = reg;
-                if reg.num.width() > size * 8 {
+                if reg.num.width() > size * 8 && narrows {
                     filled = filled.without_link(env.input.rules);
                 }
                 set_reg(env, dst, filled);
@@ -179,10 +186,10 @@ fn read_fixed(
                         _ => return Err(refuse_read(env, off, index, size)),
                     }
                 }
-                if spills == size && reg.num.as_const() == Some(0) {
+                if spills == size && reg.num.as_const() == Some(0) && narrows {
                     set_zero(env, dst);
                     is_fill = true;
-                } else if zeros == size {
+                } else if zeros == size && narrows {
                     set_zero(env, dst);
                 } else {
                     set_unknown(env, dst);
@@ -293,7 +300,7 @@ fn write_fixed(
     insn_facts::note_stack_write(env, frame, off, off + size as i32);
     let is_aligned = off % 8 == 0;
     if is_aligned && size == 8 {
-        env.live.mark_write(frame, 1 << spi);
+        env.mark_slots_written(frame, 1 << spi);
     }
     check_fastcall_contract(env, frame, off);
     env.mark_slot_scratched(spi);
@@ -302,9 +309,14 @@ fn write_fixed(
     let spilled = match (value, imm) {
         (Some(value), _) => {
             let reg = *env.reg(value);
-            if is_aligned && reg.is_scalar() && is_capable {
+            let any = env.input.rules.has(Behaviour::NumbersSpilled);
+            let is_kept = any || !is_unbounded(&reg.num) && !reg.is_null();
+            if is_aligned && reg.is_scalar() && is_capable && is_kept {
                 let fits = reg.num.width() <= size * 8;
-                if fits {
+                if !any && !is_by_frame_pointer(env) {
+                    env.mark_precise(value)?;
+                }
+                if fits && any {
                     assign_scalar_id(env, value);
                 }
                 let mut reg = *env.reg(value);
@@ -325,7 +337,11 @@ fn write_fixed(
                 None
             }
         }
-        (None, Some(imm)) if is_aligned && is_capable => {
+        (None, Some(imm))
+            if is_aligned
+                && is_capable
+                && (imm != 0 || env.input.rules.has(Behaviour::NumbersSpilled)) =>
+        {
             Some(RegState::constant(i64::from(imm) as u64))
         }
         (None, _) => None,
@@ -461,6 +477,14 @@ pub(super) fn check_range(
     for at in min..max + size {
         let slot = (-at - 1) as usize;
         let spi = slot / 8;
+        if env.state.frame(frame).allocated_stack() <= slot
+            && !env.input.rules.has(Behaviour::UninitializedReads)
+            && var_off.is_const()
+        {
+            return Err(refuse!(env => Mem::StackArgument {
+                reg: ptr, min, index: at - min, size
+            }));
+        }
         if env.state.frame(frame).allocated_stack() <= slot {
             return Err(refuse!(env => Mem::AllocatedStack));
         }
@@ -510,7 +534,8 @@ fn plan_raw(
             .get(slot / 8)
             .is_some_and(|found| found.kinds[slot % 8] == SlotKind::Dynptr)
     };
-    if let Some(at) = (at..at + size).find(is_dynptr) {
+    let is_kept = env.input.rules.has(Behaviour::DynptrsTracked);
+    if let Some(at) = (at..at + size).find(is_dynptr).filter(|_| is_kept) {
         return Err(refuse!(env => Mem::DynptrWrite { at }));
     }
     raw.planned = Some((ptr, size));
@@ -524,14 +549,30 @@ fn clobber_byte(env: &mut Env<'_>, frame: usize, slot: usize, is_clobber: bool) 
 }
 
 fn mark_read(env: &mut Env<'_>, frame: usize, mask: u64) -> Result<()> {
-    env.live
-        .mark_read(env.analysis, &env.state, frame, env.insn_idx, mask);
+    env.mark_slots_read(frame, mask);
     Ok(())
 }
 
 fn push_access(env: &mut Env<'_>, frame: usize, spi: usize) -> Result<()> {
+    if !env.input.rules.has(Behaviour::StackByAnyRegister) && !is_by_frame_pointer(env) {
+        return Ok(());
+    }
     let flags = HistoryFlags::stack_access(spi, frame as u32);
     env.push_history(flags, LinkedRegs::default())
+}
+
+/// True if the instruction accesses memory through the frame pointer.
+fn is_by_frame_pointer(env: &Env<'_>) -> bool {
+    match env.input.insns[env.insn_idx as usize] {
+        Insn::Load { base, .. } | Insn::Store { base, .. } => base == Reg::R10,
+        _ => false,
+    }
+}
+
+/// True if the 64-bit and 32-bit ranges of a number are unknown (`__is_scalar_unbounded`).
+#[doc(alias = "__is_scalar_unbounded")]
+fn is_unbounded(num: &Scalar) -> bool {
+    num.var_off.is_unknown() && num.is_unbounded()
 }
 
 fn set_zero(env: &mut Env<'_>, dst: Reg) {

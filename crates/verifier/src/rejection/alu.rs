@@ -4,8 +4,8 @@ use isa::ebpf::AluOp;
 
 use super::{Register, rejections};
 use crate::alu::symbol;
-use crate::domain::{Scalar, Tnum};
-use crate::log::TypeText;
+use crate::domain::Scalar;
+use crate::log::{BitsText, TypeText};
 
 rejections! {
     /// Rejections of arithmetic, and of what speculation makes of it.
@@ -33,7 +33,11 @@ rejections! {
     Pointer32Bit { reg: Register } EACCES PointerArithmetic
         "R{reg} 32-bit pointer arithmetic prohibited";
     PointerMaybeNull { reg: Register, kind: TypeText } EACCES MaybeNull
-        "R{reg} pointer arithmetic on {kind} prohibited, null-check it first";
+        "R{reg} pointer arithmetic on {kind} prohibited, null-check it first"
+        => NullChecksAdvised "R{reg} pointer arithmetic on {kind} prohibited{}", match kind.0.base {
+            spec::registry::RegBase::PtrToMapValue => ", null-check it first",
+            _ => "",
+        };
     PointerKind { reg: Register, kind: TypeText } EACCES PointerArithmetic
         "R{reg} pointer arithmetic on {kind} prohibited";
     BitwiseOperator { reg: Register, op: AluOp } EACCES PointerArithmetic
@@ -52,7 +56,7 @@ rejections! {
         "math between {kind} pointer and register with unbounded min value is not allowed";
     PointerOutOfBounds { value: i64, kind: TypeText } EINVAL Unbounded
         "value {value} makes {kind} pointer be out of bounds";
-    StackVariable { reg: Register, var_off: Tnum, off: i64 } EACCES PointerArithmetic
+    StackVariable { reg: Register, var_off: BitsText, off: i64 } EACCES PointerArithmetic
         "R{reg} variable stack access prohibited for !root, var_off={var_off} off={off}";
     StackRange { reg: Register, off: i64 } EACCES PointerArithmetic
         "R{reg} stack pointer arithmetic goes out of range, prohibited for !root; off={off}";

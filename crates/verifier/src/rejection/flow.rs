@@ -1,7 +1,7 @@
 //! Rejections of instructions, paths and return values, and limits of the walk.
 
 use super::{Register, rejections};
-use crate::log::TypeText;
+use crate::log::{BitsText, TypeText};
 
 rejections! {
     /// Rejections of instructions, paths and return values, and limits of the walk.
@@ -30,6 +30,8 @@ rejections! {
         "BPF program is too large. Processed {processed} insn";
     InfiniteLoop { state: String } EINVAL Loop
         "old state:{state}";
+    LoopDetected { insn: i64 } EINVAL Loop
+        "infinite loop detected at insn {insn}";
     PointerComparison { reg: Register } EACCES Forbidden
         "R{reg} pointer comparison prohibited";
     ReturnsStackPointer EINVAL ReturnValue
@@ -48,6 +50,8 @@ rejections! {
         "Note, BPF_LSM_CGROUP that attach to void LSM hooks can't modify return value!";
     ReturnRange { context: String, reg: Register, known: String, min: i64, max: i64 } EINVAL ReturnValue
         "{context} the register R{reg} has{known} should have been in [{min}, {max}]";
+    ReturnBits { context: String, reg: Register, known: String, range: BitsText } EINVAL ReturnValue
+        "{context} the register R{reg} has {known} should have been in {range}";
     NoVisit { chain: String } EFAULT KernelBug
         "verifier bug: scc exit: no visit info for call chain {chain}";
     BacktrackMisuse EFAULT KernelBug

@@ -2,7 +2,7 @@
 
 use super::{Register, rejections};
 use crate::domain::Tnum;
-use crate::log::TypeText;
+use crate::log::{BitsText, TypeText};
 use crate::mem::align::IP_ALIGN;
 
 rejections! {
@@ -24,14 +24,19 @@ rejections! {
         "R{reg} cannot write into {kind}";
     MixedPointers EINVAL WrongType
         "same insn cannot be used with different pointers";
-    Misaligned { what: String, var_off: Tnum, reg_off: i64, off: i64, size: i64 } EACCES Misaligned
-        "misaligned {what}access off {var_off}+{reg_off}+{off} size {size}";
-    MisalignedPacket { var_off: Tnum, reg_off: i64, off: i64, size: i64 } EACCES Misaligned
-        "misaligned packet access off {IP_ALIGN}+{var_off}+{reg_off}+{off} size {size}";
+    Misaligned { what: String, var_off: BitsText, reg_off: i64, off: i64, size: i64 } EACCES Misaligned
+        "misaligned {what}access off {}+{off} size {size}", moved(*var_off, *reg_off)
+        => UnitedOffsets "misaligned {what}access off {var_off}+{reg_off}+{off} size {size}";
+    MisalignedPacket { var_off: BitsText, reg_off: i64, off: i64, size: i64 } EACCES Misaligned
+        "misaligned packet access off {IP_ALIGN}+{}+{off} size {size}", moved(*var_off, *reg_off)
+        => UnitedOffsets "misaligned packet access off {IP_ALIGN}+{var_off}+{reg_off}+{off} size {size}";
     LeaksAddressAtomic { reg: Register } EACCES Privilege
         "R{reg} leaks addr into mem";
     Atomic { what: String, reg: Register, kind: TypeText } EACCES WrongType
-        "BPF_ATOMIC {what} R{reg} {kind} is not allowed";
+        "BPF_ATOMIC {what} R{reg} {kind} is not allowed"
+        => AtomicStores "BPF_XADD {what} R{reg} {kind} is not allowed";
+    ConstantToContext { reg: Register, kind: TypeText } EACCES WrongType
+        "BPF_ST stores into R{reg} {kind} is not allowed";
     Context { off: i64, size: i64 } EACCES Context
         "invalid bpf_context access off={off} size={size}";
     ZeroContext EACCES Argument
@@ -74,7 +79,7 @@ rejections! {
         "Cannot access kernel 'struct {name}' from non-GPL compatible program";
     ObjectNegative { reg: Register, name: String, off: i64 } EACCES OutOfBounds
         "R{reg} is ptr_{name} invalid negative access: off={off}";
-    ObjectVariable { reg: Register, name: String, off: i64, var_off: Tnum } EACCES Unbounded
+    ObjectVariable { reg: Register, name: String, off: i64, var_off: BitsText } EACCES Unbounded
         "R{reg} is ptr_{name} invalid variable offset: off={off}, var_off={var_off}";
     ObjectMemory { reg: Register, name: String, memory: String, off: i64 } EACCES Forbidden
         "R{reg} is ptr_{name} access {memory} memory: off={off}";
@@ -117,24 +122,27 @@ rejections! {
     AboveRegion { reg: Register } EACCES OutOfBounds
         "R{reg} max value is outside of the allowed memory range";
     NegativeOffset { kind: TypeText, reg: Register, off: i64 } EACCES PointerArithmetic
-        "negative offset {kind} ptr R{reg} off={off} disallowed";
+        "negative offset {kind} ptr R{reg} off={off} disallowed"
+        => NegativeOffsets "dereference of modified {kind} ptr R{reg} off={off} disallowed";
     Modified { kind: TypeText, reg: Register, off: i64 } EACCES PointerArithmetic
         "dereference of modified {kind} ptr R{reg} off={off} disallowed";
-    Variable { kind: TypeText, var_off: Tnum } EACCES PointerArithmetic
+    Variable { kind: TypeText, var_off: BitsText } EACCES PointerArithmetic
         "variable {kind} access var_off={var_off} disallowed";
-    Buffer { reg: Register, what: String, off: i64, size: i64 } EACCES OutOfBounds
-        "R{reg} invalid {what} buffer access: off={off}, size={size}";
-    BufferVariable { reg: Register, off: i64, var_off: Tnum } EACCES Unbounded
+    Buffer { reg: Register, what: String, base: i64, off: i64, size: i64 } EACCES OutOfBounds
+        "R{reg} invalid negative {what} buffer offset: off={}, var_off={base}", off - base
+        => UnitedOffsets "R{reg} invalid {what} buffer access: off={off}, size={size}";
+    BufferVariable { reg: Register, off: i64, var_off: BitsText } EACCES Unbounded
         "R{reg} invalid variable buffer offset: off={off}, var_off={var_off}";
     Socket { reg: Register, kind: TypeText, off: i64, size: i64 } EACCES OutOfBounds
         "R{reg} invalid {kind} access off={off} size={size}";
     StackUnbounded { what: String, reg: Register } EACCES Unbounded
         "invalid unbounded variable-offset{what} stack R{reg}";
-    StackVariable { what: String, reg: Register, var_off: Tnum, off: i64, size: i64 } EACCES OutOfBounds
-        "invalid variable-offset{what} stack R{reg} var_off={var_off} off={off} size={size}";
+    StackVariable { what: String, reg: Register, var_off: BitsText, off: i64, size: i64 } EACCES OutOfBounds
+        "invalid variable-offset{what} stack R{reg} var_off={var_off} off={off} size={size}"
+        => StackOffsetsNamed "invalid variable-offset{what} stack R{reg} var_off={var_off} size={size}";
     OutsideStack { what: String, reg: Register, off: i64, size: i64 } EACCES OutOfBounds
         "invalid{what} stack R{reg} off={off} size={size}";
-    StackHelperVariable { var_off: Tnum, off: i64, size: i64 } EACCES Stack
+    StackHelperVariable { var_off: BitsText, off: i64, size: i64 } EACCES Stack
         "variable offset stack pointer cannot be passed into helper function; var_off={var_off} off={off} size={size}";
     FillSize EACCES Stack
         "invalid size of register fill";
@@ -154,14 +162,25 @@ rejections! {
         "uninit stack in range of var-offset write prohibited for !root; insn {insn}, off: {at}";
     ZeroRead EACCES Argument
         "invalid zero-sized read";
-    StackVariablePrivilege { reg: Register, var_off: Tnum } EACCES Privilege
+    StackVariablePrivilege { reg: Register, var_off: BitsText } EACCES Privilege
         "R{reg} variable offset stack access prohibited for !root, var_off={var_off}";
     AllocatedStack EFAULT Stack
         "allocated_stack too small";
     StackArgument { reg: Register, min: i64, index: i64, size: i64 } EACCES Stack
-        "invalid read from stack R{reg} off {min}+{index} size {size}";
-    StackArgumentVariable { reg: Register, var_off: Tnum, index: i64, size: i64 } EACCES Stack
-        "invalid read from stack R{reg} var_off {var_off}+{index} size {size}";
+        "invalid read from stack R{reg} off {min}+{index} size {size}"
+        => StackAccessNamed "invalid indirect read from stack R{reg} off {min}+{index} size {size}";
+    StackArgumentVariable { reg: Register, var_off: BitsText, index: i64, size: i64 } EACCES Stack
+        "invalid read from stack R{reg} var_off {var_off}+{index} size {size}"
+        => StackAccessNamed "invalid indirect read from stack R{reg} var_off {var_off}+{index} size {size}";
     DynptrWrite { at: i64 } EACCES Argument
         "potential write to dynptr at off={at} disallowed";
+}
+
+/// The bits of a number that a constant is added to, as the log has them.
+fn moved(BitsText(bits, _): BitsText, by: i64) -> String {
+    let sum = bits.add(Tnum::constant(by as u64));
+    match sum.is_const() && (-0x8000..0).contains(&(sum.value as i64)) {
+        true => (sum.value as i64).to_string(),
+        false => sum.to_string(),
+    }
 }

@@ -27,7 +27,10 @@ rejections! {
     SleepableOnly EINVAL AttachTarget
         "Syscall programs can only be sleepable";
     NotSleepableType EINVAL AttachTarget
-        "Only fentry/fexit/fmod_ret, lsm, iter, uprobe, and struct_ops programs can be sleepable";
+        "Program of this type cannot be sleepable"
+        => TracepointsSleep "Only fentry/fexit/fmod_ret, lsm, iter, uprobe, and struct_ops programs can be sleepable"
+        => SleepersListed "Only fentry/fexit/fmod_ret, lsm, and kprobe/uprobe programs can be sleepable"
+        => SleepersOfProbes "Only fentry/fexit/fmod_ret and lsm programs can be sleepable";
     StructOpsLicense EINVAL License
         "struct ops programs must have a GPL compatible license";
     UnsupportedMember { name: String, structure: String } ENOTSUPP AttachTarget
@@ -98,6 +101,10 @@ rejections! {
         "attach_btf_id {id} is not a function";
     InvalidAttachBtfId { id: i64 } EINVAL AttachTarget
         "attach_btf_id {id} is invalid";
+    SilentTarget EINVAL AttachTarget
+        "";
+    SleepableCgroupHook EINVAL AttachTarget
+        "BPF_LSM_CGROUP programs cannot be sleepable";
     NotSleepable { name: String } EINVAL AttachTarget
         "{name} is not sleepable";
     DeniedTarget { name: String } EINVAL AttachTarget
@@ -200,6 +207,8 @@ rejections! {
         "last insn is not an exit or jmp";
     LoadReservedFields EINVAL Encoding
         "BPF_LDX uses reserved fields";
+    StoreReservedFields EINVAL Encoding
+        "BPF_STX uses reserved fields";
     InvalidWideLoad EINVAL Encoding
         "invalid bpf_ld_imm64 insn";
     UnknownOpcode { code: u8 } EINVAL Encoding
@@ -239,7 +248,9 @@ rejections! {
     StructOpsMap EINVAL Map
         "bpf_struct_ops map cannot be used in prog";
     MapForSleepable EINVAL Map
-        "Sleepable programs can only use array, hash, ringbuf and local storage maps";
+        "Sleepable programs can only use array, hash, ringbuf and local storage maps"
+        => StoragesSleep "Sleepable programs can only use array, hash, and ringbuf maps"
+        => RingbufsSleep "Sleepable programs can only use array and hash maps";
     SecondCgroupStorage EBUSY Map
         "only one cgroup storage of each type is allowed";
     SecondArena EBUSY Map
@@ -248,6 +259,8 @@ rejections! {
         "CAP_BPF and CAP_PERFMON are required to use arena";
     ContextConversion EFAULT KernelBug
         "verifier bug: error during ctx access conversion (0)";
+    LivenessLimit E2BIG Limit
+        "liveness analysis exceeded complexity limit (10001 calls)";
     TailCallMap EINVAL Map
         "tail_call abusing map_ptr";
     KfuncLeft EINVAL Unavailable

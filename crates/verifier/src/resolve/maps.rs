@@ -6,6 +6,7 @@ use std::sync::Arc;
 use btf::fields::{FieldKind, FieldRecord};
 use program::creation::{MapCreator, MapRefusal, RefusedMap, added_flags};
 use program::{MapDef, MapEntry, MapId, Program};
+use spec::behaviour::Behaviour;
 use spec::maps::{MapFlags, MapKind};
 use spec::programs::ProgramType;
 
@@ -238,7 +239,24 @@ impl<'e> UsedMaps<'e> {
             true => "socket filter",
             false => "tracing",
         };
-        let field = if is_refused(&[FieldKind::ListHead, FieldKind::RbRoot]) {
+        let is_asleep = input.context.sleepable && !input.rules.has(Behaviour::LocksSleep);
+        let is_refused_first = matches!(
+            input.context.kind,
+            ProgramType::SocketFilter
+                | ProgramType::Kprobe
+                | ProgramType::Tracepoint
+                | ProgramType::PerfEvent
+                | ProgramType::RawTracepoint
+                | ProgramType::RawTracepointWritable
+        );
+        let holds_lock = record.has(FieldKind::SpinLock) && !is_refused_first;
+        let whose = match is_asleep && holds_lock {
+            true => "sleepable",
+            false => whose,
+        };
+        let field = if is_asleep && holds_lock {
+            Some(FieldKind::SpinLock.name())
+        } else if is_refused(&[FieldKind::ListHead, FieldKind::RbRoot]) {
             Some("bpf_{list_head,rb_root}")
         } else if is_refused(&[FieldKind::SpinLock, FieldKind::ResSpinLock]) {
             Some(FieldKind::SpinLock.name())

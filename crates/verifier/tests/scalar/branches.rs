@@ -6,7 +6,7 @@
 //! one of `b`, cut by `a`, and the other way round.
 
 use super::window::{CENTRES, Known, Window, bits};
-use super::{RULES, WIDTHS};
+use super::{NEWEST, RULES, WIDTHS};
 use beebox_verifier::domain::{Scalar, Tnum, decide, refine, refine_synced};
 use isa::ebpf::{Cond, Width, eval};
 
@@ -38,15 +38,18 @@ fn check(
                 if stay_a == 0 {
                     continue;
                 }
-                let decided = decide(cond, width, &a.scalar, &b.scalar);
-                let (mut x, mut y) = (a.scalar, b.scalar);
-                refine_synced(cond, outcome, width, (&mut x, &mut y), RULES);
-                assert!(
-                    decided != Some(!outcome) && covers(&x, at, stay_a) && covers(&y, by, stay_b),
-                    "{:x?} {cond:?} {:x?} {width:?} {outcome}: {decided:?} {x:x?} {y:x?}",
-                    a.scalar,
-                    b.scalar
-                );
+                for rules in [RULES, NEWEST] {
+                    let decided = decide(cond, width, (&a.scalar, &b.scalar), rules);
+                    let (mut x, mut y) = (a.scalar, b.scalar);
+                    refine_synced(cond, outcome, width, (&mut x, &mut y), rules);
+                    let stays = covers(&x, at, stay_a) && covers(&y, by, stay_b);
+                    assert!(
+                        decided != Some(!outcome) && stays,
+                        "{:x?} {cond:?} {:x?} {width:?} {outcome}: {decided:?} {x:x?} {y:x?}",
+                        a.scalar,
+                        b.scalar
+                    );
+                }
             }
         }
     }
@@ -148,13 +151,18 @@ fn other_conditions_are_basic_ones_exchanged() {
             for (cond, basic, swapped, inverted) in others {
                 for width in WIDTHS {
                     let (x, y) = if swapped { (b, a) } else { (a, b) };
-                    let decided = decide(basic, width, &x, &y).map(|known| known != inverted);
-                    assert_eq!(decide(cond, width, &a, &b), decided, "{cond:?} {width:?}");
+                    let decided =
+                        decide(basic, width, (&x, &y), RULES).map(|known| known != inverted);
+                    assert_eq!(
+                        decide(cond, width, (&a, &b), RULES),
+                        decided,
+                        "{cond:?} {width:?}"
+                    );
                     for outcome in [true, false] {
                         let (mut left, mut right) = (a, b);
-                        refine(cond, outcome, width, &mut left, &mut right);
+                        refine(cond, outcome, width, (&mut left, &mut right), RULES);
                         let (mut x, mut y) = (x, y);
-                        refine(basic, outcome != inverted, width, &mut x, &mut y);
+                        refine(basic, outcome != inverted, width, (&mut x, &mut y), RULES);
                         let (x, y) = if swapped { (y, x) } else { (x, y) };
                         assert_eq!((left, right), (x, y), "{cond:?} {width:?} {outcome}");
                     }

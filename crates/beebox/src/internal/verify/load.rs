@@ -99,6 +99,22 @@ impl StandaloneProgram {
         }
     }
 
+    /// An edited program in the place of this one.
+    pub(super) fn edited(&self, program: Program) -> StandaloneProgram {
+        StandaloneProgram {
+            name: self.name.clone(),
+            section: self.section.clone(),
+            kind: self.kind,
+            program: Ok(program),
+            checks_types: self.checks_types,
+            weak_externs: self.weak_externs,
+            btf_refusal: self.btf_refusal.clone(),
+            notes: Vec::new(),
+            retval: self.retval,
+            is_refused: self.is_refused,
+        }
+    }
+
     /// The verification of the program. Its verdict is [`Verdict::Unsupported`] in place of a
     /// refusal of what the kernel's release lacks, if checks of types may keep the program from it
     /// and the types are assumed: those of that release would answer otherwise.

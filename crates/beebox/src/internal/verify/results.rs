@@ -193,11 +193,23 @@ pub struct Results<E> {
 
 /// Results of the programs of a file.
 #[derive(Default)]
-struct FileResults {
-    rows: Vec<Row>,
-    left_out: Vec<String>,
-    definable: BTreeSet<String>,
+pub(super) struct FileResults {
+    pub(super) rows: Vec<Row>,
+    pub(super) left_out: Vec<String>,
+    pub(super) definable: BTreeSet<String>,
     kernel_lacks_feature: bool,
+}
+
+impl<E> Default for Results<E> {
+    fn default() -> Results<E> {
+        Results {
+            rows: Vec::new(),
+            left_out: Vec::new(),
+            definable: BTreeSet::new(),
+            kernel_lacks_feature: false,
+            failures: Vec::new(),
+        }
+    }
 }
 
 impl<E> Results<E> {
@@ -220,33 +232,55 @@ pub fn verify_files<F: Files>(
     job: &Job<'_>,
     kernel: &Kernel,
 ) -> Option<Results<F::Error>> {
+    verify(files, job, kernel, false)
+}
+
+/// As [`verify_files`]; rows have their programs ([`Row::program`]).
+pub fn verify_and_keep<F: Files>(
+    files: &F,
+    job: &Job<'_>,
+    kernel: &Kernel,
+) -> Option<Results<F::Error>> {
+    verify(files, job, kernel, true)
+}
+
+fn verify<F: Files>(
+    files: &F,
+    job: &Job<'_>,
+    kernel: &Kernel,
+    keeps_programs: bool,
+) -> Option<Results<F::Error>> {
     let registry = kernel.registry()?;
+    let mut all = Results::default();
+    let verify_at = |at: usize| verify_file(files, at, job, kernel, registry, keeps_programs);
+    for of_file in for_each_file(files, job.threads, &verify_at) {
+        all.add(of_file);
+    }
+    Some(all)
+}
+
+/// What becomes of each file, in the order of the files, by several threads if there are several
+/// files.
+pub(super) fn for_each_file<F: Files, T: Send + Sync>(
+    files: &F,
+    threads: usize,
+    work_at: &(dyn Fn(usize) -> T + Sync),
+) -> Vec<T> {
     let count = files.names().len();
-    let mut all = Results {
-        rows: Vec::new(),
-        left_out: Vec::new(),
-        definable: BTreeSet::new(),
-        kernel_lacks_feature: false,
-        failures: Vec::new(),
-    };
-    let verify_at = |at: usize| verify_file(files, at, job, kernel, registry);
-    if job.threads == 1 || count == 1 {
-        for at in 0..count {
-            all.add(verify_at(at));
-        }
-        return Some(all);
+    if threads == 1 || count == 1 {
+        return (0..count).map(work_at).collect();
     }
     // What takes longest does not begin last, when other threads have nothing left to do.
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by_cached_key(|at| Reverse(files.size(*at)));
     let next = AtomicUsize::new(0);
-    let results: Vec<OnceLock<_>> = (0..count).map(|_| OnceLock::new()).collect();
+    let results: Vec<OnceLock<T>> = (0..count).map(|_| OnceLock::new()).collect();
     std::thread::scope(|scope| {
-        for _ in 0..job.threads.min(count) {
+        for _ in 0..threads.min(count) {
             let work = || {
                 let take = || order.get(next.fetch_add(1, Ordering::Relaxed));
                 while let Some(&at) = take() {
-                    results[at].get_or_init(|| verify_at(at));
+                    results[at].get_or_init(|| work_at(at));
                 }
             };
             let thread = std::thread::Builder::new().stack_size(THREAD_STACK);
@@ -254,20 +288,20 @@ pub fn verify_files<F: Files>(
             let _ = thread.spawn_scoped(scope, work);
         }
     });
-    for (at, result) in results.into_iter().enumerate() {
-        // Where no thread could be started, this one does it.
-        all.add(result.into_inner().unwrap_or_else(|| verify_at(at)));
-    }
-    Some(all)
+    // Where no thread could be started, this one does it.
+    let done = results.into_iter().enumerate();
+    done.map(|(at, result)| result.into_inner().unwrap_or_else(|| work_at(at)))
+        .collect()
 }
 
-/// Verifies the programs of a file.
-fn verify_file<F: Files>(
+/// Verifies the programs of a file; rows keep them as they were loaded if `keeps_programs`.
+pub(super) fn verify_file<F: Files>(
     files: &F,
     at: usize,
     job: &Job<'_>,
     kernel: &Kernel,
     registry: &Registry,
+    keeps_programs: bool,
 ) -> Result<FileResults, F::Error> {
     let name = files.names()[at].as_str();
     // Filters have last parts of paths, as veristat's.
@@ -303,8 +337,10 @@ fn verify_file<F: Files>(
                 let log = |log: &mut dyn LogOutput| write_log(program, kernel, registry, log);
                 row.recorded = recorded::compare(&answers, &row, kernel, &log);
             }
+            let kernel_lacks_feature = row.needs_absent || kernel_lacks_feature(&loaded, registry);
+            row.loaded = keeps_programs.then(|| Arc::new(loaded));
             return Ok(FileResults {
-                kernel_lacks_feature: row.needs_absent || kernel_lacks_feature(&loaded, registry),
+                kernel_lacks_feature,
                 rows: vec![row],
                 ..FileResults::default()
             });
@@ -359,6 +395,7 @@ fn verify_file<F: Files>(
                     files.note(at, Note::Map(note));
                 }
             }
+            row.loaded = keeps_programs.then(|| Arc::new(loaded));
             rows.push(row);
         }
     };
@@ -525,7 +562,7 @@ fn verify_one<F: Files>(
 
 /// Verifies a program. A panic is a broken invariant of the verifier: it is one
 /// program's result, and the others are still verified.
-fn verify_program(
+pub(super) fn verify_program(
     program: &Program,
     kernel: &Kernel,
     registry: &Registry,
@@ -541,7 +578,7 @@ fn verify_program(
 }
 
 /// The explanation of a refusal.
-fn explain(
+pub(super) fn explain(
     program: &Program,
     kernel: &Kernel,
     registry: &Registry,
@@ -581,7 +618,9 @@ fn fill(row: &mut Row, done: Verification) {
         Verdict::Accepted => (ResultVerdict::Success, String::new()),
         Verdict::Refused(refusal) => {
             row.errno = Some(refusal.errno.0);
-            (ResultVerdict::Failure, refusal.reason())
+            let reason = refusal.reason();
+            row.refusal = Some(refusal);
+            (ResultVerdict::Failure, reason)
         }
         Verdict::Unsupported(what) => (ResultVerdict::Unsupported, what),
         Verdict::Bug(what) => (ResultVerdict::Unsupported, format!("bug: {what}")),

@@ -93,7 +93,7 @@ fn check(path: &Path, kernel: &Kernel) -> Option<u64> {
     let mut object = Object::open(&file).ok()?;
     let kinds = object.programs();
     let names: Vec<String> = kinds
-        .filter(|(_, program)| (program.kind).is_some_and(|kind| takes_packet(kind)))
+        .filter(|(_, program)| (program.kind).is_some_and(takes_packet))
         .map(|(_, program)| program.name.to_string())
         .collect();
     object.set_autoload(|program| program.kind.is_some_and(can_test_run));

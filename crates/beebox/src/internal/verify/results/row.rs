@@ -1,13 +1,17 @@
 //! Results: one row for each program, with what veristat does not have.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
+use program::Program;
 use program::creation::RefusedMap;
 use report::veristat;
 use serde::{Serialize, Serializer};
 use spec::loader::LoaderKind;
 use spec::maps::MapKind;
+use verifier::Refusal;
 
+use super::super::StandaloneProgram;
 use super::super::cost_table::ProgramCost;
 use super::super::fact_table::FactTable;
 use super::recorded::Agreement;
@@ -64,6 +68,12 @@ pub struct Row {
     /// The error number of a refusal.
     #[serde(skip)]
     pub errno: Option<i32>,
+    /// The refusal.
+    #[serde(skip)]
+    pub refusal: Option<Refusal>,
+    /// The program as it was loaded, where several kernels are compared.
+    #[serde(skip)]
+    pub(in super::super) loaded: Option<Arc<StandaloneProgram>>,
     /// The attach type that it states.
     #[serde(rename = "attach_type", skip_serializing_if = "Option::is_none")]
     pub stated_attach_type: Option<String>,
@@ -131,6 +141,8 @@ impl From<veristat::ResultRow> for Row {
             log: String::new(),
             log_left_out: 0,
             errno: None,
+            refusal: None,
+            loaded: None,
             needs_absent: false,
             refused_map: None,
             loader: None,
@@ -145,6 +157,11 @@ impl From<veristat::ResultRow> for Row {
 }
 
 impl Row {
+    /// The program as it was loaded, if it was kept.
+    pub fn program(&self) -> Option<&Program> {
+        self.loaded.as_deref()?.program.as_ref().ok()
+    }
+
     /// The row of a program that is not verified.
     pub fn empty(file: &str, prog: &str) -> Row {
         veristat::ResultRow::empty(file, prog).into()

@@ -1,0 +1,413 @@
+//! What decides that one kernel refuses a program that another takes.
+//!
+//! Two things make kernels differ, and each is tried by verifying again:
+//!
+//! * what the verifier concludes: the refusing kernel with the behaviours of the other. If it takes the
+//!   program then, a smallest set of behaviours is searched that makes it do so, by bisection: with
+//!   `n` behaviours in which both differ and `k` in the set, about `k log n` verifications;
+//! * what the kernel offers: the other kernel with the behaviours of the refusing one. If it still takes
+//!   the program, what it offers decides alone, otherwise behaviours beside it, which are searched in
+//!   the same way. What is offered is named by the refused instruction: the helper, kfunc, map, field,
+//!   type or opcode there.
+
+use btf::{Kind, Shape};
+use isa::ebpf::{Callee, Insn};
+use object::MAP_POISON;
+use program::{CORE_POISON, ExternResolution, KFUNC_POISON, MapId, Program};
+use spec::behaviour::{Behaviour, Behaviours};
+use spec::helpers;
+use spec::kernel::KernelVersion;
+use spec::maps::MapKind;
+use spec::programs::ProgramType;
+use spec::since::{Feature, Release, kfunc};
+use verifier::{Options, Refusal, RefusalKind, Verdict};
+
+use super::super::results::{Row, verify_program};
+use super::super::{LogTail, StandaloneProgram};
+use crate::Kernel;
+
+/// What decides that a kernel refuses a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusalCause {
+    /// The kernel of the row that takes it and that this one was compared with; none if no kernel
+    /// takes it.
+    pub accepting: Option<usize>,
+    /// What this kernel lacks, or has and the other lacks.
+    pub deciders: Vec<Decider>,
+    /// The verdict was changed by switching these, and nothing else.
+    pub is_tried: bool,
+}
+
+/// A thing by which kernels differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decider {
+    /// What it is.
+    pub kind: DeciderKind,
+    /// Its name.
+    pub name: String,
+    /// The release that has it first, if that is known.
+    pub since: Option<Release>,
+    /// Point releases of older series that have it.
+    pub backports: Vec<KernelVersion>,
+    /// What it means; empty if the name says it.
+    pub title: String,
+    /// True if the kernel that takes the program has it, false if the one that refuses it.
+    pub is_theirs: bool,
+}
+
+/// Kind of a thing by which kernels differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeciderKind {
+    /// A behaviour of the verifier.
+    Behaviour,
+    /// A helper.
+    Helper,
+    /// A kfunc.
+    Kfunc,
+    /// A map that the kernel does not create.
+    Map,
+    /// An instruction, or another feature.
+    Feature,
+    /// A field of the context.
+    Field,
+    /// A type or field of the kernel.
+    Type,
+    /// What a program attaches to.
+    Target,
+    /// Another part of what the kernel offers.
+    Offer,
+}
+
+impl DeciderKind {
+    /// Name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DeciderKind::Behaviour => "behaviour",
+            DeciderKind::Helper => "helper",
+            DeciderKind::Kfunc => "kfunc",
+            DeciderKind::Map => "map",
+            DeciderKind::Feature => "feature",
+            DeciderKind::Field => "field",
+            DeciderKind::Type => "type",
+            DeciderKind::Target => "target",
+            DeciderKind::Offer => "offer",
+        }
+    }
+}
+
+impl Decider {
+    fn new(kind: DeciderKind, name: impl Into<String>) -> Decider {
+        Decider {
+            kind,
+            name: name.into(),
+            since: None,
+            backports: Vec::new(),
+            title: String::new(),
+            is_theirs: true,
+        }
+    }
+
+    fn since(self, since: Option<Release>) -> Decider {
+        Decider { since, ..self }
+    }
+
+    fn of_behaviour(behaviour: Behaviour, is_theirs: bool) -> Decider {
+        Decider {
+            kind: DeciderKind::Behaviour,
+            name: behaviour.name().to_owned(),
+            since: Some(behaviour.since()),
+            backports: behaviour.backports().to_vec(),
+            title: behaviour.title().to_owned(),
+            is_theirs,
+        }
+    }
+}
+
+/// True if a kernel's types do not let the program be linked.
+pub(super) fn is_not_linked(row: &Row) -> bool {
+    let loaded = row.loaded.as_deref();
+    let error = loaded.and_then(|loaded| loaded.program.as_ref().err());
+    error.is_some_and(|error| error.blame() == object::Blame::Target)
+}
+
+/// What decides that a kernel refuses the program of a row, beside the row of one that takes it.
+pub(super) fn find(
+    (row, kernel): (&Row, &Kernel),
+    accepting: Option<(usize, &Row, &Kernel)>,
+) -> Option<RefusalCause> {
+    let loaded = row.loaded.as_deref()?;
+    let program = match &loaded.program {
+        Ok(program) => program,
+        Err(error) => {
+            let decider = Decider::new(DeciderKind::Type, error.to_string());
+            return Some(RefusalCause {
+                accepting: accepting.map(|(at, ..)| at),
+                deciders: vec![decider],
+                is_tried: accepting.is_some(),
+            });
+        }
+    };
+    let refusal = row.refusal.as_ref()?;
+    let offered = || of_refusal(program, refusal, kernel);
+    let Some((at, other, other_kernel)) = accepting else {
+        // Without a kernel that takes it, what came later than this one is named, untried.
+        let is_later = |since: Release| kernel.version().is_some_and(|own| since > own.into());
+        let newer = offered().filter(|decider| decider.since.is_some_and(is_later));
+        return newer.map(|decider| RefusalCause {
+            accepting: None,
+            deciders: vec![decider],
+            is_tried: false,
+        });
+    };
+    let cause = |deciders, is_tried| {
+        Some(RefusalCause {
+            accepting: Some(at),
+            deciders,
+            is_tried,
+        })
+    };
+    let (own, theirs) = (kernel.behaviours(), other_kernel.behaviours());
+    let named = |set: Vec<Behaviour>| {
+        let each = set.into_iter();
+        each.map(|one| Decider::of_behaviour(one, theirs.has(one)))
+    };
+    if let Some(set) = deciding(own, theirs, |set| takes(loaded, kernel, set)) {
+        return cause(named(set).collect(), true);
+    }
+    let other_loaded = other.loaded.as_deref()?;
+    let set = deciding(own, theirs, |set| takes(other_loaded, other_kernel, set));
+    let offer = offered().unwrap_or_else(|| {
+        let name = "what the kernel offers: its types, helpers or contexts";
+        Decider::new(DeciderKind::Offer, name)
+    });
+    let behaviours = named(set.unwrap_or_default());
+    let is_tried = offer.kind != DeciderKind::Offer;
+    cause([offer].into_iter().chain(behaviours).collect(), is_tried)
+}
+
+/// A smallest set of behaviours of `theirs` with which a program is taken, by `takes`; empty if it is
+/// taken without any, none if it is not taken with all of them.
+fn deciding(
+    own: Behaviours,
+    theirs: Behaviours,
+    takes: impl Fn(Behaviours) -> bool,
+) -> Option<Vec<Behaviour>> {
+    let mut rest: Vec<Behaviour> = own.differing(theirs).collect();
+    let switch = |set: Behaviours, these: &[Behaviour]| {
+        let each = these.iter();
+        each.fold(set, |set, one| set.with(*one, theirs.has(*one)))
+    };
+    if rest.is_empty() || !takes(theirs) {
+        return None;
+    }
+    let (mut set, mut found) = (own, Vec::new());
+    while !takes(set) {
+        // It is taken with all of the rest; the last of the shortest beginning is needed.
+        let (mut fewer, mut enough) = (0, rest.len());
+        while enough - fewer > 1 {
+            let middle = usize::midpoint(fewer, enough);
+            match takes(switch(set, &rest[..middle])) {
+                true => enough = middle,
+                false => fewer = middle,
+            }
+        }
+        rest.truncate(enough);
+        let Some(needed) = rest.pop() else {
+            break;
+        };
+        found.push(needed);
+        set = switch(set, &[needed]);
+    }
+    found.sort();
+    Some(found)
+}
+
+/// True if a kernel with these behaviours takes a program.
+fn takes(loaded: &StandaloneProgram, kernel: &Kernel, behaviours: Behaviours) -> bool {
+    verdict(loaded, &kernel.clone().with_behaviours(behaviours)) == Some(Verdict::Accepted)
+}
+
+/// The verdict of a kernel about a program.
+pub(super) fn verdict(loaded: &StandaloneProgram, kernel: &Kernel) -> Option<Verdict> {
+    let program = loaded.program.as_ref().ok()?;
+    let mut log = LogTail::new(0);
+    let options = Options::default();
+    let done = verify_program(program, kernel, kernel.registry()?, &options, &mut log);
+    Some(loaded.check_release(done.ok()?, kernel).verdict)
+}
+
+/// What the kernel lacks, by the instruction that it refuses.
+pub(super) fn of_refusal(program: &Program, refusal: &Refusal, kernel: &Kernel) -> Option<Decider> {
+    use DeciderKind as Kind;
+    if let Some((what, since)) = refusal.lacks() {
+        let kinds = [
+            ("kfunc ", Kind::Kfunc),
+            ("map type ", Kind::Map),
+            ("attach type ", Kind::Target),
+        ];
+        let named = kinds
+            .iter()
+            .find_map(|(prefix, kind)| Some((*kind, what.strip_prefix(prefix)?)));
+        let is_helper = helpers::number(what).is_some();
+        let other = if is_helper {
+            Kind::Helper
+        } else {
+            Kind::Feature
+        };
+        let (kind, name) = named.unwrap_or((other, what));
+        return Some(Decider::new(kind, name).since(Some(since)));
+    }
+    if refusal.kind == RefusalKind::MapCreation {
+        return Some(Decider::new(Kind::Map, refusal.reason()));
+    }
+    let at = refusal.insn?;
+    let insn = *program.decode().get(at as usize)?;
+    match insn {
+        Insn::Call(Callee::Helper(CORE_POISON)) => {
+            let mut failed = program.failed_relocations().iter();
+            let failed = failed.find(|failed| failed.insn == at)?;
+            Some(Decider {
+                title: failed.absence.clone(),
+                ..Decider::new(Kind::Type, &failed.access)
+            })
+        }
+        Insn::Call(Callee::Helper(number)) => {
+            if let Some(symbol) = program.absent_extern(number) {
+                let since = kfunc(&symbol.name).map(|since| since.release);
+                return Some(Decider::new(Kind::Kfunc, &symbol.name).since(since));
+            }
+            if (MAP_POISON..KFUNC_POISON).contains(&number) {
+                let map = program.map(MapId((number - MAP_POISON) as u32))?;
+                let since = map.kind().map(|kind| kind.since().release);
+                let kind = map.kind().map_or("unknown", MapKind::name);
+                let name = format!("{kind} (map {})", map.name);
+                return Some(Decider::new(Kind::Map, name).since(since));
+            }
+            let helper = helpers::helper(number)?;
+            let decider = Decider::new(Kind::Helper, helper.name);
+            Some(match refusal.kind {
+                RefusalKind::Unavailable => {
+                    let is_newer = |own: Release| helper.since.release > own;
+                    let since = Some(helper.since.release);
+                    let is_later = kernel.version().is_some_and(|own| is_newer(own.into()));
+                    let of_type = program.kind().name();
+                    Decider {
+                        title: match is_later {
+                            true => String::new(),
+                            false => format!("later for programs of type {of_type}"),
+                        },
+                        ..decider.since(since.filter(|_| is_later))
+                    }
+                }
+                _ => Decider {
+                    title: "its prototype or rules differ".to_owned(),
+                    ..decider
+                },
+            })
+        }
+        Insn::Call(Callee::Kfunc { id, .. }) => {
+            let is_called = |resolution| matches!(resolution, ExternResolution::Btf { id: found, .. } if found.0 == id as u32);
+            let mut externs = program.externs().iter();
+            let symbol = externs.find(|symbol| is_called(symbol.resolution))?;
+            let since = kfunc(&symbol.name).map(|since| since.release);
+            let is_later = |since: &Release| {
+                let own = kernel.version();
+                own.is_some_and(|own| *since > Release::from(own))
+            };
+            Some(Decider {
+                title: "its program types or rules differ".to_owned(),
+                ..Decider::new(Kind::Kfunc, &symbol.name).since(since.filter(is_later))
+            })
+        }
+        Insn::Load { off, .. } | Insn::Store { off, .. }
+            if refusal.kind == RefusalKind::Context =>
+        {
+            Some(Decider::new(
+                Kind::Field,
+                context_field(program.kind(), off, kernel),
+            ))
+        }
+        _ if refusal.kind == RefusalKind::Encoding => {
+            let feature = Feature::of(insn)?;
+            Some(Decider::new(Kind::Feature, feature.name()).since(Some(feature.since().release)))
+        }
+        _ if refusal.kind == RefusalKind::AttachTarget => {
+            Some(Decider::new(Kind::Target, refusal.reason()))
+        }
+        _ => None,
+    }
+}
+
+/// Contexts whose fields have offsets of their own.
+const CONTEXTS: &[(ProgramType, &str)] = &[
+    (ProgramType::SocketFilter, "__sk_buff"),
+    (ProgramType::SchedCls, "__sk_buff"),
+    (ProgramType::SchedAct, "__sk_buff"),
+    (ProgramType::CgroupSkb, "__sk_buff"),
+    (ProgramType::LwtIn, "__sk_buff"),
+    (ProgramType::LwtOut, "__sk_buff"),
+    (ProgramType::LwtXmit, "__sk_buff"),
+    (ProgramType::LwtSeg6local, "__sk_buff"),
+    (ProgramType::SkSkb, "__sk_buff"),
+    (ProgramType::FlowDissector, "__sk_buff"),
+    (ProgramType::Xdp, "xdp_md"),
+    (ProgramType::SockOps, "bpf_sock_ops"),
+    (ProgramType::SkMsg, "sk_msg_md"),
+    (ProgramType::SkLookup, "bpf_sk_lookup"),
+    (ProgramType::SkReuseport, "sk_reuseport_md"),
+    (ProgramType::CgroupSock, "bpf_sock"),
+    (ProgramType::CgroupSockAddr, "bpf_sock_addr"),
+    (ProgramType::CgroupSockopt, "bpf_sockopt"),
+    (ProgramType::CgroupSysctl, "bpf_sysctl"),
+];
+
+/// Name of the field of the context at an offset, by the kernel's types.
+fn context_field(kind: ProgramType, off: i16, kernel: &Kernel) -> String {
+    let structure = CONTEXTS.iter().find(|(of, _)| *of == kind);
+    let Some((_, structure)) = structure else {
+        return format!("offset {off} of the context");
+    };
+    let name = || {
+        let btf = kernel.btf()?;
+        let Shape::Struct(shape) = btf.find(Kind::Struct, structure)?.shape() else {
+            return None;
+        };
+        let mut members = shape.members();
+        let member = members.find(|member| i64::from(member.bit_offset) == 8 * i64::from(off))?;
+        let name = btf.string(member.name).to_string();
+        (!name.is_empty()).then_some(name)
+    };
+    match name() {
+        Some(name) => format!("struct {structure}.{name}"),
+        None => format!("offset {off} of struct {structure}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_set_is_found_by_few_verifications() {
+        let own = Behaviours::NONE;
+        let theirs = Behaviours::LINUX_6_18;
+        let all: Vec<Behaviour> = own.differing(theirs).collect();
+        let count = std::cell::Cell::new(0);
+        let found = |needed: &[Behaviour]| {
+            count.set(0);
+            deciding(own, theirs, |set| {
+                count.set(count.get() + 1);
+                needed.iter().all(|one| set.has(*one))
+            })
+        };
+        for one in &all {
+            assert_eq!(found(&[*one]).as_deref(), Some(&[*one][..]));
+            assert!(count.get() <= 9, "{}", count.get());
+        }
+        let three = [all[1], all[7], all[all.len() - 1]];
+        assert_eq!(found(&three).as_deref(), Some(&three[..]));
+        assert_eq!(found(&[]), Some(Vec::new()));
+        assert_eq!(deciding(own, theirs, |_| false), None);
+        assert_eq!(deciding(theirs, theirs, |_| true), None);
+    }
+}

@@ -1,0 +1,121 @@
+//! The matrix as data: comma-separated values, and a record for each program.
+
+use std::fmt::Write as _;
+
+use beebox::internal::verify::matrix::{Cell, Edit, EditOutcome, RefusalCause};
+use report::veristat::ResultVerdict;
+use serde_json::{Value, json};
+
+use super::{Form, Matrix, Named, change, word};
+
+/// A line for each program and kernel.
+pub(in super::super) fn csv(matrix: &Matrix<'_>) -> String {
+    let quoted = |cell: &str| match cell.contains([',', '"', '\n']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell.to_owned(),
+    };
+    let mut text = String::from(
+        "file_name,prog_name,kernel,version,verdict,total_insns,total_states,reason,decided_by\n",
+    );
+    for program in &matrix.programs {
+        for (cell, named) in program.cells.iter().zip(matrix.kernels) {
+            let cell = cell.as_ref();
+            let count = |count: fn(&Cell) -> u64| cell.map(|cell| count(cell).to_string());
+            let deciders = cell.and_then(|cell| cell.cause.as_ref());
+            let deciders = deciders.map(|cause| {
+                let names = cause.deciders.iter().map(|decider| decider.name.as_str());
+                names.collect::<Vec<_>>().join("; ")
+            });
+            let cells = [
+                program.file.clone(),
+                program.name.clone(),
+                named.name.clone(),
+                version(named).unwrap_or_default(),
+                word(cell, Form::Long, false),
+                count(|cell| cell.row.total_insns).unwrap_or_default(),
+                count(|cell| cell.row.total_states).unwrap_or_default(),
+                cell.map(|cell| cell.row.reason.trim().to_owned())
+                    .unwrap_or_default(),
+                deciders.unwrap_or_default(),
+            ];
+            let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{}", cells.join(","));
+        }
+    }
+    text
+}
+
+/// A record for each program.
+pub(in super::super) fn json(matrix: &Matrix<'_>) -> Vec<Value> {
+    let name = |at: &usize| matrix.name_of(*at).to_owned();
+    let records = matrix.programs.iter().map(|program| {
+        let answers = program.cells.iter().zip(matrix.kernels);
+        let answers = answers.map(|(cell, named)| answer(cell.as_ref(), named, matrix.kernels));
+        let taken = program.taken_by();
+        let mut record = json!({
+            "file_name": program.file,
+            "prog_name": program.name,
+            "first": taken.first.as_ref().map(name),
+            "last": taken.last.as_ref().map(name),
+            "gaps": taken.gaps.iter().map(name).collect::<Vec<_>>(),
+            "kernels": answers.collect::<Vec<_>>(),
+        });
+        if matrix.is_diff {
+            record["change"] = change(program).into();
+        }
+        record
+    });
+    records.collect()
+}
+
+fn version(named: &Named) -> Option<String> {
+    named.kernel.version().map(|version| version.to_string())
+}
+
+fn answer(cell: Option<&Cell>, named: &Named, kernels: &[Named]) -> Value {
+    let reason = cell.map(|cell| cell.row.reason.trim());
+    let cause = cell.and_then(|cell| cell.cause.as_ref());
+    let edit = cell.and_then(|cell| cell.edit.as_ref());
+    let mut record = json!({
+        "kernel": named.name,
+        "version": version(named),
+        "verdict": word(cell, Form::Long, false),
+        "total_insns": cell.map(|cell| cell.row.total_insns),
+        "total_states": cell.map(|cell| cell.row.total_states),
+        "reason": reason.filter(|reason| !reason.is_empty()),
+        "cause": cause.map(|cause| of_cause(cause, kernels)),
+    });
+    let is_refused = cell.is_some_and(|cell| cell.row.verdict == ResultVerdict::Failure);
+    if let Some(edit) = edit.filter(|_| is_refused) {
+        record["edit"] = of_edit(edit);
+    }
+    record
+}
+
+fn of_cause(cause: &RefusalCause, kernels: &[Named]) -> Value {
+    let deciders = cause.deciders.iter().map(|decider| {
+        json!({
+            "kind": decider.kind.name(),
+            "name": decider.name,
+            "since": decider.since.map(|since| since.to_string()),
+            "backports": decider.backports.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "title": decider.title,
+            "accepting_has": decider.is_theirs,
+        })
+    });
+    json!({
+        "accepting": cause.accepting.map(|at| &kernels[at].name),
+        "tried": cause.is_tried,
+        "deciders": deciders.collect::<Vec<_>>(),
+    })
+}
+
+fn of_edit(edit: &Edit) -> Value {
+    let (outcome, reason) = match &edit.outcome {
+        EditOutcome::Accepted => ("accepted", None),
+        EditOutcome::Refused(reason) => ("refused", Some(reason)),
+        EditOutcome::Untried => ("untried", None),
+    };
+    json!({ "text": edit.text, "outcome": outcome, "reason": reason })
+}
