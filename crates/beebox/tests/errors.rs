@@ -5,6 +5,7 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use beebox::coverage;
 use beebox::internal::{
     btf, bytes, captures, ebpf, expect, host, kernel, loading, maps, maps_json, network, object,
     program, raw, run, seccomp, text, variables, verify,
@@ -42,7 +43,7 @@ errors! {
     btf::validate::Reason,
     btf::validate::Refusal,
     bytes::ByteSourceError,
-    beebox::coverage::LcovFault,
+    coverage::LcovFault,
     captures::CaptureError,
     captures::Fault,
     captures::FilterCaptureError,

@@ -219,8 +219,10 @@ fn add(coverage: &mut Coverage, program: &Program, counts: &ProgramCounts) {
             let known = lines.entry((line.file, line.line)).or_default();
             known.count = known.count.max(insns[slot]);
             known.is_reachable |= counts.reached[slot];
-            let text = || types.string(line.text).to_string().trim_end().to_owned();
-            file.texts.entry(line.line).or_insert_with(text);
+            file.texts.entry(line.line).or_insert_with(|| {
+                let text = types.string(line.text).to_string();
+                text.trim_end().to_owned()
+            });
             if let Some((_, count)) = branch {
                 let key = (line.file, line.line, line.column);
                 let number = numbers.entry(key).or_default();

@@ -24,7 +24,7 @@ struct Node {
     counts: Vec<u64>,
 }
 
-/// Caller with the slot of the call, program and first slot.
+/// A node by its caller with slot, program and first slot.
 type NodeKey = (Option<(usize, usize)>, u32, usize);
 
 /// Counts what runs execute, by chains of calls.
