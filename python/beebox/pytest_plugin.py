@@ -2,11 +2,17 @@
 
 Fixtures are ``kernel``, ``bpf_object``, ``bpf_instance`` and ``bpf_program``; the object is named
 by ``@pytest.mark.bpf_object("path")``, with keyword arguments of ``Object.load``, or by the ini
-option ``bpf_object``. ``*.expect`` files are tests if their object is beside them.
+option ``bpf_object``. ``*.expect`` files are tests if their object is beside them; of those
+that name their object (``object FILE``) each ``test NAME`` is one, and a failing one tells its run.
 """
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
@@ -24,7 +30,7 @@ from beebox._beebox import (
     TestRunResult,
     Verification,
 )
-from beebox._errors import Error
+from beebox._errors import Error, NotFoundError
 from beebox._text import run_lines
 from beebox._verdict import Verdict
 
@@ -36,7 +42,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--bpf-kernel",
         action="append",
         metavar="KERNEL",
-        help="a kernel that tests run for: 6.18, 6.18-minimal, running or a path; may be repeated",
+        help="a kernel that tests run for: 6.12, 6.18-minimal, debian-12, running or a path, or "
+        "several: all, lts, 6.1-6.12; may be repeated",
+    )
+    group.addoption(
+        "--bpf-cov",
+        action="append",
+        default=[],
+        metavar="FORM=PATH",
+        help="write what files of named tests executed: lcov=FILE, cobertura=FILE or html=DIR",
     )
     parser.addini("bpf_kernels", "kernels that tests run for [default: 6.18]", type="linelist")
     parser.addini("bpf_object", "the object of tests that name none, a path from the rootdir")
@@ -64,7 +78,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _kernel_names(config: pytest.Config, own: list[str] | None = None) -> list[str]:
     """The kernels of the command line, of the test, of the ini file, or the built-in one."""
-    return config.getoption("--bpf-kernel") or own or config.getini("bpf_kernels") or ["6.18"]
+    given = config.getoption("--bpf-kernel") or own or config.getini("bpf_kernels") or ["6.18"]
+    names = [name for word in given for name in _named(word)]
+    return list(dict.fromkeys(names))
+
+
+def _named(word: str) -> list[str]:
+    """The kernels that a word means: one by its own name, or the built-in ones of a list."""
+    if word in ("6.18-minimal", "running") or Path(word).exists():
+        return [word]
+    try:
+        presets = Kernel.presets(word)
+    except NotFoundError:
+        return [word]
+    return presets if len(presets) > 1 else [word]
 
 
 @pytest.fixture(scope="session")
@@ -74,13 +101,11 @@ def kernel(request: pytest.FixtureRequest) -> Kernel:
 
 
 def _kernel(name: str) -> Kernel:
-    match name:
-        case "6.18" | "6.18-minimal":
-            return Kernel.builtin(name)
-        case "running":
-            return Kernel.running()
-        case _:
-            return Kernel.open(name)
+    if name == "running":
+        return Kernel.running()
+    if "/" in name or Path(name).exists():
+        return Kernel.open(name)
+    return Kernel.builtin(name)
 
 
 def _marker(request: pytest.FixtureRequest, name: str) -> pytest.Mark | None:
@@ -194,6 +219,10 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     """Collect expectation files whose object is there."""
     if file_path.suffix != ".expect":
         return None
+    named = _named_object(file_path)
+    if named is not None:
+        there = (file_path.parent / named).is_file()
+        return NamedTests.from_parent(parent, path=file_path) if there else None
     header = _header(file_path)
     if not (file_path.parent / header["object"]).is_file():
         return None
@@ -213,6 +242,101 @@ def _header(path: Path) -> dict[str, str]:
         if separator and name.strip() in _OPTIONS:
             found[name.strip()] = value.strip()
     return found
+
+
+def _named_object(path: Path) -> str | None:
+    """The object that a file of named tests names."""
+    for line in path.read_text(errors="replace").splitlines():
+        word, _, rest = line.strip().partition(" ")
+        if word == "object":
+            return rest.strip()
+    return None
+
+
+def _answer(*words: str) -> dict[str, Any]:
+    """The answer of the command, as JSON."""
+    command = [sys.executable, "-m", "beebox", *words, "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1):
+        raise NotAnswered(done.stderr)
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+class NotAnswered(Exception):
+    """The command could not answer: what it said."""
+
+
+class NotPassed(AssertionError):
+    """A named test did not pass: its differences, and how its run went."""
+
+    def __init__(self, test: dict[str, Any]) -> None:
+        lines = []
+        for it in test["differences"]:
+            lines.append(f"{test['file']}:{it['line']}: {it['expectation']}")
+            lines.append(f"  {it['difference']}")
+        if "why_text" in test:
+            lines += ["", test["why_text"]]
+        super().__init__("\n".join(lines))
+
+
+#: Tracefiles of the tests that ran, with ``--bpf-cov``, and their directory.
+_TRACEFILES = pytest.StashKey[list[Path]]()
+_DIRECTORY = pytest.StashKey[Path]()
+
+
+class NamedTests(pytest.File):
+    """A file of named tests."""
+
+    def collect(self) -> Iterable[pytest.Item]:
+        """Yield the tests, for each kernel."""
+        listed = _answer("test", str(self.path), "--list")["tests"]
+        kernels = _kernel_names(self.config)
+        for test in listed:
+            for kernel in kernels:
+                name = test["test"] if kernels == ["6.18"] else f"{test['test']}[{kernel}]"
+                yield NamedTest.from_parent(self, name=name, of=test["test"], kernel_name=kernel)
+
+
+class NamedTest(pytest.Item):
+    """A test of a file."""
+
+    def __init__(self, *, of: str, kernel_name: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.of = of
+        self.kernel_name = kernel_name
+
+    def runtest(self) -> None:
+        """Run it."""
+        words = ["test", str(self.path), "--only", self.of, "--kernel", self.kernel_name]
+        if self.config.getoption("--bpf-cov"):
+            files = self.config.stash.setdefault(_TRACEFILES, [])
+            directory = self.config.stash.setdefault(_DIRECTORY, Path(tempfile.mkdtemp()))
+            files.append(directory / f"{len(files)}.info")
+            words += ["--coverage", f"lcov={files[-1]}"]
+        for test in _answer(*words)["tests"]:
+            if test["test"] == self.of and not test["passed"]:
+                raise NotPassed(test)
+
+    def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
+        """Show what differs, and how the run went."""
+        if isinstance(excinfo.value, NotPassed | NotAnswered):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Name the test in reports."""
+        return self.path, None, f"{self.path.name}: {self.name}"
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the coverage of the tests."""
+    files = [str(file) for file in session.config.stash.get(_TRACEFILES, []) if file.is_file()]
+    if files:
+        outputs = [word for it in session.config.getoption("--bpf-cov") for word in ("-o", it)]
+        command = [sys.executable, "-m", "beebox", "coverage", *files, *outputs]
+        subprocess.run(command, check=False)
+        shutil.rmtree(session.config.stash[_DIRECTORY], ignore_errors=True)
 
 
 class ExpectationFile(pytest.File):

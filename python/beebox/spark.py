@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -87,6 +88,9 @@ class Reader(DataSourceReader):
 
     def read(self, partition: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """The rows of a task."""
+        # Spark collects garbage behind every task: what a worker has imported stays out of that.
+        if not gc.get_freeze_count():
+            gc.freeze()
         names = self.schema.names
         for batch in self.scan.batches(partition.task, names):
             yield batch.select(names).cast(self.schema)

@@ -40,7 +40,8 @@ def fastest(steps: int, work: Callable[[], object]) -> float:
 
 def in_rust(packets: int) -> tuple[float, float]:
     """The same by the library: a test run, and a packet of a batch."""
-    command = ["cargo", "run", "--locked", "--release", "--quiet", "--package"]
+    command = ["cargo", "run", "--locked", "--release", "--quiet"]
+    command += ["--target-dir", str(ROOT / "target/python"), "--package"]
     command += [
         "beebox-python-bench",
         "--",

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use beebox::internal::run::redirect_text;
 use beebox::{Error, Program, ProgramType, Redirect, Verdict};
@@ -21,65 +24,132 @@ struct Ran {
     stopped: Option<Error>,
 }
 
-/// Runs a program on packets in so many threads, each a part on a CPU of its own.
+/// Packets from one look at whether the runs go on to the next.
+const UNCHECKED: usize = 4096;
+
+/// Time between two looks at signals, for which the thread waits until it has the interpreter.
+const SIGNALS: Duration = Duration::from_millis(100);
+
+/// Runs a program on packets in so many threads, each a part on a CPU of its own. The caller has
+/// left the interpreter to other threads.
+///
+/// # Errors
+/// The exception of a signal, `KeyboardInterrupt` among them; the error of a run.
 pub(crate) fn run(
     program: &Program,
     packets: &[&[u8]],
     (cpu, threads): (u32, NonZero<u32>),
     keeps_packets: bool,
-) -> Result<Batch, Fault> {
+) -> PyResult<Batch> {
     let all = cpu.saturating_add(threads.get());
     let cpus = program.instance().loaded().cpus();
     if all > cpus {
         let what = format!("CPUs {cpu} to {}: the instance has {cpus}", all - 1);
-        return Err(Fault::new("input", format!("{what} (load(cpus=…))")));
+        return Err(Fault::new("input", format!("{what} (load(cpus=…))")).into());
     }
     let each = packets.len().div_ceil(threads.get() as usize).max(1);
-    let parts = || packets.chunks(each).zip(cpu..);
+    let parts = packets.chunks(each).zip(cpu..);
+    let (mut signals, goes_on) = (Signals::new(), AtomicBool::new(true));
     let ran: Vec<Ran> = match threads.get() {
-        1 => parts()
-            .map(|(part, cpu)| run_part(program, part, cpu, keeps_packets))
+        1 => parts
+            .map(|(part, cpu)| run_part(program, part, (cpu, keeps_packets), || signals.are_none()))
             .collect(),
         _ => thread::scope(|scope| {
-            let work =
-                |(part, cpu)| scope.spawn(move || run_part(program, part, cpu, keeps_packets));
-            let threads: Vec<_> = parts().map(work).collect();
+            let (done, ended) = mpsc::channel::<()>();
+            let goes_on = &goes_on;
+            let work = |(part, cpu)| {
+                let done = done.clone();
+                scope.spawn(move || {
+                    // Ends the wait below when the last one is dropped.
+                    let _done = done;
+                    run_part(program, part, (cpu, keeps_packets), || {
+                        goes_on.load(Ordering::Relaxed)
+                    })
+                })
+            };
+            let threads: Vec<_> = parts.map(work).collect();
+            drop(done);
+            while ended.recv_timeout(SIGNALS) == Err(RecvTimeoutError::Timeout) {
+                goes_on.store(signals.are_none(), Ordering::Relaxed);
+            }
             let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
             joined.map(|ran| ran.expect("runs do not panic")).collect()
         }),
     };
+    if let Some(error) = signals.raised {
+        return Err(error);
+    }
     let mut batch = Batch::new(program.kind());
     for part in ran {
-        batch.retvals.extend(part.retvals);
+        match batch.retvals.is_empty() {
+            true => batch.retvals = part.retvals,
+            false => batch.retvals.extend(part.retvals),
+        }
         batch.packets.extend(part.packets);
         for (redirect, count) in part.redirects {
             *batch.redirects.entry(redirect).or_default() += count;
         }
         if let Some(error) = part.stopped {
             let at = batch.retvals.len();
-            return Err(Fault::from(error).within(format_args!("packet {at}")));
+            return Err(Fault::from(error)
+                .within(format_args!("packet {at}"))
+                .into());
         }
     }
     batch.keeps_packets = keeps_packets;
     Ok(batch)
 }
 
-fn run_part(program: &Program, packets: &[&[u8]], cpu: u32, keeps_packets: bool) -> Ran {
+/// What Python's handlers of signals raise.
+struct Signals {
+    looked: Instant,
+    raised: Option<PyErr>,
+}
+
+impl Signals {
+    fn new() -> Signals {
+        Signals {
+            looked: Instant::now(),
+            raised: None,
+        }
+    }
+
+    /// Has Python handle the signals that came, from time to time; true if nothing was raised.
+    fn are_none(&mut self) -> bool {
+        if self.raised.is_none() && self.looked.elapsed() >= SIGNALS {
+            self.raised = Python::attach(|py| py.check_signals()).err();
+            self.looked = Instant::now();
+        }
+        self.raised.is_none()
+    }
+}
+
+fn run_part(
+    program: &Program,
+    packets: &[&[u8]],
+    (cpu, keeps_packets): (u32, bool),
+    mut goes_on: impl FnMut() -> bool,
+) -> Ran {
     let mut ran = Ran {
         retvals: Vec::with_capacity(packets.len()),
         ..Ran::default()
     };
     let mut runner = program.runner_on(cpu);
-    let done = runner.run_each(packets, |result, runner| {
-        ran.retvals.push(result.retval);
-        if let Some(redirect) = result.redirect {
-            *ran.redirects.entry(redirect).or_default() += 1;
+    for packets in packets.chunks(UNCHECKED) {
+        let done = runner.run_each(packets, |result, runner| {
+            ran.retvals.push(result.retval);
+            if let Some(redirect) = result.redirect {
+                *ran.redirects.entry(redirect).or_default() += 1;
+            }
+            if keeps_packets {
+                ran.packets.push(runner.packet().into_owned());
+            }
+        });
+        ran.stopped = done.err();
+        if ran.stopped.is_some() || !goes_on() {
+            break;
         }
-        if keeps_packets {
-            ran.packets.push(runner.packet().into_owned());
-        }
-    });
-    ran.stopped = done.err();
+    }
     ran
 }
 

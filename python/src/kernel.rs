@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use beebox::Kernel as Described;
 use beebox::internal::btf::{TypeFile, TypeFileError};
-use beebox::kernel;
+use beebox::kernel::{self, Preset, Presets as _};
 use pyo3::prelude::*;
 
 use crate::errors::{Fault, raised};
@@ -20,21 +20,32 @@ pub(crate) struct Kernel(pub(crate) Described);
 
 #[pymethods]
 impl Kernel {
-    /// A built-in kernel: `"6.18"` (as Debian configures it) or `"6.18-minimal"` (without modules,
-    /// kprobes and sched_ext).
+    /// A built-in kernel: a series (`"6.12"`), a version (`"6.12.117"`), a distribution
+    /// (`"debian-12"`), or `"6.18-minimal"` (without modules, kprobes and sched_ext). `"6.18"` is as
+    /// Debian configures it.
     ///
     /// Raises NotFoundError for another name.
     #[staticmethod]
     #[pyo3(signature = (name = "6.18"))]
-    fn builtin(name: &str) -> PyResult<Kernel> {
-        match name {
-            "6.18" => Ok(Kernel(kernel::linux_6_18())),
-            "6.18-minimal" => Ok(Kernel(kernel::linux_6_18_minimal())),
-            _ => {
-                let what = format!("no built-in kernel {name:?}; there are 6.18 and 6.18-minimal");
-                Err(Fault::absent(what).into())
-            }
-        }
+    fn builtin(py: Python<'_>, name: &str) -> PyResult<Kernel> {
+        let read = || match name {
+            "6.18-minimal" => Ok(kernel::linux_6_18_minimal()),
+            _ => Described::preset(name),
+        };
+        let kernel = py.detach(read);
+        kernel.map(Kernel).map_err(|error| Fault::absent(error.to_string()).into())
+    }
+
+    /// Names of the built-in kernels that a word means, oldest first: `"all"` (one of each series),
+    /// `"lts"`, a range of series (`"6.1-6.12"`, `"6.12-"`), or a name of `Kernel.builtin`.
+    ///
+    /// Raises NotFoundError if it means none.
+    #[staticmethod]
+    #[pyo3(signature = (word = "all"))]
+    fn presets(word: &str) -> PyResult<Vec<&'static str>> {
+        let presets = kernel::select(word);
+        let presets = presets.map_err(|error| PyErr::from(Fault::absent(error.to_string())))?;
+        Ok(presets.into_iter().map(Preset::name).collect())
     }
 
     /// The kernel that a file of BTF describes (`vmlinux`), or a directory with files of its BTF,

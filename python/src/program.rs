@@ -111,7 +111,8 @@ impl Program {
     /// `packets` is an iterable of bytes, a two-dimensional array of bytes with a packet in each row,
     /// or one buffer with `offsets`: where packets begin, and the end of the last one (as Arrow has
     /// them). `threads` runs equal parts at the same time, on the CPUs from `cpu` on.
-    /// `packets_out=True` keeps the packets as the runs left them. Records stay in their maps.
+    /// `packets_out=True` keeps the packets as the runs left them. Records stay in their maps. Signals
+    /// are handled ten times a second: Ctrl-C ends the runs.
     ///
     /// Raises RunError if programs of the type get no packets, LimitError and TrapError with the
     /// packet for the first run that ends without a value.
@@ -131,7 +132,7 @@ impl Program {
             |packets: &[&[u8]]| batch::run(&self.program, packets, (cpu, threads), packets_out);
         let py = packets.py();
         let ran = Packets::read(packets, offsets)?.with(|packets| py.detach(|| run(packets)));
-        Ok(ran??)
+        ran?
     }
 
     /// Runs it on each packet of a capture (pcap or pcapng, compressed or not), at the packet's time.

@@ -192,13 +192,34 @@ def test_spark_has_types_for_all_columns(spark: Any, day: list[str], examples: P
     assert rows[0]["time"].year == 2023
 
 
-def test_tasks_of_an_object_store(day: list[str]) -> None:
+@pytest.fixture(params=["memory", "s3"])
+def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of an object store: of this process, and of a server with the interface of S3."""
     fsspec = pytest.importorskip("fsspec")
-    with fsspec.open("memory://store/a.pcap", "wb") as out:
+    if request.param == "memory":
+        yield "memory://store"
+        return
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    pytest.importorskip("s3fs")
+    server.start()
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "any")
+    host, port = server.get_host_and_port()
+    monkeypatch.setitem(fsspec.config.conf, "s3", {"endpoint_url": f"http://{host}:{port}"})
+    fsspec.filesystem("s3").mkdir("store")
+    yield "s3://store"
+    server.stop()
+
+
+def test_tasks_of_an_object_store(day: list[str], store: str) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    with fsspec.open(f"{store}/a.pcap", "wb") as out:
         out.write(Path(day[0]).read_bytes())
-    tasks = plan("memory://store/*.pcap", PART)
+    tasks = plan(f"{store}/*.pcap", PART)
     assert [task.part for task in tasks] == beebox.capture_parts(day[0], PART)
     batches = [batch for task in tasks for batch in Scan({"columns": ["offset"]}).batches(task)]
     expected = pa.table(beebox.CaptureTable(day[0], columns=["offset"]))
     assert pa.Table.from_batches(batches).equals(expected)
+    with pytest.raises(beebox.CaptureError, match=f"{store}/absent.pcap: FileNotFoundError"):
+        beebox.CaptureTable(f"{store}/absent.pcap").count()
     assert plan(day[0], PART)[0] != Task((day[0],))

@@ -83,6 +83,21 @@ def test_kernels_are_named_by_a_test_and_by_the_ini_file(project: pytest.Pyteste
     project.runpytest_subprocess("test_own.py").assert_outcomes(passed=3)
 
 
+def test_a_list_of_presets_is_a_test_for_each(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        test_own="""
+        import pytest
+
+        @pytest.mark.bpf_kernels("6.1-6.12", "debian-13", "6.18")
+        def test_series(kernel):
+            assert kernel.version.startswith("6.")
+        """
+    )
+    result = project.runpytest_subprocess("test_own.py", "-v")
+    result.stdout.fnmatch_lines(["*test_series[[]6.12.117]*", "*test_series[[]debian-13]*"])
+    result.assert_outcomes(passed=5)
+
+
 def test_expectation_files_are_tests(project: pytest.Pytester) -> None:
     (project.path / "wrong.expect").write_text(
         "# object: firewall.bpf.o\nrun firewall zero:60\nverdict XDP_DROP\n"
@@ -90,6 +105,23 @@ def test_expectation_files_are_tests(project: pytest.Pytester) -> None:
     result = project.runpytest_subprocess("-k", "expectations")
     result.assert_outcomes(passed=1, failed=1, deselected=4)
     result.stdout.fnmatch_lines(["*expected XDP_DROP, got XDP_PASS (2)*"])
+
+
+def test_named_tests_tell_the_run_that_differs(project: pytest.Pytester) -> None:
+    (project.path / "named.expect").write_text(
+        "object firewall.bpf.o\n\ntest zeros pass\nrun firewall zero:60\nverdict XDP_PASS\n\n"
+        "test zeros are dropped\nrun firewall zero:60\nverdict XDP_DROP\n"
+    )
+    result = project.runpytest_subprocess("--bpf-cov", "lcov=all.info", "named.expect")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*named.expect:9: verdict XDP_DROP*",
+            "*expected XDP_DROP, got XDP_PASS (2)*",
+            "*eth.type (0x0000) != 0x0800: yes*",
+        ]
+    )
+    assert "SF:" in (project.path / "all.info").read_text()
 
 
 def test_xdist_runs_them_in_processes(project: pytest.Pytester) -> None:

@@ -1,7 +1,10 @@
 """Test runs, batches, captures and threads."""
 
+import signal
+import sys
 import threading
 from pathlib import Path
+from types import FrameType
 
 import numpy as np
 import pytest
@@ -89,6 +92,29 @@ def test_batches_of_another_form_are_refused(
 ) -> None:
     with pytest.raises(error, match=says):
         firewall.run_batch(**arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no timers with signals")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_signal_ends_a_batch(examples: Path, threads: int) -> None:
+    instance = beebox.Object(examples / "packets/firewall.bpf.o").load(cpus=2, engine="checked")
+    firewall, packets = instance.program("firewall"), [frame(80)] * 2_000_000
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            firewall.run_batch(packets, threads=threads)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    # It ran some of them, and not all.
+    (sender,) = instance.map("senders").values()
+    assert 0 < sender.packets < len(packets)
+    assert firewall.run_batch(packets[:9], threads=threads).counts == {"XDP_DROP": 9}
 
 
 def test_a_capture_is_run_and_written(

@@ -26,6 +26,7 @@
 //! | load an object and run its programs | [`Object`], [`Loader`], [`Instance`], [`Program`], [`Map`] |
 //! | verify the programs of an object | [`verify`] |
 //! | hold runs to expectation files | [`expect`] |
+//! | measure which source lines runs execute | [`coverage`] |
 //! | fill maps from JSON, and write them | [`maps_json`] |
 //! | set global variables by path | [`variables`] |
 //! | let programs call host functions | [`host`], [`kfunc!`] |
@@ -83,17 +84,19 @@
 //!
 //! # Features
 //!
-//! All are on by default; each adds items, and none changes what others do.
+//! All but presets of other series are on by default; each adds items, and none changes what others do.
 //!
 //! | feature | adds |
 //! |---|---|
 //! | none | [`Object`], [`verify`], [`variables`], [`kernel`] |
 //! | `run` | [`Loader`], [`Instance`], [`Program`], [`Map`], [`expect`], [`maps_json`], [`host`], [`network`]; with `capture` |
 //! | `trace` | what `beebox run --why` and `--against` stand on, without promise; with `run` |
+//! | `coverage` | [`coverage`], [`Loader::coverage`], [`Instance::coverage`]; with `run` |
 //! | `capture` | [`Filter`], [`Expression`], [`captures`] |
 //! | `seccomp` | [`seccomp`] |
 //! | `decompress` | BTF in kernel images and compressed sections |
-//! | `kernel-data` | [`kernel::linux_6_18`], [`kernel::linux_6_18_minimal`], [`kernel::open`], [`kernel::running`], `Loader::default` |
+//! | `kernel-5.10`, `kernel-6.1`, `kernel-6.12`, `kernel-7.0`, `kernel-7.2`, `kernel-7.3`, `all-kernels` | presets of these series ([`kernel::Presets`]); off by default |
+//! | `kernel-data` | [`kernel::Presets`], [`kernel::linux_6_18`], [`kernel::linux_6_18_minimal`], [`kernel::open`], [`kernel::running`], `Loader::default` |
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(feature = "run"),
@@ -102,6 +105,8 @@
 
 #[cfg(feature = "capture")]
 pub mod captures;
+#[cfg(feature = "coverage")]
+pub mod coverage;
 #[cfg(any(feature = "capture", feature = "seccomp"))]
 mod engine;
 #[cfg(any(feature = "capture", feature = "seccomp"))]

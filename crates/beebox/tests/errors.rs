@@ -42,6 +42,7 @@ errors! {
     btf::validate::Reason,
     btf::validate::Refusal,
     bytes::ByteSourceError,
+    beebox::coverage::LcovFault,
     captures::CaptureError,
     captures::Fault,
     captures::FilterCaptureError,

@@ -15,6 +15,7 @@ mod kfuncs;
 mod light_skeleton;
 mod limits;
 mod loader;
+mod matrix;
 mod pages;
 mod sockets;
 mod support;

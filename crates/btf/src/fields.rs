@@ -295,13 +295,14 @@ impl FieldRecord {
         self
     }
 
-    /// Finds and checks the special fields of a structure or data section, empty if it has
+    /// Finds and checks the special fields of a structure or data section (`btf_parse_fields`), empty if it has
     /// none. Without the types of the kernel, pointers to kernel structures without
     /// destructor are not recognised. Linear in the members of all structures below the type,
     /// times their depth, and for each root in the types of the blob.
     ///
     /// # Errors
     /// The first rule that the kernel finds violated.
+    #[doc(alias = "btf_parse_fields")]
     pub fn new(
         btf: &Btf<'_>,
         kernel: Option<&Btf<'_>>,

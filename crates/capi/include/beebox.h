@@ -97,6 +97,9 @@ struct beebox_map;
 // An object (`.bpf.o`) with its programs and maps.
 struct beebox_object;
 
+// The perf buffers of a map with functions for their records.
+struct beebox_perf_buffer;
+
 // A program of an object, to which it belongs.
 struct beebox_program;
 
@@ -111,6 +114,12 @@ struct beebox_seccomp;
 
 // Verifications of the programs of an object.
 struct beebox_verification;
+
+// A function of the caller for each record, as libbpf's `perf_buffer_sample_fn`.
+typedef void (*beebox_perf_buffer_sample_fn)(void *ctx, int cpu, void *data, uint32_t size);
+
+// A function of the caller for records that had no room, as libbpf's `perf_buffer_lost_fn`.
+typedef void (*beebox_perf_buffer_lost_fn)(void *ctx, int cpu, uint64_t cnt);
 
 // A function of the caller for each record, as libbpf's `ring_buffer_sample_fn`: a negative number
 // ends the loop.
@@ -403,6 +412,7 @@ struct beebox_map *beebox_object__next_map(const struct beebox_object *obj,
                                            const struct beebox_map *prev);
 
 // Sets the kernel that the object is linked and verified for: `6.18` (the default), `6.18-minimal`,
+// another built-in one by series, version or distribution (`6.12`, `6.12.117`, `debian-12`),
 // `running`, or the path of BTF or of a directory with files of a kernel.
 int beebox_object__set_kernel(struct beebox_object *obj, const char *name);
 
@@ -425,6 +435,10 @@ int beebox_object__set_seed(struct beebox_object *obj,
 // Sets the most bytes that all maps take. It is 1 GiB by default.
 int beebox_object__set_map_memory(struct beebox_object *obj, uint64_t bytes);
 
+// Opens a perf buffer of so many bytes for each CPU in every `perf_event_array`. Without,
+// `bpf_perf_event_output` returns -ENOENT to programs, as in Linux.
+int beebox_object__set_perf_buffers(struct beebox_object *obj, size_t bytes);
+
 // Sets the most time of a run in nanoseconds, 0 for none. It is 10 s by default.
 int beebox_object__set_time_limit(struct beebox_object *obj, uint64_t nanoseconds);
 
@@ -435,6 +449,35 @@ int beebox_object__set_variable(struct beebox_object *obj, const char *assignmen
 // Number of CPUs whose values a per-CPU map of the loaded object holds, in place of
 // `libbpf_num_possible_cpus`; -ENOENT before.
 int beebox_object__num_possible_cpus(const struct beebox_object *obj);
+
+// Makes a reader of the perf buffers of a `perf_event_array`, one of each CPU, or NULL: `sample_cb` is
+// called for each record, `lost_cb`, which may be NULL, for those that had no room; `opts` is NULL.
+//
+// The buffers are there if `beebox_object__set_perf_buffers` was called before the object was loaded;
+// `page_cnt` is a power of two, as in Linux, and their size is that of the call.
+//
+// `sample_cb` and `lost_cb` may be called with `ctx` by `beebox_perf_buffer__consume`, and return.
+struct beebox_perf_buffer *beebox_perf_buffer__new(int map_fd,
+                                                   size_t page_cnt,
+                                                   beebox_perf_buffer_sample_fn sample_cb,
+                                                   beebox_perf_buffer_lost_fn lost_cb,
+                                                   void *ctx,
+                                                   const void *opts);
+
+// Takes the records that wait, CPU by CPU, and calls the functions for them. Returns their number.
+int beebox_perf_buffer__consume(struct beebox_perf_buffer *pb);
+
+// As `beebox_perf_buffer__consume`: nothing is waited for, since programs run in calls alone.
+int beebox_perf_buffer__poll(struct beebox_perf_buffer *pb, int timeout_ms);
+
+// Frees a reader. NULL does nothing.
+//
+// It is not used again.
+void beebox_perf_buffer__free(struct beebox_perf_buffer *pb);
+
+// Text that the program printed (`bpf_printk`) in the last test run of this thread, each text with a
+// newline behind it; empty if it printed none. It stays until the next test run of this thread.
+const char *beebox_last_printk(void);
 
 // Name of the program; NULL for NULL.
 const char *beebox_program__name(const struct beebox_program *prog);
@@ -502,6 +545,10 @@ int beebox_runner__run(struct beebox_runner *runner,
 // `data` and `size` point to room for them.
 int beebox_runner__packet(struct beebox_runner *runner, const void **data, size_t *size);
 
+// Text that the program printed (`bpf_printk`) in the last run, each text with a newline behind it,
+// until the next run; NULL for NULL.
+const char *beebox_runner__printk(struct beebox_runner *runner);
+
 // As `beebox_prog_test_run_opts`, in the memory of the runner: without a context, flags and
 // repetitions (-EINVAL), on packets of any length.
 //
@@ -560,7 +607,7 @@ void beebox_seccomp__free(struct beebox_seccomp *filter);
 //
 // Returns 0 or the negative error number: -ENOSPC if data_out or ctx_out is too small for all that
 // there is, with the part that fits written; -ETIMEDOUT for a run that ends at a limit. Records stay
-// in ring buffers; a random number, a time (0) and a CPU are those of the object's settings.
+// in their buffers; `beebox_last_printk` has what was printed; a random number, a time (0) and a CPU are those of the object's settings.
 int beebox_prog_test_run_opts(int prog_fd,
                               struct bpf_test_run_opts *opts);
 

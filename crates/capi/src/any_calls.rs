@@ -173,7 +173,8 @@ impl Calls<'_> {
         let text: &CString = &text;
         // SAFETY: the object is null or open, the text ends with a zero byte.
         unsafe {
-            match which % 8 {
+            match which % 9 {
+                8 => beebox_object__set_perf_buffers(object, number as usize),
                 0 => beebox_object__set_cpus(object, number % 100),
                 1 => beebox_object__set_engine(object, text.as_ptr()),
                 2 => beebox_object__set_variable(object, text.as_ptr()),
@@ -378,9 +379,18 @@ impl Calls<'_> {
             0xff => None,
             _ => Some(sum),
         };
-        let fd = self.handle();
-        // SAFETY: the reader is null or open; the function takes a null context.
+        unsafe extern "C" fn read(_: *mut c_void, _: c_int, data: *mut c_void, size: u32) {
+            // SAFETY: the library gives a record with its size.
+            let record = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size as usize) };
+            std::hint::black_box(record.iter().fold(0_u8, |sum, byte| sum ^ byte));
+        }
+        let (fd, pages) = (self.handle(), self.size());
+        // SAFETY: the readers are null or open; the functions take a null context.
         unsafe {
+            let (none, opts) = (ptr::null_mut(), ptr::null());
+            let buffers = beebox_perf_buffer__new(fd, pages, Some(read), None, none, opts);
+            beebox_perf_buffer__consume(buffers);
+            beebox_perf_buffer__free(buffers);
             if self.reader.is_null() {
                 self.reader = beebox_ring_buffer__new(fd, function, ptr::null_mut(), ptr::null());
             } else {

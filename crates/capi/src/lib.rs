@@ -9,8 +9,8 @@
 //! * `boundary.rs`: panics, errors, pointers of the caller
 //! * `handles.rs`: numbers in place of file descriptors
 //! * `object.rs`, `program.rs`, `map.rs`: objects, their programs and maps
-//! * `elements.rs`, `batches.rs`: elements of maps; `ring_buffer.rs`: records
-//! * `test_run.rs`, `runner.rs`: runs
+//! * `elements.rs`, `batches.rs`: elements of maps; `ring_buffer.rs`, `perf_buffer.rs`: records
+//! * `test_run.rs`, `runner.rs`: runs; `printed.rs`: text of `bpf_printk`
 //! * `verification.rs`: verdicts
 //! * `filter.rs`, `seccomp.rs`: classic filters
 //! * `any_calls.rs`: calls that bytes choose, for the fuzz target
@@ -29,6 +29,8 @@ mod filter;
 mod handles;
 mod map;
 mod object;
+mod perf_buffer;
+mod printed;
 mod program;
 mod ring_buffer;
 mod runner;
@@ -46,6 +48,8 @@ pub use filter::*;
 pub use handles::beebox_close;
 pub use map::*;
 pub use object::*;
+pub use perf_buffer::*;
+pub use printed::beebox_last_printk;
 pub use program::*;
 pub use ring_buffer::*;
 pub use runner::*;

@@ -5,6 +5,7 @@ use std::ptr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use beebox::kernel::Preset;
 use beebox::variables::Assignment;
 use beebox::{Engine, Kernel, Loader, Object, kernel};
 
@@ -286,6 +287,7 @@ fn after<T>(all: &[T], item: *const T) -> *mut T {
 }
 
 /// Sets the kernel that the object is linked and verified for: `6.18` (the default), `6.18-minimal`,
+/// another built-in one by series, version or distribution (`6.12`, `6.12.117`, `debian-12`),
 /// `running`, or the path of BTF or of a directory with files of a kernel.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn beebox_object__set_kernel(
@@ -296,10 +298,12 @@ pub unsafe extern "C" fn beebox_object__set_kernel(
         // SAFETY: the caller promises an object and a text.
         let (obj, name) = unsafe { (boundary::shared(obj, "obj")?, text(name, "name")?) };
         let kernel = match name {
-            "6.18" => kernel::linux_6_18(),
             "6.18-minimal" => kernel::linux_6_18_minimal(),
             "running" => kernel::running()?,
-            path => kernel::open(path)?,
+            name => match Preset::named(name) {
+                Some(preset) => preset.kernel(),
+                None => kernel::open(name)?,
+            },
         };
         obj.settings.add(|loader| loader)?;
         *obj.kernel.lock().unwrap_or_else(PoisonError::into_inner) = Some(kernel);
@@ -367,6 +371,20 @@ pub unsafe extern "C" fn beebox_object__set_map_memory(
         // SAFETY: the caller promises an object.
         let obj = unsafe { boundary::shared(obj, "obj") }?;
         obj.settings.add(move |loader| loader.map_memory(bytes))
+    })
+}
+
+/// Opens a perf buffer of so many bytes for each CPU in every `perf_event_array`. Without,
+/// `bpf_perf_event_output` returns -ENOENT to programs, as in Linux.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn beebox_object__set_perf_buffers(
+    obj: *mut beebox_object,
+    bytes: usize,
+) -> c_int {
+    number(|| {
+        // SAFETY: the caller promises an object.
+        let obj = unsafe { boundary::shared(obj, "obj") }?;
+        obj.settings.add(move |loader| loader.perf_buffers(bytes))
     })
 }
 

@@ -1,12 +1,15 @@
 //! Runs of one program on packet after packet, in memory that is kept.
 
 use std::borrow::Cow;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::Arc;
 
 use beebox::{Program, Runner};
 
-use crate::boundary::{self, Failure, bytes, exclusive, number, owned, pointer, put, shared};
+use crate::boundary::{
+    self, Failure, bytes, exclusive, number, owned, pointer, put, shared, value,
+};
+use crate::printed::lines;
 use crate::program::beebox_program;
 use crate::test_run::{Options, bpf_test_run_opts};
 
@@ -17,6 +20,8 @@ pub struct beebox_runner {
     runner: Runner<'static>,
     /// The packet after a run, if it is not in one piece.
     packet: Vec<u8>,
+    /// What the last run printed.
+    printed: CString,
     _program: Arc<Program>,
 }
 
@@ -34,6 +39,7 @@ impl beebox_runner {
         Ok(beebox_runner {
             runner: borrowed.runner_on(cpu),
             packet: Vec::new(),
+            printed: CString::default(),
             _program: program,
         })
     }
@@ -100,6 +106,19 @@ pub unsafe extern "C" fn beebox_runner__packet(
         }
         Ok(0)
     })
+}
+
+/// Text that the program printed (`bpf_printk`) in the last run, each text with a newline behind it,
+/// until the next run; NULL for NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn beebox_runner__printk(runner: *mut beebox_runner) -> *const c_char {
+    let text = || {
+        // SAFETY: the caller promises a runner of this thread.
+        let own = unsafe { exclusive(runner, "runner") }?;
+        own.printed = lines(own.runner.printk());
+        Ok(own.printed.as_ptr())
+    };
+    value(text, |_| std::ptr::null())
 }
 
 /// As `beebox_prog_test_run_opts`, in the memory of the runner: without a context, flags and

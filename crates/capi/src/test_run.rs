@@ -7,8 +7,8 @@ use std::ptr::{self, addr_of_mut};
 use beebox::{Program, TestRun};
 
 use crate::boundary::{self, Failure, number, shared};
-use crate::handles;
 use crate::program::beebox_program;
+use crate::{handles, printed};
 
 /// The structure of libbpf's `bpf_prog_test_run_opts`, field by field.
 #[allow(non_camel_case_types)]
@@ -251,6 +251,7 @@ unsafe fn run(program: &Program, opts: *mut bpf_test_run_opts) -> Result<c_int, 
         .batch_size(fields.batch_size);
     run.keep_records = true;
     let result = program.test_run(&run)?;
+    printed::keep(&result.printk);
     let nanoseconds = u32::try_from(result.duration.as_nanos()).unwrap_or(u32::MAX);
     // SAFETY: the caller promises the structure and its room.
     unsafe {
@@ -265,7 +266,7 @@ unsafe fn run(program: &Program, opts: *mut bpf_test_run_opts) -> Result<c_int, 
 ///
 /// Returns 0 or the negative error number: -ENOSPC if data_out or ctx_out is too small for all that
 /// there is, with the part that fits written; -ETIMEDOUT for a run that ends at a limit. Records stay
-/// in ring buffers; a random number, a time (0) and a CPU are those of the object's settings.
+/// in their buffers; `beebox_last_printk` has what was printed; a random number, a time (0) and a CPU are those of the object's settings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn beebox_prog_test_run_opts(
     prog_fd: c_int,

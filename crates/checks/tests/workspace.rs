@@ -25,6 +25,7 @@ const LAYERS: &[&[(&str, &str)]] = &[
     ],
     &[
         ("object", "btf isa program spec"),
+        ("kernel-presets", "btf kernel-data spec"),
         ("verifier", "btf isa program spec"),
         ("seccomp", "classic isa spec"),
     ],
@@ -40,7 +41,7 @@ const LAYERS: &[&[(&str, &str)]] = &[
     ],
     &[(
         "beebox",
-        "btf capture classic interp isa jit kernel kernel-data lower object packet \
+        "btf capture classic interp isa jit kernel kernel-data kernel-presets lower object packet \
          program report seccomp spec sys trace verifier vm",
     )],
     // The commands are embedders. Beside the library they use the built-in kernel data, the
@@ -79,7 +80,10 @@ const BESIDE: &[(&str, &str)] = &[
         "beebox btf capi capture classic differential gateway interp isa object packet kernel-data \
          program seccomp spec sys verifier",
     ),
-    ("xtask", "beebox btf differential kernel-data report spec"),
+    (
+        "xtask",
+        "beebox btf differential kernel-data kernel-presets report spec",
+    ),
 ];
 
 /// Crates of the layers that depend on one beside them.
@@ -307,6 +311,7 @@ const FEATURES: &[(&str, &[&str])] = &[
         "beebox",
         &[
             "capture",
+            "coverage",
             "decompress",
             "kernel-data",
             "run",
@@ -315,6 +320,18 @@ const FEATURES: &[(&str, &[&str])] = &[
         ],
     ),
     ("gateway", &["command"]),
+    ("kernel-presets", KERNELS),
+];
+
+/// Features of the data of kernels, by series.
+const KERNELS: &[&str] = &[
+    "all-kernels",
+    "kernel-5.10",
+    "kernel-6.1",
+    "kernel-6.12",
+    "kernel-7.0",
+    "kernel-7.2",
+    "kernel-7.3",
 ];
 
 #[test]
@@ -322,7 +339,10 @@ fn no_cargo_feature_changes_behaviour() {
     for package in packages() {
         let name = crate_name(&package);
         let known = FEATURES.iter().find(|(known, _)| name == *known);
-        let known = known.map_or(&[][..], |(_, features)| features);
+        let mut known = known.map_or(&[][..], |(_, features)| features).to_vec();
+        if name == "beebox" {
+            known.extend(KERNELS);
+        }
         let features = package["features"].as_object().unwrap();
         let mut features = features.keys().map(String::as_str);
         let other = features.find(|feature| *feature != "default" && !known.contains(feature));
@@ -465,7 +485,13 @@ fn kinds_are_named() {
         "StackObjectKind::",
         "KfuncArgKind::",
     ];
-    const KINDS: [&str; 4] = ["MapKind::", "ProgramType::", "AttachType::", "HookKind::"];
+    const KINDS: [&str; 5] = [
+        "MapKind::",
+        "ProgramType::",
+        "AttachType::",
+        "HookKind::",
+        "HelperRule::",
+    ];
     let mut faults = Faults::default();
     const BELOW: [&str; 6] = ["program", "object", "interp", "jit", "vm", "kernel"];
     for (name, path, source) in sources() {

@@ -114,9 +114,9 @@ rules! {
 }
 
 /// Error number "invalid argument".
-pub const EINVAL: i32 = 22;
+pub const EINVAL: i32 = spec::Errno::EINVAL.0;
 /// Error number "out of memory".
-pub const ENOMEM: i32 = 12;
+pub const ENOMEM: i32 = spec::Errno::ENOMEM.0;
 
 /// The reason why a program is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

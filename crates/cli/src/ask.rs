@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use beebox::Kernel;
 use beebox::internal::ask::{AskError, AskOptions};
+use beebox::internal::kernel::Source;
 use beebox::internal::program::{LoadFlags, Program};
 use beebox::internal::verify::results::{Job, Logs, Row};
 use beebox::verify::Options;
 use report::veristat::Filters;
 
 use crate::answer::{Answer, Failure};
-use crate::answer_format::AnswerFormat;
+use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::kernel_input::KernelArgs;
 use crate::loading::LoadingArgs;
 use crate::stdout::{json, print_answer, terminal_width};
@@ -65,9 +66,8 @@ pub(crate) struct Args {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86400))]
     limit: u64,
 
-    /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: AnswerFormat,
+    #[command(flatten)]
+    format: FormatArgs,
 
     /// Load flags (BPF_F_*) of every program, as a number
     #[arg(long, value_name = "BITS", value_parser = crate::verify::number)]
@@ -82,22 +82,27 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
     let (kernel, image) = args.kernel.read_bootable(args.image.as_deref())?;
-    let rows = rows(args, &kernel)?;
-    let asked: Vec<(&Row, Option<&Program>)> =
-        rows.iter().map(|row| (row, row.program())).collect();
-    let programs: Vec<&Program> = asked.iter().filter_map(|(_, program)| *program).collect();
-    if programs.is_empty() {
-        return Err(match rows.first() {
-            None => Failure::new("no program is selected"),
-            Some(row) => Failure::new(&row.reason)
-                .within(format_args!("{}/{}", row.file_name, row.prog_name)),
-        });
-    }
     let options = AskOptions {
         log_level: args.log,
         limit: Duration::from_secs(args.limit),
         ..AskOptions::default()
     };
+    let kernel = kernel.with_memory(u64::from(options.memory) << 20, Source::Given);
+    let (rows, mut failures) = rows(args, &kernel)?;
+    let asked: Vec<(&Row, Option<&Program>)> =
+        rows.iter().map(|row| (row, row.program())).collect();
+    let programs: Vec<&Program> = asked.iter().filter_map(|(_, program)| *program).collect();
+    if programs.is_empty() {
+        return Err(match (failures.pop(), rows.first()) {
+            (Some(last), _) => {
+                failures.iter().for_each(|failure| _ = failure.report());
+                last
+            }
+            (None, None) => Failure::new("no program is selected"),
+            (None, Some(row)) => Failure::new(&row.reason)
+                .within(format_args!("{}/{}", row.file_name, row.prog_name)),
+        });
+    }
     let answers = beebox::internal::ask::ask(&image, &programs, &options);
     let answers = answers.map_err(|error| failure(&error).within(image.display()))?;
     let mut answers = answers.into_iter();
@@ -108,7 +113,7 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
     let asked: Vec<Asked<'_>> = asked.collect();
     let version = kernel.version().map(|version| version.to_string());
     let version = version.unwrap_or_default();
-    match args.format {
+    match args.format.format() {
         AnswerFormat::Text => {
             let text = output::text(&asked, &version, args.log > 0, terminal_width());
             print_answer(AnswerFormat::Text, text)?;
@@ -119,23 +124,32 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
             print_answer(AnswerFormat::Json, lines)?;
         }
     }
-    let unanswered = asked.iter().find(|asked| asked.is_unanswered());
-    match asked.iter().any(|asked| !asked.differences().is_empty()) {
-        true => Ok(Answer::No),
-        false => match unanswered {
-            None => Ok(Answer::Yes),
-            Some(asked) => Err(Failure::new("the machine ended before the kernel answered")
-                .within(format_args!(
-                    "{}/{}",
-                    asked.row.file_name, asked.row.prog_name
-                ))
-                .hint("--limit S for more time")),
-        },
+    let unanswered = asked.iter().filter(|asked| asked.is_unanswered());
+    failures.extend(unanswered.take(1).map(|asked| {
+        Failure::new("the machine ended before the kernel answered")
+            .within(format_args!(
+                "{}/{}",
+                asked.row.file_name, asked.row.prog_name
+            ))
+            .hint("--limit S for more time")
+    }));
+    let last = failures.pop();
+    failures.iter().for_each(|failure| _ = failure.report());
+    match last {
+        Some(last) => Err(last),
+        None if asked.iter().any(|asked| !asked.differences().is_empty()) => Ok(Answer::No),
+        None => Ok(Answer::Yes),
     }
 }
 
-/// Our answers, with the programs.
-fn rows(args: &Args, kernel: &Kernel) -> Result<Vec<Row>, Failure> {
+/// Our answers, with the programs, and the failures of files.
+fn rows(args: &Args, kernel: &Kernel) -> Result<(Vec<Row>, Vec<Failure>), Failure> {
+    // The kernel's logs have statistics.
+    const STATISTICS: u32 = 4;
+    let log_level = match args.log {
+        0 => 0,
+        level => level | STATISTICS,
+    };
     let filters = Filters::default();
     let job = Job {
         programs: &args.prog,
@@ -143,23 +157,17 @@ fn rows(args: &Args, kernel: &Kernel) -> Result<Vec<Row>, Failure> {
         flags: LoadFlags(args.flags.unwrap_or(0)),
         test_tags: false,
         options: Options {
-            log_level: args.log,
+            log_level,
             ..Options::default()
         },
         explains: false,
         loading: args.loading.read()?,
         target: None,
-        logs: Logs::new(args.log, None, None),
+        logs: Logs::new(log_level, None, None),
         threads: 1,
     };
     let mut results = verify_and_keep(&args.files, &job, kernel)?;
-    let mut failures = std::mem::take(&mut results.failures).into_iter();
-    if let Some(last) = failures.next_back() {
-        for failure in failures {
-            failure.report();
-        }
-        return Err(last);
-    }
+    let failures = std::mem::take(&mut results.failures);
     for name in &args.prog {
         if !results.rows.iter().any(|row| row.prog_name == *name) {
             let listed = results.left_out.join(", ");
@@ -167,7 +175,7 @@ fn rows(args: &Args, kernel: &Kernel) -> Result<Vec<Row>, Failure> {
                 .hint(format_args!("one of {listed}")));
         }
     }
-    Ok(results.rows)
+    Ok((results.rows, failures))
 }
 
 fn failure(error: &AskError) -> Failure {

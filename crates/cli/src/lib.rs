@@ -16,6 +16,7 @@ mod ask;
 mod asm;
 mod btf;
 mod case_input;
+mod coverage;
 mod dis;
 mod engine;
 mod exec;
@@ -31,6 +32,7 @@ mod program_output;
 mod run;
 mod seccomp;
 mod show;
+mod test;
 mod unused_options;
 mod verify;
 
@@ -72,6 +74,8 @@ enum Command {
     Gen(generate::Args),
     Verify(verify::Args),
     Ask(ask::Args),
+    Coverage(coverage::Args),
+    Test(Box<test::Args>),
     Gateway(GatewayArgs),
     Kfuncs(kfuncs::Args),
     Completions(completions::Args),
@@ -118,6 +122,8 @@ fn run_command(cli: Cli) -> Result<Answer, Failure> {
         Command::Gen(args) => generate::run(args),
         Command::Verify(args) => verify::run(args),
         Command::Ask(args) => ask::run(&args),
+        Command::Coverage(args) => coverage::run(args),
+        Command::Test(args) => test::run(*args),
         Command::Gateway(args) => Err(name_gateway(&args)),
         Command::Kfuncs(args) => kfuncs::run(args),
         Command::Completions(args) => completions::run(args, Cli::command()),

@@ -4,9 +4,10 @@ mod against;
 mod capture;
 mod changes;
 mod choice;
-mod expect;
+pub(crate) mod expect;
 mod maps_file;
 mod output;
+mod profile;
 mod progress;
 mod refused;
 mod selection;
@@ -15,9 +16,11 @@ mod unwritten;
 mod user_records;
 mod verdicts;
 mod why;
+mod why_command;
 
 use std::path::{Path, PathBuf};
 
+use beebox::expect::ExpectFile;
 use beebox::internal::bytes::ByteSource;
 use beebox::internal::expect::ExpectCheck;
 use beebox::internal::loading::ObjectLoading;
@@ -35,6 +38,7 @@ use beebox::internal::network;
 use beebox::network::System;
 
 use crate::answer::{Answer, Failure};
+use crate::coverage::CoverageOutput;
 use crate::engine;
 use crate::input::{read_file, read_source, source_failure};
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules, parse_size};
@@ -46,6 +50,7 @@ use choice::{choose, names};
 use expect::insert_run;
 use maps_file::{MapsFile, note_left_out};
 use output::{Ran, Report};
+use profile::ProfileOutput;
 use selection::SelectionArgs;
 use verdicts::Rows;
 
@@ -113,11 +118,26 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["expect", "jobs", "why"])]
     verdicts: bool,
 
+    /// Write which source lines, branches and functions the runs executed: lcov=FILE (a tracefile),
+    /// cobertura=FILE (XML) or html=DIR; may be given several times
+    #[arg(long, value_name = "FORM=PATH", value_parser = CoverageOutput::parse)]
+    #[arg(conflicts_with_all = ["jobs", "why", "against"])]
+    coverage: Vec<CoverageOutput>,
+
+    /// Print what the runs cost by source line and function: instructions, and calls of helpers; or write
+    /// it as folded=FILE (stacks), pprof=FILE or speedscope=FILE; may be given several times. The runs are
+    /// in the checked engine
+    #[arg(long, value_name = "FORM=PATH", num_args = 0..=1, default_missing_value = "table")]
+    #[arg(value_parser = ProfileOutput::parse)]
+    #[arg(conflicts_with_all = ["jobs", "why", "against", "coverage", "expect", "verdicts"])]
+    profile: Vec<ProfileOutput>,
+
     #[command(flatten)]
     selection: SelectionArgs,
 
     /// Compare with an older object: print the packets of the capture whose verdict, bytes, records
-    /// or maps differ, by the line where the paths part; exit code 1 if any does
+    /// or maps differ, by the line where the paths part; exit code 1 if any does. With --kernel
+    /// OLD,NEW each runs for its own kernel
     #[arg(long, value_name = "OLD")]
     #[arg(conflicts_with_all = ["expect", "jobs", "why", "verdicts", "output", "dump_maps", "only", "limit"])]
     against: Option<PathBuf>,
@@ -289,7 +309,7 @@ impl Args {
 }
 
 /// Bytes of a perf buffer of one CPU; records are taken after each run.
-const PERF_BUFFER_BYTES: usize = 16 << 20;
+pub(crate) const PERF_BUFFER_BYTES: usize = 16 << 20;
 
 /// Most threads of a run.
 const MOST_JOBS: u32 = 256;
@@ -335,7 +355,22 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         };
         return Err(failure.hint(remedy));
     }
-    let kernel = args.kernel.read()?;
+    let mut several = match &args.against {
+        Some(_) => args.kernel.read_several()?,
+        None => Vec::new(),
+    };
+    let kernel = match several.pop() {
+        Some((_, kernel)) if several.len() == 1 => kernel,
+        Some(_) => {
+            let failure = Failure::new("--against compares two kernels at most");
+            return Err(failure.hint("--kernel OLD,NEW, that of OLD first"));
+        }
+        None => args.kernel.read()?,
+    };
+    let old_kernel = several.pop().map(|(_, kernel)| match args.cpus {
+        Some(cpus) => kernel.with_cpus(cpus, beebox::internal::kernel::Source::Given),
+        None => kernel,
+    });
     note_assumed(&kernel, FOR_VERIFYING, "verified");
     let kernel = match args.cpus {
         Some(cpus) if cpus < args.jobs.max(args.cpu + 1) => {
@@ -358,6 +393,11 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     change_as_told(&mut object, &loading, args, &name)?;
     let mut expected = args.expect.as_deref().map(expect::read).transpose()?;
     let system = args.network.as_deref().map(read_network).transpose()?;
+    if let Some(path) = expected.as_ref().and_then(ExpectFile::network) {
+        let what = "the statement network is for `beebox test`";
+        let failure = Failure::new(what).within(args.expect.as_deref().unwrap_or(path).display());
+        return Err(failure.hint(format_args!("--network {}", path.display())));
+    }
     let filling = args.maps.as_deref().map(MapsFile::read).transpose()?;
     let has_input =
         args.packet.is_some() || args.pcap.is_some() || args.ctx.is_some() || args.repeat.is_some();
@@ -413,6 +453,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             None => Some(LoadOptions::DEFAULT_TIMEOUT),
         },
         retpoline: args.retpoline,
+        counts: !args.coverage.is_empty(),
         entry_slots: false,
         memory: args.map_memory,
         cpu: args.cpu,
@@ -431,14 +472,25 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         let old_name = crate::input::name(old_file.path());
         let mut old_object = opened(&old_file, &loading)?;
         change_as_told(&mut old_object, &loading, args, &old_name)?;
+        if !old_object
+            .programs()
+            .any(|(_, known)| known.name == **program)
+        {
+            let failure = Failure::new(format_args!("{old_name} has no program {program:?}"));
+            return Err(failure.hint(format_args!(
+                "--prog with a program of both; it has {}",
+                names(&old_object)
+            )));
+        }
         let mut old_wanted = vec![program.clone()];
         old_wanted.extend(programs_in_arrays(&old_object, &old_wanted));
         let in_files = filling.iter();
         old_wanted.extend(in_files.flat_map(|file| file.contents.programs(&old_object)));
         old_object.set_autoload(|program| old_wanted.iter().any(|name| program.name == **name));
         leave_out_struct_ops(&mut old_object);
-        let load = |object: &Object<'_>, name: &str| {
-            let loaded = LoadedObject::load(object, &kernel, &options);
+        let old_kernel = old_kernel.as_ref().unwrap_or(&kernel);
+        let load = |object: &Object<'_>, name: &str, kernel| {
+            let loaded = LoadedObject::load(object, kernel, &options);
             let mut loaded = loaded.map_err(|error| {
                 let hint = format!("beebox verify {name} --prog {program} --explain");
                 Failure::new(error).within(name).hint(hint)
@@ -450,11 +502,16 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             Ok(loaded)
         };
         let against = against::Against {
-            load: &|| Ok([load(&old_object, &old_name)?, load(&object, &name)?]),
+            load: &|| {
+                let old = load(&old_object, &old_name, old_kernel)?;
+                Ok([old, load(&object, &name, &kernel)?])
+            },
             program,
+            old_file: old,
             file: &args.file,
             pcap,
-            kernel: &kernel,
+            kernels: [old_kernel, &kernel],
+            why: &|packet| why_command::command(args, program, packet),
             set_up: &|program| {
                 set_up(program);
                 program.collect_records(true);
@@ -462,6 +519,16 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         };
         return against.answer(args.format());
     }
+    let system_again = system.clone();
+    let again = || {
+        let loaded = LoadedObject::load(&object, &kernel, &options);
+        let mut loaded = loaded.map_err(|error| Failure::new(error).within(&name))?;
+        if let Some(system) = &system_again {
+            loaded.set_system(system.clone());
+        }
+        fill(&mut loaded, &object, filling.as_ref(), args, &name)?;
+        Ok(loaded)
+    };
     let mut loaded = match LoadedObject::load(&object, &kernel, &options) {
         Ok(loaded) => loaded,
         Err(error) => {
@@ -485,6 +552,10 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         let what = format_args!("{name}: program {program}: {engine} does not support yet: {what}");
         return Err(Failure::new(what).hint("--engine checked"));
     }
+    if !args.coverage.is_empty() && loaded.lacks_lines() {
+        let what = "the object has no source lines, which coverage is about";
+        return Err(Failure::new(what).within(&name).hint("clang -g"));
+    }
     if let Some(system) = system {
         loaded.set_system(system);
     }
@@ -506,7 +577,8 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             Ok(report) => {
                 note_left_out(file.name(), &report.zeroed);
                 unwritten::note(&report.unwritten);
-                expect::print(report, &args.file, args.format())
+                write_coverage(args, &loaded)?;
+                expect::print(report, args)
             }
             Err(error) => {
                 let name = file.name();
@@ -527,11 +599,20 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let (kind, engine) = (program.kind(), program.engine());
     if args.why.is_some() {
         let debug = Debug::read(file.bytes());
-        return why::answer(args, &mut program, (&kernel, debug.as_ref()), &types);
+        let known = (&kernel, debug.as_ref());
+        return why::answer(args, &mut program, known, &types, &again, &set_up);
     }
+    if !args.profile.is_empty() {
+        program.start_profile();
+    }
+    let mut profile = None;
     let mut outputs = RunOutputs::default();
     let ran = match &args.pcap {
-        None => on_packet(args, &mut program, &mut outputs)?,
+        None => {
+            let ran = on_packet(args, &mut program, &mut outputs)?;
+            profile = program.take_profile();
+            ran
+        }
         Some(path) if args.jobs == 1 => {
             let selection::Outputs {
                 passing,
@@ -546,8 +627,10 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             };
             let mut rows = args.verdicts.then(|| Rows::start(args.format(), engine));
             let ran = capture::run(options, &mut program, &mut outputs, rows.as_mut())?;
+            profile = program.take_profile();
             if let Some(rows) = rows {
                 rows.finish()?;
+                write_coverage(args, &loaded)?;
                 if args.format() != RunFormat::Text {
                     return Ok(verdicts::ended(&ran));
                 }
@@ -562,6 +645,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             capture::run_parallel(path, &mut loaded, &chosen, threads, &set_up, &mut outputs)?
         }
     };
+    if let Some(profile) = profile {
+        return profile::write(args, &profile, &ran);
+    }
     let maps = args.dump_maps.then(|| MapsDump::new(&loaded, object.btf()));
     let streams = Stream::ALL.map(|stream| {
         let taken = (wanted.iter()).filter_map(|name| loaded.take_stream(name, stream));
@@ -569,6 +655,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     });
     let unwritten = loaded.unwritten_stack_reads();
     unwritten::note(&unwritten);
+    if !args.verdicts {
+        write_coverage(args, &loaded)?;
+    }
     let report = Report {
         prog: chosen,
         kind,
@@ -582,6 +671,19 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         maps: maps.transpose().map_err(Failure::new)?,
     };
     report.print(args.format())
+}
+
+/// Writes what the runs executed.
+fn write_coverage(args: &Args, loaded: &LoadedObject) -> Result<(), Failure> {
+    if args.coverage.is_empty() {
+        return Ok(());
+    }
+    let mut coverage = loaded.coverage();
+    let beside = args.file.parent();
+    coverage.find_sources(beside.unwrap_or(Path::new("")));
+    crate::coverage::write(&coverage, &args.coverage)?;
+    crate::coverage::note(&coverage);
+    Ok(())
 }
 
 /// Opens an object by the conventions of a loader.
@@ -642,7 +744,7 @@ fn record_types<'a>(
 }
 
 /// Reads the file of `--network`.
-fn read_network(path: &Path) -> Result<System, Failure> {
+pub(crate) fn read_network(path: &Path) -> Result<System, Failure> {
     let bytes = read_file(path)?;
     let text = String::from_utf8_lossy(&bytes);
     network::read(&text).map_err(|error| {

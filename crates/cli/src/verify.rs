@@ -507,8 +507,12 @@ fn matrix_of(
         (args.format == VerifyFormat::Sarif, "--format sarif"),
     ];
     if let Some((_, what)) = one_only.iter().find(|(is_given, _)| *is_given) {
+        let names = match args.diff.is_empty() {
+            true => "--kernel names several",
+            false => "--diff names two",
+        };
         return Err(Failure::new(format_args!(
-            "{what} is of one kernel, and several are named"
+            "{what} is of one kernel, and {names}"
         )));
     }
     let kernels: Vec<Named> = kernels

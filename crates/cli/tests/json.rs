@@ -32,6 +32,9 @@ const SAMPLES: &[(&str, &str)] = &[
     ("dis", "examples/packets/firewall.bpf.o"),
     ("dis", "examples/packets/firewall.bpf.o --source"),
     ("dis", "examples/packets/firewall.bpf.o --xlated"),
+    ("test", "examples/tests"),
+    ("test", "examples/tests --list"),
+    ("test", "crates/cli/tests/data/json/failing.expect"),
     ("exec", "crates/cli/tests/data/json/sum.asm --trace"),
     ("exec", "crates/cli/tests/data/json/trap.asm"),
     (

@@ -333,9 +333,9 @@ fn several_kernels_answer_beside_each_other() {
     let shown = text(&output);
     let mut lines = shown.lines();
     let heading: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
-    assert_eq!(heading, ["program", "6.18", "6.18-minimal"]);
+    assert_eq!(heading, ["program", "6.18", "6.18-minimal", "taken", "by"]);
     let first: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
-    assert_eq!(first[1..], ["accepted", "accepted"], "{shown}");
+    assert_eq!(first[1..], ["accepted", "accepted", "all"], "{shown}");
     assert!(
         shown.ends_with("6.18 is Linux 6.18.44; 6.18-minimal is Linux 6.18.44\n"),
         "{shown}"
@@ -354,7 +354,7 @@ fn several_kernels_answer_beside_each_other() {
     assert_eq!(output.status.code(), Some(1), "{}", error(&output));
     let shown = text(&output);
     assert!(
-        shown.contains(",6.18,6.18.44,refused,1,0,R0 !read_ok\n"),
+        shown.contains(",6.18,6.18.44,refused,1,0,R0 !read_ok,\n"),
         "{shown}"
     );
     let shown = text(&verify("6.18,6.18-minimal", "text"));
@@ -364,7 +364,7 @@ fn several_kernels_answer_beside_each_other() {
     );
     let shown = text(&verify("6.18,6.18-minimal", "markdown"));
     assert!(
-        shown.starts_with("| program | 6.18 | 6.18-minimal |\n|---|---|---|\n"),
+        shown.starts_with("| program | 6.18 | 6.18-minimal | taken by |\n|---|---|---|---|\n"),
         "{shown}"
     );
     let shown = text(&verify("6.18,6.18-minimal", "json"));

@@ -25,6 +25,7 @@ fn write_files(at: &Place<'_>) {
         "tcp.ddd",
         "4\n40 0 0 12\n21 0 1 2048\n6 0 0 262144\n6 0 0 0\n",
     );
+    put("half.info", "SF:a.bpf.c\nDA:1,2\nDA:2,0\nend_of_record\n");
     put("drop.asm", "ret #0\n");
     put("allow.asm", "ret #0x7fff0000\n");
     put(

@@ -269,3 +269,85 @@ fn wrong_words_are_named() {
         assert!(said.contains(expected), "{words:?}: {said}");
     }
 }
+
+#[oracle::test]
+fn global_variables_are_compared_whatever_files_are_called() {
+    let data = |name: &str| format!("crates/cli/tests/data/against_{name}.bpf.o");
+    let [old, new, all] = ["old", "new", "all"].map(data);
+    let against = |object: &str, pcap: &str| {
+        let (code, out, said) = answer(&[object, "--against", &old, "--pcap", pcap, "-j"]);
+        assert_eq!(code, 1, "{said}");
+        serde_json::from_str::<Value>(&out).expect("JSON")
+    };
+    // `seen` is behind another variable in the new one, and the same.
+    let compared = against(&new, SAMPLE);
+    assert_eq!(compared["map_names"], serde_json::json!(["packets"]));
+    assert_eq!(compared["new_only_names"], serde_json::json!(["doubled"]));
+    assert_eq!(compared["differing_packets"], 1);
+    let differing = &compared["groups"][0]["differing"][0];
+    assert_eq!(differing["packet"], 100);
+    assert_eq!(differing["map_names"], serde_json::json!(["packets"]));
+    // Of many packets the first ones are listed, and all are counted.
+    let directory = tempfile::tempdir().unwrap();
+    let many = directory.path().join("many.pcap");
+    let sample =
+        std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sample.pcap"));
+    let sample = sample.unwrap();
+    let packets: Vec<u8> = sample[24..].repeat(8);
+    std::fs::write(&many, [&sample[..24], &packets].concat()).unwrap();
+    let many = many.to_str().unwrap();
+    let compared = against(&all, many);
+    assert_eq!(compared["packets"], 8 * 298);
+    assert_eq!(compared["differing_packets"], 8 * 298);
+    assert_eq!(
+        compared["groups"][0]["differing"].as_array().unwrap().len(),
+        1000
+    );
+    // Of a later packet the exact one is found, too.
+    let words = [&new[..], "--against", &old, "--pcap", many, "-j"];
+    let (_, out, _) = answer(&words);
+    let compared: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(compared["groups"][0]["differing"][0]["packet"], 100);
+}
+
+#[oracle::test]
+fn packets_of_verdicts_are_counted_and_each_has_its_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("out.pcap");
+    let file = file.to_str().unwrap();
+    for outputs in [
+        [format!("DROP={file}"), format!("PASS={file}")],
+        [format!("DROP={file}"), file.to_owned()],
+    ] {
+        let [one, other] = &outputs;
+        let (code, _, said) = answer(&[FIREWALL, "--pcap", SAMPLE, "-w", one, "-w", other]);
+        assert_eq!(code, 2, "{said}");
+        assert!(said.contains("another -o writes this file"), "{said}");
+        assert!(!Path::new(file).exists());
+    }
+    let option = format!("DROP={file}");
+    let text = shown(&[FIREWALL, "--pcap", SAMPLE, "-w", &option]);
+    assert!(text.contains("6 packets of XDP_DROP written to "), "{text}");
+    let none = shown(&[FIREWALL, "--pcap", SAMPLE, "--only", "400"]);
+    assert!(none.contains("--only chooses no packet"), "{none}");
+    // The program runs on the packets that are not chosen, too.
+    let counts = |words: &[&str]| {
+        let run = json(
+            &[
+                &[
+                    "crates/cli/tests/data/against_old.bpf.o",
+                    "--pcap",
+                    SAMPLE,
+                    "--dump-maps",
+                ],
+                words,
+            ]
+            .concat(),
+        );
+        let maps = run["maps"].to_string();
+        (run["packets"].clone(), maps)
+    };
+    let (chosen, maps) = counts(&["--only", "5,10"]);
+    assert_eq!(chosen, 2);
+    assert_eq!(counts(&[]).1, maps);
+}

@@ -19,7 +19,7 @@ use beebox::internal::kernel::files::{
 use beebox::internal::kernel::{Features, KernelField, Source};
 use beebox::internal::program::Release;
 use beebox::internal::verify::RULES;
-use beebox::kernel::KernelVersion;
+use beebox::kernel::{KernelVersion, Preset, Presets as _};
 
 use kernel_data::Configuration;
 
@@ -85,6 +85,8 @@ pub enum KernelName {
     BuiltIn(Configuration),
     /// The running kernel.
     Running,
+    /// A built-in kernel of this series, version or distribution, beside Linux 6.18.
+    Preset(String, &'static str),
     /// A kernel of this series or version that `tools/kernels/vm describe` described, in this directory.
     Described(String, PathBuf),
     /// BTF, a kernel image, or a directory with what is known of a kernel.
@@ -102,9 +104,10 @@ impl KernelName {
             "6.18-minimal" => KernelName::BuiltIn(Configuration::Minimal),
             "running" => KernelName::Running,
             path if Path::new(path).exists() => KernelName::Path(path.into()),
-            word => match described(word) {
-                Some(directory) => KernelName::Described(word.to_owned(), directory),
-                None => KernelName::Path(word.into()),
+            word => match (Preset::named(word), described(word)) {
+                (Some(preset), _) => KernelName::Preset(word.to_owned(), preset.name()),
+                (None, Some(directory)) => KernelName::Described(word.to_owned(), directory),
+                (None, None) => KernelName::Path(word.into()),
             },
         }
     }
@@ -114,6 +117,7 @@ impl KernelName {
         match self {
             KernelName::BuiltIn(configuration) => Ok(configuration.kernel()),
             KernelName::Running => running(),
+            KernelName::Preset(_, name) => Kernel::preset(name).map_err(Failure::new),
             KernelName::Described(_, directory) => {
                 let kernel = files::open(directory).map_err(failure)?;
                 let version = kernel.version().map(|version| format!("Linux {version}"));
@@ -130,7 +134,7 @@ impl Display for KernelName {
             KernelName::BuiltIn(Configuration::Debian) => f.write_str("6.18"),
             KernelName::BuiltIn(Configuration::Minimal) => f.write_str("6.18-minimal"),
             KernelName::Running => f.write_str("running"),
-            KernelName::Described(word, _) => f.write_str(word),
+            KernelName::Preset(word, _) | KernelName::Described(word, _) => f.write_str(word),
             KernelName::Path(path) => path.display().fmt(f),
         }
     }
@@ -199,6 +203,7 @@ impl KernelNameArg {
         };
         match self.one()? {
             None | Some(KernelName::BuiltIn(_)) => Ok(None),
+            Some(KernelName::Preset(_, name)) => Ok(Preset::named(name).map(Preset::version)),
             Some(KernelName::Running) => {
                 let failed = |error: &dyn Display| unknown(error, &"the running kernel");
                 let release = sys::kernel::release().map_err(|error| failed(&error))?;
@@ -350,6 +355,10 @@ impl KernelArgs {
             Some(KernelName::Path(path)) if path.is_dir() => {
                 let image = image_in(&path);
                 (KernelName::Path(path), image)
+            }
+            Some(KernelName::Preset(word, name)) => {
+                let image = cached(&word).or_else(|| cached(name));
+                (KernelName::Preset(word, name), image)
             }
             Some(KernelName::Described(word, directory)) => {
                 let image = image_in(&directory);

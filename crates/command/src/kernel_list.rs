@@ -1,7 +1,7 @@
 //! Lists of kernels for one answer about each: `all`, ranges of releases (`5.10-6.12`, `6.12-`),
 //! names of distributions, and several names with commas.
 //!
-//! A range has the known kernels between its ends, oldest first. Known are the built-in one and those
+//! A range has the known kernels between its ends, oldest first. Known are the built-in ones and those
 //! that `tools/kernels/vm describe` described in the cache. An end without a point release stands for
 //! all point releases of its series.
 
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use beebox::internal::program::Release;
-use beebox::kernel::KernelVersion;
+use beebox::kernel::{KernelVersion, Preset};
 
 use crate::answer::Failure;
 use crate::kernel_input::KernelName;
@@ -186,16 +186,19 @@ pub(crate) struct Known {
     pub(crate) name: KernelName,
     /// Its version.
     pub(crate) version: KernelVersion,
+    /// Its version in full, of which a kernel states no patch level above 255.
+    pub(crate) release: String,
 }
 
 /// The known kernels, oldest first.
 pub(crate) fn known() -> Vec<Known> {
-    let built_in = kernel_data::RELEASE.parse();
-    let built_in = built_in.map(|version| Known {
-        name: KernelName::parse("6.18"),
-        version,
+    let of_series = Preset::all().iter().filter(|preset| preset.is_of_series());
+    let built_in = of_series.map(|preset| Known {
+        name: KernelName::parse(&preset.series().to_string()),
+        version: preset.version(),
+        release: preset.name().to_owned(),
     });
-    let mut known: Vec<Known> = built_in.into_iter().collect();
+    let mut known: Vec<Known> = built_in.collect();
     let cache = cache().map(|cache| cache.join("kernels"));
     let entries = cache.and_then(|cache| fs::read_dir(cache).ok());
     for entry in entries.into_iter().flatten().flatten() {
@@ -204,7 +207,12 @@ pub(crate) fn known() -> Vec<Known> {
         if let KernelName::Described(_, directory) = &name
             && let Some(version) = described_version(directory)
         {
-            known.push(Known { name, version });
+            let release = version.to_string();
+            known.push(Known {
+                name,
+                version,
+                release,
+            });
         }
     }
     known.sort_by_key(|kernel| kernel.version.code());
@@ -215,7 +223,7 @@ pub(crate) fn known() -> Vec<Known> {
 pub(crate) fn listed(known: &[Known]) -> String {
     let names = known
         .iter()
-        .map(|kernel| format!("{} ({})", kernel.name, kernel.version));
+        .map(|kernel| format!("{} ({})", kernel.name, kernel.release));
     names.collect::<Vec<_>>().join(", ")
 }
 

@@ -31,8 +31,10 @@ pub mod type_file;
 pub mod unused_options;
 pub mod version;
 
+use std::error::Error;
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::num::{IntErrorKind, ParseIntError};
 
 use answer::{Answer, Failure};
 use clap::Parser;
@@ -88,8 +90,43 @@ fn is_file_for_format(error: &clap::Error) -> bool {
     text(ContextKind::InvalidArg).starts_with("--format ") && value.contains(['.', '/'])
 }
 
+/// The error of a value that is no number of an option, in words that say what is one; clap repeats
+/// those of the standard library, and ranges up to the largest number.
+fn explain_number(error: &clap::Error) -> Option<clap::Error> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let (option, value) = (
+        text(ContextKind::InvalidArg)?,
+        text(ContextKind::InvalidValue)?,
+    );
+    let cause = error.source()?;
+    let expected = match cause
+        .downcast_ref::<ParseIntError>()
+        .map(ParseIntError::kind)
+    {
+        Some(IntErrorKind::PosOverflow) => "the number is too large".to_owned(),
+        Some(_) if value.starts_with('-') => "a number from 0 on is expected".to_owned(),
+        Some(_) => "a whole number is expected".to_owned(),
+        None => {
+            let cause = cause.to_string();
+            let range = cause.strip_suffix(&format!("..{}", u64::MAX))?;
+            let (_, first) = range.rsplit_once(" is not in ")?;
+            format!("a number from {first} on is expected")
+        }
+    };
+    let what = format!("invalid value '{value}' for '{option}': {expected}");
+    let help = "For more information, try '--help'.";
+    let what = format!("{what}\n\n{help}\n");
+    Some(clap::Error::raw(error.kind(), what))
+}
+
 /// Shows help, the version or what is wrong with the arguments.
 fn show_parsed(error: &clap::Error) -> u8 {
+    if let Some(explained) = explain_number(error) {
+        return show_parsed(&explained);
+    }
     let shown = error.print().and_then(|()| io::stdout().flush());
     if is_file_for_format(error) {
         diagnostic!("  tip: --format and verify's -o name a format; --output OUT names a file");

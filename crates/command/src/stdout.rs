@@ -131,6 +131,11 @@ pub fn write_answer(
     }
 }
 
+/// A text without its styles.
+pub fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
 /// Columns of a terminal that does not say how many it has.
 const USUAL_WIDTH: usize = 80;
 

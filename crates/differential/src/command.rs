@@ -46,6 +46,14 @@ enum Command {
     /// Compare generated programs, for long
     #[command(subcommand)]
     Soak(Soak),
+    /// Write the page about what changed from one release to another: programs of the kernel's tests whose
+    /// recorded answers differ, by what decides it (needs the selftests, and both kernels described)
+    Drift {
+        /// The release before, as 6.12.117
+        old: String,
+        /// The release after, as 6.18.15
+        new: String,
+    },
     /// Run a command of this program inside Debian's Linux 6.18 (needs tools/kernels/vm, the
     /// selftests, and the Rust target x86_64-unknown-linux-musl)
     ///
@@ -126,6 +134,14 @@ enum Comparison {
     /// Refusals by release, beside older kernels: a table of docs/kernels.md (needs the
     /// selftests, and the kernels: tools/kernels/vm fetch 5.10 6.1 6.12)
     Releases(Selection),
+    /// Logs of Linux 7.3.4 with its reports, beside ours (needs the selftests)
+    Reports {
+        /// The description of that kernel, if it is not the kept one
+        directory: Option<PathBuf>,
+        /// Objects whose name has this text
+        #[arg(long, value_name = "TEXT")]
+        only: Option<String>,
+    },
     /// Test runs of the kernel's tests: a table of docs/helpers.md (needs the selftests)
     Runs(Selection),
     /// Verdicts of Debian's Linux 6.18 on the kernel's tests, beside those for the built-in kernel and
@@ -255,6 +271,7 @@ impl Arguments {
                     spec::registry::text::write(&built.registry),
                 )?)
             }
+            Command::Drift { old, new } => verifier::write_drift(&old, &new),
             Command::Guest { words } => guest::run(&words),
         }
     }
@@ -281,6 +298,9 @@ impl Comparison {
             Comparison::Messages(selection) => verifier::compare_messages(selection),
             Comparison::LiveCode(selection) => verifier::compare_live_code(selection),
             Comparison::Releases(selection) => verifier::compare_releases(selection),
+            Comparison::Reports { directory, only } => {
+                verifier::compare_reports(directory.as_deref(), only.as_deref())
+            }
             Comparison::Runs(selection) => runs::compare(selection),
             Comparison::Trampolines { directory } => {
                 verifier::score_trampolines(directory.as_deref())

@@ -142,7 +142,7 @@ pub trait Threaded: Kind {
     type Entry: Copy + Send + Sync;
 
     /// The entry of a program.
-    fn entry(facts: Self::Facts, code: &ThreadedCode) -> Self::Entry;
+    fn entry(entry_info: Self::EntryInfo, code: &ThreadedCode) -> Self::Entry;
 }
 
 /// Entry point of a packet filter.
@@ -243,7 +243,7 @@ impl<K: Threaded> ThreadedProgram<K> {
     ) -> Result<ThreadedProgram<K>, Unsupported> {
         let code = ThreadedCode::compile(program, fusions)?;
         Ok(ThreadedProgram {
-            entry: K::entry(program.facts(), &code),
+            entry: K::entry(program.entry_info(), &code),
             rules: program.packet_rules(),
             code,
         })

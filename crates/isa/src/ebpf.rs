@@ -3,7 +3,7 @@
 //! One table ([`table`]) holds a row for every instruction, and everything else derives
 //! from it: decoding and encoding, the rules for reserved fields, which registers and
 //! memory an instruction uses and where control goes, both text forms and the assembler.
-//! The semantics of operations are in [`eval`], facts for analyses in [`facts`]. To add an
+//! The semantics of operations are in [`eval`], properties for analyses in [`properties`]. To add an
 //! instruction, write one row; a new [`Insn`] variant or operation is then reported by the
 //! compiler wherever a match must handle it.
 //!
@@ -40,11 +40,11 @@ mod asm;
 mod codec;
 mod disasm;
 pub mod eval;
-pub mod facts;
 mod frequent;
 mod insn;
 mod opcode;
 mod operands;
+pub mod properties;
 mod pseudo;
 pub mod table;
 mod template;

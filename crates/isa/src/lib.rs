@@ -13,7 +13,7 @@
 //! `ebpf/table.rs` and `classic/insn.rs` are the tables. From the first derive `codec.rs` (slots
 //! and bytes) with `frequent.rs` (a fast path for common slots), `disasm.rs` (LLVM's text and the
 //! verifier log's text), `asm` (the assembler), `operands.rs` (registers read and written, memory,
-//! control flow), `facts.rs` (algebraic facts); `eval.rs` computes each operation, for the
+//! control flow), `properties.rs` (algebraic properties); `eval.rs` computes each operation, for the
 //! interpreters and the tests.
 #![forbid(unsafe_code)]
 

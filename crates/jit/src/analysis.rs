@@ -9,16 +9,16 @@
 //!
 //! Cost: linear.
 
-mod fact;
 mod idiom;
 mod lists;
 mod scan;
+mod slot_info;
 mod usage;
 mod window;
 
-pub(crate) use fact::Fact;
 pub(crate) use idiom::Rewrite;
 pub(crate) use lower::flow::Halves;
+pub(crate) use slot_info::SlotInfo;
 pub(crate) use usage::Usage;
 pub(crate) use window::Window;
 
@@ -34,7 +34,7 @@ use crate::{Applied, Optimization, Optimizations};
 
 /// The analysis of one program.
 pub(crate) struct Analysis {
-    facts: Vec<Fact>,
+    infos: Vec<SlotInfo>,
     /// Usage of each function.
     usage: Vec<Usage>,
     /// Comparison trees that become jump tables or binary searches.
@@ -56,16 +56,16 @@ impl Analysis {
                 &all_kept
             }
         };
-        let mut facts: Vec<Fact> = def_use.nodes().iter().copied().map(Fact::new).collect();
+        let mut infos: Vec<SlotInfo> = def_use.nodes().iter().copied().map(SlotInfo::new).collect();
         let mut lists = SlotLists::default();
         let mut scan = Scan::new(insns, def_use, &mut lists);
         let usage: Vec<Usage> = functions
             .iter()
-            .map(|&function| scan.visit_function(function, &mut facts))
+            .map(|&function| scan.visit_function(function, &mut infos))
             .collect();
-        scan.decide_selections(&mut facts, uses(Optimization::ConditionalMove));
+        scan.decide_selections(&mut infos, uses(Optimization::ConditionalMove));
         let trees = match uses(Optimization::ComparisonTree) {
-            true => scan.find_trees(program, &mut facts),
+            true => scan.find_trees(program, &mut infos),
             false => Trees::default(),
         };
         let Scan { lists, ops, .. } = scan;
@@ -74,9 +74,9 @@ impl Analysis {
         if uses(Optimization::Rotation)
             && ops.has(AluOp::Lsh)
             && ops.has(AluOp::Rsh)
-            && idiom::find_rotations(insns, candidates(), def_use, &mut facts, &mut rewrites)
+            && idiom::find_rotations(insns, candidates(), def_use, &mut infos, &mut rewrites)
         {
-            def_use.propagate(functions, &mut facts);
+            def_use.propagate(functions, &mut infos);
         }
         for rewrite in &rewrites {
             match rewrite {
@@ -85,7 +85,7 @@ impl Analysis {
             }
         }
         Analysis {
-            facts,
+            infos,
             usage,
             trees,
             rewrites,
@@ -94,8 +94,8 @@ impl Analysis {
     }
 
     /// The result for every slot.
-    pub(crate) fn facts(&self) -> &[Fact] {
-        &self.facts
+    pub(crate) fn infos(&self) -> &[SlotInfo] {
+        &self.infos
     }
 
     /// Usage of a function.
@@ -105,6 +105,6 @@ impl Analysis {
 
     /// The rewrite of a slot.
     pub(crate) fn rewrite(&self, slot: usize) -> Option<Rewrite> {
-        self.facts()[slot].rewritten(&self.rewrites)
+        self.infos()[slot].rewritten(&self.rewrites)
     }
 }

@@ -9,7 +9,7 @@
 //! # Modules
 //!
 //! `analysis/` and `codegen/` are independent of the processor. In `analysis/`, `scan.rs` is the
-//! pass over all slots that records what functions use, `fact.rs` what is known of a slot beside its
+//! pass over all slots that records what functions use, `slot_info.rs` what is known of a slot beside its
 //! node in the graph of `lower`, `idiom.rs` the rewrites of several instructions, `window.rs` the
 //! cost model of comparison trees. `optimization.rs` lists the optimizations, each of which can be
 //! disabled. In `codegen/`, `target.rs` is the interface of a processor, `generator.rs` the pass over

@@ -118,7 +118,7 @@ impl<K: EntryAbi> Native<K> {
             return Err(CompileError::Processor);
         }
         let (code, entry) = NativeCode::install(program, options, code, pool)?;
-        let entry = K::entry(program.facts(), entry);
+        let entry = K::entry(program.entry_info(), entry);
         Ok(Native { code, entry })
     }
 }

@@ -32,7 +32,7 @@
 #![forbid(unsafe_code)]
 
 mod registry;
-mod symbols;
+pub mod symbols;
 mod types;
 
 use std::io::Read as _;
@@ -43,8 +43,8 @@ use spec::Kernel;
 use spec::kernel::{Features, KernelConfig, KernelVersion, Mitigations, Source};
 use spec::registry::Registry;
 
-pub use registry::{OF_BOTH, mark};
-pub use types::DICTIONARY;
+pub use registry::{OF_BOTH, mark, marked_text as registry_text};
+pub use types::{DICTIONARY, TYPES};
 
 /// Release whose rules the data are.
 pub const RELEASE: &str = include_str!("../data/linux-6.18.release").trim_ascii();
@@ -83,7 +83,7 @@ impl Configuration {
         let types = types::of(self);
         let version: KernelVersion = RELEASE.parse().expect("a release as it was written");
         let registry_types = types.clone();
-        let symbols = symbols::of(self, types.clone());
+        let symbols = symbols::of(move || symbols::text(self), types.clone());
         let config = self.config();
         let features = Features {
             syscall_wrapper: config.has_syscall_wrapper(),
@@ -100,6 +100,11 @@ impl Configuration {
             .with_page_size(4096, source())
             .with_cpus(2, source())
             .with_registry(Box::new(move || self.registry(&registry_types)), source())
+    }
+
+    /// Symbols of the kernel beside the functions of its BTF, a line for each ([`symbols`]).
+    pub fn symbol_text(self) -> String {
+        symbols::text(self)
     }
 
     /// The configuration itself.

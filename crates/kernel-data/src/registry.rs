@@ -19,10 +19,14 @@ pub const fn mark(configuration: Configuration) -> &'static str {
     }
 }
 
+/// The lines of both registries, each behind its mark.
+pub fn marked_text() -> Vec<u8> {
+    decompress(include_bytes!("../data/linux-6.18.registry.gz"))
+}
+
 /// The registry of a configuration, resolved to the ids of these types.
 pub(crate) fn of(configuration: Configuration, types: &Btf<'_>) -> Registry {
-    let bytes = decompress(include_bytes!("../data/linux-6.18.registry.gz"));
-    let marked = String::from_utf8(bytes).expect("text as it was written");
+    let marked = String::from_utf8(marked_text()).expect("text as it was written");
     let has = |before: &str| before == OF_BOTH || before == mark(configuration);
     let lines = |is_wanted: &dyn Fn(&str, &str) -> bool| -> String {
         let lines = marked.lines().filter_map(|line| {

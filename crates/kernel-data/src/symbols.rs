@@ -32,12 +32,11 @@ enum Exception {
     Several,
 }
 
-/// Symbols of the kernel in a configuration, which has these types. The data file is read at the
-/// first lookup.
-pub(crate) fn of(configuration: Configuration, types: Arc<Btf<'static>>) -> Symbols {
+/// Symbols of a kernel that has these types. The text of the exceptions is made at the first lookup.
+pub fn of(text: impl Fn() -> String + Send + Sync + 'static, types: Arc<Btf<'static>>) -> Symbols {
     let exceptions = OnceLock::new();
     Symbols::new(move |name| {
-        let exceptions = exceptions.get_or_init(|| read(configuration));
+        let exceptions = exceptions.get_or_init(|| read(&text()));
         let name = name.strip_prefix(PADDING).unwrap_or(name);
         let address = |place: usize| FIRST + place as u64 * DISTANCE;
         let behind_types = |place: &usize| address(types.len() + place);
@@ -56,13 +55,17 @@ pub(crate) fn of(configuration: Configuration, types: Arc<Btf<'static>>) -> Symb
     })
 }
 
-/// The exceptions by name, with the number of their line.
-fn read(configuration: Configuration) -> HashMap<Box<str>, (usize, Exception)> {
+/// The exceptions of a built-in kernel.
+pub(crate) fn text(configuration: Configuration) -> String {
     let bytes = decompress(match configuration {
         Configuration::Debian => include_bytes!("../data/linux-6.18.symbols.gz"),
         Configuration::Minimal => include_bytes!("../data/linux-6.18-minimal.symbols.gz"),
     });
-    let text = String::from_utf8(bytes).expect("text as it was written");
+    String::from_utf8(bytes).expect("text as it was written")
+}
+
+/// The exceptions by name, with the number of their line.
+fn read(text: &str) -> HashMap<Box<str>, (usize, Exception)> {
     let lines = text.lines().enumerate();
     let exceptions = lines.map(|(place, line)| {
         let (name, exception) = match line.split_at_checked(1) {

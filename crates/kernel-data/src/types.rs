@@ -12,7 +12,7 @@ use lzma_rust2::Lzma2Reader;
 use crate::Configuration;
 
 /// BTF of Debian's configuration.
-const TYPES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/linux-6.18.btf"));
+pub const TYPES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/linux-6.18.btf"));
 /// Index of [`TYPES`].
 const INDEX: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/linux-6.18.index"));
 /// The minimal configuration's, as the difference to [`TYPES`].

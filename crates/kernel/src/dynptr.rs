@@ -126,7 +126,7 @@ impl Dynptr {
     }
 
     /// `-E2BIG` if bytes at an offset are not all in it.
-    pub(crate) fn check(self, offset: u64, len: u64) -> Result<(), Errno> {
+    pub(crate) fn check_range(self, offset: u64, len: u64) -> Result<(), Errno> {
         let size = u64::from(self.len());
         match len > size || offset > size - len {
             true => Err(Errno::E2BIG),
@@ -140,7 +140,7 @@ impl Dynptr {
         if self.is_null() {
             return Err(Errno::EINVAL);
         }
-        self.check(offset, len)?;
+        self.check_range(offset, len)?;
         Ok(u64::from(self.offset) + offset)
     }
 

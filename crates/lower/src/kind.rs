@@ -20,12 +20,12 @@ mod sealed {
 
 /// A kind of programs.
 pub trait Kind: sealed::Sealed + Debug + 'static {
-    /// Facts about a program of this kind that entries need.
-    type Facts: Copy + Debug + Send + Sync;
+    /// What entries need of a program of this kind.
+    type EntryInfo: Copy + Debug + Send + Sync;
 }
 
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $name:ident($facts:ty);)*) => {$(
+    ($($(#[$doc:meta])* $name:ident($entry_info:ty);)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub enum $name {}
@@ -33,7 +33,7 @@ macro_rules! kinds {
         impl sealed::Sealed for $name {}
 
         impl Kind for $name {
-            type Facts = $facts;
+            type EntryInfo = $entry_info;
         }
     )*};
 }
@@ -55,7 +55,7 @@ kinds! {
 }
 
 /// Kinds of programs that the verifier accepted as a whole.
-pub trait Verified: Kind<Facts = ContextKind> {}
+pub trait Verified: Kind<EntryInfo = ContextKind> {}
 
 impl Verified for PacketProgram {}
 impl Verified for ContextProgram {}
@@ -121,17 +121,17 @@ fn reads_fields(insn: Insn) -> bool {
 #[derive(Clone, Debug)]
 pub struct Lowered<K: Kind> {
     code: LoweredCode,
-    facts: K::Facts,
+    entry_info: K::EntryInfo,
 }
 
 impl<K: Kind> Lowered<K> {
-    pub(crate) fn new(code: LoweredCode, facts: K::Facts) -> Lowered<K> {
-        Lowered { code, facts }
+    pub(crate) fn new(code: LoweredCode, entry_info: K::EntryInfo) -> Lowered<K> {
+        Lowered { code, entry_info }
     }
 
     /// Facts about the program that entries need.
-    pub fn facts(&self) -> K::Facts {
-        self.facts
+    pub fn entry_info(&self) -> K::EntryInfo {
+        self.entry_info
     }
 
     /// The code without its kind, for what does not run it.
@@ -265,8 +265,8 @@ mod tests {
             ("ld #len\nld #vlan_tci\nret a\n", Fields),
         ] {
             let filter = lowered(text, Rules::Socket, Semantics::Kernel).packet();
-            let facts = filter.map(|filter| filter.facts());
-            assert_eq!(facts, Some(expected), "{text}");
+            let entry_info = filter.map(|filter| filter.entry_info());
+            assert_eq!(entry_info, Some(expected), "{text}");
         }
     }
 

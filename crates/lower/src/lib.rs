@@ -22,7 +22,7 @@
 //! programs that the verifier accepted (`verifier::Proof`): map references become addresses,
 //! accesses to the context those of `vm::DirectContext`; `premises.rs` compares what a proof takes
 //! from the registry with the code that runs; `passes/` has the passes over them, each of which can
-//! be left out (constants and decided branches in `facts.rs`, operations on maps in `accesses.rs`,
+//! be left out (constants and decided branches in `constants.rs`, operations on maps in `accesses.rs`,
 //! with how keys were stored in `key_stores.rs`; loops in place of helpers in `loops.rs`, zero
 //! extensions and masks in `masks.rs`; `bits.rs` writes out the reversal of bits), `construct.rs`
 //! makes instructions, `callbacks.rs` writes the loops of helpers that call functions of the
@@ -34,12 +34,14 @@
 //! when `code.rs` has applied the passes that rest on it (`passes/unused.rs`). `trees.rs` finds
 //! comparison trees for all engines. `kind.rs` has the kinds of programs, which are types
 //! (`Lowered<K>`), `lowered_code.rs` what they share, `lowered_call.rs` what a call calls, with the
-//! only table of its numbers, `proved.rs` the lowering of verified programs.
+//! only table of its numbers, `proved.rs` the lowering of verified programs, `counts.rs` the places
+//! where they count what they execute.
 #![forbid(unsafe_code)]
 
 mod callbacks;
 mod code;
 mod construct;
+mod counts;
 pub mod flow;
 pub mod kind;
 mod lowered_call;
@@ -56,6 +58,7 @@ mod verified;
 
 pub use callbacks::{EntrySizes, timer_callbacks};
 pub use code::FunctionStack;
+pub use counts::{BranchCount, CountPlan, Counting, reached};
 pub use kind::{
     ClassicFilter, ContextProgram, EntryFunction, FilterContext, Kind, Lowered, MemoryProgram,
     PacketFilter, PacketProgram, SyscallFilter, Verified, VerifiedProgram,

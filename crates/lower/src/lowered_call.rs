@@ -48,6 +48,9 @@ pub enum LoweredCall {
     NextCallback,
     /// A packet load of classic BPF in a verified program ([`vm::load_from_packet`]).
     PacketLoad,
+    /// The increment of a counter ([`LoweredCode::counter`](crate::LoweredCode::counter)), which
+    /// changes no register.
+    Count(u32),
 }
 
 impl LoweredCall {
@@ -82,6 +85,7 @@ impl LoweredCall {
             3 => LoweredCall::BeginCallbacks,
             4 => LoweredCall::NextCallback,
             5 => LoweredCall::PacketLoad,
+            6 => LoweredCall::Count(index),
             _ => LoweredCall::Helper(number),
         }
     }
@@ -102,6 +106,7 @@ impl LoweredCall {
             LoweredCall::BeginCallbacks => (3, 0),
             LoweredCall::NextCallback => (4, 0),
             LoweredCall::PacketLoad => (5, 0),
+            LoweredCall::Count(index) => (6, index),
         };
         assert!(index <= MAX_INDEX, "more calls than slots");
         by_number(FIRST + (kind << INDEX_BITS) + index as i32)
@@ -132,7 +137,8 @@ mod tests {
             LoweredCall::HashLookup(_) => LoweredCall::BeginCallbacks,
             LoweredCall::BeginCallbacks => LoweredCall::NextCallback,
             LoweredCall::NextCallback => LoweredCall::PacketLoad,
-            LoweredCall::PacketLoad => return None,
+            LoweredCall::PacketLoad => LoweredCall::Count(3),
+            LoweredCall::Count(_) => return None,
         })
     }
 

@@ -6,7 +6,7 @@ use isa::ebpf::Insn;
 use spec::helpers::HelperId;
 use spec::kfuncs::KernelFunction;
 use vm::{
-    Call, DirectAccess, HashLookup, HostFunction, Implementation, MapHandle, PacketRules,
+    Call, Counters, DirectAccess, HashLookup, HostFunction, Implementation, MapHandle, PacketRules,
     References, TailTable,
 };
 
@@ -34,6 +34,7 @@ fn unverified(number: i32) -> Option<Implementation> {
 /// - a tail call (in verified programs) takes a [`TailTable`] in `r2` in place of the program
 ///   array, or has a slot of one ([`LoweredCode::tail_slot`]), and changes `r1` to `r3` if it
 ///   falls through;
+/// - a count ([`LoweredCall::Count`]) changes no register;
 /// - a cast between address spaces keeps the low half, as Linux's does where no
 ///   arena has a base;
 /// - atomics that fetch are sequentially consistent, the others relaxed.
@@ -49,6 +50,8 @@ pub struct LoweredCode {
     pub(crate) tail_slots: Vec<u64>,
     /// The functions of the host that the program calls.
     pub(crate) host: Arc<[HostFunction]>,
+    /// What [`LoweredCall::Count`] increments.
+    pub(crate) counters: Option<Counters>,
 }
 
 impl LoweredCode {
@@ -68,6 +71,7 @@ impl LoweredCode {
             tail_tables: Vec::new(),
             tail_slots: Vec::new(),
             host: Arc::default(),
+            counters: None,
         }
     }
 
@@ -75,7 +79,10 @@ impl LoweredCode {
     /// engines make by themselves, and for functions that are not there.
     pub fn function(&self, call: LoweredCall) -> Option<Call> {
         match call {
-            LoweredCall::Local(_) | LoweredCall::TailCall | LoweredCall::TailSlot(_) => None,
+            LoweredCall::Local(_)
+            | LoweredCall::TailCall
+            | LoweredCall::TailSlot(_)
+            | LoweredCall::Count(_) => None,
             LoweredCall::Helper(_) | LoweredCall::Kfunc(_) | LoweredCall::ProcessorId => {
                 Some(self.implementation(call)?.call)
             }
@@ -100,6 +107,10 @@ impl LoweredCode {
         match call {
             LoweredCall::TailCall | LoweredCall::Local(_) => true,
             LoweredCall::TailSlot(index) => (index as usize) < self.tail_slots.len(),
+            LoweredCall::Count(index) => {
+                let counters = self.counters.as_ref();
+                counters.is_some_and(|counters| (index as usize) < counters.len())
+            }
             call => self.function(call).is_some(),
         }
     }
@@ -119,7 +130,8 @@ impl LoweredCode {
             | LoweredCall::HashLookup(_)
             | LoweredCall::BeginCallbacks
             | LoweredCall::NextCallback
-            | LoweredCall::PacketLoad => return None,
+            | LoweredCall::PacketLoad
+            | LoweredCall::Count(_) => return None,
         };
         (self.find_call)(number)
     }
@@ -160,7 +172,8 @@ impl LoweredCode {
 
     /// What the code refers to by address, and the functions of the host that it calls.
     pub fn references(&self) -> References {
-        References::new(&self.maps, &self.accesses, &self.tail_tables, &self.host)
+        let references = References::new(&self.maps, &self.accesses, &self.tail_tables, &self.host);
+        references.with_counters(self.counters.clone())
     }
 
     /// Address of the slot of a program array (see [`TailTable::slot`]) through which
@@ -170,6 +183,17 @@ impl LoweredCode {
     /// If no call of this code has the index.
     pub fn tail_slot(&self, index: u32) -> u64 {
         self.tail_slots[index as usize]
+    }
+
+    /// Address of the counter that [`LoweredCall::Count`] of an index increments.
+    ///
+    /// # Panics
+    /// If no call of this code has the index.
+    pub fn counter(&self, index: u32) -> u64 {
+        let counters = self.counters.as_ref();
+        counters
+            .expect("code that counts has counters")
+            .address(index as usize)
     }
 
     /// The slot of the program that the instruction at a slot comes from.

@@ -3,7 +3,7 @@
 
 mod accesses;
 mod bits;
-mod facts;
+mod constants;
 mod key_stores;
 mod loops;
 mod masks;
@@ -18,6 +18,7 @@ use vm::{DirectAccess, MapHandle, TailTable};
 
 use crate::callbacks::{Callbacks, OneFunction};
 use crate::code::FunctionStack;
+use crate::counts::CountPlan;
 use crate::flow::Cfg;
 use crate::packet_loads;
 use crate::patch::{Patched, Patches};
@@ -120,7 +121,7 @@ pub(crate) struct Optimized {
     pub(crate) tail_slots: Vec<u64>,
 }
 
-/// Facts about a program beside its instructions.
+/// What is known of a program beside its instructions.
 pub(crate) struct Source<'a> {
     pub(crate) callbacks: &'a Callbacks,
     pub(crate) facts: &'a ProgramFacts,
@@ -128,6 +129,8 @@ pub(crate) struct Source<'a> {
     pub(crate) tables: &'a [Option<Arc<TailTable>>],
     /// One function of it, whose code alone is made; `None` for the whole program.
     pub(crate) function: Option<&'a OneFunction>,
+    /// Where it counts, if it does.
+    pub(crate) counts: Option<&'a CountPlan>,
 }
 
 /// Applies the passes. `insns` are the instructions of the program, with references to maps
@@ -142,10 +145,10 @@ pub(crate) fn apply(
 ) -> Option<Optimized> {
     let facts = source.facts;
     if passes.contains(Pass::Constants) {
-        facts::fold_constants(&mut insns, facts);
+        constants::fold_constants(&mut insns, facts);
     }
     if passes.contains(Pass::Branches) {
-        facts::decide_branches(&mut insns, facts);
+        constants::decide_branches(&mut insns, facts);
     }
     patched(&insns, source, passes).or_else(|| patched(&insns, source, Passes::NONE))
 }
@@ -158,6 +161,7 @@ fn patched(insns: &[Insn], source: &Source<'_>, passes: Passes) -> Option<Optimi
         maps,
         tables,
         function,
+        counts,
     } = *source;
     let mut patches = Patches::default();
     let mut accesses = accesses::Accesses::new(maps, passes);
@@ -204,6 +208,12 @@ fn patched(insns: &[Insn], source: &Source<'_>, passes: Passes) -> Option<Optimi
     let insns: Vec<Insn> = insns.iter().copied().chain(loops.insns()).collect();
     let mut code = patches.apply(&insns)?;
     code.set_last_origins(&loops.origins());
+    if let Some(plan) = counts {
+        code = code.counting(plan, |slot| {
+            facts.insns[slot].is_reached
+                && function.is_none_or(|function| slot > 0 && function.keeps(slot))
+        })?;
+    }
     let stacks = facts.stack.iter().zip(&facts.address_slots);
     let reached = stacks.map(|(&(start, bytes), &address_slots)| {
         let stack = FunctionStack {

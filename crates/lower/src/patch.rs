@@ -24,7 +24,7 @@ pub(crate) struct Patched {
     /// The slot that each instruction comes from.
     pub(crate) origins: Vec<u32>,
     /// The new place of each slot, and of the end.
-    places: Vec<usize>,
+    pub(crate) places: Vec<usize>,
 }
 
 impl Patches {
@@ -123,7 +123,7 @@ impl Patched {
         self.origins[first..].copy_from_slice(origins);
     }
 
-    fn push(&mut self, origin: usize, insn: Insn) {
+    pub(crate) fn push(&mut self, origin: usize, insn: Insn) {
         self.origins.push(origin as u32);
         self.insns.push(insn);
     }

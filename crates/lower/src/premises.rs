@@ -25,7 +25,7 @@ const TAIL_CALL_SIGNATURE: &str = "ctx map any -> void";
 const XDP_SOCKET_BYTES: usize = 4;
 
 /// Checks the premises of a proof that do not belong to one instruction.
-pub(crate) fn check(
+pub(crate) fn check_premises(
     proof: &Proof,
     find_call: FindCall,
     host: &[HostFunction],

@@ -8,6 +8,7 @@ use vm::{ContextKind, HostFunction, MapHandle, PacketRules};
 
 use crate::callbacks::{Callbacks, EntrySizes, OneFunction};
 use crate::code::Code;
+use crate::counts::Counting;
 use crate::kind::{EntryFunction, Lowered, VerifiedProgram};
 use crate::passes::{self, Optimized, Passes, Source};
 use crate::structure::{self, FindCall};
@@ -47,6 +48,7 @@ impl VerifiedProgram {
             number: 0,
             function: None,
             passes,
+            counting: None,
         };
         let (code, kind) = lower(proof, maps, find_call, &Arc::default(), part)?;
         Ok(VerifiedProgram::new(code, kind))
@@ -65,10 +67,25 @@ impl VerifiedProgram {
         host: &Arc<[HostFunction]>,
         number: u32,
     ) -> Result<VerifiedProgram, UnsupportedConstruct> {
+        VerifiedProgram::from_counted(proof, maps, find_call, host, (number, None))
+    }
+
+    /// As [`VerifiedProgram::from_numbered`], for a program that counts what it executes.
+    ///
+    /// # Errors
+    /// As [`VerifiedProgram::from_numbered`].
+    pub fn from_counted(
+        proof: &Proof,
+        maps: &[Option<MapHandle>],
+        find_call: FindCall,
+        host: &Arc<[HostFunction]>,
+        (number, counting): (u32, Option<&Counting>),
+    ) -> Result<VerifiedProgram, UnsupportedConstruct> {
         let part = Part {
             number,
             function: None,
             passes: Passes::ALL,
+            counting,
         };
         let (code, kind) = lower(proof, maps, find_call, host, part)?;
         Ok(VerifiedProgram::new(code, kind))
@@ -92,6 +109,26 @@ impl Lowered<EntryFunction> {
         Lowered::from_function_with(proof, maps, find_call, host, (number, slot), Passes::ALL)
     }
 
+    /// As [`Lowered::from_function`], of a program that counts what it executes.
+    ///
+    /// # Errors
+    /// As [`Lowered::from_function`].
+    pub fn from_counted_function(
+        proof: &Proof,
+        maps: &[Option<MapHandle>],
+        find_call: FindCall,
+        host: &Arc<[HostFunction]>,
+        (number, slot, counting): (u32, u32, Option<&Counting>),
+    ) -> Result<Lowered<EntryFunction>, UnsupportedConstruct> {
+        let part = Part {
+            number,
+            function: Some(slot),
+            passes: Passes::ALL,
+            counting,
+        };
+        Lowered::from_part(proof, maps, find_call, host, (slot, part))
+    }
+
     /// As [`Lowered::from_function`], with only these passes.
     ///
     /// # Errors
@@ -104,25 +141,38 @@ impl Lowered<EntryFunction> {
         (number, slot): (u32, u32),
         passes: Passes,
     ) -> Result<Lowered<EntryFunction>, UnsupportedConstruct> {
-        let sizes =
-            EntrySizes::of_timers(maps).ok_or(UnsupportedConstruct::Callback(slot as usize))?;
         let part = Part {
             number,
             function: Some(slot),
             passes,
+            counting: None,
         };
+        Lowered::from_part(proof, maps, find_call, host, (slot, part))
+    }
+
+    fn from_part(
+        proof: &Proof,
+        maps: &[Option<MapHandle>],
+        find_call: FindCall,
+        host: &Arc<[HostFunction]>,
+        (slot, part): (u32, Part<'_>),
+    ) -> Result<Lowered<EntryFunction>, UnsupportedConstruct> {
+        let sizes =
+            EntrySizes::of_timers(maps).ok_or(UnsupportedConstruct::Callback(slot as usize))?;
         let (code, _) = lower(proof, maps, find_call, host, part)?;
         Ok(Lowered::new(code, sizes))
     }
 }
 
 /// Part of a verified program to lower, with options.
-struct Part {
+struct Part<'c> {
     /// Number of the program.
     number: u32,
     /// The slot of the function; without one the whole program.
     function: Option<u32>,
     passes: Passes,
+    /// Its counters, if it counts what it executes.
+    counting: Option<&'c Counting>,
 }
 
 /// The code of a program, or of a function of it, and the kind of its context.
@@ -131,7 +181,7 @@ fn lower(
     maps: &[Option<MapHandle>],
     find_call: FindCall,
     host: &Arc<[HostFunction]>,
-    part: Part,
+    part: Part<'_>,
 ) -> Result<(LoweredCode, ContextKind), UnsupportedConstruct> {
     let host = match proof.host() {
         None => Arc::default(),
@@ -144,7 +194,7 @@ fn lower(
         }
     };
     let kind = verified::context_of(proof.program().kind())?;
-    premises::check(proof, find_call, &host)?;
+    premises::check_premises(proof, find_call, &host)?;
     let (decoded, facts) = (proof.program().decode(), proof.facts());
     let callbacks = Callbacks::of(&decoded, facts);
     let used = UsedMaps::new(proof.program(), maps, kind)?;
@@ -156,6 +206,7 @@ fn lower(
         maps,
         tables: &used.tables,
         function: function.as_ref(),
+        counts: part.counting.map(|counting| &counting.plan),
     };
     let optimized = passes::apply(insns, &source, part.passes);
     let Optimized {
@@ -175,6 +226,7 @@ fn lower(
         tail_slots,
         tail_tables: used.tables.into_iter().flatten().collect(),
         host,
+        counters: part.counting.map(|counting| counting.counters.clone()),
     };
     let is_call = |number| lowered.makes(LoweredCall::from_number(number));
     let functions = structure::check_structure(&patched.insns, is_call)

@@ -6,14 +6,18 @@
 //! `fields.rs` names the fields of headers; `header_walk.rs` finds the start of the payload, as the
 //! kernel's flow dissector does; `flow_fields.rs` reads addresses, protocol and ports, as filter
 //! expressions do;
-//! `netlink.rs` finds netlink attributes.
+//! `netlink.rs` finds netlink attributes; `compose.rs` makes packets of words, `checksum.rs` their checksums.
 #![forbid(unsafe_code)]
 
+mod checksum;
+mod compose;
 mod fields;
 mod flow_fields;
 mod header_walk;
 mod netlink;
 
+pub use checksum::{WrongChecksum, set_checksums, wrong_checksums};
+pub use compose::{ComposeError, compose, is_packet_text};
 pub use fields::{FirstHeader, HeaderField, fields, summary};
 pub use flow_fields::{FlowFields, flow_fields};
 pub use header_walk::payload_offset;

@@ -175,7 +175,7 @@ impl<'k> MapCreator<'k> {
     ) -> Result<CreatedMap, MapRefusal> {
         let memory = self.request(def, &def.params)?;
         let kind = self.kind(&def.params)?;
-        let fields = types::check(&def.params, kind, types, self)?;
+        let fields = types::check_types(&def.params, kind, types, self)?;
         Ok(CreatedMap {
             fields,
             has_btf: true,
@@ -213,7 +213,7 @@ impl<'k> MapCreator<'k> {
         if let Some(of_maps) = Some(kind).filter(|kind| kind.is_map_of_maps()) {
             self.check_inner(of_maps, def)?;
         }
-        let memory = allocation::check(kind, params, &self.machine)?;
+        let memory = allocation::check_memory(kind, params, &self.machine)?;
         if def.ifindex != 0 {
             return Err(MapFault::Device.with(Errno::EINVAL));
         }
@@ -294,7 +294,7 @@ pub fn check_numbers(params: &MapParams, machine: &Machine) -> Result<(), MapRef
     let kind = params.kind();
     let kind = kind.ok_or_else(|| unknown(params).with(Errno::EINVAL))?;
     attributes::check_allocated(kind, params, machine)?;
-    allocation::check(kind, params, machine).map(drop)
+    allocation::check_memory(kind, params, machine).map(drop)
 }
 
 /// Checks the kind of inner maps.

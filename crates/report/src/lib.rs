@@ -6,16 +6,19 @@
 //! `object/` is an object as text and as JSON, `explain/` explanations of refusals (`words/` by
 //! cause), `bindings/` C headers and Rust bindings of objects, `value.rs` values of a type as JSON
 //! and back, `veristat/` results of verification (columns, filters, order, comparison), `btf/`
-//! layouts, summaries and differences of types, `why/` the paths of runs, `table.rs` aligned columns,
+//! layouts, summaries and differences of types, `why/` the paths of runs, `coverage/` and `profile/` what
+//! they executed, `table.rs` aligned columns,
 //! `json.rs` JSON in lines, `sarif.rs` refusals for code scanning.
 #![forbid(unsafe_code)]
 
 pub mod bindings;
 pub mod btf;
+pub mod coverage;
 pub mod explain;
 pub mod json;
 pub mod kfuncs;
 pub mod object;
+pub mod profile;
 pub mod run;
 pub mod sarif;
 pub mod seccomp;

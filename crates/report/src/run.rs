@@ -41,3 +41,12 @@ pub fn not_native_line(what: &str) -> String {
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+/// A word as a shell reads it.
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |each: char| each.is_alphanumeric() || "_-./:=,+@%".contains(each);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}

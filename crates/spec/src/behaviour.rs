@@ -54,6 +54,12 @@ pub fn is_compared(release: Release) -> bool {
     COMPARED.contains(&release)
 }
 
+/// True if releases on both sides of this one were compared.
+pub fn is_between_compared(release: Release) -> bool {
+    let (first, last) = (COMPARED.first(), COMPARED.last());
+    first.is_some_and(|first| *first < release) && last.is_some_and(|last| release < *last)
+}
+
 /// Part of the verification that a behaviour is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Area {
@@ -69,7 +75,7 @@ pub enum Area {
     Memory,
     /// Calls of helpers, kfuncs and functions.
     Calls,
-    /// The words of a refusal.
+    /// The words of a refusal, and what else the log says.
     Wording,
 }
 
@@ -153,6 +159,14 @@ behaviours! {
         "A negated number has the range and the known bits of 0 minus the number.";
     ByteSwapBits: Bounds, 7 0 [6 18 44],
         "The known bits of a number in another byte order are those of the number, moved.";
+    CircularRanges: Bounds, 7 2 [],
+        "An arc on the circle of all values stands for the signed and the unsigned range of a width.";
+    DivisionRanges: Bounds, 7 2 [],
+        "Quotients and remainders by a constant have ranges.";
+    DeadBranches: Bounds, 7 2 [],
+        "A branch whose comparison would leave a number without a value is not followed.";
+    SameOperands: Bounds, 7 2 [],
+        "A comparison of a register with itself is decided.";
     RangesMeet: Bounds, 6 8 [],
         "The four ranges of a number are cut to each other in every direction, three times over.";
     BitwiseSigns: Bounds, 6 10 [],
@@ -165,14 +179,6 @@ behaviours! {
         "The known bits of the low half are those that the 64-bit range leaves, too.";
     RangesChecked: Bounds, 6 8 [],
         "Ranges that contradict each other are forgotten.";
-    CircularRanges: Bounds, 7 2 [],
-        "An arc on the circle of all values stands for the signed and the unsigned range of a width.";
-    DivisionRanges: Bounds, 7 2 [],
-        "Quotients and remainders by a constant have ranges.";
-    DeadBranches: Bounds, 7 2 [],
-        "A branch whose comparison would leave a number without a value is not followed.";
-    SameOperands: Bounds, 7 2 [],
-        "A comparison of a register with itself is decided.";
     // Linked numbers
     ConstantLinks: LinkedNumbers, 6 11 [],
         "A number stays linked to its copies when a constant is added.";
@@ -219,6 +225,16 @@ behaviours! {
         "A tail call in a function ends it with any number in r0, or fails and the function goes on.";
     ZeroForks: Walk, 7 0 [6 18 44, 6 12 117],
         "Before `and` and `or` with a constant, a number that is 0 or -1 is followed as each of both.";
+    BranchesFolded: Walk, 7 2 [],
+        "A branch that constants in registers decide is a jump before the walk begins.";
+    DeadForgotten: Walk, 7 2 [],
+        "Registers and halves of stack slots that nothing reads any more are forgotten before states are compared; both are known before the walk.";
+    HalfSlots: Walk, 7 2 [],
+        "A number spilled to half of a stack slot is compared as a number.";
+    NullByRegister: Walk, 7 2 [],
+        "A comparison with a register that is 0 tells whether a pointer is null.";
+    PacketDistances: Walk, 7 2 [],
+        "A packet pointer with identity covers those of the same distance to its base alone.";
     // Control flow
     TargetsLast: ControlFlow, 6 14 [6 12 117],
         "What a program attaches to is checked behind instructions and control flow; before, it came first.";
@@ -240,6 +256,12 @@ behaviours! {
         "The refusal of a function that never returns names the function.";
     PacketLoadsEndFunctions: ControlFlow, 7 0 [6 18 44, 6 12 117, 6 1 192],
         "A load of packets as classic BPF has it may leave its function, whose caller goes on with any number in r0.";
+    FunctionSessions: ControlFlow, 7 0 [],
+        "A program may run at the begin and at the end of a function.";
+    IndirectJumps: ControlFlow, 6 19 [],
+        "There are jumps to an address in a register, from maps of addresses.";
+    TracepointsSleep: ControlFlow, 7 2 [],
+        "Programs of tracepoints and of raw tracepoints may be sleepable.";
     // Memory
     NullableBuffers: Memory, 7 0 [6 18 44, 6 12 117, 6 1 192, 5 10 262],
         "A buffer that may be null is not accessed before it is compared with null.";
@@ -261,6 +283,39 @@ behaviours! {
         "`bpf_rdonly_cast` makes untrusted memory of a pointer to void.";
     ArenaSums: Memory, 7 0 [6 18 44, 6 12 117],
         "An operation on a number and a pointer into an arena gives a pointer into the arena.";
+    UnitedOffsets: Memory, 7 2 [],
+        "The constant part of a pointer's offset is part of the number that is its offset.";
+    PacketRangesChecked: Memory, 7 2 [],
+        "An access to a packet is checked against what is proven of it as one to a region of that size.";
+    ContextVaries: Memory, 7 2 [],
+        "The context of a syscall program may be accessed at a variable offset, and by helpers.";
+    PointersAsNumbers: Memory, 7 1 [],
+        "An argument of a traced function that points to a pointer is a number.";
+    ContextIsMemory: Memory, 7 2 [],
+        "The refusal of a type counts the context among what memory arguments take.";
+    // Calls
+    ArgumentsByRegister: Calls, 7 2 [],
+        "Refusals name an argument by its register.";
+    ContextsNamed: Calls, 7 2 [],
+        "The refusal of a call that may sleep names where it must not.";
+    GlobalsReturnVoid: Calls, 7 2 [],
+        "Global functions may return nothing.";
+    HookResultsSet: Calls, 7 3 [],
+        "`bpf_set_retval` takes what the hook may return alone.";
+    KfuncsTrust: Calls, 7 0 [],
+        "Pointers that kfuncs take must be trusted.";
+    ArenaTags: Calls, 7 2 [],
+        "Arguments and results of functions may be pointers into the arena, by the tag of their type.";
+    ArgumentsByType: Calls, 7 3 [],
+        "Kinds of a kfunc's arguments follow from its prototype alone; offsets are checked before trust.";
+    NullIsNoMemory: Calls, 7 3 [],
+        "Memory of a global function that must not be null is not the number 0, and no object of the kernel.";
+    GlobalsThrow: Calls, 7 3 [],
+        "A call of a global function that may throw an exception is followed as an exception, too.";
+    ClonesReplaced: Calls, 7 2 [],
+        "A dynptr with a reference may be overwritten while a clone of it is there.";
+    Reports: Wording, 7 3 [],
+        "The log has a report behind the words of a refusal: reason, place, path and suggestion; and its counts are by function.";
     EqualPointersNotNull: Memory, 6 2 [],
         "A pointer that may be null is not where it equals one that is not.";
     FramesOf16: Memory, 6 4 [],
@@ -393,44 +448,47 @@ behaviours! {
 
 /// Set of behaviours: those that one kernel has.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Behaviours(u128);
+pub struct Behaviours([u64; WORDS]);
 
-const _: () = assert!(Behaviour::ALL.len() <= 128, "a set is one word");
+/// Words of a set, of 64 bits each.
+const WORDS: usize = Behaviour::ALL.len().div_ceil(64);
 
 impl Behaviours {
     /// Those of Linux 6.18.44, whose rules are compared in every detail.
     pub const LINUX_6_18: Behaviours = Behaviours::of(KernelVersion::new(6, 18, 44));
 
     /// None: rules that no row of the table has changed yet.
-    pub const NONE: Behaviours = Behaviours(0);
+    pub const NONE: Behaviours = Behaviours([0; WORDS]);
 
     /// Those of a kernel of a version.
     pub const fn of(version: KernelVersion) -> Behaviours {
-        let mut bits = 0;
+        let mut set = Behaviours::NONE;
         let mut at = 0;
         while at < Behaviour::ALL.len() {
-            if is_in(Behaviour::ALL[at], version) {
-                bits |= 1 << at;
-            }
+            let behaviour = Behaviour::ALL[at];
+            set = set.with(behaviour, is_in(behaviour, version));
             at += 1;
         }
-        Behaviours(bits)
+        set
     }
 
     /// True if the kernel has the behaviour.
     #[inline]
     pub const fn has(self, behaviour: Behaviour) -> bool {
-        self.0 & 1 << behaviour as u8 != 0
+        let at = behaviour as usize;
+        self.0[at / 64] & 1 << (at % 64) != 0
     }
 
     /// The set with a behaviour, or without it.
     #[must_use]
-    pub const fn with(self, behaviour: Behaviour, is_there: bool) -> Behaviours {
-        let bit = 1 << behaviour as u8;
-        Behaviours(match is_there {
-            true => self.0 | bit,
-            false => self.0 & !bit,
-        })
+    pub const fn with(mut self, behaviour: Behaviour, is_there: bool) -> Behaviours {
+        let at = behaviour as usize;
+        let bit = 1 << (at % 64);
+        match is_there {
+            true => self.0[at / 64] |= bit,
+            false => self.0[at / 64] &= !bit,
+        }
+        self
     }
 
     /// Those that one of two sets has and the other lacks, in the order of the table.
@@ -519,12 +577,16 @@ mod tests {
         );
         assert!(has("6.12.117", Behaviour::NarrowRangesMeet));
         assert!(!has("6.12.43", Behaviour::NarrowRangesMeet));
-        // Brought back to 6.12 before 6.18.
+        // Newer than 6.18, and brought back to 6.12 before 6.18.
         let absent = Behaviour::ALL.iter().copied();
         let absent: Vec<_> = absent
             .filter(|&row| !Behaviours::LINUX_6_18.has(row))
             .collect();
         let expected = [
+            Behaviour::CircularRanges,
+            Behaviour::DivisionRanges,
+            Behaviour::DeadBranches,
+            Behaviour::SameOperands,
             Behaviour::CgroupHooksStayAwake,
             Behaviour::SumsKeepPointers,
             Behaviour::HookResultsReset,

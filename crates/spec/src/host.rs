@@ -252,7 +252,7 @@ impl Prototype {
         words.sum()
     }
 
-    fn check(&self) -> Result<(), BadFunctions> {
+    fn check_prototype(&self) -> Result<(), BadFunctions> {
         const FLAGS: u32 = KfuncFlags::SLEEPABLE.0
             | KfuncFlags::DESTRUCTIVE.0
             | KfuncFlags::TRUSTED_ARGS.0
@@ -411,7 +411,7 @@ impl Kernel {
         let mut names = BTreeSet::new();
         let mut numbers = BTreeSet::new();
         for function in functions {
-            function.check()?;
+            function.check_prototype()?;
             if let Some(number) = function.helper
                 && !(HELPER_NUMBERS.contains(&number) && numbers.insert(number))
             {

@@ -8,7 +8,7 @@
 //! Cloning shares the data.
 
 mod config;
-mod facts;
+mod features;
 mod symbols;
 mod version;
 
@@ -17,12 +17,12 @@ use std::sync::{Arc, LazyLock};
 
 use btf::Btf;
 
-use crate::behaviour::{Behaviours, is_compared};
+use crate::behaviour::{Behaviours, is_between_compared, is_compared};
 use crate::host::Prototype;
 use crate::registry::{Kfunc, Registry};
 
 pub use config::KernelConfig;
-pub use facts::{Features, InvalidPrivileges, Mitigations, Privileges};
+pub use features::{Features, InvalidPrivileges, Mitigations, Privileges};
 pub use symbols::{SymbolAddress, SymbolTable, Symbols};
 pub use version::{BadRelease, InvalidVersion, KernelVersion, Release};
 
@@ -33,23 +33,26 @@ pub const DEFAULT_MEMORY: u64 = 16 << 30;
 #[derive(Clone)]
 pub struct Kernel {
     name: String,
-    version: Fact<Option<KernelVersion>>,
-    btf: Fact<Option<Arc<Btf<'static>>>>,
+    version: Sourced<Option<KernelVersion>>,
+    btf: Sourced<Option<Arc<Btf<'static>>>>,
     core_btf: Option<Arc<Btf<'static>>>,
     /// True if the BTF is a part of the kernel's.
     is_btf_reduced: bool,
-    modules: Fact<Vec<Module>>,
-    config: Fact<Option<Arc<KernelConfig>>>,
-    symbols: Fact<Option<Symbols>>,
-    features: Fact<Features>,
+    modules: Sourced<Vec<Module>>,
+    config: Sourced<Option<Arc<KernelConfig>>>,
+    symbols: Sourced<Option<Symbols>>,
+    features: Sourced<Features>,
     /// Source of [`Features::syscall_wrapper`], which BTF may tell.
     syscall_wrapper: Source,
-    privileges: Fact<Privileges>,
-    mitigations: Fact<Mitigations>,
-    page_size: Fact<u32>,
-    cpus: Fact<u32>,
-    memory: Fact<u64>,
-    registry: Fact<Option<LazyRegistry>>,
+    privileges: Sourced<Privileges>,
+    mitigations: Sourced<Mitigations>,
+    page_size: Sourced<u32>,
+    cpus: Sourced<u32>,
+    memory: Sourced<u64>,
+    registry: Sourced<Option<LazyRegistry>>,
+    /// True if its rules are those of the table of behaviours, whether or not a kernel of its release was
+    /// compared.
+    has_rules_by_table: bool,
     /// What the verifier does, if that is not what kernels of the version do.
     behaviours: Option<Behaviours>,
     /// Functions of the host, in the order of their module.
@@ -61,14 +64,14 @@ type LazyRegistry = Arc<LazyLock<Registry, Box<dyn FnOnce() -> Registry + Send>>
 
 /// A value and its source.
 #[derive(Clone, Debug)]
-struct Fact<T> {
+struct Sourced<T> {
     value: T,
     source: Source,
 }
 
-impl<T> Fact<T> {
-    fn assumed(value: T) -> Fact<T> {
-        Fact {
+impl<T> Sourced<T> {
+    fn assumed(value: T) -> Sourced<T> {
+        Sourced {
             value,
             source: Source::Assumed,
         }
@@ -199,7 +202,7 @@ macro_rules! setters {
             #[must_use]
             #[doc(hidden)]
             pub fn $setter(mut self, $value: $ty, source: Source) -> Kernel {
-                self.$field = Fact { value: $stored, source };
+                self.$field = Sourced { value: $stored, source };
                 self
             })*
         }
@@ -241,21 +244,22 @@ impl Kernel {
     pub fn new(name: impl Into<String>) -> Kernel {
         Kernel {
             name: name.into(),
-            version: Fact::assumed(None),
-            btf: Fact::assumed(None),
+            version: Sourced::assumed(None),
+            btf: Sourced::assumed(None),
             core_btf: None,
             is_btf_reduced: false,
-            modules: Fact::assumed(Vec::new()),
-            config: Fact::assumed(None),
-            symbols: Fact::assumed(None),
-            features: Fact::assumed(Features::LINUX_6_18),
+            modules: Sourced::assumed(Vec::new()),
+            config: Sourced::assumed(None),
+            symbols: Sourced::assumed(None),
+            features: Sourced::assumed(Features::LINUX_6_18),
             syscall_wrapper: Source::Assumed,
-            privileges: Fact::assumed(Privileges::ALL),
-            mitigations: Fact::assumed(Mitigations::ON),
-            page_size: Fact::assumed(4096),
-            cpus: Fact::assumed(0),
-            memory: Fact::assumed(DEFAULT_MEMORY),
-            registry: Fact::assumed(None),
+            privileges: Sourced::assumed(Privileges::ALL),
+            mitigations: Sourced::assumed(Mitigations::ON),
+            page_size: Sourced::assumed(4096),
+            cpus: Sourced::assumed(0),
+            memory: Sourced::assumed(DEFAULT_MEMORY),
+            registry: Sourced::assumed(None),
+            has_rules_by_table: false,
             behaviours: None,
             host: Arc::default(),
         }
@@ -294,7 +298,7 @@ impl Kernel {
     #[doc(hidden)]
     pub fn with_features(mut self, features: Features, source: Source) -> Kernel {
         self.syscall_wrapper = source.clone();
-        self.features = Fact {
+        self.features = Sourced {
             value: features,
             source,
         };
@@ -308,6 +312,15 @@ impl Kernel {
     pub fn with_syscall_wrapper(mut self, is_there: bool, source: Source) -> Kernel {
         self.features.value.syscall_wrapper = is_there;
         self.syscall_wrapper = source;
+        self
+    }
+
+    /// States that the rules of its verifier are those that the table of behaviours has for its
+    /// version, also if no kernel of its release was compared with it.
+    #[must_use]
+    #[doc(hidden)]
+    pub fn with_rules_by_table(mut self) -> Kernel {
+        self.has_rules_by_table = true;
         self
     }
 
@@ -371,13 +384,16 @@ impl Kernel {
     }
 
     /// True if the rules of the kernel's verifier are known: it is of the release whose rules are known
-    /// in every detail, or of one that was compared, and its helpers and contexts are its own.
+    /// in every detail, or of one that was compared, and its helpers and contexts are its own. Of a
+    /// derived preset, they are those of the table.
     #[doc(hidden)]
     pub fn has_rules(&self) -> bool {
         let is_own = *self.source(KernelField::Registry) != Source::Assumed;
-        self.version()
-            .map(Release::from)
-            .is_none_or(|release| release == Release::LINUX_6_18 || is_own && is_compared(release))
+        self.version().map(Release::from).is_none_or(|release| {
+            let is_known =
+                is_compared(release) || self.has_rules_by_table && is_between_compared(release);
+            release == Release::LINUX_6_18 || is_own && is_known
+        })
     }
 
     /// BTF of vmlinux.

@@ -33,7 +33,7 @@ pub use lists::{Limits, Lists, SafeList, TracepointArg};
 pub use map::MapTraits;
 pub use rewriting::{AccessForm, PacketLoads, Rewriting, Rewritten};
 pub use signature::kfunc_signature;
-pub use special_kfunc::{Erased, SpecialKfunc};
+pub use special_kfunc::{Erased, KfuncResult, SpecialKfunc};
 pub use struct_ops::{Operations, PACKET_WRITES, StructOps, Writes, WrittenMember};
 pub use types::{ArgBase, ArgType, BASE_MASK, RegBase, RegType, RetBase, RetType, TypeFlags};
 

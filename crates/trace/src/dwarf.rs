@@ -14,7 +14,9 @@ use std::ops::Range;
 use gimli::Encoding;
 
 pub use location::{Found, FrameState};
+pub(crate) use location::{FramePiece, InFrame};
 use types::Types;
+pub use types::{Describe, ValueBytes};
 
 /// The debug information of an object.
 #[derive(Debug, Default)]
@@ -23,6 +25,8 @@ pub struct Debug {
     types: Types,
     /// Names of the sections of the object, by number.
     sections: Vec<String>,
+    /// The largest alignment that a type or variable may have, if it is more than that of numbers.
+    pub(crate) most_align: u64,
 }
 
 /// A function.
@@ -56,6 +60,8 @@ pub(crate) struct Variable {
     pub(crate) kind: Option<usize>,
     /// The line that declares it.
     pub(crate) line: Option<u32>,
+    /// True for a parameter.
+    pub(crate) is_parameter: bool,
     /// Where it is in scope.
     scope: Vec<Range<u64>>,
     locations: Locations,
@@ -112,8 +118,18 @@ impl Debug {
     }
 
     /// The value of a variable, of its bytes.
-    pub(crate) fn show(&self, variable: &Variable, bytes: &[u8]) -> String {
-        self.types.show(variable.kind, bytes)
+    pub(crate) fn show(
+        &self,
+        variable: &Variable,
+        value: &ValueBytes,
+        describe: &Describe<'_>,
+    ) -> String {
+        self.types.show(variable.kind, value, describe)
+    }
+
+    /// The alignment of a variable without parts.
+    pub(crate) fn scalar_align(&self, variable: &Variable) -> Option<usize> {
+        self.types.scalar_align(variable.kind)
     }
 }
 
@@ -176,7 +192,8 @@ mod tests {
         let refusal = named("refusal").unwrap();
         assert_eq!(debug.type_name(refusal), "struct refusal");
         assert_eq!(debug.size(refusal), Some(8));
-        let shown = debug.show(refusal, &[192, 0, 2, 1, 22, 0, 0xb4, 5]);
+        let value = ValueBytes::known(vec![192, 0, 2, 1, 22, 0, 0xb4, 5]);
+        let shown = debug.show(refusal, &value, &|_| None);
         assert_eq!(
             shown,
             "{ .from = [192, 0, 2, 1], .port = 22, .segment_size = 1460 }"
@@ -215,12 +232,12 @@ mod tests {
                     let state = FrameState {
                         registers: &[8; 11],
                         entry: &[9; 11],
-                        stack: 32,
+                        frame_base: Some(32),
                         read: &|_, _| true,
                     };
                     let found = debug.find(function, variable, next(100) as u32, &state);
-                    if let Found::Bytes { bytes, .. } = found {
-                        debug.show(variable, &bytes);
+                    if let Found::Bytes { value, .. } = found {
+                        debug.show(variable, &value, &|_| None);
                     }
                     debug.type_name(variable);
                 }

@@ -9,19 +9,20 @@
 //! # Modules
 //!
 //! `run.rs` is the record of a run, `recorder.rs` makes it, `origin.rs` names values, `variables.rs`
-//! watches variables, `fold.rs` folds loops; `dwarf` reads debug information.
+//! watches variables, `frame.rs` finds them in frames, `signature.rs` knows functions by BTF, `fold.rs` folds loops; `dwarf` reads debug information.
 #![forbid(unsafe_code)]
 
 pub mod dwarf;
 mod fold;
+mod frame;
 mod member;
 mod origin;
 mod recorder;
 mod run;
+mod signature;
 mod variables;
 
 pub use fold::{Folded, fold};
-pub use member::member_path;
 pub use recorder::{Host, Recorder, Traced, TracedMap};
 pub use run::{
     CallArgument, NamedValue, Run, SeenVariable, Target, TraceEvent, UnseenVariable, Visit,

@@ -2,9 +2,11 @@
 
 mod calls;
 mod values;
+mod writes;
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 use btf::{Btf, TypeId};
 use interp::checked::{Finish, Memory, Moment, Observer};
@@ -14,9 +16,10 @@ use program::Program;
 use spec::calls::TAIL_CALL;
 
 use crate::dwarf::Debug;
+use crate::member::Part;
 use crate::origin::Origin;
 use crate::run::{Run, SeenVariable, TraceEvent, UnseenVariable, Visit};
-use crate::variables::{Watch, parameters};
+use crate::variables::{Facts, Watch};
 
 /// Lines from the start of a run that are kept, and from its end.
 const FIRST_LINES: usize = 20_000;
@@ -43,6 +46,8 @@ pub struct TracedMap<'h> {
     pub key_size: usize,
     /// Bytes of a value.
     pub value_size: usize,
+    /// True if its values are maps.
+    pub holds_maps: bool,
     /// The types, and that of values: of global variables that of their section.
     pub value: Option<(&'h Btf<'static>, TypeId)>,
 }
@@ -58,9 +63,6 @@ pub struct Traced<'p> {
 
 /// A frame.
 struct Frame<'p> {
-    /// First slot and name of its function.
-    function: u32,
-    name: String,
     watch: Watch<'p>,
     origins: [Option<Origin>; Reg::COUNT],
     /// The call of a helper that has not returned, with the number of its line.
@@ -78,8 +80,12 @@ struct Open {
 enum Unfinished {
     /// A helper that returns a value.
     Call { number: i32, arguments: [u64; 5] },
-    /// A write of so many bytes at an address.
-    Write { address: u64, len: usize },
+    /// A write of so many bytes at an address, to parts of a value with their bytes before.
+    Write {
+        address: u64,
+        len: usize,
+        parts: Vec<(Part, u64, Vec<u8>)>,
+    },
 }
 
 /// What was observed last.
@@ -98,6 +104,15 @@ pub struct Recorder<'p> {
     first: FirstHeader,
     frames: Vec<Frame<'p>>,
     last: Option<Last>,
+    /// Functions that were entered, by program and first slot.
+    facts: HashMap<(u32, u32), Rc<Facts<'p>>>,
+    /// By program the number of the source line of each slot, as they follow each other.
+    line_numbers: Vec<Vec<u32>>,
+    /// The instruction from which lines are recorded again, if those before it are only counted.
+    tail_from: u64,
+    executed: u64,
+    /// Program, depth and slot of the last instruction, if lines are counted alone.
+    counting: Option<(u32, usize, u32)>,
     /// Lines that ended: the first ones, and the last ones.
     lines: Vec<Visit>,
     tail: VecDeque<Visit>,
@@ -126,6 +141,11 @@ impl<'p> Recorder<'p> {
             first,
             frames: Vec::new(),
             last: None,
+            facts: HashMap::new(),
+            line_numbers: programs.iter().map(|_| Vec::new()).collect(),
+            tail_from: u64::MAX,
+            executed: 0,
+            counting: None,
             lines: Vec::new(),
             tail: VecDeque::new(),
             left_out: 0,
@@ -140,27 +160,81 @@ impl<'p> Recorder<'p> {
         }
     }
 
+    /// Has lines behind the first ones recorded again from an instruction on; until then they are
+    /// counted. Without it they are counted to the end.
+    #[must_use]
+    pub fn with_tail(mut self, from: u64) -> Recorder<'p> {
+        self.tail_from = from;
+        self
+    }
+
+    /// Counts the line of an instruction where lines are counted alone; false where they are
+    /// recorded.
+    fn counts(&mut self, moment: &Moment<'_, '_>) -> bool {
+        let is_due = self.lines.len() >= FIRST_LINES && self.executed < self.tail_from;
+        let place = (moment.program.number(), moment.depth, moment.at as u32);
+        let goes_on = match self.counting {
+            None if is_due => {
+                if let Some(line) = self.line.take() {
+                    self.ended += 1;
+                    self.lines.push(line);
+                }
+                false
+            }
+            None => return false,
+            Some((program, depth, slot)) => {
+                (program, depth) == (place.0, place.1)
+                    && slot < place.2
+                    && self.is_one_line(slot, place.2, program)
+            }
+        };
+        if !goes_on && !is_due {
+            self.counting = None;
+            self.forget();
+            return false;
+        }
+        if !goes_on {
+            self.ended += 1;
+            self.left_out += 1;
+        }
+        self.counting = Some(place);
+        true
+    }
+
+    /// Forgets where values come from, which was not followed while lines were counted.
+    fn forget(&mut self) {
+        self.spilled.clear();
+        self.fields = None;
+        for frame in &mut self.frames {
+            frame.origins.fill(None);
+            frame.watch.begin();
+        }
+    }
+
     /// The record, at the end of the run.
     pub fn finish(mut self, finish: &Finish, memory: &Memory<'_>) -> Run {
         self.close_write(memory);
         while let Some(frame) = self.frames.pop() {
-            self.unseen.extend(frame.watch.unseen(&frame.name));
+            self.note_unseen(&frame);
         }
         self.end_line();
         let gap = self.lines.len();
         self.lines.extend(self.tail);
-        let mut unseen = Vec::new();
-        for variable in self.unseen {
-            if !unseen.contains(&variable) {
-                unseen.push(variable);
-            }
-        }
         Run {
             visits: self.lines,
             gap,
             left_out: self.left_out,
             instructions: finish.executed,
-            unseen,
+            unseen: self.unseen,
+        }
+    }
+
+    /// Keeps the variables of a frame that no value was seen of.
+    fn note_unseen(&mut self, frame: &Frame<'_>) {
+        for variable in frame.watch.unseen() {
+            if !self.unseen.contains(&variable) {
+                self.unseen.push(variable);
+            }
         }
     }
 
@@ -221,15 +295,18 @@ impl<'p> Recorder<'p> {
                     self.add(TraceEvent::TailCall { program: number });
                 }
                 // An exception goes on in another function of the same frame.
-                let frame = self.frames.get(depth);
-                let is_other = frame.is_some_and(|frame| frame.function != self.function(moment));
+                let goes_on = depth == last.depth
+                    && !matches!(last.insn, Insn::Call(_) | Insn::CallReg { .. });
+                let is_other = !goes_on && self.is_in_other_function(moment);
                 depth > last.depth || has_returned || is_tail_call || is_other
             }
         };
         let kept = if is_new { depth } else { depth + 1 };
         while self.frames.len() > kept {
-            if let Some(frame) = self.frames.pop() {
-                self.unseen.extend(frame.watch.unseen(&frame.name));
+            if let Some(frame) = self.frames.pop()
+                && self.counting.is_none()
+            {
+                self.note_unseen(&frame);
             }
         }
         if !is_new && self.frames.len() == depth + 1 {
@@ -237,49 +314,90 @@ impl<'p> Recorder<'p> {
         }
         let calling = self.frames.last().and_then(|frame| frame.calling.as_ref());
         let caller = calling.and_then(|open| match open.kind {
-            Unfinished::Call { number, .. } => Some(self.host.function(number).0),
+            Unfinished::Call { number, .. } => Some(number),
             Unfinished::Write { .. } => None,
         });
-        self.enter(moment, caller);
+        self.note_callback(moment);
+        match self.counting {
+            None => self.enter(moment, caller.map(|number| self.host.function(number).0)),
+            Some(_) => {
+                if let Some(facts) = self.facts(moment) {
+                    let is_callback = caller.is_some();
+                    self.frames.push(Frame {
+                        watch: Watch::unwatched(facts, *moment.registers, is_callback),
+                        origins: Default::default(),
+                        calling: None,
+                    });
+                }
+            }
+        }
         true
     }
 
-    /// First slot of the function that a moment is in.
-    fn function(&self, moment: &Moment<'_, '_>) -> u32 {
+    /// True if the frame of a moment is of another function than the one that the moment is in.
+    fn is_in_other_function(&self, moment: &Moment<'_, '_>) -> bool {
+        let Some(frame) = self.frames.get(moment.depth) else {
+            return false;
+        };
         let traced = self.programs.get(moment.program.number() as usize);
         let subprog = traced.and_then(|traced| traced.program.subprog_at(moment.at as u32));
-        subprog.map_or(0, |subprog| subprog.start)
+        frame.watch.facts.start != subprog.map_or(0, |subprog| subprog.start)
+    }
+
+    /// What is known of the function that a moment is in.
+    fn facts(&mut self, moment: &Moment<'_, '_>) -> Option<Rc<Facts<'p>>> {
+        let programs = self.programs;
+        let number = moment.program.number();
+        let traced = programs.get(number as usize)?;
+        let subprog = traced.program.subprog_at(moment.at as u32);
+        let start = subprog.map_or(0, |subprog| subprog.start);
+        let make = || Rc::new(Facts::new(traced.debug, traced.program, subprog));
+        Some(
+            self.facts
+                .entry((number, start))
+                .or_insert_with(make)
+                .clone(),
+        )
     }
 
     /// Adds the frame of a function that is entered.
     fn enter(&mut self, moment: &Moment<'_, '_>, caller: Option<String>) {
-        let number = moment.program.number();
-        let programs = self.programs;
-        let Some(traced) = programs.get(number as usize) else {
+        let Some(facts) = self.facts(moment) else {
             return;
         };
-        let subprog = traced.program.subprog_at(moment.at as u32);
-        let watch = Watch::new(traced.debug, (traced.program, subprog), *moment.registers);
-        let function = subprog.map_or(0, |subprog| subprog.start);
+        let watch = Watch::new(facts.clone(), *moment.registers, caller.is_some());
         let mut origins: [Option<Origin>; Reg::COUNT] = Default::default();
-        let parameters = parameters(traced.program, function);
-        for (origin, (name, _)) in origins[1..].iter_mut().zip(parameters) {
-            *origin = Some(Origin::named(name));
+        let parameters = facts.parameters.iter().map(|(name, _)| name.as_str());
+        let parameters = parameters.chain(std::iter::repeat("")).take(5);
+        for (name, register) in parameters.zip((1..=5).filter_map(Reg::new)) {
+            let origin = &mut origins[register.index()];
+            let variable = watch.name_of(register, moment.at as u32);
+            *origin = match (variable, facts.has_debug()) {
+                (Some((name, is_pointer)), _) => Some(Origin {
+                    is_pointer,
+                    ..Origin::named(name)
+                }),
+                (None, false) if watch.has_all_parameters() && !name.is_empty() => {
+                    Some(Origin::named(name))
+                }
+                (None, _) => None,
+            };
         }
-        let name = subprog.map_or_else(String::new, |subprog| subprog.name.clone());
-        let arguments = watch.arguments(traced.program, &|number| {
-            self.pointer_text(number, moment.memory)
-        });
         self.frames.push(Frame {
-            function,
-            name,
             watch,
             origins,
             calling: None,
         });
         self.begin_line(moment);
         self.add(TraceEvent::Enter { caller });
-        for argument in arguments {
+        let traced = &self.programs[moment.program.number() as usize];
+        let frame = self.frames.last();
+        let arguments = frame.map(|frame| {
+            let describe = |number| self.pointer_text(number, moment.memory);
+            frame.watch.arguments(traced.program, &describe)
+        });
+        let seen = self.changed_variables(moment);
+        for argument in arguments.into_iter().flatten().chain(seen) {
             self.add(TraceEvent::Variable(argument));
         }
     }
@@ -296,7 +414,7 @@ impl<'p> Recorder<'p> {
                 number
                     .into_iter()
                     .for_each(|number| frame.watch.note_line(number));
-                (frame.function, frame.watch.inlined_at(at))
+                (frame.watch.facts.start, frame.watch.inlined_at(at))
             }
             None => (0, Vec::new()),
         };
@@ -316,9 +434,8 @@ impl<'p> Recorder<'p> {
         let line = self.line.as_ref();
         let is_in_frame =
             line.is_some_and(|line| line.depth == moment.depth && line.program == number);
-        let goes_on = is_in_frame
-            && line
-                .is_some_and(|line| at > line.last() && self.is_one_line(line.last(), at, number));
+        let last = line.map_or(0, Visit::last);
+        let goes_on = is_in_frame && at > last && self.is_one_line(last, at, number);
         if !goes_on {
             let variables = self.changed_variables(moment);
             if !is_in_frame {
@@ -347,15 +464,15 @@ impl<'p> Recorder<'p> {
     }
 
     /// True if two slots of a program have the same source line.
-    fn is_one_line(&self, one: u32, other: u32, program: u32) -> bool {
+    fn is_one_line(&mut self, one: u32, other: u32, program: u32) -> bool {
         let Some(traced) = self.programs.get(program as usize) else {
             return true;
         };
-        let line = |slot| {
-            let line = traced.program.line_at(slot)?;
-            Some((line.file, line.line))
-        };
-        line(one) == line(other)
+        let numbers = &mut self.line_numbers[program as usize];
+        if numbers.is_empty() {
+            *numbers = line_numbers(traced.program);
+        }
+        numbers.get(one as usize) == numbers.get(other as usize)
     }
 
     fn changed_variables(&mut self, moment: &Moment<'_, '_>) -> Vec<SeenVariable> {
@@ -372,15 +489,33 @@ impl<'p> Recorder<'p> {
     }
 }
 
+/// The number of the source line of each slot: slots of one line have one number.
+fn line_numbers(program: &Program) -> Vec<u32> {
+    let mut known = HashMap::new();
+    let slots = 0..program.insns().len() as u32;
+    let numbers = slots.map(|slot| {
+        let line = program.line_at(slot).map(|line| (line.file, line.line));
+        let next = known.len() as u32;
+        *known.entry(line).or_insert(next)
+    });
+    numbers.collect()
+}
+
 impl Observer for Recorder<'_> {
     fn before(&mut self, moment: &Moment<'_, '_>) -> ControlFlow<()> {
         self.close_write(moment.memory);
+        let counts = self.counts(moment);
         let has_entered = self.follow(moment);
         self.close_call(moment);
-        if !has_entered {
-            self.add_step(moment);
+        match (counts, has_entered) {
+            (true, _) => self.note_counted(moment),
+            (false, true) => self.note(moment),
+            (false, false) => {
+                self.add_step(moment);
+                self.note(moment);
+            }
         }
-        self.note(moment);
+        self.executed += 1;
         self.last = Some(Last {
             insn: moment.insn(),
             at: moment.at,

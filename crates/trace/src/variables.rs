@@ -3,59 +3,136 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use btf::{Btf, Kind, Shape, TypeId};
+use btf::{Btf, Linkage, TypeId};
 use interp::checked::Memory;
-use isa::ebpf::{AluOp, Insn, Operand, Reg};
+use isa::ebpf::{Reg, RegSet};
 use program::{Program, Subprog};
 
-use crate::dwarf::{Debug, Found, FrameState, Function};
+use crate::dwarf::{Debug, Describe, Found, FramePiece, FrameState, Function, ValueBytes};
+use crate::frame::frame_bytes;
 use crate::run::{SeenVariable, UnseenVariable};
+use crate::signature::{declared, parameters, type_name, typed_text, used};
 
-/// Most characters of a value.
-const LONGEST: usize = 200;
+/// Why an argument is not shown.
+const UNREAD: &str = "the function does not use it, so that callers need not pass it";
+const DROPPED: &str = "the compiler may drop arguments of static functions, and without debug \
+                       information it is not known which";
 
-/// The variables of a frame.
-pub(crate) struct Watch<'p> {
+/// What is known of a function.
+pub(crate) struct Facts<'p> {
     debug: Option<(&'p Debug, &'p Function)>,
-    /// First slot of the function.
-    start: u32,
-    /// The registers when the function was entered.
-    entry: [u64; Reg::COUNT],
-    /// Bytes of the stack that the function uses.
-    stack: u64,
-    /// Numbers of the lines that were executed.
-    lines: BTreeSet<u32>,
-    /// The last value of each variable.
-    shown: Vec<Option<String>>,
-    /// Why a variable in scope had none.
-    missing: Vec<Option<&'static str>>,
+    /// First slot of the function, and its name.
+    pub(crate) start: u32,
+    pub(crate) name: Rc<str>,
+    /// Names and types of its parameters by BTF.
+    pub(crate) parameters: Vec<(String, TypeId)>,
+    /// What it returns by BTF.
+    pub(crate) returns: Option<(&'p Btf<'static>, TypeId)>,
+    /// True if the compiler leaves its parameters as they are, since others call it.
+    is_global: bool,
+    /// The registers of arguments that its instructions read: callers leave out what it does not use.
+    used: RegSet,
+    /// Bytes of the frame from the place that locations count from, if they are known.
+    frame: Option<u64>,
+    /// The pieces of each variable that is in the frame all the time.
+    places: Vec<Vec<FramePiece>>,
 }
 
-impl<'p> Watch<'p> {
+impl<'p> Facts<'p> {
     pub(crate) fn new(
         debug: Option<&'p Debug>,
-        (program, subprog): (&Program, Option<&Subprog>),
-        entry: [u64; Reg::COUNT],
-    ) -> Watch<'p> {
+        program: &'p Program,
+        subprog: Option<&'p Subprog>,
+    ) -> Facts<'p> {
         let start = subprog.map_or(0, |subprog| subprog.start);
-        let section = if start == 0 {
-            program.section()
-        } else {
-            ".text"
+        let section = match start {
+            0 => program.section(),
+            _ => ".text",
         };
         let debug = debug.zip(subprog).and_then(|(debug, subprog)| {
             let function = debug.function(&subprog.name, section)?;
             Some((debug, function))
         });
-        let count = debug.map_or(0, |(_, function)| function.variables.len());
-        Watch {
+        let frame = debug.and_then(|(debug, function)| {
+            let most_align = debug.most_align.clamp(8, 512) as i64;
+            frame_bytes(program, start, &debug.in_frame(function), most_align)
+        });
+        let places = debug.map_or_else(Vec::new, |(debug, function)| {
+            let variables = function.variables.iter();
+            variables
+                .map(|variable| debug.pieces(function, variable))
+                .collect()
+        });
+        let declared = declared(program, start);
+        let linkage = declared.map(|(function, _)| function.linkage);
+        Facts {
             debug,
             start,
-            entry,
-            stack: stack_bytes(program, start),
-            lines: BTreeSet::new(),
+            name: subprog.map_or("", |subprog| &subprog.name).into(),
+            parameters: parameters(program, start),
+            returns: program
+                .btf()
+                .map(|types| &**types)
+                .zip(declared.map(|(_, proto)| proto.returns)),
+            is_global: start == 0 || linkage == Some(Linkage::GLOBAL),
+            used: used(program, start),
+            frame,
+            places,
+        }
+    }
+
+    /// True if the object has debug information of the function.
+    pub(crate) fn has_debug(&self) -> bool {
+        self.debug.is_some()
+    }
+}
+
+/// The variables of a frame.
+pub(crate) struct Watch<'p> {
+    pub(crate) facts: Rc<Facts<'p>>,
+    /// The registers when the function was entered.
+    entry: [u64; Reg::COUNT],
+    /// Numbers of the lines that were executed.
+    lines: BTreeSet<u32>,
+    /// The last value of each variable, and its text.
+    shown: Vec<Option<(ValueBytes, String)>>,
+    /// The bytes of variables in the frame that were written.
+    written: Vec<Vec<bool>>,
+    /// Why a variable in scope had none.
+    missing: Vec<Option<&'static str>>,
+    /// True if a helper called the function, so that it has all its parameters.
+    is_callback: bool,
+}
+
+impl<'p> Watch<'p> {
+    pub(crate) fn new(
+        facts: Rc<Facts<'p>>,
+        entry: [u64; Reg::COUNT],
+        is_callback: bool,
+    ) -> Watch<'p> {
+        let count = facts.places.len();
+        Watch {
             shown: vec![None; count],
+            written: vec![Vec::new(); count],
             missing: vec![None; count],
+            ..Watch::unwatched(facts, entry, is_callback)
+        }
+    }
+
+    /// A frame whose variables are not watched until [`Watch::begin`].
+    pub(crate) fn unwatched(
+        facts: Rc<Facts<'p>>,
+        entry: [u64; Reg::COUNT],
+        is_callback: bool,
+    ) -> Watch<'p> {
+        Watch {
+            facts,
+            entry,
+            lines: BTreeSet::new(),
+            shown: Vec::new(),
+            written: Vec::new(),
+            missing: Vec::new(),
+            is_callback,
         }
     }
 
@@ -64,11 +141,74 @@ impl<'p> Watch<'p> {
         self.lines.insert(number);
     }
 
+    /// Notes that bytes of the frame may be written at a line; memory that variables share holds
+    /// what others left until then.
+    pub(crate) fn note_written(&mut self, address: u64, len: u64, slot: u32, line: Option<u32>) {
+        let (Some((_, function)), Some(base)) = (self.facts.debug, self.frame_base()) else {
+            return;
+        };
+        let slot = slot.saturating_sub(self.facts.start);
+        for (index, pieces) in self.facts.places.iter().enumerate() {
+            for piece in pieces {
+                let start = base.wrapping_add_signed(piece.offset);
+                let from = address.max(start);
+                let to = address.saturating_add(len).min(start + piece.len);
+                let variable = &function.variables[index];
+                let is_declared = |(line, declared)| line >= declared;
+                if from >= to
+                    || !function.is_in_scope(variable, slot)
+                    || !line.zip(variable.line).is_none_or(is_declared)
+                {
+                    continue;
+                }
+                let bytes =
+                    (piece.start + from - start) as usize..(piece.start + to - start) as usize;
+                let written = &mut self.written[index];
+                if written.len() < bytes.end {
+                    written.resize(bytes.end, false);
+                }
+                written[bytes].fill(true);
+            }
+        }
+    }
+
+    /// Notes that a function may write what an address points to.
+    pub(crate) fn note_passed(&mut self, address: u64, slot: u32, line: Option<u32>) {
+        let Some(base) = self.frame_base() else {
+            return;
+        };
+        let pieces = self.facts.places.iter().flatten();
+        let end = pieces
+            .map(|piece| (base.wrapping_add_signed(piece.offset), piece.len))
+            .find(|(start, len)| (*start..start + len).contains(&address))
+            .map(|(start, len)| start + len);
+        if let Some(end) = end {
+            self.note_written(address, end - address, slot, line);
+        }
+    }
+
+    /// Begins to watch in the middle of a function: any variable of the frame may have been written.
+    pub(crate) fn begin(&mut self) {
+        let count = self.facts.places.len();
+        self.shown.resize(count, None);
+        self.missing.resize(count, None);
+        let written = self.facts.places.iter().map(|pieces| {
+            let ends = pieces.iter().map(|piece| piece.start + piece.len);
+            vec![true; ends.max().unwrap_or(0) as usize]
+        });
+        self.written = written.collect();
+    }
+
+    /// The address that locations count from.
+    fn frame_base(&self) -> Option<u64> {
+        Some(self.entry[Reg::R10.index()].wrapping_sub(self.facts.frame?))
+    }
+
     /// Names of the functions that a slot is inlined from.
     pub(crate) fn inlined_at(&self, slot: u32) -> Vec<String> {
-        let (_, function) = self.debug.unzip();
+        let (_, function) = self.facts.debug.unzip();
         function.map_or_else(Vec::new, |function| {
-            function.inlined_at(slot.saturating_sub(self.start))
+            function.inlined_at(slot.saturating_sub(self.facts.start))
         })
     }
 
@@ -78,16 +218,16 @@ impl<'p> Watch<'p> {
         slot: u32,
         registers: &[u64; Reg::COUNT],
         memory: &Memory<'_>,
-        describe: &dyn Fn(u64) -> Option<String>,
+        describe: &Describe<'_>,
     ) -> Vec<SeenVariable> {
-        let Some((debug, function)) = self.debug else {
+        let Some((debug, function)) = self.facts.debug else {
             return Vec::new();
         };
-        let slot = slot.saturating_sub(self.start);
+        let slot = slot.saturating_sub(self.facts.start);
         let state = FrameState {
             registers,
             entry: &self.entry,
-            stack: self.stack,
+            frame_base: self.frame_base(),
             read: &|address, into| memory.peek(address, into),
         };
         let mut changed = Vec::new();
@@ -95,65 +235,78 @@ impl<'p> Watch<'p> {
             if !function.is_in_scope(variable, slot) {
                 continue;
             }
-            let bytes = match debug.find(function, variable, slot, &state) {
-                Found::Bytes { bytes, .. } => bytes,
+            let is_parameter = variable.is_parameter && variable.within.is_none();
+            let mut value = match debug.find(function, variable, slot, &state) {
+                Found::Bytes {
+                    register: Some(register),
+                    ..
+                } if is_parameter && !self.is_passed(register) => {
+                    self.missing[index] = Some(UNREAD);
+                    continue;
+                }
+                Found::Bytes { value, .. } => value,
                 Found::Missing(why) => {
                     self.missing[index] = Some(why);
                     continue;
                 }
             };
-            let pointer = (debug.is_pointer(variable))
-                .then(|| <[u8; 8]>::try_from(&bytes[..]).ok().map(u64::from_le_bytes));
-            let value = match pointer.flatten() {
-                Some(0) => "NULL".to_owned(),
-                Some(address) => describe(address).unwrap_or_else(|| format!("{address:#x}")),
-                None => debug.show(variable, &bytes),
-            };
-            let value = match value.char_indices().nth(LONGEST) {
-                Some((end, _)) => format!("{}…", &value[..end]),
-                None => value,
-            };
-            if self.shown[index].as_ref() != Some(&value) {
+            self.hide_unwritten(index, &mut value);
+            if !value.known.is_empty() && !value.known.contains(&true) {
+                self.missing[index] = Some("nothing was written to it");
+                continue;
+            }
+            if let Some((before, _)) = &self.shown[index]
+                && *before == value
+            {
+                continue;
+            }
+            let text = debug.show(variable, &value, describe);
+            let is_new = self.shown[index]
+                .as_ref()
+                .is_none_or(|(_, before)| *before != text);
+            if is_new {
                 changed.push(SeenVariable {
                     name: variable.name.clone(),
                     kind: debug.type_name(variable),
-                    value: value.clone(),
+                    value: text.clone(),
                 });
-                self.shown[index] = Some(value);
             }
+            self.shown[index] = Some((value, text));
         }
         changed
     }
 
+    /// Hides the bytes of a variable in the frame that nothing was written to.
+    fn hide_unwritten(&self, index: usize, value: &mut ValueBytes) {
+        let written = &self.written[index];
+        for piece in &self.facts.places[index] {
+            for at in piece.start as usize..(piece.start + piece.len) as usize {
+                if !written.get(at).copied().unwrap_or(false) && at < value.bytes.len() {
+                    let len = value.bytes.len();
+                    value.known.resize(len, true);
+                    value.known[at] = false;
+                    value.bytes[at] = 0;
+                }
+            }
+        }
+    }
+
     /// The variable that a register is at a slot; true if it is a pointer.
-    pub(crate) fn name_of(
-        &self,
-        register: Reg,
-        slot: u32,
-        registers: &[u64; Reg::COUNT],
-        memory: &Memory<'_>,
-    ) -> Option<(Rc<str>, bool)> {
-        let (debug, function) = self.debug?;
-        let slot = slot.saturating_sub(self.start);
-        let state = FrameState {
-            registers,
-            entry: &self.entry,
-            stack: self.stack,
-            read: &|address, into| memory.peek(address, into),
-        };
+    pub(crate) fn name_of(&self, register: Reg, slot: u32) -> Option<(Rc<str>, bool)> {
+        let (debug, function) = self.facts.debug?;
+        let slot = slot.saturating_sub(self.facts.start);
         let mut variables = function.variables.iter();
         let found = variables.rfind(|variable| {
-            let found = || debug.find(function, variable, slot, &state);
-            let is_it = |found| matches!(found, Found::Bytes { register: Some(of), .. } if of == register.number());
-            function.is_in_scope(variable, slot) && is_it(found())
+            function.is_in_register(variable, register.number(), slot)
+                && function.is_in_scope(variable, slot)
         });
         found.map(|variable| (variable.name.as_str().into(), debug.is_pointer(variable)))
     }
 
     /// The variables that never had a value, where the path came by.
-    pub(crate) fn unseen(&self, name: &str) -> Vec<UnseenVariable> {
-        let Some((_, function)) = self.debug else {
-            return Vec::new();
+    pub(crate) fn unseen(&self) -> Vec<UnseenVariable> {
+        let Some((_, function)) = self.facts.debug else {
+            return self.unsure();
         };
         let variables = function
             .variables
@@ -163,16 +316,50 @@ impl<'p> Watch<'p> {
         let unseen = variables.filter_map(|((variable, shown), missing)| {
             // One whose line was not reached has no value yet.
             let is_reached = variable.line.is_none_or(|line| self.lines.contains(&line));
-            let is_told = shown.is_none() && (is_reached || Function::is_gone(variable));
+            let is_told = shown.is_none()
+                && (is_reached || variable.is_parameter || Function::is_gone(variable));
             let why = (*missing).filter(|_| is_told)?;
-            let function = variable.within.clone().unwrap_or_else(|| name.to_owned());
+            let function = variable.within.as_deref().unwrap_or(&self.facts.name);
             Some(UnseenVariable {
-                function,
+                function: function.to_owned(),
                 name: variable.name.clone(),
                 why: why.to_owned(),
             })
         });
         unseen.collect()
+    }
+
+    /// True if callers pass the argument in a register: programs and callbacks have all of theirs.
+    fn is_passed(&self, register: u8) -> bool {
+        let is_argument = (1..=5).contains(&register);
+        let has_all = self.facts.start == 0 || self.is_callback;
+        has_all
+            || !is_argument
+            || Reg::new(register).is_some_and(|reg| self.facts.used.contains(reg))
+    }
+
+    /// True if the arguments are those that BTF names.
+    pub(crate) fn has_all_parameters(&self) -> bool {
+        self.facts.is_global || self.is_callback
+    }
+
+    /// The arguments that are not known: of a static function, of which the compiler drops those that
+    /// it does not need, without debug information.
+    fn unsure(&self) -> Vec<UnseenVariable> {
+        let parameters = self.facts.parameters.iter().zip(1..);
+        let unsure = parameters.filter_map(|((name, _), register)| {
+            let why = match self.has_all_parameters() {
+                true if self.is_passed(register) => return None,
+                true => UNREAD,
+                false => DROPPED,
+            };
+            Some(UnseenVariable {
+                function: self.facts.name.to_string(),
+                name: name.clone(),
+                why: why.to_owned(),
+            })
+        });
+        unsure.collect()
     }
 
     /// The arguments of the function by BTF, for objects without debug information.
@@ -181,105 +368,23 @@ impl<'p> Watch<'p> {
         program: &Program,
         describe: &dyn Fn(u64) -> Option<String>,
     ) -> Vec<SeenVariable> {
-        let Some(types) = program.btf().filter(|_| self.debug.is_none()) else {
+        let types = program
+            .btf()
+            .filter(|_| self.facts.debug.is_none() && self.has_all_parameters());
+        let Some(types) = types else {
             return Vec::new();
         };
-        let mut arguments = Vec::new();
-        for (index, (name, ty)) in parameters(program, self.start)
-            .into_iter()
-            .enumerate()
-            .take(5)
-        {
-            let number = self.entry[index + 1];
-            let value = describe(number).unwrap_or_else(|| {
-                let size = types.size_of(ty).unwrap_or(8).min(8) as usize;
-                let unused = 64 - 8 * size as u32;
-                format!("{}", (number << unused) as i64 >> unused)
-            });
-            let kind = type_name(types, ty);
-            arguments.push(SeenVariable { name, kind, value });
-        }
-        arguments
-    }
-}
-
-/// Bytes of the stack that the function at a slot uses, as LLVM rounds them.
-fn stack_bytes(program: &Program, start: u32) -> u64 {
-    let insns = program.decode();
-    let mut later = program.subprogs().iter().map(|subprog| subprog.start);
-    let end = later
-        .find(|slot| *slot > start)
-        .map_or(insns.len(), |slot| slot as usize);
-    let insns = insns.get(start as usize..end).unwrap_or_default();
-    let mut lowest = 0;
-    let mut copies = [false; Reg::COUNT];
-    copies[Reg::R10.index()] = true;
-    for insn in insns {
-        let offset = match *insn {
-            Insn::Load { base, off, .. }
-            | Insn::Store { base, off, .. }
-            | Insn::Atomic { base, off, .. }
-                if base == Reg::R10 =>
-            {
-                i32::from(off)
-            }
-            Insn::Alu {
-                op: AluOp::Add,
-                dst,
-                src: Operand::Imm(imm),
-                ..
-            } if copies[dst.index()] => imm,
-            _ => 0,
-        };
-        lowest = lowest.min(offset);
-        if let Insn::Alu { op, dst, src, .. } = *insn {
-            copies[dst.index()] = op == AluOp::Mov && src == Operand::Reg(Reg::R10);
-        }
-    }
-    u64::from(lowest.unsigned_abs()).next_multiple_of(8)
-}
-
-/// Names and types of the parameters of the function at a slot.
-pub(crate) fn parameters(program: &Program, start: u32) -> Vec<(String, TypeId)> {
-    let Some(types) = program.btf() else {
-        return Vec::new();
-    };
-    let mut functions = program.func_info().iter();
-    let found = functions.find(|function| function.insn == start);
-    let proto = found.and_then(|function| match types.get(function.type_id)?.shape() {
-        Shape::Func(function) => match types.get(function.proto)?.shape() {
-            Shape::Proto(proto) => Some(proto),
-            _ => None,
-        },
-        _ => None,
-    });
-    let parameters = proto.into_iter().flat_map(|proto| proto.params());
-    parameters
-        .map(|parameter| (types.string(parameter.name).to_string(), parameter.ty))
-        .collect()
-}
-
-/// A type in C.
-pub(crate) fn type_name(types: &Btf<'_>, ty: TypeId) -> String {
-    let Some(found) = types.get(ty).filter(|_| !ty.is_void()) else {
-        return "void".to_owned();
-    };
-    let name = found.name();
-    match (found.kind(), found.shape()) {
-        (_, Shape::Ptr(of)) => {
-            let of = type_name(types, of);
-            match of.ends_with('*') {
-                true => format!("{of}*"),
-                false => format!("{of} *"),
-            }
-        }
-        (_, Shape::Array(array)) => format!("{}[{}]", type_name(types, array.element), array.count),
-        (Kind::Struct, _) => format!("struct {name}"),
-        (Kind::Union, _) => format!("union {name}"),
-        (Kind::Enum | Kind::Enum64, _) => format!("enum {name}"),
-        (_, Shape::Const(of)) => format!("const {}", type_name(types, of)),
-        (_, Shape::Volatile(of)) => format!("volatile {}", type_name(types, of)),
-        (_, Shape::Restrict(of) | Shape::TypeTag(of)) => type_name(types, of),
-        _ => name.to_string(),
+        let parameters = self.facts.parameters.iter().zip(&self.entry[1..=5]);
+        let passed = parameters
+            .zip(1..)
+            .filter(|(_, register)| self.is_passed(*register));
+        let arguments = passed.map(|(((name, ty), number), _)| SeenVariable {
+            name: name.clone(),
+            kind: type_name(types, *ty),
+            value: describe(*number)
+                .or_else(|| typed_text(types, *ty, *number))
+                .unwrap_or_else(|| format!("{number:#x}")),
+        });
+        arguments.collect()
     }
 }

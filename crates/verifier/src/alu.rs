@@ -24,7 +24,7 @@ use crate::{Result, Stop, refuse};
 
 pub(crate) use bounds::check_bounds;
 
-/// Checks an instruction of the ALU classes.
+/// Checks an instruction of the ALU classes (`check_alu_op`).
 pub(crate) fn check_alu_op(env: &mut Env<'_>, insn: Insn) -> Result<()> {
     let dst = match insn {
         Insn::Alu {

@@ -16,30 +16,43 @@
 //! | `fastcall` | spills around calls of the `bpf_fastcall` contract |
 //! | `live_stack` | live stack slots by call chain |
 //! | `stack_depth` | stack of call chains |
+//! | `constants` | constants in registers, and branches that they decide |
+//! | `stack_liveness` | live halves of stack slots, before the walk |
+//! | `stack_track` | where pointers to stacks point |
+//! | `stack_access` | bytes of stacks that instructions access |
 //! | `calls` | prototypes as far as the passes need them |
 
 mod btf_info;
 pub(crate) mod calls;
 mod cfg;
+mod constants;
 mod exceptions;
 mod fastcall;
 mod func_model;
 mod live_regs;
 mod live_stack;
 mod order;
+mod stack_access;
 mod stack_depth;
+mod stack_liveness;
+mod stack_track;
 mod subprogs;
 
-use isa::ebpf::Insn;
+use std::rc::Rc;
 
-use crate::Result;
+use isa::ebpf::Insn;
+use spec::behaviour::Behaviour;
+
 use crate::input::Input;
 use crate::log::{LogAt, Sink};
 use crate::precise;
+use crate::{Result, refuse};
 
+use constants::Constants;
 pub(crate) use func_model::check_func_proto;
 pub(crate) use live_stack::LiveStack;
 pub(crate) use stack_depth::check_max_stack_depth;
+use stack_liveness::StackLiveness;
 
 /// Instructions that control may reach next, the one behind first; `u32::MAX` where
 /// there are fewer than two.
@@ -97,6 +110,8 @@ pub struct SubprogInfo {
     pub changes_pkt_data: bool,
     /// May sleep, itself or by what it calls.
     pub might_sleep: bool,
+    /// May throw an exception, itself or by what it calls.
+    pub might_throw: bool,
     /// Initial offset of the fastcall spills.
     pub fastcall_stack_off: i32,
     /// Fastcall spills must be kept.
@@ -125,17 +140,21 @@ pub struct Analysis {
     pub successors: Vec<Successors>,
     /// Instructions in postorder, subprogram by subprogram.
     pub postorder: Vec<u32>,
+    /// Live halves of stack slots, of kernels that know them before the walk.
+    pub(crate) stack_liveness: Option<Rc<StackLiveness>>,
 }
 
 impl Analysis {
-    /// Number of the subprogram that an instruction belongs to.
+    /// Number of the subprogram that an instruction belongs to (`find_containing_subprog`).
+    #[doc(alias = "find_containing_subprog")]
     pub fn subprog_containing(&self, insn: u32) -> usize {
         self.subprogs
             .partition_point(|subprog| subprog.start <= insn)
             - 1
     }
 
-    /// Number of the subprogram that starts at an instruction.
+    /// Number of the subprogram that starts at an instruction (`find_subprog`).
+    #[doc(alias = "find_subprog")]
     pub fn subprog_at(&self, insn: u32) -> Option<usize> {
         self.subprogs
             .binary_search_by_key(&insn, |subprog| subprog.start)
@@ -193,8 +212,25 @@ pub(crate) fn check_cfg(
 #[doc(alias = "compute_scc")]
 #[doc(alias = "compute_live_registers")]
 #[doc(alias = "mark_fastcall_patterns")]
-pub(crate) fn finish(input: &Input<'_>, sink: &mut Sink<'_>, analysis: &mut Analysis) {
+pub(crate) fn finish(
+    input: &mut Input<'_>,
+    sink: &mut Sink<'_>,
+    analysis: &mut Analysis,
+) -> Result<()> {
+    let constants = input.rules.has(Behaviour::BranchesFolded).then(|| {
+        let constants = Constants::of(input, analysis);
+        constants.fold_branches(input, analysis);
+        constants
+    });
     order::compute_components(analysis);
-    live_regs::compute(input, &mut LogAt { sink, insn_idx: 0 }, analysis);
+    let mut pass = LogAt { sink, insn_idx: 0 };
+    live_regs::compute(input, &mut pass, analysis);
     fastcall::mark_fastcall_patterns(input, analysis);
+    if let Some(constants) = constants.filter(|_| input.rules.has(Behaviour::DeadForgotten)) {
+        let Some(found) = StackLiveness::of(input, analysis, &constants) else {
+            return Err(refuse!(pass => Program::LivenessLimit));
+        };
+        analysis.stack_liveness = Some(Rc::new(found));
+    }
+    Ok(())
 }

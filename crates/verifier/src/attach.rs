@@ -18,7 +18,9 @@ use crate::rejection::Program;
 use crate::type_rules::{HookRules, TargetKind, TypeRules};
 use crate::{RULES, Result, Stop, refuse};
 
-pub(crate) use function::{ArgumentMark, AttachedFunction, ContextEntry, Returned, returned};
+pub(crate) use function::{
+    ArgumentMark, AttachedFunction, ContextEntry, Returned, hook_range, returned,
+};
 pub(crate) use program::{LoadedTarget, context_type};
 
 /// The expected attach type that the kernel goes by, from its number. In programs of two types
@@ -48,8 +50,9 @@ pub(crate) fn check_attach_target(
     }
     let is_of_cgroup = input.context.attach == Some(AttachType::LsmCgroup);
     let stays_awake = is_of_cgroup && input.rules.has(Behaviour::CgroupHooksStayAwake);
+    let of_tracepoint = input.rules.has(Behaviour::TracepointsSleep) && is_of_tracepoint(input);
     let may_sleep = match input.rules.has(Behaviour::SleepsByHook) {
-        true => may_sleep(sleeps, input.context.hook()),
+        true => may_sleep(sleeps, input.context.hook()) || of_tracepoint,
         false => may_sleep_by_type(input, sleeps),
     };
     if is_sleepable && stays_awake && !input.rules.has(Behaviour::SleepsByHook) {
@@ -65,6 +68,15 @@ pub(crate) fn check_attach_target(
         }
         TargetKind::Nothing => Ok(()),
     }
+}
+
+/// True for programs of tracepoints, of the sessions of a function and of many functions.
+fn is_of_tracepoint(input: &Input<'_>) -> bool {
+    use HookKind::{Fsession, Multi, RawTracepoint};
+    let kind = input.program.kind();
+    kind == ProgramType::Tracepoint
+        || kind == ProgramType::RawTracepoint
+        || matches!(input.context.hook(), Fsession | Multi | RawTracepoint)
 }
 
 fn may_sleep(sleeps: Sleeps, hook: HookKind) -> bool {
@@ -148,6 +160,10 @@ fn check_kernel_target(
         | HookKind::ModifyReturn
         | HookKind::Lsm
         | HookKind::LsmCgroup => check_function(input, check, ty),
+        HookKind::Fsession if input.rules.has(Behaviour::FunctionSessions) => match ty.shape() {
+            Shape::Func(_) => check_function(input, check, ty),
+            _ => Err(refuse!(check => Program::NotFunction { id })),
+        },
         HookKind::Unnamed | HookKind::Fsession | HookKind::Multi => {
             Err(unknown_attach_type(input.program.expected_attach_type()))
         }

@@ -51,7 +51,7 @@ use crate::state::RegState;
 
 pub(crate) use leak::{MAIN_EXIT, check_resource_leak};
 pub(crate) use prototype::SubprogArg;
-pub(crate) use subprog::set_up_entry_args;
+pub(crate) use subprog::{returns_void, set_up_entry_args};
 
 /// Registers of arguments.
 const REGS: [Reg; 5] = [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
@@ -68,9 +68,7 @@ pub(crate) fn check_call(env: &mut Env<'_>, callee: Callee) -> Result<Outcome> {
             let found = kfunc::fetch_kfunc_meta(env, id, module);
             let special = found.as_ref().ok().and_then(|found| found.kfunc?.special);
             let more = env.input.rules.has(Behaviour::CallsUnderLock);
-            let is_allowed = |kfunc: SpecialKfunc| {
-                kfunc.is_allowed_under_lock() && (more || kfunc.changes_graph())
-            };
+            let is_allowed = |kfunc: SpecialKfunc| kfunc.is_allowed_under_lock(more);
             check_held_lock(env, special.is_some_and(is_allowed))?;
             match id {
                 0 => Ok(Outcome::Next),

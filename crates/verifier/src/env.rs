@@ -110,6 +110,8 @@ pub struct LoopInline {
 pub struct SubprogAux {
     /// Bytes of stack used.
     pub stack_depth: u32,
+    /// Instructions walked in it, if the log counts them, and with those of its callees.
+    pub insns: [u32; 2],
     /// Below this offset lie spills of fastcall patterns.
     pub fastcall_stack_off: i32,
     /// The fastcall spills must be kept.

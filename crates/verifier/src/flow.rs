@@ -11,7 +11,7 @@ mod linked;
 mod null;
 mod packet;
 
-pub(crate) use exit::{check_exit, check_thrown, prepare_func_exit};
+pub(crate) use exit::{check_exit, check_result, check_thrown, prepare_func_exit};
 pub(crate) use null::{is_trusted, mark_not_null};
 
 use isa::ebpf::Insn;

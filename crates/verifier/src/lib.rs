@@ -44,6 +44,7 @@ mod analysis;
 mod attach;
 mod call;
 mod cost;
+mod diagnosis;
 pub mod domain;
 mod env;
 mod explore;

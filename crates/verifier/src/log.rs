@@ -27,20 +27,23 @@ mod statistics;
 
 use std::fmt;
 
-use spec::behaviour::Behaviours;
-
+use crate::diagnosis::{Access, Noted};
 use crate::reason::Trace;
 use crate::rejection::Rejection;
 use crate::state::State;
-use crate::verdict::Stop;
+use crate::verdict::{Refusal, Stop};
+use spec::behaviour::{Behaviour, Behaviours};
 
-pub(crate) use insn::{verbose_insn, verbose_linfo};
+pub(crate) use insn::{insn_text, verbose_insn, verbose_linfo};
 pub(crate) use lists::SlotList;
 pub use output::{LogOutput, LogTail};
 pub(crate) use reg::{BitsText, TypeText, dynptr_type_str, reg_type_str};
 pub(crate) use state::print_checkpoint;
 pub(crate) use state::{print_insn_state, print_verifier_state};
 pub(crate) use statistics::print_statistics;
+
+/// The log level of statistics.
+const STATISTICS: u32 = 4;
 
 /// Bytes of text that wait for the output.
 const PIECE: usize = 1 << 16;
@@ -66,8 +69,14 @@ pub struct Sink<'l> {
     insn_width: usize,
     /// The current path, if an explanation is requested.
     trace: Option<Box<Trace>>,
-    /// Whose words refusals have.
+    /// What the words of refusals are chosen by.
     pub rules: Behaviours,
+    /// The rejections in the log that the kernel may report.
+    noted: Vec<Noted>,
+    /// The access that is refused next.
+    access: Option<Access>,
+    /// Bytes of the deepest stack of a chain of calls.
+    pub(crate) deepest_stack: u32,
 }
 
 impl<'l> Sink<'l> {
@@ -89,7 +98,6 @@ impl<'l> Sink<'l> {
 
     /// An empty log that keeps what the instruction at hand writes, and records the path.
     pub fn tracing() -> Sink<'l> {
-        const STATISTICS: u32 = 4;
         Sink {
             trace: Some(Box::default()),
             ..Sink::new(STATISTICS)
@@ -149,6 +157,12 @@ impl<'l> Sink<'l> {
         self.level & 3 != 0
     }
 
+    /// True if the statistics are by function.
+    #[inline]
+    pub(crate) fn counts_by_function(&self) -> bool {
+        self.level & STATISTICS != 0 && self.output.is_some() && self.rules.has(Behaviour::Reports)
+    }
+
     /// True if every instruction of every path is logged (level 2).
     #[inline]
     pub fn is_full(&self) -> bool {
@@ -177,7 +191,37 @@ impl<'l> Sink<'l> {
                 self.write(format_args!("\n"));
             }
         }
-        Stop::refusal(rejection, Some(insn))
+        let access = self.access.take();
+        if self.walks() && self.rules.has(Behaviour::Reports) {
+            self.noted.push(Noted {
+                position: self.position(),
+                rejection: rejection.clone(),
+                insn,
+                access,
+            });
+        }
+        let mut refusal = Refusal::new(rejection, Some(insn));
+        refusal.adapt(self.rules);
+        Stop::Refused(Box::new(refusal))
+    }
+
+    /// Notes the access that is refused next.
+    pub(crate) fn note_access(&mut self, access: Access) {
+        self.access = Some(access);
+    }
+
+    /// The rejections in the log that the kernel may report.
+    pub(crate) fn take_noted(&mut self) -> Vec<Noted> {
+        std::mem::take(&mut self.noted)
+    }
+
+    /// Puts texts where they belong in the log; the positions are in order.
+    pub(crate) fn insert(&mut self, texts: &[(usize, String)]) {
+        for (position, text) in texts.iter().rev() {
+            if let Some(at) = position.checked_sub(self.written) {
+                self.text.insert_str(at, text);
+            }
+        }
     }
 
     /// Hands text to the output, but for the newline at its end: the state behind an
@@ -211,6 +255,7 @@ impl<'l> Sink<'l> {
 
     /// Drops what was written since `position` (the kernel's `bpf_vlog_reset`).
     pub fn reset(&mut self, position: usize) {
+        self.noted.retain(|noted| noted.position <= position);
         if let Some(len) = position.checked_sub(self.written) {
             return self.text.truncate(len);
         }

@@ -24,7 +24,7 @@
 pub(crate) mod align;
 mod alloc;
 mod atomic;
-mod context;
+pub(crate) mod context;
 mod context_btf;
 pub(crate) mod helper_mem;
 pub(crate) mod kptr;
@@ -185,7 +185,7 @@ fn check_store(
     save_ptr_type(env, ty, false)
 }
 
-/// True if the register holds what unprivileged programs may not disclose.
+/// True if the register holds what unprivileged programs may not disclose (`is_pointer_value`).
 pub(crate) fn is_pointer_value(env: &Env<'_>, reg: Reg) -> bool {
     !env.input.allow_ptr_leaks && !env.reg(reg).is_scalar()
 }

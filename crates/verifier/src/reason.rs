@@ -45,7 +45,7 @@ pub use explanation::{
     Capability, Chain, Decision, Explanation, InsnPlace, Known, KnownValue, Note, NoteKind, Path,
     PointerTarget, Source,
 };
-pub(crate) use trace::Trace;
+pub(crate) use trace::{StepState, Trace};
 
 use crate::analysis::Analysis;
 use crate::cost::Cost;

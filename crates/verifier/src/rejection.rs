@@ -32,7 +32,8 @@ pub(crate) use program::Program;
 pub(crate) use signature::Signature;
 
 /// Defines the rejections of one part of the verifier: name and fields, error number, class,
-/// words and what they need beside the fields.
+/// words and what they need beside the fields; behind `=>` a behaviour, and the words of kernels
+/// that have it.
 macro_rules! rejections {
     ($(#[$doc:meta])* $part:ident:
      $($row:ident $({ $($field:ident: $ty:ty),* })? $errno:ident $class:ident
@@ -169,6 +170,13 @@ parts! { Alu Call Flow Mem Program Signature }
 /// Number of a register; of an encoding, it may be none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Register(u8);
+
+impl Register {
+    /// The number.
+    pub(crate) const fn number(self) -> u8 {
+        self.0
+    }
+}
 
 impl From<Reg> for Register {
     fn from(reg: Reg) -> Register {

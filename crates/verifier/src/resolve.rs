@@ -50,6 +50,9 @@ pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()
         let is_narrow_atomic = insn.is_atomic() && !matches!(insn.code, 0xc3 | 0xdb);
         let is_unknown = is_narrow_atomic && !input.rules.has(Behaviour::OrderedAccess)
             || feature.is_some_and(is_opcode);
+        if insn.code == INDIRECT_JUMP && input.rules.has(Behaviour::IndirectJumps) {
+            return Err(Stop::unsupported("jumps to an address in a register"));
+        }
         if is_unknown || insn.row().is_none_or(|row| row.group == Group::Later) {
             return Err(refuse!(env => Program::UnknownOpcode { code: insn.code }));
         }
@@ -58,6 +61,8 @@ pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()
     Ok(())
 }
 
+/// `BPF_JMP | BPF_JA | BPF_X`.
+const INDIRECT_JUMP: u8 = 0x0d;
 /// The feature that an instruction needs and the kernel does not have.
 fn lacking(input: &Input<'_>, index: usize) -> Option<Feature> {
     let insn = input.insns.get(index).filter(|_| input.lacks_insns)?;

@@ -56,8 +56,10 @@ pub(crate) fn is_recoverable(stop: &Stop) -> bool {
     }
 }
 
-/// Adds the path that a processor may take where a decided branch does not lead. What the
-/// comparison would say of its operands does not hold there.
+/// Adds the path that a processor may take where a decided branch does not lead
+/// (`sanitize_speculative_path`). What the comparison would say of its operands does not hold
+/// there.
+#[doc(alias = "sanitize_speculative_path")]
 pub(crate) fn push_untaken(env: &mut Env<'_>, target: u32, dst: Reg, src: Operand) -> Result<()> {
     if env.input.bypass_spec_v1 {
         return Ok(());

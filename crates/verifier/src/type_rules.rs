@@ -221,6 +221,6 @@ hook_rules! {
     Lsm           true  false false true  false;
     LsmCgroup     true  false false true  false;
     // Not of Linux 6.18.
-    Fsession      true  false false false false;
+    Fsession      true  false true  true  true;
     Multi         true  false false false false;
 }

@@ -122,6 +122,7 @@ impl Refusal {
     }
 
     /// What the kernel's release lacks, with the release that has it, if that is why it refuses.
+    #[doc(hidden)]
     pub fn lacks(&self) -> Option<(&str, Release)> {
         match &*self.rejection {
             Rejection::Program(Program::ReleaseLacks { what, since, .. }) => Some((what, *since)),

@@ -14,7 +14,8 @@ use spec::since::Release;
 use crate::analysis::{self, Analysis, SubprogInfo};
 use crate::attach::{self, LoadedTarget};
 use crate::cost::{Cost, CostCounter};
-use crate::env::Env;
+use crate::diagnosis::{Noted, Scene};
+use crate::env::{Env, SubprogAux};
 use crate::explore::check_function;
 use crate::input::Input;
 use crate::insn_facts::{Collector, FunctionStack};
@@ -115,6 +116,8 @@ struct Extras {
     recorder: Option<Recorder>,
     /// Records the path, to explain a refusal.
     traces: bool,
+    /// Rejections that are reported from the path.
+    noted: Vec<Noted>,
 }
 
 /// A verification with its extras.
@@ -122,6 +125,8 @@ struct Done {
     verification: Verification,
     states: Option<RecordedStates>,
     explanation: Option<Explanation>,
+    /// Reports, by their places in the log.
+    reports: Vec<(usize, String)>,
 }
 
 /// Linux's `bpf_check`.
@@ -145,7 +150,7 @@ fn run(
     let target = program.attach_target();
     input.target =
         target.and_then(|target| load_target(target.program.as_deref()?, kernel, registry));
-    let input = input;
+    sink.rules = input.rules;
     let mut verification = Verification {
         verdict: Verdict::Accepted,
         refused_map: input.maps.refused(program),
@@ -160,7 +165,7 @@ fn run(
     };
     let other_release = (kernel.version().map(Release::from)).filter(|release| *release != RULES);
     let mut analysis = Analysis::default();
-    let analysis = match analyze(&input, privileges, &mut sink, &mut analysis) {
+    let analysis = match analyze(&mut input, privileges, &mut sink, &mut analysis) {
         Ok(()) => analysis,
         Err(stop) => {
             verification.verdict = stop.into();
@@ -170,16 +175,20 @@ fn run(
             }
             adapt(&mut verification, &input);
             verification.stack_depth = vec![0; analysis.subprogs.len().max(1)];
+            let reports = report_all(&input, &analysis, &mut sink, &extras.noted);
             let explanation = extras.traces.then(|| {
                 let cost = CostCounter::default().finish(&input, &analysis, &[]);
                 explain_refusal(&input, &analysis, &cost, &mut sink, &verification)
             });
             let explanation = explanation.flatten();
-            finish(&mut verification, sink, begin);
+            add_reports(program, kernel, registry, options, &mut sink);
+            let unwalked: Vec<SubprogAux> = analysis.subprogs.iter().map(SubprogAux::new).collect();
+            finish(&mut verification, sink, &analysis, &unwalked, begin);
             return Done {
                 verification,
                 states: None,
                 explanation,
+                reports,
             };
         }
     };
@@ -226,12 +235,57 @@ fn run(
         explanation = explain_refusal(&input, &analysis, cost, &mut env.sink, &verification);
     }
     verification.cost = cost;
-    finish(&mut verification, env.sink, begin);
+    let reports = report_all(&input, &analysis, &mut env.sink, &extras.noted);
+    add_reports(program, kernel, registry, options, &mut env.sink);
+    finish(&mut verification, env.sink, &analysis, &env.subprogs, begin);
     Done {
         verification,
         states,
         explanation,
+        reports,
     }
+}
+
+/// Puts the reports of the rejections that a log notes into it: the program is verified again with
+/// its path recorded.
+fn add_reports(
+    program: &Program,
+    kernel: &Kernel,
+    registry: &Registry,
+    options: &Options,
+    sink: &mut Sink<'_>,
+) {
+    let noted = sink.take_noted();
+    if noted.is_empty() {
+        return;
+    }
+    let extras = Extras {
+        traces: true,
+        noted,
+        ..Extras::default()
+    };
+    let log = &mut LogTail::new(0);
+    let done = run(program, kernel, registry, options, extras, log);
+    sink.insert(&done.reports);
+}
+
+/// The reports of rejections, read from the recorded path.
+fn report_all(
+    input: &Input<'_>,
+    analysis: &Analysis,
+    sink: &mut Sink<'_>,
+    noted: &[Noted],
+) -> Vec<(usize, String)> {
+    if noted.is_empty() {
+        return Vec::new();
+    }
+    let (trace, _) = sink.take_trace().unwrap_or_default();
+    let scene = Scene::new(input, analysis, &trace);
+    let reports = noted
+        .iter()
+        .map(|noted| (noted.position, scene.report(noted)));
+    let reports = reports.filter_map(|(position, report)| Some((position, report?)));
+    reports.collect()
 }
 
 /// Gives a refusal the words of the kernel.
@@ -250,7 +304,7 @@ fn load_target(program: &Program, kernel: &Kernel, registry: &Registry) -> Optio
         target.and_then(|target| load_target(target.program.as_deref()?, kernel, registry));
     let mut sink = Sink::new(0);
     let mut analysis = Analysis::default();
-    if let Err(stop) = analyze(&input, kernel.privileges(), &mut sink, &mut analysis) {
+    if let Err(stop) = analyze(&mut input, kernel.privileges(), &mut sink, &mut analysis) {
         return Some(LoadedTarget::without_functions(stop.into()));
     }
     let mut env = Env::new(&input, &analysis, sink);
@@ -285,7 +339,7 @@ fn explain_refusal(
 
 /// The passes before the walk.
 fn analyze(
-    input: &Input<'_>,
+    input: &mut Input<'_>,
     privileges: Privileges,
     sink: &mut Sink<'_>,
     analysis: &mut Analysis,
@@ -303,8 +357,7 @@ fn analyze(
     if are_last {
         attach::check_attach_target(input, analysis, sink)?;
     }
-    analysis::finish(input, sink, analysis);
-    Ok(())
+    analysis::finish(input, sink, analysis)
 }
 
 /// Loaders create the maps of a program before they load it.
@@ -473,7 +526,14 @@ fn check_global_functions(env: &mut Env<'_>) -> Result<()> {
 }
 
 /// Writes the last lines of the log and hands it over.
-fn finish(verification: &mut Verification, mut sink: Sink<'_>, begin: Instant) {
+fn finish(
+    verification: &mut Verification,
+    mut sink: Sink<'_>,
+    analysis: &Analysis,
+    subprogs: &[SubprogAux],
+    begin: Instant,
+) {
+    let functions: Vec<_> = analysis.subprogs.iter().zip(subprogs).collect();
     let elapsed = begin.elapsed().as_micros();
     verification.duration_us = u64::try_from(elapsed).unwrap_or(u64::MAX);
     log::print_statistics(
@@ -481,6 +541,7 @@ fn finish(verification: &mut Verification, mut sink: Sink<'_>, begin: Instant) {
         &verification.statistics,
         verification.duration_us,
         &verification.stack_depth,
+        &functions,
     );
     sink.finish();
 }

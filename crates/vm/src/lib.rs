@@ -35,9 +35,11 @@
 //! - `network/`: the network of a run: devices, routes, rules, neighbours, sockets with the memory in
 //!   which programs read them.
 //! - `objects/`: the objects that programs allocate, with their lists and trees.
+//! - `counters.rs`: counters that code increments, for coverage.
 //! - `sync.rs`: the atomics and locks of memory that threads share.
 
 mod calls;
+mod counters;
 mod maps;
 mod native;
 pub mod network;
@@ -47,6 +49,7 @@ mod run;
 pub mod sync;
 
 pub use calls::*;
+pub use counters::Counters;
 pub use maps::*;
 pub use native::*;
 pub use objects::{ObjectLayout, Objects, Owned, OwningField, Side};

@@ -44,9 +44,7 @@ pub(crate) fn extract(directory: Option<&Path>) -> Outcome {
     };
     let symbols = symbols(&kernel.kallsyms, &Btf::parse(&*kernel.blob)?);
     write(&data.join(format!("{name}.symbols.gz")), &symbols)?;
-    let set = kernel.config.lines();
-    let set = set.filter(|line| line.starts_with("CONFIG_"));
-    let set: String = set.flat_map(|line| [line, "\n"]).collect();
+    let set = set_options(&kernel.config);
     write(&data.join(format!("{name}.config.gz")), &set)?;
 
     let stored = |configuration: Configuration| {
@@ -169,9 +167,15 @@ fn marked(debian: &str, minimal: &str) -> String {
     }
 }
 
+/// The lines of a configuration that set an option.
+pub(crate) fn set_options(config: &str) -> String {
+    let set = config.lines().filter(|line| line.starts_with("CONFIG_"));
+    set.flat_map(|line| [line, "\n"]).collect()
+}
+
 /// Which symbols `/proc/kallsyms` lists beside the functions of BTF, in the form that
 /// `kernel-data` reads (`symbols.rs`), without those of padding.
-fn symbols(text: &str, types: &Btf<'_>) -> String {
+pub(crate) fn symbols(text: &str, types: &Btf<'_>) -> String {
     let table = SymbolTable::read(text);
     let names = text.lines().filter_map(|line| {
         let mut words = line.split_ascii_whitespace().skip(2);

@@ -6,11 +6,14 @@ mod capture;
 mod conformance;
 mod helpers;
 mod kernel_data;
+mod kernel_pages;
+mod kernel_presets;
 mod licenses;
 mod listing;
 mod man;
 mod nightly;
 mod optimizations;
+mod oracle;
 mod performance;
 mod seccomp;
 
@@ -38,6 +41,11 @@ usage: cargo xtask CHORE
   kernel-data  extract types, configuration and registry of the running kernel (6.18, the
                minimal configuration), or of one whose files are in a directory (Debian's
                6.18), into crates/kernel-data/data, for machines without that kernel
+  kernels      write a page of docs/ for each kernel that is compared: score and behaviours
+  kernel-presets
+               write the data of the kernels whose described directories are named (tools/kernels/vm
+               describe) into crates/kernel-presets/data, and the table of docs/kernels.md; --check
+               compares them
   licenses     write docs/licenses.md, the licences of what the commands are linked with
   listing      record how LLVM lists crates/isa/tests/llvm/every.c, for machines without
                it (needs clang-19 and llvm-19)
@@ -49,6 +57,9 @@ usage: cargo xtask CHORE
                count what each optimization of the compiler does for programs of others,
                and write the table in docs/performance.md (needs the selftests, libpcap
                and container profiles; says what is absent)
+  oracle kernels [NAME]...
+               boot the kernels that tools/kernels/vm keeps, or those that are named, and ask them
+               about the objects of this repository (needs QEMU; says what is absent)
   performance [BENCHMARK]...
                run the benchmarks, or those that are named (engines, classic, load, maps,
                tail-calls, gateway, verify), and write their sections of docs/performance.md (minutes, on a
@@ -77,9 +88,15 @@ fn main() -> ExitCode {
         ["man"] => man::write(),
         ["miri"] => nightly::interpret_with_miri(),
         ["tsan"] => nightly::test_with_tsan(),
+        ["kernels"] => kernel_pages::write(),
+        ["oracle", "kernels", ref names @ ..] => oracle::kernels(names),
         ["optimizations"] => optimizations::count(),
         ["performance", ref names @ ..] => performance::measure(names),
         ["kernel-data"] => kernel_data::extract(None),
+        ["kernel-presets", "--check", ref directories @ ..] => {
+            kernel_presets::run(directories, true)
+        }
+        ["kernel-presets", ref directories @ ..] => kernel_presets::run(directories, false),
         ["kernel-data", directory] => kernel_data::extract(Some(Path::new(directory))),
         ["seccomp"] => seccomp::measure(),
         ["licenses"] => licenses::write(),

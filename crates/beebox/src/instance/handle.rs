@@ -132,6 +132,13 @@ impl Instance {
         Ok(check.run()?)
     }
 
+    /// The source lines, branches and functions that runs executed until now, of an object that was
+    /// loaded with [`Loader::coverage`](super::Loader::coverage); otherwise none.
+    #[cfg(feature = "coverage")]
+    pub fn coverage(&self) -> crate::coverage::Coverage {
+        self.0.loaded.coverage()
+    }
+
     /// The object, loaded.
     #[doc(hidden)]
     pub fn loaded(&self) -> &LoadedObject {

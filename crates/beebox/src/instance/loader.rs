@@ -93,6 +93,16 @@ impl Loader {
         self
     }
 
+    /// Sets whether runs count what they execute, for
+    /// [`Instance::coverage`](super::Instance::coverage). Increments of threads that run a program at the
+    /// same time may get lost.
+    #[cfg(feature = "coverage")]
+    #[must_use]
+    pub fn coverage(mut self, on: bool) -> Loader {
+        self.options.counts = on;
+        self
+    }
+
     /// Sets the most bytes that all maps take: arrays from the start, other maps by what they
     /// held at most, with the table that leads to it. Global variables and maps of other instances do not count. An operation that
     /// needs more answers ENOMEM, and its run ends with an error.

@@ -29,6 +29,18 @@ impl Map {
         self.object_map().take_records(cpu)
     }
 
+    /// Number of records that had no room in the perf buffer of a CPU.
+    #[doc(hidden)]
+    pub fn lost_records(&self, cpu: u32) -> u64 {
+        self.object_map().lost_records(cpu)
+    }
+
+    /// True if perf buffers were opened in it.
+    #[doc(hidden)]
+    pub fn has_perf_buffers(&self) -> bool {
+        self.object_map().has_perf_buffers()
+    }
+
     /// Puts a record into a user ring buffer, for programs that read it
     /// (`bpf_user_ringbuf_drain`).
     ///

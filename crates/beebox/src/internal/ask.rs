@@ -1,8 +1,8 @@
 //! Asks another kernel: boots it under QEMU, without KVM and without root, and hands it programs.
 //!
 //! Programs are linked outside, for a description of that kernel. What goes in is the plan of calls of
-//! bpf(2) with their attributes ([`plan`]), which a static program of a few kilobytes executes as the
-//! first process ([`sys::guest::LOADER`]): the kernel boots to it and to nothing else, so that the time is
+//! bpf(2) with their attributes (`plan`), which a static program of a few kilobytes executes as the
+//! first process (`sys::guest::LOADER`): the kernel boots to it and to nothing else, so that the time is
 //! that of the boot and of the verifications. Answers come back through a port that QEMU writes to a
 //! file, and the loader ends the machine.
 

@@ -10,7 +10,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub use isa::ebpf::facts::Halves;
+pub use isa::ebpf::properties::Halves;
 pub use isa::ebpf::{
     Access, AddrSpaceCast, AluOp, AsmError, AsmProblem, AtomicOp, ByteOrder, Callee, CalleeNames,
     Cond, Effect, Fault, Field, Flow, Group, Imm64, Insn, KernelForm, NoEncoding, Op, Operand,

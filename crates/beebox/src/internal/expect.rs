@@ -2,6 +2,7 @@
 
 mod check;
 mod compare;
+mod context;
 mod error;
 mod file;
 mod report;

@@ -37,8 +37,11 @@ mod by_verdict;
 mod capture;
 mod checked;
 mod compiled;
+#[cfg(feature = "coverage")]
+mod counts;
 mod data;
 mod error;
+mod faults;
 mod hook;
 mod inner_maps;
 mod kernel_sockets;
@@ -52,6 +55,8 @@ mod parallel;
 mod prepared;
 mod printed;
 mod process;
+#[cfg(feature = "coverage")]
+mod profile;
 mod program;
 mod random;
 #[cfg(feature = "trace")]
@@ -78,11 +83,13 @@ pub use ::kernel::maps::{Arena, Map, Ring};
 pub use ::kernel::process::{Descriptor, LoadedProgram, Process, ProgramVerifier};
 pub use ::kernel::programs::{PacketVerdict, verdict_names};
 #[cfg(feature = "trace")]
-pub use against::{Comparison, Differing, PartingGroup, RunDifference};
+pub use against::{Comparison, Differing, PartingGroup, RunDifference, Sides};
 pub use by_verdict::VerdictOutput;
 pub use capture::{CaptureOptions, Choose, PacketOutput, PacketRun, RunCaptureError};
 pub use data::DataError;
 pub use error::{LoadError, RunError, TrapPlace};
+pub(crate) use faults::Faults;
+pub use faults::ForcedResult;
 pub use inner_maps::InnerMap;
 pub use jit::NoSuchCpu;
 pub use loaded::LoadedObject;
@@ -105,7 +112,7 @@ pub use trace::dwarf::Debug;
 pub use unwritten::UnwrittenRead;
 pub use vm::{Redirect, Stream};
 #[cfg(feature = "trace")]
-pub use why::{Explained, WhyOptions};
+pub use why::{Explained, WhyOptions, tail_from};
 
 use ::kernel::programs::TestProgram;
 use spec::programs::ProgramType;

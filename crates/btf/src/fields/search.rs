@@ -41,7 +41,7 @@ pub(super) fn fields(
         Shape::Datasec(_) => search.find_in_section(ty, &mut found)?,
         _ => {}
     }
-    check(btf, kernel, wanted, &mut found)?;
+    check_and_fixup(btf, kernel, wanted, &mut found)?;
     Ok(found.into_iter().map(|found| found.field).collect())
 }
 
@@ -72,7 +72,8 @@ struct Search<'b> {
 }
 
 impl<'b> Search<'b> {
-    /// Adds the special fields of a structure, at most `room`.
+    /// Adds the special fields of a structure, at most `room` (`btf_find_struct_field`).
+    #[doc(alias = "btf_find_struct_field")]
     fn find_in_struct(
         &self,
         id: TypeId,
@@ -317,8 +318,10 @@ fn repeat(
     Ok(())
 }
 
-/// Checks the fields of one type together, and finds the nodes of what roots contain.
-fn check(
+/// Checks the fields of one type together, and finds the nodes of what roots contain
+/// (`btf_check_and_fixup_fields`).
+#[doc(alias = "btf_check_and_fixup_fields")]
+fn check_and_fixup(
     btf: &Btf<'_>,
     kernel: Option<&Btf<'_>>,
     wanted: FieldSet,

@@ -474,6 +474,94 @@ static void test_records(void)
 	beebox_object__close(obj);
 }
 
+static void note_event(void *ctx, int cpu, void *data, uint32_t size)
+{
+	uint32_t event[2];
+
+	CHECK(cpu == 0 && size == sizeof(event));
+	memcpy(event, data, sizeof(event));
+	*(uint32_t *)ctx += event[0];
+}
+
+static void note_lost(void *ctx, int cpu, uint64_t cnt)
+{
+	CHECK(cpu == 0);
+	*(uint32_t *)ctx += 1000 * cnt;
+}
+
+static void test_perf_buffers(void)
+{
+	const char *path = "../crates/cli/tests/data/kinds.bpf.o";
+	struct beebox_object *obj = beebox_object__open(path), *without = beebox_object__open(path);
+	struct beebox_program *prog;
+	struct beebox_perf_buffer *pb;
+	unsigned char packet[64];
+	int events, i;
+	uint32_t sum = 0;
+
+	BEEBOX_OPTS(bpf_test_run_opts, opts, .data_in = packet, .data_size_in = sizeof(packet));
+
+	NEED(obj && without);
+	make_packet(packet, 22);
+	/* Room for two records of 8 bytes. */
+	CHECK(beebox_object__set_perf_buffers(NULL, 16) == -EINVAL);
+	CHECK(beebox_object__set_perf_buffers(obj, 16) == 0);
+	NEED(beebox_object__load(obj) == 0 && beebox_object__load(without) == 0);
+	events = beebox_object__find_map_fd_by_name(without, "events");
+	CHECK(!beebox_perf_buffer__new(events, 8, note_event, NULL, &sum, NULL) && failed_with(EINVAL, "set_perf_buffers"));
+	events = beebox_object__find_map_fd_by_name(obj, "next");
+	CHECK(!beebox_perf_buffer__new(events, 8, note_event, NULL, &sum, NULL) && failed_with(EINVAL, "next"));
+	events = beebox_object__find_map_fd_by_name(obj, "events");
+	CHECK(!beebox_perf_buffer__new(events, 3, note_event, NULL, &sum, NULL) && failed_with(EINVAL, "page_cnt"));
+	CHECK(!beebox_perf_buffer__new(events, 8, NULL, NULL, &sum, NULL) && failed_with(EINVAL, "sample_cb"));
+	CHECK(!beebox_perf_buffer__new(-1, 8, note_event, NULL, &sum, NULL) && failed_with(EBADF, "-1"));
+	pb = beebox_perf_buffer__new(events, 8, note_event, note_lost, &sum, NULL);
+	NEED(pb);
+	prog = beebox_object__find_program_by_name(obj, "write_event");
+	CHECK(beebox_program__test_run(prog, &opts) == 0);
+	CHECK(beebox_perf_buffer__poll(pb, 0) == 1 && sum == 64);
+	CHECK(beebox_perf_buffer__consume(pb) == 0);
+	for (i = 0; i < 5; i++)
+		CHECK(beebox_program__test_run(prog, &opts) == 0);
+	CHECK(beebox_perf_buffer__consume(pb) == 2 && sum == 64 + 128 + 3000);
+	CHECK(beebox_perf_buffer__consume(pb) == 0 && sum == 64 + 128 + 3000);
+	CHECK(beebox_perf_buffer__consume(NULL) == -EINVAL);
+	beebox_perf_buffer__free(pb);
+	beebox_perf_buffer__free(NULL);
+	beebox_object__close(obj);
+	beebox_object__close(without);
+}
+
+static void test_printk(void)
+{
+	struct beebox_object *obj = load("why/edge.bpf.o");
+	struct beebox_program *edge = beebox_object__find_program_by_name(obj, "edge");
+	struct beebox_runner *runner = beebox_runner__new(edge, 0);
+	const char *text = "segment size 9000 refused\n";
+	unsigned char packet[64];
+	uint32_t retval;
+
+	BEEBOX_OPTS(bpf_test_run_opts, opts, .data_in = packet, .data_size_in = sizeof(packet));
+
+	/* An option of TCP: the largest segment. */
+	make_packet(packet, 22);
+	memcpy(packet + 54, "\x02\x04\x23\x28", 4);
+	NEED(runner);
+	CHECK(!strcmp(beebox_runner__printk(runner), ""));
+	CHECK(beebox_runner__run(runner, packet, sizeof(packet), &retval) == 0 && retval == 1);
+	CHECK(!strcmp(beebox_runner__printk(runner), text));
+	CHECK(!beebox_runner__printk(NULL));
+	CHECK(!strcmp(beebox_last_printk(), ""));
+	opts.repeat = 2;
+	CHECK(beebox_program__test_run(edge, &opts) == 0);
+	CHECK(!strncmp(beebox_last_printk(), text, strlen(text)) && strlen(beebox_last_printk()) == 2 * strlen(text));
+	make_packet(packet, 22);
+	CHECK(beebox_program__test_run(edge, &opts) == 0);
+	CHECK(!strcmp(beebox_last_printk(), ""));
+	beebox_runner__free(runner);
+	beebox_object__close(obj);
+}
+
 static void test_tail_calls(void)
 {
 	struct beebox_object *obj = load("packets/dispatch.bpf.o");
@@ -666,6 +754,8 @@ int main(void)
 	beebox_object__close(obj);
 	test_closed_handles();
 	test_records();
+	test_perf_buffers();
+	test_printk();
 	test_tail_calls();
 	test_verification();
 	test_filters();

@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use beebox::Kernel;
-use beebox::internal::run::{Comparison, Differing, LoadedObject, RunDifference, RunnableProgram};
+use beebox::internal::captures::Input;
+use beebox::internal::run::{
+    Comparison, Differing, LoadedObject, RunCaptureError, RunDifference, RunnableProgram, Sides,
+};
 use report::why::CodeLine;
 use serde_json::{Value, json};
 
@@ -23,29 +26,31 @@ pub(super) struct Against<'a> {
     pub(super) load: &'a dyn Fn() -> Result<[LoadedObject; 2], Failure>,
     /// The program.
     pub(super) program: &'a str,
-    /// The new object and the capture, as they were named.
+    /// The objects and the capture, as they were named.
+    pub(super) old_file: &'a Path,
     pub(super) file: &'a Path,
     pub(super) pcap: &'a Path,
-    pub(super) kernel: &'a Kernel,
+    /// The kernels that they are loaded for.
+    pub(super) kernels: [&'a Kernel; 2],
     pub(super) set_up: &'a dyn Fn(&mut RunnableProgram<'_>),
+    /// The command that tells the run of the new object on a packet.
+    pub(super) why: &'a dyn Fn(u64) -> String,
 }
 
 impl Against<'_> {
     /// Compares and prints; a difference is a no.
     pub(super) fn answer(&self, format: RunFormat) -> Result<Answer, Failure> {
-        let open = || capture_file::open(self.pcap, true);
-        let stopped = |stop| capture_file::stopped(self.pcap, None, stop);
-        let (mut comparison, found) = {
-            let [old, new] = (self.load)()?;
-            let (mut before, mut after) = (self.program_of(&old)?, self.program_of(&new)?);
-            let found = Comparison::find((&old, &new), (&mut before, &mut after), open()?);
-            found.map_err(stopped)?
-        };
-        if !found.is_empty() {
-            let [old, new] = (self.load)()?;
-            let (mut before, mut after) = (self.program_of(&old)?, self.program_of(&new)?);
-            let grouped = comparison.group((&mut before, &mut after), self.kernel, open()?, found);
-            grouped.map_err(stopped)?;
+        if self.pcap == Path::new("-") {
+            let failure = Failure::new("--against reads the capture several times");
+            return Err(failure.hint("--pcap with a file"));
+        }
+        let mut comparison = self.with_both(Comparison::find)?;
+        while comparison.has_unplaced() {
+            self.with_both(|sides, input| comparison.place(sides, input))?;
+        }
+        if comparison.has_paths() {
+            let kernels = self.kernels;
+            self.with_both(|sides, input| comparison.group(sides, kernels, input))?;
         }
         match format {
             RunFormat::Text => print(&self.text(&comparison))?,
@@ -61,11 +66,35 @@ impl Against<'_> {
         })
     }
 
+    /// Loads both objects anew and reads the capture from its start.
+    fn with_both<T>(
+        &self,
+        pass: impl FnOnce(Sides<'_, '_>, Input) -> Result<T, RunCaptureError>,
+    ) -> Result<T, Failure> {
+        let [old, new] = (self.load)()?;
+        let mut before = self.program_of(&old, self.old_file)?;
+        let mut after = self.program_of(&new, self.file)?;
+        let sides = Sides {
+            objects: [&old, &new],
+            programs: [&mut before, &mut after],
+        };
+        let input = capture_file::open(self.pcap, true)?;
+        pass(sides, input).map_err(|stop| capture_file::stopped(self.pcap, None, stop))
+    }
+
     /// The program of an object, ready to run.
-    fn program_of<'l>(&self, loaded: &'l LoadedObject) -> Result<RunnableProgram<'l>, Failure> {
-        let mut program = loaded
-            .program_of(self.program)
-            .ok_or_else(|| Failure::new(format_args!("program {} is not loaded", self.program)))?;
+    fn program_of<'l>(
+        &self,
+        loaded: &'l LoadedObject,
+        file: &Path,
+    ) -> Result<RunnableProgram<'l>, Failure> {
+        let mut program = loaded.program_of(self.program).ok_or_else(|| {
+            let file = file.display();
+            Failure::new(format_args!(
+                "{file}: program {} is not loaded",
+                self.program
+            ))
+        })?;
         (self.set_up)(&mut program);
         Ok(program)
     }
@@ -73,12 +102,12 @@ impl Against<'_> {
     fn text(&self, comparison: &Comparison) -> String {
         let mut text = String::new();
         let all = count(comparison.packets as usize, "packet");
-        let differing: usize = comparison
-            .groups
-            .iter()
-            .map(|group| group.differing.len())
-            .sum();
-        let _ = writeln!(text, "{all}, {differing} differ");
+        let (differing, told) = (comparison.differing_packets, comparison.told());
+        let listed = match told as u64 == differing {
+            true => String::new(),
+            false => format!(", of which {told} are listed"),
+        };
+        let _ = writeln!(text, "{all}, {differing} differ{listed}");
         for group in &comparison.groups {
             let packets = count(group.differing.len(), "packet");
             let _ = match (
@@ -103,20 +132,25 @@ impl Against<'_> {
                 let _ = writeln!(text, "  … and {} more", group.differing.len() - NAMED);
             }
             if let Some(first) = group.differing.first() {
-                let (file, pcap) = (self.file.display(), self.pcap.display());
-                let _ = writeln!(
-                    text,
-                    "  why: beebox run {file} --prog {} --pcap {pcap} --why {}",
-                    self.program, first.packet
-                );
+                let _ = writeln!(text, "  why: {}", (self.why)(first.packet));
             }
         }
         if !comparison.map_names.is_empty() {
             let _ = writeln!(
                 text,
-                "\nmaps that differ in the end: {}",
+                "\nmaps and variables that differ in the end: {}",
                 comparison.map_names.join(", ")
             );
+        }
+        let [old, new] = [&comparison.old_only_names, &comparison.new_only_names];
+        for (which, names) in [("old", old), ("new", new)] {
+            if !names.is_empty() {
+                let names = names.join(", ");
+                let _ = writeln!(
+                    text,
+                    "\nmaps and variables of the {which} object alone: {names}"
+                );
+            }
         }
         text
     }
@@ -178,7 +212,10 @@ fn record(comparison: &Comparison) -> Value {
     });
     json!({
         "packets": comparison.packets,
+        "differing_packets": comparison.differing_packets,
         "groups": groups.collect::<Vec<_>>(),
         "map_names": comparison.map_names,
+        "old_only_names": comparison.old_only_names,
+        "new_only_names": comparison.new_only_names,
     })
 }

@@ -8,7 +8,7 @@ use beebox::internal::run::{
     RunOutputs, RunnableProgram, VerdictOutput,
 };
 
-use super::output::Ran;
+use super::output::{Ran, Written};
 use super::progress::Progress;
 use super::selection::Only;
 use super::verdicts::Rows;
@@ -35,6 +35,7 @@ pub(super) fn run(
     mut rows: Option<&mut Rows>,
 ) -> Result<Ran, Failure> {
     let Options { path, out, .. } = options;
+    let chooses = options.only.is_some();
     let mut input = capture_file::open(path, true)?;
     let mut file = match out {
         None => None,
@@ -48,7 +49,9 @@ pub(super) fn run(
         file: &mut file.writer,
     });
     let mut files = Vec::new();
+    let mut verdict_files = Vec::new();
     for (verdict, path_out) in options.by_verdict {
+        verdict_files.push((verdict.clone(), path_out.path().display().to_string()));
         let format = output_format(&mut input, path, path_out.path())?;
         files.push((verdict, format, OutputFile::create(path_out.of_packets()?)?));
     }
@@ -91,7 +94,12 @@ pub(super) fn run(
         file.finish()?;
         written_to = Some(out.display().to_string());
     }
-    ended(path, out, stopped, written_to)
+    let written = Written {
+        passing: written_to,
+        by_verdict: verdict_files,
+        chooses,
+    };
+    ended(path, out, stopped, written)
 }
 
 /// Options of running a capture in threads.
@@ -129,7 +137,7 @@ pub(super) fn run_parallel(
     drop(progress);
     let stopped =
         stopped.ok_or_else(|| Failure::new(format_args!("program {program} is not loaded")))?;
-    ended(path, None, stopped, None)
+    ended(path, None, stopped, Written::default())
 }
 
 /// The results of a capture, or why there are none.
@@ -137,10 +145,10 @@ fn ended(
     path: &Path,
     out: Option<&Path>,
     stopped: Result<CaptureSummary, RunCaptureError>,
-    written_to: Option<String>,
+    written: Written,
 ) -> Result<Ran, Failure> {
     match stopped {
-        Ok(counts) => Ok(Ran::Capture { counts, written_to }),
+        Ok(counts) => Ok(Ran::Capture { counts, written }),
         Err(RunCaptureError::Run { packet, error }) if error.is_stop() => Ok(Ran::Stopped {
             packet: Some(packet),
             error,

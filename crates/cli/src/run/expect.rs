@@ -10,19 +10,19 @@ use beebox::internal::run::{RunCaptureError, RunError};
 
 use super::maps_file::note_left_out;
 use super::output::limit_text;
-use super::{Args, RunFormat};
+use super::{Args, RunFormat, why_command};
 use crate::answer::{Answer, Failure};
 use crate::capture_file;
 use crate::input::source_failure;
 use crate::stdout::{write_json, write_output};
 
 /// Reads a file.
-pub(super) fn read(path: &Path) -> Result<ExpectFile, Failure> {
+pub(crate) fn read(path: &Path) -> Result<ExpectFile, Failure> {
     ExpectFile::open(path).map_err(failure)
 }
 
 /// The failure for a file that is not read or not checked, after notes on what it left out.
-pub(super) fn failure(error: ExpectError) -> Failure {
+pub(crate) fn failure(error: ExpectError) -> Failure {
     note_left_out(&error.file, &error.zeroed);
     let is_of_line = error.line.is_some();
     let place = match error.line {
@@ -43,6 +43,10 @@ pub(super) fn failure(error: ExpectError) -> Failure {
             stop => capture_file::stopped(&path, None, stop),
         }
         .within(place),
+        // The words of a packet are no statement.
+        ExpectProblem::Statement(what) if what.starts_with("column ") => {
+            Failure::new(what).within(place)
+        }
         problem @ (ExpectProblem::NoText | ExpectProblem::Empty | ExpectProblem::Statement(_)) => {
             Failure::new(problem)
                 .within(place)
@@ -69,11 +73,8 @@ pub(super) fn insert_run(file: &mut ExpectFile, program: &str, args: &Args) {
 }
 
 /// Prints the results.
-pub(super) fn print(
-    mut report: CheckReport,
-    object: &Path,
-    format: RunFormat,
-) -> Result<Answer, Failure> {
+pub(super) fn print(mut report: CheckReport, args: &Args) -> Result<Answer, Failure> {
+    let format = args.format();
     for checked in &mut report.expectations {
         if let Some(difference) = &mut checked.difference
             && let Some(limit @ (RunError::Deadline | RunError::TooLong(_) | RunError::Memory(_))) =
@@ -85,7 +86,7 @@ pub(super) fn print(
     let differences = report.expectations.iter_mut();
     for difference in differences.filter_map(|checked| checked.difference.as_mut()) {
         if let Some((_, why)) = &mut difference.shown_by {
-            *why = format!("beebox run {} {why}", object.display());
+            *why = why_command::of_options(args, why);
         }
     }
     match format {

@@ -48,14 +48,25 @@ pub(super) enum Ran {
     /// On a capture.
     Capture {
         counts: CaptureSummary,
-        /// The file that packets were written to.
-        written_to: Option<String>,
+        /// The files that packets were written to.
+        written: Written,
     },
     /// Stopped by a trap or the time limit, on the packet of that number of a capture.
     Stopped {
         packet: Option<u64>,
         error: RunError,
     },
+}
+
+/// Files that packets of a capture were written to.
+#[derive(Default)]
+pub(super) struct Written {
+    /// That of the packets that pass.
+    pub(super) passing: Option<String>,
+    /// Verdicts and the files of their packets.
+    pub(super) by_verdict: Vec<(String, String)>,
+    /// True if packets were chosen.
+    pub(super) chooses: bool,
 }
 
 /// Contents of the output.
@@ -125,7 +136,7 @@ impl Report<'_> {
                 };
                 write_packet(&mut text, (data, packet), context, run, *is_cold)
             }
-            Ran::Capture { counts, .. } => write_summary(&mut text, counts),
+            Ran::Capture { counts, written } => write_summary(&mut text, counts, written.chooses),
             Ran::Stopped { packet, error } => {
                 let place = packet.map(|packet| format!(" on packet {packet}"));
                 let place = place.unwrap_or_default();
@@ -139,12 +150,14 @@ impl Report<'_> {
         };
         out.write_all(text.as_bytes())?;
         self.write_texts(out)?;
-        if let Ran::Capture {
-            counts,
-            written_to: Some(to),
-        } = &self.ran
-        {
-            writeln!(out, "{} written to {to}", number_of(counts.kept))?;
+        if let Ran::Capture { counts, written } = &self.ran {
+            if let Some(to) = &written.passing {
+                writeln!(out, "{} written to {to}", number_of(counts.kept))?;
+            }
+            for (verdict, file) in &written.by_verdict {
+                let packets = number_of(packets_of(counts, verdict));
+                writeln!(out, "{packets} of {verdict} written to {file}")?;
+            }
         }
         for (stream, written) in Stream::ALL.into_iter().zip(&self.streams) {
             for line in written.lines() {
@@ -255,7 +268,7 @@ impl Serialize for Report<'_> {
                     put("cold", json!(true))?;
                 }
             }
-            Ran::Capture { counts, written_to } => {
+            Ran::Capture { counts, written } => {
                 put("packets", json!(counts.packets))?;
                 let verdicts = counts.verdicts.iter().map(|count| {
                     let VerdictCount {
@@ -274,8 +287,15 @@ impl Serialize for Report<'_> {
                     });
                     put("redirects", redirects.collect())?;
                 }
-                if written_to.is_some() {
+                if written.passing.is_some() {
                     put("written", json!(counts.kept))?;
+                }
+                if !written.by_verdict.is_empty() {
+                    let files = written.by_verdict.iter().map(|(verdict, file)| {
+                        let packets = packets_of(counts, verdict);
+                        json!({ "verdict": verdict, "file": file, "packets": packets })
+                    });
+                    put("verdict_files", files.collect())?;
                 }
                 if !counts.mean_duration.is_zero() {
                     let mean = counts.mean_duration.as_nanos() as u64;
@@ -373,7 +393,17 @@ fn number_of(packets: u64) -> String {
     count(packets as usize, "packet")
 }
 
-fn write_summary(text: &mut String, counts: &CaptureSummary) -> fmt::Result {
+/// Number of packets of a verdict.
+fn packets_of(counts: &CaptureSummary, verdict: &str) -> u64 {
+    let mut counts = counts.verdicts.iter();
+    let count = counts.find(|count| count.name == verdict);
+    count.map_or(0, |count| count.packets)
+}
+
+fn write_summary(text: &mut String, counts: &CaptureSummary, chooses: bool) -> fmt::Result {
+    if counts.packets == 0 && chooses {
+        return writeln!(text, "--only chooses no packet of the capture");
+    }
     if counts.packets == 0 {
         return writeln!(text, "the capture has no packets");
     }

@@ -16,12 +16,13 @@ use crate::program_input::filter_failure;
 /// The options.
 #[derive(clap::Args)]
 pub(super) struct SelectionArgs {
-    /// Run on these packets of the capture only: numbers as 17,20-30, or an expression of tcpdump
+    /// Print, count and write these packets of the capture only: numbers as 17,20-30, or an expression
+    /// of tcpdump. The program runs on those before them, too
     #[arg(long, value_name = "PACKETS")]
     #[arg(conflicts_with_all = ["jobs", "expect", "why"])]
     pub(super) only: Option<String>,
 
-    /// Run on so many packets at most
+    /// End behind so many packets, of --only if it is given
     #[arg(short = 'c', long = "limit", value_name = "N")]
     #[arg(conflicts_with_all = ["jobs", "expect", "why"])]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
@@ -69,12 +70,20 @@ impl SelectionArgs {
             by_verdict: Vec::new(),
         };
         for given in &self.output {
-            let open = |path| OutputPath::new(path, inputs.iter().copied());
-            match verdict_and_path(given) {
-                Some((verdict, path)) => {
-                    let verdict = verdict_of(kind, verdict, given)?;
-                    outputs.by_verdict.push((verdict, open(path)?));
-                }
+            let (verdict, path) = match verdict_and_path(given) {
+                Some((verdict, path)) => (Some(verdict_of(kind, verdict, given)?), path),
+                None => (None, given.as_path()),
+            };
+            let path = OutputPath::new(path, inputs.iter().copied())?;
+            let others = outputs.by_verdict.iter().map(|(_, other)| other);
+            let mut others = others.chain(&outputs.passing);
+            if others.any(|other| is_same(other.path(), path.path())) {
+                let file = path.path().display();
+                let failure = Failure::new(format_args!("-o {file}: another -o writes this file"));
+                return Err(failure.hint("a file for each -o"));
+            }
+            match verdict {
+                Some(verdict) => outputs.by_verdict.push((verdict, path)),
                 None if outputs.passing.is_some() => {
                     let what = format_args!(
                         "-o {}: another output has the packets that pass",
@@ -82,11 +91,38 @@ impl SelectionArgs {
                     );
                     return Err(Failure::new(what).hint("-o VERDICT=OUT"));
                 }
-                None => outputs.passing = Some(open(given)?),
+                None => {
+                    let is_verdict = given
+                        .to_str()
+                        .is_some_and(|name| find_verdict(kind, name).is_some());
+                    if is_verdict {
+                        let given = given.display();
+                        let what = format_args!("-o {given}: this is a verdict, and has no file");
+                        let hint =
+                            format_args!("-o {given}=OUT; -o ./{given} for a file of that name");
+                        return Err(Failure::new(what).hint(hint));
+                    }
+                    outputs.passing = Some(path);
+                }
             }
         }
         Ok(outputs)
     }
+}
+
+/// True for two paths of one file, which need not be there yet.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| {
+        path.canonicalize().ok().or_else(|| {
+            let folder = path.parent().filter(|folder| *folder != Path::new(""));
+            let folder = folder.unwrap_or(Path::new("."));
+            Some(folder.canonicalize().ok()?.join(path.file_name()?))
+        })
+    };
+    one == other
+        || place(one)
+            .zip(place(other))
+            .is_some_and(|(one, other)| one == other)
 }
 
 /// Verdict and path of `VERDICT=OUT`; `None` for a path alone.
@@ -98,13 +134,26 @@ fn verdict_and_path(given: &Path) -> Option<(&str, &Path)> {
     (is_word && !verdict.is_empty()).then(|| (verdict, Path::new(path)))
 }
 
+/// The name of a verdict as a word of the command line.
+fn verdict_word(name: &str) -> String {
+    name.replace(", ", "-")
+}
+
 /// The name of a verdict, which may be given without its prefix.
+fn find_verdict(kind: ProgramType, given: &str) -> Option<&'static str> {
+    let wanted = given.to_ascii_uppercase();
+    let is_it = |name: &&&str| {
+        let name = verdict_word(name).to_ascii_uppercase();
+        name == wanted || name.ends_with(&format!("_{wanted}"))
+    };
+    verdict_names(kind).iter().find(is_it).copied()
+}
+
+/// The name of a verdict that has an output.
 fn verdict_of(kind: ProgramType, given: &str, option: &Path) -> Result<String, Failure> {
     let names = verdict_names(kind);
-    let wanted = given.to_ascii_uppercase();
-    let is_it = |name: &&&str| **name == wanted || name.ends_with(&format!("_{wanted}"));
-    match names.iter().find(is_it) {
-        Some(name) => Ok((*name).to_owned()),
+    match find_verdict(kind, given) {
+        Some(name) => Ok(name.to_owned()),
         None if names.is_empty() && given.parse::<i32>().is_ok() => Ok(given.to_owned()),
         None => {
             let (option, kind) = (option.display(), kind.name());
@@ -114,7 +163,11 @@ fn verdict_of(kind: ProgramType, given: &str, option: &Path) -> Result<String, F
                 true => failure.hint("the number that the program returns"),
                 false => failure.hint(format_args!(
                     "one of {}; ./{option} for a file of that name",
-                    names.join(", ")
+                    names
+                        .iter()
+                        .map(|name| verdict_word(name))
+                        .collect::<Vec<_>>()
+                        .join(", ")
                 )),
             })
         }
@@ -151,7 +204,10 @@ impl Only {
             Only::Numbers(ranges) => Ok(ranges.iter().any(|range| range.contains(&packet))),
             Only::Filter(expression) => {
                 let filter = expression.for_interface(record.interface());
-                let filter = filter.map_err(|error| RunCaptureError::Filter(error.to_string()))?;
+                let filter = filter.map_err(|error| {
+                    let what = "--only takes numbers of packets, as 17,20-30, or an expression";
+                    RunCaptureError::Filter(format!("{what}: {error}"))
+                })?;
                 let bytes = Packet::captured(record.data(), record.wire_len(), &Metadata::UNKNOWN);
                 let value = filter.runner().run(&bytes);
                 value

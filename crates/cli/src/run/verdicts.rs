@@ -1,5 +1,6 @@
 //! `--verdicts`: a row for each packet.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use beebox::Engine;
@@ -13,6 +14,9 @@ use super::output::{Ran, limit_text};
 use crate::answer::{Answer, Failure, note};
 use crate::answer_format::AnswerFormat;
 use crate::stdout::{SCHEMA, streamed_output, written};
+
+/// Bytes of rows that are written at once.
+const PORTION: usize = 64 << 10;
 
 /// Columns of a verdict's name.
 const VERDICT_WIDTH: usize = 17;
@@ -36,6 +40,9 @@ struct Row<'r> {
 /// The rows, written while packets run.
 pub(super) struct Rows {
     out: Box<dyn Write>,
+    /// Rows that are not written yet, and the time of the last one.
+    rows: Vec<u8>,
+    time: String,
     format: RunFormat,
     result: io::Result<()>,
 }
@@ -59,7 +66,8 @@ impl Rows {
             RunFormat::Json => AnswerFormat::Json,
             RunFormat::Text | RunFormat::Csv | RunFormat::Junit => AnswerFormat::Text,
         };
-        let mut out: Box<dyn Write> = Box::new(streamed_output(answer));
+        let out: Box<dyn Write> = Box::new(streamed_output(answer));
+        let mut rows = Vec::with_capacity(PORTION + 1024);
         let result = match format {
             RunFormat::Text => {
                 let instructions = match engine {
@@ -70,11 +78,11 @@ impl Rows {
                     "{:>7}  {:>20}  {:>8}  {:>6}  {:VERDICT_WIDTH$}{instructions}",
                     "packet", "time", "captured", "wire", "verdict"
                 );
-                writeln!(out, "{}", row.trim_end())
+                writeln!(rows, "{}", row.trim_end())
             }
             RunFormat::Csv => {
                 writeln!(
-                    out,
+                    rows,
                     "packet,time,captured,wire,verdict,retval,redirect,executed"
                 )
             }
@@ -82,6 +90,8 @@ impl Rows {
         };
         Rows {
             out,
+            rows,
+            time: String::new(),
             format,
             result,
         }
@@ -91,36 +101,45 @@ impl Rows {
     pub(super) fn add(&mut self, run: &PacketRun<'_>, record: &Record<'_>) {
         if self.result.is_ok() {
             self.result = self.write(run, record);
+            if self.rows.len() >= PORTION {
+                self.put();
+            }
         }
     }
 
+    /// Writes the rows that wait.
+    fn put(&mut self) {
+        if self.result.is_ok() {
+            self.result = self.out.write_all(&self.rows);
+        }
+        self.rows.clear();
+    }
+
     fn write(&mut self, run: &PacketRun<'_>, record: &Record<'_>) -> io::Result<()> {
-        let time = record
-            .timestamp()
-            .map(|time| format!("{}.{:09}", time.seconds, time.nanoseconds));
-        let time = time.unwrap_or_default();
+        let Rows { rows, time, .. } = self;
+        time.clear();
+        if let Some(at) = record.timestamp() {
+            let _ = write!(time, "{}.{:09}", at.seconds, at.nanoseconds);
+        }
         let (packet, captured, wire) = (run.packet, run.bytes, record.wire_len());
         let verdict = &run.verdict.name;
-        let executed = run
-            .executed
-            .map(|executed| executed.to_string())
-            .unwrap_or_default();
         match self.format {
             RunFormat::Text => {
-                let row = format!(
-                    "{packet:>7}  {time:>20}  {captured:>8}  {wire:>6}  {verdict:VERDICT_WIDTH$}  {executed}"
-                );
-                match run.redirect {
-                    Some(redirect) => {
-                        writeln!(
-                            self.out,
-                            "{}  to {}",
-                            row.trim_end(),
-                            redirect_text(redirect)
-                        )
-                    }
-                    None => writeln!(self.out, "{}", row.trim_end()),
+                write!(rows, "{packet:>7}  {time:>20}  {captured:>8}  {wire:>6}  ")?;
+                match (run.executed, run.redirect) {
+                    (None, None) => write!(rows, "{verdict}")?,
+                    _ => write!(rows, "{verdict:VERDICT_WIDTH$}")?,
                 }
+                if let Some(executed) = run.executed {
+                    write!(rows, "  {executed}")?;
+                }
+                if let Some(redirect) = run.redirect {
+                    while rows.last() == Some(&b' ') {
+                        rows.pop();
+                    }
+                    write!(rows, "  to {}", redirect_text(redirect))?;
+                }
+                writeln!(rows)
             }
             RunFormat::Csv => {
                 let redirect = run.redirect.map(redirect_text).unwrap_or_default();
@@ -129,16 +148,22 @@ impl Rows {
                     false => redirect,
                 };
                 let retval = run.retval as i32;
-                writeln!(
-                    self.out,
-                    "{packet},{time},{captured},{wire},{verdict},{retval},{redirect},{executed}"
-                )
+                write!(rows, "{packet},{time},{captured},{wire},")?;
+                match verdict.contains(',') {
+                    true => write!(rows, "\"{verdict}\"")?,
+                    false => write!(rows, "{verdict}")?,
+                }
+                write!(rows, ",{retval},{redirect},")?;
+                if let Some(executed) = run.executed {
+                    write!(rows, "{executed}")?;
+                }
+                writeln!(rows)
             }
             RunFormat::Json | RunFormat::Junit => {
                 let row = Row {
                     schema: SCHEMA,
                     packet,
-                    packet_time: &time,
+                    packet_time: time,
                     captured,
                     wire,
                     verdict,
@@ -146,15 +171,23 @@ impl Rows {
                     redirect: run.redirect.map(redirect_json),
                     executed: run.executed,
                 };
-                serde_json::to_writer(&mut self.out, &row)?;
-                self.out.write_all(b"\n")
+                serde_json::to_writer(&mut *rows, &row)?;
+                writeln!(rows)
             }
         }
     }
 
     /// Ends the rows.
     pub(super) fn finish(mut self) -> Result<(), Failure> {
+        self.put();
         let flushed = self.out.flush();
-        written(self.result.and(flushed))
+        written(std::mem::replace(&mut self.result, Ok(())).and(flushed))
+    }
+}
+
+/// Rows in front of an error are written.
+impl Drop for Rows {
+    fn drop(&mut self) {
+        self.put();
     }
 }

@@ -1,8 +1,12 @@
 //! `--why`: the run on one packet, line by line.
 
+use std::path::Path;
+
 use beebox::Kernel;
 use beebox::internal::maps_json::RecordTypes;
-use beebox::internal::run::{Debug, Explained, RunCaptureError, RunnableProgram, WhyOptions};
+use beebox::internal::run::{
+    Debug, Explained, LoadedObject, RunCaptureError, RunnableProgram, WhyOptions, tail_from,
+};
 use report::why::{Why, text};
 
 use super::{Args, RunFormat};
@@ -14,18 +18,44 @@ use crate::stdout::{print, terminal_width, write_json};
 /// Columns of text that is not for a terminal.
 const USUAL_WIDTH: usize = 80;
 
-/// Runs on the packet that `--why` chooses and tells why.
+/// Runs on the packet that `--why` chooses and tells why. `again` loads the object anew.
 pub(super) fn answer<'o>(
     args: &Args,
     program: &mut RunnableProgram<'o>,
     (kernel, debug): (&'o Kernel, Option<&'o Debug>),
     types: &'o RecordTypes<'o>,
+    again: &dyn Fn() -> Result<LoadedObject, Failure>,
+    set_up: &dyn Fn(&mut RunnableProgram<'_>),
 ) -> Result<Answer, Failure> {
-    let with = WhyOptions {
+    let with = |tail_from| WhyOptions {
         kernel,
         debug,
         types,
+        tail_from,
     };
+    let mut why = told(args, program, with(None))?;
+    let is_stream = args.pcap.as_deref() == Some(Path::new("-"));
+    // Where a long run ends is known behind its end.
+    if let (Some(from), false) = (tail_from(&why), is_stream) {
+        let loaded = again()?;
+        if let Some(mut program) = loaded.program_of(&why.prog) {
+            set_up(&mut program);
+            why = told(args, &mut program, with(Some(from)))?;
+        }
+    }
+    show(&why, args.format())?;
+    Ok(match why.stopped {
+        Some(_) => Answer::No,
+        None => Answer::Yes,
+    })
+}
+
+/// Tells the run on the packet that `--why` chooses.
+fn told<'o>(
+    args: &Args,
+    program: &mut RunnableProgram<'o>,
+    with: WhyOptions<'o>,
+) -> Result<Why, Failure> {
     let why = match (&args.pcap, args.why.flatten()) {
         (Some(path), Some(number)) => {
             let input = capture_file::open(path, true)?;
@@ -57,11 +87,7 @@ pub(super) fn answer<'o>(
             *why.map_err(Failure::new)?
         }
     };
-    show(&why, args.format())?;
-    Ok(match why.stopped {
-        Some(_) => Answer::No,
-        None => Answer::Yes,
-    })
+    Ok(why)
 }
 
 fn show(why: &Why, format: RunFormat) -> Result<(), Failure> {

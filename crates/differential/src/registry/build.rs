@@ -80,9 +80,13 @@ pub fn build() -> io::Result<Built> {
             &map_query,
             &mut not_asked,
         );
-        let layout = match subject.kind {
-            ProgramType::Tracing => Layout::Btf,
-            _ => layout::ask(&mut kernel_query, subject),
+        let key = (subject.kind, subject.attach_type());
+        let of_others = registry.programs.get(&key).and_then(|rules| rules.layout);
+        let layout = match (subject.kind, of_others) {
+            (ProgramType::Tracing, _) => Layout::Btf,
+            // What sleeps has the context of what does not.
+            (_, Some(layout)) => registry.layouts[layout as usize].clone(),
+            (_, None) => layout::ask(&mut kernel_query, subject),
         };
         let returns = kernel_query.return_range(subject);
         let least = returns.map_or(0, |range| range.min);
@@ -97,19 +101,15 @@ pub fn build() -> io::Result<Built> {
             prologue,
             is_confirmed: true,
         };
-        let key = (subject.kind, subject.attach_type());
-        let rules = with_sleepable(&mut registry, key, rules);
-        if let Some(other) = registry.programs.insert(key, rules)
-            && (ProgramRules {
-                helpers: rules.helpers,
-                ..other
-            }) != rules
-        {
+        let merged = with_sleepable(&mut registry, key, rules);
+        let helpers = merged.helpers;
+        if (ProgramRules { helpers, ..rules }) != merged {
             not_asked.push(format!(
                 "{} {}: sleepable programs have other rules",
                 subject.kind, subject.attach
             ));
         }
+        registry.programs.insert(key, merged);
     }
     let answers = map_query.ask(&mut kernel_query, &registry, &subjects);
     registry.maps = answers.traits;
@@ -186,14 +186,14 @@ pub(super) fn with_sleepable(
     key: (ProgramType, Option<AttachType>),
     rules: ProgramRules,
 ) -> ProgramRules {
-    let Some(others) = registry.programs.get(&key) else {
+    let Some(&others) = registry.programs.get(&key) else {
         return rules;
     };
-    let [first, second] = [others, &rules].map(|of| &registry.helper_sets[of.helpers as usize]);
+    let [first, second] = [&others, &rules].map(|of| &registry.helper_sets[of.helpers as usize]);
     let set = both(first, second);
     ProgramRules {
         helpers: index_of(&mut registry.helper_sets, set),
-        ..rules
+        ..others
     }
 }
 

@@ -11,6 +11,11 @@ const OFFSETS: i16 = 320;
 /// Maximum length of contexts without a structure: tracepoint records.
 const LONGEST: i16 = 8192;
 
+/// Offsets at the end of a context that goes on that are asked about one by one.
+const TAIL: i16 = 80;
+/// Of the offsets before them, one of so many is asked about: no multiple of a size.
+const ASKED_STEP: usize = 167;
+
 /// The kernel's answer for an offset.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct OffsetAnswers {
@@ -27,9 +32,12 @@ pub fn ask_offset(kernel_query: &mut KernelQuery, subject: &Subject, offset: i16
         if let Some(value) = kernel_query.ctx_read(subject, offset, width, false) {
             answers.reads.push((width, value));
         }
-        if kernel_query
-            .ctx_read(subject, offset, width, true)
-            .is_some()
+        // What may be read with its sign may be read without.
+        let is_read = answers.reads.iter().any(|(read, _)| *read == width);
+        if is_read
+            && kernel_query
+                .ctx_read(subject, offset, width, true)
+                .is_some()
         {
             answers.signed.0 |= Widths::of(width).0;
         }
@@ -127,11 +135,19 @@ pub fn ask(kernel_query: &mut KernelQuery, subject: &Subject) -> Layout {
                 rewriting::of_offset(kernel_query, subject, &of_offset, offset, returns);
             of_offset[0].rewritten = rewritten;
         }
-        if offset >= OFFSETS - 8 && !of_offset.is_empty() {
-            end = LONGEST + 64;
-        }
+        let goes_on = offset + 1 == OFFSETS && !of_offset.is_empty();
         rules.extend(of_offset);
         offset += 1;
+        if goes_on {
+            let last = last_read(kernel_query, subject, LONGEST + 64);
+            end = (last + 16).min(LONGEST + 64);
+            let tail = (last - TAIL).max(offset);
+            let repeated = repeats(kernel_query, subject, &rules, offset..tail);
+            if !repeated.is_empty() {
+                rules.extend(repeated);
+                offset = tail;
+            }
+        }
     }
     set_field_sizes(&mut rules);
     let is_endless = rules.iter().any(|rule| rule.first > LONGEST as u32 + 32);
@@ -147,6 +163,48 @@ pub fn ask(kernel_query: &mut KernelQuery, subject: &Subject) -> Layout {
         }
     }
     Layout::Fields(rules)
+}
+
+/// The last offset below `end` of which a byte may be read, in a context that goes on.
+fn last_read(kernel_query: &mut KernelQuery, subject: &Subject, end: i16) -> i16 {
+    let (mut read, mut refused) = (OFFSETS - 1, end);
+    while read + 1 < refused {
+        let middle = read + (refused - read) / 2;
+        match kernel_query.ctx_read(subject, middle, 1, false) {
+            Some(_) => read = middle,
+            None => refused = middle,
+        }
+    }
+    read
+}
+
+/// The rules of offsets in a context that repeats what its eight offsets before them have; empty if
+/// one of so many offsets that are asked about has others.
+fn repeats(
+    kernel_query: &mut KernelQuery,
+    subject: &Subject,
+    rules: &[FieldRule],
+    offsets: std::ops::Range<i16>,
+) -> Vec<FieldRule> {
+    let of = |offset: i16| {
+        let like = OFFSETS - 8 + offset % 8;
+        let like = rules.iter().filter(move |rule| rule.first == like as u32);
+        like.map(move |rule| FieldRule {
+            first: offset as u32,
+            last: offset as u32,
+            rewritten: Vec::new(),
+            ..rule.clone()
+        })
+    };
+    let mut asked = offsets.clone().step_by(ASKED_STEP);
+    let is_like = |offset: i16| {
+        let rules = rules_of(offset, &ask_offset(kernel_query, subject, offset));
+        rules.into_iter().eq(of(offset))
+    };
+    match asked.all(is_like) {
+        true => offsets.flat_map(of).collect(),
+        false => Vec::new(),
+    }
 }
 
 /// A field is the widest read that covers an offset.

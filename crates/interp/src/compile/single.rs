@@ -172,6 +172,7 @@ impl Builder<'_> {
                     let is_linked = self.tail_caller(slot)?.is_linked();
                     control::tail_call_of_slot(self.program.tail_slot(index), is_linked)
                 }
+                LoweredCall::Count(index) => control::count(self.program.counter(index)),
                 call @ (LoweredCall::Helper(_)
                 | LoweredCall::ProcessorId
                 | LoweredCall::Bits(_)

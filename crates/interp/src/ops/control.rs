@@ -1,5 +1,7 @@
 //! Calls and returns.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use spec::calls::MAX_TAIL_CALLS;
 use vm::{Call, FrameLayout, TailTable};
 
@@ -130,6 +132,27 @@ pub(crate) fn tail_call_of_slot(slot: u64, is_linked: bool) -> Op {
         lhs: is_linked.into(),
         ..Op::using_run(step::<TailCall<true>>).with_wide(slot)
     }
+}
+
+/// Increments the counter at an address.
+struct Count;
+
+impl Operation for Count {
+    #[inline(always)]
+    fn perform(run: Run) -> Flow {
+        let address = run.op().wide() as usize;
+        let counter = std::ptr::with_exposed_provenance::<AtomicU64>(address);
+        // SAFETY: `count` put the address of a counter there, which the program's references keep.
+        let counter = unsafe { &*counter };
+        let count = counter.load(Ordering::Relaxed).wrapping_add(1);
+        counter.store(count, Ordering::Relaxed);
+        run.next()
+    }
+}
+
+/// The increment of a counter ([`vm::Counters`]).
+pub(crate) fn count(address: u64) -> Op {
+    Op::new(step::<Count>).with_wide(address)
 }
 
 /// Returns `r0` from the function.

@@ -1,4 +1,4 @@
-//! Facts that an opcode states by itself, whatever the other fields of its slot hold.
+//! Properties that an opcode states by itself, whatever the other fields of its slot hold.
 //!
 //! Linux's passes before the verification proper look at opcodes only: instructions whose
 //! reserved fields are set, and opcodes that no instruction has, are refused behind them.

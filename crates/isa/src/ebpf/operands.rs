@@ -6,8 +6,8 @@
 //! They are computed from the instruction without its row; a test compares them with the
 //! columns of the table.
 
-use super::facts::Halves;
 use super::insn::{AtomicOp, Callee, Insn, Operand, Reg, Size};
+use super::properties::Halves;
 use super::row::Effect;
 use std::fmt;
 

@@ -14,7 +14,7 @@
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
 use lower::flow::{DefUse, Halves, Transfer};
 
-use super::Fact;
+use super::SlotInfo;
 
 /// Number of instructions that a backward search visits at most.
 const REACH: usize = 24;
@@ -70,7 +70,7 @@ struct ValueAt {
 
 struct Finder<'a> {
     insns: &'a [Insn],
-    facts: &'a mut [Fact],
+    infos: &'a mut [SlotInfo],
     rewrites: &'a mut Vec<Rewrite>,
 }
 
@@ -81,13 +81,13 @@ pub(super) fn find_rotations(
     insns: &[Insn],
     slots: impl Iterator<Item = usize>,
     def_use: &DefUse,
-    facts: &mut [Fact],
+    infos: &mut [SlotInfo],
     rewrites: &mut Vec<Rewrite>,
 ) -> bool {
     let mut needs_propagation = false;
     let mut finder = Finder {
         insns,
-        facts,
+        infos,
         rewrites,
     };
     for slot in slots {
@@ -99,7 +99,7 @@ pub(super) fn find_rotations(
         } = insns[slot]
             && let Some(first) = finder.rotate(slot, width, dst, src)
         {
-            needs_propagation |= !def_use.propagate_change(first, slot, finder.facts);
+            needs_propagation |= !def_use.propagate_change(first, slot, finder.infos);
         }
     }
     needs_propagation
@@ -154,23 +154,23 @@ impl Finder<'_> {
     /// The definition of the register that reaches this slot, if it lies in the same basic
     /// block and is unconditional.
     fn write_before(&self, slot: usize, reg: Reg) -> Option<usize> {
-        let mut entered = self.facts[slot].is_target();
-        for (steps, fact) in self.facts[..slot].iter().rev().take(REACH).enumerate() {
+        let mut entered = self.infos[slot].is_target();
+        for (steps, info) in self.infos[..slot].iter().rev().take(REACH).enumerate() {
             if entered {
                 break;
             }
-            if fact.writes(reg) {
+            if info.writes(reg) {
                 let at = slot - 1 - steps;
                 return (!self.is_conditional_move(at)).then_some(at);
             }
-            entered = fact.is_target();
+            entered = info.is_target();
         }
         None
     }
 
     /// True if the slot is the move of a selection, which is conditional.
     fn is_conditional_move(&self, at: usize) -> bool {
-        at > 0 && self.facts[at - 1].is_selection()
+        at > 0 && self.infos[at - 1].is_selection()
     }
 
     /// The shift that defines the register before a slot, if it is unconditional and not
@@ -190,7 +190,7 @@ impl Finder<'_> {
             Width::W32 => 31,
             Width::W64 => 63,
         };
-        let plain = (1..=most).contains(&count) && !self.facts[at].is_rewritten();
+        let plain = (1..=most).contains(&count) && !self.infos[at].is_rewritten();
         plain.then_some(Shift {
             slot: at,
             reg,
@@ -220,17 +220,17 @@ impl Finder<'_> {
     /// True if both slots are in one basic block and no slot between them writes the
     /// register.
     fn is_unchanged(&self, from: usize, to: usize, reg: Reg) -> bool {
-        (from..to).all(|at| !self.facts[at + 1].is_target() && !self.facts[at].writes(reg))
+        (from..to).all(|at| !self.infos[at + 1].is_target() && !self.infos[at].writes(reg))
     }
 
     /// True if the result of the shift is dead before a slot: no instruction between them
     /// reads it or branches.
     fn is_unread(&self, shift: Shift, slot: usize) -> bool {
         (shift.slot + 1..slot)
-            .all(|at| !self.facts[at].reads(shift.reg) && !self.facts[at].branches())
+            .all(|at| !self.infos[at].reads(shift.reg) && !self.infos[at].branches())
     }
 
     fn rewrite(&mut self, slot: usize, rewrite: Rewrite) {
-        self.facts[slot].rewrite(rewrite, self.rewrites);
+        self.infos[slot].rewrite(rewrite, self.rewrites);
     }
 }

@@ -9,8 +9,8 @@ use lower::flow::{DefUse, jump_target};
 use lower::trees::{self, Trees};
 use lower::{Evidence, Function, LoweredCode};
 
-use super::fact::{Fact, Marks};
 use super::lists::SlotLists;
+use super::slot_info::{Marks, SlotInfo};
 use super::usage::{Ops, Tally, Usage};
 use super::window::Window;
 
@@ -42,29 +42,29 @@ impl<'a> Scan<'a> {
     }
 
     /// Visits every slot of a function; returns what the function uses.
-    pub(super) fn visit_function(&mut self, function: Function, facts: &mut [Fact]) -> Usage {
+    pub(super) fn visit_function(&mut self, function: Function, infos: &mut [SlotInfo]) -> Usage {
         let mut tally = Tally::default();
         for slot in function.start..function.end {
             let insn = &self.insns[slot];
-            tally.record(insn, facts[slot].transfer());
+            tally.record(insn, infos[slot].transfer());
             if may_end_rewrite(insn) {
                 self.lists.candidates.push(slot as u32);
             }
-            if let Some(target) = facts[slot].jump() {
-                self.visit_jump(slot, target, facts);
+            if let Some(target) = infos[slot].jump() {
+                self.visit_jump(slot, target, infos);
             }
         }
-        facts[function.start].mark(Marks::TARGET);
+        infos[function.start].mark(Marks::TARGET);
         self.ops.merge(tally.ops());
         tally.finish(self.def_use.loops(function))
     }
 
     /// Records a jump.
-    fn visit_jump(&mut self, slot: usize, target: usize, facts: &mut [Fact]) {
+    fn visit_jump(&mut self, slot: usize, target: usize, infos: &mut [SlotInfo]) {
         if target == slot + 2 {
             self.lists.candidates.push(slot as u32);
         } else {
-            facts[target].mark(Marks::TARGET);
+            infos[target].mark(Marks::TARGET);
         }
         let lists = &mut self.lists;
         lists.may_have_trees = lists.may_have_trees || trees::may_be_root(self.insns, slot);
@@ -72,16 +72,16 @@ impl<'a> Scan<'a> {
 
     /// Finds selections among the branches over one slot. If the move is also the target of
     /// another jump, the branch is no selection.
-    pub(super) fn decide_selections(&self, facts: &mut [Fact], selects: bool) {
+    pub(super) fn decide_selections(&self, infos: &mut [SlotInfo], selects: bool) {
         let candidates = self.lists.candidates.iter().map(|&slot| slot as usize);
         let mut any = false;
         for slot in candidates.clone() {
-            if facts[slot].jump() == Some(slot + 2) {
+            if infos[slot].jump() == Some(slot + 2) {
                 if selects && is_selection(self.insns, slot) {
-                    facts[slot].mark(Marks::SELECTION);
+                    infos[slot].mark(Marks::SELECTION);
                     any = true;
                 } else {
-                    facts[slot + 2].mark(Marks::TARGET);
+                    infos[slot + 2].mark(Marks::TARGET);
                 }
             }
         }
@@ -89,15 +89,15 @@ impl<'a> Scan<'a> {
             return;
         }
         for slot in candidates {
-            if facts[slot].is_selection() && facts[slot + 1].is_target() {
-                restore_branch(slot, facts);
+            if infos[slot].is_selection() && infos[slot + 1].is_target() {
+                restore_branch(slot, infos);
             }
         }
     }
 
     /// Finds the comparison trees. Every leaf becomes a jump target, and comparisons of a
     /// tree are no selections.
-    pub(super) fn find_trees(&self, program: &LoweredCode, facts: &mut [Fact]) -> Trees {
+    pub(super) fn find_trees(&self, program: &LoweredCode, infos: &mut [SlotInfo]) -> Trees {
         if !self.lists.may_have_trees {
             return Trees::default();
         }
@@ -110,16 +110,16 @@ impl<'a> Scan<'a> {
         let cfg = self.def_use.cfg();
         let trees = Trees::find(self.insns, cfg, functions, Window::is_profitable);
         for slot in trees.slots() {
-            if facts[slot].is_selection() {
-                restore_branch(slot, facts);
+            if infos[slot].is_selection() {
+                restore_branch(slot, infos);
             }
-            let marks = &mut facts[slot].marks;
+            let marks = &mut infos[slot].marks;
             marks.set(Marks::TREE_ROOT, trees.is_root(slot));
             marks.set(Marks::SUBSUMED, trees.is_subsumed(slot));
         }
         for leaf in trees.iter().flat_map(|tree| [tree.keys, tree.ranges]) {
             for piece in leaf {
-                facts[piece.target as usize].mark(Marks::TARGET);
+                infos[piece.target as usize].mark(Marks::TARGET);
             }
         }
         trees
@@ -140,9 +140,9 @@ fn may_end_rewrite(insn: &Insn) -> bool {
 }
 
 /// Turns a selection back into a branch.
-fn restore_branch(slot: usize, facts: &mut [Fact]) {
-    facts[slot].marks.set(Marks::SELECTION, false);
-    facts[slot + 2].mark(Marks::TARGET);
+fn restore_branch(slot: usize, infos: &mut [SlotInfo]) {
+    infos[slot].marks.set(Marks::SELECTION, false);
+    infos[slot + 2].mark(Marks::TARGET);
 }
 
 /// True if a branch skips a single register move, which becomes a conditional move. If the

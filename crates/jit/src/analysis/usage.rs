@@ -116,6 +116,7 @@ impl Tally {
             LoweredCall::Local(_) => usage.calls_functions = true,
             LoweredCall::ProcessorId => usage.reads_processor_id = true,
             LoweredCall::TailCall | LoweredCall::TailSlot(_) => usage.tail_calls = true,
+            LoweredCall::Count(_) => {}
             LoweredCall::Bits(op) => usage.calls_helpers |= op == BitOp::Bitrev,
             LoweredCall::Helper(_)
             | LoweredCall::Kfunc(_)

@@ -73,8 +73,8 @@ impl<T: Target> Generator<'_, T> {
         }
         let mut at = slot;
         while at < self.function.end.min(slot + REACH) {
-            let fact = &self.facts[at];
-            if fact.is_target() || fact.is_rewritten() {
+            let info = &self.infos[at];
+            if info.is_target() || info.is_rewritten() {
                 return None;
             }
             let insn = self.insns[at];
@@ -99,16 +99,16 @@ impl<T: Target> Generator<'_, T> {
                         Between::Arithmetic | Between::Load | Between::Store => true,
                         Between::Barrier => false,
                     };
-                    let uses_sum = fact.reads(sum) || fact.writes(sum);
+                    let uses_sum = info.reads(sum) || info.writes(sum);
                     if !is_passed || T::needs_fixed_registers(insn) || uses_sum {
                         return None;
                     }
                 }
             }
-            if !fact.live_out.has(sum) {
+            if !info.live_out.has(sum) {
                 return Some(at);
             }
-            if parts.into_iter().any(|part| fact.writes(part)) {
+            if parts.into_iter().any(|part| info.writes(part)) {
                 return None;
             }
             at += 1;

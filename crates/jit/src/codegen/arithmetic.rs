@@ -3,14 +3,14 @@
 //!
 //! 64-bit operations whose upper half is not live are narrowed to 32 bits.
 
-use isa::ebpf::facts::Halves;
+use isa::ebpf::properties::Halves;
 use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width};
 
 use super::address::Between;
 use super::generator::Generator;
 use super::target::{Assembler, Target};
 use crate::Optimization;
-use crate::analysis::{Fact, Halves as LiveHalves};
+use crate::analysis::{Halves as LiveHalves, SlotInfo};
 
 /// Number of slots after a constant that are searched for a selection of the other
 /// constant.
@@ -134,8 +134,8 @@ impl<T: Target> Generator<'_, T> {
             return None;
         }
         // A quick check before the search.
-        let near = self.facts.get(slot + 1..=slot + FARTHEST_CHOICE)?;
-        if !near.iter().any(Fact::is_selection) {
+        let near = self.infos.get(slot + 1..=slot + FARTHEST_CHOICE)?;
+        if !near.iter().any(SlotInfo::is_selection) {
             return None;
         }
         self.condition_result_near(slot, dst, imm)
@@ -144,11 +144,11 @@ impl<T: Target> Generator<'_, T> {
     fn condition_result_near(&self, slot: usize, dst: Reg, imm: i32) -> Option<usize> {
         for at in slot + 1..=slot + FARTHEST_CHOICE {
             let insn = self.peek(at)?;
-            let fact = &self.facts[at];
-            if fact.reads(dst) || fact.writes(dst) {
+            let info = &self.infos[at];
+            if info.reads(dst) || info.writes(dst) {
                 return None;
             }
-            if fact.is_selection() {
+            if info.is_selection() {
                 let chosen = self.arithmetic(at + 1)?;
                 let flips = chosen.dst == dst && chosen.src == Operand::Imm(imm ^ 1);
                 return flips.then_some(at + 1);

@@ -146,14 +146,14 @@ impl<T: Target> Generator<'_, T> {
 
     /// The target of the jump at a slot.
     pub(crate) fn target(&self, slot: usize) -> usize {
-        self.facts[slot].jump().expect("the slot holds a jump")
+        self.infos[slot].jump().expect("the slot holds a jump")
     }
 
     /// Compiles the branch at a slot on a condition code: a jump, or branch-free code for
     /// the slots that it skips; returns the number of slots.
     pub(crate) fn jump_on(&mut self, slot: usize, cc: Cc) -> usize {
         let target = self.target(slot);
-        let is_selection = self.facts[slot].is_selection();
+        let is_selection = self.infos[slot].is_selection();
         if is_selection {
             self.applies(Optimization::ConditionalMove);
             return self.select(slot + 1, cc.not());
@@ -192,7 +192,7 @@ impl<T: Target> Generator<'_, T> {
 
     /// Compiles the move at a slot to a conditional move.
     fn select(&mut self, slot: usize, cc: Cc) -> usize {
-        let fact = self.facts[slot];
+        let info = self.infos[slot];
         let Insn::Alu {
             width, dst, src, ..
         } = self.insns[slot]
@@ -201,7 +201,7 @@ impl<T: Target> Generator<'_, T> {
         };
         // The register that the flags describe may change here.
         self.flags = Flags::NONE;
-        if fact.is_dead() {
+        if info.is_dead() {
             return 2;
         }
         if self.set_condition == Some(slot) {
@@ -212,7 +212,7 @@ impl<T: Target> Generator<'_, T> {
             self.set_known_bits(dst, 1);
             return 2;
         }
-        let upper = fact.live_out.has_upper(dst);
+        let upper = info.live_out.has_upper(dst);
         let (to, known_bits) = (self.gpr(dst), self.known_bits(dst));
         let (from, from_known) = match src {
             Operand::Reg(src) => {

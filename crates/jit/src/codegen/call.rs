@@ -177,6 +177,7 @@ impl<T: Target> Generator<'_, T> {
             LoweredCall::TailCall => self.tail_call(),
             LoweredCall::TailSlot(index) => self.tail_call_of_slot(self.program.tail_slot(index)),
             LoweredCall::HashLookup(index) => self.hash_lookup(index),
+            LoweredCall::Count(index) => self.count(self.program.counter(index)),
             LoweredCall::Bits(BitOp::Bitrev) => self.call_helper(call),
             LoweredCall::Bits(op) => T::bit_operation(self, op),
             LoweredCall::Helper(_)
@@ -187,6 +188,13 @@ impl<T: Target> Generator<'_, T> {
             | LoweredCall::NextCallback
             | LoweredCall::PacketLoad => self.call_helper(call),
         }
+    }
+
+    /// Increments the counter at an address.
+    fn count(&mut self, address: u64) {
+        self.asm.set_keeping_flags(T::SCRATCH, address);
+        let counter = Mem::at(T::SCRATCH, 0);
+        self.asm.alu_store_imm(Alu::Add, Size::DW, counter, 1);
     }
 
     fn call_function(&mut self, start: usize) {

@@ -35,12 +35,12 @@ impl<T: Target> Generator<'_, T> {
             self.check_at_new_label();
         }
         let mut next = slot + 1;
-        while next < self.function.end && self.facts[next].is_subsumed() {
+        while next < self.function.end && self.infos[next].is_subsumed() {
             next += 1;
         }
         let window = Window::of(&tree, self.known_bits(tree.dst));
         let gpr = self.gpr(tree.dst);
-        let wanted = |target: u32| self.facts[target as usize].live_in().has(tree.dst);
+        let wanted = |target: u32| self.infos[target as usize].live_in().has(tree.dst);
         let is_free = !window.pieces.iter().any(|piece| wanted(piece.target));
         match self.frame.spare().or(is_free.then_some(gpr)) {
             _ if window.pieces.len() == 1 => self.jump_unless_next(window.pieces[0].target, next),

@@ -88,19 +88,19 @@ impl<T: Target> Generator<'_, T> {
         if self.deadline_checks.wanted {
             let here = self.asm.new_label();
             self.asm.bind(here);
-            self.check(here);
+            self.check_deadline(here);
         }
     }
 
     /// A deadline check at a slot, if it is a loop header.
     pub(crate) fn check_on_loop(&mut self, slot: usize) {
-        if self.deadline_checks.wanted && self.facts[slot].is_loop() {
-            self.check(self.label(slot));
+        if self.deadline_checks.wanted && self.infos[slot].is_loop() {
+            self.check_deadline(self.label(slot));
         }
     }
 
     /// Consumes a unit of fuel. `here` is the label of this place.
-    fn check(&mut self, here: Label) {
+    fn check_deadline(&mut self, here: Label) {
         match self.frame.fuel {
             Some(fuel) => self.asm.alu_imm(Alu::Sub, Width::W64, fuel, 1),
             None => {

@@ -18,7 +18,7 @@ use super::frame::{Frame, FrameRequirements};
 use super::hash_lookup::OpenLookup;
 use super::packet::SlowLoad;
 use super::target::{Assembler, Label, Layout, Target};
-use crate::analysis::{Analysis, Fact, Halves, Rewrite, Usage};
+use crate::analysis::{Analysis, Halves, Rewrite, SlotInfo, Usage};
 use crate::{Applied, Optimization, Optimizations, Options};
 
 /// The register and width whose comparison with 0 the flags describe, if any.
@@ -53,7 +53,7 @@ pub(crate) struct Generator<'a, T: Target> {
     pub(crate) insns: &'a [Insn],
     pub(crate) analysis: &'a Analysis,
     /// The result of the analysis for every slot.
-    pub(crate) facts: &'a [Fact],
+    pub(crate) infos: &'a [SlotInfo],
     optimizations: Optimizations,
     applied: Applied,
     /// True if a code map is recorded: every slot gets a label.
@@ -126,7 +126,7 @@ impl<'a, T: Target> Generator<'a, T> {
             program,
             insns: program.insns(),
             analysis,
-            facts: analysis.facts(),
+            infos: analysis.infos(),
             target,
             optimizations: options.optimizations,
             applied: analysis.applied,
@@ -294,16 +294,16 @@ impl<'a, T: Target> Generator<'a, T> {
     /// Compiles the slots `start..end`.
     fn write_slots(&mut self, start: usize, end: usize) {
         self.end_block();
-        let (facts, insns) = (&self.facts[..end], &self.insns[..end]);
+        let (infos, insns) = (&self.infos[..end], &self.insns[..end]);
         let mut slot = start;
         while slot < end {
-            let fact = &facts[slot];
-            let is_plain = slot < self.due && fact.is_unmarked();
+            let info = &infos[slot];
+            let is_plain = slot < self.due && info.is_unmarked();
             if !is_plain && let Some(count) = self.write_marked(slot) {
                 slot += count;
                 continue;
             }
-            slot += self.write_insn(slot, &insns[slot], fact.live_out);
+            slot += self.write_insn(slot, &insns[slot], info.live_out);
         }
     }
 
@@ -340,23 +340,23 @@ impl<'a, T: Target> Generator<'a, T> {
         if slot >= self.due {
             self.run_due(slot);
         }
-        let facts = self.facts;
-        let fact = &facts[slot];
-        if fact.is_target() {
+        let infos = self.infos;
+        let info = &infos[slot];
+        if info.is_target() {
             self.start_block();
         }
-        if fact.is_loop() {
+        if info.is_loop() {
             self.asm.align(LOOP_ALIGNMENT);
         }
-        if fact.is_target() || self.map {
+        if info.is_target() || self.map {
             self.asm.bind(self.label(slot));
         }
         self.check_on_loop(slot);
-        if fact.is_dead() {
+        if info.is_dead() {
             self.applies(Optimization::DeadCode);
             return Some(1);
         }
-        if fact.is_only_entered() {
+        if info.is_only_entered() {
             return None;
         }
         self.write_replaced(slot)
@@ -365,16 +365,16 @@ impl<'a, T: Target> Generator<'a, T> {
     /// Compiles a slot that is part of a comparison tree or rewritten; returns the number
     /// of slots, or `None` if the slot is to be compiled unchanged.
     fn write_replaced(&mut self, slot: usize) -> Option<usize> {
-        let facts = self.facts;
-        let fact = &facts[slot];
-        if fact.is_subsumed() {
+        let infos = self.infos;
+        let info = &infos[slot];
+        if info.is_subsumed() {
             return Some(1);
         }
-        if fact.is_tree_root() {
+        if info.is_tree_root() {
             self.applies(Optimization::ComparisonTree);
             return Some(self.write_comparison_tree(slot));
         }
-        if fact.is_rewritten()
+        if info.is_rewritten()
             && let Some(count) = self.write_rewritten(slot)
         {
             return Some(count);
@@ -527,15 +527,15 @@ impl<'a, T: Target> Generator<'a, T> {
         self.plain_ahead(slot).map(|_| self.insns[slot])
     }
 
-    /// The fact of a slot within the peephole window.
-    pub(crate) fn plain_ahead(&self, slot: usize) -> Option<&Fact> {
-        let fact = self.facts.get(slot)?;
-        fact.is_plain().then_some(fact)
+    /// The info of a slot within the peephole window.
+    pub(crate) fn plain_ahead(&self, slot: usize) -> Option<&SlotInfo> {
+        let info = self.infos.get(slot)?;
+        info.is_plain().then_some(info)
     }
 
     /// The live-out set of a slot.
     pub(crate) fn live_out(&self, slot: usize) -> Halves {
-        self.facts[slot].live_out
+        self.infos[slot].live_out
     }
 
     /// True if the register's upper half is live after a slot.

@@ -90,7 +90,7 @@ impl Pages {
         };
         // SAFETY: the range is a mapping of ours; the caller upholds the rest.
         let answer = unsafe { libc::mprotect(self.start.as_ptr().cast(), self.len, protection) };
-        check(answer, "mprotect")
+        check_answer(answer, "mprotect")
     }
 
     /// Sets the treatment of the pages when the process forks.
@@ -101,7 +101,7 @@ impl Pages {
         };
         // SAFETY: the range is our mapping, and neither advice changes it in this process.
         let answer = unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, advice) };
-        check(answer, "madvise")
+        check_answer(answer, "madvise")
     }
 
     /// Unmaps the pages.
@@ -169,7 +169,7 @@ pub(super) fn lacks_second_view(error: &MemoryError) -> bool {
     )
 }
 
-fn check(answer: libc::c_int, call: &'static str) -> Result<(), MemoryError> {
+fn check_answer(answer: libc::c_int, call: &'static str) -> Result<(), MemoryError> {
     match answer {
         0 => Ok(()),
         _ => Err(refused(call)),

@@ -129,7 +129,7 @@ pub trait EntryAbi: Kind {
     type Entry: Copy + Send + Sync;
 
     /// The entry of a program.
-    fn entry(facts: Self::Facts, entry: Entry) -> Self::Entry;
+    fn entry(entry_info: Self::EntryInfo, entry: Entry) -> Self::Entry;
 }
 
 /// Entry point of a packet filter.

@@ -112,7 +112,7 @@ impl Generator<'_> {
     fn load_as_operand(&mut self, slot: usize, load: Load, mem: Mem) -> Option<usize> {
         let Load { size, dst } = load;
         let insn = self.peek(slot + 1)?;
-        let next = &self.facts[slot + 1];
+        let next = &self.infos[slot + 1];
         if !next.reads(dst) {
             return None;
         }

@@ -68,7 +68,7 @@ pub(super) fn tcp_raw_check_syncookie_ipv4<M: MemoryPort>(
     memory: &mut M,
     cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    check(&IPV4, arguments, memory, cx)
+    check_cookie(&IPV4, arguments, memory, cx)
 }
 
 /// `long bpf_tcp_raw_check_syncookie_ipv6(…)`: as [`tcp_raw_check_syncookie_ipv4`].
@@ -77,7 +77,7 @@ pub(super) fn tcp_raw_check_syncookie_ipv6<M: MemoryPort>(
     memory: &mut M,
     cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    check(&IPV6, arguments, memory, cx)
+    check_cookie(&IPV6, arguments, memory, cx)
 }
 
 /// `s64 bpf_tcp_gen_syncookie(void *sk, void *iph, u32 iph_len, struct tcphdr *th, u32 th_len)`:
@@ -155,10 +155,12 @@ pub(super) fn tcp_check_syncookie<M: MemoryPort>(
         Ok(version) => version,
         Err(errno) => return Ok(errno.negated()),
     };
-    Ok(match check(version, [ip, tcp, 0, 0, 0], memory, cx)? {
-        0 => 0,
-        _ => Errno::ENOENT.negated(),
-    })
+    Ok(
+        match check_cookie(version, [ip, tcp, 0, 0, 0], memory, cx)? {
+            0 => 0,
+            _ => Errno::ENOENT.negated(),
+        },
+    )
 }
 
 /// Flags of TCP headers.
@@ -230,7 +232,7 @@ fn generate<M: MemoryPort>(
     Ok(u64::from(version.sizes[index]) << 32 | u64::from(cookie))
 }
 
-fn check<M: MemoryPort>(
+fn check_cookie<M: MemoryPort>(
     version: &Version,
     [ip, tcp, ..]: [u64; 5],
     memory: &M,

@@ -197,8 +197,8 @@ pub(super) fn dynptr_copy<M: ModelPort>(
         // What is in one piece on a side is copied at once.
         (Ok(_), _) | (_, Ok(_)) => size.max(1),
         (Err(_), Err(_)) => {
-            let checked = to.check(to_offset, len);
-            let checked = checked.and_then(|()| from.check(from_offset, len));
+            let checked = to.check_range(to_offset, len);
+            let checked = checked.and_then(|()| from.check_range(from_offset, len));
             if let Err(errno) = checked {
                 return Ok(int(errno.negated()));
             }
@@ -233,7 +233,7 @@ pub(super) fn dynptr_memset<M: ModelPort>(
     if dynptr.is_read_only() {
         return Ok(int(Errno::EINVAL.negated()));
     }
-    if let Err(errno) = dynptr.check(offset, size) {
+    if let Err(errno) = dynptr.check_range(offset, size) {
         return Ok(int(errno.negated()));
     }
     if size == 0 {
@@ -257,7 +257,7 @@ fn fill<M: ModelPort>(
 ) -> Result<u64, M::Fault> {
     let dynptr = Dynptr::read(memory, dynptr)?;
     let (offset, size) = (u64::from(offset as u32), u64::from(size as u32));
-    if let Err(errno) = dynptr.check(offset, size) {
+    if let Err(errno) = dynptr.check_range(offset, size) {
         return Ok(int(errno.negated()));
     }
     let bytes = match read(memory, from, size as usize) {

@@ -1,7 +1,7 @@
 //! Definitions and uses of an instruction, its transfer function for liveness: which register
 //! halves it reads and writes, and which reads depend on how much of the result is live.
 
-use isa::ebpf::facts;
+use isa::ebpf::properties;
 use isa::ebpf::{AluOp, ByteOrder, Insn, Operand, Reg, Size, Width};
 use spec::bits::BitOp;
 
@@ -115,14 +115,17 @@ impl Reads {
     }
 
     /// The halves of a register that an operand of an arithmetic operation reads.
-    const fn operand(reg: Reg, halves: facts::Halves, width: Width) -> Reads {
+    const fn operand(reg: Reg, halves: properties::Halves, width: Width) -> Reads {
         match (halves, width) {
-            (facts::Halves::Neither, _) => Reads::of(Halves::NONE, Halves::NONE),
-            (facts::Halves::Low, _) | (facts::Halves::Each | facts::Halves::Both, Width::W32) => {
+            (properties::Halves::Neither, _) => Reads::of(Halves::NONE, Halves::NONE),
+            (properties::Halves::Low, _)
+            | (properties::Halves::Each | properties::Halves::Both, Width::W32) => {
                 Reads::of(Halves::low(reg), Halves::NONE)
             }
-            (facts::Halves::Each, Width::W64) => Reads::of(Halves::low(reg), Halves::upper(reg)),
-            (facts::Halves::Both, Width::W64) => Reads::of(Halves::both(reg), Halves::NONE),
+            (properties::Halves::Each, Width::W64) => {
+                Reads::of(Halves::low(reg), Halves::upper(reg))
+            }
+            (properties::Halves::Both, Width::W64) => Reads::of(Halves::both(reg), Halves::NONE),
         }
     }
 
@@ -334,6 +337,7 @@ impl Transfer {
             LoweredCall::HashLookup(_) => {
                 Transfer::effect(Halves::both(Reg::R2), ARGUMENTS.union(RESULT))
             }
+            LoweredCall::Count(_) => Transfer::effect(Halves::NONE, Halves::NONE),
             LoweredCall::Local(_)
             | LoweredCall::Helper(_)
             | LoweredCall::Kfunc(_)

@@ -147,7 +147,7 @@ fn is_zero_extended(
     })
 }
 
-/// Facts about the upper half of a result.
+/// Properties of the upper half of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Upper {
     Zero,
@@ -156,7 +156,7 @@ enum Upper {
     Unknown,
 }
 
-/// Facts about the upper half of the result of an instruction.
+/// Properties of the upper half of the result of an instruction.
 fn upper_half(insn: Insn) -> Upper {
     let zero_if = |is_zero| if is_zero { Upper::Zero } else { Upper::Unknown };
     match insn {

@@ -32,7 +32,7 @@ const BLOOM_HASHES: u32 = 5;
 /// # Errors
 /// E2BIG or EINVAL for more entries than the kernel counts, ENOMEM for more memory than the
 /// machine has.
-pub(super) fn check(
+pub(super) fn check_memory(
     kind: MapKind,
     params: &MapParams,
     machine: &Machine,

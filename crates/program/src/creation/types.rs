@@ -32,7 +32,7 @@ enum KeyTypes {
 ///
 /// # Errors
 /// The violated rule.
-pub(super) fn check(
+pub(super) fn check_types(
     params: &MapParams,
     kind: MapKind,
     types: &Btf<'_>,
@@ -117,6 +117,7 @@ fn check_fields(
 }
 
 /// The check of a kind (`map_check_btf` of its operations).
+#[doc(alias = "map_check_btf")]
 fn check_key(
     params: &MapParams,
     kind: MapKind,

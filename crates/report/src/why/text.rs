@@ -19,6 +19,8 @@ const DIM: Style = Style::new().dimmed();
 
 /// Columns of a step of indentation.
 const STEP: usize = 2;
+/// Most characters of a variable; JSON has it whole.
+const LONGEST: usize = 240;
 /// Most steps of indentation.
 const DEEPEST: usize = 8;
 
@@ -29,6 +31,7 @@ pub fn text(why: &Why, width: usize) -> String {
         width: width.max(40),
         margin: margin(&why.steps).max(3),
         place: None,
+        file: why.steps.iter().find_map(first_file),
         last: Vec::new(),
     };
     head(&mut writer.text, why);
@@ -51,8 +54,9 @@ pub fn text(why: &Why, width: usize) -> String {
         }
     }
     if why.lacks_debug_info {
-        let note = "the object has no debug information (clang -g without llvm-strip), so local \
-                    variables have no names here";
+        let note = "the object has no debug information (clang -g, without \
+                    llvm-strip -g and without linking, which drop it), so local variables have no \
+                    names here";
         let _ = writeln!(out);
         wrapped(out, note, 0, width, DIM);
     }
@@ -100,6 +104,15 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+/// The file of the first line that has one.
+fn first_file(step: &WhyStep) -> Option<String> {
+    match step {
+        WhyStep::Line(line) => line.source.as_ref().map(|source| source.file.clone()),
+        WhyStep::Loop { first_steps, .. } => first_steps.iter().find_map(first_file),
+        WhyStep::Omitted { .. } => None,
+    }
+}
+
 /// Columns that line numbers need.
 fn margin(steps: &[WhyStep]) -> usize {
     let widths = steps.iter().map(|step| match step {
@@ -128,6 +141,8 @@ struct Writer {
     margin: usize,
     /// Program, function and depth that the last line was of.
     place: Option<(String, Vec<String>, usize)>,
+    /// The file of the line that was written last.
+    file: Option<String>,
     /// By depth the source line that was written last.
     last: Vec<Option<CodeLine>>,
 }
@@ -170,6 +185,7 @@ impl Writer {
         }
         let indent = indent + depth;
         self.heading(line, indent);
+        self.file_heading(line, indent);
         let margin = self.margin;
         let shift = STEP * indent.min(DEEPEST);
         if !is_resumed {
@@ -189,6 +205,17 @@ impl Writer {
         self.last[depth] = line.source.clone();
         let shift = margin + 2 + shift + STEP;
         self.notes(&line.events, shift);
+    }
+
+    /// The file, where it is another one than that of the line before.
+    fn file_heading(&mut self, line: &WhyLine, indent: usize) {
+        let Some(source) = &line.source else {
+            return;
+        };
+        if self.file.as_ref() != Some(&source.file) {
+            self.mark(&format!("of {}", base_name(&source.file)), indent);
+            self.file = Some(source.file.clone());
+        }
     }
 
     /// The function, where it is another one than that of the line before.
@@ -219,7 +246,7 @@ impl Writer {
         let width = self.width;
         for event in events {
             if let WhyEvent::Variable { name, text, .. } = event {
-                let shown = format!("{name} = {text}");
+                let shown = format!("{name} = {}", cut(text, LONGEST));
                 if !variables.contains(&shown) {
                     variables.push(shown);
                 }
@@ -284,17 +311,20 @@ fn note(event: &WhyEvent) -> (String, Style) {
         }
         WhyEvent::Write {
             target_name,
+            map,
             map_key,
             before,
             after,
-            ..
         } => {
             let key = map_key
                 .as_ref()
                 .map_or_else(String::new, |key| format!("[{}]", content(key)));
             let side = |side: &Option<Content>| side.as_ref().map_or("absent".to_owned(), content);
-            let target = match target_name.split_once('.') {
-                Some((map, member)) if !key.is_empty() => format!("{map}{key}.{member}"),
+            let member = map
+                .as_ref()
+                .and_then(|map| target_name.strip_prefix(&**map));
+            let target = match (map, member) {
+                (Some(map), Some(member)) => format!("{map}{key}{member}"),
                 _ => format!("{target_name}{key}"),
             };
             (

@@ -513,7 +513,7 @@ mod tests {
 
     #[test]
     fn versions_compare_by_their_first_two_numbers() {
-        let is_at_least = |kernel: (u8, u8, u8), least: (u8, u8, u8)| {
+        let is_at_least = |kernel: (u8, u8, u16), least: (u8, u8, u16)| {
             let version = |(major, minor, patch)| KernelVersion::new(major, minor, patch);
             is_at_least(version(kernel), version(least))
         };

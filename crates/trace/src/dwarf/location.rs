@@ -1,8 +1,8 @@
 //! Where a variable is at an instruction, and its bytes.
 
-use gimli::{EndianSlice, EvaluationResult, Expression, LittleEndian, Location, Value};
+use gimli::{EndianSlice, EvaluationResult, Expression, LittleEndian, Location, Operation, Value};
 
-use super::{Debug, Function, Locations, Variable};
+use super::{Debug, Function, Locations, ValueBytes, Variable};
 
 /// Most operations of an expression.
 const MOST_OPERATIONS: u32 = 1000;
@@ -19,8 +19,8 @@ pub struct FrameState<'s> {
     pub registers: &'s [u64],
     /// The registers when the function was entered.
     pub entry: &'s [u64],
-    /// Bytes of the stack that the function uses.
-    pub stack: u64,
+    /// The address that locations in the frame count from, if it is known.
+    pub frame_base: Option<u64>,
     /// Copies bytes at an address; false if they are not there.
     pub read: &'s dyn Fn(u64, &mut [u8]) -> bool,
 }
@@ -28,12 +28,14 @@ pub struct FrameState<'s> {
 /// A variable at an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// Its bytes, and the register that is all of it.
+    /// Its bytes, and where they are.
     Bytes {
         /// The bytes.
-        bytes: Vec<u8>,
-        /// The register.
+        value: ValueBytes,
+        /// The register that is all of it.
         register: Option<u8>,
+        /// The address that it is at, if all of it is in memory.
+        address: Option<u64>,
     },
     /// Why it cannot be shown.
     Missing(&'static str),
@@ -58,10 +60,11 @@ impl Debug {
         let expression = match &variable.locations {
             Locations::None => return Found::Missing("optimized out"),
             Locations::Constant(bytes) => {
-                let bytes = padded(bytes, size);
+                let value = ValueBytes::known(padded(bytes, size));
                 return Found::Bytes {
-                    bytes,
+                    value,
                     register: None,
+                    address: None,
                 };
             }
             Locations::One(expression) => expression,
@@ -73,12 +76,153 @@ impl Debug {
                 }
             }
         };
-        let found = bytes_of(function, expression, size, state);
-        match found {
-            Ok((bytes, register)) => Found::Bytes { bytes, register },
-            Err(why) => Found::Missing(why),
+        bytes_of(function, expression, size, state).unwrap_or_else(Found::Missing)
+    }
+
+    /// The pieces of a variable that is in the frame all the time; none of another one.
+    pub(crate) fn pieces(&self, function: &Function, variable: &Variable) -> Vec<FramePiece> {
+        let expression = match &variable.locations {
+            Locations::One(expression) => expression,
+            Locations::Ranges(ranges) => match &ranges[..] {
+                [(range, expression)] if range.start == function.addresses.start => expression,
+                _ => return Vec::new(),
+            },
+            Locations::None | Locations::Constant(_) => return Vec::new(),
+        };
+        let pieces = self.frame_pieces(function, variable, expression);
+        pieces.unwrap_or_default()
+    }
+
+    /// The pieces of a variable by an expression; `None` if some are elsewhere.
+    fn frame_pieces(
+        &self,
+        function: &Function,
+        variable: &Variable,
+        expression: &[u8],
+    ) -> Option<Vec<FramePiece>> {
+        let slice = EndianSlice::new(expression, LittleEndian);
+        let mut operations = Expression(slice).operations(function.encoding);
+        let (mut pieces, mut start, mut last) = (Vec::new(), 0, None);
+        while let Ok(Some(operation)) = operations.next() {
+            match (operation, last.take()) {
+                (Operation::FrameOffset { offset }, None) => last = Some(offset),
+                (
+                    Operation::RegisterOffset {
+                        register, offset, ..
+                    },
+                    None,
+                ) if usize::from(register.0) == FRAME_POINTER => {
+                    last = Some(offset);
+                }
+                (Operation::PlusConstant { value }, Some(offset)) => {
+                    last = Some(offset.saturating_add_unsigned(value));
+                }
+                (Operation::Piece { size_in_bits, .. }, offset) => {
+                    let len = size_in_bits / 8;
+                    pieces.extend(offset.map(|offset| FramePiece { start, offset, len }));
+                    start += len;
+                }
+                _ => return None,
+            }
+        }
+        let len = self.size(variable)? as u64;
+        pieces.extend(last.map(|offset| FramePiece {
+            start: 0,
+            offset,
+            len,
+        }));
+        Some(pieces)
+    }
+
+    /// The variables of a function that have places in its frame, as offsets from what locations
+    /// count from.
+    pub(crate) fn in_frame(&self, function: &Function) -> Vec<InFrame> {
+        let mut found = Vec::new();
+        for variable in &function.variables {
+            let (expressions, is_everywhere): (Vec<&[u8]>, bool) = match &variable.locations {
+                Locations::None | Locations::Constant(_) => continue,
+                Locations::One(expression) => (vec![expression], true),
+                Locations::Ranges(ranges) => {
+                    let expressions = ranges.iter().map(|(_, expression)| &expression[..]);
+                    (expressions.collect(), false)
+                }
+            };
+            for expression in expressions {
+                let pieces = self.frame_pieces(function, variable, expression);
+                let is_whole = is_everywhere && pieces.as_ref().is_some_and(|it| it.len() == 1);
+                let places = match pieces {
+                    Some(pieces) => pieces.iter().map(|it| (it.offset, it.len)).collect(),
+                    // Of a value that is made of an address the place counts alone.
+                    None => frame_offsets(function, expression),
+                };
+                found.extend(places.into_iter().map(|(offset, len)| InFrame {
+                    offset,
+                    size: len.max(1) as i64,
+                    align: self.scalar_align(variable).filter(|_| is_whole),
+                    is_fixed: is_everywhere,
+                }));
+            }
+        }
+        found
+    }
+}
+
+/// Offsets in the frame that an expression has, of a byte each.
+fn frame_offsets(function: &Function, expression: &[u8]) -> Vec<(i64, u64)> {
+    let slice = EndianSlice::new(expression, LittleEndian);
+    let mut operations = Expression(slice).operations(function.encoding);
+    let mut offsets = Vec::new();
+    while let Ok(Some(operation)) = operations.next() {
+        match operation {
+            Operation::FrameOffset { offset } => offsets.push((offset, 1)),
+            Operation::RegisterOffset {
+                register, offset, ..
+            } if usize::from(register.0) == FRAME_POINTER => offsets.push((offset, 1)),
+            _ => {}
         }
     }
+    offsets
+}
+
+impl Function {
+    /// True if a register is all of a variable at a slot.
+    pub(crate) fn is_in_register(&self, variable: &Variable, register: u8, slot: u32) -> bool {
+        let address = self.address(slot);
+        let expression = match &variable.locations {
+            Locations::None | Locations::Constant(_) => None,
+            Locations::One(expression) => Some(expression),
+            Locations::Ranges(ranges) => {
+                let mut ranges = ranges.iter();
+                let found = ranges.find(|(range, _)| range.contains(&address));
+                found.map(|(_, expression)| expression)
+            }
+        };
+        // DW_OP_reg0 and on.
+        expression.is_some_and(|expression| expression[..] == [0x50 + register])
+    }
+}
+
+/// A piece of a variable that is in the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FramePiece {
+    /// Its first byte in the variable, and in the frame.
+    pub(crate) start: u64,
+    pub(crate) offset: i64,
+    /// Its bytes.
+    pub(crate) len: u64,
+}
+
+/// A variable in the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InFrame {
+    /// Offset of its first byte.
+    pub(crate) offset: i64,
+    /// Its bytes.
+    pub(crate) size: i64,
+    /// Its alignment, if it is always there and has no parts.
+    pub(crate) align: Option<usize>,
+    /// True if it is always there: others are in slots of registers, which are larger.
+    pub(crate) is_fixed: bool,
 }
 
 fn padded(bytes: &[u8], size: usize) -> Vec<u8> {
@@ -87,27 +231,18 @@ fn padded(bytes: &[u8], size: usize) -> Vec<u8> {
     padded
 }
 
-impl FrameState<'_> {
-    /// The address that an expression means. LLVM counts variables in the frame from its lowest
-    /// address and adds that to the frame pointer, which is the end of the frame, so that they
-    /// seem to lie behind it.
-    fn moved(&self, address: u64) -> u64 {
-        let end = self.registers.get(FRAME_POINTER).copied().unwrap_or(0);
-        match address.checked_sub(end) {
-            Some(offset) if offset < self.stack => address.wrapping_sub(self.stack),
-            _ => address,
-        }
-    }
-}
-
-type Bytes = Result<(Vec<u8>, Option<u8>), &'static str>;
-
 const DAMAGED: &str = "its location cannot be read";
 const ELSEWHERE: &str = "its location is no register and no memory of the frame";
 const GONE: &str = "its memory is not there";
 const ABSENT: &str = "optimized out here";
+const UNPLACED: &str = "its place in the frame cannot be told from the instructions";
 
-fn bytes_of(function: &Function, expression: &[u8], size: usize, state: &FrameState<'_>) -> Bytes {
+fn bytes_of(
+    function: &Function,
+    expression: &[u8],
+    size: usize,
+    state: &FrameState<'_>,
+) -> Result<Found, &'static str> {
     let slice = EndianSlice::new(expression, LittleEndian);
     let mut evaluation = Expression(slice).evaluation(function.encoding);
     evaluation.set_max_iterations(MOST_OPERATIONS);
@@ -116,18 +251,26 @@ fn bytes_of(function: &Function, expression: &[u8], size: usize, state: &FrameSt
         let register = |number: u16| state.registers.get(usize::from(number)).copied();
         result = match result {
             EvaluationResult::Complete => break,
+            // LLVM counts from the lowest address of the frame and calls that the frame pointer,
+            // which is its highest one.
+            EvaluationResult::RequiresRegister { register: from, .. }
+                if usize::from(from.0) == FRAME_POINTER =>
+            {
+                let base = state.frame_base.ok_or(UNPLACED)?;
+                evaluation.resume_with_register(Value::Generic(base))
+            }
             EvaluationResult::RequiresRegister { register: from, .. } => {
                 let value = register(from.0).ok_or(DAMAGED)?;
                 evaluation.resume_with_register(Value::Generic(value))
             }
             EvaluationResult::RequiresFrameBase => {
-                let end = register(FRAME_POINTER as u16).ok_or(DAMAGED)?;
-                evaluation.resume_with_frame_base(end)
+                let base = state.frame_base.ok_or(UNPLACED)?;
+                evaluation.resume_with_frame_base(base)
             }
             EvaluationResult::RequiresMemory { address, size, .. } => {
                 let mut bytes = [0; 8];
                 let read = bytes.get_mut(..usize::from(size)).ok_or(DAMAGED)?;
-                if !(state.read)(state.moved(address), read) {
+                if !(state.read)(address, read) {
                     return Err(GONE);
                 }
                 evaluation.resume_with_memory(Value::Generic(u64::from_le_bytes(bytes)))
@@ -156,47 +299,60 @@ fn bytes_of(function: &Function, expression: &[u8], size: usize, state: &FrameSt
         .map_err(|_| DAMAGED)?;
     }
     let pieces = evaluation.as_result();
-    let mut bytes = Vec::with_capacity(size);
-    let mut whole = None;
+    let mut bytes = vec![0; size];
+    let mut known = vec![false; size];
+    let (mut whole, mut place) = (None, None);
+    let mut at_bit: usize = 0;
     for piece in pieces {
-        let len = match piece.size_in_bits {
-            Some(bits) if bits % 8 != 0 || piece.bit_offset.is_some_and(|bits| bits % 8 != 0) => {
-                return Err("it is a part of a byte");
-            }
-            Some(bits) => (bits / 8) as usize,
-            None => size,
+        let bits = piece.size_in_bits.unwrap_or(8 * size as u64) as usize;
+        let (start, end) = (at_bit, at_bit.saturating_add(bits));
+        at_bit = end;
+        // A part of a byte stays unknown.
+        let is_of_bytes =
+            start % 8 == 0 && end % 8 == 0 && piece.bit_offset.is_none_or(|bits| bits == 0);
+        let range = (start / 8).min(size)..(end / 8).min(size);
+        if !is_of_bytes || range.is_empty() {
+            continue;
+        }
+        let into = &mut bytes[range.clone()];
+        let put = |into: &mut [u8], from: &[u8]| {
+            let len = into.len().min(from.len());
+            into[..len].copy_from_slice(&from[..len]);
         };
-        let from = bytes.len();
-        let room = len.min(size - from.min(size));
         match &piece.location {
-            Location::Empty => return Err(ABSENT),
+            Location::Empty => continue,
             Location::Register { register } => {
-                let value = state
-                    .registers
-                    .get(usize::from(register.0))
-                    .ok_or(DAMAGED)?;
+                let number = usize::from(register.0);
+                let value = state.registers.get(number).ok_or(DAMAGED)?;
                 if pieces.len() == 1 {
                     whole = Some(register.0 as u8);
                 }
-                bytes.extend(&padded(&value.to_le_bytes(), room.max(8))[..room]);
+                put(into, &value.to_le_bytes());
             }
             Location::Address { address } => {
-                bytes.resize(from + room, 0);
-                if !(state.read)(state.moved(*address), &mut bytes[from..]) {
+                if !(state.read)(*address, into) {
                     return Err(GONE);
                 }
+                place = (pieces.len() == 1).then_some(*address);
             }
             Location::Value { value } => {
                 let value = value.to_u64(u64::MAX).map_err(|_| DAMAGED)?;
-                let value = state.moved(value);
-                bytes.extend(&padded(&value.to_le_bytes(), room.max(8))[..room]);
+                put(into, &value.to_le_bytes());
             }
-            Location::Bytes { value } => bytes.extend(value.slice().iter().take(room)),
-            Location::ImplicitPointer { .. } => return Err("it points to what has no place"),
+            Location::Bytes { value } => put(into, value.slice()),
+            Location::ImplicitPointer { .. } => continue,
         }
+        known[range].fill(true);
     }
-    match bytes.len() == size {
-        true => Ok((bytes, whole)),
-        false => Err("a part of it is optimized out here"),
+    if !known.contains(&true) {
+        return Err(ABSENT);
     }
+    if known.iter().all(|known| *known) {
+        known.clear();
+    }
+    Ok(Found::Bytes {
+        value: ValueBytes { bytes, known },
+        register: whole,
+        address: place,
+    })
 }

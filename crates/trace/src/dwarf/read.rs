@@ -1,6 +1,7 @@
 //! Reading the sections of an object.
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::ops::Range;
 
 use gimli::{
@@ -16,6 +17,11 @@ type Entry<'d> = DebuggingInformationEntry<Slice<'d>>;
 
 /// Most entries that one is an instance of, one of the other.
 const MOST_ORIGINS: usize = 4;
+
+/// `ELFCOMPRESS_ZLIB`.
+const ZLIB: u32 = 1;
+/// Most bytes of a section that is decompressed.
+const MOST_DECOMPRESSED: u64 = 256 << 20;
 
 /// `R_BPF_64_ABS64` and `R_BPF_64_ABS32`, and the latter where no dynamic linker relocates.
 const ABSOLUTE_64: u32 = 2;
@@ -46,10 +52,29 @@ pub(super) fn read(file: &[u8]) -> Option<Debug> {
     (!debug.functions.is_empty()).then_some(debug)
 }
 
+/// The bytes of a section that is compressed by zlib (`clang -gz`).
+fn decompressed(section: &[u8]) -> Option<Vec<u8>> {
+    // `Elf64_Chdr`: type, reserved, size and alignment.
+    let (header, packed) = section.split_at_checked(24)?;
+    let kind = u32::from_le_bytes(*header.first_chunk()?);
+    let size = u64::from_le_bytes(*header[8..].first_chunk()?);
+    if kind != ZLIB || size > MOST_DECOMPRESSED {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    let read = flate2::read::ZlibDecoder::new(packed)
+        .take(size)
+        .read_to_end(&mut bytes);
+    read.ok().filter(|len| *len as u64 == size).map(|_| bytes)
+}
+
 /// The bytes of a section with its relocations applied.
 fn relocated(elf: &Elf<'_>, name: &str) -> Option<Vec<u8>> {
     let section = elf.section_named(name.as_bytes())?;
-    let mut bytes = section.data().ok()?.to_vec();
+    let mut bytes = match section.compressed {
+        true => decompressed(section.data().ok()?)?,
+        false => section.data().ok()?.to_vec(),
+    };
     let relocations = elf.sections().iter().filter(|relocations| {
         relocations.kind == SectionKind::Relocations && relocations.target == section.id
     });
@@ -93,13 +118,19 @@ fn read_unit<'d>(unit: UnitRef<'_, Slice<'d>>, debug: &mut Debug) -> gimli::Resu
     let mut base_types = HashMap::new();
     let first = debug.functions.len();
     let mut scopes: Vec<Scope> = Vec::new();
-    // The type that has the members, enumerators or counts that follow.
-    let mut owner: Option<(isize, usize)> = None;
+    // The types that the members, enumerators or counts that follow are of, the innermost last.
+    let mut owners: Vec<(isize, usize)> = Vec::new();
     let mut entries = unit.entries();
     while let Some(entry) = entries.next_dfs()? {
         let (depth, tag) = (entry.depth(), entry.tag());
+        let stated = entry.attr(gimli::DW_AT_alignment);
+        let size = entry.attr(gimli::DW_AT_byte_size);
+        let size = size.filter(|_| tag == gimli::DW_TAG_base_type);
+        let aligns = [stated, size].into_iter().flatten();
+        let aligns = aligns.filter_map(|attr| attr.udata_value());
+        debug.most_align = aligns.fold(debug.most_align, u64::max);
         scopes.retain(|scope| scope.depth < depth);
-        owner = owner.filter(|(of, _)| *of < depth);
+        owners.retain(|(of, _)| *of < depth);
         match tag {
             gimli::DW_TAG_subprogram if entry.has_attr(gimli::DW_AT_low_pc) => {
                 let ranges = ranges(unit, entry)?;
@@ -152,6 +183,7 @@ fn read_unit<'d>(unit: UnitRef<'_, Slice<'d>>, debug: &mut Debug) -> gimli::Resu
                         within: scope.inlined.clone(),
                         kind: kind(unit, entry)?,
                         line: line(unit, entry)?,
+                        is_parameter: tag == gimli::DW_TAG_formal_parameter,
                         scope: scope.ranges.clone(),
                         locations: locations(unit, entry)?,
                     };
@@ -167,7 +199,7 @@ fn read_unit<'d>(unit: UnitRef<'_, Slice<'d>>, debug: &mut Debug) -> gimli::Resu
                 {
                     base_types.insert(entry.offset().0, value);
                 }
-                read_type(unit, entry, (at, depth), &mut owner, &mut debug.types)?;
+                read_type(unit, entry, (at, depth), &mut owners, &mut debug.types)?;
             }
         }
     }
@@ -182,7 +214,7 @@ fn read_type<'d>(
     unit: UnitRef<'_, Slice<'d>>,
     entry: &Entry<'d>,
     (at, depth): (usize, isize),
-    owner: &mut Option<(isize, usize)>,
+    owners: &mut Vec<(isize, usize)>,
     types: &mut Types,
 ) -> gimli::Result<()> {
     let name = || Ok::<_, gimli::Error>(own_name(unit, entry)?.unwrap_or_default());
@@ -197,7 +229,9 @@ fn read_type<'d>(
             let base = match encoding {
                 gimli::DW_ATE_boolean => Base::Bool,
                 gimli::DW_ATE_signed => Base::Signed,
-                gimli::DW_ATE_signed_char | gimli::DW_ATE_unsigned_char => Base::Char,
+                gimli::DW_ATE_signed_char => Base::SignedChar,
+                gimli::DW_ATE_unsigned_char | gimli::DW_ATE_UTF => Base::UnsignedChar,
+                gimli::DW_ATE_float => Base::Float,
                 _ => Base::Unsigned,
             };
             Type::Base {
@@ -248,9 +282,19 @@ fn read_type<'d>(
         gimli::DW_TAG_subroutine_type => Type::Function,
         gimli::DW_TAG_member => {
             let bits = number(gimli::DW_AT_bit_size).map(|bits| bits as u32);
-            let bit_offset = match number(gimli::DW_AT_data_bit_offset) {
-                Some(offset) => offset,
-                None => 8 * number(gimli::DW_AT_data_member_location).unwrap_or(0),
+            let start = 8 * number(gimli::DW_AT_data_member_location).unwrap_or(0);
+            let bit_offset = match (
+                number(gimli::DW_AT_data_bit_offset),
+                number(gimli::DW_AT_bit_offset),
+                bits,
+            ) {
+                (Some(offset), ..) => offset,
+                // DWARF 2 counts from the most significant bit of what holds the field.
+                (None, Some(above), Some(bits)) => {
+                    let holder = 8 * number(gimli::DW_AT_byte_size).unwrap_or(0);
+                    (start + holder).saturating_sub(above + u64::from(bits))
+                }
+                (None, ..) => start,
             };
             let member = Member {
                 name: name()?,
@@ -258,7 +302,7 @@ fn read_type<'d>(
                 bit_offset,
                 bits,
             };
-            if let Some((_, owner)) = owner {
+            if let Some((_, owner)) = owners.last() {
                 types.add_member(*owner, member);
             }
             return Ok(());
@@ -266,7 +310,7 @@ fn read_type<'d>(
         gimli::DW_TAG_enumerator => {
             let value = entry.attr(gimli::DW_AT_const_value);
             let value = value.and_then(|attr| attr.sdata_value());
-            if let (Some((_, owner)), Some(value)) = (owner, value) {
+            if let (Some((_, owner)), Some(value)) = (owners.last(), value) {
                 types.add_enumerator(*owner, name()?, value);
             }
             return Ok(());
@@ -274,7 +318,7 @@ fn read_type<'d>(
         gimli::DW_TAG_subrange_type => {
             let upper = number(gimli::DW_AT_upper_bound).map(|bound| bound.saturating_add(1));
             let count = number(gimli::DW_AT_count).or(upper).unwrap_or(0);
-            if let Some((_, owner)) = owner {
+            if let Some((_, owner)) = owners.last() {
                 types.add_dimension(*owner, count as usize);
             }
             return Ok(());
@@ -282,7 +326,7 @@ fn read_type<'d>(
         _ => return Ok(()),
     };
     types.add(at, made);
-    *owner = Some((depth, at));
+    owners.push((depth, at));
     Ok(())
 }
 

@@ -7,8 +7,53 @@ use std::fmt::Write;
 const DEEPEST: usize = 16;
 /// Bytes of text from which a value is cut.
 const LONGEST: usize = 4096;
-/// Most elements of an array that are shown.
-const SHOWN: usize = 16;
+/// Most elements of an array, and members, that are shown.
+const SHOWN: usize = 64;
+
+/// The text of what is not known.
+const UNKNOWN: &str = "?";
+
+/// Bytes of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValueBytes {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// For each one false if it is not known; empty if all are.
+    pub known: Vec<bool>,
+}
+
+/// Bytes with what is known of them.
+#[derive(Clone, Copy)]
+struct Bytes<'v> {
+    bytes: &'v [u8],
+    known: &'v [bool],
+}
+
+impl ValueBytes {
+    /// Bytes that are all known.
+    pub fn known(bytes: Vec<u8>) -> ValueBytes {
+        let known = Vec::new();
+        ValueBytes { bytes, known }
+    }
+
+    fn all(&self) -> Bytes<'_> {
+        let (bytes, known) = (&self.bytes[..], &self.known[..]);
+        Bytes { bytes, known }
+    }
+}
+
+impl<'v> Bytes<'v> {
+    fn part(self, start: usize, len: usize) -> Option<Bytes<'v>> {
+        let end = start.checked_add(len)?;
+        let bytes = self.bytes.get(start..end)?;
+        let known = self.known.get(start..end).unwrap_or_default();
+        Some(Bytes { bytes, known })
+    }
+
+    fn is_known(self) -> bool {
+        self.known.iter().all(|known| *known)
+    }
+}
 
 /// Types by their offset.
 #[derive(Debug, Default)]
@@ -54,7 +99,9 @@ pub(super) enum Base {
     Bool,
     Signed,
     Unsigned,
-    Char,
+    SignedChar,
+    UnsignedChar,
+    Float,
 }
 
 #[derive(Debug)]
@@ -150,73 +197,112 @@ impl Types {
         }
     }
 
+    /// The alignment that a variable without parts has; `None` for a type with parts.
+    pub(super) fn scalar_align(&self, kind: Option<usize>) -> Option<usize> {
+        match self.resolved(kind)? {
+            Type::Base { size, .. } | Type::Enum { size, .. } => {
+                Some(size.next_power_of_two().min(16))
+            }
+            Type::Pointer(_) => Some(8),
+            Type::Composite { .. } | Type::Array { .. } => None,
+            Type::Typedef { .. } | Type::Modifier { .. } | Type::Function => None,
+        }
+    }
+
     pub(super) fn is_pointer(&self, kind: Option<usize>) -> bool {
         matches!(self.resolved(kind), Some(Type::Pointer(_)))
     }
 
     /// A value as text.
-    pub(super) fn show(&self, kind: Option<usize>, bytes: &[u8]) -> String {
+    pub(super) fn show(
+        &self,
+        kind: Option<usize>,
+        value: &ValueBytes,
+        describe: &Describe<'_>,
+    ) -> String {
         let mut text = String::new();
-        self.write(&mut text, kind, bytes, DEEPEST);
+        let writer = Writer {
+            types: self,
+            describe,
+        };
+        writer.write(&mut text, kind, value.all(), DEEPEST);
         text
     }
+}
 
-    fn write(&self, text: &mut String, kind: Option<usize>, bytes: &[u8], depth: usize) {
-        let number = number(bytes);
-        let signed = sign_extended(number, bytes.len());
+/// Says what an address is of.
+pub type Describe<'d> = dyn Fn(u64) -> Option<String> + 'd;
+
+/// Writes values.
+struct Writer<'w> {
+    types: &'w Types,
+    describe: &'w Describe<'w>,
+}
+
+impl Writer<'_> {
+    fn write(&self, text: &mut String, kind: Option<usize>, value: Bytes<'_>, depth: usize) {
         let depth = depth.checked_sub(1).filter(|_| text.len() < LONGEST);
         let Some(depth) = depth else {
             text.push('…');
             return;
         };
-        let _ = match self.resolved(kind) {
-            Some(Type::Base { base, .. }) => match base {
-                Base::Bool => write!(text, "{}", number != 0),
-                Base::Signed => write!(text, "{signed}"),
-                Base::Char | Base::Unsigned => write!(text, "{number}"),
-            },
-            Some(Type::Enum { values, .. }) => {
-                match values
-                    .iter()
-                    .find(|(_, value)| *value as u64 == number || *value == signed)
-                {
-                    Some((name, _)) => write!(text, "{name}"),
-                    None => write!(text, "{number}"),
-                }
-            }
+        match self.types.resolved(kind) {
             Some(Type::Composite { members, .. }) => {
                 text.push('{');
                 for (index, member) in members.iter().take(SHOWN).enumerate() {
                     text.push_str(if index == 0 { " " } else { ", " });
-                    let _ = write!(text, ".{} = ", member.name);
-                    self.write_member(text, member, bytes, depth);
+                    if !member.name.is_empty() {
+                        let _ = write!(text, ".{} = ", member.name);
+                    }
+                    self.write_member(text, member, value, depth);
                 }
-                write!(text, " }}")
+                text.push_str(if members.len() > SHOWN {
+                    ", … }"
+                } else {
+                    " }"
+                });
             }
-            Some(Type::Array { of, count }) => self.write_array(text, (*of, *count), bytes, depth),
-            Some(
-                Type::Pointer(_) | Type::Function | Type::Typedef { .. } | Type::Modifier { .. },
-            )
-            | None => write!(text, "{number:#x}"),
-        };
+            Some(Type::Array { of, count }) => self.write_array(text, (*of, *count), value, depth),
+            _ if !value.is_known() => text.push_str(UNKNOWN),
+            Some(Type::Pointer(_)) => match wide_number(value.bytes) as u64 {
+                0 => text.push_str("NULL"),
+                address => {
+                    let known = (self.describe)(address);
+                    text.push_str(&known.unwrap_or_else(|| format!("{address:#x}")));
+                }
+            },
+            resolved => write_number(text, resolved, value.bytes),
+        }
     }
 
-    fn write_member(&self, text: &mut String, member: &Member, bytes: &[u8], depth: usize) {
+    fn write_member(&self, text: &mut String, member: &Member, value: Bytes<'_>, depth: usize) {
         let start = (member.bit_offset / 8) as usize;
-        let size = member.kind.and_then(|kind| self.size(kind)).unwrap_or(0);
-        if let Some(bits) = member.bits {
-            let end = bytes.len().min(start + 8);
-            let value =
-                number(bytes.get(start..end).unwrap_or_default()) >> (member.bit_offset % 8);
-            let mask = u64::MAX
-                .checked_shr(64 - bits.clamp(1, 64))
-                .unwrap_or(u64::MAX);
-            let _ = write!(text, "{}", value & mask);
-            return;
-        }
-        match bytes.get(start..start.saturating_add(size)) {
-            Some(bytes) => self.write(text, member.kind, bytes, depth),
-            None => text.push('?'),
+        let size = member
+            .kind
+            .and_then(|kind| self.types.size(kind))
+            .unwrap_or(0);
+        let part = match member.bits {
+            Some(bits) => value.part(
+                start,
+                ((member.bit_offset % 8) as usize + bits as usize).div_ceil(8),
+            ),
+            None => value.part(start, size),
+        };
+        match (part, member.bits) {
+            (Some(part), Some(_)) if !part.is_known() => text.push_str(UNKNOWN),
+            (Some(part), Some(bits)) => {
+                let shift = member.bit_offset % 8;
+                let bits = bits.clamp(1, 64);
+                let value = (wide_number(part.bytes) >> shift) as u64;
+                let resolved = self.types.resolved(member.kind);
+                let value = match is_signed(resolved) {
+                    true => ((value << (64 - bits)) as i64 >> (64 - bits)) as u64,
+                    false => value << (64 - bits) >> (64 - bits),
+                };
+                write_number(text, resolved, &value.to_le_bytes());
+            }
+            (Some(part), None) => self.write(text, member.kind, part, depth),
+            (None, _) => text.push_str(UNKNOWN),
         }
     }
 
@@ -224,44 +310,84 @@ impl Types {
         &self,
         text: &mut String,
         (of, count): (Option<usize>, usize),
-        bytes: &[u8],
+        value: Bytes<'_>,
         depth: usize,
-    ) -> std::fmt::Result {
+    ) {
+        let bytes = value.bytes;
         let is_char = matches!(
-            self.resolved(of),
+            self.types.resolved(of),
             Some(Type::Base {
-                base: Base::Char,
+                base: Base::SignedChar | Base::UnsignedChar,
                 ..
             })
         );
-        let end = bytes
-            .iter()
-            .position(|byte| *byte == 0)
-            .unwrap_or(bytes.len());
-        let is_text =
-            is_char && end > 0 && bytes[..end].iter().all(|byte| (b' '..=b'~').contains(byte));
+        let end = bytes.iter().position(|byte| *byte == 0);
+        let end = end.unwrap_or(bytes.len());
+        let is_text = is_char
+            && value.is_known()
+            && end > 0
+            && bytes[..end].iter().all(|byte| (b' '..=b'~').contains(byte));
         if is_text && bytes[end..].iter().all(|byte| *byte == 0) {
-            return write!(text, "{:?}", String::from_utf8_lossy(&bytes[..end]));
+            let _ = write!(text, "{:?}", String::from_utf8_lossy(&bytes[..end]));
+            return;
         }
         let each = bytes.len().checked_div(count).unwrap_or(0).max(1);
         text.push('[');
-        for (index, element) in bytes.chunks(each).take(SHOWN).enumerate() {
+        for index in 0..count.min(SHOWN) {
             text.push_str(if index == 0 { "" } else { ", " });
-            self.write(text, of, element, depth);
+            match value.part(index * each, each) {
+                Some(element) => self.write(text, of, element, depth),
+                None => text.push_str(UNKNOWN),
+            }
         }
         text.push_str(if count > SHOWN { ", …]" } else { "]" });
-        Ok(())
     }
 }
 
-fn number(bytes: &[u8]) -> u64 {
-    let mut wide = [0; 8];
-    let len = bytes.len().min(8);
-    wide[..len].copy_from_slice(&bytes[..len]);
-    u64::from_le_bytes(wide)
+/// True for a type of signed numbers.
+fn is_signed(resolved: Option<&Type>) -> bool {
+    match resolved {
+        Some(Type::Base { base, .. }) => matches!(base, Base::Signed | Base::SignedChar),
+        Some(Type::Enum { values, .. }) => values.iter().any(|(_, value)| *value < 0),
+        _ => false,
+    }
 }
 
-fn sign_extended(number: u64, len: usize) -> i64 {
-    let unused = 64 - 8 * len.clamp(1, 8) as u32;
-    (number << unused) as i64 >> unused
+/// Writes bytes of a type without parts.
+fn write_number(text: &mut String, resolved: Option<&Type>, bytes: &[u8]) {
+    let number = wide_number(bytes);
+    let unused = 128 - 8 * bytes.len().clamp(1, 16) as u32;
+    let signed = (number << unused) as i128 >> unused;
+    let _ = match resolved {
+        Some(Type::Base {
+            base: Base::Bool, ..
+        }) => write!(text, "{}", number != 0),
+        Some(Type::Base {
+            base: Base::Float, ..
+        }) => match bytes.len() {
+            4 => write!(text, "{}", f32::from_bits(number as u32)),
+            8 => write!(text, "{}", f64::from_bits(number as u64)),
+            _ => write!(text, "{number:#x}"),
+        },
+        Some(Type::Enum { values, .. }) => {
+            let is_it =
+                |value: &i64| i128::from(*value) == signed || *value as u64 as u128 == number;
+            match values.iter().find(|(_, value)| is_it(value)) {
+                Some((name, _)) => write!(text, "{name}"),
+                None if is_signed(resolved) => write!(text, "{signed}"),
+                None => write!(text, "{number}"),
+            }
+        }
+        Some(Type::Base { .. }) if is_signed(resolved) => write!(text, "{signed}"),
+        Some(Type::Base { .. }) => write!(text, "{number}"),
+        _ => write!(text, "{number:#x}"),
+    };
+}
+
+/// The number that at most 16 bytes are.
+fn wide_number(bytes: &[u8]) -> u128 {
+    let mut wide = [0; 16];
+    let len = bytes.len().min(16);
+    wide[..len].copy_from_slice(&bytes[..len]);
+    u128::from_le_bytes(wide)
 }

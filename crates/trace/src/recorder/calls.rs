@@ -14,21 +14,39 @@ use crate::run::{CallArgument, NamedValue, Target, TraceEvent};
 const MOST_BYTES: u64 = 4096;
 
 impl Recorder<'_> {
-    /// Notes the call of a helper in front of it.
-    pub(super) fn note_call(&mut self, moment: &Moment<'_, '_>) {
+    /// The helper that an instruction calls, and what it is called with.
+    fn called(moment: &Moment<'_, '_>) -> Option<(i32, [u64; 5])> {
         let number = match moment.insn() {
             Insn::Call(Callee::Helper(number)) => number,
             Insn::CallReg { dst } => {
                 let number = i32::try_from(moment.registers[dst.index()]);
-                match number.ok().filter(|number| *number < 1024) {
-                    Some(number) => number,
-                    None => return,
-                }
+                number.ok().filter(|number| *number < 1024)?
             }
-            _ => return,
+            _ => return None,
         };
         let mut arguments = [0; 5];
         arguments.copy_from_slice(&moment.registers[1..=5]);
+        Some((number, arguments))
+    }
+
+    /// Notes the call of a helper while lines are counted alone: keys of values are needed later.
+    pub(super) fn note_counted(&mut self, moment: &Moment<'_, '_>) {
+        if let (Some((number, arguments)), Some(frame)) =
+            (Self::called(moment), self.frames.last_mut())
+        {
+            frame.calling = Some(Open {
+                line: u64::MAX,
+                event: 0,
+                kind: Unfinished::Call { number, arguments },
+            });
+        }
+    }
+
+    /// Notes the call of a helper in front of it.
+    pub(super) fn note_call(&mut self, moment: &Moment<'_, '_>) {
+        let Some((number, arguments)) = Self::called(moment) else {
+            return;
+        };
         let (function, count) = self.host.function(number);
         let values = (1..=5).take(count).filter_map(Reg::new).enumerate();
         let values = values.map(|(index, register)| {
@@ -157,7 +175,8 @@ impl Recorder<'_> {
 
     /// Completes the call of a helper that returned.
     pub(super) fn close_call(&mut self, moment: &Moment<'_, '_>) {
-        let Some(frame) = self.frames.last_mut() else {
+        let frame = self.frames.last_mut();
+        let Some(frame) = frame.filter(|frame| frame.calling.is_some()) else {
             return;
         };
         let Some(Open {
@@ -172,6 +191,12 @@ impl Recorder<'_> {
             return;
         }
         let result = moment.registers[0];
+        let memory = moment.memory;
+        let map = memory.map_at(arguments[0]);
+        let found = self.found(number, &arguments, result, memory);
+        let Some(frame) = self.frames.last_mut().filter(|_| line != u64::MAX) else {
+            return;
+        };
         let (function, _) = self.host.function(number);
         let finds = matches!(
             HelperId::from_number(number),
@@ -185,34 +210,11 @@ impl Recorder<'_> {
             ..Origin::named(name)
         });
         self.fields = None;
-        let memory = moment.memory;
         let text = match self.pointer_text(result, memory) {
             Some(text) => text,
             None if finds && result == 0 => NULL.to_owned(),
             None => number_text(result, Width::W64),
         };
-        let map = memory.map_at(arguments[0]);
-        let mut found = None;
-        match HelperId::from_number(number) {
-            Some(HelperId::MapLookupElem | HelperId::MapLookupPercpuElem) => {
-                if let Some(info) = map.and_then(|map| self.host.map(map))
-                    && result != 0
-                {
-                    let mut key = vec![0; info.key_size];
-                    if memory.peek(arguments[1], &mut key) {
-                        self.keys.insert(result, key);
-                    }
-                    let mut value = vec![0; info.value_size];
-                    found = memory.peek(result, &mut value).then_some(value);
-                }
-            }
-            Some(HelperId::RingbufReserve) if result != 0 => {
-                if let Some(map) = map {
-                    self.records.insert(result, (map, arguments[1] as usize));
-                }
-            }
-            _ => {}
-        }
         let value = NamedValue {
             number: result,
             name: None,
@@ -235,6 +237,58 @@ impl Recorder<'_> {
                 };
             }
             *result = Some(value);
+        }
+    }
+
+    /// The value that a call found, whose key is kept.
+    fn found(
+        &mut self,
+        number: i32,
+        arguments: &[u64; 5],
+        result: u64,
+        memory: &Memory<'_>,
+    ) -> Option<Vec<u8>> {
+        let map = memory.map_at(arguments[0]).filter(|_| result != 0)?;
+        match HelperId::from_number(number)? {
+            HelperId::MapLookupElem | HelperId::MapLookupPercpuElem => {
+                let info = self.host.map(map)?;
+                let mut key = vec![0; info.key_size];
+                if info.holds_maps || !memory.peek(arguments[1], &mut key) {
+                    return None;
+                }
+                self.keys.insert(result, key);
+                let mut value = vec![0; info.value_size];
+                memory.peek(result, &mut value).then_some(value)
+            }
+            HelperId::RingbufReserve => {
+                self.records.insert(result, (map, arguments[1] as usize));
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Keeps the key of the entry that a function is called back for.
+    pub(super) fn note_callback(&mut self, moment: &Moment<'_, '_>) {
+        let calling = self.frames.last().and_then(|frame| frame.calling.as_ref());
+        let Some(Open {
+            kind: Unfinished::Call { number, arguments },
+            ..
+        }) = calling
+        else {
+            return;
+        };
+        if HelperId::from_number(*number) != Some(HelperId::ForEachMapElem) {
+            return;
+        }
+        let memory = moment.memory;
+        let map = memory
+            .map_at(arguments[0])
+            .and_then(|map| self.host.map(map));
+        let mut key = vec![0; map.map_or(0, |map| map.key_size)];
+        let [key_at, value_at] = [moment.registers[2], moment.registers[3]];
+        if memory.peek(key_at, &mut key) {
+            self.keys.insert(value_at, key);
         }
     }
 }

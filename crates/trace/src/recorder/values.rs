@@ -5,11 +5,11 @@ use interp::checked::{Memory, MemoryPlace, Moment};
 use isa::ebpf::{AluOp, Cond, Insn, Operand, Reg, Size, Width, eval};
 use packet::fields;
 
-use super::{Open, Recorder, Unfinished};
+use super::Recorder;
 use crate::member::member_path;
 use crate::origin::Origin;
-use crate::run::{NamedValue, Target, TraceEvent};
-use crate::variables::parameters;
+use crate::run::{NamedValue, TraceEvent};
+use crate::signature::typed_text;
 
 /// Bytes of the packet whose fields have names.
 const NAMED_BYTES: u64 = 2048;
@@ -19,9 +19,9 @@ pub(super) const NULL: &str = "NULL";
 
 /// The bytes that an instruction accesses.
 #[derive(Clone, Copy)]
-struct Access {
-    address: u64,
-    len: usize,
+pub(super) struct Access {
+    pub(super) address: u64,
+    pub(super) len: usize,
 }
 
 impl Recorder<'_> {
@@ -36,9 +36,20 @@ impl Recorder<'_> {
                 src,
                 off,
             } => self.note_branch(moment, (cond, width), dst, src, off),
-            Insn::Call(_) | Insn::CallReg { .. } => self.note_call(moment),
+            Insn::Call(_) | Insn::CallReg { .. } => {
+                for address in &moment.registers[1..=5] {
+                    self.note_stack_write(*address, None, moment);
+                }
+                self.note_call(moment);
+            }
             Insn::Exit => {
-                let value = self.value_of(Reg::R0, Width::W64, moment);
+                let mut value = self.value_of(Reg::R0, Width::W64, moment);
+                let frame = self.frames.last();
+                let returns = frame.and_then(|frame| frame.watch.facts.returns);
+                let typed = returns.and_then(|(types, ty)| typed_text(types, ty, value.number));
+                if let Some(text) = typed {
+                    value.text = text;
+                }
                 self.add(TraceEvent::Return { value });
             }
             Insn::Store {
@@ -48,7 +59,7 @@ impl Recorder<'_> {
                 src,
             } => {
                 let access = access(moment, base, off, size);
-                self.note_write(access, moment.memory);
+                self.note_write(access, moment);
                 self.spill(access, src, moment);
             }
             Insn::StoreRelease {
@@ -56,10 +67,41 @@ impl Recorder<'_> {
             }
             | Insn::Atomic {
                 size, base, off, ..
-            } => self.note_write(access(moment, base, off, size), moment.memory),
+            } => self.note_write(access(moment, base, off, size), moment),
             _ => {}
         }
         self.follow_value(moment, insn);
+    }
+
+    /// Notes that bytes of the stack are written; without their number a function may do so.
+    pub(super) fn note_stack_write(
+        &mut self,
+        address: u64,
+        len: Option<u64>,
+        moment: &Moment<'_, '_>,
+    ) {
+        let has_places = self
+            .frames
+            .iter()
+            .any(|frame| frame.watch.facts.has_debug());
+        if !has_places
+            || !matches!(
+                moment.memory.place(address),
+                Some(MemoryPlace::Stack { .. })
+            )
+        {
+            return;
+        }
+        let slot = moment.at as u32;
+        let traced = self.programs.get(moment.program.number() as usize);
+        let line = traced.and_then(|traced| traced.program.line_at(slot));
+        let line = line.map(|line| line.line);
+        for frame in &mut self.frames {
+            match len {
+                Some(len) => frame.watch.note_written(address, len, slot, line),
+                None => frame.watch.note_passed(address, slot, line),
+            }
+        }
     }
 
     fn note_branch(
@@ -89,7 +131,8 @@ impl Recorder<'_> {
             left.text = field.text(&of(left.number));
             right.text = field.text(&of(imm as i64 as u64));
         }
-        let is_pointer = left.text == NULL || left.text.starts_with("value of ");
+        let is_pointer =
+            left.text == NULL || left.text.starts_with("value of ") || left.text.starts_with('&');
         if is_pointer && src == Operand::Imm(0) {
             right.text = NULL.to_owned();
         }
@@ -132,9 +175,7 @@ impl Recorder<'_> {
         let is_address = pointer.is_some();
         let frame = self.frames.last();
         let slot = moment.at as u32;
-        let variable = frame.and_then(|frame| {
-            (frame.watch).name_of(register, slot, moment.registers, moment.memory)
-        });
+        let variable = frame.and_then(|frame| frame.watch.name_of(register, slot));
         let origin = frame.and_then(|frame| frame.origins[register.index()].as_ref());
         // The place of a computed address says more than how it was computed.
         let named = origin.filter(|origin| !is_address || !origin.name.starts_with('('));
@@ -259,20 +300,8 @@ impl Recorder<'_> {
                 })
             }
             MemoryPlace::Context(offset) => {
-                let frame = self.frames.first()?;
-                let traced = self.programs.get(moment.program.number() as usize)?;
-                let types = traced.program.btf()?;
-                let (name, ty) = parameters(traced.program, frame.function)
-                    .into_iter()
-                    .next()?;
-                let Shape::Ptr(target) = types.get(types.skip_modifiers(ty)?)?.shape() else {
-                    return None;
-                };
-                let (path, _) = member_path(types, target, offset, access.len as u64)?;
-                Some(Origin::named(format!(
-                    "{name}->{}",
-                    path.trim_start_matches('.')
-                )))
+                let (name, _) = self.context_name(offset, access.len, moment)?;
+                Some(Origin::named(name))
             }
             MemoryPlace::Value {
                 map,
@@ -294,8 +323,27 @@ impl Recorder<'_> {
         }
     }
 
+    /// The name of bytes of the context by the type of the first parameter, and their type.
+    pub(super) fn context_name(
+        &self,
+        offset: u64,
+        len: usize,
+        moment: &Moment<'_, '_>,
+    ) -> Option<(String, TypeId)> {
+        let frame = self.frames.first()?;
+        let traced = self.programs.get(moment.program.number() as usize)?;
+        let types = traced.program.btf()?;
+        let (name, ty) = frame.watch.facts.parameters.first()?;
+        let name = if name.is_empty() { "ctx" } else { name };
+        let Shape::Ptr(target) = types.get(types.skip_modifiers(*ty)?)?.shape() else {
+            return None;
+        };
+        let (path, ty) = member_path(types, target, offset, len as u64)?;
+        Some((format!("{name}->{}", path.trim_start_matches('.')), ty))
+    }
+
     /// The name of bytes of the packet, and the field that they are.
-    fn packet_name(
+    pub(super) fn packet_name(
         &mut self,
         start: usize,
         len: usize,
@@ -322,7 +370,7 @@ impl Recorder<'_> {
     }
 
     /// The name of bytes of a value of a map, and their type.
-    fn value_name(&self, map: u32, offset: u64, len: usize) -> (String, TypeId) {
+    pub(super) fn value_name(&self, map: u32, offset: u64, len: usize) -> (String, TypeId) {
         let Some(map) = self.host.map(map) else {
             return ("map".to_owned(), TypeId::VOID);
         };
@@ -338,86 +386,6 @@ impl Recorder<'_> {
                 format!("{}[{offset}..{}]", map.name, offset + len as u64),
                 TypeId::VOID,
             ),
-        }
-    }
-
-    /// Notes a write to what is no stack, in front of it.
-    fn note_write(&mut self, access: Access, memory: &Memory<'_>) {
-        let Access { address, len } = access;
-        let mut before = vec![0; len];
-        let Some(place) = memory
-            .place(address)
-            .filter(|_| memory.peek(address, &mut before))
-        else {
-            return;
-        };
-        let (name, kind, target) = match place {
-            MemoryPlace::Packet(offset) => {
-                let Ok(start) = usize::try_from(offset) else {
-                    return;
-                };
-                let (name, field) = self.packet_name(start, len, memory);
-                (name, TypeId::VOID, Target::Packet(field))
-            }
-            MemoryPlace::Context(offset) => {
-                (format!("ctx[{offset}]"), TypeId::VOID, Target::Context)
-            }
-            // A record is told when it is handed over.
-            MemoryPlace::Value { start, .. } if self.records.contains_key(&start) => return,
-            MemoryPlace::Value {
-                map, start, offset, ..
-            } => {
-                let (name, kind) = self.value_name(map, offset, len);
-                let key = self.keys.get(&start).cloned();
-                let target = Target::Value {
-                    map,
-                    key,
-                    before: None,
-                    after: None,
-                };
-                (name, kind, target)
-            }
-            MemoryPlace::Stack { .. }
-            | MemoryPlace::Map(_)
-            | MemoryPlace::Function(_)
-            | MemoryPlace::Region { .. } => {
-                return;
-            }
-        };
-        let insn = self.line.as_ref().map_or(0, |line| line.last());
-        let after = Vec::new();
-        let (line, event) = self.add(TraceEvent::Write {
-            insn,
-            target,
-            name,
-            kind,
-            before,
-            after,
-        });
-        let kind = Unfinished::Write { address, len };
-        self.write = Some(Open { line, event, kind });
-    }
-
-    /// Completes the write of the last instruction.
-    pub(super) fn close_write(&mut self, memory: &Memory<'_>) {
-        let Some(Open {
-            line,
-            event,
-            kind: Unfinished::Write { address, len },
-        }) = self.write.take()
-        else {
-            return;
-        };
-        let mut bytes = vec![0; len];
-        if !memory.peek(address, &mut bytes) {
-            return;
-        }
-        self.fields = None;
-        let event = self
-            .line_mut(line)
-            .and_then(|line| line.events.get_mut(event));
-        if let Some(TraceEvent::Write { after, .. }) = event {
-            *after = bytes;
         }
     }
 
@@ -458,14 +426,16 @@ fn masked(number: u64, width: Width) -> u64 {
     }
 }
 
-/// A number as people read it: small ones in decimals with their sign, large ones in hexadecimals.
+/// A number as people read it: small ones in decimals with their sign, large ones in hexadecimals,
+/// with what they are as signed numbers of 32 bits if that is a small one.
 pub(super) fn number_text(number: u64, width: Width) -> String {
     let signed = match width {
         Width::W32 => i64::from(number as u32 as i32),
         Width::W64 => number as i64,
     };
-    match signed {
-        -4096..=0xffff => signed.to_string(),
+    match (signed, u32::try_from(number)) {
+        (-4096..=0xffff, _) => signed.to_string(),
+        (_, Ok(low @ 0xffff_f000..)) => format!("{number:#x} ({})", low as i32),
         _ => format!("{number:#x}"),
     }
 }

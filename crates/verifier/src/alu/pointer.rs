@@ -44,7 +44,11 @@ pub(super) fn adjust_ptr_min_max_vals(
         return Err(refuse!(env => Alu::PointerMaybeNull { reg: dst, kind: pointer.reg_type() }));
     }
     let is_memory = matches!(pointer.kind, RegKind::Mem { .. });
+    let is_united = env.input.rules.has(Behaviour::UnitedOffsets);
     if is_memory && pointer.flags.has(TypeFlags::PTR_UNTRUSTED) {
+        if is_united {
+            *env.reg_mut(dst) = *pointer;
+        }
         return Ok(());
     }
     let is_free = matches!(pointer.kind, RegKind::FlowKeys)
@@ -53,7 +57,7 @@ pub(super) fn adjust_ptr_min_max_vals(
         return Err(refuse!(env => Alu::PointerKind { reg: dst, kind: pointer.reg_type() }));
     }
     check_sane_offset(env, scalar, pointer)?;
-    check_sane_offset(env, pointer, pointer)?;
+    check_sane_pointer(env, pointer)?;
     let movement = PointerMove {
         op,
         dst,
@@ -62,6 +66,12 @@ pub(super) fn adjust_ptr_min_max_vals(
     };
     let before = movement.check_before(env, pointer, scalar)?;
     let mut result = match op {
+        AluOp::Add | AluOp::Sub if is_united => {
+            let result = move_whole(env, op, dst, (pointer, scalar), reversed)?;
+            movement.check_after(env, &result, scalar, before)?;
+            *env.reg_mut(dst) = result;
+            return Ok(());
+        }
         AluOp::Add => add(env, pointer, scalar),
         AluOp::Sub => subtract(env, dst, pointer, scalar, reversed)?,
         AluOp::And | AluOp::Or | AluOp::Xor => {
@@ -81,7 +91,7 @@ pub(super) fn adjust_ptr_min_max_vals(
     };
     result.num.unbound32();
     if reversed && !env.input.rules.has(Behaviour::SumsKeepPointers) {
-        // What the kernel does not copy from the pointer stays as it was in the scalar.
+        // What Linux 6.18 does not copy from the pointer stays as it was in the scalar.
         result.ref_obj_id = scalar.ref_obj_id;
         if let RegKind::Stack { frame } = &mut result.kind {
             *frame = 0;
@@ -92,6 +102,47 @@ pub(super) fn adjust_ptr_min_max_vals(
     movement.check_after(env, &result, scalar, before)?;
     *env.reg_mut(dst) = result;
     Ok(())
+}
+
+/// A pointer moved by a scalar, whose offset is one number.
+fn move_whole(
+    env: &mut Env<'_>,
+    op: AluOp,
+    dst: Reg,
+    (pointer, scalar): (&RegState, &RegState),
+    reversed: bool,
+) -> Result<RegState> {
+    if op == AluOp::Sub {
+        check_subtraction(env, dst, pointer, reversed)?;
+    }
+    let rules = env.input.rules;
+    let is_known = scalar.num.is_const();
+    let mut result = *pointer;
+    let mut offset = pointer.whole_offset(rules);
+    match op {
+        AluOp::Sub => offset.sub(&scalar.num, rules),
+        _ => offset.add(&scalar.num, rules),
+    }
+    offset.unbound32();
+    if let Some(range) = result.kind.packet_range() {
+        let may_rise = op == AluOp::Add || scalar.num.smin < 0;
+        if !is_known {
+            result.id = env.new_id();
+        }
+        if !is_known && may_rise || range < 0 {
+            forget_range(&mut result);
+        }
+    }
+    result.set_whole_offset(offset);
+    check_sane_pointer(env, &result)?;
+    // The end of a range that is proven of a packet does not become lower.
+    let keeps_end = is_known || result.kind.packet_range().is_some_and(|range| range > 0);
+    match result.kind.is_packet() && keeps_end {
+        true => offset.meet_bits32(),
+        false => offset.sync(rules),
+    }
+    result.set_whole_offset(offset);
+    Ok(result)
 }
 
 /// True if pointers of the kind take offsets, some only constant ones or none but 0.
@@ -138,12 +189,7 @@ fn subtract(
     scalar: &RegState,
     reversed: bool,
 ) -> Result<RegState> {
-    if reversed {
-        return Err(refuse!(env => Alu::PointerFromScalar { reg: dst }));
-    }
-    if matches!(pointer.kind, RegKind::Stack { .. }) && pointer.flags.is_empty() {
-        return Err(refuse!(env => Alu::StackSubtraction { reg: dst }));
-    }
+    check_subtraction(env, dst, pointer, reversed)?;
     let (base, num) = (&pointer.num, &scalar.num);
     let mut result = *pointer;
     if num.is_const()
@@ -174,11 +220,44 @@ fn subtract(
     Ok(result)
 }
 
+/// Refuses to subtract a pointer from a scalar, and from a pointer to the stack.
+fn check_subtraction(
+    env: &mut Env<'_>,
+    dst: Reg,
+    pointer: &RegState,
+    reversed: bool,
+) -> Result<()> {
+    if reversed {
+        return Err(refuse!(env => Alu::PointerFromScalar { reg: dst }));
+    }
+    if matches!(pointer.kind, RegKind::Stack { .. }) && pointer.flags.is_empty() {
+        return Err(refuse!(env => Alu::StackSubtraction { reg: dst }));
+    }
+    Ok(())
+}
+
 /// Nothing is proven readable behind a new base.
 fn forget_range(reg: &mut RegState) {
     if let RegKind::Packet { range } | RegKind::PacketMeta { range } = &mut reg.kind {
         *range = 0;
     }
+}
+
+/// Refuses a pointer whose offset is beyond the bound (`check_reg_sane_offset_ptr`).
+#[doc(alias = "check_reg_sane_offset_ptr")]
+fn check_sane_pointer(env: &mut Env<'_>, pointer: &RegState) -> Result<()> {
+    let rules = env.input.rules;
+    if !rules.has(Behaviour::UnitedOffsets) {
+        return check_sane_offset(env, pointer, pointer);
+    }
+    let offset = pointer.whole_offset(rules);
+    let value = offset.as_const().map_or(offset.smin, |value| value as i64);
+    let off = match -MAX_VAR_OFF < value && value < MAX_VAR_OFF {
+        true if -MAX_VAR_OFF < offset.smin && offset.smin < MAX_VAR_OFF => return Ok(()),
+        true => offset.smin,
+        false => value,
+    };
+    Err(refuse!(env => Alu::PointerOffset { kind: pointer.reg_type(), off }))
 }
 
 /// Offsets beyond the bound are refused (`check_reg_sane_offset`); `named` is the

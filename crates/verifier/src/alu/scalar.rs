@@ -30,7 +30,7 @@ pub(super) fn adjust_scalar_min_max_vals(
         *env.reg_mut(dst) = RegState::UNKNOWN;
         return Ok(());
     };
-    // The kernel reads the operand after it wrote the result, and earlier ones take what it has then.
+    // Linux 6.18 reads the operand after it wrote the result, and earlier ones take what it has then.
     let result = Scalar { ..num };
     let (id, mut off) = match operand == Operand::Reg(dst) {
         true if rules.has(Behaviour::LinksEndWhole) => (0, 0),

@@ -23,22 +23,26 @@ pub(crate) struct CallSummary {
     pub might_sleep: bool,
 }
 
-/// True for calls of helpers.
+/// True for calls of helpers (`bpf_helper_call`).
+#[doc(alias = "bpf_helper_call")]
 pub(super) fn is_helper_call(insn: RawInsn) -> bool {
     insn.pseudo_call() == Some(PseudoCall::Helper)
 }
 
-/// True for calls of functions of this program.
+/// True for calls of functions of this program (`bpf_pseudo_call`).
+#[doc(alias = "bpf_pseudo_call")]
 pub(super) fn is_local_call(insn: RawInsn) -> bool {
     insn.pseudo_call() == Some(PseudoCall::Local)
 }
 
-/// True for calls of functions of the kernel by BTF id.
+/// True for calls of functions of the kernel by BTF id (`bpf_pseudo_kfunc_call`).
+#[doc(alias = "bpf_pseudo_kfunc_call")]
 pub(super) fn is_kfunc_call(insn: RawInsn) -> bool {
     insn.pseudo_call() == Some(PseudoCall::Kfunc)
 }
 
-/// True for loads of the address of a function of this program.
+/// True for loads of the address of a function of this program (`bpf_pseudo_func`).
+#[doc(alias = "bpf_pseudo_func")]
 pub(super) fn is_function_address(insn: RawInsn) -> bool {
     insn.pseudo_load() == Some(PseudoLoad::Func)
 }
@@ -48,12 +52,14 @@ pub(super) fn called_helper(insn: RawInsn) -> Option<HelperId> {
     HelperId::from_number(insn.imm).filter(|_| is_helper_call(insn))
 }
 
-/// True if the call runs a callback before it returns.
+/// True if the call runs a callback before it returns (`is_sync_callback_calling_insn`).
+#[doc(alias = "is_sync_callback_calling_insn")]
 pub(crate) fn calls_sync_callback(input: &Input<'_>, insn: RawInsn) -> bool {
     callback(input, insn).is_some_and(|kind| !kind.is_async())
 }
 
-/// True if the call registers a callback that runs later.
+/// True if the call registers a callback that runs later (`is_async_callback_calling_insn`).
+#[doc(alias = "is_async_callback_calling_insn")]
 pub(crate) fn calls_async_callback(input: &Input<'_>, insn: RawInsn) -> bool {
     callback(input, insn).is_some_and(CallbackKind::is_async)
 }
@@ -66,7 +72,8 @@ fn callback(input: &Input<'_>, insn: RawInsn) -> Option<CallbackKind> {
     }
 }
 
-/// True if the call advances an open-coded iterator.
+/// True if the call advances an open-coded iterator (`is_iter_next_insn`).
+#[doc(alias = "is_iter_next_insn")]
 pub(super) fn advances_iterator(input: &Input<'_>, insn: RawInsn) -> bool {
     let kfunc = kfunc(input, insn).filter(|_| is_kfunc_call(insn));
     kfunc.is_some_and(|kfunc| kfunc.flags.has(KfuncFlags::ITER_NEXT))
@@ -78,7 +85,8 @@ pub(super) fn changes_packet(input: &Input<'_>, insn: RawInsn) -> bool {
         || special_kfunc(input, insn).is_some_and(SpecialKfunc::changes_packet)
 }
 
-/// True if the call throws an exception.
+/// True if the call throws an exception (`is_bpf_throw_kfunc`).
+#[doc(alias = "is_bpf_throw_kfunc")]
 pub(super) fn throws(input: &Input<'_>, insn: RawInsn) -> bool {
     special_kfunc(input, insn) == Some(SpecialKfunc::Throw)
 }

@@ -149,6 +149,7 @@ impl Search<'_, '_, '_, '_> {
         let summary = calls::summary(input, insn).filter(|_| is_known);
         subprog.might_sleep |= summary.is_some_and(|call| call.might_sleep);
         subprog.changes_pkt_data |= calls::changes_packet(input, insn);
+        subprog.might_throw |= calls::throws(input, insn);
     }
 
     /// Linux's `visit_func_call_insn`.
@@ -173,9 +174,11 @@ impl Search<'_, '_, '_, '_> {
         let caller = self.analysis.subprog_containing(caller);
         let callee = &self.analysis.subprogs[self.analysis.subprog_containing(callee)];
         let (changes, sleeps) = (callee.changes_pkt_data, callee.might_sleep);
+        let throws = callee.might_throw;
         let caller = &mut self.analysis.subprogs[caller];
         caller.changes_pkt_data |= changes;
         caller.might_sleep |= sleeps;
+        caller.might_throw |= throws;
     }
 
     /// Linux's `mark_prune_point`.

@@ -34,7 +34,7 @@ pub(super) fn compute(input: &Input<'_>, pass: &mut LogAt<'_, '_>, analysis: &mu
             break;
         }
     }
-    // The second slot of a wide load is not in the graph; the kernel leaves its sets.
+    // The second slot of a wide load is not in the graph; Linux 6.18 leaves its sets.
     if pass.sink.is_full() {
         write(input, pass, analysis);
     }

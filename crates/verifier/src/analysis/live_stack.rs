@@ -199,7 +199,7 @@ impl Instance {
                 continue;
             }
             let marks = self.marks_mut(frame, insn);
-            // The kernel keeps the former set in 32 bits, so that slots from 32 on are
+            // Linux 6.18 keeps the former set in 32 bits, so that slots from 32 on are
             // forgotten at the second visit.
             let former = u64::from(marks.must_write as u32);
             let slots = if visited { slots & former } else { slots };

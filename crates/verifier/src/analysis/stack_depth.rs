@@ -30,7 +30,7 @@ enum StackMode {
     Private,
 }
 
-/// Checks the stack of all chains of calls. Sets
+/// Checks the stack of all chains of calls (`check_max_stack_depth`). Sets
 /// [`SubprogAux::tail_call_reachable`].
 pub(crate) fn check_max_stack_depth(
     input: &Input<'_>,
@@ -144,7 +144,11 @@ impl Check<'_, '_, '_> {
         if private && self.modes[subprog] == StackMode::Unknown && own >= MIN_PRIVATE_STACK {
             self.modes[subprog] = StackMode::Private;
         }
-        if self.modes[subprog] == StackMode::Private {
+        let is_private = self.modes[subprog] == StackMode::Private;
+        let chain = if is_private { own } else { *depth + own };
+        let deepest = &mut self.pass.sink.deepest_stack;
+        *deepest = chain.max(*deepest);
+        if is_private {
             if own > LIMITS.stack {
                 return Err(refuse!(self.pass => Program::SubprogStack { subprog, own }));
             }

@@ -32,7 +32,8 @@ pub(super) fn find(
     for (index, insn) in input.program.insns().iter().enumerate() {
         let is_address = is_function_address(*insn) && callbacks;
         let is_local = is_address || is_local_call(*insn);
-        if !is_local && !(is_kfunc_call(*insn) && callbacks) {
+        let is_kfunc = is_kfunc_call(*insn) && callbacks;
+        if !is_local && !is_kfunc {
             continue;
         }
         pass.insn_idx = index as u32;

@@ -273,9 +273,21 @@ pub(crate) fn returned(input: &Input<'_>) -> Returned {
     } else if !is_hook {
         let object = function.returned_structure();
         object.map_or(Returned::Any, |id| Returned::Object(TypeRef::vmlinux(id.0)))
-    } else if input.registry.lists.lsm_bool.contains(&*function.name) {
-        Returned::OfHook(0, 1)
     } else {
-        Returned::OfHook(LEAST_ERRNO, 0)
+        let (min, max) = range_of_hook(input, &function);
+        Returned::OfHook(min, max)
+    }
+}
+
+/// Results of the hook that a program is attached to (`bpf_lsm_get_retval_range`).
+#[doc(alias = "bpf_lsm_get_retval_range")]
+pub(crate) fn hook_range(input: &Input<'_>) -> Option<(i32, i32)> {
+    AttachedFunction::of(input).map(|function| range_of_hook(input, &function))
+}
+
+fn range_of_hook(input: &Input<'_>, function: &AttachedFunction<'_>) -> (i32, i32) {
+    match input.registry.lists.lsm_bool.contains(&*function.name) {
+        true => (0, 1),
+        false => (LEAST_ERRNO, 0),
     }
 }

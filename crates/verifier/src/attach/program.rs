@@ -264,7 +264,7 @@ fn check_type_match(
             their_name,
             index,
         };
-        pair.check(one.ty, other.ty, check)?;
+        pair.check_parameter(one.ty, other.ty, check)?;
     }
     Ok(())
 }
@@ -279,7 +279,7 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    fn check(&self, one: TypeId, other: TypeId, check: &mut LogAt<'_, '_>) -> Result<()> {
+    fn check_parameter(&self, one: TypeId, other: TypeId, check: &mut LogAt<'_, '_>) -> Result<()> {
         let Pair {
             name,
             their_name,

@@ -14,22 +14,29 @@ use crate::env::{Env, RegArg};
 use crate::log::TypeText;
 use crate::mem::helper_mem::{check_helper_mem, check_sized_mem};
 use crate::mem::region::check_ptr_off;
-use crate::mem::{Access, check_ptr_alignment, is_pointer_value, packet};
+use crate::mem::{Access, check_ptr_alignment, context, is_pointer_value, packet};
 use crate::rejection::Call;
 use crate::resolve::Map;
 use crate::state::{MapRef, RegBase, RegKind, RegRules, RegState, RegType, TypeFlags, TypeRef};
 use crate::{Result, Stop, insn_facts, refuse, verbose};
 
 /// Types of registers that an argument takes, in the order in which refusals list them;
-/// `None` for arguments without such a list (`compatible_reg_types`).
+/// `None` for arguments without such a list (`compatible_reg_types`); `takes_context` if the context
+/// is among what memory arguments take.
 #[doc(alias = "compatible_reg_types")]
-pub(super) fn compatible_types(arg: ArgBase) -> Option<&'static [RegType]> {
+pub(super) fn compatible_types(arg: ArgBase, takes_context: bool) -> Option<&'static [RegType]> {
     macro_rules! types {
         ($($base:ident $(with $($flag:ident)+)?),*) => {
             &const { [$(RegBase::$base.with(TypeFlags::NONE$($(.with(TypeFlags::$flag))+)?)),*] }
         };
     }
     Some(match arg {
+        ArgBase::PtrToMapKey | ArgBase::PtrToMapValue | ArgBase::PtrToMem if takes_context => {
+            types![
+                PtrToStack, PtrToPacket, PtrToPacketMeta, PtrToMapKey, PtrToMapValue, PtrToMem,
+                PtrToMem with MEM_RINGBUF, PtrToBuf, PtrToBtfId with PTR_TRUSTED, PtrToCtx
+            ]
+        }
         ArgBase::PtrToMapKey | ArgBase::PtrToMapValue | ArgBase::PtrToMem => types![
             PtrToStack, PtrToPacket, PtrToPacketMeta, PtrToMapKey, PtrToMapValue, PtrToMem,
             PtrToMem with MEM_RINGBUF, PtrToBuf, PtrToBtfId with PTR_TRUSTED
@@ -84,7 +91,8 @@ pub(super) fn check_reg_type(
     helper: Option<&HelperProto>,
 ) -> Result<()> {
     let reg = *env.reg(ptr);
-    let Some(compatible) = compatible_types(arg.base) else {
+    let takes_context = env.input.rules.has(Behaviour::ContextIsMemory);
+    let Some(compatible) = compatible_types(arg.base, takes_context) else {
         return Err(Stop::Bug(format!("argument type {:?}", arg.base)));
     };
     let knows_trust = env.input.rules.has(Behaviour::TrustedPointers);
@@ -205,6 +213,10 @@ pub(super) fn check_offset(env: &mut Env<'_>, ptr: Reg, arg: Option<ArgType>) ->
         return check_ptr_off(&mut env.log(), &reg, ptr, false);
     }
     let RegType { base, flags } = reg.reg_type();
+    let takes_context = arg.is_none_or(|arg| arg.base == ArgBase::PtrToCtx);
+    if base == RegBase::PtrToCtx && !takes_context && context::may_vary(env) {
+        return Ok(());
+    }
     if RegRules::of(base).free_offset.contains(&flags) {
         return Ok(());
     }
@@ -280,7 +292,7 @@ pub(super) fn check_arg(
         }
         check_offset(env, ptr, Some(arg))?;
     }
-    check_reference(env, &reg, ptr, arg, meta)?;
+    check_reference(env, &reg, ptr, arg, &proto.name, meta)?;
     let access = match arg.flags.has(TypeFlags::MEM_WRITE) {
         true => Access::Write,
         false => Access::Read,
@@ -427,6 +439,7 @@ fn check_reference(
     reg: &RegState,
     ptr: Reg,
     arg: ArgType,
+    helper: &str,
     meta: &mut CallMeta,
 ) -> Result<()> {
     if arg.flags.has(TypeFlags::OBJ_RELEASE) {
@@ -435,7 +448,7 @@ fn check_reference(
         }
         let checks = env.input.rules.has(Behaviour::ReleasesReferenced);
         if checks && reg.ref_obj_id == 0 && !reg.is_null() {
-            return Err(refuse!(env => Call::NotReferenced { reg: ptr }));
+            return Err(refuse!(env => Call::NotReferenced { helper, reg: ptr }));
         }
         meta.release = Some(ptr);
     }

@@ -110,12 +110,12 @@ fn enter(env: &mut Env<'_>, subprog: u32, kind: CallbackKind) -> Result<()> {
         let may_sleep = kind.rules().may_sleep
             || env.input.context.sleepable && !env.input.rules.has(Behaviour::TimersStayAwake);
         let mut state = State::new(frame, start, may_sleep);
-        // The kernel leaves it 0, so that walks back go on before the callback.
+        // Linux 6.18 leaves it 0, so that walks back go on before the callback.
         state.first_insn_idx = 0;
         return env.fork_async(state, start);
     }
     let curframe = env.state.curframe;
-    // The kernel counts the branch before it checks the depth of the call chain.
+    // Linux 6.18 counts the branch before it checks the depth of the call chain.
     let mut frame = Frame::new(insn_idx as i32, curframe as u32 + 1, subprog);
     let fork = env.fork(start);
     fork.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;
@@ -225,7 +225,8 @@ fn set_map(regs: &mut Registers, map: MapRef) {
     regs[1] = RegState::pointer(kind, TypeFlags::NONE);
 }
 
-/// Key and value of an element in r2 and r3.
+/// Key and value of an element in r2 and r3 (`map_set_for_each_callback_args`).
+#[doc(alias = "map_set_for_each_callback_args")]
 fn set_element(regs: &mut Registers, map: MapRef) {
     let key = RegKind::MapKey { map, uid: 0 };
     let value = RegKind::MapValue { map, uid: 0 };

@@ -59,12 +59,12 @@ pub(super) fn check_helper_arg(env: &mut Env<'_>, ptr: Reg, arg: ArgType) -> Res
             is_rdonly: arg.flags.has(TypeFlags::MEM_RDONLY),
         },
     };
-    check(env, ptr, usage)
+    check_dynptr(env, ptr, usage)
 }
 
 /// Checks a pointer to a dynptr (`process_dynptr_func`).
 #[doc(alias = "process_dynptr_func")]
-pub(super) fn check(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<()> {
+pub(super) fn check_dynptr(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<()> {
     let reg = *env.reg(ptr);
     let index = ptr.number() - 1;
     let is_const = reg.is_plain(RegBase::ConstPtrToDynptr);
@@ -143,11 +143,14 @@ fn on_stack(env: &mut Env<'_>, ptr: Reg) -> Option<(usize, StackObject)> {
     matches!(object.kind, StackObjectKind::Dynptr(_)).then_some((frame, object))
 }
 
+/// First slot and frame of the dynptr that a register points to (`dynptr_get_spi`).
+#[doc(alias = "dynptr_get_spi")]
 fn place_of(env: &mut Env<'_>, ptr: Reg) -> Place {
     stack_slots::place_of(env, ptr, "dynptr", SLOTS)
 }
 
 /// Makes a dynptr on the stack (`mark_stack_slots_dynptr`).
+#[doc(alias = "mark_stack_slots_dynptr")]
 fn create(env: &mut Env<'_>, ptr: Reg, kind: DynptrKind, clone_of: u32) -> Result<()> {
     let Place::At(frame, first_slot) = place_of(env, ptr) else {
         return Err(Stop::Bug("slots of a dynptr were written".into()));
@@ -199,6 +202,10 @@ pub(super) fn check_release(env: &mut Env<'_>, ptr: Reg, meta: &mut CallMeta) ->
         }
         Place::Unallocated | Place::Misplaced => 0,
     };
+    if held == 0 && env.input.rules.has(Behaviour::ArgumentsByRegister) {
+        let index = ptr.number() - 1;
+        return Err(refuse!(env => Call::DynptrNotInit { index }));
+    }
     if held == 0 {
         let number = ptr.number();
         return Err(refuse!(env => Call::UnacquiredDynptr { number }));
@@ -245,7 +252,8 @@ pub(crate) fn overwrite(env: &mut Env<'_>, frame: usize, spi: usize) -> Result<(
         stack_slots::destroy(env, frame, spi);
         return Ok(());
     }
-    if object.ref_obj_id != 0 {
+    let may_replace = env.input.rules.has(Behaviour::ClonesReplaced) && has_clone(env, &object);
+    if object.ref_obj_id != 0 && !may_replace {
         return Err(refuse!(env => Call::OverwritesDynptr));
     }
     stack_slots::mark_scratched(env, &object);
@@ -255,4 +263,17 @@ pub(crate) fn overwrite(env: &mut Env<'_>, frame: usize, spi: usize) -> Result<(
     });
     stack_slots::destroy(env, frame, spi);
     Ok(())
+}
+
+/// True if another dynptr holds the reference, too (`dynptr_ref_cnt`).
+#[doc(alias = "dynptr_ref_cnt")]
+fn has_clone(env: &Env<'_>, object: &StackObject) -> bool {
+    let frames = (0..=env.state.curframe).map(|number| env.state.frame(number));
+    let holders = frames
+        .flat_map(|frame| frame.stack.objects())
+        .filter(|other| {
+            matches!(other.kind, StackObjectKind::Dynptr(_))
+                && other.ref_obj_id == object.ref_obj_id
+        });
+    holders.count() > 1
 }

@@ -30,7 +30,7 @@ pub(super) fn check_in_value(
         kind,
         refusal: RefusalKind::Argument,
     };
-    check(env, ptr, &field)?;
+    check_field(env, ptr, &field)?;
     let RegKind::MapValue { map, uid } = env.reg(ptr).kind else {
         return Err(Stop::Bug("field argument is no map value".into()));
     };
@@ -38,7 +38,7 @@ pub(super) fn check_in_value(
 }
 
 /// Checks that a pointer into a map value or an object points at the field.
-pub(super) fn check(env: &mut Env<'_>, ptr: Reg, field: &FieldArg) -> Result<()> {
+pub(super) fn check_field(env: &mut Env<'_>, ptr: Reg, field: &FieldArg) -> Result<()> {
     let var_off = check_constant_offset(env, ptr, field)?;
     let (kind, name) = (field.kind, field.kind.name());
     let reg = *env.reg(ptr);

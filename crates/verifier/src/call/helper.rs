@@ -21,7 +21,7 @@ use crate::env::{Env, MapUse, Outcome};
 use crate::insn_facts;
 use crate::mem::{Access, MemAccess, check_mem_access, packet, registers};
 use crate::rejection::Call;
-use crate::state::{Frame, RegBase};
+use crate::state::{Frame, RegBase, State};
 use crate::type_rules::HookRules;
 use crate::{Result, Stop, refuse, verbose};
 
@@ -30,7 +30,7 @@ const KEY_POISON: u64 = 1 << 63;
 /// The key of a tail call was seen (`BPF_MAP_KEY_SEEN`).
 const KEY_SEEN: u64 = 1 << 62;
 
-/// Checks a helper call.
+/// Checks a helper call (`check_helper_call`).
 pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
     let name = env.input.registry.helper_name(id);
     let registry = env.input.registry;
@@ -192,20 +192,27 @@ fn other_prototype(env: &Env<'_>, symbol: &ExternSymbol) -> Option<String> {
     ))
 }
 
+/// The section that a path is in and must not sleep in (`non_sleepable_context_description`).
+#[doc(alias = "non_sleepable_context_description")]
+pub(super) fn section(state: &State) -> Option<&'static str> {
+    if state.active_rcu_lock {
+        Some("rcu_read_lock region")
+    } else if state.active_preempt_locks != 0 {
+        Some("non-preemptible region")
+    } else if state.active_irq_id != 0 {
+        Some("IRQ-disabled region")
+    } else {
+        None
+    }
+}
+
 /// Refuses helpers that may sleep where the program must not.
 fn check_sleep(env: &mut Env<'_>, proto: &HelperProto) -> Result<()> {
     let state = &env.state;
-    let where_it_is = if state.active_rcu_lock {
-        Some("rcu_read_lock")
-    } else if state.active_preempt_locks != 0 {
-        Some("non-preemptible")
-    } else if state.active_irq_id != 0 {
-        Some("IRQ-disabled")
-    } else {
-        None
-    };
+    let where_it_is = section(state);
+    let region = where_it_is.unwrap_or("non-sleepable prog");
     if proto.might_sleep && !state.in_sleepable {
-        return Err(refuse!(env => Call::MightSleep));
+        return Err(refuse!(env => Call::MightSleep { name: &proto.name, id: proto.id, region }));
     }
     if let Some(region) = where_it_is
         && proto.might_sleep
@@ -276,9 +283,8 @@ fn record_key(env: &mut Env<'_>, helper: HelperId, meta: &CallMeta) -> Result<()
     Ok(())
 }
 
-/// Rules of single helpers, after the arguments are known to be good. Other helpers have the
-/// effects of their prototypes only.
-/// The frame of a callback that is to be entered.
+/// Rules of single helpers, after the arguments are known to be good; the frame of a callback that is to be
+/// entered.
 fn apply_rules(env: &mut Env<'_>, helper: HelperId, meta: &mut CallMeta) -> Result<Option<Frame>> {
     if let Some(kind) = helper.callback() {
         return callback::push(env, meta.subprog, kind);
@@ -306,10 +312,18 @@ fn check_rules(env: &mut Env<'_>, helper: HelperId, meta: &mut CallMeta) -> Resu
             meta.dynptr = dynptr::initialized(env, Reg::R1);
             Ok(())
         }
-        HelperRule::SetsReturn => match attach::returned(env.input) {
-            Returned::OfCgroup { is_void: true } => Err(refuse!(env => Call::SetsVoid)),
-            _ => Ok(()),
-        },
+        HelperRule::SetsReturn => check_set_result(env),
+    }
+}
+
+/// Checks the result that a program of a cgroup sets (in `check_helper_call`).
+fn check_set_result(env: &mut Env<'_>) -> Result<()> {
+    if attach::returned(env.input) == (Returned::OfCgroup { is_void: true }) {
+        return Err(refuse!(env => Call::SetsVoid));
+    }
+    match returns::range_of_result(env) {
+        Some(range) => crate::flow::check_result(env, Reg::R1, range, "At bpf_set_retval"),
+        None => Ok(()),
     }
 }
 

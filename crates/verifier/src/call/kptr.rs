@@ -63,7 +63,7 @@ pub(super) fn check_source(env: &mut Env<'_>, ptr: Reg, meta: &CallMeta) -> Resu
     if flags.has(TypeFlags::MEM_ALLOC) {
         flags = flags.without(LOCAL);
     }
-    let compatible = compatible_types(ArgBase::PtrToBtfId).unwrap_or_default();
+    let compatible = compatible_types(ArgBase::PtrToBtfId, false).unwrap_or_default();
     if !compatible.contains(&reg.kind.base().with(flags)) {
         let expected: Vec<TypeText> = compatible.iter().copied().map(TypeText::from).collect();
         return Err(refuse!(env => Call::ArgumentType {

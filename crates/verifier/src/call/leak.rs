@@ -6,7 +6,7 @@ use spec::behaviour::Behaviour;
 use crate::env::Env;
 use crate::state::ReferenceKind;
 use crate::type_rules::{TargetKind, TypeRules};
-use crate::{Result, refuse, verbose};
+use crate::{Result, refuse};
 
 /// An exit in messages, of whichever function.
 pub(crate) const MAIN_EXIT: &str = "BPF_EXIT instruction in main prog";
@@ -26,7 +26,7 @@ pub(crate) fn check_resource_leak(
         return Err(refuse!(env => Call::InsideLock { what }));
     }
     if let Some((id, insn)) = has_leaked(env, is_exception) {
-        verbose!(env, "Unreleased reference id={id} alloc_insn={insn}\n");
+        let _ = refuse!(env => Call::Unreleased { id, insn });
         return Err(refuse!(env => Call::ReferenceLeak { what }));
     }
     let section = if !check_lock {
@@ -99,7 +99,7 @@ fn has_leaked(env: &mut Env<'_>, is_exception: bool) -> Option<(u32, u32)> {
         .collect();
     let (last, before) = leaked.split_last()?;
     for (id, insn) in before {
-        verbose!(env, "Unreleased reference id={id} alloc_insn={insn}\n");
+        let _ = refuse!(env => Call::Unreleased { id: *id, insn: *insn });
     }
     Some(*last)
 }

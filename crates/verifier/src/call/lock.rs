@@ -80,7 +80,7 @@ const fn field_of(kind: ReferenceKind) -> &'static FieldArg {
 /// Takes a lock (`process_spin_lock`).
 #[doc(alias = "process_spin_lock")]
 fn lock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
-    field::check(env, ptr, field_of(kind))?;
+    field::check_field(env, ptr, field_of(kind))?;
     let reg = *env.reg(ptr);
     let owner = owner(&reg);
     let mut held = env.state.refs.iter();
@@ -103,7 +103,7 @@ fn lock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
 
 /// Releases a lock (`process_spin_lock`).
 fn unlock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
-    field::check(env, ptr, field_of(kind))?;
+    field::check_field(env, ptr, field_of(kind))?;
     let reg = *env.reg(ptr);
     let owner = owner(&reg);
     let lock = field_of(kind).kind.name().trim_end_matches("_lock");

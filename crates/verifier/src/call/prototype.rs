@@ -77,6 +77,22 @@ pub(crate) fn arguments(
     Some(question.arguments())
 }
 
+/// True if the BTF of a subprogram says that it returns nothing.
+pub(crate) fn returns_void(input: &Input<'_>, subprog: u32) -> bool {
+    let found = || {
+        let func = input.program.func_info().get(subprog as usize)?;
+        let btf = input.program.btf()?;
+        let Shape::Func(func) = btf.get(func.type_id)?.shape() else {
+            return None;
+        };
+        let Shape::Proto(proto) = btf.get(func.proto)?.shape() else {
+            return None;
+        };
+        btf.get(btf.skip_modifiers(proto.returns)?)
+    };
+    found().is_some_and(|ty| ty.kind() == Kind::Void)
+}
+
 /// The function, and the program around it.
 struct Question<'a> {
     /// The BTF of the program.
@@ -206,7 +222,10 @@ impl Question<'_> {
             let rejection = of_global(Signature::TooManyArguments { name, count, most });
             return fail(SignatureFault::TooManyArguments(count), rejection);
         }
-        if !self.is_number(proto.returns) {
+        let may_be_void = is_global && self.rules.has(Behaviour::GlobalsReturnVoid);
+        let is_void = may_be_void && self.btf.at(self.strip(proto.returns)).kind() == Kind::Void;
+        let is_arena = self.subprog != 0 && self.points_to_arena(proto.returns);
+        if !self.is_number(proto.returns) && !is_void && !is_arena {
             let fault = SignatureFault::Result(type_text(self.btf, proto.returns));
             return fail(fault, of_global(Signature::Return { name }));
         }
@@ -267,7 +286,22 @@ impl Question<'_> {
             };
             tags.0 |= tag.0;
         }
+        if self.points_to_arena(ty) {
+            tags.0 |= Tags::ARENA.0;
+        }
         Ok(tags)
+    }
+
+    /// True for a pointer into the arena, by the tag of its type (`btf_scan_type_tags`).
+    #[doc(alias = "btf_scan_type_tags")]
+    fn points_to_arena(&self, ty: TypeId) -> bool {
+        let Shape::Ptr(target) = self.btf.at(self.strip(ty)).shape() else {
+            return false;
+        };
+        let target = self.btf.at(target);
+        self.rules.has(Behaviour::ArenaTags)
+            && target.kind() == Kind::TypeTag
+            && target.name() == "arena"
     }
 
     fn argument(

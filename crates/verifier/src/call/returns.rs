@@ -4,12 +4,14 @@ use isa::ebpf::Reg;
 use spec::behaviour::Behaviour;
 use spec::helpers::HelperId;
 use spec::maps::MapKind;
+use spec::programs::AttachType;
 use spec::registry::{HelperProto, RetBase};
 
 use super::args::never_fails;
 use super::dynptr::Dynptr;
 use super::meta::CallMeta;
 use super::{kptr, reference};
+use crate::attach::{self, Returned};
 use crate::domain::Scalar;
 use crate::env::Env;
 use crate::mem::registers::{set_reg, set_unknown};
@@ -163,6 +165,28 @@ fn refine(env: &mut Env<'_>, helper: Option<HelperId>, meta: &CallMeta) {
         {
             *num = Scalar::up_to((cpus - 1).into(), rules);
         }
+        Some(HelperId::GetRetval) => {
+            if let Some((min, max)) = range_of_result(env) {
+                let num = &mut env.reg_mut(Reg::R0).num;
+                (num.s32_min, num.s32_max) = (min, max);
+                (num.smin, num.smax) = (min.into(), max.into());
+                num.sync(rules);
+            }
+        }
         _ => {}
+    }
+}
+
+/// Results that a program of a cgroup may see of others and may set; `None` if any
+/// (`bpf_lsm_get_retval_range`).
+pub(super) fn range_of_result(env: &Env<'_>) -> Option<(i32, i32)> {
+    let is_free = env.input.context.attach == Some(AttachType::CgroupGetsockopt);
+    if is_free || !env.input.rules.has(Behaviour::HookResultsSet) {
+        return None;
+    }
+    match attach::returned(env.input) {
+        Returned::OfCgroup { is_void: true } => None,
+        Returned::OfCgroup { is_void: false } => attach::hook_range(env.input),
+        _ => Some((-MAX_ERRNO, 0)),
     }
 }

@@ -85,7 +85,7 @@ pub(super) fn mark_scratched(env: &mut Env<'_>, object: &StackObject) {
     object.slots().for_each(|spi| env.mark_slot_scratched(spi));
 }
 
-/// Saves the IRQ state, and returns its identity.
+/// Saves the IRQ state, and returns its identity (`acquire_irq_state`).
 pub(super) fn acquire_irq_state(env: &mut Env<'_>) -> u32 {
     let (id, insn_idx) = (env.new_id(), env.insn_idx);
     env.state.refs.push(Reference {
@@ -98,7 +98,7 @@ pub(super) fn acquire_irq_state(env: &mut Env<'_>) -> u32 {
     id
 }
 
-/// Restores the innermost saved IRQ state; false if it is another.
+/// Restores the innermost saved IRQ state (`release_irq_state`); false if it is another.
 pub(super) fn release_irq_state(env: &mut Env<'_>, id: u32) -> bool {
     let state = &mut env.state;
     let is_irq = |found: &Reference| found.kind == ReferenceKind::Irq;

@@ -9,6 +9,8 @@ use spec::registry::{ArgBase, ArgType, RegBase};
 
 use super::args::{check_offset, check_reg_type};
 use super::dynptr::{self, Usage};
+use super::helper::section;
+use super::leak::check_resource_leak;
 use super::prototype::{self, SubprogArg};
 use super::{REGS, clear_caller_saved, reference};
 use crate::attach::AttachedFunction;
@@ -63,11 +65,15 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
         || state.active_irq_id != 0
         || !state.in_sleepable;
     if may_disable && info.might_sleep && must_not_sleep {
-        verbose!(
-            env,
-            "global functions that may sleep are not allowed in non-sleepable context,\ni.e., in a RCU/IRQ/preempt-disabled section, or in\n"
-        );
-        return Err(refuse!(env => Call::GlobalMightSleep));
+        if !env.input.rules.has(Behaviour::ContextsNamed) {
+            verbose!(
+                env,
+                "global functions that may sleep are not allowed in non-sleepable context,\ni.e., in a RCU/IRQ/preempt-disabled section, or in\n"
+            );
+        }
+        let region = section(&env.state).unwrap_or("non-sleepable prog");
+        let name = &info.name;
+        return Err(refuse!(env => Call::GlobalMightSleep { name, region }));
     }
     let name = &info.name;
     if let Err(Misfit { errno, number }) = fits {
@@ -82,10 +88,25 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
         packet::clear_pointers(env);
     }
     env.subprogs[found].called = true;
+    let may_throw = info.might_throw && env.input.rules.has(Behaviour::GlobalsThrow);
     clear_caller_saved(env)?;
-    set_unknown(env, Reg::R0);
-    env.mark_scratched(Reg::R0);
+    if !returns_void(env, subprog) {
+        set_unknown(env, Reg::R0);
+        env.mark_scratched(Reg::R0);
+    }
+    if may_throw {
+        env.fork(env.insn_idx + 1)?;
+        check_resource_leak(env, true, true, "bpf_throw")?;
+        return Ok(Outcome::Exit);
+    }
     Ok(Outcome::Next)
+}
+
+/// True for a global function that returns nothing, of kernels that take those
+/// (`subprog_returns_void`).
+#[doc(alias = "subprog_returns_void")]
+pub(crate) fn returns_void(env: &Env<'_>, subprog: u32) -> bool {
+    env.input.rules.has(Behaviour::GlobalsReturnVoid) && prototype::returns_void(env.input, subprog)
 }
 
 /// Refuses a call chain that is too deep.
@@ -213,9 +234,13 @@ fn match_arg(env: &mut Env<'_>, arg: SubprogArg, ptr: Reg) -> Result<()> {
         }
         SubprogArg::Mem { size, nullable } => {
             check_offset(env, ptr, None)?;
+            let is_checked = env.input.rules.has(Behaviour::NullIsNoMemory);
+            if is_checked && matches!(reg.kind, RegKind::BtfId { .. }) && !reg.is_allocated() {
+                return Err(refuse!(env => Mem::ObjectWrite));
+            }
             let checked = check_global_mem(env, ptr, size);
             checked.map_err(|stop| stop.with_errno(Errno::EINVAL))?;
-            if !nullable && reg.may_be_null() {
+            if !nullable && (reg.may_be_null() || is_checked && reg.is_null()) {
                 return Err(refuse!(env => Call::ExpectsNonNull { index }));
             }
         }
@@ -231,7 +256,7 @@ fn match_arg(env: &mut Env<'_>, arg: SubprogArg, ptr: Reg) -> Result<()> {
                 kind: None,
                 is_rdonly: true,
             };
-            dynptr::check(env, ptr, usage)?;
+            dynptr::check_dynptr(env, ptr, usage)?;
         }
         SubprogArg::Btf {
             id,

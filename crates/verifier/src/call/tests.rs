@@ -193,7 +193,7 @@ fn a_store_destroys_a_dynptr_with_its_slices() {
     Given::program(EXIT).check(|env| {
         point_at_stack(env, -16);
         let kind = DynptrKind::Local;
-        dynptr::check(env, Reg::R1, Usage::Makes { kind, clone_of: 0 }).unwrap();
+        dynptr::check_dynptr(env, Reg::R1, Usage::Makes { kind, clone_of: 0 }).unwrap();
         let made = dynptr::initialized(env, Reg::R1).expect("a dynptr");
         let slice = RegKind::Mem {
             size: 8,
@@ -212,10 +212,10 @@ fn a_dynptr_with_a_reference_is_released_with_its_clones() {
     Given::program(EXIT).check(|env| {
         let kind = DynptrKind::Ringbuf;
         point_at_stack(env, -32);
-        dynptr::check(env, Reg::R1, Usage::Makes { kind, clone_of: 0 }).unwrap();
+        dynptr::check_dynptr(env, Reg::R1, Usage::Makes { kind, clone_of: 0 }).unwrap();
         let clone_of = env.state.refs[0].id;
         point_at_stack(env, -16);
-        dynptr::check(env, Reg::R1, Usage::Makes { kind, clone_of }).unwrap();
+        dynptr::check_dynptr(env, Reg::R1, Usage::Makes { kind, clone_of }).unwrap();
         let (_, message) = refusal(dynptr::overwrite(env, 0, 1));
         assert_eq!(message, "cannot overwrite referenced dynptr");
         dynptr::release(env, Reg::R1).unwrap();

@@ -104,7 +104,9 @@ impl Scalar {
         self.var_off = self.var_off.add(other.var_off);
     }
 
-    /// Subtracts without synchronising, as pointer arithmetic needs it (`scalar_min_max_sub`).
+    /// Subtracts without synchronising, as pointer arithmetic needs it (`scalar_min_max_sub`,
+    /// `scalar32_min_max_sub`).
+    #[doc(alias = "scalar32_min_max_sub")]
     #[doc(alias = "scalar_min_max_sub")]
     pub(crate) fn sub(&mut self, other: &Scalar, rules: Behaviours) {
         if rules.has(Behaviour::CircularRanges) {
@@ -138,8 +140,9 @@ impl Scalar {
         self.var_off = self.var_off.sub(other.var_off);
     }
 
-    /// The ranges of the sum. Signed ranges are kept if neither end overflows,
-    /// unsigned ones if both ends do or neither does (`scalar_min_max_add`).
+    /// The ranges of the sum (`scalar_min_max_add`, `scalar32_min_max_add`). Signed ranges are kept
+    /// if neither end overflows, unsigned ones if both ends do or neither does.
+    #[doc(alias = "scalar32_min_max_add")]
     #[doc(alias = "scalar_min_max_add")]
     #[inline]
     fn add_ranges(&mut self, other: &Scalar, rules: Behaviours) {
@@ -170,7 +173,8 @@ impl Scalar {
         };
     }
 
-    /// Linux's `scalar_min_max_mul`.
+    /// Linux's `scalar_min_max_mul` and `scalar32_min_max_mul`.
+    #[doc(alias = "scalar32_min_max_mul")]
     #[doc(alias = "scalar_min_max_mul")]
     fn mul(&mut self, other: &Scalar, rules: Behaviours) {
         self.var_off = self.var_off.mul(other.var_off, rules);
@@ -239,7 +243,8 @@ impl Scalar {
         };
     }
 
-    /// Linux's `scalar_min_max_and`.
+    /// Linux's `scalar_min_max_and` and `scalar32_min_max_and`.
+    #[doc(alias = "scalar32_min_max_and")]
     #[doc(alias = "scalar_min_max_and")]
     fn and(&mut self, other: &Scalar, rules: Behaviours) {
         self.var_off = self.var_off.and(other.var_off);
@@ -251,7 +256,8 @@ impl Scalar {
         self.set_bitwise64(other, low, high, rules);
     }
 
-    /// Linux's `scalar_min_max_or`.
+    /// Linux's `scalar_min_max_or` and `scalar32_min_max_or`.
+    #[doc(alias = "scalar32_min_max_or")]
     #[doc(alias = "scalar_min_max_or")]
     fn or(&mut self, other: &Scalar, rules: Behaviours) {
         self.var_off = self.var_off.or(other.var_off);
@@ -261,7 +267,8 @@ impl Scalar {
         self.set_bitwise64(other, low, high, rules);
     }
 
-    /// Linux's `scalar_min_max_xor`.
+    /// Linux's `scalar_min_max_xor` and `scalar32_min_max_xor`.
+    #[doc(alias = "scalar32_min_max_xor")]
     #[doc(alias = "scalar_min_max_xor")]
     fn xor(&mut self, other: &Scalar, rules: Behaviours) {
         self.var_off = self.var_off.xor(other.var_off);

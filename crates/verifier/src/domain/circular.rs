@@ -88,7 +88,7 @@ impl Scalar {
     }
 
     /// Tightens the arc of the low half by the known bits (`__update_reg32_bounds`).
-    pub(super) fn meet_bits32(&mut self) {
+    pub(crate) fn meet_bits32(&mut self) {
         self.set_r32(self.r32().intersect(arc_of_low_bits(self.var_off)));
     }
 

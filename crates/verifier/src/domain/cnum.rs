@@ -236,3 +236,95 @@ impl Cnum64 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Cnum32, Cnum64};
+
+    /// Values where unsigned and signed numbers wrap, and some beside them.
+    fn edges() -> Vec<u32> {
+        let around =
+            |centre: u32| (0..5).map(move |step| centre.wrapping_add(step).wrapping_sub(2));
+        [0, 7, 1 << 31].into_iter().flat_map(around).collect()
+    }
+
+    fn arcs() -> Vec<Cnum32> {
+        let ends = edges();
+        let all = ends.iter().flat_map(|&a| ends.iter().map(move |&b| (a, b)));
+        let mut arcs: Vec<Cnum32> = all.map(Cnum32::of_unsigned).collect();
+        arcs.extend([Cnum32::UNBOUNDED, Cnum32::EMPTY]);
+        arcs.extend(ends.into_iter().map(Cnum32::without));
+        arcs
+    }
+
+    /// The arc of 64 bits around the same places.
+    fn wide(arc: Cnum32) -> Cnum64 {
+        match arc.is_empty() {
+            true => Cnum64::EMPTY,
+            false => Cnum64::of_signed((
+                i64::from(arc.base as i32),
+                i64::from(arc.base.wrapping_add(arc.size) as i32),
+            )),
+        }
+    }
+
+    #[test]
+    fn an_intersection_has_what_both_have_and_no_more_than_one() {
+        for a in arcs() {
+            for b in arcs() {
+                let both = a.intersect(b);
+                assert_eq!(both, b.intersect(a));
+                assert!(a.covers(both) || b.covers(both), "{a:?} {b:?}: {both:?}");
+                for value in edges() {
+                    let is_common = a.contains(value) && b.contains(value);
+                    assert!(!is_common || both.contains(value), "{a:?} {b:?}: {both:?}");
+                    assert!(!a.covers(b) || !b.contains(value) || a.contains(value));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sums_and_ranges_have_every_value() {
+        for a in arcs() {
+            for b in arcs() {
+                let (sum, difference) = (a.add(b), a.add(b.negate()));
+                for x in edges().into_iter().filter(|&x| a.contains(x)) {
+                    for y in edges().into_iter().filter(|&y| b.contains(y)) {
+                        assert!(sum.contains(x.wrapping_add(y)));
+                        assert!(difference.contains(x.wrapping_sub(y)));
+                    }
+                }
+            }
+            let ((min, max), (least, most)) = (a.unsigned(), a.signed());
+            for x in edges().into_iter().filter(|&x| a.contains(x)) {
+                assert!((min..=max).contains(&x) && (least..=most).contains(&(x as i32)));
+            }
+        }
+    }
+
+    #[test]
+    fn halves_of_arcs_have_every_value() {
+        let highs = [0u64, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff];
+        let values = || {
+            highs.into_iter().flat_map(|high| {
+                edges()
+                    .into_iter()
+                    .map(move |low| high << 32 | u64::from(low))
+            })
+        };
+        for a in arcs().into_iter().map(wide) {
+            let halves = Cnum32::of_low_halves(a);
+            for low in arcs() {
+                let narrowed = a.with_low_halves(low);
+                for x in values().filter(|&x| a.contains(x)) {
+                    assert!(halves.contains(x as u32));
+                    assert!(
+                        !low.contains(x as u32) || narrowed.contains(x),
+                        "{a:x?} {low:x?}: {narrowed:x?}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -555,7 +555,8 @@ impl Scalar {
             || self.has_empty_arc()
     }
 
-    /// The contradiction in a synchronised value, if there is one.
+    /// The contradiction in a synchronised value, if there is one (`reg_bounds_sanity_check`).
+    #[doc(alias = "reg_bounds_sanity_check")]
     pub fn violation(&self) -> Option<Violation> {
         if self.has_empty_range() {
             return Some(Violation::Range);
@@ -674,7 +675,7 @@ impl Scalar {
         let unused = 32 - bits;
         let extend = |value: u32| ((value << unused) as i32) >> unused;
         if self.is_const() {
-            // The kernel keeps the sign extension to 64 bits here; the caller
+            // Linux 6.18 keeps the sign extension to 64 bits here; the caller
             // clears the upper half.
             let value = extend(self.var_off.value as u32);
             self.var_off = Tnum::constant(value as i64 as u64);

@@ -90,11 +90,11 @@ impl Given {
 
     /// Runs a check that stands at the first instruction.
     pub(crate) fn check<T>(&self, check: impl FnOnce(&mut Env<'_>) -> T) -> T {
-        let input = Input::new(&self.program, &self.kernel, &self.registry, &self.options);
+        let mut input = Input::new(&self.program, &self.kernel, &self.registry, &self.options);
         let mut sink = Sink::new(1);
         let mut analysis = analysis::find_subprogs(&input, &mut sink).expect("subprograms");
         analysis::check_cfg(&input, &mut sink, &mut analysis).expect("control flow");
-        analysis::finish(&input, &mut sink, &mut analysis);
+        analysis::finish(&mut input, &mut sink, &mut analysis).expect("an analysis");
         check(&mut Env::new(&input, &analysis, sink))
     }
 }

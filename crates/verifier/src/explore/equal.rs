@@ -207,11 +207,17 @@ impl Comparison<'_> {
                 continue;
             }
             let Some(cur) = cur else { return false };
+            let from = match self.rules.has(Behaviour::HalfSlots) {
+                true => (byte % 4 == 0).then_some(byte),
+                false => Some(0),
+            };
             let by_load = self.rules.has(Behaviour::StackNumbersCover);
-            let old_scalar = self.scalar_of(old).filter(|_| by_load);
-            let cur_scalar = self.scalar_of(cur);
+            let old_scalar = from.and_then(|from| self.scalar_of(old, from));
+            let old_scalar = old_scalar.filter(|_| by_load);
+            let cur_scalar = from.and_then(|from| self.scalar_of(cur, from));
             if let (Some(old_scalar), Some(cur_scalar)) = (old_scalar, cur_scalar) {
-                let precise = precise && old.is_spilled_scalar_whole();
+                let is_spilled = old.kinds[from.unwrap_or(0)] == SlotKind::Spill;
+                let precise = precise && is_spilled;
                 return self.is_reg_state_safe(old_scalar, precise, cur_scalar, ids, exact);
             }
             if kind == SlotKind::Misc && cur.kinds[byte] == SlotKind::Zero {
@@ -227,12 +233,12 @@ impl Comparison<'_> {
         true
     }
 
-    /// The scalar that a load of the whole slot gives, if it gives one.
-    fn scalar_of<'s>(&self, slot: &'s StackSlot) -> Option<&'s RegState> {
-        if slot.is_spilled_scalar_whole() {
+    /// The scalar that a load of the slot's bytes from one on gives, if it gives one.
+    fn scalar_of<'s>(&self, slot: &'s StackSlot, from: usize) -> Option<&'s RegState> {
+        if slot.kinds[from] == SlotKind::Spill && slot.reg.is_scalar() {
             return Some(&slot.reg);
         }
-        let is_misc = slot.kinds.iter().all(|&kind| {
+        let is_misc = slot.kinds[from..].iter().all(|&kind| {
             kind == SlotKind::Misc || kind == SlotKind::Invalid && self.allow_uninit_stack
         });
         is_misc.then_some(&RegState::UNKNOWN)
@@ -367,8 +373,7 @@ fn is_reg_state_safe(
         ) => {
             old.kind == cur.kind
                 && old.flags == cur.flags
-                && old.off == cur.off
-                && old.num.contains(&cur.num)
+                && covers_offset(old, cur, rules)
                 && ids.check_ids(old.id, cur.id)
                 && ids.check_ids(old.ref_obj_id, cur.ref_obj_id)
         }
@@ -381,9 +386,9 @@ fn is_reg_state_safe(
             };
             has_range
                 && old.flags == cur.flags
-                && old.off == cur.off
                 && ids.check_ids(old.id, cur.id)
-                && old.num.contains(&cur.num)
+                && has_same_distance(old, cur, rules)
+                && covers_offset(old, cur, rules)
         }
         (RegKind::Arena, RegKind::Arena) => old.flags == cur.flags,
         (
@@ -406,6 +411,21 @@ fn is_reg_state_safe(
             _,
         ) => is_reg_exact(old, cur, ids),
     }
+}
+
+/// True if a pointer's offset is among those of the other's.
+fn covers_offset(old: &RegState, cur: &RegState, rules: Behaviours) -> bool {
+    if old.off == cur.off {
+        return old.num.contains(&cur.num);
+    }
+    rules.has(Behaviour::UnitedOffsets)
+        && (old.whole_offset(rules)).contains(&cur.whole_offset(rules))
+}
+
+/// True if a packet pointer may cover the other: with an identity, the offsets of both begin alike.
+fn has_same_distance(old: &RegState, cur: &RegState, rules: Behaviours) -> bool {
+    let base = |reg: &RegState| reg.whole_offset(rules).r64().base;
+    old.id == 0 || !rules.has(Behaviour::PacketDistances) || base(old) == base(cur)
 }
 
 /// True if what is safe with the one register is safe with the other that is not the same (`regsafe`

@@ -51,6 +51,9 @@ fn explore(env: &mut Env<'_>) -> Result<()> {
             let processed = statistics.insns_processed;
             return Err(refuse!(env => Flow::TooLarge { processed }));
         }
+        if env.sink.counts_by_function() {
+            count_by_function(env);
+        }
         env.state.last_insn_idx = prev_insn_idx;
         env.state.insn_idx = insn_idx;
 
@@ -141,6 +144,17 @@ fn enter(env: &mut Env<'_>) {
     }
     if env.observers.collector.is_some() {
         insn_facts::enter(env);
+    }
+}
+
+/// Counts an instruction for the functions on the chain of calls.
+#[cold]
+fn count_by_function(env: &mut Env<'_>) {
+    for number in 0..=env.state.curframe {
+        let subprog = env.state.frame_rc(number).subprogno as usize;
+        let [own, all] = &mut env.subprogs[subprog].insns;
+        *own += u32::from(number == env.state.curframe);
+        *all += 1;
     }
 }
 

@@ -97,7 +97,7 @@ fn callchain(analysis: &Analysis, state: &State) -> Option<Callchain> {
     None
 }
 
-/// The kernel's text of a call chain.
+/// The kernel's text of a call chain (`format_callchain`).
 fn format_callchain(chain: &Callchain) -> String {
     let sites = chain.callsites.iter().take_while(|&&site| site != 0);
     let sites: String = sites.map(|site| format!("{site},")).collect();

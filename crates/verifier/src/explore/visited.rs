@@ -8,8 +8,8 @@ use super::marks::{self, Liveness};
 use super::{scc, widen};
 use crate::env::Env;
 use crate::state::{
-    HistoryFlags, IterState, LinkedRegs, MAX_CALL_FRAMES, RegKind, StackObject, StackObjectKind,
-    State, StateId,
+    HistoryFlags, IterState, LinkedRegs, MAX_CALL_FRAMES, RegKind, RegState, SlotKind, StackObject,
+    StackObjectKind, StackSlot, State, StateId,
 };
 use crate::{Result, insn_facts, log, precise, refuse, verbose};
 use isa::ebpf::{Insn, Reg};
@@ -43,6 +43,9 @@ pub(super) fn is_visited(env: &mut Env<'_>) -> Result<bool> {
     let is_recent = !force && jumps < 20 && insns < 100;
 
     let bucket = explorer.bucket(insn_idx, env.state.cur().callsite);
+    if env.input.rules.has(Behaviour::DeadForgotten) {
+        forget_dead(env);
+    }
     clean_checkpoints(env, bucket);
 
     let comparison = Comparison {
@@ -53,7 +56,7 @@ pub(super) fn is_visited(env: &mut Env<'_>) -> Result<bool> {
         rules: env.input.rules,
         is_strict: env.explore_alu_limits,
     };
-    // The kernel keeps this across the checkpoints of a bucket.
+    // Linux 6.18 keeps this across the checkpoints of a bucket.
     let mut loops = false;
     let mut position = env.explorer.buckets[bucket].len();
     let states = position as u32;
@@ -180,7 +183,8 @@ fn compare_open(
     Ok(Answer::Miss)
 }
 
-/// True if the iterator that the call is about to advance is not at its end.
+/// True if the iterator that the call is about to advance is not at its end (`is_iter_next_insn`).
+#[doc(alias = "is_iter_next_insn")]
 fn is_iterating(state: &State) -> bool {
     let reg = state.reg(Reg::R1);
     let (RegKind::Stack { frame }, Some(var_off)) = (reg.kind, reg.num.as_const()) else {
@@ -269,6 +273,63 @@ fn prune(env: &mut Env<'_>, id: StateId, loops: bool) -> Result<()> {
     }
 }
 
+/// Forgets the registers and halves of stack slots of the current state that no instruction reads
+/// any more (`clean_verifier_state`).
+#[doc(alias = "clean_verifier_state")]
+fn forget_dead(env: &mut Env<'_>) {
+    let analysis = env.analysis;
+    let Some(liveness) = &analysis.stack_liveness else {
+        return;
+    };
+    let alive = liveness.alive(analysis, &env.state);
+    for (number, alive) in alive.iter().enumerate().take(env.state.curframe + 1) {
+        for spi in 0..env.state.frame(number).stack.len() {
+            let live = (*alive >> (2 * spi)) as u8 & 3;
+            let slot = &env.state.frame(number).stack[spi];
+            if live != 3
+                && let Some(slot) = without_dead(slot, live & 1 != 0, live & 2 != 0)
+            {
+                *env.state.frame_mut(number).stack.slot_mut(spi) = slot;
+            }
+        }
+        let live = env.analysis.insns[env.state.frame_insn_idx(number) as usize].live_regs;
+        let regs = &env.state.frame(number).regs;
+        let is_dead = |reg: &usize| live & 1 << reg == 0 && regs[*reg].kind != RegKind::NotInit;
+        let dead: u16 = (0..10).filter(is_dead).fold(0, |dead, reg| dead | 1 << reg);
+        for reg in (0..10).filter(|reg| dead & 1 << reg != 0) {
+            env.state.frame_mut(number).regs[reg] = RegState::NOT_INIT;
+        }
+    }
+}
+
+/// A slot without the halves that are dead, `low` being that at the higher address; `None` if it stays
+/// as it is (`__clean_func_state`).
+fn without_dead(slot: &StackSlot, low: bool, high: bool) -> Option<StackSlot> {
+    if slot.is_special() {
+        return None;
+    }
+    let mut new = *slot;
+    if !high {
+        if low && slot.is_spilled() {
+            if !slot.reg.is_scalar() || slot.reg.is_null() {
+                return None;
+            }
+            for kind in new.kinds[..4]
+                .iter_mut()
+                .filter(|kind| **kind == SlotKind::Spill)
+            {
+                *kind = SlotKind::Misc;
+            }
+        }
+        new.reg = RegState::NOT_INIT;
+        new.kinds[4..].fill(SlotKind::Invalid);
+    }
+    if !low {
+        new.kinds[..4].fill(SlotKind::Invalid);
+    }
+    (new != *slot).then_some(new)
+}
+
 /// Removes from finished checkpoints what is not read after them (`clean_live_states`).
 #[doc(alias = "clean_live_states")]
 fn clean_checkpoints(env: &mut Env<'_>, bucket: usize) {
@@ -304,7 +365,7 @@ fn clean_checkpoint(env: &mut Env<'_>, id: StateId) {
     for (number, dead_slots) in dead_slots.iter_mut().enumerate().take(state.curframe + 1) {
         let live = env.analysis.insns[state.frame_insn_idx(number) as usize].live_regs;
         let slots = state.frame(number).stack.len();
-        let dead = if slots == 0 {
+        let dead = if slots == 0 || env.input.rules.has(Behaviour::DeadForgotten) {
             0
         } else {
             !env.live.alive_slots(number)

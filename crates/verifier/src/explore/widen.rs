@@ -42,7 +42,7 @@ fn find_prev_entry(
         .find(|&id| is_entry(id))
 }
 
-/// True if the call chains are the same.
+/// True if the call chains are the same (`same_callsites`).
 pub(super) fn same_callsites(a: &State, b: &State) -> bool {
     a.curframe == b.curframe
         && (0..=a.curframe).all(|number| a.frame(number).callsite == b.frame(number).callsite)

@@ -85,7 +85,7 @@ fn refuse_comparison(env: &mut Env<'_>, reg: Reg) -> crate::Stop {
     refuse!(env => Flow::PointerComparison { reg })
 }
 
-/// Outcome of a comparison, if what is known decides it.
+/// Outcome of a comparison, if what is known decides it (`is_branch_taken`).
 fn is_branch_taken(
     dst: &RegState,
     src: &RegState,
@@ -150,6 +150,15 @@ fn fork(
             dst_reg.id,
             &mut linked,
         );
+    }
+    if let Operand::Reg(zero) = src
+        && env.input.rules.has(Behaviour::NullByRegister)
+        && src_reg.is_null()
+        && dst_reg.may_be_null()
+        && width == Width::W64
+        && matches!(cond, Cond::Eq | Cond::Ne)
+    {
+        env.mark_precise(zero)?;
     }
     forget_propagated(env, dst, src, linked);
     if linked.len() > 1 {
@@ -249,19 +258,20 @@ fn refine_both(
             _ => {}
         }
     }
-    // The kernel reads the fall-through state here, after equal pointers lost their null.
+    // Linux 6.18 reads the fall-through state here, after equal pointers lost their null.
     let may_be_null = this.reg(dst).may_be_null();
     let is_eq = cond == Cond::Eq;
-    if width == Width::W64
-        && matches!(src, Operand::Imm(0))
-        && (is_eq || cond == Cond::Ne)
-        && may_be_null
-    {
+    let by_register = matches!(src, Operand::Reg(_)) && src_reg.is_null();
+    let is_null =
+        matches!(src, Operand::Imm(0)) || by_register && input.rules.has(Behaviour::NullByRegister);
+    if width == Width::W64 && is_null && (is_eq || cond == Cond::Ne) && may_be_null {
         null::mark_ptr_or_null_regs(input, this, dst, !is_eq);
         null::mark_ptr_or_null_regs(input, other, dst, is_eq);
     } else {
         let is_packet = match src {
-            Operand::Reg(src) if width == Width::W64 => packet::refine(cond, dst, src, this, other),
+            Operand::Reg(src) if width == Width::W64 => {
+                packet::refine(cond, (dst, src), (this, other), input.rules)
+            }
             _ => false,
         };
         let leaks = !is_packet && !input.allow_ptr_leaks && !this.reg(dst).is_scalar();

@@ -23,13 +23,17 @@ pub(crate) fn check_exit(env: &mut Env<'_>) -> Result<Outcome> {
     if !is_outermost {
         return prepare_func_exit(env).map(Outcome::Return);
     }
-    check_return_code(env, Reg::R0)?;
+    let is_subprog = env.state.frame(0).subprogno != 0;
+    check_return_code(env, Reg::R0, is_subprog)?;
     Ok(Outcome::Exit)
 }
 
-/// Checks the cookie of `bpf_throw`, which the default exception callback returns.
+/// Checks the cookie of `bpf_throw`, which the default exception callback returns: for the program,
+/// whichever function throws, where exceptions of global functions are followed.
 pub(crate) fn check_thrown(env: &mut Env<'_>) -> Result<()> {
-    check_return_code(env, Reg::R1)
+    let is_followed = env.input.rules.has(Behaviour::GlobalsThrow);
+    let is_subprog = env.state.frame(0).subprogno != 0 && !is_followed;
+    check_return_code(env, Reg::R1, is_subprog)
 }
 
 /// Leaves the executing function; the instruction to go on with (`prepare_func_exit`).
@@ -85,9 +89,8 @@ pub(crate) fn prepare_func_exit(env: &mut Env<'_>) -> Result<u32> {
 }
 
 /// Checks the program's return value in a register (`check_return_code`).
-fn check_return_code(env: &mut Env<'_>, reg: Reg) -> Result<()> {
+fn check_return_code(env: &mut Env<'_>, reg: Reg, is_subprog: bool) -> Result<()> {
     let frame = env.state.frame(0);
-    let is_subprog = frame.subprogno != 0;
     let in_exception = frame.in_exception_callback_fn;
     let in_async = frame.in_async_callback_fn;
     let async_range = frame.callback_ret_range;
@@ -107,6 +110,9 @@ fn check_return_code(env: &mut Env<'_>, reg: Reg) -> Result<()> {
             | Returned::Object(_) => {}
         }
     }
+    if is_subprog && !in_exception && !in_async && is_void_subprog(env) {
+        return Ok(());
+    }
     env.check_reg_arg(reg, RegArg::Src)?;
     let value = *env.reg(reg);
     if !env.input.allow_ptr_leaks && !value.is_scalar() {
@@ -116,7 +122,8 @@ fn check_return_code(env: &mut Env<'_>, reg: Reg) -> Result<()> {
         return enforce(env, reg, async_range, false, "At async callback return");
     }
     if is_subprog && !in_exception {
-        if !value.is_scalar() {
+        let is_arena = value.kind == RegKind::Arena && env.input.rules.has(Behaviour::ArenaTags);
+        if !value.is_scalar() && !is_arena {
             let kind = value.reg_type();
             return Err(refuse!(env => Flow::SubprogReturn { reg: reg, kind }));
         }
@@ -140,6 +147,21 @@ fn check_return_code(env: &mut Env<'_>, reg: Reg) -> Result<()> {
         Some(range) => enforce(env, reg, range, false, "At program exit"),
         None => Ok(()),
     }
+}
+
+/// True if the function that is verified on its own returns nothing.
+fn is_void_subprog(env: &Env<'_>) -> bool {
+    crate::call::returns_void(env, env.state.frame(0).subprogno)
+}
+
+/// Checks that a helper is given a result within a range (`retval_range_within`).
+pub(crate) fn check_result(
+    env: &mut Env<'_>,
+    reg: Reg,
+    range: (i32, i32),
+    context: &str,
+) -> Result<()> {
+    enforce(env, reg, range, true, context)
 }
 
 /// Numbers that programs of the type may return, from the first to the second.

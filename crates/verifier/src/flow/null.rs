@@ -53,7 +53,7 @@ pub(crate) fn is_trusted(reg: &RegState) -> bool {
     reg.flags.has_any(MODIFIERS) && !has_others
 }
 
-/// Changes the kind alone, as the kernel writes the type and leaves the union.
+/// Changes the kind alone, as Linux 6.18 writes the type and leaves the union.
 fn change_kind(reg: &mut RegState, kind: RegKind) {
     reg.residue = reg.kind.residue();
     reg.kind = kind;

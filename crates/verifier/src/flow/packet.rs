@@ -2,6 +2,7 @@
 //! with its start.
 
 use isa::ebpf::{Cond, Reg};
+use spec::behaviour::{Behaviour, Behaviours};
 
 use crate::state::{PKT_AT_END, PKT_BEYOND_END, RegKind, RegState, State};
 
@@ -38,7 +39,12 @@ pub(super) fn decide(dst: &RegState, src: &RegState, cond: Cond) -> Option<bool>
 /// Learns from a comparison of packet pointers; `this` falls through, `other` jumps.
 /// False if it is none (`try_match_pkt_pointers`).
 #[doc(alias = "try_match_pkt_pointers")]
-pub(super) fn refine(cond: Cond, dst: Reg, src: Reg, this: &mut State, other: &mut State) -> bool {
+pub(super) fn refine(
+    cond: Cond,
+    (dst, src): (Reg, Reg),
+    (this, other): (&mut State, &mut State),
+    rules: Behaviours,
+) -> bool {
     let (dst_reg, src_reg) = (*this.reg(dst), *this.reg(src));
     let (pointer, number, cond) = if is_pointer(&dst_reg, &src_reg) {
         (dst_reg, dst, cond)
@@ -55,7 +61,7 @@ pub(super) fn refine(cond: Cond, dst: Reg, src: Reg, this: &mut State, other: &m
         Cond::Le => (other, this, false),
         _ => return false,
     };
-    mark_good(inside, &pointer, is_open);
+    mark_good(inside, &pointer, is_open, rules);
     mark_end(outside, number, !is_open);
     true
 }
@@ -75,15 +81,23 @@ fn is_pointer(pointer: &RegState, end: &RegState) -> bool {
 /// Pointers of the same identity may read up to the compared pointer
 /// (`find_good_pkt_pointers`); one byte more if that pointer is before the end.
 #[doc(alias = "find_good_pkt_pointers")]
-fn mark_good(state: &mut State, pointer: &RegState, is_open: bool) {
-    if pointer.off < 0 || pointer.off == 0 && is_open {
+fn mark_good(state: &mut State, pointer: &RegState, is_open: bool, rules: Behaviours) {
+    let proven = match rules.has(Behaviour::UnitedOffsets) {
+        true => {
+            let end = (pointer.num.umax).wrapping_add(i64::from(pointer.off) as u64);
+            (end <= MAX_PACKET_OFF).then_some(end as i32)
+        }
+        false => {
+            let reach = pointer.num.umax.checked_add(pointer.off as u64);
+            let is_near = pointer.num.umax <= MAX_PACKET_OFF
+                && reach.is_some_and(|reach| reach <= MAX_PACKET_OFF);
+            (pointer.off >= 0 && is_near).then_some(pointer.off)
+        }
+    };
+    let Some(proven) = proven.filter(|&proven| proven != 0 || !is_open) else {
         return;
-    }
-    let reach = pointer.num.umax.checked_add(pointer.off as u64);
-    if pointer.num.umax > MAX_PACKET_OFF || reach.is_none_or(|reach| reach > MAX_PACKET_OFF) {
-        return;
-    }
-    let new = pointer.off + i32::from(is_open);
+    };
+    let new = proven + i32::from(is_open);
     let is_meta = |reg: &RegState| matches!(reg.kind, RegKind::PacketMeta { .. });
     let is_wanted = |reg: &RegState| {
         reg.id == pointer.id

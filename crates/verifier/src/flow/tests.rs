@@ -99,7 +99,12 @@ fn a_comparison_with_the_end_proves_what_is_before() {
         env.point(Reg::R2, RegKind::PacketEnd);
         env.point(Reg::R3, RegKind::Packet { range: 0 });
         let mut taken = env.state.clone();
-        let is_packet = packet::refine(Cond::Gt, Reg::R1, Reg::R2, &mut env.state, &mut taken);
+        let is_packet = packet::refine(
+            Cond::Gt,
+            (Reg::R1, Reg::R2),
+            (&mut env.state, &mut taken),
+            spec::behaviour::Behaviours::LINUX_6_18,
+        );
         assert!(is_packet);
         assert_eq!(env.reg(Reg::R3).kind, RegKind::Packet { range: 14 });
         assert_eq!(taken.reg(Reg::R3).kind, RegKind::Packet { range: 0 });

@@ -23,6 +23,14 @@ pub(crate) fn verbose_insn(input: &Input<'_>, sink: &mut Sink<'_>, insn_idx: u32
     sink.write(format_args!("{}\n", insn.kernel_form(&names)));
 }
 
+/// The text of an instruction.
+pub(crate) fn insn_text(input: &Input<'_>, insn_idx: u32) -> String {
+    let names = |callee: Callee| callee_name(input, callee);
+    insn_as_resolved(input, insn_idx)
+        .kernel_form(&names)
+        .to_string()
+}
+
 /// The instruction as the kernel has it after it resolved 64-bit immediates: loads of
 /// maps and variables hold addresses. Ours are made up from the map's index or the BTF
 /// id; those in an arena are those of user space. Callers who may not learn addresses see 0 for maps

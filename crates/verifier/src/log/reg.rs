@@ -205,7 +205,8 @@ fn write_attributes(input: &Input<'_>, list: &mut List<'_>, reg: &RegState) {
     {
         write_map(input, list, map);
     }
-    if !reg.is_scalar() && reg.off != 0 {
+    let is_united = input.rules.has(Behaviour::UnitedOffsets);
+    if !reg.is_scalar() && reg.off != 0 && !is_united {
         list.item(format_args!("off={}", Signed(reg.off.into())));
     }
     if let Some(range) = reg.kind.packet_range() {
@@ -219,8 +220,12 @@ fn write_attributes(input: &Input<'_>, list: &mut List<'_>, reg: &RegState) {
     }
     let bits = reg.num.var_off;
     if bits.is_const() {
-        if bits.value != 0 {
-            list.item(format_args!("imm={}", Signed(bits.value as i64)));
+        let mut value = bits.value as i64;
+        if !reg.is_scalar() && is_united {
+            value = value.wrapping_add(reg.off.into());
+        }
+        if value != 0 {
+            list.item(format_args!("imm={}", Signed(value)));
         }
         return;
     }

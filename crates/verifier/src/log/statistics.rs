@@ -1,10 +1,13 @@
 //! The last lines of a log.
 
 use super::Sink;
+use crate::analysis::SubprogInfo;
+use crate::env::SubprogAux;
 use crate::verbose;
 use crate::verdict::Statistics;
 
-/// Writes the counts, and at level 4 the time and the stack depths
+/// Writes the counts, and at level 4 the time and the stack depths, by function where the
+/// kernel counts so
 /// (`print_verification_stats`).
 #[doc(alias = "print_verification_stats")]
 pub(crate) fn print_statistics(
@@ -12,12 +15,33 @@ pub(crate) fn print_statistics(
     statistics: &Statistics,
     microseconds: u64,
     stack_depths: &[u32],
+    functions: &[(&SubprogInfo, &SubprogAux)],
 ) {
     struct Writer<'s, 'l> {
         sink: &'s mut Sink<'l>,
     }
     let out = Writer { sink };
-    if out.sink.level & 4 != 0 {
+    if out.sink.counts_by_function() {
+        verbose!(out, "verification time {microseconds} usec\n");
+        let deepest = out.sink.deepest_stack;
+        verbose!(out, "stack depth max {deepest}\n");
+        for (number, (info, aux)) in functions.iter().enumerate() {
+            let name = match info.name.as_str() {
+                "" => "<unknown>",
+                name => name,
+            };
+            let kind = match (number, info.is_global) {
+                (0, _) => "main",
+                (_, true) => "global",
+                (_, false) => "static",
+            };
+            let ([own, all], stack) = (aux.insns, aux.stack_depth);
+            verbose!(
+                out,
+                "subprog {number} ({name}) {kind} insns_self {own} insns_total {all} stack {stack}\n"
+            );
+        }
+    } else if out.sink.level & super::STATISTICS != 0 {
         verbose!(out, "verification time {microseconds} usec\n");
         verbose!(out, "stack depth ");
         for (index, depth) in stack_depths.iter().enumerate() {

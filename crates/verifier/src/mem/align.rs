@@ -44,6 +44,8 @@ pub(crate) fn check_ptr_alignment(
     Err(refuse!(log => Mem::Misaligned { what, var_off, reg_off, off, size }))
 }
 
+/// Checks the alignment of an access to a packet (`check_pkt_ptr_alignment`).
+#[doc(alias = "check_pkt_ptr_alignment")]
 fn check_packet(
     log: &mut LogAt<'_, '_>,
     reg: &RegState,
@@ -62,6 +64,8 @@ fn check_packet(
     Err(refuse!(log => Mem::MisalignedPacket { var_off, reg_off, off, size }))
 }
 
+/// True if every offset is a multiple of the size (`check_generic_ptr_alignment`).
+#[doc(alias = "check_generic_ptr_alignment")]
 fn is_aligned(reg: &RegState, fixed: i64, size: u32) -> bool {
     let sum = reg.num.var_off.add(Tnum::constant(fixed as u64));
     sum.is_aligned(size.into())

@@ -2,10 +2,11 @@
 //! registry's layouts.
 
 use spec::behaviour::Behaviour;
+use spec::programs::ProgramType;
 use spec::registry::{CtxQuery, CtxRefused, KernelType, RegBase, RegType};
 
 use super::context_btf::{self, Argument};
-use super::region::check_ptr_off;
+use super::region::{check_ptr_off, check_region};
 use super::registers::{set_reg, set_unknown};
 use super::{Access, MemAccess};
 use crate::env::Env;
@@ -13,12 +14,42 @@ use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::type_rules::TargetKind;
 use crate::{Result, Stop, log};
 
+/// True if the context may be accessed at any offset, by helpers, too (`is_var_ctx_off_allowed`).
+#[doc(alias = "is_var_ctx_off_allowed")]
+pub(crate) fn may_vary(env: &Env<'_>) -> bool {
+    let is_of_caller = env.input.context.kind == ProgramType::Syscall;
+    is_of_caller && env.input.rules.has(Behaviour::ContextVaries)
+}
+
+/// Bytes of a context that programs lay out themselves, at most.
+pub(super) const MOST_BYTES: u32 = u16::MAX as u32;
+
 /// Checks an access to the context at `off`, the pointer's offset included
 /// (`check_ctx_access`).
 pub(super) fn check_ctx_access(env: &mut Env<'_>, access: MemAccess, off: i32) -> Result<()> {
     let reg = *env.reg(access.ptr);
-    check_ptr_off(&mut env.log(), &reg, access.ptr, false)?;
     let size = access.size;
+    let (is_plain, rules) = (env.input.type_rules().has_plain_context, env.input.rules);
+    let off = match may_vary(env) {
+        true => {
+            let bytes = size as i32;
+            check_region(
+                &mut env.log(),
+                &reg,
+                access.ptr,
+                off,
+                bytes,
+                MOST_BYTES,
+                false,
+            )?;
+            off.wrapping_add(reg.num.umax as i32)
+        }
+        false => {
+            let is_fixed_ok = is_plain && rules.has(Behaviour::ContextVaries);
+            check_ptr_off(&mut env.log(), &reg, access.ptr, is_fixed_ok)?;
+            off
+        }
+    };
     let query = CtxQuery {
         offset: off,
         size,

@@ -90,12 +90,13 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
     let described = iterator.and_then(|iterator| iterator.arg(index));
     let is_buffer = described.is_some_and(|arg| arg.value.base == RegBase::PtrToBuf);
     let object = types.skip_modifiers(pointee).unwrap_or(TypeId::VOID);
-    let is_number = match types.at(object).kind() {
+    let as_number = match types.at(object).kind() {
         Kind::Void => true,
         Kind::Int => env.input.rules.has(Behaviour::IntPointersRead),
+        Kind::Ptr => env.input.rules.has(Behaviour::PointersAsNumbers),
         _ => false,
     };
-    if is_number && !is_buffer {
+    if as_number && !is_buffer {
         return Ok(Argument::Scalar);
     }
     if let Some(arg) = described {

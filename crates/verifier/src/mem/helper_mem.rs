@@ -3,7 +3,7 @@
 use isa::ebpf::Reg;
 
 use super::map_value::{self, Source};
-use super::{Access, MemAccess, check_mem_access, object, packet, region, stack};
+use super::{Access, MemAccess, check_mem_access, context, object, packet, region, stack};
 use crate::env::Env;
 use crate::state::{RegBase, RegKind, TypeFlags};
 use crate::{LIMITS, Result};
@@ -83,7 +83,14 @@ pub(crate) fn check_helper_mem(
                 reg.off,
             )
         }
-        RegKind::Ctx if env.input.type_rules().has_plain_context => {
+        RegKind::Ctx if context::may_vary(env) => {
+            let most = context::MOST_BYTES;
+            region::check_region(&mut env.log(), &reg, ptr, reg.off, size, most, is_zero_ok)
+        }
+        RegKind::Ctx
+            if env.input.type_rules().has_plain_context
+                && !env.input.rules.has(Behaviour::ContextVaries) =>
+        {
             if size == 0 {
                 return match is_zero_ok {
                     true => Ok(()),

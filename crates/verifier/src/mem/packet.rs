@@ -8,7 +8,7 @@ use isa::ebpf::{Insn, Reg};
 use spec::behaviour::Behaviour;
 
 use super::Access;
-use super::region::{check_fixed, check_ptr_off};
+use super::region::{check_fixed, check_ptr_off, check_region};
 use super::registers::{set_constant, set_unknown};
 use crate::Result;
 use crate::call::leak::check_resource_leak;
@@ -47,10 +47,13 @@ pub(super) fn check_packet_access(
     size: i32,
     is_zero_ok: bool,
 ) -> Result<()> {
+    let range = reg.kind.packet_range().unwrap_or(-1);
+    if range >= 0 && log.sink.rules.has(Behaviour::PacketRangesChecked) {
+        return check_region(log, reg, ptr, off, size, range as u32, is_zero_ok);
+    }
     if reg.num.smin < 0 {
         return Err(refuse!(log => Mem::NegativeIndex { reg: ptr }));
     }
-    let range = reg.kind.packet_range().unwrap_or(-1);
     if range < 0 {
         return Err(refuse!(log => Mem::PacketUnchecked { reg: ptr }));
     }

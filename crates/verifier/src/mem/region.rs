@@ -2,9 +2,11 @@
 //! rules for offsets of pointers that must not be modified.
 
 use isa::ebpf::Reg;
+use spec::behaviour::Behaviour;
 
 use super::MAX_VAR_OFF;
 use crate::Result;
+use crate::diagnosis::Access;
 use crate::log::LogAt;
 use crate::state::{RegKind, RegState};
 
@@ -40,6 +42,11 @@ pub(super) fn log_outside(
             log,
             "invalid access to packet, off={off} size={size}, R{}(id={id},off={off},r={})\n",
             ptr.number(),
+            mem_size as i32
+        ),
+        RegKind::Ctx if reg.flags.0 == 0 => verbose!(
+            log,
+            "invalid access to context, ctx_size={} off={off} size={size}\n",
             mem_size as i32
         ),
         RegKind::NotInit
@@ -87,7 +94,7 @@ pub(super) fn check_fixed(
 /// Checks an access at `ptr + off`, whose variable part may have any value of its range
 /// (`check_mem_region_access`).
 #[doc(alias = "check_mem_region_access")]
-pub(super) fn check_region(
+pub(crate) fn check_region(
     log: &mut LogAt<'_, '_>,
     reg: &RegState,
     ptr: Reg,
@@ -96,26 +103,43 @@ pub(super) fn check_region(
     mem_size: u32,
     is_zero_ok: bool,
 ) -> Result<()> {
-    let num = reg.num;
-    let sum = num.smin.wrapping_add(off.into());
-    if num.smin < 0 && (num.smin == i64::MIN || sum != i64::from(sum as i32) || sum < 0) {
+    let (smin, umax, off) = match log.sink.rules.has(Behaviour::UnitedOffsets) && reg.off != 0 {
+        true => (
+            reg.num.smin.wrapping_add(reg.off.into()),
+            reg.num.umax.wrapping_add(i64::from(reg.off) as u64),
+            off.wrapping_sub(reg.off),
+        ),
+        false => (reg.num.smin, reg.num.umax, off),
+    };
+    let sum = smin.wrapping_add(off.into());
+    let access = Access {
+        off,
+        size,
+        region: mem_size,
+    };
+    if smin < 0 && (smin == i64::MIN || sum != i64::from(sum as i32) || sum < 0) {
+        log.sink.note_access(access);
         return Err(refuse!(log => Mem::NegativeIndex { reg: ptr }));
     }
     if !check_fixed(log, reg, ptr, sum as i32, size, mem_size, is_zero_ok) {
+        log.sink.note_access(access);
         return Err(refuse!(log => Mem::BelowRegion { reg: ptr }));
     }
-    if num.umax >= MAX_VAR_OFF as u64 {
+    if umax >= MAX_VAR_OFF as u64 {
+        log.sink.note_access(access);
         return Err(refuse!(log => Mem::Unbounded { reg: ptr }));
     }
-    let last = num.umax.wrapping_add(off as i64 as u64) as i32;
+    let last = umax.wrapping_add(off as i64 as u64) as i32;
     if !check_fixed(log, reg, ptr, last, size, mem_size, is_zero_ok) {
+        log.sink.note_access(access);
         return Err(refuse!(log => Mem::AboveRegion { reg: ptr }));
     }
     Ok(())
 }
 
 /// Checks that a pointer is used unmodified, or with a fixed offset where that is allowed
-/// (`__check_ptr_off_reg`).
+/// (`__check_ptr_off_reg`) (`check_ptr_off_reg`).
+#[doc(alias = "check_ptr_off_reg")]
 #[doc(alias = "__check_ptr_off_reg")]
 pub(crate) fn check_ptr_off(
     log: &mut LogAt<'_, '_>,
@@ -124,6 +148,9 @@ pub(crate) fn check_ptr_off(
     is_fixed_ok: bool,
 ) -> Result<()> {
     let (kind, off, var_off) = (reg.reg_type(), reg.off, reg.num.var_off);
+    if !var_off.is_const() && log.sink.rules.has(Behaviour::UnitedOffsets) {
+        return Err(refuse!(log => Mem::Variable { kind, var_off }));
+    }
     if off < 0 {
         return Err(refuse!(log => Mem::NegativeOffset { kind, reg: ptr, off }));
     }
@@ -147,9 +174,12 @@ pub(super) fn check_buffer(
     size: i32,
     what: &str,
 ) -> Result<()> {
-    let var_off = reg.num.var_off;
+    let (var_off, base) = (reg.num.var_off, reg.off);
+    if !var_off.is_const() && log.sink.rules.has(Behaviour::UnitedOffsets) {
+        return Err(refuse!(log => Mem::BufferVariable { reg: ptr, off, var_off }));
+    }
     if off < 0 {
-        return Err(refuse!(log => Mem::Buffer { reg: ptr, what, off, size }));
+        return Err(refuse!(log => Mem::Buffer { reg: ptr, what, base, off, size }));
     }
     if !var_off.equals(0) {
         return Err(refuse!(log => Mem::BufferVariable { reg: ptr, off, var_off }));

@@ -43,7 +43,8 @@ pub(super) enum Step {
 }
 
 impl Backtrack {
-    /// No requests, starting in that frame.
+    /// No requests, starting in that frame (`bt_init`).
+    #[doc(alias = "bt_init")]
     pub(super) fn new(frame: usize) -> Backtrack {
         Backtrack {
             frame,
@@ -52,7 +53,8 @@ impl Backtrack {
         }
     }
 
-    /// True if nothing is requested.
+    /// True if nothing is requested (`bt_empty`).
+    #[doc(alias = "bt_empty")]
     pub(super) fn is_empty(&self) -> bool {
         (0..=self.frame).all(|number| self.regs[number] == 0 && self.slots[number] == 0)
     }
@@ -64,15 +66,20 @@ impl Backtrack {
             && entry.is_none_or(HistoryEntry::is_of_jump)
     }
 
+    /// True if the register is requested (`bt_is_reg_set`).
+    #[doc(alias = "bt_is_reg_set")]
     fn has(&self, reg: Reg) -> bool {
         self.regs[self.frame] & 1 << reg.number() != 0
     }
 
-    /// Requests a register; the frame pointer never needs it.
+    /// Requests a register; the frame pointer never needs it (`bt_set_reg`).
+    #[doc(alias = "bt_set_reg")]
     fn set(&mut self, reg: Reg) {
         self.regs[self.frame] |= 1 << reg.number();
     }
 
+    /// Drops the request of a register (`bt_clear_reg`).
+    #[doc(alias = "bt_clear_reg")]
     fn clear(&mut self, reg: Reg) {
         self.regs[self.frame] &= !(1 << reg.number());
     }
@@ -388,7 +395,8 @@ pub(crate) fn concerned_regs(insn: Insn) -> u16 {
     }
 }
 
-/// Registers of a mask as the log names them.
+/// Registers of a mask as the log names them (`fmt_reg_mask`).
+#[doc(alias = "fmt_reg_mask")]
 pub(super) fn format_regs(mask: u16) -> String {
     let names: Vec<String> = super::bits(u64::from(mask))
         .map(|reg| format!("r{reg}"))
@@ -396,7 +404,8 @@ pub(super) fn format_regs(mask: u16) -> String {
     names.join(",")
 }
 
-/// Offsets of slots of a mask as the log names them.
+/// Offsets of slots of a mask as the log names them (`fmt_stack_mask`).
+#[doc(alias = "fmt_stack_mask")]
 pub(super) fn format_slots(mask: u64) -> String {
     let names: Vec<String> = super::bits(mask)
         .map(|spi| format!("{}", -8 * (spi as i64 + 1)))

@@ -5,7 +5,7 @@ use spec::registry::{ArgBase, ArgDetail, HelperProto, TypeFlags};
 
 use super::trace::Trace;
 use crate::input::Input;
-use crate::state::RegKind;
+use crate::state::{MapRef, RegKind};
 
 /// The prototype of a callee that is a helper of the program.
 pub(super) fn prototype<'a>(input: &Input<'a>, callee: Callee) -> Option<&'a HelperProto> {
@@ -23,6 +23,16 @@ pub(super) fn writes_through(input: &Input<'_>, callee: Callee, number: u8) -> b
     })
 }
 
+/// The first argument of the call at a step that is a map, and the map.
+pub(super) fn map_argument(trace: &Trace, step: usize) -> Option<(Reg, MapRef)> {
+    RegSet::ARGUMENTS.iter().find_map(|reg| {
+        let RegKind::MapPtr { map, .. } = trace.reg(step, reg.index())?.kind else {
+            return None;
+        };
+        Some((reg, map))
+    })
+}
+
 /// Bytes that a call at a step accesses through an argument, as far as they are known.
 pub(super) fn argument_bytes(
     input: &Input<'_>,
@@ -36,15 +46,7 @@ pub(super) fn argument_bytes(
     let proto = prototype(input, callee)?;
     let index = usize::from(number.checked_sub(1)?);
     let reg = |reg: Reg| trace.reg(step, reg.index());
-    let map = || {
-        let map = RegSet::ARGUMENTS.iter().find_map(|arg| {
-            let RegKind::MapPtr { map, .. } = reg(arg)?.kind else {
-                return None;
-            };
-            Some(map)
-        })?;
-        Some(&input.maps[map])
-    };
+    let map = || Some(&input.maps[map_argument(trace, step)?.1]);
     match proto.args[index].base {
         ArgBase::PtrToMapKey => Some(map()?.key_size()),
         ArgBase::PtrToMapValue => Some(map()?.value_size()),

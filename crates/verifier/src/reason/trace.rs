@@ -18,25 +18,29 @@ pub(crate) struct Trace {
 
 /// One instruction on a path.
 #[derive(Clone, Debug)]
-pub(super) struct Step {
-    pub(super) insn: u32,
+pub(crate) struct Step {
+    pub(crate) insn: u32,
     /// Number of the frame that executes it.
     pub(super) frame: u8,
     /// State before it, for the first and the last steps.
-    state: Option<Box<Known>>,
+    state: Option<Box<StepState>>,
 }
 
 /// State before a step.
 #[derive(Clone, Debug)]
-pub(super) struct Known {
-    frames: Vec<Rc<Frame>>,
-    pub(super) refs: Vec<Reference>,
-    pub(super) locks: u32,
+pub(crate) struct StepState {
+    pub(crate) frames: Vec<Rc<Frame>>,
+    pub(crate) refs: Vec<Reference>,
+    pub(crate) locks: u32,
+    /// True inside an RCU section.
+    pub(crate) rcu: bool,
+    /// Sections without preemption.
+    pub(crate) preempt: u32,
     /// The section that forbids sleeping.
     pub(super) section: Option<&'static str>,
 }
 
-impl Known {
+impl StepState {
     /// The call instructions of the frames, outermost first.
     pub(super) fn starts(&self) -> impl Iterator<Item = u32> {
         let calls = self.frames.iter().filter(|frame| frame.callsite >= 0);
@@ -55,10 +59,12 @@ impl Trace {
         self.steps.push(Step {
             insn: state.insn_idx,
             frame: state.curframe as u8,
-            state: Some(Box::new(Known {
+            state: Some(Box::new(StepState {
                 frames: frames.collect(),
                 refs: state.refs.clone(),
                 locks: state.active_locks,
+                rcu: state.active_rcu_lock,
+                preempt: state.active_preempt_locks,
                 section: section(state),
             })),
         });
@@ -84,12 +90,12 @@ impl Trace {
         self.steps.truncate(steps);
     }
 
-    pub(super) fn steps(&self) -> &[Step] {
+    pub(crate) fn steps(&self) -> &[Step] {
         &self.steps
     }
 
     /// State before a step; `None` in the middle of a long path.
-    pub(super) fn known(&self, step: usize) -> Option<&Known> {
+    pub(crate) fn known(&self, step: usize) -> Option<&StepState> {
         self.steps.get(step)?.state.as_deref()
     }
 
@@ -99,7 +105,7 @@ impl Trace {
     }
 
     /// A register of the executing frame before a step.
-    pub(super) fn reg(&self, step: usize, reg: usize) -> Option<&RegState> {
+    pub(crate) fn reg(&self, step: usize, reg: usize) -> Option<&RegState> {
         let number = self.steps.get(step)?.frame;
         Some(&self.frame(step, number.into())?.regs[reg])
     }

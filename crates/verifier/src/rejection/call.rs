@@ -15,7 +15,8 @@ rejections! {
     WritesObject { helper: String, reg: Register, kind: TypeText } EACCES Argument
         "{helper}() may write into memory pointed by R{reg} type={kind}";
     ArgumentMaybeNull { reg: Register } EACCES MaybeNull
-        "Possibly NULL pointer passed to helper arg{reg}";
+        "Possibly NULL pointer passed to helper R{reg}"
+        => ArgumentsByRegister "Possibly NULL pointer passed to helper arg{reg}";
     ObjectType { reg: Register, found: String, wanted: String } EACCES Argument
         "R{reg} is of type {found} but {wanted} is expected";
     NonzeroOffset { reg: Register } EINVAL Argument
@@ -30,8 +31,9 @@ rejections! {
         "R{reg} is not a known constant'";
     SockmapArgument EINVAL Argument
         "invalid arg_type for sockmap/sockhash";
-    NotReferenced { reg: Register } EINVAL Reference
-        "R{reg} must be referenced when passed to release function";
+    NotReferenced { helper: String, reg: Register } EINVAL Reference
+        "release helper {helper} expects referenced PTR_TO_BTF_ID passed to R{reg}"
+        => ArgumentsByRegister "R{reg} must be referenced when passed to release function";
     SecondReference { reg: Register, id: i64, first: i64 } EACCES Reference
         "more than one arg with ref_obj_id R{reg} {id} {first}"
         => FaultsNamed "verifier internal error: more than one arg with ref_obj_id R{reg} {id} {first}";
@@ -66,10 +68,11 @@ rejections! {
         => HelperUseNamed "unknown func {name}#{id}";
     HelperLicense EINVAL License
         "cannot call GPL-restricted function from non-GPL compatible program";
-    MightSleep EINVAL Section
-        "helper call might sleep in a non-sleepable prog";
+    MightSleep { name: String, id: i64, region: String } EINVAL Section
+        "sleepable helper {name}#{id} in {region}"
+        => ContextsNamed "helper call might sleep in a non-sleepable prog";
     SleepableHelper { name: String, id: i64, region: String } EINVAL Section
-        "sleepable helper {name}#{id} in {region} region";
+        "sleepable helper {name}#{id} in {region}";
     MapReadOnly EACCES Map
         "write into map forbidden";
     NotProgArray EINVAL Map
@@ -105,23 +108,32 @@ rejections! {
         "kfunc {name}#{id} reference has not been acquired before";
     TooManyArguments { name: String, count: i64, most: i64 } EINVAL Argument
         "Function {name} has {count} > {most} args";
-    ReleaseExpectsReference { name: String } EINVAL Reference
-        "release kernel function {name} expects refcounted PTR_TO_BTF_ID";
+    ReleaseExpectsReference { name: String, reg: Register } EINVAL Reference
+        "release kfunc {name} expects referenced PTR_TO_BTF_ID passed to R{reg}"
+        => ArgumentsByRegister "release kernel function {name} expects refcounted PTR_TO_BTF_ID";
     UnrecognizedArgument { index: i64, kind: String } EINVAL Argument
-        "Unrecognized arg#{index} type {kind}";
+        "Unrecognized R{} type {kind}", index + 1
+        => ArgumentsByRegister "Unrecognized arg#{index} type {kind}";
     TrustedMaybeNull { reg: Register, index: i64 } EACCES MaybeNull
-        "Possibly NULL pointer passed to trusted arg{index}";
+        "Possibly NULL pointer passed to trusted R{}", index + 1
+        => ArgumentsByRegister "Possibly NULL pointer passed to trusted arg{index}";
     NotMapPointer { reg: Register } EINVAL Argument
         "pointer in R{reg} isn't map pointer";
     NotContext { index: i64, found: TypeText } EINVAL Argument
-        "arg#{index} expected pointer to ctx, but got {found}"
+        "R{} expected pointer to ctx, but got {found}", index + 1
+        => ArgumentsByRegister "arg#{index} expected pointer to ctx, but got {found}"
         => TrustedPointers "arg#{index} expected pointer to ctx, but got PTR";
     NotConstantString { index: i64 } EINVAL Argument
-        "arg#{index} doesn't point to a const string";
+        "R{} doesn't point to a const string", index + 1
+        => ArgumentsByRegister "arg#{index} doesn't point to a const string";
     NotObject { index: i64, found: TypeText, expected: TypeText } EINVAL Argument
-        "arg#{index} is {found} expected {expected} or socket";
+        "R{} is {found} expected {expected} or socket", index + 1
+        => ArgumentsByRegister "arg#{index} is {found} expected {expected} or socket";
+    NotStructure { index: i64, found: TypeText, kind: String, name: String } EINVAL Argument
+        "R{} is {found} expected {kind} {name}", index + 1;
     UnsizedReference { index: i64, kind: String, name: String } EINVAL Argument
-        "arg#{index} reference type('{kind} {name}') size cannot be determined: -22";
+        "R{} reference type('{kind} {name}') size cannot be determined: -22", index + 1
+        => ArgumentsByRegister "arg#{index} reference type('{kind} {name}') size cannot be determined: -22";
     NotScalar { reg: Register } EINVAL Argument
         "R{reg} is not a scalar";
     UnknownConstant { reg: Register } EINVAL Argument
@@ -133,17 +145,21 @@ rejections! {
     BufferSizeTooLarge { reg: Register } EINVAL Argument
         "R{reg} rdonly/rdwr_buf_size exceeds u32 max";
     UnsupportedPointer { kfunc: String, index: i64, kind: String, name: String } EINVAL Argument
-        "kernel function {kfunc} args#{index} pointer type {kind} {name} is not supported";
+        "kernel function {kfunc} R{} pointer type {kind} {name} is not supported", index + 1
+        => ArgumentsByRegister "kernel function {kfunc} args#{index} pointer type {kind} {name} is not supported";
     PointeeNotScalar { index: i64, kind: String, name: String, or_void: String } EINVAL Argument
-        "arg#{index} pointer type {kind} {name} must point to {or_void}scalar, or struct with scalar";
+        "R{} pointer type {kind} {name} must point to {or_void}scalar, or struct with scalar", index + 1
+        => ArgumentsByRegister "arg#{index} pointer type {kind} {name} must point to {or_void}scalar, or struct with scalar";
     NotTrusted { reg: Register } EINVAL Argument
         "R{reg} must be referenced or trusted";
     NotRcu { reg: Register } EINVAL Argument
         "R{reg} must be a rcu pointer";
     OtherObject { kfunc: String, index: i64, wanted_kind: String, wanted: String, reg: Register, found_kind: String, given: String } EINVAL Argument
-        "kernel function {kfunc} args#{index} expected pointer to {wanted_kind} {wanted} but R{reg} has a pointer to {found_kind} {given}";
+        "kernel function {kfunc} R{} expected pointer to {wanted_kind} {wanted} but R{reg} has a pointer to {found_kind} {given}", index + 1
+        => ArgumentsByRegister "kernel function {kfunc} args#{index} expected pointer to {wanted_kind} {wanted} but R{reg} has a pointer to {found_kind} {given}";
     SizedMemory { index: i64, next: i64 } EINVAL Argument
-        "arg#{index} arg#{next} memory, len pair leads to invalid memory access";
+        "R{} and R{} memory, len pair leads to invalid memory access", index + 1, next + 1
+        => ArgumentsByRegister "arg#{index} arg#{next} memory, len pair leads to invalid memory access";
     AcquiresNoObject EINVAL Btf
         "acquire kernel function does not return PTR_TO_BTF_ID";
     ReturnsUnsupported { kfunc: String, kind: String, name: String } EINVAL Btf
@@ -191,7 +207,8 @@ rejections! {
     LockInCallback EACCES Lock
         "can't spin_{{lock,unlock}} in rbtree cb";
     NotLockOwner { index: i64 } EINVAL Argument
-        "arg#{index} doesn't point to map value or allocated object";
+        "R{} doesn't point to map value or allocated object", index + 1
+        => ArgumentsByRegister "arg#{index} doesn't point to map value or allocated object";
     FieldWithoutBtf { map: String, name: String } EINVAL Argument
         "map '{map}' has to have BTF in order to use {name}";
     FieldAbsent { map: String, name: String } EINVAL Argument
@@ -209,8 +226,9 @@ rejections! {
         "invalid return type {base} of func {name}#{id}";
     GlobalUnderLock EINVAL Lock
         "use static function instead";
-    GlobalMightSleep EINVAL Section
-        "a non-sleepable BPF program context";
+    GlobalMightSleep { name: String, region: String } EINVAL Section
+        "sleepable global function {name}() called in {region}"
+        => ContextsNamed "a non-sleepable BPF program context";
     GlobalArguments { subprog: i64, name: String, number: Option<u8> } EINVAL Argument
         "Caller passes invalid args into func#{subprog} ('{name}')"
         => CallerNamesFunction "Caller passes invalid args into func#{subprog}";
@@ -223,7 +241,8 @@ rejections! {
     NotArena { reg: Register } EINVAL Argument
         "R{reg} is not a pointer to arena or scalar.";
     ExpectsDynptr { index: i64 } EINVAL Argument
-        "arg#{index} expected pointer to stack or const struct bpf_dynptr";
+        "R{} expected pointer to stack or const struct bpf_dynptr", index + 1
+        => ArgumentsByRegister "arg#{index} expected pointer to stack or const struct bpf_dynptr";
     NoKptr { reg: Register } EINVAL Argument
         "R{reg} has no valid kptr";
     NoKptrInMap { map: String } EINVAL Map
@@ -237,19 +256,24 @@ rejections! {
     PercpuNotStruct EFAULT Argument
         "Helper has invalid btf/btf_id in R1";
     NotAllocated { index: i64 } EINVAL Argument
-        "arg#{index} expected pointer to allocated object";
+        "R{} expected pointer to allocated object", index + 1
+        => ArgumentsByRegister "arg#{index} expected pointer to allocated object";
     ForObjDrop { index: i64 } EINVAL Argument
-        "arg#{index} expected for bpf_obj_drop_impl()";
+        "R{} expected for bpf_obj_drop()", index + 1
+        => ArgumentsByRegister "arg#{index} expected for bpf_obj_drop_impl()";
     ForPercpuObjDrop { index: i64 } EINVAL Argument
-        "arg#{index} expected for bpf_percpu_obj_drop_impl()";
+        "R{} expected for bpf_percpu_obj_drop()", index + 1
+        => ArgumentsByRegister "arg#{index} expected for bpf_percpu_obj_drop_impl()";
     ObjectNotReferenced EINVAL Argument
         "allocated object must be referenced";
     NeitherOwning { index: i64 } EINVAL Argument
-        "arg#{index} is neither owning or non-owning ref";
+        "R{} is neither owning or non-owning ref", index + 1
+        => ArgumentsByRegister "arg#{index} is neither owning or non-owning ref";
     ObjectWithoutRecord EFAULT KernelBug
         "verifier bug: Couldn't find btf_record";
     WithoutRefcount { index: i64 } EINVAL Argument
-        "arg#{index} doesn't point to a type with bpf_refcount field";
+        "R{} doesn't point to a type with bpf_refcount field", index + 1
+        => ArgumentsByRegister "arg#{index} doesn't point to a type with bpf_refcount field";
     LocalTypeRange EINVAL Argument
         "local type ID argument must be in range [0, U32_MAX]";
     AllocatesWithoutBtf EINVAL Argument
@@ -263,7 +287,8 @@ rejections! {
     PercpuSpecialFields EINVAL Argument
         "bpf_percpu_obj_new type ID argument must not contain special fields";
     NotRootOwner { index: i64 } EINVAL Argument
-        "arg#{index} expected pointer to map value or allocated object";
+        "R{} expected pointer to map value or allocated object", index + 1
+        => ArgumentsByRegister "arg#{index} expected pointer to map value or allocated object";
     LockNotHeld { lock: i64, name: String } EINVAL Lock
         "bpf_spin_lock at off={lock} must be held for {name}";
     NodeNotOwned { kfunc: String } EINVAL Argument
@@ -280,11 +305,13 @@ rejections! {
     KfuncConversion { name: String, id: i64 } EINVAL Reference
         "kfunc {name}#{id} conversion of owning ref to non-owning failed";
     NotFunction { index: i64 } EINVAL Argument
-        "arg{index} expected pointer to func";
+        "R{} expected pointer to func", index + 1
+        => ArgumentsByRegister "arg{index} expected pointer to func";
     KfuncCallback { name: String, id: i64 } EINVAL Argument
         "kfunc {name}#{id} failed callback verification";
     NotMapValue { index: i64 } EINVAL Argument
-        "arg#{index} doesn't point to a map value";
+        "R{} doesn't point to a map value", index + 1
+        => ArgumentsByRegister "arg#{index} doesn't point to a map value";
     WorkqueueOfOtherMap { uid: i64, map_uid: i64 } EINVAL Argument
         "workqueue pointer in R1 map_uid={uid} doesn't match map pointer in R2 map_uid={map_uid}";
     TaskWorkOfOtherMap { uid: i64, map_uid: i64 } EINVAL Argument
@@ -294,16 +321,19 @@ rejections! {
     DynptrConst EINVAL Argument
         "cannot pass pointer to const bpf_dynptr, the helper mutates it";
     DynptrNotInit { index: i64 } EINVAL Argument
-        "Expected an initialized dynptr as arg #{index}"
+        "Expected an initialized dynptr as R{}", index + 1
+        => ArgumentsByRegister "Expected an initialized dynptr as arg #{index}"
         => DynptrsTracked "Expected an initialized dynptr as arg #{}", index + 1;
     DynptrOther { kind: String, index: i64 } EINVAL Argument
-        "Expected a dynptr of type {kind} as arg #{index}";
+        "Expected a dynptr of type {kind} as R{}", index + 1
+        => ArgumentsByRegister "Expected a dynptr of type {kind} as arg #{index}";
     DynptrMemory { kind: TypeText } EACCES Argument
         "Unsupported reg type {kind} for bpf_dynptr_from_mem data";
     UnacquiredDynptr { number: i64 } EINVAL Reference
         "arg {number} is an unacquired reference";
     ReleasesConstDynptr EINVAL Reference
-        "cannot release unowned const bpf_dynptr";
+        "CONST_PTR_TO_DYNPTR cannot be released"
+        => ArgumentsByRegister "cannot release unowned const bpf_dynptr";
     OverwritesDynptr EINVAL Reference
         "cannot overwrite referenced dynptr";
     MisconfiguredReference EFAULT KernelBug
@@ -315,21 +345,28 @@ rejections! {
     CssTaskIterator EINVAL Unavailable
         "css_task_iter is only allowed in bpf_lsm, bpf_iter and sleepable progs";
     NotIterator { index: i64 } EINVAL Argument
-        "arg#{index} expected pointer to an iterator on stack";
+        "R{} expected pointer to an iterator on stack", index + 1
+        => ArgumentsByRegister "arg#{index} expected pointer to an iterator on stack";
     InvalidIterator { index: i64 } EINVAL Argument
-        "expected valid iter pointer as arg #{index}";
+        "expected valid iter pointer as R{}", index + 1
+        => ArgumentsByRegister "expected valid iter pointer as arg #{index}";
     IteratorNotUninit { name: String, index: i64 } EINVAL Argument
-        "expected uninitialized iter_{name} as arg #{index}";
+        "expected uninitialized iter_{name} as R{}", index + 1
+        => ArgumentsByRegister "expected uninitialized iter_{name} as arg #{index}";
     IteratorNotInit { name: String, index: i64 } EINVAL Argument
-        "expected an initialized iter_{name} as arg #{index}";
+        "expected an initialized iter_{name} as R{}", index + 1
+        => ArgumentsByRegister "expected an initialized iter_{name} as arg #{index}";
     IteratorOutsideRcu { name: String } EPROTO Section
         "expected an RCU CS when using {name}";
     NotIrqFlag { index: i64 } EINVAL Argument
-        "arg#{index} doesn't point to an irq flag on stack";
+        "R{} doesn't point to an irq flag on stack", index + 1
+        => ArgumentsByRegister "arg#{index} doesn't point to an irq flag on stack";
     IrqFlagNotUninit { index: i64 } EINVAL Argument
-        "expected uninitialized irq flag as arg#{index}";
+        "expected uninitialized irq flag as R{}", index + 1
+        => ArgumentsByRegister "expected uninitialized irq flag as arg#{index}";
     IrqFlagNotInit { index: i64 } EINVAL Argument
-        "expected an initialized irq flag as arg#{index}";
+        "expected an initialized irq flag as R{}", index + 1
+        => ArgumentsByRegister "expected an initialized irq flag as arg#{index}";
     IrqFlagClass { saved: String, used: String } EINVAL Argument
         "irq flag acquired by {saved} kfuncs cannot be restored with {used} kfuncs";
     IrqFlagOrder { id: i64, insn: i64 } EACCES Section

@@ -1,6 +1,7 @@
 //! Rejections of memory accesses.
 
 use super::{Register, rejections};
+use crate::domain::Tnum;
 use crate::log::{BitsText, TypeText};
 use crate::mem::align::IP_ALIGN;
 
@@ -24,9 +25,11 @@ rejections! {
     MixedPointers EINVAL WrongType
         "same insn cannot be used with different pointers";
     Misaligned { what: String, var_off: BitsText, reg_off: i64, off: i64, size: i64 } EACCES Misaligned
-        "misaligned {what}access off {var_off}+{reg_off}+{off} size {size}";
+        "misaligned {what}access off {}+{off} size {size}", moved(*var_off, *reg_off)
+        => UnitedOffsets "misaligned {what}access off {var_off}+{reg_off}+{off} size {size}";
     MisalignedPacket { var_off: BitsText, reg_off: i64, off: i64, size: i64 } EACCES Misaligned
-        "misaligned packet access off {IP_ALIGN}+{var_off}+{reg_off}+{off} size {size}";
+        "misaligned packet access off {IP_ALIGN}+{}+{off} size {size}", moved(*var_off, *reg_off)
+        => UnitedOffsets "misaligned packet access off {IP_ALIGN}+{var_off}+{reg_off}+{off} size {size}";
     LeaksAddressAtomic { reg: Register } EACCES Privilege
         "R{reg} leaks addr into mem";
     Atomic { what: String, reg: Register, kind: TypeText } EACCES WrongType
@@ -125,8 +128,9 @@ rejections! {
         "dereference of modified {kind} ptr R{reg} off={off} disallowed";
     Variable { kind: TypeText, var_off: BitsText } EACCES PointerArithmetic
         "variable {kind} access var_off={var_off} disallowed";
-    Buffer { reg: Register, what: String, off: i64, size: i64 } EACCES OutOfBounds
-        "R{reg} invalid {what} buffer access: off={off}, size={size}";
+    Buffer { reg: Register, what: String, base: i64, off: i64, size: i64 } EACCES OutOfBounds
+        "R{reg} invalid negative {what} buffer offset: off={}, var_off={base}", off - base
+        => UnitedOffsets "R{reg} invalid {what} buffer access: off={off}, size={size}";
     BufferVariable { reg: Register, off: i64, var_off: BitsText } EACCES Unbounded
         "R{reg} invalid variable buffer offset: off={off}, var_off={var_off}";
     Socket { reg: Register, kind: TypeText, off: i64, size: i64 } EACCES OutOfBounds
@@ -170,4 +174,13 @@ rejections! {
         => StackAccessNamed "invalid indirect read from stack R{reg} var_off {var_off}+{index} size {size}";
     DynptrWrite { at: i64 } EACCES Argument
         "potential write to dynptr at off={at} disallowed";
+}
+
+/// The bits of a number that a constant is added to, as the log has them.
+fn moved(BitsText(bits, _): BitsText, by: i64) -> String {
+    let sum = bits.add(Tnum::constant(by as u64));
+    match sum.is_const() && (-0x8000..0).contains(&(sum.value as i64)) {
+        true => (sum.value as i64).to_string(),
+        false => sum.to_string(),
+    }
 }

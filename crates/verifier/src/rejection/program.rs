@@ -27,7 +27,8 @@ rejections! {
     SleepableOnly EINVAL AttachTarget
         "Syscall programs can only be sleepable";
     NotSleepableType EINVAL AttachTarget
-        "Only fentry/fexit/fmod_ret, lsm, iter, uprobe, and struct_ops programs can be sleepable"
+        "Program of this type cannot be sleepable"
+        => TracepointsSleep "Only fentry/fexit/fmod_ret, lsm, iter, uprobe, and struct_ops programs can be sleepable"
         => SleepersListed "Only fentry/fexit/fmod_ret, lsm, and kprobe/uprobe programs can be sleepable"
         => SleepersOfProbes "Only fentry/fexit/fmod_ret and lsm programs can be sleepable";
     StructOpsLicense EINVAL License
@@ -259,6 +260,8 @@ rejections! {
         "CAP_BPF and CAP_PERFMON are required to use arena";
     ContextConversion EFAULT KernelBug
         "verifier bug: error during ctx access conversion (0)";
+    LivenessLimit E2BIG Limit
+        "liveness analysis exceeded complexity limit (10001 calls)";
     TailCallMap EINVAL Map
         "tail_call abusing map_ptr";
     KfuncLeft EINVAL Unavailable

@@ -111,7 +111,8 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A fresh frame: only the frame pointer is initialised.
+    /// A fresh frame: only the frame pointer is initialised (`init_func_state`).
+    #[doc(alias = "init_func_state")]
     pub fn new(callsite: i32, frameno: u32, subprogno: u32) -> Frame {
         let mut regs = Registers::not_init();
         regs[10] = RegState::pointer(RegKind::Stack { frame: frameno }, TypeFlags::NONE);
@@ -136,7 +137,8 @@ impl Frame {
         self.stack.len() * 8
     }
 
-    /// Extends the stack to cover at least `bytes` below the frame pointer.
+    /// Extends the stack to cover at least `bytes` below the frame pointer (`grow_stack_state`).
+    #[doc(alias = "grow_stack_state")]
     pub fn grow_stack(&mut self, bytes: usize) {
         self.stack.grow(bytes.div_ceil(8));
     }

@@ -124,7 +124,8 @@ impl DynptrKind {
         matches!(self, DynptrKind::Ringbuf)
     }
 
-    /// True if its bytes are those of a packet, which may move.
+    /// True if its bytes are those of a packet, which may move (`reg_is_pkt_pointer_any`).
+    #[doc(alias = "reg_is_pkt_pointer_any")]
     pub const fn is_of_packet(self) -> bool {
         matches!(
             self,
@@ -256,7 +257,8 @@ impl RegKind {
         }
     }
 
-    /// True for packet and packet-meta pointers.
+    /// True for packet and packet-meta pointers (`reg_is_pkt_pointer`).
+    #[doc(alias = "reg_is_pkt_pointer")]
     pub const fn is_packet(self) -> bool {
         matches!(self, RegKind::Packet { .. } | RegKind::PacketMeta { .. })
     }
@@ -311,6 +313,25 @@ impl RegState {
         ..RegState::NOT_INIT
     };
 
+    /// The offset of a pointer, its constant part included.
+    pub(crate) fn whole_offset(&self, rules: Behaviours) -> Scalar {
+        let mut offset = self.num;
+        if self.off != 0 {
+            offset.add(&Scalar::constant(i64::from(self.off) as u64), rules);
+        }
+        offset
+    }
+
+    /// Sets the offset of a pointer, of kernels where its constant part is part of it: a constant is
+    /// kept apart from what varies.
+    pub(crate) fn set_whole_offset(&mut self, offset: Scalar) {
+        let constant = offset.as_const().filter(|_| offset.smin == offset.smax);
+        (self.off, self.num) = match constant.and_then(|value| i32::try_from(value as i64).ok()) {
+            Some(off) => (off, Scalar::ZERO),
+            None => (0, offset),
+        };
+    }
+
     /// A scalar that is linked with no other: without identity, and without a difference where the
     /// kernel ends that, too (`clear_scalar_id`).
     #[doc(alias = "clear_scalar_id")]
@@ -352,7 +373,8 @@ impl RegState {
         self.is_scalar() && self.num.var_off.is_const()
     }
 
-    /// True for the scalar 0.
+    /// True for the scalar 0 (`register_is_null`).
+    #[doc(alias = "register_is_null")]
     pub fn is_null(&self) -> bool {
         self.is_scalar() && self.num.var_off.is_const() && self.num.var_off.value == 0
     }

@@ -40,22 +40,26 @@ impl StackSlot {
         kinds: [SlotKind::Invalid; 8],
     };
 
-    /// True if a register was spilled here, whole or narrow.
+    /// True if a register was spilled here, whole or narrow (`is_spilled_reg`).
+    #[doc(alias = "is_spilled_reg")]
     pub fn is_spilled(&self) -> bool {
         self.kinds[7] == SlotKind::Spill
     }
 
-    /// True if a scalar was spilled here, whole or narrow.
+    /// True if a scalar was spilled here, whole or narrow (`is_spilled_scalar_reg`).
+    #[doc(alias = "is_spilled_scalar_reg")]
     pub fn is_spilled_scalar(&self) -> bool {
         self.is_spilled() && self.reg.is_scalar()
     }
 
-    /// True if a scalar was spilled with all eight bytes.
+    /// True if a scalar was spilled with all eight bytes (`is_spilled_scalar_reg64`).
+    #[doc(alias = "is_spilled_scalar_reg64")]
     pub fn is_spilled_scalar_whole(&self) -> bool {
         self.kinds[0] == SlotKind::Spill && self.reg.is_scalar()
     }
 
-    /// True if a dynptr, an iterator or IRQ flags occupy the slot.
+    /// True if a dynptr, an iterator or IRQ flags occupy the slot (`is_stack_slot_special`).
+    #[doc(alias = "is_stack_slot_special")]
     pub fn is_special(&self) -> bool {
         matches!(
             self.kinds[7],

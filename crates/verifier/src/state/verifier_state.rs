@@ -11,7 +11,7 @@ use super::reference::{LockOwner, Reference};
 use super::reg::RegState;
 
 /// Most frames on a call chain.
-pub const MAX_CALL_FRAMES: usize = 8;
+pub const MAX_CALL_FRAMES: usize = crate::LIMITS.frames as usize;
 
 /// A checkpoint: index into the explorer's arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,7 +31,8 @@ impl HistoryFlags {
     /// The source register is a stack pointer.
     pub const SRC_STACK: HistoryFlags = HistoryFlags(1 << 11);
 
-    /// An access to slot `spi` of frame `frameno`.
+    /// An access to slot `spi` of frame `frameno` (`insn_stack_access_flags`).
+    #[doc(alias = "insn_stack_access_flags")]
     pub fn stack_access(spi: usize, frameno: u32) -> HistoryFlags {
         HistoryFlags((frameno as u16 & 7) | ((spi as u16 & 63) << 3) | Self::STACK_ACCESS.0)
     }
@@ -46,7 +47,8 @@ impl HistoryFlags {
         usize::from(self.0 & 7)
     }
 
-    /// Slot of a stack access.
+    /// Slot of a stack access (`insn_stack_access_spi`).
+    #[doc(alias = "insn_stack_access_spi")]
     pub fn spi(self) -> usize {
         usize::from((self.0 >> 3) & 63)
     }

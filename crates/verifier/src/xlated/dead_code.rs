@@ -153,7 +153,9 @@ impl Removal {
     }
 }
 
-/// Makes a conditional jump with one reached successor unconditional.
+/// Makes a conditional jump with one reached successor unconditional
+/// (`opt_hard_wire_dead_code_branches`).
+#[doc(alias = "opt_hard_wire_dead_code_branches")]
 fn decide_branch(insn: &mut Insn, slot: usize, is_reached: impl Fn(usize) -> bool) {
     let (Insn::Jump { off, .. } | Insn::MayGoto { off }) = *insn else {
         return;
@@ -169,7 +171,8 @@ fn target(slot: usize, distance: i32) -> Option<usize> {
     (slot + 1).checked_add_signed(distance as isize)
 }
 
-/// True for `goto` and `may_goto` to the next instruction that is left.
+/// True for `goto` and `may_goto` to the next instruction that is left (`opt_remove_nops`).
+#[doc(alias = "opt_remove_nops")]
 fn leads_to_next(insn: &Insn, slot: usize, is_removed: &[bool]) -> bool {
     let (Insn::Goto { off } | Insn::MayGoto { off }) = *insn else {
         return false;

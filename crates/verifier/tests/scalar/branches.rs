@@ -6,7 +6,7 @@
 //! one of `b`, cut by `a`, and the other way round.
 
 use super::window::{CENTRES, Known, Window, bits};
-use super::{RULES, WIDTHS};
+use super::{NEWEST, RULES, WIDTHS};
 use beebox_verifier::domain::{Scalar, Tnum, decide, refine, refine_synced};
 use isa::ebpf::{Cond, Width, eval};
 
@@ -38,15 +38,18 @@ fn check(
                 if stay_a == 0 {
                     continue;
                 }
-                let decided = decide(cond, width, (&a.scalar, &b.scalar), RULES);
-                let (mut x, mut y) = (a.scalar, b.scalar);
-                refine_synced(cond, outcome, width, (&mut x, &mut y), RULES);
-                assert!(
-                    decided != Some(!outcome) && covers(&x, at, stay_a) && covers(&y, by, stay_b),
-                    "{:x?} {cond:?} {:x?} {width:?} {outcome}: {decided:?} {x:x?} {y:x?}",
-                    a.scalar,
-                    b.scalar
-                );
+                for rules in [RULES, NEWEST] {
+                    let decided = decide(cond, width, (&a.scalar, &b.scalar), rules);
+                    let (mut x, mut y) = (a.scalar, b.scalar);
+                    refine_synced(cond, outcome, width, (&mut x, &mut y), rules);
+                    let stays = covers(&x, at, stay_a) && covers(&y, by, stay_b);
+                    assert!(
+                        decided != Some(!outcome) && stays,
+                        "{:x?} {cond:?} {:x?} {width:?} {outcome}: {decided:?} {x:x?} {y:x?}",
+                        a.scalar,
+                        b.scalar
+                    );
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 //! with one member each.
 
 use super::window::{CENTRES, assert_has};
-use super::{ARITHMETIC, ERAS, RULES, SHIFTS, WIDTHS};
+use super::{ARITHMETIC, ERAS, NEWEST, RULES, SHIFTS, WIDTHS};
 use beebox_verifier::domain::{Scalar, Tnum, decide, refine_synced};
 use isa::ebpf::{AluOp, Cond, Width, eval};
 
@@ -111,16 +111,21 @@ fn arithmetic_on_products_of_8_bits() {
     for _ in 0..40_000 {
         let ((a, left), (b, right)) = (random.product(), random.product());
         for (op, width) in operations() {
-            let result = a.alu(op, width, &b, RULES).expect("arithmetic is known");
-            assert_eq!(result.violation(), None);
+            let results = [RULES, NEWEST].map(|rules| {
+                let result = a.alu(op, width, &b, rules).expect("arithmetic is known");
+                assert_eq!(result.violation(), None);
+                result
+            });
             for &x in &left {
                 for &y in &right {
                     let value = eval::alu(op, width, x, y);
-                    assert_has(
-                        &result,
-                        value,
-                        format_args!("{a:x?} {op:?} {b:x?} {width:?}"),
-                    );
+                    for result in &results {
+                        assert_has(
+                            result,
+                            value,
+                            format_args!("{a:x?} {op:?} {b:x?} {width:?}"),
+                        );
+                    }
                 }
             }
         }
@@ -134,22 +139,24 @@ fn branches_on_products_of_8_bits() {
         let ((a, left), (b, right)) = (random.product(), random.product());
         for cond in Cond::ALL {
             for width in WIDTHS {
-                let outcomes = [false, true].map(|outcome| {
-                    let (mut x, mut y) = (a, b);
-                    refine_synced(cond, outcome, width, (&mut x, &mut y), RULES);
-                    (x, y)
-                });
-                let decided = decide(cond, width, (&a, &b), RULES);
-                for &x in &left {
-                    for &y in &right {
-                        let outcome = eval::compare(cond, width, x, y);
-                        let refined = &outcomes[usize::from(outcome)];
-                        assert!(
-                            decided.is_none_or(|decided| decided == outcome)
-                                && refined.0.has(x)
-                                && refined.1.has(y),
-                            "{a:x?} {cond:?} {b:x?} {width:?}: {x:#x} {y:#x}"
-                        );
+                for rules in [RULES, NEWEST] {
+                    let outcomes = [false, true].map(|outcome| {
+                        let (mut x, mut y) = (a, b);
+                        refine_synced(cond, outcome, width, (&mut x, &mut y), rules);
+                        (x, y)
+                    });
+                    let decided = decide(cond, width, (&a, &b), rules);
+                    for &x in &left {
+                        for &y in &right {
+                            let outcome = eval::compare(cond, width, x, y);
+                            let refined = &outcomes[usize::from(outcome)];
+                            assert!(
+                                decided.is_none_or(|decided| decided == outcome)
+                                    && refined.0.has(x)
+                                    && refined.1.has(y),
+                                "{a:x?} {cond:?} {b:x?} {width:?}: {x:#x} {y:#x}"
+                            );
+                        }
                     }
                 }
             }
@@ -183,26 +190,52 @@ fn operations_on_values_of_64_bits() {
             .into_iter()
             .flat_map(|op| WIDTHS.map(|width| (op, width)))
         {
-            if let Some(result) = a.alu(op, width, &Scalar::constant(count), RULES) {
-                let value = eval::alu(op, width, x, count);
+            for rules in [RULES, NEWEST] {
+                if let Some(result) = a.alu(op, width, &Scalar::constant(count), rules) {
+                    let value = eval::alu(op, width, x, count);
+                    assert_has(
+                        &result,
+                        value,
+                        format_args!("{a:x?} {op:?} {count} {width:?}"),
+                    );
+                }
+            }
+        }
+        for op in [AluOp::Div, AluOp::SDiv, AluOp::Mod, AluOp::SMod] {
+            for (width, by) in WIDTHS
+                .into_iter()
+                .flat_map(|width| [(width, y), (width, count)])
+            {
+                let result = a.alu(op, width, &Scalar::constant(by), NEWEST);
+                let value = eval::alu(op, width, x, by);
                 assert_has(
-                    &result,
+                    &result.expect("quotients by constants are known"),
                     value,
-                    format_args!("{a:x?} {op:?} {count} {width:?}"),
+                    format_args!("{a:x?} {op:?} {by:#x} {width:?}"),
                 );
             }
         }
         for cond in Cond::ALL {
             for width in WIDTHS {
                 let outcome = eval::compare(cond, width, x, y);
-                let decided = decide(cond, width, (&a, &b), RULES);
-                assert!(decided.is_none_or(|decided| decided == outcome));
-                let (mut left, mut right) = (a, b);
-                refine_synced(cond, outcome, width, (&mut left, &mut right), RULES);
-                assert!(
-                    left.has(x) && right.has(y),
-                    "{a:x?} {cond:?} {b:x?} {width:?} {outcome}: {x:#x} {y:#x}"
-                );
+                for rules in [RULES, NEWEST] {
+                    let decided = decide(cond, width, (&a, &b), rules);
+                    assert!(decided.is_none_or(|decided| decided == outcome));
+                    let (mut left, mut right) = (a, b);
+                    refine_synced(cond, outcome, width, (&mut left, &mut right), rules);
+                    assert!(
+                        left.has(x) && right.has(y),
+                        "{a:x?} {cond:?} {b:x?} {width:?} {outcome}: {x:#x} {y:#x}"
+                    );
+                    // Arcs that comparisons leave behind are operands, too.
+                    let sum = left.alu(AluOp::Add, width, &right, rules);
+                    let value = eval::alu(AluOp::Add, width, x, y);
+                    assert_has(
+                        &sum.expect("sums are known"),
+                        value,
+                        format_args!("{left:x?} + {right:x?}"),
+                    );
+                }
             }
         }
     }

@@ -5,7 +5,8 @@ use std::panic;
 use std::sync::Arc;
 
 use crate::{
-    DirectAccess, HostFunction, MapHandle, Outcome, RunContext, RunGuard, StackFrames, TailTable,
+    Counters, DirectAccess, HostFunction, MapHandle, Outcome, RunContext, RunGuard, StackFrames,
+    TailTable,
 };
 
 /// What the code of a program refers to by address, which exists as long as the code, and what
@@ -20,6 +21,8 @@ pub struct References {
     _tail_tables: Vec<Arc<TailTable>>,
     /// The functions of the host, which code calls by index.
     host: Arc<[HostFunction]>,
+    /// The counters that it increments.
+    _counters: Option<Counters>,
     /// Number of CPUs that the code may run on.
     cpus: u32,
 }
@@ -43,7 +46,17 @@ impl References {
             _accesses: accesses.to_vec(),
             _tail_tables: tail_tables.to_vec(),
             host: host.clone(),
+            _counters: None,
             cpus: cpus.unwrap_or(u32::MAX),
+        }
+    }
+
+    /// With counters that the code increments.
+    #[must_use]
+    pub fn with_counters(self, counters: Option<Counters>) -> References {
+        References {
+            _counters: counters,
+            ..self
         }
     }
 

@@ -1,6 +1,6 @@
 //! Epoch-based reclamation of deleted map entries.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::sync::Arc;
 
@@ -19,16 +19,36 @@ pub struct RunGuard {
     epoch: Guard,
     /// Runs since garbage was last collected.
     renewals: u32,
+    /// Address of the spin lock that a verified program holds; 0: none.
+    held_lock: Cell<u64>,
+    /// What few runs need, made when it is used first.
+    kept: OnceCell<Box<Kept>>,
+}
+
+/// What a guard keeps for a run.
+#[derive(Default)]
+struct Kept {
     /// Records of ring buffers that verified programs write.
     records: RefCell<Vec<ReservedRecord>>,
     iterations: Iterations,
-    /// Address of the spin lock that a verified program holds; 0: none.
-    held_lock: Cell<u64>,
     /// Cells for keys, and the numbers of those that are free.
     #[expect(clippy::vec_box, reason = "cells keep their addresses")]
     key_cells: RefCell<(Vec<Box<AtomicU64>>, Vec<usize>)>,
     /// Values of which a program got an address.
-    kept: RefCell<Vec<Arc<Cells>>>,
+    values: RefCell<Vec<Arc<Cells>>>,
+}
+
+impl Kept {
+    /// Forgets what a run that has ended needed.
+    #[cold]
+    fn clear(&mut self) {
+        self.records.get_mut().clear();
+        self.iterations.clear();
+        let (cells, free) = self.key_cells.get_mut();
+        free.clear();
+        cells.clear();
+        self.values.get_mut().clear();
+    }
 }
 
 /// Renewals of a guard between two that collect garbage, as every so many new guards do.
@@ -47,38 +67,38 @@ pub(crate) struct ReservedRecord {
 
 impl RunGuard {
     /// A guard of the current thread.
+    #[inline]
     pub fn new() -> RunGuard {
         RunGuard {
             epoch: crossbeam_epoch::pin(),
             renewals: 0,
-            records: RefCell::new(Vec::new()),
-            iterations: Iterations::default(),
             held_lock: Cell::new(0),
-            key_cells: RefCell::default(),
-            kept: RefCell::default(),
+            kept: OnceCell::new(),
         }
     }
 
     /// Makes it the guard of the next run, as if it were dropped and another one made.
+    #[inline]
     pub fn renew(&mut self) {
         self.renewals += 1;
         match self.renewals.is_multiple_of(RENEWALS) {
             true => self.epoch.repin_after(|| ()),
             false => self.epoch.repin(),
         }
-        self.records.get_mut().clear();
-        self.iterations.clear();
         self.held_lock.set(0);
-        let (cells, free) = self.key_cells.get_mut();
-        free.clear();
-        cells.clear();
-        self.kept.get_mut().clear();
+        if let Some(kept) = self.kept.get_mut() {
+            kept.clear();
+        }
+    }
+
+    fn kept(&self) -> &Kept {
+        self.kept.get_or_init(Box::default)
     }
 
     /// Takes a cell for a key that a program reads while it visits entries; returns its
     /// number.
     pub fn take_key_cell(&self) -> usize {
-        let (cells, free) = &mut *self.key_cells.borrow_mut();
+        let (cells, free) = &mut *self.kept().key_cells.borrow_mut();
         free.pop().unwrap_or_else(|| {
             cells.push(Box::default());
             cells.len() - 1
@@ -90,20 +110,20 @@ impl RunGuard {
     /// # Panics
     /// If there is none.
     pub fn key_cell(&self, number: usize) -> &AtomicU64 {
-        let cell: *const AtomicU64 = &*self.key_cells.borrow().0[number];
+        let cell: *const AtomicU64 = &*self.kept().key_cells.borrow().0[number];
         // SAFETY: a box is only dropped with the guard, and its cell is only shared.
         unsafe { &*cell }
     }
 
     /// Lets another visit take the cell of that number.
     pub fn release_key_cell(&self, number: usize) {
-        self.key_cells.borrow_mut().1.push(number);
+        self.kept().key_cells.borrow_mut().1.push(number);
     }
 
     /// Keeps cells as long as the guard exists.
     pub fn keep(&self, cells: Arc<Cells>) -> &[AtomicU64] {
         let kept: *const [AtomicU64] = cells.as_slice();
-        self.kept.borrow_mut().push(cells);
+        self.kept().values.borrow_mut().push(cells);
         // SAFETY: the cells are dropped with the guard, and are only shared.
         unsafe { &*kept }
     }
@@ -117,6 +137,7 @@ impl RunGuard {
     ///
     /// # Safety
     /// The maps of the program exist, and the program does not run.
+    #[inline]
     pub unsafe fn free_held_lock(&self) {
         let address = self.held_lock.replace(0);
         if address != 0 {
@@ -127,7 +148,7 @@ impl RunGuard {
     }
 
     pub(crate) fn iterations(&self) -> &Iterations {
-        &self.iterations
+        &self.kept().iterations
     }
 
     /// Calls the function when all guards that exist now are dropped.
@@ -154,12 +175,12 @@ impl RunGuard {
 
     /// Remembers a record that was reserved.
     pub(crate) fn add_record(&self, record: ReservedRecord) {
-        self.records.borrow_mut().push(record);
+        self.kept().records.borrow_mut().push(record);
     }
 
     /// Forgets the record at an address and returns it, if it was reserved.
     pub(crate) fn take_record(&self, address: u64) -> Option<ReservedRecord> {
-        let mut records = self.records.borrow_mut();
+        let mut records = self.kept().records.borrow_mut();
         let at = records
             .iter()
             .position(|record| record.address == address)?;

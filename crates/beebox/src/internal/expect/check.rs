@@ -1,18 +1,25 @@
 //! Runs the statements of an expectation file.
 
+use report::run::shell_word;
 use std::path::PathBuf;
 
 use object::Object;
+#[cfg(feature = "trace")]
+use report::why::Why;
 
 use super::compare::{compare_maps, compare_run, printed, record};
 use super::resolve::{check_applicable, resolve};
+#[cfg(feature = "trace")]
+use super::runs::inputs;
 use super::runs::{MOST_RECORD_BYTES, MOST_TEXTS, Ran, run};
 use super::statement::{Expected, Line, Statement};
 use super::{
     CheckReport, CheckedExpectation, ExpectDifference, ExpectError, ExpectFile, ExpectProblem,
 };
 use crate::internal::maps_json::{Element, LeftOut, RecordTypes};
-use crate::internal::run::{LoadedObject, RunError, RunRecord, RunnableProgram};
+#[cfg(feature = "trace")]
+use crate::internal::run::{Explained, WhyOptions};
+use crate::internal::run::{Faults, LoadedObject, RunClock, RunError, RunRecord, RunnableProgram};
 
 /// An expectation file, and the loaded object whose programs it runs.
 /// [`Instance::check`](crate::Instance::check) is the short form.
@@ -40,13 +47,20 @@ struct State {
     capture: Option<PathBuf>,
     /// Statements set elements.
     has_set: bool,
+    /// The clock, CPU and seed of the next runs, where statements set them.
+    clock: Option<u64>,
+    cpu: Option<u32>,
+    ifindex: Option<u32>,
+    seed: Option<u64>,
+    /// Helpers that fail on purpose.
+    faults: Box<Faults>,
     ran: Ran,
     /// Texts and records that no expectation has named yet, the next one last.
     texts: Vec<String>,
     records: Vec<RunRecord>,
 }
 
-impl ExpectCheck<'_, '_> {
+impl<'c> ExpectCheck<'c, '_> {
     /// Runs the file over the maps of the object. Everything is resolved before anything runs.
     ///
     /// # Errors
@@ -55,16 +69,82 @@ impl ExpectCheck<'_, '_> {
     /// expectations.
     pub fn run(&self) -> Result<CheckReport, ExpectError> {
         self.resolve()?;
+        if let Some((name, _)) = self.file.tests().first() {
+            let line = self
+                .file
+                .lines
+                .iter()
+                .find(|line| line.text.starts_with("test "));
+            let what = format!("test {name:?}: `beebox test` runs files of named tests");
+            let problem = ExpectProblem::Unsuitable(what);
+            let line = line.map(|line| line.number);
+            return Err(ExpectError::new(self.file.name(), line, problem));
+        }
         let is_expectation = |line: &Line| matches!(line.statement, Statement::Expect(_));
         if !self.file.lines.iter().any(is_expectation) {
             let name = self.file.name();
             return Err(ExpectError::new(name, None, ExpectProblem::Empty));
         }
+        let mut state = self.start();
+        for line in &self.file.lines {
+            if let Err(problem) = self.step(&mut state, line) {
+                let mut error = self.at(line, problem);
+                error.zeroed = state.report.zeroed;
+                return Err(error);
+            }
+        }
+        state.report.unwritten = self.loaded.unwritten_stack_reads();
+        Ok(state.report)
+    }
+
+    /// Tells the run of a number, from 1, of a file that was run over another load of the object; of a run
+    /// on a capture that on a packet. `None` where it cannot be told.
+    #[cfg(feature = "trace")]
+    pub fn explain(
+        &self,
+        run: usize,
+        packet: Option<u64>,
+        with: WhyOptions<'c>,
+    ) -> Option<Box<Why>> {
+        let mut state = self.start();
+        for line in &self.file.lines {
+            let (Statement::Run { program, .. } | Statement::Capture { program, .. }) =
+                &line.statement
+            else {
+                self.step(&mut state, line).ok()?;
+                continue;
+            };
+            if state.report.runs + 1 < run {
+                self.step(&mut state, line).ok()?;
+                continue;
+            }
+            state.report.runs += 1;
+            let mut runnable = self.runnable(&mut state, program).ok()?;
+            return match &line.statement {
+                Statement::Capture { path, .. } => {
+                    let input = super::runs::open(path).ok()?;
+                    match runnable.explain_captured(input, packet?, with).ok()? {
+                        Explained::Packet(why) => Some(why),
+                        Explained::Fewer(_) => None,
+                    }
+                }
+                statement => {
+                    let (packet, context) = inputs(statement, self.loaded).ok()?;
+                    let context = context.as_deref();
+                    runnable.explain_test_run(&packet, context, with).ok()
+                }
+            };
+        }
+        None
+    }
+
+    /// The state in front of the first statement.
+    fn start(&self) -> State {
         let fallback_reason = self.file.programs().find_map(|(_, name)| {
             let program = self.loaded.program_of(name)?;
             Some((name.to_owned(), program.fallback_reason()?.to_string()))
         });
-        let mut state = State {
+        State {
             report: CheckReport {
                 file: self.file.name().to_owned(),
                 fallback_reason,
@@ -77,30 +157,63 @@ impl ExpectCheck<'_, '_> {
             ran: Ran::Stopped,
             capture: None,
             has_set: false,
+            clock: None,
+            cpu: None,
+            ifindex: None,
+            seed: None,
+            faults: Box::default(),
             texts: Vec::new(),
             records: Vec::new(),
-        };
-        for line in &self.file.lines {
-            let done = match &line.statement {
-                Statement::Set { map, key, value } => {
-                    state.has_set = true;
-                    self.set(map, key, value)
-                        .map(|members| state.zero(line, map, members))
-                        .map_err(ExpectProblem::Unsuitable)
-                }
-                Statement::Run { program, .. } | Statement::Capture { program, .. } => {
-                    self.run_program(&mut state, line, program)
-                }
-                Statement::Expect(expected) => self.expect(&mut state, line, expected),
-            };
-            if let Err(problem) = done {
-                let mut error = self.at(line, problem);
-                error.zeroed = state.report.zeroed;
-                return Err(error);
-            }
         }
-        state.report.unwritten = self.loaded.unwritten_stack_reads();
-        Ok(state.report)
+    }
+
+    fn step(&self, state: &mut State, line: &Line) -> Result<(), ExpectProblem> {
+        match &line.statement {
+            Statement::Set { map, key, value } => {
+                state.has_set = true;
+                self.set(map, key, value)
+                    .map(|members| state.zero(line, map, members))
+                    .map_err(ExpectProblem::Unsuitable)
+            }
+            Statement::Run { program, .. } | Statement::Capture { program, .. } => {
+                self.run_program(state, line, program)
+            }
+            Statement::Expect(expected) => self.expect(state, line, expected),
+            Statement::Delete { map, key } => {
+                state.has_set = true;
+                self.delete(map, key).map_err(ExpectProblem::Unsuitable)
+            }
+            Statement::Time {
+                nanoseconds,
+                is_advance,
+            } => {
+                state.has_set = true;
+                let before = state.clock.filter(|_| *is_advance).unwrap_or(0);
+                state.clock = Some(before.saturating_add(*nanoseconds));
+                Ok(())
+            }
+            Statement::Seed(seed) => {
+                (state.seed, state.has_set) = (Some(*seed), true);
+                Ok(())
+            }
+            Statement::Cpu(cpu) => {
+                (state.cpu, state.has_set) = (Some(*cpu), true);
+                Ok(())
+            }
+            Statement::Ifindex(index) => {
+                (state.ifindex, state.has_set) = (Some(*index), true);
+                Ok(())
+            }
+            Statement::Fault(fault) => {
+                state.has_set = true;
+                state.faults.add(fault.clone());
+                Ok(())
+            }
+            Statement::Test(_)
+            | Statement::Object(_)
+            | Statement::SharedMaps
+            | Statement::Network(_) => Ok(()),
+        }
     }
 
     fn at(&self, line: &Line, problem: ExpectProblem) -> ExpectError {
@@ -141,6 +254,41 @@ impl ExpectCheck<'_, '_> {
         Ok([element.key_left_out(), &left_out].concat())
     }
 
+    fn delete(&self, map: &str, key: &serde_json::Value) -> Result<(), String> {
+        let element = Element::find(self.loaded, self.object.btf(), map, key, self.cpu)?;
+        element.delete()
+    }
+
+    /// The program, as statements in front of its next run have set it.
+    fn runnable(
+        &self,
+        state: &mut State,
+        program: &str,
+    ) -> Result<RunnableProgram<'c>, ExpectProblem> {
+        let place = self.loaded.program_place(program);
+        let place = place.ok_or_else(|| ExpectProblem::NoProgram(program.to_owned()))?;
+        let cpu = state.cpu.unwrap_or(self.cpu);
+        let mut runnable = match state.seed {
+            // Each run has numbers of its own.
+            Some(seed) => {
+                let seed = seed.wrapping_add(state.report.runs as u64);
+                self.loaded.runnable_with_seed(place, cpu, seed)
+            }
+            None => self.loaded.runnable(place, cpu),
+        };
+        (self.set_up)(&mut runnable);
+        if let Some(clock) = state.clock {
+            runnable.set_clock(RunClock::Fixed(clock));
+        }
+        if let Some(index) = state.ifindex {
+            runnable.set_ifindex(index);
+        }
+        runnable.count_executed(self.file.has_budgets());
+        runnable.set_faults(Some(std::mem::take(&mut state.faults)));
+        runnable.collect_records(true);
+        Ok(runnable)
+    }
+
     fn run_program(
         &self,
         state: &mut State,
@@ -150,14 +298,13 @@ impl ExpectCheck<'_, '_> {
         state.report.runs += 1;
         state.capture = match &line.statement {
             Statement::Capture { path, .. } => Some(path.clone()),
-            Statement::Run { .. } | Statement::Set { .. } | Statement::Expect(_) => None,
+            _ => None,
         };
         state.last = Some((state.report.runs, program.to_owned()));
-        let runnable = self.loaded.program_of(program);
-        let mut runnable = runnable.ok_or_else(|| ExpectProblem::NoProgram(program.to_owned()))?;
-        (self.set_up)(&mut runnable);
-        runnable.collect_records(true);
-        state.ran = match run(&line.statement, &mut runnable)? {
+        let mut runnable = self.runnable(state, program)?;
+        let ran = run(&line.statement, &mut runnable, self.loaded);
+        state.faults = runnable.take_faults().unwrap_or_default();
+        state.ran = match ran? {
             Ok(ran) => ran,
             Err(error) => {
                 let difference = stopped(error);
@@ -237,7 +384,8 @@ impl State {
         })?;
         let (path, (runs, program)) = (self.capture.as_ref()?, self.last.as_ref()?);
         let is_alone = *runs == 1 && !self.has_set;
-        let options = format!("--prog {program} --pcap {} --why {packet}", path.display());
+        let (program, path) = (shell_word(program), shell_word(&path.display().to_string()));
+        let options = format!("--prog {program} --pcap {path} --why {packet}");
         is_alone.then_some((packet, options))
     }
 

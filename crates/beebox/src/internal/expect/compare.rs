@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use object::Object;
+use packet::FirstHeader;
 use report::run::hex_rows;
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ use super::resolve::global;
 use super::runs::Ran;
 use super::statement::{Expected, Output};
 use crate::internal::maps_json::{Element, RecordTypes, find, left_out, read, show};
-use crate::internal::run::{LoadedObject, RunRecord, TestRunOutput};
+use crate::internal::run::{LoadedObject, RunRecord, TestRunOutput, redirect_json};
 
 pub(super) fn printed(got: Option<String>, expected: Option<&str>) -> Option<Difference> {
     let quote = |text: Option<&str>| match text {
@@ -70,6 +71,7 @@ pub(super) fn compare_run(expected: &Expected, ran: &Ran) -> Option<Difference> 
                 packet,
                 context,
                 run,
+                ..
             },
         ) => match output {
             Output::Data => of_bytes(packet, &run.data_out, 0),
@@ -108,8 +110,72 @@ pub(super) fn compare_run(expected: &Expected, ran: &Ran) -> Option<Difference> 
             let end = offset.saturating_add(bytes.len()).min(left.len());
             of_bytes(bytes, &left[*offset..end], *offset)
         }
+        (Expected::Redirect(target), Ran::Packet { run, .. }) => of_redirect(target.as_ref(), run),
+        (Expected::Checksums, Ran::Packet { run, .. }) => {
+            let wrong = packet::wrong_checksums(&run.data_out);
+            let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+            (!wrong.is_empty()).then(|| wrong.join("; ").into())
+        }
+        (Expected::Field { name, text }, Ran::Packet { run, .. }) => {
+            of_field(name, text, &run.data_out)
+        }
+        (Expected::Instructions { verdict, most }, Ran::Packet { run, executed, .. }) => {
+            let executed = (*executed)?;
+            let is_of = verdict
+                .as_ref()
+                .is_none_or(|name| *name == run.verdict.name);
+            (is_of && executed > *most)
+                .then(|| format!("expected at most {most} instructions, got {executed}").into())
+        }
+        (Expected::Instructions { verdict, most }, Ran::Capture(summary)) => {
+            let (executed, packet) = summary.most(verdict.as_deref())?;
+            (executed > *most).then(|| {
+                let what = format!(
+                    "expected at most {most} instructions, got {executed} on packet {packet}"
+                );
+                what.into()
+            })
+        }
         _ => Some("the last run was on no single packet".to_owned().into()),
     }
+}
+
+/// Compares a redirect with the members that are named.
+fn of_redirect(
+    target: Option<&serde_json::Map<String, Value>>,
+    run: &TestRunOutput,
+) -> Option<Difference> {
+    let got = run.redirect.map(redirect_json);
+    let is_met = match (target, &got) {
+        (None, None) => true,
+        (Some(target), Some(got)) => target
+            .iter()
+            .all(|(name, value)| got.get(name) == Some(value)),
+        (None, Some(_)) | (Some(_), None) => false,
+    };
+    let show = |target: Option<&serde_json::Map<String, Value>>| match target {
+        Some(members) => Value::Object(members.clone()).to_string(),
+        None => "no redirect".to_owned(),
+    };
+    let (expected, got) = (show(target), show(got.as_ref()));
+    (!is_met).then(|| format!("expected {expected}, got {got}").into())
+}
+
+/// Compares the text of a header field.
+fn of_field(name: &str, text: &str, data: &[u8]) -> Option<Difference> {
+    let fields = packet::fields(data, FirstHeader::Link);
+    let Some(field) = fields.iter().find(|field| field.path() == name) else {
+        let names: Vec<String> = fields.iter().map(|field| field.path()).collect();
+        let names = names.join(", ");
+        return Some(format!("the packet has no field {name}; it has {names}").into());
+    };
+    let got = field.text(&data[field.range()]);
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    };
+    let is_equal = got == text || number(&got).is_some_and(|got| number(text) == Some(got));
+    (!is_equal).then(|| format!("expected {text}, got {got}").into())
 }
 
 /// Bytes that a run leaves.

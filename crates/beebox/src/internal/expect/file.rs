@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::statement::{Line, Statement, statement};
+use super::statement::{ContextSource, Expected, Line, Statement, statement};
 use super::{ExpectError, ExpectProblem};
 use crate::internal::bytes::ByteSource;
 use crate::internal::name_of;
@@ -13,7 +13,17 @@ pub const FORM: &str =
   run PROGRAM PACKET [ctx=CONTEXT] [xTIMES]
                                run on a packet, none for types without packets, and a
                                context: hexadecimal, zero:N or a file
+                               or a packet as `packet 17 of FILE` or `proto tcp from
+                               192.0.2.1 port 4000 to 198.51.100.7 port 443 flags syn`;
+                               ctx={...} has the fields of the context by name
   capture PROGRAM FILE         run on each packet of a capture
+  time SPAN | time +SPAN       set or advance the clock: 5s, 250ms, 10us, 7ns
+  cpu NUMBER | seed NUMBER     the CPU and the random numbers of the next runs
+  ifindex NUMBER               the interface that packets come from
+  fault HELPER [MAP] [at N] = RESULT
+                               what a call returns in place of what it would do: an error as
+                               ENOSPC, NULL, a number; the Nth of these calls, or all
+  delete MAP KEY               delete an element
   verdict NAME [COUNT]         of a packet, or of so many packets of the capture
   retval NUMBER                of a packet
   data unchanged | data HEX    the packet after the run
@@ -27,7 +37,15 @@ pub const FORM: &str =
   map MAP KEY = VALUE          an element; members that are not named may have any value
   map MAP KEY absent
   map MAP entries COUNT
-  global NAME = VALUE          a global variable";
+  global NAME = VALUE          a global variable
+  redirect {\"ifindex\": 3} | redirect none
+  checksums valid              of IPv4, TCP, UDP and ICMP of the packet after the run
+  field NAME = TEXT            a header field of the packet after the run, as ip.ttl
+  instructions [VERDICT] <= N  most instructions of a run, or of the runs with a verdict
+  test NAME                    begins a test, whose maps are its own (`beebox test`)
+  object FILE | maps shared | network FILE
+                               in front of the tests: their object; they share its maps; the
+                               network that programs see";
 
 /// Bytes of the largest file.
 const LARGEST: u64 = 16 << 20;
@@ -99,7 +117,72 @@ impl ExpectFile {
             Statement::Run { program, .. } | Statement::Capture { program, .. } => {
                 Some((line.number, program.as_str()))
             }
-            Statement::Set { .. } | Statement::Expect(_) => None,
+            _ => None,
+        })
+    }
+
+    /// The file that holds the object of its tests, if it names one.
+    pub fn object(&self) -> Option<&Path> {
+        self.lines.iter().find_map(|line| match &line.statement {
+            Statement::Object(path) => Some(path.as_path()),
+            _ => None,
+        })
+    }
+
+    /// The file of the network that its programs see, if it names one.
+    pub fn network(&self) -> Option<&Path> {
+        self.lines.iter().find_map(|line| match &line.statement {
+            Statement::Network(path) => Some(path.as_path()),
+            _ => None,
+        })
+    }
+
+    /// True if its tests have the maps as the test before left them.
+    pub fn shares_maps(&self) -> bool {
+        let is_it = |line: &Line| matches!(line.statement, Statement::SharedMaps);
+        self.lines.iter().any(is_it)
+    }
+
+    /// The named tests of the file (`test NAME`), each with the statements in front of the first one; of
+    /// tests that share maps only the first has these. Empty if the file names none.
+    pub fn tests(&self) -> Vec<(String, ExpectFile)> {
+        let is_test = |line: &Line| matches!(line.statement, Statement::Test(_));
+        let first = self.lines.iter().position(is_test);
+        let (setup, rest) = self.lines.split_at(first.unwrap_or(self.lines.len()));
+        let is_run = |line: &&Line| {
+            !matches!(
+                line.statement,
+                Statement::Test(_)
+                    | Statement::Object(_)
+                    | Statement::SharedMaps
+                    | Statement::Network(_)
+            )
+        };
+        let mut tests: Vec<(String, ExpectFile)> = Vec::new();
+        for line in rest {
+            if let Statement::Test(name) = &line.statement {
+                let has_setup = tests.is_empty() || !self.shares_maps();
+                let lines = setup.iter().filter(|_| has_setup).filter(is_run);
+                let file = ExpectFile {
+                    name: self.name.clone(),
+                    lines: lines.cloned().collect(),
+                };
+                tests.push((name.clone(), file));
+            } else if let (Some((_, file)), true) = (tests.last_mut(), is_run(&line)) {
+                file.lines.push(line.clone());
+            }
+        }
+        tests
+    }
+
+    /// True if runs have to count their instructions.
+    pub(super) fn has_budgets(&self) -> bool {
+        let mut lines = self.lines.iter();
+        lines.any(|line| {
+            matches!(
+                line.statement,
+                Statement::Expect(Expected::Instructions { .. })
+            )
         })
     }
 
@@ -118,7 +201,7 @@ impl ExpectFile {
         let run = Statement::Run {
             program,
             packet,
-            context,
+            context: context.map(ContextSource::Bytes),
             repeat,
         };
         self.insert(run, text);

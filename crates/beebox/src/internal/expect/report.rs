@@ -89,11 +89,10 @@ impl CheckReport {
         differing.count()
     }
 
-    fn text(&self) -> String {
+    /// The differences, in lines.
+    #[doc(hidden)]
+    pub fn differences_text(&self) -> String {
         let mut text = String::new();
-        if let Some((program, what)) = &self.fallback_reason {
-            let _ = writeln!(text, "{program}: {}", not_native_line(what));
-        }
         for checked in &self.expectations {
             let Some(difference) = &checked.difference else {
                 continue;
@@ -115,6 +114,15 @@ impl CheckReport {
                 let _ = writeln!(text, "  packet {packet} is the first: {why}");
             }
         }
+        text
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        if let Some((program, what)) = &self.fallback_reason {
+            let _ = writeln!(text, "{program}: {}", not_native_line(what));
+        }
+        text.push_str(&self.differences_text());
         let (all, runs) = (self.expectations.len(), self.runs);
         let plural = |count: usize| if count == 1 { "" } else { "s" };
         let runs = format!("{runs} run{}", plural(runs));
@@ -190,7 +198,11 @@ impl CheckReport {
             );
             let mut inside = String::new();
             if let Some(difference) = &checked.difference {
-                let (what, excerpt) = (xml(&difference.what), xml(&difference.excerpt));
+                let mut excerpt = difference.excerpt.clone();
+                if let Some((packet, why)) = &difference.shown_by {
+                    let _ = writeln!(excerpt, "packet {packet} is the first: {why}");
+                }
+                let (what, excerpt) = (xml(&difference.what), xml(&excerpt));
                 let _ = write!(inside, "<failure message=\"{what}\">{excerpt}</failure>");
             }
             if !checked.left_out.is_empty() {

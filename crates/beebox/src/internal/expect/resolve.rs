@@ -40,6 +40,19 @@ pub(super) fn resolve(
             let formats = loaded.formats_of_variable(object, name);
             read(types, ty, value, &mut bytes, &formats)
         }
+        Statement::Delete { map, key } => Element::find(loaded, types, map, key, cpu).map(|_| ()),
+        Statement::Fault(fault) => match &fault.map {
+            Some(map) => find(loaded, map)
+                .map(|_| ())
+                .map_err(|fault| fault.to_string()),
+            None => Ok(()),
+        },
+        Statement::Cpu(cpu) if *cpu >= loaded.cpus() => {
+            let cpus = loaded.cpus();
+            Err(format!(
+                "there is no CPU {cpu}: the machine has {cpus}, from 0"
+            ))
+        }
         _ => Ok(()),
     }
 }
@@ -53,37 +66,45 @@ pub(super) fn check_applicable(
     let (program, is_capture) = match run {
         Statement::Run { program, .. } => (program, false),
         Statement::Capture { program, .. } => (program, true),
-        Statement::Set { .. } | Statement::Expect(_) => return Ok(()),
+        _ => return Ok(()),
+    };
+    let check_verdict = |name: &str| {
+        let place = loaded.program_place(program);
+        let Some(kind) = place.map(|place| loaded.program_kind(place)) else {
+            return Ok(());
+        };
+        let names = verdict_names(kind);
+        let is_name = match names.is_empty() {
+            true => name.parse::<i32>().is_ok(),
+            false => names.contains(&name) || name.starts_with("unknown ("),
+        };
+        let names = match names.is_empty() {
+            true => "numbers".to_owned(),
+            false => names.join(", "),
+        };
+        let kind = kind.name();
+        is_name.then_some(()).ok_or_else(|| {
+            format!("programs of type {kind} have no verdict {name:?}; they have {names}")
+        })
     };
     match expected {
         Expected::Verdict { name, count } => {
             if count.is_some() && !is_capture {
                 return Err("a count is of packets of a capture, and the run is on one".to_owned());
             }
-            let Some(kind) = loaded
-                .program_place(program)
-                .map(|place| loaded.program_kind(place))
-            else {
-                return Ok(());
-            };
-            let names = verdict_names(kind);
-            let is_name = match names.is_empty() {
-                true => name.parse::<i32>().is_ok(),
-                false => names.contains(&&**name) || name.starts_with("unknown ("),
-            };
-            let names = match names.is_empty() {
-                true => "numbers".to_owned(),
-                false => names.join(", "),
-            };
-            let kind = kind.name();
-            is_name.then_some(()).ok_or_else(|| {
-                format!("programs of type {kind} have no verdict {name:?}; they have {names}")
-            })
+            check_verdict(name)
         }
+        Expected::Instructions {
+            verdict: Some(name),
+            ..
+        } => check_verdict(name),
         Expected::Retval(_)
         | Expected::Unchanged(_)
         | Expected::Bytes(..)
         | Expected::BytesAt { .. }
+        | Expected::Redirect(_)
+        | Expected::Checksums
+        | Expected::Field { .. }
             if is_capture =>
         {
             Err("it is of a run on one packet, and the last run is on a capture".to_owned())

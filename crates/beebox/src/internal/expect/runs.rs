@@ -7,12 +7,13 @@ use std::path::Path;
 use crate::internal::bytes::ByteSource;
 use crate::internal::captures::{CaptureError, Input};
 use crate::internal::run::{
-    CaptureSummary, PacketRun, PrintedText, RunCaptureError, RunError, RunRecord, RunnableProgram,
-    TestRunOutput,
+    CaptureSummary, LoadedObject, PacketRun, PrintedText, RunCaptureError, RunError, RunRecord,
+    RunnableProgram, TestRunOutput,
 };
 
 use super::ExpectProblem;
-use super::statement::Statement;
+use super::context;
+use super::statement::{ContextSource, Statement};
 
 /// Result of the last run.
 pub(super) enum Ran {
@@ -21,6 +22,8 @@ pub(super) enum Ran {
         /// The context that the statement gives.
         context: Option<Vec<u8>>,
         run: Box<TestRunOutput>,
+        /// Executed instructions, if they were counted.
+        executed: Option<u64>,
     },
     Capture(Summary),
     /// It did not end with a value.
@@ -35,6 +38,8 @@ pub(super) const MOST_RECORD_BYTES: usize = 64 << 20;
 #[derive(Default)]
 pub(super) struct Summary {
     counts: CaptureSummary,
+    /// Most instructions of a run by verdict, with its packet.
+    most: Vec<(String, u64, u64)>,
     /// Verdicts with the number of their first packet.
     first: Vec<(String, u64)>,
     texts: Vec<String>,
@@ -49,6 +54,15 @@ impl Summary {
         let verdict = &run.verdict.name;
         if !self.first.iter().any(|(known, _)| known == verdict) {
             self.first.push((verdict.to_string(), run.packet));
+        }
+        if let Some(executed) = run.executed {
+            match self.most.iter_mut().find(|(known, ..)| known == verdict) {
+                Some((_, most, packet)) if *most < executed => {
+                    (*most, *packet) = (executed, run.packet);
+                }
+                Some(_) => {}
+                None => self.most.push((verdict.to_string(), executed, run.packet)),
+            }
         }
         self.lost += run.printk.lost;
         for text in &run.printk.texts {
@@ -72,6 +86,14 @@ impl Summary {
         first
             .find(|(verdict, _)| is_it(verdict))
             .map(|(_, packet)| *packet)
+    }
+
+    /// Most instructions of a run, of those with a verdict if one is given, and its packet.
+    pub(super) fn most(&self, verdict: Option<&str>) -> Option<(u64, u64)> {
+        let runs = self.most.iter();
+        let runs = runs.filter(|(name, ..)| verdict.is_none_or(|verdict| name == verdict));
+        runs.map(|(_, most, packet)| (*most, *packet))
+            .max_by_key(|(most, _)| *most)
     }
 
     /// Names of the verdicts, with numbers of packets.
@@ -113,22 +135,17 @@ impl Ran {
 pub(super) fn run(
     statement: &Statement,
     program: &mut RunnableProgram<'_>,
+    loaded: &LoadedObject,
 ) -> Result<Result<Ran, RunError>, ExpectProblem> {
     match statement {
-        Statement::Run {
-            packet,
-            context,
-            repeat,
-            ..
-        } => {
-            let packet = packet.as_ref().map(ByteSource::read_packet).transpose()?;
-            let packet = packet.unwrap_or_default();
-            let context = context.as_ref().map(ByteSource::read).transpose()?;
+        Statement::Run { repeat, .. } => {
+            let (packet, context) = inputs(statement, loaded)?;
             match program.test_run_with_context(&packet, context.as_deref(), *repeat) {
                 Ok(run) => Ok(Ok(Ran::Packet {
                     packet,
                     context,
                     run: Box::new(run),
+                    executed: program.executed(),
                 })),
                 Err(error) if error.is_stop() => Ok(Err(error)),
                 Err(error) => Err(ExpectProblem::Run(Box::new(error))),
@@ -145,12 +162,38 @@ pub(super) fn run(
                 }),
             }
         }
-        Statement::Set { .. } | Statement::Expect(_) => unreachable!("no run"),
+        _ => unreachable!("no run"),
     }
 }
 
+/// Packet and context of a run.
+pub(super) fn inputs(
+    statement: &Statement,
+    loaded: &LoadedObject,
+) -> Result<(Vec<u8>, Option<Vec<u8>>), ExpectProblem> {
+    let Statement::Run {
+        program,
+        packet,
+        context,
+        ..
+    } = statement
+    else {
+        return Ok((Vec::new(), None));
+    };
+    let packet = packet.as_ref().map(ByteSource::read_packet).transpose()?;
+    let context = match context {
+        None => None,
+        Some(ContextSource::Bytes(source)) => Some(source.read()?),
+        Some(ContextSource::Fields(value)) => {
+            let bytes = context::context(loaded, program, value);
+            Some(bytes.map_err(ExpectProblem::Unsuitable)?)
+        }
+    };
+    Ok((packet.unwrap_or_default(), context))
+}
+
 /// Opens a capture; the path `-` is standard input.
-fn open(path: &Path) -> Result<Input, ExpectProblem> {
+pub(super) fn open(path: &Path) -> Result<Input, ExpectProblem> {
     let unreadable = |error| ExpectProblem::File {
         path: path.to_owned(),
         error,

@@ -2,13 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
+use capture::Event;
 use seccomp::json::UniqueKeys;
-use serde_json::Value;
+use serde_json::{Map, Value};
+use spec::Errno;
 
 use crate::internal::bytes::ByteSource;
+use crate::internal::captures::Input;
 use crate::internal::raw::parse_hex;
+use crate::internal::run::ForcedResult;
 
 /// A statement and its place.
+#[derive(Clone)]
 pub(crate) struct Line {
     /// From 1.
     pub(crate) number: usize,
@@ -18,7 +23,30 @@ pub(crate) struct Line {
 }
 
 /// A statement.
+#[derive(Clone)]
 pub(crate) enum Statement {
+    /// The name of the statements behind it, to the next one.
+    Test(String),
+    /// The object of the tests of the file.
+    Object(PathBuf),
+    /// Tests have the maps as the test before left them.
+    SharedMaps,
+    /// The file of the network that the programs see.
+    Network(PathBuf),
+    Delete {
+        map: String,
+        key: Value,
+    },
+    /// The clock of the next runs, in nanoseconds: set, or advanced.
+    Time {
+        nanoseconds: u64,
+        is_advance: bool,
+    },
+    Seed(u64),
+    Cpu(u32),
+    /// The interface that the packets of the next runs come from.
+    Ifindex(u32),
+    Fault(ForcedResult),
     Set {
         map: String,
         key: Value,
@@ -27,7 +55,7 @@ pub(crate) enum Statement {
     Run {
         program: String,
         packet: Option<ByteSource>,
-        context: Option<ByteSource>,
+        context: Option<ContextSource>,
         repeat: u32,
     },
     Capture {
@@ -35,6 +63,14 @@ pub(crate) enum Statement {
         path: PathBuf,
     },
     Expect(Expected),
+}
+
+/// A context.
+#[derive(Clone)]
+pub(crate) enum ContextSource {
+    Bytes(ByteSource),
+    /// By the names of its fields.
+    Fields(Value),
 }
 
 /// Bytes that a run leaves.
@@ -45,6 +81,7 @@ pub(crate) enum Output {
 }
 
 /// An expected value.
+#[derive(Clone)]
 pub(crate) enum Expected {
     Verdict {
         name: String,
@@ -79,6 +116,20 @@ pub(crate) enum Expected {
         name: String,
         value: Value,
     },
+    /// Where the packet is redirected: members that are named; `None` for nowhere.
+    Redirect(Option<Map<String, Value>>),
+    /// All checksums of the packet are right.
+    Checksums,
+    /// The text of a header field of the packet.
+    Field {
+        name: String,
+        text: String,
+    },
+    /// Most instructions of a run, or of the runs with a verdict.
+    Instructions {
+        verdict: Option<String>,
+        most: u64,
+    },
 }
 
 /// A statement of a line.
@@ -87,6 +138,43 @@ pub(super) fn statement(text: &str, directory: &Path) -> Result<Statement, Strin
     let needed = |what: &str| format!("{word} needs {what}");
     let (second, behind) = self::word(rest);
     Ok(match word {
+        "test" => Statement::Test(given(rest).ok_or_else(|| needed("a name"))?),
+        "object" => {
+            let path = given(rest).ok_or_else(|| needed("the file of an object"))?;
+            Statement::Object(directory.join(path))
+        }
+        "network" => {
+            let path = given(rest).ok_or_else(|| needed("the file of a network"))?;
+            Statement::Network(directory.join(path))
+        }
+        "maps" if rest == "shared" => Statement::SharedMaps,
+        "maps" => return Err(format!("maps shared is expected, not {text:?}")),
+        "delete" => {
+            let (key, behind) = json(behind, "a key")?;
+            if !behind.is_empty() {
+                return Err(format!("{behind:?} follows the key"));
+            }
+            let map = given(second).ok_or_else(|| needed("a map and a key"))?;
+            Statement::Delete { map, key }
+        }
+        "time" => {
+            let (span, is_advance) = match rest.strip_prefix('+') {
+                Some(span) => (span, true),
+                None => (rest, false),
+            };
+            Statement::Time {
+                nanoseconds: nanoseconds(span)
+                    .ok_or("time needs a time as 5s, 250ms, 10us or 7ns, or +1s to advance")?,
+                is_advance,
+            }
+        }
+        "seed" => Statement::Seed(number(rest).ok_or_else(|| needed("a number"))?),
+        "cpu" => Statement::Cpu(number(rest).ok_or_else(|| needed("a number"))?),
+        "ifindex" => {
+            let index = number(rest).filter(|index| *index > 0);
+            Statement::Ifindex(index.ok_or_else(|| needed("a number from 1"))?)
+        }
+        "fault" => Statement::Fault(fault(rest)?),
         "set" => {
             let (key, behind) = json(behind, "a key")?;
             Statement::Set {
@@ -98,15 +186,25 @@ pub(super) fn statement(text: &str, directory: &Path) -> Result<Statement, Strin
         "run" => {
             let (input, repeat) = repeated(behind)?;
             let (packet, context) = match input.split_once("ctx=") {
-                Some((packet, context)) => (packet.trim_end(), Some(source(context, directory)?)),
+                Some((packet, fields)) if fields.starts_with('{') => {
+                    let (value, rest) = json(fields, "a context")?;
+                    if !rest.is_empty() {
+                        return Err(format!("{rest:?} follows the context"));
+                    }
+                    (packet.trim_end(), Some(ContextSource::Fields(value)))
+                }
+                Some((packet, context)) => {
+                    let context = ContextSource::Bytes(source(context, directory)?);
+                    (packet.trim_end(), Some(context))
+                }
                 None => (input, None),
             };
-            let packet = given(packet).ok_or_else(|| needed("a program and a packet, or none"))?;
             Statement::Run {
                 program: second.to_owned(),
-                packet: match &*packet {
+                packet: match packet {
+                    "" => return Err(needed("a program and a packet, or none")),
                     "none" => None,
-                    packet => Some(source(packet, directory)?),
+                    packet => Some(packet_source(packet, (text, directory))?),
                 },
                 context,
                 repeat,
@@ -177,6 +275,31 @@ fn expected(word: &str, rest: &str) -> Result<Expected, String> {
             name: given(second).ok_or_else(|| needed("a name"))?,
             value: assigned(behind)?,
         },
+        "redirect" => Expected::Redirect(match rest {
+            "none" => None,
+            rest => match json(rest, "a target")? {
+                (Value::Object(members), "") => Some(members),
+                _ => return Err(needed("none or a target as {\"ifindex\": 3}")),
+            },
+        }),
+        "checksums" if rest == "valid" => Expected::Checksums,
+        "checksums" => return Err(needed("the word valid")),
+        "field" => {
+            let value = behind.strip_prefix('=').map(str::trim);
+            let value = value.filter(|value| !value.is_empty());
+            Expected::Field {
+                name: given(second).ok_or_else(|| needed("a name as ip.ttl"))?,
+                text: value.ok_or("it has no `= VALUE`")?.to_owned(),
+            }
+        }
+        "instructions" => {
+            let form = "instructions needs a limit: instructions [VERDICT] <= NUMBER";
+            let (verdict, most) = rest.split_once("<=").ok_or(form)?;
+            Expected::Instructions {
+                verdict: given(verdict.trim()),
+                most: number(most.trim()).ok_or(form)?,
+            }
+        }
         _ => match word.strip_suffix(']').and_then(|word| word.split_once('[')) {
             Some((name @ ("data" | "ctx"), offset)) => Expected::BytesAt {
                 output: match name {
@@ -189,6 +312,126 @@ fn expected(word: &str, rest: &str) -> Result<Expected, String> {
             _ => return Err(format!("there is no statement {word:?}")),
         },
     })
+}
+
+/// Nanoseconds of a number with a unit.
+fn nanoseconds(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|each: char| each.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+/// `HELPER [MAP] [at N] = RESULT`.
+fn fault(text: &str) -> Result<ForcedResult, String> {
+    let form = "fault HELPER [MAP] [at N] = RESULT is expected";
+    let (call, result) = text.split_once('=').ok_or(form)?;
+    let mut words = call.split_whitespace();
+    let name = words.next().ok_or(form)?;
+    let known = spec::helpers::number(name)
+        .or_else(|| spec::helpers::number(&format!("bpf_{name}")))
+        .ok_or_else(|| format!("there is no helper {name:?}"))?;
+    let mut rest: Vec<&str> = words.collect();
+    let at = match rest[..] {
+        [.., "at", at] => {
+            let at = number(at).filter(|at| *at > 0);
+            rest.truncate(rest.len() - 2);
+            Some(at.ok_or_else(|| format!("{form}, with N from 1"))?)
+        }
+        _ => None,
+    };
+    let map = match rest[..] {
+        [] => None,
+        [map] => Some(map.to_owned()),
+        _ => return Err(form.to_owned()),
+    };
+    let result = result.trim();
+    Ok(ForcedResult {
+        number: known,
+        map,
+        at,
+        result: fault_result(result).ok_or_else(|| {
+            format!(
+                "{result:?} is no result: an error as ENOSPC, NULL, a number or a result of                  bpf_fib_lookup as NO_NEIGH"
+            )
+        })?,
+    })
+}
+
+/// Results of `bpf_fib_lookup` (`BPF_FIB_LKUP_RET_*`), from 0.
+const FIB_RESULTS: [&str; 10] = [
+    "SUCCESS",
+    "BLACKHOLE",
+    "UNREACHABLE",
+    "PROHIBIT",
+    "NOT_FWDED",
+    "FWD_DISABLED",
+    "UNSUPP_LWT",
+    "NO_NEIGH",
+    "FRAG_NEEDED",
+    "NO_SRC_ADDR",
+];
+
+fn fault_result(text: &str) -> Option<u64> {
+    if text == "NULL" {
+        return Some(0);
+    }
+    if let Some(code) = FIB_RESULTS.iter().position(|name| *name == text) {
+        return Some(code as u64);
+    }
+    let mut errors = (1..=524).map(Errno);
+    if let Some(error) = errors.find(|error| error.name() == Some(text)) {
+        return Some(error.negated());
+    }
+    number::<i64>(text).map(|value| value as u64)
+}
+
+/// A packet: words, a packet of a capture, or bytes.
+fn packet_source(text: &str, (line, directory): (&str, &Path)) -> Result<ByteSource, String> {
+    if packet::is_packet_text(text) {
+        let start = text.as_ptr() as usize - line.as_ptr() as usize;
+        let before = line[..start].chars().count();
+        return match packet::compose(text) {
+            Ok(bytes) => Ok(ByteSource::Bytes(bytes)),
+            Err(mut error) => {
+                error.column += before;
+                Err(error.to_string())
+            }
+        };
+    }
+    let Some(of) = text.strip_prefix("packet ") else {
+        return source(text, directory);
+    };
+    let form = "packet N of FILE is expected, with N from 1";
+    let (packet, path) = of.split_once(" of ").ok_or(form)?;
+    let packet = number::<u64>(packet.trim()).filter(|packet| *packet > 0);
+    let packet = packet.ok_or(form)?;
+    let path = directory.join(path.trim());
+    captured(&path, packet).map(ByteSource::Bytes)
+}
+
+/// The bytes of a packet of a capture.
+fn captured(path: &Path, number: u64) -> Result<Vec<u8>, String> {
+    let name = crate::internal::name_of(path);
+    let mut input = Input::open_path(path).map_err(|error| format!("{name}: {error}"))?;
+    let mut packets = 0;
+    while let Some(event) = input
+        .next_event()
+        .map_err(|error| format!("{name}: {error}"))?
+    {
+        if let Event::Packet(record) = event {
+            packets += 1;
+            if packets == number {
+                return Ok(record.data().to_vec());
+            }
+        }
+    }
+    Err(format!("{name} has no packet {number}; it has {packets}"))
 }
 
 /// `unchanged`, or all bytes.

@@ -101,6 +101,14 @@ impl<'a> Element<'a> {
         Ok(left_out)
     }
 
+    /// Deletes the element, if there is one.
+    pub(crate) fn delete(&self) -> Result<(), String> {
+        match self.map.map.delete(&self.key) {
+            Ok(()) | Err(Errno::ENOENT) => Ok(()),
+            Err(errno) => Err(format!("map {}: {errno}", self.map.def.name)),
+        }
+    }
+
     /// The value; `None` if there is none.
     pub(crate) fn load(&self) -> Result<Option<Vec<u8>>, String> {
         let mut all = vec![0; self.map.map.value_len()];

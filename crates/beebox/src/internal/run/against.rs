@@ -1,9 +1,11 @@
 //! Two objects on one capture: the packets on which they differ, and where their paths part.
 //!
-//! The runs are repeatable, so that two passes do: the first one finds the packets in the engines of
-//! the objects, the second one records these alone.
+//! The runs are repeatable: a pass finds the packets in the engines of the objects, passes behind it
+//! find the packets from which maps differ, and the last one records the runs on packets that differ.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod contents;
+
+use std::collections::BTreeMap;
 
 use ::kernel::maps::RunGuard;
 use ::kernel::programs::verdict;
@@ -14,11 +16,9 @@ use spec::Kernel;
 use trace::Run;
 
 use super::capture::frame_time;
-use super::{LoadedObject, RunCaptureError, RunnableProgram, redirect_text};
+use super::{LoadedObject, RunCaptureError, RunError, RunnableProgram, redirect_text};
 use crate::internal::captures::Input;
-
-/// Entries of a map that are compared after each packet; larger maps are compared in the end.
-const COMPARED_ENTRIES: usize = 256;
+use contents::Contents;
 
 /// Most packets whose paths are compared.
 const MOST_PATHS: usize = 1000;
@@ -26,6 +26,9 @@ const MOST_PATHS: usize = 1000;
 /// Most lines that differ before two paths join again, and lines that are the same where they do.
 const MOST_CHANGED: usize = 8;
 const JOINED: usize = 2;
+
+/// Parts of a range of packets that are compared to find the first packet from which maps differ.
+const PARTS: u64 = 64;
 
 /// What differs in the runs on a packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -74,82 +77,217 @@ pub struct PartingGroup {
 pub struct Comparison {
     /// Number of packets.
     pub packets: u64,
-    /// The packets that differ, by the line where the paths part.
+    /// Number of packets that differ.
+    pub differing_packets: u64,
+    /// Packets that differ, by the line where the paths part: the first ones, and those from which
+    /// maps differ.
     pub groups: Vec<PartingGroup>,
-    /// Names of the maps that differ in the end.
+    /// Names of the maps and global variables that differ in the end.
     pub map_names: Vec<String>,
+    /// Names of the maps and global variables that the old object alone has.
+    pub old_only_names: Vec<String>,
+    /// Those that the new object alone has.
+    pub new_only_names: Vec<String>,
+    /// The packets that differ, a bit for each.
+    #[serde(skip)]
+    differs: Vec<u64>,
+    /// Those whose paths are compared.
+    #[serde(skip)]
+    found: BTreeMap<u64, Differing>,
+    /// Maps that are equal behind a packet and differ behind a later one.
+    #[serde(skip)]
+    unplaced: Vec<Unplaced>,
 }
 
-/// The result of a run.
-struct Outcome {
-    verdict: String,
-    /// The bytes that go on, if the packet does.
-    bytes: Option<Vec<u8>>,
-    records: Vec<(String, Vec<u8>)>,
-    printk: Vec<String>,
+/// A map that differs from some packet on.
+#[derive(Clone, Copy, Debug)]
+struct Unplaced {
+    /// Its number in the contents.
+    number: usize,
+    /// The packet behind which it is equal, and one behind which it differs.
+    equal: u64,
+    differs: u64,
+}
+
+/// The two objects, and a program of each.
+pub struct Sides<'s, 'o> {
+    /// The objects, the old one first.
+    pub objects: [&'o LoadedObject; 2],
+    /// The programs.
+    pub programs: [&'s mut RunnableProgram<'o>; 2],
 }
 
 impl Comparison {
     /// True if nothing differs.
     pub fn is_equal(&self) -> bool {
-        self.groups.is_empty() && self.map_names.is_empty()
+        self.differing_packets == 0
+            && self.map_names.is_empty()
+            && self.old_only_names.is_empty()
+            && self.new_only_names.is_empty()
+    }
+
+    /// True while there are maps of which it is not known from which packet on they differ:
+    /// [`Comparison::place`] finds out more.
+    pub fn has_unplaced(&self) -> bool {
+        !self.unplaced.is_empty()
+    }
+
+    /// True if there are paths to compare by [`Comparison::group`].
+    pub fn has_paths(&self) -> bool {
+        !self.found.is_empty()
+    }
+
+    /// Number of packets whose paths are compared.
+    pub fn told(&self) -> usize {
+        self.groups.iter().map(|group| group.differing.len()).sum()
     }
 
     /// Finds the packets on which a program of two objects differs.
     ///
     /// # Errors
     /// Those of the capture.
-    pub fn find(
-        (old_object, new_object): (&LoadedObject, &LoadedObject),
-        (old, new): (&mut RunnableProgram<'_>, &mut RunnableProgram<'_>),
-        mut input: Input,
-    ) -> Result<(Comparison, Vec<Differing>), RunCaptureError> {
-        let (mut packets, mut found) = (0, Vec::new());
-        let mut known: BTreeSet<String> = BTreeSet::new();
+    pub fn find(sides: Sides<'_, '_>, mut input: Input) -> Result<Comparison, RunCaptureError> {
+        let contents = Contents::new(sides.objects);
+        let [old, new] = sides.programs;
+        let mut comparison = Comparison::default();
+        let mut known = vec![false; contents.len()];
+        // Behind which packet maps were compared, and will be.
+        let (mut compared, mut next) = (0, 1);
+        let mut packet = 0;
+        let compare = |comparison: &mut Comparison, known: &mut [bool], equal, packet| {
+            let mut entries = 0;
+            for number in 0..contents.len() {
+                if known[number] {
+                    continue;
+                }
+                let (is_equal, compared) = contents.are_equal(number);
+                entries += compared;
+                if !is_equal {
+                    known[number] = true;
+                    comparison.note_map(
+                        &contents,
+                        Unplaced {
+                            number,
+                            equal,
+                            differs: packet,
+                        },
+                    );
+                }
+            }
+            entries
+        };
         while let Some(event) = input.next_event()? {
             let Event::Packet(record) = event else {
                 continue;
             };
-            packets += 1;
-            let at = frame_time(&record).map_err(|stop| stop.after(packets - 1))?;
-            let before = old.outcome(record.data(), at, packets)?;
-            let after = new.outcome(record.data(), at, packets)?;
-            let mut differences = Vec::new();
-            let mut note = |differs: bool, what| {
-                if differs {
-                    differences.push(what);
-                }
-            };
-            note(before.verdict != after.verdict, RunDifference::Verdict);
-            let bytes = before.bytes.as_ref().zip(after.bytes.as_ref());
-            note(
-                bytes.is_some_and(|(before, after)| before != after),
-                RunDifference::Bytes,
-            );
-            note(before.records != after.records, RunDifference::Records);
-            note(before.printk != after.printk, RunDifference::Printk);
-            let maps: Vec<String> = differing_maps(old_object, new_object, COMPARED_ENTRIES)
-                .into_iter()
-                .filter(|map| known.insert(map.clone()))
-                .collect();
-            if !maps.is_empty() {
-                differences.push(RunDifference::Maps(maps));
+            packet += 1;
+            let at = frame_time(&record).map_err(|stop| stop.after(packet - 1))?;
+            if let Some(differing) = difference(old, new, record.data(), at, packet)? {
+                comparison.note(differing);
             }
-            if !differences.is_empty() {
-                found.push(Differing {
-                    packet: packets,
-                    old_verdict: before.verdict,
-                    new_verdict: after.verdict,
-                    differences,
-                });
+            if packet == next {
+                let entries = compare(&mut comparison, &mut known, compared, packet);
+                compared = packet;
+                // So that all comparisons take about as long as the runs.
+                next = packet + (packet / 256).max(1) * (1 + entries as u64 / 1024);
             }
         }
-        let comparison = Comparison {
-            packets,
-            groups: Vec::new(),
-            map_names: differing_maps(old_object, new_object, usize::MAX),
-        };
-        Ok((comparison, found))
+        if compared < packet {
+            compare(&mut comparison, &mut known, compared, packet);
+        }
+        comparison.packets = packet;
+        for number in 0..contents.len() {
+            if !contents.are_equal(number).0 {
+                comparison.map_names.push(contents.name(number).to_owned());
+            }
+        }
+        let [old_only, new_only] = contents.alone();
+        (comparison.old_only_names, comparison.new_only_names) = (old_only, new_only);
+        Ok(comparison)
+    }
+
+    /// Notes a packet that differs.
+    fn note(&mut self, differing: Differing) {
+        let packet = differing.packet;
+        let (word, bit) = ((packet / 64) as usize, 1 << (packet % 64));
+        if self.differs.len() <= word {
+            self.differs.resize(word + 1, 0);
+        }
+        if self.differs[word] & bit == 0 {
+            self.differs[word] |= bit;
+            self.differing_packets += 1;
+        }
+        let is_of_map = matches!(differing.differences[..], [RunDifference::Maps(_)]);
+        if is_of_map || self.found.len() < MOST_PATHS {
+            let known = self.found.entry(packet);
+            match known {
+                std::collections::btree_map::Entry::Vacant(place) => {
+                    place.insert(differing);
+                }
+                std::collections::btree_map::Entry::Occupied(mut known) => {
+                    known.get_mut().add(differing.differences);
+                }
+            }
+        }
+    }
+
+    /// Notes that a map differs from some packet on.
+    fn note_map(&mut self, contents: &Contents<'_>, unplaced: Unplaced) {
+        if unplaced.differs - unplaced.equal > 1 {
+            self.unplaced.push(unplaced);
+            return;
+        }
+        self.note(Differing {
+            packet: unplaced.differs,
+            old_verdict: String::new(),
+            new_verdict: String::new(),
+            differences: vec![RunDifference::Maps(vec![
+                contents.name(unplaced.number).to_owned(),
+            ])],
+        });
+    }
+
+    /// Narrows the packets from which maps differ, on programs of objects that ran on nothing yet.
+    ///
+    /// # Errors
+    /// Those of the capture.
+    pub fn place(&mut self, sides: Sides<'_, '_>, mut input: Input) -> Result<(), RunCaptureError> {
+        let contents = Contents::new(sides.objects);
+        let [old, new] = sides.programs;
+        let mut open = std::mem::take(&mut self.unplaced);
+        let steps: BTreeMap<usize, u64> = open
+            .iter()
+            .map(|range| (range.number, (range.differs - range.equal).div_ceil(PARTS)))
+            .collect();
+        let mut packet = 0;
+        while !open.is_empty()
+            && let Some(event) = input.next_event()?
+        {
+            let Event::Packet(record) = event else {
+                continue;
+            };
+            packet += 1;
+            let at = frame_time(&record).map_err(|stop| stop.after(packet - 1))?;
+            for program in [&mut *old, &mut *new] {
+                program.run_plainly(record.data(), at, packet)?.ok();
+            }
+            open.retain_mut(|range| {
+                let is_inside = range.equal < packet;
+                let step = steps[&range.number];
+                let is_due = packet >= range.equal + step || packet == range.differs;
+                if !is_inside || !is_due {
+                    return true;
+                }
+                if packet < range.differs && contents.are_equal(range.number).0 {
+                    range.equal = packet;
+                    return true;
+                }
+                range.differs = packet;
+                self.note_map(&contents, *range);
+                false
+            });
+        }
+        Ok(())
     }
 
     /// Groups packets by the line where the paths part, on programs of objects that ran on nothing
@@ -159,12 +297,12 @@ impl Comparison {
     /// Those of the capture.
     pub fn group(
         &mut self,
-        (old, new): (&mut RunnableProgram<'_>, &mut RunnableProgram<'_>),
-        kernel: &Kernel,
+        sides: Sides<'_, '_>,
+        kernels: [&Kernel; 2],
         mut input: Input,
-        found: Vec<Differing>,
     ) -> Result<(), RunCaptureError> {
-        let mut left = found.into_iter().take(MOST_PATHS).peekable();
+        let [old, new] = sides.programs;
+        let mut left = std::mem::take(&mut self.found).into_values().peekable();
         let mut groups: BTreeMap<Key, PartingGroup> = BTreeMap::new();
         let mut packet = 0;
         while let (Some(next), Some(event)) = (left.peek(), input.next_event()?) {
@@ -173,15 +311,19 @@ impl Comparison {
             };
             packet += 1;
             let is_told = next.packet == packet;
-            let at = frame_time(&record).map_err(|stop| stop.after(packet - 1))?;
+            let (data, at) = (record.data(), frame_time(&record));
+            let at = at.map_err(|stop| stop.after(packet - 1))?;
             if !is_told {
-                old.outcome(record.data(), at, packet)?;
-                new.outcome(record.data(), at, packet)?;
+                old.run_plainly(data, at, packet)?.ok();
+                new.run_plainly(data, at, packet)?.ok();
                 continue;
             }
-            let before = old.recorded(record.data(), at, packet, kernel)?;
-            let after = new.recorded(record.data(), at, packet, kernel)?;
-            if let Some(differing) = left.next() {
+            let (before, old_verdict) = old.recorded(data, at, packet, kernels[0])?;
+            let (after, new_verdict) = new.recorded(data, at, packet, kernels[1])?;
+            if let Some(mut differing) = left.next() {
+                if differing.old_verdict.is_empty() {
+                    (differing.old_verdict, differing.new_verdict) = (old_verdict, new_verdict);
+                }
                 let [source, old_next, new_next] = parting((old, &before), (new, &after));
                 let group = groups.entry(key(&[&source, &old_next, &new_next]));
                 let group = group.or_insert_with(|| PartingGroup {
@@ -198,6 +340,79 @@ impl Comparison {
             .sort_by_key(|group| group.differing.first().map(|differing| differing.packet));
         Ok(())
     }
+}
+
+impl Differing {
+    /// Adds differences; maps are in one.
+    fn add(&mut self, differences: Vec<RunDifference>) {
+        for difference in differences {
+            let own = self.differences.iter_mut();
+            let mut own = own.filter_map(|own| match own {
+                RunDifference::Maps(names) => Some(names),
+                _ => None,
+            });
+            match (difference, own.next()) {
+                (RunDifference::Maps(names), Some(own)) => own.extend(names),
+                (difference, _) => self.differences.push(difference),
+            }
+        }
+    }
+}
+
+/// Runs both programs on a packet; what differs.
+fn difference(
+    old: &mut RunnableProgram<'_>,
+    new: &mut RunnableProgram<'_>,
+    frame: &[u8],
+    at: u64,
+    packet: u64,
+) -> Result<Option<Differing>, RunCaptureError> {
+    let before = old.run_plainly(frame, at, packet)?;
+    let old_records = old.records();
+    let after = new.run_plainly(frame, at, packet)?;
+    let new_records = new.records();
+    let mut differences = Vec::new();
+    let mut note = |differs: bool, what| {
+        if differs {
+            differences.push(what);
+        }
+    };
+    let redirect = |program: &RunnableProgram<'_>, result: &Result<u32, RunError>| {
+        let retval = result.as_ref().ok()?;
+        program.captured()?.redirect(*retval)
+    };
+    let is_same = match (&before, &after) {
+        (Ok(before), Ok(after)) => before == after,
+        (Err(before), Err(after)) => before.to_string() == after.to_string(),
+        (Ok(_), Err(_)) | (Err(_), Ok(_)) => false,
+    };
+    let is_same = is_same && redirect(old, &before) == redirect(new, &after);
+    note(!is_same, RunDifference::Verdict);
+    let kept = |program: &RunnableProgram<'_>, result: &Result<u32, RunError>| {
+        verdict(program.kind(), *result.as_ref().ok()?).kept
+    };
+    if let (Some(most), Some(other_most)) = (kept(old, &before), kept(new, &after))
+        && let (Some(one), Some(other)) = (old.captured(), new.captured())
+    {
+        let differs = one.kept_frame(most) != other.kept_frame(other_most);
+        note(differs, RunDifference::Bytes);
+    }
+    note(old_records != new_records, RunDifference::Records);
+    note(old.printed() != new.printed(), RunDifference::Printk);
+    if differences.is_empty() {
+        return Ok(None);
+    }
+    let (mut old_verdict, mut new_verdict) = (old.answer(&before), new.answer(&after));
+    if let (true, Ok(one), Ok(other)) = (!is_same && old_verdict == new_verdict, &before, &after) {
+        old_verdict = format!("{old_verdict} ({one})");
+        new_verdict = format!("{new_verdict} ({other})");
+    }
+    Ok(Some(Differing {
+        packet,
+        old_verdict,
+        new_verdict,
+        differences,
+    }))
 }
 
 /// Lines by file and number.
@@ -267,78 +482,45 @@ fn parting(
 }
 
 impl RunnableProgram<'_> {
-    /// Records the run on a captured packet.
+    /// Records the run on a captured packet; the record and the answer.
     fn recorded(
         &mut self,
         frame: &[u8],
         at: u64,
         packet: u64,
         kernel: &Kernel,
-    ) -> Result<Run, RunCaptureError> {
+    ) -> Result<(Run, String), RunCaptureError> {
         self.record(kernel, None);
-        self.outcome(frame, at, packet)?;
-        Ok(self.take_record().unwrap_or_default())
+        let result = self.run_plainly(frame, at, packet)?;
+        Ok((self.take_record().unwrap_or_default(), self.answer(&result)))
     }
 
-    /// Runs on a captured packet.
-    fn outcome(&mut self, frame: &[u8], at: u64, packet: u64) -> Result<Outcome, RunCaptureError> {
-        let result = self.run_captured(frame, at, &mut RunGuard::new());
-        let records = self
-            .records()
-            .into_iter()
-            .map(|record| (record.map, record.bytes))
-            .collect();
-        let captured = self.captured();
-        let (verdict, bytes) = match (result, captured) {
-            (Ok(retval), Some(input)) => {
-                let verdict = verdict(self.kind(), retval);
-                let bytes = verdict.kept.map(|most| input.kept_frame(most).into_owned());
-                let name = match input.redirect(retval) {
-                    Some(redirect) => format!("{} to {}", verdict.name, redirect_text(redirect)),
-                    None => verdict.name.into_owned(),
-                };
-                (name, bytes)
-            }
-            (Ok(retval), None) => (retval.to_string(), None),
-            (Err(error), _) if error.is_stop() => (format!("trap: {error}"), None),
-            (Err(error), _) => return Err(RunCaptureError::Run { packet, error }),
-        };
-        let printk = self.printed().texts.clone();
-        Ok(Outcome {
-            verdict,
-            bytes,
-            records,
-            printk,
-        })
-    }
-}
-
-/// Names of the maps that both objects have and that hold other entries; maps of more than so many
-/// entries are left out.
-fn differing_maps(old: &LoadedObject, new: &LoadedObject, most: usize) -> Vec<String> {
-    let mut names = Vec::new();
-    for map in old.maps() {
-        let mut others = new.maps();
-        let Some(other) = others.find(|other| other.def.name == map.def.name) else {
-            continue;
-        };
-        let entries = |map: &super::ObjectMap| -> Option<BTreeMap<Vec<u8>, Vec<u8>>> {
-            let mut entries = BTreeMap::new();
-            for entry in map.iter_entries() {
-                let (key, value) = entry.ok()?;
-                entries.insert(key, value);
-                if entries.len() > most {
-                    return None;
-                }
-            }
-            Some(entries)
-        };
-        let is_constant = map.map.is_constant() && other.map.is_constant();
-        if let (false, Some(before), Some(after)) = (is_constant, entries(map), entries(other))
-            && before != after
-        {
-            names.push(map.def.name.clone());
+    /// Runs on a captured packet; a trap is a result. Records of the run before are gone.
+    fn run_plainly(
+        &mut self,
+        frame: &[u8],
+        at: u64,
+        packet: u64,
+    ) -> Result<Result<u32, RunError>, RunCaptureError> {
+        self.records();
+        match self.run_captured(frame, at, &mut RunGuard::new()) {
+            Err(error) if !error.is_stop() => Err(RunCaptureError::Run { packet, error }),
+            result => Ok(result),
         }
     }
-    names
+
+    /// What the last run answered, in words.
+    fn answer(&self, result: &Result<u32, RunError>) -> String {
+        match (result, self.captured()) {
+            (Ok(retval), Some(input)) => {
+                let name = verdict(self.kind(), *retval).name;
+                match input.redirect(*retval) {
+                    Some(redirect) => format!("{name} to {}", redirect_text(redirect)),
+                    None => name.into_owned(),
+                }
+            }
+            (Ok(retval), None) => retval.to_string(),
+            (Err(error), _) => format!("trap: {error}"),
+        }
+    }
 }

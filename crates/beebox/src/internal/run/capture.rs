@@ -31,9 +31,10 @@ pub struct CaptureOptions<'w> {
     pub output: Option<PacketOutput<'w>>,
     /// Outputs of the packets of verdicts.
     pub by_verdict: Vec<VerdictOutput<'w>>,
-    /// True for the packets that the program runs on; all without it.
+    /// True for the packets that are observed, counted and written; all without it. The program runs
+    /// on the others, too.
     pub choose: Option<&'w mut Choose<'w>>,
-    /// Most packets that it runs on.
+    /// Most packets that are observed.
     pub most: Option<u64>,
 }
 
@@ -161,7 +162,8 @@ impl RunnableProgram<'_> {
         })
     }
 
-    /// As [`RunnableProgram::run_capture`], on the packets that are chosen.
+    /// As [`RunnableProgram::run_capture`], which observes, counts and writes the packets that are
+    /// chosen.
     pub fn run_capture_with(
         &mut self,
         mut input: Input,
@@ -198,14 +200,14 @@ impl RunnableProgram<'_> {
                 }
                 Ok(Some(Event::Packet(record))) => {
                     packet += 1;
-                    if let Some(choose) = &mut choose {
-                        match choose(packet, &record) {
-                            Ok(true) => {}
-                            Ok(false) => continue,
-                            Err(stop) => break Err(stop),
-                        }
-                    }
-                    if let Some(left) = &mut left {
+                    let is_chosen = choose
+                        .as_mut()
+                        .map_or(Ok(true), |choose| choose(packet, &record));
+                    let is_chosen = match is_chosen {
+                        Ok(is_chosen) => is_chosen,
+                        Err(stop) => break Err(stop),
+                    };
+                    if let (Some(left), true) = (&mut left, is_chosen) {
                         match left.checked_sub(1) {
                             Some(fewer) => *left = fewer,
                             None => break Ok(()),
@@ -222,6 +224,10 @@ impl RunnableProgram<'_> {
                         Ok(retval) => retval,
                         Err(error) => break Err(RunCaptureError::Run { packet, error }),
                     };
+                    if !is_chosen {
+                        self.records();
+                        continue;
+                    }
                     let redirect = self.captured().and_then(|input| input.redirect(retval));
                     let verdict = counter.count(retval, frame.len(), redirect);
                     let run = PacketRun {

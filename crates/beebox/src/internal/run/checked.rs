@@ -14,6 +14,8 @@ use spec::kfuncs::KernelFunction;
 use trace::Recorder;
 use vm::{FiredTimer, ModelPrograms, ObjectLayout, Streams};
 
+#[cfg(feature = "coverage")]
+use super::counts::CountObserver;
 use super::hook::HookObjects;
 use super::prepared::Prepared;
 #[cfg(feature = "trace")]
@@ -109,6 +111,7 @@ impl<'o> RunnableProgram<'o> {
             slot = timer.callback.slot as usize;
         }
         let host = &prepared.host;
+        let mut faults = self.faults.take();
         #[cfg(feature = "trace")]
         let recording = match is_program {
             true => self.recording.take(),
@@ -130,11 +133,31 @@ impl<'o> RunnableProgram<'o> {
         #[cfg(feature = "trace")]
         let recorder = run_host.as_ref().zip(traced.as_deref());
         #[cfg(feature = "trace")]
-        let recorder = recorder.map(|(host, traced)| Recorder::new(host, traced, first));
+        let recorder = recorder.map(|(host, traced)| {
+            let recorder = Recorder::new(host, traced, first);
+            match recording
+                .as_deref()
+                .and_then(|recording| recording.tail_from)
+            {
+                Some(from) => recorder.with_tail(from),
+                None => recorder,
+            }
+        });
         #[cfg(feature = "trace")]
         let mut observer = recorder.map(RunObserver::new);
+        #[cfg(feature = "coverage")]
+        let mut profiler = self.profiler.take();
+        #[cfg(feature = "coverage")]
+        if let Some(profiler) = &mut profiler {
+            profiler.begin();
+        }
         let finish = self.services.with_context(timer, |mut cx| {
             let mut calls = Calls::resolved(|number, arguments, memory| {
+                if let Some(faults) = &mut faults
+                    && let Some(result) = faults.result((number, arguments[0]), memory, maps)
+                {
+                    return Some(Ok(result));
+                }
                 if let Some(KernelFunction::Host(index)) = KernelFunction::from_number(number) {
                     return Some(host.get(usize::from(index))?.call(arguments, memory));
                 }
@@ -158,8 +181,29 @@ impl<'o> RunnableProgram<'o> {
                 return (prepared.checked)
                     .run_function_observed(slot, cx, entry, &limits, observer);
             }
+            #[cfg(feature = "coverage")]
+            if let Some(profiler) = &mut profiler {
+                return (prepared.checked).run_function_observed(
+                    slot,
+                    cx,
+                    entry,
+                    &limits,
+                    &mut **profiler,
+                );
+            }
+            #[cfg(feature = "coverage")]
+            if let Some(mut counts) = CountObserver::new(programs) {
+                return (prepared.checked).run_function_observed(
+                    slot,
+                    cx,
+                    entry,
+                    &limits,
+                    &mut counts,
+                );
+            }
             (prepared.checked).run_function(slot, cx, entry, &limits)
         });
+        self.faults = faults;
         #[cfg(all(test, feature = "trace"))]
         let insns = observer
             .as_mut()
@@ -172,6 +216,13 @@ impl<'o> RunnableProgram<'o> {
             #[cfg(test)]
             recording.insns.extend(insns.into_iter().flatten());
             self.recording = Some(recording);
+        }
+        #[cfg(feature = "coverage")]
+        {
+            if let (true, Some(profiler)) = (is_program, &mut profiler) {
+                profiler.end_run();
+            }
+            self.profiler = profiler;
         }
         if is_program {
             self.executed = Some(finish.executed);

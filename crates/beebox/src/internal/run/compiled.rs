@@ -8,7 +8,7 @@ use interp::{ThreadedProgram, VerifiedThreaded};
 use jit::memory::Pool;
 use jit::{Native, Options, VerifiedNative};
 use lower::{
-    ContextKind, EntryFunction, Lowered, Problem, UnsupportedConstruct, VerifiedProgram,
+    ContextKind, Counting, EntryFunction, Lowered, Problem, UnsupportedConstruct, VerifiedProgram,
     timer_callbacks,
 };
 use program::Program;
@@ -168,9 +168,9 @@ impl Compiler {
 }
 
 /// Compiles a verified program with a number for its maps, which are numbered as in the
-/// program. The error names what the engines without checks do not support, in one line.
+/// program, and with the counters that it increments. The error names what the engines without checks do not support, in one line.
 pub(super) fn compile(
-    (proof, number): (&Proof, u32),
+    (proof, number, counting): (&Proof, u32, Option<&Counting>),
     maps: &[Option<MapHandle>],
     host: &Arc<[HostFunction]>,
     compiler: &Compiler,
@@ -178,11 +178,12 @@ pub(super) fn compile(
     let find_call = ::kernel::find_call;
     let unfit = |unfit| describe(&unfit, proof.program());
     let callback = |slot| {
-        let function = (number, slot);
-        let lowered = Lowered::from_function(proof, maps, find_call, host, function);
+        let function = (number, slot, counting);
+        let lowered = Lowered::from_counted_function(proof, maps, find_call, host, function);
         Ok((slot, compiler.function(&lowered.map_err(unfit)?)?))
     };
-    let lowered = VerifiedProgram::from_numbered(proof, maps, find_call, host, number);
+    let number = (number, counting);
+    let lowered = VerifiedProgram::from_counted(proof, maps, find_call, host, number);
     let program = compiler.program(&lowered.map_err(unfit)?)?;
     let callbacks = timer_callbacks(proof).into_iter().map(callback);
     Ok(Compiled {

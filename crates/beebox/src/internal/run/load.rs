@@ -20,6 +20,8 @@ use verifier::{Options, Proof, Verdict, explain};
 use vm::{Addresses, HostFunction, Objects, System};
 
 use super::compiled::Compiler;
+#[cfg(feature = "coverage")]
+use super::counts::ProgramCounts;
 use super::hook::HookLayout;
 use super::kernel_sockets::SocketLayout;
 use super::map_structure::MapLayout;
@@ -195,8 +197,14 @@ impl LoadedObject {
             let probing = proof.as_ref().map(probing_loads).unwrap_or_default();
             let unwritten_reads =
                 (proof.as_ref()).map(|proof| proof.facts().unwritten_reads.clone());
+            #[cfg(feature = "coverage")]
+            let counts = (options.counts).then(|| ProgramCounts::new(&program, proof.as_ref()));
+            #[cfg(feature = "coverage")]
+            let counting = counts.as_ref().and_then(ProgramCounts::counting);
+            #[cfg(not(feature = "coverage"))]
+            let counting = None;
             let compiled = proof.zip(compiler.as_ref()).map(|(proof, compiler)| {
-                compiled::compile((&proof, number), &handles, functions, compiler)
+                compiled::compile((&proof, number, counting), &handles, functions, compiler)
             });
             let host = functions.clone();
             let source = Source {
@@ -208,6 +216,10 @@ impl LoadedObject {
                 unwritten_reads,
             };
             let mut prepared = Prepared::new(source, rules, compiled, &shared.maps, host);
+            #[cfg(feature = "coverage")]
+            {
+                prepared.counts = counts;
+            }
             prepared.fallback_reason = prepared.fallback_reason.or_else(|| on_machine.clone());
             shared.programs.push(prepared);
         }

@@ -107,6 +107,17 @@ impl LoadedObject {
         self.shared.program(place, cpu, random)
     }
 
+    /// As [`LoadedObject::runnable`], with random numbers of a seed.
+    pub(crate) fn runnable_with_seed(
+        &self,
+        place: usize,
+        cpu: u32,
+        seed: u64,
+    ) -> RunnableProgram<'_> {
+        let random = RunRandom::Own(SplitMix::new(seed));
+        self.shared.program(place, cpu, random)
+    }
+
     /// As [`LoadedObject::runnable`], with random numbers that only the seed and the CPU decide
     /// about.
     pub(crate) fn runnable_alone(&self, place: usize, cpu: u32) -> RunnableProgram<'_> {
@@ -128,6 +139,11 @@ impl LoadedObject {
     /// Type of the program at a place.
     pub(crate) fn program_kind(&self, place: usize) -> ProgramType {
         self.shared.programs[place].program.kind()
+    }
+
+    /// The program at a place.
+    pub(crate) fn program_at_place(&self, place: usize) -> &program::Program {
+        &self.shared.programs[place].program
     }
 
     /// Places of the maps that programs use.

@@ -18,7 +18,6 @@ use super::{LoadError, ReusedMaps, RunRecord, records};
 use crate::internal::maps_json::MapFormats;
 
 /// What the maps of an object are created with.
-#[derive(Clone, Copy)]
 pub(super) struct Creation<'a> {
     /// The rules of the kernel.
     pub(super) creator: MapCreator<'a>,
@@ -150,6 +149,17 @@ impl ObjectMap {
     /// Takes the complete records of a ring buffer, or of the perf buffers of a CPU.
     pub(crate) fn take_records(&self, cpu: u32) -> Vec<RunRecord> {
         records::take(&[self], cpu)
+    }
+
+    /// Number of records that had no room in the perf buffer of a CPU.
+    pub(crate) fn lost_records(&self, cpu: u32) -> u64 {
+        let buffer = self.perf_buffers.get(cpu as usize);
+        buffer.map_or(0, |buffer| buffer.lost())
+    }
+
+    /// True if perf buffers were opened in it.
+    pub(crate) fn has_perf_buffers(&self) -> bool {
+        !self.perf_buffers.is_empty()
     }
 
     /// The values of local storage, by the objects that they belong to; none of other maps.

@@ -29,6 +29,9 @@ pub struct LoadOptions {
     /// Indirect jumps and calls of native code go through a retpoline, which keeps processors
     /// from predicting them. Tail calls and calls of helpers are slower then.
     pub retpoline: bool,
+    /// Runs count what they execute ([`LoadedObject::coverage`](super::LoadedObject)).
+    #[cfg(feature = "coverage")]
+    pub counts: bool,
     /// Functions of native code begin with a slot of five bytes, which a call or jump can
     /// replace.
     pub entry_slots: bool,
@@ -70,6 +73,8 @@ impl Default for LoadOptions {
             checks_deadline: false,
             timeout: Some(LoadOptions::DEFAULT_TIMEOUT),
             retpoline: false,
+            #[cfg(feature = "coverage")]
+            counts: false,
             entry_slots: false,
             memory: LoadOptions::DEFAULT_MEMORY,
             cpus: 1,

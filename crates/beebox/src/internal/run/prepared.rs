@@ -16,6 +16,8 @@ use spec::programs::{AttachType, ProgramType};
 use vm::{HostFunction, Streams};
 
 use super::compiled::{Code, Compiled, FunctionCode};
+#[cfg(feature = "coverage")]
+use super::counts::ProgramCounts;
 use super::unwritten::UnwrittenRead;
 use super::{ObjectMap, RunError};
 use crate::EngineRefusal;
@@ -41,6 +43,9 @@ pub(super) struct Prepared {
     pub(super) host: Arc<[HostFunction]>,
     /// Its standard output and error.
     pub(super) streams: Streams,
+    /// What its runs executed, if they count.
+    #[cfg(feature = "coverage")]
+    pub(super) counts: Option<ProgramCounts>,
     /// The least instruction that may read stack memory which the program never wrote.
     may_read_unwritten: Option<usize>,
     /// The least instruction that did so in the checked engine; [`usize::MAX`] for none.
@@ -132,6 +137,8 @@ impl Prepared {
             program,
             host,
             streams: Streams::new(),
+            #[cfg(feature = "coverage")]
+            counts: None,
         }
     }
 

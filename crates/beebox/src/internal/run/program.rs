@@ -13,11 +13,13 @@ use vm::{Deadline, DirectContext, Outcome, Redirect};
 use super::checked::Start;
 use super::compiled::{Code, Scratch};
 use super::prepared::Prepared;
+#[cfg(feature = "coverage")]
+use super::profile::Profiler;
 #[cfg(feature = "trace")]
 use super::recording::Recording;
 use super::services::{RunClock, Services};
 use super::shared::Shared;
-use super::{ObjectMap, PrintedText, RunError, RunRecord, records};
+use super::{Faults, ObjectMap, PrintedText, RunError, RunRecord, records};
 use crate::{Engine, EngineRefusal};
 
 /// Runs from one comparison of the deadline with the clock to the next.
@@ -44,6 +46,13 @@ pub struct RunnableProgram<'o> {
     pub(super) captured: Option<Box<TestInput>>,
     /// Instructions of the last run, if it was in the checked engine.
     pub(super) executed: Option<u64>,
+    /// Runs are in the checked engine, so that their instructions are known.
+    counts_executed: bool,
+    /// Helpers that fail on purpose.
+    pub(super) faults: Option<Box<Faults>>,
+    /// What profiles the next runs.
+    #[cfg(feature = "coverage")]
+    pub(super) profiler: Option<Box<Profiler>>,
     /// What records the next run.
     #[cfg(feature = "trace")]
     pub(super) recording: Option<Box<Recording<'o>>>,
@@ -91,6 +100,10 @@ impl<'o> RunnableProgram<'o> {
             record_maps: Vec::new(),
             captured: None,
             executed: None,
+            counts_executed: false,
+            faults: None,
+            #[cfg(feature = "coverage")]
+            profiler: None,
             #[cfg(feature = "trace")]
             recording: None,
         }
@@ -256,9 +269,16 @@ impl<'o> RunnableProgram<'o> {
         if !self.services.printed.is_empty() {
             self.services.printed = PrintedText::default();
         }
-        let result = self.run(&mut input, guard);
-        self.captured = Some(input);
-        result
+        match self.run(&mut input, guard) {
+            Ok(value) => {
+                self.captured = Some(input);
+                Ok(value)
+            }
+            Err(error) => {
+                self.captured = Some(input);
+                Err(error)
+            }
+        }
     }
 
     /// Packet and context of the last run on a captured packet.
@@ -288,6 +308,7 @@ impl<'o> RunnableProgram<'o> {
         }
     }
 
+    // Results are taken apart where they come from: moved as a whole, they cost a tenth of a run.
     fn run(&mut self, input: &mut TestInput, guard: &mut RunGuard) -> Result<u32, RunError> {
         self.check_deadline()?;
         if let Some(ifindex) = self.ifindex {
@@ -301,20 +322,62 @@ impl<'o> RunnableProgram<'o> {
             Some(code) if !self.is_recorded() => self.run_unchecked(code, input, guard),
             _ => self.run_checked(prepared, Start::Program(input), guard),
         };
-        let result = result.and_then(|value| self.run_timers_in(guard).map(|_| value));
-        let is_refused = self.shared.memory.take_refused();
-        match result {
-            // The limit of memory came first.
-            Ok(_) | Err(RunError::TooLong(_) | RunError::Deadline) if is_refused => {
-                Err(RunError::Memory(self.shared.memory.limit()))
-            }
-            result => result,
+        let value = match result {
+            Ok(value) => value,
+            Err(error) => return Err(self.run_failed(error)),
+        };
+        if let Err(error) = self.run_timers_in(guard) {
+            return Err(self.run_failed(error));
+        }
+        match self.shared.memory.take_refused() {
+            true => Err(RunError::Memory(self.shared.memory.limit())),
+            false => Ok(value),
         }
     }
 
-    /// True if the next run is recorded.
+    /// The error of a run that failed: the limit of memory, if that came first.
+    #[cold]
+    fn run_failed(&self, error: RunError) -> RunError {
+        let is_refused = self.shared.memory.take_refused();
+        match error {
+            RunError::TooLong(_) | RunError::Deadline if is_refused => {
+                RunError::Memory(self.shared.memory.limit())
+            }
+            error => error,
+        }
+    }
+
+    /// Sets whether runs are in the checked engine, so that their instructions are known.
+    pub(crate) fn count_executed(&mut self, on: bool) {
+        self.counts_executed = on;
+    }
+
+    /// Instructions of the last run, if it was in the checked engine.
+    pub(crate) fn executed(&self) -> Option<u64> {
+        self.executed
+    }
+
+    /// Has helpers fail on purpose in the next runs, which are in the checked engine.
+    pub(crate) fn set_faults(&mut self, faults: Option<Box<Faults>>) {
+        self.faults = faults.filter(|faults| !faults.is_empty());
+    }
+
+    /// The helpers that fail on purpose, with the calls that were seen.
+    pub(crate) fn take_faults(&mut self) -> Option<Box<Faults>> {
+        self.faults.take()
+    }
+
+    /// True if the next run is in the checked engine, for what watches it or for helpers that fail on
+    /// purpose.
     #[inline]
     fn is_recorded(&self) -> bool {
+        if self.faults.is_some() || self.counts_executed {
+            return true;
+        }
+        #[cfg(feature = "coverage")]
+        if self.profiler.is_some() {
+            return true;
+        }
         #[cfg(feature = "trace")]
         return self.recording.is_some();
         #[cfg(not(feature = "trace"))]

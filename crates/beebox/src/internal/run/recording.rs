@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use ::kernel::maps::Map;
 use btf::{Btf, Kind, Shape, TypeId};
 use interp::checked::{Moment, Observer};
 use isa::ebpf::{Callee, Insn};
+use program::MapDef;
 use spec::Kernel;
 use spec::kfuncs::KernelFunction;
 use spec::registry::types::ArgBase;
@@ -23,6 +25,8 @@ pub(super) struct Recording<'o> {
     debug: Option<&'o Debug>,
     /// Names of functions, and how many arguments they take, by their numbers in resolved code.
     functions: HashMap<i32, (String, usize)>,
+    /// The instruction from which the last lines are recorded.
+    pub(super) tail_from: Option<u64>,
     /// The record, when the run ended.
     pub(super) recorded: Option<Run>,
     /// See [`RunObserver::insns`].
@@ -59,6 +63,16 @@ impl Observer for RunObserver<'_> {
 impl<'o> RunnableProgram<'o> {
     /// Has the next run on a packet recorded, in the checked engine.
     pub(crate) fn record(&mut self, kernel: &Kernel, debug: Option<&'o Debug>) {
+        self.record_with_tail(kernel, debug, None);
+    }
+
+    /// The same; the last lines of a long run are recorded from an instruction on.
+    pub(crate) fn record_with_tail(
+        &mut self,
+        kernel: &Kernel,
+        debug: Option<&'o Debug>,
+        tail_from: Option<u64>,
+    ) {
         let programs = &self.shared.programs;
         let functions = programs
             .iter()
@@ -66,6 +80,7 @@ impl<'o> RunnableProgram<'o> {
         self.recording = Some(Box::new(Recording {
             debug,
             functions: functions.collect(),
+            tail_from,
             ..Recording::default()
         }));
     }
@@ -141,7 +156,7 @@ impl<'o> Recording<'o> {
     pub(super) fn host<'h>(&'h self, shared: &'h Shared, cpu: u32) -> RunHost<'h> {
         RunHost {
             functions: &self.functions,
-            maps: shared.maps.iter().flatten().collect(),
+            maps: run_maps(shared),
             types: shared
                 .programs
                 .iter()
@@ -167,9 +182,47 @@ impl<'o> Recording<'o> {
 /// Maps and functions that a run meets.
 pub(super) struct RunHost<'h> {
     functions: &'h HashMap<i32, (String, usize)>,
-    maps: Vec<&'h ObjectMap>,
+    maps: Vec<RunMap<'h>>,
     types: Option<&'h Btf<'static>>,
     cpu: u32,
+}
+
+/// A map by its index in the memory of a run.
+pub(super) struct RunMap<'h> {
+    pub(super) name: String,
+    pub(super) def: &'h MapDef,
+    /// The map of the object, if it is no inner map that was made of a template.
+    pub(super) object: Option<&'h ObjectMap>,
+    map: Arc<Map>,
+}
+
+/// The maps of a run: those of the object, and those in maps of maps.
+pub(super) fn run_maps(shared: &Shared) -> Vec<RunMap<'_>> {
+    let own = || shared.maps.iter().flatten();
+    let mut maps: Vec<RunMap<'_>> = own()
+        .map(|map| RunMap {
+            name: map.def.name.clone(),
+            def: &map.def,
+            object: Some(map),
+            map: map.map.clone(),
+        })
+        .collect();
+    for outer in own() {
+        for held in outer.map.operations().inner_maps() {
+            let same = own().find(|map| Arc::ptr_eq(&map.map, &held.map));
+            let def = same.map(|map| &*map.def).or(outer.def.inner.as_deref());
+            maps.push(RunMap {
+                name: same.map_or_else(
+                    || format!("map in {}", outer.def.name),
+                    |map| map.def.name.clone(),
+                ),
+                def: def.unwrap_or(&outer.def),
+                object: same,
+                map: held.map.clone(),
+            });
+        }
+    }
+    maps
 }
 
 impl Host for RunHost<'_> {
@@ -182,9 +235,10 @@ impl Host for RunHost<'_> {
         let map = self.maps.get(index as usize)?;
         let ty = map.def.params.value_type;
         Some(TracedMap {
-            name: &map.def.name,
+            name: &map.name,
             key_size: map.def.params.key_size as usize,
             value_size: map.def.params.value_size as usize,
+            holds_maps: map.map.kind().is_map_of_maps(),
             value: self
                 .types
                 .filter(|_| ty != TypeId::VOID)

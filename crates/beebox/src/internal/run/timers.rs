@@ -32,10 +32,15 @@ impl RunnableProgram<'_> {
     }
 
     /// As [`RunnableProgram::run_timers`], with a guard that each call renews.
+    #[inline]
     pub(super) fn run_timers_in(&mut self, guard: &mut RunGuard) -> Result<u64, RunError> {
-        let Some(timers) = self.services.timers else {
-            return Ok(0);
-        };
+        match self.services.timers {
+            Some(timers) => self.fire_timers(timers, guard),
+            None => Ok(0),
+        }
+    }
+
+    fn fire_timers(&mut self, timers: &Timers, guard: &mut RunGuard) -> Result<u64, RunError> {
         let mut calls = 0;
         while let Some(timer) = timers.fire(self.services.nanoseconds()) {
             if calls == MOST_CALLS {

@@ -4,6 +4,8 @@ mod events;
 #[cfg(test)]
 mod tests;
 
+use std::time::Instant;
+
 use ::kernel::maps::RunGuard;
 use ::kernel::programs::verdict;
 use capture::Event;
@@ -14,8 +16,8 @@ use trace::{Folded, Run, Visit, fold};
 
 use super::capture::frame_time;
 use super::{
-    PrintedText, RunCaptureError, RunError, RunnableProgram, TestRunOutput, redirect_json,
-    redirect_text,
+    LoadOptions, PrintedText, RunCaptureError, RunError, RunnableProgram, TestRunOutput,
+    redirect_json, redirect_text,
 };
 use crate::internal::captures::Input;
 use crate::internal::maps_json::RecordTypes;
@@ -31,6 +33,18 @@ pub struct WhyOptions<'o> {
     pub debug: Option<&'o Debug>,
     /// The types of records.
     pub types: &'o RecordTypes<'o>,
+    /// The instruction from which the last lines of a long run are told.
+    pub tail_from: Option<u64>,
+}
+
+/// Instructions at the end of a long run whose lines are told.
+const TAIL_INSNS: u64 = 20_000;
+
+/// The instruction from which the last lines of a run are told that was told without them; `None` if
+/// it was told whole or did not end.
+pub fn tail_from(why: &Why) -> Option<u64> {
+    let is_long = why.omitted > 0 && why.stopped.is_none();
+    is_long.then(|| why.executed.saturating_sub(TAIL_INSNS))
 }
 
 /// The run on a packet of a capture.
@@ -61,7 +75,8 @@ impl<'o> RunnableProgram<'o> {
             let frame = record.data();
             let at = frame_time(&record).map_err(|stop| stop.after(packet - 1))?;
             if packet == number {
-                self.record(with.kernel, with.debug);
+                self.record_with_tail(with.kernel, with.debug, with.tail_from);
+                self.limit_told_run();
             }
             let result = self.run_captured(frame, at, &mut RunGuard::new());
             self.records();
@@ -97,7 +112,8 @@ impl<'o> RunnableProgram<'o> {
         context: Option<&[u8]>,
         with: WhyOptions<'o>,
     ) -> Result<Box<Why>, RunError> {
-        self.record(with.kernel, with.debug);
+        self.record_with_tail(with.kernel, with.debug, with.tail_from);
+        self.limit_told_run();
         let result = self.test_run_with_context(packet, context, 1);
         let run = self.take_record().unwrap_or_default();
         let (result, output) = match result {
@@ -122,6 +138,15 @@ impl<'o> RunnableProgram<'o> {
         why.redirect_text = redirect.map(redirect_text);
         why.redirect = redirect.map(redirect_json);
         Ok(Box::new(why))
+    }
+
+    /// Gives the run that is told the time that runs have, if there is no other limit.
+    fn limit_told_run(&mut self) {
+        if self.limits.deadline.is_none() {
+            let mut limits = self.limits;
+            limits.deadline = Some(Instant::now() + LoadOptions::DEFAULT_TIMEOUT);
+            self.set_limits(limits);
+        }
     }
 
     /// Tells a run.

@@ -1,12 +1,13 @@
 //! Verdicts of several kernels beside each other: which of them take a program, and of each that
-//! refuses it, what decides that ([`Cause`]) and the edit that would make it pass ([`Edit`]).
+//! refuses it, what decides that and the edit that would make it pass.
 //!
 //! Files are verified one after the other, each for every kernel, so that the programs of one file are
 //! in memory at a time. What decides is searched for each refused program that another kernel takes:
-//! a few verifications with behaviours of the one and of the other kernel ([`cause`]).
+//! a few verifications with behaviours of the one and of the other kernel.
 
 mod cause;
 mod edit;
+mod object;
 
 use std::collections::BTreeSet;
 
@@ -15,8 +16,9 @@ use report::veristat::ResultVerdict;
 use super::results::{FileResults, Files, Job, Row, for_each_file, verify_file};
 use crate::Kernel;
 
-pub use cause::{Cause, Decider, DeciderKind};
+pub use cause::{Decider, DeciderKind, RefusalCause};
 pub use edit::{Edit, EditOutcome};
+pub use object::{KernelVerdict, ProgramMatrix, verify_matrix};
 
 /// The answers of several kernels about the programs of files.
 #[derive(Debug)]
@@ -48,7 +50,7 @@ pub struct Cell {
     /// Verdict and counts.
     pub row: Row,
     /// What decides that the kernel refuses it, if that was found.
-    pub cause: Option<Cause>,
+    pub cause: Option<RefusalCause>,
     /// The edit that would make it pass there.
     pub edit: Option<Edit>,
 }
@@ -206,7 +208,11 @@ fn of_file(
     let (mut left_out, mut definable) = (Vec::new(), BTreeSet::new());
     let mut programs: Vec<ProgramAnswers> = Vec::new();
     for (at, result) in results.into_iter().enumerate() {
-        for row in result.rows {
+        for mut row in result.rows {
+            // A kernel that lacks what the program is linked with does not take it.
+            if cause::is_not_linked(&row) {
+                row.verdict = ResultVerdict::Failure;
+            }
             let is_same = |known: &ProgramAnswers| known.name == row.prog_name;
             let place = programs.iter().position(is_same).unwrap_or_else(|| {
                 programs.push(ProgramAnswers {
@@ -238,12 +244,9 @@ fn explain(program: &mut ProgramAnswers, kernels: &[Kernel], explains: bool) {
     let verdicts = (0..kernels.len()).map(|at| program.row(at).map(|row| row.verdict));
     let verdicts: Vec<Option<ResultVerdict>> = verdicts.collect();
     let takes = |at: &usize| verdicts[*at] == Some(ResultVerdict::Success);
-    let mut known: Vec<(usize, Cause)> = Vec::new();
+    let mut known: Vec<(usize, RefusalCause)> = Vec::new();
     for at in 0..kernels.len() {
-        let is_loaded = program.row(at).is_some_and(|row| row.loaded.is_some());
-        let is_open = verdicts[at] == Some(ResultVerdict::Failure)
-            || is_loaded && program.row(at).is_some_and(cause::is_not_linked);
-        if !is_open {
+        if verdicts[at] != Some(ResultVerdict::Failure) {
             continue;
         }
         // The next kernel that takes it, else the last before this one.

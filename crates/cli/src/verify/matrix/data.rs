@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use beebox::internal::verify::matrix::{Cause, Cell, Edit, EditOutcome};
+use beebox::internal::verify::matrix::{Cell, Edit, EditOutcome, RefusalCause};
 use report::veristat::ResultVerdict;
 use serde_json::{Value, json};
 
@@ -93,7 +93,7 @@ fn answer(cell: Option<&Cell>, named: &Named, kernels: &[Named]) -> Value {
     record
 }
 
-fn of_cause(cause: &Cause, kernels: &[Named]) -> Value {
+fn of_cause(cause: &RefusalCause, kernels: &[Named]) -> Value {
     let deciders = cause.deciders.iter().map(|decider| {
         json!({
             "kind": decider.kind.name(),

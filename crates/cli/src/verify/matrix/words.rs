@@ -1,12 +1,16 @@
 //! Causes and edits in words.
 
-use beebox::internal::verify::matrix::{Cause, Cell, Decider, DeciderKind, EditOutcome};
+use beebox::internal::verify::matrix::{Cell, Decider, DeciderKind, EditOutcome, RefusalCause};
 
 use super::Named;
 
 /// What decides a refusal, and the edit.
 pub(super) fn lines(cell: &Cell, kernels: &[Named]) -> Vec<String> {
-    let cause = cell.cause.as_ref().map(|cause| of_cause(cause, kernels));
+    let reason = &cell.row.reason;
+    let cause = cell
+        .cause
+        .as_ref()
+        .map(|cause| of_cause(cause, reason, kernels));
     let edit = cell.edit.as_ref().map(|edit| {
         let outcome = match &edit.outcome {
             EditOutcome::Accepted => String::from(" (verified: accepted then)"),
@@ -18,9 +22,11 @@ pub(super) fn lines(cell: &Cell, kernels: &[Named]) -> Vec<String> {
     cause.into_iter().chain(edit).collect()
 }
 
-fn of_cause(cause: &Cause, kernels: &[Named]) -> String {
+fn of_cause(cause: &RefusalCause, reason: &str, kernels: &[Named]) -> String {
     let deciders = cause.deciders.iter();
-    let named: Vec<String> = deciders.map(of_decider).collect();
+    let named: Vec<String> = deciders
+        .map(|decider| of_decider(decider, reason))
+        .collect();
     let named = named.join("; and ");
     let Some(accepting) = cause.accepting.and_then(|at| kernels.get(at)) else {
         return format!("needs {named}");
@@ -38,7 +44,10 @@ fn of_cause(cause: &Cause, kernels: &[Named]) -> String {
     format!("{verb} {named} ({has})")
 }
 
-fn of_decider(decider: &Decider) -> String {
+fn of_decider(decider: &Decider, reason: &str) -> String {
+    if reason.ends_with(&decider.name) {
+        return String::from("what the reason names");
+    }
     let kind = match decider.kind {
         DeciderKind::Offer => "",
         DeciderKind::Feature => "",

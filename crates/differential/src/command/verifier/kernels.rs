@@ -94,7 +94,7 @@ fn behaviours() -> String {
 }
 
 /// The place of the kernels that `tools/kernels/vm` keeps.
-fn kernels() -> PathBuf {
+pub(super) fn kernels() -> PathBuf {
     let cache = oracle::selftests();
     let inside = cache.join("kernels");
     match inside.is_dir() {
@@ -103,8 +103,13 @@ fn kernels() -> PathBuf {
     }
 }
 
+/// The description of a kernel that is kept, by its name.
+pub(super) fn described_kernel(name: &str) -> PathBuf {
+    described(&kernels().join(name))
+}
+
 /// The description of a kernel that is kept.
-fn described(home: &Path) -> PathBuf {
+pub(super) fn described(home: &Path) -> PathBuf {
     home.join("described")
 }
 

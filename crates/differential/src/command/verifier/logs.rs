@@ -109,13 +109,13 @@ pub(crate) fn compare(logs: LogSelection) -> Outcome {
 type Compared = Result<Vec<(u32, Option<VerdictDifference>)>, String>;
 
 /// The first line in which two logs differ.
-struct VerdictDifference {
+pub(super) struct VerdictDifference {
     /// Lines that are equal before it.
-    equal: usize,
+    pub(super) equal: usize,
     /// Lines of the kernel's log.
     lines: usize,
-    kernel: String,
-    ours: String,
+    pub(super) kernel: String,
+    pub(super) ours: String,
 }
 
 #[derive(Default)]
@@ -214,7 +214,7 @@ fn compare_program(
 }
 
 /// The first line that differs; addresses are equal to each other.
-fn difference(kernel: &str, ours: &str) -> Option<VerdictDifference> {
+pub(super) fn difference(kernel: &str, ours: &str) -> Option<VerdictDifference> {
     let mut pairs = kernel.lines().zip(ours.lines());
     let is_equal = |(kernel, ours): (&str, &str)| {
         kernel == ours || without_addresses(kernel) == without_addresses(ours)
@@ -237,7 +237,8 @@ fn difference(kernel: &str, ours: &str) -> Option<VerdictDifference> {
 
 /// The line with addresses of the kernel's memory replaced.
 fn without_addresses(line: &str) -> String {
-    const START: &str = "0xffff";
+    // With five levels of page tables addresses begin with 0xff.
+    const START: &str = "0xff";
     const DIGITS: usize = 16;
     let mut text = String::with_capacity(line.len());
     let mut rest = line;

@@ -3,6 +3,7 @@
 
 use btf::fields::FieldKind;
 use btf::{Btf, Kind, ParamSuffix, Shape, TypeId};
+use spec::behaviour::{Behaviour, Behaviours};
 use spec::programs::ProgramType;
 use spec::registry::{KfuncFlags, SpecialKfunc};
 
@@ -82,6 +83,8 @@ impl KfuncArgKind {
         regs: &Registers,
     ) -> Result<KfuncArgKind> {
         let btf = callee.btf;
+        let rules = log.sink.rules;
+        let by_type = rules.has(Behaviour::ArgumentsByType);
         let (param, name) = &callee.params[index];
         let suffix = ParamSuffix::of(name);
         let by_name = suffix.and_then(of_suffix);
@@ -92,6 +95,7 @@ impl KfuncArgKind {
         if is_scalar(btf, ty.id()) {
             return Ok(match (suffix, &name[..]) {
                 (Some(ParamSuffix::Constant), _) => KfuncArgKind::Constant,
+                (Some(ParamSuffix::ConstSize), _) if by_type => KfuncArgKind::Constant,
                 (_, b"rdonly_buf_size") => KfuncArgKind::ResultSize { is_rdonly: true },
                 (_, b"rdwr_buf_size") => KfuncArgKind::ResultSize { is_rdonly: false },
                 _ => KfuncArgKind::Scalar,
@@ -105,15 +109,16 @@ impl KfuncArgKind {
         let reg = &regs[usize::from(ptr.number())];
         let may_be_null = reg.is_null() || reg.may_be_null();
         let is_nullable = suffix == Some(ParamSuffix::Nullable);
-        if callee.must_trust() && may_be_null && !is_nullable {
+        if callee.must_trust(rules) && may_be_null && !is_nullable {
             return Err(refuse!(log => Call::TrustedMaybeNull { reg: ptr, index }));
         }
-        let is_cast = callee.is(SpecialKfunc::CastToKernCtx);
+        let takes_context = SESSION.contains(&&*callee.kfunc.name);
+        let is_cast = callee.is(SpecialKfunc::CastToKernCtx) || takes_context;
         if is_cast || is_context(btf, program, pointee) {
             return Ok(KfuncArgKind::Ctx);
         }
-        let has_size = is_size(callee, index + 1, regs);
-        if is_nullable && reg.is_null() && !has_size {
+        let has_size = is_size(callee, index + 1, (!by_type).then_some(regs));
+        if is_nullable && reg.is_null() && (!has_size || by_type) {
             return Ok(KfuncArgKind::Null);
         }
         let target = btf.at(strip(btf, pointee));
@@ -121,9 +126,12 @@ impl KfuncArgKind {
         if index == 0 && callee.kfunc.flags.has_any(KfuncFlags::ITERATOR) {
             return Ok(KfuncArgKind::Iter);
         }
-        let by_type = || of_structure(target.name()).filter(|_| is_struct);
-        if let Some(kind) = by_name.or_else(by_type) {
+        let by_structure = || of_structure(target.name()).filter(|_| is_struct);
+        if let Some(kind) = by_name.or_else(by_structure) {
             return Ok(kind);
+        }
+        if by_type && target.kind() != Kind::FuncProto {
+            return of_pointee(log, callee, index, target, has_size, reg);
         }
         let (kind, name) = (target.kind().name(), target.name());
         if stands_for(reg).is_some() || matches!(reg.kind, RegKind::BtfId { .. }) {
@@ -153,11 +161,51 @@ impl KfuncArgKind {
 
 impl Callee<'_> {
     /// True if its pointers must be trusted.
-    pub(super) fn must_trust(&self) -> bool {
+    pub(super) fn must_trust(&self, rules: Behaviours) -> bool {
         const TRUSTING: KfuncFlags = KfuncFlags::TRUSTED_ARGS
             .with(KfuncFlags::RELEASE)
             .with(KfuncFlags::RCU);
-        self.kfunc.flags.has_any(TRUSTING)
+        rules.has(Behaviour::KfuncsTrust) || self.kfunc.flags.has_any(TRUSTING)
+    }
+}
+
+/// Kfuncs that take the context of the session, whatever their parameter's type.
+const SESSION: [&str; 2] = ["bpf_session_cookie", "bpf_session_is_return"];
+
+/// The kind of a pointer to memory or to an object, where the type that it points to decides
+/// (`get_kfunc_arg_type`).
+#[doc(alias = "get_kfunc_arg_type")]
+fn of_pointee(
+    log: &mut LogAt<'_, '_>,
+    callee: &Callee<'_>,
+    index: usize,
+    target: btf::Type<'_>,
+    has_size: bool,
+    reg: &RegState,
+) -> Result<KfuncArgKind> {
+    let btf = callee.btf;
+    let (kind, name) = (target.kind().name(), target.name());
+    let is_memory = is_scalar(btf, target.id()) || is_scalar_struct(log, btf, target.id(), 0);
+    if has_size {
+        return match is_memory || target.kind() == Kind::Void {
+            true => Ok(KfuncArgKind::MemSize),
+            false => {
+                let or_void = "void, ";
+                Err(refuse!(log => Call::PointeeNotScalar { index, kind, name, or_void }))
+            }
+        };
+    }
+    let is_object = stands_for(reg).is_some() || matches!(reg.kind, RegKind::BtfId { .. });
+    match target.kind().is_composite() {
+        true if is_object => Ok(KfuncArgKind::BtfId),
+        _ if is_memory => Ok(KfuncArgKind::Mem),
+        true => Err(refuse!(log => Call::NotStructure {
+            index, found: reg.reg_type(), kind, name
+        })),
+        false => {
+            let or_void = "";
+            Err(refuse!(log => Call::PointeeNotScalar { index, kind, name, or_void }))
+        }
     }
 }
 
@@ -206,14 +254,14 @@ fn of_structure(name: btf::Name<'_>) -> Option<KfuncArgKind> {
 }
 
 /// True if parameter `index` is the size of the memory before it.
-fn is_size(callee: &Callee<'_>, index: usize, regs: &Registers) -> bool {
+fn is_size(callee: &Callee<'_>, index: usize, regs: Option<&Registers>) -> bool {
     let (Some((ty, name)), Some(reg)) = (callee.params.get(index), REGS.get(index)) else {
         return false;
     };
     let suffix = ParamSuffix::of(name);
     is_scalar(callee.btf, strip(callee.btf, *ty))
         && matches!(suffix, Some(ParamSuffix::Size | ParamSuffix::ConstSize))
-        && regs[usize::from(reg.number())].is_scalar()
+        && regs.is_none_or(|regs| regs[usize::from(reg.number())].is_scalar())
 }
 
 /// The type below modifiers.

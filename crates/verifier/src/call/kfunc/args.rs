@@ -2,6 +2,7 @@
 
 use btf::{Kind, ParamSuffix, TypeId};
 use isa::ebpf::Reg;
+use spec::behaviour::Behaviour;
 use spec::registry::{ArgBase, ArgType, KfuncFlags, RegBase};
 
 use super::arg_kind::{KfuncArgKind, stands_for, strip};
@@ -14,6 +15,7 @@ use crate::env::Env;
 use crate::log::LogAt;
 use crate::mem::Access;
 use crate::mem::helper_mem::{check_global_mem, check_sized_mem};
+use crate::mem::region::check_ptr_off;
 use crate::state::{RegKind, TypeFlags, TypeRef};
 use crate::{Result, Stop, flow, refuse};
 
@@ -34,8 +36,9 @@ pub(super) fn check_kfunc_args(env: &mut Env<'_>, callee: &Callee<'_>) -> Result
     while index < count {
         index += check_one(env, callee, index, &mut meta)?;
     }
-    if callee.has(KfuncFlags::RELEASE) && meta.release.is_none() {
-        return Err(refuse!(env => Call::ReleaseExpectsReference { name }));
+    let is_checked = env.input.rules.has(Behaviour::ArgumentsByType);
+    if !is_checked && callee.has(KfuncFlags::RELEASE) && meta.release.is_none() {
+        return Err(refuse!(env => Call::ReleaseExpectsReference { name, reg: Reg::R1 }));
     }
     Ok(meta)
 }
@@ -55,11 +58,19 @@ fn check_one(
     };
     let kind = KfuncArgKind::of(&mut log, callee, program, index, &env.state.cur().regs)?;
     let reg = *env.reg(ptr);
+    let by_type = env.input.rules.has(Behaviour::ArgumentsByType);
+    let releases = callee.has(KfuncFlags::RELEASE) && ptr == Reg::R1;
+    let holds_none = reg.ref_obj_id == 0 && !reg.is_null();
+    if by_type && releases && kind != KfuncArgKind::Dynptr && holds_none {
+        let name = &callee.kfunc.name;
+        return Err(refuse!(env => Call::ReleaseExpectsReference { name, reg: ptr }));
+    }
     match kind {
         KfuncArgKind::Ignored | KfuncArgKind::Program => note_unchecked_read(env, ptr, u64::MAX),
         KfuncArgKind::Scalar => _ = scalar(env, ptr)?,
         KfuncArgKind::Constant => check_constant(env, ptr, meta)?,
         KfuncArgKind::ResultSize { is_rdonly } => check_result_size(env, ptr, is_rdonly, meta)?,
+        KfuncArgKind::Null if by_type => env.mark_precise(ptr)?,
         KfuncArgKind::Null => {}
         KfuncArgKind::Ctx => {
             check_pointer(env, callee, ptr, meta)?;
@@ -75,6 +86,11 @@ fn check_one(
             constant::check_string(env, ptr)?;
         }
         KfuncArgKind::Map => map::check_map(env, callee, index, meta)?,
+        KfuncArgKind::BtfId if by_type => {
+            check_pointer(env, callee, ptr, meta)?;
+            check_trust(env, callee, ptr)?;
+            check_object(env, callee, index, callee.pointee(index))?;
+        }
         KfuncArgKind::BtfId => {
             check_trust(env, callee, ptr)?;
             check_pointer(env, callee, ptr, meta)?;
@@ -102,6 +118,9 @@ fn check_one(
         }
         KfuncArgKind::RefcountedKptr => {
             check_pointer(env, callee, ptr, meta)?;
+            if by_type && matches!(reg.kind, RegKind::BtfId { .. }) {
+                check_ptr_off(&mut env.log(), &reg, ptr, false)?;
+            }
             alloc::check_refcounted(env, index, meta)?;
         }
         KfuncArgKind::Root(field) => {
@@ -132,15 +151,15 @@ fn check_one(
         }
         KfuncArgKind::Dynptr => {
             check_pointer(env, callee, ptr, meta)?;
-            dynptr::check(env, callee, index, meta)?;
+            dynptr::check_kfunc_dynptr(env, callee, index, meta)?;
         }
         KfuncArgKind::Iter => {
             check_pointer(env, callee, ptr, meta)?;
-            iter::check(env, callee, index, meta)?;
+            iter::check_iter(env, callee, index, meta)?;
         }
         KfuncArgKind::IrqFlag => {
             check_pointer(env, callee, ptr, meta)?;
-            irq_flag::check(env, callee, index)?;
+            irq_flag::check_irq_flag(env, callee, index)?;
         }
         KfuncArgKind::ProgramAux | KfuncArgKind::Timer => return Err(callee.unsupported()),
     }
@@ -210,7 +229,7 @@ pub(super) fn check_pointer(
 /// kfunc takes such.
 pub(super) fn check_trust(env: &mut Env<'_>, callee: &Callee<'_>, ptr: Reg) -> Result<()> {
     let reg = env.reg(ptr);
-    if !callee.must_trust() || flow::is_trusted(reg) {
+    if !callee.must_trust(env.input.rules) || flow::is_trusted(reg) {
         return Ok(());
     }
     if !callee.has(KfuncFlags::RCU) {

@@ -13,7 +13,7 @@ use crate::state::{DynptrKind, RegKind, RegState, TypeFlags};
 use crate::{Result, Stop, refuse};
 
 /// Checks the dynptr that a kfunc is given.
-pub(super) fn check(
+pub(super) fn check_kfunc_dynptr(
     env: &mut Env<'_>,
     callee: &Callee<'_>,
     index: usize,
@@ -26,13 +26,13 @@ pub(super) fn check(
             return Err(refuse!(env => Call::MisconfiguredDynptr));
         }
         let (kind, clone_of) = made(callee, meta)?;
-        return dynptr::check(env, ptr, Usage::Makes { kind, clone_of });
+        return dynptr::check_dynptr(env, ptr, Usage::Makes { kind, clone_of });
     }
     let usage = Usage::Takes {
         kind: None,
         is_rdonly: is_const,
     };
-    dynptr::check(env, ptr, usage)?;
+    dynptr::check_dynptr(env, ptr, usage)?;
     meta.dynptr = dynptr::initialized(env, ptr);
     Ok(())
 }

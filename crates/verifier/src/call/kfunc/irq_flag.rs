@@ -12,7 +12,7 @@ use crate::{Result, Stop, refuse};
 
 /// Checks the IRQ flags that a kfunc saves or restores (`process_irq_flag`).
 #[doc(alias = "process_irq_flag")]
-pub(super) fn check(env: &mut Env<'_>, callee: &Callee<'_>, index: usize) -> Result<()> {
+pub(super) fn check_irq_flag(env: &mut Env<'_>, callee: &Callee<'_>, index: usize) -> Result<()> {
     let ptr = REGS[index];
     if !env.reg(ptr).is_plain(RegBase::PtrToStack) {
         return Err(refuse!(env => Call::NotIrqFlag { index }));
@@ -27,6 +27,7 @@ pub(super) fn check(env: &mut Env<'_>, callee: &Callee<'_>, index: usize) -> Res
 }
 
 /// Saves the flags (`mark_stack_slot_irq_flag`).
+#[doc(alias = "mark_stack_slot_irq_flag")]
 fn save(env: &mut Env<'_>, ptr: Reg, class: IrqClass) -> Result<()> {
     let is_free = match place_of(env, ptr) {
         Place::At(frame, spi) => !env.state.frame(frame).stack[spi]
@@ -54,6 +55,7 @@ fn save(env: &mut Env<'_>, ptr: Reg, class: IrqClass) -> Result<()> {
 }
 
 /// Restores the flags that were saved last (`unmark_stack_slot_irq_flag`).
+#[doc(alias = "unmark_stack_slot_irq_flag")]
 fn restore(env: &mut Env<'_>, ptr: Reg, class: IrqClass) -> Result<()> {
     let found = match place_of(env, ptr) {
         Place::At(frame, spi) => {
@@ -84,6 +86,8 @@ fn restore(env: &mut Env<'_>, ptr: Reg, class: IrqClass) -> Result<()> {
     Ok(())
 }
 
+/// Place of the flags that a register points to (`irq_flag_get_spi`).
+#[doc(alias = "irq_flag_get_spi")]
 fn place_of(env: &mut Env<'_>, ptr: Reg) -> Place {
     stack_slots::place_of(env, ptr, "irq_flag", 1)
 }

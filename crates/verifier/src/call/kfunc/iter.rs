@@ -33,7 +33,7 @@ struct Structure {
 
 /// Checks the iterator that a kfunc is given (`process_iter_arg`).
 #[doc(alias = "process_iter_arg")]
-pub(super) fn check(
+pub(super) fn check_iter(
     env: &mut Env<'_>,
     callee: &Callee<'_>,
     index: usize,
@@ -89,6 +89,7 @@ fn may_iterate_css_tasks(env: &Env<'_>) -> bool {
 }
 
 /// Makes an iterator (`mark_stack_slots_iter`).
+#[doc(alias = "mark_stack_slots_iter")]
 fn create(env: &mut Env<'_>, callee: &Callee<'_>, ptr: Reg, structure: Structure) -> Result<()> {
     let Structure { ty, slots, name } = structure;
     let index = ptr.number() - 1;
@@ -130,6 +131,7 @@ fn create(env: &mut Env<'_>, callee: &Callee<'_>, ptr: Reg, structure: Structure
 }
 
 /// Takes an iterator that was made before (`is_iter_reg_valid_init`).
+#[doc(alias = "is_iter_reg_valid_init")]
 fn take(
     env: &mut Env<'_>,
     callee: &Callee<'_>,

@@ -3,7 +3,7 @@
 use btf::{Kind, Shape, TypeId};
 use isa::ebpf::Reg;
 use spec::behaviour::Behaviour;
-use spec::registry::{KfuncFlags, SpecialKfunc, TypeFlags};
+use spec::registry::{KfuncFlags, KfuncResult, SpecialKfunc, TypeFlags};
 
 use super::{Callee, alloc, dynptr, graph, iter};
 use crate::call::meta::CallMeta;
@@ -42,25 +42,22 @@ pub(super) fn set_result(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta
         return Ok(());
     };
     let is_node = graph::is_node(btf, target);
-    let mut result = match special {
-        Some(SpecialKfunc::ObjNew | SpecialKfunc::PercpuObjNew) => {
-            alloc::allocated(env, callee, meta)?
-        }
-        Some(SpecialKfunc::RefcountAcquire) => alloc::shared(meta)?,
+    let rule = special.map_or(KfuncResult::ByType, SpecialKfunc::result);
+    let mut result = match rule {
+        KfuncResult::Allocated => alloc::allocated(env, callee, meta)?,
+        KfuncResult::Shared => alloc::shared(meta)?,
+        KfuncResult::KernelContext => kernel_context(env, callee)?,
+        KfuncResult::ReadOnly => read_only(env, callee, meta)?,
+        KfuncResult::Slice => dynptr::slice(env, callee, meta)?,
         _ if is_node => match &meta.root {
             Some(root) => graph::node(root),
             None => return Err(callee.unsupported()),
         },
-        Some(SpecialKfunc::CastToKernCtx) => kernel_context(env, callee)?,
-        Some(SpecialKfunc::RdonlyCast) => read_only(env, callee, meta)?,
-        Some(SpecialKfunc::DynptrSlice | SpecialKfunc::DynptrSliceRdwr) => {
-            dynptr::slice(env, callee, meta)?
-        }
         _ if btf.at(target).kind() == Kind::Void => RegState::UNKNOWN,
         _ if !is_object => {
             let by_type = btf.size_of(target).filter(|&size| size != 0);
-            let by_call = match callee.kfunc.special {
-                Some(SpecialKfunc::SessionCookie) => Some(COOKIE_SIZE),
+            let by_call = match rule {
+                KfuncResult::Cookie => Some(COOKIE_SIZE),
                 _ => meta.mem_size,
             };
             let Some(size) = by_call.or(by_type) else {
@@ -81,8 +78,8 @@ pub(super) fn set_result(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta
             memory.ref_obj_id = meta.ref_obj_id;
             memory
         }
-        special => {
-            let flags = if special == Some(SpecialKfunc::GetKmemCache) {
+        KfuncResult::ByType | KfuncResult::Untrusted | KfuncResult::Cookie => {
+            let flags = if rule == KfuncResult::Untrusted {
                 TypeFlags::PTR_UNTRUSTED
             } else if callee.has(KfuncFlags::RCU_PROTECTED) {
                 TypeFlags::MEM_RCU

@@ -7,6 +7,7 @@ use spec::registry::{ArgBase, ProgramContext};
 use super::{Finding, bounds, kfunc, memory, number};
 use crate::call::prototype::{self, PrototypeError, SubprogArg};
 use crate::log::reg_type_str;
+use crate::reason::calls;
 use crate::reason::cause::{Cause, KfuncRule, MapMisuse, NumberSource, Parameter};
 use crate::reason::describe;
 use crate::reason::scene::Scene;
@@ -196,14 +197,9 @@ fn no_keys(scene: &Scene<'_>) -> Option<Finding> {
     ))
 }
 
-/// The first argument of a call that is a map, and the map.
+/// The first argument of the refused call that is a map, and the map.
 pub(super) fn map_pointer(scene: &Scene<'_>) -> Option<(Reg, MapRef)> {
-    isa::ebpf::RegSet::ARGUMENTS.iter().find_map(|reg| {
-        let RegKind::MapPtr { map, .. } = scene.reg(reg)?.kind else {
-            return None;
-        };
-        Some((reg, map))
-    })
+    calls::map_argument(scene.trace, scene.last()?)
 }
 
 /// A call of a global function, whose signature or arguments are refused.

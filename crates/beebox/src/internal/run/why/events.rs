@@ -6,8 +6,9 @@ use report::value::{Formats, Ordered, bytes_to_json_as, to_json_as};
 use report::why::{Content, WhyEvent, WhyOperand};
 use trace::{CallArgument, NamedValue, Target, Visit};
 
+use super::super::recording::{RunMap, run_maps};
 use super::super::shared::Shared;
-use super::super::{ObjectMap, PrintedText, RunRecord};
+use super::super::{PrintedText, RunRecord};
 use crate::internal::maps_json::{RecordTypes, show_part};
 
 /// Helpers that print a text.
@@ -16,7 +17,7 @@ const PRINTING: [&str; 2] = ["bpf_trace_printk", "bpf_trace_vprintk"];
 /// The events of a run.
 pub(super) struct Events<'e> {
     shared: &'e Shared,
-    maps: Vec<&'e ObjectMap>,
+    maps: Vec<RunMap<'e>>,
     types: Option<&'e Btf<'static>>,
     records: &'e RecordTypes<'e>,
     printed: std::slice::Iter<'e, String>,
@@ -31,7 +32,7 @@ impl<'e> Events<'e> {
         let mut programs = shared.programs.iter();
         Events {
             shared,
-            maps: shared.maps.iter().flatten().collect(),
+            maps: run_maps(shared),
             types: programs
                 .find_map(|prepared| prepared.program.btf())
                 .map(|types| &**types),
@@ -244,13 +245,31 @@ impl<'e> Events<'e> {
 
     fn map_name(&self, map: u32) -> String {
         let map = self.maps.get(map as usize);
-        map.map_or_else(|| "map".to_owned(), |map| map.def.name.clone())
+        map.map_or_else(|| "map".to_owned(), |map| map.name.clone())
     }
 
     /// A key or value of a map by its type.
     fn part(&self, map: u32, bytes: &[u8], is_key: bool) -> Option<Content> {
         let map = self.maps.get(map as usize)?;
-        let value = show_part(map, self.types, bytes, is_key);
+        let params = &map.def.params;
+        let ty = if is_key {
+            params.key_type
+        } else {
+            params.value_type
+        };
+        let kind = params.kind();
+        let is_index = is_key && kind.is_some_and(|kind| kind.is_array()) && bytes.len() == 4;
+        let value = match (map.object, self.types) {
+            (Some(object), types) if map.def.has_btf => show_part(object, types, bytes, is_key),
+            (_, Some(types)) if ty != TypeId::VOID => to_json_as(types, ty, bytes, Formats::NONE),
+            // The kernel keeps no types of arrays of maps and programs; their keys are indexes.
+            _ if is_index => {
+                let index = bytes.first_chunk().map(|index| u32::from_le_bytes(*index));
+                Ordered::Scalar(index.into())
+            }
+            (Some(object), types) => show_part(object, types, bytes, is_key),
+            _ => bytes_to_json_as(bytes, Formats::NONE),
+        };
         Some(Content { value })
     }
 }

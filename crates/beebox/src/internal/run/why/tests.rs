@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use ::kernel::maps::RunGuard;
+use btf::{Kind, Shape};
 use capture::Event;
 use isa::ebpf::Insn;
 use object::Object;
@@ -109,4 +110,85 @@ fn records_have_each_instruction_that_the_checked_engine_executed() {
             .sum::<usize>();
     }
     assert!(lines > 10_000, "{lines}");
+}
+
+/// The value that a program of the kernel's selftests declares to return.
+fn declared_result(object: &Object<'_>, name: &str) -> Option<u32> {
+    let types = object.btf()?;
+    let function = types.find(Kind::Func, name)?;
+    let mut tags = types.of_kind(Kind::DeclTag).filter(|ty| match ty.shape() {
+        Shape::DeclTag(tag) => tag.target == function.id() && tag.component == -1,
+        _ => false,
+    });
+    tags.find_map(|tag| {
+        let text = tag.name().to_string_lossy().into_owned();
+        let (_, value) = text.split_once("test_retval=")?;
+        value.parse::<i64>().ok().map(|value| value as u32)
+    })
+}
+
+/// Runs a program with a record and without: what it returned, if Linux loads it. Results are equal,
+/// and the record has each instruction.
+fn recorded_result(
+    object: &mut Object<'_>,
+    (name, debug): (&str, Option<&Debug>),
+    kernel: &Kernel,
+) -> Option<u32> {
+    object.set_autoload(|program| program.name == *name);
+    let load = || LoadedObject::load(object, kernel, &LoadOptions::default()).ok();
+    let (plain, recorded) = (load()?, load()?);
+    let (mut plain, mut program) = (plain.program_of(name)?, recorded.program_of(name)?);
+    let packet = if takes_packet(program.kind()) {
+        &[0; 64][..]
+    } else {
+        &[]
+    };
+    program.record(kernel, debug);
+    let result = program.test_run(packet).ok()?;
+    assert_eq!(result.retval, plain.test_run(packet).ok()?.retval, "{name}");
+    let recording = program.recording.take().unwrap();
+    let run = recording.recorded.as_ref().unwrap();
+    assert_eq!(run.instructions, recording.insns.len() as u64, "{name}");
+    if run.left_out == 0 {
+        assert_eq!(steps(run, &program), recording.insns, "{name}");
+    }
+    Some(result.retval)
+}
+
+#[test]
+fn records_of_selftests_have_each_instruction_and_the_declared_result() {
+    let what = "records of runs beside the kernel's selftests";
+    let Some(objects) = oracle::found(what, oracle::selftest_set("7.2/obj-v3")) else {
+        return;
+    };
+    let kernel = kernel_data::linux_6_18();
+    let entries = std::fs::read_dir(objects).unwrap();
+    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "o"));
+    paths.sort();
+    let mut equal = 0;
+    for path in paths {
+        let file = std::fs::read(&path).unwrap();
+        let Ok(mut object) = Object::open(&file) else {
+            continue;
+        };
+        let programs = object.programs();
+        let runs = programs.filter(|(_, it)| it.kind.is_some_and(super::super::can_test_run));
+        let names = runs.map(|(_, program)| program.name.to_string());
+        let declared = names.filter_map(|name| Some((declared_result(&object, &name)?, name)));
+        let declared: Vec<(u32, String)> = declared.collect();
+        if declared.is_empty() {
+            continue;
+        }
+        let debug = Debug::read(&file);
+        for (expected, name) in declared {
+            let Some(result) = recorded_result(&mut object, (&name, debug.as_ref()), &kernel)
+            else {
+                continue;
+            };
+            assert_eq!(result, expected, "{}: {name}", path.display());
+            equal += 1;
+        }
+    }
+    assert!(equal >= 300, "{equal} programs");
 }

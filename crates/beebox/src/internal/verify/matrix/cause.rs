@@ -28,7 +28,7 @@ use crate::Kernel;
 
 /// What decides that a kernel refuses a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cause {
+pub struct RefusalCause {
     /// The kernel of the row that takes it and that this one was compared with; none if no kernel
     /// takes it.
     pub accepting: Option<usize>,
@@ -134,13 +134,13 @@ pub(super) fn is_not_linked(row: &Row) -> bool {
 pub(super) fn find(
     (row, kernel): (&Row, &Kernel),
     accepting: Option<(usize, &Row, &Kernel)>,
-) -> Option<Cause> {
+) -> Option<RefusalCause> {
     let loaded = row.loaded.as_deref()?;
     let program = match &loaded.program {
         Ok(program) => program,
         Err(error) => {
             let decider = Decider::new(DeciderKind::Type, error.to_string());
-            return Some(Cause {
+            return Some(RefusalCause {
                 accepting: accepting.map(|(at, ..)| at),
                 deciders: vec![decider],
                 is_tried: accepting.is_some(),
@@ -153,14 +153,14 @@ pub(super) fn find(
         // Without a kernel that takes it, what came later than this one is named, untried.
         let is_later = |since: Release| kernel.version().is_some_and(|own| since > own.into());
         let newer = offered().filter(|decider| decider.since.is_some_and(is_later));
-        return newer.map(|decider| Cause {
+        return newer.map(|decider| RefusalCause {
             accepting: None,
             deciders: vec![decider],
             is_tried: false,
         });
     };
     let cause = |deciders, is_tried| {
-        Some(Cause {
+        Some(RefusalCause {
             accepting: Some(at),
             deciders,
             is_tried,

@@ -14,7 +14,7 @@ use verifier::{Options, Refusal, RefusalKind, Verdict};
 
 use super::super::StandaloneProgram;
 use super::super::results::{Row, explain};
-use super::cause::{Cause, Decider, DeciderKind, of_refusal, verdict};
+use super::cause::{Decider, DeciderKind, RefusalCause, of_refusal, verdict};
 use crate::Kernel;
 
 /// An edit, and what came of it.
@@ -58,7 +58,7 @@ const MOST_GUARDS: usize = 16;
 pub(super) fn find(
     row: &Row,
     kernel: &Kernel,
-    cause: Option<&Cause>,
+    cause: Option<&RefusalCause>,
     other: Option<(&Row, &Kernel)>,
 ) -> Option<Edit> {
     let accepting = other.and_then(|(_, kernel)| kernel.version());

@@ -1,7 +1,7 @@
-//! Algebraic facts of the arithmetic operations and of the conditions of branches, one row for
+//! Algebraic properties of the arithmetic operations and of the conditions of branches, one row for
 //! each.
 //!
-//! The columns are facts that an analysis may assume; `tests/ebpf_facts.rs`
+//! The columns are properties that an analysis may assume; `tests/ebpf_properties.rs`
 //! compares them with [`eval`](super::eval). Registers that an instruction reads or writes
 //! implicitly are columns of the instruction table.
 
@@ -21,7 +21,7 @@ pub enum Halves {
     Both,
 }
 
-macro_rules! facts {
+macro_rules! properties {
     ($($op:ident $divides:literal $shifts:literal $idempotent:literal $dst:ident $src:ident;)*) => {
         impl AluOp {
             /// All operations, in ascending order of discriminant.
@@ -65,7 +65,7 @@ macro_rules! facts {
     };
 }
 
-facts! {
+properties! {
     // operation, division, shift, idempotent, halves read of the destination and of
     // the source
     Add  false false false Each    Each;

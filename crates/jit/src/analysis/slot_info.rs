@@ -34,14 +34,14 @@ impl Marks {
 /// The result of the analysis for one slot: its node in the program's graph, changed by
 /// rewrites, and what instruction selection does with it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fact {
+pub(crate) struct SlotInfo {
     node: Node,
     /// For a rewritten slot, the index into [`Analysis::rewrites`](super::Analysis).
     rewrite: u32,
     pub(super) marks: Marks,
 }
 
-impl Deref for Fact {
+impl Deref for SlotInfo {
     type Target = Node;
 
     fn deref(&self) -> &Node {
@@ -49,7 +49,7 @@ impl Deref for Fact {
     }
 }
 
-impl OfSlot for Fact {
+impl OfSlot for SlotInfo {
     fn node(&self) -> &Node {
         &self.node
     }
@@ -59,10 +59,10 @@ impl OfSlot for Fact {
     }
 }
 
-impl Fact {
-    /// The fact of a slot with this node that is compiled by itself.
-    pub(super) fn new(node: Node) -> Fact {
-        Fact {
+impl SlotInfo {
+    /// The info of a slot with this node that is compiled by itself.
+    pub(super) fn new(node: Node) -> SlotInfo {
+        SlotInfo {
             node,
             rewrite: 0,
             marks: Marks::NONE,

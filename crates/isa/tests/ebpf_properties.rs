@@ -1,6 +1,6 @@
-//! The algebraic facts of arithmetic and of conditions against `eval`.
+//! The algebraic properties of arithmetic and of conditions against `eval`.
 
-use beebox_isa::ebpf::facts::Halves;
+use beebox_isa::ebpf::properties::Halves;
 use beebox_isa::ebpf::{AluOp, Cond, Width, eval};
 
 const VALUES: [u64; 14] = [

@@ -1,0 +1,157 @@
+//! `beebox coverage`: merges tracefiles of coverage, shows them, and writes them in other forms.
+
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use report::coverage::{Coverage, cobertura, html, lcov, read_lcov, summary, text};
+
+use crate::answer::{Answer, Failure};
+use crate::input::read_file;
+use crate::output_file::write_whole;
+use crate::stdout::print;
+
+/// Merge coverage of several runs, show it, write it in other forms
+///
+/// The inputs are tracefiles of lcov, those that `beebox run --coverage lcov=FILE` writes among them.
+/// Counts are added; a line that no run can reach stays out of what is missing.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  beebox run firewall.bpf.o --pcap in.pcap --coverage lcov=one.info
+  beebox run firewall.bpf.o --expect firewall.expect --coverage lcov=two.info
+  beebox coverage one.info two.info
+  beebox coverage one.info two.info -o lcov=all.info -o html=pages -o cobertura=all.xml
+  beebox coverage all.info --least 90
+
+Exit codes: 0 it is shown or written, 1 --least is not reached, 2 could not answer.")]
+pub(crate) struct Args {
+    /// Tracefiles of lcov
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// Write the sum: lcov=FILE (a tracefile), cobertura=FILE (XML) or html=DIR; may be given several
+    /// times [default: print it]
+    #[arg(short, long, value_name = "FORM=PATH", value_parser = CoverageOutput::parse)]
+    output: Vec<CoverageOutput>,
+
+    /// Answer no if less than so many percent of the lines that a run can reach were executed
+    #[arg(long, value_name = "PERCENT")]
+    #[arg(value_parser = clap::value_parser!(u8).range(..=100))]
+    least: Option<u8>,
+}
+
+/// Where coverage is written.
+#[derive(Clone, Debug)]
+pub(crate) struct CoverageOutput {
+    form: CoverageForm,
+    path: PathBuf,
+}
+
+/// A form of coverage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CoverageForm {
+    Lcov,
+    Cobertura,
+    Html,
+}
+
+impl CoverageOutput {
+    pub(crate) fn parse(text: &str) -> Result<CoverageOutput, String> {
+        const FORMS: &str = "lcov=FILE, cobertura=FILE or html=DIR is expected";
+        let (form, path) = text.split_once('=').ok_or(FORMS)?;
+        let form = match form {
+            "lcov" => CoverageForm::Lcov,
+            "cobertura" => CoverageForm::Cobertura,
+            "html" => CoverageForm::Html,
+            _ => return Err(format!("there is no form {form:?}: {FORMS}")),
+        };
+        match path {
+            "" => Err(format!("it has no path: {FORMS}")),
+            path => Ok(CoverageOutput {
+                form,
+                path: path.into(),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for CoverageOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let form = match self.form {
+            CoverageForm::Lcov => "lcov",
+            CoverageForm::Cobertura => "cobertura",
+            CoverageForm::Html => "html",
+        };
+        write!(f, "{form}={}", self.path.display())
+    }
+}
+
+pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let mut coverage = Coverage::default();
+    for path in &args.files {
+        let bytes = read_file(path)?;
+        let read = read_lcov(&String::from_utf8_lossy(&bytes)).map_err(|fault| {
+            let place = format_args!("{}:{}", path.display(), fault.line).to_string();
+            let failure = Failure::new(fault).within(place);
+            failure.hint("a tracefile, as `beebox run --coverage lcov=FILE` writes it")
+        })?;
+        coverage.merge(read);
+    }
+    match args.output.is_empty() {
+        true => print(&text(&coverage)),
+        false => write(&coverage, &args.output),
+    }?;
+    if !args.output.is_empty() {
+        note(&coverage);
+    }
+    let Some(least) = args.least else {
+        return Ok(Answer::Yes);
+    };
+    let lines = coverage.totals().lines;
+    match lines.hit * 100 >= usize::from(least) * lines.found {
+        true => Ok(Answer::Yes),
+        false => {
+            let (hit, found) = (lines.hit, lines.found);
+            diagnostic!("beebox: {hit} of {found} lines are less than {least} %");
+            Ok(Answer::No)
+        }
+    }
+}
+
+/// Writes coverage.
+pub(crate) fn write(coverage: &Coverage, outputs: &[CoverageOutput]) -> Result<(), Failure> {
+    for output in outputs {
+        let path = &output.path;
+        match output.form {
+            CoverageForm::Lcov => write_whole(path, lcov(coverage).as_bytes())?,
+            CoverageForm::Cobertura => {
+                write_whole(path, cobertura(coverage, timestamp()).as_bytes())?
+            }
+            CoverageForm::Html => {
+                fs::create_dir_all(path).map_err(|error| Failure::of_file(path, &error))?;
+                let source = |name: &str| fs::read_to_string(name).ok();
+                for page in html(coverage, &source) {
+                    write_whole(&path.join(page.name), page.text.as_bytes())?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Says on standard error how much was covered.
+pub(crate) fn note(coverage: &Coverage) {
+    diagnostic!("coverage: {}", summary(coverage));
+}
+
+/// Milliseconds since 1970, of `SOURCE_DATE_EPOCH` if it is set.
+fn timestamp() -> u64 {
+    let fixed = std::env::var("SOURCE_DATE_EPOCH").ok();
+    if let Some(seconds) = fixed.and_then(|seconds| seconds.parse::<u64>().ok()) {
+        return seconds.saturating_mul(1000);
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| now.as_millis() as u64)
+}

@@ -1,0 +1,56 @@
+//! `--profile`: what runs cost, by source line and chain of calls.
+
+use std::path::PathBuf;
+
+use report::profile::{Profile, pprof, speedscope};
+
+use super::Args;
+use super::output::Ran;
+use crate::answer::{Answer, Failure};
+use crate::output_file::write_whole;
+use crate::stdout::print;
+
+/// Where a profile goes.
+#[derive(Clone, Debug)]
+pub(super) enum ProfileOutput {
+    /// To standard output, as tables.
+    Table,
+    Folded(PathBuf),
+    Pprof(PathBuf),
+    Speedscope(PathBuf),
+}
+
+impl ProfileOutput {
+    pub(super) fn parse(text: &str) -> Result<ProfileOutput, String> {
+        const FORMS: &str = "table, folded=FILE, pprof=FILE or speedscope=FILE is expected";
+        match text.split_once('=') {
+            None if text == "table" => Ok(ProfileOutput::Table),
+            Some((_, "")) => Err(format!("it has no path: {FORMS}")),
+            Some(("folded", path)) => Ok(ProfileOutput::Folded(path.into())),
+            Some(("pprof", path)) => Ok(ProfileOutput::Pprof(path.into())),
+            Some(("speedscope", path)) => Ok(ProfileOutput::Speedscope(path.into())),
+            Some((form, _)) => Err(format!("there is no form {form:?}: {FORMS}")),
+            None => Err(format!("there is no form {text:?}: {FORMS}")),
+        }
+    }
+}
+
+/// Writes a profile; the answer is that of the run.
+pub(super) fn write(args: &Args, profile: &Profile, ran: &Ran) -> Result<Answer, Failure> {
+    for output in &args.profile {
+        match output {
+            ProfileOutput::Table => print(&profile.text()),
+            ProfileOutput::Folded(path) => write_whole(path, profile.folded().as_bytes()),
+            ProfileOutput::Pprof(path) => write_whole(path, &pprof(profile)),
+            ProfileOutput::Speedscope(path) => write_whole(path, speedscope(profile).as_bytes()),
+        }?;
+    }
+    match ran {
+        Ran::Packet { .. } | Ran::Capture { .. } => Ok(Answer::Yes),
+        Ran::Stopped { packet, error } => {
+            let place = packet.map_or_else(String::new, |packet| format!("packet {packet}: "));
+            diagnostic!("beebox: {place}{error}");
+            Ok(Answer::No)
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! `run --coverage`, `beebox coverage`, `run --profile`.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+const FIREWALL: &str = "examples/packets/firewall.bpf.o";
+const SAMPLE: &str = "examples/sample.pcap";
+
+fn beebox(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_beebox"))
+        .args(words)
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+        .output()
+        .expect("beebox starts")
+}
+
+/// Exit code, standard output and standard error.
+fn answer(words: &[&str]) -> (i32, String, String) {
+    let output = beebox(words);
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (
+        output.status.code().expect("a code"),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+/// Writes a tracefile of runs of the firewall on the sample capture; the summary.
+fn cover(path: &Path, words: &[&str]) -> String {
+    let coverage = format!("lcov={}", path.display());
+    let run = ["run", FIREWALL, "--pcap", SAMPLE, "--coverage", &coverage];
+    let (code, _, said) = answer(&[&run, words].concat());
+    assert_eq!(code, 0, "{said}");
+    said
+}
+
+#[oracle::test]
+fn runs_merge_to_what_each_executed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = |name: &str| directory.path().join(name);
+    let said = cover(&file("all"), &[]);
+    assert_eq!(
+        said,
+        "coverage: 32 of 34 lines, 16 of 20 branches, 1 of 1 functions\n"
+    );
+    for engine in ["checked", "interp"] {
+        cover(&file(engine), &["--engine", engine]);
+        let read = |name| std::fs::read_to_string(file(name)).expect("a tracefile");
+        assert_eq!(read(engine), read("all"), "{engine}");
+    }
+    // The sum of both halves of the capture is the whole.
+    cover(&file("first"), &["--only", "1-140"]);
+    cover(&file("second"), &["--only", "141-298"]);
+    let names = ["first", "second", "sum"].map(|name| file(name).display().to_string());
+    let output = format!("lcov={}", names[2]);
+    let (code, ..) = answer(&["coverage", &names[0], &names[1], "-o", &output]);
+    assert_eq!(code, 0);
+    let lines = |name: &str| {
+        let text = std::fs::read_to_string(file(name)).expect("a tracefile");
+        let lines = text.lines().filter(|line| line.starts_with("DA:"));
+        lines
+            .map(|line| line.split(',').next().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(lines("sum"), lines("all"));
+    let sum = &names[2];
+    assert_eq!(answer(&["coverage", sum, "--least", "90"]).0, 0);
+    assert_eq!(answer(&["coverage", sum, "--least", "100"]).0, 1);
+}
+
+#[oracle::test]
+fn what_a_constant_leaves_out_is_not_missing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("dead.info");
+    let said = cover(&file, &["--set", "checks_ports=0"]);
+    assert!(said.contains("no run can reach"), "{said}");
+    let (code, text, _) = answer(&["coverage", &file.display().to_string()]);
+    assert_eq!(code, 0);
+    assert!(text.contains("lines that no run can reach: 129"), "{text}");
+    assert!(text.contains("24 of 25"), "{text}");
+}
+
+/// genhtml and xmllint take what is written.
+#[oracle::test]
+fn other_tools_read_what_is_written() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("all.info");
+    cover(&file, &[]);
+    let Some(mut genhtml) = oracle::found("genhtml", oracle::program("genhtml")) else {
+        return;
+    };
+    let pages = directory.path().join("pages");
+    let output = genhtml
+        .args(["--branch-coverage", "--output-directory"])
+        .args([&pages, &file])
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+        .output()
+        .expect("genhtml starts");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("(32 of 34 lines)"), "{said}");
+    assert!(said.contains("(16 of 20 branches)"), "{said}");
+}
+
+#[oracle::test]
+fn wrong_options_say_what_is_expected() {
+    let lcov = ["--coverage", "lcov=x"];
+    for (words, part) in [
+        (
+            &["--coverage", "gcov=x"][..],
+            "lcov=FILE, cobertura=FILE or html=DIR",
+        ),
+        (&["--coverage", "lcov="], "it has no path"),
+        (&["--profile", "perf=x"], "folded=FILE"),
+        (&[&lcov[..], &["--jobs", "2"]].concat(), "--jobs"),
+        (&[&lcov[..], &["--profile"]].concat(), "--profile"),
+    ] {
+        let (code, _, said) = answer(&[&["run", FIREWALL, "--pcap", SAMPLE], words].concat());
+        assert_eq!(code, 2, "{words:?}: {said}");
+        assert!(said.contains(part), "{words:?}: {said}");
+    }
+    let (code, _, said) = answer(&["coverage", "README.md"]);
+    assert_eq!(code, 2);
+    assert!(said.contains("README.md:1: it is no tracefile"), "{said}");
+}
+
+#[oracle::test]
+fn profiles_count_what_the_checked_engine_executed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let folded = directory.path().join("folded");
+    let option = format!("folded={}", folded.display());
+    let run = ["run", FIREWALL, "--pcap", SAMPLE];
+    let (code, text, said) = answer(&[&run[..], &["--profile", "--profile", &option]].concat());
+    assert_eq!(code, 0, "{said}");
+    let words = ["--verdicts", "--format", "csv", "--engine", "checked"];
+    let (_, rows, _) = answer(&[&run[..], &words].concat());
+    let executed = rows.lines().skip(1).map(|row| {
+        let last = row.rsplit(',').next().expect("a cell");
+        last.parse::<u64>().expect("a number")
+    });
+    let executed: Vec<u64> = executed.collect();
+    let all: u64 = executed.iter().sum();
+    assert!(
+        text.starts_with(&format!("298 runs, {all} instructions:")),
+        "{text}"
+    );
+    let most = executed.iter().max().expect("runs");
+    assert!(
+        text.lines()
+            .next()
+            .expect("a line")
+            .ends_with(&format!(" to {most}"))
+    );
+    let folded = std::fs::read_to_string(folded).expect("stacks");
+    let counts = folded.lines().map(|line| {
+        let count = line.rsplit(' ').next().expect("a count");
+        count.parse::<u64>().expect("a number")
+    });
+    assert_eq!(counts.sum::<u64>(), all);
+}

@@ -1,0 +1,239 @@
+//! Lists of kernels, what differs between them, and kernels that are booted.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A program for each thing that some kernels lack.
+const LACKING: &str = "crates/cli/tests/data/lacking.bpf.o";
+const SHAPES: &str = "crates/cli/tests/data/shapes.bpf.o";
+/// A negated number has a range from 6.17 on.
+const NEGATED: &str = "call 7\nr6 = r0\nr6 &= 7\nr6 = -r6\nr6 += 7\nr1 = r10\nr1 += -8\nr1 += r6\nr2 = 0\n\
+                       *(u8 *)(r1 + 0) = r2\nr0 = 2\nexit\n";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A cache with a description of 6.15, which is not built in, that has types alone.
+struct Cache(tempfile::TempDir);
+
+impl Cache {
+    fn new() -> Cache {
+        let directory = tempfile::tempdir().unwrap();
+        let described = directory.path().join("kernels/6.15/described");
+        fs::create_dir_all(&described).unwrap();
+        fs::copy(root().join(SHAPES), described.join("vmlinux.btf")).unwrap();
+        fs::write(described.join("kernel.release"), "6.15.4\n").unwrap();
+        Cache(directory)
+    }
+
+    fn beebox(&self, words: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_beebox"))
+            .args(words)
+            .current_dir(root())
+            .env("BEEBOX_CACHE", self.0.path())
+            .output()
+            .unwrap()
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> String {
+        let path = self.0.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn error(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[oracle::test]
+fn lists_name_the_known_kernels_oldest_first() {
+    let cache = Cache::new();
+    let columns = |kernels: &str| {
+        let output = cache.beebox(&["verify", SHAPES, "-q", "--kernel", kernels]);
+        let shown = text(&output);
+        let heading = shown.lines().next().unwrap_or_default().to_owned();
+        let heading = heading.trim_end_matches("taken by").trim().to_owned();
+        (heading, error(&output))
+    };
+    for (kernels, expected) in [
+        ("all", "5.10 5.15 6.1 6.6 6.12 6.15 6.18"),
+        ("6.12-", "6.12 6.15 6.18"),
+        ("6.1-6.12", "6.1 6.6 6.12"),
+        ("-5.15", "5.10 5.15"),
+        ("6.15.4-6.15.4", "6.15"),
+        ("6.13-6.18", "6.15 6.18"),
+        ("6.18,6.12", "6.12 6.18"),
+        ("6.12-,6.18-minimal,6.12", "6.12 6.15 6.18 6.18-minimal"),
+        ("debian-13,6.18", "debian-13 6.18"),
+        ("Trixie,6.18", "6.12 6.18"),
+    ] {
+        let (heading, error) = columns(kernels);
+        let words: Vec<&str> = heading.split_whitespace().skip(1).collect();
+        assert_eq!(words.join(" "), expected, "{kernels}: {error}");
+    }
+    let known = "6.12 (6.12.117), 6.15 (6.15.4), 6.18 (6.18.44)";
+    for (kernels, expected) in [
+        ("9.9", "--kernel 9.9: no kernel 9.9 is known, only "),
+        (
+            "8.0-",
+            "--kernel 8.0-: none of the known kernels is in this range: ",
+        ),
+        ("6.12.118-6.14", "--kernel 6.12.118-6.14: none of the known"),
+        (
+            "debian-10,6.18",
+            "--kernel debian-10: it has Linux 4.19, which is not among the known kernels: ",
+        ),
+    ] {
+        let (_, error) = columns(kernels);
+        assert!(
+            error.contains(expected) && error.contains(known),
+            "{kernels}: {error}"
+        );
+        assert!(error.contains("tools/kernels/vm describe"), "{error}");
+    }
+    let (_, error) = columns("6.18-6.12");
+    assert!(error.contains("the range ends before it begins"), "{error}");
+    let (_, error) = columns("6.12-,--explain");
+    assert!(error.contains("no kernel and no file"), "{error}");
+    // One kernel is answered for elsewhere.
+    let output = cache.beebox(&["dis", SHAPES, "--kernel", "6.12-"]);
+    assert_eq!(output.status.code(), Some(2));
+    let failed = String::from_utf8_lossy(&output.stderr);
+    assert!(failed.contains("one kernel is answered for"), "{failed}");
+}
+
+#[oracle::test]
+fn a_program_that_changes_is_named_with_what_decides_it() {
+    let cache = Cache::new();
+    let program = cache.file("negated.s", NEGATED.as_bytes());
+    let verify = |words: &[&str]| {
+        let all = [&["verify", "--type", "xdp", &program, "-q"], words].concat();
+        cache.beebox(&all)
+    };
+    // The same data with another version, in a directory that has helpers and contexts of its own.
+    let same = verify(&["--diff", "6.18,6.18-minimal"]);
+    assert_eq!(same.status.code(), Some(0), "{}", error(&same));
+    assert!(text(&same).starts_with("no program changes its verdict or cost\n"));
+    for (words, expected) in [
+        (
+            &["--diff", "6.18"][..],
+            "two kernels are compared, and it names 1",
+        ),
+        (
+            &["--diff", "6.12,6.18,running"],
+            "two kernels are compared, and it names 3",
+        ),
+        (&["--diff", "6.18,9.9"], "no kernel 9.9 is known"),
+        (
+            &["--diff", "6.12,6.18", "--kernel", "6.18"],
+            "cannot be used with",
+        ),
+        (
+            &["--kernel", "all", "--cost"],
+            "--cost is of one kernel, and --kernel names several",
+        ),
+        (
+            &["--kernel", "all", "--format", "sarif"],
+            "--format sarif is of one kernel",
+        ),
+    ] {
+        let output = verify(words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(
+            error(&output).contains(expected),
+            "{words:?}: {}",
+            error(&output)
+        );
+    }
+}
+
+#[oracle::test]
+fn what_other_kernels_lack_is_found_by_verifying_again() {
+    let cache = Cache::new();
+    let verify = |words: &[&str]| cache.beebox(&[&["verify", LACKING, "-q"], words].concat());
+    let output = verify(&[
+        "--kernel",
+        "6.18-minimal,6.18",
+        "--format",
+        "json",
+        "--explain",
+    ]);
+    assert_eq!(output.status.code(), Some(1), "{}", error(&output));
+    let records = text(&output);
+    let mut causes = 0;
+    for line in records.lines() {
+        let record: serde_json::Value = serde_json::from_str(line).unwrap();
+        let kernels = record["kernels"].as_array().unwrap();
+        let taken = kernels.iter().any(|kernel| kernel["verdict"] == "accepted");
+        for kernel in kernels.iter().filter(|_| taken) {
+            let is_refused = kernel["verdict"] == "refused";
+            assert_eq!(!kernel["cause"].is_null(), is_refused, "{record}");
+            causes += usize::from(is_refused);
+        }
+    }
+    let shown = text(&verify(&["--kernel", "6.18-minimal,6.18"]));
+    assert_eq!(
+        shown.matches("decided by").count() + shown.matches("differs in").count(),
+        causes
+    );
+}
+
+#[oracle::test]
+fn a_kernel_that_cannot_be_booted_says_why() {
+    let cache = Cache::new();
+    // The header of an image: signature of the protocol, offset of the text of the version.
+    let mut image = vec![0; 0x400];
+    image[0x202..0x206].copy_from_slice(b"HdrS");
+    image[0x20e..0x210].copy_from_slice(&0x100u16.to_le_bytes());
+    image[0x300..0x30f].copy_from_slice(b"6.18.44 (me) #1");
+    let image = cache.file("bzImage", &image);
+    let text_file = cache.file("note.txt", b"no image");
+    let ask = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_beebox"));
+        command
+            .args(["ask", SHAPES])
+            .args(words)
+            .current_dir(root());
+        command.env("BEEBOX_CACHE", cache.0.path()).env("PATH", "");
+        command.output().unwrap()
+    };
+    for (words, expected) in [
+        (
+            &["--image", &image][..],
+            "qemu-system-x86_64 is not installed",
+        ),
+        (&[], "there is no image of the kernel to boot"),
+        (
+            &["--kernel", "6.12"],
+            "there is no image of the kernel to boot",
+        ),
+        (&["--kernel", "running"], "the running kernel is not booted"),
+        (&["--image", &text_file], "the file is no kernel that boots"),
+        (&["--image", "absent"], "absent: "),
+        (
+            &["--image", &image, "--prog", "absent"],
+            "no program is called \"absent\"",
+        ),
+        (&["--kernel", "all"], "one kernel is answered for"),
+    ] {
+        let output = ask(words);
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{words:?}: {}",
+            text(&output)
+        );
+        assert!(
+            error(&output).contains(expected),
+            "{words:?}: {}",
+            error(&output)
+        );
+    }
+}
