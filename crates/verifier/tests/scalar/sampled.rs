@@ -5,6 +5,7 @@ use super::window::{CENTRES, assert_has};
 use super::{ARITHMETIC, ERAS, NEWEST, RULES, SHIFTS, WIDTHS};
 use beebox_verifier::domain::{Scalar, Tnum, decide, refine_synced};
 use isa::ebpf::{AluOp, Cond, Width, eval};
+use spec::behaviour::Behaviour;
 
 /// The generator of Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
 /// Generators" (OOPSLA 2014).
@@ -177,7 +178,14 @@ fn operations_on_values_of_64_bits() {
         for (op, width) in operations() {
             let value = eval::alu(op, width, x, y);
             for rules in ERAS {
-                let result = a.alu(op, width, &b, rules).expect("arithmetic is known");
+                // Kernels that compute with constants alone know nothing of other results.
+                let Some(result) = a.alu(op, width, &b, rules) else {
+                    assert!(
+                        !rules.has(Behaviour::VaryingOperands),
+                        "arithmetic is known"
+                    );
+                    continue;
+                };
                 assert_has(
                     &result,
                     value,
