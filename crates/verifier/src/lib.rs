@@ -24,6 +24,7 @@
 //! | `insn_facts`, `recorded` | facts for a compiler, states for the soundness oracle |
 //! | [`reason`] | explanations of refusals |
 //! | `log` | the log's text |
+//! | `diagnosis` | the report in logs of Linux 7.3 and newer |
 //!
 //! # Modules
 //!
@@ -31,7 +32,7 @@
 //! the walk and its pruning, `state/` registers, stack slots and frames, `domain/` numbers,
 //! `precise/` precision tracking; `alu/`, `mem/`, `call/`, `flow/` check instructions, `resolve/`
 //! map references; `xlated/` computes the form that Linux would keep of a program, of which nothing
-//! runs; `log/` writes the kernel's log. `type_rules.rs` has the rules that go by the program type, a
+//! runs; `log/` writes the kernel's log, `diagnosis/` the report that newer kernels put into it. `type_rules.rs` has the rules that go by the program type, a
 //! row for each. `objects.rs` has the types of allocated objects. `privilege.rs` has what callers may load, `release.rs` what other releases lack,
 //! `speculation.rs` speculative execution. `insn_facts/` collects facts for a compiler,
 //! `recorded.rs` states for the soundness oracle. `reason/` explains refusals: `trace.rs` records

@@ -276,6 +276,7 @@ fn prune(env: &mut Env<'_>, id: StateId, loops: bool) -> Result<()> {
 /// Forgets the registers and halves of stack slots of the current state that no instruction reads
 /// any more (`clean_verifier_state`).
 #[doc(alias = "clean_verifier_state")]
+#[inline(never)]
 fn forget_dead(env: &mut Env<'_>) {
     let analysis = env.analysis;
     let Some(liveness) = &analysis.stack_liveness else {

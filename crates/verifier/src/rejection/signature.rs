@@ -12,8 +12,8 @@ rejections! {
     TooManyArguments { name: String, count: usize, most: usize } EINVAL Btf
         "Global function {name}() with {count} > {most} args. Buggy compiler.";
     Return { name: String } EINVAL Btf
-        "Global function {name}() doesn't return scalar. Only those are supported."
-        => GlobalsReturnVoid "Global function {name}() return value not void or scalar. Only those are supported.";
+        "Global function {name}() return value not void or scalar. Only those are supported."
+        => GlobalsReturnVoid "Global function {name}() doesn't return scalar. Only those are supported.";
     Static EINVAL Btf
         "";
     StaticTag { index: usize } EOPNOTSUPP Btf
