@@ -20,7 +20,7 @@ use crate::internal::kernel::{Kernel, files};
 pub use crate::internal::kernel::{linux_6_18, linux_6_18_minimal};
 #[cfg(feature = "kernel-data")]
 pub use kernel_presets::{Preset, UnknownPreset, select};
-pub use spec::kernel::{KernelVersion, Release};
+pub use spec::kernel::{BadRelease, KernelVersion, Release};
 
 /// Kernels by name: those whose series are cargo features (`kernel-6.12`, or `all-kernels`), and
 /// Linux 6.18.

@@ -23,6 +23,7 @@ use sys::bpf::Map;
 use super::build::HELPERS;
 use super::fields::{self, FIELDS, SpecialField};
 use super::map_requests::create_all;
+use super::numbering::enumerators;
 use super::query::{KernelQuery, Subject, slot};
 use super::source;
 use super::targets;
@@ -93,7 +94,15 @@ impl<'a> MapQuery<'a> {
                 taken.entry(kind).or_default().insert(id);
             }
         }
-        for &kind in MapKind::ALL.iter().filter(|&&kind| kind <= LAST) {
+        let named = enumerators(self.btf, "bpf_map_type");
+        let has = |kind: MapKind| {
+            let mut named = named.iter().flatten();
+            named.any(|(_, number)| *number == kind.number())
+        };
+        for &kind in MapKind::ALL
+            .iter()
+            .filter(|&&kind| kind <= LAST && has(kind))
+        {
             let mut helpers = taken.remove(&kind).unwrap_or_default();
             let special_fields = self.special_fields(kind, &mut answers.field_kinds);
             if special_fields & TIMER != 0 {
