@@ -90,13 +90,17 @@
 //! |---|---|
 //! | none | [`Object`], [`verify`], [`variables`], [`kernel`] |
 //! | `run` | [`Loader`], [`Instance`], [`Program`], [`Map`], [`expect`], [`maps_json`], [`host`], [`network`]; with `capture` |
-//! | `trace` | what `beebox run --why` and `--against` stand on, without promise; with `run` |
 //! | `coverage` | [`coverage`], [`Loader::coverage`], [`Instance::coverage`]; with `run` |
+//! | `trace` | what `beebox run --why` and `--against` stand on, without promise; with `run` |
 //! | `capture` | [`Filter`], [`Expression`], [`captures`] |
 //! | `seccomp` | [`seccomp`] |
 //! | `decompress` | BTF in kernel images and compressed sections |
-//! | `kernel-5.10`, `kernel-6.1`, `kernel-6.12`, `kernel-7.0`, `kernel-7.2`, `kernel-7.3`, `all-kernels` | presets of these series ([`kernel::Presets`]); off by default |
 //! | `kernel-data` | [`kernel::Presets`], [`kernel::linux_6_18`], [`kernel::linux_6_18_minimal`], [`kernel::open`], [`kernel::running`], `Loader::default` |
+//! | `kernel-5.10` | the preset of Linux 5.10 ([`kernel::Presets`]), 0.4 MB; off by default, as those below |
+//! | `kernel-6.1` | those of 6.1 and 5.15, 0.4 MB |
+//! | `kernel-6.12` | those of 6.12 and 6.6, 0.15 MB |
+//! | `kernel-7.3` | that of 7.3, 0.35 MB |
+//! | `all-kernels` | all of these |
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(feature = "run"),

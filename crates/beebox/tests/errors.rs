@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use beebox::coverage;
 use beebox::internal::{
-    btf, bytes, captures, ebpf, expect, host, kernel, loading, maps, maps_json, network, object,
-    program, raw, run, seccomp, text, variables, verify,
+    ask, btf, bytes, captures, ebpf, expect, host, kernel, loading, maps, maps_json, network,
+    object, program, raw, run, seccomp, text, variables, verify,
 };
 
 /// Checks at compile time that the types are errors, and lists their paths.
@@ -24,6 +24,7 @@ macro_rules! errors {
 }
 
 errors! {
+    ask::AskError,
     beebox::Error,
     beebox::FilterError,
     beebox::JumpLimitExceeded,

@@ -83,7 +83,10 @@ fn the_features_of_the_pages_are_those_of_the_crate() {
     let (features, _) = features.split_once("\n[").unwrap();
     let declared: Vec<&str> = features
         .lines()
-        .filter_map(|line| line.split_once(" = ").map(|(name, _)| name))
+        .filter_map(|line| {
+            line.split_once(" = ")
+                .map(|(name, _)| name.trim_matches('"'))
+        })
         .filter(|name| *name != "default")
         .collect();
     assert!(declared.contains(&"run"), "{declared:?}");

@@ -722,9 +722,9 @@ fn wrong_inputs_name_object_place_fact_and_remedy() {
     );
     for (arguments, fact, remedy) in [
         (
-            vec![SHAPES, "--kernel", "5.15"],
-            "--kernel 5.15: no kernel 5.15 is known, only ",
-            "--kernel FILE with the BTF of Linux 5.15",
+            vec![SHAPES, "--kernel", "5.4"],
+            "--kernel 5.4: no kernel 5.4 is known, only ",
+            "--kernel FILE with the BTF of Linux 5.4",
         ),
         (
             vec![SHAPES, "--kernel", "6.18.99"],

@@ -41,6 +41,26 @@ const SPECIAL: &[Special] = &[
         options: &["-DMANY"],
     },
     Special {
+        object: "data/values_compressed.bpf.o",
+        source: "values.bpf.c",
+        options: &["-gz"],
+    },
+    Special {
+        object: "data/values_stripped.bpf.o",
+        source: "values.bpf.c",
+        options: &[],
+    },
+    Special {
+        object: "data/against_new.bpf.o",
+        source: "against_old.bpf.c",
+        options: &["-DSECOND"],
+    },
+    Special {
+        object: "data/against_all.bpf.o",
+        source: "against_old.bpf.c",
+        options: &["-DTHIRD"],
+    },
+    Special {
         object: "objects/guards.o",
         source: "guards.c",
         options: &["-mcpu=v4"],

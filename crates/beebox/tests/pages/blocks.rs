@@ -74,3 +74,12 @@ fn dump(filter: &Filter) -> Result<(), Box<dyn Error>> {
     }
     Ok(())
 }
+
+fn covered(object: &Object) -> Result<(), Box<dyn Error>> {
+    use beebox::Loader;
+
+    let instance = Loader::default().coverage(true).load(&object)?;
+    // runs
+    std::fs::write("tests.info", beebox::coverage::lcov(&instance.coverage()))?;
+    Ok(())
+}

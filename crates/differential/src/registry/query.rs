@@ -350,9 +350,13 @@ impl KernelQuery {
         let mut call = call_with_scalars(btf_id);
         call[5].regs = 2 << 4;
         let log = self.ask(subject, &call, true).log;
+        // Reports say of other refusals, too, that an operation is not allowed.
+        let is_not_allowed = log.lines().any(|line| {
+            line.starts_with("calling kernel function ") && line.ends_with(" is not allowed")
+        });
         // The last one is what kernels without any kfunc say.
-        let refusals = ["is not allowed", "device-bound", "reserved fields"];
-        !log.is_empty() && !refusals.iter().any(|words| log.contains(words))
+        let refusals = ["device-bound", "reserved fields"];
+        !log.is_empty() && !is_not_allowed && !refusals.iter().any(|words| log.contains(words))
     }
 }
 

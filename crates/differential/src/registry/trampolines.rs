@@ -152,8 +152,11 @@ fn rules_with(helpers: u32, returns: Option<ReturnRange>) -> ProgramRules {
     }
 }
 
-/// Asks of the functions in sets of the kernel whose results programs may replace, and where
-/// programs may sleep.
+/// Begin of the names of the functions that system calls enter on this processor.
+const SYSCALL: &str = "__x64_sys_";
+
+/// Asks of the functions in sets of the kernel, and of those of system calls, whose results programs may
+/// replace, and where programs may sleep.
 fn functions(
     registry: &mut RegistryData,
     query: &mut KernelQuery,
@@ -177,7 +180,10 @@ fn functions(
     registry.lists.lsm_sleepable.extend(hooks);
     let sets = memory.sets(btf, Kind::Func);
     let ids = sets.iter().flat_map(|set| &set.entries).map(|(id, _)| *id);
-    let ids: BTreeSet<u32> = ids.collect();
+    let mut ids: BTreeSet<u32> = ids.collect();
+    let functions = btf.types().filter(|ty| ty.kind() == Kind::Func);
+    let of_syscalls = functions.filter(|ty| ty.name().to_string_lossy().starts_with(SYSCALL));
+    ids.extend(of_syscalls.map(|ty| ty.id().0));
     for id in ids {
         let Some(name) = btf.at(TypeId(id)).name().to_str() else {
             continue;
