@@ -75,7 +75,7 @@ fn dump(filter: &Filter) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn covered(object: &Object) -> Result<(), Box<dyn Error>> {
+fn covered(object: Object) -> Result<(), Box<dyn Error>> {
     use beebox::Loader;
 
     let instance = Loader::default().coverage(true).load(&object)?;
