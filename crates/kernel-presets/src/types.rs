@@ -5,7 +5,7 @@
 //! strings and types that the other kernel has and of new ones. A type of a run is the other kernel's with
 //! the numbers of the names and types that this kernel has in their places; where that is not what the
 //! kernel has, the type is written, its elements as far as they are others. What is written are columns
-//! of small numbers ([`columns`]), which compress well. Writing and reading are linear in the types.
+//! of small numbers (`columns`), which compress well. Writing and reading are linear in the types.
 //!
 //! | file | contents |
 //! |---|---|

@@ -2,7 +2,7 @@
 //!
 //! The registry has the numbers of Linux 6.18 (`spec::registry::ArgType`). Each kernel tells its own by
 //! name, in the enumerations of its BTF: since Linux 5.17 a base and flags, before a number for each
-//! combination ([`WHOLE_ARGS`]).
+//! combination (`WHOLE_ARGS`).
 
 use std::collections::BTreeMap;
 
