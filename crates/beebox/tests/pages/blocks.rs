@@ -83,3 +83,17 @@ fn covered(object: Object) -> Result<(), Box<dyn Error>> {
     std::fs::write("tests.info", beebox::coverage::lcov(&instance.coverage()))?;
     Ok(())
 }
+
+fn presets() -> Result<(), Box<dyn Error>> {
+    use beebox::{Kernel, kernel::Presets as _};
+
+    let kernel = Kernel::preset("6.12.117")?; // or "6.12", "debian-13"
+    println!("{}", kernel.name());
+    for preset in Kernel::presets() {
+        println!("{} {}", preset.name(), preset.is_compared());
+    }
+    for kernel in Kernel::all_lts() {
+        println!("{}", kernel.name()); // one test for each
+    }
+    Ok(())
+}
