@@ -38,6 +38,14 @@ pub(crate) fn run(
         let what = "an output is written in one thread: jobs=1";
         return Err(Fault::new("input", what).into());
     }
+    if let Some(output) = args
+        .output
+        .as_ref()
+        .filter(|output| is_same(output, &args.path))
+    {
+        let what = format_args!("{}: the output is also the input", output.display());
+        return Err(Fault::new("input", what).into());
+    }
     // Each run is told with the records that it wrote; those of threads stay in their maps.
     let buffers = program.instance().maps();
     let buffers = buffers.filter(|map| map.kind().has_records() && args.jobs <= 1);
@@ -72,6 +80,12 @@ pub(crate) fn run(
             retvals: args.retvals.then_some(retvals),
         }),
     }
+}
+
+/// True for two paths of one file.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| path.canonicalize().ok();
+    place(one).is_some_and(|found| Some(found) == place(other))
 }
 
 /// Opens a capture.

@@ -33,7 +33,9 @@ impl Kernel {
             _ => Described::preset(name),
         };
         let kernel = py.detach(read);
-        kernel.map(Kernel).map_err(|error| Fault::absent(error.to_string()).into())
+        kernel
+            .map(Kernel)
+            .map_err(|error| Fault::absent(error.to_string()).into())
     }
 
     /// Names of the built-in kernels that a word means, oldest first: `"all"` (one of each series),

@@ -129,6 +129,9 @@ def test_a_capture_is_run_and_written(
     assert retvals.count(1) == 81
     assert firewall.run_capture(kept).packets == run.kept == 217
     assert firewall.run_capture(examples / "sample.pcap", jobs=2).counts == run.counts
+    with pytest.raises(beebox.RunError, match="the output is also the input"):
+        firewall.run_capture(kept, output=kept)
+    assert firewall.run_capture(kept).packets == 217
 
     with pytest.raises(beebox.CaptureError, match="neither pcap nor pcapng"):
         firewall.run_capture(examples / "packets/rules.json", output=tmp_path / "out.pcap")
