@@ -17,10 +17,10 @@ use crate::loading::LoadingArgs;
 
 /// Run the tests of expectation files
 ///
-/// A test is what stands behind `test NAME` in a file of expectations; the object is the file that `object
-/// FILE` names in front of the tests. Each test has maps of its own, filled by the statements in front
-/// of the first test. Of directories the files *.expect that name an object are run, those of directories
-/// in them too. Of a failing test the run that differs is told line by line.
+/// A test begins with `test NAME` in an expectation file and ends at the next one; `object FILE` above the
+/// tests names the object. Each test has its own maps, filled by the statements above the first test. Of a
+/// directory, every *.expect file that names an object is run, subdirectories included. A failing test
+/// prints the run that differs line by line.
 #[derive(clap::Args)]
 #[command(after_help = "\
 A file of tests:

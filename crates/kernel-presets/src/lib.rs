@@ -8,7 +8,7 @@
 //!
 //! A preset without a kernel of its own is *derived*: it has the types and the registry of the next
 //! release that was asked, without what is newer than its own, and the rules by the table of behaviours.
-//! Nobody compared what it answers with a kernel.
+//! Its answers were not compared with a kernel.
 //!
 //! ```
 //! use beebox_kernel_presets::Preset;

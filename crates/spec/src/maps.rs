@@ -206,7 +206,7 @@ enum Types {
 /// Whom its values belong to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
-    /// Nobody.
+    /// To no object: any program may use them.
     Free,
     /// One loaded object file: they are its programs, maps, sockets.
     Loaded,

@@ -25,7 +25,7 @@ const LOGS: &str = "log-7.2-v3-on-7.3.4.txt.gz";
 const SET: &str = "7.2/v3";
 /// The first words of a report.
 const REPORT: &str = "\nVerification failed: ";
-/// What stands before a program in the file.
+/// The mark in front of each program's log in the file.
 const MARK: &str = "=== ";
 
 /// Compares the logs of refused programs of objects whose name has the text, for a description in a
