@@ -161,8 +161,6 @@ behaviours! {
         "The known bits of a number in another byte order are those of the number, moved.";
     CircularRanges: Bounds, 7 2 [],
         "An arc on the circle of all values stands for the signed and the unsigned range of a width.";
-    DivisionRanges: Bounds, 7 2 [],
-        "Quotients and remainders by a constant have ranges.";
     DeadBranches: Bounds, 7 2 [],
         "A branch whose comparison would leave a number without a value is not followed.";
     SameOperands: Bounds, 7 2 [],
