@@ -99,6 +99,8 @@ impl RunCause {
                 | LoadError::InnerMap { errno, .. }
                 | LoadError::PerfBuffers { errno, .. }
                 | LoadError::ProgramArray { errno, .. } => Some(*errno),
+                LoadError::Map(map) => Some(map.refusal.errno),
+                LoadError::Memory { .. } => Some(Errno::ENOMEM),
                 LoadError::Refused { refusal, .. } => Some(refusal.errno),
                 _ => None,
             },

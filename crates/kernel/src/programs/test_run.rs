@@ -318,10 +318,10 @@ impl TestInput {
 }
 
 /// A context that was given, cut or filled with zeros to the size of its structure; E2BIG
-/// if it has other bytes than zero behind it.
+/// if it has other bytes than zero behind it, or more than a page.
 pub(super) fn sized(context: &[u8], size: usize) -> Result<Vec<u8>, Errno> {
     let (known, rest) = context.split_at(size.min(context.len()));
-    if rest.iter().any(|byte| *byte != 0) {
+    if context.len() > PAGE || rest.iter().any(|byte| *byte != 0) {
         return Err(Errno::E2BIG);
     }
     let mut known = known.to_vec();
