@@ -158,7 +158,8 @@ fn compare_open(
     {
         return Ok(Answer::Hit { loops: true });
     }
-    if env.analysis.insns[insn_idx as usize].calls_callback {
+    let iterates = env.input.rules.has(Behaviour::CallbacksIterate);
+    if env.analysis.insns[insn_idx as usize].calls_callback && iterates {
         let is_equal = compare(env, comparison, id, Exactness::RangeWithin);
         let loops = loops && env.explorer.tracking == LoopTracking::Components;
         return Ok(if is_equal {
