@@ -126,9 +126,7 @@ impl<'p> FunctionFacts<'p> {
                 Found::Bytes {
                     register: Some(register),
                     ..
-                } if is_own_parameter
-                    && !self.facts.is_passed(register, frame.is_callback) =>
-                {
+                } if is_own_parameter && !self.facts.is_passed(register, frame.is_callback) => {
                     Err(UNREAD)
                 }
                 Found::Bytes {

@@ -278,7 +278,11 @@ fn write(
                     None => text.push_str(UNKNOWN),
                 }
             }
-            text.push_str(if fields.len() > SHOWN { ", … }" } else { " }" });
+            text.push_str(if fields.len() > SHOWN {
+                ", … }"
+            } else {
+                " }"
+            });
         }
         TypeForm::Array { of, count } => write_array(text, (*of, *count), value, describe, depth),
         _ if value.known.contains(&false) => text.push_str(UNKNOWN),

@@ -85,9 +85,7 @@ impl<'p> Facts<'p> {
     pub(crate) fn is_passed(&self, register: u8, is_callback: bool) -> bool {
         let is_argument = (1..=5).contains(&register);
         let has_all = self.start == 0 || is_callback;
-        has_all
-            || !is_argument
-            || Reg::new(register).is_some_and(|reg| self.used.contains(reg))
+        has_all || !is_argument || Reg::new(register).is_some_and(|reg| self.used.contains(reg))
     }
 
     /// True if the object has debug information of the function.

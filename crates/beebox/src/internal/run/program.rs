@@ -12,11 +12,11 @@ use vm::{Deadline, DirectContext, Outcome, Redirect};
 
 use super::checked::Start;
 use super::compiled::{Code, Scratch};
+#[cfg(feature = "debug")]
+use super::debug::Debugging;
 use super::prepared::Prepared;
 #[cfg(feature = "coverage")]
 use super::profile::Profiler;
-#[cfg(feature = "debug")]
-use super::debug::Debugging;
 #[cfg(feature = "trace")]
 use super::recording::Recording;
 use super::services::{RunClock, Services};

@@ -227,7 +227,8 @@ impl Resolver<'_> {
                 let places = self.calls_of(name);
                 match places.is_empty() {
                     true => {
-                        let mut known: Vec<&str> = self.functions.values().map(|it| &*it.0).collect();
+                        let mut known: Vec<&str> =
+                            self.functions.values().map(|it| &*it.0).collect();
                         known.sort_unstable();
                         known.dedup();
                         Err(format!(
@@ -242,7 +243,10 @@ impl Resolver<'_> {
                 let maps = (self.maps)();
                 match maps.contains(name) {
                     true => Ok((None, Vec::new())),
-                    false => Err(format!("no map is called {name}; there are {}", maps.join(", "))),
+                    false => Err(format!(
+                        "no map is called {name}; there are {}",
+                        maps.join(", ")
+                    )),
                 }
             }
             BreakKind::Insn { program, slot } => {

@@ -44,10 +44,16 @@ pub fn serve(
     };
     let done = debug(setup, Box::new(server));
     if let Err(error) = &done {
-        out.event("output", json!({ "category": "stderr", "output": format!("{error}\n") }));
+        out.event(
+            "output",
+            json!({ "category": "stderr", "output": format!("{error}\n") }),
+        );
     }
     out.event("terminated", json!({}));
-    out.event("exited", json!({ "exitCode": if done.is_ok() { 0 } else { 2 } }));
+    out.event(
+        "exited",
+        json!({ "exitCode": if done.is_ok() { 0 } else { 2 } }),
+    );
     done
 }
 
@@ -128,7 +134,11 @@ impl Server {
                 let list = pause.breakpoints.list().iter();
                 let mut hit = list.filter(|breakpoint| ids.contains(&breakpoint.id));
                 let is_function = hit.all(|breakpoint| breakpoint.owner == "functions");
-                let reason = if is_function { "function breakpoint" } else { "breakpoint" };
+                let reason = if is_function {
+                    "function breakpoint"
+                } else {
+                    "breakpoint"
+                };
                 (reason, None)
             }
             StopReason::Watch(_, text) => ("data breakpoint", Some(text.clone())),

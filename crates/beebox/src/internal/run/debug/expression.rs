@@ -128,7 +128,7 @@ impl<'p, 'r> Parser<'p, '_, 'r, '_> {
         let next = rest[word.len()..].chars().next();
         let is_longer = matches!(
             (word, next),
-            ("|", Some('|')) | ("&", Some('&')) | ("<" , Some('<')) | (">", Some('>'))
+            ("|", Some('|')) | ("&", Some('&')) | ("<", Some('<')) | (">", Some('>'))
         );
         (!is_longer).then(|| {
             self.at += word.len();
@@ -210,7 +210,9 @@ impl<'p, 'r> Parser<'p, '_, 'r, '_> {
                 let bytes = self.view.memory(address, len).filter(|_| len <= 8);
                 let bytes = bytes.ok_or_else(|| format!("{text} is no number"))?;
                 // Fields of headers are in the order of bytes of the network.
-                Ok(bytes.iter().fold(0, |number, byte| number << 8 | i64::from(*byte)))
+                Ok(bytes
+                    .iter()
+                    .fold(0, |number, byte| number << 8 | i64::from(*byte)))
             }
             Node::Text(text, None) => Err(format!("{text} is no number")),
             Node::Map(_) | Node::Packet | Node::PerCpu(_) => Err("it is no number".to_owned()),
@@ -245,9 +247,7 @@ impl<'p, 'r> Parser<'p, '_, 'r, '_> {
                     place: Place::Memory(address),
                     ..
                 })
-                | Node::Text(_, Some((address, _))) => {
-                    Node::Value(Value::number(address as i64))
-                }
+                | Node::Text(_, Some((address, _))) => Node::Value(Value::number(address as i64)),
                 Node::Absent(why) => return Err(why),
                 _ => return Err("it has no address".to_owned()),
             }
@@ -305,8 +305,8 @@ impl<'p, 'r> Parser<'p, '_, 'r, '_> {
                 Ok(Node::Value(value.clone()))
             }
             Node::Packet => {
-                let [_, data, end] = (self.view.moment.memory.packet_bounds())
-                    .ok_or("the run has no packet")?;
+                let [_, data, end] =
+                    (self.view.moment.memory.packet_bounds()).ok_or("the run has no packet")?;
                 let address = data.wrapping_add_signed(index);
                 let bytes = self.view.memory(address, 1);
                 let bytes = bytes.filter(|_| (data..end).contains(&address));

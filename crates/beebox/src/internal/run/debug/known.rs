@@ -117,7 +117,10 @@ fn text_of(program: &Program, reg: &RegState) -> String {
         RegKind::Buf => "buffer".to_owned(),
         RegKind::Func { subprog } => {
             let found = program.subprogs().get(*subprog as usize);
-            found.map_or_else(|| "function".to_owned(), |it| format!("function {}", it.name))
+            found.map_or_else(
+                || "function".to_owned(),
+                |it| format!("function {}", it.name),
+            )
         }
         RegKind::ConstDynptr { .. } => "dynptr".to_owned(),
     };
@@ -147,8 +150,8 @@ fn number_text(reg: &RegState) -> String {
     if let Some(constant) = num.as_const() {
         return (constant as i64).to_string();
     }
-    let is_unknown = (num.umin, num.umax) == (0, u64::MAX)
-        && (num.smin, num.smax) == (i64::MIN, i64::MAX);
+    let is_unknown =
+        (num.umin, num.umax) == (0, u64::MAX) && (num.smin, num.smax) == (i64::MIN, i64::MAX);
     let mut text = match is_unknown {
         true => "any number".to_owned(),
         false => match num.umax.wrapping_sub(num.umin) <= num.smax.wrapping_sub(num.smin) as u64 {

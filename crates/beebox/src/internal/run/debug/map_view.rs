@@ -124,7 +124,11 @@ impl<'r> View<'_, 'r, '_> {
 
     fn map_type(&self, map: &RunMap<'r>, is_key: bool) -> Option<TypeRef<'r>> {
         let params = &map.def.params;
-        let ty = if is_key { params.key_type } else { params.value_type };
+        let ty = if is_key {
+            params.key_type
+        } else {
+            params.value_type
+        };
         let types = self.types().filter(|_| ty != TypeId::VOID)?;
         Some(TypeRef::Btf(types, ty))
     }

@@ -9,12 +9,12 @@ use ::kernel::programs::verdict;
 use interp::checked::{Moment, Observer};
 use isa::ebpf::Insn;
 
+use super::Poll;
 use super::breakpoint::{BreakKind, Breakpoint};
 use super::plan::{Goal, Plan, Position, Resume, Step, StepFrom, StepKind, StopReason};
 use super::state::DebugState;
 use super::view::{Pause, Scene};
 use super::watch::{Touch, Watch, store};
-use super::Poll;
 
 /// Instructions between two questions to the front end.
 const POLL_INTERVAL: u64 = 1 << 14;
@@ -198,12 +198,7 @@ impl<'r> DebugObserver<'r> {
     }
 
     /// True if a breakpoint is at an instruction.
-    fn is_at(
-        &self,
-        breakpoint: &Breakpoint,
-        moment: &Moment<'_, '_>,
-        position: Position,
-    ) -> bool {
+    fn is_at(&self, breakpoint: &Breakpoint, moment: &Moment<'_, '_>, position: Position) -> bool {
         match &breakpoint.kind {
             BreakKind::Line { .. }
             | BreakKind::Function(_)
@@ -227,9 +222,9 @@ impl<'r> DebugObserver<'r> {
                     })
                 }
             }
-            BreakKind::Map(name) => {
-                self.accessed_map(moment).is_some_and(|map| self.scene.map_name(map) == *name)
-            }
+            BreakKind::Map(name) => self
+                .accessed_map(moment)
+                .is_some_and(|map| self.scene.map_name(map) == *name),
             BreakKind::Watch(_) => false,
         }
     }

@@ -38,10 +38,7 @@ struct SourceFile {
 }
 
 impl Sources {
-    pub(super) fn new<'p>(
-        programs: impl Iterator<Item = &'p Program>,
-        folder: &Path,
-    ) -> Sources {
+    pub(super) fn new<'p>(programs: impl Iterator<Item = &'p Program>, folder: &Path) -> Sources {
         let mut sources = Sources::default();
         for program in programs {
             let slots = 0..program.insns().len() as u32;
@@ -137,7 +134,10 @@ impl Sources {
     /// The text of a file: of the file itself, else of the lines that have code.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         let file = &self.files[*self.named(Some(name)).first()?];
-        let whole = file.path.as_ref().and_then(|path| std::fs::read_to_string(path).ok());
+        let whole = file
+            .path
+            .as_ref()
+            .and_then(|path| std::fs::read_to_string(path).ok());
         whole.or_else(|| {
             let last = *file.lines.keys().next_back()?;
             let lines = (1..=last).map(|line| file.lines.get(&line).map_or("", String::as_str));

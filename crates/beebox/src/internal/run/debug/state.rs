@@ -192,7 +192,10 @@ impl DebugState {
     fn plan_to_packet_before(&self, packet: u64) -> Plan {
         let before = packet.saturating_sub(1);
         let length = self.lengths.get(&before).copied().unwrap_or(0);
-        match length.checked_sub(1).filter(|_| before >= self.first_packet) {
+        match length
+            .checked_sub(1)
+            .filter(|_| before >= self.first_packet)
+        {
             Some(insn) => Plan::To(
                 Position {
                     packet: before,

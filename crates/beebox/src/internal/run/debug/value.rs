@@ -306,7 +306,11 @@ impl<'r> View<'_, 'r, '_> {
 /// Bytes in hexadecimals.
 pub(super) fn bytes_text(bytes: &[u8]) -> String {
     const SHOWN: usize = 32;
-    let mut words: Vec<String> = bytes.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
+    let mut words: Vec<String> = bytes
+        .iter()
+        .take(SHOWN)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     if bytes.len() > SHOWN {
         words.push("…".to_owned());
     }

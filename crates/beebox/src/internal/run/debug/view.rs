@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use btf::Btf;
@@ -398,18 +399,21 @@ impl<'v, 'r, 'm> View<'v, 'r, 'm> {
             registers,
         );
         let names = REGISTERS.into_iter();
-        let rows = names.zip(registers).zip(known).map(|((name, value), known)| {
-            let text = match self.describe(*value) {
-                Some(what) => format!("{value:#x} = {what}"),
-                None => super::value::register_text(*value),
-            };
-            RegisterRow {
-                name,
-                text,
-                known,
-                value: *value,
-            }
-        });
+        let rows = names
+            .zip(registers)
+            .zip(known)
+            .map(|((name, value), known)| {
+                let text = match self.describe(*value) {
+                    Some(what) => format!("{value:#x} = {what}"),
+                    None => super::value::register_text(*value),
+                };
+                RegisterRow {
+                    name,
+                    text,
+                    known,
+                    value: *value,
+                }
+            });
         rows.collect()
     }
 
@@ -453,7 +457,10 @@ impl<'v, 'r, 'm> View<'v, 'r, 'm> {
             MemoryPlace::Function(slot) => {
                 let program = &self.scene.programs[self.moment.program.number() as usize].program;
                 let subprog = program.subprog_at(slot as u32);
-                subprog.filter(|subprog| subprog.start == slot as u32)?.name.clone()
+                subprog
+                    .filter(|subprog| subprog.start == slot as u32)?
+                    .name
+                    .clone()
             }
             MemoryPlace::Region { name, offset: at } => offset(&format!("&{name}"), at as i64),
         })
@@ -468,15 +475,12 @@ impl<'v, 'r, 'm> View<'v, 'r, 'm> {
         self.scene.types()
     }
 
-    /// The program that executes.
-    pub(super) fn program(&self) -> &'r Prepared {
-        &self.scene.programs[self.moment.program.number() as usize]
-    }
-
     /// Number and name of the programs.
     pub fn programs(&self) -> Vec<String> {
         let programs = self.scene.programs.iter();
-        programs.map(|prepared| prepared.program.name().to_owned()).collect()
+        programs
+            .map(|prepared| prepared.program.name().to_owned())
+            .collect()
     }
 
     /// The source place of an instruction.
@@ -489,7 +493,12 @@ impl<'v, 'r, 'm> View<'v, 'r, 'm> {
     }
 
     /// Instructions of a program from a slot on: slot, bytes and text.
-    pub fn instructions(&self, program: u32, from: u32, count: usize) -> Vec<(u32, String, String)> {
+    pub fn instructions(
+        &self,
+        program: u32,
+        from: u32,
+        count: usize,
+    ) -> Vec<(u32, String, String)> {
         let Some(prepared) = self.scene.programs.get(program as usize) else {
             return Vec::new();
         };
@@ -538,10 +547,29 @@ impl<'v, 'r, 'm> View<'v, 'r, 'm> {
         self.memory(data, (end - data) as usize)
     }
 
+    /// The address of the first byte of the packet.
+    pub(super) fn packet_start(&self) -> Option<u64> {
+        self.moment.memory.packet_bounds().map(|[_, data, _]| data)
+    }
+
+    /// The program and the slots of the function of a frame, and the frame's slot.
+    pub(super) fn function_of(&self, number: usize) -> Option<(u32, Range<u32>, u32)> {
+        let (frame, slot) = self.frame(number)?;
+        let program = &self.scene.programs[frame.program as usize].program;
+        let start = program.subprog_at(slot).map_or(0, |subprog| subprog.start);
+        let mut starts = program.subprogs().iter().map(|subprog| subprog.start);
+        let end = starts.find(|other| *other > start);
+        let end = end.unwrap_or(program.insns().len() as u32);
+        Some((frame.program, start..end, slot))
+    }
+
     /// Bytes at an address.
     pub fn memory(&self, address: u64, len: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; len.min(1 << 20)];
-        self.moment.memory.peek(address, &mut bytes).then_some(bytes)
+        self.moment
+            .memory
+            .peek(address, &mut bytes)
+            .then_some(bytes)
     }
 
     /// The bytes at an address, as a value without a type.
@@ -555,16 +583,30 @@ impl<'v, 'r, 'm> View<'v, 'r, 'm> {
         })
     }
 
+    /// A watch of what an expression is of.
+    ///
+    /// # Errors
+    /// In words, for what is not there or has no place.
+    pub fn watch_of(&self, frame: usize, expression: &str) -> Result<Watch, String> {
+        let value = match self.evaluate_node(frame, expression)? {
+            Node::Text(_, Some((address, len))) => self.at(address, len)?,
+            _ => self.evaluate(frame, expression)?,
+        };
+        self.watch(expression, &value)
+    }
+
     /// A watch of a value.
     ///
     /// # Errors
     /// In words, for values without a place.
-    pub fn watch(&self, name: &str, value: &Value<'_>) -> Result<Watch, String> {
+    pub(super) fn watch(&self, name: &str, value: &Value<'_>) -> Result<Watch, String> {
         let packet = self.position.packet;
         let len = value.bytes.bytes.len().max(1);
         let place = match &value.place {
             Place::None => {
-                return Err(format!("{name} is computed or a constant: nothing writes it"));
+                return Err(format!(
+                    "{name} is computed or a constant: nothing writes it"
+                ));
             }
             Place::Register { frame, register } => {
                 let (of, _) = self.frame(*frame).ok_or("the frame is gone")?;

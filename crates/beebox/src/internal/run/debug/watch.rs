@@ -80,7 +80,9 @@ impl Watch {
             }
             WatchPlace::Memory { .. } => format!("{name} was not written in this run"),
             WatchPlace::Register { .. } => {
-                format!("{name} was not written since the function was entered: the caller passed it")
+                format!(
+                    "{name} was not written since the function was entered: the caller passed it"
+                )
             }
         }
     }
@@ -159,13 +161,11 @@ impl Watch {
                     start,
                     offset: at,
                     ..
-                }) if written == *map => {
-                    match scene.key_of(*map, start, moment.memory) {
-                        Some(known) if known != *key => Touch::None,
-                        Some(_) => overlap((at, size), (*offset as u64, *len as u64)),
-                        None => Touch::MayChange,
-                    }
-                }
+                }) if written == *map => match scene.key_of(*map, start, moment.memory) {
+                    Some(known) if known != *key => Touch::None,
+                    Some(_) => overlap((at, size), (*offset as u64, *len as u64)),
+                    None => Touch::MayChange,
+                },
                 _ => Touch::None,
             },
             WatchPlace::Register { .. } => Touch::None,

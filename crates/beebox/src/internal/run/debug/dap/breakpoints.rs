@@ -29,12 +29,16 @@ impl Server {
         view: &View<'_, '_, '_>,
     ) -> Result<Value, String> {
         let empty = Vec::new();
-        let asked = argument(request, "breakpoints").as_array().unwrap_or(&empty);
+        let asked = argument(request, "breakpoints")
+            .as_array()
+            .unwrap_or(&empty);
         let (owner, asked) = match &*request.command {
             "setBreakpoints" => {
                 let source = argument(request, "source");
                 let path = source.get("path").or(source.get("name"));
-                let path = path.and_then(Value::as_str).ok_or("the source has no path")?;
+                let path = path
+                    .and_then(Value::as_str)
+                    .ok_or("the source has no path")?;
                 let kinds = asked.iter().map(|one| {
                     let line = one.get("line").and_then(Value::as_u64);
                     let line = line.and_then(|line| u32::try_from(line).ok());
@@ -79,7 +83,7 @@ impl Server {
                         BreakKind::Watch(watch) if watch.name == id => Some(watch.clone()),
                         _ => None,
                     });
-                    let value = || view.watch(id, &view.evaluate(0, id)?);
+                    let value = || view.watch_of(0, id);
                     Ok(BreakKind::Watch(known.next().map_or_else(value, Ok)?))
                 });
                 ("data".to_owned(), pairs(asked, kinds))
@@ -179,10 +183,7 @@ pub(super) fn data_info<'r>(
         }
         Some(Tree::Scope(..)) | None => name.to_owned(),
     };
-    let watch = view
-        .evaluate(0, &expression)
-        .and_then(|value| view.watch(&expression, &value));
-    match watch {
+    match view.watch_of(0, &expression) {
         Ok(watch) => json!({
             "dataId": watch.name,
             "description": watch.name,

@@ -60,7 +60,9 @@ pub(super) fn read_message(reader: &mut impl BufRead) -> Result<Option<Incoming>
             break;
         }
         let Some((name, value)) = line.split_once(':') else {
-            return Err(format!("{line:?} is no header of a message (Content-Length: N)"));
+            return Err(format!(
+                "{line:?} is no header of a message (Content-Length: N)"
+            ));
         };
         if name.eq_ignore_ascii_case("content-length") {
             let number = value.trim().parse::<usize>().ok();

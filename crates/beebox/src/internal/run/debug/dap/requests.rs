@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::super::plan::{Position, Resume, Step, StepKind};
-use super::super::value::Node;
 use super::super::view::{Pause, View};
 use super::message::Request;
 use super::show::{
@@ -112,7 +111,9 @@ impl Server {
                 Ok(json!({ "sources": sources.collect::<Vec<_>>() }))
             }
             "breakpointLocations" => {
-                let path = argument(request, "source").get("path").and_then(Value::as_str);
+                let path = argument(request, "source")
+                    .get("path")
+                    .and_then(Value::as_str);
                 let number = |name: &str| argument(request, name).as_u64();
                 let first = number("line").unwrap_or(1);
                 let last = number("endLine").unwrap_or(first);
@@ -136,7 +137,7 @@ impl Server {
                 let packet = packet.unwrap_or(pause.first_packet);
                 match packet < pause.first_packet {
                     true => Err(format!(
-                        "the session begins with packet {}; --packet-number N begins with another one",
+                        "the session begins with packet {}; --from N begins with another one",
                         pause.first_packet
                     )),
                     false => {
@@ -245,7 +246,8 @@ impl Server {
         let mut rows = Vec::new();
         // Rows in front of the program keep the places of the others.
         for at in from..from.saturating_add(count).min(0) {
-            let address = insn_address((program, slot)).wrapping_add_signed(8 * (at - i64::from(slot)));
+            let address =
+                insn_address((program, slot)).wrapping_add_signed(8 * (at - i64::from(slot)));
             rows.push(json!({
                 "address": format!("{address:#x}"),
                 "instruction": "",
@@ -285,21 +287,14 @@ impl Server {
 /// The frame that a request is about.
 fn frame_of(request: &Request) -> usize {
     let frame = argument(request, "frameId").as_u64();
-    frame.and_then(|frame| usize::try_from(frame).ok()).unwrap_or(0)
+    frame
+        .and_then(|frame| usize::try_from(frame).ok())
+        .unwrap_or(0)
 }
 
 /// Goes back to the last write of what an expression is of.
-pub(super) fn who_wrote(
-    view: &View<'_, '_, '_>,
-    frame: usize,
-    expression: &str,
-) -> Result<Resume, String> {
-    let value = view.evaluate_node(frame, expression)?;
-    let value = match value {
-        Node::Text(_, Some((address, len))) => view.at(address, len)?,
-        _ => view.evaluate(frame, expression)?,
-    };
-    Ok(Resume::BackToWrite(view.watch(expression, &value)?))
+fn who_wrote(view: &View<'_, '_, '_>, frame: usize, expression: &str) -> Result<Resume, String> {
+    Ok(Resume::BackToWrite(view.watch_of(frame, expression)?))
 }
 
 fn variables<'r>(
@@ -307,7 +302,9 @@ fn variables<'r>(
     view: &View<'_, 'r, '_>,
     trees: &mut Trees<'r>,
 ) -> Result<Value, String> {
-    let reference = argument(request, "variablesReference").as_u64().unwrap_or(0);
+    let reference = argument(request, "variablesReference")
+        .as_u64()
+        .unwrap_or(0);
     let tree = trees.get(reference);
     let tree = tree.ok_or_else(|| format!("there are no variables {reference} here"))?;
     let number = |name: &str| argument(request, name).as_u64();
@@ -338,7 +335,10 @@ fn evaluate<'r>(request: &Request, view: &View<'_, 'r, '_>, trees: &mut Trees<'r
 
 fn source(request: &Request, view: &View<'_, '_, '_>) -> Result<Value, String> {
     let source = argument(request, "source");
-    let name = source.get("path").or(source.get("name")).and_then(Value::as_str);
+    let name = source
+        .get("path")
+        .or(source.get("name"))
+        .and_then(Value::as_str);
     let text = name.and_then(|name| view.sources().text(name));
     match text {
         Some(content) => Ok(json!({ "content": content, "mimeType": "text/x-c" })),
