@@ -387,6 +387,7 @@ impl<'r> DebugObserver<'r> {
         loop {
             let is_end = matches!(reason, StopReason::End(_) | StopReason::Trap(_));
             self.state.is_at_end |= is_end;
+            self.state.show_verdicts();
             let mut pause = Pause {
                 view: self.scene.view(moment, position),
                 breakpoints: &mut self.state.breakpoints,

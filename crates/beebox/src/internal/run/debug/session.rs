@@ -99,7 +99,7 @@ pub(super) enum Passed {
 /// What a run gave.
 pub(super) struct Outcome {
     /// Its verdict.
-    pub(super) line: String,
+    pub(super) verdict: String,
     /// Texts that it printed.
     pub(super) printed: Vec<String>,
 }
@@ -119,6 +119,7 @@ pub fn debug(setup: &DebugSetup<'_>, front: Box<dyn FrontEnd>) -> Result<(), Deb
             Passed::End(last, line, is_trap) => match state.plan_behind_end(last, &line, is_trap) {
                 Some(plan) => state.plan = plan,
                 None => {
+                    state.show_verdicts();
                     state.front.ended(&line);
                     return Ok(());
                 }
@@ -149,7 +150,7 @@ fn pass(
             let result = program.test_run_with_context(packet, context.as_deref(), 1);
             state = program.take_debug_state();
             let outcome = result.map(|output| Outcome {
-                line: verdict_line(program.kind(), None, output.retval),
+                verdict: verdict_text(program.kind(), output.retval),
                 printed: output.printk.texts,
             });
             return Ok((state.passed(outcome)?, state));
@@ -177,7 +178,7 @@ fn pass(
         state = program.take_debug_state();
         program.records();
         let outcome = result.map(|retval| Outcome {
-            line: verdict_line(program.kind(), Some(packet), retval),
+            verdict: verdict_text(program.kind(), retval),
             printed: program.printed().texts.clone(),
         });
         match state.passed(outcome)? {
@@ -191,13 +192,9 @@ fn pass(
     }
 }
 
-/// The verdict of a run in words.
-fn verdict_line(kind: ProgramType, packet: Option<u64>, retval: u32) -> String {
-    let verdict = verdict(kind, retval).name;
-    match packet {
-        Some(packet) => format!("packet {packet}: {verdict} ({retval})"),
-        None => format!("{verdict} ({retval})"),
-    }
+/// A verdict in words.
+fn verdict_text(kind: ProgramType, retval: u32) -> String {
+    format!("{} ({retval})", verdict(kind, retval).name)
 }
 
 impl<'o> RunnableProgram<'o> {

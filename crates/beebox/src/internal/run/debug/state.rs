@@ -51,8 +51,11 @@ pub(in crate::internal::run) struct DebugState {
     pub(super) is_at_end: bool,
     /// Instructions of the packets that were run, by number.
     lengths: HashMap<u64, u64>,
-    /// The last packet whose verdict was shown.
+    /// The last packet whose verdict was shown, or is in `verdicts`.
     shown: u64,
+    /// Packets one after the other with one verdict, which are shown when the next one differs or the
+    /// run stops: the first one, the last one, and the verdict.
+    verdicts: Option<(u64, u64, String)>,
     /// Source lines, and names of functions, once they are known.
     pub(super) sources: Arc<Sources>,
     pub(super) functions: Arc<FunctionNames>,
@@ -78,6 +81,7 @@ impl DebugState {
             is_at_end: false,
             lengths: HashMap::new(),
             shown: 0,
+            verdicts: None,
             sources: Arc::default(),
             functions: Arc::default(),
             known: Known::default(),
@@ -126,17 +130,49 @@ impl DebugState {
             Ok(outcome) => {
                 if self.shown < packet {
                     self.shown = packet;
-                    for text in &outcome.printed {
-                        self.front.show(&format!("printk: {}", text.trim_end()));
+                    if !outcome.printed.is_empty() {
+                        self.show_verdicts();
                     }
-                    self.front.show(&outcome.line);
+                    for text in &outcome.printed {
+                        let text = text.trim_end();
+                        self.front.show(&format!("packet {packet} printed: {text}"));
+                    }
+                    self.note_verdict(packet, &outcome.verdict);
                 }
-                Ok(Passed::End(last, outcome.line, false))
+                let line = format!("packet {packet}: {}", outcome.verdict);
+                Ok(Passed::End(last, line, false))
             }
             Err(error) if error.is_stop() && last.is_some() => {
                 Ok(Passed::End(last, error.to_string(), true))
             }
             Err(error) => Err(DebugError::Run(RunCaptureError::Run { packet, error })),
+        }
+    }
+
+    /// Notes the verdict of a packet.
+    fn note_verdict(&mut self, packet: u64, verdict: &str) {
+        if let Some((_, last, noted)) = &mut self.verdicts
+            && *last + 1 == packet
+            && noted == verdict
+        {
+            *last = packet;
+            return;
+        }
+        self.show_verdicts();
+        self.verdicts = Some((packet, packet, verdict.to_owned()));
+    }
+
+    /// Shows the verdicts that were noted.
+    pub(super) fn show_verdicts(&mut self) {
+        match self.verdicts.take() {
+            None => {}
+            Some((first, last, verdict)) if first == last => {
+                self.front.show(&format!("packet {first}: {verdict}"));
+            }
+            Some((first, last, verdict)) => {
+                self.front
+                    .show(&format!("packets {first} to {last}: {verdict}"));
+            }
         }
     }
 
