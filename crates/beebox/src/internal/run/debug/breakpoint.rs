@@ -91,9 +91,10 @@ pub struct Breakpoints {
     last: u32,
     /// By program, a mark for each slot at which one may be.
     marks: Vec<Vec<bool>>,
-    /// There are some that every instruction may meet.
-    pub(super) has_dynamic: bool,
-    /// There are some for writes.
+    /// There are some of maps, verdicts, packets and writes, which have no slots.
+    pub(super) has_maps: bool,
+    pub(super) has_verdicts: bool,
+    pub(super) has_packets: bool,
     pub(super) has_watches: bool,
 }
 
@@ -187,16 +188,16 @@ impl Breakpoints {
             }
             self.marks[program][slot] = true;
         }
-        self.has_dynamic = self.list.iter().any(|breakpoint| match breakpoint.kind {
-            BreakKind::Map(_) | BreakKind::Verdict(_) | BreakKind::Packet(_) => true,
-            BreakKind::Line { .. }
-            | BreakKind::Function(_)
-            | BreakKind::Helper(_)
-            | BreakKind::Insn { .. }
-            | BreakKind::Watch(_) => false,
-        });
-        let mut list = self.list.iter();
-        self.has_watches = list.any(|breakpoint| matches!(breakpoint.kind, BreakKind::Watch(_)));
+        let has = |is_it: fn(&BreakKind) -> bool| self.list.iter().any(|it| is_it(&it.kind));
+        self.has_maps = has(|kind| matches!(kind, BreakKind::Map(_)));
+        self.has_verdicts = has(|kind| matches!(kind, BreakKind::Verdict(_)));
+        self.has_packets = has(|kind| matches!(kind, BreakKind::Packet(_)));
+        self.has_watches = has(|kind| matches!(kind, BreakKind::Watch(_)));
+    }
+
+    /// True if there are some that instructions without a mark may meet.
+    pub(super) fn has_dynamic(&self) -> bool {
+        self.has_maps || self.has_verdicts || self.has_packets
     }
 }
 

@@ -226,7 +226,7 @@ impl FrontEnd for Server {
                     self.is_gone = true;
                     return Poll::Quit;
                 }
-                "threads" => self.out.answer(request, Ok(requests::threads())),
+                "threads" => self.out.answer(request, Ok(requests::threads(view))),
                 command if breakpoints::is_setting(command) => {
                     let result = self.set_breakpoints(request, breakpoints, view);
                     self.out.answer(request, result);

@@ -97,6 +97,12 @@ impl<'r> DebugObserver<'r> {
             return ControlFlow::Continue(());
         }
         match &self.state.plan {
+            Plan::Continue if self.is_plain(moment, at) => ControlFlow::Continue(()),
+            Plan::Search {
+                goal: Goal::Stops,
+                before,
+                ..
+            } if position < *before && self.is_plain(moment, at) => ControlFlow::Continue(()),
             Plan::To(_, reason) => {
                 let reason = reason.clone();
                 self.stop(reason, moment, position)
@@ -120,6 +126,18 @@ impl<'r> DebugObserver<'r> {
                 self.search(moment, position, before)
             }
         }
+    }
+
+    /// True if no breakpoint can be at an instruction, and no write behind it.
+    #[inline]
+    fn is_plain(&self, moment: &Moment<'_, '_>, at: u64) -> bool {
+        let breakpoints = &self.state.breakpoints;
+        self.pending.is_empty()
+            && !breakpoints.has_watches
+            && !breakpoints.has_maps
+            && !(breakpoints.has_packets && at == 0)
+            && !(breakpoints.has_verdicts && moment.depth == 0)
+            && !breakpoints.is_marked(moment.program.number(), moment.at)
     }
 
     /// True if a step ends at an instruction.
@@ -163,7 +181,7 @@ impl<'r> DebugObserver<'r> {
         self.note_watches(moment, position);
         let breakpoints = &self.state.breakpoints;
         let is_marked = breakpoints.is_marked(moment.program.number(), moment.at);
-        if !is_marked && !breakpoints.has_dynamic {
+        if !is_marked && !breakpoints.has_dynamic() {
             return None;
         }
         let list = breakpoints.list().iter();
@@ -285,7 +303,7 @@ impl<'r> DebugObserver<'r> {
     fn change_text(&self, pending: &Pending, moment: &Moment<'_, '_>) -> String {
         let after = pending.watch.bytes(moment, &self.scene);
         let text = |bytes: &Option<Vec<u8>>| match bytes {
-            Some(bytes) => super::value::bytes_text(bytes),
+            Some(bytes) => super::value::content_text(bytes),
             None => "nothing".to_owned(),
         };
         let (before, after) = (text(&pending.before), text(&after));
@@ -347,10 +365,9 @@ impl<'r> DebugObserver<'r> {
                 is_match.then_some((position, StopReason::Step))
             }
             Goal::Write(watch) => {
-                let watch = watch.clone();
+                let noted = note(&self.scene, (0, watch), moment, position);
                 let written = self.written(moment);
                 let text = written.first().map(|it| self.change_text(it, moment));
-                let noted = note(&self.scene, (0, &watch), moment, position);
                 self.pending.extend(noted);
                 text.map(|text| (last, StopReason::Write(text)))
             }

@@ -113,6 +113,9 @@ struct Walker {
     checked: Arc<Mutex<(usize, usize)>>,
 }
 
+/// Instructions of a run whose variables are looked at.
+const MOST_LOOKS: u64 = 2000;
+
 const INTO: Step = Step {
     kind: StepKind::Into,
     is_insn: true,
@@ -175,7 +178,8 @@ impl FrontEnd for Walker {
                     },
                 };
                 // Each variable has a value, or a reason why not.
-                for row in pause.view.variables(0) {
+                let is_looked_at = position.insn < MOST_LOOKS;
+                for row in pause.view.variables(0).iter().filter(|_| is_looked_at) {
                     assert!(!pause.view.node_text(&row.node).is_empty(), "{}", row.name);
                 }
                 Resume::Step(INTO)
@@ -242,6 +246,95 @@ fn steps_are_the_instructions_that_the_checked_engine_executes() {
         }
     }
     assert!(all.0 > 100_000 && all.1 > 50, "{all:?}");
+}
+
+/// Steps through a program of the kernel's selftests that declares its result; the number of its
+/// instructions, if it is loaded and returns.
+fn step_through(object: &Object<'_>, file: &[u8], name: &str, kernel: &Kernel) -> Option<usize> {
+    let load = || {
+        let loaded = LoadedObject::load(object, kernel, &LoadOptions::default());
+        loaded.map_err(|error| error.to_string())
+    };
+    let loaded = load().ok()?;
+    let mut program = loaded.program_of(name)?;
+    let packet = match takes_packet(program.kind()) {
+        true => vec![0; 64],
+        false => Vec::new(),
+    };
+    program.record(kernel, None);
+    program.test_run(&packet).ok()?;
+    let expected = Arc::new(vec![program.recording.take()?.insns]);
+    let debug_info = Debug::read(file);
+    let checked = Arc::new(Mutex::new((0, 0)));
+    let walker = Walker {
+        next: Position { packet: 1, insn: 0 },
+        past: Vec::new(),
+        last: None,
+        checked: checked.clone(),
+        expected: expected.clone(),
+    };
+    let setup = DebugSetup {
+        load: &load,
+        set_up: &|_| {},
+        program: name,
+        input: DebugInput::TestRun {
+            packet,
+            context: None,
+        },
+        first_packet: 1,
+        kernel,
+        debug: debug_info.as_ref(),
+        folder: Path::new(""),
+    };
+    debug(&setup, Box::new(walker)).unwrap();
+    let steps = checked.lock().unwrap().0;
+    assert_eq!(steps, expected[0].len(), "{name}");
+    Some(steps)
+}
+
+#[test]
+#[ignore = "asks the built selftests of the kernel"]
+fn steps_of_selftests_are_the_instructions_that_the_checked_engine_executes() {
+    let what = "steps of the debugger beside the kernel's selftests";
+    let Some(objects) = oracle::found(what, oracle::selftest_set("7.2/obj-v3")) else {
+        return;
+    };
+    let kernel = kernel_data::linux_6_18();
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(objects)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "o"))
+        .collect();
+    paths.sort();
+    let mut programs = 0;
+    for path in paths {
+        let file = std::fs::read(&path).unwrap();
+        let Ok(mut object) = Object::open(&file) else {
+            continue;
+        };
+        let all = object.programs();
+        let runs = all.filter(|(_, it)| it.kind.is_some_and(can_test_run));
+        let names: Vec<String> = runs.map(|(_, it)| it.name.to_string()).collect();
+        for name in names {
+            if !declares_result(&object, &name) {
+                continue;
+            }
+            object.set_autoload(|program| program.name == *name);
+            programs += usize::from(step_through(&object, &file, &name, &kernel).is_some());
+        }
+    }
+    assert!(programs >= 300, "{programs} programs");
+}
+
+/// True if a program of the selftests declares what it returns.
+fn declares_result(object: &Object<'_>, name: &str) -> bool {
+    let declared = || {
+        let types = object.btf()?;
+        let function = types.find(btf::Kind::Func, name)?;
+        let mut tags = types.decl_tags(function.id(), -1);
+        tags.find(|tag| tag.to_string_lossy().contains("test_retval="))
+    };
+    declared().is_some()
 }
 
 /// The transcript of requests of an editor on the example of `run --why`.

@@ -317,6 +317,22 @@ pub(super) fn bytes_text(bytes: &[u8]) -> String {
     words.join(" ")
 }
 
+/// Bytes as a number, if they may be one, else in hexadecimals.
+pub(super) fn content_text(bytes: &[u8]) -> String {
+    match bytes.len() {
+        1 | 2 | 4 | 8 => {
+            let mut wide = [0; 8];
+            wide[..bytes.len()].copy_from_slice(bytes);
+            let number = u64::from_le_bytes(wide);
+            match number {
+                0..=0xffff => number.to_string(),
+                _ => format!("{number:#x}"),
+            }
+        }
+        _ => bytes_text(bytes),
+    }
+}
+
 /// The number of a register: small ones in decimals too.
 pub(super) fn register_text(value: u64) -> String {
     match value as i64 {

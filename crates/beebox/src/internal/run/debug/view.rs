@@ -505,7 +505,8 @@ impl<'v, 'r, 'm> View<'v, 'r, 'm> {
         let insns = prepared.checked.insns().iter().zip(0..).skip(from as usize);
         let raw = prepared.program.insns();
         let rows = insns.take(count).map(|(insn, slot): (&Insn, u32)| {
-            let bytes = raw.get(slot as usize).map(|insn| format!("{insn:02x?}"));
+            let bytes = raw.get(slot as usize);
+            let bytes = bytes.map(|insn| super::value::bytes_text(&insn.to_le_bytes()));
             let text = match insn {
                 Insn::Imm64High => String::new(),
                 Insn::Call(Callee::Helper(number)) => match self.scene.functions.get(number) {

@@ -5,9 +5,7 @@ use serde_json::{Value, json};
 use super::super::plan::{Position, Resume, Step, StepKind};
 use super::super::view::{Pause, View};
 use super::message::Request;
-use super::show::{
-    Scope, Tree, Trees, address_of, insn_address, insn_of_address, position_text, source_json,
-};
+use super::show::{Scope, Tree, Trees, address_of, insn_address, insn_of_address, source_json};
 use super::{Server, argument, breakpoints};
 
 /// What a request is answered with.
@@ -50,9 +48,10 @@ pub(super) fn capabilities() -> Value {
     })
 }
 
-/// The only thread.
-pub(super) fn threads() -> Value {
-    json!({ "threads": [{ "id": 1, "name": "program" }] })
+/// The only thread, named by what it runs.
+pub(super) fn threads(view: &View<'_, '_, '_>) -> Value {
+    let name = format!("packet {}", view.position().packet);
+    json!({ "threads": [{ "id": 1, "name": name }] })
 }
 
 impl Server {
@@ -97,7 +96,7 @@ impl Server {
                 self.has_begun = true;
                 Ok(json!({}))
             }
-            "threads" => Ok(threads()),
+            "threads" => Ok(threads(view)),
             "stackTrace" => Ok(self.stack_trace(request, view)),
             "scopes" => self.scopes(request, view, trees),
             "variables" => variables(request, view, trees),
@@ -194,10 +193,6 @@ impl Server {
                 row["source"] = source_json(source);
                 row["line"] = json!(source.line - 1 + self.first_line);
                 row["column"] = json!(source.column.max(1) - 1 + self.first_column);
-            }
-            if id == 0 {
-                row["presentationHint"] = json!("normal");
-                row["moduleId"] = json!(position_text(view.position()));
             }
             row
         });

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::super::plan::Position;
 use super::super::source::SourcePlace;
 use super::super::value::{Node, Place, Row};
 use super::super::view::View;
@@ -115,7 +114,11 @@ impl<'r> Trees<'r> {
         };
         let name = String::new();
         let mut variable = self.variable(view, Row { name, kind, node });
-        variable["result"] = variable["value"].take();
+        if let Some(members) = variable.as_object_mut() {
+            let value = members.remove("value").unwrap_or_default();
+            members.insert("result".to_owned(), value);
+            members.remove("name");
+        }
         variable
     }
 }
@@ -146,9 +149,4 @@ pub(super) fn address_of(reference: &Value) -> Option<u64> {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
         None => text.parse().ok(),
     }
-}
-
-/// A position in words.
-pub(super) fn position_text(position: Position) -> String {
-    format!("packet {}, instruction {}", position.packet, position.insn)
 }
