@@ -17,6 +17,7 @@ mod asm;
 mod btf;
 mod case_input;
 mod coverage;
+mod debug;
 mod dis;
 mod engine;
 mod exec;
@@ -66,6 +67,7 @@ enum Command {
     Asm(asm::Args),
     Dis(dis::Args),
     Run(Box<run::Args>),
+    Debug(Box<debug::Args>),
     Exec(exec::Args),
     Seccomp(seccomp::Args),
     Btf(btf::Args),
@@ -114,6 +116,7 @@ fn run_command(cli: Cli) -> Result<Answer, Failure> {
         Command::Asm(args) => asm::run(args),
         Command::Dis(args) => dis::run(args),
         Command::Run(args) => run::run(*args),
+        Command::Debug(args) => debug::run(&args),
         Command::Exec(args) => exec::run(args),
         Command::Seccomp(args) => seccomp::run(args),
         Command::Btf(args) => btf::run(args),

@@ -6,6 +6,7 @@ mod bindings;
 mod btf;
 mod captures;
 mod coverage;
+mod debug;
 mod documents;
 mod files;
 mod filter;

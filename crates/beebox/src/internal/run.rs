@@ -40,6 +40,8 @@ mod compiled;
 #[cfg(feature = "coverage")]
 mod counts;
 mod data;
+#[cfg(feature = "debug")]
+pub mod debug;
 mod error;
 mod faults;
 mod hook;

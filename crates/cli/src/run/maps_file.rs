@@ -11,13 +11,13 @@ use crate::answer::Failure;
 use crate::input::{name, read_at_most};
 
 /// A file of map contents.
-pub(super) struct MapsFile {
+pub(crate) struct MapsFile {
     name: String,
-    pub(super) contents: MapsJson,
+    pub(crate) contents: MapsJson,
 }
 
 impl MapsFile {
-    pub(super) fn read(path: &Path) -> Result<MapsFile, Failure> {
+    pub(crate) fn read(path: &Path) -> Result<MapsFile, Failure> {
         let name = name(path);
         let contents = MapsJson::parse(&read_at_most(path, MapsJson::MOST_BYTES)?);
         let contents = contents.map_err(|error| failure(&name, &error))?;

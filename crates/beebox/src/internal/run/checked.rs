@@ -16,6 +16,8 @@ use vm::{FiredTimer, ModelPrograms, ObjectLayout, Streams};
 
 #[cfg(feature = "coverage")]
 use super::counts::CountObserver;
+#[cfg(feature = "debug")]
+use super::debug::{DebugObserver, Scene};
 use super::hook::HookObjects;
 use super::prepared::Prepared;
 #[cfg(feature = "trace")]
@@ -151,6 +153,14 @@ impl<'o> RunnableProgram<'o> {
         if let Some(profiler) = &mut profiler {
             profiler.begin();
         }
+        #[cfg(feature = "debug")]
+        let mut debugging = self.debugging.take();
+        #[cfg(feature = "debug")]
+        let mut debugger = debugging.as_deref_mut().map(|debugging| {
+            let run = (self.services.cpu(), !is_program);
+            let scene = Scene::new(debugging, shared, prepared, run);
+            DebugObserver::new(&mut debugging.state, scene)
+        });
         let finish = self.services.with_context(timer, |mut cx| {
             let mut calls = Calls::resolved(|number, arguments, memory| {
                 if let Some(faults) = &mut faults
@@ -176,6 +186,11 @@ impl<'o> RunnableProgram<'o> {
                 packet: None,
             };
             let entry = Entry { arguments };
+            #[cfg(feature = "debug")]
+            if let Some(debugger) = &mut debugger {
+                return (prepared.checked)
+                    .run_function_observed(slot, cx, entry, &limits, debugger);
+            }
             #[cfg(feature = "trace")]
             if let Some(observer) = &mut observer {
                 return (prepared.checked)
@@ -203,6 +218,10 @@ impl<'o> RunnableProgram<'o> {
             }
             (prepared.checked).run_function(slot, cx, entry, &limits)
         });
+        #[cfg(feature = "debug")]
+        {
+            self.debugging = debugging;
+        }
         self.faults = faults;
         #[cfg(all(test, feature = "trace"))]
         let insns = observer

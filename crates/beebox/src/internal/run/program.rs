@@ -12,6 +12,8 @@ use vm::{Deadline, DirectContext, Outcome, Redirect};
 
 use super::checked::Start;
 use super::compiled::{Code, Scratch};
+#[cfg(feature = "debug")]
+use super::debug::Debugging;
 use super::prepared::Prepared;
 #[cfg(feature = "coverage")]
 use super::profile::Profiler;
@@ -56,6 +58,9 @@ pub struct RunnableProgram<'o> {
     /// What records the next run.
     #[cfg(feature = "trace")]
     pub(super) recording: Option<Box<Recording<'o>>>,
+    /// What the next runs are debugged with.
+    #[cfg(feature = "debug")]
+    pub(super) debugging: Option<Box<Debugging<'o>>>,
 }
 
 /// Result of a test run.
@@ -106,6 +111,8 @@ impl<'o> RunnableProgram<'o> {
             profiler: None,
             #[cfg(feature = "trace")]
             recording: None,
+            #[cfg(feature = "debug")]
+            debugging: None,
         }
     }
 
@@ -376,6 +383,10 @@ impl<'o> RunnableProgram<'o> {
         }
         #[cfg(feature = "coverage")]
         if self.profiler.is_some() {
+            return true;
+        }
+        #[cfg(feature = "debug")]
+        if self.debugging.is_some() {
             return true;
         }
         #[cfg(feature = "trace")]
