@@ -232,6 +232,13 @@ impl fmt::Display for CallFault {
 impl fmt::Display for BadAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let does = self.access.name();
+        if let (AccessError::NotGiven, Some(field)) = (self.error, &self.nearest) {
+            return write!(
+                f,
+                "{does} {} bytes: {} was not given",
+                self.size, field.name
+            );
+        }
         let plural = if self.size == 1 { "" } else { "s" };
         write!(
             f,
@@ -249,6 +256,7 @@ impl fmt::Display for BadAccess {
             AccessError::Misaligned => write!(f, " in {region}, which is not aligned to its size"),
             AccessError::Shared => write!(f, " in {region}, which can only be copied"),
             AccessError::Wraps => f.write_str(", which wraps around the address space"),
+            AccessError::NotGiven => f.write_str(", which was not given"),
         }
     }
 }
@@ -263,6 +271,7 @@ impl fmt::Display for AccessError {
             AccessError::Misaligned => f.write_str("the address is not aligned to the size"),
             AccessError::Wraps => f.write_str("the access wraps around the address space"),
             AccessError::Shared => f.write_str("the region can only be copied"),
+            AccessError::NotGiven => f.write_str("the bytes were not given"),
         }
     }
 }

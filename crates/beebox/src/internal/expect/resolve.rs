@@ -66,6 +66,9 @@ pub(super) fn check_applicable(
     let (program, is_capture) = match run {
         Statement::Run { program, .. } => (program, false),
         Statement::Capture { program, .. } => (program, true),
+        Statement::RunModel { program, .. } | Statement::Iterate { program, .. } => {
+            (program, false)
+        }
         _ => return Ok(()),
     };
     let check_verdict = |name: &str| {
