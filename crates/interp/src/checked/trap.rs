@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Instant;
 
 use isa::ebpf::{AddrSpaceCast, Callee, Fault, Imm64, Insn};
+use spec::kfuncs::KernelFunction;
 
 use super::calls::CallFault;
 use super::memory::{AccessError, BadAccess, NoRoom, RegionInfo};
@@ -149,7 +150,13 @@ impl fmt::Display for Reason {
             Reason::LeftProgram(to) => write!(f, "control leaves the program to instruction {to}"),
             Reason::Memory(access) => write!(f, "it {access}"),
             Reason::UnknownHelper(number) => write!(f, "there is no helper {number}"),
-            Reason::Call(number, fault) => write!(f, "helper {number} {fault}"),
+            Reason::Call(number, fault) => {
+                let kfunc = KernelFunction::from_number(*number);
+                match kfunc.and_then(KernelFunction::name) {
+                    Some(name) => write!(f, "{name} {fault}"),
+                    None => write!(f, "helper {number} {fault}"),
+                }
+            }
             Reason::NoFunction(value) => {
                 write!(f, "{value:#x} is not the address of a function")
             }

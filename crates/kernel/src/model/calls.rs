@@ -327,6 +327,11 @@ impl Model {
         Ok(next.map(|next| calls.remove(next)))
     }
 
+    /// The recorded calls that were not taken.
+    pub fn calls(&self) -> Vec<ModelCall> {
+        lock(&self.calls).clone()
+    }
+
     /// The next recorded call that was not taken.
     pub fn next_call(&self) -> Option<ModelCall> {
         lock(&self.calls).first().cloned()

@@ -206,6 +206,14 @@ impl<'t> Parser<'t> {
                     _ => Err(self.expected("be and a number")),
                 };
             }
+            "be16" => {
+                return match self.value(depth + 1)? {
+                    ModelValue::Number(number @ 0..=0xffff) => {
+                        Ok(ModelValue::Number((number as u16).swap_bytes().into()))
+                    }
+                    _ => Err(self.expected("be16 and a number of 16 bits")),
+                };
+            }
             "hex" => {
                 let digits = self.word().unwrap_or_default();
                 let is_hex = digits.len().is_multiple_of(2)
