@@ -7,16 +7,20 @@
 //! # Modules
 //!
 //! `value.rs` is the language of values, `memory.rs` has the objects with the bytes that were given,
-//! `write.rs` puts values into them by type, `names.rs` names bytes, `context.rs` makes contexts of programs,
-//! `compare.rs` compares what programs left, `calls.rs` answers calls of functions about given objects and records the others, `answer.rs` are
-//! results that were given, `seq.rs` the text of iterators.
+//! `write.rs` puts values into them by type, with `composites.rs` and `pointers.rs`, `names.rs` names bytes,
+//! `context.rs` makes contexts of programs. `calls.rs` answers calls and records those of functions that are
+//! not modelled, `functions.rs` has those about given objects, `answer.rs` results that were given, `seq.rs`
+//! the text of iterators; `compare.rs` compares what programs left.
 
 mod answer;
 mod calls;
 mod compare;
+mod composites;
 mod context;
+mod functions;
 mod memory;
 mod names;
+mod pointers;
 mod seq;
 mod value;
 mod write;
@@ -25,4 +29,4 @@ pub use answer::{GivenResult, ModelCall};
 pub use calls::Model;
 pub use context::{ContextForm, ModelContext, iterated_member};
 pub use memory::ModelMemory;
-pub use value::{ModelValue, ValueError};
+pub use value::{ModelValue, OpenBrackets, ValueError};

@@ -6,34 +6,34 @@ use std::sync::{Mutex, MutexGuard};
 use btf::{Kind, Shape, TypeId};
 use program::Program;
 use spec::kfuncs::CallState;
-use vm::{ModelPort, RunContext, System};
+use vm::{ModelPort, System};
 
 use super::answer::{GivenResult, ModelCall, name_of};
 use super::context::{ContextForm, ModelContext, function};
+use super::functions::read_text;
 use super::memory::{Label, ModelMemory};
 use super::names::nearest;
 use super::value::ModelValue;
 use super::write::Target;
 
-/// Most objects that a function follows from one to the next.
-const MOST_STEPS: usize = 4096;
-/// Most bytes of a text.
-const MOST_TEXT: u64 = 4096;
 /// Most calls and bytes of text that are kept.
 const MOST_CALLS: usize = 65_536;
 const MOST_SEQ: usize = 16 << 20;
 
+/// Parameters of a kfunc by name, and its result.
+pub(super) type Signature = (Vec<(String, TypeId)>, TypeId);
+
 /// What a test gives of the process that programs run in.
 #[derive(Clone, Debug, Default)]
-struct ModelProcess {
-    pid: Option<u32>,
-    tgid: Option<u32>,
-    uid: Option<u32>,
-    gid: Option<u32>,
-    comm: Option<[u8; 16]>,
+pub(super) struct ModelProcess {
+    pub(super) pid: Option<u32>,
+    pub(super) tgid: Option<u32>,
+    pub(super) uid: Option<u32>,
+    pub(super) gid: Option<u32>,
+    pub(super) comm: Option<[u8; 16]>,
     /// From the root.
-    cgroups: Option<Vec<u64>>,
-    task: Option<u64>,
+    pub(super) cgroups: Option<Vec<u64>>,
+    pub(super) task: Option<u64>,
 }
 
 /// A model of the kernel: what a test gives, and what programs did to it.
@@ -41,7 +41,7 @@ struct ModelProcess {
 pub struct Model {
     /// The objects.
     pub memory: ModelMemory,
-    process: ModelProcess,
+    pub(super) process: ModelProcess,
     /// The time is given.
     pub has_time: bool,
     /// Results with the number of calls that were seen.
@@ -49,7 +49,7 @@ pub struct Model {
     calls: Mutex<Vec<ModelCall>>,
     seq: Mutex<Vec<u8>>,
     /// The context of the run.
-    context: ModelContext,
+    pub(super) context: ModelContext,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -281,11 +281,7 @@ impl Model {
     }
 
     /// The whole name of a function, and its prototype if it is a kfunc.
-    #[allow(clippy::type_complexity)]
-    fn signature(
-        &self,
-        name: &str,
-    ) -> Result<(String, Option<(Vec<(String, TypeId)>, TypeId)>), String> {
+    pub(super) fn signature(&self, name: &str) -> Result<(String, Option<Signature>), String> {
         let long = format!("bpf_{name}");
         for name in [name, &long] {
             if spec::helpers::number(name).is_some() {
@@ -309,7 +305,7 @@ impl Model {
         Err(format!("there is no helper and no kfunc {name}{near}"))
     }
 
-    fn argument_names(&self, signature: &Option<(Vec<(String, TypeId)>, TypeId)>) -> Vec<String> {
+    pub(super) fn argument_names(&self, signature: &Option<Signature>) -> Vec<String> {
         match signature {
             Some((parameters, _)) => parameters.iter().map(|(name, _)| name.clone()).collect(),
             None => (1..=5).map(|number| format!("arg{number}")).collect(),
@@ -343,88 +339,6 @@ impl Model {
         lock(&self.seq).clear();
     }
 
-    /// The first argument of a call that differs from what is expected, in words.
-    ///
-    /// # Errors
-    /// If an argument is unknown or takes no such value.
-    pub fn compare_call(
-        &mut self,
-        call: &ModelCall,
-        expected: &[(String, ModelValue)],
-    ) -> Result<Option<String>, String> {
-        let (name, signature) = self.signature(&call.function)?;
-        let names = self.argument_names(&signature);
-        let word = super::names::type_of(&self.memory.types, "u64")?;
-        for (argument, value) in expected {
-            let number = names.iter().position(|known| known == argument);
-            let number = number.filter(|number| *number < 5).ok_or_else(|| {
-                let near = nearest(argument, names.iter().map(String::as_str));
-                format!(
-                    "{name} has no argument {argument}{near}; it has {}",
-                    names.join(", ")
-                )
-            })?;
-            let got = call.arguments[number];
-            if let (ModelValue::Text(text), Some(found)) = (value, &call.texts[number]) {
-                match text == found {
-                    true => continue,
-                    false => {
-                        return Ok(Some(format!("{argument}: expected {value}, got {found:?}")));
-                    }
-                }
-            }
-            let parameter = signature
-                .as_ref()
-                .and_then(|(parameters, _)| parameters.get(number));
-            let ty = parameter.map_or(word, |(_, ty)| *ty);
-            let target = Target {
-                types: self.memory.types.clone(),
-                object: 0,
-                offset: 0,
-                label: Label {
-                    path: argument.clone(),
-                    owner: String::new(),
-                },
-                is_user: false,
-            };
-            let wanted = self.memory.word(&target, ty, value)?;
-            let bits = 8 * self.memory.types.size_of(ty).unwrap_or(8).clamp(1, 8);
-            let mask = u64::MAX >> (64 - bits);
-            if got & mask != wanted & mask {
-                let got = self.show_word(got & mask);
-                return Ok(Some(format!("{argument}: expected {value}, got {got}")));
-            }
-        }
-        Ok(None)
-    }
-
-    /// A call in words.
-    pub fn show_call(&self, call: &ModelCall) -> String {
-        let signature = self
-            .signature(&call.function)
-            .map(|(_, signature)| signature);
-        let names =
-            signature.map(|signature| (self.argument_names(&signature), signature.is_some()));
-        let (names, is_known) = names.unwrap_or_default();
-        let shown = names.iter().take(5).enumerate().map(|(number, name)| {
-            let word = match &call.texts[number] {
-                Some(text) if is_known => format!("{text:?}"),
-                _ => self.show_word(call.arguments[number]),
-            };
-            format!("{name}: {word}")
-        });
-        let shown: Vec<String> = shown.collect();
-        format!("{} {{{}}}", call.function, shown.join(", "))
-    }
-
-    fn show_word(&self, word: u64) -> String {
-        match self.memory.name_of(word) {
-            Some(name) => format!("@{name}"),
-            None if word > u64::from(u32::MAX) => format!("{word:#x}"),
-            None => word.to_string(),
-        }
-    }
-
     pub(super) fn write_seq(&self, text: &[u8]) {
         let mut seq = lock(&self.seq);
         let room = MOST_SEQ - seq.len();
@@ -443,7 +357,6 @@ impl Model {
         number: i32,
         arguments: [u64; 5],
         memory: &mut M,
-        cx: &RunContext<'_>,
     ) -> Option<Result<u64, M::Fault>> {
         let name = name_of(number)?;
         if let Some(given) = self.given_result(name) {
@@ -461,7 +374,7 @@ impl Model {
             _ => {}
         }
         let refuse = |memory: &M, why: String| Some(Err(memory.refuse(why)));
-        match self.answer(name, arguments, memory, cx) {
+        match self.answer(name, arguments, memory) {
             Some(Ok(result)) => return Some(Ok(result)),
             Some(Err(why)) => return refuse(memory, why),
             None => {}
@@ -511,196 +424,4 @@ impl Model {
             calls.push(call);
         }
     }
-
-    /// What a function about given objects or the process returns; `None` for others. The error says what
-    /// was not given.
-    fn answer<M: ModelPort>(
-        &self,
-        name: &str,
-        arguments: [u64; 5],
-        memory: &mut M,
-        cx: &RunContext<'_>,
-    ) -> Option<Result<u64, String>> {
-        let process = &self.process;
-        let [first, second, ..] = arguments;
-        let of_task = |member: &str| match process.task {
-            Some(task) => self.memory.number(task, &[member]).map(|_| ()),
-            None => Err(format!(
-                "the {member} of the process was not given: process {{{member}: …}}"
-            )),
-        };
-        let needs = |is_given: bool, member: &str| match is_given {
-            true => Ok(()),
-            false => Err(format!(
-                "the {member} of the process was not given: process {{{member}: …}}"
-            )),
-        };
-        let checked = match name {
-            "bpf_get_current_pid_tgid" => {
-                let pid = process.pid.map_or_else(|| of_task("pid"), |_| Ok(()));
-                pid.and_then(|()| process.tgid.map_or_else(|| of_task("tgid"), |_| Ok(())))
-            }
-            "bpf_get_current_uid_gid" => needs(process.uid.is_some(), "uid")
-                .and_then(|()| needs(process.gid.is_some(), "gid")),
-            "bpf_get_current_comm" => process.comm.map_or_else(|| of_task("comm"), |_| Ok(())),
-            "bpf_get_current_cgroup_id" | "bpf_get_current_ancestor_cgroup_id" => {
-                needs(process.cgroups.is_some(), "cgroups")
-            }
-            "bpf_ktime_get_ns"
-            | "bpf_ktime_get_boot_ns"
-            | "bpf_ktime_get_coarse_ns"
-            | "bpf_ktime_get_tai_ns"
-            | "bpf_jiffies64" => match self.has_time {
-                true => Ok(()),
-                false => Err("the time was not given: time 5s".to_owned()),
-            },
-            "bpf_get_current_task" | "bpf_get_current_task_btf" => {
-                needs(process.task.is_some(), "task")
-            }
-            "bpf_get_func_arg_cnt" => return Some(Ok(self.context.arguments as u64)),
-            "bpf_task_from_pid" | "bpf_task_from_vpid" => {
-                return Some(self.find_by("task_struct", &["pid"], first as u32 as u64));
-            }
-            "bpf_cgroup_from_id" => return Some(self.cgroup_from_id(first)),
-            "bpf_task_acquire" | "bpf_cgroup_acquire" => return Some(Ok(first)),
-            "bpf_task_release" | "bpf_cgroup_release" | "bpf_put_file" => return Some(Ok(0)),
-            "bpf_cgroup_ancestor" => return Some(self.ancestor(first, second as u32 as i32)),
-            "bpf_task_under_cgroup" => {
-                return Some(
-                    self.cgroup_of(first)
-                        .and_then(|cgroup| self.is_below(cgroup, second)),
-                );
-            }
-            "bpf_get_task_exe_file" => {
-                let mm = self.memory.number(first, &["mm"]);
-                return Some(mm.and_then(|mm| match mm {
-                    0 => Ok(0),
-                    mm => self.memory.number(mm, &["exe_file"]),
-                }));
-            }
-            "bpf_d_path" | "bpf_path_d_path" => return Some(self.path(arguments, memory)),
-            _ => return None,
-        };
-        let _ = cx;
-        match checked {
-            Ok(()) => None,
-            Err(why) => Some(Err(why)),
-        }
-    }
-
-    /// The object of a type with a number in a member; 0 if none has it.
-    fn find_by(&self, ty: &str, path: &[&str], wanted: u64) -> Result<u64, String> {
-        let all = self.memory.all_of(ty);
-        let found = all
-            .into_iter()
-            .find(|address| self.memory.number(*address, path) == Ok(wanted));
-        Ok(found.unwrap_or(0))
-    }
-
-    fn cgroup_id(&self, cgroup: u64) -> Result<u64, String> {
-        self.memory
-            .number(self.memory.number(cgroup, &["kn"])?, &["id"])
-    }
-
-    fn cgroup_from_id(&self, id: u64) -> Result<u64, String> {
-        let all = self.memory.all_of("cgroup");
-        let found = all
-            .into_iter()
-            .find(|cgroup| self.cgroup_id(*cgroup) == Ok(id));
-        Ok(found.unwrap_or(0))
-    }
-
-    /// The cgroup above another one, which is the parent of its `self`.
-    fn parent(&self, cgroup: u64) -> Result<u64, String> {
-        self.memory.number(cgroup, &["self", "parent"])
-    }
-
-    fn ancestor(&self, cgroup: u64, level: i32) -> Result<u64, String> {
-        let mut cgroup = cgroup;
-        for _ in 0..MOST_STEPS {
-            let at = self.memory.number(cgroup, &["level"])? as i32;
-            match at {
-                at if level < 0 || at < level => return Ok(0),
-                at if at == level => return Ok(cgroup),
-                _ => cgroup = self.parent(cgroup)?,
-            }
-        }
-        Err("the parents of the cgroup go round".to_owned())
-    }
-
-    fn cgroup_of(&self, task: u64) -> Result<u64, String> {
-        self.memory
-            .number(self.memory.number(task, &["cgroups"])?, &["dfl_cgrp"])
-    }
-
-    fn is_below(&self, cgroup: u64, ancestor: u64) -> Result<u64, String> {
-        let mut cgroup = cgroup;
-        for _ in 0..MOST_STEPS {
-            match cgroup {
-                0 => return Ok(0),
-                cgroup if cgroup == ancestor => return Ok(1),
-                _ => cgroup = self.parent(cgroup)?,
-            }
-        }
-        Err("the parents of the cgroup go round".to_owned())
-    }
-
-    /// The path of a `struct path`, written to a buffer: its length with the final zero byte, or
-    /// `-ENAMETOOLONG`. Directories are the parents of entries up to one that is its own or has none.
-    fn path<M: ModelPort>(
-        &self,
-        [path, buffer, size, ..]: [u64; 5],
-        memory: &mut M,
-    ) -> Result<u64, String> {
-        const ENAMETOOLONG: u64 = -36i64 as u64;
-        let mut names = Vec::new();
-        let mut dentry = self.memory.pointer_at(path, "path", "dentry")?;
-        for _ in 0..MOST_STEPS {
-            let name = self.memory.number(dentry, &["d_name", "name"])?;
-            let name = read_text(memory, name).ok_or("the name of an entry is no text")?;
-            let parent = self.memory.number(dentry, &["d_parent"])?;
-            if name != "/" {
-                names.push(name);
-            }
-            if parent == 0 || parent == dentry {
-                break;
-            }
-            dentry = parent;
-        }
-        let mut text = String::new();
-        for name in names.iter().rev() {
-            text.push('/');
-            text.push_str(name);
-        }
-        if text.is_empty() {
-            text.push('/');
-        }
-        let bytes = [text.as_bytes(), &[0]].concat();
-        if bytes.len() as u64 > u64::from(size as u32) {
-            return Ok(ENAMETOOLONG);
-        }
-        let written = memory.write(buffer, &bytes);
-        written.map_err(|_| "the buffer cannot be written".to_owned())?;
-        Ok(bytes.len() as u64)
-    }
-}
-
-/// Text at an address, if one is there.
-fn read_text<M: ModelPort>(memory: &M, address: u64) -> Option<String> {
-    // Small numbers are no addresses.
-    if address < 0x1_0000 {
-        return None;
-    }
-    let mut text = Vec::new();
-    for at in 0..MOST_TEXT {
-        let mut byte = [0];
-        memory.read(address.wrapping_add(at), &mut byte).ok()?;
-        if byte == [0] {
-            break;
-        }
-        text.extend(byte);
-    }
-    let text = String::from_utf8(text).ok()?;
-    let is_text = |each: char| !each.is_control() || each == '\n' || each == '\t';
-    (!text.is_empty() && text.chars().all(is_text)).then_some(text)
 }

@@ -2,9 +2,10 @@
 
 use btf::{Shape, TypeId};
 
+use super::answer::ModelCall;
 use super::calls::Model;
 use super::memory::{Label, ModelMemory};
-use super::names::member;
+use super::names::{member, nearest, type_of};
 use super::value::ModelValue;
 use super::write::Target;
 
@@ -42,6 +43,88 @@ impl Model {
         let address = self.memory.address(name)?;
         self.memory.compare(address, path, value)
     }
+
+    /// The first argument of a call that differs from what is expected, in words.
+    ///
+    /// # Errors
+    /// If an argument is unknown or takes no such value.
+    pub fn compare_call(
+        &mut self,
+        call: &ModelCall,
+        expected: &[(String, ModelValue)],
+    ) -> Result<Option<String>, String> {
+        let (name, signature) = self.signature(&call.function)?;
+        let names = self.argument_names(&signature);
+        let word = type_of(&self.memory.types, "u64")?;
+        for (argument, value) in expected {
+            let number = names.iter().position(|known| known == argument);
+            let number = number.filter(|number| *number < 5).ok_or_else(|| {
+                let near = nearest(argument, names.iter().map(String::as_str));
+                format!(
+                    "{name} has no argument {argument}{near}; it has {}",
+                    names.join(", ")
+                )
+            })?;
+            let got = call.arguments[number];
+            if let (ModelValue::Text(text), Some(found)) = (value, &call.texts[number]) {
+                match text == found {
+                    true => continue,
+                    false => {
+                        return Ok(Some(format!("{argument}: expected {value}, got {found:?}")));
+                    }
+                }
+            }
+            let parameter = signature
+                .as_ref()
+                .and_then(|(parameters, _)| parameters.get(number));
+            let ty = parameter.map_or(word, |(_, ty)| *ty);
+            let target = Target {
+                types: self.memory.types.clone(),
+                object: 0,
+                offset: 0,
+                label: Label {
+                    path: argument.clone(),
+                    owner: String::new(),
+                },
+                is_user: false,
+            };
+            let wanted = self.memory.word(&target, ty, value)?;
+            let bits = 8 * self.memory.types.size_of(ty).unwrap_or(8).clamp(1, 8);
+            let mask = u64::MAX >> (64 - bits);
+            if got & mask != wanted & mask {
+                let got = self.show_word(got & mask);
+                return Ok(Some(format!("{argument}: expected {value}, got {got}")));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A call in words.
+    pub fn show_call(&self, call: &ModelCall) -> String {
+        let signature = self
+            .signature(&call.function)
+            .map(|(_, signature)| signature);
+        let names =
+            signature.map(|signature| (self.argument_names(&signature), signature.is_some()));
+        let (names, is_known) = names.unwrap_or_default();
+        let shown = names.iter().take(5).enumerate().map(|(number, name)| {
+            let word = match &call.texts[number] {
+                Some(text) if is_known => format!("{text:?}"),
+                _ => self.show_word(call.arguments[number]),
+            };
+            format!("{name}: {word}")
+        });
+        let shown: Vec<String> = shown.collect();
+        format!("{} {{{}}}", call.function, shown.join(", "))
+    }
+
+    fn show_word(&self, word: u64) -> String {
+        match self.memory.name_of(word) {
+            Some(name) => format!("@{name}"),
+            None if word > u64::from(u32::MAX) => format!("{word:#x}"),
+            None => word.to_string(),
+        }
+    }
 }
 
 impl ModelMemory {
@@ -70,7 +153,8 @@ impl ModelMemory {
             is_user: false,
         };
         let (wanted, named) = self.encode(&target, place.ty, value)?;
-        let range = place.offset..(place.offset + wanted.len()).min(bytes.len());
+        let end = (place.offset + wanted.len()).min(bytes.len());
+        let range = place.offset.min(end)..end;
         let name = path.join(".");
         let (got, known) = (&bytes[range.clone()], &given[range]);
         let mut is_equal = true;

@@ -73,7 +73,7 @@ fn find(types: &Btf<'_>, ty: TypeId, name: &str, depth: usize) -> Option<Place> 
                     bits: None,
                 },
                 bits => {
-                    let size = types.size_of(member.ty)?;
+                    let size = types.size_of(member.ty).filter(|size| *size > 0)?;
                     let unit = member.bit_offset / (8 * size);
                     Place {
                         offset: (unit * size) as usize,

@@ -78,21 +78,30 @@ impl ModelValue {
             false => Err(parser.expected("the end")),
         }
     }
+}
 
-    /// True if brackets of a text are open, so that the value goes on in the next line.
-    pub fn is_open(text: &str) -> bool {
-        let (mut depth, mut in_text, mut is_escaped) = (0i32, false, false);
-        for each in text.chars() {
+/// Brackets that are open at the end of a text, which comes in parts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenBrackets {
+    depth: i32,
+    in_text: bool,
+    is_escaped: bool,
+}
+
+impl OpenBrackets {
+    /// Goes on with the next part; true if brackets are open behind it, so that a value goes on.
+    pub fn go_on(&mut self, part: &str) -> bool {
+        for each in part.chars() {
             match each {
-                _ if is_escaped => is_escaped = false,
-                '\\' if in_text => is_escaped = true,
-                '"' => in_text = !in_text,
-                '{' | '[' if !in_text => depth += 1,
-                '}' | ']' if !in_text => depth -= 1,
+                _ if self.is_escaped => self.is_escaped = false,
+                '\\' if self.in_text => self.is_escaped = true,
+                '"' => self.in_text = !self.in_text,
+                '{' | '[' if !self.in_text => self.depth += 1,
+                '}' | ']' if !self.in_text => self.depth -= 1,
                 _ => {}
             }
         }
-        depth > 0
+        self.depth > 0
     }
 }
 
@@ -364,8 +373,9 @@ mod tests {
         assert_eq!(fields[3].0, ["a", "b"]);
         let user = ModelValue::parse("user [user \"ls\", null, be 80, hex 00ff, -ENOENT]");
         assert!(matches!(user, Ok(ModelValue::User(_))), "{user:?}");
-        assert!(ModelValue::is_open("given @a = b { c: \"}\""));
-        assert!(!ModelValue::is_open("given @a = b { c: \"{\" }"));
+        let mut brackets = OpenBrackets::default();
+        assert!(brackets.go_on("given @a = b { c: \"}\""));
+        assert!(!brackets.go_on("d: \"{\" }"));
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::model_statement::{goes_on, model_statement};
+use ::kernel::model::OpenBrackets;
+
+use super::model_statement::{has_values, model_statement};
 use super::statement::{ContextSource, Expected, Line, Statement, statement};
 use super::{ExpectError, ExpectProblem};
 use crate::internal::bytes::ByteSource;
@@ -104,12 +106,16 @@ impl ExpectFile {
                 continue;
             }
             // Lines keep their columns.
-            while goes_on(&text)
+            let mut brackets = OpenBrackets::default();
+            let mut goes_on = has_values(&text) && brackets.go_on(&text);
+            while goes_on
                 && let Some((_, more)) = numbered.next()
             {
                 let is_comment = more.trim_start().starts_with('#');
+                let more = if is_comment { "" } else { more.trim_end() };
                 text.push('\n');
-                text.push_str(if is_comment { "" } else { more.trim_end() });
+                text.push_str(more);
+                goes_on = brackets.go_on(more);
             }
             let statement = match model_statement(&text) {
                 Some(found) => found.map_err(|(below, what)| (number + below, what)),

@@ -12,10 +12,10 @@ const WORDS: [&str; 9] = [
     "given", "process", "result", "run", "iterate", "call", "seq", "ctx", "memory",
 ];
 
-/// True if a statement goes on in the next line.
-pub(super) fn goes_on(text: &str) -> bool {
+/// True if the values of a statement may go on in the next line.
+pub(super) fn has_values(text: &str) -> bool {
     let word = text.split_whitespace().next().unwrap_or_default();
-    WORDS.contains(&word) && ModelValue::is_open(text)
+    WORDS.contains(&word)
 }
 
 /// The statement of a text, if it is one about a model.

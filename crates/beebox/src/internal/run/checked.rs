@@ -173,7 +173,7 @@ impl<'o> RunnableProgram<'o> {
                     return Some(host.get(usize::from(index))?.call(arguments, memory));
                 }
                 if let Some(model) = &given
-                    && let Some(result) = model.call(number, arguments, memory, &cx)
+                    && let Some(result) = model.call(number, arguments, memory)
                 {
                     return Some(result);
                 }
