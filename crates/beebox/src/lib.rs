@@ -30,6 +30,7 @@
 //! | fill maps from JSON, and write them | [`maps_json`] |
 //! | set global variables by path | [`variables`] |
 //! | let programs call host functions | [`host`], [`kfunc!`] |
+//! | run tracing programs on kernel objects that are given | [`model`] |
 //! | describe the network that programs see | [`network`] |
 //! | describe the kernel that answers are for | [`kernel`] |
 //! | run a packet filter | [`Filter`], [`Expression`] |
@@ -89,7 +90,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | none | [`Object`], [`verify`], [`variables`], [`kernel`] |
-//! | `run` | [`Loader`], [`Instance`], [`Program`], [`Map`], [`expect`], [`maps_json`], [`host`], [`network`]; with `capture` |
+//! | `run` | [`Loader`], [`Instance`], [`Program`], [`Map`], [`expect`], [`maps_json`], [`host`], [`model`], [`network`]; with `capture` |
 //! | `coverage` | [`coverage`], [`Loader::coverage`], [`Instance::coverage`]; with `run` |
 //! | `trace` | what `beebox run --why` and `--against` stand on, without promise; with `run` |
 //! | `debug` | what `beebox debug` stands on, without promise; with `trace` |
@@ -131,6 +132,8 @@ pub mod internal;
 pub mod kernel;
 #[cfg(feature = "run")]
 pub mod maps_json;
+#[cfg(feature = "run")]
+pub mod model;
 #[cfg(feature = "run")]
 pub mod network;
 #[cfg(feature = "seccomp")]

@@ -39,6 +39,7 @@ mod show_forms;
 mod support;
 mod tcpdump;
 mod test_files;
+mod test_model;
 mod verify;
 mod vocabulary;
 

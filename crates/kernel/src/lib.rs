@@ -32,6 +32,7 @@ pub mod helpers;
 pub mod kfuncs;
 mod lookups;
 pub mod maps;
+pub mod model;
 pub mod network_file;
 mod object_layout;
 pub mod process;

@@ -33,6 +33,8 @@ pub(crate) enum RunCause {
     MapFormat(String),
     Expect(Box<ExpectError>),
     Network(NetworkFileError),
+    /// What a model of the kernel does not take.
+    Model(String),
     /// No program has this name; those that there are.
     NoProgram(String, Vec<String>),
     /// No map of the object has this name; those that there are.
@@ -67,6 +69,7 @@ impl RunCause {
                 _ => ErrorKind::Format,
             },
             RunCause::Network(_) => ErrorKind::Format,
+            RunCause::Model(_) => ErrorKind::Input,
             RunCause::Json(_) => ErrorKind::Map,
             RunCause::MapFormat(_) => ErrorKind::Input,
             RunCause::NoProgram(..) | RunCause::NoMap(..) => ErrorKind::NotFound,
@@ -185,6 +188,7 @@ impl fmt::Display for RunCause {
             RunCause::Json(error) | RunCause::MapFormat(error) => f.write_str(error),
             RunCause::Expect(error) => error.fmt(f),
             RunCause::Network(error) => error.fmt(f),
+            RunCause::Model(what) => f.write_str(what),
             RunCause::NoProgram(name, known) => write!(
                 f,
                 "the instance has no program {name}; there are {}",
@@ -220,6 +224,7 @@ impl RunCause {
             RunCause::Json(_)
             | RunCause::MapFormat(_)
             | RunCause::Network(_)
+            | RunCause::Model(_)
             | RunCause::NoProgram(..)
             | RunCause::NoMap(..)
             | RunCause::Option(..)

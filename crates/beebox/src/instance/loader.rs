@@ -103,6 +103,14 @@ impl Loader {
         self
     }
 
+    /// Sets whether programs of types that Linux does not test-run are loaded too, to run in a model of
+    /// the kernel ([`Program::model_run`](super::Program::model_run), [`Instance::check`](super::Instance::check)).
+    #[must_use]
+    pub fn models(mut self, on: bool) -> Loader {
+        self.options.models = on;
+        self
+    }
+
     /// Sets the most bytes that all maps take: arrays from the start, other maps by what they
     /// held at most, with the table that leads to it. Global variables and maps of other instances do not count. An operation that
     /// needs more answers ENOMEM, and its run ends with an error.

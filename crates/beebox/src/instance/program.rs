@@ -12,6 +12,7 @@ use crate::internal::captures::Input;
 use crate::internal::run::{
     CaptureSummary, NoSuchCpu, PacketOutput, PacketRun, RunError, RunnableProgram,
 };
+use crate::model::{KernelModel, fault, parse};
 
 /// A program of an [`Instance`]. Clones are the same program; any number of threads may run it at
 /// the same time.
@@ -74,6 +75,41 @@ impl Program {
         let context = (!run.ctx_in.is_empty()).then_some(run.ctx_in);
         let output = program.test_run_with_context(run.data_in, context, run.repeat)?;
         Ok(TestRunResult::new(self.kind(), run, output))
+    }
+
+    /// Runs it once in a model of the kernel, on arguments or fields of its context by name,
+    /// `{p: @shell, old_pid: 7}`, in the checked engine. Of the options CPU and clock count. Objects stay
+    /// in the model as the run left them. [`Loader::models`](super::Loader::models) has programs loaded that
+    /// Linux does not test-run.
+    ///
+    /// # Errors
+    /// For programs that get packets; for unknown names and values that do not suit; for runs that read
+    /// what was not given, or end at a limit.
+    pub fn model_run(
+        &self,
+        model: &mut KernelModel,
+        arguments: &str,
+        run: &TestRun<'_>,
+    ) -> Result<TestRunResult, Error> {
+        let cpus = self.instance.0.loaded.cpus();
+        if run.cpu >= cpus {
+            return Err(RunError::Cpu(NoSuchCpu { cpu: run.cpu, cpus }).into());
+        }
+        let mut program = self.runnable(run.cpu);
+        program.set_clock(run.clock);
+        program.collect_records(!run.keep_records);
+        let mut lent = model.0.clone();
+        lent.begin();
+        lent.has_time = true;
+        let arguments = parse(arguments)?;
+        let made = lent.make_context(program.loaded_program(), &arguments);
+        made.map_err(fault)?;
+        program.set_model(Some(lent));
+        let output = program.model_run();
+        if let Some(left) = program.take_model() {
+            model.0 = left;
+        }
+        Ok(TestRunResult::new(self.kind(), run, output?))
     }
 
     /// A runner on CPU 0: for many packets, in the thread that makes it.

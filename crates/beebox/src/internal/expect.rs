@@ -5,6 +5,8 @@ mod compare;
 mod context;
 mod error;
 mod file;
+mod model_run;
+mod model_statement;
 mod report;
 mod resolve;
 mod runs;

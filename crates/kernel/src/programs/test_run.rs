@@ -63,6 +63,19 @@ impl TestProgram {
         })
     }
 
+    /// The rules of types that Linux does not test-run, whose programs run in a model of the kernel.
+    pub fn model() -> TestProgram {
+        TestProgram {
+            rules: TestRunKind::Model,
+            context_bytes: 0,
+        }
+    }
+
+    /// True for those.
+    pub fn is_model(self) -> bool {
+        self.rules == TestRunKind::Model
+    }
+
     /// The rules for a program that accesses so many bytes of its context (`max_ctx_offset`):
     /// types whose context is what the caller gives take no shorter one.
     pub fn with_context_bytes(self, context_bytes: u32) -> TestProgram {
@@ -79,7 +92,10 @@ impl TestProgram {
             | TestRunKind::Skb(_)
             | TestRunKind::FlowDissector
             | TestRunKind::Netfilter => true,
-            TestRunKind::SkLookup | TestRunKind::Syscall | TestRunKind::RawTracepoint => false,
+            TestRunKind::SkLookup
+            | TestRunKind::Syscall
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => false,
         }
     }
 
@@ -93,7 +109,8 @@ impl TestProgram {
             | TestRunKind::FlowDissector
             | TestRunKind::SkLookup
             | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint => true,
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => true,
         }
     }
 
@@ -117,6 +134,7 @@ impl TestProgram {
             TestRunKind::Syscall | TestRunKind::RawTracepoint => {
                 context_only::test_input(frame, context, self.rules, self.context_bytes)
             }
+            TestRunKind::Model => Err(Errno::ENOTSUPP),
         }
     }
 
@@ -147,6 +165,7 @@ impl TestProgram {
             TestRunKind::RawTracepoint => {
                 "up to 12 arguments of 8 bytes, all that the program reads, and no packet"
             }
+            TestRunKind::Model => "arguments and fields by name, of a model of the kernel",
             TestRunKind::Syscall => {
                 "up to 65535 bytes, all that the program accesses, and no packet"
             }
@@ -162,7 +181,8 @@ impl TestProgram {
             TestRunKind::Netfilter
             | TestRunKind::SkLookup
             | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint => None,
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => None,
         }
     }
 
@@ -177,7 +197,8 @@ impl TestProgram {
             TestRunKind::Netfilter
             | TestRunKind::SkLookup
             | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint => {}
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => {}
         }
     }
 
@@ -188,7 +209,10 @@ impl TestProgram {
             TestRunKind::Skb(_) => skb::sizes(frame),
             TestRunKind::FlowDissector => flow_dissector::SIZES,
             TestRunKind::Netfilter => netfilter::sizes(frame),
-            TestRunKind::SkLookup | TestRunKind::Syscall | TestRunKind::RawTracepoint => 0..=0,
+            TestRunKind::SkLookup
+            | TestRunKind::Syscall
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => 0..=0,
         }
     }
 }
@@ -228,7 +252,8 @@ impl TestInput {
             | TestRunKind::FlowDissector
             | TestRunKind::Netfilter
             | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint => Ok(result),
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => Ok(result),
         }
     }
 
@@ -241,7 +266,8 @@ impl TestInput {
             | TestRunKind::Netfilter
             | TestRunKind::SkLookup
             | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint => {}
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => {}
         }
     }
 
@@ -255,7 +281,8 @@ impl TestInput {
             | TestRunKind::Netfilter
             | TestRunKind::SkLookup
             | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint => return None,
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => return None,
         };
         let packet = self.packet.as_ref().filter(|_| result == redirects)?;
         packet.state.redirect
@@ -275,7 +302,8 @@ impl TestInput {
             TestRunKind::Netfilter
             | TestRunKind::SkLookup
             | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint => Vec::new(),
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => Vec::new(),
         }
     }
 
@@ -285,7 +313,7 @@ impl TestInput {
             TestRunKind::Xdp => xdp::context_out(self),
             TestRunKind::Skb(_) => skb::context_out(self),
             TestRunKind::Syscall => self.context.clone(),
-            TestRunKind::RawTracepoint | TestRunKind::Netfilter => Vec::new(),
+            TestRunKind::RawTracepoint | TestRunKind::Netfilter | TestRunKind::Model => Vec::new(),
             TestRunKind::FlowDissector | TestRunKind::SkLookup => self.given.clone(),
         }
     }
@@ -312,7 +340,8 @@ impl TestInput {
             | TestRunKind::Netfilter
             | TestRunKind::SkLookup
             | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint => kept,
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => kept,
         }
     }
 }

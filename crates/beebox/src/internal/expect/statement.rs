@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ::kernel::model::ModelValue;
 use capture::Event;
 use seccomp::json::UniqueKeys;
 use serde_json::{Map, Value};
@@ -62,7 +63,72 @@ pub(crate) enum Statement {
         program: String,
         path: PathBuf,
     },
+    /// An object of kernel memory, or more of one.
+    Given {
+        name: String,
+        /// `TYPE {…}` of a new one.
+        value: ModelValue,
+        is_new: bool,
+    },
+    /// The process that the next runs are in.
+    Process(ModelValue),
+    /// What calls of a function return, and what they write through arguments.
+    Result {
+        function: String,
+        at: Option<u64>,
+        value: ModelValue,
+        fills: Vec<(String, ModelValue)>,
+    },
+    /// A run by arguments or fields, in a model of the kernel.
+    RunModel {
+        program: String,
+        value: ModelValue,
+    },
+    /// Runs of an iterator: one for each element, and the last without one.
+    Iterate {
+        program: String,
+        elements: Vec<ModelValue>,
+    },
     Expect(Expected),
+}
+
+impl Statement {
+    /// The program that it runs.
+    pub(super) fn program(&self) -> Option<&str> {
+        match self {
+            Statement::Run { program, .. }
+            | Statement::Capture { program, .. }
+            | Statement::RunModel { program, .. }
+            | Statement::Iterate { program, .. } => Some(program),
+            Statement::Test(_)
+            | Statement::Object(_)
+            | Statement::SharedMaps
+            | Statement::Network(_)
+            | Statement::Delete { .. }
+            | Statement::Time { .. }
+            | Statement::Seed(_)
+            | Statement::Cpu(_)
+            | Statement::Ifindex(_)
+            | Statement::Fault(_)
+            | Statement::Set { .. }
+            | Statement::Given { .. }
+            | Statement::Process(_)
+            | Statement::Result { .. }
+            | Statement::Expect(_) => None,
+        }
+    }
+
+    /// True if it is about a model of the kernel.
+    pub(super) fn is_of_model(&self) -> bool {
+        matches!(
+            self,
+            Statement::Given { .. }
+                | Statement::Process(_)
+                | Statement::Result { .. }
+                | Statement::RunModel { .. }
+                | Statement::Iterate { .. }
+        )
+    }
 }
 
 /// A context.
@@ -124,6 +190,23 @@ pub(crate) enum Expected {
     Field {
         name: String,
         text: String,
+    },
+    /// The next call of a function that is not modelled, or of any.
+    Call {
+        /// `None` for any function.
+        function: Option<String>,
+        /// `None` if there is no further one.
+        arguments: Option<Vec<(String, ModelValue)>>,
+    },
+    /// The text that an iterator wrote; `None` for nothing.
+    Seq(Option<String>),
+    /// Fields of the context after the run.
+    ContextFields(ModelValue),
+    /// A member of an object after the run.
+    Memory {
+        name: String,
+        path: Vec<String>,
+        value: ModelValue,
     },
     /// Most instructions of a run, or of the runs with a verdict.
     Instructions {

@@ -28,6 +28,8 @@ use super::{RunError, RunnableProgram};
 pub(super) enum Start<'i> {
     /// A program, with its input.
     Program(&'i mut TestInput),
+    /// A program, on the context of its model.
+    Model,
     /// The function that a timer calls.
     Timer(FiredTimer),
 }
@@ -58,6 +60,8 @@ impl<'o> RunnableProgram<'o> {
         let inner: Vec<Arc<StoredMap>> = inner.collect();
         // Only programs that ask for the task can read it.
         let asks = prepared.uses_current_task || self.prepared.uses_current_task;
+        let given = self.model.take();
+        let asks = asks && given.is_none();
         let layout = shared.task.filter(|_| asks);
         let task = layout.map(|layout| layout.task(system, shared.addresses.task));
         let model = Model(programs);
@@ -76,9 +80,9 @@ impl<'o> RunnableProgram<'o> {
             .collect();
         let hook = match &start {
             Start::Program(input) => self.hook_objects(input),
-            Start::Timer(_) => None,
+            Start::Model | Start::Timer(_) => None,
         };
-        let is_program = matches!(start, Start::Program(_));
+        let is_program = matches!(start, Start::Program(_) | Start::Model);
         let mut memory = Memory::placed_at(shared.addresses);
         let mut arguments = [0; 5];
         let timer = match start {
@@ -86,8 +90,15 @@ impl<'o> RunnableProgram<'o> {
                 arguments[0] = add_input(&mut memory, input, hook.as_ref())?;
                 None
             }
+            Start::Model => {
+                arguments[0] = given.as_ref().map_or(0, |model| model.context());
+                None
+            }
             Start::Timer(timer) => Some(timer),
         };
+        if let Some(model) = &given {
+            memory.add_given(&model.memory);
+        }
         for (map, structure) in maps.iter().flatten().zip(&structures) {
             memory.add_map(&*map.def.name, map.map.handle(), guard, map.permission())?;
             memory.describe_map(structure);
@@ -171,6 +182,11 @@ impl<'o> RunnableProgram<'o> {
                 if let Some(KernelFunction::Host(index)) = KernelFunction::from_number(number) {
                     return Some(host.get(usize::from(index))?.call(arguments, memory));
                 }
+                if let Some(model) = &given
+                    && let Some(result) = model.call(number, arguments, memory)
+                {
+                    return Some(result);
+                }
                 let helper = ::kernel::find(number)?;
                 Some(helper(arguments, memory, &mut cx))
             });
@@ -236,6 +252,8 @@ impl<'o> RunnableProgram<'o> {
             recording.insns.extend(insns.into_iter().flatten());
             self.recording = Some(recording);
         }
+        drop(memory);
+        self.model = given;
         #[cfg(feature = "coverage")]
         {
             if let (true, Some(profiler)) = (is_program, &mut profiler) {

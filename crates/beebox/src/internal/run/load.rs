@@ -154,17 +154,23 @@ impl LoadedObject {
         loaded.shared.variables = variables(&linked, kernel, cpus, addresses.variables);
         let mut programs = Vec::new();
         for program in linked {
-            let Some(rules) = TestProgram::of(program.kind()) else {
-                return Err(LoadError::Type {
-                    program: program.name().to_owned(),
-                    kind: program.kind(),
-                });
+            let rules = match TestProgram::of(program.kind()) {
+                Some(rules) => rules,
+                None if options.models => TestProgram::model(),
+                None => {
+                    return Err(LoadError::Type {
+                        program: program.name().to_owned(),
+                        kind: program.kind(),
+                    });
+                }
             };
             let proof = match options.unverified {
                 true => None,
                 false => Some(prove(&program, kernel, options.explains)?),
             };
-            check_functions(&program, kernel, proof.as_ref())?;
+            if !rules.is_model() {
+                check_functions(&program, kernel, proof.as_ref())?;
+            }
             create_maps(&mut loaded.shared.maps, &program, kernel, (&host, reused))?;
             programs.push((program, rules, proof));
         }
@@ -203,7 +209,8 @@ impl LoadedObject {
             let counting = counts.as_ref().and_then(ProgramCounts::counting);
             #[cfg(not(feature = "coverage"))]
             let counting = None;
-            let compiled = proof.zip(compiler.as_ref()).map(|(proof, compiler)| {
+            let to_compile = proof.filter(|_| !rules.is_model());
+            let compiled = to_compile.zip(compiler.as_ref()).map(|(proof, compiler)| {
                 compiled::compile((&proof, number, counting), &handles, functions, compiler)
             });
             let host = functions.clone();

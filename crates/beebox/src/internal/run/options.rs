@@ -32,6 +32,8 @@ pub struct LoadOptions {
     /// Runs count what they execute ([`LoadedObject::coverage`](super::LoadedObject)).
     #[cfg(feature = "coverage")]
     pub counts: bool,
+    /// Programs of types that Linux does not test-run are loaded too: they run in a model of the kernel.
+    pub models: bool,
     /// Functions of native code begin with a slot of five bytes, which a call or jump can
     /// replace.
     pub entry_slots: bool,
@@ -75,6 +77,7 @@ impl Default for LoadOptions {
             retpoline: false,
             #[cfg(feature = "coverage")]
             counts: false,
+            models: false,
             entry_slots: false,
             memory: LoadOptions::DEFAULT_MEMORY,
             cpus: 1,

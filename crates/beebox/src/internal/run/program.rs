@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ::kernel::maps::RunGuard;
+use ::kernel::model::Model;
 use ::kernel::programs::{PacketVerdict, TestInput, verdict};
 use interp::checked::Limits;
 use spec::Errno;
@@ -52,6 +53,8 @@ pub struct RunnableProgram<'o> {
     counts_executed: bool,
     /// Helpers that fail on purpose.
     pub(super) faults: Option<Box<Faults>>,
+    /// The model of the kernel around the program.
+    pub(super) model: Option<Box<Model>>,
     /// What profiles the next runs.
     #[cfg(feature = "coverage")]
     pub(super) profiler: Option<Box<Profiler>>,
@@ -107,6 +110,7 @@ impl<'o> RunnableProgram<'o> {
             executed: None,
             counts_executed: false,
             faults: None,
+            model: None,
             #[cfg(feature = "coverage")]
             profiler: None,
             #[cfg(feature = "trace")]
@@ -329,10 +333,15 @@ impl<'o> RunnableProgram<'o> {
             Some(code) if !self.is_recorded() => self.run_unchecked(code, input, guard),
             _ => self.run_checked(prepared, Start::Program(input), guard),
         };
-        let value = match result {
-            Ok(value) => value,
-            Err(error) => return Err(self.run_failed(error)),
-        };
+        match result {
+            Ok(value) => self.end_run(value, guard),
+            Err(error) => Err(self.run_failed(error)),
+        }
+    }
+
+    /// Ends a run that returned a value.
+    #[inline(always)]
+    fn end_run(&mut self, value: u32, guard: &mut RunGuard) -> Result<u32, RunError> {
         if let Err(error) = self.run_timers_in(guard) {
             return Err(self.run_failed(error));
         }
@@ -340,6 +349,52 @@ impl<'o> RunnableProgram<'o> {
             true => Err(RunError::Memory(self.shared.memory.limit())),
             false => Ok(value),
         }
+    }
+
+    /// Runs the program once on the context of its model ([`RunnableProgram::set_model`]).
+    pub(crate) fn model_run(&mut self) -> Result<TestRunOutput, RunError> {
+        self.check_deadline()?;
+        self.services.printed = PrintedText::default();
+        for map in self.shared.maps.iter().flatten() {
+            map.map.operations().reset();
+        }
+        let start = Instant::now();
+        let mut guard = RunGuard::new();
+        self.run_timers_in(&mut guard)?;
+        guard.renew();
+        let retval = match self.run_checked(self.prepared, Start::Model, &guard) {
+            Ok(value) => self.end_run(value, &mut guard)?,
+            Err(error) => return Err(self.run_failed(error)),
+        };
+        Ok(TestRunOutput {
+            retval,
+            redirect: None,
+            verdict: verdict(self.kind(), retval),
+            data_out: Vec::new(),
+            ctx_out: Vec::new(),
+            duration: start.elapsed(),
+            printk: std::mem::take(&mut self.services.printed),
+            records: self.records(),
+        })
+    }
+
+    /// Sets the model of the kernel of the next runs, which are in the checked engine.
+    pub(crate) fn set_model(&mut self, model: Option<Box<Model>>) {
+        if let Some(model) = &model {
+            let system = model.system(self.services.system());
+            self.services.set_process(system, model.task());
+        }
+        self.model = model;
+    }
+
+    /// The model, as the runs left it.
+    pub(crate) fn take_model(&mut self) -> Option<Box<Model>> {
+        self.model.take()
+    }
+
+    /// The program.
+    pub(crate) fn loaded_program(&self) -> &'o program::Program {
+        &self.prepared.program
     }
 
     /// The error of a run that failed: the limit of memory, if that came first.
@@ -378,7 +433,7 @@ impl<'o> RunnableProgram<'o> {
     /// purpose.
     #[inline]
     fn is_recorded(&self) -> bool {
-        if self.faults.is_some() || self.counts_executed {
+        if self.faults.is_some() || self.counts_executed || self.model.is_some() {
             return true;
         }
         #[cfg(feature = "coverage")]
