@@ -21,6 +21,7 @@ mod dis;
 mod engine;
 mod exec;
 mod filter;
+mod fuzz;
 mod generate;
 mod kfuncs;
 mod limits;
@@ -76,6 +77,7 @@ enum Command {
     Ask(ask::Args),
     Coverage(coverage::Args),
     Test(Box<test::Args>),
+    Fuzz(Box<fuzz::Args>),
     Gateway(GatewayArgs),
     Kfuncs(kfuncs::Args),
     Completions(completions::Args),
@@ -124,6 +126,7 @@ fn run_command(cli: Cli) -> Result<Answer, Failure> {
         Command::Ask(args) => ask::run(&args),
         Command::Coverage(args) => coverage::run(args),
         Command::Test(args) => test::run(*args),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Gateway(args) => Err(name_gateway(&args)),
         Command::Kfuncs(args) => kfuncs::run(args),
         Command::Completions(args) => completions::run(args, Cli::command()),

@@ -5,7 +5,7 @@ mod capture;
 mod changes;
 mod choice;
 pub(crate) mod expect;
-mod maps_file;
+pub(crate) mod maps_file;
 mod output;
 mod profile;
 mod progress;
@@ -454,6 +454,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         },
         retpoline: args.retpoline,
         counts: !args.coverage.is_empty(),
+        journals: false,
         entry_slots: false,
         memory: args.map_memory,
         cpu: args.cpu,

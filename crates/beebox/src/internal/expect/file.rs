@@ -25,6 +25,7 @@ pub const FORM: &str =
                                ENOSPC, NULL, a number; the Nth of these calls, or all
   delete MAP KEY               delete an element
   verdict NAME [COUNT]         of a packet, or of so many packets of the capture
+  verdict not NAME             of a packet, or of any packet of the capture
   retval NUMBER                of a packet
   data unchanged | data HEX    the packet after the run
   data[OFFSET] HEX             bytes of it

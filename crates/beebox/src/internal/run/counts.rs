@@ -56,6 +56,14 @@ impl ProgramCounts {
         self.counting.as_ref()
     }
 
+    /// All counters.
+    #[cfg(feature = "fuzz")]
+    #[inline]
+    pub(super) fn counters(&self) -> impl Iterator<Item = &Counters> {
+        let counting = self.counting.as_ref().map(|counting| &counting.counters);
+        counting.into_iter().chain([&self.starts, &self.ends])
+    }
+
     /// The counts of all engines.
     pub(super) fn counts(&self, program: &Program) -> InsnCounts {
         let mut insns = match &self.counting {

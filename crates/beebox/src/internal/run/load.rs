@@ -147,6 +147,8 @@ impl LoadedObject {
             memory: Arc::new(MapMemory::new(options.memory)),
             objects: Arc::new(Objects::starting_at(addresses.objects, cpus)),
             machine_memory: kernel.memory(),
+            #[cfg(feature = "fuzz")]
+            journals: options.journals,
             ..Host::new(cpus, options.seed)
         };
         // Made before its maps hold programs: it releases them whenever it is dropped.

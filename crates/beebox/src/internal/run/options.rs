@@ -32,6 +32,9 @@ pub struct LoadOptions {
     /// Runs count what they execute ([`LoadedObject::coverage`](super::LoadedObject)).
     #[cfg(feature = "coverage")]
     pub counts: bool,
+    /// Maps remember what is written to them, so that fuzzing can set them back.
+    #[cfg(feature = "fuzz")]
+    pub journals: bool,
     /// Functions of native code begin with a slot of five bytes, which a call or jump can
     /// replace.
     pub entry_slots: bool,
@@ -75,6 +78,8 @@ impl Default for LoadOptions {
             retpoline: false,
             #[cfg(feature = "coverage")]
             counts: false,
+            #[cfg(feature = "fuzz")]
+            journals: false,
             entry_slots: false,
             memory: LoadOptions::DEFAULT_MEMORY,
             cpus: 1,

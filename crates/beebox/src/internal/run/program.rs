@@ -12,6 +12,8 @@ use vm::{Deadline, DirectContext, Outcome, Redirect};
 
 use super::checked::Start;
 use super::compiled::{Code, Scratch};
+#[cfg(feature = "fuzz")]
+use super::inputs::Comparisons;
 use super::prepared::Prepared;
 #[cfg(feature = "coverage")]
 use super::profile::Profiler;
@@ -53,6 +55,9 @@ pub struct RunnableProgram<'o> {
     /// What profiles the next runs.
     #[cfg(feature = "coverage")]
     pub(super) profiler: Option<Box<Profiler>>,
+    /// What notes the comparisons of the next runs.
+    #[cfg(feature = "fuzz")]
+    pub(super) comparing: Option<Box<Comparisons>>,
     /// What records the next run.
     #[cfg(feature = "trace")]
     pub(super) recording: Option<Box<Recording<'o>>>,
@@ -104,6 +109,8 @@ impl<'o> RunnableProgram<'o> {
             faults: None,
             #[cfg(feature = "coverage")]
             profiler: None,
+            #[cfg(feature = "fuzz")]
+            comparing: None,
             #[cfg(feature = "trace")]
             recording: None,
         }
@@ -309,7 +316,11 @@ impl<'o> RunnableProgram<'o> {
     }
 
     // Results are taken apart where they come from: moved as a whole, they cost a tenth of a run.
-    fn run(&mut self, input: &mut TestInput, guard: &mut RunGuard) -> Result<u32, RunError> {
+    pub(super) fn run(
+        &mut self,
+        input: &mut TestInput,
+        guard: &mut RunGuard,
+    ) -> Result<u32, RunError> {
         self.check_deadline()?;
         if let Some(ifindex) = self.ifindex {
             input.set_ifindex(ifindex);
@@ -376,6 +387,10 @@ impl<'o> RunnableProgram<'o> {
         }
         #[cfg(feature = "coverage")]
         if self.profiler.is_some() {
+            return true;
+        }
+        #[cfg(feature = "fuzz")]
+        if self.comparing.is_some() {
             return true;
         }
         #[cfg(feature = "trace")]
