@@ -54,6 +54,8 @@ pub mod loading;
 pub mod maps;
 #[cfg(feature = "run")]
 pub mod maps_json;
+#[cfg(feature = "fuzz")]
+pub mod mutate;
 #[cfg(feature = "run")]
 pub mod native;
 #[cfg(feature = "run")]

@@ -7,11 +7,11 @@ use packet::{Metadata, Packet};
 
 use super::input::{FuzzInput, InputStep};
 use super::property::{Condition, FuzzRun, Holds, Property};
-use crate::FilterRunner;
 use crate::internal::expect::ExpectationKind;
 use crate::internal::run::{
     Compared, LoadedObject, Marked, RunError, RunGuard, RunInput, RunRecord, RunnableProgram,
 };
+use crate::{Engine, FilterRunner};
 
 /// A loaded object, and another one that has to do the same.
 #[derive(Debug)]
@@ -64,6 +64,8 @@ struct Side<'w> {
     marked: &'w Marked,
     program: RunnableProgram<'w>,
     has_records: bool,
+    /// It runs in the checked engine.
+    is_checked: bool,
 }
 
 /// Runs inputs on a target.
@@ -89,6 +91,7 @@ impl<'w> Side<'w> {
         let mut program = loaded.runnable_with_seed(place, 0, 0);
         program.collect_records(true);
         Some(Side {
+            is_checked: program.engine() == Engine::Checked,
             loaded,
             marked,
             program,
@@ -222,6 +225,9 @@ impl<'w, 'o> Executor<'w, 'o> {
             instructions += u64::from(weights[index]) * count;
             each(index, count);
         });
+        if self.side.is_checked {
+            instructions = self.side.program.executed().unwrap_or(0);
+        }
         let retval = match result {
             Ok(retval) => retval,
             Err(error) if error.is_stop() => return self.stopped(place, &error),

@@ -275,6 +275,9 @@ fn set_field(chooser: &mut Chooser, field: Field, bytes: &mut [u8], numbers: &[u
 
 /// Writes a number in one of the forms that programs read.
 pub(super) fn put(chooser: &mut Chooser, number: u64, frame: &mut [u8], at: usize) {
+    if at >= frame.len() {
+        return;
+    }
     let least = match number {
         0..=0xff => 1,
         0x100..=0xffff => 2,

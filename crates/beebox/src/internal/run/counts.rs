@@ -56,12 +56,22 @@ impl ProgramCounts {
         self.counting.as_ref()
     }
 
-    /// All counters.
+    /// By slot: a run can come there.
+    #[cfg(feature = "fuzz")]
+    pub(super) fn reached(&self) -> &[bool] {
+        &self.reached
+    }
+
+    /// The counters of code without checks, or those of the checked engine.
     #[cfg(feature = "fuzz")]
     #[inline]
-    pub(super) fn counters(&self) -> impl Iterator<Item = &Counters> {
-        let counting = self.counting.as_ref().map(|counting| &counting.counters);
-        counting.into_iter().chain([&self.starts, &self.ends])
+    pub(super) fn counters(&self, is_unchecked: bool) -> impl Iterator<Item = &Counters> {
+        let counting = self.counting.as_ref().filter(|_| is_unchecked);
+        let counting = counting.map(|counting| &counting.counters);
+        let checked = [&self.starts, &self.ends].into_iter();
+        counting
+            .into_iter()
+            .chain(checked.filter(move |_| !is_unchecked))
     }
 
     /// The counts of all engines.

@@ -11,7 +11,10 @@ use interp::checked::{Moment, Observer};
 use isa::ebpf::{Callee, Insn, Operand, Width};
 use spec::SplitMix;
 use spec::helpers::HelperId;
+use vm::Counters;
 
+use super::counts::ProgramCounts;
+use super::prepared::Prepared;
 use super::random::RunRandom;
 use super::{LoadedObject, ObjectMap, PrintedText, RunError, RunnableProgram, TestRunOutput};
 
@@ -89,24 +92,23 @@ impl LoadedObject {
 
     /// Number of counters of its programs.
     pub(crate) fn counters(&self) -> usize {
-        let counts = self.shared.programs.iter();
-        counts
-            .filter_map(|prepared| prepared.counts.as_ref())
-            .map(|counts| counts.counters().map(|part| part.len()).sum::<usize>())
-            .sum()
+        let parts = self.shared.programs.iter().flat_map(counters);
+        parts.map(Counters::len).sum()
     }
 
     /// By counter: instructions that each of its increments stands for.
     pub(crate) fn counter_weights(&self) -> Vec<u32> {
         let mut weights = Vec::new();
         for prepared in &self.shared.programs {
-            if let Some(counts) = &prepared.counts {
-                let start = weights.len();
-                if let Some(counting) = counts.counting() {
-                    weights.extend(counting.weights(&prepared.program.decode()));
+            let counts = prepared.counts.as_ref();
+            let counting = counts.and_then(ProgramCounts::counting);
+            match counting.filter(|_| prepared.code.is_some()) {
+                Some(counting) => weights.extend(counting.weights(&prepared.program.decode())),
+                // Runs in the checked engine have their number of instructions.
+                None => {
+                    let len: usize = counters(prepared).map(Counters::len).sum();
+                    weights.resize(weights.len() + len, 0);
                 }
-                let len: usize = counts.counters().map(|part| part.len()).sum();
-                weights.resize(start + len, 0);
             }
         }
         weights
@@ -116,15 +118,35 @@ impl LoadedObject {
     #[inline]
     pub(crate) fn drain_counters(&self, mut each: impl FnMut(usize, u64)) {
         let mut start = 0;
-        for prepared in &self.shared.programs {
-            let Some(counts) = &prepared.counts else {
-                continue;
-            };
-            for part in counts.counters() {
-                part.drain(|index, count| each(start + index, count));
-                start += part.len();
-            }
+        for part in self.shared.programs.iter().flat_map(counters) {
+            part.drain(|index, count| each(start + index, count));
+            start += part.len();
         }
+    }
+
+    /// How often runs executed the instructions of each program, by slot.
+    pub(crate) fn executed_insns(&self) -> Vec<Vec<u64>> {
+        let programs = self.shared.programs.iter();
+        let counts = programs.map(|prepared| match &prepared.counts {
+            Some(counts) => counts.counts(&prepared.program).insns,
+            None => Vec::new(),
+        });
+        counts.collect()
+    }
+
+    /// By program, slot: a run may come there.
+    pub(crate) fn reached_insns(&self) -> Vec<Vec<bool>> {
+        let programs = self.shared.programs.iter();
+        let reached = programs.map(|prepared| match &prepared.counts {
+            Some(counts) => counts.reached().to_vec(),
+            None => Vec::new(),
+        });
+        reached.collect()
+    }
+
+    /// True if values of maps have timers.
+    pub(crate) fn has_timers(&self) -> bool {
+        self.shared.used_timers().is_some()
     }
 
     /// True if a program that was loaded calls one of these helpers.
@@ -158,6 +180,15 @@ impl LoadedObject {
         numbers.dedup();
         numbers
     }
+}
+
+/// The counters that runs of a program increment in its engine.
+#[inline]
+fn counters(prepared: &Prepared) -> impl Iterator<Item = &Counters> {
+    let counts = prepared.counts.as_ref();
+    counts
+        .into_iter()
+        .flat_map(|counts| counts.counters(prepared.code.is_some()))
 }
 
 fn is_variables(map: &ObjectMap) -> bool {
