@@ -26,6 +26,7 @@
 //! | load an object and run its programs | [`Object`], [`Loader`], [`Instance`], [`Program`], [`Map`] |
 //! | verify the programs of an object | [`verify`] |
 //! | hold runs to expectation files | [`expect`] |
+//! | find packets on which a property does not hold | [`fuzz`] |
 //! | measure which source lines runs execute | [`coverage`] |
 //! | fill maps from JSON, and write them | [`maps_json`] |
 //! | set global variables by path | [`variables`] |
@@ -91,6 +92,7 @@
 //! | none | [`Object`], [`verify`], [`variables`], [`kernel`] |
 //! | `run` | [`Loader`], [`Instance`], [`Program`], [`Map`], [`expect`], [`maps_json`], [`host`], [`network`]; with `capture` |
 //! | `coverage` | [`coverage`], [`Loader::coverage`], [`Instance::coverage`]; with `run` |
+//! | `fuzz` | [`fuzz`]; with `coverage` |
 //! | `trace` | what `beebox run --why` and `--against` stand on, without promise; with `run` |
 //! | `capture` | [`Filter`], [`Expression`], [`captures`] |
 //! | `seccomp` | [`seccomp`] |
@@ -122,6 +124,8 @@ mod expression;
 mod failure;
 #[cfg(feature = "capture")]
 mod filter;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 #[cfg(feature = "run")]
 pub mod host;
 mod instance;

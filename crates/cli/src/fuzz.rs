@@ -208,22 +208,20 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
     }
     let mut campaign = Campaign::new(&object, plan, targets).map_err(unfit)?;
     let mut progress = Progress::default();
-    let report = campaign.run(&mut |at| progress.show(at)).map_err(unfit)?;
+    let mut report = campaign.run(&mut |at| progress.show(at)).map_err(unfit)?;
     drop(progress);
     if let Some(directory) = &args.corpus {
         write_corpus(directory, &report.corpus).map_err(corpus_failure)?;
     }
-    let mut tests = Vec::new();
-    for find in &report.finds {
+    for find in &mut report.finds {
         // Every test begins with the maps as they are filled.
         let fresh = setup.load(&object, &args.file)?;
         let path = output::object_path(&args.file, args.output.as_deref());
-        tests.push(find.test(&object, &path, &program, &fresh));
+        find.write_test(&object, &path, &program, &fresh);
     }
     let outcome = Outcome {
         program: &program,
         report: &report,
-        tests: &tests,
     };
     outcome.print(args)
 }

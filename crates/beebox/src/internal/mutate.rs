@@ -8,6 +8,7 @@
 mod change;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -137,6 +138,20 @@ pub enum MutationError {
     /// No test executes a program.
     NoTests,
 }
+
+impl fmt::Display for MutationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MutationError::Load(error) => error.fmt(f),
+            MutationError::Test { name, what } => {
+                write!(f, "{name}: it does not pass on the object as it is: {what}")
+            }
+            MutationError::NoTests => f.write_str("there is no test"),
+        }
+    }
+}
+
+impl std::error::Error for MutationError {}
 
 /// Most time of a run: a change may make a loop long.
 const TIMEOUT: Duration = Duration::from_secs(1);

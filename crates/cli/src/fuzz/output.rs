@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use beebox::internal::fuzz::{FindTest, FuzzFind, FuzzReport, capture_of};
+use beebox::internal::fuzz::{FuzzFind, FuzzReport, capture_of};
 use report::json::pretty;
 use serde_json::{Value, json};
 
@@ -18,16 +18,14 @@ use crate::stdout::{print, write_json};
 pub(super) struct Outcome<'o> {
     pub(super) program: &'o str,
     pub(super) report: &'o FuzzReport,
-    /// Of the finds.
-    pub(super) tests: &'o [FindTest],
 }
 
 impl Outcome<'_> {
     pub(super) fn print(&self, args: &Args) -> Result<Answer, Failure> {
         let mut files = Vec::new();
-        for (find, test) in self.report.finds.iter().zip(self.tests) {
+        for find in &self.report.finds {
             files.push(match &args.output {
-                Some(directory) => write(directory, find, test)?,
+                Some(directory) => write(directory, find)?,
                 None => Vec::new(),
             });
         }
@@ -44,10 +42,10 @@ impl Outcome<'_> {
     fn text(&self, files: &[Vec<PathBuf>]) -> String {
         let report = self.report;
         let mut text = String::new();
-        for ((find, test), files) in report.finds.iter().zip(self.tests).zip(files) {
+        for (find, files) in report.finds.iter().zip(files) {
             let _ = writeln!(text, "found: {}: {}", find.property, find.what);
             if files.is_empty() {
-                for line in test.text.lines().filter(|line| !line.starts_with('#')) {
+                for line in find.test.text.lines().filter(|line| !line.starts_with('#')) {
                     let _ = match line {
                         "" => writeln!(text),
                         line => writeln!(text, "  {line}"),
@@ -57,7 +55,7 @@ impl Outcome<'_> {
                 let names: Vec<String> = files.iter().map(|it| it.display().to_string()).collect();
                 let _ = writeln!(text, "  {}", names.join(", "));
             }
-            if !test.fails {
+            if !find.test.fails {
                 let _ = writeln!(text, "  no statement of a test says what is wrong");
             }
         }
@@ -84,8 +82,8 @@ impl Outcome<'_> {
     }
 
     fn record(&self, files: &[Vec<PathBuf>]) -> Value {
-        let finds = self.report.finds.iter().zip(self.tests).zip(files);
-        let finds = finds.map(|((find, test), files)| {
+        let finds = self.report.finds.iter().zip(files);
+        let finds = finds.map(|(find, files)| {
             let files: Vec<String> = files.iter().map(|it| it.display().to_string()).collect();
             json!({
                 "property": find.property,
@@ -94,8 +92,8 @@ impl Outcome<'_> {
                 "step": find.step,
                 "runs": find.runs,
                 "seconds": find.time.as_secs_f64(),
-                "test_text": test.text,
-                "test_fails": test.fails,
+                "test_text": find.test.text,
+                "test_fails": find.test.fails,
                 "files": files,
             })
         });
@@ -144,7 +142,7 @@ pub(super) fn object_path(object: &Path, directory: Option<&Path>) -> PathBuf {
 }
 
 /// Writes a find; its files.
-fn write(directory: &Path, find: &FuzzFind, test: &FindTest) -> Result<Vec<PathBuf>, Failure> {
+fn write(directory: &Path, find: &FuzzFind) -> Result<Vec<PathBuf>, Failure> {
     const MOST: u32 = 10_000;
     let has_packets = find.input.steps.iter().any(|step| !step.packet.is_empty());
     for number in 1..=MOST {
@@ -157,7 +155,7 @@ fn write(directory: &Path, find: &FuzzFind, test: &FindTest) -> Result<Vec<PathB
         if capture.exists() {
             continue;
         }
-        match create(&path, test.text.as_bytes()) {
+        match create(&path, find.test.text.as_bytes()) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             made => made.map_err(|error| Failure::of_file(&path, &error))?,
         }

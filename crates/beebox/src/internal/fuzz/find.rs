@@ -28,11 +28,13 @@ pub struct FuzzFind {
     pub runs: u64,
     /// Time until it was found.
     pub time: Duration,
+    /// A test of it.
+    pub test: FindTest,
     expects: Expects,
 }
 
 /// A test of a find.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct FindTest {
     /// The file, which `beebox test` takes.
     pub text: String,
@@ -53,6 +55,7 @@ impl FuzzFind {
             what: violation.what,
             runs,
             time,
+            test: FindTest::default(),
             expects: violation.expects,
         }
     }
@@ -63,6 +66,7 @@ impl FuzzFind {
     }
 
     /// A name for files.
+    #[doc(hidden)]
     pub fn slug(&self) -> String {
         let mut slug = String::new();
         for each in self.property.to_lowercase().chars() {
@@ -76,15 +80,16 @@ impl FuzzFind {
         slug.trim_end_matches('-').to_owned()
     }
 
-    /// A test that fails as long as the property does not hold: a file with the object, what the maps hold,
-    /// and the runs. `loaded` is the object as it was before the runs, which run on it once.
-    pub fn test(
-        &self,
+    /// Writes the test, which fails as long as the property does not hold: a file with the object, what the
+    /// maps hold, and the runs. `loaded` is the object as it was before the runs, which run on it once.
+    #[doc(hidden)]
+    pub fn write_test(
+        &mut self,
         object: &Object<'_>,
         object_path: &Path,
         program: &str,
         loaded: &LoadedObject,
-    ) -> FindTest {
+    ) {
         let statements = self.statements(object, program, loaded);
         let name = format!("find of {}", self.slug());
         let fails = match ExpectFile::parse(&name, &statements, Path::new("")) {
@@ -107,7 +112,7 @@ impl FuzzFind {
         let _ = writeln!(text, "object {}\n", object_path.display());
         let _ = writeln!(text, "test {}", self.property);
         text.push_str(&statements);
-        FindTest { text, fails }
+        self.test = FindTest { text, fails };
     }
 
     fn statements(&self, object: &Object<'_>, program: &str, loaded: &LoadedObject) -> String {
