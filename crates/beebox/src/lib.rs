@@ -26,6 +26,7 @@
 //! | load an object and run its programs | [`Object`], [`Loader`], [`Instance`], [`Program`], [`Map`] |
 //! | verify the programs of an object | [`verify`] |
 //! | hold runs to expectation files | [`expect`] |
+//! | find packets on which a property does not hold | [`fuzz`] |
 //! | measure which source lines runs execute | [`coverage`] |
 //! | fill maps from JSON, and write them | [`maps_json`] |
 //! | set global variables by path | [`variables`] |
@@ -92,6 +93,7 @@
 //! | none | [`Object`], [`verify`], [`variables`], [`kernel`] |
 //! | `run` | [`Loader`], [`Instance`], [`Program`], [`Map`], [`expect`], [`maps_json`], [`host`], [`model`], [`network`]; with `capture` |
 //! | `coverage` | [`coverage`], [`Loader::coverage`], [`Instance::coverage`]; with `run` |
+//! | `fuzz` | [`fuzz`]; with `coverage` |
 //! | `trace` | what `beebox run --why` and `--against` stand on, without promise; with `run` |
 //! | `debug` | what `beebox debug` stands on, without promise; with `trace` |
 //! | `capture` | [`Filter`], [`Expression`], [`captures`] |
@@ -124,6 +126,8 @@ mod expression;
 mod failure;
 #[cfg(feature = "capture")]
 mod filter;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 #[cfg(feature = "run")]
 pub mod host;
 mod instance;

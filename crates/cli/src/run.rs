@@ -469,6 +469,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         retpoline: args.retpoline,
         counts: !args.coverage.is_empty(),
         models: false,
+        journals: false,
         entry_slots: false,
         memory: args.map_memory,
         cpu: args.cpu,

@@ -31,6 +31,9 @@ pub(crate) enum RunCause {
     Json(String),
     /// A form of a field of a map.
     MapFormat(String),
+    /// A property, a map or a file of inputs that a program cannot be fuzzed with.
+    #[cfg(feature = "fuzz")]
+    Fuzz(String),
     Expect(Box<ExpectError>),
     Network(NetworkFileError),
     /// What a model of the kernel does not take.
@@ -72,6 +75,8 @@ impl RunCause {
             RunCause::Model(_) => ErrorKind::Input,
             RunCause::Json(_) => ErrorKind::Map,
             RunCause::MapFormat(_) => ErrorKind::Input,
+            #[cfg(feature = "fuzz")]
+            RunCause::Fuzz(_) => ErrorKind::Input,
             RunCause::NoProgram(..) | RunCause::NoMap(..) => ErrorKind::NotFound,
             RunCause::Option(..) => ErrorKind::Input,
             RunCause::UnsupportedOption(_) => ErrorKind::Unsupported,
@@ -186,6 +191,8 @@ impl fmt::Display for RunCause {
             RunCause::MapsFile(path, error) => write!(f, "{}: {error}", name_of(path)),
             RunCause::Maps(error) => error.fmt(f),
             RunCause::Json(error) | RunCause::MapFormat(error) => f.write_str(error),
+            #[cfg(feature = "fuzz")]
+            RunCause::Fuzz(what) => f.write_str(what),
             RunCause::Expect(error) => error.fmt(f),
             RunCause::Network(error) => error.fmt(f),
             RunCause::Model(what) => f.write_str(what),
@@ -221,6 +228,8 @@ impl RunCause {
             RunCause::MapsFile(_, error) => Some(error),
             RunCause::Maps(error) => error.source(),
             RunCause::Expect(error) => error.source(),
+            #[cfg(feature = "fuzz")]
+            RunCause::Fuzz(_) => None,
             RunCause::Json(_)
             | RunCause::MapFormat(_)
             | RunCause::Network(_)

@@ -46,6 +46,8 @@ mod error;
 mod faults;
 mod hook;
 mod inner_maps;
+#[cfg(feature = "fuzz")]
+mod inputs;
 mod kernel_sockets;
 mod load;
 mod loaded;
@@ -93,6 +95,8 @@ pub use error::{LoadError, RunError, TrapPlace};
 pub(crate) use faults::Faults;
 pub use faults::ForcedResult;
 pub use inner_maps::InnerMap;
+#[cfg(feature = "fuzz")]
+pub(crate) use inputs::{Compared, Marked, RunInput};
 pub use jit::NoSuchCpu;
 pub use loaded::LoadedObject;
 pub use maps::{Entry, ObjectMap, StorageOwner};

@@ -99,6 +99,16 @@ impl TestProgram {
         }
     }
 
+    /// True for types whose context is `struct __sk_buff`.
+    pub fn has_sk_buff(self) -> bool {
+        matches!(self.rules, TestRunKind::Skb(_))
+    }
+
+    /// Bytes of the context up to the last one that the program accesses.
+    pub fn context_bytes(self) -> u32 {
+        self.context_bytes
+    }
+
     /// True if programs see the packet from its link-layer header on, false for those that see
     /// it from its network header on.
     pub fn has_link_header(self) -> bool {
@@ -200,6 +210,26 @@ impl TestProgram {
             | TestRunKind::RawTracepoint
             | TestRunKind::Model => {}
         }
+    }
+
+    /// Makes an input that [`TestProgram::test_input`] returned without a context that of another frame, in
+    /// the memory that it has; false if it has to be made anew.
+    #[inline]
+    pub fn refill(self, input: &mut TestInput, frame: &[u8]) -> bool {
+        if !input.given.is_empty() || !self.sizes(frame).contains(&frame.len()) {
+            return false;
+        }
+        match self.rules {
+            TestRunKind::Xdp if frame.len() <= xdp::MAX_LINEAR => xdp::recapture(input, frame),
+            TestRunKind::Skb(rules) => skb::refill(input, frame, rules),
+            TestRunKind::Xdp
+            | TestRunKind::FlowDissector
+            | TestRunKind::Netfilter
+            | TestRunKind::SkLookup
+            | TestRunKind::Syscall
+            | TestRunKind::RawTracepoint => return false,
+        }
+        true
     }
 
     /// The sizes that a test run takes for a frame like this one, in bytes.

@@ -400,13 +400,13 @@ impl State {
     /// The first packet of the capture whose verdict an expectation is about, and the options that
     /// tell its run; `None` where statements before it change maps, which the options do not.
     fn first_of(&self, expected: &Expected) -> Option<(u64, String)> {
-        let (Expected::Verdict { name, count }, Ran::Capture(summary)) = (expected, &self.ran)
-        else {
+        let Ran::Capture(summary) = &self.ran else {
             return None;
         };
-        let packet = summary.first(|verdict| match count {
-            Some(_) => verdict == name,
-            None => verdict != name,
+        let packet = summary.first(|verdict| match expected {
+            Expected::Verdict { name, count: None } => verdict != name,
+            Expected::Verdict { name, .. } | Expected::NotVerdict(name) => verdict == name,
+            _ => false,
         })?;
         let (path, (runs, program)) = (self.capture.as_ref()?, self.last.as_ref()?);
         let is_alone = *runs == 1 && !self.has_set;

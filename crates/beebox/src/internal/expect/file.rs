@@ -41,6 +41,7 @@ pub const FORM: &str =
   ctx {FIELD: VALUE}           fields of the context after the run
   memory @NAME.FIELD = VALUE   a field of an object after the run
   verdict NAME [COUNT]         of a packet, or of so many packets of the capture
+  verdict not NAME             of a packet, or of any packet of the capture
   retval NUMBER                of a packet
   data unchanged | data HEX    the packet after the run
   data[OFFSET] HEX             bytes of it

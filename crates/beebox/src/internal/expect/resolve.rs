@@ -109,7 +109,8 @@ pub(super) fn check_applicable(
             }
             check_verdict(name)
         }
-        Expected::Instructions {
+        Expected::NotVerdict(name)
+        | Expected::Instructions {
             verdict: Some(name),
             ..
         } => check_verdict(name),

@@ -153,6 +153,8 @@ pub(crate) enum Expected {
         name: String,
         count: Option<u64>,
     },
+    /// Any verdict but this one.
+    NotVerdict(String),
     Retval(u32),
     Unchanged(Output),
     Bytes(Output, Vec<u8>),
@@ -307,6 +309,9 @@ fn expected(word: &str, rest: &str) -> Result<Expected, String> {
     let (second, behind) = self::word(rest);
     Ok(match word {
         // Some names have blanks.
+        "verdict" if second == "not" => {
+            Expected::NotVerdict(given(behind).ok_or_else(|| needed("a name"))?)
+        }
         "verdict" => {
             let (name, count) = match rest.rsplit_once(char::is_whitespace) {
                 Some((name, count)) if number::<u64>(count).is_some() => (name, number(count)),
@@ -617,6 +622,7 @@ mod tests {
             "capture p some file.pcap",
             "verdict XDP_PASS",
             "verdict XDP_PASS 217",
+            "verdict not XDP_PASS",
             "retval -1",
             "data unchanged",
             "data 00 11",
@@ -655,6 +661,7 @@ mod tests {
             ("run p 0x1", "no such file"),
             ("capture p", "a capture file"),
             ("verdict", "needs a name"),
+            ("verdict not", "needs a name"),
             ("retval 4294967296", "32 bits"),
             ("data", "no bytes"),
             ("data 0", "hexadecimal"),

@@ -172,6 +172,8 @@ impl<'o> RunnableProgram<'o> {
             let scene = Scene::new(debugging, shared, prepared, run);
             DebugObserver::new(&mut debugging.state, scene)
         });
+        #[cfg(feature = "fuzz")]
+        let mut comparing = self.comparing.take();
         let finish = self.services.with_context(timer, |mut cx| {
             let mut calls = Calls::resolved(|number, arguments, memory| {
                 if let Some(faults) = &mut faults
@@ -212,6 +214,16 @@ impl<'o> RunnableProgram<'o> {
                 return (prepared.checked)
                     .run_function_observed(slot, cx, entry, &limits, observer);
             }
+            #[cfg(feature = "fuzz")]
+            if let Some(comparing) = &mut comparing {
+                return (prepared.checked).run_function_observed(
+                    slot,
+                    cx,
+                    entry,
+                    &limits,
+                    &mut **comparing,
+                );
+            }
             #[cfg(feature = "coverage")]
             if let Some(profiler) = &mut profiler {
                 return (prepared.checked).run_function_observed(
@@ -239,6 +251,10 @@ impl<'o> RunnableProgram<'o> {
             self.debugging = debugging;
         }
         self.faults = faults;
+        #[cfg(feature = "fuzz")]
+        {
+            self.comparing = comparing;
+        }
         #[cfg(all(test, feature = "trace"))]
         let insns = observer
             .as_mut()

@@ -15,6 +15,8 @@ use super::checked::Start;
 use super::compiled::{Code, Scratch};
 #[cfg(feature = "debug")]
 use super::debug::Debugging;
+#[cfg(feature = "fuzz")]
+use super::inputs::Comparisons;
 use super::prepared::Prepared;
 #[cfg(feature = "coverage")]
 use super::profile::Profiler;
@@ -58,6 +60,9 @@ pub struct RunnableProgram<'o> {
     /// What profiles the next runs.
     #[cfg(feature = "coverage")]
     pub(super) profiler: Option<Box<Profiler>>,
+    /// What notes the comparisons of the next runs.
+    #[cfg(feature = "fuzz")]
+    pub(super) comparing: Option<Box<Comparisons>>,
     /// What records the next run.
     #[cfg(feature = "trace")]
     pub(super) recording: Option<Box<Recording<'o>>>,
@@ -113,6 +118,8 @@ impl<'o> RunnableProgram<'o> {
             model: None,
             #[cfg(feature = "coverage")]
             profiler: None,
+            #[cfg(feature = "fuzz")]
+            comparing: None,
             #[cfg(feature = "trace")]
             recording: None,
             #[cfg(feature = "debug")]
@@ -320,7 +327,11 @@ impl<'o> RunnableProgram<'o> {
     }
 
     // Results are taken apart where they come from: moved as a whole, they cost a tenth of a run.
-    fn run(&mut self, input: &mut TestInput, guard: &mut RunGuard) -> Result<u32, RunError> {
+    pub(super) fn run(
+        &mut self,
+        input: &mut TestInput,
+        guard: &mut RunGuard,
+    ) -> Result<u32, RunError> {
         self.check_deadline()?;
         if let Some(ifindex) = self.ifindex {
             input.set_ifindex(ifindex);
@@ -442,6 +453,10 @@ impl<'o> RunnableProgram<'o> {
         }
         #[cfg(feature = "debug")]
         if self.debugging.is_some() {
+            return true;
+        }
+        #[cfg(feature = "fuzz")]
+        if self.comparing.is_some() {
             return true;
         }
         #[cfg(feature = "trace")]

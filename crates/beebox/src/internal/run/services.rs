@@ -67,6 +67,12 @@ impl<'o> Services<'o> {
         self.clock_set = Instant::now();
     }
 
+    /// Sets the random numbers of the next runs.
+    #[cfg(feature = "fuzz")]
+    pub(super) fn set_random(&mut self, random: RunRandom<'o>) {
+        self.random = random;
+    }
+
     /// The machine and the network that helpers report.
     pub(super) fn system(&self) -> &System {
         self.own_system.as_deref().unwrap_or(&self.shared.system)
