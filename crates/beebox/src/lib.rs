@@ -92,6 +92,7 @@
 //! | `run` | [`Loader`], [`Instance`], [`Program`], [`Map`], [`expect`], [`maps_json`], [`host`], [`network`]; with `capture` |
 //! | `coverage` | [`coverage`], [`Loader::coverage`], [`Instance::coverage`]; with `run` |
 //! | `trace` | what `beebox run --why` and `--against` stand on, without promise; with `run` |
+//! | `html` | what `beebox run --html` and `verify --html` stand on, without promise; with `trace` and `coverage` |
 //! | `capture` | [`Filter`], [`Expression`], [`captures`] |
 //! | `seccomp` | [`seccomp`] |
 //! | `decompress` | BTF in kernel images and compressed sections |

@@ -43,6 +43,8 @@ mod data;
 mod error;
 mod faults;
 mod hook;
+#[cfg(feature = "html")]
+mod html;
 mod inner_maps;
 mod kernel_sockets;
 mod load;
@@ -90,6 +92,8 @@ pub use data::DataError;
 pub use error::{LoadError, RunError, TrapPlace};
 pub(crate) use faults::Faults;
 pub use faults::ForcedResult;
+#[cfg(feature = "html")]
+pub use html::HtmlRuns;
 pub use inner_maps::InnerMap;
 pub use jit::NoSuchCpu;
 pub use loaded::LoadedObject;

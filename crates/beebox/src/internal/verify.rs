@@ -15,6 +15,8 @@ pub mod registry {
 mod cost;
 mod cost_table;
 mod fact_table;
+#[cfg(feature = "html")]
+mod html;
 mod load;
 /// Verdicts of several kernels beside each other, and what decides where they differ.
 pub mod matrix;
@@ -31,6 +33,8 @@ pub use cost::{
 };
 pub use cost_table::ProgramCost;
 pub use fact_table::FactTable;
+#[cfg(feature = "html")]
+pub use html::walk_page;
 pub use load::{ProgramLoader, ReadBtf, StandaloneProgram};
 pub use notes::MapNote;
 pub use object::{ProgramVerification, verify_object};

@@ -58,6 +58,15 @@ impl SelectionArgs {
         self.only.as_deref().map(Only::read).transpose()
     }
 
+    /// True if `--output` names a file.
+    pub(super) fn writes(&self, file: &Path) -> bool {
+        let paths = self.output.iter().map(|given| match verdict_and_path(given) {
+            Some((_, path)) => path,
+            None => given.as_path(),
+        });
+        paths.into_iter().any(|path| is_same(path, file))
+    }
+
     /// The outputs of `--output`, for a program of a type.
     pub(super) fn outputs<'p>(
         &self,

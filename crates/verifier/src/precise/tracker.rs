@@ -4,7 +4,7 @@
 use spec::behaviour::Behaviour;
 
 use super::backtrack::{self, Backtrack, Step};
-use super::{ARGS, PrecisionCounts, bits, force_all_precise};
+use super::{ARGS, PrecisionCounts, bits, force_all_precise, note_marks};
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::explore::Explorer;
@@ -27,12 +27,23 @@ impl Tracker<'_, '_> {
     /// Marks what the requested registers and slots come from; true if a mark is new
     /// (`__mark_chain_precision`).
     #[doc(alias = "__mark_chain_precision")]
-    pub(super) fn mark(&mut self, start: &State, mut bt: Backtrack) -> Result<bool> {
-        let mut changed = false;
-        let follows = self.input.rules.has(Behaviour::FramesBacktracked);
+    pub(super) fn mark(&mut self, start: &State, bt: Backtrack) -> Result<bool> {
         if bt.is_empty() {
             return Ok(false);
         }
+        if let Some(walk) = &mut self.sink.walk {
+            walk.begin_request(&(bt.regs, bt.slots));
+        }
+        let changed = self.walk_back(start, bt);
+        if let Some(walk) = &mut self.sink.walk {
+            walk.end_request();
+        }
+        changed
+    }
+
+    fn walk_back(&mut self, start: &State, mut bt: Backtrack) -> Result<bool> {
+        let mut changed = false;
+        let follows = self.input.rules.has(Behaviour::FramesBacktracked);
         let mut last_idx = start.insn_idx as i32;
         let mut first_idx = start.first_insn_idx;
         let mut subseq_idx = -1;
@@ -76,6 +87,7 @@ impl Tracker<'_, '_> {
                     }
                 );
                 if !is_first && !passes {
+                    let asked = self.sink.walk.is_some().then_some(bt);
                     match bt.step(self.input, self.analysis, self.sink, idx, subseq_idx, entry) {
                         Step::Done => {}
                         Step::Unsupported => {
@@ -86,6 +98,12 @@ impl Tracker<'_, '_> {
                         Step::Bug(message) => {
                             return Err(refuse!(self => Flow::Backtracking { message }));
                         }
+                    }
+                    if let (Some(walk), Some(asked)) = (&mut self.sink.walk, asked)
+                        && asked != bt
+                    {
+                        let frame = bt.frame;
+                        walk.carry_request(idx, frame, bt.regs[frame], bt.slots[frame]);
                     }
                     if bt.is_empty() {
                         return Ok(changed);
@@ -162,6 +180,7 @@ impl Tracker<'_, '_> {
                     changed = true;
                 }
             }
+            note_marks(self.sink, checkpoint, number, mask);
             checkpoint.set_precise(number, mask);
             if self.sink.is_full() {
                 let (regs, slots) = (
@@ -198,6 +217,7 @@ impl Tracker<'_, '_> {
         let mask = scalars.fold(0u16, |mask, reg| mask | 1 << reg);
         let mut precise = checkpoint.precise().of(0);
         precise.regs |= mask;
+        note_marks(self.sink, checkpoint, 0, precise);
         checkpoint.set_precise(0, precise);
         Ok(mask != 0)
     }

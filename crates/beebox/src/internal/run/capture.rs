@@ -218,11 +218,21 @@ impl RunnableProgram<'_> {
                         Ok(time) => time,
                         Err(stop) => break Err(stop.after(packet - 1)),
                     };
+                    #[cfg(feature = "html")]
+                    if is_chosen {
+                        self.begin_page_run();
+                    }
                     // No guard is held while `observe` runs, which may wait for guards.
                     let run = || self.run_captured(frame, at, &mut RunGuard::new());
                     let retval = match time.run(run) {
                         Ok(retval) => retval,
-                        Err(error) => break Err(RunCaptureError::Run { packet, error }),
+                        Err(error) => {
+                            #[cfg(feature = "html")]
+                            if is_chosen {
+                                self.end_page_run(packet, &record, Err(&error));
+                            }
+                            break Err(RunCaptureError::Run { packet, error });
+                        }
                     };
                     if !is_chosen {
                         self.records();
@@ -241,6 +251,8 @@ impl RunnableProgram<'_> {
                         executed: self.executed,
                     };
                     observe(run, &record);
+                    #[cfg(feature = "html")]
+                    self.end_page_run(packet, &record, Ok((retval, redirect)));
                     if let (Some(encoder), Some(most)) = (&encoder, verdict.kept) {
                         let after = self.captured().map(|input| input.kept_frame(most));
                         let after = after.unwrap_or_default();

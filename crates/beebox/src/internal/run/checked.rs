@@ -144,7 +144,7 @@ impl<'o> RunnableProgram<'o> {
             }
         });
         #[cfg(feature = "trace")]
-        let mut observer = recorder.map(RunObserver::new);
+        let mut observer = recorder.map(|recorder| RunObserver::new(recorder, programs));
         #[cfg(feature = "coverage")]
         let mut profiler = self.profiler.take();
         #[cfg(feature = "coverage")]

@@ -13,6 +13,8 @@ use vm::{Deadline, DirectContext, Outcome, Redirect};
 use super::checked::Start;
 use super::compiled::{Code, Scratch};
 use super::prepared::Prepared;
+#[cfg(feature = "html")]
+use super::html::HtmlRuns;
 #[cfg(feature = "coverage")]
 use super::profile::Profiler;
 #[cfg(feature = "trace")]
@@ -56,6 +58,9 @@ pub struct RunnableProgram<'o> {
     /// What records the next run.
     #[cfg(feature = "trace")]
     pub(super) recording: Option<Box<Recording<'o>>>,
+    /// The page that runs are written to.
+    #[cfg(feature = "html")]
+    pub(super) page: Option<Box<HtmlRuns<'o>>>,
 }
 
 /// Result of a test run.
@@ -106,6 +111,8 @@ impl<'o> RunnableProgram<'o> {
             profiler: None,
             #[cfg(feature = "trace")]
             recording: None,
+            #[cfg(feature = "html")]
+            page: None,
         }
     }
 
