@@ -19,7 +19,7 @@ class Browser:
     """A page in a browser. Leave it by `with`."""
 
     def __init__(self, dark=False, size=(1500, 950)):
-        self.profile = tempfile.TemporaryDirectory(prefix="beebox-browser-")
+        self.profile = tempfile.TemporaryDirectory(prefix="beebox-browser-", ignore_cleanup_errors=True)
         to_browser, self.commands = os.pipe()
         self.answers, from_browser = os.pipe()
         self.number = 0
@@ -59,6 +59,7 @@ class Browser:
         self.call("Page.enable")
         self.call("Runtime.enable")
         self.call("Network.enable")
+        self.call("Emulation.setFocusEmulationEnabled", enabled=True)
         width, height = size
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}

@@ -650,6 +650,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
                 by_verdict,
                 only,
                 most: args.selection.limit,
+                comments: args.selection.comments,
             };
             let mut rows = args.verdicts.then(|| Rows::start(args.format(), engine));
             let ran = capture::run(options, &mut program, &mut outputs, rows.as_mut())?;

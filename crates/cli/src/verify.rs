@@ -427,7 +427,12 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
             target: target.transpose()?,
             ..job
         };
-        let mut results = run::verify(&args.files, &job, &kernel, [!args.quiet, args.debug, page.is_some()])?;
+        let mut results = run::verify(
+            &args.files,
+            &job,
+            &kernel,
+            [!args.quiet, args.debug, page.is_some()],
+        )?;
         if let Some(failure) = printing.lock().ok().and_then(|mut it| it.take()) {
             return Err(failure);
         }

@@ -65,6 +65,7 @@ mod random;
 mod recording;
 mod records;
 mod redirect;
+mod returned;
 mod reuse;
 mod selection;
 mod services;

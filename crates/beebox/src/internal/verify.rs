@@ -52,6 +52,8 @@ pub use verifier::{
     PointerKind, ProgramFacts, Proof, RULES, Refusal, RefusalKind, Scalar, Spills, Statistics,
     Stop, Stress, SubprogCost, Tnum, Value, Verdict, Verification, explain, verify, verify_to,
 };
+#[cfg(feature = "html")]
+pub use verifier::{KeptSteps, PrecisionRequest, StatePlace, StepEnd, Walk, WalkStep, walk};
 
 /// Results in the form of veristat: columns, filters, order, comma-separated values, comparison.
 pub mod veristat {

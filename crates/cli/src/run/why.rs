@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use beebox::internal::program::ProgramType;
-use beebox::{Engine, Kernel};
 use beebox::internal::maps_json::RecordTypes;
+use beebox::internal::program::ProgramType;
 use beebox::internal::run::{
     Debug, Explained, LoadedObject, RunCaptureError, RunnableProgram, WhyOptions, tail_from,
 };
+use beebox::{Engine, Kernel};
 use report::why::{Why, text};
 
 use super::html::print_page;
@@ -93,12 +93,7 @@ fn told<'o>(
     Ok(why)
 }
 
-fn show(
-    args: &Args,
-    why: &Why,
-    kind: ProgramType,
-    engine: Engine,
-) -> Result<(), Failure> {
+fn show(args: &Args, why: &Why, kind: ProgramType, engine: Engine) -> Result<(), Failure> {
     match args.format() {
         RunFormat::Text => print(&text(why, terminal_width().unwrap_or(USUAL_WIDTH))),
         RunFormat::Json => write_json(report::json::pretty(why).as_bytes()),

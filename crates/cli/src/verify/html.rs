@@ -29,8 +29,10 @@ pub(super) fn page_path<'a>(
     }
     let page = OutputPath::new(path, inputs.iter().copied())?;
     match page.is_standard() {
-        true => Err(Failure::new("--html -: standard output holds the results")
-            .hint("the name of a file")),
+        true => {
+            Err(Failure::new("--html -: standard output holds the results")
+                .hint("the name of a file"))
+        }
         false => Ok(Some(page)),
     }
 }

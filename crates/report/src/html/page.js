@@ -235,6 +235,11 @@ function section(label, bar, ...content) {
   return el("section", { "aria-label": label }, el("div", { class: "bar" }, el("h2", {}, label), bar), content);
 }
 
+/** A text in which what is between backticks is code. */
+function prose(text) {
+  return text.split("`").map((part, index) => (index % 2 === 1 ? el("code", {}, part) : part));
+}
+
 /** Last part of a path. */
 function baseName(path) {
   return path.slice(path.lastIndexOf("/") + 1);

@@ -81,7 +81,7 @@
   const sourcePane = new LongList({
     label: "Source",
     count: sourceList.length,
-    text: (index) => sourceList[index].text || sourceList[index].heading,
+    text: (index) => sourceList[index].text ?? sourceList[index].heading,
     chosen: (index) => goToRow(index),
     fill: (row, index) => {
       const line = sourceList[index];
@@ -290,10 +290,14 @@
     }
   }
 
+  /** What a write wrote: of an entry of a map with its key. */
   function writeName(event) {
-    return event.map_key && event.target_name === event.map
-      ? `${event.map}[${valueText(event.map_key)}]`
-      : event.target_name;
+    const { map, target_name: name } = event;
+    if (!event.map_key || !(name === map || name.startsWith(`${map}.`))) {
+      return name;
+    }
+    const key = valueText(event.map_key).replace(/^\[(.*)\]$/, "$1");
+    return `${map}[${key}]${name.slice(map.length)}`;
   }
 
   // The state behind a step, from the events up to it: frames with their variables, entries of maps, bytes
@@ -356,10 +360,10 @@
         el(
           "tr",
           { class: variable.at === step ? "new" : null },
-          el("td", {}, variable.name),
+          el("td", { class: "short" }, variable.name),
           el("td", {}, variable.text),
           el("td", { class: "quiet" }, variable.c_type),
-          el("td", {}, stepLink(variable.at)),
+          el("td", { class: "short" }, stepLink(variable.at)),
         ),
       );
       content.push(el("h3", {}, `Variables of ${frame.name}`));
@@ -383,7 +387,7 @@
             el("td", {}, write.name),
             el("td", {}, valueText(write.now) ?? "absent"),
             el("td", { class: "quiet" }, write.isMade ? `was ${valueText(write.first) ?? "absent"}` : "written later, in "),
-            el("td", {}, stepLink(write.at)),
+            el("td", { class: "short" }, stepLink(write.at)),
           ),
         );
         content.push(el("h3", {}, title), el("table", {}, rows));
@@ -451,10 +455,10 @@
       section(
         "Path",
         [
-          button("⏮", "First step", () => goTo(0)),
-          button("◀", "One step back", () => goTo(step - 1)),
-          button("▶", "One step forward", () => goTo(step + 1)),
-          button("⏭", "Last step", lastStep),
+          button("«", "First step", () => goTo(0)),
+          button("‹", "One step back", () => goTo(step - 1)),
+          button("›", "One step forward", () => goTo(step + 1)),
+          button("»", "Last step", lastStep),
           slider,
           position,
         ],

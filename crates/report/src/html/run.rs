@@ -201,7 +201,11 @@ impl RunPage {
         for (name, file) in &coverage.files {
             // Coverage drops what stands in front of relative names.
             let dotted = format!("./{name}");
-            let name = if self.lines.contains_key(&dotted) { &dotted } else { name };
+            let name = if self.lines.contains_key(&dotted) {
+                &dotted
+            } else {
+                name
+            };
             let known = self.lines.entry(name.clone()).or_default();
             for (number, text) in &file.texts {
                 known.entry(*number).or_insert_with(|| text.clone());

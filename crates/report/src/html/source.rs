@@ -89,6 +89,9 @@ mod tests {
         assert!(is_source_of("one\n  two\n", &known("two")));
         assert!(!is_source_of("one\nthree\n", &known("two")));
         assert!(!is_source_of("secret\n", &BTreeMap::new()));
-        assert!(!is_source_of("secret\n", &BTreeMap::from([(0, String::new())])));
+        assert!(!is_source_of(
+            "secret\n",
+            &BTreeMap::from([(0, String::new())])
+        ));
     }
 }

@@ -110,8 +110,11 @@
         rows.push({ line: line[1], file: line[0], text: sourceText(line[0], line[1]) });
       }
       last = name || last;
-      rowOfInsn[insn] = rows.length;
-      rows.push({ insn, text });
+      // The second half of a wide instruction is no step.
+      if (text) {
+        rowOfInsn[insn] = rows.length;
+        rows.push({ insn, text });
+      }
     });
   }
 
@@ -120,7 +123,7 @@
   const insnList = new LongList({
     label: "Program",
     count: 0,
-    text: (index) => rows[index].heading || rows[index].text,
+    text: (index) => rows[index].text ?? rows[index].heading,
     chosen: (index) => goToRow(index),
     fill: (row, index) => {
       const { heading, line, file, insn, text } = rows[index];
@@ -244,7 +247,7 @@
     slider.value = String(at);
     position.textContent = `step ${grouped(numberOf(at))} of ${grouped(program.total_insns)}`;
     const row = rowOfInsn[steps()[at][INSN]];
-    if (row !== undefined && (showsInsn || insnList.selected !== row)) {
+    if (row !== undefined && showsInsn) {
       insnList.select(row, false);
     }
     showState();
@@ -371,31 +374,42 @@
     const places = [...new Set([...here.keys(), ...there.keys()])].sort((a, b) => a - b);
     const frame = each[FRAME];
     const live = program.live_regs[each[INSN]];
-    const table = places.filter((place) => (place & 0xff) !== FRAME_PLACE || place === REFERENCES).map((place) => {
+    const rows = [];
+    const same = [];
+    for (const place of places.filter((each) => each === REFERENCES || (each & 0xff) !== FRAME_PLACE)) {
       const [now, then] = [here.get(place), there.get(place)];
+      const name = `${frameName(place)}${placeName(place)}`;
       const isTop = place >> 8 === frame;
-      let word = "same";
-      if (isTop && isRegister(place) && !((live >> (place & 0xff)) & 1)) {
-        word = "dead: nothing reads it";
-      } else if (now !== then) {
-        const isScalar = /^(scalar|-?\d|0x)/.test(then || "");
-        word = then === undefined
-          ? "the checkpoint has no value"
-          : isScalar && !precise.has(place) ? "not precise: any number is covered" : "must be covered";
+      const isPrecise = precise.has(place);
+      if (now === then) {
+        same.push(isPrecise ? `${name} (precise)` : name);
+        continue;
       }
-      return el(
-        "tr",
-        { class: word === "must be covered" ? "new" : null },
-        el("td", {}, `${frameName(place)}${placeName(place)}`),
-        el("td", {}, now ?? "–"),
-        el("td", {}, `${precise.has(place) ? "P " : ""}${then ?? "–"}`),
-        el("td", { class: "quiet" }, word),
+      const isDead = isTop && isRegister(place) && !((live >> (place & 0xff)) & 1);
+      const isScalar = /^(scalar|-?\d|0x)/.test(then || "");
+      const word = isDead
+        ? "dead: nothing reads it"
+        : then === undefined
+          ? "no value there, so that nothing reads it"
+          : isScalar && !isPrecise
+            ? "not precise: any number is covered"
+            : isPrecise
+              ? "precise: the numbers there must have those here among them"
+              : "what is there must cover what is here";
+      rows.push(
+        el(
+          "tr",
+          { class: isDead || word.startsWith("n") ? null : "new" },
+          el("td", { class: "short" }, name),
+          el("td", {}, `here   ${now ?? "nothing"}\nthere  ${then ?? "nothing"}`, el("div", { class: "quiet" }, word)),
+        ),
       );
-    });
+    }
     const title = isPruned && other === each[BY] ? "Why it is covered" : "Comparison";
     return [
-      el("h3", {}, title),
-      el("table", {}, el("tr", {}, ...["", "here", `checkpoint, step ${grouped(numberOf(other))}`, ""].map((text) => el("th", {}, text))), table),
+      el("h3", {}, `${title}: differences to step ${grouped(numberOf(other))}`),
+      rows.length > 0 ? el("table", {}, rows) : el("p", {}, "none"),
+      el("p", { class: "quiet" }, `the same: ${same.join(", ") || "nothing"}`),
     ];
   }
 
@@ -426,11 +440,11 @@
         return el(
           "tr",
           { class: changed.has(place) ? "new" : isDead ? "quiet" : null },
-          el("td", {}, placeName(place)),
+          el("td", { class: "short" }, placeName(place)),
           el("td", {}, state.get(place)),
           el(
             "td",
-            {},
+            { class: "short" },
             isDead ? "dead" : "",
             request === undefined ? "" : el("span", {}, "precise, for ", stepLink(program.requests[request][0])),
           ),
@@ -495,9 +509,9 @@
     if (!explanation) {
       return content;
     }
-    content.push(el("p", {}, explanation.headline));
+    content.push(el("p", {}, prose(explanation.headline)));
     const texts = (title, list) =>
-      list && list.length > 0 ? [el("h3", {}, title), el("ul", {}, list.map((text) => el("li", {}, text)))] : [];
+      list && list.length > 0 ? [el("h3", {}, title), el("ul", {}, list.map((text) => el("li", {}, prose(text))))] : [];
     const asList = (value) => (Array.isArray(value) ? value : value ? [value] : []);
     content.push(...texts("What is known", explanation.known.map((known) => `${known.holder}: ${known.text}`)));
     content.push(...texts("What was needed", asList(explanation.needed)));
@@ -506,7 +520,7 @@
         ? []
         : [
             el("h3", {}, title),
-            el("ol", {}, list.map((each) => el("li", {}, each.text, " ", placeLink(each.place)))),
+            el("ol", {}, list.map((each) => el("li", {}, prose(each.text), " ", placeLink(each.place)))),
           ];
     content.push(...places("Where it comes from", explanation.provenance));
     content.push(...places("The way there", explanation.path.decisions));
@@ -560,10 +574,10 @@
       section(
         "State",
         [
-          button("⏮", "First step", actions.first),
-          button("◀", "One step back", actions.back),
-          button("▶", "One step forward", actions.forward),
-          button("⏭", "Last step", actions.last),
+          button("«", "First step", actions.first),
+          button("‹", "One step back", actions.back),
+          button("›", "One step forward", actions.forward),
+          button("»", "Last step", actions.last),
           slider,
           position,
         ],

@@ -134,7 +134,16 @@ fn step((index, step): (usize, &WalkStep)) -> Value {
     let changes: Vec<i64> = changes
         .flat_map(|(place, value)| [place_number(*place).into(), value.map_or(-1, i64::from)])
         .collect();
-    json!([step.insn, before, flags, step.frame, end, by, changes, step.missed])
+    json!([
+        step.insn,
+        before,
+        flags,
+        step.frame,
+        end,
+        by,
+        changes,
+        step.missed
+    ])
 }
 
 fn place_number(place: StatePlace) -> u32 {

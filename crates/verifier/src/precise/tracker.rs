@@ -1,6 +1,7 @@
 //! The walk of one request: back over the history of the current state, then over that of the
 //! checkpoints above it, with a mark in each checkpoint that it passes.
 
+use isa::ebpf::Insn;
 use spec::behaviour::Behaviour;
 
 use super::backtrack::{self, Backtrack, Step};
@@ -43,6 +44,7 @@ impl Tracker<'_, '_> {
 
     fn walk_back(&mut self, start: &State, mut bt: Backtrack) -> Result<bool> {
         let mut changed = false;
+        let insns = &self.input.insns;
         let follows = self.input.rules.has(Behaviour::FramesBacktracked);
         let mut last_idx = start.insn_idx as i32;
         let mut first_idx = start.first_insn_idx;
@@ -99,15 +101,14 @@ impl Tracker<'_, '_> {
                             return Err(refuse!(self => Flow::Backtracking { message }));
                         }
                     }
-                    if let (Some(walk), Some(asked)) = (&mut self.sink.walk, asked)
-                        && asked != bt
-                    {
-                        let frame = bt.frame;
-                        walk.carry_request(idx, frame, bt.regs[frame], bt.slots[frame]);
+                    if let Some(asked) = asked {
+                        note_carried(self.sink, (idx, insns[idx as usize]), &asked, &bt);
                     }
                     if bt.is_empty() {
                         return Ok(changed);
                     }
+                } else if !is_first && self.sink.walk.is_some() {
+                    note_carried(self.sink, (idx, insns[idx as usize]), &bt, &bt);
                 }
                 subseq_idx = idx as i32;
                 if idx == first && history.len() <= 1 && (history.is_empty() || entry.is_some()) {
@@ -220,5 +221,19 @@ impl Tracker<'_, '_> {
         note_marks(self.sink, checkpoint, 0, precise);
         checkpoint.set_precise(0, precise);
         Ok(mask != 0)
+    }
+}
+
+/// Notes in a recorded walk that a request was carried back over an instruction that changes it, or
+/// computes what is asked for.
+fn note_carried(sink: &mut Sink<'_>, (idx, insn): (u32, Insn), asked: &Backtrack, bt: &Backtrack) {
+    let mut is_computed = false;
+    if let Insn::Alu { dst, .. } | Insn::Neg { dst, .. } | Insn::Endian { dst, .. } = insn {
+        is_computed = asked.regs[asked.frame] >> dst.number() & 1 != 0;
+    }
+    if let Some(walk) = &mut sink.walk
+        && (is_computed || asked != bt)
+    {
+        walk.carry_request(idx, bt.frame, bt.regs[bt.frame], bt.slots[bt.frame]);
     }
 }

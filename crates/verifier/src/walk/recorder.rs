@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::{
-    KeptSteps, Masks, PrecisionRequest, StatePlace, StepEnd, WHOLE_EVERY, Walk, WalkStep,
-};
+use super::{KeptSteps, Masks, PrecisionRequest, StatePlace, StepEnd, WHOLE_EVERY, Walk, WalkStep};
 use crate::analysis::Analysis;
 use crate::input::Input;
 use crate::log::{self, insn_text};
@@ -66,7 +64,9 @@ impl WalkRecorder {
 
     /// The index of the last step.
     pub(crate) fn last_step(&self) -> u32 {
-        (self.walk.steps.len() as u32).checked_sub(1).unwrap_or(NONE)
+        (self.walk.steps.len() as u32)
+            .checked_sub(1)
+            .unwrap_or(NONE)
     }
 
     /// Notes that the state in front of the next step is a checkpoint; the index of that step.
@@ -155,7 +155,9 @@ impl WalkRecorder {
             changes.push((StatePlace::Frame(number as u8), None));
         }
         for (number, frame) in frames.iter().enumerate() {
-            let old = last.get(number).filter(|old| old.callsite == frame.callsite);
+            let old = last
+                .get(number)
+                .filter(|old| old.callsite == frame.callsite);
             let old = old.filter(|old| old.subprogno == frame.subprogno);
             match old {
                 Some(old) if Rc::ptr_eq(old, frame) => continue,
@@ -168,7 +170,12 @@ impl WalkRecorder {
                     changes.push((StatePlace::Frame(number as u8), Some(text)));
                 }
             }
-            self.frame_changes(input, (number as u8, frame), old.map(|old| &**old), &mut changes);
+            self.frame_changes(
+                input,
+                (number as u8, frame),
+                old.map(|old| &**old),
+                &mut changes,
+            );
         }
         self.last = frames;
         let mut references = String::new();
@@ -247,7 +254,9 @@ impl WalkRecorder {
         let asked = masks.filter(|((regs, slots), _)| **regs != 0 || **slots != 0);
         self.request = Some(PrecisionRequest {
             step: self.last_step(),
-            asked: asked.map(|((regs, slots), frame)| (frame, *regs, *slots)).collect(),
+            asked: asked
+                .map(|((regs, slots), frame)| (frame, *regs, *slots))
+                .collect(),
             carried: Vec::new(),
             marked: Vec::new(),
         });

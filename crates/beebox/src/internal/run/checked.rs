@@ -20,6 +20,7 @@ use super::hook::HookObjects;
 use super::prepared::Prepared;
 #[cfg(feature = "trace")]
 use super::recording::RunObserver;
+use super::returned::ReturnObserver;
 use super::{RunError, RunnableProgram};
 
 /// Initial state of a run.
@@ -151,6 +152,7 @@ impl<'o> RunnableProgram<'o> {
         if let Some(profiler) = &mut profiler {
             profiler.begin();
         }
+        let mut returns = (self.notes_return && is_program).then(|| ReturnObserver::new(programs));
         let finish = self.services.with_context(timer, |mut cx| {
             let mut calls = Calls::resolved(|number, arguments, memory| {
                 if let Some(faults) = &mut faults
@@ -191,6 +193,9 @@ impl<'o> RunnableProgram<'o> {
                     &mut **profiler,
                 );
             }
+            if let Some(returns) = &mut returns {
+                return (prepared.checked).run_function_observed(slot, cx, entry, &limits, returns);
+            }
             #[cfg(feature = "coverage")]
             if let Some(mut counts) = CountObserver::new(programs) {
                 return (prepared.checked).run_function_observed(
@@ -204,6 +209,13 @@ impl<'o> RunnableProgram<'o> {
             (prepared.checked).run_function(slot, cx, entry, &limits)
         });
         self.faults = faults;
+        if is_program {
+            self.returned = returns.and_then(|returns| returns.last);
+            #[cfg(feature = "trace")]
+            if let Some(observer) = &observer {
+                self.returned = observer.returns.last;
+            }
+        }
         #[cfg(all(test, feature = "trace"))]
         let insns = observer
             .as_mut()

@@ -200,9 +200,13 @@ impl Shared {
             let (Some(counts), Some(types)) = (&prepared.counts, program.btf()) else {
                 continue;
             };
+            let decoded = program.decode();
             for (slot, count) in counts.counts(program).insns.into_iter().enumerate() {
-                let line = program.line_at(slot as u32);
-                if let Some(line) = line.filter(|line| line.line > 0 && count > 0) {
+                let line = program.line_at(slot as u32).filter(|line| line.line > 0);
+                if let Some(line) = line
+                    && count > 0
+                    && !matches!(decoded[slot], Insn::Imm64High)
+                {
                     let name = types.string(line.file).to_string();
                     let name = name.trim_start_matches("./").to_owned();
                     *costs.entry((name, line.line)).or_insert(0) += count;

@@ -82,14 +82,12 @@ impl<'o> RunnableProgram<'o> {
         result
     }
 
-    /// Records the next run, if the page has room for its path.
-    pub(super) fn begin_page_run(&mut self) {
-        let Some(page) = &mut self.page else {
-            return;
+    /// Records the next run, if the page has room for its path; true if it does.
+    pub(super) fn begin_page_run(&mut self) -> bool {
+        let page = self.page.as_mut();
+        let Some(page) = page.filter(|page| page.page.has_room()) else {
+            return false;
         };
-        if !page.page.has_room() {
-            return;
-        }
         let with = page.with;
         page.limits = Some(self.limits);
         match page.recording.take() {
@@ -97,6 +95,7 @@ impl<'o> RunnableProgram<'o> {
             None => self.record_with_tail(with.kernel, with.debug, None),
         }
         self.limit_told_run();
+        true
     }
 
     /// Adds the run on a packet of a capture to the page.

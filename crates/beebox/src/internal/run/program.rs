@@ -12,13 +12,14 @@ use vm::{Deadline, DirectContext, Outcome, Redirect};
 
 use super::checked::Start;
 use super::compiled::{Code, Scratch};
-use super::prepared::Prepared;
 #[cfg(feature = "html")]
 use super::html::HtmlRuns;
+use super::prepared::Prepared;
 #[cfg(feature = "coverage")]
 use super::profile::Profiler;
 #[cfg(feature = "trace")]
 use super::recording::Recording;
+use super::returned::Place;
 use super::services::{RunClock, Services};
 use super::shared::Shared;
 use super::{Faults, ObjectMap, PrintedText, RunError, RunRecord, records};
@@ -50,6 +51,10 @@ pub struct RunnableProgram<'o> {
     pub(super) executed: Option<u64>,
     /// Runs are in the checked engine, so that their instructions are known.
     counts_executed: bool,
+    /// Runs are in the checked engine, so that it is known where they return.
+    pub(super) notes_return: bool,
+    /// The last instruction of the last run, if that is noted.
+    pub(super) returned: Option<Place>,
     /// Helpers that fail on purpose.
     pub(super) faults: Option<Box<Faults>>,
     /// What profiles the next runs.
@@ -106,6 +111,8 @@ impl<'o> RunnableProgram<'o> {
             captured: None,
             executed: None,
             counts_executed: false,
+            notes_return: false,
+            returned: None,
             faults: None,
             #[cfg(feature = "coverage")]
             profiler: None,
@@ -378,7 +385,7 @@ impl<'o> RunnableProgram<'o> {
     /// purpose.
     #[inline]
     fn is_recorded(&self) -> bool {
-        if self.faults.is_some() || self.counts_executed {
+        if self.faults.is_some() || self.counts_executed || self.notes_return {
             return true;
         }
         #[cfg(feature = "coverage")]

@@ -15,9 +15,8 @@ use spec::registry::types::ArgBase;
 use trace::dwarf::Debug;
 use trace::{Host, Recorder, Run, Traced, TracedMap};
 
-#[cfg(feature = "coverage")]
-use super::counts::CountObserver;
 use super::prepared::Prepared;
+use super::returned::ReturnObserver;
 use super::shared::Shared;
 use super::{ObjectMap, RunnableProgram};
 
@@ -39,9 +38,8 @@ pub(super) struct Recording<'o> {
 /// The observer of a run that is recorded.
 pub(super) struct RunObserver<'p> {
     pub(super) recorder: Recorder<'p>,
-    /// What counts beside it, if the programs count.
-    #[cfg(feature = "coverage")]
-    counts: Option<CountObserver<'p>>,
+    /// What counts and notes beside it.
+    pub(super) returns: ReturnObserver<'p>,
     /// Number of the program and slot of each instruction, to which the test holds the record.
     #[cfg(test)]
     pub(super) insns: Vec<(u32, u32)>,
@@ -49,12 +47,9 @@ pub(super) struct RunObserver<'p> {
 
 impl<'p> RunObserver<'p> {
     pub(super) fn new(recorder: Recorder<'p>, programs: &'p [Prepared]) -> RunObserver<'p> {
-        #[cfg(not(feature = "coverage"))]
-        let _ = programs;
         RunObserver {
             recorder,
-            #[cfg(feature = "coverage")]
-            counts: CountObserver::new(programs),
+            returns: ReturnObserver::new(programs),
             #[cfg(test)]
             insns: Vec::new(),
         }
@@ -65,10 +60,7 @@ impl Observer for RunObserver<'_> {
     fn before(&mut self, moment: &Moment<'_, '_>) -> ControlFlow<()> {
         #[cfg(test)]
         self.insns.push((moment.program.number(), moment.at as u32));
-        #[cfg(feature = "coverage")]
-        if let Some(counts) = &mut self.counts {
-            let _ = counts.before(moment);
-        }
+        let _ = self.returns.before(moment);
         self.recorder.before(moment)
     }
 }

@@ -94,8 +94,7 @@ impl<'o> RunnableProgram<'o> {
                 _ => None,
             };
             let (printed, frame) = (self.printed().clone(), frame.to_vec());
-            let result = told(result)
-                .map_err(|error| RunCaptureError::Run { packet: 0, error })?;
+            let result = told(result).map_err(|error| RunCaptureError::Run { packet: 0, error })?;
             let mut why = self.tell(&run, (&frame, after.as_deref()), result, &printed, with);
             why.packet = Some(packet);
             why.redirect_text = redirect.map(redirect_text);
