@@ -96,6 +96,7 @@
 //! | `fuzz` | [`fuzz`]; with `coverage` |
 //! | `trace` | what `beebox run --why` and `--against` stand on, without promise; with `run` |
 //! | `debug` | what `beebox debug` stands on, without promise; with `trace` |
+//! | `html` | what `beebox run --html` and `verify --html` stand on, without promise; with `trace` and `coverage` |
 //! | `capture` | [`Filter`], [`Expression`], [`captures`] |
 //! | `seccomp` | [`seccomp`] |
 //! | `decompress` | BTF in kernel images and compressed sections |

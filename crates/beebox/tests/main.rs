@@ -23,6 +23,7 @@ mod support;
 mod unwritten_stack;
 mod verify_kernel_types;
 mod verify_log;
+mod walk;
 
 // They compare with the running kernel, which is asked on Linux only.
 #[cfg(target_os = "linux")]

@@ -12,6 +12,7 @@ mod files;
 mod filter;
 mod generate;
 mod habits;
+mod html;
 mod json;
 mod kernels;
 mod kfuncs;

@@ -45,6 +45,8 @@ pub mod debug;
 mod error;
 mod faults;
 mod hook;
+#[cfg(feature = "html")]
+mod html;
 mod inner_maps;
 #[cfg(feature = "fuzz")]
 mod inputs;
@@ -67,6 +69,7 @@ mod random;
 mod recording;
 mod records;
 mod redirect;
+mod returned;
 mod reuse;
 mod selection;
 mod services;
@@ -94,6 +97,8 @@ pub use data::DataError;
 pub use error::{LoadError, RunError, TrapPlace};
 pub(crate) use faults::Faults;
 pub use faults::ForcedResult;
+#[cfg(feature = "html")]
+pub use html::HtmlRuns;
 pub use inner_maps::InnerMap;
 #[cfg(feature = "fuzz")]
 pub(crate) use inputs::{Compared, Marked, RunInput};

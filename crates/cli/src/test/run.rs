@@ -154,6 +154,7 @@ fn run_unit(
                         debug: debug.as_ref(),
                         types: &types,
                         tail_from: None,
+                        folds: true,
                     };
                     let told = first_difference(&report);
                     let check = check(&fresh);

@@ -22,6 +22,7 @@ use super::hook::HookObjects;
 use super::prepared::Prepared;
 #[cfg(feature = "trace")]
 use super::recording::RunObserver;
+use super::returned::ReturnObserver;
 use super::{RunError, RunnableProgram};
 
 /// Initial state of a run.
@@ -157,7 +158,7 @@ impl<'o> RunnableProgram<'o> {
             }
         });
         #[cfg(feature = "trace")]
-        let mut observer = recorder.map(RunObserver::new);
+        let mut observer = recorder.map(|recorder| RunObserver::new(recorder, programs));
         #[cfg(feature = "coverage")]
         let mut profiler = self.profiler.take();
         #[cfg(feature = "coverage")]
@@ -174,6 +175,7 @@ impl<'o> RunnableProgram<'o> {
         });
         #[cfg(feature = "fuzz")]
         let mut comparing = self.comparing.take();
+        let mut returns = (self.notes_return && is_program).then(|| ReturnObserver::new(programs));
         let finish = self.services.with_context(timer, |mut cx| {
             let mut calls = Calls::resolved(|number, arguments, memory| {
                 if let Some(faults) = &mut faults
@@ -234,6 +236,9 @@ impl<'o> RunnableProgram<'o> {
                     &mut **profiler,
                 );
             }
+            if let Some(returns) = &mut returns {
+                return (prepared.checked).run_function_observed(slot, cx, entry, &limits, returns);
+            }
             #[cfg(feature = "coverage")]
             if let Some(mut counts) = CountObserver::new(programs) {
                 return (prepared.checked).run_function_observed(
@@ -254,6 +259,13 @@ impl<'o> RunnableProgram<'o> {
         #[cfg(feature = "fuzz")]
         {
             self.comparing = comparing;
+        }
+        if is_program {
+            self.returned = returns.and_then(|returns| returns.last);
+            #[cfg(feature = "trace")]
+            if let Some(observer) = &observer {
+                self.returned = observer.returns.last;
+            }
         }
         #[cfg(all(test, feature = "trace"))]
         let insns = observer

@@ -17,11 +17,14 @@ use super::compiled::{Code, Scratch};
 use super::debug::Debugging;
 #[cfg(feature = "fuzz")]
 use super::inputs::Comparisons;
+#[cfg(feature = "html")]
+use super::html::HtmlRuns;
 use super::prepared::Prepared;
 #[cfg(feature = "coverage")]
 use super::profile::Profiler;
 #[cfg(feature = "trace")]
 use super::recording::Recording;
+use super::returned::Place;
 use super::services::{RunClock, Services};
 use super::shared::Shared;
 use super::{Faults, ObjectMap, PrintedText, RunError, RunRecord, records};
@@ -53,6 +56,10 @@ pub struct RunnableProgram<'o> {
     pub(super) executed: Option<u64>,
     /// Runs are in the checked engine, so that their instructions are known.
     counts_executed: bool,
+    /// Runs are in the checked engine, so that it is known where they return.
+    pub(super) notes_return: bool,
+    /// The last instruction of the last run, if that is noted.
+    pub(super) returned: Option<Place>,
     /// Helpers that fail on purpose.
     pub(super) faults: Option<Box<Faults>>,
     /// The model of the kernel around the program.
@@ -69,6 +76,9 @@ pub struct RunnableProgram<'o> {
     /// What the next runs are debugged with.
     #[cfg(feature = "debug")]
     pub(super) debugging: Option<Box<Debugging<'o>>>,
+    /// The page that runs are written to.
+    #[cfg(feature = "html")]
+    pub(super) page: Option<Box<HtmlRuns<'o>>>,
 }
 
 /// Result of a test run.
@@ -114,6 +124,8 @@ impl<'o> RunnableProgram<'o> {
             captured: None,
             executed: None,
             counts_executed: false,
+            notes_return: false,
+            returned: None,
             faults: None,
             model: None,
             #[cfg(feature = "coverage")]
@@ -124,6 +136,8 @@ impl<'o> RunnableProgram<'o> {
             recording: None,
             #[cfg(feature = "debug")]
             debugging: None,
+            #[cfg(feature = "html")]
+            page: None,
         }
     }
 
@@ -444,7 +458,8 @@ impl<'o> RunnableProgram<'o> {
     /// purpose.
     #[inline]
     fn is_recorded(&self) -> bool {
-        if self.faults.is_some() || self.counts_executed || self.model.is_some() {
+        let is_asked = self.counts_executed || self.notes_return;
+        if is_asked || self.faults.is_some() || self.model.is_some() {
             return true;
         }
         #[cfg(feature = "coverage")]
