@@ -227,7 +227,8 @@ impl TestProgram {
             | TestRunKind::Netfilter
             | TestRunKind::SkLookup
             | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint => return false,
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => return false,
         }
         true
     }

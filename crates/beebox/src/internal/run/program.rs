@@ -15,10 +15,10 @@ use super::checked::Start;
 use super::compiled::{Code, Scratch};
 #[cfg(feature = "debug")]
 use super::debug::Debugging;
-#[cfg(feature = "fuzz")]
-use super::inputs::Comparisons;
 #[cfg(feature = "html")]
 use super::html::HtmlRuns;
+#[cfg(feature = "fuzz")]
+use super::inputs::Comparisons;
 use super::prepared::Prepared;
 #[cfg(feature = "coverage")]
 use super::profile::Profiler;
