@@ -43,6 +43,12 @@ impl Expectation {
             Expected::Printk(_) | Expected::NoPrintk | Expected::Record { .. } => Err(format!(
                 "{text:?} is about the order of texts and records, which no single run has"
             )),
+            Expected::Call { .. }
+            | Expected::Seq(_)
+            | Expected::ContextFields(_)
+            | Expected::Memory { .. } => Err(format!(
+                "{text:?} is about a model of the kernel, which this run has not"
+            )),
             Expected::Verdict { count: Some(_), .. } => {
                 Err("a count is of packets of a capture".to_owned())
             }
@@ -75,7 +81,11 @@ impl Expectation {
             | Expected::Field { .. }
             | Expected::Printk(_)
             | Expected::NoPrintk
-            | Expected::Record { .. } => ExpectationKind::Output,
+            | Expected::Record { .. }
+            | Expected::Call { .. }
+            | Expected::Seq(_)
+            | Expected::ContextFields(_)
+            | Expected::Memory { .. } => ExpectationKind::Output,
         }
     }
 
