@@ -108,9 +108,7 @@ impl ExpectFile {
             // Lines keep their columns.
             let mut brackets = OpenBrackets::default();
             let mut goes_on = has_values(&text) && brackets.go_on(&text);
-            while goes_on
-                && let Some((_, more)) = numbered.next()
-            {
+            while goes_on && let Some((_, more)) = numbered.next() {
                 let is_comment = more.trim_start().starts_with('#');
                 let more = if is_comment { "" } else { more.trim_end() };
                 text.push('\n');
