@@ -125,3 +125,16 @@ fn a_task_that_is_given_waits() {
     let object = Object::open(repository().join("examples/tools/runqlat.bpf.o")).unwrap();
     assert_eq!(run_model::waited(&object).unwrap(), Some(1));
 }
+
+#[oracle::test]
+fn a_model_has_helpers_of_packet_programs_fail() {
+    let object = Object::open(firewall()).unwrap();
+    let instance = beebox::Loader::default().load(&object).unwrap();
+    let mut model = beebox::model::KernelModel::new(&instance).unwrap();
+    model.result("bpf_map_lookup_elem", None, "0").unwrap();
+    let run = beebox::TestRun::packet(&[0; 64]);
+    let program = instance.program("firewall").unwrap();
+    assert!(program.test_run_in(&mut model, &run).is_ok());
+    assert!(model.calls()[0].starts_with("bpf_map_lookup_elem {arg1: "));
+    assert!(model.result("bpf_map_lookup", None, "0").is_err());
+}
