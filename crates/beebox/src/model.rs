@@ -35,7 +35,7 @@ use crate::instance::Instance;
 /// What a test gives of a kernel: objects by their types, the process, results of functions; and what
 /// programs did to it. A clone is a fixture for another test.
 #[derive(Clone, Debug)]
-pub struct KernelModel(pub(crate) Box<Model>);
+pub struct KernelModel(Box<Model>);
 
 impl KernelModel {
     /// A model of the kernel that an instance was loaded for, in which nothing is given.
@@ -47,6 +47,21 @@ impl KernelModel {
         let types = types.ok_or_else(|| fault("the types of the kernel are unknown".to_owned()))?;
         let memory = ModelMemory::new(types, addresses.given);
         Ok(KernelModel(Box::new(Model::new(memory))))
+    }
+
+    /// The model for a run.
+    pub(crate) fn lend(&self) -> Box<Model> {
+        let mut lent = self.0.clone();
+        lent.begin();
+        lent.has_time = true;
+        lent
+    }
+
+    /// Takes what a run left.
+    pub(crate) fn give_back(&mut self, left: Option<Box<Model>>) {
+        if let Some(left) = left {
+            self.0 = left;
+        }
     }
 
     /// Makes room for an object of a type, so that others can refer to it before it is given.

@@ -116,7 +116,15 @@ macro_rules! table {
         /// returns where it does not exist.
         pub fn is_about_absent(number: i32) -> bool {
             match number {
-                $(numbers::$name => stringify!($module) == "absence",)*
+                $(numbers::$name => matches!(stringify!($module), "absence" | "user_memory"),)*
+                _ => false,
+            }
+        }
+
+        /// True for helpers that read memory of the process, which there is where a test gives it.
+        pub fn is_about_user_memory(number: i32) -> bool {
+            match number {
+                $(numbers::$name => stringify!($module) == "user_memory",)*
                 _ => false,
             }
         }

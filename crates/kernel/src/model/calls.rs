@@ -380,6 +380,7 @@ impl Model {
             None => {}
         }
         let is_absent = crate::helpers::is_about_absent(number)
+            && !crate::helpers::is_about_user_memory(number)
             || crate::kfuncs::state(name) == Some(CallState::Absent);
         if crate::find::<M>(number).is_some() && !is_absent {
             return None;
