@@ -8,6 +8,7 @@ mod message;
 mod requests;
 mod show;
 
+use std::collections::VecDeque;
 use std::io::{BufReader, Read, Write};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -33,14 +34,13 @@ pub fn serve(
     let out = Outgoing::new(writer);
     let server = Server {
         requests: listen(reader),
-        waiting: None,
+        waiting: VecDeque::new(),
         out: out.clone(),
         has_begun: false,
         stops_on_entry: false,
         first_line: 1,
         first_column: 1,
         launch: None,
-        is_gone: false,
     };
     let done = debug(setup, Box::new(server));
     if let Err(error) = &done {
@@ -105,8 +105,8 @@ fn listen(reader: impl Read + Send + 'static) -> Receiver<Incoming> {
 /// The server of one session.
 struct Server {
     requests: Receiver<Incoming>,
-    /// A request that waits until the run stops.
-    waiting: Option<Incoming>,
+    /// What waits until the run stops.
+    waiting: VecDeque<Incoming>,
     out: Outgoing,
     /// True when the editor has configured the session.
     has_begun: bool,
@@ -116,13 +116,12 @@ struct Server {
     first_column: u32,
     /// The request that starts the session, which is answered when breakpoints are set.
     launch: Option<Request>,
-    /// True if the editor is gone.
-    is_gone: bool,
 }
 
 impl Server {
     fn next(&mut self) -> Option<Incoming> {
-        self.waiting.take().or_else(|| self.requests.recv().ok())
+        let waiting = self.waiting.pop_front();
+        waiting.or_else(|| self.requests.recv().ok())
     }
 
     /// Tells the editor that the run is stopped.
@@ -208,13 +207,10 @@ impl FrontEnd for Server {
     }
 
     fn poll(&mut self, breakpoints: &mut Breakpoints, view: &View<'_, '_, '_>) -> Poll {
-        if self.waiting.is_some() {
-            return Poll::GoOn;
-        }
         while let Ok(incoming) = self.requests.try_recv() {
             let Incoming::Request(request) = &incoming else {
-                self.waiting = Some(incoming);
-                return Poll::GoOn;
+                self.waiting.push_back(incoming);
+                continue;
             };
             match &*request.command {
                 "pause" => {
@@ -223,7 +219,6 @@ impl FrontEnd for Server {
                 }
                 "disconnect" | "terminate" => {
                     self.out.answer(request, Ok(json!({})));
-                    self.is_gone = true;
                     return Poll::Quit;
                 }
                 "threads" => self.out.answer(request, Ok(requests::threads(view))),
@@ -231,10 +226,7 @@ impl FrontEnd for Server {
                     let result = self.set_breakpoints(request, breakpoints, view);
                     self.out.answer(request, result);
                 }
-                _ => {
-                    self.waiting = Some(incoming);
-                    return Poll::GoOn;
-                }
+                _ => self.waiting.push_back(incoming),
             }
         }
         Poll::GoOn

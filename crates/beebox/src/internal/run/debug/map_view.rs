@@ -6,7 +6,7 @@ use trace::TypeRef;
 use trace::dwarf::ValueBytes;
 
 use super::super::recording::RunMap;
-use super::value::{MOST_CHILDREN, Node, Place, Row, Value, bytes_text};
+use super::value::{MOST_CHILDREN, Node, Place, Row, Value, bytes_text, more};
 use super::view::View;
 
 impl<'r> View<'_, 'r, '_> {
@@ -51,12 +51,16 @@ impl<'r> View<'_, 'r, '_> {
         if map.map().kind().has_records() || map.key_size() == 0 {
             return Vec::new();
         }
-        let entries = keys(map).take(MOST_CHILDREN).map(|key| Row {
+        let all: Vec<Vec<u8>> = keys(map)
+            .take(map.def.params.max_entries as usize + 1)
+            .collect();
+        let left_out = more(all.len());
+        let entries = all.into_iter().take(MOST_CHILDREN).map(|key| Row {
             name: format!("[{}]", self.key_text(number, &key)),
             kind: (self.map_type(map, false)).map_or_else(String::new, |kind| kind.name()),
             node: self.entry(number, &key),
         });
-        entries.collect()
+        entries.chain(left_out).collect()
     }
 
     /// The value of a key of a map.

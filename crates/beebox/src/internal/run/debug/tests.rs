@@ -107,6 +107,8 @@ fn executed(debugged: &Debugged, program: &str) -> Vec<Vec<(u32, u32)>> {
 struct Walker {
     expected: Arc<Vec<Vec<(u32, u32)>>>,
     next: Position,
+    /// Instructions of timers, which are not among those that are expected.
+    timers: u64,
     /// Where it goes back to, and whether a step back comes next.
     past: Vec<Position>,
     last: Option<Position>,
@@ -114,7 +116,9 @@ struct Walker {
 }
 
 /// Instructions of a run whose variables are looked at.
-const MOST_LOOKS: u64 = 2000;
+const MOST_LOOKS: u64 = 300;
+/// Instructions of a run that is stepped through.
+const MOST_STEPS: usize = 50_000;
 
 const INTO: Step = Step {
     kind: StepKind::Into,
@@ -123,7 +127,8 @@ const INTO: Step = Step {
 
 impl Walker {
     fn insn(&self, position: Position) -> (u32, u32) {
-        self.expected[position.packet as usize - 1][position.insn as usize]
+        let insn = (position.insn - self.timers) as usize;
+        self.expected[position.packet as usize - 1][insn]
     }
 
     fn back(&mut self) -> Resume {
@@ -140,6 +145,14 @@ impl Walker {
 impl FrontEnd for Walker {
     fn stopped(&mut self, pause: &mut Pause<'_, '_, '_>) -> Resume {
         let position = pause.view.position();
+        if pause.view.is_timer() {
+            if matches!(pause.reason, StopReason::End(_)) {
+                return self.back();
+            }
+            self.timers += 1;
+            self.next.insn += 1;
+            return Resume::Step(INTO);
+        }
         assert_eq!(pause.view.place(), self.insn(position), "{position:?}");
         match (&pause.reason, self.last) {
             (StopReason::Reached, Some(last)) => {
@@ -167,7 +180,7 @@ impl FrontEnd for Walker {
                 assert_eq!(position, self.next);
                 self.checked.lock().unwrap().0 += 1;
                 let length = self.expected[position.packet as usize - 1].len() as u64;
-                self.next = match position.insn + 1 < length {
+                self.next = match position.insn + 1 < length + self.timers {
                     true => Position {
                         insn: position.insn + 1,
                         ..position
@@ -232,6 +245,7 @@ fn steps_are_the_instructions_that_the_checked_engine_executes() {
                 let checked = Arc::new(Mutex::new((0, 0)));
                 let walker = Walker {
                     next: Position { packet: 1, insn: 0 },
+                    timers: 0,
                     past: past.collect(),
                     last: None,
                     checked: checked.clone(),
@@ -264,10 +278,14 @@ fn step_through(object: &Object<'_>, file: &[u8], name: &str, kernel: &Kernel) -
     program.record(kernel, None);
     program.test_run(&packet).ok()?;
     let expected = Arc::new(vec![program.recording.take()?.insns]);
+    if expected[0].len() > MOST_STEPS {
+        return None;
+    }
     let debug_info = Debug::read(file);
     let checked = Arc::new(Mutex::new((0, 0)));
     let walker = Walker {
         next: Position { packet: 1, insn: 0 },
+        timers: 0,
         past: Vec::new(),
         last: None,
         checked: checked.clone(),
@@ -488,6 +506,36 @@ fn a_person_debugs_by_line_commands() {
          info globals\nl\ndisas\nfin\nd\nc\nrs\nq",
     );
     expect_file!["tests/terminal.txt"].assert_eq(&text);
+}
+
+#[test]
+fn the_last_write_in_ten_million_instructions_is_found() {
+    let debugged = Debugged::new(&root().join("crates/cli/tests/data/spin.bpf.o"));
+    let (object, debug) = (debugged.object(), Debug::read(&debugged.file));
+    let load = || {
+        let loaded = LoadedObject::load(&object, &debugged.kernel, &LoadOptions::default());
+        loaded.map_err(|error| error.to_string())
+    };
+    let setup = DebugSetup {
+        load: &load,
+        set_up: &|_| {},
+        program: "spin",
+        input: DebugInput::TestRun {
+            packet: vec![0; 64],
+            context: None,
+        },
+        first_packet: 1,
+        kernel: &debugged.kernel,
+        debug: debug.as_ref(),
+        folder: &debugged.folder,
+    };
+    let commands = "b XDP_PASS\nc\ninfo frame\nwho state.first\nbt\nwho counts[1]\nc\nwho total";
+    let commands = commands.lines().map(str::to_owned).collect();
+    let out = client::Shared::default();
+    interact(&setup, commands, std::io::empty(), out.clone(), false).unwrap();
+    let folder = debugged.folder.canonicalize().unwrap();
+    let text = out.text().replace(&folder.display().to_string(), "FOLDER");
+    expect_file!["tests/spin.txt"].assert_eq(&text);
 }
 
 #[test]

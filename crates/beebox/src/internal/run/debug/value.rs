@@ -230,7 +230,7 @@ impl<'r> View<'_, 'r, '_> {
                     let part = value.part(of, (index * each, each))?;
                     Some(row(format!("[{index}]"), part))
                 });
-                rows.collect()
+                rows.chain(more(count)).collect()
             }
             Some(TypeForm::Pointer(_)) => match self.target(value) {
                 Some(target) => match target.kind.map(|kind| kind.form()) {
@@ -301,6 +301,16 @@ impl<'r> View<'_, 'r, '_> {
             _ => Err("it is no array and no pointer".to_owned()),
         }
     }
+}
+
+/// The row that stands for children that are not shown.
+pub(super) fn more<'r>(count: usize) -> Option<Row<'r>> {
+    let more = count.checked_sub(MOST_CHILDREN).filter(|more| *more > 0)?;
+    Some(Row {
+        name: "…".to_owned(),
+        kind: String::new(),
+        node: Node::Absent(format!("{more} more; name one by an expression")),
+    })
 }
 
 /// Bytes in hexadecimals.

@@ -259,6 +259,11 @@ impl<'v, 'r, 'm> View<'v, 'r, 'm> {
         self.position
     }
 
+    /// True if the function of a timer is run.
+    pub fn is_timer(&self) -> bool {
+        self.scene.is_timer
+    }
+
     /// Number of the program that executes, and its slot.
     pub fn place(&self) -> (u32, u32) {
         (self.moment.program.number(), self.moment.at as u32)

@@ -164,7 +164,6 @@ impl Server {
             }
             "pause" => Ok(json!({})),
             "disconnect" | "terminate" => {
-                self.is_gone = true;
                 return Answer::Resume(json!({}), Resume::Quit);
             }
             command => Err(format!("{command} is not a request that this server knows")),
