@@ -313,6 +313,7 @@ const FEATURES: &[(&str, &[&str])] = &[
             "capture",
             "coverage",
             "decompress",
+            "fuzz",
             "kernel-data",
             "run",
             "seccomp",

@@ -263,14 +263,14 @@ fn record(report: &MutationReport, seconds: f64) -> Value {
         let mut record = json!({
             "prog": mutant.program,
             "insn": mutant.slot,
-            "before": mutant.before,
-            "after": mutant.after,
+            "original": mutant.before,
+            "replacement": mutant.after,
             "outcome": outcome,
         });
         if let Some((file, line, code)) = &mutant.line {
             record["file"] = json!(file);
             record["line"] = json!(line);
-            record["source"] = json!(code);
+            record["line_text"] = json!(code);
         }
         if let Some(test) = test {
             record["test"] = json!(test);
@@ -281,7 +281,7 @@ fn record(report: &MutationReport, seconds: f64) -> Value {
     json!({
         "mutants": mutants.collect::<Vec<_>>(),
         "noticed": noticed,
-        "accepted": all,
+        "verified": all,
         "refused": report.mutants.len() - all,
         "seconds": seconds,
     })

@@ -23,7 +23,7 @@ use spec::helpers::HelperId;
 
 pub use campaign::{Campaign, FuzzPlan, FuzzProgress, FuzzReport};
 pub use corpus::{CorpusError, read_corpus, write_corpus};
-pub use executor::Target;
+pub use executor::FuzzTarget;
 pub use find::{FindTest, FuzzFind, capture_of};
 pub use input::{FuzzInput, InputElement, InputStep};
 pub use property::{FuzzRun, Property};

@@ -4,13 +4,13 @@ use beebox::fuzz::{FuzzRun, Fuzzer, Property};
 use beebox::{Error, Object};
 
 /// A program with a bug.
-pub struct Bug {
+pub(super) struct Bug {
     /// Name of the object and of its program.
-    pub name: &'static str,
+    pub(super) name: &'static str,
     /// The bug.
-    pub what: &'static str,
+    pub(super) what: &'static str,
     /// What does not hold, in words.
-    pub property: &'static str,
+    pub(super) property: &'static str,
     holds: Holds,
 }
 
@@ -22,7 +22,7 @@ enum Holds {
 
 impl Bug {
     /// A fuzzer that looks for it.
-    pub fn fuzzer(&self) -> Result<Fuzzer, Error> {
+    pub(super) fn fuzzer(&self) -> Result<Fuzzer, Error> {
         let path = format!("crates/beebox/tests/data/planted/{}.bpf.o", self.name);
         let object = Object::open(path)?;
         let property = match self.holds {
@@ -47,7 +47,7 @@ const fn bug(name: &'static str, what: &'static str, property: &'static str, hol
 }
 
 /// All of them.
-pub const BUGS: [Bug; 10] = [
+pub(super) const BUGS: [Bug; 10] = [
     bug(
         "vlan",
         "a second VLAN tag",

@@ -7,7 +7,7 @@ use ::kernel::programs::TestProgram;
 use object::Object;
 use spec::programs::ProgramType;
 
-use super::executor::{Executor, Target, Violation};
+use super::executor::{Executor, FuzzTarget, Violation};
 use super::find::FuzzFind;
 use super::input::FuzzInput;
 use super::minimize::minimize;
@@ -79,7 +79,7 @@ pub struct Campaign<'c, 'o> {
     pub object: &'c Object<'o>,
     /// What is fuzzed.
     pub plan: FuzzPlan,
-    targets: Vec<Target>,
+    targets: Vec<FuzzTarget>,
 }
 
 /// Runs of a job in the first round; twice as many in each of the next ones, up to [`MOST_SHARE`].
@@ -107,8 +107,8 @@ impl<'c, 'o> Campaign<'c, 'o> {
         targets: Vec<(LoadedObject, Option<LoadedObject>)>,
     ) -> Result<Campaign<'c, 'o>, String> {
         let targets = targets.into_iter();
-        let targets: Vec<Target> = targets
-            .map(|(loaded, against)| Target { loaded, against })
+        let targets: Vec<FuzzTarget> = targets
+            .map(|(loaded, against)| FuzzTarget { loaded, against })
             .collect();
         let first = targets.first().ok_or("there is no job")?;
         let place = first.loaded.program_place(&plan.program);
@@ -240,7 +240,7 @@ impl<'c, 'o> Campaign<'c, 'o> {
             let jobs = self.targets.len() as u64;
             let share = (FIRST_SHARE << number.min(16)).min(MOST_SHARE);
             let share = share.min(left.div_ceil(jobs));
-            let job = |place: usize, target: &Target, marked: &Vec<Marked>| -> Option<Round> {
+            let job = |place: usize, target: &FuzzTarget, marked: &Vec<Marked>| -> Option<Round> {
                 let (properties, parts) = (&plan.properties, (&marked[..], &weights[..]));
                 let executor = Executor::new(object, &plan.program, properties, target, parts);
                 let mut executor = executor?;
@@ -271,9 +271,6 @@ impl<'c, 'o> Campaign<'c, 'o> {
             };
             for round in done {
                 rounds.push(round.ok_or_else(missing)?);
-            }
-            if rounds.iter().any(|round| round.is_over) {
-                continue;
             }
         }
         let time = start.elapsed();
@@ -327,7 +324,7 @@ impl<'c, 'o> Campaign<'c, 'o> {
     }
 }
 
-fn mark(target: &Target) -> Vec<Marked> {
+fn mark(target: &FuzzTarget) -> Vec<Marked> {
     let sides = [Some(&target.loaded), target.against.as_ref()];
     sides
         .into_iter()

@@ -136,14 +136,14 @@ fn to_json(input: &FuzzInput) -> Value {
     let elements = input.elements.iter().map(|element| {
         json!({
             "map": element.map,
-            "key": hex(&element.key),
-            "value": hex(&element.value),
+            "key_hex": hex(&element.key),
+            "value_hex": hex(&element.value),
         })
     });
     let steps = input.steps.iter().map(|step| {
-        let mut of = json!({ "packet": hex(&step.packet), "time": step.time });
+        let mut of = json!({ "packet_hex": hex(&step.packet), "time": step.time });
         if let Some(context) = &step.context {
-            of["context"] = json!(hex(context));
+            of["context_hex"] = json!(hex(context));
         }
         of
     });
@@ -171,14 +171,14 @@ fn from_json(value: &Value) -> Result<FuzzInput, String> {
             map: map
                 .ok_or_else(|| format!("{FORM}: an element has no map"))?
                 .to_owned(),
-            key: bytes(&element["key"])?,
-            value: bytes(&element["value"])?,
+            key: bytes(&element["key_hex"])?,
+            value: bytes(&element["value_hex"])?,
         })
     });
     let steps = list("steps")?.iter().map(|step| {
         Ok(InputStep {
-            packet: bytes(&step["packet"])?,
-            context: step.get("context").map(bytes).transpose()?,
+            packet: bytes(&step["packet_hex"])?,
+            context: step.get("context_hex").map(bytes).transpose()?,
             time: step["time"].as_u64().unwrap_or(0),
         })
     });

@@ -15,7 +15,7 @@ use crate::{Engine, FilterRunner};
 
 /// A loaded object, and another one that has to do the same.
 #[derive(Debug)]
-pub struct Target {
+pub struct FuzzTarget {
     pub(super) loaded: LoadedObject,
     pub(super) against: Option<LoadedObject>,
 }
@@ -122,7 +122,7 @@ impl<'w, 'o> Executor<'w, 'o> {
         object: &'w Object<'o>,
         program: &str,
         properties: &'w [Property],
-        target: &'w Target,
+        target: &'w FuzzTarget,
         (marked, weights): (&'w [Marked], &'w [u32]),
     ) -> Option<Executor<'w, 'o>> {
         let side = Side::new(&target.loaded, marked.first()?, program)?;
