@@ -313,6 +313,7 @@ const FEATURES: &[(&str, &[&str])] = &[
             "capture",
             "coverage",
             "decompress",
+            "html",
             "kernel-data",
             "run",
             "seccomp",
