@@ -314,6 +314,7 @@ const FEATURES: &[(&str, &[&str])] = &[
             "coverage",
             "decompress",
             "fuzz",
+            "html",
             "kernel-data",
             "run",
             "seccomp",

@@ -164,7 +164,7 @@ fn a_page_of_a_verification_has_every_step() {
         let row: Value = serde_json::from_str(row).expect("JSON");
         assert_eq!(program["name"], row["prog_name"]);
         assert_eq!(items(&program["steps"]).len() as u64, row["total_insns"]);
-        let is_refused = row["verdict"] == "failure";
+        let is_refused = row["verifier_verdict"] == "failure";
         assert_eq!(program["explanation"].is_object(), is_refused);
         let last = items(&program["steps"]).last().expect("a step");
         assert_eq!(last[4] == 5, is_refused, "{last}");

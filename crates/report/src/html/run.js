@@ -344,6 +344,58 @@
     return later;
   }
 
+  /** By entry of a map: the packets that wrote it, as indexes, with the first step of each that did. */
+  let writers = null;
+
+  function writersOf(name) {
+    if (!writers) {
+      writers = new Map();
+      packets.forEach((packet, index) => {
+        const steps = packet[PATH] === null ? [] : paths[packet[PATH]].steps;
+        steps.forEach((each, at) => {
+          for (const number of each.slice(1)) {
+            const event = events[number];
+            if (event.event === "write" && event.map) {
+              const known = writers.get(writeName(event)) || [];
+              if (known.at(-1)?.index !== index) {
+                known.push({ index, at });
+              }
+              writers.set(writeName(event), known);
+            }
+          }
+        });
+      });
+    }
+    return writers.get(name) || [];
+  }
+
+  /** Links to the packets that wrote an entry before and after the one that is chosen. */
+  function otherWriters(name) {
+    const chosen = shown[packetList.selected];
+    const all = writersOf(name);
+    const link = (writer, word) =>
+      writer
+        ? [
+            `${word} by `,
+            el("button", { class: "link", click: () => openAt(writer) }, `packet ${packets[writer.index][NUMBER]}`),
+            " ",
+          ]
+        : [];
+    const before = all.findLast((writer) => writer.index < chosen);
+    const after = all.find((writer) => writer.index > chosen);
+    return [...link(before, "before"), ...link(after, "next")];
+  }
+
+  function openAt({ index, at }) {
+    if (!shown.includes(index)) {
+      verdictButtons.forEach((each) => each.setAttribute("aria-pressed", "false"));
+      shown = packets.map((_, each) => each);
+      packetList.reset(shown.length);
+    }
+    packetList.select(shown.indexOf(index));
+    goTo(at);
+  }
+
   function showState() {
     const { frames, writes } = stateAt(step);
     const of = place(step);
@@ -388,6 +440,7 @@
             el("td", {}, valueText(write.now) ?? "absent"),
             el("td", { class: "quiet" }, write.isMade ? `was ${valueText(write.first) ?? "absent"}` : "written later, in "),
             el("td", { class: "short" }, stepLink(write.at)),
+            write.event.map ? el("td", { class: "quiet" }, otherWriters(write.name)) : "",
           ),
         );
         content.push(el("h3", {}, title), el("table", {}, rows));

@@ -565,7 +565,7 @@
     covering: () => goTo(steps()[step][BY] ?? -1),
   };
   document.body.append(
-    el("header", {}, el("h1", {}, data.title), chooser, headLine, search, found, helpButton, message),
+    el("header", {}, el("h1", { title: data.title }, baseName(data.title)), chooser, headLine, search, found, helpButton, message),
     el(
       "main",
       { class: "verify" },
