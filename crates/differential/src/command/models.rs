@@ -57,7 +57,7 @@ pub(super) fn compare() -> Outcome {
         let (ours, theirs) = match tool {
             "execsnoop" => (executed(answer)?, of_child(answer, 0)?),
             "opensnoop" => (opened(answer)?, of_child(answer, 0)?),
-            "tcpconnlat" => (connected(answer)?, of_child(answer, 12)?),
+            "tcpconnlat" => (connected(answer)?, of_child(answer, 16)?),
             _ => (
                 refused()?,
                 vec![answer.fact("errno")?.to_le_bytes().to_vec()],
@@ -221,7 +221,7 @@ fn opened(answer: &Answer) -> Outcome<Vec<Vec<u8>>> {
 /// The latency is that of the kernel: its record gives the clock.
 fn connected(answer: &Answer) -> Outcome<Vec<Vec<u8>>> {
     let (child, port) = (answer.fact("child")?, answer.fact("port")?);
-    let theirs = of_child(answer, 12)?;
+    let theirs = of_child(answer, 16)?;
     let latency = theirs.first().and_then(|record| record.first_chunk::<8>());
     let latency = u64::from_le_bytes(*latency.ok_or("the kernel has no record of the connection")?);
     if Duration::from_nanos(latency) > Duration::from_secs(10) {

@@ -245,7 +245,7 @@ fn tracepoint(types: &Btf<'_>, name: &str) -> Result<ContextForm, String> {
         let of = found.name().to_str()?.strip_prefix("__bpf_trace_")?;
         let (named, _) = function(types, found.id())?;
         let rank = if of == name { usize::MAX } else { common(of) };
-        same_types(&named).then(|| (rank, named))
+        same_types(&named).then_some((rank, named))
     });
     let named = functions.max_by_key(|(rank, _)| *rank);
     let parameters = match named {
