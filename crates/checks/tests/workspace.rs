@@ -312,6 +312,7 @@ const FEATURES: &[(&str, &[&str])] = &[
         &[
             "capture",
             "coverage",
+            "debug",
             "decompress",
             "kernel-data",
             "run",
