@@ -314,6 +314,8 @@ const FEATURES: &[(&str, &[&str])] = &[
             "coverage",
             "debug",
             "decompress",
+            "fuzz",
+            "html",
             "kernel-data",
             "run",
             "seccomp",

@@ -22,11 +22,13 @@ mod dis;
 mod engine;
 mod exec;
 mod filter;
+mod fuzz;
 mod generate;
 mod kfuncs;
 mod limits;
 mod link;
 mod loading;
+mod mutate;
 mod object_input;
 mod program_input;
 mod program_output;
@@ -78,6 +80,8 @@ enum Command {
     Ask(ask::Args),
     Coverage(coverage::Args),
     Test(Box<test::Args>),
+    Fuzz(Box<fuzz::Args>),
+    Mutate(Box<mutate::Args>),
     Gateway(GatewayArgs),
     Kfuncs(kfuncs::Args),
     Completions(completions::Args),
@@ -127,6 +131,8 @@ fn run_command(cli: Cli) -> Result<Answer, Failure> {
         Command::Ask(args) => ask::run(&args),
         Command::Coverage(args) => coverage::run(args),
         Command::Test(args) => test::run(*args),
+        Command::Fuzz(args) => fuzz::run(&args),
+        Command::Mutate(args) => mutate::run(&args),
         Command::Gateway(args) => Err(name_gateway(&args)),
         Command::Kfuncs(args) => kfuncs::run(args),
         Command::Completions(args) => completions::run(args, Cli::command()),

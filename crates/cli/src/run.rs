@@ -5,6 +5,7 @@ mod capture;
 pub(crate) mod changes;
 pub(crate) mod choice;
 pub(crate) mod expect;
+mod html;
 pub(crate) mod maps_file;
 mod output;
 mod profile;
@@ -29,7 +30,7 @@ use beebox::internal::object::Object;
 use beebox::internal::program::ProgramType;
 use beebox::internal::raw;
 use beebox::internal::run::{
-    Debug, LoadOptions, LoadedObject, RunClock, RunOutputs, RunnableProgram, Stream,
+    Debug, LoadOptions, LoadedObject, RunClock, RunOutputs, RunnableProgram, Stream, WhyOptions,
     fallback_reason, leave_out_struct_ops, programs_in_arrays,
 };
 
@@ -74,6 +75,7 @@ Examples:
   beebox run firewall.bpf.o --expect firewall.expect --format junit
   beebox run firewall.bpf.o --pcap in.pcap --why 17
   beebox run firewall.bpf.o --pcap in.pcap --verdicts --only 'udp port 53' --format csv
+  beebox run firewall.bpf.o --pcap in.pcap --html run.html
   beebox run new.bpf.o --against old.bpf.o --pcap in.pcap
   beebox run limit.bpf.o --pcap in.pcap --engine checked --clock real --cpu 3
 
@@ -131,6 +133,12 @@ pub(crate) struct Args {
     #[arg(value_parser = ProfileOutput::parse)]
     #[arg(conflicts_with_all = ["jobs", "why", "against", "coverage", "expect", "verdicts"])]
     profile: Vec<ProfileOutput>,
+
+    /// Write a page to look at, which needs nothing else: packets with their verdicts, source with
+    /// coverage and cost, and the paths of the first packets step by step, forward and back
+    #[arg(long, value_name = "PAGE")]
+    #[arg(conflicts_with_all = ["expect", "jobs", "why", "against", "profile", "repeat"])]
+    html: Option<PathBuf>,
 
     #[command(flatten)]
     selection: SelectionArgs,
@@ -273,6 +281,8 @@ enum RunFormat {
     Json,
     /// The rows of --verdicts as comma-separated values
     Csv,
+    /// The path of --why as a page to look at
+    Html,
     /// The expectations of --expect as JUnit's XML
     Junit,
 }
@@ -351,6 +361,11 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if args.format() == RunFormat::Csv && !args.verdicts {
         return Err(Failure::new("--format csv shows verdicts").hint("--verdicts"));
     }
+    if args.format() == RunFormat::Html && args.why.is_none() {
+        let failure = Failure::new("--format html shows --why");
+        return Err(failure.hint("--why N, or --html PAGE for all packets"));
+    }
+    let page = html::page_path(args)?;
     let only = args.selection.only()?;
     let clock = clock(args.clock, args.time)?;
     let engine = args.engine.unwrap_or(LoadOptions::default().engine);
@@ -467,7 +482,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             None => Some(LoadOptions::DEFAULT_TIMEOUT),
         },
         retpoline: args.retpoline,
-        counts: !args.coverage.is_empty(),
+        counts: !args.coverage.is_empty() || page.is_some(),
+        models: false,
+        journals: false,
         entry_slots: false,
         memory: args.map_memory,
         cpu: args.cpu,
@@ -614,6 +631,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     }
     let chosen = chosen.unwrap_or_default();
     let types = record_types(&object, &loaded, args)?;
+    let debug = page.and_then(|_| Debug::read(file.bytes()));
     let mut program = loaded
         .program(&chosen)
         .ok_or_else(|| Failure::new(format_args!("{name}: {chosen} is not loaded")))?;
@@ -631,12 +649,22 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if !args.profile.is_empty() {
         program.start_profile();
     }
+    if page.is_some() {
+        program.start_page(WhyOptions {
+            kernel: &kernel,
+            debug: debug.as_ref(),
+            types: &types,
+            tail_from: None,
+            folds: false,
+        });
+    }
     let mut profile = None;
     let mut outputs = RunOutputs::default();
     let ran = match &args.pcap {
         None => {
             let ran = on_packet(args, &mut program, &mut outputs)?;
             profile = program.take_profile();
+            html::write(args, page, (&chosen, &mut program), &ran)?;
             ran
         }
         Some(path) if args.jobs == 1 => {
@@ -650,10 +678,12 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
                 by_verdict,
                 only,
                 most: args.selection.limit,
+                comments: args.selection.comments,
             };
             let mut rows = args.verdicts.then(|| Rows::start(args.format(), engine));
             let ran = capture::run(options, &mut program, &mut outputs, rows.as_mut())?;
             profile = program.take_profile();
+            html::write(args, page, (&chosen, &mut program), &ran)?;
             if let Some(rows) = rows {
                 rows.finish()?;
                 write_coverage(args, &loaded)?;
@@ -803,7 +833,11 @@ fn on_packet(
     let packet = args.packet()?.unwrap_or_default();
     let context = args.ctx.as_ref().map(read_source).transpose()?;
     let repeat = args.repeat.unwrap_or(1);
-    match program.test_run_with_context(&packet, context.as_deref(), repeat) {
+    let result = match args.html {
+        Some(_) => program.test_run_on_page(&packet, context.as_deref()),
+        None => program.test_run_with_context(&packet, context.as_deref(), repeat),
+    };
+    match result {
         Ok(run) => {
             outputs.add_of(0, &run.printk, &run.records);
             Ok(Ran::Packet {

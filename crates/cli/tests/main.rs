@@ -12,6 +12,7 @@ mod files;
 mod filter;
 mod generate;
 mod habits;
+mod html;
 mod json;
 mod kernels;
 mod kfuncs;
@@ -39,6 +40,7 @@ mod show_forms;
 mod support;
 mod tcpdump;
 mod test_files;
+mod test_model;
 mod verify;
 mod vocabulary;
 

@@ -25,7 +25,7 @@ impl MapsFile {
     }
 
     /// Fills the maps; a failure names the forms that were chosen for the map.
-    pub(super) fn fill(
+    pub(crate) fn fill(
         &self,
         loaded: &LoadedObject,
         object: &Object<'_>,
@@ -61,7 +61,7 @@ fn failure(name: &str, error: &MapsJsonError) -> Failure {
 }
 
 /// Says which members of keys and values a file leaves out.
-pub(super) fn note_left_out(file: &str, all: &[LeftOut]) {
+pub(crate) fn note_left_out(file: &str, all: &[LeftOut]) {
     for left_out in all {
         let line = left_out.line.map(|line| format!(":{line}"));
         let (line, map) = (line.unwrap_or_default(), &left_out.map);

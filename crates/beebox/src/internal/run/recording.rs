@@ -16,6 +16,7 @@ use trace::dwarf::Debug;
 use trace::{Host, Recorder, Run, Traced, TracedMap};
 
 use super::prepared::Prepared;
+use super::returned::ReturnObserver;
 use super::shared::Shared;
 use super::{ObjectMap, RunnableProgram};
 
@@ -37,15 +38,18 @@ pub(super) struct Recording<'o> {
 /// The observer of a run that is recorded.
 pub(super) struct RunObserver<'p> {
     pub(super) recorder: Recorder<'p>,
+    /// What counts and notes beside it.
+    pub(super) returns: ReturnObserver<'p>,
     /// Number of the program and slot of each instruction, to which the test holds the record.
     #[cfg(test)]
     pub(super) insns: Vec<(u32, u32)>,
 }
 
 impl<'p> RunObserver<'p> {
-    pub(super) fn new(recorder: Recorder<'p>) -> RunObserver<'p> {
+    pub(super) fn new(recorder: Recorder<'p>, programs: &'p [Prepared]) -> RunObserver<'p> {
         RunObserver {
             recorder,
+            returns: ReturnObserver::new(programs),
             #[cfg(test)]
             insns: Vec::new(),
         }
@@ -56,6 +60,7 @@ impl Observer for RunObserver<'_> {
     fn before(&mut self, moment: &Moment<'_, '_>) -> ControlFlow<()> {
         #[cfg(test)]
         self.insns.push((moment.program.number(), moment.at as u32));
+        let _ = self.returns.before(moment);
         self.recorder.before(moment)
     }
 }
