@@ -68,10 +68,10 @@ pub(crate) struct Args {
     #[arg(conflicts_with = "pcap")]
     ctx: Option<ByteSource>,
 
-    /// Begin with packet N of the capture: the program runs on those before it, too
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "pcap")]
+    /// Begin with packet N of the capture [default: 1]: the program runs on those before it, too
+    #[arg(long, value_name = "N", requires = "pcap")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
-    from: u64,
+    from: Option<u64>,
 
     /// Speak the Debug Adapter Protocol on standard input and output, for editors
     #[arg(long, conflicts_with_all = ["execute", "listen"])]
@@ -276,7 +276,7 @@ fn session(args: &Args, held: &Held) -> Result<Answer, Failure> {
         set_up: &set_up,
         program: &program,
         input,
-        first_packet: args.from,
+        first_packet: args.from.unwrap_or(1),
         kernel: &kernel,
         debug: debug.as_ref(),
         folder: args.file.parent().unwrap_or(Path::new("")),

@@ -7,7 +7,7 @@ use isa::ebpf::Reg;
 use program::{Program, Subprog};
 
 use crate::dwarf::{Debug, Found, FrameState, ValueBytes};
-use crate::type_ref::TypeRef;
+use crate::type_ref::VariableType;
 use crate::variables::{DROPPED, Facts, UNREAD};
 
 /// What is known of a function of a program.
@@ -36,7 +36,7 @@ pub struct VariableAt<'p> {
     /// Its name.
     pub name: String,
     /// Its type.
-    pub kind: TypeRef<'p>,
+    pub kind: VariableType<'p>,
     /// The function that it is inlined from, if it is.
     pub within: Option<String>,
     /// True for a parameter.
@@ -175,7 +175,7 @@ impl<'p> FunctionFacts<'p> {
             };
             VariableAt {
                 name: name.clone(),
-                kind: TypeRef::Btf(types, *ty),
+                kind: VariableType::Btf(types, *ty),
                 within: None,
                 is_parameter: true,
                 line: None,

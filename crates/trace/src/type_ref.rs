@@ -18,7 +18,7 @@ const UNKNOWN: &str = "?";
 
 /// A type.
 #[derive(Clone, Copy, Debug)]
-pub enum TypeRef<'t> {
+pub enum VariableType<'t> {
     /// One of debug information, by its offset; `None` for void.
     Debug(&'t Debug, Option<usize>),
     /// One of BTF.
@@ -38,13 +38,13 @@ pub enum TypeForm<'t> {
         is_signed: bool,
     },
     /// A pointer to a type.
-    Pointer(TypeRef<'t>),
+    Pointer(VariableType<'t>),
     /// A structure, a union, or a section of variables.
     Composite(Vec<FieldOf<'t>>),
     /// Elements of a type.
     Array {
         /// The type.
-        of: TypeRef<'t>,
+        of: VariableType<'t>,
         /// Their number.
         count: usize,
     },
@@ -75,7 +75,7 @@ pub struct FieldOf<'t> {
     /// Its name; empty for members without one.
     pub name: String,
     /// Its type.
-    pub kind: TypeRef<'t>,
+    pub kind: VariableType<'t>,
     /// Offset of its first bit.
     pub bit_offset: u64,
     /// Bits of a bit field.
@@ -119,28 +119,28 @@ impl FieldOf<'_> {
     }
 }
 
-impl<'t> TypeRef<'t> {
+impl<'t> VariableType<'t> {
     /// Its name in C.
     pub fn name(&self) -> String {
         match self {
-            TypeRef::Debug(debug, kind) => debug.name_of_type(*kind),
-            TypeRef::Btf(types, ty) => type_name(types, *ty),
+            VariableType::Debug(debug, kind) => debug.name_of_type(*kind),
+            VariableType::Btf(types, ty) => type_name(types, *ty),
         }
     }
 
     /// Its bytes.
     pub fn size(&self) -> Option<usize> {
         match self {
-            TypeRef::Debug(debug, kind) => debug.size_of_type((*kind)?),
-            TypeRef::Btf(types, ty) => types.size_of(*ty).map(|size| size as usize),
+            VariableType::Debug(debug, kind) => debug.size_of_type((*kind)?),
+            VariableType::Btf(types, ty) => types.size_of(*ty).map(|size| size as usize),
         }
     }
 
     /// What it is made of.
     pub fn form(&self) -> TypeForm<'t> {
         match *self {
-            TypeRef::Debug(debug, kind) => debug.form(kind),
-            TypeRef::Btf(types, ty) => btf_form(types, ty).unwrap_or(TypeForm::Opaque),
+            VariableType::Debug(debug, kind) => debug.form(kind),
+            VariableType::Btf(types, ty) => btf_form(types, ty).unwrap_or(TypeForm::Opaque),
         }
     }
 
@@ -168,7 +168,7 @@ impl<'t> TypeRef<'t> {
 
 fn btf_form<'t>(types: &'t Btf<'static>, ty: TypeId) -> Option<TypeForm<'t>> {
     let ty = types.skip_modifiers(ty)?;
-    let of = |ty| TypeRef::Btf(types, ty);
+    let of = |ty| VariableType::Btf(types, ty);
     Some(match types.get(ty)?.shape() {
         Shape::Int(int) if int.encoding.is_bool() => TypeForm::Number(NumberForm::Bool),
         // BTF of clang marks characters by their size and name alone.
@@ -252,7 +252,7 @@ pub fn part(value: &ValueBytes, (start, len): (usize, usize)) -> Option<ValueByt
 
 fn write(
     text: &mut String,
-    kind: TypeRef<'_>,
+    kind: VariableType<'_>,
     value: &ValueBytes,
     describe: &Describe<'_>,
     depth: usize,
@@ -301,7 +301,7 @@ fn write(
 
 fn write_array(
     text: &mut String,
-    (of, count): (TypeRef<'_>, usize),
+    (of, count): (VariableType<'_>, usize),
     value: &ValueBytes,
     describe: &Describe<'_>,
     depth: usize,

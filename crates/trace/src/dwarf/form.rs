@@ -2,12 +2,12 @@
 
 use super::types::{Base, Type};
 use super::{Debug, Variable};
-use crate::type_ref::{FieldOf, NumberForm, TypeForm, TypeRef};
+use crate::type_ref::{FieldOf, NumberForm, TypeForm, VariableType};
 
 impl Debug {
     /// The type of a variable.
-    pub(crate) fn type_of(&self, variable: &Variable) -> TypeRef<'_> {
-        TypeRef::Debug(self, variable.kind)
+    pub(crate) fn type_of(&self, variable: &Variable) -> VariableType<'_> {
+        VariableType::Debug(self, variable.kind)
     }
 
     /// The name of a type in C.
@@ -22,7 +22,7 @@ impl Debug {
 
     /// What a type is made of.
     pub(crate) fn form(&self, kind: Option<usize>) -> TypeForm<'_> {
-        let of = |kind: Option<usize>| TypeRef::Debug(self, kind);
+        let of = |kind: Option<usize>| VariableType::Debug(self, kind);
         match self.types.resolved(kind) {
             Some(Type::Base { base, .. }) => TypeForm::Number(match base {
                 Base::Bool => NumberForm::Bool,

@@ -33,11 +33,11 @@ mod watch;
 
 pub use breakpoint::{BadBreakpoint, BreakKind, Breakpoint, Breakpoints};
 pub use dap::{refuse_launch, serve};
-pub use plan::{Position, Resume, Step, StepKind, StopReason};
+pub use plan::{DebugStep, Position, Resume, StepKind, StopReason};
 pub use session::{DebugError, DebugInput, DebugSetup, debug};
 pub use source::SourcePlace;
 pub use terminal::{Terminal, interact};
-pub use value::{Node, Place, Row, Value};
+pub use value::{DebugValue, TreeNode, TreeRow, ValuePlace};
 pub use view::{FrameRow, Pause, RegisterRow, View};
 pub use watch::Watch;
 

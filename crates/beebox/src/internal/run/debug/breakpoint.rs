@@ -1,6 +1,7 @@
 //! Breakpoints: at lines, functions, helpers, accesses of maps, verdicts, instructions, packets, and
 //! writes.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
@@ -74,6 +75,8 @@ impl fmt::Display for BadBreakpoint {
         f.write_str(&self.0)
     }
 }
+
+impl Error for BadBreakpoint {}
 
 /// What is asked of a breakpoint that is set.
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,7 @@
 use trace::dwarf::ValueBytes;
 use trace::{TypeForm, enumerator};
 
-use super::value::{Node, Place, Value};
+use super::value::{DebugValue, TreeNode, ValuePlace};
 use super::view::{REGISTERS, View};
 
 /// Most characters of an expression.
@@ -33,17 +33,17 @@ impl<'v, 'r, 'm> View<'v, 'r, 'm> {
     ///
     /// # Errors
     /// In words, with what is not there.
-    pub fn evaluate(&self, frame: usize, text: &str) -> Result<Value<'r>, String> {
+    pub fn evaluate(&self, frame: usize, text: &str) -> Result<DebugValue<'r>, String> {
         match self.evaluate_node(frame, text)? {
-            Node::Value(value) => Ok(value),
-            Node::Absent(why) => Err(why),
-            Node::Text(text, place) => Err(match place {
+            TreeNode::Value(value) => Ok(value),
+            TreeNode::Absent(why) => Err(why),
+            TreeNode::Text(text, place) => Err(match place {
                 Some(_) => text,
                 None => "it is no value".to_owned(),
             }),
-            Node::Map(_) => Err("a map is no value; name an entry as map[key]".to_owned()),
-            Node::Packet => Err("name bytes as $packet[0], or a field as ip.ttl".to_owned()),
-            Node::PerCpu(_) => Err("name a CPU as map[key][cpu]".to_owned()),
+            TreeNode::Map(_) => Err("a map is no value; name an entry as map[key]".to_owned()),
+            TreeNode::Packet => Err("name bytes as $packet[0], or a field as ip.ttl".to_owned()),
+            TreeNode::PerCpu(_) => Err("name a CPU as map[key][cpu]".to_owned()),
         }
     }
 
@@ -51,7 +51,7 @@ impl<'v, 'r, 'm> View<'v, 'r, 'm> {
     ///
     /// # Errors
     /// As [`View::evaluate`].
-    pub fn evaluate_node(&self, frame: usize, text: &str) -> Result<Node<'r>, String> {
+    pub fn evaluate_node(&self, frame: usize, text: &str) -> Result<TreeNode<'r>, String> {
         if text.len() > LONGEST {
             return Err(format!("the expression is longer than {LONGEST} bytes"));
         }
@@ -102,7 +102,7 @@ impl<'p, 'r> Parser<'p, '_, 'r, '_> {
         }
     }
 
-    fn operators(&mut self, level: usize) -> Result<Node<'r>, String> {
+    fn operators(&mut self, level: usize) -> Result<TreeNode<'r>, String> {
         let Some(words) = OPERATORS.get(level) else {
             return self.unary();
         };
@@ -113,7 +113,7 @@ impl<'p, 'r> Parser<'p, '_, 'r, '_> {
         let mut left = self.operators(level + 1)?;
         while let Some(word) = self.operator(words) {
             let right = self.operators(level + 1)?;
-            left = Node::Value(self.apply(word, left, right)?);
+            left = TreeNode::Value(self.apply(word, left, right)?);
         }
         self.depth -= 1;
         Ok(left)
@@ -139,25 +139,25 @@ impl<'p, 'r> Parser<'p, '_, 'r, '_> {
     fn apply(
         &self,
         word: &'static str,
-        left: Node<'r>,
-        right: Node<'r>,
-    ) -> Result<Value<'r>, String> {
-        let is_unsigned = |node: &Node<'r>| match node {
-            Node::Value(value) => {
+        left: TreeNode<'r>,
+        right: TreeNode<'r>,
+    ) -> Result<DebugValue<'r>, String> {
+        let is_unsigned = |node: &TreeNode<'r>| match node {
+            TreeNode::Value(value) => {
                 value.bytes.bytes.len() == 8 && value.kind.is_some_and(|kind| !kind.is_signed())
             }
             _ => false,
         };
         let is_unsigned = is_unsigned(&left) || is_unsigned(&right);
         let scale = match (&left, word) {
-            (Node::Value(value), "+" | "-") => match value.kind.map(|kind| kind.form()) {
+            (TreeNode::Value(value), "+" | "-") => match value.kind.map(|kind| kind.form()) {
                 Some(TypeForm::Pointer(of)) => of.size().filter(|size| *size > 0),
                 _ => None,
             },
             _ => None,
         };
         let pointer = match (&left, scale) {
-            (Node::Value(value), Some(_)) => value.kind,
+            (TreeNode::Value(value), Some(_)) => value.kind,
             _ => None,
         };
         let (a, b) = (self.number(left)?, self.number(right)?);
@@ -193,20 +193,20 @@ impl<'p, 'r> Parser<'p, '_, 'r, '_> {
             _ if b == 0 => return Err(zero()),
             _ => a.wrapping_rem(b),
         };
-        Ok(Value {
+        Ok(DebugValue {
             kind: pointer,
-            ..Value::number(number)
+            ..DebugValue::number(number)
         })
     }
 
-    fn number(&self, node: Node<'r>) -> Result<i64, String> {
+    fn number(&self, node: TreeNode<'r>) -> Result<i64, String> {
         match node {
-            Node::Value(value) => {
+            TreeNode::Value(value) => {
                 let number = value.as_number();
                 number.ok_or_else(|| format!("{} is no number", self.view.text(&value)))
             }
-            Node::Absent(why) => Err(why),
-            Node::Text(text, Some((address, len))) => {
+            TreeNode::Absent(why) => Err(why),
+            TreeNode::Text(text, Some((address, len))) => {
                 let bytes = self.view.memory(address, len).filter(|_| len <= 8);
                 let bytes = bytes.ok_or_else(|| format!("{text} is no number"))?;
                 // Fields of headers are in the order of bytes of the network.
@@ -214,12 +214,14 @@ impl<'p, 'r> Parser<'p, '_, 'r, '_> {
                     .iter()
                     .fold(0, |number, byte| number << 8 | i64::from(*byte)))
             }
-            Node::Text(text, None) => Err(format!("{text} is no number")),
-            Node::Map(_) | Node::Packet | Node::PerCpu(_) => Err("it is no number".to_owned()),
+            TreeNode::Text(text, None) => Err(format!("{text} is no number")),
+            TreeNode::Map(_) | TreeNode::Packet | TreeNode::PerCpu(_) => {
+                Err("it is no number".to_owned())
+            }
         }
     }
 
-    fn unary(&mut self) -> Result<Node<'r>, String> {
+    fn unary(&mut self) -> Result<TreeNode<'r>, String> {
         self.depth += 1;
         if self.depth > DEEPEST * OPERATORS.len() {
             return Err("the expression is too deep".to_owned());
@@ -228,27 +230,29 @@ impl<'p, 'r> Parser<'p, '_, 'r, '_> {
         let is_and = self.rest().starts_with("&&");
         let node = if self.take("!") {
             let node = self.unary()?;
-            Node::Value(Value::number(i64::from(self.number(node)? == 0)))
+            TreeNode::Value(DebugValue::number(i64::from(self.number(node)? == 0)))
         } else if self.take("~") {
             let node = self.unary()?;
-            Node::Value(Value::number(!self.number(node)?))
+            TreeNode::Value(DebugValue::number(!self.number(node)?))
         } else if self.take("-") {
             let node = self.unary()?;
-            Node::Value(Value::number(self.number(node)?.wrapping_neg()))
+            TreeNode::Value(DebugValue::number(self.number(node)?.wrapping_neg()))
         } else if self.take("*") {
             match self.unary()? {
-                Node::Value(value) => Node::Value(self.view.element(&value, 0)?),
-                Node::Absent(why) => return Err(why),
+                TreeNode::Value(value) => TreeNode::Value(self.view.element(&value, 0)?),
+                TreeNode::Absent(why) => return Err(why),
                 _ => return Err("it is no pointer".to_owned()),
             }
         } else if !is_and && self.take("&") {
             match self.unary()? {
-                Node::Value(Value {
-                    place: Place::Memory(address),
+                TreeNode::Value(DebugValue {
+                    place: ValuePlace::Memory(address),
                     ..
                 })
-                | Node::Text(_, Some((address, _))) => Node::Value(Value::number(address as i64)),
-                Node::Absent(why) => return Err(why),
+                | TreeNode::Text(_, Some((address, _))) => {
+                    TreeNode::Value(DebugValue::number(address as i64))
+                }
+                TreeNode::Absent(why) => return Err(why),
                 _ => return Err("it has no address".to_owned()),
             }
         } else {
@@ -258,7 +262,7 @@ impl<'p, 'r> Parser<'p, '_, 'r, '_> {
         Ok(node)
     }
 
-    fn postfix(&mut self) -> Result<Node<'r>, String> {
+    fn postfix(&mut self) -> Result<TreeNode<'r>, String> {
         let mut node = self.primary()?;
         loop {
             if self.take("[") {
@@ -269,8 +273,8 @@ impl<'p, 'r> Parser<'p, '_, 'r, '_> {
             } else if self.take("->") || self.take(".") {
                 let name = self.name();
                 let value = match node {
-                    Node::Value(value) => value,
-                    Node::Absent(why) => return Err(why),
+                    TreeNode::Value(value) => value,
+                    TreeNode::Absent(why) => return Err(why),
                     _ => return Err(format!("it has no member {name}")),
                 };
                 let holder = match value.kind.map(|kind| kind.form()) {
@@ -280,7 +284,7 @@ impl<'p, 'r> Parser<'p, '_, 'r, '_> {
                     _ => value,
                 };
                 let member = self.view.member(&holder, name);
-                node = Node::Value(member.ok_or_else(|| match holder.kind {
+                node = TreeNode::Value(member.ok_or_else(|| match holder.kind {
                     Some(kind) => format!("{} has no member {name}", kind.name()),
                     None => format!("a number has no member {name}"),
                 })?);
@@ -290,34 +294,34 @@ impl<'p, 'r> Parser<'p, '_, 'r, '_> {
         }
     }
 
-    fn index(&self, node: Node<'r>, index: i64) -> Result<Node<'r>, String> {
+    fn index(&self, node: TreeNode<'r>, index: i64) -> Result<TreeNode<'r>, String> {
         match node {
-            Node::Value(value) => self.view.element(&value, index).map(Node::Value),
-            Node::Absent(why) => Err(why),
-            Node::Map(map) => {
+            TreeNode::Value(value) => self.view.element(&value, index).map(TreeNode::Value),
+            TreeNode::Absent(why) => Err(why),
+            TreeNode::Map(map) => {
                 let key = self.view.key_of_number(map, index);
                 let key = key.ok_or("keys of this map are no numbers; see the tree of maps")?;
                 Ok(self.view.entry(map, &key))
             }
-            Node::PerCpu(values) => {
+            TreeNode::PerCpu(values) => {
                 let value = usize::try_from(index).ok().and_then(|cpu| values.get(cpu));
                 let value = value.ok_or_else(|| format!("there is no CPU {index}"))?;
-                Ok(Node::Value(value.clone()))
+                Ok(TreeNode::Value(value.clone()))
             }
-            Node::Packet => {
+            TreeNode::Packet => {
                 let [_, data, end] =
                     (self.view.moment.memory.packet_bounds()).ok_or("the run has no packet")?;
                 let address = data.wrapping_add_signed(index);
                 let bytes = self.view.memory(address, 1);
                 let bytes = bytes.filter(|_| (data..end).contains(&address));
                 let bytes = bytes.ok_or_else(|| format!("the packet has {} bytes", end - data))?;
-                Ok(Node::Value(Value {
+                Ok(TreeNode::Value(DebugValue {
                     kind: None,
                     bytes: ValueBytes::known(bytes),
-                    place: Place::Memory(address),
+                    place: ValuePlace::Memory(address),
                 }))
             }
-            Node::Text(..) => Err("it is no array".to_owned()),
+            TreeNode::Text(..) => Err("it is no array".to_owned()),
         }
     }
 
@@ -330,7 +334,7 @@ impl<'p, 'r> Parser<'p, '_, 'r, '_> {
         name
     }
 
-    fn primary(&mut self) -> Result<Node<'r>, String> {
+    fn primary(&mut self) -> Result<TreeNode<'r>, String> {
         if self.take("(") {
             let node = self.operators(0)?;
             self.expect(")")?;
@@ -352,29 +356,29 @@ impl<'p, 'r> Parser<'p, '_, 'r, '_> {
                     None => name.parse(),
                 };
                 let number = parsed.map_err(|_| format!("{name} is no number of 64 bits"))?;
-                Ok(Node::Value(Value::number(number as i64)))
+                Ok(TreeNode::Value(DebugValue::number(number as i64)))
             }
             Some(_) => self.named(name, start),
         }
     }
 
-    fn register(&self, name: &str) -> Result<Node<'r>, String> {
+    fn register(&self, name: &str) -> Result<TreeNode<'r>, String> {
         if name == "packet" {
-            return Ok(Node::Packet);
+            return Ok(TreeNode::Packet);
         }
         if name == "pc" {
             let slot = self.view.frame(self.frame).map_or(0, |(_, slot)| slot);
-            return Ok(Node::Value(Value::number(slot.into())));
+            return Ok(TreeNode::Value(DebugValue::number(slot.into())));
         }
         let register = REGISTERS.iter().position(|known| *known == name);
         let registers = self.view.registers_of(self.frame);
         match register.zip(registers) {
-            Some((register, registers)) => Ok(Node::Value(Value {
-                place: Place::Register {
+            Some((register, registers)) => Ok(TreeNode::Value(DebugValue {
+                place: ValuePlace::Register {
                     frame: self.frame,
                     register: register as u8,
                 },
-                ..Value::number(registers[register] as i64)
+                ..DebugValue::number(registers[register] as i64)
             })),
             None => Err(format!(
                 "${name} is no register; there are $r0 to $r10, $pc and $packet"
@@ -383,14 +387,14 @@ impl<'p, 'r> Parser<'p, '_, 'r, '_> {
     }
 
     /// A variable, a global one, a map, a constant, or a field of the packet.
-    fn named(&mut self, name: &str, start: usize) -> Result<Node<'r>, String> {
+    fn named(&mut self, name: &str, start: usize) -> Result<TreeNode<'r>, String> {
         let variables = self.view.variables_of(self.frame);
         let mut named = variables.iter().filter(|variable| variable.name == name);
         // Of several in scope the innermost that has a value, which is the last one.
         let found = named.clone().rfind(|variable| variable.found.is_ok());
         if let Some(variable) = found.or_else(|| named.next_back()) {
             return Ok(match self.view.row_of(variable, self.frame).node {
-                Node::Absent(why) => return Err(format!("{name}: {why}")),
+                TreeNode::Absent(why) => return Err(format!("{name}: {why}")),
                 node => node,
             });
         }
@@ -398,10 +402,10 @@ impl<'p, 'r> Parser<'p, '_, 'r, '_> {
             return Ok(row.node);
         }
         if let Some(map) = self.view.map_named(name) {
-            return Ok(Node::Map(map));
+            return Ok(TreeNode::Map(map));
         }
         if let Some(value) = self.view.types().and_then(|types| enumerator(types, name)) {
-            return Ok(Node::Value(Value::number(value)));
+            return Ok(TreeNode::Value(DebugValue::number(value)));
         }
         let fields = self.view.packet_fields();
         let rest = &self.text[start..];
@@ -414,7 +418,7 @@ impl<'p, 'r> Parser<'p, '_, 'r, '_> {
         });
         if let Some((field, text, address)) = fields.next() {
             self.at = start + field.path().len();
-            return Ok(Node::Text(text.clone(), Some((*address, field.len))));
+            return Ok(TreeNode::Text(text.clone(), Some((*address, field.len))));
         }
         let mut known: Vec<&str> = variables.iter().map(|variable| &*variable.name).collect();
         known.dedup();

@@ -2,20 +2,20 @@
 
 use btf::TypeId;
 use spec::maps::MapKind;
-use trace::TypeRef;
+use trace::VariableType;
 use trace::dwarf::ValueBytes;
 
 use super::super::recording::RunMap;
-use super::value::{MOST_CHILDREN, Node, Place, Row, Value, bytes_text, more};
+use super::value::{DebugValue, MOST_CHILDREN, TreeNode, TreeRow, ValuePlace, bytes_text, more};
 use super::view::View;
 
 impl<'r> View<'_, 'r, '_> {
     /// The maps, with their entries below them.
-    pub fn map_rows(&self) -> Vec<Row<'r>> {
-        let rows = (0..).zip(self.maps()).map(|(number, map)| Row {
+    pub fn map_rows(&self) -> Vec<TreeRow<'r>> {
+        let rows = (0..).zip(self.maps()).map(|(number, map)| TreeRow {
             name: map.name.clone(),
             kind: map.map().kind().name().to_owned(),
-            node: Node::Map(number),
+            node: TreeNode::Map(number),
         });
         rows.collect()
     }
@@ -44,7 +44,7 @@ impl<'r> View<'_, 'r, '_> {
     }
 
     /// The first entries of a map.
-    pub(super) fn entries(&self, number: u32) -> Vec<Row<'r>> {
+    pub(super) fn entries(&self, number: u32) -> Vec<TreeRow<'r>> {
         let Some(map) = self.maps().get(number as usize) else {
             return Vec::new();
         };
@@ -55,7 +55,7 @@ impl<'r> View<'_, 'r, '_> {
             .take(map.def.params.max_entries as usize + 1)
             .collect();
         let left_out = more(all.len());
-        let entries = all.into_iter().take(MOST_CHILDREN).map(|key| Row {
+        let entries = all.into_iter().take(MOST_CHILDREN).map(|key| TreeRow {
             name: format!("[{}]", self.key_text(number, &key)),
             kind: (self.map_type(map, false)).map_or_else(String::new, |kind| kind.name()),
             node: self.entry(number, &key),
@@ -64,44 +64,44 @@ impl<'r> View<'_, 'r, '_> {
     }
 
     /// The value of a key of a map.
-    pub(super) fn entry(&self, number: u32, key: &[u8]) -> Node<'r> {
+    pub(super) fn entry(&self, number: u32, key: &[u8]) -> TreeNode<'r> {
         let Some(map) = self.maps().get(number as usize) else {
-            return Node::Absent("there is no such map".to_owned());
+            return TreeNode::Absent("there is no such map".to_owned());
         };
         let mut all = vec![0; map.map().value_len()];
         if let Err(errno) = map.map().lookup(key, &mut all, 0) {
-            return Node::Absent(format!("no entry: {errno}"));
+            return TreeNode::Absent(format!("no entry: {errno}"));
         }
         let kind = self.map_type(map, false);
         let size = map.def.params.value_size as usize;
         let is_percpu = map.map().kind().is_percpu() && !map.map().kind().is_cgroup_storage();
-        let value = |bytes: &[u8], place| Value {
+        let value = |bytes: &[u8], place| DebugValue {
             kind,
             bytes: ValueBytes::known(bytes.to_vec()),
             place,
         };
         if !is_percpu {
-            let place = Place::MapValue {
+            let place = ValuePlace::MapValue {
                 map: number,
                 key: key.to_vec(),
                 offset: 0,
             };
-            return Node::Value(value(&all, place));
+            return TreeNode::Value(value(&all, place));
         }
         let each = size.next_multiple_of(8).max(1);
         let values = all.chunks(each).zip(0..);
         let values = values.map(|(bytes, cpu)| {
             let place = match cpu == self.scene.cpu() {
-                true => Place::MapValue {
+                true => ValuePlace::MapValue {
                     map: number,
                     key: key.to_vec(),
                     offset: 0,
                 },
-                false => Place::None,
+                false => ValuePlace::None,
             };
             value(&bytes[..size.min(bytes.len())], place)
         });
-        Node::PerCpu(values.collect())
+        TreeNode::PerCpu(values.collect())
     }
 
     /// A key of a map as text.
@@ -126,7 +126,7 @@ impl<'r> View<'_, 'r, '_> {
         })
     }
 
-    fn map_type(&self, map: &RunMap<'r>, is_key: bool) -> Option<TypeRef<'r>> {
+    fn map_type(&self, map: &RunMap<'r>, is_key: bool) -> Option<VariableType<'r>> {
         let params = &map.def.params;
         let ty = if is_key {
             params.key_type
@@ -134,7 +134,7 @@ impl<'r> View<'_, 'r, '_> {
             params.value_type
         };
         let types = self.types().filter(|_| ty != TypeId::VOID)?;
-        Some(TypeRef::Btf(types, ty))
+        Some(VariableType::Btf(types, ty))
     }
 }
 

@@ -11,7 +11,7 @@ use isa::ebpf::Insn;
 
 use super::Poll;
 use super::breakpoint::{BreakKind, Breakpoint};
-use super::plan::{Goal, Plan, Position, Resume, Step, StepFrom, StepKind, StopReason};
+use super::plan::{DebugStep, Goal, Plan, Position, Resume, StepFrom, StepKind, StopReason};
 use super::state::DebugState;
 use super::view::{Pause, Scene};
 use super::watch::{Touch, Watch, store};
@@ -488,7 +488,7 @@ impl<'r> DebugObserver<'r> {
         }
     }
 
-    fn back_step(&self, step: Step, moment: &Moment<'_, '_>, position: Position) -> Plan {
+    fn back_step(&self, step: DebugStep, moment: &Moment<'_, '_>, position: Position) -> Plan {
         let from = self.scene.step_from(step, moment, position);
         match (step.kind, step.is_insn) {
             (StepKind::Into, true) => self.state.plan_to_insn_before(position),

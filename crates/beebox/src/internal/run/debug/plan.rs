@@ -21,11 +21,11 @@ pub enum Resume {
     /// As [`Resume::Continue`], and stops at once if this instruction has a breakpoint.
     Begin,
     /// Takes a step.
-    Step(Step),
+    Step(DebugStep),
     /// Goes back to the last stop.
     BackContinue,
     /// Takes a step back.
-    BackStep(Step),
+    BackStep(DebugStep),
     /// Goes back to the last write.
     BackToWrite(Watch),
     /// Runs to an instruction, which may be a past one.
@@ -36,7 +36,7 @@ pub enum Resume {
 
 /// A step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct DebugStep {
     /// Which one.
     pub kind: StepKind,
     /// True for one by instructions in place of lines.
@@ -84,7 +84,7 @@ pub enum StopReason {
 /// The frame of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StepFrom {
-    pub(super) step: Step,
+    pub(super) step: DebugStep,
     /// Where it began.
     pub(super) position: Position,
     /// Call depth there, and the instruction that the frame was entered with.

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::io::{BufRead, Write};
 
 use super::breakpoint::{BreakKind, BreakOptions};
-use super::plan::{Position, Resume, Step, StepKind};
+use super::plan::{DebugStep, Position, Resume, StepKind};
 use super::session::{DebugError, DebugSetup, debug};
 use super::view::{Pause, View};
 use super::{Breakpoints, FrontEnd, Poll};
@@ -110,8 +110,8 @@ impl Terminal {
         let (word, form) = word.split_once('/').unwrap_or((word, ""));
         let rest = rest.trim();
         let view = pause.view;
-        let step = |kind, is_insn| Next::Resume(Resume::Step(Step { kind, is_insn }));
-        let back = |kind, is_insn| Next::Resume(Resume::BackStep(Step { kind, is_insn }));
+        let step = |kind, is_insn| Next::Resume(Resume::Step(DebugStep { kind, is_insn }));
+        let back = |kind, is_insn| Next::Resume(Resume::BackStep(DebugStep { kind, is_insn }));
         match word {
             "" => {}
             "h" | "help" => self.print(HELP),

@@ -17,8 +17,8 @@ use trace::dwarf::Debug;
 use super::super::capture::frame_time;
 use super::super::{LoadOptions, LoadedObject, RunCaptureError, can_test_run, takes_packet};
 use super::{
-    Breakpoints, DebugInput, DebugSetup, FrontEnd, Pause, Poll, Position, Resume, Step, StepKind,
-    StopReason, View, debug, interact,
+    Breakpoints, DebugInput, DebugSetup, DebugStep, FrontEnd, Pause, Poll, Position, Resume,
+    StepKind, StopReason, View, debug, interact,
 };
 use crate::internal::captures::Input;
 
@@ -120,7 +120,7 @@ const MOST_LOOKS: u64 = 300;
 /// Instructions of a run that is stepped through.
 const MOST_STEPS: usize = 50_000;
 
-const INTO: Step = Step {
+const INTO: DebugStep = DebugStep {
     kind: StepKind::Into,
     is_insn: true,
 };

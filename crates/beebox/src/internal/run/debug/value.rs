@@ -1,7 +1,7 @@
 //! Values by type, and the trees that front ends show of them.
 
 use trace::dwarf::ValueBytes;
-use trace::{TypeForm, TypeRef, part};
+use trace::{TypeForm, VariableType, part};
 
 use super::view::View;
 
@@ -12,18 +12,18 @@ const MOST_BYTES: usize = 1 << 16;
 
 /// A value.
 #[derive(Clone, Debug)]
-pub struct Value<'r> {
+pub struct DebugValue<'r> {
     /// Its type; `None` for a number of 64 bits.
-    pub kind: Option<TypeRef<'r>>,
+    pub kind: Option<VariableType<'r>>,
     /// Its bytes.
     pub bytes: ValueBytes,
     /// Where it is.
-    pub place: Place,
+    pub place: ValuePlace,
 }
 
 /// Where a value is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ValuePlace {
     /// Nowhere: it is computed.
     None,
     /// At an address of the run.
@@ -48,9 +48,9 @@ pub enum Place {
 
 /// What a row of a tree is of.
 #[derive(Clone, Debug)]
-pub enum Node<'r> {
+pub enum TreeNode<'r> {
     /// A value.
-    Value(Value<'r>),
+    Value(DebugValue<'r>),
     /// Why there is no value.
     Absent(String),
     /// Text, as the value of a field of the packet, with its address and length.
@@ -60,27 +60,27 @@ pub enum Node<'r> {
     /// The fields of the packet.
     Packet,
     /// The values that an entry of a per-CPU map has.
-    PerCpu(Vec<Value<'r>>),
+    PerCpu(Vec<DebugValue<'r>>),
 }
 
 /// A row of a tree.
 #[derive(Clone, Debug)]
-pub struct Row<'r> {
+pub struct TreeRow<'r> {
     /// Its name.
     pub name: String,
     /// Its type in C; empty for none.
     pub kind: String,
     /// What it is of.
-    pub node: Node<'r>,
+    pub node: TreeNode<'r>,
 }
 
-impl<'r> Value<'r> {
+impl<'r> DebugValue<'r> {
     /// A number that is computed.
-    pub(super) fn number(number: i64) -> Value<'r> {
-        Value {
+    pub(super) fn number(number: i64) -> DebugValue<'r> {
+        DebugValue {
             kind: None,
             bytes: ValueBytes::known(number.to_le_bytes().to_vec()),
-            place: Place::None,
+            place: ValuePlace::None,
         }
     }
 
@@ -115,18 +115,18 @@ impl<'r> Value<'r> {
     }
 
     /// A part of it.
-    fn part(&self, kind: TypeRef<'r>, range: (usize, usize)) -> Option<Value<'r>> {
+    fn part(&self, kind: VariableType<'r>, range: (usize, usize)) -> Option<DebugValue<'r>> {
         let place = match &self.place {
-            Place::None => Place::None,
-            Place::Memory(address) => Place::Memory(address.wrapping_add(range.0 as u64)),
-            Place::Register { .. } => self.place.clone(),
-            Place::MapValue { map, key, offset } => Place::MapValue {
+            ValuePlace::None => ValuePlace::None,
+            ValuePlace::Memory(address) => ValuePlace::Memory(address.wrapping_add(range.0 as u64)),
+            ValuePlace::Register { .. } => self.place.clone(),
+            ValuePlace::MapValue { map, key, offset } => ValuePlace::MapValue {
                 map: *map,
                 key: key.clone(),
                 offset: offset + range.0,
             },
         };
-        Some(Value {
+        Some(DebugValue {
             kind: Some(kind),
             bytes: part(&self.bytes, range)?,
             place,
@@ -136,7 +136,7 @@ impl<'r> Value<'r> {
 
 impl<'r> View<'_, 'r, '_> {
     /// A value as text.
-    pub fn text(&self, value: &Value<'r>) -> String {
+    pub fn text(&self, value: &DebugValue<'r>) -> String {
         let describe = |address| self.describe(address);
         match value.kind {
             Some(kind) => kind.show(&value.bytes, &describe),
@@ -152,24 +152,24 @@ impl<'r> View<'_, 'r, '_> {
     }
 
     /// The text of a row.
-    pub fn node_text(&self, node: &Node<'r>) -> String {
+    pub fn node_text(&self, node: &TreeNode<'r>) -> String {
         match node {
-            Node::Value(value) => self.text(value),
-            Node::Absent(why) => format!("<{why}>"),
-            Node::Text(text, _) => text.clone(),
-            Node::Map(map) => self.map_text(*map),
-            Node::Packet => match self.packet() {
+            TreeNode::Value(value) => self.text(value),
+            TreeNode::Absent(why) => format!("<{why}>"),
+            TreeNode::Text(text, _) => text.clone(),
+            TreeNode::Map(map) => self.map_text(*map),
+            TreeNode::Packet => match self.packet() {
                 Some(packet) => format!("{} bytes", packet.len()),
                 None => "<the run has no packet>".to_owned(),
             },
-            Node::PerCpu(values) => format!("values of {} CPUs", values.len()),
+            TreeNode::PerCpu(values) => format!("values of {} CPUs", values.len()),
         }
     }
 
     /// True if a row has rows below it.
-    pub fn has_children(&self, node: &Node<'r>) -> bool {
+    pub fn has_children(&self, node: &TreeNode<'r>) -> bool {
         match node {
-            Node::Value(value) => match value.kind.map(|kind| kind.form()) {
+            TreeNode::Value(value) => match value.kind.map(|kind| kind.form()) {
                 Some(TypeForm::Composite(fields)) => !fields.is_empty(),
                 Some(TypeForm::Array { count, .. }) => count > 0,
                 Some(TypeForm::Pointer(_)) => self.target(value).is_some(),
@@ -177,39 +177,39 @@ impl<'r> View<'_, 'r, '_> {
                     false
                 }
             },
-            Node::Absent(_) | Node::Text(..) => false,
-            Node::Map(_) | Node::Packet | Node::PerCpu(_) => true,
+            TreeNode::Absent(_) | TreeNode::Text(..) => false,
+            TreeNode::Map(_) | TreeNode::Packet | TreeNode::PerCpu(_) => true,
         }
     }
 
     /// The rows below a row.
-    pub fn children(&self, node: &Node<'r>) -> Vec<Row<'r>> {
+    pub fn children(&self, node: &TreeNode<'r>) -> Vec<TreeRow<'r>> {
         let value = match node {
-            Node::Value(value) => value,
-            Node::Absent(_) | Node::Text(..) => return Vec::new(),
-            Node::Map(map) => return self.entries(*map),
-            Node::Packet => {
+            TreeNode::Value(value) => value,
+            TreeNode::Absent(_) | TreeNode::Text(..) => return Vec::new(),
+            TreeNode::Map(map) => return self.entries(*map),
+            TreeNode::Packet => {
                 let fields = self.packet_fields().into_iter();
-                let rows = fields.map(|(field, text, address)| Row {
+                let rows = fields.map(|(field, text, address)| TreeRow {
                     name: field.path(),
                     kind: String::new(),
-                    node: Node::Text(text, Some((address, field.len))),
+                    node: TreeNode::Text(text, Some((address, field.len))),
                 });
                 return rows.collect();
             }
-            Node::PerCpu(values) => {
-                let rows = values.iter().enumerate().map(|(cpu, value)| Row {
+            TreeNode::PerCpu(values) => {
+                let rows = values.iter().enumerate().map(|(cpu, value)| TreeRow {
                     name: format!("cpu {cpu}"),
                     kind: value.kind.map_or_else(String::new, |kind| kind.name()),
-                    node: Node::Value(value.clone()),
+                    node: TreeNode::Value(value.clone()),
                 });
                 return rows.collect();
             }
         };
-        let row = |name: String, value: Value<'r>| Row {
+        let row = |name: String, value: DebugValue<'r>| TreeRow {
             name,
             kind: value.kind.map_or_else(String::new, |kind| kind.name()),
-            node: Node::Value(value),
+            node: TreeNode::Value(value),
         };
         match value.kind.map(|kind| kind.form()) {
             Some(TypeForm::Composite(fields)) => {
@@ -234,7 +234,7 @@ impl<'r> View<'_, 'r, '_> {
             }
             Some(TypeForm::Pointer(_)) => match self.target(value) {
                 Some(target) => match target.kind.map(|kind| kind.form()) {
-                    Some(TypeForm::Composite(_)) => self.children(&Node::Value(target)),
+                    Some(TypeForm::Composite(_)) => self.children(&TreeNode::Value(target)),
                     _ => vec![row("*".to_owned(), target)],
                 },
                 None => Vec::new(),
@@ -246,21 +246,21 @@ impl<'r> View<'_, 'r, '_> {
     }
 
     /// What a pointer points to, if it is there.
-    pub(super) fn target(&self, pointer: &Value<'r>) -> Option<Value<'r>> {
+    pub(super) fn target(&self, pointer: &DebugValue<'r>) -> Option<DebugValue<'r>> {
         let TypeForm::Pointer(kind) = pointer.kind?.form() else {
             return None;
         };
         let address = pointer.as_number()? as u64;
         let len = kind.size().filter(|len| (1..=MOST_BYTES).contains(len))?;
-        Some(Value {
+        Some(DebugValue {
             kind: Some(kind),
             bytes: ValueBytes::known(self.memory(address, len)?),
-            place: Place::Memory(address),
+            place: ValuePlace::Memory(address),
         })
     }
 
     /// The member of a structure of a name, those of unnamed members included.
-    pub(super) fn member(&self, value: &Value<'r>, name: &str) -> Option<Value<'r>> {
+    pub(super) fn member(&self, value: &DebugValue<'r>, name: &str) -> Option<DebugValue<'r>> {
         let TypeForm::Composite(fields) = value.kind?.form() else {
             return None;
         };
@@ -275,7 +275,11 @@ impl<'r> View<'_, 'r, '_> {
     }
 
     /// The element of an array, or behind a pointer, of an index.
-    pub(super) fn element(&self, value: &Value<'r>, index: i64) -> Result<Value<'r>, String> {
+    pub(super) fn element(
+        &self,
+        value: &DebugValue<'r>,
+        index: i64,
+    ) -> Result<DebugValue<'r>, String> {
         match value.kind.map(|kind| kind.form()) {
             Some(TypeForm::Array { of, count }) => {
                 let each = of.size().unwrap_or(0);
@@ -292,10 +296,10 @@ impl<'r> View<'_, 'r, '_> {
                 let address = (base as u64).wrapping_add_signed(index.wrapping_mul(each as i64));
                 let bytes = self.memory(address, each);
                 let bytes = bytes.ok_or_else(|| format!("no memory is at {address:#x}"))?;
-                Ok(Value {
+                Ok(DebugValue {
                     kind: Some(of),
                     bytes: ValueBytes::known(bytes),
-                    place: Place::Memory(address),
+                    place: ValuePlace::Memory(address),
                 })
             }
             _ => Err("it is no array and no pointer".to_owned()),
@@ -304,12 +308,12 @@ impl<'r> View<'_, 'r, '_> {
 }
 
 /// The row that stands for children that are not shown.
-pub(super) fn more<'r>(count: usize) -> Option<Row<'r>> {
+pub(super) fn more<'r>(count: usize) -> Option<TreeRow<'r>> {
     let more = count.checked_sub(MOST_CHILDREN).filter(|more| *more > 0)?;
-    Some(Row {
+    Some(TreeRow {
         name: "…".to_owned(),
         kind: String::new(),
-        node: Node::Absent(format!("{more} more; name one by an expression")),
+        node: TreeNode::Absent(format!("{more} more; name one by an expression")),
     })
 }
 

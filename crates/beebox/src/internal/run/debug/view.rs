@@ -12,17 +12,17 @@ use packet::{FirstHeader, HeaderField};
 use spec::Kernel;
 use spec::helpers::HelperId;
 use trace::dwarf::Debug;
-use trace::{CallStack, FrameAt, FunctionFacts, StackFrame, TypeRef, VariableAt};
+use trace::{CallStack, FrameAt, FunctionFacts, StackFrame, VariableAt, VariableType};
 
 use super::super::prepared::Prepared;
 use super::super::recording::{RunMap, run_maps, value_on};
 use super::super::shared::Shared;
 use super::breakpoint::{BreakOptions, Breakpoint, Breakpoints, Resolver};
 use super::known::Known;
-use super::plan::{Position, Step, StepFrom, StopReason};
+use super::plan::{DebugStep, Position, StepFrom, StopReason};
 use super::source::{SourcePlace, Sources};
 use super::state::{DebugState, Debugging, FunctionNames};
-use super::value::{Node, Place, Row, Value};
+use super::value::{DebugValue, TreeNode, TreeRow, ValuePlace};
 use super::watch::{Watch, WatchPlace};
 use super::{BadBreakpoint, BreakKind};
 
@@ -156,7 +156,7 @@ impl<'r> Scene<'r> {
 
     pub(super) fn step_from(
         &self,
-        step: Step,
+        step: DebugStep,
         moment: &Moment<'_, '_>,
         position: Position,
     ) -> StepFrom {
@@ -329,8 +329,8 @@ impl<'v, 'r, 'm> View<'v, 'r, 'm> {
     }
 
     /// The variables of a frame as rows: those of inlined functions first.
-    pub fn variables(&self, number: usize) -> Vec<Row<'r>> {
-        let mut rows: Vec<(bool, Row<'r>)> = Vec::new();
+    pub fn variables(&self, number: usize) -> Vec<TreeRow<'r>> {
+        let mut rows: Vec<(bool, TreeRow<'r>)> = Vec::new();
         for variable in self.variables_of(number) {
             let is_inlined = variable.within.is_some();
             rows.push((!is_inlined, self.row_of(&variable, number)));
@@ -339,32 +339,32 @@ impl<'v, 'r, 'm> View<'v, 'r, 'm> {
         rows.into_iter().map(|(_, row)| row).collect()
     }
 
-    pub(super) fn row_of(&self, variable: &VariableAt<'r>, number: usize) -> Row<'r> {
+    pub(super) fn row_of(&self, variable: &VariableAt<'r>, number: usize) -> TreeRow<'r> {
         let name = match &variable.within {
             Some(within) => format!("{} ({within})", variable.name),
             None => variable.name.clone(),
         };
         let kind = variable.kind.name();
         let node = match &variable.found {
-            Ok(found) => Node::Value(Value {
+            Ok(found) => TreeNode::Value(DebugValue {
                 kind: Some(variable.kind),
                 bytes: found.value.clone(),
                 place: match (found.address, found.register) {
-                    (Some(address), _) => Place::Memory(address),
-                    (None, Some(register)) => Place::Register {
+                    (Some(address), _) => ValuePlace::Memory(address),
+                    (None, Some(register)) => ValuePlace::Register {
                         frame: number,
                         register,
                     },
-                    (None, None) => Place::None,
+                    (None, None) => ValuePlace::None,
                 },
             }),
-            Err(why) => Node::Absent((*why).to_owned()),
+            Err(why) => TreeNode::Absent((*why).to_owned()),
         };
-        Row { name, kind, node }
+        TreeRow { name, kind, node }
     }
 
     /// Global variables of the object.
-    pub fn globals(&self) -> Vec<Row<'r>> {
+    pub fn globals(&self) -> Vec<TreeRow<'r>> {
         let mut rows = Vec::new();
         for (number, map) in (0..).zip(&self.scene.maps) {
             let ty = map.def.params.value_type;
@@ -376,16 +376,16 @@ impl<'v, 'r, 'm> View<'v, 'r, 'm> {
             let Some(value) = self.scene.lookup(number, &key) else {
                 continue;
             };
-            let section = Value {
-                kind: Some(TypeRef::Btf(types, ty)),
+            let section = DebugValue {
+                kind: Some(VariableType::Btf(types, ty)),
                 bytes: trace::dwarf::ValueBytes::known(value),
-                place: Place::MapValue {
+                place: ValuePlace::MapValue {
                     map: number,
                     key,
                     offset: 0,
                 },
             };
-            rows.extend(self.children(&Node::Value(section)));
+            rows.extend(self.children(&TreeNode::Value(section)));
         }
         rows
     }
@@ -579,13 +579,13 @@ impl<'v, 'r, 'm> View<'v, 'r, 'm> {
     }
 
     /// The bytes at an address, as a value without a type.
-    pub(super) fn at(&self, address: u64, len: usize) -> Result<Value<'r>, String> {
+    pub(super) fn at(&self, address: u64, len: usize) -> Result<DebugValue<'r>, String> {
         let bytes = self.memory(address, len);
         let bytes = bytes.ok_or_else(|| format!("no memory is at {address:#x}"))?;
-        Ok(Value {
+        Ok(DebugValue {
             kind: None,
             bytes: trace::dwarf::ValueBytes::known(bytes),
-            place: Place::Memory(address),
+            place: ValuePlace::Memory(address),
         })
     }
 
@@ -595,7 +595,7 @@ impl<'v, 'r, 'm> View<'v, 'r, 'm> {
     /// In words, for what is not there or has no place.
     pub fn watch_of(&self, frame: usize, expression: &str) -> Result<Watch, String> {
         let value = match self.evaluate_node(frame, expression)? {
-            Node::Text(_, Some((address, len))) => self.at(address, len)?,
+            TreeNode::Text(_, Some((address, len))) => self.at(address, len)?,
             _ => self.evaluate(frame, expression)?,
         };
         self.watch(expression, &value)
@@ -605,16 +605,16 @@ impl<'v, 'r, 'm> View<'v, 'r, 'm> {
     ///
     /// # Errors
     /// In words, for values without a place.
-    pub(super) fn watch(&self, name: &str, value: &Value<'_>) -> Result<Watch, String> {
+    pub(super) fn watch(&self, name: &str, value: &DebugValue<'_>) -> Result<Watch, String> {
         let packet = self.position.packet;
         let len = value.bytes.bytes.len().max(1);
         let place = match &value.place {
-            Place::None => {
+            ValuePlace::None => {
                 return Err(format!(
                     "{name} is computed or a constant: nothing writes it"
                 ));
             }
-            Place::Register { frame, register } => {
+            ValuePlace::Register { frame, register } => {
                 let (of, _) = self.frame(*frame).ok_or("the frame is gone")?;
                 WatchPlace::Register {
                     packet,
@@ -623,13 +623,13 @@ impl<'v, 'r, 'm> View<'v, 'r, 'm> {
                     register: *register,
                 }
             }
-            Place::MapValue { map, key, offset } => WatchPlace::MapValue {
+            ValuePlace::MapValue { map, key, offset } => WatchPlace::MapValue {
                 map: *map,
                 key: key.clone(),
                 offset: *offset,
                 len,
             },
-            Place::Memory(address) => match self.moment.memory.place(*address) {
+            ValuePlace::Memory(address) => match self.moment.memory.place(*address) {
                 None => return Err(format!("no memory is at {address:#x}")),
                 Some(MemoryPlace::Packet(offset)) => WatchPlace::Packet {
                     packet,

@@ -175,7 +175,7 @@ pub(super) fn data_info<'r>(
     let name = name.split(" (").next().unwrap_or_default();
     let expression = match tree {
         Some(Tree::Scope(super::show::Scope::Registers, _)) => format!("${name}"),
-        Some(Tree::Node(_)) => {
+        Some(Tree::Of(_)) => {
             return json!({
                 "dataId": null,
                 "description": format!("{name} is a part: watch it by an expression, as value.{name}"),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::plan::{Position, Resume, Step, StepKind};
+use super::super::plan::{DebugStep, Position, Resume, StepKind};
 use super::super::view::{Pause, View};
 use super::message::Request;
 use super::show::{Scope, Tree, Trees, address_of, insn_address, insn_of_address, source_json};
@@ -68,7 +68,7 @@ impl Server {
         }
         let view = &pause.view;
         let by_insn = argument(request, "granularity").as_str() == Some("instruction");
-        let step = |kind| Step {
+        let step = |kind| DebugStep {
             kind,
             is_insn: by_insn,
         };

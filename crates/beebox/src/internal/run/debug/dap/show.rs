@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::source::SourcePlace;
-use super::super::value::{Node, Place, Row};
+use super::super::value::{TreeNode, TreeRow, ValuePlace};
 use super::super::view::View;
 
 /// What a reference of variables is of.
@@ -12,7 +12,7 @@ pub(super) enum Tree<'r> {
     /// A scope of a frame.
     Scope(Scope, usize),
     /// A row.
-    Node(Node<'r>),
+    Of(TreeNode<'r>),
 }
 
 /// The scopes of a frame.
@@ -42,7 +42,7 @@ impl<'r> Trees<'r> {
     }
 
     /// A row as a variable.
-    fn variable(&mut self, view: &View<'_, 'r, '_>, row: Row<'r>) -> Value {
+    fn variable(&mut self, view: &View<'_, 'r, '_>, row: TreeRow<'r>) -> Value {
         let mut variable = json!({
             "name": row.name,
             "value": view.node_text(&row.node),
@@ -52,42 +52,44 @@ impl<'r> Trees<'r> {
             variable["type"] = json!(row.kind);
         }
         let memory = match &row.node {
-            Node::Value(value) => match value.place {
-                Place::Memory(address) => Some(address),
-                Place::None | Place::Register { .. } | Place::MapValue { .. } => None,
+            TreeNode::Value(value) => match value.place {
+                ValuePlace::Memory(address) => Some(address),
+                ValuePlace::None | ValuePlace::Register { .. } | ValuePlace::MapValue { .. } => {
+                    None
+                }
             },
-            Node::Text(_, Some((address, _))) => Some(*address),
-            Node::Text(_, None)
-            | Node::Absent(_)
-            | Node::Map(_)
-            | Node::Packet
-            | Node::PerCpu(_) => None,
+            TreeNode::Text(_, Some((address, _))) => Some(*address),
+            TreeNode::Text(_, None)
+            | TreeNode::Absent(_)
+            | TreeNode::Map(_)
+            | TreeNode::Packet
+            | TreeNode::PerCpu(_) => None,
         };
         if let Some(address) = memory {
             variable["memoryReference"] = json!(format!("{address:#x}"));
         }
-        if let Node::Absent(_) = &row.node {
+        if let TreeNode::Absent(_) = &row.node {
             variable["presentationHint"] = json!({ "attributes": ["readOnly"] });
         }
         if view.has_children(&row.node) {
-            variable["variablesReference"] = json!(self.refer(Tree::Node(row.node)));
+            variable["variablesReference"] = json!(self.refer(Tree::Of(row.node)));
         }
         variable
     }
 
     /// The rows of a tree, from one on.
-    pub(super) fn rows(&self, view: &View<'_, 'r, '_>, tree: &Tree<'r>) -> Vec<Row<'r>> {
+    pub(super) fn rows(&self, view: &View<'_, 'r, '_>, tree: &Tree<'r>) -> Vec<TreeRow<'r>> {
         match tree {
-            Tree::Node(node) => view.children(node),
+            Tree::Of(node) => view.children(node),
             Tree::Scope(Scope::Locals, frame) => view.variables(*frame),
             Tree::Scope(Scope::Globals, _) => view.globals(),
             Tree::Scope(Scope::Maps, _) => view.map_rows(),
-            Tree::Scope(Scope::Packet, _) => view.children(&Node::Packet),
+            Tree::Scope(Scope::Packet, _) => view.children(&TreeNode::Packet),
             Tree::Scope(Scope::Registers, frame) => {
-                let rows = view.registers(*frame).into_iter().map(|register| Row {
+                let rows = view.registers(*frame).into_iter().map(|register| TreeRow {
                     name: register.name.to_owned(),
                     kind: register.known,
-                    node: Node::Text(register.text, None),
+                    node: TreeNode::Text(register.text, None),
                 });
                 rows.collect()
             }
@@ -107,13 +109,13 @@ impl<'r> Trees<'r> {
     }
 
     /// The answer to an expression.
-    pub(super) fn result(&mut self, view: &View<'_, 'r, '_>, node: Node<'r>) -> Value {
+    pub(super) fn result(&mut self, view: &View<'_, 'r, '_>, node: TreeNode<'r>) -> Value {
         let kind = match &node {
-            Node::Value(value) => value.kind.map_or_else(String::new, |kind| kind.name()),
+            TreeNode::Value(value) => value.kind.map_or_else(String::new, |kind| kind.name()),
             _ => String::new(),
         };
         let name = String::new();
-        let mut variable = self.variable(view, Row { name, kind, node });
+        let mut variable = self.variable(view, TreeRow { name, kind, node });
         if let Some(members) = variable.as_object_mut() {
             let value = members.remove("value").unwrap_or_default();
             members.insert("result".to_owned(), value);

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::super::breakpoint::{BreakKind, Breakpoint, Breakpoints};
 use super::super::plan::StopReason;
-use super::super::value::{Node, Row};
+use super::super::value::{TreeNode, TreeRow};
 use super::super::view::{FrameRow, Pause, View};
 
 /// Lines of a listing.
@@ -76,9 +76,9 @@ pub(super) fn frames(view: &View<'_, '_, '_>, chosen: usize) -> String {
 }
 
 /// A value, in the form of a letter.
-pub(super) fn printed<'r>(view: &View<'_, 'r, '_>, node: &Node<'r>, form: &str) -> String {
+pub(super) fn printed<'r>(view: &View<'_, 'r, '_>, node: &TreeNode<'r>, form: &str) -> String {
     let number = match node {
-        Node::Value(value) => value.as_number(),
+        TreeNode::Value(value) => value.as_number(),
         _ => None,
     };
     match (form, number) {
@@ -87,7 +87,7 @@ pub(super) fn printed<'r>(view: &View<'_, 'r, '_>, node: &Node<'r>, form: &str) 
         ("d", Some(number)) => number.to_string(),
         ("u", Some(number)) => (number as u64).to_string(),
         _ => match node {
-            Node::Map(_) | Node::PerCpu(_) | Node::Packet => {
+            TreeNode::Map(_) | TreeNode::PerCpu(_) | TreeNode::Packet => {
                 let mut text = view.node_text(node);
                 let children = view.children(node);
                 for row in children.iter().take(ENTRIES) {
@@ -98,20 +98,20 @@ pub(super) fn printed<'r>(view: &View<'_, 'r, '_>, node: &Node<'r>, form: &str) 
                 }
                 text
             }
-            Node::Value(_) | Node::Absent(_) | Node::Text(..) => view.node_text(node),
+            TreeNode::Value(_) | TreeNode::Absent(_) | TreeNode::Text(..) => view.node_text(node),
         },
     }
 }
 
-fn row_text<'r>(view: &View<'_, 'r, '_>, row: &Row<'r>) -> String {
+fn row_text<'r>(view: &View<'_, 'r, '_>, row: &TreeRow<'r>) -> String {
     let text = view.node_text(&row.node);
     match (&row.node, &row.kind) {
-        (Node::Map(_), _) => format!("{}: {text}", row.name),
+        (TreeNode::Map(_), _) => format!("{}: {text}", row.name),
         _ => format!("{} = {text}", row.name),
     }
 }
 
-fn rows_text<'r>(view: &View<'_, 'r, '_>, rows: &[Row<'r>], none: &str) -> String {
+fn rows_text<'r>(view: &View<'_, 'r, '_>, rows: &[TreeRow<'r>], none: &str) -> String {
     match rows.is_empty() {
         true => none.to_owned(),
         false => {
@@ -144,11 +144,11 @@ pub(super) fn examined(
         return Ok(instructions(view, program, from, count, Some(slot)));
     }
     let value = match view.evaluate_node(frame, expression)? {
-        Node::Text(_, Some((address, _))) => address as i64,
-        Node::Value(value) => value.as_number().ok_or("it is no address")?,
-        Node::Packet => view.packet_start().ok_or("the run has no packet")? as i64,
-        Node::Absent(why) => return Err(why),
-        Node::Text(_, None) | Node::Map(_) | Node::PerCpu(_) => {
+        TreeNode::Text(_, Some((address, _))) => address as i64,
+        TreeNode::Value(value) => value.as_number().ok_or("it is no address")?,
+        TreeNode::Packet => view.packet_start().ok_or("the run has no packet")? as i64,
+        TreeNode::Absent(why) => return Err(why),
+        TreeNode::Text(_, None) | TreeNode::Map(_) | TreeNode::PerCpu(_) => {
             return Err("it is no address".to_owned());
         }
     };
@@ -182,7 +182,11 @@ pub(super) fn info(
             rows_text(view, &view.globals(), "the object has no global variables")
         }
         "maps" | "m" => rows_text(view, &view.map_rows(), "the object has no maps"),
-        "packet" => rows_text(view, &view.children(&Node::Packet), "the run has no packet"),
+        "packet" => rows_text(
+            view,
+            &view.children(&TreeNode::Packet),
+            "the run has no packet",
+        ),
         "registers" | "r" => {
             let rows = view
                 .registers(frame)
