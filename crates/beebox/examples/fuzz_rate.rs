@@ -1,10 +1,10 @@
-//! Measures the fuzzer: runs a second and core on the firewall of examples/packets, and the time until each
-//! planted bug of crates/beebox/tests/data/planted is found. With `--write` the figures go into docs/fuzz.md.
+//! Measures the fuzzer: runs a second of processor time on the firewall of examples/packets, and the time until
+//! each planted bug of crates/beebox/tests/data/planted is found. With `--write` the figures go into docs/fuzz.md.
 
 use std::error::Error;
 use std::fmt::Write;
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use beebox::Object;
 use beebox::fuzz::{Fuzzer, Property};
@@ -13,24 +13,37 @@ use beebox::maps_json::MapsJson;
 #[path = "../tests/planted/bugs.rs"]
 mod bugs;
 
+/// Seconds that this thread had a processor, or that passed where the system does not say.
+fn processor_time(start: Instant) -> f64 {
+    let told = fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let told = told.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
+    told.map_or(start.elapsed().as_secs_f64(), |nanoseconds| {
+        nanoseconds / 1e9
+    })
+}
+
 /// Runs a second, the best of some rounds: others may use the machine.
 fn rate() -> Result<f64, Box<dyn Error>> {
     let object = Object::open("examples/packets/firewall.bpf.o")?;
-    let mut best: f64 = 0.0;
+    let (mut best, start): (f64, _) = (0.0, Instant::now());
     for seed in 0..5 {
+        let before = processor_time(start);
         let report = Fuzzer::new(&object, "firewall")
             .maps(MapsJson::open("examples/packets/rules.json")?)
             .property(Property::never("XDP_ABORTED", None)?)
             .seed(seed)
-            .time(Duration::from_secs(2))
+            .runs(2_000_000)
             .run()?;
-        best = best.max(report.runs as f64 / report.time.as_secs_f64());
+        best = best.max(report.runs as f64 / (processor_time(start) - before));
     }
     Ok(best)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut text = format!("{:.0} runs a second and core on the firewall.\n\n", rate()?);
+    let mut text = format!(
+        "{:.0} runs a second of processor time on the firewall.\n\n",
+        rate()?
+    );
     text.push_str("| planted bug | property | runs | seconds |\n|---|---|---|---|\n");
     for bug in bugs::BUGS {
         let report = bug.fuzzer()?.time(Duration::from_secs(60)).run()?;

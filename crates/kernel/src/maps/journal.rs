@@ -119,17 +119,14 @@ impl Journal {
         if log.is_whole {
             self.restore(&log.entries);
         } else {
-            for note in log.notes.iter().rev() {
+            // What was added makes room first.
+            for note in log.notes.iter().filter(|note| !note.had_value) {
                 let key = &log.bytes[note.start..][..self.key_size];
-                match note.had_value {
-                    true => {
-                        let value = &log.bytes[note.start + self.key_size..][..self.value_len];
-                        self.put_back(key, value);
-                    }
-                    false => {
-                        let _ = self.inner.delete(0, key);
-                    }
-                }
+                let _ = self.inner.delete(0, key);
+            }
+            for note in log.notes.iter().filter(|note| note.had_value) {
+                let (key, rest) = log.bytes[note.start..].split_at(self.key_size);
+                self.put_back(key, &rest[..self.value_len]);
             }
         }
         log.notes.clear();
@@ -262,8 +259,10 @@ impl Journal {
 
     /// Notes that an entry is added or changed.
     fn note_update(&self, key: &[u8]) {
-        let half = self.max_entries as usize / 2;
-        if self.kind.is_lru() && self.log().entries.len() + 256 > half.max(300) {
+        // Room for a new entry may be taken from any other one.
+        const SPARE: usize = 256;
+        let entries = self.log().entries.len();
+        if self.kind.is_lru() && entries > 0 && entries * 2 + SPARE > self.max_entries as usize {
             return self.note_whole();
         }
         self.note(key);

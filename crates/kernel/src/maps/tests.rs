@@ -1,6 +1,7 @@
 //! References of programs to map values, rings, and maps under threads.
 
 mod eviction;
+mod journal;
 mod threads;
 
 use program::MapParams;

@@ -144,8 +144,8 @@ impl<'w, 'o> Executor<'w, 'o> {
         let looks_closer = properties.iter().any(|property| match &property.0 {
             Holds::Never { .. } | Holds::Always { .. } | Holds::Ends => false,
             Holds::Expect(expectation) => match expectation.kind() {
-                ExpectationKind::Instructions => false,
-                ExpectationKind::Value | ExpectationKind::Output | ExpectationKind::Maps => true,
+                ExpectationKind::Instructions | ExpectationKind::Value => false,
+                ExpectationKind::Output | ExpectationKind::Maps => true,
             },
             Holds::Idempotent | Holds::Check(..) | Holds::Same => true,
         });
@@ -282,6 +282,10 @@ impl<'w, 'o> Executor<'w, 'o> {
             let is_suspect = match &property.0 {
                 Holds::Never { verdict, .. } => *verdict == known.name,
                 Holds::Always { verdict, .. } => *verdict != known.name,
+                Holds::Expect(expectation) if expectation.kind() == ExpectationKind::Value => {
+                    let run = self.side.program.output(retval);
+                    expectation.differs(&[], None, run).is_some()
+                }
                 _ => false,
             };
             if is_suspect {
@@ -313,6 +317,7 @@ impl<'w, 'o> Executor<'w, 'o> {
             }
             let line = match &self.properties[property].0 {
                 Holds::Always { verdict, .. } => format!("verdict {verdict}"),
+                Holds::Expect(expectation) => expectation.text().to_owned(),
                 _ => format!("verdict not {}", known.verdict.name),
             };
             return Some(Violation {
@@ -377,11 +382,11 @@ impl<'w, 'o> Executor<'w, 'o> {
                 Holds::Never { .. } | Holds::Always { .. } | Holds::Ends => {}
                 Holds::Expect(expectation) => {
                     let what = match expectation.kind() {
-                        ExpectationKind::Instructions => None,
+                        ExpectationKind::Instructions | ExpectationKind::Value => None,
                         ExpectationKind::Maps => expectation
                             .maps_differ(self.object, self.side.loaded)
                             .ok()?,
-                        ExpectationKind::Value | ExpectationKind::Output => {
+                        ExpectationKind::Output => {
                             let run = self.side.program.output(retval);
                             expectation.differs(&step.packet, context, run)
                         }

@@ -162,7 +162,7 @@ impl LoadedObject {
         })
     }
 
-    /// Numbers that the programs compare with.
+    /// Numbers that the programs compare with, and those of keys in maps.
     pub(crate) fn compared_numbers(&self) -> Vec<u64> {
         let mut numbers = Vec::new();
         for prepared in &self.shared.programs {
@@ -176,8 +176,32 @@ impl LoadedObject {
                 }
             }
         }
+        numbers.extend(self.numbers_of_keys());
         numbers.sort_unstable();
         numbers.dedup();
+        numbers
+    }
+
+    /// Parts of keys that maps hold, such as addresses and ports.
+    fn numbers_of_keys(&self) -> Vec<u64> {
+        const MOST: usize = 256;
+        let mut numbers = Vec::new();
+        for map in self.maps().filter(|map| map.def.params.key_size > 0) {
+            let kind = map.map.kind();
+            if is_variables(map) || kind.is_array() || map.map.of_kind::<Journal>().is_none() {
+                continue;
+            }
+            for entry in map.iter_entries().take(MOST) {
+                let Ok((key, _)) = entry else {
+                    break;
+                };
+                let words = key.chunks_exact(4).filter_map(|part| part.first_chunk());
+                numbers.extend(words.map(|part| u64::from(u32::from_le_bytes(*part))));
+                let halves = key.chunks_exact(2).filter_map(|part| part.first_chunk());
+                numbers.extend(halves.map(|part| u64::from(u16::from_le_bytes(*part))));
+            }
+        }
+        numbers.truncate(MOST);
         numbers
     }
 }
