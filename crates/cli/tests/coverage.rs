@@ -171,7 +171,10 @@ fn a_profile_has_the_time_of_lines_and_helpers() {
         time.sum::<f64>()
     };
     // The line of a call has the time of its helper.
-    let (line, helper) = (rows("map_lookup_elem(&actions"), rows("  bpf_map_lookup_elem"));
+    let (line, helper) = (
+        rows("map_lookup_elem(&actions"),
+        rows("  bpf_map_lookup_elem"),
+    );
     assert!(line > 0.0 && helper > 0.0, "{text}");
     let instructions = |text: &str| text.lines().next().map(str::to_owned);
     let plain = answer(&["run", FIREWALL, "--pcap", SAMPLE, "--profile"]).1;
@@ -181,6 +184,10 @@ fn a_profile_has_the_time_of_lines_and_helpers() {
     let pprof = format!("pprof={}", file.display());
     assert_eq!(answer(&[&run[..], &["--profile", &pprof]].concat()).0, 0);
     let bytes = std::fs::read(&file).expect("a profile");
-    let has = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    let has = |text: &str| {
+        bytes
+            .windows(text.len())
+            .any(|window| window == text.as_bytes())
+    };
     assert!(has("nanoseconds"));
 }
