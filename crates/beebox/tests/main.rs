@@ -6,6 +6,7 @@ mod embed;
 mod engines;
 mod errors;
 mod expect;
+mod fuzz;
 mod host;
 mod instance;
 mod instance_objects;

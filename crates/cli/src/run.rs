@@ -2,11 +2,11 @@
 
 mod against;
 mod capture;
-mod changes;
-mod choice;
+pub(crate) mod changes;
+pub(crate) mod choice;
 pub(crate) mod expect;
 mod html;
-mod maps_file;
+pub(crate) mod maps_file;
 mod output;
 mod profile;
 mod progress;
@@ -47,7 +47,7 @@ use crate::limits::LimitArgs;
 use crate::loading::{LoadingArgs, change, note_guess};
 use crate::object_input::ObjectFile;
 use changes::Changes;
-use choice::{choose, names};
+use choice::{Given, choose, names};
 use expect::insert_run;
 use maps_file::{MapsFile, note_left_out};
 use output::{Ran, Report};
@@ -301,6 +301,20 @@ impl Args {
         }
     }
 
+    /// What chooses the program.
+    fn given(&self) -> Given<'_> {
+        Given {
+            prog: self.prog.as_deref(),
+            has_packet: self.packet.is_some() || self.pcap.is_some(),
+            has_ifindex: self.ifindex.is_some(),
+        }
+    }
+
+    /// What maps are filled with beside the file of their contents.
+    fn filling(&self) -> (&[FieldFormat], &[String]) {
+        (&self.show, &self.user_records)
+    }
+
     /// The files that are read whole or as a capture.
     fn inputs(&self) -> impl Iterator<Item = &Path> {
         let sources = self.packet.iter().chain(&self.ctx);
@@ -325,7 +339,7 @@ pub(crate) const PERF_BUFFER_BYTES: usize = 16 << 20;
 const MOST_JOBS: u32 = 256;
 
 /// Most CPUs of Linux on x86-64 (`NR_CPUS`).
-const MOST_CPUS: u32 = 8192;
+pub(crate) const MOST_CPUS: u32 = 8192;
 
 /// The clock of the time helpers.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -405,7 +419,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         let failure = Failure::new(what).within(&name);
         return Err(failure.hint("no --type, or --type PROGRAM=TYPE"));
     }
-    change_as_told(&mut object, &loading, args, &name)?;
+    change_as_told(&mut object, &loading, &args.changes, &name)?;
     let mut expected = args.expect.as_deref().map(expect::read).transpose()?;
     let system = args.network.as_deref().map(read_network).transpose()?;
     if let Some(path) = expected.as_ref().and_then(ExpectFile::network) {
@@ -418,7 +432,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         args.packet.is_some() || args.pcap.is_some() || args.ctx.is_some() || args.repeat.is_some();
     let listed = expected.as_ref().map_or(0, |file| file.programs().count());
     let chosen = match (listed, &expected) {
-        (0, _) => Some(choose(&object, args).map_err(|error| error.within(&name))?),
+        (0, _) => Some(choose(&object, &args.given()).map_err(|error| error.within(&name))?),
         (_, Some(file)) if has_input || args.prog.is_some() => {
             let failure = Failure::new(format_args!("{} lists its own runs", file.name()));
             return Err(failure.hint(
@@ -469,6 +483,8 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         },
         retpoline: args.retpoline,
         counts: !args.coverage.is_empty() || page.is_some(),
+        models: false,
+        journals: false,
         entry_slots: false,
         memory: args.map_memory,
         cpu: args.cpu,
@@ -486,7 +502,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         let old_file = ObjectFile::read(old)?;
         let old_name = crate::input::name(old_file.path());
         let mut old_object = opened(&old_file, &loading)?;
-        change_as_told(&mut old_object, &loading, args, &old_name)?;
+        change_as_told(&mut old_object, &loading, &args.changes, &old_name)?;
         if !old_object
             .programs()
             .any(|(_, known)| known.name == **program)
@@ -513,7 +529,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             if let Some(system) = &system {
                 loaded.set_system(system.clone());
             }
-            fill(&mut loaded, object, filling.as_ref(), args, name)?;
+            fill(&mut loaded, object, filling.as_ref(), args.filling(), name)?;
             Ok(loaded)
         };
         let against = against::Against {
@@ -541,7 +557,13 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         if let Some(system) = &system_again {
             loaded.set_system(system.clone());
         }
-        fill(&mut loaded, &object, filling.as_ref(), args, &name)?;
+        fill(
+            &mut loaded,
+            &object,
+            filling.as_ref(),
+            args.filling(),
+            &name,
+        )?;
         Ok(loaded)
     };
     let mut loaded = match LoadedObject::load(&object, &kernel, &options) {
@@ -574,7 +596,13 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if let Some(system) = system {
         loaded.set_system(system);
     }
-    let filled = fill(&mut loaded, &object, filling.as_ref(), args, &name);
+    let filled = fill(
+        &mut loaded,
+        &object,
+        filling.as_ref(),
+        args.filling(),
+        &name,
+    );
     if let Err(failure) = filled {
         return refused::not_filled(failure, &loaded, &name, args.format());
     }
@@ -715,38 +743,41 @@ fn write_coverage(args: &Args, loaded: &LoadedObject) -> Result<(), Failure> {
 }
 
 /// Opens an object by the conventions of a loader.
-fn opened<'f>(file: &'f ObjectFile, loading: &ObjectLoading) -> Result<Object<'f>, Failure> {
+pub(crate) fn opened<'f>(
+    file: &'f ObjectFile,
+    loading: &ObjectLoading,
+) -> Result<Object<'f>, Failure> {
     let object = file.open_by(loading, &[])?;
     note_guess(&object, &crate::input::name(file.path()));
     Ok(object)
 }
 
 /// Changes an object as the command line says.
-fn change_as_told(
+pub(crate) fn change_as_told(
     object: &mut Object<'_>,
     loading: &ObjectLoading,
-    args: &Args,
+    changes: &Changes,
     name: &str,
 ) -> Result<(), Failure> {
     change(object, loading).map_err(|failure| failure.within(name))?;
-    let changed = args.changes.apply(object);
+    let changed = changes.apply(object);
     changed.map_err(|failure| failure.within(name))
 }
 
 /// Fills maps and user ring buffers, and opens perf buffers.
-fn fill(
+pub(crate) fn fill(
     loaded: &mut LoadedObject,
     object: &Object<'_>,
     maps: Option<&MapsFile>,
-    args: &Args,
+    (show, user_records): (&[FieldFormat], &[String]),
     name: &str,
 ) -> Result<(), Failure> {
-    let set = loaded.set_formats(object, &args.show);
+    let set = loaded.set_formats(object, show);
     set.map_err(|fault| Failure::new(fault).within("--show"))?;
     if let Some(file) = maps {
-        file.fill(loaded, object, &args.show)?;
+        file.fill(loaded, object, show)?;
     }
-    user_records::put(loaded, &args.user_records)?;
+    user_records::put(loaded, user_records)?;
     let opened = loaded.open_perf_buffers(PERF_BUFFER_BYTES);
     opened.map_err(|errno| Failure::new(format_args!("{name}: perf buffers: {errno}")))
 }

@@ -6,6 +6,7 @@ mod bindings;
 mod btf;
 mod captures;
 mod coverage;
+mod debug;
 mod documents;
 mod files;
 mod filter;
@@ -39,6 +40,7 @@ mod show_forms;
 mod support;
 mod tcpdump;
 mod test_files;
+mod test_model;
 mod verify;
 mod vocabulary;
 

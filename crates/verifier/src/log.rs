@@ -172,7 +172,8 @@ impl<'l> Sink<'l> {
         self.level & 2 != 0
     }
 
-    /// Appends text.
+    /// Appends text (`bpf_verifier_vlog`).
+    #[doc(alias = "bpf_verifier_vlog")]
     pub fn write(&mut self, text: fmt::Arguments<'_>) {
         use fmt::Write as _;
         // Writing to a String does not fail.
@@ -244,7 +245,8 @@ impl<'l> Sink<'l> {
         self.text.push_str(rest);
     }
 
-    /// Hands all text to the output.
+    /// Hands all text to the output (`bpf_vlog_finalize`).
+    #[doc(alias = "bpf_vlog_finalize")]
     pub fn finish(mut self) {
         if let Some(output) = &mut self.output {
             output.write(&self.text);
@@ -257,6 +259,7 @@ impl<'l> Sink<'l> {
     }
 
     /// Drops what was written since `position` (the kernel's `bpf_vlog_reset`).
+    #[doc(alias = "bpf_vlog_reset")]
     pub fn reset(&mut self, position: usize) {
         self.noted.retain(|noted| noted.position <= position);
         if let Some(len) = position.checked_sub(self.written) {
@@ -304,8 +307,10 @@ pub(crate) struct LogAt<'s, 'l> {
     pub(crate) insn_idx: u32,
 }
 
-/// Writes to the log of a `Env`, or of anything with a field
-/// `sink`, as `write!` does; formats nothing when the log is off.
+/// Writes to the log of a `Env`, or of anything with a field `sink`, as `write!` does; formats
+/// nothing when the log is off (`bpf_log`, `bpf_verifier_log_write`).
+#[doc(alias = "bpf_log")]
+#[doc(alias = "bpf_verifier_log_write")]
 #[macro_export]
 macro_rules! verbose {
     ($env:expr, $($text:tt)*) => {

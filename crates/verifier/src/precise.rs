@@ -271,8 +271,9 @@ fn mark_from_current(env: &mut Env<'_>, bt: Backtrack) -> Result<()> {
     Ok(())
 }
 
-/// Marks every scalar of every checkpoint above a state precise
-/// (`mark_all_scalars_precise`).
+/// Marks every scalar of every checkpoint above a state precise (`mark_all_scalars_precise`)
+/// (`bpf_mark_all_scalars_precise`).
+#[doc(alias = "bpf_mark_all_scalars_precise")]
 pub fn mark_all_scalars_precise(env: &mut Env<'_>, state: &State) {
     let (explorer, sink) = (&mut env.explorer, &mut env.sink);
     force_all_precise(explorer, sink, state.curframe, state.parent);

@@ -424,8 +424,9 @@ fn check_replacement(input: &Input<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The walk over the main program and over called global functions, and the checks
-/// behind it.
+/// The walk over the main program and over called global functions, and the checks behind it
+/// (`do_check_main`).
+#[doc(alias = "do_check_main")]
 fn check_program(env: &mut Env<'_>) -> Result<()> {
     let on_demand = env.input.rules.has(Behaviour::GlobalsOnDemand);
     if !on_demand {
@@ -465,9 +466,11 @@ fn note_compiled_stack(env: &mut Env<'_>) {
     }
 }
 
-/// Spills around calls of the `bpf_fastcall` contract are removed, and with them the
-/// stack below them, if nothing else uses it (`remove_fastcall_spills_fills`).
+/// Spills around calls of the `bpf_fastcall` contract are removed, and with them the stack below
+/// them, if nothing else uses it (`remove_fastcall_spills_fills`,
+/// `bpf_remove_fastcall_spills_fills`).
 #[doc(alias = "remove_fastcall_spills_fills")]
+#[doc(alias = "bpf_remove_fastcall_spills_fills")]
 fn drop_fastcall_spills(env: &mut Env<'_>) {
     for (info, aux) in env.analysis.subprogs.iter().zip(&mut env.subprogs) {
         let insns = &env.analysis.insns[info.start as usize..info.end as usize];
@@ -478,10 +481,11 @@ fn drop_fastcall_spills(env: &mut Env<'_>) {
     }
 }
 
-/// Inlined `bpf_loop` calls and timed `may_goto` take stack (`optimize_bpf_loop`,
-/// `do_misc_fixups`).
+/// Inlined `bpf_loop` calls and timed `may_goto` take stack (`optimize_bpf_loop`, `do_misc_fixups`,
+/// `bpf_optimize_bpf_loop`).
 #[doc(alias = "optimize_bpf_loop")]
 #[doc(alias = "do_misc_fixups")]
+#[doc(alias = "bpf_optimize_bpf_loop")]
 fn add_rewritten_stack(env: &mut Env<'_>) {
     const LOOP_BYTES: u32 = 24;
     const MAY_GOTO_BYTES: u32 = 16;

@@ -40,12 +40,16 @@ mod compiled;
 #[cfg(feature = "coverage")]
 mod counts;
 mod data;
+#[cfg(feature = "debug")]
+pub mod debug;
 mod error;
 mod faults;
 mod hook;
 #[cfg(feature = "html")]
 mod html;
 mod inner_maps;
+#[cfg(feature = "fuzz")]
+mod inputs;
 mod kernel_sockets;
 mod load;
 mod loaded;
@@ -96,6 +100,8 @@ pub use faults::ForcedResult;
 #[cfg(feature = "html")]
 pub use html::HtmlRuns;
 pub use inner_maps::InnerMap;
+#[cfg(feature = "fuzz")]
+pub(crate) use inputs::{Compared, Marked, RunInput};
 pub use jit::NoSuchCpu;
 pub use loaded::LoadedObject;
 pub use maps::{Entry, ObjectMap, StorageOwner};

@@ -139,7 +139,8 @@ fn explore(env: &mut Env<'_>) -> Result<()> {
     }
 }
 
-/// Notes that a run may reach the instruction, and with which state.
+/// Notes that a run may reach the instruction, and with which state (`sanitize_mark_insn_seen`).
+#[doc(alias = "sanitize_mark_insn_seen")]
 fn enter(env: &mut Env<'_>) {
     env.aux[env.insn_idx as usize].seen = true;
     if env.observers.recorder.is_some() {
@@ -164,7 +165,10 @@ fn end_walked_path(env: &mut Env<'_>, end: StepEnd) {
     }
 }
 
-/// Counts an instruction for the functions on the chain of calls.
+/// Counts an instruction for the functions on the chain of calls (`account_processed_insn`,
+/// `account_processed_insns`).
+#[doc(alias = "account_processed_insn")]
+#[doc(alias = "account_processed_insns")]
 #[cold]
 fn count_by_function(env: &mut Env<'_>) {
     for number in 0..=env.state.curframe {

@@ -108,8 +108,10 @@ fn write_marks(out: &mut String, marks: [(bool, char); 3]) {
     }
 }
 
-/// Writes what an instruction changed, behind the instruction if it was the last that
-/// was written (`print_insn_state`).
+/// Writes what an instruction changed, behind the instruction if it was the last that was written
+/// (`print_insn_state`) (`vlog_alignment`, `bpf_vlog_alignment`).
+#[doc(alias = "vlog_alignment")]
+#[doc(alias = "bpf_vlog_alignment")]
 pub(crate) fn print_insn_state(
     input: &Input<'_>,
     sink: &mut Sink<'_>,
@@ -213,7 +215,9 @@ fn letter(kind: &SlotKind) -> char {
     }
 }
 
-/// Writes the object that begins in a slot.
+/// Writes the object that begins in a slot (`iter_type_str`, `iter_state_str`).
+#[doc(alias = "iter_type_str")]
+#[doc(alias = "iter_state_str")]
 fn write_object(input: &Input<'_>, out: &mut String, frame: &Frame, spi: usize) {
     let Some(object) = frame.stack.object_at(spi) else {
         return;

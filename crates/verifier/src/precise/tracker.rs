@@ -26,8 +26,13 @@ pub(super) struct Tracker<'w, 'a> {
 
 impl Tracker<'_, '_> {
     /// Marks what the requested registers and slots come from; true if a mark is new
-    /// (`__mark_chain_precision`).
+    /// (`__mark_chain_precision`, `bpf_mark_chain_precision`, `get_jmp_hist_entry`,
+    /// `get_insn_hist_entry`, `get_prev_insn_idx`).
     #[doc(alias = "__mark_chain_precision")]
+    #[doc(alias = "bpf_mark_chain_precision")]
+    #[doc(alias = "get_jmp_hist_entry")]
+    #[doc(alias = "get_insn_hist_entry")]
+    #[doc(alias = "get_prev_insn_idx")]
     pub(super) fn mark(&mut self, start: &State, bt: Backtrack) -> Result<bool> {
         if bt.is_empty() {
             return Ok(false);

@@ -57,6 +57,24 @@ impl ProgramCounts {
         self.counting.as_ref()
     }
 
+    /// By slot: a run can come there.
+    #[cfg(feature = "fuzz")]
+    pub(super) fn reached(&self) -> &[bool] {
+        &self.reached
+    }
+
+    /// The counters of code without checks, or those of the checked engine.
+    #[cfg(feature = "fuzz")]
+    #[inline]
+    pub(super) fn counters(&self, is_unchecked: bool) -> impl Iterator<Item = &Counters> {
+        let counting = self.counting.as_ref().filter(|_| is_unchecked);
+        let counting = counting.map(|counting| &counting.counters);
+        let checked = [&self.starts, &self.ends].into_iter();
+        counting
+            .into_iter()
+            .chain(checked.filter(move |_| !is_unchecked))
+    }
+
     /// The counts of all engines.
     pub(super) fn counts(&self, program: &Program) -> InsnCounts {
         let mut insns = match &self.counting {

@@ -97,7 +97,7 @@ impl<'o> RunnableProgram<'o> {
 }
 
 /// The functions that a program calls, by their numbers.
-fn functions(prepared: &Prepared, kernel: &Kernel) -> Vec<(i32, (String, usize))> {
+pub(super) fn functions(prepared: &Prepared, kernel: &Kernel) -> Vec<(i32, (String, usize))> {
     let insns = prepared.program.decode();
     let calls = insns.iter().filter(|insn| matches!(insn, Insn::Call(_)));
     let named = calls.filter_map(|insn| {
@@ -201,6 +201,19 @@ pub(super) struct RunMap<'h> {
     map: Arc<Map>,
 }
 
+#[cfg(feature = "debug")]
+impl RunMap<'_> {
+    /// The map.
+    pub(super) fn map(&self) -> &Map {
+        &self.map
+    }
+
+    /// Bytes of a key.
+    pub(super) fn key_size(&self) -> usize {
+        self.def.params.key_size as usize
+    }
+}
+
 /// The maps of a run: those of the object, and those in maps of maps.
 pub(super) fn run_maps(shared: &Shared) -> Vec<RunMap<'_>> {
     let own = || shared.maps.iter().flatten();
@@ -258,7 +271,7 @@ impl Host for RunHost<'_> {
 }
 
 /// The value of a key of a map, of per-CPU maps that of a CPU.
-fn value_on(map: &Map, key: &[u8], cpu: u32) -> Option<Vec<u8>> {
+pub(super) fn value_on(map: &Map, key: &[u8], cpu: u32) -> Option<Vec<u8>> {
     let mut value = vec![0; map.value_len()];
     map.lookup(key, &mut value, 0).ok()?;
     if !map.kind().is_percpu() {

@@ -115,9 +115,28 @@ impl<'o> RunnableProgram<'o> {
         context: Option<&[u8]>,
         with: WhyOptions<'o>,
     ) -> Result<Box<Why>, RunError> {
+        self.explain_run(packet, with, |program| {
+            program.test_run_with_context(packet, context, 1)
+        })
+    }
+
+    /// Runs on the context of the model, and tells the run.
+    ///
+    /// # Errors
+    /// But for what stops the run.
+    pub(crate) fn explain_model_run(&mut self, with: WhyOptions<'o>) -> Result<Box<Why>, RunError> {
+        self.explain_run(&[], with, RunnableProgram::model_run)
+    }
+
+    fn explain_run(
+        &mut self,
+        packet: &[u8],
+        with: WhyOptions<'o>,
+        run: impl FnOnce(&mut Self) -> Result<TestRunOutput, RunError>,
+    ) -> Result<Box<Why>, RunError> {
         self.record_with_tail(with.kernel, with.debug, with.tail_from);
         self.limit_told_run();
-        let result = self.test_run_with_context(packet, context, 1);
+        let result = run(self);
         let run = self.take_record().unwrap_or_default();
         let (result, output) = match result {
             Ok(output) => (Ok(output.retval), Some(output)),
