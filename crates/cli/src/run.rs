@@ -126,9 +126,9 @@ pub(crate) struct Args {
     #[arg(conflicts_with_all = ["jobs", "why", "against"])]
     coverage: Vec<CoverageOutput>,
 
-    /// Print what the runs cost by source line and function: instructions, and calls of helpers; or write
-    /// it as folded=FILE (stacks), pprof=FILE or speedscope=FILE; may be given several times. The runs are
-    /// in the checked engine
+    /// Print what the runs cost by source line and function: instructions, and calls of helpers; `time`
+    /// prints the time of lines and helpers too; or write it as folded=FILE (stacks), pprof=FILE or
+    /// speedscope=FILE; may be given several times. The runs are in the checked engine
     #[arg(long, value_name = "FORM=PATH", num_args = 0..=1, default_missing_value = "table")]
     #[arg(value_parser = ProfileOutput::parse)]
     #[arg(conflicts_with_all = ["jobs", "why", "against", "coverage", "expect", "verdicts"])]
@@ -647,7 +647,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         return why::answer(args, &mut program, known, &types, &again, &set_up);
     }
     if !args.profile.is_empty() {
-        program.start_profile();
+        program.start_profile(profile::has_times(&args.profile));
     }
     if page.is_some() {
         program.start_page(WhyOptions {

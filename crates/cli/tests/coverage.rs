@@ -158,3 +158,36 @@ fn profiles_count_what_the_checked_engine_executed() {
     });
     assert_eq!(counts.sum::<u64>(), all);
 }
+
+#[oracle::test]
+fn a_profile_has_the_time_of_lines_and_helpers() {
+    let run = ["run", FIREWALL, "--pcap", SAMPLE, "--profile", "time"];
+    let (code, text, said) = answer(&run);
+    assert_eq!(code, 0, "{said}");
+    assert!(text.starts_with("298 runs, "), "{text}");
+    let rows = |wanted: &str| {
+        let rows = text.lines().filter(|line| line.contains(wanted));
+        let time = rows.filter_map(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+        time.sum::<f64>()
+    };
+    // The line of a call has the time of its helper.
+    let (line, helper) = (
+        rows("map_lookup_elem(&actions"),
+        rows("  bpf_map_lookup_elem"),
+    );
+    assert!(line > 0.0 && helper > 0.0, "{text}");
+    let instructions = |text: &str| text.lines().next().map(str::to_owned);
+    let plain = answer(&["run", FIREWALL, "--pcap", SAMPLE, "--profile"]).1;
+    assert_ne!(instructions(&plain), instructions(&text));
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("profile");
+    let pprof = format!("pprof={}", file.display());
+    assert_eq!(answer(&[&run[..], &["--profile", &pprof]].concat()).0, 0);
+    let bytes = std::fs::read(&file).expect("a profile");
+    let has = |text: &str| {
+        bytes
+            .windows(text.len())
+            .any(|window| window == text.as_bytes())
+    };
+    assert!(has("nanoseconds"));
+}

@@ -36,6 +36,8 @@ pub struct ProfileSample {
     pub instructions: u64,
     /// Calls of the helper that is the last frame.
     pub calls: u64,
+    /// Nanoseconds in the last frame, if they were measured: of a line without its calls of helpers.
+    pub nanoseconds: u64,
 }
 
 /// A function and a line of it.
@@ -81,17 +83,19 @@ impl Profile {
 
     /// Adds samples of equal stacks, and puts them into order.
     pub fn merge_equal(&mut self) {
-        let mut merged: BTreeMap<Vec<ProfileFrame>, (u64, u64)> = BTreeMap::new();
+        let mut merged: BTreeMap<Vec<ProfileFrame>, (u64, u64, u64)> = BTreeMap::new();
         for sample in self.samples.drain(..) {
             let counts = merged.entry(sample.stack).or_default();
             counts.0 += sample.instructions;
             counts.1 += sample.calls;
+            counts.2 += sample.nanoseconds;
         }
         let merged = merged.into_iter();
-        let samples = merged.map(|(stack, (instructions, calls))| ProfileSample {
+        let samples = merged.map(|(stack, counts)| ProfileSample {
             stack,
-            instructions,
-            calls,
+            instructions: counts.0,
+            calls: counts.1,
+            nanoseconds: counts.2,
         });
         self.samples = samples.collect();
     }
@@ -179,6 +183,73 @@ impl Profile {
         out
     }
 
+    /// The time of lines with the helpers that they call, and of helpers, where it was measured.
+    pub fn times_text(&self) -> String {
+        let all: u64 = self.samples.iter().map(|sample| sample.nanoseconds).sum();
+        let percent = |time: u64| match all {
+            0 => "-".to_owned(),
+            all => format!("{:.1} %", time as f64 * 100.0 / all as f64),
+        };
+        let mut lines: HashMap<&ProfileFrame, (u64, u64)> = HashMap::new();
+        let mut helpers: HashMap<&str, (u64, u64)> = HashMap::new();
+        for sample in &self.samples {
+            let line = match &sample.stack[..] {
+                [.., line, helper] if sample.calls > 0 => {
+                    let known = helpers.entry(&helper.function).or_default();
+                    known.0 += sample.nanoseconds;
+                    known.1 += sample.calls;
+                    line
+                }
+                [.., line] => line,
+                [] => continue,
+            };
+            let known = lines.entry(line).or_default();
+            known.0 += sample.nanoseconds;
+            known.1 += sample.instructions;
+        }
+        let mean = all.checked_div(self.runs).unwrap_or(0);
+        let runs = crate::count(self.runs as usize, "run");
+        let mut out = format!("{runs}, {mean} ns a run in the checked engine\n\n");
+        let mut lines: Vec<_> = lines.into_iter().collect();
+        lines.sort_by_key(|(frame, counts)| (std::cmp::Reverse(*counts), *frame));
+        let mut table = Table::new(&[
+            ("time (us)", Side::Right),
+            ("share", Side::Right),
+            ("instructions", Side::Right),
+            ("place", Side::Left),
+            ("line", Side::Left),
+        ]);
+        let microseconds = |time: u64| format!("{:.1}", time as f64 / 1000.0);
+        for (frame, (time, count)) in lines {
+            let text = frame.text.clone().unwrap_or_default();
+            let (share, place) = (percent(time), frame.to_string());
+            table.row([microseconds(time), share, count.to_string(), place, text]);
+        }
+        table.write(&mut out, ROWS, "; --profile pprof=FILE has all");
+        if !helpers.is_empty() {
+            let mut helpers: Vec<_> = helpers.into_iter().collect();
+            helpers.sort_by_key(|(name, counts)| (std::cmp::Reverse(*counts), *name));
+            let mut table = Table::new(&[
+                ("time (us)", Side::Right),
+                ("share", Side::Right),
+                ("calls", Side::Right),
+                ("helper", Side::Left),
+            ]);
+            for (name, (time, calls)) in helpers {
+                let share = percent(time);
+                table.row([
+                    microseconds(time),
+                    share,
+                    calls.to_string(),
+                    name.to_owned(),
+                ]);
+            }
+            out.push('\n');
+            table.write(&mut out, ROWS, "");
+        }
+        out
+    }
+
     /// Folded stacks: a line for each chain of calls, frames between semicolons, and its instructions.
     pub fn folded(&self) -> String {
         let mut out = String::new();
@@ -208,6 +279,7 @@ mod tests {
             stack: stack.to_vec(),
             instructions,
             calls,
+            nanoseconds: 1000 * instructions + 4000 * calls,
         };
         let (main, inner) = (frame("main", 3), frame("inner", 9));
         let helper = ProfileFrame::of_helper("bpf_map_lookup_elem");
@@ -240,6 +312,20 @@ mod tests {
             has(&["2", "bpf_map_lookup_elem", "inner", "(a.c:9)"]),
             "{text}"
         );
+    }
+
+    #[test]
+    fn lines_have_the_time_of_their_helpers() {
+        let text = profile().times_text();
+        assert!(text.starts_with("2 runs, 11000 ns a run"), "{text}");
+        let has = |row: &[&str]| {
+            let mut lines = text.lines();
+            lines.any(|line| line.split_whitespace().collect::<Vec<_>>() == row)
+        };
+        let inner = ["18.0", "81.8", "%", "10", "inner", "(a.c:9)", "text"];
+        assert!(has(&inner), "{text}");
+        let helper = ["8.0", "36.4", "%", "2", "bpf_map_lookup_elem"];
+        assert!(has(&helper), "{text}");
     }
 
     #[test]

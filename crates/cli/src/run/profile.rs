@@ -15,6 +15,8 @@ use crate::stdout::print;
 pub(super) enum ProfileOutput {
     /// To standard output, as tables.
     Table,
+    /// The same with time.
+    Time,
     Folded(PathBuf),
     Pprof(PathBuf),
     Speedscope(PathBuf),
@@ -22,9 +24,10 @@ pub(super) enum ProfileOutput {
 
 impl ProfileOutput {
     pub(super) fn parse(text: &str) -> Result<ProfileOutput, String> {
-        const FORMS: &str = "table, folded=FILE, pprof=FILE or speedscope=FILE is expected";
+        const FORMS: &str = "table, time, folded=FILE, pprof=FILE or speedscope=FILE is expected";
         match text.split_once('=') {
             None if text == "table" => Ok(ProfileOutput::Table),
+            None if text == "time" => Ok(ProfileOutput::Time),
             Some((_, "")) => Err(format!("it has no path: {FORMS}")),
             Some(("folded", path)) => Ok(ProfileOutput::Folded(path.into())),
             Some(("pprof", path)) => Ok(ProfileOutput::Pprof(path.into())),
@@ -35,11 +38,18 @@ impl ProfileOutput {
     }
 }
 
+/// True if the time of runs is measured.
+pub(super) fn has_times(outputs: &[ProfileOutput]) -> bool {
+    let mut outputs = outputs.iter();
+    outputs.any(|output| matches!(output, ProfileOutput::Time))
+}
+
 /// Writes a profile; the answer is that of the run.
 pub(super) fn write(args: &Args, profile: &Profile, ran: &Ran) -> Result<Answer, Failure> {
     for output in &args.profile {
         match output {
             ProfileOutput::Table => print(&profile.text()),
+            ProfileOutput::Time => print(&profile.times_text()),
             ProfileOutput::Folded(path) => write_whole(path, profile.folded().as_bytes()),
             ProfileOutput::Pprof(path) => write_whole(path, &pprof(profile)),
             ProfileOutput::Speedscope(path) => write_whole(path, speedscope(profile).as_bytes()),

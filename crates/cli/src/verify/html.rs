@@ -47,6 +47,9 @@ pub(super) fn write(
 ) -> Result<(), Failure> {
     let rows = rows.iter().filter(|row| job.filters.keep_results(row));
     let rows: Vec<&Row> = rows.collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
     let title = match &args.files[..] {
         [file] => name(file),
         files => format!("{} files", files.len()),

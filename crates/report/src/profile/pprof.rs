@@ -56,7 +56,7 @@ impl<'p> Texts<'p> {
     }
 }
 
-/// The profile with the sample types `instructions` and `calls`.
+/// The profile with the sample types `instructions` and `calls`, and `time` if it was measured.
 pub fn pprof(profile: &Profile) -> Vec<u8> {
     let mut texts = Texts {
         texts: Vec::new(),
@@ -65,10 +65,16 @@ pub fn pprof(profile: &Profile) -> Vec<u8> {
     // The first text is empty.
     texts.number("");
     let mut message = Message::default();
-    for name in ["instructions", "calls"] {
+    let is_timed = profile.samples.iter().any(|it| it.nanoseconds > 0);
+    let kinds = [
+        ("instructions", "count"),
+        ("calls", "count"),
+        ("time", "nanoseconds"),
+    ];
+    for (name, unit) in &kinds[..if is_timed { 3 } else { 2 }] {
         let mut kind = Message::default();
         kind.number(1, texts.number(name));
-        kind.number(2, texts.number("count"));
+        kind.number(2, texts.number(unit));
         message.bytes(1, &kind.0);
     }
     let mut functions: HashMap<(&str, &str), u64> = HashMap::new();
@@ -104,7 +110,8 @@ pub fn pprof(profile: &Profile) -> Vec<u8> {
         numbers.reverse();
         let mut of = Message::default();
         of.numbers(1, numbers);
-        of.numbers(2, [sample.instructions, sample.calls]);
+        let values = [sample.instructions, sample.calls, sample.nanoseconds];
+        of.numbers(2, values.into_iter().take(if is_timed { 3 } else { 2 }));
         message.bytes(2, &of.0);
     }
     for text in &texts.texts {

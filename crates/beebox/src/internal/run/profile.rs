@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::time::Instant;
 
 use interp::checked::{Moment, Observer};
 use isa::ebpf::{Callee, Insn};
@@ -22,6 +23,8 @@ struct Node {
     start: usize,
     /// By slot: executions.
     counts: Vec<u64>,
+    /// By slot: nanoseconds, if they are measured.
+    times: Vec<u64>,
 }
 
 /// A node by its caller with slot, program and first slot.
@@ -39,6 +42,10 @@ pub(super) struct Profiler {
     instructions: u64,
     least: u64,
     most: u64,
+    /// True if time is measured.
+    is_timed: bool,
+    /// When the last instruction began, and the node that it is of.
+    began: Option<(Instant, usize)>,
 }
 
 impl Profiler {
@@ -46,16 +53,27 @@ impl Profiler {
     pub(super) fn begin(&mut self) {
         self.stack.clear();
         self.instructions = 0;
+        self.began = None;
     }
 
     /// Ends a run.
     pub(super) fn end_run(&mut self) {
+        self.note_time();
+        self.began = None;
         self.least = match self.runs {
             0 => self.instructions,
             _ => self.least.min(self.instructions),
         };
         self.most = self.most.max(self.instructions);
         self.runs += 1;
+    }
+
+    /// Adds the time since the last instruction began to it.
+    fn note_time(&mut self) {
+        if let Some((began, node)) = self.began {
+            let time = began.elapsed().as_nanos() as u64;
+            self.nodes[node].times[self.last] += time;
+        }
     }
 
     #[cold]
@@ -80,6 +98,7 @@ impl Profiler {
                 program,
                 start: moment.at,
                 counts: vec![0; moment.program.insns().len()],
+                times: vec![0; moment.program.insns().len()],
             });
             nodes.len() - 1
         });
@@ -114,13 +133,18 @@ impl Profiler {
                     profile.samples.len() - 1
                 });
                 profile.samples[sample].instructions += count;
-                if let Some(name) = insns.get(slot).and_then(called) {
+                let helper = insns.get(slot).and_then(called);
+                if helper.is_none() {
+                    profile.samples[sample].nanoseconds += node.times[slot];
+                }
+                if let Some(name) = helper {
                     let mut stack = profile.samples[sample].stack.clone();
                     stack.push(ProfileFrame::of_helper(name));
                     profile.samples.push(ProfileSample {
                         stack,
                         instructions: 0,
                         calls: *count,
+                        nanoseconds: node.times[slot],
                     });
                 }
             }
@@ -176,6 +200,9 @@ fn called(insn: &Insn) -> Option<&'static str> {
 impl Observer for Profiler {
     #[inline]
     fn before(&mut self, moment: &Moment<'_, '_>) -> ControlFlow<()> {
+        if self.is_timed {
+            self.note_time();
+        }
         let top = self.stack.last();
         let is_there = top.is_some_and(|(node, depth)| {
             *depth == moment.depth && self.nodes[*node].program == moment.program.number()
@@ -188,14 +215,21 @@ impl Observer for Profiler {
         }
         self.instructions += 1;
         self.last = moment.at;
+        if self.is_timed {
+            let top = self.stack.last();
+            self.began = top.map(|(node, _)| (Instant::now(), *node));
+        }
         ControlFlow::Continue(())
     }
 }
 
 impl RunnableProgram<'_> {
-    /// Has the next runs profiled, in the checked engine.
-    pub fn start_profile(&mut self) {
-        self.profiler = Some(Box::default());
+    /// Has the next runs profiled, in the checked engine, with the time that they take if `times`.
+    pub fn start_profile(&mut self, times: bool) {
+        self.profiler = Some(Box::new(Profiler {
+            is_timed: times,
+            ..Profiler::default()
+        }));
     }
 
     /// The profile of the runs since.
