@@ -323,6 +323,7 @@ impl<'a> Env<'a> {
     }
 
     /// Marks a register as read or written.
+    #[inline(never)]
     fn mark_usage(&mut self, reg: Reg, usage: RegArg) {
         match usage {
             _ if reg == Reg::R10 => {}

@@ -32,14 +32,15 @@ use crate::reason::Trace;
 use crate::rejection::Rejection;
 use crate::state::State;
 use crate::verdict::{Refusal, Stop};
+use crate::walk::WalkRecorder;
 use spec::behaviour::{Behaviour, Behaviours};
 
 pub(crate) use insn::{insn_text, verbose_insn, verbose_linfo};
 pub(crate) use lists::SlotList;
 pub use output::{LogOutput, LogTail};
-pub(crate) use reg::{BitsText, TypeText, dynptr_type_str, reg_type_str};
+pub(crate) use reg::{BitsText, TypeText, dynptr_type_str, reg_type_str, write_reg};
 pub(crate) use state::print_checkpoint;
-pub(crate) use state::{print_insn_state, print_verifier_state};
+pub(crate) use state::{print_insn_state, print_verifier_state, slot_text, write_references};
 pub(crate) use statistics::print_statistics;
 
 /// The log level of statistics.
@@ -69,6 +70,8 @@ pub struct Sink<'l> {
     insn_width: usize,
     /// The current path, if an explanation is requested.
     trace: Option<Box<Trace>>,
+    /// The steps of the walk, if they are requested.
+    pub(crate) walk: Option<Box<WalkRecorder>>,
     /// What the words of refusals are chosen by.
     pub rules: Behaviours,
     /// The rejections in the log that the kernel may report.
@@ -107,7 +110,7 @@ impl<'l> Sink<'l> {
     /// True if every instruction of the walk is logged or recorded.
     #[inline]
     pub fn observes(&self) -> bool {
-        self.level & 3 != 0 || self.trace.is_some()
+        self.level & 3 != 0 || self.trace.is_some() || self.walk.is_some()
     }
 
     /// Records that the walk stands at the instruction of `state`, and drops what the

@@ -28,6 +28,7 @@ use crate::rejection;
 use crate::release::{self, RULES};
 use crate::resolve;
 use crate::verdict::{RefusalKind, Result, Stop, Verdict, Verification};
+use crate::walk::{KeptSteps, Walk, WalkRecorder};
 use crate::xlated;
 
 /// Most bytes of a log that a [`Verification`] has.
@@ -109,6 +110,28 @@ pub fn explain(
     Some(explanation)
 }
 
+/// Verifies a program again, by the same options but for the log, and keeps steps of the walk.
+pub fn walk(
+    program: &Program,
+    kernel: &Kernel,
+    registry: &Registry,
+    options: &Options,
+    kept: KeptSteps,
+) -> Walk {
+    let options = Options {
+        log_level: 0,
+        ..options.clone()
+    };
+    let extras = Extras {
+        walk: Some(Box::new(WalkRecorder::new(kept))),
+        ..Extras::default()
+    };
+    let log = &mut LogTail::new(0);
+    run(program, kernel, registry, &options, extras, log)
+        .walk
+        .unwrap_or_default()
+}
+
 /// Outputs of a verification beside its result; each is off by default.
 #[derive(Default)]
 struct Extras {
@@ -116,6 +139,8 @@ struct Extras {
     recorder: Option<Recorder>,
     /// Records the path, to explain a refusal.
     traces: bool,
+    /// Records the steps of the walk.
+    walk: Option<Box<WalkRecorder>>,
     /// Rejections that are reported from the path.
     noted: Vec<Noted>,
 }
@@ -125,6 +150,7 @@ struct Done {
     verification: Verification,
     states: Option<RecordedStates>,
     explanation: Option<Explanation>,
+    walk: Option<Walk>,
     /// Reports, by their places in the log.
     reports: Vec<(usize, String)>,
 }
@@ -144,6 +170,7 @@ fn run(
         true => Sink::tracing(),
         false => Sink::to_output(options.log_level, log),
     };
+    sink.walk = extras.walk;
     sink.rules = kernel.behaviours();
     let privileges = kernel.privileges();
     let mut input = Input::new(program, kernel, registry, options);
@@ -175,6 +202,8 @@ fn run(
             }
             adapt(&mut verification, &input);
             verification.stack_depth = vec![0; analysis.subprogs.len().max(1)];
+            let walk = sink.walk.take();
+            let walk = walk.map(|walk| walk.finish(&input, &analysis, None));
             let reports = report_all(&input, &analysis, &mut sink, &extras.noted);
             let explanation = extras.traces.then(|| {
                 let cost = CostCounter::default().finish(&input, &analysis, &[]);
@@ -188,6 +217,7 @@ fn run(
                 verification,
                 states: None,
                 explanation,
+                walk,
                 reports,
             };
         }
@@ -226,6 +256,12 @@ fn run(
     verification.stack_depth = stack_depths(&env, is_accepted);
     let states = (env.observers.recorder.take())
         .and_then(|recorder| recorder.finish(&analysis, &mut env.live));
+    let walk = env.sink.walk.take().map(|walk| {
+        let processed = verification.statistics.insns_processed;
+        let refused = (env.state.clone(), env.insn_idx, processed);
+        let refused = (!is_accepted).then_some(refused);
+        walk.finish(&input, &analysis, refused)
+    });
     let mut explanation = None;
     if let Some(cost) = &cost {
         let verdict = &verification.verdict;
@@ -242,6 +278,7 @@ fn run(
         verification,
         states,
         explanation,
+        walk,
         reports,
     }
 }

@@ -133,12 +133,12 @@ impl Search<'_, '_, '_, '_> {
         if calls::calls_async_callback(input, insn) {
             info.prune_point = true;
         }
-        let iterates = input.rules.has(Behaviour::CallbacksIterate);
-        if iterates && calls::calls_sync_callback(input, insn) {
+        if calls::calls_sync_callback(input, insn) {
+            let iterates = input.rules.has(Behaviour::CallbacksIterate);
             info.calls_callback = true;
-            info.force_checkpoint = true;
-            info.prune_point = true;
-            info.jmp_point = true;
+            info.force_checkpoint |= iterates;
+            info.prune_point |= iterates;
+            info.jmp_point |= iterates;
         }
         if calls::advances_iterator(input, insn) {
             info.prune_point = true;

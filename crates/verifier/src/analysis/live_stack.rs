@@ -252,9 +252,8 @@ impl LiveStack {
     #[doc(alias = "bpf_reset_stack_write_marks")]
     #[inline]
     pub fn reset_write_marks(&mut self, analysis: &Analysis, state: &State, insn_idx: u32) {
-        let current = self.ensure_current(analysis, state);
-        let depth = self.instances[current].depth();
-        self.begin_writes(depth, insn_idx);
+        self.ensure_current(analysis, state);
+        self.begin_writes(insn_idx);
     }
 
     /// Notes reads of slots of a frame (`bpf_mark_stack_read`).
@@ -361,9 +360,9 @@ impl LiveStack {
         }
     }
 
-    fn begin_writes(&mut self, depth: usize, insn: u32) {
+    fn begin_writes(&mut self, insn: u32) {
         self.write_insn = insn;
-        self.written[..=depth].fill(0);
+        self.written = [0; MAX_CALL_FRAMES];
     }
 
     fn commit_to(&mut self, instance: usize) {
@@ -516,7 +515,7 @@ impl LiveStack {
             return Err(Stop::Bug(format!("call site {site} outside its function")));
         }
         let outer = self.instance_of(analysis, chain, starts);
-        self.begin_writes(depth - 1, site);
+        self.begin_writes(site);
         for frame in 0..depth {
             if let Some(&marks) = self.instances[number].marks(frame, entry) {
                 self.written[frame] |= marks.must_write_later;

@@ -19,7 +19,7 @@ use super::{callback, clear_caller_saved, compat, constant, kptr, leak, returns}
 use crate::attach::{self, Returned};
 use crate::env::{Env, MapUse, Outcome};
 use crate::insn_facts;
-use crate::mem::{Access, MemAccess, check_mem_access, packet, registers};
+use crate::mem::{packet, registers, stack};
 use crate::rejection::Call;
 use crate::state::{Frame, RegBase, State};
 use crate::type_rules::HookRules;
@@ -71,9 +71,7 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
     if let Some((ptr, size)) = meta.raw.planned {
         let filling = helper.map_or(Filling::Whole, HelperId::filling);
         insn_facts::note_filling(env, ptr, size, filling);
-        for off in 0..size {
-            check_mem_access(env, MemAccess::new(ptr, off, 1, Access::Write))?;
-        }
+        stack::write_unknown(env, ptr, size)?;
     }
     let checks_release = env.input.rules.has(Behaviour::ReleasesReferenced);
     let releases = matches!(

@@ -275,8 +275,13 @@ impl Scalar {
         if rules.has(Behaviour::CircularRanges) {
             return self.sync_circular(rules);
         }
-        // Ranges that are as narrow as the bits are a fixpoint.
-        if *self != Scalar::of_bits(self.var_off) {
+        // Ranges that are as narrow as the bits are a fixpoint; there are no arcs.
+        let narrowest = Scalar {
+            arc64: self.arc64,
+            arc32: self.arc32,
+            ..Scalar::of_bits(self.var_off)
+        };
+        if *self != narrowest {
             self.tighten(rules);
         }
     }

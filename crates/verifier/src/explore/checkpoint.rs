@@ -46,6 +46,8 @@ pub struct Checkpoint {
     pub(super) hint: u8,
     /// Index of its state in [`Observers::recorder`].
     pub(super) recorded: u32,
+    /// Index of its step in a recorded walk.
+    pub(crate) step: u32,
 }
 
 impl Checkpoint {
@@ -66,6 +68,7 @@ impl Checkpoint {
             dead_slots: None,
             hint: 0,
             recorded: crate::recorded::NONE,
+            step: crate::walk::NONE,
         }
     }
 
@@ -131,6 +134,8 @@ pub(crate) struct Fork {
     pub(super) prev_insn_idx: i32,
     pub(super) log_position: usize,
     pub(super) trace_position: usize,
+    /// Index of the step that it branches off behind, in a recorded walk.
+    pub(super) step: u32,
 }
 
 /// Checkpoints, pending paths and counters.

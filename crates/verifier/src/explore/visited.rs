@@ -93,6 +93,9 @@ pub(super) fn is_visited(env: &mut Env<'_>) -> Result<bool> {
         if is_open && is_recent {
             is_new = false;
         }
+        if let Some(walk) = &mut env.sink.walk {
+            walk.note_missed(env.explorer.checkpoint(id).step);
+        }
         let checkpoint = env.explorer.checkpoint_mut(id);
         if is_new {
             checkpoint.misses += 1;
@@ -160,7 +163,8 @@ fn compare_open(
     {
         return Ok(Answer::Hit { loops: true });
     }
-    if env.analysis.insns[insn_idx as usize].calls_callback {
+    let iterates = env.input.rules.has(Behaviour::CallbacksIterate);
+    if env.analysis.insns[insn_idx as usize].calls_callback && iterates {
         let is_equal = compare(env, comparison, id, Exactness::RangeWithin);
         let loops = loops && env.explorer.tracking == LoopTracking::Components;
         return Ok(if is_equal {
@@ -255,6 +259,10 @@ fn refuse_loop(env: &mut Env<'_>, id: StateId) -> crate::Stop {
 /// precisely, the current path needs too.
 fn prune(env: &mut Env<'_>, id: StateId, loops: bool) -> Result<()> {
     env.explorer.checkpoint_mut(id).hits += 1;
+    if let Some(walk) = &mut env.sink.walk {
+        let by = env.explorer.checkpoint(id).step;
+        walk.pruned(env.input, &env.state, (env.insn_idx, by), loops);
+    }
     if env.explorer.liveness == Liveness::Marks {
         env.explorer.propagate_reads(&env.state, id);
     }
@@ -413,7 +421,11 @@ fn add_checkpoint(env: &mut Env<'_>, bucket: usize) {
     env.state.history.clear();
     state.insn_idx = insn_idx;
     let dfs_depth = state.dfs_depth;
-    let id = env.explorer.insert(Checkpoint::new(state));
+    let mut checkpoint = Checkpoint::new(state);
+    if let Some(walk) = &mut env.sink.walk {
+        checkpoint.step = walk.note_checkpoint();
+    }
+    let id = env.explorer.insert(checkpoint);
     scc::enter(env, id);
     env.state.parent = Some(id);
     env.state.first_insn_idx = insn_idx;

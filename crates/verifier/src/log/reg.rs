@@ -146,7 +146,7 @@ impl List<'_> {
 
 /// Appends a register of frame `frameno` (`print_reg_state`).
 #[doc(alias = "print_reg_state")]
-pub(super) fn write_reg(
+pub(crate) fn write_reg(
     input: &Input<'_>,
     out: &mut String,
     frameno: u32,

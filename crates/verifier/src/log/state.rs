@@ -193,6 +193,16 @@ fn write_stack(
     }
 }
 
+/// The text of a slot without its place; empty where nothing is stored.
+pub(crate) fn slot_text(input: &Input<'_>, frame: &Frame, spi: usize) -> String {
+    let mut text = String::new();
+    write_stack(input, &mut text, frame, 1 << spi, PreciseMask::default());
+    match text.split_once('=') {
+        Some((_, value)) => value.to_owned(),
+        None => text,
+    }
+}
+
 fn letter(kind: &SlotKind) -> char {
     match kind {
         SlotKind::Invalid => '?',
@@ -257,7 +267,8 @@ fn write_object(input: &Input<'_>, out: &mut String, frame: &Frame, spi: usize) 
     }
 }
 
-fn write_references(out: &mut String, state: &State) {
+/// Writes the references that are held, behind a space; nothing without any.
+pub(crate) fn write_references(out: &mut String, state: &State) {
     if state.refs.first().is_none_or(|first| first.id == 0) {
         return;
     }

@@ -156,7 +156,7 @@ fn read_fixed(
     let spi = slot / 8;
     env.mark_slot_scratched(spi);
     check_fastcall_contract(env, env.state.curframe, off);
-    mark_read(env, frame, 1 << spi)?;
+    env.mark_slots_read(frame, 1 << spi);
     insn_facts::note_stack_read(env, frame, off, off + size as i32);
     let StackSlot { reg, kinds } = env.state.frame(frame).stack[spi];
     let byte = |index: u32| kinds[(slot - index as usize) % 8];
@@ -285,29 +285,12 @@ fn write_fixed(
     size: u32,
     value: Option<Reg>,
 ) -> Result<()> {
-    let slot = (-off - 1) as usize;
-    let spi = slot / 8;
-    let old = env.state.frame(frame).stack[spi];
-    if !env.input.allow_ptr_leaks && old.is_spilled() && !old.is_spilled_scalar() && size != 8 {
-        return Err(refuse!(env => Mem::CorruptsSpill));
-    }
-    if !env.input.bypass_spec_v4 {
-        let is_pointer = value.is_some_and(|value| is_spillable(env.reg(value)));
-        let is_data = |index: u32| {
-            let kind = old.kinds[(slot - index as usize) % 8];
-            matches!(kind, SlotKind::Misc | SlotKind::Zero)
-        };
-        let barriers = &mut env.aux[env.insn_idx as usize].barriers;
-        barriers.behind |= is_pointer || !(0..size).all(is_data);
-    }
-    dynptr::overwrite(env, frame, spi)?;
-    insn_facts::note_stack_write(env, frame, off, off + size as i32);
+    let spi = (-off - 1) as usize / 8;
+    begin_write(env, frame, off, size, value, size == 8)?;
     let is_aligned = off % 8 == 0;
     if is_aligned && size == 8 {
         env.mark_slots_written(frame, 1 << spi);
     }
-    check_fastcall_contract(env, frame, off);
-    env.mark_slot_scratched(spi);
     let imm = stored_imm(env);
     let is_capable = env.input.bpf_capable;
     let spilled = match (value, imm) {
@@ -370,12 +353,70 @@ fn write_fixed(
     } else {
         SlotKind::Misc
     };
-    let slot_mut = env.state.frame_mut(frame).stack.slot_mut(spi);
+    put_data(env, frame, off, size, kind);
+    Ok(())
+}
+
+/// Writes `size` bytes behind a pointer to the stack that the call has checked, of which nothing is
+/// known and which do not belong together.
+pub(crate) fn write_unknown(env: &mut Env<'_>, ptr: Reg, size: i32) -> Result<()> {
+    let reg = env.reg(ptr);
+    let (fixed, var_off) = (reg.off, reg.num.var_off);
+    check_bounds(env, ptr, fixed, size, Access::Write, false)?;
+    let frame = frame_of(env, ptr);
+    let mut off = fixed.wrapping_add(var_off.value as i32);
+    let end = off + size;
+    while off < end {
+        let next = end.min((off & !7) + 8);
+        let bytes = (next - off) as u32;
+        begin_write(env, frame, off, bytes, None, false)?;
+        put_data(env, frame, off, bytes, SlotKind::Misc);
+        off = next;
+    }
+    Ok(())
+}
+
+/// Checks that `size` bytes of a slot may be written, with the register `value` if there is one, at
+/// once as a whole slot if `is_whole`; notes the write.
+fn begin_write(
+    env: &mut Env<'_>,
+    frame: usize,
+    off: i32,
+    size: u32,
+    value: Option<Reg>,
+    is_whole: bool,
+) -> Result<()> {
+    let slot = (-off - 1) as usize;
+    let spi = slot / 8;
+    let old = &env.state.frame(frame).stack[spi];
+    let has_pointer = old.is_spilled() && !old.is_spilled_scalar();
+    if !env.input.allow_ptr_leaks && has_pointer && !is_whole {
+        return Err(refuse!(env => Mem::CorruptsSpill));
+    }
+    if !env.input.bypass_spec_v4 {
+        let is_data = |index: u32| {
+            let kind = old.kinds[(slot - index as usize) % 8];
+            matches!(kind, SlotKind::Misc | SlotKind::Zero)
+        };
+        let is_pointer = value.is_some_and(|value| is_spillable(env.reg(value)));
+        let needs_barrier = is_pointer || !(0..size).all(is_data);
+        env.aux[env.insn_idx as usize].barriers.behind |= needs_barrier;
+    }
+    dynptr::overwrite(env, frame, spi)?;
+    insn_facts::note_stack_write(env, frame, off, off + size as i32);
+    check_fastcall_contract(env, frame, off);
+    env.mark_slot_scratched(spi);
+    Ok(())
+}
+
+/// Makes bytes of a slot data of a kind.
+fn put_data(env: &mut Env<'_>, frame: usize, off: i32, size: u32, kind: SlotKind) {
+    let slot = (-off - 1) as usize;
+    let slot_mut = env.state.frame_mut(frame).stack.slot_mut(slot / 8);
     scrub(slot_mut);
     for index in 0..size as usize {
         slot_mut.kinds[(slot - index) % 8] = kind;
     }
-    Ok(())
 }
 
 /// Writes somewhere in `[min, max)` (`check_stack_write_var_off`).
@@ -495,7 +536,7 @@ pub(super) fn check_range(
         if env.state.frame(frame).allocated_stack() <= slot {
             return Err(refuse!(env => Mem::AllocatedStack));
         }
-        let old = env.state.frame(frame).stack[spi];
+        let old = &env.state.frame(frame).stack[spi];
         match old.kinds[slot % 8] {
             SlotKind::Misc => {}
             SlotKind::Zero => clobber_byte(env, frame, slot, is_clobber),
@@ -520,7 +561,9 @@ pub(super) fn check_range(
                 }));
             }
         }
-        mark_read(env, frame, 1 << spi)?;
+        if at == min || slot % 8 == 7 {
+            env.mark_slots_read(frame, 1 << spi);
+        }
     }
     Ok(())
 }
@@ -553,11 +596,6 @@ fn clobber_byte(env: &mut Env<'_>, frame: usize, slot: usize, is_clobber: bool) 
     if is_clobber {
         env.state.frame_mut(frame).stack.slot_mut(slot / 8).kinds[slot % 8] = SlotKind::Misc;
     }
-}
-
-fn mark_read(env: &mut Env<'_>, frame: usize, mask: u64) -> Result<()> {
-    env.mark_slots_read(frame, mask);
-    Ok(())
 }
 
 fn push_access(env: &mut Env<'_>, frame: usize, spi: usize) -> Result<()> {

@@ -328,7 +328,8 @@ impl Backtrack {
     /// Goes back over an exit into the function that returned (`bt_subprog_enter`).
     #[doc(alias = "bt_subprog_enter")]
     fn exit(&mut self, input: &Input<'_>, analysis: &Analysis, subseq_idx: i32) -> Step {
-        if subseq_idx >= 0 && analysis.insns[subseq_idx as usize].calls_callback {
+        let iterates = input.rules.has(Behaviour::CallbacksIterate);
+        if iterates && subseq_idx >= 0 && analysis.insns[subseq_idx as usize].calls_callback {
             self.regs[self.frame] &= !ARGS;
         }
         let regs = self.regs[self.frame];
