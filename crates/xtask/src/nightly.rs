@@ -49,12 +49,11 @@ enum Addresses {
     Numbers,
 }
 
-/// What Miri runs. It is some thousand times as
-/// slow as the processor, so of the interpreter it gets tests that come to every kind of unsafe
-/// operation without trying all operands, and threads that share maps do fewer rounds. It runs no
-/// native code: tests of the memory of verified programs (`direct::`) and functions in the place of
-/// code (`stand_ins::`) do what code does, and executable memory is plain memory
-/// (`jit/src/memory/stand_in.rs`). The checked engine forbids unsafe code.
+/// What Miri runs. It is some thousand times as slow as the processor, so of the interpreter it
+/// gets tests that come to every kind of unsafe operation without trying all operands, and threads
+/// that share maps do fewer rounds. It runs no native code: tests of the memory of verified programs
+/// (`direct::`) and functions in the place of code (`stand_ins::`) do what code does, and executable
+/// memory is plain memory (`jit/src/memory/stand_in.rs`). The checked engine forbids unsafe code.
 const FOR_MIRI: &[InMiri] = &[
     InMiri {
         package: "beebox-jit",
@@ -77,21 +76,27 @@ const FOR_MIRI: &[InMiri] = &[
     },
     InMiri {
         package: "beebox-vm",
-        addresses: Addresses::Numbers,
+        addresses: Addresses::Pointers,
         tests: &[
             "cells::",
             "cell_groups::",
-            "direct::",
-            "direct_access::",
             "lock::",
-            "machine::",
-            "map_function::",
             "packet_buffer::",
             "packet_context::",
             "socket_table::",
-            "tail_table::",
             "timers::",
             "what_an_object_owns_is_freed_with_it",
+        ],
+    },
+    InMiri {
+        package: "beebox-vm",
+        addresses: Addresses::Numbers,
+        tests: &[
+            "direct::",
+            "direct_access::",
+            "machine::",
+            "map_function::",
+            "tail_table::",
         ],
     },
     InMiri {
