@@ -51,7 +51,7 @@ usage: cargo xtask CHORE
                it (needs clang-19 and llvm-19)
   man          write the man pages of the commands and completion scripts to target/man
                and target/completions, for packages
-  miri         run tests of the machine's and the interpreter's unsafe code in Miri
+  miri         run tests of the unsafe code of native runs and the interpreter in Miri
                (minutes; needs nightly Rust with Miri; says so where there is none)
   optimizations
                count what each optimization of the compiler does for programs of others,

@@ -1,7 +1,7 @@
 //! Chores that need nightly Rust: AddressSanitizer on the engines and the C library, which sees
 //! accesses beside what the interpreter and the code around native code should
-//! touch; ThreadSanitizer on maps under threads; and Miri on the unsafe code of the machine
-//! and the interpreter, which sees whatever Rust leaves undefined.
+//! touch; ThreadSanitizer on maps under threads; and Miri on the unsafe code of native
+//! runs, maps and the interpreter, which sees whatever Rust leaves undefined.
 //!
 //! Without nightly Rust or Miri, they report that they were skipped. Each builds into a
 //! directory of its own.
@@ -32,17 +32,33 @@ const EXECUTION_SECONDS: &str = "60";
 /// seen to take 9 on a busy machine.
 const SLOW: &str = "30";
 
-/// What Miri runs: the package, and what is in the names of its tests. It is some thousand times as
-/// slow as the processor, so of the interpreter it gets tests that come to every kind of unsafe
-/// operation without trying all operands, and threads that share maps do fewer rounds. It runs no
-/// native code: tests of the memory of verified programs (`direct::`) and functions in the place of
-/// code (`stand_ins::`) do what code does, and executable memory is plain memory
-/// (`jit/src/memory/stand_in.rs`). The checked engine forbids unsafe code.
-const FOR_MIRI: &[(&str, &[&str])] = &[
-    (
-        "beebox-jit",
-        &[
-            "native::stand_ins::",
+/// Tests of a package that Miri runs.
+struct InMiri {
+    package: &'static str,
+    addresses: Addresses,
+    /// What is in the names of the tests.
+    tests: &'static [&'static str],
+}
+
+/// What the tests do with addresses.
+enum Addresses {
+    /// Every pointer is made of another pointer: strict provenance.
+    Pointers,
+    /// They are numbers to programs, whose loads and stores make pointers of them, and to the
+    /// epochs of the library `crossbeam-epoch`: provenance is exposed.
+    Numbers,
+}
+
+/// What Miri runs. It is some thousand times as slow as the processor, so of the interpreter it
+/// gets tests that come to every kind of unsafe operation without trying all operands, and threads
+/// that share maps do fewer rounds. It runs no native code: tests of the memory of verified programs
+/// (`direct::`) and functions in the place of code (`stand_ins::`) do what code does, and executable
+/// memory is plain memory (`jit/src/memory/stand_in.rs`). The checked engine forbids unsafe code.
+const FOR_MIRI: &[InMiri] = &[
+    InMiri {
+        package: "beebox-jit",
+        addresses: Addresses::Pointers,
+        tests: &[
             "code_runs_at_its_final_address",
             "small_programs_share_pages",
             "what_is_freed_traps_and_is_used_again",
@@ -52,28 +68,41 @@ const FOR_MIRI: &[(&str, &[&str])] = &[
             "images_keep_their_pool",
             "threads_install_and_drop_while_others_run",
         ],
-    ),
-    (
-        "beebox-vm",
-        &[
+    },
+    InMiri {
+        package: "beebox-jit",
+        addresses: Addresses::Numbers,
+        tests: &["native::stand_ins::"],
+    },
+    InMiri {
+        package: "beebox-vm",
+        addresses: Addresses::Pointers,
+        tests: &[
             "cells::",
             "cell_groups::",
-            "direct::",
-            "direct_access::",
             "lock::",
-            "machine::",
-            "map_function::",
             "packet_buffer::",
             "packet_context::",
             "socket_table::",
-            "tail_table::",
             "timers::",
             "what_an_object_owns_is_freed_with_it",
         ],
-    ),
-    (
-        "beebox-kernel",
-        &[
+    },
+    InMiri {
+        package: "beebox-vm",
+        addresses: Addresses::Numbers,
+        tests: &[
+            "direct::",
+            "direct_access::",
+            "machine::",
+            "map_function::",
+            "tail_table::",
+        ],
+    },
+    InMiri {
+        package: "beebox-kernel",
+        addresses: Addresses::Numbers,
+        tests: &[
             "a_pointer_to_a_replaced_value_still_reads_the_old_one",
             "prefixes_that_a_run_holds_are_not_recycled",
             "records_cross_the_end_of_a_ring_and_a_full_one_refuses",
@@ -81,10 +110,11 @@ const FOR_MIRI: &[(&str, &[&str])] = &[
             "values_under_their_lock_are_whole_and_lose_no_count",
             "rings_give_whole_records_in_the_order_of_each_writer",
         ],
-    ),
-    (
-        "beebox-interp",
-        &[
+    },
+    InMiri {
+        package: "beebox-interp",
+        addresses: Addresses::Numbers,
+        tests: &[
             "tests::chains",
             "tests::random",
             "tests::frames::frames_of_callees_are_zero_and_below_those_of_callers",
@@ -95,7 +125,7 @@ const FOR_MIRI: &[(&str, &[&str])] = &[
             "a_packet_load_outside_the_packet_ends_its_function",
             "time_helpers_use_the_clock_of_the_host",
         ],
-    ),
+    },
 ];
 
 /// Tries the seeds of every target and mutations of them for so many seconds
@@ -174,27 +204,30 @@ pub(crate) fn interpret_with_miri() -> Outcome {
         );
         return Ok(());
     }
-    for (package, tests) in FOR_MIRI {
+    for entry in FOR_MIRI {
+        let InMiri { package, tests, .. } = entry;
         println!("Miri on {package}");
-        let listed = miri(package).arg("--list").output()?;
+        let listed = miri(entry).arg("--list").output()?;
         let listed = String::from_utf8_lossy(&listed.stdout);
         if let Some(gone) = tests.iter().find(|&name| !listed.contains(name)) {
             return Err(format!("{package} has no test of the name {gone}").into());
         }
-        run(miri(package).args(*tests), "Miri")?;
+        run(miri(entry).args(*tests), "Miri")?;
     }
     Ok(())
 }
 
 /// The tests of a package in Miri.
-fn miri(package: &str) -> Command {
+fn miri(entry: &InMiri) -> Command {
     let mut cargo = cargo("miri");
-    // The model of addresses is the host's: frames and contexts are numbers to
-    // programs, so the provenance of what they load is exposed. Garbage of epochs is
-    // not freed when the process ends. Epochs use what only tree borrows allow, and an
-    // ordering of processors that the emulation of weak memory does not have.
+    // Garbage of epochs is not freed when the process ends. Epochs use what only tree
+    // borrows allow, and an ordering of processors that the emulation of weak memory does
+    // not have.
     let flags = [
-        "-Zmiri-permissive-provenance",
+        match entry.addresses {
+            Addresses::Pointers => "-Zmiri-strict-provenance",
+            Addresses::Numbers => "-Zmiri-permissive-provenance",
+        },
         "-Zmiri-tree-borrows",
         "-Zmiri-ignore-leaks",
         "-Zmiri-disable-weak-memory-emulation",
@@ -202,7 +235,7 @@ fn miri(package: &str) -> Command {
     cargo
         .env("MIRIFLAGS", flags.join(" "))
         .args(["miri", "test", "--locked", "--quiet"])
-        .args(["--package", package])
+        .args(["--package", entry.package])
         .args(["--tests", "--"]);
     cargo
 }

@@ -5,10 +5,11 @@
 //! new identity, of which nothing is proven readable.
 
 use isa::ebpf::{AluOp, Operand, Reg, Width};
-use spec::behaviour::Behaviour;
+use spec::behaviour::{Behaviour, Behaviours};
 
 use crate::domain::Scalar;
 use crate::env::Env;
+use crate::log::LogAt;
 use crate::mem::MAX_VAR_OFF;
 use crate::speculation::PointerMove;
 use crate::state::{Offsets, RegKind, RegRules, RegState, TypeFlags};
@@ -56,8 +57,8 @@ pub(super) fn adjust_ptr_min_max_vals(
     if !is_free && !is_offset_allowed(op, pointer.kind, num) {
         return Err(refuse!(env => Alu::PointerKind { reg: dst, kind: pointer.reg_type() }));
     }
-    check_sane_offset(env, scalar, pointer)?;
-    check_sane_pointer(env, pointer)?;
+    check_sane_offset(&mut env.log(), scalar, pointer)?;
+    check_sane_pointer(env.input.rules, &mut env.log(), pointer)?;
     let movement = PointerMove {
         op,
         dst,
@@ -97,7 +98,7 @@ pub(super) fn adjust_ptr_min_max_vals(
             *frame = 0;
         }
     }
-    check_sane_offset(env, &result, pointer)?;
+    check_sane_offset(&mut env.log(), &result, pointer)?;
     result.num.sync(env.input.rules);
     movement.check_after(env, &result, scalar, before)?;
     *env.reg_mut(dst) = result;
@@ -113,7 +114,7 @@ fn move_whole(
     reversed: bool,
 ) -> Result<RegState> {
     if op == AluOp::Sub {
-        check_subtraction(env, dst, pointer, reversed)?;
+        check_subtraction(&mut env.log(), dst, pointer, reversed)?;
     }
     let rules = env.input.rules;
     let is_known = scalar.num.is_const();
@@ -134,7 +135,7 @@ fn move_whole(
         }
     }
     result.set_whole_offset(offset);
-    check_sane_pointer(env, &result)?;
+    check_sane_pointer(env.input.rules, &mut env.log(), &result)?;
     // The end of a range that is proven of a packet does not become lower.
     let keeps_end = is_known || result.kind.packet_range().is_some_and(|range| range > 0);
     match result.kind.is_packet() && keeps_end {
@@ -189,7 +190,7 @@ fn subtract(
     scalar: &RegState,
     reversed: bool,
 ) -> Result<RegState> {
-    check_subtraction(env, dst, pointer, reversed)?;
+    check_subtraction(&mut env.log(), dst, pointer, reversed)?;
     let (base, num) = (&pointer.num, &scalar.num);
     let mut result = *pointer;
     if num.is_const()
@@ -222,16 +223,16 @@ fn subtract(
 
 /// Refuses to subtract a pointer from a scalar, and from a pointer to the stack.
 fn check_subtraction(
-    env: &mut Env<'_>,
+    log: &mut LogAt<'_, '_>,
     dst: Reg,
     pointer: &RegState,
     reversed: bool,
 ) -> Result<()> {
     if reversed {
-        return Err(refuse!(env => Alu::PointerFromScalar { reg: dst }));
+        return Err(refuse!(log => Alu::PointerFromScalar { reg: dst }));
     }
     if matches!(pointer.kind, RegKind::Stack { .. }) && pointer.flags.is_empty() {
-        return Err(refuse!(env => Alu::StackSubtraction { reg: dst }));
+        return Err(refuse!(log => Alu::StackSubtraction { reg: dst }));
     }
     Ok(())
 }
@@ -245,10 +246,13 @@ fn forget_range(reg: &mut RegState) {
 
 /// Refuses a pointer whose offset is beyond the bound (`check_reg_sane_offset_ptr`).
 #[doc(alias = "check_reg_sane_offset_ptr")]
-fn check_sane_pointer(env: &mut Env<'_>, pointer: &RegState) -> Result<()> {
-    let rules = env.input.rules;
+fn check_sane_pointer(
+    rules: Behaviours,
+    log: &mut LogAt<'_, '_>,
+    pointer: &RegState,
+) -> Result<()> {
     if !rules.has(Behaviour::UnitedOffsets) {
-        return check_sane_offset(env, pointer, pointer);
+        return check_sane_offset(log, pointer, pointer);
     }
     let offset = pointer.whole_offset(rules);
     let value = offset.as_const().map_or(offset.smin, |value| value as i64);
@@ -257,26 +261,30 @@ fn check_sane_pointer(env: &mut Env<'_>, pointer: &RegState) -> Result<()> {
         true => offset.smin,
         false => value,
     };
-    Err(refuse!(env => Alu::PointerOffset { kind: pointer.reg_type(), off }))
+    Err(refuse!(log => Alu::PointerOffset { kind: pointer.reg_type(), off }))
 }
 
 /// Offsets beyond the bound are refused (`check_reg_sane_offset`, `check_reg_sane_offset_scalar`);
 /// `named` is the pointer that the message names.
 #[doc(alias = "check_reg_sane_offset")]
 #[doc(alias = "check_reg_sane_offset_scalar")]
-fn check_sane_offset(env: &mut Env<'_>, reg: &RegState, named: &RegState) -> Result<()> {
+pub(super) fn check_sane_offset(
+    log: &mut LogAt<'_, '_>,
+    reg: &RegState,
+    named: &RegState,
+) -> Result<()> {
     let num = &reg.num;
     let value = num.var_off.value as i64;
     let is_sane = |offset: i64| -MAX_VAR_OFF < offset && offset < MAX_VAR_OFF;
     let kind = named.reg_type();
     Err(if num.is_const() && !is_sane(value) {
-        refuse!(env => Alu::PointerPlusConstant { kind, value })
+        refuse!(log => Alu::PointerPlusConstant { kind, value })
     } else if !is_sane(reg.off.into()) {
-        refuse!(env => Alu::PointerOffset { kind, off: reg.off })
+        refuse!(log => Alu::PointerOffset { kind, off: reg.off })
     } else if num.smin == i64::MIN {
-        refuse!(env => Alu::PointerPlusUnbounded { kind })
+        refuse!(log => Alu::PointerPlusUnbounded { kind })
     } else if !is_sane(num.smin) {
-        refuse!(env => Alu::PointerOutOfBounds { value: num.smin, kind })
+        refuse!(log => Alu::PointerOutOfBounds { value: num.smin, kind })
     } else {
         return Ok(());
     })

@@ -7,6 +7,7 @@ use spec::behaviour::Behaviour;
 use crate::Result;
 use crate::domain::Scalar;
 use crate::env::Env;
+use crate::input::Input;
 use crate::speculation;
 use crate::state::{ADD_CONST, ADD_CONST32, ADD_CONST64, RegState};
 
@@ -34,8 +35,8 @@ pub(super) fn adjust_scalar_min_max_vals(
     let result = Scalar { ..num };
     let (id, mut off) = match operand == Operand::Reg(dst) {
         true if rules.has(Behaviour::LinksEndWhole) => (0, 0),
-        true => linked_difference(env, op, width, before, &result),
-        false => linked_difference(env, op, width, before, src),
+        true => linked_difference(env.input, op, width, before, &result),
+        false => linked_difference(env.input, op, width, before, src),
     };
     if matches!(op, AluOp::And | AluOp::Or | AluOp::Xor) && num.is_const() {
         off = 0;
@@ -74,18 +75,18 @@ fn fork_at_zero(env: &mut Env<'_>, dst: Reg) -> Result<()> {
 /// linked with its copies, so that a bound learned of one is learned of the other. Any
 /// other operation takes both away.
 fn linked_difference(
-    env: &Env<'_>,
+    input: &Input<'_>,
     op: AluOp,
     width: Width,
     before: &RegState,
     src: &Scalar,
 ) -> (u32, i32) {
-    let rules = env.input.rules;
+    let rules = input.rules;
     let ended = match rules.has(Behaviour::LinksEndWhole) {
         true => (0, 0),
         false => (0, before.off),
     };
-    let is_linked = env.input.bpf_capable && before.id != 0;
+    let is_linked = input.bpf_capable && before.id != 0;
     if !is_linked || !matches!(op, AluOp::Add | AluOp::Sub) {
         return ended;
     }

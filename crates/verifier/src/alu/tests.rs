@@ -6,7 +6,8 @@ use super::{bounds, moves, pointer, scalar};
 use crate::Errno;
 use crate::domain::Scalar;
 use crate::env::tests::{Given, refusal};
-use crate::state::{RegKind, RegState};
+use crate::log::{LogAt, Sink};
+use crate::state::{RegKind, RegState, TypeFlags};
 
 const EXIT: &str = "r0 = 0; exit";
 
@@ -19,6 +20,25 @@ fn a_contradiction_is_logged_and_forgotten() {
         assert!(num.is_unbounded());
         assert!(env.text().contains("REG INVARIANTS VIOLATION (alu)"));
     });
+}
+
+#[test]
+fn an_offset_beyond_the_bound_is_refused() {
+    let mut sink = Sink::new(0);
+    let mut log = LogAt {
+        sink: &mut sink,
+        insn_idx: 3,
+    };
+    let pointer = RegState::pointer(RegKind::Ctx, TypeFlags::NONE);
+    let mut check = |offset: i64| {
+        pointer::check_sane_offset(&mut log, &RegState::constant(offset as u64), &pointer)
+    };
+    let bound = 1 << 29;
+    assert!(check(bound - 1).is_ok() && check(1 - bound).is_ok());
+    for offset in [bound, -bound] {
+        let words = format!("math between ctx pointer and {offset} is not allowed");
+        assert_eq!(refusal(check(offset)), (Errno::EINVAL, words));
+    }
 }
 
 #[test]

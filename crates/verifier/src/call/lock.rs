@@ -8,7 +8,7 @@ use super::REGS;
 use super::field::{self, FieldArg};
 use super::reference::{acquire_lock, release_lock};
 use crate::env::Env;
-use crate::state::{LockOwner, ReferenceKind, RegBase, RegKind, RegState, TypeFlags};
+use crate::state::{LockOwner, Reference, ReferenceKind, RegBase, RegKind, RegState, TypeFlags};
 use crate::{Errno, RefusalKind, Result, Stop, refuse};
 
 /// `struct bpf_spin_lock`.
@@ -97,7 +97,13 @@ fn lock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
     }) {
         return Err(refuse!(env => Call::LockAgain));
     }
-    acquire_lock(env, kind, reg.id, owner);
+    let lock = Reference {
+        kind,
+        id: reg.id,
+        insn_idx: env.insn_idx,
+        owner,
+    };
+    acquire_lock(&mut env.state, lock);
     Ok(())
 }
 
@@ -120,7 +126,7 @@ fn unlock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
     if env.state.active_lock_id != reg.id || env.state.active_lock_owner != owner {
         return Err(refuse!(env => Call::UnlockOrder { lock }));
     }
-    release_lock(env, kind, reg.id, owner);
+    release_lock(&mut env.state, kind, reg.id, owner);
     crate::mem::invalidate_where(env, RegState::is_non_owning);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! References that calls acquire and release, and held locks.
 
 use crate::env::Env;
-use crate::state::{LockOwner, Reference, ReferenceKind};
+use crate::state::{LockOwner, Reference, ReferenceKind, State};
 
 /// Acquires a reference and returns its identity (`acquire_reference`).
 #[doc(alias = "acquire_reference")]
@@ -51,30 +51,22 @@ pub(crate) fn release(env: &mut Env<'_>, id: u32) -> bool {
 
 /// Takes a lock (`acquire_lock_state`).
 #[doc(alias = "acquire_lock_state")]
-pub(crate) fn acquire_lock(env: &mut Env<'_>, kind: ReferenceKind, id: u32, owner: LockOwner) {
-    let insn_idx = env.insn_idx;
-    let state = &mut env.state;
-    state.refs.push(Reference {
-        kind,
-        id,
-        insn_idx,
-        owner,
-    });
+pub(crate) fn acquire_lock(state: &mut State, lock: Reference) {
+    state.refs.push(lock);
     state.active_locks += 1;
-    state.active_lock_id = id;
-    state.active_lock_owner = owner;
+    state.active_lock_id = lock.id;
+    state.active_lock_owner = lock.owner;
 }
 
 /// Releases a lock; the one taken before becomes the innermost
 /// (`release_lock_state`). False if it is not held.
 #[doc(alias = "release_lock_state")]
 pub(crate) fn release_lock(
-    env: &mut Env<'_>,
+    state: &mut State,
     kind: ReferenceKind,
     id: u32,
     owner: LockOwner,
 ) -> bool {
-    let state = &mut env.state;
     let is_it = |found: &Reference| found.kind == kind && found.id == id && found.owner == owner;
     let Some(index) = state.refs.iter().position(is_it) else {
         return false;

@@ -14,6 +14,7 @@ use super::{kptr, reference};
 use crate::attach::{self, Returned};
 use crate::domain::Scalar;
 use crate::env::Env;
+use crate::input::Input;
 use crate::mem::registers::{set_reg, set_unknown};
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::{Result, Stop, refuse};
@@ -65,7 +66,7 @@ pub(super) fn set_result(env: &mut Env<'_>, proto: &HelperProto, meta: &CallMeta
             };
             RegState::pointer(kind, flags)
         }
-        RetBase::PtrToMemOrBtfId => of_object(env, meta, flags)?,
+        RetBase::PtrToMemOrBtfId => of_object(env.input, meta, flags)?,
         RetBase::PtrToBtfId if helper == Some(HelperId::KptrXchg) => {
             kptr::previous(env, meta, flags)?
         }
@@ -86,7 +87,7 @@ pub(super) fn set_result(env: &mut Env<'_>, proto: &HelperProto, meta: &CallMeta
         result.ref_obj_id = dynptr.ref_obj_id;
     } else if helper.is_some_and(HelperId::casts_pointer) {
         result.ref_obj_id = meta.ref_obj_id;
-    } else if acquires(env, helper, meta) {
+    } else if acquires(env.input, helper, meta) {
         let reference = reference::acquire(env);
         result.id = reference;
         result.ref_obj_id = reference;
@@ -107,7 +108,7 @@ fn check_single_reference(
     helper: Option<HelperId>,
     meta: &CallMeta,
 ) -> Result<()> {
-    if acquires(env, helper, meta) {
+    if acquires(env.input, helper, meta) {
         return Err(Stop::Bug("a number carries a reference".into()));
     }
     Ok(())
@@ -115,8 +116,8 @@ fn check_single_reference(
 
 /// True if the call returns a reference that must be released (`is_acquire_function`).
 #[doc(alias = "is_acquire_function")]
-fn acquires(env: &Env<'_>, helper: Option<HelperId>, meta: &CallMeta) -> bool {
-    let map = meta.map.and_then(|(map, _)| env.input.maps[map].kind());
+fn acquires(input: &Input<'_>, helper: Option<HelperId>, meta: &CallMeta) -> bool {
+    let map = meta.map.and_then(|(map, _)| input.maps[map].kind());
     match helper {
         Some(HelperId::MapLookupElem) => map.is_some_and(MapKind::holds_sockets),
         helper => helper.is_some_and(HelperId::acquires),
@@ -124,8 +125,8 @@ fn acquires(env: &Env<'_>, helper: Option<HelperId>, meta: &CallMeta) -> bool {
 }
 
 /// The object or memory behind a per-CPU pointer.
-fn of_object(env: &Env<'_>, meta: &CallMeta, flags: TypeFlags) -> Result<RegState> {
-    let Some((ty, btf)) = meta.object.and_then(|ty| Some((ty, env.input.btf(ty)?))) else {
+fn of_object(input: &Input<'_>, meta: &CallMeta, flags: TypeFlags) -> Result<RegState> {
+    let Some((ty, btf)) = meta.object.and_then(|ty| Some((ty, input.btf(ty)?))) else {
         return Err(Stop::unsupported("per-CPU object without vmlinux BTF"));
     };
     let id = btf::TypeId(ty.id);

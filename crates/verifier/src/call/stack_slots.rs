@@ -4,7 +4,7 @@ use isa::ebpf::Reg;
 
 use crate::env::Env;
 use crate::mem::{Access, MemAccess, check_mem_access};
-use crate::state::{LockOwner, Reference, ReferenceKind, RegKind, StackObject};
+use crate::state::{LockOwner, Reference, ReferenceKind, RegKind, StackObject, State};
 use crate::{Result, insn_facts, verbose};
 
 /// Where an object on the stack is, by the pointer to it.
@@ -108,8 +108,7 @@ pub(super) fn acquire_irq_state(env: &mut Env<'_>) -> u32 {
 }
 
 /// Restores the innermost saved IRQ state (`release_irq_state`); false if it is another.
-pub(super) fn release_irq_state(env: &mut Env<'_>, id: u32) -> bool {
-    let state = &mut env.state;
+pub(super) fn release_irq_state(state: &mut State, id: u32) -> bool {
     let is_irq = |found: &Reference| found.kind == ReferenceKind::Irq;
     let is_it = |found: &Reference| is_irq(found) && found.id == id;
     let Some(index) = state.refs.iter().position(is_it) else {

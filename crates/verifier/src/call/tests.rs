@@ -11,7 +11,10 @@ use super::{args, callback, check_call, constant, leak, lock, reference};
 use crate::Errno;
 use crate::env::Outcome;
 use crate::env::tests::{Given, refusal};
-use crate::state::{DynptrKind, LockOwner, MapRef, ReferenceKind, RegKind, RegState, SlotKind};
+use crate::state::{
+    DynptrKind, Frame, LockOwner, MapRef, Reference, ReferenceKind, RegKind, RegState, SlotKind,
+    State,
+};
 
 const EXIT: &str = "r0 = 0; exit";
 const SUBPROG: &str = "call pc+1; exit; r0 = 0; exit";
@@ -104,15 +107,21 @@ fn a_reference_is_released_with_what_holds_it() {
 
 #[test]
 fn locks_are_released_inside_out() {
-    Given::program(EXIT).check(|env| {
-        let owner = LockOwner::Map(MapRef(0));
-        let kind = ReferenceKind::Lock;
-        reference::acquire_lock(env, kind, 1, owner);
-        reference::acquire_lock(env, kind, 2, owner);
-        assert!(reference::release_lock(env, kind, 2, owner));
-        assert_eq!((env.state.active_locks, env.state.active_lock_id), (1, 1));
-        assert!(!reference::release_lock(env, kind, 2, owner));
-    });
+    let mut state = State::new(Frame::new(-1, 0, 0), 0, false);
+    let owner = LockOwner::Map(MapRef(0));
+    let kind = ReferenceKind::Lock;
+    for id in [1, 2] {
+        let lock = Reference {
+            kind,
+            id,
+            insn_idx: 0,
+            owner,
+        };
+        reference::acquire_lock(&mut state, lock);
+    }
+    assert!(reference::release_lock(&mut state, kind, 2, owner));
+    assert_eq!((state.active_locks, state.active_lock_id), (1, 1));
+    assert!(!reference::release_lock(&mut state, kind, 2, owner));
 }
 
 #[test]
@@ -180,10 +189,10 @@ fn irq_flags_are_restored_inside_out() {
         let outer = stack_slots::acquire_irq_state(env);
         let inner = stack_slots::acquire_irq_state(env);
         assert_eq!(env.state.active_irq_id, inner);
-        assert!(!stack_slots::release_irq_state(env, outer));
-        assert!(stack_slots::release_irq_state(env, inner));
+        assert!(!stack_slots::release_irq_state(&mut env.state, outer));
+        assert!(stack_slots::release_irq_state(&mut env.state, inner));
         assert_eq!(env.state.active_irq_id, outer);
-        assert!(stack_slots::release_irq_state(env, outer));
+        assert!(stack_slots::release_irq_state(&mut env.state, outer));
         assert_eq!((env.state.active_irq_id, env.state.refs.len()), (0, 0));
     });
 }

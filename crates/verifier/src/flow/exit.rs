@@ -9,6 +9,7 @@ use crate::call::{MAIN_EXIT, check_resource_leak};
 use crate::domain::Tnum;
 use crate::env::{Env, Outcome, RegArg};
 use crate::explore::widen_to_earlier;
+use crate::input::Input;
 use crate::log::BitsText;
 use crate::mem::region::check_ptr_off;
 use crate::rejection::{Flow, Rejection};
@@ -143,7 +144,7 @@ fn check_return_code(env: &mut Env<'_>, reg: Reg, is_subprog: bool) -> Result<()
             let stop = enforce(env, reg, (1, 1), false, "At program exit");
             return stop.map_err(|stop| of_void_hook(env, stop));
         }
-        Returned::ByProgramType => by_program_type(env),
+        Returned::ByProgramType => by_program_type(env.input),
     };
     match range {
         Some(range) => enforce(env, reg, range, false, "At program exit"),
@@ -169,12 +170,12 @@ pub(crate) fn check_result(
 /// Numbers that programs of the type may return, from the first to the second
 /// (`return_retval_range`).
 #[doc(alias = "return_retval_range")]
-fn by_program_type(env: &Env<'_>) -> Option<(i32, i32)> {
-    if env.input.context.kind == ProgramType::RawTracepoint {
-        let target = env.input.program.attach_target()?;
+fn by_program_type(input: &Input<'_>) -> Option<(i32, i32)> {
+    if input.context.kind == ProgramType::RawTracepoint {
+        let target = input.program.attach_target()?;
         return (!target.btf_id.is_void()).then_some((0, 0));
     }
-    let range = env.input.registry.return_range(&env.input.context)?;
+    let range = input.registry.return_range(&input.context)?;
     Some((range.min, range.max))
 }
 

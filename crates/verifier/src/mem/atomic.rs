@@ -6,7 +6,7 @@ use super::{
     Access, MemAccess, check_load, check_mem_access, check_store, is_pointer_value, save_ptr_type,
 };
 use crate::env::{Env, RegArg};
-use crate::state::{RegKind, RegRules, TypeFlags};
+use crate::state::{RegKind, RegRules, RegState, TypeFlags};
 use crate::{Result, Stop};
 
 /// Checks an atomic instruction (`check_atomic`) (`check_atomic_load`, `check_atomic_store`).
@@ -28,7 +28,7 @@ pub(super) fn check_atomic(env: &mut Env<'_>, insn: Insn) -> Result<()> {
             off,
         } => {
             check_load(env, size.bytes(), false, dst, base, off, true, false)?;
-            if !is_pointer_ok(env, base, insn) {
+            if !is_pointer_ok(env.reg(base), insn) {
                 return Err(refuse_pointer(env, base, "loads from"));
             }
             Ok(())
@@ -40,7 +40,7 @@ pub(super) fn check_atomic(env: &mut Env<'_>, insn: Insn) -> Result<()> {
             src,
         } => {
             check_store(env, size.bytes(), base, off, Some(src), true)?;
-            if !is_pointer_ok(env, base, insn) {
+            if !is_pointer_ok(env.reg(base), insn) {
                 return Err(refuse_pointer(env, base, "stores into"));
             }
             Ok(())
@@ -72,7 +72,7 @@ fn check_rmw(
     if is_pointer_value(env, src) {
         return Err(refuse_leak(env, src));
     }
-    if !is_pointer_ok(env, base, insn) {
+    if !is_pointer_ok(env.reg(base), insn) {
         return Err(refuse_pointer(env, base, "stores into"));
     }
     let loaded = match op {
@@ -116,8 +116,7 @@ fn check_rmw(
 /// True if atomic instructions may use the pointer (`atomic_ptr_type_ok`, `is_arena_reg`).
 #[doc(alias = "atomic_ptr_type_ok")]
 #[doc(alias = "is_arena_reg")]
-fn is_pointer_ok(env: &Env<'_>, base: Reg, insn: Insn) -> bool {
-    let reg = env.reg(base);
+fn is_pointer_ok(reg: &RegState, insn: Insn) -> bool {
     if reg.kind == RegKind::Arena && !is_compiled_for_arenas(insn) {
         return false;
     }

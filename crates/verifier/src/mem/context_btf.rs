@@ -12,6 +12,7 @@ use super::context::pointer_of;
 use crate::attach::{self, ArgumentMark, AttachedFunction, ContextEntry, Returned};
 use crate::call::prototype;
 use crate::env::Env;
+use crate::input::Input;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::type_rules::{HookRules, TargetKind, TypeRules};
 use crate::{Result, Stop};
@@ -60,9 +61,9 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
         return Err(refuse(env, off, size));
     }
     let pointee = match ty.shape() {
-        Shape::Int(_) if is_small_int => return Ok(number(env, param_name.is_none())),
+        Shape::Int(_) if is_small_int => return Ok(number(env.input, param_name.is_none())),
         Shape::Enum(_) | Shape::Struct(_) | Shape::Union(_) => {
-            return Ok(number(env, param_name.is_none()));
+            return Ok(number(env.input, param_name.is_none()));
         }
         Shape::Ptr(pointee) => pointee,
         _ => {
@@ -82,8 +83,8 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
         verbose!(env, "func '{name}' size {size} must be 8\n");
         return Err(refuse(env, off, size));
     }
-    if let Some(object) = object_of_operation(env, &function, index) {
-        let pointer = pointer_to(env, &function, object, TypeFlags::PTR_TRUSTED);
+    if let Some(object) = object_of_operation(env.input, &function, index) {
+        let pointer = pointer_to(env.input, &function, object, TypeFlags::PTR_TRUSTED);
         return Ok(Argument::Pointer(pointer));
     }
     let iterator = env.input.registry.iterator(&env.input.context);
@@ -108,7 +109,7 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
             env, &function, object, index, mark,
         )));
     }
-    let mut flags = match has_trusted_args(env, name) {
+    let mut flags = match has_trusted_args(env.input, name) {
         true => TypeFlags::PTR_TRUSTED,
         false => TypeFlags::NONE,
     };
@@ -123,7 +124,7 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
         flags = flags.with(TypeFlags::PTR_MAYBE_NULL);
     }
     if let Some(program) = function.program {
-        return match context_of_program(env, program, pointee) {
+        return match context_of_program(env.input, program, pointee) {
             Some(ty) => Ok(Argument::Pointer(RegState::pointer(
                 RegKind::BtfId { ty },
                 flags,
@@ -160,14 +161,16 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
         );
         return Ok(Argument::Scalar);
     }
-    Ok(Argument::Pointer(pointer_to(env, &function, object, flags)))
+    Ok(Argument::Pointer(pointer_to(
+        env.input, &function, object, flags,
+    )))
 }
 
 /// A number, which hooks that return one know more about (`bpf_lsm_get_retval_range`,
 /// `get_func_retval_range`).
 #[doc(alias = "get_func_retval_range")]
-fn number(env: &Env<'_>, is_returned: bool) -> Argument {
-    match attach::returned(env.input) {
+fn number(input: &Input<'_>, is_returned: bool) -> Argument {
+    match attach::returned(input) {
         Returned::OfHook(min, max) if is_returned => Argument::ReturnedByHook(min, max),
         _ => Argument::Scalar,
     }
@@ -176,10 +179,10 @@ fn number(env: &Env<'_>, is_returned: bool) -> Argument {
 /// True if the arguments are trusted pointers (`prog_args_trusted`).
 #[doc(alias = "prog_args_trusted")]
 #[doc(alias = "bpf_lsm_is_trusted")]
-fn has_trusted_args(env: &Env<'_>, function: &str) -> bool {
-    match TypeRules::of(env.input.program.kind()).target {
-        TargetKind::Function => HookRules::of(env.input.context.hook()).has_trusted_args,
-        TargetKind::Hook => !env.input.registry.lists.lsm_untrusted.contains(function),
+fn has_trusted_args(input: &Input<'_>, function: &str) -> bool {
+    match TypeRules::of(input.program.kind()).target {
+        TargetKind::Function => HookRules::of(input.context.hook()).has_trusted_args,
+        TargetKind::Hook => !input.registry.lists.lsm_untrusted.contains(function),
         TargetKind::Operation => true,
         TargetKind::Nothing | TargetKind::Program => false,
     }
@@ -188,10 +191,10 @@ fn has_trusted_args(env: &Env<'_>, function: &str) -> bool {
 /// What a function of a program gets as its context: the kernel's structure behind it
 /// (`btf_translate_to_vmlinux`).
 #[doc(alias = "btf_translate_to_vmlinux")]
-fn context_of_program(env: &Env<'_>, program: &Program, pointee: TypeId) -> Option<TypeRef> {
+fn context_of_program(input: &Input<'_>, program: &Program, pointee: TypeId) -> Option<TypeRef> {
     let kind = attach::context_type(program);
     let is_it = prototype::is_context(program.btf()?, kind, pointee);
-    let vmlinux = env.input.vmlinux.filter(|_| is_it)?;
+    let vmlinux = input.vmlinux.filter(|_| is_it)?;
     let ty = vmlinux.kernel_context(kind.name())?;
     Some(TypeRef::vmlinux(ty.0))
 }
@@ -200,11 +203,11 @@ fn context_of_program(env: &Env<'_>, program: &Program, pointee: TypeId) -> Opti
 /// (`bpf_qdisc_is_valid_access`).
 #[doc(alias = "bpf_qdisc_is_valid_access")]
 fn object_of_operation(
-    env: &Env<'_>,
+    input: &Input<'_>,
     function: &AttachedFunction<'_>,
     index: usize,
 ) -> Option<TypeId> {
-    let mut objects = env.input.struct_ops()?.objects.iter();
+    let mut objects = input.struct_ops()?.objects.iter();
     let is_it = |row: &&(&str, usize, &str)| row.0 == function.name && row.1 == index;
     let (_, _, structure) = objects.find(is_it)?;
     Some(function.btf.find(Kind::Struct, structure)?.id())
@@ -222,7 +225,7 @@ fn marked(
         ArgumentMark::Nullable => TypeFlags::PTR_TRUSTED.with(TypeFlags::PTR_MAYBE_NULL),
         ArgumentMark::Referenced => TypeFlags::PTR_TRUSTED,
     };
-    let mut pointer = pointer_to(env, function, object, flags);
+    let mut pointer = pointer_to(env.input, function, object, flags);
     let mut held = env.referenced_args.iter();
     pointer.ref_obj_id = held
         .find(|(held, _)| *held == index)
@@ -234,12 +237,12 @@ fn marked(
 /// (`bpf_tcp_ca_is_valid_access`).
 #[doc(alias = "bpf_tcp_ca_is_valid_access")]
 fn pointer_to(
-    env: &Env<'_>,
+    input: &Input<'_>,
     function: &AttachedFunction<'_>,
     object: TypeId,
     flags: TypeFlags,
 ) -> RegState {
-    let narrowed = env.input.struct_ops().and_then(|operations| {
+    let narrowed = input.struct_ops().and_then(|operations| {
         let (from, to) = operations.narrows?;
         let is_it = function.btf.at(object).name() == from;
         let is_safe = flags.without(TypeFlags::PTR_TRUSTED).is_empty();

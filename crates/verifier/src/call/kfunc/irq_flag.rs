@@ -77,7 +77,7 @@ fn restore(env: &mut Env<'_>, ptr: Reg, class: IrqClass) -> Result<()> {
         let (saved, used) = (name(saved), name(class));
         return Err(refuse!(env => Call::IrqFlagClass { saved, used }));
     }
-    if !stack_slots::release_irq_state(env, object.ref_obj_id) {
+    if !stack_slots::release_irq_state(&mut env.state, object.ref_obj_id) {
         let id = env.state.active_irq_id;
         let innermost = env.state.refs.iter().find(|saved| saved.id == id);
         let insn = innermost.map_or(0, |saved| saved.insn_idx);

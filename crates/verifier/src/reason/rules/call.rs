@@ -8,7 +8,7 @@ use super::{Finding, bounds, kfunc, memory, number};
 use crate::call::prototype::{self, PrototypeError, SubprogArg};
 use crate::log::reg_type_str;
 use crate::reason::calls;
-use crate::reason::cause::{Cause, KfuncRule, MapMisuse, NumberSource, Parameter};
+use crate::reason::cause::{Cause, KfuncRule, MapMisuse, Parameter};
 use crate::reason::describe;
 use crate::reason::scene::Scene;
 use crate::rejection::{Call as Rejected, Mem, Program, Rejection};
@@ -313,14 +313,7 @@ fn wrong_type(scene: &Scene<'_>, reg: Reg, state: &RegState, expected: Vec<Strin
         return kfunc::untrusted(scene, reg, takes_rcu);
     }
     if state.is_scalar() {
-        let lost = matches!(
-            number::source(scene, reg).0,
-            NumberSource::ShownNull
-                | NumberSource::PacketMoved { .. }
-                | NumberSource::Released { .. }
-                | NumberSource::Overwritten
-                | NumberSource::DynptrOverwritten
-        );
+        let lost = number::is_lost(&number::source(scene, reg).0);
         let releases = { scene.prototype() }
             .is_some_and(|proto| proto.released_arg() == Some(usize::from(reg.number()) - 1));
         if lost

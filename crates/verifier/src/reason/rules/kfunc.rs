@@ -138,8 +138,9 @@ fn lost(scene: &Scene<'_>, reg: Reg) -> Option<Finding> {
     if !scene.reg(reg)?.is_scalar() {
         return None;
     }
+    let source = number::source(scene, reg).0;
     let is_released = matches!(
-        number::source(scene, reg).0,
+        source,
         NumberSource::Released { object, .. } if object != LostObject::Node
     );
     let releases = scene
@@ -148,15 +149,7 @@ fn lost(scene: &Scene<'_>, reg: Reg) -> Option<Finding> {
     if is_released && releases {
         return held::not_acquired(scene, reg);
     }
-    let is_lost = matches!(
-        number::source(scene, reg).0,
-        NumberSource::ShownNull
-            | NumberSource::PacketMoved { .. }
-            | NumberSource::Released { .. }
-            | NumberSource::Overwritten
-            | NumberSource::DynptrOverwritten
-            | NumberSource::Constant(0)
-    );
+    let is_lost = number::is_lost(&source) || source == NumberSource::Constant(0);
     is_lost.then(|| memory::not_pointer(scene, reg))
 }
 

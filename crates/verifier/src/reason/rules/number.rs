@@ -60,6 +60,18 @@ pub(super) fn change(
     }
 }
 
+/// True for a pointer that a comparison, a call or a store has made a number.
+pub(super) fn is_lost(source: &NumberSource) -> bool {
+    matches!(
+        source,
+        NumberSource::ShownNull
+            | NumberSource::PacketMoved { .. }
+            | NumberSource::Released { .. }
+            | NumberSource::Overwritten
+            | NumberSource::DynptrOverwritten
+    )
+}
+
 /// Origin of a number that is used as a pointer, with notes beyond its definition.
 pub(super) fn source(scene: &Scene<'_>, reg: Reg) -> (NumberSource, Vec<Note>) {
     let id = scene.def(reg);
