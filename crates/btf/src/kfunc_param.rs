@@ -28,6 +28,8 @@ pub enum ParamSuffix {
     ConstString,
     /// `__map`: a map.
     Map,
+    /// `__const_map`: a map of the program.
+    ConstMap,
     /// `__irq_flag`: saved IRQ flags.
     IrqFlag,
     /// `__iter`: an iterator.
@@ -47,6 +49,7 @@ const SUFFIXES: &[(&[u8], ParamSuffix)] = &[
     (b"__refcounted_kptr", ParamSuffix::RefcountedKptr),
     (b"__str", ParamSuffix::ConstString),
     (b"__map", ParamSuffix::Map),
+    (b"__const_map", ParamSuffix::ConstMap),
     (b"__irq_flag", ParamSuffix::IrqFlag),
     (b"__iter", ParamSuffix::Iterator),
 ];

@@ -46,6 +46,8 @@ pub const COMPARED: &[Release] = &[
         minor: 12,
     },
     Release::LINUX_6_18,
+    Release { major: 7, minor: 0 },
+    Release { major: 7, minor: 2 },
     Release { major: 7, minor: 3 },
 ];
 
@@ -217,6 +219,8 @@ behaviours! {
         "A state is kept where more than 40 entries of history wait.";
     LoopsByComponents: Walk, 6 17 [],
         "Loops are strongly connected components, whose marks are completed when the loop is left; before, the states that they were entered by.";
+    CallbacksAreLoops: Walk, 7 0 [],
+        "A call of a callback that may run again is a loop of its own, in which states are compared as in loops.";
     EmptyMayGoto: Walk, 6 15 [],
         "A `may_goto` to the next instruction is one, and does nothing.";
     TailCallsReturn: Walk, 6 19 [6 18 15],
@@ -259,7 +263,13 @@ behaviours! {
     IndirectJumps: ControlFlow, 6 19 [],
         "There are jumps to an address in a register, from maps of addresses.";
     TracepointsSleep: ControlFlow, 7 2 [],
-        "Programs of tracepoints and of raw tracepoints may be sleepable.";
+        "Programs of tracepoints and of raw tracepoints may be sleepable, by BTF where the tracepoint may fault.";
+    FunctionsRecurNot: ControlFlow, 7 2 [],
+        "A function that calls itself is refused before the walk; before, where its stack is counted.";
+    FieldsCheckedFirst: ControlFlow, 7 2 [],
+        "Registers and reserved fields are checked in all instructions first; before, when the walk reaches one.";
+    SixteenFrames: ControlFlow, 7 2 [],
+        "There are up to 16 frames, counted from the last global function; before, 8 from the main function.";
     // Memory
     NullableBuffers: Memory, 7 0 [6 18 44, 6 12 117, 6 1 192, 5 10 262],
         "A buffer that may be null is not accessed before it is compared with null.";
@@ -298,6 +308,18 @@ behaviours! {
         "The refusal of a call that may sleep names where it must not.";
     GlobalsReturnVoid: Calls, 7 2 [],
         "Global functions may return nothing.";
+    ViewsMayChange: Calls, 7 2 [],
+        "Helpers and kfuncs that change what a dynptr shows take constant dynptrs.";
+    DropsInTracing: Calls, 7 2 [],
+        "Tracing programs that do not sleep do not drop objects whose fields are unsafe in an interrupt.";
+    SectionsNest: Calls, 7 0 [],
+        "Sections of RCU may be entered within one.";
+    SectionsProtect: Calls, 7 3 [],
+        "Sections without preemption or interrupts protect what RCU protects, and so does a program that does not sleep.";
+    ArenaUnderLock: Calls, 7 0 [],
+        "Pages of the arena may be allocated and freed while a lock is held.";
+    ReferencesByUse: Calls, 7 2 [],
+        "Several arguments of a call may hold references; before, one.";
     HookResultsSet: Calls, 7 3 [],
         "`bpf_set_retval` takes what the hook may return alone.";
     KfuncsTrust: Calls, 7 0 [],
@@ -312,8 +334,12 @@ behaviours! {
         "A call of a global function that may throw an exception is followed as an exception, too.";
     ClonesReplaced: Calls, 7 2 [],
         "A dynptr with a reference may be overwritten while a clone of it is there.";
+    DeepestShown: Wording, 7 2 [],
+        "The statistics of the log have the deepest stack, and the instructions of each function that is verified on its own.";
     Reports: Wording, 7 3 [],
         "The log has a report behind the words of a refusal: reason, place, path and suggestion; and its counts are by function.";
+    UnionsMarked: Memory, 6 6 [],
+        "What lies in a union is untrusted, and may be read across its members.";
     EqualPointersNotNull: Memory, 6 2 [],
         "A pointer that may be null is not where it equals one that is not.";
     FramesOf16: Memory, 6 4 [],

@@ -49,6 +49,12 @@ flags! {
     ARENA_ARG1 = 14;
     /// Its second argument may be in an arena.
     ARENA_ARG2 = 15;
+    /// The verifier passes its last arguments.
+    IMPLICIT_ARGS = 16;
+    /// It may be called while a lock is held; before 7.3 a list of names said so.
+    SPINLOCK_SAFE = 17;
+    /// It needs CAP_PERFMON.
+    PERFMON = 18;
 }
 
 impl KfuncFlags {

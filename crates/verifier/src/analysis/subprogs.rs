@@ -160,12 +160,18 @@ pub(super) fn check_layout(
                     }));
                 }
             }
-            if index == subprog.end - 1 && !insn.is_exit() && !insn.is_goto() {
+            let ends = insn.is_exit() || insn.is_goto() || is_table_jump(input, insn);
+            if index == subprog.end - 1 && !ends {
                 return Err(refuse!(pass => Program::LastInsn));
             }
         }
     }
     Ok(())
+}
+
+/// True for a jump to an address in a register, in kernels that have those.
+pub(super) fn is_table_jump(input: &Input<'_>, insn: RawInsn) -> bool {
+    matches!(insn.opcode_flow(), Flow::GotoReg(_)) && input.rules.has(Behaviour::IndirectJumps)
 }
 
 /// Slots that an instruction takes: 2 for loads of a 64-bit immediate.
@@ -186,6 +192,7 @@ pub(super) fn successors(insn: RawInsn, index: u32) -> [u32; 2] {
         Flow::Exit | Flow::Nowhere => [NONE, NONE],
         Flow::Goto(offset) => [target(offset), NONE],
         Flow::Branch(offset) => [next, target(offset)],
-        Flow::Next | Flow::SkipOne | Flow::Call(_) | Flow::GotoReg(_) => [next, NONE],
+        Flow::Next | Flow::SkipOne | Flow::Call(_) => [next, NONE],
+        Flow::GotoReg(_) => [NONE, NONE],
     }
 }

@@ -69,7 +69,8 @@ pub(super) fn pointer_kind(input: &Input<'_>, frame: usize, reg: &RegState) -> P
         | RegKind::TpBuffer
         | RegKind::Arena
         | RegKind::Buf
-        | RegKind::ConstDynptr { .. } => {
+        | RegKind::Insn { .. }
+            | RegKind::ConstDynptr { .. } => {
             PointerTarget::Other(reg_type_str(reg.reg_type()).to_string())
         }
     }

@@ -88,15 +88,17 @@ pub enum DynptrKind {
     Skb,
     Xdp,
     SkbMeta,
+    File,
 }
 
 impl DynptrKind {
-    const ALL: [DynptrKind; 5] = [
+    const ALL: [DynptrKind; 6] = [
         DynptrKind::Local,
         DynptrKind::Ringbuf,
         DynptrKind::Skb,
         DynptrKind::Xdp,
         DynptrKind::SkbMeta,
+        DynptrKind::File,
     ];
 
     /// The modifier of types that are about this kind (`get_dynptr_type_flag`).
@@ -108,6 +110,7 @@ impl DynptrKind {
             DynptrKind::Skb => TypeFlags::DYNPTR_TYPE_SKB,
             DynptrKind::Xdp => TypeFlags::DYNPTR_TYPE_XDP,
             DynptrKind::SkbMeta => TypeFlags::DYNPTR_TYPE_SKB_META,
+            DynptrKind::File => TypeFlags::DYNPTR_TYPE_FILE,
         }
     }
 
@@ -121,7 +124,7 @@ impl DynptrKind {
     /// True if it holds a reference (`dynptr_type_refcounted`).
     #[doc(alias = "dynptr_type_refcounted")]
     pub const fn is_refcounted(self) -> bool {
-        matches!(self, DynptrKind::Ringbuf)
+        matches!(self, DynptrKind::Ringbuf | DynptrKind::File)
     }
 
     /// True if its bytes are those of a packet, which may move (`reg_is_pkt_pointer_any`).
@@ -192,6 +195,10 @@ pub enum RegKind {
     ConstDynptr {
         kind: DynptrKind,
     },
+    /// Read from a jump table.
+    Insn {
+        map: MapRef,
+    },
 }
 
 impl RegKind {
@@ -221,6 +228,7 @@ impl RegKind {
             RegKind::Buf => RegBase::PtrToBuf,
             RegKind::Func { .. } => RegBase::PtrToFunc,
             RegKind::ConstDynptr { .. } => RegBase::ConstPtrToDynptr,
+            RegKind::Insn { .. } => RegBase::PtrToInsn,
         }
     }
 
@@ -234,7 +242,8 @@ impl RegKind {
         match self {
             RegKind::MapPtr { map, .. }
             | RegKind::MapValue { map, .. }
-            | RegKind::MapKey { map, .. } => 1 + map.0,
+            | RegKind::MapKey { map, .. }
+            | RegKind::Insn { map } => 1 + map.0,
             RegKind::BtfId { ty } => 1 << 30 | ty.btf.residue() | ty.id,
             RegKind::Mem { size, .. } => 1 << 31 | size,
             RegKind::NotInit

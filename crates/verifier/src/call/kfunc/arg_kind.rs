@@ -39,6 +39,8 @@ pub(super) enum KfuncArgKind {
     ConstStr,
     /// A map, by the parameter's name.
     Map,
+    /// A map of the program, by the parameter's name.
+    ConstMap,
     /// An object of the kernel, or a map.
     BtfId,
     /// Memory of the size of its type.
@@ -63,8 +65,6 @@ pub(super) enum KfuncArgKind {
     Root(FieldKind),
     /// A node of one.
     Node(FieldKind),
-    /// A timer.
-    Timer,
     /// A work queue or the work of a task, in the value of a map.
     InValue(FieldKind),
     /// A resilient lock.
@@ -214,6 +214,7 @@ fn of_suffix(suffix: ParamSuffix) -> Option<KfuncArgKind> {
     match suffix {
         ParamSuffix::ConstString => Some(KfuncArgKind::ConstStr),
         ParamSuffix::Map => Some(KfuncArgKind::Map),
+        ParamSuffix::ConstMap => Some(KfuncArgKind::ConstMap),
         ParamSuffix::Alloc => Some(KfuncArgKind::AllocBtfId),
         ParamSuffix::RefcountedKptr => Some(KfuncArgKind::RefcountedKptr),
         ParamSuffix::IrqFlag => Some(KfuncArgKind::IrqFlag),
@@ -241,8 +242,9 @@ fn of_structure(name: btf::Name<'_>) -> Option<KfuncArgKind> {
     match FieldKind::of_structure(name)? {
         root @ (FieldKind::ListHead | FieldKind::RbRoot) => Some(KfuncArgKind::Root(root)),
         node @ (FieldKind::ListNode | FieldKind::RbNode) => Some(KfuncArgKind::Node(node)),
-        FieldKind::Timer => Some(KfuncArgKind::Timer),
-        field @ (FieldKind::Workqueue | FieldKind::TaskWork) => Some(KfuncArgKind::InValue(field)),
+        field @ (FieldKind::Timer | FieldKind::Workqueue | FieldKind::TaskWork) => {
+            Some(KfuncArgKind::InValue(field))
+        }
         FieldKind::ResSpinLock => Some(KfuncArgKind::ResSpinLock),
         FieldKind::SpinLock
         | FieldKind::Refcount
