@@ -243,7 +243,8 @@ fn walk<'b>(
             return Err(AccessFault::NotStruct(name));
         };
         let count = composite.members().len();
-        if ty.kind() == Kind::Union && count != 1
+        if ty.kind() == Kind::Union
+            && count != 1
             && let Some(mark) = &mut is_in_union
         {
             **mark = true;
@@ -311,7 +312,12 @@ fn walk<'b>(
                         size,
                     });
                 }
-                return Ok(Step::Found(pointer(btf, target, is_marked(&is_in_union), field)));
+                return Ok(Step::Found(pointer(
+                    btf,
+                    target,
+                    is_marked(&is_in_union),
+                    field,
+                )));
             }
             if off + size > end && !is_marked(&is_in_union) {
                 return Err(AccessFault::BeyondMember {

@@ -179,6 +179,8 @@ behaviours! {
         "The known bits of the low half are those that the 64-bit range leaves, too.";
     RangesChecked: Bounds, 6 8 [],
         "Ranges that contradict each other are forgotten.";
+    DivisionRanges: Bounds, 7 0 [],
+        "The range of a quotient or remainder by a constant is known.";
     // Linked numbers
     ConstantLinks: LinkedNumbers, 6 11 [],
         "A number stays linked to its copies when a constant is added.";
@@ -188,7 +190,7 @@ behaviours! {
         "A 32-bit copy of a number of 32 bits is linked with it.";
     WideLinks: LinkedNumbers, 7 0 [6 18 44],
         "A number stays linked to its copies when a constant is subtracted, when the constant is negative, and by operations on 32 bits.";
-    LinksEndWhole: LinkedNumbers, 7 0 [6 18 44, 6 12 117],
+    LinksEndWhole: LinkedNumbers, 7 2 [6 18 44, 6 12 117],
         "What ends the link of a number ends its difference, too, and the sum of a number with itself ends its link.";
     LinkedBitsAgree: LinkedNumbers, 7 0 [6 18 44],
         "The ranges and known bits of a number that learns from a linked one are made to agree.";
@@ -318,9 +320,13 @@ behaviours! {
         "Sections without preemption or interrupts protect what RCU protects, and so does a program that does not sleep.";
     ArenaUnderLock: Calls, 7 0 [],
         "Pages of the arena may be allocated and freed while a lock is held.";
+    SharedAtStart: Calls, 7 2 [],
+        "Another reference of an object is taken by a pointer to its start alone.";
+    ExchangesUnderLock: Calls, 7 2 [],
+        "`bpf_kptr_xchg` may be called while a lock is held.";
     ReferencesByUse: Calls, 7 2 [],
         "Several arguments of a call may hold references; before, one.";
-    HookResultsSet: Calls, 7 3 [],
+    HookResultsSet: Calls, 7 2 [],
         "`bpf_set_retval` takes what the hook may return alone.";
     KfuncsTrust: Calls, 7 0 [],
         "Pointers that kfuncs take must be trusted.";
@@ -328,9 +334,9 @@ behaviours! {
         "Arguments and results of functions may be pointers into the arena, by the tag of their type.";
     ArgumentsByType: Calls, 7 3 [],
         "Kinds of a kfunc's arguments follow from its prototype alone; offsets are checked before trust.";
-    NullIsNoMemory: Calls, 7 3 [],
+    NullIsNoMemory: Calls, 7 2 [],
         "Memory of a global function that must not be null is not the number 0, and no object of the kernel.";
-    GlobalsThrow: Calls, 7 3 [],
+    GlobalsThrow: Calls, 7 2 [],
         "A call of a global function that may throw an exception is followed as an exception, too.";
     ClonesReplaced: Calls, 7 2 [],
         "A dynptr with a reference may be overwritten while a clone of it is there.";
@@ -427,7 +433,7 @@ behaviours! {
         "The JIT compiler gives functions of some programs stacks of their own.";
     LeaksNamePlace: Calls, 6 13 [],
         "The refusal of what is still held names the exit or call, and what is held.";
-    InnerArraysVary: Calls, 7 0 [6 18 44],
+    InnerArraysVary: Calls, 7 2 [6 18 44],
         "A lookup by a constant key in an array that a map of maps holds may find nothing, as other arrays there may be smaller.";
     HookResultsLimited: Calls, 6 12 [],
         "An LSM hook's program returns what the hook may return.";

@@ -199,7 +199,7 @@ pub(crate) fn find_subprogs(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<An
         successors: insns
             .iter()
             .zip(0..)
-            .map(|(insn, index)| subprogs::successors(*insn, index))
+            .map(|(insn, index)| subprogs::successors(input, *insn, index))
             .collect(),
         ..Analysis::default()
     })

@@ -121,7 +121,9 @@ fn check_target(input: &Input<'_>, analysis: &Analysis, check: &mut LogAt<'_, '_
 fn of_many(input: &Input<'_>) -> bool {
     let since = input.context.attach.map(AttachType::since);
     let is_known = since.is_some_and(|since| input.is_in_kernel(since));
-    input.context.hook() == HookKind::Multi && is_known && input.type_rules().target == TargetKind::Function
+    input.context.hook() == HookKind::Multi
+        && is_known
+        && input.type_rules().target == TargetKind::Function
 }
 
 /// Programs of many functions are verified as those of `bpf_multi_func`, which takes nothing; which

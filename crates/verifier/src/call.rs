@@ -61,7 +61,10 @@ pub(crate) fn check_call(env: &mut Env<'_>, callee: Callee) -> Result<Outcome> {
     match callee {
         Callee::Helper(id) => {
             let helper = HelperId::from_number(id);
-            check_held_lock(env, helper.is_some_and(HelperId::is_allowed_under_lock))?;
+            let exchanges = helper == Some(HelperId::KptrXchg)
+                && env.input.rules.has(Behaviour::ExchangesUnderLock);
+            let is_allowed = helper.is_some_and(HelperId::is_allowed_under_lock) || exchanges;
+            check_held_lock(env, is_allowed)?;
             helper::check_helper_call(env, id)
         }
         Callee::Kfunc { id, module } => {

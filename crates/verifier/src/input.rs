@@ -157,7 +157,8 @@ impl Input<'_> {
     pub(crate) fn jump_tables(&self) -> impl Iterator<Item = &[u32]> {
         let used = self.program.used_maps().into_iter();
         let maps = used.map(|map| &self.maps[MapRef(map.0)]);
-        maps.filter(|map| map.is_jump_table()).map(|map| map.jump_targets())
+        maps.filter(|map| map.is_jump_table())
+            .map(|map| map.jump_targets())
     }
 
     /// The name of a map in messages; templates of inner maps have none.

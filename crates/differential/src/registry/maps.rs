@@ -100,10 +100,7 @@ impl<'a> MapQuery<'a> {
             // The last is their count.
             named.any(|(name, number)| *number == kind.number() && !name.starts_with("__"))
         };
-        for &kind in MapKind::ALL
-            .iter()
-            .filter(|&&kind| has(kind))
-        {
+        for &kind in MapKind::ALL.iter().filter(|&&kind| has(kind)) {
             let mut helpers = taken.remove(&kind).unwrap_or_default();
             let special_fields = self.special_fields(kind, &mut answers.field_kinds);
             if special_fields & TIMER != 0 {

@@ -177,6 +177,7 @@ impl Kfunc {
 
     /// True if programs of this type and expected attach type may call it.
     pub fn is_for(&self, kind: ProgramType, attach: Option<AttachType>) -> bool {
+        let attach = attach.map(AttachType::single);
         let is_exception = attach.is_some_and(|attach| self.exceptions.contains(&(kind, attach)));
         self.program_types.has(kind) != is_exception
     }

@@ -88,10 +88,12 @@ impl Search<'_, '_, '_, '_> {
         if is_function_address(insn) && self.input.rules.has(Behaviour::CallbacksAreFunctions) {
             return self.visit_call(index, insn, true);
         }
+        if is_table_jump(self.input, insn) {
+            return self.visit_table_jump(index);
+        }
         let here = i64::from(index);
         match insn.opcode_flow() {
             Flow::Exit | Flow::Nowhere => Ok(false),
-            Flow::GotoReg(_) if is_table_jump(self.input, insn) => self.visit_table_jump(index),
             Flow::Next | Flow::SkipOne | Flow::GotoReg(_) => self.push(
                 index,
                 here + i64::from(slots(insn)),

@@ -60,9 +60,9 @@ impl Order {
             ranks[(insn - start) as usize] = rank;
         }
         let edges = || {
-            let edges = (0..).zip(order).flat_map(|(from, &insn)| {
-                analysis.next(insn).map(move |to| (from, to))
-            });
+            let edges = (0..)
+                .zip(order)
+                .flat_map(|(from, &insn)| analysis.next(insn).map(move |to| (from, to)));
             let edges = edges.filter(move |(_, to)| (start..end).contains(to));
             edges.map(|(from, to)| (from, ranks[(to - start) as usize] as usize))
         };

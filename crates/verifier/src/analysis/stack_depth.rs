@@ -175,9 +175,7 @@ impl Check<'_, '_, '_> {
         }
         *depth += own;
         if *depth > LIMITS.stack {
-            return Err(
-                refuse!(self.pass => Program::CombinedStack { frames, depth: *depth }),
-            );
+            return Err(refuse!(self.pass => Program::CombinedStack { frames, depth: *depth }));
         }
         Ok(())
     }

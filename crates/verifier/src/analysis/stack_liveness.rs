@@ -247,9 +247,8 @@ fn sort(input: &Input<'_>, analysis: &Analysis) -> Result<Vec<usize>, (usize, us
         let mut stack = vec![root];
         while let Some(&top) = stack.last() {
             let is_open = |callee: &usize| stack.contains(callee);
-            let mut open = callees(top).filter(|(callee, is_call, _)| {
-                !is_seen[*callee] || *is_call && is_open(callee)
-            });
+            let mut open = callees(top)
+                .filter(|(callee, is_call, _)| !is_seen[*callee] || *is_call && is_open(callee));
             match open.next() {
                 Some((callee, _, insn)) if is_seen[callee] => return Err((top, callee, insn)),
                 Some((callee, ..)) => {

@@ -87,8 +87,8 @@ pub(super) fn check_dynptr(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<
         }
         Usage::Takes { kind, is_rdonly } => {
             let rules = env.input.rules;
-            let is_fixed = rules.has(Behaviour::DynptrsTracked)
-                && !rules.has(Behaviour::ViewsMayChange);
+            let is_fixed =
+                rules.has(Behaviour::DynptrsTracked) && !rules.has(Behaviour::ViewsMayChange);
             if is_const && !is_rdonly && is_fixed {
                 return Err(refuse!(env => Call::DynptrConst));
             }

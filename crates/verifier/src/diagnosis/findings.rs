@@ -409,7 +409,10 @@ fn section(scene: &Scene<'_>, noted: &Noted, row: &Call) -> Option<Finding> {
         }
         Call::GlobalUnderLock => active(
             scene,
-            &format!("global function {}()", arguments::callee(scene, noted.insn)?),
+            &format!(
+                "global function {}()",
+                arguments::callee(scene, noted.insn)?
+            ),
             Section::Lock,
             "Release the lock before calling the global function, or use a static function instead.",
         ),

@@ -134,7 +134,6 @@ fn scalar(number: &Scalar) -> String {
     }
 }
 
-
 fn bits(of: Tnum) -> String {
     let (value, mask) = (of.value, of.mask);
     format!("known bits {value:#x}, unknown mask {mask:#x}")

@@ -265,7 +265,12 @@ impl Scalar {
     }
 
     /// The quotient or the remainder by a constant; `None` if the divisor is none.
-    fn divide_circular(&mut self, op: AluOp, width: Width, divisor: &Scalar) -> Option<()> {
+    pub(super) fn divide_circular(
+        &mut self,
+        op: AluOp,
+        width: Width,
+        divisor: &Scalar,
+    ) -> Option<()> {
         let (is_const, by, signed_by) = match width {
             Width::W64 => (divisor.is_const(), divisor.umin, divisor.smin),
             Width::W32 => (

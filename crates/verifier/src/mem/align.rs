@@ -26,7 +26,8 @@ pub(crate) fn check_ptr_alignment(
         TypeFlags::NONE => (rules.alignment, rules.alignment_label),
         _ => (Alignment::Asked, ""),
     };
-    let of_table = matches!(reg.kind, RegKind::MapValue { map, .. } if input.maps[map].is_jump_table());
+    let of_table =
+        matches!(reg.kind, RegKind::MapValue { map, .. } if input.maps[map].is_jump_table());
     let is_asked = is_strict || of_table || input.strict_alignment;
     let is_strict = match alignment {
         Alignment::Asked => is_asked,

@@ -108,7 +108,9 @@ impl Counts {
                 ..
             }) = found
             {
-                println!("{name}: {part}: {equal} lines equal; the kernel `{kernel}`; Beebox `{ours}`");
+                println!(
+                    "{name}: {part}: {equal} lines equal; the kernel `{kernel}`; Beebox `{ours}`"
+                );
             }
         }
     }

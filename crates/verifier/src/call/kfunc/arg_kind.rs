@@ -504,7 +504,13 @@ mod tests {
                 none,
                 Ok(Node(FieldKind::RbNode)),
             ),
-            ("bpf_timer", "timer", stack, none, Ok(InValue(FieldKind::Timer))),
+            (
+                "bpf_timer",
+                "timer",
+                stack,
+                none,
+                Ok(InValue(FieldKind::Timer)),
+            ),
             (
                 "bpf_wq",
                 "wq",

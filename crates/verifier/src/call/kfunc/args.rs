@@ -37,7 +37,8 @@ pub(super) fn check_kfunc_args(env: &mut Env<'_>, callee: &Callee<'_>) -> Result
         index += check_one(env, callee, index, &mut meta)?;
     }
     let is_checked = env.input.rules.has(Behaviour::ArgumentsByType);
-    if !is_checked && callee.has(KfuncFlags::RELEASE) && meta.release.is_none() {
+    let releases = callee.has(KfuncFlags::RELEASE) && !callee.is(SpecialKfunc::DynptrFileDiscard);
+    if !is_checked && releases && meta.release.is_none() {
         return Err(refuse!(env => Call::ReleaseExpectsReference { name, reg: Reg::R1 }));
     }
     Ok(meta)
@@ -122,7 +123,8 @@ fn check_one(
         }
         KfuncArgKind::RefcountedKptr => {
             check_pointer(env, callee, ptr, meta)?;
-            if by_type && matches!(reg.kind, RegKind::BtfId { .. }) {
+            let at_start = env.input.rules.has(Behaviour::SharedAtStart);
+            if at_start && matches!(reg.kind, RegKind::BtfId { .. }) {
                 check_ptr_off(&mut env.log(), &reg, ptr, false)?;
             }
             alloc::check_refcounted(env, index, meta)?;
@@ -317,7 +319,11 @@ fn check_memory(
 ) -> Result<()> {
     let (ptr, size) = (REGS[index], REGS[index + 1]);
     let saved = *env.reg(ptr);
-    let is_optional = ParamSuffix::of(&callee.params[index].1) == Some(ParamSuffix::Optional);
+    let is_optional = match ParamSuffix::of(&callee.params[index].1) {
+        Some(ParamSuffix::Optional) => true,
+        Some(ParamSuffix::Nullable) => env.input.rules.has(Behaviour::KfuncsTrust),
+        _ => false,
+    };
     if !(saved.is_null() && is_optional) {
         if saved.may_be_null() {
             flow::mark_not_null(env.input, env.state.reg_mut(ptr));
