@@ -104,6 +104,8 @@
 //! | `kernel-5.10` | the preset of Linux 5.10 ([`kernel::Presets`]), 0.4 MB; off by default, as those below |
 //! | `kernel-6.1` | those of 6.1 and 5.15, 0.4 MB |
 //! | `kernel-6.12` | those of 6.12 and 6.6, 0.15 MB |
+//! | `kernel-7.0` | that of 7.0, 0.14 MB |
+//! | `kernel-7.2` | that of 7.2, 0.28 MB |
 //! | `kernel-7.3` | that of 7.3, 0.35 MB |
 //! | `all-kernels` | all of these |
 #![forbid(unsafe_code)]

@@ -40,6 +40,8 @@ pub enum ParamSuffix {
     /// `__map`: a map (`is_kfunc_arg_map`).
     #[doc(alias = "is_kfunc_arg_map")]
     Map,
+    /// `__const_map`: a map of the program.
+    ConstMap,
     /// `__irq_flag`: saved IRQ flags (`is_kfunc_arg_irq_flag`).
     #[doc(alias = "is_kfunc_arg_irq_flag")]
     IrqFlag,
@@ -60,6 +62,7 @@ const SUFFIXES: &[(&[u8], ParamSuffix)] = &[
     (b"__refcounted_kptr", ParamSuffix::RefcountedKptr),
     (b"__str", ParamSuffix::ConstString),
     (b"__map", ParamSuffix::Map),
+    (b"__const_map", ParamSuffix::ConstMap),
     (b"__irq_flag", ParamSuffix::IrqFlag),
     (b"__iter", ParamSuffix::Iterator),
 ];

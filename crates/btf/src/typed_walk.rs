@@ -142,12 +142,19 @@ impl fmt::Display for AccessFault<'_> {
 impl std::error::Error for AccessFault<'_> {}
 
 impl Btf<'_> {
-    /// Looks up `size` bytes at `off` of a structure.
+    /// Looks up `size` bytes at `off` of a structure. Kernels before 6.6 do not mark what lies in a
+    /// union (`marks_unions`), and hold accesses to its members.
     ///
     /// # Errors
     /// The kernel's refusal of the access, with its error number and text.
-    pub fn find_at(&self, id: TypeId, off: i32, size: u32) -> Result<FoundAt<'_>, AccessFault<'_>> {
-        find(self, id, off, size)
+    pub fn find_at(
+        &self,
+        id: TypeId,
+        off: i32,
+        size: u32,
+        marks_unions: bool,
+    ) -> Result<FoundAt<'_>, AccessFault<'_>> {
+        find(self, id, off, size, marks_unions)
     }
 
     /// True if the structure at `off` of `id`, or one that it begins with, is `expected`
@@ -196,12 +203,14 @@ fn find<'b>(
     id: TypeId,
     off: i32,
     size: u32,
+    marks_unions: bool,
 ) -> Result<FoundAt<'b>, AccessFault<'b>> {
     let mut id = id;
     let mut off = i64::from(off);
     let mut is_in_union = false;
     loop {
-        match walk(btf, id, off, size.into(), &mut is_in_union)? {
+        let mark = marks_unions.then_some(&mut is_in_union);
+        match walk(btf, id, off, size.into(), mark)? {
             Step::Inner(inner) => (id, off) = (inner, 0),
             Step::Found(found) => return Ok(found),
         }
@@ -223,7 +232,7 @@ fn walk<'b>(
     id: TypeId,
     off: i64,
     size: i64,
-    is_in_union: &mut bool,
+    mut is_in_union: Option<&mut bool>,
 ) -> Result<Step<'b>, AccessFault<'b>> {
     let (mut id, mut off) = (id, off);
     'again: loop {
@@ -234,8 +243,11 @@ fn walk<'b>(
             return Err(AccessFault::NotStruct(name));
         };
         let count = composite.members().len();
-        if ty.kind() == Kind::Union && count != 1 {
-            *is_in_union = true;
+        if ty.kind() == Kind::Union
+            && count != 1
+            && let Some(mark) = &mut is_in_union
+        {
+            **mark = true;
         }
         if off + size > i64::from(composite.size) {
             match flexible_array(btf, id, off) {
@@ -300,9 +312,14 @@ fn walk<'b>(
                         size,
                     });
                 }
-                return Ok(Step::Found(pointer(btf, target, *is_in_union, field)));
+                return Ok(Step::Found(pointer(
+                    btf,
+                    target,
+                    is_marked(&is_in_union),
+                    field,
+                )));
             }
-            if off + size > end && !*is_in_union {
+            if off + size > end && !is_marked(&is_in_union) {
                 return Err(AccessFault::BeyondMember {
                     field,
                     end,
@@ -315,6 +332,10 @@ fn walk<'b>(
         }
         return Err(AccessFault::NoMember { name, off });
     }
+}
+
+fn is_marked(is_in_union: &Option<&mut bool>) -> bool {
+    is_in_union.as_deref().is_some_and(|mark| *mark)
 }
 
 /// Element type, start and element size of the array without size at the end.
@@ -378,7 +399,7 @@ fn begins_with<'b>(
         if is_strict {
             return Ok(false);
         }
-        found = match walk(btf, id, off, 1, &mut false)? {
+        found = match walk(btf, id, off, 1, Some(&mut false))? {
             Step::Inner(inner) => Some(inner),
             Step::Found(_) => None,
         };

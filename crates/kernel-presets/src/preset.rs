@@ -94,6 +94,10 @@ presets! {
     "6.12.117": 6 12, Some("debian-13"), lts, packed!("6.12.117");
     "6.18.44": 6 18, None, lts, Data::BuiltIn;
     "6.18.15": 6 18, None, lts, packed!("6.18.15");
+    #[cfg(feature = "kernel-7.0")]
+    "7.0.13": 7 0, None, stable, packed!("7.0.13");
+    #[cfg(feature = "kernel-7.2")]
+    "7.2.12": 7 2, None, stable, packed!("7.2.12");
     #[cfg(feature = "kernel-7.3")]
     "7.3.4": 7 3, None, stable, packed!("7.3.4");
 }

@@ -46,6 +46,8 @@ pub struct MapCreator<'k> {
     fields: Vec<FieldSet>,
     /// Data sections may hold a lock.
     locks_in_sections: bool,
+    /// Ring buffers may overwrite records.
+    overwrites: bool,
     registry: &'k Registry,
     types: Option<&'k Btf<'static>>,
     privileges: Privileges,
@@ -101,6 +103,14 @@ fn known_fields(kernel: &Kernel) -> Vec<FieldSet> {
     ]
 }
 
+/// True if the kernel is of a release that has a flag.
+fn known_flag(kernel: &Kernel, flag: MapFlags) -> bool {
+    let release = kernel.version().map(Release::from);
+    let release = release.filter(|_| kernel.has_rules());
+    let mut since = flag.since();
+    release.is_some_and(|release| since.all(|(_, since)| since.release <= release))
+}
+
 impl<'k> MapCreator<'k> {
     /// The caller that a kernel describes; what BTF does not say of the kernel is in the
     /// registry.
@@ -113,6 +123,7 @@ impl<'k> MapCreator<'k> {
             registry,
             fields: known_fields(kernel),
             locks_in_sections: kernel.behaviours().has(Behaviour::LocksInSections),
+            overwrites: known_flag(kernel, MapFlags::RB_OVERWRITE),
             types: kernel.btf().map(|types| &**types),
             privileges,
             machine: Machine {
@@ -197,6 +208,11 @@ impl<'k> MapCreator<'k> {
     /// The checks before those of types.
     fn request(&self, def: &MapDef, params: &MapParams) -> Result<u64, MapRefusal> {
         let kind = self.kind(params)?;
+        let mut params = *params;
+        if kind == MapKind::Ringbuf && self.overwrites {
+            params.flags = MapFlags(params.flags.0 & !MapFlags::RB_OVERWRITE.0);
+        }
+        let params = &params;
         if kind == MapKind::StructOps && def.kernel_value.is_some() {
             // The kernel's structure says the sizes.
             return Ok(0);
@@ -292,6 +308,7 @@ fn unknown(params: &MapParams) -> MapFault {
 pub fn check_numbers(params: &MapParams, machine: &Machine) -> Result<(), MapRefusal> {
     check_request(params, Privileges::ALL)?;
     let kind = params.kind();
+    let kind = kind.filter(|kind| kind.since().release <= Release::LINUX_6_18);
     let kind = kind.ok_or_else(|| unknown(params).with(Errno::EINVAL))?;
     attributes::check_allocated(kind, params, machine)?;
     allocation::check_memory(kind, params, machine).map(drop)

@@ -46,6 +46,8 @@ pub const COMPARED: &[Release] = &[
         minor: 12,
     },
     Release::LINUX_6_18,
+    Release { major: 7, minor: 0 },
+    Release { major: 7, minor: 2 },
     Release { major: 7, minor: 3 },
 ];
 
@@ -177,6 +179,8 @@ behaviours! {
         "The known bits of the low half are those that the 64-bit range leaves, too.";
     RangesChecked: Bounds, 6 8 [],
         "Ranges that contradict each other are forgotten.";
+    DivisionRanges: Bounds, 7 0 [],
+        "The range of a quotient or remainder by a constant is known.";
     // Linked numbers
     ConstantLinks: LinkedNumbers, 6 11 [],
         "A number stays linked to its copies when a constant is added.";
@@ -186,7 +190,7 @@ behaviours! {
         "A 32-bit copy of a number of 32 bits is linked with it.";
     WideLinks: LinkedNumbers, 7 0 [6 18 44],
         "A number stays linked to its copies when a constant is subtracted, when the constant is negative, and by operations on 32 bits.";
-    LinksEndWhole: LinkedNumbers, 7 0 [6 18 44, 6 12 117],
+    LinksEndWhole: LinkedNumbers, 7 2 [6 18 44, 6 12 117],
         "What ends the link of a number ends its difference, too, and the sum of a number with itself ends its link.";
     LinkedBitsAgree: LinkedNumbers, 7 0 [6 18 44],
         "The ranges and known bits of a number that learns from a linked one are made to agree.";
@@ -217,6 +221,8 @@ behaviours! {
         "A state is kept where more than 40 entries of history wait.";
     LoopsByComponents: Walk, 6 17 [],
         "Loops are strongly connected components, whose marks are completed when the loop is left; before, the states that they were entered by.";
+    CallbacksAreLoops: Walk, 7 0 [],
+        "A call of a callback that may run again is a loop of its own, in which states are compared as in loops.";
     EmptyMayGoto: Walk, 6 15 [],
         "A `may_goto` to the next instruction is one, and does nothing.";
     TailCallsReturn: Walk, 6 19 [6 18 15],
@@ -259,7 +265,13 @@ behaviours! {
     IndirectJumps: ControlFlow, 6 19 [],
         "There are jumps to an address in a register, from maps of addresses.";
     TracepointsSleep: ControlFlow, 7 2 [],
-        "Programs of tracepoints and of raw tracepoints may be sleepable.";
+        "Programs of tracepoints and of raw tracepoints may be sleepable, by BTF where the tracepoint may fault.";
+    FunctionsRecurNot: ControlFlow, 7 2 [],
+        "A function that calls itself is refused before the walk; before, where its stack is counted.";
+    FieldsCheckedFirst: ControlFlow, 7 2 [],
+        "Registers and reserved fields are checked in all instructions first; before, when the walk reaches one.";
+    SixteenFrames: ControlFlow, 7 2 [],
+        "There are up to 16 frames, counted from the last global function; before, 8 from the main function.";
     // Memory
     NullableBuffers: Memory, 7 0 [6 18 44, 6 12 117, 6 1 192, 5 10 262],
         "A buffer that may be null is not accessed before it is compared with null.";
@@ -298,7 +310,23 @@ behaviours! {
         "The refusal of a call that may sleep names where it must not.";
     GlobalsReturnVoid: Calls, 7 2 [],
         "Global functions may return nothing.";
-    HookResultsSet: Calls, 7 3 [],
+    ViewsMayChange: Calls, 7 2 [],
+        "Helpers and kfuncs that change what a dynptr shows take constant dynptrs.";
+    DropsInTracing: Calls, 7 2 [],
+        "Tracing programs that do not sleep do not drop objects whose fields are unsafe in an interrupt.";
+    SectionsNest: Calls, 7 0 [],
+        "Sections of RCU may be entered within one.";
+    SectionsProtect: Calls, 7 3 [],
+        "Sections without preemption or interrupts protect what RCU protects, and so does a program that does not sleep.";
+    ArenaUnderLock: Calls, 7 0 [],
+        "Pages of the arena may be allocated and freed while a lock is held.";
+    SharedAtStart: Calls, 7 2 [],
+        "Another reference of an object is taken by a pointer to its start alone.";
+    ExchangesUnderLock: Calls, 7 2 [],
+        "`bpf_kptr_xchg` may be called while a lock is held.";
+    ReferencesByUse: Calls, 7 2 [],
+        "Several arguments of a call may hold references; before, one.";
+    HookResultsSet: Calls, 7 2 [],
         "`bpf_set_retval` takes what the hook may return alone.";
     KfuncsTrust: Calls, 7 0 [],
         "Pointers that kfuncs take must be trusted.";
@@ -306,14 +334,18 @@ behaviours! {
         "Arguments and results of functions may be pointers into the arena, by the tag of their type.";
     ArgumentsByType: Calls, 7 3 [],
         "Kinds of a kfunc's arguments follow from its prototype alone; offsets are checked before trust.";
-    NullIsNoMemory: Calls, 7 3 [],
+    NullIsNoMemory: Calls, 7 2 [],
         "Memory of a global function that must not be null is not the number 0, and no object of the kernel.";
-    GlobalsThrow: Calls, 7 3 [],
+    GlobalsThrow: Calls, 7 2 [],
         "A call of a global function that may throw an exception is followed as an exception, too.";
     ClonesReplaced: Calls, 7 2 [],
         "A dynptr with a reference may be overwritten while a clone of it is there.";
+    DeepestShown: Wording, 7 2 [],
+        "The statistics of the log have the deepest stack, and the instructions of each function that is verified on its own.";
     Reports: Wording, 7 3 [],
         "The log has a report behind the words of a refusal: reason, place, path and suggestion; and its counts are by function.";
+    UnionsMarked: Memory, 6 6 [],
+        "What lies in a union is untrusted, and may be read across its members.";
     EqualPointersNotNull: Memory, 6 2 [],
         "A pointer that may be null is not where it equals one that is not.";
     FramesOf16: Memory, 6 4 [],
@@ -401,7 +433,7 @@ behaviours! {
         "The JIT compiler gives functions of some programs stacks of their own.";
     LeaksNamePlace: Calls, 6 13 [],
         "The refusal of what is still held names the exit or call, and what is held.";
-    InnerArraysVary: Calls, 7 0 [6 18 44],
+    InnerArraysVary: Calls, 7 2 [6 18 44],
         "A lookup by a constant key in an array that a map of maps holds may find nothing, as other arrays there may be smaller.";
     HookResultsLimited: Calls, 6 12 [],
         "An LSM hook's program returns what the hook may return.";

@@ -304,7 +304,7 @@ kinds! {
     /// Instruction array: targets of indirect jumps.
     InsnArray = 34, "insn_array", (6, 19, "b4ce5923e780"), "bpf_map", Bpf, Targets Own Shared Entries Typed Free NeverInner;
     /// Resizable hash table.
-    Rhash = 35, "rhash", (7, 2, "16b4d3e2fb24"), "bpf_map", Bpf, Values Own Shared Entries Typed Free Inner;
+    Rhash = 35, "rhash", (7, 2, "16b4d3e2fb24"), "bpf_map", Bpf, Values Own Shared EntriesAndExtra Typed Free Inner;
 }
 
 impl MapKind {

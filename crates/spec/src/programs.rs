@@ -130,6 +130,18 @@ macro_rules! attach_types {
                     $(AttachType::$variant => HookKind::$hook,)*
                 }
             }
+
+            /// The attach type of programs of one function; of those of many, what they have is
+            /// that of these.
+            #[must_use]
+            pub const fn single(self) -> AttachType {
+                match self {
+                    AttachType::TraceFentryMulti => AttachType::TraceFentry,
+                    AttachType::TraceFexitMulti => AttachType::TraceFexit,
+                    AttachType::TraceFsessionMulti => AttachType::TraceFsession,
+                    single => single,
+                }
+            }
         }
     };
 }

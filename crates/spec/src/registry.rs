@@ -219,7 +219,8 @@ fn needs_cap_bpf(kind: ProgramType, query: CtxQuery) -> bool {
 impl RegistryData {
     /// Rules for a program; `None` for unknown program types.
     pub fn rules(&self, program: &ProgramContext<'_>) -> Option<&ProgramRules> {
-        let by_attach = self.programs.get(&(program.kind, program.attach));
+        let attach = program.attach.map(AttachType::single);
+        let by_attach = self.programs.get(&(program.kind, attach));
         by_attach.or_else(|| self.programs.get(&(program.kind, None)))
     }
 

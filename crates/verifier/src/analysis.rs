@@ -38,6 +38,7 @@ mod stack_liveness;
 mod stack_track;
 mod subprogs;
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use isa::ebpf::Insn;
@@ -152,8 +153,10 @@ pub struct Analysis {
     pub exception_callback: Option<usize>,
     /// Number of strongly connected components, counted from 1.
     pub scc_count: u32,
-    /// By instruction, where control goes next.
+    /// By instruction, where control goes next; of jumps by a table, nothing.
     pub successors: Vec<Successors>,
+    /// Of each jump by a table, the instructions that control may reach next, ascending.
+    pub jump_tables: BTreeMap<u32, Box<[u32]>>,
     /// Instructions in postorder, subprogram by subprogram.
     pub postorder: Vec<u32>,
     /// Live halves of stack slots, of kernels that know them before the walk.
@@ -161,6 +164,14 @@ pub struct Analysis {
 }
 
 impl Analysis {
+    /// Instructions that control may reach next within the subprogram (`bpf_insn_successors`).
+    #[doc(alias = "bpf_insn_successors")]
+    pub fn next(&self, insn: u32) -> impl Iterator<Item = u32> + '_ {
+        let pair = self.successors[insn as usize].into_iter();
+        let table = self.jump_tables.get(&insn).into_iter().flatten().copied();
+        pair.filter(|next| *next != subprogs::NONE).chain(table)
+    }
+
     /// Number of the subprogram that an instruction belongs to (`find_containing_subprog`,
     /// `bpf_find_containing_subprog`).
     #[doc(alias = "find_containing_subprog")]
@@ -207,7 +218,7 @@ pub(crate) fn find_subprogs(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<An
         successors: insns
             .iter()
             .zip(0..)
-            .map(|(insn, index)| subprogs::successors(*insn, index))
+            .map(|(insn, index)| subprogs::successors(input, *insn, index))
             .collect(),
         ..Analysis::default()
     })
@@ -241,8 +252,17 @@ pub(crate) fn finish(
         constants.fold_branches(input, analysis);
         constants
     });
-    order::compute_components(analysis);
     let mut pass = LogAt { sink, insn_idx: 0 };
+    if input.rules.has(Behaviour::FunctionsRecurNot) {
+        let found = stack_liveness::find_recursion(input, analysis);
+        if let Some((caller, callee, insn)) = found {
+            pass.insn_idx = insn;
+            let name = |subprog: usize| analysis.subprogs[subprog].name.clone();
+            let (caller, callee) = (name(caller), name(callee));
+            return Err(refuse!(pass => Program::Recursion { caller, callee }));
+        }
+    }
+    order::compute_components(input.rules, analysis);
     live_regs::compute(input, &mut pass, analysis);
     fastcall::mark_fastcall_patterns(input, analysis);
     if let Some(constants) = constants.filter(|_| input.rules.has(Behaviour::DeadForgotten)) {

@@ -102,6 +102,9 @@ fn may_sleep_by_type(input: &Input<'_>, sleeps: Sleeps) -> bool {
 #[doc(alias = "bpf_check_attach_target")]
 fn check_target(input: &Input<'_>, analysis: &Analysis, check: &mut LogAt<'_, '_>) -> Result<()> {
     let target = input.program.attach_target();
+    if of_many(input) && target.is_none_or(|target| target.module == 0) {
+        return check_many(input);
+    }
     let Some(target) = target.filter(|target| !target.btf_id.is_void()) else {
         return Err(refuse!(check => Program::NoAttachBtfId));
     };
@@ -111,6 +114,24 @@ fn check_target(input: &Input<'_>, analysis: &Analysis, check: &mut LogAt<'_, '_
             Err(refuse!(check => Program::ReplacesKernel))
         }
         None => check_kernel_target(input, target, check),
+    }
+}
+
+/// True for programs of many functions, in kernels that have those.
+fn of_many(input: &Input<'_>) -> bool {
+    let since = input.context.attach.map(AttachType::since);
+    let is_known = since.is_some_and(|since| input.is_in_kernel(since));
+    input.context.hook() == HookKind::Multi
+        && is_known
+        && input.type_rules().target == TargetKind::Function
+}
+
+/// Programs of many functions are verified as those of `bpf_multi_func`, which takes nothing; which
+/// functions they attach to, later calls say.
+fn check_many(input: &Input<'_>) -> Result<()> {
+    match AttachedFunction::of(input) {
+        Some(_) => Ok(()),
+        None => Err(Stop::unsupported("a kernel without bpf_multi_func")),
     }
 }
 
@@ -134,10 +155,16 @@ fn check_kernel_target(
             if ty.kind() != Kind::Typedef {
                 return Err(refuse!(check => Program::NotTypedef { id }));
             }
-            if !name.starts_with(HookKind::RawTracepoint.target_prefix()) {
+            let Some(tracepoint) = name.strip_prefix(HookKind::RawTracepoint.target_prefix())
+            else {
                 return Err(refuse!(check => Program::WrongTypeName { id, name }));
+            };
+            let is_sleepable = input.program.flags().has(LoadFlags::SLEEPABLE);
+            let faults = &input.registry.lists.faultable_tracepoints;
+            match is_sleepable && !faults.contains(tracepoint) {
+                true => Err(refuse!(check => Program::TracepointFaultsNot { tracepoint })),
+                false => Ok(()),
             }
-            Ok(())
         }
         HookKind::LsmCgroup
             if (input.context.attach).is_some_and(|attach| input.is_newer(attach.since())) =>

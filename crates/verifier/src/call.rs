@@ -43,7 +43,7 @@ mod subprog;
 use isa::ebpf::{Callee, Reg};
 use spec::behaviour::Behaviour;
 use spec::helpers::HelperId;
-use spec::registry::SpecialKfunc;
+use spec::registry::{KfuncFlags, SpecialKfunc};
 
 use crate::Result;
 use crate::env::{Env, Outcome, RegArg};
@@ -61,15 +61,21 @@ pub(crate) fn check_call(env: &mut Env<'_>, callee: Callee) -> Result<Outcome> {
     match callee {
         Callee::Helper(id) => {
             let helper = HelperId::from_number(id);
-            check_held_lock(env, helper.is_some_and(HelperId::is_allowed_under_lock))?;
+            let exchanges = helper == Some(HelperId::KptrXchg)
+                && env.input.rules.has(Behaviour::ExchangesUnderLock);
+            let is_allowed = helper.is_some_and(HelperId::is_allowed_under_lock) || exchanges;
+            check_held_lock(env, is_allowed)?;
             helper::check_helper_call(env, id)
         }
         Callee::Kfunc { id, module } => {
             let found = kfunc::fetch_kfunc_meta(env, id, module);
-            let special = found.as_ref().ok().and_then(|found| found.kfunc?.special);
-            let more = env.input.rules.has(Behaviour::CallsUnderLock);
-            let is_allowed = |kfunc: SpecialKfunc| kfunc.is_allowed_under_lock(more);
-            check_held_lock(env, special.is_some_and(is_allowed))?;
+            let kfunc = found.as_ref().ok().and_then(|found| found.kfunc);
+            let rules = env.input.rules;
+            let is_allowed = kfunc.is_some_and(|kfunc| {
+                let by_name = |special: SpecialKfunc| special.is_allowed_under_lock(rules);
+                kfunc.flags.has(KfuncFlags::SPINLOCK_SAFE) || kfunc.special.is_some_and(by_name)
+            });
+            check_held_lock(env, is_allowed)?;
             match id {
                 0 => Ok(Outcome::Next),
                 _ => kfunc::check_kfunc_call(env, found?),

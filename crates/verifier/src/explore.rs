@@ -25,6 +25,7 @@ mod visited;
 mod widen;
 
 pub(crate) use checkpoint::{Checkpoint, Explorer, Fork};
+pub(crate) use dispatch::refuse_fields;
 pub(crate) use ids::IdMap;
 pub(crate) use main_loop::check_function;
 pub(crate) use marks::Liveness;

@@ -14,11 +14,12 @@ mod packet;
 pub(crate) use exit::{check_exit, check_result, check_thrown, prepare_func_exit};
 pub(crate) use null::{is_trusted, mark_not_null};
 
-use isa::ebpf::Insn;
+use isa::ebpf::{Insn, Reg};
 use spec::behaviour::Behaviour;
 
 use crate::env::{Env, Outcome};
 use crate::explore::{Fork, widen_to_earlier};
+use crate::state::RegKind;
 use crate::{Errno, Result, Stop, refuse};
 
 /// Checks a jump or exit.
@@ -36,9 +37,44 @@ pub(crate) fn check_flow(env: &mut Env<'_>, insn: Insn) -> Result<Outcome> {
         Insn::GotoLong { off } => Ok(Outcome::Jump(next.wrapping_add(off) as u32)),
         Insn::MayGoto { off } => may_goto(env, off),
         Insn::Exit => check_exit(env),
-        // Indirect jumps and calls are unknown opcodes to Linux 6.18.
+        Insn::GotoReg { dst } => check_table_jump(env, dst),
+        // Indirect calls are unknown opcodes to Linux.
         _ => Err(Stop::Bug("no instruction of control flow".into())),
     }
+}
+
+/// Forks at a jump by a table: to each target that the register may name
+/// (`check_indirect_jump`).
+#[doc(alias = "check_indirect_jump")]
+fn check_table_jump(env: &mut Env<'_>, dst: Reg) -> Result<Outcome> {
+    let reg = *env.reg(dst);
+    let RegKind::Insn { map } = reg.kind else {
+        return Err(refuse!(env => Flow::NotInsn { reg: dst, kind: reg.reg_type() }));
+    };
+    let offset = reg.whole_offset(env.input.rules);
+    let most = u64::from(u32::MAX) * 8;
+    for (name, sum) in [("umin_value", offset.umin), ("umax_value", offset.umax)] {
+        if sum > most {
+            return Err(refuse!(env => Flow::TargetSum { reg: dst, name, sum }));
+        }
+    }
+    let (first, last) = (offset.umin / 8, offset.umax / 8);
+    let info = &env.input.maps[map];
+    let entries = info.max_entries();
+    let named = info.jump_targets().get(first as usize..=last as usize);
+    let Some(named) = named.filter(|_| last < entries.into()) else {
+        return Err(refuse!(env => Flow::TargetOutside { reg: dst, first, last, entries }));
+    };
+    let mut targets = named.to_vec();
+    targets.sort_unstable();
+    targets.dedup();
+    let Some((&last, others)) = targets.split_last() else {
+        return Err(Stop::Bug("a jump table without targets".into()));
+    };
+    for &target in others {
+        env.fork(target)?;
+    }
+    Ok(Outcome::Jump(last))
 }
 
 /// Forks at `may_goto`: the loop ends later, and goes on now.

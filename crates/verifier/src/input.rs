@@ -31,6 +31,8 @@ pub struct Input<'a> {
     pub(crate) has_rules: bool,
     /// Release of a kernel whose rules are known, where that is not the newest.
     release: Option<Release>,
+    /// Release of a kernel whose rules are known.
+    kernel_release: Option<Release>,
     /// The kernel lacks instructions.
     pub(crate) lacks_insns: bool,
     /// What the kernel's verifier does.
@@ -88,10 +90,12 @@ impl<'a> Input<'a> {
         let privileges = kernel.privileges();
         let flags = program.flags();
         let release = kernel.version().map(Release::from);
-        let release = release.filter(|release| kernel.has_rules() && *release < RULES);
+        let kernel_release = release.filter(|_| kernel.has_rules());
+        let release = kernel_release.filter(|release| *release < RULES);
         let is_old = |oldest: Release| !Feature::MayGoto.is_in(oldest);
         Input {
             release,
+            kernel_release,
             lacks_insns: release.is_some_and(is_old),
             program,
             registry,
@@ -133,6 +137,12 @@ impl Input<'_> {
         self.release.is_some_and(|release| since.release > release)
     }
 
+    /// True if a kernel of a stated version is not older than what it needs.
+    pub(crate) fn is_in_kernel(&self, since: Since) -> bool {
+        self.kernel_release
+            .is_some_and(|release| since.release <= release)
+    }
+
     /// True if the values of a map have addresses that programs may hold
     /// (`map_direct_value_addr`).
     #[doc(alias = "map_direct_value_addr")]
@@ -141,6 +151,14 @@ impl Input<'_> {
             .kind()
             .and_then(|kind| self.registry.map(kind))
             .is_some_and(|traits| traits.has_direct_value)
+    }
+
+    /// The jump tables that the program uses.
+    pub(crate) fn jump_tables(&self) -> impl Iterator<Item = &[u32]> {
+        let used = self.program.used_maps().into_iter();
+        let maps = used.map(|map| &self.maps[MapRef(map.0)]);
+        maps.filter(|map| map.is_jump_table())
+            .map(|map| map.jump_targets())
     }
 
     /// The name of a map in messages; templates of inner maps have none.

@@ -172,6 +172,7 @@ impl Value {
             | RegKind::BtfId { .. }
             | RegKind::Arena
             | RegKind::Buf
+            | RegKind::Insn { .. }
             | RegKind::ConstDynptr { .. } => PointerKind::Other {
                 base: reg.kind.base(),
             },

@@ -166,6 +166,13 @@ impl<'l> Sink<'l> {
         self.level & STATISTICS != 0 && self.output.is_some() && self.rules.has(Behaviour::Reports)
     }
 
+    /// True if the statistics have instructions of functions.
+    #[inline]
+    pub(crate) fn counts_functions(&self) -> bool {
+        let is_asked = self.level & STATISTICS != 0 && self.output.is_some();
+        is_asked && self.rules.has(Behaviour::DeepestShown)
+    }
+
     /// True if every instruction of every path is logged (level 2).
     #[inline]
     pub fn is_full(&self) -> bool {

@@ -331,6 +331,7 @@ pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<(
         | RegKind::Scalar
         | RegKind::PacketEnd
         | RegKind::Func { .. }
+        | RegKind::Insn { .. }
         | RegKind::ConstDynptr { .. } => return Err(refuse_type(env, ptr)),
     }
     if let Some(value) = value

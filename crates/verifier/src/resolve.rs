@@ -15,6 +15,7 @@ use spec::since::Feature;
 pub(crate) use maps::{Map, Maps};
 
 use crate::env::{Env, RegArg};
+use crate::explore::refuse_fields;
 use crate::input::Input;
 use crate::log::{LogAt, Sink};
 use crate::mem::registers::{set_constant, set_pointer, set_reg, set_unknown};
@@ -33,6 +34,11 @@ pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()
     while index < insns.len() {
         let insn = insns[index];
         env.insn_idx = index as u32;
+        if input.rules.has(Behaviour::FieldsCheckedFirst)
+            && let Some(stop) = refuse_fields(&mut env, insn)
+        {
+            return Err(stop);
+        }
         let feature = lacking(input, index);
         let is_load = insn.is_memory_load() && feature != Some(Feature::SignedLoads);
         if insn.is_of_load_class() && (!is_load || insn.imm != 0) {
@@ -45,6 +51,9 @@ pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()
             let Some(&high) = insns.get(index + 1).filter(|high| is_high_half(high)) else {
                 return Err(refuse!(env => Program::InvalidWideLoad));
             };
+            if insn.off != 0 && input.rules.has(Behaviour::FieldsCheckedFirst) {
+                return Err(refuse!(env => Program::WideLoadReservedFields));
+            }
             check_wide(input, &mut env, &mut used, insn, high)?;
             index += 2;
             continue;
@@ -53,7 +62,8 @@ pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()
         let is_unknown = is_narrow_atomic && !input.rules.has(Behaviour::OrderedAccess)
             || feature.is_some_and(is_opcode);
         if insn.code == INDIRECT_JUMP && input.rules.has(Behaviour::IndirectJumps) {
-            return Err(Stop::unsupported("jumps to an address in a register"));
+            index += 1;
+            continue;
         }
         if is_unknown || insn.row().is_none_or(|row| row.group == Group::Later) {
             return Err(refuse!(env => Program::UnknownOpcode { code: insn.code }));
@@ -138,11 +148,13 @@ fn check_wide(
         }
         let value_size = info.value_size();
         let is_arena = info.kind() == Some(MapKind::Arena);
+        let is_table = info.kind() == Some(MapKind::InsnArray);
         let limit = match is_arena {
             true => u64::from(info.max_entries()) * 4096,
-            false => value_size.into(),
+            false if is_table && !off.is_multiple_of(8) => 0,
+            false => info.region_size().into(),
         };
-        let is_many = !is_arena && info.max_entries() != 1;
+        let is_many = !is_arena && !is_table && info.max_entries() != 1;
         if is_many {
             return Err(refuse!(env => Program::ValuePointerUnsupported { value_size, off }));
         }

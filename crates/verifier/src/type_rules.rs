@@ -223,5 +223,5 @@ hook_rules! {
     LsmCgroup     true  false false true  false;
     // Not of Linux 6.18.
     Fsession      true  false true  true  true;
-    Multi         true  false false false false;
+    Multi         true  false true  false false;
 }

@@ -448,6 +448,14 @@ fn nullable_args(
     }
     let all = targets::tracepoints(btf);
     for target in &all {
+        let asleep = Subject {
+            sleepable: true,
+            ..target.subject
+        };
+        if kernel_query.can_ask(&asleep) {
+            let name = target.name.as_str().into();
+            lists.faultable_tracepoints.insert(name);
+        }
         for index in 0..target.args.len() {
             let Some(offset) = target.offset(btf, index) else {
                 continue;

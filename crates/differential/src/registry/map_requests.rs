@@ -11,7 +11,7 @@ const NO_PREALLOC: u32 = 1;
 const MMAPABLE: u32 = 1 << 10;
 
 /// Creation request of a map of the kind; `None` for kinds that need more than numbers and an
-/// inner map, or that 6.18 lacks.
+/// inner map.
 pub(super) fn request<'a>(kind: MapKind, inner: Option<&'a Map>) -> Option<MapRequest<'a>> {
     use MapKind as K;
     let (key_size, value_size, max_entries, flags) = match kind {
@@ -29,6 +29,8 @@ pub(super) fn request<'a>(kind: MapKind, inner: Option<&'a Map>) -> Option<MapRe
         K::SkStorage | K::InodeStorage | K::TaskStorage | K::CgrpStorage => (4, 8, 0, NO_PREALLOC),
         K::Ringbuf | K::UserRingbuf => (0, 0, 4096, 0),
         K::Arena => (0, 0, 1, MMAPABLE),
+        K::InsnArray => (4, 16, 4, 0),
+        K::Rhash => (4, 8, 4, NO_PREALLOC),
         _ => return None,
     };
     Some(MapRequest {

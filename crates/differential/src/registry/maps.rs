@@ -97,12 +97,10 @@ impl<'a> MapQuery<'a> {
         let named = enumerators(self.btf, "bpf_map_type");
         let has = |kind: MapKind| {
             let mut named = named.iter().flatten();
-            named.any(|(_, number)| *number == kind.number())
+            // The last is their count.
+            named.any(|(name, number)| *number == kind.number() && !name.starts_with("__"))
         };
-        for &kind in MapKind::ALL
-            .iter()
-            .filter(|&&kind| kind <= LAST && has(kind))
-        {
+        for &kind in MapKind::ALL.iter().filter(|&&kind| has(kind)) {
             let mut helpers = taken.remove(&kind).unwrap_or_default();
             let special_fields = self.special_fields(kind, &mut answers.field_kinds);
             if special_fields & TIMER != 0 {
@@ -118,7 +116,10 @@ impl<'a> MapQuery<'a> {
             let traits = MapTraits {
                 kind,
                 helpers: helpers.into_iter().collect(),
-                has_direct_value: matches!(kind, MapKind::Array | MapKind::Arena),
+                has_direct_value: matches!(
+                    kind,
+                    MapKind::Array | MapKind::Arena | MapKind::InsnArray
+                ),
                 in_sleepable: self.in_sleepable(kernel_query, kind),
                 special_fields,
             };
@@ -351,9 +352,6 @@ impl<'a> MapQuery<'a> {
 
 /// A hook where programs sleep since Linux 5.10.
 const SLEEPABLE_HOOK: &str = "bpf_lsm_bprm_committed_creds";
-
-/// Last map kind of 6.18.
-const LAST: MapKind = MapKind::Arena;
 
 /// Helpers of timers, which live in the values of maps that may hold one.
 const TIMERS: [u32; 4] = [169, 170, 171, 172];

@@ -272,7 +272,8 @@ impl KernelQuery {
             true,
         );
         let log = log.log;
-        if !log.contains("\n1: (b7) r0 = 0") {
+        // Some kernels walk over what they cannot rewrite then.
+        if !log.contains("\n1: (b7) r0 = 0") || log.contains("verifier is misconfigured") {
             return None;
         }
         // The state behind the instruction, before Linux 5.18 in a line of its own.

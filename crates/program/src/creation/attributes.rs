@@ -44,6 +44,9 @@ pub const LOADER_STACK_BYTES: u32 = STACK_MOST_FRAMES * STACK_ADDRESS;
 /// Bytes of the address space of an arena.
 const ARENA_SPACE: u64 = 1 << 32;
 
+/// Bytes of a target of indirect jumps (`struct bpf_insn_array_value`).
+const JUMP_TARGET: u32 = 16;
+
 /// Most hash functions of a Bloom filter.
 const BLOOM_MOST_HASHES: u64 = 15;
 
@@ -73,9 +76,9 @@ pub(super) fn check_common(kind: MapKind, params: &MapParams) -> Outcome {
 }
 
 /// Flags that the kernel adds to those of a request: the values of device maps, which lookups
-/// return, are read only for programs.
+/// return, and targets of jumps are read only for programs.
 pub const fn added_flags(kind: MapKind) -> MapFlags {
-    match kind.holds_devices() {
+    match kind.holds_devices() || matches!(kind, MapKind::InsnArray) {
         true => MapFlags::RDONLY_PROG,
         false => MapFlags(0),
     }
@@ -214,10 +217,10 @@ pub(super) fn check_before_privileges(
         | K::Ringbuf
         | K::UserRingbuf
         | K::Arena => Ok(()),
-        // Linux 6.18 does not know them.
-        K::InsnArray | K::Rhash => {
-            let map_type = kind.number();
-            Err(MapFault::Kind { map_type }.with(Errno::EINVAL))
+        K::InsnArray => request.objects(SizeRule::Exactly(JUMP_TARGET), MapFlags::default()),
+        K::Rhash => {
+            request.needs(MapFlags::NO_PREALLOC)?;
+            hash(&request, privileges)
         }
     }
 }

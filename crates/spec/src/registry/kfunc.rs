@@ -61,6 +61,12 @@ flags! {
     ARENA_ARG1 = 14;
     /// Its second argument may be in an arena.
     ARENA_ARG2 = 15;
+    /// The verifier passes its last arguments.
+    IMPLICIT_ARGS = 16;
+    /// It may be called while a lock is held; before 7.3 a list of names said so.
+    SPINLOCK_SAFE = 17;
+    /// It needs CAP_PERFMON.
+    PERFMON = 18;
 }
 
 impl KfuncFlags {
@@ -193,6 +199,7 @@ impl Kfunc {
     #[doc(alias = "btf_kfunc_id_set_contains")]
     #[doc(alias = "__btf_kfunc_id_set_contains")]
     pub fn is_for(&self, kind: ProgramType, attach: Option<AttachType>) -> bool {
+        let attach = attach.map(AttachType::single);
         let is_exception = attach.is_some_and(|attach| self.exceptions.contains(&(kind, attach)));
         self.program_types.has(kind) != is_exception
     }

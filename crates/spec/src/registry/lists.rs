@@ -142,6 +142,8 @@ pub struct Lists {
     #[doc(alias = "check_attach_sleepable")]
     #[doc(alias = "check_non_sleepable_error_inject")]
     pub traced_sleepable: BTreeSet<Box<str>>,
+    /// Tracepoints where programs may sleep (`tracepoint_is_faultable`).
+    pub faultable_tracepoints: BTreeSet<Box<str>>,
     /// Functions that no tracing program may attach to (`btf_id_deny`).
     pub attach_denied: BTreeSet<Box<str>>,
     /// Functions that never return, which fexit and fmod_ret may not attach to

@@ -68,6 +68,8 @@ flags! {
     MEM_WRITE = 26;
     /// The dynptr points to the metadata of a packet.
     DYNPTR_TYPE_SKB_META = 27;
+    /// The dynptr points to a file.
+    DYNPTR_TYPE_FILE = 28;
 }
 
 impl TypeFlags {
@@ -348,6 +350,8 @@ kinds! {
     PtrToFunc = 20, "PTR_TO_FUNC";
     /// A dynptr given to a callback.
     ConstPtrToDynptr = 21, "CONST_PTR_TO_DYNPTR";
+    /// An instruction of the program; later kernels have it in front of the dynptr.
+    PtrToInsn = 22, "PTR_TO_INSN";
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use spec::programs::ProgramType;
 
 use super::Analysis;
 use super::calls::{self, is_function_address};
-use super::subprogs::slots;
+use super::subprogs::{is_table_jump, slots};
 use crate::input::Input;
 use crate::log::LogAt;
 use crate::{Result, log, refuse};
@@ -89,6 +89,9 @@ impl Search<'_, '_, '_, '_> {
         if is_function_address(insn) && self.input.rules.has(Behaviour::CallbacksAreFunctions) {
             return self.visit_call(index, insn, true);
         }
+        if is_table_jump(self.input, insn) {
+            return self.visit_table_jump(index);
+        }
         let here = i64::from(index);
         match insn.opcode_flow() {
             Flow::Exit | Flow::Nowhere => Ok(false),
@@ -123,6 +126,46 @@ impl Search<'_, '_, '_, '_> {
                 self.push(index, here + i64::from(offset) + 1, Edge::Branch, true)
             }
         }
+    }
+
+    /// A jump to an address in a register, which goes by the tables of its function: those whose
+    /// least target is in it (`visit_gotox_insn`). All targets are discovered at once; true if there
+    /// are new ones.
+    #[doc(alias = "visit_gotox_insn")]
+    fn visit_table_jump(&mut self, index: u32) -> Result<bool> {
+        let subprog = &self.analysis.subprogs[self.analysis.subprog_containing(index)];
+        let (start, end) = (subprog.start, subprog.end);
+        if !self.analysis.jump_tables.contains_key(&index) {
+            let tables = self.input.jump_tables();
+            let tables = tables.filter(|table| {
+                let first = table.iter().min();
+                first.is_some_and(|first| (start..end).contains(first))
+            });
+            let mut targets: Vec<u32> = tables.flatten().copied().collect();
+            targets.sort_unstable();
+            targets.dedup();
+            if targets.is_empty() {
+                self.pass.insn_idx = start;
+                return Err(refuse!(self.pass => Program::NoJumpTable { start }));
+            }
+            self.pass.insn_idx = index;
+            if !targets.iter().all(|target| (start..end).contains(target)) {
+                return Err(refuse!(self.pass => Program::JumpTableOutside { index, start, end }));
+            }
+            self.analysis.jump_tables.insert(index, targets.into());
+        }
+        self.analysis.insns[index as usize].prune_point = true;
+        let targets = self.analysis.jump_tables[&index].clone();
+        let mut is_new = false;
+        for &target in &targets {
+            self.analysis.insns[target as usize].jmp_point = true;
+            if self.state[target as usize] == Visit::Unseen {
+                self.state[target as usize] = Visit::Discovered(None);
+                self.stack.push(target);
+                is_new = true;
+            }
+        }
+        Ok(is_new)
     }
 
     /// Marks that depend on what is called, and the effects that the caller inherits.

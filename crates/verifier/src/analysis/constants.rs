@@ -55,10 +55,8 @@ impl Constants {
             for &index in analysis.postorder.iter().rev() {
                 let mut after = before[index as usize];
                 transfer(input, analysis, index, &mut after);
-                for next in analysis.successors[index as usize] {
-                    if next != NONE {
-                        changed |= join(&mut before[next as usize], &after);
-                    }
+                for next in analysis.next(index) {
+                    changed |= join(&mut before[next as usize], &after);
                 }
             }
             if !changed {

@@ -4,7 +4,6 @@
 
 use isa::ebpf::{Insn, Op, RawInsn, RegSet, Row};
 
-use super::subprogs::NONE;
 use super::{Analysis, calls};
 use crate::input::Input;
 use crate::log::LogAt;
@@ -21,12 +20,9 @@ pub(super) fn compute(input: &Input<'_>, pass: &mut LogAt<'_, '_>, analysis: &mu
         let mut changed = false;
         for &index in &analysis.postorder {
             let index = index as usize;
-            let after = analysis.successors[index]
-                .iter()
-                .filter(|next| **next != NONE)
-                .fold(0, |live, next| {
-                    live | analysis.insns[*next as usize].live_regs
-                });
+            let after = analysis.next(index as u32).fold(0, |live, next| {
+                live | analysis.insns[next as usize].live_regs
+            });
             let before = after & !accesses[index].written | accesses[index].read;
             changed |= before != analysis.insns[index].live_regs;
             analysis.insns[index].live_regs = before;

@@ -18,7 +18,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
-use super::subprogs::NONE;
 use super::{Analysis, SubprogInfo};
 use crate::log::{Sink, SlotList};
 use crate::state::{MAX_CALL_FRAMES, State};
@@ -61,10 +60,9 @@ impl Order {
             ranks[(insn - start) as usize] = rank;
         }
         let edges = || {
-            let edges = (0..).zip(order).flat_map(|(from, &insn)| {
-                let successors = analysis.successors[insn as usize];
-                successors.into_iter().map(move |to| (from, to))
-            });
+            let edges = (0..)
+                .zip(order)
+                .flat_map(|(from, &insn)| analysis.next(insn).map(move |to| (from, to)));
             let edges = edges.filter(move |(_, to)| (start..end).contains(to));
             edges.map(|(from, to)| (from, ranks[(to - start) as usize] as usize))
         };
@@ -537,16 +535,13 @@ fn transfer(
     start: u32,
     insn: u32,
 ) -> Option<(Marks, Marks)> {
-    let [next, target] = analysis.successors[insn as usize];
-    if next == NONE {
-        return None;
-    }
-    let first = &marks[(next - start) as usize];
+    let mut next = analysis.next(insn);
+    let first = &marks[(next.next()? - start) as usize];
     let (mut live_after, mut written_later) = (first.live_before, first.must_write_later);
-    if target != NONE {
-        let second = &marks[(target - start) as usize];
-        live_after |= second.live_before;
-        written_later &= second.must_write_later;
+    for other in next {
+        let other = &marks[(other - start) as usize];
+        live_after |= other.live_before;
+        written_later &= other.must_write_later;
     }
     let marks = &mut marks[(insn - start) as usize];
     let before = *marks;

@@ -1,7 +1,8 @@
 //! Orders of the control-flow graph: postorder and strongly connected components.
 
+use spec::behaviour::{Behaviour, Behaviours};
+
 use super::Analysis;
-use super::subprogs::NONE;
 
 /// Computes the postorder of each subprogram (`compute_postorder`) (`bpf_compute_postorder`). The
 /// walk discovers all successors of an instruction at once, as the kernel does, so the order
@@ -14,9 +15,9 @@ pub(super) fn compute_postorder(analysis: &mut Analysis) {
     let mut state = vec![0u8; count];
     let mut stack: Vec<u32> = Vec::new();
     let mut order: Vec<u32> = Vec::with_capacity(count);
-    for subprog in &mut analysis.subprogs {
-        subprog.postorder_start = order.len() as u32;
-        stack.push(subprog.start);
+    for number in 0..analysis.subprogs.len() {
+        analysis.subprogs[number].postorder_start = order.len() as u32;
+        stack.push(analysis.subprogs[number].start);
         while let Some(&top) = stack.last() {
             let seen = &mut state[top as usize];
             *seen |= DISCOVERED;
@@ -26,14 +27,14 @@ pub(super) fn compute_postorder(analysis: &mut Analysis) {
                 continue;
             }
             *seen |= EXPLORED;
-            for next in analysis.successors[top as usize] {
-                if next != NONE && state[next as usize] == 0 {
+            for next in analysis.next(top) {
+                if state[next as usize] == 0 {
                     state[next as usize] = DISCOVERED;
                     stack.push(next);
                 }
             }
         }
-        subprog.postorder_end = order.len() as u32;
+        analysis.subprogs[number].postorder_end = order.len() as u32;
     }
     analysis.postorder = order;
 }
@@ -43,7 +44,8 @@ pub(super) fn compute_postorder(analysis: &mut Analysis) {
 /// number is taken from successors visited or not (`bpf_compute_scc`).
 #[doc(alias = "compute_scc")]
 #[doc(alias = "bpf_compute_scc")]
-pub(super) fn compute_components(analysis: &mut Analysis) {
+pub(super) fn compute_components(rules: Behaviours, analysis: &mut Analysis) {
+    let loops_by_call = rules.has(Behaviour::CallbacksAreLoops);
     const NOT_ON_STACK: u32 = u32::MAX;
     let count = analysis.insns.len();
     let mut preorder = vec![0u32; count];
@@ -65,8 +67,9 @@ pub(super) fn compute_components(analysis: &mut Analysis) {
                 next_number += 1;
                 stack.push(top);
             }
-            let next = analysis.successors[index];
-            for next in next.into_iter().filter(|next| (*next as usize) < count) {
+            let mut closes = loops_by_call && analysis.insns[index].calls_callback;
+            for next in analysis.next(top) {
+                closes |= next == top;
                 if preorder[next as usize] == 0 {
                     search.push(next);
                     continue 'search;
@@ -77,7 +80,7 @@ pub(super) fn compute_components(analysis: &mut Analysis) {
             if low[index] < preorder[index] {
                 continue;
             }
-            let is_cycle = stack.last() != Some(&top) || next.contains(&top);
+            let is_cycle = stack.last() != Some(&top) || closes;
             while let Some(member) = stack.pop() {
                 low[member as usize] = NOT_ON_STACK;
                 if is_cycle {

@@ -19,6 +19,8 @@ use crate::{LIMITS, Result, Stop, refuse, verbose};
 
 /// Stack of the callers above which a subprogram may not make tail calls.
 const MAX_STACK_BEFORE_TAIL_CALL: u32 = 256;
+/// Frames of kernels with [`Behaviour::SixteenFrames`].
+const MANY_FRAMES: usize = 16;
 /// Stack from which a function gets a private one.
 const MIN_PRIVATE_STACK: u32 = 64;
 
@@ -66,6 +68,15 @@ fn has_private_stack(input: &Input<'_>) -> bool {
         && (!is_by_hook || HookRules::of(input.context.hook()).has_private_stack)
 }
 
+/// Where a call returns to.
+#[derive(Clone, Copy, Debug)]
+struct Return {
+    insn: u32,
+    subprog: usize,
+    /// Frame of the caller.
+    frame: usize,
+}
+
 struct Check<'s, 'e, 'l> {
     input: &'s Input<'e>,
     analysis: &'s Analysis,
@@ -88,40 +99,48 @@ impl Check<'_, '_, '_> {
     /// Follows all calls from one function (`check_max_stack_depth_subprog`).
     #[doc(alias = "check_max_stack_depth_subprog")]
     fn walk(&mut self, root: usize, private: bool) -> Result<()> {
-        let mut returns: [(u32, usize); MAX_CALL_FRAMES] = Default::default();
+        let many = self.input.rules.has(Behaviour::SixteenFrames);
+        let most = if many { MANY_FRAMES } else { MAX_CALL_FRAMES };
+        let mut returns: Vec<Return> = Vec::new();
         let (mut frame, mut depth) = (0, 0);
         let mut subprog = root;
         let mut tail_call_reachable = false;
-        self.enter(subprog, private, frame, &mut depth)?;
+        self.enter(subprog, private, 1, &mut depth)?;
         let mut insn = self.analysis.subprogs[subprog].start;
         loop {
-            let call = self.next_call(subprog, insn, &returns[..frame])?;
+            let call = self.next_call(subprog, insn, &returns)?;
             if let Some((site, callee)) = call {
-                returns[frame] = (site + 1, subprog);
+                returns.push(Return {
+                    insn: site + 1,
+                    subprog,
+                    frame,
+                });
                 subprog = callee;
                 insn = self.analysis.subprogs[subprog].start;
                 tail_call_reachable |= self.analysis.subprogs[subprog].has_tail_call;
-                frame += 1;
+                frame = match many && self.analysis.subprogs[subprog].is_global {
+                    true => 0,
+                    false => frame + 1,
+                };
                 self.pass.insn_idx = site;
-                if frame >= MAX_CALL_FRAMES {
+                if frame >= most {
                     return Err(refuse!(self.pass => Program::TooManyFramesLinked { frame }));
                 }
-                self.enter(subprog, private, frame, &mut depth)?;
+                self.enter(subprog, private, returns.len() + 1, &mut depth)?;
                 continue;
             }
             if tail_call_reachable {
-                for (_, caller) in &returns[..frame] {
-                    self.subprogs[*caller].tail_call_reachable = true;
+                for caller in &returns {
+                    self.subprogs[caller.subprog].tail_call_reachable = true;
                 }
             }
-            if frame == 0 {
+            let Some(caller) = returns.pop() else {
                 return Ok(());
-            }
+            };
             if self.modes[subprog] != StackMode::Private {
                 depth -= self.rounded(subprog);
             }
-            frame -= 1;
-            (insn, subprog) = returns[frame];
+            (insn, subprog, frame) = (caller.insn, caller.subprog, caller.frame);
         }
     }
 
@@ -130,7 +149,7 @@ impl Check<'_, '_, '_> {
         &mut self,
         subprog: usize,
         private: bool,
-        frame: usize,
+        frames: usize,
         depth: &mut u32,
     ) -> Result<()> {
         if !private {
@@ -158,9 +177,7 @@ impl Check<'_, '_, '_> {
         }
         *depth += own;
         if *depth > LIMITS.stack {
-            return Err(
-                refuse!(self.pass => Program::CombinedStack { frames: frame + 1, depth: *depth }),
-            );
+            return Err(refuse!(self.pass => Program::CombinedStack { frames, depth: *depth }));
         }
         Ok(())
     }
@@ -172,12 +189,12 @@ impl Check<'_, '_, '_> {
         &mut self,
         subprog: usize,
         from: u32,
-        callers: &[(u32, usize)],
+        callers: &[Return],
     ) -> Result<Option<(u32, usize)>> {
         for index in from..self.analysis.subprogs[subprog].end {
             let insn = self.input.program.insns()[index as usize];
             if throws(self.input, insn) {
-                let callers = callers.iter().map(|(_, caller)| *caller);
+                let callers = callers.iter().map(|caller| caller.subprog);
                 let mut chain = callers.chain([subprog]);
                 if chain.any(|frame| self.subprogs[frame].is_cb) {
                     return Err(refuse!(self.pass => Program::ThrowInCallback { index, subprog }));

@@ -15,7 +15,6 @@ use isa::ebpf::{Insn, RawInsn, Reg};
 use super::constants::Constants;
 use super::stack_access::{self, Bytes};
 use super::stack_track::{SLOTS, Track, Tracks};
-use super::subprogs::NONE;
 use super::{Analysis, calls};
 use crate::input::Input;
 use crate::state::{MAX_CALL_FRAMES, State};
@@ -113,11 +112,10 @@ impl Instance {
             let mut changed = false;
             for marks in self.frames.iter_mut().filter(|marks| !marks.is_empty()) {
                 for &insn in order {
-                    let successors = analysis.successors[insn as usize];
-                    if successors[0] == NONE {
+                    let mut next = analysis.next(insn).peekable();
+                    if next.peek().is_none() {
                         continue;
                     }
-                    let next = successors.into_iter().filter(|next| *next != NONE);
                     let after = next.fold(0, |live, next| {
                         live | marks[(next - self.start) as usize].live_before
                     });
@@ -222,17 +220,35 @@ impl StackLiveness {
     }
 }
 
-/// Functions, those that are called behind their callers (`sort_subprogs_topo`).
-#[doc(alias = "sort_subprogs_topo")]
+/// Functions, those that are called behind their callers.
 fn callers_first(input: &Input<'_>, analysis: &Analysis) -> Vec<usize> {
+    let mut order = sort(input, analysis).unwrap_or_default();
+    order.reverse();
+    order
+}
+
+/// A function and one that it calls, which calls it in turn, and the call.
+pub(super) fn find_recursion(
+    input: &Input<'_>,
+    analysis: &Analysis,
+) -> Option<(usize, usize, u32)> {
+    sort(input, analysis).err()
+}
+
+/// Functions, those that are called in front of their callers; or a call of a function that is not
+/// left (`sort_subprogs_topo`).
+#[doc(alias = "sort_subprogs_topo")]
+fn sort(input: &Input<'_>, analysis: &Analysis) -> Result<Vec<usize>, (usize, usize, u32)> {
     let insns = input.program.insns();
     let callees = |subprog: usize| {
         let order = analysis.subprogs[subprog].postorder(analysis);
         order.iter().filter_map(move |&index| {
             let insn = insns[index as usize];
-            let is_named = calls::is_local_call(insn) || calls::is_function_address(insn);
+            let is_call = calls::is_local_call(insn);
+            let is_named = is_call || calls::is_function_address(insn);
             let target = (index + 1).wrapping_add_signed(insn.imm);
-            analysis.subprog_at(target).filter(|_| is_named)
+            let callee = analysis.subprog_at(target).filter(|_| is_named)?;
+            Some((callee, is_call, index))
         })
     };
     let mut order = Vec::new();
@@ -243,8 +259,12 @@ fn callers_first(input: &Input<'_>, analysis: &Analysis) -> Vec<usize> {
         }
         let mut stack = vec![root];
         while let Some(&top) = stack.last() {
-            match callees(top).find(|callee| !is_seen[*callee]) {
-                Some(callee) => {
+            let is_open = |callee: &usize| stack.contains(callee);
+            let mut open = callees(top)
+                .filter(|(callee, is_call, _)| !is_seen[*callee] || *is_call && is_open(callee));
+            match open.next() {
+                Some((callee, _, insn)) if is_seen[callee] => return Err((top, callee, insn)),
+                Some((callee, ..)) => {
                     is_seen[callee] = true;
                     stack.push(callee);
                 }
@@ -255,8 +275,7 @@ fn callers_first(input: &Input<'_>, analysis: &Analysis) -> Vec<usize> {
             }
         }
     }
-    order.reverse();
-    order
+    Ok(order)
 }
 
 /// The analysis under way.
@@ -401,7 +420,7 @@ impl Search<'_> {
                 let mut after = tracks.clone();
                 let outer = |frame: usize| self.slots_at.get(&sites[frame]);
                 after.apply(self.input.insns[index as usize], depth, outer);
-                for next in self.analysis.successors[index as usize] {
+                for next in self.analysis.next(index) {
                     if (start..range.end).contains(&next) {
                         changed |= before[(next - start) as usize].join(&after);
                     }

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use btf::{Kind, TypeId};
-use isa::ebpf::{Flow, RawInsn};
+use isa::ebpf::{Effect, Flow, RawInsn};
 use spec::behaviour::Behaviour;
 use spec::helpers::HelperId;
 use spec::registry::SpecialKfunc;
@@ -152,7 +152,10 @@ pub(super) fn check_layout(
             if insn.is_exit() {
                 subprog.exit_idx = index;
             }
-            if let Flow::Goto(offset) | Flow::Branch(offset) = insn.opcode_flow() {
+            let by_table = is_table_jump(input, insn);
+            if let Flow::Goto(offset) | Flow::Branch(offset) = insn.opcode_flow()
+                && !by_table
+            {
                 // Linux computes the target in 32 bits, and prints it so.
                 let target = (index as i32).wrapping_add(offset).wrapping_add(1);
                 if !(i64::from(subprog.start)..i64::from(subprog.end)).contains(&target.into()) {
@@ -161,12 +164,20 @@ pub(super) fn check_layout(
                     }));
                 }
             }
-            if index == subprog.end - 1 && !insn.is_exit() && !insn.is_goto() {
+            let ends = insn.is_exit() || insn.is_goto() || by_table;
+            if index == subprog.end - 1 && !ends {
                 return Err(refuse!(pass => Program::LastInsn));
             }
         }
     }
     Ok(())
+}
+
+/// True for a jump to an address in a register, in kernels that have those.
+pub(super) fn is_table_jump(input: &Input<'_>, insn: RawInsn) -> bool {
+    let row = insn.row();
+    row.is_some_and(|row| row.effect == Effect::GotoReg)
+        && input.rules.has(Behaviour::IndirectJumps)
 }
 
 /// Slots that an instruction takes: 2 for loads of a 64-bit immediate.
@@ -180,7 +191,10 @@ pub(super) const NONE: u32 = u32::MAX;
 /// Instructions that control may reach next within the subprogram: the one behind it
 /// first, then the target (`bpf_insn_successors`).
 #[doc(alias = "bpf_insn_successors")]
-pub(super) fn successors(insn: RawInsn, index: u32) -> [u32; 2] {
+pub(super) fn successors(input: &Input<'_>, insn: RawInsn, index: u32) -> [u32; 2] {
+    if is_table_jump(input, insn) {
+        return [NONE, NONE];
+    }
     let next = index + slots(insn);
     let target = |offset: i32| (index + 1).wrapping_add_signed(offset);
     match insn.opcode_flow() {

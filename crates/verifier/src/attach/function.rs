@@ -13,6 +13,9 @@ use crate::type_rules::{TargetKind, TypeRules};
 /// Prefix of the types of tracepoints.
 pub(super) const TRACEPOINT: &str = "btf_trace_";
 
+/// The function that stands for all that a program of many attaches to (`bpf_multi_func`).
+const MULTI: &str = "bpf_multi_func";
+
 /// Least number that hooks may return: `-MAX_ERRNO`.
 const LEAST_ERRNO: i32 = -4095;
 
@@ -49,6 +52,15 @@ pub(crate) enum ContextEntry<'a> {
 impl<'a> AttachedFunction<'a> {
     /// The function that a program is attached to; `None` if its type is unknown.
     pub(crate) fn of(input: &Input<'a>) -> Option<AttachedFunction<'a>> {
+        if super::of_many(input) {
+            let btf = input.vmlinux?;
+            let function = btf.find(Kind::Func, MULTI)?;
+            let Shape::Func(func) = function.shape() else {
+                return None;
+            };
+            let proto = prototype(btf, func.proto)?;
+            return Some(AttachedFunction::new(MULTI.into(), btf, Some(proto), None));
+        }
         let target = input.program.attach_target()?;
         if let Some(program) = &target.program {
             return AttachedFunction::of_program(input, program, target.btf_id);

@@ -79,7 +79,8 @@ const DYNPTR_FLAGS: TypeFlags = TypeFlags::DYNPTR_TYPE_LOCAL
     .with(TypeFlags::DYNPTR_TYPE_RINGBUF)
     .with(TypeFlags::DYNPTR_TYPE_SKB)
     .with(TypeFlags::DYNPTR_TYPE_XDP)
-    .with(TypeFlags::DYNPTR_TYPE_SKB_META);
+    .with(TypeFlags::DYNPTR_TYPE_SKB_META)
+    .with(TypeFlags::DYNPTR_TYPE_FILE);
 
 /// Checks that the register is of a type that the argument takes (`check_reg_type`); `helper` is
 /// `None` for arguments of a subprogram.
@@ -458,7 +459,8 @@ fn check_reference(
         meta.release = Some(ptr);
     }
     if reg.ref_obj_id != 0 && arg.base != ArgBase::KptrXchgDest {
-        if meta.ref_obj_id != 0 {
+        let is_one = !env.input.rules.has(Behaviour::ReferencesByUse);
+        if meta.ref_obj_id != 0 && is_one {
             // The kernel ends this line of the log with its statistics.
             let rejection = Call::SecondReference {
                 reg: ptr.into(),

@@ -91,7 +91,10 @@ pub(super) fn check_dynptr(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<
             create(env, ptr, kind, clone_of)
         }
         Usage::Takes { kind, is_rdonly } => {
-            if is_const && !is_rdonly && env.input.rules.has(Behaviour::DynptrsTracked) {
+            let rules = env.input.rules;
+            let is_fixed =
+                rules.has(Behaviour::DynptrsTracked) && !rules.has(Behaviour::ViewsMayChange);
+            if is_const && !is_rdonly && is_fixed {
                 return Err(refuse!(env => Call::DynptrConst));
             }
             let Some(found) = initialized(env, ptr) else {

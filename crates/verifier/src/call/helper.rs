@@ -196,7 +196,7 @@ fn other_prototype(env: &Env<'_>, symbol: &ExternSymbol) -> Option<String> {
 /// The section that a path is in and must not sleep in (`non_sleepable_context_description`).
 #[doc(alias = "non_sleepable_context_description")]
 pub(super) fn section(state: &State) -> Option<&'static str> {
-    if state.active_rcu_lock {
+    if state.active_rcu_locks != 0 {
         Some("rcu_read_lock region")
     } else if state.active_preempt_locks != 0 {
         Some("non-preemptible region")

@@ -11,11 +11,13 @@ mod iter;
 mod map;
 mod returns;
 
+use btf::fields::FieldKind;
 use btf::{Btf, Kind, Shape, TypeId};
 use isa::ebpf::Reg;
 use spec::behaviour::Behaviour;
 use spec::bits::BitOp;
 use spec::callback::CallbackKind;
+use spec::programs::{HookKind, ProgramType};
 use spec::registry::{Kfunc, KfuncFlags, SpecialKfunc, TypeFlags};
 
 use super::meta::CallMeta;
@@ -163,6 +165,7 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
         lock::push_failed_lock(env)?;
     }
     let meta = args::check_kfunc_args(env, &callee)?;
+    check_drop(env, &callee, &meta)?;
     if let Some(kind) = kfunc.special.and_then(SpecialKfunc::callback) {
         push_callback(env, &found, kind, &meta)?;
     }
@@ -201,6 +204,54 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
     }
     env.mark_scratched(Reg::R0);
     Ok(Outcome::Next)
+}
+
+/// Types of programs that may run in an NMI (`is_tracing_prog_type`).
+#[doc(alias = "is_tracing_prog_type")]
+const TRACING: [ProgramType; 5] = [
+    ProgramType::Kprobe,
+    ProgramType::Tracepoint,
+    ProgramType::PerfEvent,
+    ProgramType::RawTracepoint,
+    ProgramType::RawTracepointWritable,
+];
+
+/// Refuses to drop objects whose fields are unsafe in an NMI, in tracing programs that may run there.
+fn check_drop(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<()> {
+    let drops = callee.is(SpecialKfunc::ObjDrop) || callee.is(SpecialKfunc::PercpuObjDrop);
+    if !drops || !env.input.rules.has(Behaviour::DropsInTracing) {
+        return Ok(());
+    }
+    let context = &env.input.context;
+    let is_tracing = TRACING.contains(&context.kind)
+        || context.kind == ProgramType::Tracing
+            && context.hook() != HookKind::Iterator
+            && !context.sleepable;
+    let Some(ty) = meta.object.filter(|_| is_tracing) else {
+        return Ok(());
+    };
+    let record = env.input.structure_fields(ty);
+    let is_safe = |kind: FieldKind| match kind {
+        FieldKind::SpinLock
+        | FieldKind::ResSpinLock
+        | FieldKind::Timer
+        | FieldKind::Workqueue
+        | FieldKind::TaskWork
+        | FieldKind::KptrUnref
+        | FieldKind::Refcount => true,
+        FieldKind::KptrRef
+        | FieldKind::KptrPercpu
+        | FieldKind::Uptr
+        | FieldKind::ListHead
+        | FieldKind::ListNode
+        | FieldKind::RbRoot
+        | FieldKind::RbNode => false,
+    };
+    let mut fields = record.into_iter().flat_map(|record| record.fields());
+    match fields.all(|field| is_safe(field.kind)) {
+        true => Ok(()),
+        false => Err(refuse!(env => Call::DropsUnsafe { kfunc: &callee.kfunc.name })),
+    }
 }
 
 /// Checks an exception as an exit, which leaves sections and locks of callers unseen.
@@ -262,21 +313,25 @@ fn change_sections(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<()> {
     let sleepable = callee.has(KfuncFlags::SLEEPABLE);
     let locks = callee.is(SpecialKfunc::RcuReadLock);
     let unlocks = callee.is(SpecialKfunc::RcuReadUnlock);
-    if env.state.active_rcu_lock {
-        if (locks || unlocks) && lock::in_rbtree_callback(env) {
+    let nests = env.input.rules.has(Behaviour::SectionsNest);
+    let in_callback = (locks || unlocks) && lock::in_rbtree_callback(env);
+    if env.state.active_rcu_locks != 0 {
+        if in_callback && !nests {
             return Err(refuse!(env => Call::SectionInCallback));
         }
-        if locks {
+        if locks && !nests {
             return Err(refuse!(env => Call::NestedRcuLock { name }));
         }
-        if unlocks {
-            invalidate_rcu_pointers(env);
-            env.state.active_rcu_lock = false;
+        if locks {
+            env.state.active_rcu_locks += 1;
+        } else if unlocks {
+            env.state.active_rcu_locks -= 1;
+            leave_section(env);
         } else if sleepable {
             return Err(refuse!(env => Call::SleepsUnderRcu { name }));
         }
     } else if locks {
-        env.state.active_rcu_lock = true;
+        env.state.active_rcu_locks = 1;
     } else if unlocks {
         return Err(refuse!(env => Call::UnmatchedRcuUnlock { name }));
     }
@@ -285,7 +340,12 @@ fn change_sections(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<()> {
         Some(SpecialKfunc::PreemptEnable) if env.state.active_preempt_locks == 0 => {
             return Err(refuse!(env => Call::UnmatchedPreemptEnable { name }));
         }
-        Some(SpecialKfunc::PreemptEnable) => env.state.active_preempt_locks -= 1,
+        Some(SpecialKfunc::PreemptEnable) => {
+            env.state.active_preempt_locks -= 1;
+            if env.input.rules.has(Behaviour::SectionsProtect) {
+                leave_section(env);
+            }
+        }
         _ if sleepable && env.state.active_preempt_locks != 0 => {
             return Err(refuse!(env => Call::SleepsNonPreemptible { name }));
         }
@@ -294,10 +354,22 @@ fn change_sections(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<()> {
     if sleepable && env.state.active_irq_id != 0 {
         return Err(refuse!(env => Call::SleepsIrqDisabled { name }));
     }
-    if callee.has(KfuncFlags::RCU_PROTECTED) && !env.state.in_rcu_section() {
+    if in_callback && nests {
+        return Err(refuse!(env => Call::SectionInCallback));
+    }
+    if callee.has(KfuncFlags::RCU_PROTECTED) && !env.state.in_rcu_section(env.input.rules) {
         return Err(refuse!(env => Call::RequiresRcu { name }));
     }
     Ok(())
+}
+
+/// Leaves a section; behind the outermost, pointers that RCU protected may dangle.
+fn leave_section(env: &mut Env<'_>) {
+    let rules = env.input.rules;
+    let protects = rules.has(Behaviour::SectionsProtect) && env.state.in_rcu_section(rules);
+    if env.state.active_rcu_locks == 0 && !protects {
+        invalidate_rcu_pointers(env);
+    }
 }
 
 /// Pointers that RCU protected may dangle from now on (`invalidate_rcu_protected_refs`).

@@ -90,7 +90,7 @@ pub(super) fn release_source(env: &mut Env<'_>, id: u32) -> bool {
         return false;
     }
     const PERCPU: TypeFlags = TypeFlags::MEM_ALLOC.with(TypeFlags::MEM_PERCPU);
-    let in_rcu = env.state.in_rcu_section();
+    let in_rcu = env.state.in_rcu_section(env.input.rules);
     let invalid = registers::invalid(env);
     env.state.for_each_reg_mut(
         |reg| reg.ref_obj_id == id,

@@ -33,7 +33,7 @@ pub(crate) fn check_resource_leak(
         None
     } else if env.state.active_irq_id != 0 {
         Some("bpf_local_irq_save-ed")
-    } else if env.state.active_rcu_lock {
+    } else if env.state.active_rcu_locks != 0 {
         Some("bpf_rcu_read_lock-ed")
     } else if env.state.active_preempt_locks != 0 {
         Some("bpf_preempt_disable-ed")
@@ -57,7 +57,7 @@ fn check_exit_leak(env: &mut Env<'_>, is_exception: bool, check_lock: bool) -> R
             false => refuse!(env => Call::LockAtExit),
         });
     }
-    if check_lock && env.state.active_rcu_lock {
+    if check_lock && env.state.active_rcu_locks != 0 {
         let section = "bpf_rcu_read_lock-ed";
         return Err(match is_exception {
             true => refuse!(env => Call::InsideSection { what, section }),

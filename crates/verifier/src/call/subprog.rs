@@ -61,7 +61,7 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
         return Err(refuse!(env => Call::GlobalUnderLock));
     }
     let state = &env.state;
-    let must_not_sleep = state.active_rcu_lock
+    let must_not_sleep = state.active_rcu_locks != 0
         || state.active_preempt_locks != 0
         || state.active_irq_id != 0
         || !state.in_sleepable;
@@ -115,6 +115,9 @@ pub(super) fn check_frame_limit(env: &mut Env<'_>) -> Result<()> {
     let curframe = env.state.curframe;
     if curframe + 1 < MAX_CALL_FRAMES {
         return Ok(());
+    }
+    if env.input.rules.has(Behaviour::SixteenFrames) {
+        return Err(Stop::unsupported("more than 8 frames"));
     }
     Err(refuse!(env => Call::TooManyFrames { frames: curframe + 2 }))
 }

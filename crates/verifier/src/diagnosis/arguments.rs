@@ -61,6 +61,11 @@ pub(super) fn find(scene: &Scene<'_>, noted: &Noted, row: &Call) -> Option<Findi
             format!("the kfunc expects a pointer to {}, but this argument is {} and cannot be used as that kernel object pointer", parameter(scene, insn, of(index)?)?.pointee, holds(of(index)?)?),
             "Pass a verifier-tracked pointer to the expected kernel object type, not a pointer to stack storage or another memory buffer.",
         ),
+        Call::SizedMemory { index, next } => (
+            of(index)?,
+            format!("it is the memory pointer in a memory/length pair with R{}, but R{} does not describe verifier-readable memory for the requested length", next + 1, of(index)?),
+            "Pass a stack, map, context, or other verifier-known memory pointer, and keep the paired length within that object.",
+        ),
         Call::NotContext { index, .. } => (
             of(index)?,
             format!("the kfunc expects a context pointer, but R{} is {}", of(index)?, holds(of(index)?)?),
@@ -118,7 +123,7 @@ pub(super) fn find(scene: &Scene<'_>, noted: &Noted, row: &Call) -> Option<Findi
 }
 
 /// The name of what an instruction calls.
-fn callee(scene: &Scene<'_>, insn: u32) -> Option<String> {
+pub(super) fn callee(scene: &Scene<'_>, insn: u32) -> Option<String> {
     let Insn::Call(callee) = scene.input.insns[insn as usize] else {
         return None;
     };

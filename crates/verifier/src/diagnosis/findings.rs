@@ -1,6 +1,6 @@
 //! What reports say of rejections of values, memory, sections, resources and structure.
 
-use isa::ebpf::{Insn, Operand, Reg};
+use isa::ebpf::{Callee, Insn, Operand, Reg};
 
 use super::history::{Scope, Section};
 use super::{Category, Finding, Noted, Scene, arguments, value};
@@ -18,8 +18,8 @@ pub(super) fn find(scene: &Scene<'_>, noted: &Noted) -> Option<Finding> {
         Rejection::Flow(_) | Rejection::Signature(_) => None,
         Rejection::Mem(row) => memory(scene, noted, row),
         Rejection::Program(row) => structure(row),
-        Rejection::Call(row) => policy(row)
-            .or_else(|| section(scene, row))
+        Rejection::Call(row) => policy(scene, noted, row)
+            .or_else(|| section(scene, noted, row))
             .or_else(|| resource(scene, row))
             .or_else(|| arguments::find(scene, noted, row)),
     }
@@ -317,6 +317,25 @@ fn structure(row: &Program) -> Option<Finding> {
             ),
             "Target the first instruction of the ldimm64 pair, or restructure the jump target.",
         ),
+        Program::NoJumpTable { start } => (
+            "missing jump table",
+            format!(
+                "No jump table was found for the subprogram that starts at instruction {start}."
+            ),
+            "Make sure subprograms containing gotox instructions are accompanied by jump tables referencing these subprograms.",
+        ),
+        Program::JumpTableOutside { index, start, end } => (
+            "jump table target out of range",
+            format!(
+                "The jump table for instruction {index} points outside subprogram range [{start},{end})."
+            ),
+            "Keep every jump-table target inside the same subprogram.",
+        ),
+        Program::Recursion { .. } => (
+            "recursive subprogram call",
+            "This bpf2bpf call would make the subprogram call graph recursive. The verifier requires a finite, acyclic call graph so it can bound stack depth and analysis.".to_owned(),
+            "Rewrite the recursion as an explicit bounded loop, or split the logic so subprogram calls do not form a cycle.",
+        ),
         _ => return None,
     };
     Some(Finding::new(
@@ -327,7 +346,7 @@ fn structure(row: &Program) -> Option<Finding> {
     ))
 }
 
-fn policy(row: &Call) -> Option<Finding> {
+fn policy(scene: &Scene<'_>, noted: &Noted, row: &Call) -> Option<Finding> {
     let (operation, why, suggestion) = match row {
         Call::HelperOfOtherType { name, id } => (
             format!("helper {name}#{id}"),
@@ -339,6 +358,17 @@ fn policy(row: &Call) -> Option<Finding> {
             "this program cannot call the kfunc",
             "Use a kfunc allowed for this program type and attach point, or change the program context.",
         ),
+        Call::NotInProbe => {
+            let Insn::Call(Callee::Helper(id)) = scene.input.insns[noted.insn as usize] else {
+                return None;
+            };
+            let name = arguments::callee(scene, noted.insn)?;
+            (
+                format!("helper {name}#{id}"),
+                "the helper-specific policy callback rejected this program",
+                "Use the helper only from an allowed attach point or program configuration.",
+            )
+        }
         _ => return None,
     };
     let reason = format!("The {operation} is not allowed: {why}.");
@@ -353,7 +383,7 @@ fn policy(row: &Call) -> Option<Finding> {
 
 const NOT_HERE: &str = "operation is not allowed in this context";
 
-fn section(scene: &Scene<'_>, row: &Call) -> Option<Finding> {
+fn section(scene: &Scene<'_>, noted: &Noted, row: &Call) -> Option<Finding> {
     const MOVE_KFUNC: &str =
         "Move the kfunc call outside the critical section, or use a non-sleepable kfunc.";
     Some(match row {
@@ -377,6 +407,15 @@ fn section(scene: &Scene<'_>, row: &Call) -> Option<Finding> {
         | Call::SleepsIrqDisabled { name } => {
             forbidden(scene, &format!("sleepable kfunc {name}"), MOVE_KFUNC)
         }
+        Call::GlobalUnderLock => active(
+            scene,
+            &format!(
+                "global function {}()",
+                arguments::callee(scene, noted.insn)?
+            ),
+            Section::Lock,
+            "Release the lock before calling the global function, or use a static function instead.",
+        ),
         Call::UnderLock => active(
             scene,
             "function call",

@@ -57,7 +57,7 @@ impl Section {
     pub(super) fn depth(self, state: &StepState) -> u32 {
         let saved = |held: &&crate::state::Reference| held.kind == ReferenceKind::Irq;
         match self {
-            Section::Rcu => u32::from(state.rcu),
+            Section::Rcu => state.rcu,
             Section::Preempt => state.preempt,
             Section::Irq => state.refs.iter().filter(saved).count() as u32,
             Section::Lock => state.locks,
@@ -695,7 +695,9 @@ impl Step<'_> {
             if section == Section::Lock {
                 lost.extend(self.lose(history, Why::SectionLeft, RegState::is_non_owning));
             }
-            let in_section = self.after.rcu || self.after.preempt > 0 || self.after.locks > 0;
+            let after = self.after;
+            let in_section = after.rcu > 0 || after.preempt > 0 || after.locks > 0;
+            let in_section = in_section || !self.input.context.sleepable;
             if matches!(section, Section::Rcu | Section::Preempt) && !in_section {
                 self.distrust(history);
             }

@@ -41,6 +41,7 @@ pub(super) fn plain(reg: &RegState) -> String {
         | RegKind::Arena
         | RegKind::Buf
         | RegKind::Func { .. }
+        | RegKind::Insn { .. }
         | RegKind::ConstDynptr { .. } => return TypeText::from(reg.reg_type()).to_string(),
     };
     words.to_owned()
@@ -93,6 +94,7 @@ pub(super) fn describe(input: &Input<'_>, reg: &RegState) -> String {
         | RegKind::Arena
         | RegKind::Buf
         | RegKind::Func { .. }
+        | RegKind::Insn { .. }
         | RegKind::ConstDynptr { .. } => {
             format!("{} {}", TypeText::from(reg.reg_type()), offset())
         }
@@ -132,20 +134,9 @@ fn scalar(number: &Scalar) -> String {
     }
 }
 
-/// Hexadecimal as C's `%#llx` has it.
-fn hex(number: u64) -> String {
-    match number {
-        0 => "0".to_owned(),
-        number => format!("{number:#x}"),
-    }
-}
-
 fn bits(of: Tnum) -> String {
-    format!(
-        "known bits {}, unknown mask {}",
-        hex(of.value),
-        hex(of.mask)
-    )
+    let (value, mask) = (of.value, of.mask);
+    format!("known bits {value:#x}, unknown mask {mask:#x}")
 }
 
 fn range(number: &Scalar) -> String {

@@ -50,6 +50,11 @@ impl Scalar {
                     (_, true) => self.arsh32(count),
                 }
             }
+            AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod
+                if rules.has(Behaviour::DivisionRanges) =>
+            {
+                self.divide_circular(op, width, other)?;
+            }
             AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod | AluOp::Mov => return None,
         }
         if narrow {

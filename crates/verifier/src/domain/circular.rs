@@ -282,7 +282,12 @@ impl Scalar {
     #[doc(alias = "scalar32_min_max_umod")]
     #[doc(alias = "scalar_min_max_smod")]
     #[doc(alias = "scalar32_min_max_smod")]
-    fn divide_circular(&mut self, op: AluOp, width: Width, divisor: &Scalar) -> Option<()> {
+    pub(super) fn divide_circular(
+        &mut self,
+        op: AluOp,
+        width: Width,
+        divisor: &Scalar,
+    ) -> Option<()> {
         let (is_const, by, signed_by) = match width {
             Width::W64 => (divisor.is_const(), divisor.umin, divisor.smin),
             Width::W32 => (

@@ -4,6 +4,7 @@ use isa::ebpf::{AddrSpaceCast, AluOp, Effect, Fault, Field, Insn, Op, Operand, R
 use spec::behaviour::Behaviour;
 
 use crate::env::{Env, Outcome, RegArg};
+use crate::log::LogAt;
 use crate::{Result, Stop, alu, call, flow, mem, refuse, resolve};
 
 /// Checks the instruction that the walk stands at (`do_check_insn`).
@@ -117,37 +118,77 @@ fn refuse_invalid(env: &mut Env<'_>, raw: RawInsn, fault: Fault) -> Stop {
                     false => refuse!(env => Flow::InvalidAtomic { imm }),
                 };
             }
-            let name = match of_opcode(raw) {
-                Insn::MayGoto { .. } => {
-                    return refuse!(env => Flow::InvalidMayGoto { imm });
-                }
-                Insn::LoadImm64 { .. } => "BPF_LD_IMM64",
-                Insn::PacketAbs { .. } | Insn::PacketInd { .. } => "BPF_LD_[ABS|IND]",
-                Insn::Call(_) | Insn::CallReg { .. } => "BPF_CALL",
-                Insn::Exit => "BPF_EXIT",
-                Insn::Goto { .. } | Insn::GotoLong { .. } | Insn::GotoReg { .. } => "BPF_JA",
-                Insn::Jump { .. } => "BPF_JMP/JMP32",
-                Insn::Store { src, .. } => match src {
-                    Operand::Imm(_) => "BPF_ST",
-                    Operand::Reg(_) => "BPF_STX",
-                },
-                Insn::Neg { .. } => "BPF_NEG",
-                Insn::Endian { .. } => "BPF_END",
-                Insn::Alu { op: AluOp::Mov, .. } | Insn::MovSx { .. } | Insn::Cast { .. } => {
-                    "BPF_MOV"
-                }
-                Insn::Alu { .. } => "BPF_ALU",
-                Insn::Load { .. } => "BPF_LDX",
-                Insn::Atomic { .. }
-                | Insn::LoadAcquire { .. }
-                | Insn::StoreRelease { .. }
-                | Insn::Imm64High
-                | Insn::Invalid { .. } => return Stop::Bug(format!("{raw:?} has no fields")),
-            };
-            refuse!(env => Flow::ReservedFields { name })
+            match class_of(raw) {
+                None => return Stop::Bug(format!("{raw:?} has no fields")),
+                Some("may_goto") => return refuse!(env => Flow::InvalidMayGoto { imm }),
+                Some(name) => refuse!(env => Flow::ReservedFields { name }),
+            }
         }
     }
 }
+
+/// Name of the instructions among which the fields of one are counted.
+fn class_of(raw: RawInsn) -> Option<&'static str> {
+    Some(match of_opcode(raw) {
+        Insn::MayGoto { .. } => "may_goto",
+        Insn::LoadImm64 { .. } => "BPF_LD_IMM64",
+        Insn::PacketAbs { .. } | Insn::PacketInd { .. } => "BPF_LD_[ABS|IND]",
+        Insn::Call(_) | Insn::CallReg { .. } => "BPF_CALL",
+        Insn::Exit => "BPF_EXIT",
+        Insn::GotoReg { .. } => "BPF_JA|BPF_X",
+        Insn::Goto { .. } | Insn::GotoLong { .. } => "BPF_JA",
+        Insn::Jump { .. } => "BPF_JMP/JMP32",
+        Insn::Store { src, .. } => match src {
+            Operand::Imm(_) => "BPF_ST",
+            Operand::Reg(_) => "BPF_STX",
+        },
+        Insn::Neg { .. } => "BPF_NEG",
+        Insn::Endian { .. } => "BPF_END",
+        Insn::Alu { op: AluOp::Mov, .. } | Insn::MovSx { .. } | Insn::Cast { .. } => "BPF_MOV",
+        Insn::Alu { .. } => "BPF_ALU",
+        Insn::Load { .. } => "BPF_LDX",
+        Insn::Atomic { .. }
+        | Insn::LoadAcquire { .. }
+        | Insn::StoreRelease { .. }
+        | Insn::Imm64High
+        | Insn::Invalid { .. } => return None,
+    })
+}
+
+/// The refusal of registers and reserved fields of an instruction before the walk
+/// (`check_insn_fields`).
+#[doc(alias = "check_insn_fields")]
+pub(crate) fn refuse_fields(log: &mut LogAt<'_, '_>, raw: RawInsn) -> Option<Stop> {
+    let insn = Insn::decode_one(raw, Some(RawInsn::default()));
+    let Insn::Invalid { fault, .. } = insn else {
+        return None;
+    };
+    match fault {
+        Fault::UnknownOpcode | Fault::BrokenImm64 => None,
+        Fault::RegisterOutOfRange => {
+            let mut numbers = [raw.dst(), raw.src()].into_iter();
+            let reg = numbers.find(|number| Reg::new(*number).is_none())?;
+            match reg == STACK_ARGUMENTS && accesses_memory(raw) {
+                true => Some(Stop::unsupported("arguments on the stack")),
+                false => Some(refuse!(log => Flow::InvalidRegister { reg })),
+            }
+        }
+        Fault::ReservedField if raw.is_atomic() => None,
+        Fault::ReservedField => Some(match class_of(raw)? {
+            "may_goto" => refuse!(log => Flow::InvalidMayGoto { imm: raw.imm }),
+            name => refuse!(log => Flow::ReservedFields { name }),
+        }),
+    }
+}
+
+/// True for loads and stores, but atomic ones.
+fn accesses_memory(raw: RawInsn) -> bool {
+    let row = raw.row();
+    row.is_some_and(|row| matches!(row.effect, Effect::Load | Effect::Store))
+}
+
+/// Number of the register that stands for arguments on the stack (`BPF_REG_PARAMS`).
+const STACK_ARGUMENTS: u8 = 11;
 
 /// Checks of an instruction before those of its reserved fields.
 fn check_before_fields(env: &mut Env<'_>, raw: RawInsn) -> Result<()> {

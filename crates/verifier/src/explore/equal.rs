@@ -62,7 +62,7 @@ impl Comparison<'_> {
             || state.refs.len() != cur.refs.len()
             || state.active_locks != cur.active_locks
             || state.active_preempt_locks != cur.active_preempt_locks
-            || state.active_rcu_lock != cur.active_rcu_lock
+            || state.active_rcu_locks != cur.active_rcu_locks
             || state.active_lock_owner != cur.active_lock_owner
         {
             return false;
@@ -402,6 +402,9 @@ fn is_reg_state_safe(
                 && covers_offset(old, cur, rules)
         }
         (RegKind::Arena, RegKind::Arena) => old.flags == cur.flags,
+        (RegKind::Insn { .. }, _) => {
+            old.kind == cur.kind && old.flags == cur.flags && covers_offset(old, cur, rules)
+        }
         (
             RegKind::Scalar
             | RegKind::Ctx
@@ -482,6 +485,7 @@ fn is_reg_covered(old: &RegState, precise: bool, cur: &RegState, ids: &mut IdMap
             | RegKind::Arena
             | RegKind::Buf
             | RegKind::Func { .. }
+            | RegKind::Insn { .. }
             | RegKind::ConstDynptr { .. },
             _,
         ) => false,

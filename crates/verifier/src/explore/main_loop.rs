@@ -53,7 +53,7 @@ fn explore(env: &mut Env<'_>) -> Result<()> {
             let processed = statistics.insns_processed;
             return Err(refuse!(env => Flow::TooLarge { processed }));
         }
-        if env.sink.counts_by_function() {
+        if env.sink.counts_functions() {
             count_by_function(env);
         }
         env.state.last_insn_idx = prev_insn_idx;

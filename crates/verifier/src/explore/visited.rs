@@ -166,7 +166,8 @@ fn compare_open(
     let iterates = env.input.rules.has(Behaviour::CallbacksIterate);
     if env.analysis.insns[insn_idx as usize].calls_callback && iterates {
         let is_equal = compare(env, comparison, id, Exactness::RangeWithin);
-        let loops = loops && env.explorer.tracking == LoopTracking::Components;
+        let kept = loops && env.explorer.tracking == LoopTracking::Components;
+        let loops = kept || env.input.rules.has(Behaviour::CallbacksAreLoops);
         return Ok(if is_equal {
             Answer::Hit { loops }
         } else {

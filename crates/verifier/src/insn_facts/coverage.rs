@@ -270,10 +270,9 @@ impl Spread<'_> {
             self.changed |= new != self.returned[subprog];
             self.returned[subprog] = new;
         }
-        for next in self.analysis.successors[index] {
-            if next != u32::MAX {
-                self.reach(next, after);
-            }
+        let analysis = self.analysis;
+        for next in analysis.next(index as u32) {
+            self.reach(next, after);
         }
     }
 

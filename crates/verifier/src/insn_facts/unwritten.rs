@@ -241,6 +241,14 @@ impl StackUses {
             let insn = &input.insns[place.insn as usize];
             let successors = analysis.successors[place.insn as usize];
             self.pass(insn, fact, (place, all), successors, &mut open);
+            // A jump by a table has nothing but these.
+            for &next in analysis.jump_tables.get(&place.insn).into_iter().flatten() {
+                let place = Place {
+                    insn: next,
+                    ..place
+                };
+                open.push((place, all));
+            }
         }
         let mut bytes = BTreeMap::new();
         for (place, carried) in before {

@@ -48,7 +48,9 @@ fn live_after(analysis: &Analysis, insns: &[InsnFact], live: &[u16], index: usiz
     let [next, target] = analysis.successors[index];
     let is_possible =
         |edge: u32, excluded: Branch| edge != u32::MAX && insns[index].branch != Some(excluded);
-    let mut after = 0;
+    let table = analysis.jump_tables.get(&(index as u32));
+    let table = table.into_iter().flatten();
+    let mut after = table.fold(0, |after, next| after | live[*next as usize]);
     if is_possible(next, Branch::Always) {
         after |= live[next as usize];
     }

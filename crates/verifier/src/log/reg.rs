@@ -307,5 +307,6 @@ pub(crate) fn dynptr_type_str(kind: DynptrKind) -> &'static str {
         DynptrKind::Skb => "skb",
         DynptrKind::Xdp => "xdp",
         DynptrKind::SkbMeta => "skb_meta",
+        DynptrKind::File => "file",
     }
 }

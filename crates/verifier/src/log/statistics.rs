@@ -5,6 +5,7 @@ use crate::analysis::SubprogInfo;
 use crate::env::SubprogAux;
 use crate::verbose;
 use crate::verdict::Statistics;
+use spec::behaviour::Behaviour;
 
 /// Writes the counts, and at level 4 the time and the stack depths, by function where the
 /// kernel counts so
@@ -47,6 +48,17 @@ pub(crate) fn print_statistics(
         for (index, depth) in stack_depths.iter().enumerate() {
             let plus = if index == 0 { "" } else { "+" };
             verbose!(out, "{plus}{depth}");
+        }
+        if out.sink.rules.has(Behaviour::DeepestShown) {
+            let deepest = out.sink.deepest_stack;
+            verbose!(out, " max {deepest}\ninsns processed ");
+            let of_main = |number: usize| number == 0;
+            let own = functions.iter().enumerate();
+            let own = own.filter(|(number, (info, _))| of_main(*number) || info.is_global);
+            for (number, (_, aux)) in own {
+                let plus = if of_main(number) { "" } else { "+" };
+                verbose!(out, "{plus}{}", aux.insns[1]);
+            }
         }
         verbose!(out, "\n");
     }

@@ -5,7 +5,7 @@ use crate::Result;
 use crate::domain::Tnum;
 use crate::input::Input;
 use crate::log::LogAt;
-use crate::state::{Alignment, RegRules, RegState, TypeFlags};
+use crate::state::{Alignment, RegKind, RegRules, RegState, TypeFlags};
 
 /// Bytes before a packet's network header that strict alignment assumes
 /// (`NET_IP_ALIGN`).
@@ -26,7 +26,9 @@ pub(crate) fn check_ptr_alignment(
         TypeFlags::NONE => (rules.alignment, rules.alignment_label),
         _ => (Alignment::Asked, ""),
     };
-    let is_asked = is_strict || input.strict_alignment;
+    let of_table =
+        matches!(reg.kind, RegKind::MapValue { map, .. } if input.maps[map].is_jump_table());
+    let is_asked = is_strict || of_table || input.strict_alignment;
     let is_strict = match alignment {
         Alignment::Asked => is_asked,
         Alignment::Packet => return check_packet(log, reg, off, size, is_asked),

@@ -34,7 +34,8 @@ pub(super) fn check_object_access(
     let Some(types) = env.input.btf(ty) else {
         return Err(Stop::Bug("an object without types".into()));
     };
-    let found = match types.find_at(TypeId(ty.id), off, access.size) {
+    let marks = env.input.rules.has(Behaviour::UnionsMarked);
+    let found = match types.find_at(TypeId(ty.id), off, access.size, marks) {
         Ok(found) => found,
         Err(fault) => {
             let refusal = refuse!(env => Mem::ObjectField { fault: fault.to_string() });

@@ -176,6 +176,7 @@ pub(super) fn pointer_of(value: RegType, btf: Option<&KernelType>) -> Result<Reg
         | RegBase::PtrToMem
         | RegBase::PtrToArena
         | RegBase::PtrToFunc
+        | RegBase::PtrToInsn
         | RegBase::ConstPtrToDynptr => {
             let what = format!("context field of type {:?}", value.base);
             return Err(Stop::unsupported(what));

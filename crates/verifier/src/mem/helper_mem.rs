@@ -113,6 +113,7 @@ pub(crate) fn check_helper_mem(
         | RegKind::XdpSock
         | RegKind::Arena
         | RegKind::Func { .. }
+        | RegKind::Insn { .. }
         | RegKind::ConstDynptr { .. } => {
             if is_zero_ok && size == 0 && reg.is_null() {
                 return Ok(());

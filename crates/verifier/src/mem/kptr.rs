@@ -83,7 +83,7 @@ fn loaded_flags(env: &Env<'_>, field: &SpecialField, ty: TypeRef) -> TypeFlags {
         _ => false,
     };
     let mut flags = TypeFlags::PTR_MAYBE_NULL;
-    if !is_safe || !env.state.in_rcu_section() {
+    if !is_safe || !env.state.in_rcu_section(env.input.rules) {
         return flags.with(TypeFlags::PTR_UNTRUSTED);
     }
     flags = flags.with(TypeFlags::MEM_RCU);

@@ -3,11 +3,11 @@
 
 use isa::ebpf::Reg;
 
-use super::registers::{set_constant, set_unknown};
+use super::registers::{set_constant, set_reg, set_unknown};
 use super::{Access, MemAccess, kptr, region};
 use crate::Result;
 use crate::env::Env;
-use crate::state::MapRef;
+use crate::state::{MapRef, RegKind};
 
 /// Accessor of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,16 @@ pub(super) fn check_map_access(
     let (Access::Read, Some(value)) = (access.access, access.value) else {
         return Ok(());
     };
+    if info.is_jump_table() {
+        if size != 8 {
+            return Err(refuse!(env => Mem::JumpTableRead { size }));
+        }
+        let mut target = *env.reg(ptr);
+        target.kind = RegKind::Insn { map };
+        target.off = off;
+        set_reg(env, value, target);
+        return Ok(());
+    }
     if !var_off.is_const() || !info.is_rdonly() || !input.has_direct_value(map) {
         set_unknown(env, value);
         return Ok(());
@@ -94,7 +104,7 @@ pub(crate) fn check_bounds(
         ptr,
         off,
         size,
-        info.value_size(),
+        info.region_size(),
         is_zero_ok,
     )?;
     let num = reg.num;

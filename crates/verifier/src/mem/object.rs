@@ -65,7 +65,8 @@ fn load(env: &mut Env<'_>, access: MemAccess, ty: TypeRef, off: i32) -> Result<(
     let Some(types) = env.input.btf(ty) else {
         return Err(Stop::unsupported("kernel object without its BTF"));
     };
-    let found = match types.find_at(TypeId(ty.id), off, access.size) {
+    let marks = env.input.rules.has(Behaviour::UnionsMarked);
+    let found = match types.find_at(TypeId(ty.id), off, access.size, marks) {
         Ok(found) => found,
         Err(fault) => {
             let refusal = refuse!(env => Mem::ObjectField { fault: fault.to_string() });
@@ -145,7 +146,7 @@ fn trust(env: &Env<'_>, reg: &RegState, ty: TypeRef, field: &str, flags: TypeFla
     if is_listed(SafeList::TrustedOrNull) {
         return flags | TypeFlags::PTR_TRUSTED | TypeFlags::PTR_MAYBE_NULL;
     }
-    if !env.state.in_rcu_section() || reg.may_be_null() {
+    if !env.state.in_rcu_section(env.input.rules) || reg.may_be_null() {
         return TypeFlags::PTR_UNTRUSTED;
     }
     if is_listed(SafeList::Rcu) {

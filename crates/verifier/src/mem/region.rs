@@ -67,6 +67,7 @@ pub(super) fn log_outside(
         | RegKind::Arena
         | RegKind::Buf
         | RegKind::Func { .. }
+        | RegKind::Insn { .. }
         | RegKind::ConstDynptr { .. } => verbose!(
             log,
             "invalid access to memory, mem_size={mem_size} off={off} size={size}\n"

@@ -69,6 +69,7 @@ pub(super) fn pointer_kind(input: &Input<'_>, frame: usize, reg: &RegState) -> P
         | RegKind::TpBuffer
         | RegKind::Arena
         | RegKind::Buf
+        | RegKind::Insn { .. }
         | RegKind::ConstDynptr { .. } => {
             PointerTarget::Other(reg_type_str(reg.reg_type()).to_string())
         }

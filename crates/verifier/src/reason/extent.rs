@@ -151,14 +151,8 @@ fn search(scene: &Scene<'_>, starts: &[At], compared: &BTreeSet<u32>, mut visit:
             continue;
         }
         let branched = at.branched || matches!(insn, Insn::Jump { .. } | Insn::MayGoto { .. });
-        for &next in scene
-            .analysis
-            .successors
-            .get(at.insn as usize)
-            .into_iter()
-            .flatten()
-        {
-            if next != u32::MAX && (next as usize) < scene.input.insns.len() {
+        for next in scene.analysis.next(at.insn) {
+            if (next as usize) < scene.input.insns.len() {
                 let held = match insn {
                     Insn::Alu {
                         op: AluOp::Add,

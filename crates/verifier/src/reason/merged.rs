@@ -142,11 +142,11 @@ fn offsets(scene: &Scene<'_>, reg: Reg) -> Offsets {
 /// Instructions by those that control reaches from them.
 pub(super) fn predecessors(scene: &Scene<'_>) -> BTreeMap<u32, Vec<u32>> {
     let mut before: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for (insn, successors) in (0..).zip(&scene.analysis.successors) {
-        if scene.input.insns[insn as usize] == Insn::Imm64High {
+    for (insn, code) in (0..).zip(&scene.input.insns) {
+        if *code == Insn::Imm64High {
             continue;
         }
-        for &next in successors.iter().filter(|next| **next != u32::MAX) {
+        for next in scene.analysis.next(insn) {
             before.entry(next).or_default().push(insn);
         }
     }
@@ -247,8 +247,7 @@ fn branch(scene: &Scene<'_>, offsets: &Offsets) -> Option<usize> {
         .collect();
     let is_meant = |step: &usize| {
         let (at, next) = (&steps[*step], &steps[step + 1]);
-        let other = { scene.analysis.successors[at.insn as usize].into_iter() }
-            .filter(|&other| other != u32::MAX && other != next.insn);
+        let other = { scene.analysis.next(at.insn) }.filter(|&other| other != next.insn);
         let mut reached = other.flat_map(|other| reach(scene, other));
         at.frame == frame && reached.any(|insn| others.is_empty() || others.contains(&insn))
     };
@@ -262,13 +261,7 @@ fn reach(scene: &Scene<'_>, from: u32) -> BTreeSet<u32> {
     let mut pending = vec![from];
     while let Some(insn) = pending.pop() {
         if Some(insn) != scene.refusal.insn && reached.insert(insn) {
-            let next = scene
-                .analysis
-                .successors
-                .get(insn as usize)
-                .into_iter()
-                .flatten();
-            pending.extend(next.filter(|next| **next != u32::MAX));
+            pending.extend(scene.analysis.next(insn));
         }
     }
     reached

@@ -33,7 +33,7 @@ pub(crate) struct StepState {
     pub(crate) refs: Vec<Reference>,
     pub(crate) locks: u32,
     /// True inside an RCU section.
-    pub(crate) rcu: bool,
+    pub(crate) rcu: u32,
     /// Sections without preemption.
     pub(crate) preempt: u32,
     /// The section that forbids sleeping.
@@ -63,7 +63,7 @@ impl Trace {
                 frames: frames.collect(),
                 refs: state.refs.clone(),
                 locks: state.active_locks,
-                rcu: state.active_rcu_lock,
+                rcu: state.active_rcu_locks,
                 preempt: state.active_preempt_locks,
                 section: section(state),
             })),
@@ -115,7 +115,7 @@ impl Trace {
 fn section(state: &State) -> Option<&'static str> {
     if state.active_irq_id != 0 {
         Some("bpf_local_irq_save")
-    } else if state.active_rcu_lock {
+    } else if state.active_rcu_locks != 0 {
         Some("bpf_rcu_read_lock")
     } else if state.active_preempt_locks != 0 {
         Some("bpf_preempt_disable")

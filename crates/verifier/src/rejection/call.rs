@@ -304,6 +304,8 @@ rejections! {
         "arg#1 offset={off}, but expected {node} at offset={wanted_off} in struct {wanted}";
     KfuncConversion { name: String, id: i64 } EINVAL Reference
         "kfunc {name}#{id} conversion of owning ref to non-owning failed";
+    DropsUnsafe { kfunc: String } EINVAL Unavailable
+        "{kfunc} cannot be used in tracing programs on types with NMI unsafe fields";
     NotFunction { index: i64 } EINVAL Argument
         "R{} expected pointer to func", index + 1
         => ArgumentsByRegister "arg{index} expected pointer to func";

@@ -24,6 +24,12 @@ rejections! {
         "invalid may_goto off {off} imm {imm}";
     ReservedFields { name: String } EINVAL Encoding
         "{name} uses reserved fields";
+    NotInsn { reg: Register, kind: TypeText } EINVAL WrongType
+        "R{reg} has type {kind}, expected PTR_TO_INSN";
+    TargetSum { reg: Register, name: String, sum: u64 } ERANGE Unbounded
+        "the sum of R{reg} {name} {sum} is too big";
+    TargetOutside { reg: Register, first: u64, last: u64, entries: i64 } EINVAL OutOfBounds
+        "R{reg} points to outside of jump table: [{first},{last}] max_entries {entries}";
     InvalidInsnIdx { insn_idx: i64, count: i64 } EFAULT ControlFlow
         "invalid insn idx {insn_idx} insn_cnt {count}";
     TooLarge { processed: i64 } E2BIG Complexity

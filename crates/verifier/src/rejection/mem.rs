@@ -71,6 +71,8 @@ rejections! {
         "{name} access cannot have variable offset";
     FieldMisaligned { name: String, start: i64, at: u64 } EACCES Misaligned
         "{name} access misaligned expected={start} off={at}";
+    JumpTableRead { size: i64 } EACCES Forbidden
+        "Invalid read of {size} bytes from insn_array";
     FieldSize { name: String } EACCES Forbidden
         "{name} access size must be BPF_DW";
     StructPrivilege { name: String } EPERM Privilege

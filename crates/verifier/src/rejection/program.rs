@@ -47,6 +47,8 @@ rejections! {
         "program with __ref argument cannot tail call";
     NoAddress { name: String } ENOENT AttachTarget
         "The address of function {name} cannot be found";
+    TracepointFaultsNot { tracepoint: String } EINVAL AttachTarget
+        "Sleepable program cannot attach to non-faultable tracepoint {tracepoint}";
     NotModifiable { name: String } EINVAL AttachTarget
         "{name}() is not modifiable";
     TargetWithoutBtf EINVAL AttachTarget
@@ -110,7 +112,8 @@ rejections! {
     DeniedTarget { name: String } EINVAL AttachTarget
         "Attaching tracing programs to function '{name}' is rejected.";
     NoreturnTarget { name: String } EINVAL AttachTarget
-        "Attaching fexit/fmod_ret to __noreturn function '{name}' is rejected.";
+        "Attaching fexit/fsession/fmod_ret to __noreturn function '{name}' is rejected."
+        => FunctionSessions "Attaching fexit/fmod_ret to __noreturn function '{name}' is rejected.";
     NoreturnTargets EINVAL AttachTarget
         "Attaching fexit/fmod_ret to __noreturn functions is rejected.";
     LsmLicense EINVAL License
@@ -151,6 +154,14 @@ rejections! {
         "jump out of range from insn {from} to {to}";
     BackEdge { from: i64, target: i64 } EINVAL BackEdge
         "back-edge from insn {from} to {target}";
+    Recursion { caller: String, callee: String } EINVAL CallDepth
+        "recursive call from {caller}() to {callee}()";
+    NoJumpTable { start: i64 } EINVAL ControlFlow
+        "no jump tables found for subprog starting at {start}";
+    JumpTableOutside { index: i64, start: i64, end: i64 } EINVAL ControlFlow
+        "jump table for insn {index} points outside of the subprog [{start},{end}]";
+    JumpTableNotReady EINVAL Map
+        "Failed to properly initialize insn array";
     Unreachable { index: i64 } EINVAL Unreachable
         "unreachable insn {index}";
     JumpIntoWideLoad { index: i64 } EINVAL ControlFlow

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use btf::fields::{FieldKind, FieldRecord};
 use program::creation::{MapCreator, MapRefusal, RefusedMap, added_flags};
-use program::{MapDef, MapEntry, MapId, Program};
+use program::{InitialContents, MapDef, MapEntry, MapId, Program};
 use spec::behaviour::Behaviour;
 use spec::maps::{MapFlags, MapKind};
 use spec::programs::ProgramType;
@@ -49,6 +49,31 @@ impl Map {
     /// Bytes of a value.
     pub fn value_size(&self) -> u32 {
         self.def.params.value_size
+    }
+
+    /// Bytes that a pointer to a value may access: of a jump table, all addresses (`map_mem_size`).
+    #[doc(alias = "map_mem_size")]
+    pub fn region_size(&self) -> u32 {
+        match self.is_jump_table() {
+            true => self.max_entries().saturating_mul(8),
+            false => self.value_size(),
+        }
+    }
+
+    /// True for maps of targets of jumps.
+    pub fn is_jump_table(&self) -> bool {
+        self.kind() == Some(MapKind::InsnArray)
+    }
+
+    /// Targets of jumps by key.
+    pub fn jump_targets(&self) -> &[u32] {
+        match &self.def.contents {
+            InitialContents::JumpTable(targets) => targets,
+            InitialContents::Entries(_)
+            | InitialContents::Value { .. }
+            | InitialContents::Arena { .. }
+            | InitialContents::StructOps { .. } => &[],
+        }
     }
 
     /// Most entries; a map of no entries is created with one.
@@ -192,6 +217,18 @@ impl Maps {
     }
 }
 
+/// True if all targets of a frozen jump table are instructions (`bpf_insn_array_init`).
+#[doc(alias = "bpf_insn_array_init")]
+fn has_targets(program: &Program, targets: &[u32]) -> bool {
+    let insns = program.insns();
+    let is_target = |target: &u32| {
+        let at = *target as usize;
+        let is_inside = |before: usize| insns[before].is_wide_load();
+        at < insns.len() && !at.checked_sub(1).is_some_and(is_inside)
+    };
+    !targets.is_empty() && targets.iter().all(is_target)
+}
+
 /// The maps used so far, in order of use.
 pub(super) struct UsedMaps<'e> {
     input: &'e Input<'e>,
@@ -225,7 +262,11 @@ impl<'e> UsedMaps<'e> {
         }
         self.check_compatibility(env, map)?;
         self.used.push(map);
-        Ok(())
+        let info = &self.input.maps[map];
+        match info.is_jump_table() && !has_targets(self.input.program, info.jump_targets()) {
+            true => Err(refuse!(env => Program::JumpTableNotReady)),
+            false => Ok(()),
+        }
     }
 
     /// Linux's `check_map_prog_compatibility`, `is_tracing_prog_type` and

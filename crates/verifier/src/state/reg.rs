@@ -91,15 +91,17 @@ pub enum DynptrKind {
     Skb,
     Xdp,
     SkbMeta,
+    File,
 }
 
 impl DynptrKind {
-    const ALL: [DynptrKind; 5] = [
+    const ALL: [DynptrKind; 6] = [
         DynptrKind::Local,
         DynptrKind::Ringbuf,
         DynptrKind::Skb,
         DynptrKind::Xdp,
         DynptrKind::SkbMeta,
+        DynptrKind::File,
     ];
 
     /// The modifier of types that are about this kind (`get_dynptr_type_flag`).
@@ -111,6 +113,7 @@ impl DynptrKind {
             DynptrKind::Skb => TypeFlags::DYNPTR_TYPE_SKB,
             DynptrKind::Xdp => TypeFlags::DYNPTR_TYPE_XDP,
             DynptrKind::SkbMeta => TypeFlags::DYNPTR_TYPE_SKB_META,
+            DynptrKind::File => TypeFlags::DYNPTR_TYPE_FILE,
         }
     }
 
@@ -125,7 +128,7 @@ impl DynptrKind {
     #[doc(alias = "dynptr_type_refcounted")]
     #[doc(alias = "dynptr_type_referenced")]
     pub const fn is_refcounted(self) -> bool {
-        matches!(self, DynptrKind::Ringbuf)
+        matches!(self, DynptrKind::Ringbuf | DynptrKind::File)
     }
 
     /// True if its bytes are those of a packet, which may move (`reg_is_pkt_pointer_any`).
@@ -196,6 +199,10 @@ pub enum RegKind {
     ConstDynptr {
         kind: DynptrKind,
     },
+    /// Read from a jump table.
+    Insn {
+        map: MapRef,
+    },
 }
 
 impl RegKind {
@@ -225,6 +232,7 @@ impl RegKind {
             RegKind::Buf => RegBase::PtrToBuf,
             RegKind::Func { .. } => RegBase::PtrToFunc,
             RegKind::ConstDynptr { .. } => RegBase::ConstPtrToDynptr,
+            RegKind::Insn { .. } => RegBase::PtrToInsn,
         }
     }
 
@@ -238,7 +246,8 @@ impl RegKind {
         match self {
             RegKind::MapPtr { map, .. }
             | RegKind::MapValue { map, .. }
-            | RegKind::MapKey { map, .. } => 1 + map.0,
+            | RegKind::MapKey { map, .. }
+            | RegKind::Insn { map } => 1 + map.0,
             RegKind::BtfId { ty } => 1 << 30 | ty.btf.residue() | ty.id,
             RegKind::Mem { size, .. } => 1 << 31 | size,
             RegKind::NotInit

@@ -130,5 +130,6 @@ reg_rules! {
     PtrToArena       "arena"       Never  ""             None     PLAIN  true  true  false true  false None;
     PtrToBuf         "buf"         Asked  ""             Any      RDONLY true  false false true  false None;
     PtrToFunc        "func"        Asked  ""             Any      NEVER  true  false false true  false None;
+    PtrToInsn        "insn"        Asked  ""             Any      NEVER  false false false true  false None;
     ConstPtrToDynptr "dynptr_ptr"  Asked  ""             Any      NEVER  false false false true  false None;
 }

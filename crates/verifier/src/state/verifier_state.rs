@@ -5,6 +5,7 @@ use std::ops::{Index, IndexMut};
 use std::rc::Rc;
 
 use isa::ebpf::Reg;
+use spec::behaviour::{Behaviour, Behaviours};
 
 use super::frame::Frame;
 use super::reference::{LockOwner, Reference};
@@ -256,7 +257,7 @@ pub struct State {
     /// Object that contains the innermost lock.
     pub active_lock_owner: LockOwner,
     /// Inside `bpf_rcu_read_lock`.
-    pub active_rcu_lock: bool,
+    pub active_rcu_locks: u32,
     /// The path may sleep (`in_sleepable`).
     pub in_sleepable: bool,
     /// Only speculative execution takes the path.
@@ -294,7 +295,7 @@ impl State {
             active_irq_id: 0,
             active_lock_id: 0,
             active_lock_owner: LockOwner::None,
-            active_rcu_lock: false,
+            active_rcu_locks: 0,
             in_sleepable,
             speculative: false,
             insn_idx,
@@ -343,8 +344,12 @@ impl State {
     /// True in a section that RCU protects: explicit, under a lock, or in programs that do not
     /// sleep (`in_rcu_cs`).
     #[doc(alias = "in_rcu_cs")]
-    pub const fn in_rcu_section(&self) -> bool {
-        self.active_rcu_lock || self.active_locks != 0 || !self.in_sleepable
+    pub fn in_rcu_section(&self, rules: Behaviours) -> bool {
+        let in_other = self.active_preempt_locks != 0 || self.active_irq_id != 0;
+        self.active_rcu_locks != 0
+            || self.active_locks != 0
+            || rules.has(Behaviour::SectionsProtect) && in_other
+            || !self.in_sleepable
     }
 
     /// Enters a frame above the executing one.
@@ -422,6 +427,7 @@ mod tests {
     use super::{HistoryEntry, HistoryFlags, LinkedReg, LinkedRegs, State};
     use crate::state::{Frame, MAIN_CALLSITE, RegState};
     use isa::ebpf::Reg;
+    use spec::behaviour::{Behaviour, Behaviours};
     use std::rc::Rc;
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::score::{HEADING, answers, count, differences, unanswered};
+use super::score::{HEADING, answers_as, count, differences, unanswered};
 use super::selftests::{Options, Target, name_of};
 use super::truth;
 use crate::command::Outcome;
@@ -52,7 +52,7 @@ pub(crate) fn compare(names: &[String], only: Option<&str>, list: bool) -> Outco
             of_objects.contains(file)
         };
         let programs: BTreeSet<&str> = truth.keys().map(String::as_str).filter(is_asked).collect();
-        let mine = answers(&objects, &kernel.target)?;
+        let mine = answers_as(&objects, &kernel.target, &truth)?;
         for difference in differences(&programs, &truth, &mine) {
             println!("{version}: {difference}");
         }

@@ -99,14 +99,19 @@ impl Counts {
         let is_reported = !their_report.is_empty() && report.is_none();
         self.equal_reports += usize::from(is_reported);
         self.before += usize::from(walk.is_none());
-        match walk.or(report) {
-            None => self.equal += 1,
-            Some(VerdictDifference {
+        self.equal += usize::from(walk.is_none() && report.is_none());
+        for (part, found) in [("walk", walk), ("report", report)] {
+            if let Some(VerdictDifference {
                 equal,
                 kernel,
                 ours,
                 ..
-            }) => println!("{name}: {equal} lines equal; the kernel `{kernel}`; Beebox `{ours}`"),
+            }) = found
+            {
+                println!(
+                    "{name}: {part}: {equal} lines equal; the kernel `{kernel}`; Beebox `{ours}`"
+                );
+            }
         }
     }
 }

@@ -202,6 +202,15 @@ pub(super) fn count(
 
 /// Our answers to the programs of objects, by FILE/PROGRAM.
 pub(super) fn answers(files: &[PathBuf], target: &Target) -> Outcome<HashMap<String, Answer>> {
+    answers_as(files, target, &HashMap::new())
+}
+
+/// As [`answers`], with the types that recorded answers are about.
+pub(super) fn answers_as(
+    files: &[PathBuf],
+    target: &Target,
+    truth: &HashMap<String, Answer>,
+) -> Outcome<HashMap<String, Answer>> {
     let mut all = HashMap::new();
     for path in files {
         let file = name_of(path);
@@ -210,7 +219,8 @@ pub(super) fn answers(files: &[PathBuf], target: &Target) -> Outcome<HashMap<Str
                 all.insert(format!("{file}/{}", loaded.name), answer);
             }
         };
-        target.load_each(path, &mut visit)?;
+        let kinds = |name: &str| truth.get(&format!("{file}/{name}"))?.kind;
+        target.load_each_as(path, &kinds, None, &mut visit)?;
     }
     Ok(all)
 }
@@ -237,6 +247,7 @@ fn answer(loaded: &StandaloneProgram, target: &Target) -> Option<Answer> {
         insns: done.statistics.insns_processed.to_string(),
         states: done.statistics.total_states.to_string(),
         reason: reason.trim().to_owned(),
+        kind: None,
     })
 }
 

@@ -17,7 +17,7 @@ use beebox_differential::verifier::{VerifierPair, registry_of};
 use btf::Btf;
 use clap::Args;
 use spec::kernel::Source;
-use spec::programs::ProgramType;
+use spec::programs::{AttachType, ProgramType};
 
 use crate::command::Outcome;
 
@@ -258,11 +258,33 @@ impl Target {
         replaced: Option<&Arc<Program>>,
         visit: &mut dyn FnMut(StandaloneProgram),
     ) -> Outcome {
+        self.load_each_as(path, &|_| None, replaced, visit)
+    }
+
+    /// As [`Target::load_each_for`], with the types of some programs.
+    pub(crate) fn load_each_as(
+        &self,
+        path: &Path,
+        kinds: &dyn Fn(&str) -> Option<(ProgramType, Option<AttachType>)>,
+        replaced: Option<&Arc<Program>>,
+        visit: &mut dyn FnMut(StandaloneProgram),
+    ) -> Outcome {
         let bytes = fs::read(path)?;
         let read_btf = |name: &str| types_of(&path.with_file_name(name));
         let change = |object: &mut Object<'_>| {
             if let Some(replaced) = replaced {
                 object.set_target(replaced);
+            }
+            let names: Vec<String> = { object.programs() }
+                .map(|(_, code)| code.name.to_string())
+                .collect();
+            for name in names {
+                if let Some((kind, attach)) = kinds(&name)
+                    && let Some(code) = object.program_mut(&name)
+                {
+                    code.set_kind(kind);
+                    code.attach = attach;
+                }
             }
         };
         let loader = ProgramLoader::new(&self.kernel)

@@ -19,6 +19,9 @@ const NAME_LISTS: &[(&str, NameList)] = &[
     ("lsm_sockopt", |lists| &mut lists.lsm_sockopt),
     ("modify_return", |lists| &mut lists.modify_return),
     ("traced_sleepable", |lists| &mut lists.traced_sleepable),
+    ("faultable_tracepoints", |lists| {
+        &mut lists.faultable_tracepoints
+    }),
     ("attach_denied", |lists| &mut lists.attach_denied),
     ("noreturn", |lists| &mut lists.noreturn),
     ("rcu_protected", |lists| &mut lists.rcu_protected),

@@ -40,6 +40,8 @@ pub(super) enum KfuncArgKind {
     ConstStr,
     /// A map, by the parameter's name.
     Map,
+    /// A map of the program, by the parameter's name.
+    ConstMap,
     /// An object of the kernel, or a map.
     BtfId,
     /// Memory of the size of its type.
@@ -73,11 +75,9 @@ pub(super) enum KfuncArgKind {
     #[doc(alias = "is_kfunc_arg_list_node")]
     #[doc(alias = "is_kfunc_arg_rbtree_node")]
     Node(FieldKind),
-    /// A timer (`is_kfunc_arg_timer`).
+    /// A timer, a work queue or the work of a task, in the value of a map (`is_kfunc_arg_timer`,
+    /// `is_kfunc_arg_wq`, `is_kfunc_arg_task_work`).
     #[doc(alias = "is_kfunc_arg_timer")]
-    Timer,
-    /// A work queue or the work of a task, in the value of a map (`is_kfunc_arg_wq`,
-    /// `is_kfunc_arg_task_work`).
     #[doc(alias = "is_kfunc_arg_wq")]
     #[doc(alias = "is_kfunc_arg_task_work")]
     InValue(FieldKind),
@@ -229,6 +229,7 @@ fn of_suffix(suffix: ParamSuffix) -> Option<KfuncArgKind> {
     match suffix {
         ParamSuffix::ConstString => Some(KfuncArgKind::ConstStr),
         ParamSuffix::Map => Some(KfuncArgKind::Map),
+        ParamSuffix::ConstMap => Some(KfuncArgKind::ConstMap),
         ParamSuffix::Alloc => Some(KfuncArgKind::AllocBtfId),
         ParamSuffix::RefcountedKptr => Some(KfuncArgKind::RefcountedKptr),
         ParamSuffix::IrqFlag => Some(KfuncArgKind::IrqFlag),
@@ -257,8 +258,9 @@ fn of_structure(name: btf::Name<'_>) -> Option<KfuncArgKind> {
     match FieldKind::of_structure(name)? {
         root @ (FieldKind::ListHead | FieldKind::RbRoot) => Some(KfuncArgKind::Root(root)),
         node @ (FieldKind::ListNode | FieldKind::RbNode) => Some(KfuncArgKind::Node(node)),
-        FieldKind::Timer => Some(KfuncArgKind::Timer),
-        field @ (FieldKind::Workqueue | FieldKind::TaskWork) => Some(KfuncArgKind::InValue(field)),
+        field @ (FieldKind::Timer | FieldKind::Workqueue | FieldKind::TaskWork) => {
+            Some(KfuncArgKind::InValue(field))
+        }
         FieldKind::ResSpinLock => Some(KfuncArgKind::ResSpinLock),
         FieldKind::SpinLock
         | FieldKind::Refcount
@@ -519,7 +521,13 @@ mod tests {
                 none,
                 Ok(Node(FieldKind::RbNode)),
             ),
-            ("bpf_timer", "timer", stack, none, Ok(Timer)),
+            (
+                "bpf_timer",
+                "timer",
+                stack,
+                none,
+                Ok(InValue(FieldKind::Timer)),
+            ),
             (
                 "bpf_wq",
                 "wq",

@@ -3,7 +3,7 @@
 use btf::{Kind, ParamSuffix, TypeId};
 use isa::ebpf::Reg;
 use spec::behaviour::Behaviour;
-use spec::registry::{ArgBase, ArgType, KfuncFlags, RegBase};
+use spec::registry::{ArgBase, ArgType, KfuncFlags, RegBase, SpecialKfunc};
 
 use super::arg_kind::{KfuncArgKind, stands_for, strip};
 use super::{Callee, alloc, dynptr, graph, irq_flag, iter, map};
@@ -37,7 +37,8 @@ pub(super) fn check_kfunc_args(env: &mut Env<'_>, callee: &Callee<'_>) -> Result
         index += check_one(env, callee, index, &mut meta)?;
     }
     let is_checked = env.input.rules.has(Behaviour::ArgumentsByType);
-    if !is_checked && callee.has(KfuncFlags::RELEASE) && meta.release.is_none() {
+    let releases = callee.has(KfuncFlags::RELEASE) && !callee.is(SpecialKfunc::DynptrFileDiscard);
+    if !is_checked && releases && meta.release.is_none() {
         return Err(refuse!(env => Call::ReleaseExpectsReference { name, reg: Reg::R1 }));
     }
     Ok(meta)
@@ -52,19 +53,19 @@ fn check_one(
 ) -> Result<usize> {
     let ptr = REGS[index];
     let program = env.input.context.kind;
+    let reg = *env.reg(ptr);
+    let by_type = env.input.rules.has(Behaviour::ArgumentsByType);
+    let releases = callee.has(KfuncFlags::RELEASE) && ptr == Reg::R1;
+    let holds_none = reg.ref_obj_id == 0 && !reg.is_null() && !reg.may_be_null();
+    if by_type && releases && holds_none && !callee.is(SpecialKfunc::DynptrFileDiscard) {
+        let name = &callee.kfunc.name;
+        return Err(refuse!(env => Call::ReleaseExpectsReference { name, reg: ptr }));
+    }
     let mut log = LogAt {
         sink: &mut env.sink,
         insn_idx: env.insn_idx,
     };
     let kind = KfuncArgKind::of(&mut log, callee, program, index, &env.state.cur().regs)?;
-    let reg = *env.reg(ptr);
-    let by_type = env.input.rules.has(Behaviour::ArgumentsByType);
-    let releases = callee.has(KfuncFlags::RELEASE) && ptr == Reg::R1;
-    let holds_none = reg.ref_obj_id == 0 && !reg.is_null();
-    if by_type && releases && kind != KfuncArgKind::Dynptr && holds_none {
-        let name = &callee.kfunc.name;
-        return Err(refuse!(env => Call::ReleaseExpectsReference { name, reg: ptr }));
-    }
     match kind {
         KfuncArgKind::Ignored | KfuncArgKind::Program => note_unchecked_read(env, ptr, u64::MAX),
         KfuncArgKind::Scalar => _ = scalar(env, ptr)?,
@@ -86,6 +87,10 @@ fn check_one(
             constant::check_string(env, ptr)?;
         }
         KfuncArgKind::Map => map::check_map(env, callee, index, meta)?,
+        KfuncArgKind::ConstMap => {
+            check_pointer(env, callee, ptr, meta)?;
+            map::check_const_map(env, index, meta)?;
+        }
         KfuncArgKind::BtfId if by_type => {
             check_pointer(env, callee, ptr, meta)?;
             check_trust(env, callee, ptr)?;
@@ -118,7 +123,8 @@ fn check_one(
         }
         KfuncArgKind::RefcountedKptr => {
             check_pointer(env, callee, ptr, meta)?;
-            if by_type && matches!(reg.kind, RegKind::BtfId { .. }) {
+            let at_start = env.input.rules.has(Behaviour::SharedAtStart);
+            if at_start && matches!(reg.kind, RegKind::BtfId { .. }) {
                 check_ptr_off(&mut env.log(), &reg, ptr, false)?;
             }
             alloc::check_refcounted(env, index, meta)?;
@@ -150,7 +156,9 @@ fn check_one(
             meta.subprog = subprog;
         }
         KfuncArgKind::Dynptr => {
-            check_pointer(env, callee, ptr, meta)?;
+            if !callee.is(SpecialKfunc::DynptrFileDiscard) {
+                check_pointer(env, callee, ptr, meta)?;
+            }
             dynptr::check_kfunc_dynptr(env, callee, index, meta)?;
         }
         KfuncArgKind::Iter => {
@@ -161,7 +169,7 @@ fn check_one(
             check_pointer(env, callee, ptr, meta)?;
             irq_flag::check_irq_flag(env, callee, index)?;
         }
-        KfuncArgKind::ProgramAux | KfuncArgKind::Timer => return Err(callee.unsupported()),
+        KfuncArgKind::ProgramAux => return Err(callee.unsupported()),
     }
     Ok(1)
 }
@@ -312,7 +320,11 @@ fn check_memory(
 ) -> Result<()> {
     let (ptr, size) = (REGS[index], REGS[index + 1]);
     let saved = *env.reg(ptr);
-    let is_optional = ParamSuffix::of(&callee.params[index].1) == Some(ParamSuffix::Optional);
+    let is_optional = match ParamSuffix::of(&callee.params[index].1) {
+        Some(ParamSuffix::Optional) => true,
+        Some(ParamSuffix::Nullable) => env.input.rules.has(Behaviour::KfuncsTrust),
+        _ => false,
+    };
     if !(saved.is_null() && is_optional) {
         if saved.may_be_null() {
             flow::mark_not_null(env.input, env.state.reg_mut(ptr));

@@ -28,11 +28,18 @@ pub(super) fn check_kfunc_dynptr(
         let (kind, clone_of) = made(callee, meta)?;
         return dynptr::check_dynptr(env, ptr, Usage::Makes { kind, clone_of });
     }
+    let discards = callee.is(SpecialKfunc::DynptrFileDiscard);
+    if discards {
+        dynptr::check_release(env, ptr, meta)?;
+    }
     let usage = Usage::Takes {
-        kind: None,
+        kind: discards.then_some(DynptrKind::File),
         is_rdonly: is_const,
     };
     dynptr::check_dynptr(env, ptr, usage)?;
+    if discards {
+        return dynptr::release(env, ptr);
+    }
     meta.dynptr = dynptr::initialized(env, ptr);
     Ok(())
 }
@@ -43,6 +50,7 @@ fn made(callee: &Callee<'_>, meta: &CallMeta) -> Result<(DynptrKind, u32)> {
         (Some(SpecialKfunc::DynptrFromSkb), _) => (DynptrKind::Skb, 0),
         (Some(SpecialKfunc::DynptrFromXdp), _) => (DynptrKind::Xdp, 0),
         (Some(SpecialKfunc::DynptrFromSkbMeta), _) => (DynptrKind::SkbMeta, 0),
+        (Some(SpecialKfunc::DynptrFromFile), _) => (DynptrKind::File, 0),
         (Some(SpecialKfunc::DynptrClone), Some(parent)) => (parent.kind, parent.ref_obj_id),
         _ => return Err(callee.unsupported()),
     })

@@ -87,6 +87,11 @@ pub(super) fn check_node(
     meta: &mut CallMeta,
 ) -> Result<()> {
     let reg = *env.reg(REGS[index]);
+    let may_be_in_list = callee.params[index].1.ends_with(b"__nonown_allowed");
+    let is_in_list = may_be_in_list && reg.is_non_owning() && reg.ref_obj_id == 0;
+    if kind == FieldKind::ListNode && is_in_list {
+        return check_place(env, index, kind, meta);
+    }
     if kind == FieldKind::ListNode || callee.is(SpecialKfunc::RbtreeAdd) {
         let is_object = matches!(reg.kind, RegKind::BtfId { .. });
         if !is_object || reg.flags != TypeFlags::MEM_ALLOC {

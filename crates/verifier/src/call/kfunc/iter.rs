@@ -111,7 +111,7 @@ fn create(env: &mut Env<'_>, callee: &Callee<'_>, ptr: Reg, structure: Structure
     };
     let trust = match callee.has(KfuncFlags::RCU_PROTECTED) {
         false => IterTrust::Trusted,
-        true if env.state.in_rcu_section() => IterTrust::Rcu,
+        true if env.state.in_rcu_section(env.input.rules) => IterTrust::Rcu,
         true => IterTrust::Untrusted,
     };
     let object = StackObject {

@@ -47,6 +47,18 @@ pub(super) fn check_map(
     }))
 }
 
+/// Checks a map of the program.
+pub(super) fn check_const_map(env: &mut Env<'_>, index: usize, meta: &mut CallMeta) -> Result<()> {
+    let ptr = REGS[index];
+    let reg = *env.reg(ptr);
+    match reg.kind {
+        RegKind::MapPtr { map, uid } if !reg.may_be_null() => {
+            check_field_map(env, (map, uid), meta)
+        }
+        _ => Err(refuse!(env => Call::NotMapPointer { reg: ptr })),
+    }
+}
+
 /// What Linux takes for a map in a register (`bpf_reg_state::map_ptr`): the union of the register
 /// has it beside what other kinds have.
 enum SeenMap {
@@ -64,6 +76,7 @@ impl SeenMap {
             RegKind::MapPtr { map, uid }
             | RegKind::MapValue { map, uid }
             | RegKind::MapKey { map, uid } => return SeenMap::Map((map, uid)),
+            RegKind::Insn { map } => return SeenMap::Map((map, 0)),
             RegKind::BtfId { .. } | RegKind::ConstDynptr { .. } => true,
             RegKind::Mem { size, dynptr_id } => size | dynptr_id != 0,
             RegKind::Packet { range } | RegKind::PacketMeta { range } => range != 0,
