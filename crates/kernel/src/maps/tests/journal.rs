@@ -3,7 +3,7 @@
 use program::MapParams;
 use spec::SplitMix;
 use spec::maps::{MapFlags, MapKind};
-use vm::{Cursor, MapOperations as _};
+use vm::Cursor;
 
 use super::{CPUS, Host, Map, RunGuard, ValueLayout};
 use crate::maps::Journal;
@@ -77,9 +77,9 @@ fn act(map: &Map, random: &mut SplitMix, guard: &RunGuard) {
     let value = [random.next_u64() as u8; VALUE as usize];
     let mut out = [0; VALUE as usize];
     match (random.next_u64() % 8, size) {
-        (0..=3, 0) => drop(operations.push(&value, random.next_u64() % 3)),
+        (..=3, 0) => drop(operations.push(&value, random.next_u64() % 3)),
         (_, 0) => drop(operations.pop(&mut out)),
-        (0..=2, _) => {
+        (..=2, _) => {
             if let Some(found) = operations.lookup(guard, 1, &key) {
                 found.write(0, &value[..3]);
             }

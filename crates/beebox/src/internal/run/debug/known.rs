@@ -123,6 +123,7 @@ fn text_of(program: &Program, reg: &RegState) -> String {
             )
         }
         RegKind::ConstDynptr { .. } => "dynptr".to_owned(),
+        RegKind::Insn { map: of } => format!("instruction of {}", map(of)),
     };
     let mut text = base;
     let (min, max) = (
