@@ -5,9 +5,10 @@
  *   fact NAME NUMBER
  *   record HEX
  *
- * EVENT is one of: exec (a child executes this program), open (a child opens a file that is not
+ * A map of struct_ops is attached too. EVENT is one of: exec (a child executes this program), open (a child opens a file that is not
  * there), secret (a child of user 1000 opens a file below /etc/secrets), connect (a child
- * connects to a port of the loopback device). `cargo differential compare models` runs it.
+ * connects to a port of the loopback device), schedule (children run and sleep under a scheduler of
+ * sched_ext: the numbers of its variables `local` and `queued` are facts). `cargo differential compare models` runs it.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -77,6 +78,17 @@ static int cause(const char *event, int port)
 			return 255;
 		return open("/etc/secrets/key", O_RDONLY) < 0 ? errno : 0;
 	}
+	if (!strcmp(event, "schedule")) {
+		for (int at = 0; at < 20; at++) {
+			if (!fork()) {
+				usleep(1000);
+				_exit(0);
+			}
+		}
+		while (wait(NULL) > 0)
+			;
+		return 0;
+	}
 	if (!strcmp(event, "connect")) {
 		struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
 
@@ -107,8 +119,11 @@ int main(int count, char **words)
 	if (!object || bpf_object__load(object))
 		fail("load");
 	bpf_object__for_each_program(program, object)
-		if (!bpf_program__attach(program))
+		if (bpf_program__type(program) != BPF_PROG_TYPE_STRUCT_OPS && !bpf_program__attach(program))
 			fail(bpf_program__name(program));
+	bpf_object__for_each_map(map, object)
+		if (bpf_map__type(map) == BPF_MAP_TYPE_STRUCT_OPS && !bpf_map__attach_struct_ops(map))
+			fail(bpf_map__name(map));
 	map = bpf_object__find_map_by_name(object, "events");
 	if (map)
 		ring = ring_buffer__new(bpf_map__fd(map), show, NULL, NULL);
@@ -121,5 +136,20 @@ int main(int count, char **words)
 	printf("fact errno %d\n", WEXITSTATUS(status));
 	if (ring)
 		ring_buffer__consume(ring);
+	if (!strcmp(words[2], "schedule")) {
+		char state[16] = {};
+		int file = open("/sys/kernel/sched_ext/state", O_RDONLY);
+
+		read(file, state, sizeof(state) - 1);
+		printf("fact enabled %d\n", !strncmp(state, "enabled", 7));
+		bpf_object__for_each_map(map, object)
+			if (strstr(bpf_map__name(map), ".bss")) {
+				unsigned int zero = 0;
+				unsigned long long counts[2] = {};
+
+				bpf_map_lookup_elem(bpf_map__fd(map), &zero, counts);
+				printf("fact first %llu\nfact second %llu\n", counts[0], counts[1]);
+			}
+	}
 	return 0;
 }

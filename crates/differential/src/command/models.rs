@@ -19,11 +19,12 @@ use super::Outcome;
 /// The kernel by the name that `tools/kernels/vm` has for it.
 const KERNEL: &str = "6.18";
 /// The tools with the events that they see.
-const EVENTS: [(&str, &str); 4] = [
+const EVENTS: [(&str, &str); 5] = [
     ("execsnoop", "exec"),
     ("opensnoop", "open"),
     ("filepolicy", "secret"),
     ("tcpconnlat", "connect"),
+    ("fifo", "schedule"),
 ];
 
 /// What the kernel gave of an event.
@@ -58,6 +59,7 @@ pub(super) fn compare() -> Outcome {
             "execsnoop" => (executed(answer)?, of_child(answer, 0)?),
             "opensnoop" => (opened(answer)?, of_child(answer, 0)?),
             "tcpconnlat" => (connected(answer)?, of_child(answer, 16)?),
+            "fifo" => (scheduled()?, vec![schedules(answer)?]),
             _ => (
                 refused()?,
                 vec![answer.fact("errno")?.to_le_bytes().to_vec()],
@@ -242,6 +244,30 @@ fn connected(answer: &Answer) -> Outcome<Vec<Vec<u8>>> {
         ("on_answer", "{ sk: @sk }"),
         start + latency,
     )
+}
+
+/// Whether the scheduler is enabled and queues tasks.
+fn schedules(answer: &Answer) -> Outcome<Vec<u8>> {
+    let queues = answer.fact("second")? > 0;
+    Ok(vec![
+        u8::from(answer.fact("enabled")? == 1),
+        u8::from(queues),
+    ])
+}
+
+/// The same of the model: its begin succeeds, and a task is queued and counted.
+fn scheduled() -> Outcome<Vec<Vec<u8>>> {
+    let instance = load("fifo")?;
+    let mut model = KernelModel::new(&instance)?;
+    model.give("task", "task_struct { pid: 5 }")?;
+    model.result("scx_bpf_create_dsq", None, "0")?;
+    let options = TestRun::default();
+    let begin = instance.program("fifo_init")?;
+    let begin = begin.model_run(&mut model, "[]", &options)?;
+    let enqueue = instance.program("fifo_enqueue")?;
+    enqueue.model_run(&mut model, "[@task, 0]", &options)?;
+    let queues = instance.global::<u64>("queued")? > 0 && !model.calls().is_empty();
+    Ok(vec![vec![u8::from(begin.retval == 0), u8::from(queues)]])
 }
 
 /// The error that the process gets is the negated result of the hook.
