@@ -69,8 +69,7 @@ pub(crate) struct Args {
     ctx: Option<ByteSource>,
 
     /// Begin with packet N of the capture [default: 1]: the program runs on those before it, too
-    #[arg(long, value_name = "N", requires = "pcap")]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     from: Option<u64>,
 
     /// Speak the Debug Adapter Protocol on standard input and output, for editors

@@ -36,6 +36,11 @@ pub(crate) const RULES: &[Rule] = &[
         options: &[&["jobs", "share_maps", "output"]],
     },
     Rule {
+        command: "debug",
+        needs: Given("pcap", "--pcap IN"),
+        options: &[&["from"]],
+    },
+    Rule {
         command: "exec",
         needs: Given("memory", "--mem SOURCE"),
         options: &[&["output", "dump_mem"]],

@@ -108,13 +108,14 @@ impl Server {
         let mut set = Vec::new();
         for (one, kind) in asked {
             let text = |name: &str| one.get(name).and_then(Value::as_str).map(str::to_owned);
-            let options = BreakOptions {
-                condition: text("condition").filter(|text| !text.trim().is_empty()),
-                message: text("logMessage").filter(|text| !text.is_empty()),
-                skipped: hits(text("hitCondition").as_deref())?,
-                owner: owner.clone(),
-            };
+            let skipped = hits(text("hitCondition").as_deref());
             let added = kind.and_then(|kind| {
+                let options = BreakOptions {
+                    condition: text("condition").filter(|text| !text.trim().is_empty()),
+                    message: text("logMessage").filter(|text| !text.is_empty()),
+                    skipped: skipped?,
+                    owner: owner.clone(),
+                };
                 let added = view.set_breakpoint(breakpoints, kind, options);
                 added.map_err(|error| error.0)
             });

@@ -18,6 +18,9 @@ pub(super) enum Answer {
     Resume(Value, Resume),
 }
 
+/// Instructions from a reference to those that are shown, at most.
+const FARTHEST: i64 = 1 << 30;
+
 /// What the server can do.
 pub(super) fn capabilities() -> Value {
     json!({
@@ -235,6 +238,7 @@ impl Server {
         let number = |name: &str| argument(request, name).as_i64().unwrap_or(0);
         let (program, slot) = insn_of_address(address).ok_or("no instruction is there")?;
         let offset = (number("offset") / 8).saturating_add(number("instructionOffset"));
+        let offset = offset.clamp(-FARTHEST, FARTHEST);
         let from = i64::from(slot).saturating_add(offset);
         let count = number("instructionCount").clamp(0, 10_000);
         let mut rows = Vec::new();
