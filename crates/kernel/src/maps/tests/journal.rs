@@ -84,7 +84,7 @@ fn act(map: &Map, random: &mut SplitMix, guard: &RunGuard) {
                 found.write(0, &value[..3]);
             }
         }
-        (3..=5, _) => drop(operations.update(1, &key, &value, 0)),
+        (3 | 4 | 5, _) => drop(operations.update(1, &key, &value, 0)),
         (6, _) => drop(operations.delete(1, &key)),
         _ => {
             let mut cursor = Cursor::default();
