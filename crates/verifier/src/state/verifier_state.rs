@@ -423,7 +423,6 @@ mod tests {
     use super::{HistoryEntry, HistoryFlags, LinkedReg, LinkedRegs, State};
     use crate::state::{Frame, MAIN_CALLSITE, RegState};
     use isa::ebpf::Reg;
-    use spec::behaviour::{Behaviour, Behaviours};
     use std::rc::Rc;
 
     #[test]
