@@ -46,7 +46,8 @@ struct Search<'s, 'e, 'p, 'l> {
     stack: Vec<u32>,
 }
 
-/// Checks control flow and marks prune points (`check_cfg`).
+/// Checks control flow and marks prune points (`check_cfg`) (`bpf_check_cfg`).
+#[doc(alias = "bpf_check_cfg")]
 pub(super) fn check_cfg(
     input: &Input<'_>,
     pass: &mut LogAt<'_, '_>,
@@ -175,12 +176,12 @@ impl Search<'_, '_, '_, '_> {
         if calls::calls_async_callback(input, insn) {
             info.prune_point = true;
         }
-        let iterates = input.rules.has(Behaviour::CallbacksIterate);
-        if iterates && calls::calls_sync_callback(input, insn) {
+        if calls::calls_sync_callback(input, insn) {
+            let iterates = input.rules.has(Behaviour::CallbacksIterate);
             info.calls_callback = true;
-            info.force_checkpoint = true;
-            info.prune_point = true;
-            info.jmp_point = true;
+            info.force_checkpoint |= iterates;
+            info.prune_point |= iterates;
+            info.jmp_point |= iterates;
         }
         if calls::advances_iterator(input, insn) {
             info.prune_point = true;
@@ -213,6 +214,8 @@ impl Search<'_, '_, '_, '_> {
         self.push(index, target, Edge::Branch, may_close)
     }
 
+    /// Hands the effects of a function on to the one that calls it (`merge_callee_effects`).
+    #[doc(alias = "merge_callee_effects")]
     fn inherit_effects(&mut self, caller: u32, callee: u32) {
         let caller = self.analysis.subprog_containing(caller);
         let callee = &self.analysis.subprogs[self.analysis.subprog_containing(callee)];

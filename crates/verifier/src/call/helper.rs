@@ -19,15 +19,18 @@ use super::{callback, clear_caller_saved, compat, constant, kptr, leak, returns}
 use crate::attach::{self, Returned};
 use crate::env::{Env, MapUse, Outcome};
 use crate::insn_facts;
-use crate::mem::{Access, MemAccess, check_mem_access, packet, registers};
+use crate::mem::{packet, registers, stack};
 use crate::rejection::Call;
 use crate::state::{Frame, RegBase, State};
 use crate::type_rules::HookRules;
 use crate::{Result, Stop, refuse, verbose};
 
-/// The key of a tail call is not the same on all paths (`BPF_MAP_KEY_POISON`).
+/// The key of a tail call is not the same on all paths (`BPF_MAP_KEY_POISON`,
+/// `bpf_map_key_poisoned`).
+#[doc(alias = "bpf_map_key_poisoned")]
 const KEY_POISON: u64 = 1 << 63;
-/// The key of a tail call was seen (`BPF_MAP_KEY_SEEN`).
+/// The key of a tail call was seen (`BPF_MAP_KEY_SEEN`, `bpf_map_key_unseen`).
+#[doc(alias = "bpf_map_key_unseen")]
 const KEY_SEEN: u64 = 1 << 62;
 
 /// Checks a helper call (`check_helper_call`).
@@ -68,9 +71,7 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
     if let Some((ptr, size)) = meta.raw.planned {
         let filling = helper.map_or(Filling::Whole, HelperId::filling);
         insn_facts::note_filling(env, ptr, size, filling);
-        for off in 0..size {
-            check_mem_access(env, MemAccess::new(ptr, off, 1, Access::Write))?;
-        }
+        stack::write_unknown(env, ptr, size)?;
     }
     let checks_release = env.input.rules.has(Behaviour::ReleasesReferenced);
     let releases = matches!(
@@ -206,7 +207,8 @@ pub(super) fn section(state: &State) -> Option<&'static str> {
     }
 }
 
-/// Refuses helpers that may sleep where the program must not.
+/// Refuses helpers that may sleep where the program must not (`in_sleepable_context`).
+#[doc(alias = "in_sleepable_context")]
 fn check_sleep(env: &mut Env<'_>, proto: &HelperProto) -> Result<()> {
     let state = &env.state;
     let where_it_is = section(state);
@@ -250,9 +252,11 @@ fn record_map(env: &mut Env<'_>, helper: HelperId, meta: &CallMeta) -> Result<()
     Ok(())
 }
 
-/// Notes the key of a tail call, so that it can become a direct jump
-/// (`record_func_key`).
+/// Notes the key of a tail call, so that it can become a direct jump (`record_func_key`,
+/// `bpf_map_key_store`, `bpf_map_key_immediate`).
 #[doc(alias = "record_func_key")]
+#[doc(alias = "bpf_map_key_store")]
+#[doc(alias = "bpf_map_key_immediate")]
 fn record_key(env: &mut Env<'_>, helper: HelperId, meta: &CallMeta) -> Result<()> {
     if helper != HelperId::TailCall {
         return Ok(());

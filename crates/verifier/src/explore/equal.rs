@@ -173,8 +173,11 @@ impl Comparison<'_> {
                 slot
             };
             let cur = stack.get(spi);
-            if exact != Exactness::Covers && cur.is_none_or(|cur| cur.kinds != slot.kinds) {
+            if exact != Exactness::Covers && cur.is_none_or(|cur| !cur.has_kinds_of(slot)) {
                 return false;
+            }
+            if slot.is_unwritten() {
+                continue;
             }
             let precise = self.all_precise || precise & 1 << spi != 0;
             if !self.is_slot_safe(slot, precise, cur, ids, exact) {
@@ -202,22 +205,24 @@ impl Comparison<'_> {
         let is_free = |kind: SlotKind| {
             kind == SlotKind::Invalid || kind == SlotKind::Misc && self.allow_uninit_stack
         };
+        let by_load = self.rules.has(Behaviour::StackNumbersCover);
+        let has_halves = self.rules.has(Behaviour::HalfSlots);
+        let mut is_first = true;
         for (byte, &kind) in old.kinds.iter().enumerate() {
             if is_free(kind) {
                 continue;
             }
             let Some(cur) = cur else { return false };
-            let from = match self.rules.has(Behaviour::HalfSlots) {
+            let from = match has_halves {
                 true => (byte % 4 == 0).then_some(byte),
-                false => Some(0),
+                false => is_first.then_some(0),
             };
-            let by_load = self.rules.has(Behaviour::StackNumbersCover);
-            let old_scalar = from.and_then(|from| self.scalar_of(old, from));
-            let old_scalar = old_scalar.filter(|_| by_load);
-            let cur_scalar = from.and_then(|from| self.scalar_of(cur, from));
-            if let (Some(old_scalar), Some(cur_scalar)) = (old_scalar, cur_scalar) {
-                let is_spilled = old.kinds[from.unwrap_or(0)] == SlotKind::Spill;
-                let precise = precise && is_spilled;
+            is_first = false;
+            if let Some(from) = from.filter(|_| by_load)
+                && let Some(old_scalar) = self.scalar_of(old, from)
+                && let Some(cur_scalar) = self.scalar_of(cur, from)
+            {
+                let precise = precise && old.kinds[from] == SlotKind::Spill;
                 return self.is_reg_state_safe(old_scalar, precise, cur_scalar, ids, exact);
             }
             if kind == SlotKind::Misc && cur.kinds[byte] == SlotKind::Zero {
@@ -233,7 +238,13 @@ impl Comparison<'_> {
         true
     }
 
-    /// The scalar that a load of the slot's bytes from one on gives, if it gives one.
+    /// The scalar that a load of the slot's bytes from one on gives, if it gives one
+    /// (`scalar_reg_for_stack`, `is_spilled_scalar_after`, `is_stack_misc_after`,
+    /// `is_stack_all_misc`).
+    #[doc(alias = "scalar_reg_for_stack")]
+    #[doc(alias = "is_spilled_scalar_after")]
+    #[doc(alias = "is_stack_misc_after")]
+    #[doc(alias = "is_stack_all_misc")]
     fn scalar_of<'s>(&self, slot: &'s StackSlot, from: usize) -> Option<&'s RegState> {
         if slot.kinds[from] == SlotKind::Spill && slot.reg.is_scalar() {
             return Some(&slot.reg);

@@ -20,7 +20,8 @@ use crate::env::Env;
 use crate::state::{HistoryFlags, LinkedRegs, RegKind, RegRules, RegState, SlotKind, StackSlot};
 use crate::{Result, Stop, insn_facts, log};
 
-/// Number of the frame that the stack pointer in `ptr` points into.
+/// Number of the frame that the stack pointer in `ptr` points into (`func`).
+#[doc(alias = "func")]
 pub(super) fn frame_of(env: &Env<'_>, ptr: Reg) -> usize {
     if let RegKind::Stack { frame } = env.reg(ptr).kind {
         return frame as usize;
@@ -28,9 +29,10 @@ pub(super) fn frame_of(env: &Env<'_>, ptr: Reg) -> usize {
     env.state.curframe
 }
 
-/// Checks that `[ptr + off, ptr + off + size)` lies on the stack, and grows the slots to
-/// cover it (`check_stack_access_within_bounds`).
+/// Checks that `[ptr + off, ptr + off + size)` lies on the stack, and grows the slots to cover it
+/// (`check_stack_access_within_bounds`, `check_stack_slot_within_bounds`).
 #[doc(alias = "check_stack_access_within_bounds")]
+#[doc(alias = "check_stack_slot_within_bounds")]
 pub(super) fn check_bounds(
     env: &mut Env<'_>,
     ptr: Reg,
@@ -112,8 +114,9 @@ fn check_fastcall_contract(env: &mut Env<'_>, frame: usize, off: i32) {
     }
 }
 
-/// Reads `size` bytes at `ptr + off` into `dst` (`check_stack_read`).
+/// Reads `size` bytes at `ptr + off` into `dst` (`check_stack_read`, `check_stack_read_var_off`).
 #[doc(alias = "check_stack_read")]
+#[doc(alias = "check_stack_read_var_off")]
 pub(super) fn check_read(
     env: &mut Env<'_>,
     ptr: Reg,
@@ -153,7 +156,7 @@ fn read_fixed(
     let spi = slot / 8;
     env.mark_slot_scratched(spi);
     check_fastcall_contract(env, env.state.curframe, off);
-    mark_read(env, frame, 1 << spi)?;
+    env.mark_slots_read(frame, 1 << spi);
     insn_facts::note_stack_read(env, frame, off, off + size as i32);
     let StackSlot { reg, kinds } = env.state.frame(frame).stack[spi];
     let byte = |index: u32| kinds[(slot - index as usize) % 8];
@@ -261,7 +264,8 @@ pub(super) fn check_write(
     }
 }
 
-/// The immediate of the executing instruction, if it stores one.
+/// The immediate of the executing instruction, if it stores one (`is_bpf_st_mem`).
+#[doc(alias = "is_bpf_st_mem")]
 fn stored_imm(env: &Env<'_>) -> Option<i32> {
     match env.input.insns[env.insn_idx as usize] {
         Insn::Store {
@@ -281,29 +285,12 @@ fn write_fixed(
     size: u32,
     value: Option<Reg>,
 ) -> Result<()> {
-    let slot = (-off - 1) as usize;
-    let spi = slot / 8;
-    let old = env.state.frame(frame).stack[spi];
-    if !env.input.allow_ptr_leaks && old.is_spilled() && !old.is_spilled_scalar() && size != 8 {
-        return Err(refuse!(env => Mem::CorruptsSpill));
-    }
-    if !env.input.bypass_spec_v4 {
-        let is_pointer = value.is_some_and(|value| is_spillable(env.reg(value)));
-        let is_data = |index: u32| {
-            let kind = old.kinds[(slot - index as usize) % 8];
-            matches!(kind, SlotKind::Misc | SlotKind::Zero)
-        };
-        let barriers = &mut env.aux[env.insn_idx as usize].barriers;
-        barriers.behind |= is_pointer || !(0..size).all(is_data);
-    }
-    dynptr::overwrite(env, frame, spi)?;
-    insn_facts::note_stack_write(env, frame, off, off + size as i32);
+    let spi = (-off - 1) as usize / 8;
+    begin_write(env, frame, off, size, value, size == 8)?;
     let is_aligned = off % 8 == 0;
     if is_aligned && size == 8 {
         env.mark_slots_written(frame, 1 << spi);
     }
-    check_fastcall_contract(env, frame, off);
-    env.mark_slot_scratched(spi);
     let imm = stored_imm(env);
     let is_capable = env.input.bpf_capable;
     let spilled = match (value, imm) {
@@ -366,12 +353,70 @@ fn write_fixed(
     } else {
         SlotKind::Misc
     };
-    let slot_mut = env.state.frame_mut(frame).stack.slot_mut(spi);
+    put_data(env, frame, off, size, kind);
+    Ok(())
+}
+
+/// Writes `size` bytes behind a pointer to the stack that the call has checked, of which nothing is
+/// known and which do not belong together.
+pub(crate) fn write_unknown(env: &mut Env<'_>, ptr: Reg, size: i32) -> Result<()> {
+    let reg = env.reg(ptr);
+    let (fixed, var_off) = (reg.off, reg.num.var_off);
+    check_bounds(env, ptr, fixed, size, Access::Write, false)?;
+    let frame = frame_of(env, ptr);
+    let mut off = fixed.wrapping_add(var_off.value as i32);
+    let end = off + size;
+    while off < end {
+        let next = end.min((off & !7) + 8);
+        let bytes = (next - off) as u32;
+        begin_write(env, frame, off, bytes, None, false)?;
+        put_data(env, frame, off, bytes, SlotKind::Misc);
+        off = next;
+    }
+    Ok(())
+}
+
+/// Checks that `size` bytes of a slot may be written, with the register `value` if there is one, at
+/// once as a whole slot if `is_whole`; notes the write.
+fn begin_write(
+    env: &mut Env<'_>,
+    frame: usize,
+    off: i32,
+    size: u32,
+    value: Option<Reg>,
+    is_whole: bool,
+) -> Result<()> {
+    let slot = (-off - 1) as usize;
+    let spi = slot / 8;
+    let old = &env.state.frame(frame).stack[spi];
+    let has_pointer = old.is_spilled() && !old.is_spilled_scalar();
+    if !env.input.allow_ptr_leaks && has_pointer && !is_whole {
+        return Err(refuse!(env => Mem::CorruptsSpill));
+    }
+    if !env.input.bypass_spec_v4 {
+        let is_data = |index: u32| {
+            let kind = old.kinds[(slot - index as usize) % 8];
+            matches!(kind, SlotKind::Misc | SlotKind::Zero)
+        };
+        let is_pointer = value.is_some_and(|value| is_spillable(env.reg(value)));
+        let needs_barrier = is_pointer || !(0..size).all(is_data);
+        env.aux[env.insn_idx as usize].barriers.behind |= needs_barrier;
+    }
+    dynptr::overwrite(env, frame, spi)?;
+    insn_facts::note_stack_write(env, frame, off, off + size as i32);
+    check_fastcall_contract(env, frame, off);
+    env.mark_slot_scratched(spi);
+    Ok(())
+}
+
+/// Makes bytes of a slot data of a kind.
+fn put_data(env: &mut Env<'_>, frame: usize, off: i32, size: u32, kind: SlotKind) {
+    let slot = (-off - 1) as usize;
+    let slot_mut = env.state.frame_mut(frame).stack.slot_mut(slot / 8);
     scrub(slot_mut);
     for index in 0..size as usize {
         slot_mut.kinds[(slot - index) % 8] = kind;
     }
-    Ok(())
 }
 
 /// Writes somewhere in `[min, max)` (`check_stack_write_var_off`).
@@ -491,7 +536,7 @@ pub(super) fn check_range(
         if env.state.frame(frame).allocated_stack() <= slot {
             return Err(refuse!(env => Mem::AllocatedStack));
         }
-        let old = env.state.frame(frame).stack[spi];
+        let old = &env.state.frame(frame).stack[spi];
         match old.kinds[slot % 8] {
             SlotKind::Misc => {}
             SlotKind::Zero => clobber_byte(env, frame, slot, is_clobber),
@@ -516,7 +561,9 @@ pub(super) fn check_range(
                 }));
             }
         }
-        mark_read(env, frame, 1 << spi)?;
+        if at == min || slot % 8 == 7 {
+            env.mark_slots_read(frame, 1 << spi);
+        }
     }
     Ok(())
 }
@@ -551,11 +598,6 @@ fn clobber_byte(env: &mut Env<'_>, frame: usize, slot: usize, is_clobber: bool) 
     }
 }
 
-fn mark_read(env: &mut Env<'_>, frame: usize, mask: u64) -> Result<()> {
-    env.mark_slots_read(frame, mask);
-    Ok(())
-}
-
 fn push_access(env: &mut Env<'_>, frame: usize, spi: usize) -> Result<()> {
     if !env.input.rules.has(Behaviour::StackByAnyRegister) && !is_by_frame_pointer(env) {
         return Ok(());
@@ -578,6 +620,8 @@ fn is_unbounded(num: &Scalar) -> bool {
     num.var_off.is_unknown() && num.is_unbounded()
 }
 
+/// Makes a register the scalar 0 (`__mark_reg_const_zero`).
+#[doc(alias = "__mark_reg_const_zero")]
 fn set_zero(env: &mut Env<'_>, dst: Reg) {
     set_constant(env, dst, 0);
 }
@@ -597,9 +641,10 @@ fn spill_size(kinds: &[SlotKind; 8]) -> u32 {
     spilled.count() as u32
 }
 
-/// Puts a register into the upper `size` bytes of a slot; initialised bytes below become
-/// data (`save_register_state`).
+/// Puts a register into the upper `size` bytes of a slot; initialised bytes below become data
+/// (`save_register_state`, `mark_stack_slot_misc`).
 #[doc(alias = "save_register_state")]
+#[doc(alias = "mark_stack_slot_misc")]
 fn spill(slot: &mut StackSlot, reg: RegState, size: usize) {
     slot.reg = reg;
     let (low, high) = slot.kinds.split_at_mut(8 - size);
@@ -611,7 +656,8 @@ fn spill(slot: &mut StackSlot, reg: RegState, size: usize) {
     }
 }
 
-/// Forgets what a slot held, before data is written into some of its bytes.
+/// Forgets what a slot held, before data is written into some of its bytes (`scrub_special_slot`).
+#[doc(alias = "scrub_special_slot")]
 fn scrub(slot: &mut StackSlot) {
     slot.reg.kind = RegKind::NotInit;
     if slot.is_spilled() || slot.is_special() {
@@ -619,6 +665,8 @@ fn scrub(slot: &mut StackSlot) {
     }
 }
 
+/// Makes data of every byte that is initialised (`scrub_spilled_slot`).
+#[doc(alias = "scrub_spilled_slot")]
 fn scrub_kinds(slot: &mut StackSlot) {
     for kind in &mut slot.kinds {
         if *kind != SlotKind::Invalid {

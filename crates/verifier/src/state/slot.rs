@@ -40,6 +40,19 @@ impl StackSlot {
         kinds: [SlotKind::Invalid; 8],
     };
 
+    /// True if nothing was stored in any byte.
+    pub fn is_unwritten(&self) -> bool {
+        self.has_kinds_of(&StackSlot::INVALID)
+    }
+
+    /// True if each byte has the kind of that of the other slot.
+    #[inline]
+    pub fn has_kinds_of(&self, other: &StackSlot) -> bool {
+        // As bytes, which are compared at once.
+        let bytes = |slot: &StackSlot| slot.kinds.map(|kind| kind as u8);
+        bytes(self) == bytes(other)
+    }
+
     /// True if a register was spilled here, whole or narrow (`is_spilled_reg`).
     #[doc(alias = "is_spilled_reg")]
     pub fn is_spilled(&self) -> bool {
