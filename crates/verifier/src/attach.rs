@@ -159,7 +159,8 @@ fn check_kernel_target(
             else {
                 return Err(refuse!(check => Program::WrongTypeName { id, name }));
             };
-            let is_sleepable = input.program.flags().has(LoadFlags::SLEEPABLE);
+            let is_sleepable = input.program.flags().has(LoadFlags::SLEEPABLE)
+                && input.rules.has(Behaviour::TracepointsSleep);
             let faults = &input.registry.lists.faultable_tracepoints;
             match is_sleepable && !faults.contains(tracepoint) {
                 true => Err(refuse!(check => Program::TracepointFaultsNot { tracepoint })),

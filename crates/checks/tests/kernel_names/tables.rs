@@ -291,7 +291,6 @@ pub(super) const WITHOUT: &[(&str, &[&str])] = &[
             "bt_is_frame_stack_arg_slot_set",
             "bt_stack_arg_mask",
             "btf_parse_layout_sec",
-            "check_indirect_jump",
             "check_outgoing_stack_args",
             "check_stack_arg_read",
             "check_stack_arg_write",
@@ -311,7 +310,6 @@ pub(super) const WITHOUT: &[(&str, &[&str])] = &[
             "is_tracing_multi_id",
             "jt_from_map",
             "jt_from_subprog",
-            "map_mem_size",
             "mark_indirect_target",
             "mark_stack_arg_precision",
             "reg_from_argno",
@@ -321,7 +319,6 @@ pub(super) const WITHOUT: &[(&str, &[&str])] = &[
             "stack_arg_off_to_slot",
             "stack_arg_safe",
             "visit_abnormal_return_insn",
-            "visit_gotox_insn",
         ],
     ),
     (

@@ -119,8 +119,8 @@ fn refuse_invalid(env: &mut Env<'_>, raw: RawInsn, fault: Fault) -> Stop {
                 };
             }
             match class_of(raw) {
-                None => return Stop::Bug(format!("{raw:?} has no fields")),
-                Some("may_goto") => return refuse!(env => Flow::InvalidMayGoto { imm }),
+                None => Stop::Bug(format!("{raw:?} has no fields")),
+                Some("may_goto") => refuse!(env => Flow::InvalidMayGoto { imm }),
                 Some(name) => refuse!(env => Flow::ReservedFields { name }),
             }
         }
