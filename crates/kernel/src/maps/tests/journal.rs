@@ -3,7 +3,7 @@
 use program::MapParams;
 use spec::SplitMix;
 use spec::maps::{MapFlags, MapKind};
-use vm::{Cursor, MapOperations as _};
+use vm::Cursor;
 
 use super::{CPUS, Host, Map, RunGuard, ValueLayout};
 use crate::maps::Journal;
@@ -76,16 +76,21 @@ fn act(map: &Map, random: &mut SplitMix, guard: &RunGuard) {
     let key = key(map.kind(), size, random);
     let value = [random.next_u64() as u8; VALUE as usize];
     let mut out = [0; VALUE as usize];
-    match (random.next_u64() % 8, size) {
-        (0..=3, 0) => drop(operations.push(&value, random.next_u64() % 3)),
-        (_, 0) => drop(operations.pop(&mut out)),
-        (0..=2, _) => {
+    if size == 0 {
+        let _ = match random.next_u64() % 2 {
+            0 => operations.push(&value, random.next_u64() % 3),
+            _ => operations.pop(&mut out),
+        };
+        return;
+    }
+    match random.next_u64() % 8 {
+        0..=2 => {
             if let Some(found) = operations.lookup(guard, 1, &key) {
                 found.write(0, &value[..3]);
             }
         }
-        (3..=5, _) => drop(operations.update(1, &key, &value, 0)),
-        (6, _) => drop(operations.delete(1, &key)),
+        3..=5 => drop(operations.update(1, &key, &value, 0)),
+        6 => drop(operations.delete(1, &key)),
         _ => {
             let mut cursor = Cursor::default();
             if let Some([_, found]) = operations.next_entry(guard, 1, &mut cursor) {
