@@ -4,6 +4,7 @@
 //! A [`Journal`] stands in front of the operations of a kind and saves a value before it is changed, or
 //! before a program gets its address. Lookups are not inlined, since they have to be seen. Operations whose
 //! keys are not known (iteration, queues, evictions of LRU maps that are half full) set back the whole map.
+//! Of an LRU map that is almost full an entry may be missing after that, as each that is put back may evict.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -160,7 +161,8 @@ impl Journal {
                 &mut large[..]
             }
         };
-        let is_same = self.inner.copy(key, now).is_ok() && now == value;
+        let is_exact = self.kind != MapKind::LpmTrie;
+        let is_same = is_exact && self.inner.copy(key, now).is_ok() && now == value;
         if !is_same {
             let _ = self.inner.store(key, value, 0, &NoResources);
         }
@@ -169,7 +171,8 @@ impl Journal {
     /// Sets all entries back.
     fn restore(&self, entries: &[(Vec<u8>, Vec<u8>)]) {
         if is_queue(self.kind) {
-            self.queued();
+            let mut value = vec![0; self.value_len];
+            while self.inner.pop(&mut value).is_ok() {}
             for (_, value) in entries {
                 let _ = self.inner.push(value, 0);
             }
@@ -230,7 +233,19 @@ impl Journal {
         log.bytes.extend_from_slice(key);
         let end = log.bytes.len();
         log.bytes.resize(end + self.value_len, 0);
-        let had_value = self.inner.copy(key, &mut log.bytes[end..]).is_ok();
+        let had_value = match self.kind == MapKind::LpmTrie {
+            // A lookup would find a shorter prefix, too.
+            true => match log.prefixes.get(&masked(key, prefix_len(key))) {
+                Some(at) => {
+                    let (known, value) = &log.entries[*at];
+                    log.bytes[start..end].copy_from_slice(known);
+                    log.bytes[end..].copy_from_slice(value);
+                    true
+                }
+                None => false,
+            },
+            false => self.inner.copy(key, &mut log.bytes[end..]).is_ok(),
+        };
         if !had_value {
             log.bytes.truncate(end);
         }

@@ -235,7 +235,7 @@ impl Layout {
             17 | 136 => {
                 self.udp.push(at);
                 self.put(at, &[(2, Port), (2, Port), (2, Length), (2, Number)]);
-                let behind = match be16(frame, at + 2) {
+                match be16(frame, at + 2) {
                     Some(VXLAN) => {
                         self.put(at + 8, &[(4, Number), (4, Number)]);
                         (at + 16, Next::Ethernet)
@@ -252,8 +252,7 @@ impl Layout {
                         (at + 16 + options, Next::Network(kind))
                     }
                     _ => (at + 8, Next::Payload),
-                };
-                behind
+                }
             }
             1 | 58 => {
                 self.put(at, &[(1, Number), (1, Number), (2, Number), (4, Number)]);

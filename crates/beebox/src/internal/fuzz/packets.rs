@@ -559,7 +559,13 @@ fn transport(chooser: &mut Chooser, frame: &mut Vec<u8>, protocol: u8, depth: us
             network(chooser, frame, inner);
             match protocol {
                 47 => {
-                    frame.splice(start..start, [0, 0]);
+                    let flags: u16 = match chooser.one_in(2) {
+                        true => chooser.of(&[0x2000, 0x1000, 0x8000, 0x3000, 0xb000]),
+                        false => 0,
+                    };
+                    let options = (flags & 0xb000).count_ones() as usize * 4;
+                    frame.splice(start..start, flags.to_be_bytes());
+                    frame.splice(start + 4..start + 4, vec![0; options]);
                 }
                 // IP carries no EtherType.
                 _ => {

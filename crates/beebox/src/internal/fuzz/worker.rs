@@ -29,8 +29,6 @@ pub(super) struct Round {
     pub(super) runs: u64,
     pub(super) kept: Vec<Kept>,
     pub(super) found: Vec<(FuzzInput, Violation)>,
-    /// The time was over.
-    pub(super) is_over: bool,
 }
 
 /// What inputs of a program consist of.
@@ -340,7 +338,6 @@ pub(super) fn work(
     while round.runs < share.runs {
         inputs += 1;
         if inputs.is_multiple_of(UNCHECKED) && share.end.is_some_and(|end| Instant::now() >= end) {
-            round.is_over = true;
             break;
         }
         if entries.is_empty() || chooser.one_in(64) {

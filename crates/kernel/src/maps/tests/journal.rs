@@ -76,16 +76,21 @@ fn act(map: &Map, random: &mut SplitMix, guard: &RunGuard) {
     let key = key(map.kind(), size, random);
     let value = [random.next_u64() as u8; VALUE as usize];
     let mut out = [0; VALUE as usize];
-    match (random.next_u64() % 8, size) {
-        (..=3, 0) => drop(operations.push(&value, random.next_u64() % 3)),
-        (_, 0) => drop(operations.pop(&mut out)),
-        (..=2, _) => {
+    if size == 0 {
+        let _ = match random.next_u64() % 2 {
+            0 => operations.push(&value, random.next_u64() % 3),
+            _ => operations.pop(&mut out),
+        };
+        return;
+    }
+    match random.next_u64() % 8 {
+        0..=2 => {
             if let Some(found) = operations.lookup(guard, 1, &key) {
                 found.write(0, &value[..3]);
             }
         }
-        (3 | 4 | 5, _) => drop(operations.update(1, &key, &value, 0)),
-        (6, _) => drop(operations.delete(1, &key)),
+        3..=5 => drop(operations.update(1, &key, &value, 0)),
+        6 => drop(operations.delete(1, &key)),
         _ => {
             let mut cursor = Cursor::default();
             if let Some([_, found]) = operations.next_entry(guard, 1, &mut cursor) {
@@ -107,9 +112,9 @@ fn a_reset_map_is_as_it_was_marked() {
         (MapKind::Hash, 8, 9, plain),
         (MapKind::Hash, 8, 9, MapFlags::NO_PREALLOC),
         (MapKind::PercpuHash, 8, 9, plain),
-        (MapKind::LruHash, 8, 9, plain),
+        (MapKind::LruHash, 8, 64, plain),
         (MapKind::LruHash, 8, 2000, plain),
-        (MapKind::LruPercpuHash, 8, 9, plain),
+        (MapKind::LruPercpuHash, 8, 64, plain),
         (MapKind::LpmTrie, 8, 9, MapFlags::NO_PREALLOC),
         (MapKind::Queue, 0, 9, plain),
         (MapKind::Stack, 0, 9, plain),
