@@ -13,7 +13,7 @@ use beebox::internal::run::debug::{
     DebugError, DebugInput, DebugSetup, interact, refuse_launch, serve,
 };
 use beebox::internal::run::{
-    Debug, LoadOptions, LoadedObject, RunCaptureError, RunClock, RunnableProgram,
+    Debug, LoadError, LoadOptions, LoadedObject, RunCaptureError, RunClock, RunnableProgram,
     leave_out_struct_ops, programs_in_arrays,
 };
 
@@ -26,7 +26,8 @@ use crate::object_input::ObjectFile;
 use crate::run::changes::Changes;
 use crate::run::choice::{Given, choose};
 use crate::run::maps_file::MapsFile;
-use crate::run::{MOST_CPUS, change_as_told, fill, opened, read_network};
+use crate::run::refused::Loading;
+use crate::run::{MOST_CPUS, RunFormat, change_as_told, fill, opened, read_network};
 
 /// Debug a program of an object, forward and back
 ///
@@ -44,7 +45,7 @@ Examples:
   beebox debug edge.bpf.o --pcap in.pcap --dap
   beebox debug edge.bpf.o --pcap in.pcap --listen 127.0.0.1:4711
 
-Exit codes: 0 the session ended, 1 the program is refused, 2 could not answer.")]
+Exit codes: 0 the session ended, 2 it could not begin or go on.")]
 pub(crate) struct Args {
     /// An object (`.bpf.o`)
     #[arg(value_name = "FILE")]
@@ -227,9 +228,19 @@ fn session(args: &Args, held: &Held) -> Result<Answer, Failure> {
     // What is refused is said as by `run`, before a session begins.
     match LoadedObject::load(&object, &kernel, &options) {
         Ok(_) => drop(load()?),
-        Err(error) => {
+        Err(error @ LoadError::Refused { .. }) => {
             let hint = format!("beebox verify {name} --prog {program} --explain; or --unverified");
             return Err(Failure::new(error).within(&name).hint(hint));
+        }
+        Err(error) => {
+            let loading = Loading {
+                name: &name,
+                object: &object,
+                changes: &args.changes,
+                kernel: &kernel,
+                format: RunFormat::Text,
+            };
+            return Err(loading.failure(error));
         }
     }
     let clock = match args.time {

@@ -10,7 +10,7 @@ pub(crate) mod maps_file;
 mod output;
 mod profile;
 mod progress;
-mod refused;
+pub(crate) mod refused;
 mod selection;
 mod unused;
 mod unwritten;
@@ -274,7 +274,7 @@ pub(crate) struct Args {
 
 /// The form of the answer of a run.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum RunFormat {
+pub(crate) enum RunFormat {
     /// For people
     Text,
     /// For programs

@@ -16,13 +16,13 @@ use crate::object_input::{SET_TYPE, refused};
 use crate::stdout::write_json;
 
 /// An object that is not loaded.
-pub(super) struct Loading<'a, 'o> {
+pub(crate) struct Loading<'a, 'o> {
     /// Its name in messages.
-    pub(super) name: &'a str,
-    pub(super) object: &'a Object<'o>,
-    pub(super) changes: &'a Changes,
-    pub(super) kernel: &'a Kernel,
-    pub(super) format: RunFormat,
+    pub(crate) name: &'a str,
+    pub(crate) object: &'a Object<'o>,
+    pub(crate) changes: &'a Changes,
+    pub(crate) kernel: &'a Kernel,
+    pub(crate) format: RunFormat,
 }
 
 impl Loading<'_, '_> {
@@ -60,7 +60,7 @@ impl Loading<'_, '_> {
     }
 
     /// The failure, with a hint.
-    fn failure(&self, error: LoadError) -> Failure {
+    pub(crate) fn failure(&self, error: LoadError) -> Failure {
         let hint = match &error {
             LoadError::Unsupported { .. } => Some("--unverified runs it all the same".to_owned()),
             LoadError::Memory { .. } => Some(MORE_MEMORY.to_owned()),

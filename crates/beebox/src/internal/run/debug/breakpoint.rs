@@ -87,6 +87,9 @@ pub(super) struct BreakOptions {
     pub(super) owner: String,
 }
 
+/// Programs and slots.
+type Places = Vec<(u32, u32)>;
+
 /// The breakpoints of a session.
 #[derive(Debug, Default)]
 pub struct Breakpoints {
@@ -211,7 +214,7 @@ fn plain(name: &str) -> &str {
 
 impl Resolver<'_> {
     /// The line and the slots of a breakpoint.
-    fn places(&self, kind: &BreakKind) -> Result<(Option<u32>, Vec<(u32, u32)>), String> {
+    fn places(&self, kind: &BreakKind) -> Result<(Option<u32>, Places), String> {
         match kind {
             BreakKind::Line { file, line } => {
                 let (line, places) = self.sources.starts(file.as_deref(), *line)?;

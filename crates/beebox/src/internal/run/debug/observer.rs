@@ -132,12 +132,12 @@ impl<'r> DebugObserver<'r> {
     #[inline]
     fn is_plain(&self, moment: &Moment<'_, '_>, at: u64) -> bool {
         let breakpoints = &self.state.breakpoints;
-        self.pending.is_empty()
-            && !breakpoints.has_watches
-            && !breakpoints.has_maps
-            && !(breakpoints.has_packets && at == 0)
-            && !(breakpoints.has_verdicts && moment.depth == 0)
-            && !breakpoints.is_marked(moment.program.number(), moment.at)
+        let is_possible = breakpoints.has_watches
+            || breakpoints.has_maps
+            || breakpoints.has_packets && at == 0
+            || breakpoints.has_verdicts && moment.depth == 0
+            || breakpoints.is_marked(moment.program.number(), moment.at);
+        self.pending.is_empty() && !is_possible
     }
 
     /// True if a step ends at an instruction.

@@ -135,7 +135,7 @@ pub(super) fn source_json(source: &SourcePlace) -> Value {
 
 /// The address of an instruction: the program's number above that of its bytes.
 pub(super) fn insn_address((program, slot): (u32, u32)) -> u64 {
-    (u64::from(program) + 1) << 32 | 8 * u64::from(slot)
+    ((u64::from(program) + 1) << 32) | (8 * u64::from(slot))
 }
 
 /// Program and slot of an address.
