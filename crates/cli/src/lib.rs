@@ -26,6 +26,7 @@ mod kfuncs;
 mod limits;
 mod link;
 mod loading;
+mod log_level;
 mod object_input;
 mod program_input;
 mod program_output;
