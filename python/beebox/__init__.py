@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
+from importlib.metadata import version as _version
 
 from beebox._beebox import (
     Batch,
@@ -51,6 +52,9 @@ from beebox._errors import (
 )
 from beebox._struct import Struct
 from beebox._verdict import Verdict
+from beebox import packets
+
+__version__ = _version("beebox")
 
 MutableMapping.register(Map)
 MutableMapping.register(Globals)
@@ -100,4 +104,5 @@ __all__ = [
     "Verification",
     "VerifierError",
     "capture_parts",
+    "packets",
 ]

@@ -230,7 +230,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 #: Options in comments of an expectation file, ``# maps: rules.json``, and what they name.
-_OPTIONS = ("object", "maps", "system", "perf_buffers")
+_OPTIONS = ("object", "maps", "network", "perf_buffers")
 
 
 def _header(path: Path) -> dict[str, str]:
@@ -359,8 +359,8 @@ class ExpectationItem(pytest.Item):
         """Load the object and check the file."""
         header, directory = _header(self.path), self.path.parent
         options: dict[str, Any] = {"perf_buffers": int(header.get("perf_buffers", 1 << 16))}
-        if "system" in header:
-            options["system"] = (directory / header["system"]).read_text()
+        if "network" in header:
+            options["system"] = (directory / header["network"]).read_text()
         loaded = Object(directory / header["object"])
         instance = loaded.load(kernel=_kernel(self.kernel_name), **options)
         if "maps" in header:

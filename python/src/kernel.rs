@@ -12,8 +12,8 @@ use crate::errors::{Fault, raised};
 
 /// A kernel, for which objects are linked and programs verified.
 ///
-/// `Kernel.builtin()` is Linux 6.18 as Debian configures it. Where a kernel is an argument, a path
-/// stands for `Kernel.open(path)`, and `None` for the built-in one.
+/// `Kernel.builtin()` is Linux 6.18 as Debian configures it. Where a kernel is an argument, a name
+/// stands for `Kernel.builtin(name)`, a path for `Kernel.open(path)`, and `None` for the built-in one.
 #[pyclass(frozen, module = "beebox", from_py_object)]
 #[derive(Clone)]
 pub(crate) struct Kernel(pub(crate) Described);
@@ -103,6 +103,7 @@ impl Kernel {
 /// A kernel as an argument.
 pub(crate) enum KernelArg {
     Given(Py<Kernel>),
+    Named(Described),
     Path(PathBuf),
 }
 
@@ -113,6 +114,11 @@ impl<'a, 'py> FromPyObject<'a, 'py> for KernelArg {
         if let Ok(kernel) = value.cast::<Kernel>() {
             return Ok(KernelArg::Given(kernel.to_owned().unbind()));
         }
+        if let Ok(name) = value.extract::<&str>()
+            && kernel::select(name).is_ok()
+        {
+            return Ok(KernelArg::Named(Kernel::builtin(value.py(), name)?.0));
+        }
         Ok(KernelArg::Path(value.extract()?))
     }
 }
@@ -122,6 +128,7 @@ pub(crate) fn read(py: Python<'_>, given: Option<KernelArg>) -> PyResult<Describ
     match given {
         None => Ok(kernel::linux_6_18()),
         Some(KernelArg::Given(kernel)) => Ok(kernel.get().0.clone()),
+        Some(KernelArg::Named(kernel)) => Ok(kernel),
         Some(KernelArg::Path(path)) => Ok(Kernel::open(py, path)?.0),
     }
 }

@@ -294,6 +294,48 @@ impl Map {
         Ok(())
     }
 
+    /// The value of a key, which becomes `default` if there is none.
+    ///
+    /// Raises DataTypeError and MapError as `put` does.
+    fn setdefault<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        default: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match self.find(key)? {
+            Some(value) => Ok(value),
+            None => {
+                self.put(key, default, "noexist")?;
+                self.__getitem__(key)
+            }
+        }
+    }
+
+    /// Takes an element out: its key and value.
+    ///
+    /// Raises NotFoundError if there is none, MapError for arrays, whose elements stay.
+    fn popitem<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let entries = self.entries(py)?;
+        let Some((key, value)) = entries.first() else {
+            return Err(Fault::absent(format!("map {}: empty", self.map.name())).into());
+        };
+        let pair = (self.key(py, key)?, self.shown(py, key, value)?);
+        self.__delitem__(&pair.0)?;
+        Ok(pair)
+    }
+
+    /// Deletes all elements.
+    ///
+    /// Raises MapError for arrays, whose elements stay.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        for (key, _) in self.entries(py)? {
+            if !self.clear_program(&key)? {
+                self.map.delete_bytes(&key).map_err(raised)?;
+            }
+        }
+        Ok(())
+    }
+
     fn __repr__(&self) -> String {
         format!("<Map {} ({})>", self.map.name(), self.map.kind().name())
     }

@@ -102,6 +102,22 @@ def test_elements_are_put_by_mode_and_errors_have_their_number(examples: Path) -
         del ports[443]
 
 
+def test_maps_have_what_mappings_have(examples: Path) -> None:
+    ports = load(examples / "packets/firewall.bpf.o").map("open_ports")
+    assert ports.setdefault(443, 1) == 1
+    assert ports.setdefault(443, 2) == 1
+    assert ports.pop(80, None) is None
+    assert ports.pop(80, 7) == 7
+    with pytest.raises(TypeError, match="a default, got 3"):
+        ports.pop(80, 1, 2)
+    assert ports.popitem() == (443, 1)
+    with pytest.raises(beebox.NotFoundError, match="empty"):
+        ports.popitem()
+    ports.update({1: 1, 2: 2})
+    ports.clear()
+    assert len(ports) == 0
+
+
 def test_values_of_all_cpus_are_a_list(examples: Path) -> None:
     instance = load(examples / "packets/firewall.bpf.o", cpus=3)
     actions = instance.map("actions")

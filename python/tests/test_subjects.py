@@ -23,6 +23,8 @@ def test_kernels_are_built_in_or_read(examples: Path, tmp_path: Path) -> None:
     assert firewall.verify(kernel=minimal).accepted
     with pytest.raises(beebox.NotFoundError, match=r"6\.18-minimal"):
         beebox.Kernel.builtin("5.10")  # type: ignore[arg-type]
+    assert firewall.verify(kernel="6.18").accepted
+    assert beebox.__version__ == importlib.metadata.version("beebox")
     with pytest.raises(beebox.FileError, match="absent"):
         firewall.verify(kernel=tmp_path / "absent")
 

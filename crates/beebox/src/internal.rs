@@ -19,7 +19,8 @@
 //! directories, `type_file.rs` BTF in files; `variables.rs` sets global variables by path;
 //! `bytes.rs` has sources of bytes, `maps_json/` maps and records as JSON and back, `expect/`
 //! expectation files (`statement.rs` reads statements, `check.rs` runs them, `compare.rs` finds
-//! differences, `report.rs` is the result as text, JSON and XML); `listing/` lists instructions: of
+//! differences, `report.rs` is the result as text, JSON and XML); `fuzz/` looks for inputs on which a property does not hold
+//! (`executor.rs` runs them, `packets.rs` makes and changes frames, `campaign.rs` is the loop); `listing/` lists instructions: of
 //! objects, linked (`linked.rs`) or not (`unlinked.rs`), alone, converted from classic ones, and as
 //! Linux keeps them (`xlated.rs`); `verify/results/` verifies the programs of many files in
 //! parallel, one row each, and `verify/matrix/` for several kernels; `ask/` boots a kernel and asks it. The commands use no crate beside it but `command`, `report` and `sys`;
@@ -37,6 +38,8 @@ pub mod classic;
 pub mod ebpf;
 #[cfg(feature = "run")]
 pub mod expect;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 #[cfg(feature = "run")]
 pub mod host;
 pub mod kernel;
@@ -51,6 +54,8 @@ pub mod loading;
 pub mod maps;
 #[cfg(feature = "run")]
 pub mod maps_json;
+#[cfg(feature = "fuzz")]
+pub mod mutate;
 #[cfg(feature = "run")]
 pub mod native;
 #[cfg(feature = "run")]

@@ -26,10 +26,12 @@
 //! | load an object and run its programs | [`Object`], [`Loader`], [`Instance`], [`Program`], [`Map`] |
 //! | verify the programs of an object | [`verify`] |
 //! | hold runs to expectation files | [`expect`] |
+//! | find packets on which a property does not hold | [`fuzz`] |
 //! | measure which source lines runs execute | [`coverage`] |
 //! | fill maps from JSON, and write them | [`maps_json`] |
 //! | set global variables by path | [`variables`] |
 //! | let programs call host functions | [`host`], [`kfunc!`] |
+//! | run tracing programs on kernel objects that are given | [`model`] |
 //! | describe the network that programs see | [`network`] |
 //! | describe the kernel that answers are for | [`kernel`] |
 //! | run a packet filter | [`Filter`], [`Expression`] |
@@ -89,9 +91,12 @@
 //! | feature | adds |
 //! |---|---|
 //! | none | [`Object`], [`verify`], [`variables`], [`kernel`] |
-//! | `run` | [`Loader`], [`Instance`], [`Program`], [`Map`], [`expect`], [`maps_json`], [`host`], [`network`]; with `capture` |
+//! | `run` | [`Loader`], [`Instance`], [`Program`], [`Map`], [`expect`], [`maps_json`], [`host`], [`model`], [`network`]; with `capture` |
 //! | `coverage` | [`coverage`], [`Loader::coverage`], [`Instance::coverage`]; with `run` |
+//! | `fuzz` | [`fuzz`]; with `coverage` |
 //! | `trace` | what `beebox run --why` and `--against` stand on, without promise; with `run` |
+//! | `debug` | what `beebox debug` stands on, without promise; with `trace` |
+//! | `html` | what `beebox run --html` and `verify --html` stand on, without promise; with `trace` and `coverage` |
 //! | `capture` | [`Filter`], [`Expression`], [`captures`] |
 //! | `seccomp` | [`seccomp`] |
 //! | `decompress` | BTF in kernel images and compressed sections |
@@ -122,6 +127,8 @@ mod expression;
 mod failure;
 #[cfg(feature = "capture")]
 mod filter;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 #[cfg(feature = "run")]
 pub mod host;
 mod instance;
@@ -130,6 +137,8 @@ pub mod internal;
 pub mod kernel;
 #[cfg(feature = "run")]
 pub mod maps_json;
+#[cfg(feature = "run")]
+pub mod model;
 #[cfg(feature = "run")]
 pub mod network;
 #[cfg(feature = "seccomp")]

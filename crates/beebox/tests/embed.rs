@@ -11,6 +11,9 @@ mod filter_capture;
 #[path = "../examples/host_function.rs"]
 mod host_function;
 #[allow(dead_code)]
+#[path = "../examples/run_model.rs"]
+mod run_model;
+#[allow(dead_code)]
 #[path = "../examples/run_object.rs"]
 mod run_object;
 #[allow(dead_code)]
@@ -115,4 +118,23 @@ fn a_program_calls_a_function_of_the_host() {
     assert_eq!(run(&[8; 64]), 1);
     assert_eq!(run(&[0x86; 100]), 2);
     assert_eq!(*types.lock().unwrap(), [[8, 8], [0x86, 0x86]]);
+}
+
+#[oracle::test]
+fn a_task_that_is_given_waits() {
+    let object = Object::open(repository().join("examples/tools/runqlat.bpf.o")).unwrap();
+    assert_eq!(run_model::waited(&object).unwrap(), Some(1));
+}
+
+#[oracle::test]
+fn a_model_has_helpers_of_packet_programs_fail() {
+    let object = Object::open(firewall()).unwrap();
+    let instance = beebox::Loader::default().load(&object).unwrap();
+    let mut model = beebox::model::KernelModel::new(&instance).unwrap();
+    model.result("bpf_map_lookup_elem", None, "0").unwrap();
+    let run = beebox::TestRun::packet(&[0; 64]);
+    let program = instance.program("firewall").unwrap();
+    assert!(program.test_run_in(&mut model, &run).is_ok());
+    assert!(model.calls()[0].starts_with("bpf_map_lookup_elem {arg1: "));
+    assert!(model.result("bpf_map_lookup", None, "0").is_err());
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use beebox::coverage;
 use beebox::internal::{
-    ask, btf, bytes, captures, ebpf, expect, host, kernel, loading, maps, maps_json, network,
-    object, program, raw, run, seccomp, text, variables, verify,
+    ask, btf, bytes, captures, ebpf, expect, fuzz, host, kernel, loading, maps, maps_json, mutate,
+    network, object, program, raw, run, seccomp, text, variables, verify,
 };
 
 /// Checks at compile time that the types are errors, and lists their paths.
@@ -56,6 +56,7 @@ errors! {
     ebpf::Fault,
     expect::ExpectError,
     expect::ExpectProblem,
+    fuzz::CorpusError,
     host::BadFunctions,
     kernel::ImageFault,
     kernel::files::KernelFileError,
@@ -65,6 +66,7 @@ errors! {
     maps_json::MapsJsonError,
     maps_json::MapsJsonFault,
     maps_json::RecordTypeError,
+    mutate::MutationError,
     network::NetworkFileError,
     object::AttachFault,
     object::BtfFault,

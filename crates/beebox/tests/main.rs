@@ -6,6 +6,7 @@ mod embed;
 mod engines;
 mod errors;
 mod expect;
+mod fuzz;
 mod host;
 mod instance;
 mod instance_objects;
@@ -22,6 +23,7 @@ mod support;
 mod unwritten_stack;
 mod verify_kernel_types;
 mod verify_log;
+mod walk;
 
 // They compare with the running kernel, which is asked on Linux only.
 #[cfg(target_os = "linux")]

@@ -39,16 +39,19 @@ struct Base<'a> {
 }
 
 impl<'a> Btf<'a> {
-    /// Parses a blob: the contents of a section `.BTF` or of `/sys/kernel/btf/vmlinux`.
-    /// The bytes are borrowed or owned as given; only the index of types takes memory.
+    /// Parses a blob: the contents of a section `.BTF` or of `/sys/kernel/btf/vmlinux`
+    /// (`btf_parse`). The bytes are borrowed or owned as given; only the index of types takes
+    /// memory.
+    #[doc(alias = "btf_parse")]
     pub fn parse(blob: impl Into<Cow<'a, [u8]>>) -> Result<Btf<'a>, ParseError> {
         let blob = blob.into();
         let index = Index::new(&blob, None)?;
         Ok(Btf::from_parts(blob, index, None))
     }
 
-    /// Parses split BTF on that of a kernel: the contents of a module's file in
-    /// `/sys/kernel/btf`.
+    /// Parses split BTF on that of a kernel: the contents of a module's file in `/sys/kernel/btf`
+    /// (`btf_parse_module`).
+    #[doc(alias = "btf_parse_module")]
     pub fn parse_module(
         blob: impl Into<Cow<'a, [u8]>>,
         kernel: Arc<Btf<'a>>,
@@ -157,23 +160,27 @@ impl<'a> Btf<'a> {
         &self.blob
     }
 
-    /// Base of split BTF.
+    /// Base of split BTF (`btf_base_btf`).
+    #[doc(alias = "btf_base_btf")]
     pub fn base(&self) -> Option<&Btf<'a>> {
         self.base.as_ref().map(|base| &*base.btf)
     }
 
-    /// Number of types, `void` and those of the base included.
+    /// Number of types, `void` and those of the base included (`btf_nr_types`).
+    #[doc(alias = "btf_nr_types")]
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.first() + self.index.starts.len()
     }
 
-    /// Id of the first type of the blob itself.
+    /// Id of the first type of the blob itself (`btf_start_id`).
+    #[doc(alias = "btf_start_id")]
     fn first(&self) -> usize {
         self.base.as_ref().map_or(0, |base| base.first)
     }
 
-    /// Type with this id; id 0 is `void`.
+    /// Type with this id; id 0 is `void` (`btf_type_by_id`).
+    #[doc(alias = "btf_type_by_id")]
     pub fn get(&self, id: TypeId) -> Option<Type<'_>> {
         (id.index() < self.len()).then(|| self.at(id))
     }
@@ -243,7 +250,11 @@ impl<'a> Btf<'a> {
             })
     }
 
-    /// String at this offset; empty beyond the end.
+    /// String at this offset; empty beyond the end (`btf_name_by_offset`, `__btf_name_by_offset`,
+    /// `btf_str_by_offset`).
+    #[doc(alias = "btf_name_by_offset")]
+    #[doc(alias = "__btf_name_by_offset")]
+    #[doc(alias = "btf_str_by_offset")]
     #[inline]
     pub fn string(&self, offset: StrOffset) -> Name<'_> {
         let mut own = offset.0 as usize;

@@ -4,31 +4,44 @@
 /// A suffix of a parameter's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ParamSuffix {
-    /// `__sz`: size of the memory before it.
+    /// `__sz`: size of the memory before it (`is_kfunc_arg_mem_size`).
+    #[doc(alias = "is_kfunc_arg_mem_size")]
     Size,
-    /// `__szk`: constant size of the memory before it.
+    /// `__szk`: constant size of the memory before it (`is_kfunc_arg_const_mem_size`).
+    #[doc(alias = "is_kfunc_arg_const_mem_size")]
     ConstSize,
-    /// `__k`: a known constant.
+    /// `__k`: a known constant (`is_kfunc_arg_constant`).
+    #[doc(alias = "is_kfunc_arg_constant")]
     Constant,
-    /// `__ign`: not checked.
+    /// `__ign`: not checked (`is_kfunc_arg_ignore`).
+    #[doc(alias = "is_kfunc_arg_ignore")]
     Ignored,
     /// `__prog`: set by the verifier.
     Program,
-    /// `__opt`: memory that may be null.
+    /// `__opt`: memory that may be null (`is_kfunc_arg_optional`).
+    #[doc(alias = "is_kfunc_arg_optional")]
     Optional,
-    /// `__nullable`: a pointer that may be null.
+    /// `__nullable`: a pointer that may be null (`is_kfunc_arg_nullable`).
+    #[doc(alias = "is_kfunc_arg_nullable")]
     Nullable,
-    /// `__uninit`: memory that need not be initialised.
+    /// `__uninit`: memory that need not be initialised (`is_kfunc_arg_uninit`).
+    #[doc(alias = "is_kfunc_arg_uninit")]
     Uninit,
-    /// `__alloc`: an allocated object.
+    /// `__alloc`: an allocated object (`is_kfunc_arg_alloc_obj`).
+    #[doc(alias = "is_kfunc_arg_alloc_obj")]
     Alloc,
-    /// `__refcounted_kptr`: an allocated object with a reference count.
+    /// `__refcounted_kptr`: an allocated object with a reference count
+    /// (`is_kfunc_arg_refcounted_kptr`).
+    #[doc(alias = "is_kfunc_arg_refcounted_kptr")]
     RefcountedKptr,
-    /// `__str`: a constant string.
+    /// `__str`: a constant string (`is_kfunc_arg_const_str`).
+    #[doc(alias = "is_kfunc_arg_const_str")]
     ConstString,
-    /// `__map`: a map.
+    /// `__map`: a map (`is_kfunc_arg_map`).
+    #[doc(alias = "is_kfunc_arg_map")]
     Map,
-    /// `__irq_flag`: saved IRQ flags.
+    /// `__irq_flag`: saved IRQ flags (`is_kfunc_arg_irq_flag`).
+    #[doc(alias = "is_kfunc_arg_irq_flag")]
     IrqFlag,
     /// `__iter`: an iterator.
     Iterator,
@@ -52,7 +65,8 @@ const SUFFIXES: &[(&[u8], ParamSuffix)] = &[
 ];
 
 impl ParamSuffix {
-    /// The suffix of a parameter's name.
+    /// The suffix of a parameter's name (`btf_param_match_suffix`).
+    #[doc(alias = "btf_param_match_suffix")]
     pub fn of(name: &[u8]) -> Option<ParamSuffix> {
         let found = SUFFIXES.iter().find(|(suffix, _)| name.ends_with(suffix));
         found.map(|(_, suffix)| *suffix)

@@ -8,7 +8,8 @@ macro_rules! kinds {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum Kind {
-            /// Kind of type id 0, which has no record.
+            /// Kind of type id 0, which has no record (`btf_type_is_void`).
+            #[doc(alias = "btf_type_is_void")]
             Void = 0,
             $($(#[$doc])* $name = $number,)*
         }
@@ -25,7 +26,8 @@ macro_rules! kinds {
                 }
             }
 
-            /// Name in dumps and in the kernel's log.
+            /// Name in dumps and in the kernel's log (`btf_type_str`).
+            #[doc(alias = "btf_type_str")]
             pub fn name(self) -> &'static str {
                 match self {
                     Kind::Void => "UNKNOWN",
@@ -75,11 +77,13 @@ kinds! {
     FuncProto = 13, "FUNC_PROTO", 0, PARAM_SIZE;
     /// A variable.
     Var = 14, "VAR", 4, 0;
-    /// A section of variables.
+    /// A section of variables (`btf_type_is_datasec`).
+    #[doc(alias = "btf_type_is_datasec")]
     Datasec = 15, "DATASEC", 0, PLACED_SIZE;
     /// A floating-point number.
     Float = 16, "FLOAT", 0, 0;
-    /// `__attribute__((btf_decl_tag))`.
+    /// `__attribute__((btf_decl_tag))` (`btf_type_is_decl_tag`).
+    #[doc(alias = "btf_type_is_decl_tag")]
     DeclTag = 17, "DECL_TAG", 4, 0;
     /// `__attribute__((btf_type_tag))`.
     TypeTag = 18, "TYPE_TAG", 0, 0;
@@ -88,8 +92,9 @@ kinds! {
 }
 
 impl Kind {
-    /// True if the record contains a size instead of a type: the kinds with a size of
-    /// their own.
+    /// True if the record contains a size instead of a type: the kinds with a size of their own
+    /// (`btf_type_has_size`).
+    #[doc(alias = "btf_type_has_size")]
     pub fn has_size(self) -> bool {
         matches!(
             self,
@@ -103,7 +108,9 @@ impl Kind {
         )
     }
 
-    /// True for typedefs and qualifiers, which have the size of another type.
+    /// True for typedefs and qualifiers, which have the size of another type
+    /// (`btf_type_is_modifier`).
+    #[doc(alias = "btf_type_is_modifier")]
     pub fn is_modifier(self) -> bool {
         matches!(
             self,

@@ -37,7 +37,9 @@ impl Btf<'_> {
             .unwrap_or(8)
     }
 
-    /// Size of a type in bytes; `None` for types without size, or beyond 32 bits.
+    /// Size of a type in bytes; `None` for types without size, or beyond 32 bits
+    /// (`btf_type_id_size`).
+    #[doc(alias = "btf_type_id_size")]
     pub fn size_of(&self, id: TypeId) -> Option<u32> {
         let mut id = id;
         let mut count = 1u32;
@@ -69,8 +71,9 @@ impl Btf<'_> {
         None
     }
 
-    /// Type below the modifiers; `None` if they form a cycle or are more than 64, of which
-    /// the kernel accepts 32.
+    /// Type below the modifiers; `None` if they form a cycle or are more than 64, of which the
+    /// kernel accepts 32 (`btf_type_skip_modifiers`).
+    #[doc(alias = "btf_type_skip_modifiers")]
     pub fn skip_modifiers(&self, id: TypeId) -> Option<TypeId> {
         let mut id = id;
         for _ in 0..=MAX_MODIFIERS {

@@ -39,7 +39,8 @@ pub(crate) struct NameIndex {
 }
 
 impl<'a> Btf<'a> {
-    /// First type with this kind and name.
+    /// First type with this kind and name (`btf_find_by_name_kind`).
+    #[doc(alias = "btf_find_by_name_kind")]
     pub fn find<'b>(&'b self, kind: Kind, name: &'b str) -> Option<Type<'b>> {
         self.find_all(kind, name.as_bytes()).next()
     }
@@ -65,8 +66,10 @@ impl<'a> Btf<'a> {
         all.map(|(id, ..)| self.at(id))
     }
 
-    /// Declaration tags of a type, or of one of its members or parameters (-1: of the type
-    /// itself), by id. Linear in the types.
+    /// Declaration tags of a type, or of one of its members or parameters (-1: of the type itself),
+    /// by id (`btf_find_decl_tag_value`, `btf_find_next_decl_tag`). Linear in the types.
+    #[doc(alias = "btf_find_decl_tag_value")]
+    #[doc(alias = "btf_find_next_decl_tag")]
     pub fn decl_tags(&self, target: TypeId, component: i32) -> impl Iterator<Item = Name<'_>> {
         let tags = self.of_kind(Kind::DeclTag).filter(move |ty| {
             matches!(ty.shape(), Shape::DeclTag(tag)

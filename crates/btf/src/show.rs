@@ -63,11 +63,13 @@ impl std::error::Error for ShowError {}
 pub type ReadObject<'r> = dyn FnMut(u64, &mut [u8]) -> bool + 'r;
 
 impl Btf<'_> {
-    /// Text of the object of a type at an address, without a final NUL. It is what was printed
-    /// up to an error.
+    /// Text of the object of a type at an address, without a final NUL (`btf_type_snprintf_show`,
+    /// `btf_type_show`). It is what was printed up to an error.
     ///
     /// # Errors
     /// If the last part that was read cannot be read or printed.
+    #[doc(alias = "btf_type_snprintf_show")]
+    #[doc(alias = "btf_type_show")]
     pub fn show(
         &self,
         id: TypeId,
@@ -106,7 +108,9 @@ const MOST_DEPTH: u8 = 32;
 const WINDOW: usize = 32;
 const LARGEST_VALUE: u32 = 16;
 
-/// The part of the object that was read last.
+/// The part of the object that was read last (`btf_show_obj_is_safe`, `btf_show_obj_size_left`).
+#[doc(alias = "btf_show_obj_is_safe")]
+#[doc(alias = "btf_show_obj_size_left")]
 #[derive(Default)]
 struct Window {
     /// The whole object.
@@ -129,10 +133,14 @@ struct Walk<'b, 'r, 'f> {
     shown_depth: u8,
     /// Depth in the aggregate that is visited without printing.
     silent_from: Option<u8>,
-    /// The member of a structure that is shown.
+    /// The member of a structure that is shown (`btf_show_start_member`, `btf_show_end_member`).
+    #[doc(alias = "btf_show_start_member")]
+    #[doc(alias = "btf_show_end_member")]
     member: Option<Member>,
-    /// An element of an array is shown, and none of an array in it was before: it has no
-    /// names.
+    /// An element of an array is shown, and none of an array in it was before: it has no names
+    /// (`btf_show_start_array_member`, `btf_show_end_array_member`).
+    #[doc(alias = "btf_show_start_array_member")]
+    #[doc(alias = "btf_show_end_array_member")]
     is_element: bool,
     /// The innermost array that was begun has elements of one byte.
     is_char_array: bool,
@@ -148,7 +156,10 @@ struct Walk<'b, 'r, 'f> {
 type Value = [u8; 16];
 
 impl<'b> Walk<'b, '_, '_> {
-    /// Shows a type that was reached by an id, at an address and a bit in its first byte.
+    /// Shows a type that was reached by an id, at an address and a bit in its first byte
+    /// (`btf_modifier_show`, `btf_df_show`).
+    #[doc(alias = "btf_modifier_show")]
+    #[doc(alias = "btf_df_show")]
     fn show(&mut self, ty: Type<'b>, id: TypeId, at: u64, bit: u32) {
         if self.depth >= MOST_DEPTH {
             self.result = Err(ShowError::Type);
@@ -211,6 +222,9 @@ impl<'b> Walk<'b, '_, '_> {
         show(self);
     }
 
+    /// Shows an array (`btf_array_show`, `__btf_array_show`).
+    #[doc(alias = "btf_array_show")]
+    #[doc(alias = "__btf_array_show")]
     fn array(&mut self, ty: Type<'b>, array: Array, id: TypeId, at: u64) {
         let element = self.types.skip_modifiers(array.element);
         let element = element.map(|id| self.types.at(id));
@@ -241,6 +255,9 @@ impl<'b> Walk<'b, '_, '_> {
         self.end_aggregate(b"]");
     }
 
+    /// Shows a structure or union (`btf_struct_show`, `__btf_struct_show`).
+    #[doc(alias = "btf_struct_show")]
+    #[doc(alias = "__btf_struct_show")]
     fn composite(&mut self, ty: Type<'b>, composite: Composite<'b>, id: TypeId, at: u64) {
         if self.begin_aggregate(ty, id, at).is_none() {
             return;
@@ -264,6 +281,11 @@ impl<'b> Walk<'b, '_, '_> {
         self.end_aggregate(b"}");
     }
 
+    /// Begins a structure or array: its name and bracket (`btf_show_start_aggr_type`,
+    /// `btf_show_start_struct_type`, `btf_show_start_array_type`).
+    #[doc(alias = "btf_show_start_aggr_type")]
+    #[doc(alias = "btf_show_start_struct_type")]
+    #[doc(alias = "btf_show_start_array_type")]
     fn begin_aggregate(&mut self, ty: Type<'b>, id: TypeId, at: u64) -> Option<()> {
         self.begin(ty, id, at)?;
         let text = [&self.indent()[..], &self.name(), self.line_end()].concat();
@@ -272,6 +294,11 @@ impl<'b> Walk<'b, '_, '_> {
         Some(())
     }
 
+    /// Ends a structure or array with its bracket (`btf_show_end_aggr_type`,
+    /// `btf_show_end_struct_type`, `btf_show_end_array_type`).
+    #[doc(alias = "btf_show_end_aggr_type")]
+    #[doc(alias = "btf_show_end_struct_type")]
+    #[doc(alias = "btf_show_end_array_type")]
     fn end_aggregate(&mut self, suffix: &[u8]) {
         self.depth -= 1;
         let text = [
@@ -285,7 +312,11 @@ impl<'b> Walk<'b, '_, '_> {
         self.end();
     }
 
-    /// Begins a value: its bytes, or the error if they cannot be read.
+    /// Begins a value: its bytes, or the error if they cannot be read (`btf_show_start_type`,
+    /// `btf_show_obj_safe`, `__btf_show_obj_safe`).
+    #[doc(alias = "btf_show_start_type")]
+    #[doc(alias = "btf_show_obj_safe")]
+    #[doc(alias = "__btf_show_obj_safe")]
     fn begin(&mut self, ty: Type<'b>, id: TypeId, at: u64) -> Option<Value> {
         self.shown = Some((ty.kind(), id));
         let Some(size) = self.types.size_of(ty.id()) else {
@@ -321,10 +352,14 @@ impl<'b> Walk<'b, '_, '_> {
         Some(value)
     }
 
+    /// Ends a value (`btf_show_end_type`).
+    #[doc(alias = "btf_show_end_type")]
     fn end(&mut self) {
         self.shown = None;
     }
 
+    /// Shows an integer (`btf_int_show`).
+    #[doc(alias = "btf_int_show")]
     fn int(&mut self, ty: Type<'b>, int: Int, id: TypeId, (at, bit): (u64, u32)) {
         let Some(value) = self.begin(ty, id, at) else {
             return;
@@ -362,12 +397,16 @@ impl<'b> Walk<'b, '_, '_> {
         false
     }
 
-    /// Shows some bits of a value in hexadecimal digits.
+    /// Shows some bits of a value in hexadecimal digits (`btf_int_bits_show`, `btf_bitfield_show`).
+    #[doc(alias = "btf_int_bits_show")]
+    #[doc(alias = "btf_bitfield_show")]
     fn bits(&mut self, value: Value, bit: u32, bits: u32) {
         let number = number::bits(&value, bit, bits);
         self.value(&number::hexadecimal(number), number == 0);
     }
 
+    /// Shows a pointer (`btf_ptr_show`).
+    #[doc(alias = "btf_ptr_show")]
     fn pointer(&mut self, ty: Type<'b>, id: TypeId, at: u64) {
         if let Some(value) = self.begin(ty, id, at) {
             let pointer = u64::from_le_bytes(number::low(&value));
@@ -376,6 +415,9 @@ impl<'b> Walk<'b, '_, '_> {
         }
     }
 
+    /// Shows an enumeration (`btf_enum_show`, `btf_enum64_show`).
+    #[doc(alias = "btf_enum_show")]
+    #[doc(alias = "btf_enum64_show")]
     fn enumeration(&mut self, ty: Type<'b>, of: Enum<'b>, id: TypeId, at: u64) {
         let Some(value) = self.begin(ty, id, at) else {
             return;
@@ -413,12 +455,18 @@ impl<'b> Walk<'b, '_, '_> {
         self.shown_depth = self.shown_depth.max(self.depth);
     }
 
+    /// Appends text, unless the visit is silent (`btf_show`, `btf_snprintf_show`).
+    #[doc(alias = "btf_show")]
+    #[doc(alias = "btf_snprintf_show")]
     fn put(&mut self, text: &[u8]) {
         if self.silent_from.is_none() {
             self.out.extend_from_slice(text);
         }
     }
 
+    /// The indentation of a line (`btf_show_indent`, `__btf_show_indent`).
+    #[doc(alias = "btf_show_indent")]
+    #[doc(alias = "__btf_show_indent")]
     fn indent(&self) -> Vec<u8> {
         match self.flags.has(ShowFlags::COMPACT) {
             true => Vec::new(),
@@ -426,6 +474,8 @@ impl<'b> Walk<'b, '_, '_> {
         }
     }
 
+    /// The end of a line (`btf_show_newline`).
+    #[doc(alias = "btf_show_newline")]
     fn line_end(&self) -> &'static [u8] {
         match self.flags.has(ShowFlags::COMPACT) {
             true => b"",
@@ -433,6 +483,8 @@ impl<'b> Walk<'b, '_, '_> {
         }
     }
 
+    /// What stands between values (`btf_show_delim`).
+    #[doc(alias = "btf_show_delim")]
     fn delimiter(&self) -> &'static [u8] {
         let is_union = matches!(self.shown, Some((Kind::Union, _)));
         match self.depth {

@@ -337,6 +337,8 @@ fn flexible_array(btf: &Btf<'_>, id: TypeId, off: i64) -> Option<(TypeId, i64, i
     fits.then_some((element, start, size.into()))
 }
 
+/// What a pointer to that type is, by its tag (`btf_type_tag_walk`).
+#[doc(alias = "btf_type_tag_walk")]
 fn pointer<'b>(btf: &Btf<'_>, target: TypeId, is_in_union: bool, field: Name<'b>) -> FoundAt<'b> {
     let tag = btf.at(target);
     let memory = match tag.shape() {

@@ -21,17 +21,21 @@ pub struct Type<'b> {
 pub enum Shape<'b> {
     /// No type.
     Void,
-    /// An integer.
+    /// An integer (`btf_type_int`).
+    #[doc(alias = "btf_type_int")]
     Int(Int),
     /// Pointer to this type.
     Ptr(TypeId),
-    /// Array.
+    /// Array (`btf_type_array`).
+    #[doc(alias = "btf_type_array")]
     Array(Array),
     /// Structure.
     Struct(Composite<'b>),
     /// Union.
     Union(Composite<'b>),
-    /// Enumeration, of 32 or 64 bits.
+    /// Enumeration, of 32 or 64 bits (`btf_type_enum`, `btf_type_enum64`).
+    #[doc(alias = "btf_type_enum")]
+    #[doc(alias = "btf_type_enum64")]
     Enum(Enum<'b>),
     /// FwdKind declaration of a structure or union.
     Fwd(FwdKind),
@@ -47,13 +51,15 @@ pub enum Shape<'b> {
     Func(Func),
     /// A prototype.
     Proto(Proto<'b>),
-    /// A variable.
+    /// A variable (`btf_type_var`).
+    #[doc(alias = "btf_type_var")]
     Var(Var),
     /// A section.
     Datasec(Datasec<'b>),
     /// Floating-point number of this size in bytes.
     Float(u32),
-    /// Declaration tag; the name is the tag.
+    /// Declaration tag; the name is the tag (`btf_type_decl_tag`).
+    #[doc(alias = "btf_type_decl_tag")]
     DeclTag(DeclTag),
     /// Type tag on this type; the name is the tag.
     TypeTag(TypeId),
@@ -86,7 +92,9 @@ impl Encoding {
     /// Boolean.
     pub const BOOL: Encoding = Encoding(4);
 
-    /// Name in listings: `SIGNED`, `CHAR`, `BOOL`, `(none)`, or `UNKN` for a combination.
+    /// Name in listings: `SIGNED`, `CHAR`, `BOOL`, `(none)`, or `UNKN` for a combination
+    /// (`btf_int_encoding_str`).
+    #[doc(alias = "btf_int_encoding_str")]
     pub fn name(self) -> &'static str {
         match self {
             Encoding::NONE => "(none)",

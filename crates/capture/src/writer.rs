@@ -192,6 +192,26 @@ impl Encoder {
         self.put_rewritten(record, data, wire_len, out)
     }
 
+    /// As [`Encoder::put_changed`], with a comment, in a format that has them.
+    pub fn put_commented(
+        &self,
+        record: &Record<'_>,
+        data: &[u8],
+        comment: &str,
+        out: &mut Vec<u8>,
+    ) -> Result<(), OtherLinkType> {
+        let start = out.len();
+        self.put_changed(record, data, out)?;
+        if self.format == Format::Pcapng {
+            let order = match &record.framing.0 {
+                Kind::Pcap(from) => from.interface.order,
+                Kind::Pcapng(sections) => sections.order(),
+            };
+            add_comment(order, comment, start, out);
+        }
+        Ok(())
+    }
+
     #[cold]
     fn put_rewritten(
         &self,
@@ -343,6 +363,34 @@ fn put_changed_block(
     let padding = [0; 3];
     let padding = &padding[..data.len().next_multiple_of(4) - data.len()];
     put_block(order, kind, &[&head, data, padding, options], out);
+}
+
+/// Puts a comment (`opt_comment`) in front of the options of the packet block at `start`, the last one in
+/// `out`. Simple packet blocks have no options, and stay as they are.
+fn add_comment(order: ByteOrder, comment: &str, start: usize, out: &mut Vec<u8>) {
+    const COMMENT: u16 = 1;
+    let kind = order.u32(out, start);
+    if kind == pcapng::SIMPLE_PACKET {
+        return;
+    }
+    let data_at = start + BODY + 20;
+    let captured = order.u32(out, start + BODY + 12) as usize;
+    let at = data_at + captured.next_multiple_of(4);
+    // Options end in front of the second length of the block.
+    let has_options = at + 4 < out.len();
+    let text = &comment.as_bytes()[..comment.len().min(usize::from(u16::MAX))];
+    let mut option = order.put_u16(COMMENT).to_vec();
+    option.extend_from_slice(&order.put_u16(text.len() as u16));
+    option.extend_from_slice(text);
+    option.resize(option.len().next_multiple_of(4), 0);
+    if !has_options {
+        option.extend_from_slice(&[0; 4]);
+    }
+    out.splice(at..at, option);
+    let total = order.put_u32((out.len() - start) as u32);
+    out[start + 4..start + 8].copy_from_slice(&total);
+    let end = out.len() - 4;
+    out[end..].copy_from_slice(&total);
 }
 
 /// Writes a block with this content and padding.

@@ -8,12 +8,17 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use beebox_checks::{files, root};
+use tables::{RULES, WITHOUT};
+
+mod tables;
 
 const PAGE: &str = "docs/kernel-names.md";
 /// First line of the table.
 const HEAD: &str = "| Linux | here |\n|---|---|\n";
 /// Crates with counterparts of the kernel's verifier.
-const CRATES: [&str; 5] = ["btf", "spec", "program", "verifier", "lower"];
+const CRATES: [&str; 7] = [
+    "isa", "btf", "spec", "program", "verifier", "lower", "kernel",
+];
 
 /// Names that readers of the kernel's verifier look for first.
 const CENTRAL: [&str; 32] = [
@@ -74,7 +79,10 @@ fn names() -> BTreeMap<String, Vec<(String, String)>> {
                     aliases.iter().for_each(|alias| add(alias, item));
                     // Items that have the kernel's name need no alias.
                     let is_function = item.contains('_') && !item.contains(char::is_uppercase);
-                    if is_function && doc.contains(&format!("(`{item}`)")) {
+                    let mut brackets = doc.split('(').skip(1);
+                    let own = format!("`{item}`");
+                    let is_named = |text: &str| text.split(')').next().unwrap().contains(&own);
+                    if is_function && brackets.any(is_named) {
                         add(item, item);
                     }
                     aliases.clear();
@@ -88,8 +96,17 @@ fn names() -> BTreeMap<String, Vec<(String, String)>> {
 
 /// The name of the item that a line declares.
 fn item(line: &str) -> &str {
-    const WORDS: [&str; 9] = [
-        "pub", "const", "unsafe", "async", "fn", "struct", "enum", "trait", "type",
+    const WORDS: [&str; 10] = [
+        "pub",
+        "const",
+        "unsafe",
+        "async",
+        "fn",
+        "struct",
+        "enum",
+        "trait",
+        "type",
+        "macro_rules",
     ];
     let mut words = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
     let is_word = |word: &&str| {
@@ -106,6 +123,15 @@ fn table() -> String {
             .map(|(path, item)| format!("`{item}` in `{path}`"))
             .collect();
         table += &format!("| `{name}` | {} |\n", places.join(", "));
+    }
+    table += "\n## Rules in tables and arms\n\n| Linux | its rule |\n|---|---|\n";
+    for [name, rule, path] in RULES {
+        table += &format!("| `{name}` | {rule} in `{path}` |\n");
+    }
+    table += "\n## Without counterpart\n\n| why | Linux |\n|---|---|\n";
+    for (why, names) in WITHOUT {
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        table += &format!("| {why} | {} |\n", names.join(", "));
     }
     table
 }
@@ -125,4 +151,27 @@ fn central_names_are_found() {
         .filter(|name| !names.contains_key(**name))
         .collect();
     assert!(missing.is_empty(), "without alias: {missing:?}");
+}
+
+#[test]
+fn rules_stand_where_the_page_says() {
+    for [name, rule, path] in RULES {
+        let source = fs::read_to_string(root().join("crates").join(path)).unwrap();
+        for word in rule.split('`').skip(1).step_by(2) {
+            assert!(source.contains(word), "{name}: no {word} in {path}");
+        }
+    }
+}
+
+#[test]
+fn each_name_stands_once() {
+    let mut names = names();
+    let rules = RULES.iter().map(|[name, ..]| *name);
+    let without = WITHOUT.iter().flat_map(|(_, names)| *names).copied();
+    for name in rules.chain(without) {
+        assert!(
+            names.insert(name.to_owned(), Vec::new()).is_none(),
+            "{name} stands twice"
+        );
+    }
 }

@@ -312,7 +312,10 @@ const FEATURES: &[(&str, &[&str])] = &[
         &[
             "capture",
             "coverage",
+            "debug",
             "decompress",
+            "fuzz",
+            "html",
             "kernel-data",
             "run",
             "seccomp",

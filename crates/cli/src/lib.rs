@@ -17,16 +17,19 @@ mod asm;
 mod btf;
 mod case_input;
 mod coverage;
+mod debug;
 mod dis;
 mod engine;
 mod exec;
 mod filter;
+mod fuzz;
 mod generate;
 mod kfuncs;
 mod limits;
 mod link;
 mod loading;
 mod log_level;
+mod mutate;
 mod object_input;
 mod program_input;
 mod program_output;
@@ -67,6 +70,7 @@ enum Command {
     Asm(asm::Args),
     Dis(dis::Args),
     Run(Box<run::Args>),
+    Debug(Box<debug::Args>),
     Exec(exec::Args),
     Seccomp(seccomp::Args),
     Btf(btf::Args),
@@ -77,6 +81,8 @@ enum Command {
     Ask(ask::Args),
     Coverage(coverage::Args),
     Test(Box<test::Args>),
+    Fuzz(Box<fuzz::Args>),
+    Mutate(Box<mutate::Args>),
     Gateway(GatewayArgs),
     Kfuncs(kfuncs::Args),
     Completions(completions::Args),
@@ -115,6 +121,7 @@ fn run_command(cli: Cli) -> Result<Answer, Failure> {
         Command::Asm(args) => asm::run(args),
         Command::Dis(args) => dis::run(args),
         Command::Run(args) => run::run(*args),
+        Command::Debug(args) => debug::run(&args),
         Command::Exec(args) => exec::run(args),
         Command::Seccomp(args) => seccomp::run(args),
         Command::Btf(args) => btf::run(args),
@@ -125,6 +132,8 @@ fn run_command(cli: Cli) -> Result<Answer, Failure> {
         Command::Ask(args) => ask::run(&args),
         Command::Coverage(args) => coverage::run(args),
         Command::Test(args) => test::run(*args),
+        Command::Fuzz(args) => fuzz::run(&args),
+        Command::Mutate(args) => mutate::run(&args),
         Command::Gateway(args) => Err(name_gateway(&args)),
         Command::Kfuncs(args) => kfuncs::run(args),
         Command::Completions(args) => completions::run(args, Cli::command()),

@@ -36,7 +36,7 @@ impl LimitArgs {
     }
 }
 
-fn frames(text: &str) -> Result<usize, String> {
+pub(crate) fn frames(text: &str) -> Result<usize, String> {
     let number = text
         .parse()
         .ok()

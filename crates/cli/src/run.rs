@@ -2,10 +2,11 @@
 
 mod against;
 mod capture;
-mod changes;
-mod choice;
+pub(crate) mod changes;
+pub(crate) mod choice;
 pub(crate) mod expect;
-mod maps_file;
+mod html;
+pub(crate) mod maps_file;
 mod output;
 mod profile;
 mod progress;
@@ -29,7 +30,7 @@ use beebox::internal::object::Object;
 use beebox::internal::program::ProgramType;
 use beebox::internal::raw;
 use beebox::internal::run::{
-    Debug, LoadOptions, LoadedObject, RunClock, RunOutputs, RunnableProgram, Stream,
+    Debug, LoadOptions, LoadedObject, RunClock, RunOutputs, RunnableProgram, Stream, WhyOptions,
     fallback_reason, leave_out_struct_ops, programs_in_arrays,
 };
 
@@ -46,7 +47,7 @@ use crate::limits::LimitArgs;
 use crate::loading::{LoadingArgs, change, note_guess};
 use crate::object_input::ObjectFile;
 use changes::Changes;
-use choice::{choose, names};
+use choice::{Given, choose, names};
 use expect::insert_run;
 use maps_file::{MapsFile, note_left_out};
 use output::{Ran, Report};
@@ -74,6 +75,7 @@ Examples:
   beebox run firewall.bpf.o --expect firewall.expect --format junit
   beebox run firewall.bpf.o --pcap in.pcap --why 17
   beebox run firewall.bpf.o --pcap in.pcap --verdicts --only 'udp port 53' --format csv
+  beebox run firewall.bpf.o --pcap in.pcap --html run.html
   beebox run new.bpf.o --against old.bpf.o --pcap in.pcap
   beebox run limit.bpf.o --pcap in.pcap --engine checked --clock real --cpu 3
 
@@ -131,6 +133,12 @@ pub(crate) struct Args {
     #[arg(value_parser = ProfileOutput::parse)]
     #[arg(conflicts_with_all = ["jobs", "why", "against", "coverage", "expect", "verdicts"])]
     profile: Vec<ProfileOutput>,
+
+    /// Write a page to look at, which needs nothing else: packets with their verdicts, source with
+    /// coverage and cost, and the paths of the first packets step by step, forward and back
+    #[arg(long, value_name = "PAGE")]
+    #[arg(conflicts_with_all = ["expect", "jobs", "why", "against", "profile", "repeat"])]
+    html: Option<PathBuf>,
 
     #[command(flatten)]
     selection: SelectionArgs,
@@ -273,6 +281,8 @@ enum RunFormat {
     Json,
     /// The rows of --verdicts as comma-separated values
     Csv,
+    /// The path of --why as a page to look at
+    Html,
     /// The expectations of --expect as JUnit's XML
     Junit,
 }
@@ -289,6 +299,20 @@ impl Args {
             true => RunFormat::Json,
             false => self.format,
         }
+    }
+
+    /// What chooses the program.
+    fn given(&self) -> Given<'_> {
+        Given {
+            prog: self.prog.as_deref(),
+            has_packet: self.packet.is_some() || self.pcap.is_some(),
+            has_ifindex: self.ifindex.is_some(),
+        }
+    }
+
+    /// What maps are filled with beside the file of their contents.
+    fn filling(&self) -> (&[FieldFormat], &[String]) {
+        (&self.show, &self.user_records)
     }
 
     /// The files that are read whole or as a capture.
@@ -315,7 +339,7 @@ pub(crate) const PERF_BUFFER_BYTES: usize = 16 << 20;
 const MOST_JOBS: u32 = 256;
 
 /// Most CPUs of Linux on x86-64 (`NR_CPUS`).
-const MOST_CPUS: u32 = 8192;
+pub(crate) const MOST_CPUS: u32 = 8192;
 
 /// The clock of the time helpers.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -337,6 +361,11 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if args.format() == RunFormat::Csv && !args.verdicts {
         return Err(Failure::new("--format csv shows verdicts").hint("--verdicts"));
     }
+    if args.format() == RunFormat::Html && args.why.is_none() {
+        let failure = Failure::new("--format html shows --why");
+        return Err(failure.hint("--why N, or --html PAGE for all packets"));
+    }
+    let page = html::page_path(args)?;
     let only = args.selection.only()?;
     let clock = clock(args.clock, args.time)?;
     let engine = args.engine.unwrap_or(LoadOptions::default().engine);
@@ -390,7 +419,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         let failure = Failure::new(what).within(&name);
         return Err(failure.hint("no --type, or --type PROGRAM=TYPE"));
     }
-    change_as_told(&mut object, &loading, args, &name)?;
+    change_as_told(&mut object, &loading, &args.changes, &name)?;
     let mut expected = args.expect.as_deref().map(expect::read).transpose()?;
     let system = args.network.as_deref().map(read_network).transpose()?;
     if let Some(path) = expected.as_ref().and_then(ExpectFile::network) {
@@ -403,7 +432,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         args.packet.is_some() || args.pcap.is_some() || args.ctx.is_some() || args.repeat.is_some();
     let listed = expected.as_ref().map_or(0, |file| file.programs().count());
     let chosen = match (listed, &expected) {
-        (0, _) => Some(choose(&object, args).map_err(|error| error.within(&name))?),
+        (0, _) => Some(choose(&object, &args.given()).map_err(|error| error.within(&name))?),
         (_, Some(file)) if has_input || args.prog.is_some() => {
             let failure = Failure::new(format_args!("{} lists its own runs", file.name()));
             return Err(failure.hint(
@@ -453,7 +482,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             None => Some(LoadOptions::DEFAULT_TIMEOUT),
         },
         retpoline: args.retpoline,
-        counts: !args.coverage.is_empty(),
+        counts: !args.coverage.is_empty() || page.is_some(),
+        models: false,
+        journals: false,
         entry_slots: false,
         memory: args.map_memory,
         cpu: args.cpu,
@@ -471,7 +502,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         let old_file = ObjectFile::read(old)?;
         let old_name = crate::input::name(old_file.path());
         let mut old_object = opened(&old_file, &loading)?;
-        change_as_told(&mut old_object, &loading, args, &old_name)?;
+        change_as_told(&mut old_object, &loading, &args.changes, &old_name)?;
         if !old_object
             .programs()
             .any(|(_, known)| known.name == **program)
@@ -498,7 +529,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             if let Some(system) = &system {
                 loaded.set_system(system.clone());
             }
-            fill(&mut loaded, object, filling.as_ref(), args, name)?;
+            fill(&mut loaded, object, filling.as_ref(), args.filling(), name)?;
             Ok(loaded)
         };
         let against = against::Against {
@@ -526,7 +557,13 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         if let Some(system) = &system_again {
             loaded.set_system(system.clone());
         }
-        fill(&mut loaded, &object, filling.as_ref(), args, &name)?;
+        fill(
+            &mut loaded,
+            &object,
+            filling.as_ref(),
+            args.filling(),
+            &name,
+        )?;
         Ok(loaded)
     };
     let mut loaded = match LoadedObject::load(&object, &kernel, &options) {
@@ -559,7 +596,13 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if let Some(system) = system {
         loaded.set_system(system);
     }
-    let filled = fill(&mut loaded, &object, filling.as_ref(), args, &name);
+    let filled = fill(
+        &mut loaded,
+        &object,
+        filling.as_ref(),
+        args.filling(),
+        &name,
+    );
     if let Err(failure) = filled {
         return refused::not_filled(failure, &loaded, &name, args.format());
     }
@@ -588,6 +631,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     }
     let chosen = chosen.unwrap_or_default();
     let types = record_types(&object, &loaded, args)?;
+    let debug = page.and_then(|_| Debug::read(file.bytes()));
     let mut program = loaded
         .program(&chosen)
         .ok_or_else(|| Failure::new(format_args!("{name}: {chosen} is not loaded")))?;
@@ -605,12 +649,22 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if !args.profile.is_empty() {
         program.start_profile();
     }
+    if page.is_some() {
+        program.start_page(WhyOptions {
+            kernel: &kernel,
+            debug: debug.as_ref(),
+            types: &types,
+            tail_from: None,
+            folds: false,
+        });
+    }
     let mut profile = None;
     let mut outputs = RunOutputs::default();
     let ran = match &args.pcap {
         None => {
             let ran = on_packet(args, &mut program, &mut outputs)?;
             profile = program.take_profile();
+            html::write(args, page, (&chosen, &mut program), &ran)?;
             ran
         }
         Some(path) if args.jobs == 1 => {
@@ -624,10 +678,12 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
                 by_verdict,
                 only,
                 most: args.selection.limit,
+                comments: args.selection.comments,
             };
             let mut rows = args.verdicts.then(|| Rows::start(args.format(), engine));
             let ran = capture::run(options, &mut program, &mut outputs, rows.as_mut())?;
             profile = program.take_profile();
+            html::write(args, page, (&chosen, &mut program), &ran)?;
             if let Some(rows) = rows {
                 rows.finish()?;
                 write_coverage(args, &loaded)?;
@@ -687,38 +743,41 @@ fn write_coverage(args: &Args, loaded: &LoadedObject) -> Result<(), Failure> {
 }
 
 /// Opens an object by the conventions of a loader.
-fn opened<'f>(file: &'f ObjectFile, loading: &ObjectLoading) -> Result<Object<'f>, Failure> {
+pub(crate) fn opened<'f>(
+    file: &'f ObjectFile,
+    loading: &ObjectLoading,
+) -> Result<Object<'f>, Failure> {
     let object = file.open_by(loading, &[])?;
     note_guess(&object, &crate::input::name(file.path()));
     Ok(object)
 }
 
 /// Changes an object as the command line says.
-fn change_as_told(
+pub(crate) fn change_as_told(
     object: &mut Object<'_>,
     loading: &ObjectLoading,
-    args: &Args,
+    changes: &Changes,
     name: &str,
 ) -> Result<(), Failure> {
     change(object, loading).map_err(|failure| failure.within(name))?;
-    let changed = args.changes.apply(object);
+    let changed = changes.apply(object);
     changed.map_err(|failure| failure.within(name))
 }
 
 /// Fills maps and user ring buffers, and opens perf buffers.
-fn fill(
+pub(crate) fn fill(
     loaded: &mut LoadedObject,
     object: &Object<'_>,
     maps: Option<&MapsFile>,
-    args: &Args,
+    (show, user_records): (&[FieldFormat], &[String]),
     name: &str,
 ) -> Result<(), Failure> {
-    let set = loaded.set_formats(object, &args.show);
+    let set = loaded.set_formats(object, show);
     set.map_err(|fault| Failure::new(fault).within("--show"))?;
     if let Some(file) = maps {
-        file.fill(loaded, object, &args.show)?;
+        file.fill(loaded, object, show)?;
     }
-    user_records::put(loaded, &args.user_records)?;
+    user_records::put(loaded, user_records)?;
     let opened = loaded.open_perf_buffers(PERF_BUFFER_BYTES);
     opened.map_err(|errno| Failure::new(format_args!("{name}: perf buffers: {errno}")))
 }
@@ -774,7 +833,11 @@ fn on_packet(
     let packet = args.packet()?.unwrap_or_default();
     let context = args.ctx.as_ref().map(read_source).transpose()?;
     let repeat = args.repeat.unwrap_or(1);
-    match program.test_run_with_context(&packet, context.as_deref(), repeat) {
+    let result = match args.html {
+        Some(_) => program.test_run_on_page(&packet, context.as_deref()),
+        None => program.test_run_with_context(&packet, context.as_deref(), repeat),
+    };
+    match result {
         Ok(run) => {
             outputs.add_of(0, &run.printk, &run.records);
             Ok(Ran::Packet {

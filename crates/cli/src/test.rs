@@ -1,6 +1,6 @@
 //! `beebox test`: runs the named tests of expectation files.
 
-mod files;
+pub(crate) mod files;
 mod report;
 mod run;
 mod watch;

@@ -2,6 +2,7 @@
 
 mod filter;
 pub(crate) mod globals;
+mod html;
 mod matrix;
 mod row;
 pub(crate) mod run;
@@ -56,6 +57,7 @@ Examples:
   beebox verify prog.bpf.o --cost                 where verification spends instructions
   beebox verify prog.bpf.o --cost=folded | inferno-flamegraph > cost.svg
   beebox verify prog.bpf.o --facts                what holds at each instruction
+  beebox verify prog.bpf.o --html walk.html       the walk of the verifier, to look at
   beebox verify *.o -o csv --output new.csv       veristat's columns, and the reason
   beebox verify *.o --compare old.csv             what changed
   beebox verify *.o -e file,prog,insns -s insns -n 10
@@ -126,6 +128,13 @@ pub(crate) struct Args {
     /// and whether the upper half of a 32-bit result is needed (text and json)
     #[arg(long, conflicts_with_all = ["compare", "compare_files", "replay"])]
     facts: bool,
+
+    /// Write a page to look at, which needs nothing else: the steps of the walk over source and
+    /// instructions, with the state at each step, why paths were pruned, where precision came from,
+    /// and refusals with their causes
+    #[arg(long, value_name = "PAGE")]
+    #[arg(conflicts_with_all = ["compare", "compare_files", "replay", "diff"])]
+    html: Option<PathBuf>,
 
     /// Output format; veristat's `table` is `text`
     #[arg(
@@ -272,6 +281,8 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
     }
     let inputs = args.files.iter().chain(&args.compare);
     let inputs = inputs.map(PathBuf::as_path).chain(args.kernel.files());
+    let inputs: Vec<&Path> = inputs.collect();
+    let page = html::page_path(&args, &inputs)?;
     let output = OutputPath::optional(args.output.as_deref(), inputs)?;
     let fit = |text: &str| match output {
         None => fit(text),
@@ -408,7 +419,12 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
             target: target.transpose()?,
             ..job
         };
-        let mut results = run::verify(&args.files, &job, &kernel, [!args.quiet, args.debug])?;
+        let mut results = run::verify(
+            &args.files,
+            &job,
+            &kernel,
+            [!args.quiet, args.debug, page.is_some()],
+        )?;
         if let Some(failure) = printing.lock().ok().and_then(|mut it| it.take()) {
             return Err(failure);
         }
@@ -427,6 +443,9 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         failures.extend(results.rows.iter().flat_map(unlike_recorded));
         if failures.is_empty() {
             failures = unselected(&args, &results);
+        }
+        if let Some(page) = page {
+            html::write(&args, page, &results.rows, &job, &kernel)?;
         }
         results.rows
     };
@@ -494,6 +513,7 @@ fn matrix_of(
         (args.log.log > 0 || args.verbose || args.debug, "a log"),
         (args.compare.is_some(), "--compare"),
         (args.target.is_some(), "--target"),
+        (args.html.is_some(), "--html"),
         (args.top.is_some(), "--top-n"),
         (!args.emit.is_empty(), "--emit"),
         (!args.sort.is_empty(), "--sort"),

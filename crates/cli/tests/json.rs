@@ -35,6 +35,18 @@ const SAMPLES: &[(&str, &str)] = &[
     ("test", "examples/tests"),
     ("test", "examples/tests --list"),
     ("test", "crates/cli/tests/data/json/failing.expect"),
+    (
+        "fuzz",
+        "examples/packets/firewall.bpf.o --never XDP_DROP --vary open_ports --runs 20000",
+    ),
+    (
+        "fuzz",
+        "examples/packets/flows.bpf.o --expect 'map flows entries 0' --vary-ctx --runs 20000",
+    ),
+    (
+        "mutate",
+        "examples/packets/firewall.bpf.o --test examples/tests -c 60",
+    ),
     ("exec", "crates/cli/tests/data/json/sum.asm --trace"),
     ("exec", "crates/cli/tests/data/json/trap.asm"),
     (

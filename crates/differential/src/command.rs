@@ -6,6 +6,7 @@ mod gateway;
 mod generated;
 mod guest;
 mod loaders;
+mod models;
 mod objects;
 mod runs;
 mod soak;
@@ -131,6 +132,9 @@ enum Comparison {
     },
     /// Instructions left by dead code removal: a table of docs/verifier.md (needs the selftests)
     LiveCode(Selection),
+    /// Tools attached in Debian's Linux 6.18, beside runs in a model that is given the same values (needs
+    /// QEMU, gcc and the libbpf of tools/selftests/build)
+    Models,
     /// Refusals by release, beside older kernels: a table of docs/kernels.md (needs the
     /// selftests, and the kernels: tools/kernels/vm fetch 5.10 6.1 6.12)
     Releases(Selection),
@@ -297,6 +301,7 @@ impl Comparison {
             Comparison::Log(selection) => verifier::compare_logs(selection),
             Comparison::Messages(selection) => verifier::compare_messages(selection),
             Comparison::LiveCode(selection) => verifier::compare_live_code(selection),
+            Comparison::Models => models::compare(),
             Comparison::Releases(selection) => verifier::compare_releases(selection),
             Comparison::Reports { directory, only } => {
                 verifier::compare_reports(directory.as_deref(), only.as_deref())

@@ -34,6 +34,7 @@
 mod calls;
 mod engine;
 mod frequent;
+mod given;
 mod maps;
 mod memory;
 mod model;

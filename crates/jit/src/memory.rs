@@ -39,7 +39,10 @@ mod holes;
 #[cfg(not(target_os = "linux"))]
 #[path = "memory/no_pages.rs"]
 mod pages;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
+mod pages;
+#[cfg(all(target_os = "linux", miri))]
+#[path = "memory/stand_in.rs"]
 mod pages;
 mod regions;
 

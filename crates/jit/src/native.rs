@@ -16,6 +16,8 @@ mod context;
 mod entry;
 mod memory;
 mod options;
+#[cfg(all(test, target_os = "linux"))]
+mod stand_ins;
 #[cfg(test)]
 mod tests;
 mod verified;

@@ -35,6 +35,7 @@ mod timer;
 mod trace_printk;
 mod tunnel;
 mod types;
+mod user_memory;
 mod variables;
 mod vlan;
 mod xdp;
@@ -115,7 +116,15 @@ macro_rules! table {
         /// returns where it does not exist.
         pub fn is_about_absent(number: i32) -> bool {
             match number {
-                $(numbers::$name => stringify!($module) == "absence",)*
+                $(numbers::$name => matches!(stringify!($module), "absence" | "user_memory"),)*
+                _ => false,
+            }
+        }
+
+        /// True for helpers that read memory of the process, which there is where a test gives it.
+        pub fn is_about_user_memory(number: i32) -> bool {
+            match number {
+                $(numbers::$name => stringify!($module) == "user_memory",)*
                 _ => false,
             }
         }
@@ -206,9 +215,9 @@ table! {
     absence::send_signal: "any -> int",
     syncookie::tcp_gen_syncookie: "btf_id_sock_common mem:r size mem:r size -> int",
     absence::skb_output: "btf_id=sk_buff map any mem:r size0 -> int",
-    absence::probe_read_user: "mem:w size0 any -> int",
+    user_memory::probe_read_user: "mem:w size0 any -> int",
     probe::probe_read_kernel: "mem:w size0 any@ -> int",
-    absence::probe_read_user_str: "mem:w size0 any -> int",
+    user_memory::probe_read_user_str: "mem:w size0 any -> int",
     probe::probe_read_kernel_str: "mem:w size0 any@ -> int",
     absence::send_signal_thread: "any -> int",
     run_context::jiffies64: "-> int",
@@ -233,7 +242,7 @@ table! {
     socket_parts::skc_to_udp6_sock: "btf_id_sock_common -> btf_id?=udp6_sock",
     stack::get_task_stack: "btf_id=task_struct mem:w size0 any -> int",
     absence::d_path: "btf_id=path mem:w size0 -> int",
-    absence::copy_from_user: "mem:w size0 any -> int",
+    user_memory::copy_from_user: "mem:w size0 any -> int",
     types::snprintf_btf: "mem:w size mem:r@ size any -> int",
     absence::skb_cgroup_classid: "ctx -> int",
     redirect::redirect_neigh: "any mem?:r size0 any -> int",
@@ -268,7 +277,7 @@ table! {
     xdp::xdp_get_buff_len: "btf_id=xdp_buff -> int or ctx -> int",
     xdp::xdp_load_bytes: "ctx any mem:w size -> int",
     xdp::xdp_store_bytes: "ctx any mem:r size -> int",
-    absence::copy_from_user_task: "mem:w size0 any btf_id=task_struct any -> int",
+    user_memory::copy_from_user_task: "mem:w size0 any btf_id=task_struct any -> int",
     skb::skb_set_tstamp: "ctx any any -> int",
     storage::kptr_xchg: "kptr_xchg_dest btf_id?:release -> btf_id?",
     map::map_lookup_percpu_elem: "map map_key any -> map_value?",

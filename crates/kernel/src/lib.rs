@@ -23,7 +23,8 @@
 //! which programs call bpf(2), `variables.rs` the variables that the kernel has for each CPU. `lookups/`
 //! looks up routes in the network of a run (`ipv4.rs`, `ipv6.rs`, by `rules.rs`), chooses among next hops
 //! and source addresses, and looks up sockets (`sockets/`); `network_file/` reads the file that describes
-//! that network. `programs/test_run.rs` gives packets and contexts as `BPF_PROG_TEST_RUN` does, with a
+//! that network. `model/` is the kernel around programs that Linux does not test-run, as tests give it.
+//! `programs/test_run.rs` gives packets and contexts as `BPF_PROG_TEST_RUN` does, with a
 //! file of rules for each kind of test run.
 #![forbid(unsafe_code)]
 
@@ -32,6 +33,7 @@ pub mod helpers;
 pub mod kfuncs;
 mod lookups;
 pub mod maps;
+pub mod model;
 pub mod network_file;
 mod object_layout;
 pub mod process;

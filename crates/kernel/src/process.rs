@@ -92,6 +92,11 @@ impl Process {
         }
     }
 
+    /// The types of the kernel, to keep.
+    pub fn shared_types(&self) -> Option<Arc<Btf<'static>>> {
+        self.kernel.btf().cloned()
+    }
+
     /// The types of the kernel.
     pub fn types(&self) -> Option<&Btf<'static>> {
         self.kernel.btf().map(|types| &**types)

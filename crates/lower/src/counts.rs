@@ -97,6 +97,19 @@ impl Counting {
             .collect()
     }
 
+    /// By counter: instructions of a run that each of its increments stands for.
+    pub fn weights(&self, insns: &[Insn]) -> Vec<u32> {
+        let mut weights = vec![0; self.counters.len()];
+        let mut counter = None;
+        for (block, insn) in self.plan.blocks.iter().zip(insns) {
+            counter = block.or(counter);
+            if let (Some(counter), false) = (counter, matches!(insn, Insn::Imm64High)) {
+                weights[counter as usize] += 1;
+            }
+        }
+        weights
+    }
+
     /// How often the conditional jumps went either way, with their slots.
     pub fn branches(&self) -> impl Iterator<Item = (usize, BranchCount)> {
         let count =

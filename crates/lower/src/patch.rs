@@ -5,7 +5,8 @@ use isa::ebpf::{Callee, Effect, Insn};
 
 use crate::flow::{call_target, jump_target};
 
-/// Sequences that replace instructions.
+/// Sequences that replace instructions (`bpf_patch_insn_data`).
+#[doc(alias = "bpf_patch_insn_data")]
 #[derive(Debug, Default)]
 pub(crate) struct Patches(Vec<Patch>);
 

@@ -104,7 +104,9 @@ fn transport(packet: &[u8]) -> Option<Transport> {
 fn checksums(packet: &[u8]) -> Vec<WrongChecksum> {
     let mut found = Vec::new();
     let mut check = |header, offset: usize, range: std::ops::Range<usize>, pseudo: u64| {
-        let bytes = packet.get(offset..offset + 2);
+        // A header that is too short has none.
+        let is_inside = range.start <= offset && offset + 2 <= range.end;
+        let bytes = packet.get(offset..offset + 2).filter(|_| is_inside);
         let (Some(bytes), Some(covered)) = (bytes, packet.get(range)) else {
             return;
         };

@@ -189,7 +189,7 @@ impl FileCoverage {
     }
 
     /// The conditional jumps of a line.
-    fn branches_of(
+    pub(crate) fn branches_of(
         &self,
         line: u32,
     ) -> impl Iterator<Item = (&BranchPlace, &BranchCoverage)> + use<'_> {

@@ -7,7 +7,8 @@
 //! cause), `bindings/` C headers and Rust bindings of objects, `value.rs` values of a type as JSON
 //! and back, `veristat/` results of verification (columns, filters, order, comparison), `btf/`
 //! layouts, summaries and differences of types, `why/` the paths of runs, `coverage/` and `profile/` what
-//! they executed, `table.rs` aligned columns,
+//! they executed, `html/` pages of runs and verifications (`page.js` and `page.css` are shared),
+//! `table.rs` aligned columns,
 //! `json.rs` JSON in lines, `sarif.rs` refusals for code scanning.
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,7 @@ pub mod bindings;
 pub mod btf;
 pub mod coverage;
 pub mod explain;
+pub mod html;
 pub mod json;
 pub mod kfuncs;
 pub mod object;

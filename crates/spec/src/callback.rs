@@ -6,21 +6,33 @@ use isa::ebpf::Reg;
 #[doc(alias = "set_callee_state_fn")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallbackKind {
-    /// `bpf_for_each_map_elem` calls it for each element.
+    /// `bpf_for_each_map_elem` calls it for each element (`set_map_elem_callback_state`).
+    #[doc(alias = "set_map_elem_callback_state")]
     MapElement,
-    /// `bpf_loop` calls it for each iteration.
+    /// `bpf_loop` calls it for each iteration (`set_loop_callback_state`).
+    #[doc(alias = "set_loop_callback_state")]
     Loop,
-    /// A timer calls it.
+    /// A timer calls it (`set_timer_callback_state`).
+    #[doc(alias = "set_timer_callback_state")]
     Timer,
-    /// `bpf_find_vma` calls it for the area that it finds.
+    /// `bpf_find_vma` calls it for the area that it finds (`set_find_vma_callback_state`).
+    #[doc(alias = "set_find_vma_callback_state")]
     FindVma,
-    /// `bpf_user_ringbuf_drain` calls it for each sample.
+    /// `bpf_user_ringbuf_drain` calls it for each sample (`set_user_ringbuf_callback_state`).
+    #[doc(alias = "set_user_ringbuf_callback_state")]
     UserRingbuf,
-    /// `bpf_rbtree_add` calls it to compare.
+    /// `bpf_rbtree_add` calls it to compare (`set_rbtree_add_callback_state`,
+    /// `is_rbtree_lock_required_kfunc`).
+    #[doc(alias = "set_rbtree_add_callback_state")]
+    #[doc(alias = "is_rbtree_lock_required_kfunc")]
     RbtreeAdd,
-    /// A work queue calls it.
+    /// A work queue calls it (`is_bpf_wq_set_callback_kfunc`, `is_bpf_wq_set_callback_impl_kfunc`).
+    #[doc(alias = "is_bpf_wq_set_callback_kfunc")]
+    #[doc(alias = "is_bpf_wq_set_callback_impl_kfunc")]
     Workqueue,
-    /// A task calls it.
+    /// A task calls it (`set_task_work_schedule_callback_state`, `is_task_work_add_kfunc`).
+    #[doc(alias = "set_task_work_schedule_callback_state")]
+    #[doc(alias = "is_task_work_add_kfunc")]
     TaskWork,
 }
 

@@ -128,7 +128,8 @@ pub enum HelperRule {
     Format,
     /// The memory of its dynptr is the value of a map.
     DynptrFromMem,
-    /// It depends on the kind of a dynptr.
+    /// It depends on the kind of a dynptr (`get_dynptr_arg_reg`).
+    #[doc(alias = "get_dynptr_arg_reg")]
     Dynptr,
     /// It sets the value that the hook returns.
     SetsReturn,
@@ -479,9 +480,10 @@ impl HelperId {
         matches!(self.row().lock, LockRule::UnderLock)
     }
 
-    /// True if the kernel inlines it on x86-64 and keeps the registers that its prototype does
-    /// not name (`verifier_inlines_helper_call`).
+    /// True if the kernel inlines it on x86-64 and keeps the registers that its prototype does not
+    /// name (`verifier_inlines_helper_call`, `bpf_verifier_inlines_helper_call`).
     #[doc(alias = "verifier_inlines_helper_call")]
+    #[doc(alias = "bpf_verifier_inlines_helper_call")]
     pub const fn is_inlined(self) -> bool {
         matches!(self.row().code, CodeRule::Inlined)
     }

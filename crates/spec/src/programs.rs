@@ -185,6 +185,8 @@ pub enum TestRunKind {
     Syscall,
     /// Up to 12 numbers, which the kernel keeps.
     RawTracepoint,
+    /// None in Linux: a context of a model of the kernel.
+    Model,
 }
 
 /// The packet of a test run with a `struct __sk_buff`.

@@ -84,7 +84,8 @@ impl ProgramContext<'_> {
     }
 }
 
-/// Range of values that a program may return.
+/// Range of values that a program may return (`retval_range`).
+#[doc(alias = "retval_range")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReturnRange {
     /// Least value.
@@ -222,8 +223,10 @@ impl RegistryData {
         by_attach.or_else(|| self.programs.get(&(program.kind, None)))
     }
 
-    /// Prototype of a helper for a program. Licence and sleepability are not checked: the
-    /// verifier refuses them after this.
+    /// Prototype of a helper for a program (`get_helper_proto`, `bpf_get_helper_proto`). Licence
+    /// and sleepability are not checked: the verifier refuses them after this.
+    #[doc(alias = "get_helper_proto")]
+    #[doc(alias = "bpf_get_helper_proto")]
     pub fn helper(
         &self,
         program: &ProgramContext<'_>,
@@ -339,6 +342,7 @@ impl RegistryData {
     }
 
     /// Name of a helper in messages (`func_id_name`).
+    #[doc(alias = "func_id_name")]
     pub fn helper_name(&self, id: i32) -> &str {
         let of_host = u32::try_from(id).ok().and_then(|id| self.host_helper(id));
         match (crate::helpers::helper(id), of_host) {

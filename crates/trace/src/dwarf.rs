@@ -4,6 +4,7 @@
 //! half, so that a function is found by its place in the object. All is read at once; locations stay
 //! expressions, which are evaluated at an instruction.
 
+mod form;
 mod location;
 mod read;
 mod types;

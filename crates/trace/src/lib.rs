@@ -9,21 +9,28 @@
 //! # Modules
 //!
 //! `run.rs` is the record of a run, `recorder.rs` makes it, `origin.rs` names values, `variables.rs`
-//! watches variables, `frame.rs` finds them in frames, `signature.rs` knows functions by BTF, `fold.rs` folds loops; `dwarf` reads debug information.
+//! watches variables, `frame.rs` finds them in frames, `inspect.rs` has those of a frame for a debugger,
+//! `type_ref.rs` their types, `call_stack.rs` follows calls, `signature.rs` knows functions by BTF, `fold.rs` folds loops; `dwarf` reads debug information.
 #![forbid(unsafe_code)]
 
+mod call_stack;
 pub mod dwarf;
 mod fold;
 mod frame;
+mod inspect;
 mod member;
 mod origin;
 mod recorder;
 mod run;
 mod signature;
+mod type_ref;
 mod variables;
 
+pub use call_stack::{CallSite, CallStack, StackFrame};
 pub use fold::{Folded, fold};
+pub use inspect::{FoundVariable, FrameAt, FunctionFacts, VariableAt};
 pub use recorder::{Host, Recorder, Traced, TracedMap};
 pub use run::{
     CallArgument, NamedValue, Run, SeenVariable, Target, TraceEvent, UnseenVariable, Visit,
 };
+pub use type_ref::{FieldOf, NumberForm, TypeForm, TypeRef, enumerator, part};

@@ -14,13 +14,13 @@ use crate::run::{SeenVariable, UnseenVariable};
 use crate::signature::{declared, parameters, type_name, typed_text, used};
 
 /// Why an argument is not shown.
-const UNREAD: &str = "the function does not use it, so that callers need not pass it";
-const DROPPED: &str = "the compiler may drop arguments of static functions, and without debug \
+pub(crate) const UNREAD: &str = "the function does not use it, so that callers need not pass it";
+pub(crate) const DROPPED: &str = "the compiler may drop arguments of static functions, and without debug \
                        information it is not known which";
 
 /// What is known of a function.
 pub(crate) struct Facts<'p> {
-    debug: Option<(&'p Debug, &'p Function)>,
+    pub(crate) debug: Option<(&'p Debug, &'p Function)>,
     /// First slot of the function, and its name.
     pub(crate) start: u32,
     pub(crate) name: Rc<str>,
@@ -29,11 +29,11 @@ pub(crate) struct Facts<'p> {
     /// What it returns by BTF.
     pub(crate) returns: Option<(&'p Btf<'static>, TypeId)>,
     /// True if the compiler leaves its parameters as they are, since others call it.
-    is_global: bool,
+    pub(crate) is_global: bool,
     /// The registers of arguments that its instructions read: callers leave out what it does not use.
     used: RegSet,
     /// Bytes of the frame from the place that locations count from, if they are known.
-    frame: Option<u64>,
+    pub(crate) frame: Option<u64>,
     /// The pieces of each variable that is in the frame all the time.
     places: Vec<Vec<FramePiece>>,
 }
@@ -79,6 +79,13 @@ impl<'p> Facts<'p> {
             frame,
             places,
         }
+    }
+
+    /// True if callers pass the argument in a register: programs and callbacks have all of theirs.
+    pub(crate) fn is_passed(&self, register: u8, is_callback: bool) -> bool {
+        let is_argument = (1..=5).contains(&register);
+        let has_all = self.start == 0 || is_callback;
+        has_all || !is_argument || Reg::new(register).is_some_and(|reg| self.used.contains(reg))
     }
 
     /// True if the object has debug information of the function.
@@ -329,13 +336,9 @@ impl<'p> Watch<'p> {
         unseen.collect()
     }
 
-    /// True if callers pass the argument in a register: programs and callbacks have all of theirs.
+    /// True if callers pass the argument in a register.
     fn is_passed(&self, register: u8) -> bool {
-        let is_argument = (1..=5).contains(&register);
-        let has_all = self.facts.start == 0 || self.is_callback;
-        has_all
-            || !is_argument
-            || Reg::new(register).is_some_and(|reg| self.facts.used.contains(reg))
+        self.facts.is_passed(register, self.is_callback)
     }
 
     /// True if the arguments are those that BTF names.

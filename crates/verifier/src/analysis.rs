@@ -63,13 +63,19 @@ pub(crate) type Successors = [u32; 2];
 #[doc(alias = "bpf_insn_aux_data")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InsnInfo {
-    /// States are compared here.
+    /// States are compared here (`is_prune_point`).
+    #[doc(alias = "is_prune_point")]
     pub prune_point: bool,
-    /// The history records the way here.
+    /// The history records the way here (`is_jmp_point`, `mark_jmp_point`).
+    #[doc(alias = "is_jmp_point")]
+    #[doc(alias = "mark_jmp_point")]
     pub jmp_point: bool,
-    /// A state is always kept here.
+    /// A state is always kept here (`is_force_checkpoint`, `mark_force_checkpoint`).
+    #[doc(alias = "is_force_checkpoint")]
+    #[doc(alias = "mark_force_checkpoint")]
     pub force_checkpoint: bool,
-    /// The call takes a callback.
+    /// The call takes a callback (`calls_callback`, `mark_calls_callback`).
+    #[doc(alias = "mark_calls_callback")]
     pub calls_callback: bool,
     /// Part of a spill or fill of a fastcall pattern.
     pub fastcall_pattern: bool,
@@ -98,19 +104,25 @@ pub struct SubprogInfo {
     pub postorder_start: u32,
     /// Its part of [`Analysis::postorder`]: index behind the last.
     pub postorder_end: u32,
-    /// Name, for the log.
+    /// Name, for the log (`subprog_name`).
+    #[doc(alias = "subprog_name")]
     pub name: String,
-    /// Verified on its own by its BTF.
+    /// Verified on its own by its BTF (`subprog_is_global`, `bpf_subprog_is_global`).
+    #[doc(alias = "subprog_is_global")]
+    #[doc(alias = "bpf_subprog_is_global")]
     pub is_global: bool,
     /// Makes tail calls.
     pub has_tail_call: bool,
     /// Has legacy packet loads.
     pub has_ld_abs: bool,
-    /// Changes packet data, itself or by what it calls.
+    /// Changes packet data, itself or by what it calls (`mark_subprog_changes_pkt_data`).
+    #[doc(alias = "mark_subprog_changes_pkt_data")]
     pub changes_pkt_data: bool,
-    /// May sleep, itself or by what it calls.
+    /// May sleep, itself or by what it calls (`mark_subprog_might_sleep`).
+    #[doc(alias = "mark_subprog_might_sleep")]
     pub might_sleep: bool,
-    /// May throw an exception, itself or by what it calls.
+    /// May throw an exception, itself or by what it calls (`mark_subprog_might_throw`).
+    #[doc(alias = "mark_subprog_might_throw")]
     pub might_throw: bool,
     /// Initial offset of the fastcall spills.
     pub fastcall_stack_off: i32,
@@ -132,7 +144,11 @@ pub struct Analysis {
     pub insns: Vec<InsnInfo>,
     /// By subprogram, ordered by start.
     pub subprogs: Vec<SubprogInfo>,
-    /// Number of the subprogram that runs when an exception is thrown, if there is one.
+    /// Number of the subprogram that runs when an exception is thrown, if there is one
+    /// (`mark_subprog_exc_cb`, `bpf_mark_subprog_exc_cb`, `subprog_is_exc_cb`).
+    #[doc(alias = "mark_subprog_exc_cb")]
+    #[doc(alias = "bpf_mark_subprog_exc_cb")]
+    #[doc(alias = "subprog_is_exc_cb")]
     pub exception_callback: Option<usize>,
     /// Number of strongly connected components, counted from 1.
     pub scc_count: u32,
@@ -145,16 +161,19 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Number of the subprogram that an instruction belongs to (`find_containing_subprog`).
+    /// Number of the subprogram that an instruction belongs to (`find_containing_subprog`,
+    /// `bpf_find_containing_subprog`).
     #[doc(alias = "find_containing_subprog")]
+    #[doc(alias = "bpf_find_containing_subprog")]
     pub fn subprog_containing(&self, insn: u32) -> usize {
         self.subprogs
             .partition_point(|subprog| subprog.start <= insn)
             - 1
     }
 
-    /// Number of the subprogram that starts at an instruction (`find_subprog`).
+    /// Number of the subprogram that starts at an instruction (`find_subprog`, `bpf_find_subprog`).
     #[doc(alias = "find_subprog")]
+    #[doc(alias = "bpf_find_subprog")]
     pub fn subprog_at(&self, insn: u32) -> Option<usize> {
         self.subprogs
             .binary_search_by_key(&insn, |subprog| subprog.start)

@@ -240,9 +240,10 @@ fn check_returned(
 /// (`SECURITY_PREFIX`).
 const SECURITY: &str = "security_";
 
-/// Checks a function of the kernel that a program is attached to by trampoline. The
-/// running kernels of development refuse all of these: the lists are their data, the
-/// order is that of the source.
+/// Checks a function of the kernel that a program is attached to by trampoline
+/// (`btf_id_allow_sleepable`). The running kernels of development refuse all of these: the lists
+/// are their data, the order is that of the source.
+#[doc(alias = "btf_id_allow_sleepable")]
 fn check_function(input: &Input<'_>, check: &mut LogAt<'_, '_>, ty: Type<'_>) -> Result<()> {
     let Some(types) = input.vmlinux else {
         return Ok(());

@@ -65,7 +65,8 @@ pub struct InsnAux {
     pub ptr_type: Option<RegType>,
     /// The map that a call was given, if all paths agree.
     pub map: MapUse,
-    /// Constant key of map calls (kernel: `map_key_state`).
+    /// Constant key of map calls (kernel: `map_key_state`) (`bpf_map_key_store`).
+    #[doc(alias = "bpf_map_key_store")]
     pub map_key: u64,
     /// Size of the context field that a load reads; 0: whole.
     pub ctx_field_size: u32,
@@ -81,7 +82,8 @@ pub struct InsnAux {
     pub barriers: Barriers,
 }
 
-/// The map that a call is given on all paths.
+/// The map that a call is given on all paths (`bpf_map_ptr_store`).
+#[doc(alias = "bpf_map_ptr_store")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MapUse {
     /// The walk was not here yet.
@@ -89,7 +91,8 @@ pub enum MapUse {
     None,
     /// One map.
     One(MapRef),
-    /// Several maps.
+    /// Several maps (`bpf_map_ptr_poisoned`).
+    #[doc(alias = "bpf_map_ptr_poisoned")]
     Several,
 }
 
@@ -241,7 +244,8 @@ impl<'a> Env<'a> {
         }
     }
 
-    /// A register of the executing frame.
+    /// A register of the executing frame (`reg_state`).
+    #[doc(alias = "reg_state")]
     #[inline]
     pub fn reg(&self, reg: Reg) -> &RegState {
         self.state.reg(reg)
@@ -294,7 +298,8 @@ impl<'a> Env<'a> {
         crate::precise::mark_batch(self, wanted)
     }
 
-    /// Checks that a register may be used so (`check_reg_arg`).
+    /// Checks that a register may be used so (`check_reg_arg`) (`__check_reg_arg`).
+    #[doc(alias = "__check_reg_arg")]
     #[inline]
     pub fn check_reg_arg(&mut self, reg: Reg, usage: RegArg) -> Result<()> {
         self.mark_scratched(reg);
@@ -356,9 +361,11 @@ impl<'a> Env<'a> {
         }
     }
 
-    /// Adds to the history what this instruction does, or extends its entry
-    /// (`push_jmp_history`).
+    /// Adds to the history what this instruction does, or extends its entry (`push_jmp_history`,
+    /// `push_insn_history`, `bpf_push_jmp_history`).
     #[doc(alias = "push_jmp_history")]
+    #[doc(alias = "push_insn_history")]
+    #[doc(alias = "bpf_push_jmp_history")]
     pub fn push_history(&mut self, flags: HistoryFlags, linked: LinkedRegs) -> Result<()> {
         if let Some(index) = self.cur_history {
             let entry = &mut self.state.history[index];

@@ -32,7 +32,7 @@ pub(crate) use widen::widen_to_earlier;
 
 use crate::env::Env;
 use crate::state::State;
-use crate::{LIMITS, Result, Stop, refuse};
+use crate::{LIMITS, Result, Stop, refuse, walk};
 
 /// Forks off the path of a state at `insn_idx`, which is explored after the paths that follow
 /// (`push_stack`): refuses the program if too many paths wait. The main loop pushes it when
@@ -51,6 +51,7 @@ pub(crate) fn fork<'w>(env: &'w mut Env<'_>, state: State, insn_idx: u32) -> Res
         prev_insn_idx: env.insn_idx as i32,
         log_position: env.sink.position(),
         trace_position: env.sink.traced(),
+        step: (env.sink.walk.as_ref()).map_or(walk::NONE, |walk| walk.last_step()),
     };
     Ok(&mut env.forked.insert(fork).state)
 }

@@ -170,7 +170,8 @@ impl Input<'_> {
         }
     }
 
-    /// The name of a type.
+    /// The name of a type (`btf_type_name`).
+    #[doc(alias = "btf_type_name")]
     pub fn type_name(&self, ty: TypeRef) -> String {
         let found = self.btf(ty).and_then(|btf| btf.get(TypeId(ty.id)));
         found.map_or_else(

@@ -22,6 +22,7 @@
 //! | [`precise`] | backtracking |
 //! | `privilege`, `speculation` | callers without capabilities |
 //! | `insn_facts`, `recorded` | facts for a compiler, states for the soundness oracle |
+//! | `walk` | the steps of the walk, to be looked at |
 //! | [`reason`] | explanations of refusals |
 //! | `log` | the log's text |
 //! | `diagnosis` | the report in logs of Linux 7.3 and newer |
@@ -35,7 +36,7 @@
 //! runs; `log/` writes the kernel's log, `diagnosis/` the report that newer kernels put into it. `type_rules.rs` has the rules that go by the program type, a
 //! row for each. `objects.rs` has the types of allocated objects. `privilege.rs` has what callers may load, `release.rs` what other releases lack,
 //! `speculation.rs` speculative execution. `insn_facts/` collects facts for a compiler,
-//! `recorded.rs` states for the soundness oracle. `reason/` explains refusals: `trace.rs` records
+//! `recorded.rs` states for the soundness oracle, `walk/` the steps of a walk. `reason/` explains refusals: `trace.rs` records
 //! the path, `values.rs` finds definitions along it, `rules/` has one rule for each class,
 //! `cause.rs` and `cause/` what they find.
 #![forbid(unsafe_code)]
@@ -70,6 +71,7 @@ pub mod state;
 mod type_rules;
 mod verdict;
 mod verify;
+mod walk;
 mod xlated;
 
 pub use cost::{ChainCost, Cost, InsnCost, SubprogCost};
@@ -92,4 +94,5 @@ pub(crate) use spec::Errno;
 
 /// Limits of the verifier whose rules are here.
 pub(crate) const LIMITS: spec::registry::Limits = spec::registry::Limits::LINUX_6_18;
-pub use verify::{LOG_LIMIT, explain, verify, verify_recorded, verify_to};
+pub use verify::{LOG_LIMIT, explain, verify, verify_recorded, verify_to, walk};
+pub use walk::{KeptSteps, PrecisionRequest, StatePlace, StepEnd, Walk, WalkStep};

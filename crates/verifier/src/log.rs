@@ -32,14 +32,15 @@ use crate::reason::Trace;
 use crate::rejection::Rejection;
 use crate::state::State;
 use crate::verdict::{Refusal, Stop};
+use crate::walk::WalkRecorder;
 use spec::behaviour::{Behaviour, Behaviours};
 
 pub(crate) use insn::{insn_text, verbose_insn, verbose_linfo};
 pub(crate) use lists::SlotList;
 pub use output::{LogOutput, LogTail};
-pub(crate) use reg::{BitsText, TypeText, dynptr_type_str, reg_type_str};
+pub(crate) use reg::{BitsText, TypeText, dynptr_type_str, reg_type_str, write_reg};
 pub(crate) use state::print_checkpoint;
-pub(crate) use state::{print_insn_state, print_verifier_state};
+pub(crate) use state::{print_insn_state, print_verifier_state, slot_text, write_references};
 pub(crate) use statistics::print_statistics;
 
 /// The log level of statistics.
@@ -69,6 +70,8 @@ pub struct Sink<'l> {
     insn_width: usize,
     /// The current path, if an explanation is requested.
     trace: Option<Box<Trace>>,
+    /// The steps of the walk, if they are requested.
+    pub(crate) walk: Option<Box<WalkRecorder>>,
     /// What the words of refusals are chosen by.
     pub rules: Behaviours,
     /// The rejections in the log that the kernel may report.
@@ -107,7 +110,7 @@ impl<'l> Sink<'l> {
     /// True if every instruction of the walk is logged or recorded.
     #[inline]
     pub fn observes(&self) -> bool {
-        self.level & 3 != 0 || self.trace.is_some()
+        self.level & 3 != 0 || self.trace.is_some() || self.walk.is_some()
     }
 
     /// Records that the walk stands at the instruction of `state`, and drops what the
@@ -169,7 +172,8 @@ impl<'l> Sink<'l> {
         self.level & 2 != 0
     }
 
-    /// Appends text.
+    /// Appends text (`bpf_verifier_vlog`).
+    #[doc(alias = "bpf_verifier_vlog")]
     pub fn write(&mut self, text: fmt::Arguments<'_>) {
         use fmt::Write as _;
         // Writing to a String does not fail.
@@ -241,7 +245,8 @@ impl<'l> Sink<'l> {
         self.text.push_str(rest);
     }
 
-    /// Hands all text to the output.
+    /// Hands all text to the output (`bpf_vlog_finalize`).
+    #[doc(alias = "bpf_vlog_finalize")]
     pub fn finish(mut self) {
         if let Some(output) = &mut self.output {
             output.write(&self.text);
@@ -254,6 +259,7 @@ impl<'l> Sink<'l> {
     }
 
     /// Drops what was written since `position` (the kernel's `bpf_vlog_reset`).
+    #[doc(alias = "bpf_vlog_reset")]
     pub fn reset(&mut self, position: usize) {
         self.noted.retain(|noted| noted.position <= position);
         if let Some(len) = position.checked_sub(self.written) {
@@ -301,8 +307,10 @@ pub(crate) struct LogAt<'s, 'l> {
     pub(crate) insn_idx: u32,
 }
 
-/// Writes to the log of a `Env`, or of anything with a field
-/// `sink`, as `write!` does; formats nothing when the log is off.
+/// Writes to the log of a `Env`, or of anything with a field `sink`, as `write!` does; formats
+/// nothing when the log is off (`bpf_log`, `bpf_verifier_log_write`).
+#[doc(alias = "bpf_log")]
+#[doc(alias = "bpf_verifier_log_write")]
 #[macro_export]
 macro_rules! verbose {
     ($env:expr, $($text:tt)*) => {

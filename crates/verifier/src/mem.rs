@@ -185,13 +185,16 @@ fn check_store(
     save_ptr_type(env, ty, false)
 }
 
-/// True if the register holds what unprivileged programs may not disclose (`is_pointer_value`).
+/// True if the register holds what unprivileged programs may not disclose (`is_pointer_value`)
+/// (`__is_pointer_value`).
+#[doc(alias = "__is_pointer_value")]
 pub(crate) fn is_pointer_value(env: &Env<'_>, reg: Reg) -> bool {
     !env.input.allow_ptr_leaks && !env.reg(reg).is_scalar()
 }
 
-/// Checks an access to memory and writes the register that is loaded
-/// (`check_mem_access`).
+/// Checks an access to memory and writes the register that is loaded (`check_mem_access`)
+/// (`check_flow_keys_access`).
+#[doc(alias = "check_flow_keys_access")]
 pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<()> {
     let MemAccess {
         ptr,
@@ -371,9 +374,13 @@ fn refuse_write(env: &mut Env<'_>, ptr: Reg) -> crate::Stop {
     refuse!(env => Mem::ReadOnly { reg: ptr, kind })
 }
 
-/// Notes the type of the pointer that the instruction goes through; refuses a type that
-/// needs another rewriting than on an earlier path (`save_aux_ptr_type`).
+/// Notes the type of the pointer that the instruction goes through; refuses a type that needs
+/// another rewriting than on an earlier path (`save_aux_ptr_type`, `reg_type_mismatch`,
+/// `is_ptr_to_mem_or_btf_id`, `is_ptr_to_mem`).
 #[doc(alias = "save_aux_ptr_type")]
+#[doc(alias = "reg_type_mismatch")]
+#[doc(alias = "is_ptr_to_mem_or_btf_id")]
+#[doc(alias = "is_ptr_to_mem")]
 pub(crate) fn save_ptr_type(
     env: &mut Env<'_>,
     ty: RegType,

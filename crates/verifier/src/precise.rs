@@ -271,11 +271,15 @@ fn mark_from_current(env: &mut Env<'_>, bt: Backtrack) -> Result<()> {
     Ok(())
 }
 
-/// Marks every scalar of every checkpoint above a state precise
-/// (`mark_all_scalars_precise`).
+/// Marks every scalar of every checkpoint above a state precise (`mark_all_scalars_precise`)
+/// (`bpf_mark_all_scalars_precise`).
+#[doc(alias = "bpf_mark_all_scalars_precise")]
 pub fn mark_all_scalars_precise(env: &mut Env<'_>, state: &State) {
     let (explorer, sink) = (&mut env.explorer, &mut env.sink);
     force_all_precise(explorer, sink, state.curframe, state.parent);
+    if let Some(walk) = &mut sink.walk {
+        walk.end_request();
+    }
 }
 
 /// Marks every scalar of a checkpoint and of those above it.
@@ -318,8 +322,18 @@ fn force_all_precise(
                     }
                 }
             }
+            note_marks(sink, checkpoint, number, mask);
             checkpoint.set_precise(number, mask);
         }
         next = checkpoint.state().parent;
+    }
+}
+
+/// Notes in a recorded walk which scalars of a checkpoint become precise.
+fn note_marks(sink: &mut Sink<'_>, checkpoint: &Checkpoint, frame: usize, mask: PreciseMask) {
+    if let Some(walk) = &mut sink.walk {
+        let before = checkpoint.precise().of(frame);
+        let (regs, slots) = (mask.regs & !before.regs, mask.slots & !before.slots);
+        walk.mark(checkpoint.step, frame, regs, slots);
     }
 }

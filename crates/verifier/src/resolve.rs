@@ -21,8 +21,10 @@ use crate::mem::registers::{set_constant, set_pointer, set_reg, set_unknown};
 use crate::state::{MapRef, RegKind, RegState, TypeFlags};
 use crate::{LIMITS, Result, Stop};
 
-/// Checks wide immediates, map use and opcodes of the whole program (`resolve_pseudo_ldimm64`).
+/// Checks wide immediates, map use and opcodes of the whole program (`resolve_pseudo_ldimm64`,
+/// `check_and_resolve_insns`).
 #[doc(alias = "resolve_pseudo_ldimm64")]
+#[doc(alias = "check_and_resolve_insns")]
 pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()> {
     let insns = input.program.insns();
     let mut used = maps::UsedMaps::new(input);

@@ -192,8 +192,9 @@ impl PointerMove {
         noted.map_err(|why| self.refuse(env, why))
     }
 
-    /// The pointer must stay inside its object, as an access through it may be masked only
-    /// there.
+    /// The pointer must stay inside its object, as an access through it may be masked only there
+    /// (`check_stack_access_for_ptr_arithmetic`).
+    #[doc(alias = "check_stack_access_for_ptr_arithmetic")]
     fn check_bounds(self, env: &mut Env<'_>, moved: &RegState) -> Result<()> {
         if env.input.bypass_spec_v1 {
             return Ok(());

@@ -74,8 +74,9 @@ pub(crate) struct TypeRules {
     pub(crate) target: TargetKind,
     /// Capabilities that loading needs.
     pub(crate) loader: Loader,
-    /// Structure that BTF has for the context (include/linux/bpf_types.h); `None` where a
-    /// context is `void *` or a number.
+    /// Structure that BTF has for the context (include/linux/bpf_types.h); `None` where a context
+    /// is `void *` or a number (`find_canonical_prog_ctx_type`).
+    #[doc(alias = "find_canonical_prog_ctx_type")]
     pub(crate) context: Option<&'static str>,
     /// What an argument tagged `arg:ctx` may point to.
     pub(crate) tagged_context: TaggedContext,

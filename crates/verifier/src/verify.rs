@@ -28,6 +28,7 @@ use crate::rejection;
 use crate::release::{self, RULES};
 use crate::resolve;
 use crate::verdict::{RefusalKind, Result, Stop, Verdict, Verification};
+use crate::walk::{KeptSteps, Walk, WalkRecorder};
 use crate::xlated;
 
 /// Most bytes of a log that a [`Verification`] has.
@@ -109,6 +110,28 @@ pub fn explain(
     Some(explanation)
 }
 
+/// Verifies a program again, by the same options but for the log, and keeps steps of the walk.
+pub fn walk(
+    program: &Program,
+    kernel: &Kernel,
+    registry: &Registry,
+    options: &Options,
+    kept: KeptSteps,
+) -> Walk {
+    let options = Options {
+        log_level: 0,
+        ..options.clone()
+    };
+    let extras = Extras {
+        walk: Some(Box::new(WalkRecorder::new(kept))),
+        ..Extras::default()
+    };
+    let log = &mut LogTail::new(0);
+    run(program, kernel, registry, &options, extras, log)
+        .walk
+        .unwrap_or_default()
+}
+
 /// Outputs of a verification beside its result; each is off by default.
 #[derive(Default)]
 struct Extras {
@@ -116,6 +139,8 @@ struct Extras {
     recorder: Option<Recorder>,
     /// Records the path, to explain a refusal.
     traces: bool,
+    /// Records the steps of the walk.
+    walk: Option<Box<WalkRecorder>>,
     /// Rejections that are reported from the path.
     noted: Vec<Noted>,
 }
@@ -125,6 +150,7 @@ struct Done {
     verification: Verification,
     states: Option<RecordedStates>,
     explanation: Option<Explanation>,
+    walk: Option<Walk>,
     /// Reports, by their places in the log.
     reports: Vec<(usize, String)>,
 }
@@ -144,6 +170,7 @@ fn run(
         true => Sink::tracing(),
         false => Sink::to_output(options.log_level, log),
     };
+    sink.walk = extras.walk;
     sink.rules = kernel.behaviours();
     let privileges = kernel.privileges();
     let mut input = Input::new(program, kernel, registry, options);
@@ -175,6 +202,8 @@ fn run(
             }
             adapt(&mut verification, &input);
             verification.stack_depth = vec![0; analysis.subprogs.len().max(1)];
+            let walk = sink.walk.take();
+            let walk = walk.map(|walk| walk.finish(&input, &analysis, None));
             let reports = report_all(&input, &analysis, &mut sink, &extras.noted);
             let explanation = extras.traces.then(|| {
                 let cost = CostCounter::default().finish(&input, &analysis, &[]);
@@ -188,6 +217,7 @@ fn run(
                 verification,
                 states: None,
                 explanation,
+                walk,
                 reports,
             };
         }
@@ -226,6 +256,12 @@ fn run(
     verification.stack_depth = stack_depths(&env, is_accepted);
     let states = (env.observers.recorder.take())
         .and_then(|recorder| recorder.finish(&analysis, &mut env.live));
+    let walk = env.sink.walk.take().map(|walk| {
+        let processed = verification.statistics.insns_processed;
+        let refused = (env.state.clone(), env.insn_idx, processed);
+        let refused = (!is_accepted).then_some(refused);
+        walk.finish(&input, &analysis, refused)
+    });
     let mut explanation = None;
     if let Some(cost) = &cost {
         let verdict = &verification.verdict;
@@ -242,6 +278,7 @@ fn run(
         verification,
         states,
         explanation,
+        walk,
         reports,
     }
 }
@@ -387,8 +424,9 @@ fn check_replacement(input: &Input<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The walk over the main program and over called global functions, and the checks
-/// behind it.
+/// The walk over the main program and over called global functions, and the checks behind it
+/// (`do_check_main`).
+#[doc(alias = "do_check_main")]
 fn check_program(env: &mut Env<'_>) -> Result<()> {
     let on_demand = env.input.rules.has(Behaviour::GlobalsOnDemand);
     if !on_demand {
@@ -428,9 +466,11 @@ fn note_compiled_stack(env: &mut Env<'_>) {
     }
 }
 
-/// Spills around calls of the `bpf_fastcall` contract are removed, and with them the
-/// stack below them, if nothing else uses it (`remove_fastcall_spills_fills`).
+/// Spills around calls of the `bpf_fastcall` contract are removed, and with them the stack below
+/// them, if nothing else uses it (`remove_fastcall_spills_fills`,
+/// `bpf_remove_fastcall_spills_fills`).
 #[doc(alias = "remove_fastcall_spills_fills")]
+#[doc(alias = "bpf_remove_fastcall_spills_fills")]
 fn drop_fastcall_spills(env: &mut Env<'_>) {
     for (info, aux) in env.analysis.subprogs.iter().zip(&mut env.subprogs) {
         let insns = &env.analysis.insns[info.start as usize..info.end as usize];
@@ -441,10 +481,11 @@ fn drop_fastcall_spills(env: &mut Env<'_>) {
     }
 }
 
-/// Inlined `bpf_loop` calls and timed `may_goto` take stack (`optimize_bpf_loop`,
-/// `do_misc_fixups`).
+/// Inlined `bpf_loop` calls and timed `may_goto` take stack (`optimize_bpf_loop`, `do_misc_fixups`,
+/// `bpf_optimize_bpf_loop`).
 #[doc(alias = "optimize_bpf_loop")]
 #[doc(alias = "do_misc_fixups")]
+#[doc(alias = "bpf_optimize_bpf_loop")]
 fn add_rewritten_stack(env: &mut Env<'_>) {
     const LOOP_BYTES: u32 = 24;
     const MAY_GOTO_BYTES: u32 = 16;

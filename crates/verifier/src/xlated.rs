@@ -48,8 +48,9 @@ fn is_seen(env: &Env<'_>, at: u32) -> bool {
 }
 
 /// Refuses accesses that no rewriting has: the walk accepts half of a field of 8 bytes of
-/// `struct bpf_tcp_sock`, for one (`convert_ctx_accesses`).
+/// `struct bpf_tcp_sock`, for one (`convert_ctx_accesses`, `bpf_convert_ctx_accesses`).
 #[doc(alias = "convert_ctx_accesses")]
+#[doc(alias = "bpf_convert_ctx_accesses")]
 fn check_ctx_conversions(env: &mut Env<'_>) -> Result<()> {
     let lengths = Lengths::of(env);
     let mut seen = (0..env.aux.len()).filter(|&at| env.aux[at].seen);
@@ -82,9 +83,10 @@ fn check_arena_loads(env: &mut Env<'_>) -> Result<()> {
     Err(refuse!(env => Program::ArenaSignedLoad))
 }
 
-/// Refuses tail calls into several maps: without CAP_PERFMON, the index is masked to the
-/// size of one (`do_misc_fixups`).
+/// Refuses tail calls into several maps: without CAP_PERFMON, the index is masked to the size of
+/// one (`do_misc_fixups`, `bpf_map_ptr_unpriv`).
 #[doc(alias = "do_misc_fixups")]
+#[doc(alias = "bpf_map_ptr_unpriv")]
 fn check_tail_calls(env: &mut Env<'_>) -> Result<()> {
     if env.input.bypass_spec_v1 {
         return Ok(());
@@ -102,9 +104,10 @@ fn check_tail_calls(env: &mut Env<'_>) -> Result<()> {
     Err(refuse!(env => Program::TailCallMap))
 }
 
-/// Refuses calls of the kernel function 0, which stands for one that is absent
-/// (`fixup_kfunc_call`).
+/// Refuses calls of the kernel function 0, which stands for one that is absent (`fixup_kfunc_call`,
+/// `bpf_fixup_kfunc_call`).
 #[doc(alias = "fixup_kfunc_call")]
+#[doc(alias = "bpf_fixup_kfunc_call")]
 fn check_absent_kfuncs(env: &mut Env<'_>) -> Result<()> {
     let is_absent = |insn: &Insn| matches!(insn, Insn::Call(Callee::Kfunc { id: 0, .. }));
     let insns = (0u32..).zip(&env.input.insns);
@@ -116,13 +119,14 @@ fn check_absent_kfuncs(env: &mut Env<'_>) -> Result<()> {
     Err(refuse!(env => Program::KfuncLeft))
 }
 
-/// Refuses addresses of functions that are gone with the dead code: each range of dead
-/// code is removed, and only addresses behind the range are moved with what follows it.
-/// If several functions are left, each address must then be where one of them starts
-/// (`bpf_adj_delta_to_imm`, `jit_subprogs`). The message has its place in the rewritten
+/// Refuses addresses of functions that are gone with the dead code: each range of dead code is
+/// removed, and only addresses behind the range are moved with what follows it
+/// (`bpf_jit_subprogs`). If several functions are left, each address must then be where one of them
+/// starts (`bpf_adj_delta_to_imm`, `jit_subprogs`). The message has its place in the rewritten
 /// program.
 #[doc(alias = "bpf_adj_delta_to_imm")]
 #[doc(alias = "jit_subprogs")]
+#[doc(alias = "bpf_jit_subprogs")]
 fn check_function_addresses(env: &mut Env<'_>) -> Result<()> {
     let starts = env.analysis.subprogs.iter().map(|info| info.start);
     let left: Vec<u32> = starts.filter(|&start| is_seen(env, start)).collect();
@@ -180,9 +184,10 @@ fn function_address(insn: &Insn) -> Option<i32> {
     }
 }
 
-/// True for spills and fills around calls of the `bpf_fastcall` contract that the kernel
-/// drops (`remove_fastcall_spills_fills`).
+/// True for spills and fills around calls of the `bpf_fastcall` contract that the kernel drops
+/// (`remove_fastcall_spills_fills`, `bpf_remove_fastcall_spills_fills`).
 #[doc(alias = "remove_fastcall_spills_fills")]
+#[doc(alias = "bpf_remove_fastcall_spills_fills")]
 pub(crate) fn is_dropped(analysis: &Analysis, subprogs: &[SubprogAux], slot: usize) -> bool {
     let pairs_around = |call: usize| usize::from(analysis.insns[call].fastcall_spills);
     let calls = slot.saturating_sub(MAX_SPILLS)..analysis.insns.len().min(slot + MAX_SPILLS + 1);

@@ -43,6 +43,18 @@ impl Counters {
         );
     }
 
+    /// Calls a function with each counter that is not zero, and its value, and sets it to zero.
+    #[inline]
+    pub fn drain(&self, mut each: impl FnMut(usize, u64)) {
+        for (index, counter) in self.0.iter().enumerate() {
+            let count = counter.load(Ordering::Relaxed);
+            if count != 0 {
+                counter.store(0, Ordering::Relaxed);
+                each(index, count);
+            }
+        }
+    }
+
     /// Number of counters.
     pub fn len(&self) -> usize {
         self.0.len()

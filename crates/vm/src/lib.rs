@@ -20,7 +20,8 @@
 //!   of values, `cell_groups.rs` that of buckets, `lock.rs` spin locks and `timers.rs` timers in
 //!   values (`beebox::internal::run` fires them between runs).
 //! - `calls/`: helpers are written against the memory port of `memory_port.rs`; `model_port.rs` is
-//!   what functions need of the checked engine beyond it. `implementation.rs` is a function with the
+//!   what functions need of the checked engine beyond it, `given_memory.rs` kernel memory that a test
+//!   gives. `implementation.rs` is a function with the
 //!   signatures that it declares, `iteration.rs` has helpers with callbacks (they return the next
 //!   call, engines make it), `engine_calls.rs` the helpers of unverified programs (with the
 //!   platform's C calling convention, so that native code calls them directly), `host_function.rs`

@@ -34,10 +34,25 @@ const SLOW: &str = "30";
 
 /// What Miri runs: the package, and what is in the names of its tests. It is some thousand times as
 /// slow as the processor, so of the interpreter it gets tests that come to every kind of unsafe
-/// operation without trying all operands, and threads that share maps do fewer rounds. Tests of the
-/// memory of verified programs (`direct::`) stand in for native code, which it cannot run. The
-/// checked engine forbids unsafe code.
+/// operation without trying all operands, and threads that share maps do fewer rounds. It runs no
+/// native code: tests of the memory of verified programs (`direct::`) and functions in the place of
+/// code (`stand_ins::`) do what code does, and executable memory is plain memory
+/// (`jit/src/memory/stand_in.rs`). The checked engine forbids unsafe code.
 const FOR_MIRI: &[(&str, &[&str])] = &[
+    (
+        "beebox-jit",
+        &[
+            "native::stand_ins::",
+            "code_runs_at_its_final_address",
+            "small_programs_share_pages",
+            "what_is_freed_traps_and_is_used_again",
+            "every_alignment_up_to_a_page_is_kept",
+            "sizes_that_cannot_be_are_refused",
+            "a_writer_that_panics_frees_what_it_had",
+            "images_keep_their_pool",
+            "threads_install_and_drop_while_others_run",
+        ],
+    ),
     (
         "beebox-vm",
         &[

@@ -3,7 +3,9 @@
 use beebox::internal::run::ObjectMap;
 use beebox::{MapKind, RunRecord};
 use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use super::Map;
 use crate::bytes::bytes_of;
@@ -137,21 +139,28 @@ impl Map {
         pushed.map_err(raised)
     }
 
-    /// Takes the next value of a queue or stack, or the value of a key.
+    /// Takes the next value of a queue or stack, or the value of a key; `default`, if it is given, where
+    /// there is none.
     ///
     /// Raises NotFoundError if there is none, MapError for kinds without this operation.
-    #[pyo3(signature = (key = None))]
+    #[pyo3(signature = (key = None, *default))]
     fn pop<'py>(
         &self,
         py: Python<'py>,
         key: Option<&Bound<'py, PyAny>>,
+        default: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        if default.len() > 1 {
+            let what = format!("pop takes a key and a default, got {} arguments", default.len() + 1);
+            return Err(PyTypeError::new_err(what));
+        }
         let bytes = match key {
             Some(key) => self.key_bytes(key)?,
             None => Vec::new(),
         };
         match self.map.take_bytes(&bytes).map_err(raised)? {
             Some(value) => self.value(py, &value),
+            None if default.len() == 1 => default.get_item(0),
             None => match key {
                 Some(key) => Err(self.absent(key)),
                 None => Err(Fault::absent(format!("map {}: empty", self.map.name())).into()),

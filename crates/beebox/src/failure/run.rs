@@ -31,8 +31,13 @@ pub(crate) enum RunCause {
     Json(String),
     /// A form of a field of a map.
     MapFormat(String),
+    /// A property, a map or a file of inputs that a program cannot be fuzzed with.
+    #[cfg(feature = "fuzz")]
+    Fuzz(String),
     Expect(Box<ExpectError>),
     Network(NetworkFileError),
+    /// What a model of the kernel does not take.
+    Model(String),
     /// No program has this name; those that there are.
     NoProgram(String, Vec<String>),
     /// No map of the object has this name; those that there are.
@@ -67,8 +72,11 @@ impl RunCause {
                 _ => ErrorKind::Format,
             },
             RunCause::Network(_) => ErrorKind::Format,
+            RunCause::Model(_) => ErrorKind::Input,
             RunCause::Json(_) => ErrorKind::Map,
             RunCause::MapFormat(_) => ErrorKind::Input,
+            #[cfg(feature = "fuzz")]
+            RunCause::Fuzz(_) => ErrorKind::Input,
             RunCause::NoProgram(..) | RunCause::NoMap(..) => ErrorKind::NotFound,
             RunCause::Option(..) => ErrorKind::Input,
             RunCause::UnsupportedOption(_) => ErrorKind::Unsupported,
@@ -99,6 +107,8 @@ impl RunCause {
                 | LoadError::InnerMap { errno, .. }
                 | LoadError::PerfBuffers { errno, .. }
                 | LoadError::ProgramArray { errno, .. } => Some(*errno),
+                LoadError::Map(map) => Some(map.refusal.errno),
+                LoadError::Memory { .. } => Some(Errno::ENOMEM),
                 LoadError::Refused { refusal, .. } => Some(refusal.errno),
                 _ => None,
             },
@@ -181,8 +191,11 @@ impl fmt::Display for RunCause {
             RunCause::MapsFile(path, error) => write!(f, "{}: {error}", name_of(path)),
             RunCause::Maps(error) => error.fmt(f),
             RunCause::Json(error) | RunCause::MapFormat(error) => f.write_str(error),
+            #[cfg(feature = "fuzz")]
+            RunCause::Fuzz(what) => f.write_str(what),
             RunCause::Expect(error) => error.fmt(f),
             RunCause::Network(error) => error.fmt(f),
+            RunCause::Model(what) => f.write_str(what),
             RunCause::NoProgram(name, known) => write!(
                 f,
                 "the instance has no program {name}; there are {}",
@@ -215,9 +228,12 @@ impl RunCause {
             RunCause::MapsFile(_, error) => Some(error),
             RunCause::Maps(error) => error.source(),
             RunCause::Expect(error) => error.source(),
+            #[cfg(feature = "fuzz")]
+            RunCause::Fuzz(_) => None,
             RunCause::Json(_)
             | RunCause::MapFormat(_)
             | RunCause::Network(_)
+            | RunCause::Model(_)
             | RunCause::NoProgram(..)
             | RunCause::NoMap(..)
             | RunCause::Option(..)

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use btf::Btf;
 use interp::checked::Limits;
+use vm::Addresses;
 
 use super::{Map, Object, Program};
 use crate::failure::{Error, RunCause};
@@ -71,6 +73,12 @@ impl Instance {
     #[doc(hidden)]
     pub fn cpus(&self) -> u32 {
         self.0.loaded.cpus()
+    }
+
+    /// The types of its kernel and the places of memory, for a model.
+    pub(crate) fn model_types(&self) -> (Option<Arc<Btf<'static>>>, Addresses) {
+        let loaded = &self.0.loaded;
+        (loaded.kernel_types(), loaded.addresses())
     }
 
     /// The value of a global variable.

@@ -103,6 +103,14 @@ impl Loader {
         self
     }
 
+    /// Sets whether programs of types that Linux does not test-run are loaded too, to run in a model of
+    /// the kernel ([`Program::model_run`](super::Program::model_run), [`Instance::check`](super::Instance::check)).
+    #[must_use]
+    pub fn models(mut self, on: bool) -> Loader {
+        self.options.models = on;
+        self
+    }
+
     /// Sets the most bytes that all maps take: arrays from the start, other maps by what they
     /// held at most, with the table that leads to it. Global variables and maps of other instances do not count. An operation that
     /// needs more answers ENOMEM, and its run ends with an error.
@@ -248,30 +256,52 @@ impl Loader {
     /// For the first program, map or variable that is not there, is refused or is not supported.
     pub fn load(&self, object: &Object) -> Result<Instance, Error> {
         let changed = self.changed(object)?;
+        let loaded = self.load_changed(object, &changed, &self.options)?;
+        let limits = self.limits;
+        Ok(Instance(Arc::new(Shared { loaded, limits })))
+    }
+
+    /// The object as it is loaded.
+    #[cfg(feature = "fuzz")]
+    pub(crate) fn opened<'o>(&self, object: &'o Object) -> Result<::object::Object<'o>, Error> {
+        self.changed(object)
+    }
+
+    /// Loads an object that [`Loader::opened`] gave, for fuzzing.
+    #[cfg(feature = "fuzz")]
+    pub(crate) fn load_for_fuzzing(
+        &self,
+        object: &Object,
+        changed: &::object::Object<'_>,
+    ) -> Result<LoadedObject, Error> {
+        let options = crate::internal::fuzz::Campaign::load_options(self.options);
+        self.load_changed(object, changed, &options)
+    }
+
+    fn load_changed(
+        &self,
+        object: &Object,
+        changed: &::object::Object<'_>,
+        options: &LoadOptions,
+    ) -> Result<LoadedObject, Error> {
         let mut reused = ReusedMaps::default();
         for (name, map) in &self.reused {
             check_map(object, name)?;
             reused.insert(name.clone(), map.object_map());
         }
-        let mut loaded = LoadedObject::load_reusing(
-            &changed,
-            &self.kernel,
-            &self.options,
-            &self.functions,
-            &reused,
-        )?;
+        let mut loaded =
+            LoadedObject::load_reusing(changed, &self.kernel, options, &self.functions, &reused)?;
         loaded.set_system(self.system.clone());
         let formats = self.formats.iter().map(|format| format.parse());
         let formats = formats.collect::<Result<Vec<FieldFormat>, _>>();
         let formats = formats.map_err(RunCause::MapFormat)?;
-        let set = loaded.set_formats(&changed, &formats);
+        let set = loaded.set_formats(changed, &formats);
         set.map_err(|fault| RunCause::MapFormat(fault.to_string()))?;
         if let Some(bytes) = self.perf_buffers {
             let opened = loaded.open_perf_buffers(bytes);
             opened.map_err(|errno| LoadError::PerfBuffers { bytes, errno })?;
         }
-        let limits = self.limits;
-        Ok(Instance(Arc::new(Shared { loaded, limits })))
+        Ok(loaded)
     }
 
     /// The object with what is changed before it is linked.

@@ -12,6 +12,7 @@ use crate::internal::captures::Input;
 use crate::internal::run::{
     CaptureSummary, NoSuchCpu, PacketOutput, PacketRun, RunError, RunnableProgram,
 };
+use crate::model::{KernelModel, fault, parse};
 
 /// A program of an [`Instance`]. Clones are the same program; any number of threads may run it at
 /// the same time.
@@ -60,6 +61,27 @@ impl Program {
     /// For packets, contexts and options that Linux's test run does not take; for runs that end
     /// at a limit or a trap.
     pub fn test_run(&self, run: &TestRun<'_>) -> Result<TestRunResult, Error> {
+        self.test_run_with(run, None)
+    }
+
+    /// As [`Program::test_run`], with the process, the objects and the results of functions of a model, in the
+    /// checked engine: `model.result("bpf_map_update_elem", Some(3), "-ENOSPC")` has the third update fail.
+    ///
+    /// # Errors
+    /// As [`Program::test_run`], and for runs that read what was not given.
+    pub fn test_run_in(
+        &self,
+        model: &mut KernelModel,
+        run: &TestRun<'_>,
+    ) -> Result<TestRunResult, Error> {
+        self.test_run_with(run, Some(model))
+    }
+
+    fn test_run_with(
+        &self,
+        run: &TestRun<'_>,
+        model: Option<&mut KernelModel>,
+    ) -> Result<TestRunResult, Error> {
         run.check(self.kind())?;
         let cpus = self.instance.0.loaded.cpus();
         if run.cpu >= cpus {
@@ -72,8 +94,47 @@ impl Program {
         }
         program.collect_records(!run.keep_records);
         let context = (!run.ctx_in.is_empty()).then_some(run.ctx_in);
-        let output = program.test_run_with_context(run.data_in, context, run.repeat)?;
-        Ok(TestRunResult::new(self.kind(), run, output))
+        let output = match model {
+            None => program.test_run_with_context(run.data_in, context, run.repeat),
+            Some(model) => {
+                program.set_model(Some(model.lend()));
+                let output = program.test_run_with_context(run.data_in, context, run.repeat);
+                model.give_back(program.take_model());
+                output
+            }
+        };
+        Ok(TestRunResult::new(self.kind(), run, output?))
+    }
+
+    /// Runs it once in a model of the kernel, on arguments or fields of its context by name,
+    /// `{p: @shell, old_pid: 7}`, in the checked engine. Of the options CPU and clock count. Objects stay
+    /// in the model as the run left them. [`Loader::models`](super::Loader::models) has programs loaded that
+    /// Linux does not test-run.
+    ///
+    /// # Errors
+    /// For programs that get packets; for unknown names and values that do not suit; for runs that read
+    /// what was not given, or end at a limit.
+    pub fn model_run(
+        &self,
+        model: &mut KernelModel,
+        arguments: &str,
+        run: &TestRun<'_>,
+    ) -> Result<TestRunResult, Error> {
+        let cpus = self.instance.0.loaded.cpus();
+        if run.cpu >= cpus {
+            return Err(RunError::Cpu(NoSuchCpu { cpu: run.cpu, cpus }).into());
+        }
+        let mut program = self.runnable(run.cpu);
+        program.set_clock(run.clock);
+        program.collect_records(!run.keep_records);
+        let mut lent = model.lend();
+        let arguments = parse(arguments)?;
+        let made = lent.make_context(program.loaded_program(), &arguments);
+        made.map_err(fault)?;
+        program.set_model(Some(lent));
+        let output = program.model_run();
+        model.give_back(program.take_model());
+        Ok(TestRunResult::new(self.kind(), run, output?))
     }
 
     /// A runner on CPU 0: for many packets, in the thread that makes it.

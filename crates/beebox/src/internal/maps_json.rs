@@ -114,7 +114,7 @@ impl<'a> Types<'a> {
 }
 
 /// A key or value of a map by its type.
-#[cfg(feature = "trace")]
+#[cfg(any(feature = "trace", feature = "fuzz"))]
 pub(crate) fn show_part(
     map: &ObjectMap,
     types: Option<&Btf<'_>>,

@@ -40,10 +40,16 @@ mod compiled;
 #[cfg(feature = "coverage")]
 mod counts;
 mod data;
+#[cfg(feature = "debug")]
+pub mod debug;
 mod error;
 mod faults;
 mod hook;
+#[cfg(feature = "html")]
+mod html;
 mod inner_maps;
+#[cfg(feature = "fuzz")]
+mod inputs;
 mod kernel_sockets;
 mod load;
 mod loaded;
@@ -63,6 +69,7 @@ mod random;
 mod recording;
 mod records;
 mod redirect;
+mod returned;
 mod reuse;
 mod selection;
 mod services;
@@ -90,7 +97,11 @@ pub use data::DataError;
 pub use error::{LoadError, RunError, TrapPlace};
 pub(crate) use faults::Faults;
 pub use faults::ForcedResult;
+#[cfg(feature = "html")]
+pub use html::HtmlRuns;
 pub use inner_maps::InnerMap;
+#[cfg(feature = "fuzz")]
+pub(crate) use inputs::{Compared, Marked, RunInput};
 pub use jit::NoSuchCpu;
 pub use loaded::LoadedObject;
 pub use maps::{Entry, ObjectMap, StorageOwner};

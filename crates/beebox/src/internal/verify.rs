@@ -15,6 +15,8 @@ pub mod registry {
 mod cost;
 mod cost_table;
 mod fact_table;
+#[cfg(feature = "html")]
+mod html;
 mod load;
 /// Verdicts of several kernels beside each other, and what decides where they differ.
 pub mod matrix;
@@ -31,6 +33,8 @@ pub use cost::{
 };
 pub use cost_table::ProgramCost;
 pub use fact_table::FactTable;
+#[cfg(feature = "html")]
+pub use html::walk_page;
 pub use load::{ProgramLoader, ReadBtf, StandaloneProgram};
 pub use notes::MapNote;
 pub use object::{ProgramVerification, verify_object};
@@ -48,6 +52,8 @@ pub use verifier::{
     PointerKind, ProgramFacts, Proof, RULES, Refusal, RefusalKind, Scalar, Spills, Statistics,
     Stop, Stress, SubprogCost, Tnum, Value, Verdict, Verification, explain, verify, verify_to,
 };
+#[cfg(feature = "html")]
+pub use verifier::{KeptSteps, PrecisionRequest, StatePlace, StepEnd, Walk, WalkStep, walk};
 
 /// Results in the form of veristat: columns, filters, order, comma-separated values, comparison.
 pub mod veristat {

@@ -16,7 +16,8 @@ const MAX_LEVELS: u32 = 32;
 const MAX_CHAIN: usize = 32;
 
 impl<'b> Comparison<'b> {
-    /// True if the type of the object matches that of the target.
+    /// True if the type of the object matches that of the target (`bpf_core_types_match`).
+    #[doc(alias = "bpf_core_types_match")]
     pub(crate) fn types_match(&mut self, pair: Pair) -> Result<bool, CoreError> {
         self.types_match_at(pair, false, MAX_LEVELS)
     }

@@ -79,7 +79,9 @@ impl<'b> Comparison<'b> {
         Err(CoreError::TypeCycle)
     }
 
-    /// True if a field of the first type can be read as one of the second.
+    /// True if a field of the first type can be read as one of the second
+    /// (`bpf_core_fields_are_compat`).
+    #[doc(alias = "bpf_core_fields_are_compat")]
     pub(crate) fn fields_fit(&mut self, pair: Pair) -> Result<bool, CoreError> {
         let mut pair = pair;
         for _ in 0..self.local.len() {
@@ -108,7 +110,8 @@ impl<'b> Comparison<'b> {
         Err(CoreError::TypeCycle)
     }
 
-    /// True if two types of the same name are compatible.
+    /// True if two types of the same name are compatible (`bpf_core_types_are_compat`).
+    #[doc(alias = "bpf_core_types_are_compat")]
     pub(crate) fn types_fit(&mut self, pair: Pair) -> Result<bool, CoreError> {
         self.types_fit_at(pair, MAX_LEVELS)
     }

@@ -19,7 +19,8 @@ pub fn essential_name(name: &[u8]) -> &[u8] {
     name
 }
 
-/// Start of the separator that covers `at`, if there is one.
+/// Start of the separator that covers `at`, if there is one (`bpf_core_is_flavor_sep`).
+#[doc(alias = "bpf_core_is_flavor_sep")]
 fn separator_around(name: &[u8], at: usize) -> Option<usize> {
     let underscores = |bytes: &[u8]| bytes.iter().all(|&byte| byte == b'_');
     let first = (at + 1).saturating_sub(SEPARATOR).max(1);

@@ -80,8 +80,9 @@ impl<'b> Resolver<'b> {
         self.modules.push(module);
     }
 
-    /// Resolves one relocation. The order matters: candidates that lack the access are
-    /// removed for later relocations.
+    /// Resolves one relocation (`bpf_core_apply`). The order matters: candidates that lack the
+    /// access are removed for later relocations.
+    #[doc(alias = "bpf_core_apply")]
     pub fn resolve(&mut self, spec: &CoreSpec) -> Result<Resolution, CoreError> {
         if let Some(answer) = self.answers.get(spec)
             && self.candidates.get(&spec.ty).map_or(0, Vec::len) == answer.candidates

@@ -23,7 +23,10 @@ const WITH_DESTRUCTOR: &[&str] = &[
 
 type Outcome<T> = Result<T, FieldFault>;
 
-/// Special fields of a type, checked, in the order of the search.
+/// Special fields of a type, checked, in the order of the search (`btf_find_field`,
+/// `btf_parse_fields`).
+#[doc(alias = "btf_find_field")]
+#[doc(alias = "btf_parse_fields")]
 pub(super) fn fields(
     btf: &Btf<'_>,
     kernel: Option<&Btf<'_>>,
@@ -72,8 +75,10 @@ struct Search<'b> {
 }
 
 impl<'b> Search<'b> {
-    /// Adds the special fields of a structure, at most `room` (`btf_find_struct_field`).
+    /// Adds the special fields of a structure, at most `room` (`btf_find_struct_field`,
+    /// `btf_find_nested_struct`).
     #[doc(alias = "btf_find_struct_field")]
+    #[doc(alias = "btf_find_nested_struct")]
     fn find_in_struct(
         &self,
         id: TypeId,
@@ -109,7 +114,8 @@ impl<'b> Search<'b> {
         Ok(())
     }
 
-    /// Adds the special fields of the variables of a data section.
+    /// Adds the special fields of the variables of a data section (`btf_find_datasec_var`).
+    #[doc(alias = "btf_find_datasec_var")]
     fn find_in_section(&self, id: TypeId, found: &mut Vec<Found<'b>>) -> Outcome<()> {
         let Shape::Datasec(section) = self.btf.at(id).shape() else {
             return Ok(());
@@ -131,6 +137,9 @@ impl<'b> Search<'b> {
         Ok(())
     }
 
+    /// Adds the special fields of a member or variable (`btf_find_field_one`, `btf_find_struct`).
+    #[doc(alias = "btf_find_field_one")]
+    #[doc(alias = "btf_find_struct")]
     fn find_in_member(
         &self,
         place: Place,
@@ -212,7 +221,8 @@ impl<'b> Search<'b> {
     }
 
     /// Kind by the name of the type; a type that is no structure may be a pointer, which
-    /// [`FieldKind::KptrRef`] stands for.
+    /// [`FieldKind::KptrRef`] stands for (`btf_get_field_type`).
+    #[doc(alias = "btf_get_field_type")]
     fn kind_of(&self, ty: TypeId, seen: &mut Vec<FieldKind>) -> Outcome<Option<FieldKind>> {
         let ty = self.btf.at(ty);
         let name = ty.name();
@@ -230,7 +240,8 @@ impl<'b> Search<'b> {
     }
 
     /// Type that a root contains and the name of its node, by the root's declaration tag
-    /// `contains:STRUCT:NODE`.
+    /// `contains:STRUCT:NODE` (`btf_find_graph_root`).
+    #[doc(alias = "btf_find_graph_root")]
     fn contents(&self, root: Place) -> Outcome<(TypeId, Name<'b>)> {
         let mut tags = self
             .btf
@@ -251,8 +262,10 @@ impl<'b> Search<'b> {
     }
 }
 
-/// Kind and target of a pointer with one of the tags `kptr`, `kptr_untrusted`,
-/// `percpu_kptr` and `uptr` (`btf_find_kptr`).
+/// Kind and target of a pointer with one of the tags `kptr`, `kptr_untrusted`, `percpu_kptr` and
+/// `uptr` (`btf_find_kptr`, `btf_type_tag_walk`).
+#[doc(alias = "btf_find_kptr")]
+#[doc(alias = "btf_type_tag_walk")]
 pub(crate) fn pointer(
     btf: &Btf<'_>,
     ty: TypeId,
@@ -286,7 +299,8 @@ pub(crate) fn pointer(
     }
 }
 
-/// Repeats the fields from index `first` for each element of an array.
+/// Repeats the fields from index `first` for each element of an array (`btf_repeat_fields`).
+#[doc(alias = "btf_repeat_fields")]
 fn repeat(
     found: &mut Vec<Found<'_>>,
     first: usize,
@@ -378,7 +392,11 @@ fn is_unreleased(kernel: Option<&Btf<'_>>, name: Name<'_>) -> bool {
     !is_packet && !WITH_DESTRUCTOR.iter().any(|known| name == **known)
 }
 
-/// Offset of the node in the structure that a root contains, in bytes.
+/// Offset of the node in the structure that a root contains, in bytes (`btf_parse_graph_root`,
+/// `btf_parse_list_head`, `btf_parse_rb_root`).
+#[doc(alias = "btf_parse_graph_root")]
+#[doc(alias = "btf_parse_list_head")]
+#[doc(alias = "btf_parse_rb_root")]
 fn node_offset(btf: &Btf<'_>, root: &Found<'_>) -> Outcome<u32> {
     let wanted = match root.field.kind {
         FieldKind::ListHead => "bpf_list_node",

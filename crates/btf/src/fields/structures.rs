@@ -66,8 +66,12 @@ impl StructureFields {
         found.ok().map(|index| &self.records[index].1)
     }
 
-    /// Checks that an owned type does not own types that own others
-    /// (`btf_check_and_fixup_fields`).
+    /// Checks that an owned type does not own types that own others (`btf_check_and_fixup_fields`,
+    /// `btf_check_ownership_depth`, `btf_ownership_depth`, `btf_owned_type_idx`).
+    #[doc(alias = "btf_check_and_fixup_fields")]
+    #[doc(alias = "btf_check_ownership_depth")]
+    #[doc(alias = "btf_ownership_depth")]
+    #[doc(alias = "btf_owned_type_idx")]
     fn check_ownership(&self, record: &FieldRecord) -> Result<(), FieldFault> {
         let is_owned = record.fields().iter().any(|field| field.kind.is_node());
         for root in record.fields().iter().filter(|field| field.kind.is_root()) {

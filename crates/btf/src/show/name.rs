@@ -11,7 +11,8 @@ const LONGEST: usize = 79;
 const MOST_STEPS: usize = 10;
 
 impl Walk<'_, '_, '_> {
-    /// The text before the value that is shown.
+    /// The text before the value that is shown (`btf_show_name`).
+    #[doc(alias = "btf_show_name")]
     pub(super) fn name(&self) -> Vec<u8> {
         if self.is_element {
             return Vec::new();
@@ -94,6 +95,8 @@ impl Walk<'_, '_, '_> {
         })
     }
 
+    /// The type below qualifiers (`btf_type_skip_qualifiers`).
+    #[doc(alias = "btf_type_skip_qualifiers")]
     fn skip_qualifiers(&self, id: TypeId) -> Option<crate::Type<'_>> {
         let mut ty = self.types.get(id)?;
         for _ in 0..self.types.len() {

@@ -25,7 +25,8 @@ pub(super) fn is_zero(value: &Value, bits: u32) -> bool {
     u64::from_le_bytes(low(value)) << (64 - bits) == 0
 }
 
-/// That many bits, at most 128, from a bit on.
+/// That many bits, at most 128, from a bit on (`btf_int128_shift`).
+#[doc(alias = "btf_int128_shift")]
 pub(super) fn bits(value: &Value, bit: u32, bits: u32) -> u128 {
     let number = u128::from_le_bytes(*value).checked_shr(bit).unwrap_or(0);
     match bits {
@@ -35,7 +36,8 @@ pub(super) fn bits(value: &Value, bit: u32, bits: u32) -> u128 {
     }
 }
 
-/// A number in hexadecimal digits.
+/// A number in hexadecimal digits (`btf_int128_print`).
+#[doc(alias = "btf_int128_print")]
 pub(super) fn hexadecimal(number: u128) -> Vec<u8> {
     format!("{number:#x}").into_bytes()
 }

@@ -33,6 +33,10 @@ impl<'a> Blob<'a> {
             .map_err(|reason| refusal(Pass::Sections, reason))
     }
 
+    /// Cuts the blob into its sections, and checks them (`btf_parse_type_sec`,
+    /// `btf_parse_str_sec`).
+    #[doc(alias = "btf_parse_type_sec")]
+    #[doc(alias = "btf_parse_str_sec")]
     fn cut(header: &Header, bytes: &'a [u8]) -> Result<Blob<'a>, Reason> {
         // The sections cover everything after the header.
         let rest = &bytes[header.len as usize..];
@@ -85,7 +89,8 @@ impl<'a> Blob<'a> {
         RawMember::read(self.tail(of), index * MEMBER_SIZE)
     }
 
-    /// True if the offset is inside the string section.
+    /// True if the offset is inside the string section (`btf_name_offset_valid`).
+    #[doc(alias = "btf_name_offset_valid")]
     pub(super) fn has_string(&self, offset: u32) -> bool {
         (offset as usize) < self.strings.len()
     }
@@ -97,8 +102,10 @@ impl<'a> Blob<'a> {
         Some(Name::new(&rest[..len]))
     }
 
-    /// True if the string is a C identifier. As in Linux, Latin-1 letters are letters;
-    /// dots occur in names made by compilers.
+    /// True if the string is a C identifier (`btf_name_valid_identifier`, `__btf_name_char_ok`). As
+    /// in Linux, Latin-1 letters are letters; dots occur in names made by compilers.
+    #[doc(alias = "btf_name_valid_identifier")]
+    #[doc(alias = "__btf_name_char_ok")]
     pub(super) fn is_identifier(&self, offset: u32) -> bool {
         let name = self.string(offset).unwrap_or_default().as_bytes();
         let Some((&first, rest)) = name.split_first() else {
@@ -117,14 +124,18 @@ impl<'a> Blob<'a> {
             && name.len() <= MAX_NAME_LEN
     }
 
-    /// True if the string is a valid section name: printable characters.
+    /// True if the string is a valid section name: printable characters (`btf_name_valid_section`).
+    #[doc(alias = "btf_name_valid_section")]
     pub(super) fn is_section_name(&self, offset: u32) -> bool {
         let name = self.string(offset).unwrap_or_default().as_bytes();
         let is_printable = |byte: &u8| (0x20..0x7f).contains(byte) || *byte >= 0xa0;
         !name.is_empty() && name.len() <= MAX_NAME_LEN && name.iter().all(is_printable)
     }
 
-    /// True for an integer of 8, 16, 32, 64 or 128 bits that fills its bytes.
+    /// True for an integer of 8, 16, 32, 64 or 128 bits that fills its bytes
+    /// (`btf_type_int_is_regular`, `__btf_type_int_is_regular`).
+    #[doc(alias = "btf_type_int_is_regular")]
+    #[doc(alias = "__btf_type_int_is_regular")]
     pub(super) fn is_regular_int(&self, id: TypeId) -> bool {
         let data = crate::wire::IntWord(word(self.tail(id), 0));
         self.record_or_void(id).kind_or_void() == Kind::Int
@@ -175,6 +186,8 @@ fn refusal(pass: Pass, reason: Reason) -> Refusal {
     }
 }
 
+/// Reads the header (`btf_parse_hdr`).
+#[doc(alias = "btf_parse_hdr")]
 fn read_header(bytes: &[u8]) -> Result<Header, Reason> {
     if bytes.len() > MAX_SIZE {
         return Err(Reason::TooLarge);
@@ -193,6 +206,8 @@ fn read_header(bytes: &[u8]) -> Result<Header, Reason> {
     Ok(Header::read(header))
 }
 
+/// Checks the fields of the header (`btf_parse_hdr`).
+#[doc(alias = "btf_parse_hdr")]
 fn check_header(header: &Header, size: usize) -> Result<(), Reason> {
     if header.magic != MAGIC {
         return Err(Reason::Magic);
@@ -209,7 +224,10 @@ fn check_header(header: &Header, size: usize) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Checks that the sections cover everything after the header, without gap or overlap.
+/// Checks that the sections cover everything after the header, without gap or overlap
+/// (`btf_check_sec_info`, `btf_sec_info_cmp`).
+#[doc(alias = "btf_check_sec_info")]
+#[doc(alias = "btf_sec_info_cmp")]
 fn check_sections(header: &Header, size: usize) -> Result<(), Reason> {
     let mut sections = [
         (header.type_off, header.type_len),

@@ -31,10 +31,16 @@ pub fn kernel_log(bytes: &[u8], refusal: Option<&Refusal>) -> Vec<u8> {
     out
 }
 
+/// Appends a print of the kernel, cut to its maximum length (`__btf_verifier_log`,
+/// `btf_verifier_log`).
+#[doc(alias = "__btf_verifier_log")]
+#[doc(alias = "btf_verifier_log")]
 fn print(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(&text[..text.len().min(MAX_PRINT)]);
 }
 
+/// Logs the header (`btf_verifier_log_hdr`).
+#[doc(alias = "btf_verifier_log_hdr")]
 fn header(out: &mut Vec<u8>, bytes: &[u8]) {
     let stated = word(bytes, 4) as usize;
     let header = Header::read(bytes.get(..stated).unwrap_or(bytes));
@@ -178,7 +184,8 @@ impl<'b> Log<'b> {
         self.print_named(&before, record.name, after);
     }
 
-    /// Logs the line of a type, with an optional message at its end.
+    /// Logs the line of a type, with an optional message at its end (`__btf_verifier_log_type`).
+    #[doc(alias = "__btf_verifier_log_type")]
     fn line(&mut self, id: TypeId, at: usize, message: &str) {
         self.basic(id, at, " ");
         self.details(at);
@@ -189,6 +196,19 @@ impl<'b> Log<'b> {
         self.print("\n");
     }
 
+    /// Logs the fields of a type by its kind (`btf_int_log`, `btf_array_log`, `btf_struct_log`,
+    /// `btf_enum_log`, `btf_fwd_type_log`, `btf_ref_type_log`, `btf_var_log`, `btf_datasec_log`,
+    /// `btf_float_log`, `btf_decl_tag_log`).
+    #[doc(alias = "btf_int_log")]
+    #[doc(alias = "btf_array_log")]
+    #[doc(alias = "btf_struct_log")]
+    #[doc(alias = "btf_enum_log")]
+    #[doc(alias = "btf_fwd_type_log")]
+    #[doc(alias = "btf_ref_type_log")]
+    #[doc(alias = "btf_var_log")]
+    #[doc(alias = "btf_datasec_log")]
+    #[doc(alias = "btf_float_log")]
+    #[doc(alias = "btf_decl_tag_log")]
     fn details(&mut self, at: usize) {
         let record = Record::read(self.blob.types, at);
         let payload = record.payload;
@@ -229,6 +249,8 @@ impl<'b> Log<'b> {
         self.print(text);
     }
 
+    /// Logs the parameters of a prototype (`btf_func_proto_log`).
+    #[doc(alias = "btf_func_proto_log")]
     fn prototype(&mut self, at: usize) {
         let record = Record::read(self.blob.types, at);
         self.print(format!("return={} args=(", record.payload));
@@ -255,7 +277,8 @@ impl<'b> Log<'b> {
         }
     }
 
-    /// Logs the line of a member; `ty` replaces its type.
+    /// Logs the line of a member; `ty` replaces its type (`btf_verifier_log_member`).
+    #[doc(alias = "btf_verifier_log_member")]
     fn member(&mut self, at: usize, index: usize, ty: Option<TypeId>, message: &str) {
         let from = at + RECORD_SIZE + index * MEMBER_SIZE;
         let member = RawMember::read(self.blob.types, from);
@@ -288,6 +311,8 @@ impl<'b> Log<'b> {
         }
     }
 
+    /// Logs the line of a variable of a section (`btf_verifier_log_vsi`).
+    #[doc(alias = "btf_verifier_log_vsi")]
     fn placed_one(&mut self, at: usize, index: usize, message: &str) {
         let from = at + RECORD_SIZE + index * PLACED_SIZE;
         let [ty, offset, size] = [0, 4, 8].map(|field| word(self.blob.types, from + field));

@@ -7,8 +7,11 @@ use crate::TypeId;
 use crate::kind::Kind;
 use crate::wire::{IntWord, Record, word};
 
-/// Checks a member of `of` whose type is resolved. The error states the type at fault:
-/// the member's, or the one below its modifiers.
+/// Checks a member of `of` whose type is resolved (`btf_modifier_check_member`,
+/// `btf_modifier_check_kflag_member`). The error states the type at fault: the member's, or the one
+/// below its modifiers.
+#[doc(alias = "btf_modifier_check_member")]
+#[doc(alias = "btf_modifier_check_kflag_member")]
 pub(super) fn check_member(
     walk: &Walk<'_>,
     of: TypeId,
@@ -44,6 +47,8 @@ struct Fit {
 }
 
 impl Fit {
+    /// Checks the member by the kind of its type (`btf_generic_check_kflag_member`).
+    #[doc(alias = "btf_generic_check_kflag_member")]
     fn check(&self) -> Result<(), Reason> {
         let has_bitfields = self.structure.flag();
         match self.kind {
@@ -62,7 +67,12 @@ impl Fit {
         !bits.is_multiple_of(8)
     }
 
-    /// Checks a member of whole bytes at a byte boundary.
+    /// Checks a member of whole bytes at a byte boundary (`btf_struct_check_member`,
+    /// `btf_array_check_member`, `btf_ptr_check_member`, `btf_enum_check_member`).
+    #[doc(alias = "btf_struct_check_member")]
+    #[doc(alias = "btf_array_check_member")]
+    #[doc(alias = "btf_ptr_check_member")]
+    #[doc(alias = "btf_enum_check_member")]
     fn check_bytes(&self, size: u32) -> Result<(), Reason> {
         if Fit::starts_inside_byte(self.place) {
             return Err(Reason::MemberByte);
@@ -73,6 +83,8 @@ impl Fit {
         Ok(())
     }
 
+    /// Checks an integer (`btf_int_check_member`).
+    #[doc(alias = "btf_int_check_member")]
     fn check_int(&self) -> Result<(), Reason> {
         let start = self
             .place
@@ -81,6 +93,8 @@ impl Fit {
         self.check_bits(start, self.int.bits())
     }
 
+    /// Checks an integer of a structure with bit fields (`btf_int_check_kflag_member`).
+    #[doc(alias = "btf_int_check_kflag_member")]
     fn check_bitfield_of_int(&self) -> Result<(), Reason> {
         if !self.is_regular_int {
             return Err(Reason::MemberBaseType);
@@ -109,6 +123,8 @@ impl Fit {
         Ok(())
     }
 
+    /// Checks an enumeration of a structure with bit fields (`btf_enum_check_kflag_member`).
+    #[doc(alias = "btf_enum_check_kflag_member")]
     fn check_bitfield_of_enum(&self) -> Result<(), Reason> {
         let (bits, start) = (self.place >> 24, self.place & 0x00ff_ffff);
         if bits == 0 && Fit::starts_inside_byte(start) {
@@ -124,7 +140,8 @@ impl Fit {
         Ok(())
     }
 
-    /// Checks the alignment, which the kernel limits to 4 or 8 bytes.
+    /// Checks the alignment, which the kernel limits to 4 or 8 bytes (`btf_float_check_member`).
+    #[doc(alias = "btf_float_check_member")]
     fn check_float(&self) -> Result<(), Reason> {
         let size = self.record.payload;
         if !self.place.is_multiple_of(size.min(8) * 8) {

@@ -25,7 +25,8 @@ struct Entry<'b> {
     tail: &'b [u8],
 }
 
-/// Checks all records and sets the starts of the types.
+/// Checks all records and sets the starts of the types (`btf_check_all_metas`).
+#[doc(alias = "btf_check_all_metas")]
 pub(super) fn check_records(blob: &mut Blob<'_>) -> Result<(), Refusal> {
     let mut at = 0;
     let mut id = TypeId(1);
@@ -47,7 +48,8 @@ pub(super) fn check_records(blob: &mut Blob<'_>) -> Result<(), Refusal> {
 
 type Fault = (BlobPlace, Reason);
 
-/// Checks one record; returns its size in bytes, with the data after it.
+/// Checks one record; returns its size in bytes, with the data after it (`btf_check_meta`).
+#[doc(alias = "btf_check_meta")]
 fn check_record(blob: &Blob<'_>, id: TypeId, at: usize) -> Result<usize, Fault> {
     let here = |reason| (BlobPlace::Type(id), reason);
     let left = blob.types.len() - at;
@@ -141,6 +143,8 @@ impl Entry<'_> {
         self.expect(name == 0 || self.blob.is_identifier(name), Reason::Name)
     }
 
+    /// Linux's `btf_int_check_meta`.
+    #[doc(alias = "btf_int_check_meta")]
     fn check_int(self) -> Result<(), Fault> {
         self.expect_no_count()?;
         self.expect_no_flag()?;
@@ -152,6 +156,8 @@ impl Entry<'_> {
         self.expect(matches!(data.encoding(), 0 | 1 | 2 | 4), Reason::Encoding)
     }
 
+    /// Linux's `btf_ref_type_check_meta`.
+    #[doc(alias = "btf_ref_type_check_meta")]
     fn check_reference(self) -> Result<(), Fault> {
         self.expect_no_count()?;
         let is_tag = self.kind == Kind::TypeTag;
@@ -164,6 +170,8 @@ impl Entry<'_> {
         }
     }
 
+    /// Linux's `btf_array_check_meta`.
+    #[doc(alias = "btf_array_check_meta")]
     fn check_array(self) -> Result<(), Fault> {
         self.expect_no_name()?;
         self.expect_no_count()?;
@@ -174,6 +182,8 @@ impl Entry<'_> {
         self.expect(may_be(word(self.tail, 4)), Reason::Index)
     }
 
+    /// Linux's `btf_struct_check_meta`.
+    #[doc(alias = "btf_struct_check_meta")]
     fn check_composite(self) -> Result<(), Fault> {
         self.expect_identifier_or_none()?;
         let mut last = 0;
@@ -214,6 +224,9 @@ impl Entry<'_> {
         Ok(())
     }
 
+    /// Linux's `btf_enum_check_meta` and `btf_enum64_check_meta`.
+    #[doc(alias = "btf_enum_check_meta")]
+    #[doc(alias = "btf_enum64_check_meta")]
     fn check_enum(self, each: usize) -> Result<(), Fault> {
         let size = self.record.payload;
         self.expect(matches!(size, 1 | 2 | 4 | 8), Reason::EnumSize)?;
@@ -231,23 +244,31 @@ impl Entry<'_> {
         Ok(())
     }
 
+    /// Linux's `btf_fwd_check_meta`.
+    #[doc(alias = "btf_fwd_check_meta")]
     fn check_forward(self) -> Result<(), Fault> {
         self.expect_no_count()?;
         self.expect(self.record.payload == 0, Reason::TypeNotZero)?;
         self.expect_identifier()
     }
 
+    /// Linux's `btf_func_check_meta`.
+    #[doc(alias = "btf_func_check_meta")]
     fn check_function(self) -> Result<(), Fault> {
         self.expect_identifier()?;
         self.expect(self.record.count() <= 1, Reason::FuncLinkage)?;
         self.expect_no_flag()
     }
 
+    /// Linux's `btf_func_proto_check_meta`.
+    #[doc(alias = "btf_func_proto_check_meta")]
     fn check_prototype(self) -> Result<(), Fault> {
         self.expect_no_name()?;
         self.expect_no_flag()
     }
 
+    /// Linux's `btf_var_check_meta`.
+    #[doc(alias = "btf_var_check_meta")]
     fn check_variable(self) -> Result<(), Fault> {
         self.expect_no_count()?;
         self.expect_no_flag()?;
@@ -257,8 +278,9 @@ impl Entry<'_> {
         self.expect(word(self.tail, 0) <= 1, Reason::VarLinkage)
     }
 
-    /// Checks a DATASEC. Ends of variables may wrap; then only the sum of sizes is
-    /// checked.
+    /// Checks a DATASEC (`btf_datasec_check_meta`). Ends of variables may wrap; then only the sum
+    /// of sizes is checked.
+    #[doc(alias = "btf_datasec_check_meta")]
     fn check_section(self) -> Result<(), Fault> {
         let size = self.record.payload;
         self.expect(size != 0, Reason::SectionEmpty)?;
@@ -295,6 +317,8 @@ impl Entry<'_> {
         Ok(())
     }
 
+    /// Linux's `btf_float_check_meta`.
+    #[doc(alias = "btf_float_check_meta")]
     fn check_float(self) -> Result<(), Fault> {
         self.expect_no_count()?;
         self.expect_no_flag()?;
@@ -302,6 +326,8 @@ impl Entry<'_> {
         self.expect(matches!(size, 2 | 4 | 8 | 12 | 16), Reason::FloatSize)
     }
 
+    /// Linux's `btf_decl_tag_check_meta`.
+    #[doc(alias = "btf_decl_tag_check_meta")]
     fn check_declaration_tag(self) -> Result<(), Fault> {
         self.expect(self.has_text(), Reason::TagValue)?;
         self.expect_no_count()?;

@@ -14,7 +14,8 @@ use crate::wire::{PARAM_SIZE, PLACED_SIZE, word};
 /// Maximum depth of the stack.
 const MAX_DEPTH: usize = 32;
 
-/// Checks all types.
+/// Checks all types (`btf_check_all_types`).
+#[doc(alias = "btf_check_all_types")]
 pub(super) fn check_references(blob: &Blob<'_>) -> Result<(), Refusal> {
     let count = blob.starts.len();
     let mut walk = Walk {
@@ -109,15 +110,20 @@ impl Walk<'_> {
         id.index() < self.states.len()
     }
 
+    /// True if the type is resolved (`env_type_is_resolved`).
+    #[doc(alias = "env_type_is_resolved")]
     fn is_done(&self, id: TypeId) -> bool {
         self.states.get(id.index()) == Some(&State::Done)
     }
 
+    /// The type that a resolved one resolves to (`btf_resolved_type_id`).
+    #[doc(alias = "btf_resolved_type_id")]
     fn target(&self, id: TypeId) -> TypeId {
         self.targets.get(id.index()).copied().unwrap_or_default()
     }
 
-    /// Type below the modifiers and its size, if it has one.
+    /// Type below the modifiers and its size, if it has one (`btf_type_id_size`).
+    #[doc(alias = "btf_type_id_size")]
     pub(super) fn sized(&self, id: TypeId) -> Option<(TypeId, u32)> {
         let kind = self.kind(id);
         self.own_size(id).or_else(|| {
@@ -126,6 +132,8 @@ impl Walk<'_> {
         })
     }
 
+    /// The type and its size, if it has one of its own (`btf_resolved_type_size`).
+    #[doc(alias = "btf_resolved_type_size")]
     fn own_size(&self, id: TypeId) -> Option<(TypeId, u32)> {
         let size = match self.kind(id) {
             kind if kind.has_size() => self.payload(id).0,
@@ -136,6 +144,8 @@ impl Walk<'_> {
         Some((id, size))
     }
 
+    /// Resolves a type and all that it must resolve before (`btf_resolve`).
+    #[doc(alias = "btf_resolve")]
     fn resolve(&mut self, root: TypeId) -> Result<(), Fault> {
         self.mode = Mode::Open;
         let at_root = |reason| (BlobPlace::Type(root), reason);
@@ -154,6 +164,8 @@ impl Walk<'_> {
         }
     }
 
+    /// Puts a type on the stack (`env_stack_push`).
+    #[doc(alias = "env_stack_push")]
     fn push(&mut self, id: TypeId) -> Step {
         if self.stack.len() == MAX_DEPTH {
             return Err(Stop::TooDeep);
@@ -173,7 +185,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Finishes the type on top of the stack.
+    /// Finishes the type on top of the stack (`env_stack_pop_resolved`).
+    #[doc(alias = "env_stack_pop_resolved")]
     fn pop(&mut self, target: TypeId, size: u32) {
         if let Some(vertex) = self.stack.pop() {
             let index = vertex.id.index();
@@ -183,7 +196,9 @@ impl Walk<'_> {
         }
     }
 
-    /// True if the walk must resolve this type before the one that refers to it.
+    /// True if the walk must resolve this type before the one that refers to it
+    /// (`env_type_is_resolve_sink`).
+    #[doc(alias = "env_type_is_resolve_sink")]
     fn must_visit(&self, id: TypeId) -> bool {
         let kind = self.kind(id);
         let is_sink = match self.mode {
@@ -219,6 +234,8 @@ impl Walk<'_> {
         self.exists(id) && !only_refers(self.kind(id))
     }
 
+    /// Linux's `btf_modifier_resolve`.
+    #[doc(alias = "btf_modifier_resolve")]
     fn step_modifier(&mut self, id: TypeId) -> Step {
         let next = self.payload(id);
         self.expect(id, self.may_be_referred_to(next), Reason::TypeId)?;
@@ -230,6 +247,8 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Linux's `btf_ptr_resolve`.
+    #[doc(alias = "btf_ptr_resolve")]
     fn step_pointer(&mut self, id: TypeId) -> Step {
         let next = self.payload(id);
         self.expect(id, self.may_be_referred_to(next), Reason::TypeId)?;
@@ -254,8 +273,9 @@ impl Walk<'_> {
         stops.then_some(below)
     }
 
-    /// Type that `next` resolves to: a type with a size, or one without that pointers and
-    /// typedefs may refer to.
+    /// Type that `next` resolves to: a type with a size, or one without that pointers and typedefs
+    /// may refer to (`btf_type_nosize_or_null`).
+    #[doc(alias = "btf_type_nosize_or_null")]
     fn target_or_sizeless(&self, id: TypeId, next: TypeId) -> Result<TypeId, Fault> {
         if let Some((target, _)) = self.sized(next) {
             return Ok(target);
@@ -270,6 +290,8 @@ impl Walk<'_> {
         Ok(target)
     }
 
+    /// Linux's `btf_var_resolve`.
+    #[doc(alias = "btf_var_resolve")]
     fn step_variable(&mut self, id: TypeId) -> Step {
         let next = self.payload(id);
         self.expect(id, self.may_be_referred_to(next), Reason::TypeId)?;
@@ -286,6 +308,8 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Linux's `btf_array_resolve`.
+    #[doc(alias = "btf_array_resolve")]
     fn step_array(&mut self, id: TypeId) -> Step {
         let tail = self.blob.tail(id);
         let [element, index] = [0, 4].map(|at| TypeId(word(tail, at)));
@@ -313,7 +337,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// True if the kind may be an element or a member.
+    /// True if the kind may be an element or a member (`btf_type_nosize`).
+    #[doc(alias = "btf_type_nosize")]
     fn may_be_inside(&self, id: TypeId) -> bool {
         let is_sizeless = matches!(
             self.kind(id),
@@ -322,6 +347,8 @@ impl Walk<'_> {
         self.may_be_referred_to(id) && !is_sizeless
     }
 
+    /// Linux's `btf_struct_resolve`.
+    #[doc(alias = "btf_struct_resolve")]
     fn step_composite(&mut self, vertex: Vertex) -> Step {
         let of = vertex.id;
         // The member because of which the walk went on has not been checked yet.
@@ -354,12 +381,17 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Goes on behind that member or variable when the type on top of the stack is reached again
+    /// (`env_stack_set_next_member`).
+    #[doc(alias = "env_stack_set_next_member")]
     fn come_back_after(&mut self, index: usize) {
         if let Some(top) = self.stack.last_mut() {
             top.next = index + 1;
         }
     }
 
+    /// Linux's `btf_datasec_resolve`.
+    #[doc(alias = "btf_datasec_resolve")]
     fn step_section(&mut self, vertex: Vertex) -> Step {
         let of = vertex.id;
         self.mode = Mode::Open;
@@ -384,6 +416,9 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Linux's `btf_func_resolve` and `btf_func_check`.
+    #[doc(alias = "btf_func_resolve")]
+    #[doc(alias = "btf_func_check")]
     fn step_function(&mut self, id: TypeId) -> Step {
         let proto = self.payload(id);
         let is_proto = self.kind(proto) == Kind::FuncProto;
@@ -397,6 +432,9 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Linux's `btf_decl_tag_resolve` and `btf_type_is_decl_tag_target`.
+    #[doc(alias = "btf_decl_tag_resolve")]
+    #[doc(alias = "btf_type_is_decl_tag_target")]
     fn step_declaration_tag(&mut self, id: TypeId) -> Step {
         let next = self.payload(id);
         let kind = self.kind(next);
@@ -429,6 +467,8 @@ impl Walk<'_> {
             .map(|raw| (word(raw, 0), TypeId(word(raw, 4))))
     }
 
+    /// Linux's `btf_func_proto_check`.
+    #[doc(alias = "btf_func_proto_check")]
     fn check_prototype(&mut self, id: TypeId) -> Result<(), Fault> {
         let returns = self.payload(id);
         if !returns.is_void() {
@@ -461,7 +501,8 @@ impl Walk<'_> {
         self.expect(proto, self.sized(ty).is_some(), reason)
     }
 
-    /// Final checks of the kernel on the resolved types.
+    /// Final checks of the kernel on the resolved types (`btf_resolve_valid`).
+    #[doc(alias = "btf_resolve_valid")]
     fn is_well_resolved(&self, id: TypeId) -> bool {
         if !self.is_done(id) {
             return false;
@@ -485,7 +526,8 @@ impl Walk<'_> {
     }
 }
 
-/// True if the target must be resolved before the size is known.
+/// True if the target must be resolved before the size is known (`btf_type_needs_resolve`).
+#[doc(alias = "btf_type_needs_resolve")]
 fn must_resolve(kind: Kind) -> bool {
     kind.is_modifier()
         || kind.is_composite()
@@ -495,7 +537,8 @@ fn must_resolve(kind: Kind) -> bool {
         )
 }
 
-/// True if only a specific kind may refer to the type.
+/// True if only a specific kind may refer to the type (`btf_type_is_resolve_source_only`).
+#[doc(alias = "btf_type_is_resolve_source_only")]
 fn only_refers(kind: Kind) -> bool {
     matches!(kind, Kind::Var | Kind::DeclTag | Kind::Datasec)
 }

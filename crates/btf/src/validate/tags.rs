@@ -9,8 +9,10 @@ use crate::kind::Kind;
 /// Maximum number of consecutive modifiers.
 const MAX_CHAIN: usize = 32;
 
-/// Checks the chain of modifiers of each type, up to the first type that is already
-/// checked.
+/// Checks the chain of modifiers of each type, up to the first type that is already checked
+/// (`btf_check_type_tags`, `btf_check_modifier_chain_length`).
+#[doc(alias = "btf_check_type_tags")]
+#[doc(alias = "btf_check_modifier_chain_length")]
 pub(super) fn check_tags(blob: &Blob<'_>) -> Result<(), Reason> {
     let kind = |id: TypeId| blob.record_or_void(id).kind_or_void();
     let mut looked_at = TypeId::VOID;

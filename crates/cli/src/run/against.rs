@@ -55,7 +55,7 @@ impl Against<'_> {
         match format {
             RunFormat::Text => print(&self.text(&comparison))?,
             RunFormat::Json => write_json(report::json::pretty(&record(&comparison)).as_bytes())?,
-            RunFormat::Csv | RunFormat::Junit => {
+            RunFormat::Csv | RunFormat::Html | RunFormat::Junit => {
                 let failure = Failure::new("--against prints text or JSON");
                 return Err(failure.hint("--format json"));
             }

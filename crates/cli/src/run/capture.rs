@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use beebox::internal::captures::Record;
+use beebox::internal::captures::{Format, Input, Record};
 use beebox::internal::run::{
     CaptureOptions, CaptureSummary, Choose, LoadedObject, PacketOutput, RunCaptureError,
     RunOutputs, RunnableProgram, VerdictOutput,
@@ -25,6 +25,8 @@ pub(super) struct Options<'a> {
     pub(super) by_verdict: Vec<(String, OutputPath<'a>)>,
     pub(super) only: Option<Only>,
     pub(super) most: Option<u64>,
+    /// True if packets that are written get comments.
+    pub(super) comments: bool,
 }
 
 /// Runs a program on packets of a capture.
@@ -40,7 +42,7 @@ pub(super) fn run(
     let mut file = match out {
         None => None,
         Some(out) => Some((
-            output_format(&mut input, path, out.path())?,
+            format_of(&mut input, path, out.path(), options.comments)?,
             OutputFile::create(out.of_packets()?)?,
         )),
     };
@@ -52,7 +54,7 @@ pub(super) fn run(
     let mut verdict_files = Vec::new();
     for (verdict, path_out) in options.by_verdict {
         verdict_files.push((verdict.clone(), path_out.path().display().to_string()));
-        let format = output_format(&mut input, path, path_out.path())?;
+        let format = format_of(&mut input, path, path_out.path(), options.comments)?;
         files.push((verdict, format, OutputFile::create(path_out.of_packets()?)?));
     }
     let by_verdict = files
@@ -73,6 +75,7 @@ pub(super) fn run(
         by_verdict: by_verdict.collect(),
         choose: choose.as_mut().map(|choose| choose as &mut Choose<'_>),
         most: options.most,
+        comments: options.comments,
     };
     let mut progress = Progress::start();
     let stopped = program.run_capture_with(input, capture, &mut |run, record| {
@@ -100,6 +103,23 @@ pub(super) fn run(
         chooses,
     };
     ended(path, out, stopped, written)
+}
+
+/// The format of an output, which has comments if they are written.
+fn format_of(
+    input: &mut Input,
+    path: &Path,
+    out: &Path,
+    has_comments: bool,
+) -> Result<Format, Failure> {
+    let format = output_format(input, path, out)?;
+    match has_comments && format != Format::Pcapng {
+        true => {
+            let failure = Failure::new("a capture in pcap has no comments").within(out.display());
+            Err(failure.hint("-o OUT.pcapng with --comments"))
+        }
+        false => Ok(format),
+    }
 }
 
 /// Options of running a capture in threads.

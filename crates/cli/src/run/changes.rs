@@ -6,7 +6,7 @@ use crate::answer::Failure;
 
 /// The options.
 #[derive(clap::Args)]
-pub(super) struct Changes {
+pub(crate) struct Changes {
     /// The size of a map, for maps whose size the object leaves to its loader
     #[arg(long, value_name = "MAP=N")]
     #[arg(value_parser = max_entries)]
@@ -18,7 +18,7 @@ impl Changes {
     ///
     /// # Errors
     /// For sizes of maps that the object lacks.
-    pub(super) fn apply(&self, object: &mut Object<'_>) -> Result<(), Failure> {
+    pub(crate) fn apply(&self, object: &mut Object<'_>) -> Result<(), Failure> {
         for (name, entries) in &self.max_entries {
             let Some(id) = object.maps().named(name) else {
                 let known: Vec<_> = object.maps().iter().map(|(_, map)| map.name()).collect();
@@ -33,7 +33,7 @@ impl Changes {
     }
 
     /// True if the size of a map is given.
-    pub(super) fn has_size_of(&self, map: &str) -> bool {
+    pub(crate) fn has_size_of(&self, map: &str) -> bool {
         self.max_entries.iter().any(|(name, _)| name == map)
     }
 }

@@ -4,17 +4,26 @@ use beebox::internal::object::{Object, ProgramDef};
 use beebox::internal::program::ProgramType;
 use beebox::internal::run::{can_test_run, takes_packet};
 
-use super::Args;
 use crate::answer::Failure;
+
+/// What the command line says of the program and its input.
+pub(crate) struct Given<'a> {
+    /// Its name.
+    pub(crate) prog: Option<&'a str>,
+    /// Packets are given.
+    pub(crate) has_packet: bool,
+    /// The interface of packets is given.
+    pub(crate) has_ifindex: bool,
+}
 
 /// Name of the program that the command line runs: the named one, or the only one that takes
 /// the input that is given.
-pub(super) fn choose(object: &Object<'_>, args: &Args) -> Result<String, Failure> {
-    let has_packet = args.packet.is_some() || args.pcap.is_some();
+pub(crate) fn choose(object: &Object<'_>, given: &Given<'_>) -> Result<String, Failure> {
+    let has_packet = given.has_packet;
     let takes = |kind: Option<ProgramType>| {
         kind.is_some_and(|kind| can_test_run(kind) && (!has_packet || takes_packet(kind)))
     };
-    let name = args.prog.as_deref();
+    let name = given.prog;
     let is_found = |program: &&ProgramDef<'_>| match name {
         Some(name) => program.name == *name,
         None => takes(program.kind),
@@ -27,7 +36,7 @@ pub(super) fn choose(object: &Object<'_>, args: &Args) -> Result<String, Failure
         "Linux test-runs"
     };
     match (&found[..], name) {
-        ([one], _) => check_input(one, args).map(|()| one.name.to_string()),
+        ([one], _) => check_input(one, given).map(|()| one.name.to_string()),
         (_, Some(name)) => Err(Failure::new(format_args!("no program is called {name:?}"))
             .hint(format_args!("--prog with one of {}", names(object)))),
         ([], None) => Err(
@@ -43,13 +52,13 @@ pub(super) fn choose(object: &Object<'_>, args: &Args) -> Result<String, Failure
 }
 
 /// Checks that a program gets the input that its type takes.
-fn check_input(program: &ProgramDef<'_>, args: &Args) -> Result<(), Failure> {
+fn check_input(program: &ProgramDef<'_>, given: &Given<'_>) -> Result<(), Failure> {
     let Some(kind) = program.kind.filter(|kind| can_test_run(*kind)) else {
         // Loading says why.
         return Ok(());
     };
-    let (name, has_packet) = (&program.name, args.packet.is_some() || args.pcap.is_some());
-    if args.ifindex.is_some() && !takes_packet(kind) {
+    let (name, has_packet) = (&program.name, given.has_packet);
+    if given.has_ifindex && !takes_packet(kind) {
         let what = "--ifindex is the interface of packets, and program";
         let what = format_args!("{what} {name} of type {} gets none", kind.name());
         return Err(Failure::new(what).hint("no --ifindex"));
@@ -69,7 +78,7 @@ fn check_input(program: &ProgramDef<'_>, args: &Args) -> Result<(), Failure> {
 }
 
 /// Names of all programs.
-pub(super) fn names(object: &Object<'_>) -> String {
+pub(crate) fn names(object: &Object<'_>) -> String {
     let names = object
         .programs()
         .map(|(_, program)| program.name.to_string());

@@ -96,6 +96,7 @@ pub(super) fn print(mut report: CheckReport, args: &Args) -> Result<Answer, Fail
             write_json(pretty(&record).as_bytes())?;
         }
         RunFormat::Csv => return Err(Failure::new("--format csv shows --verdicts")),
+        RunFormat::Html => return Err(Failure::new("--format html shows --why")),
         RunFormat::Junit => write_output(report.junit().as_bytes(), None)?,
     }
     Ok(match report.is_met() {

@@ -11,13 +11,13 @@ use crate::answer::Failure;
 use crate::input::{name, read_at_most};
 
 /// A file of map contents.
-pub(super) struct MapsFile {
+pub(crate) struct MapsFile {
     name: String,
-    pub(super) contents: MapsJson,
+    pub(crate) contents: MapsJson,
 }
 
 impl MapsFile {
-    pub(super) fn read(path: &Path) -> Result<MapsFile, Failure> {
+    pub(crate) fn read(path: &Path) -> Result<MapsFile, Failure> {
         let name = name(path);
         let contents = MapsJson::parse(&read_at_most(path, MapsJson::MOST_BYTES)?);
         let contents = contents.map_err(|error| failure(&name, &error))?;
@@ -25,7 +25,7 @@ impl MapsFile {
     }
 
     /// Fills the maps; a failure names the forms that were chosen for the map.
-    pub(super) fn fill(
+    pub(crate) fn fill(
         &self,
         loaded: &LoadedObject,
         object: &Object<'_>,
@@ -61,7 +61,7 @@ fn failure(name: &str, error: &MapsJsonError) -> Failure {
 }
 
 /// Says which members of keys and values a file leaves out.
-pub(super) fn note_left_out(file: &str, all: &[LeftOut]) {
+pub(crate) fn note_left_out(file: &str, all: &[LeftOut]) {
     for left_out in all {
         let line = left_out.line.map(|line| format!(":{line}"));
         let (line, map) = (line.unwrap_or_default(), &left_out.map);

@@ -107,6 +107,7 @@ impl Report<'_> {
                 written(result.and_then(|()| out.finish()))?;
             }
             RunFormat::Csv => return Err(Failure::new("--format csv shows --verdicts")),
+            RunFormat::Html => return Err(Failure::new("--format html shows --why")),
             RunFormat::Junit => return Err(Failure::new("--format junit needs --expect FILE")),
         }
         Ok(match self.ran {

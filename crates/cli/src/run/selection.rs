@@ -34,6 +34,11 @@ pub(super) struct SelectionArgs {
     #[arg(short, long, value_name = "[VERDICT=]OUT")]
     #[arg(visible_short_alias = 'w', visible_alias = "write")]
     output: Vec<PathBuf>,
+
+    /// Add a comment to each packet that -o writes: the verdict and the line that returned it. Captures
+    /// in pcapng have comments; the runs are in the checked engine
+    #[arg(long, requires = "output", conflicts_with = "profile")]
+    pub(super) comments: bool,
 }
 
 /// The outputs of a run on a capture.
@@ -56,6 +61,18 @@ impl SelectionArgs {
     /// The packets of `--only`.
     pub(super) fn only(&self) -> Result<Option<Only>, Failure> {
         self.only.as_deref().map(Only::read).transpose()
+    }
+
+    /// True if `--output` names a file.
+    pub(super) fn writes(&self, file: &Path) -> bool {
+        let paths = self
+            .output
+            .iter()
+            .map(|given| match verdict_and_path(given) {
+                Some((_, path)) => path,
+                None => given.as_path(),
+            });
+        paths.into_iter().any(|path| is_same(path, file))
     }
 
     /// The outputs of `--output`, for a program of a type.

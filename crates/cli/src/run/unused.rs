@@ -12,7 +12,7 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
     let limits = "--engine checked; --timeout SECONDS limits the other engines";
     let has_packets = args.pcap.is_some() && args.expect.is_none();
     let of_capture = "--pcap IN, without --expect";
-    let refused: [(bool, &str, &str); 10] = [
+    let refused: [(bool, &str, &str); 11] = [
         (
             args.verdicts && !has_packets,
             "--verdicts is for packets of a capture",
@@ -26,6 +26,11 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
         (
             args.selection.limit.is_some() && !has_packets,
             "--limit is for packets of a capture",
+            of_capture,
+        ),
+        (
+            args.selection.comments && !has_packets,
+            "--comments is for packets of a capture",
             of_capture,
         ),
         (

@@ -64,7 +64,9 @@ impl Rows {
     pub(super) fn start(format: RunFormat, engine: Engine) -> Rows {
         let answer = match format {
             RunFormat::Json => AnswerFormat::Json,
-            RunFormat::Text | RunFormat::Csv | RunFormat::Junit => AnswerFormat::Text,
+            RunFormat::Text | RunFormat::Csv | RunFormat::Html | RunFormat::Junit => {
+                AnswerFormat::Text
+            }
         };
         let out: Box<dyn Write> = Box::new(streamed_output(answer));
         let mut rows = Vec::with_capacity(PORTION + 1024);
@@ -86,7 +88,7 @@ impl Rows {
                     "packet,time,captured,wire,verdict,retval,redirect,executed"
                 )
             }
-            RunFormat::Json | RunFormat::Junit => Ok(()),
+            RunFormat::Json | RunFormat::Html | RunFormat::Junit => Ok(()),
         };
         Rows {
             out,
@@ -159,7 +161,7 @@ impl Rows {
                 }
                 writeln!(rows)
             }
-            RunFormat::Json | RunFormat::Junit => {
+            RunFormat::Json | RunFormat::Html | RunFormat::Junit => {
                 let row = Row {
                     schema: SCHEMA,
                     packet,

@@ -2,13 +2,15 @@
 
 use std::path::Path;
 
-use beebox::Kernel;
 use beebox::internal::maps_json::RecordTypes;
+use beebox::internal::program::ProgramType;
 use beebox::internal::run::{
     Debug, Explained, LoadedObject, RunCaptureError, RunnableProgram, WhyOptions, tail_from,
 };
+use beebox::{Engine, Kernel};
 use report::why::{Why, text};
 
+use super::html::print_page;
 use super::{Args, RunFormat};
 use crate::answer::{Answer, Failure};
 use crate::capture_file;
@@ -32,6 +34,7 @@ pub(super) fn answer<'o>(
         debug,
         types,
         tail_from,
+        folds: args.format() != RunFormat::Html,
     };
     let mut why = told(args, program, with(None))?;
     let is_stream = args.pcap.as_deref() == Some(Path::new("-"));
@@ -43,7 +46,7 @@ pub(super) fn answer<'o>(
             why = told(args, &mut program, with(Some(from)))?;
         }
     }
-    show(&why, args.format())?;
+    show(args, &why, program.kind(), Engine::Checked)?;
     Ok(match why.stopped {
         Some(_) => Answer::No,
         None => Answer::Yes,
@@ -90,10 +93,11 @@ fn told<'o>(
     Ok(why)
 }
 
-fn show(why: &Why, format: RunFormat) -> Result<(), Failure> {
-    match format {
+fn show(args: &Args, why: &Why, kind: ProgramType, engine: Engine) -> Result<(), Failure> {
+    match args.format() {
         RunFormat::Text => print(&text(why, terminal_width().unwrap_or(USUAL_WIDTH))),
         RunFormat::Json => write_json(report::json::pretty(why).as_bytes()),
+        RunFormat::Html => print_page(args, why, kind, engine),
         RunFormat::Csv => Err(Failure::new("--format csv shows --verdicts")),
         RunFormat::Junit => Err(Failure::new("--format junit needs --expect FILE")),
     }

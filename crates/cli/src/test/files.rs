@@ -12,29 +12,49 @@ use crate::input::read_file;
 use crate::run::{expect, read_network};
 
 /// A file of tests.
-pub(super) struct TestFile {
-    pub(super) path: PathBuf,
-    pub(super) object: PathBuf,
+pub(crate) struct TestFile {
+    pub(crate) path: PathBuf,
+    pub(crate) object: PathBuf,
     /// The network that its programs see.
-    pub(super) system: Option<System>,
+    pub(crate) system: Option<System>,
     /// Its tests share their maps.
-    pub(super) shares_maps: bool,
+    pub(crate) shares_maps: bool,
     /// Names and statements; those that are not chosen are left out, but where maps are shared.
-    pub(super) tests: Vec<NamedTest>,
+    pub(crate) tests: Vec<NamedTest>,
 }
 
 /// A test.
-pub(super) struct NamedTest {
-    pub(super) name: String,
-    pub(super) file: ExpectFile,
+pub(crate) struct NamedTest {
+    pub(crate) name: String,
+    pub(crate) file: ExpectFile,
     /// It is chosen by `--only`.
-    pub(super) is_chosen: bool,
+    pub(crate) is_chosen: bool,
+}
+
+/// Which tests are wanted.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'w> {
+    /// Files and directories.
+    pub(crate) paths: &'w [PathBuf],
+    /// Texts, one of which is in the name or the file of a test; none for all tests.
+    pub(crate) only: &'w [String],
+    /// The object of files that name none.
+    pub(crate) object: Option<&'w Path>,
 }
 
 /// Reads the files that the arguments name.
 pub(super) fn find(args: &Args) -> Result<Vec<TestFile>, Failure> {
+    find_wanted(Wanted {
+        paths: &args.paths,
+        only: &args.only,
+        object: args.object.as_deref(),
+    })
+}
+
+/// Reads files of tests.
+pub(crate) fn find_wanted(args: Wanted<'_>) -> Result<Vec<TestFile>, Failure> {
     let mut files = Vec::new();
-    for path in &args.paths {
+    for path in args.paths {
         match path.is_dir() {
             true => {
                 let mut found = Vec::new();
@@ -96,14 +116,14 @@ fn names_object(path: &Path) -> Result<bool, Failure> {
 }
 
 /// Reads a file; `None` for one of a directory that names no object.
-fn read(args: &Args, path: &Path, is_of_directory: bool) -> Result<Option<TestFile>, Failure> {
+fn read(args: Wanted<'_>, path: &Path, is_of_directory: bool) -> Result<Option<TestFile>, Failure> {
     // Others may be expectations of other commands.
     if is_of_directory && args.object.is_none() && !names_object(path)? {
         return Ok(None);
     }
     let file = expect::read(path)?;
     let given = file.object().map(Path::to_owned);
-    let Some(object) = given.or_else(|| args.object.clone()) else {
+    let Some(object) = given.or_else(|| args.object.map(Path::to_owned)) else {
         let failure = Failure::new("it names no object").within(path.display());
         return Err(failure.hint("object FILE in front of the tests, or --object FILE"));
     };

@@ -59,11 +59,12 @@ fn text(outcomes: &[TestOutcome], failed: usize) -> String {
         ..
     } in outcomes
     {
+        let label = if report.is_model { " (model)" } else { "" };
         if report.is_met() {
-            let _ = writeln!(out, "ok    {file}: {name}");
+            let _ = writeln!(out, "ok    {file}: {name}{label}");
             continue;
         }
-        let _ = writeln!(out, "FAIL  {file}: {name}");
+        let _ = writeln!(out, "FAIL  {file}: {name}{label}");
         out.push_str(&indented(&report.differences_text()));
         if let Some(why) = why {
             out.push_str(&indented(why));
@@ -92,6 +93,7 @@ fn record(outcomes: &[TestOutcome], failed: usize) -> Value {
             "file": it.file,
             "test": it.name,
             "passed": it.report.is_met(),
+            "model": it.report.is_model,
             "seconds": it.time.as_secs_f64(),
             "runs": it.report.runs,
             "expectations": it.report.expectations.len(),

@@ -154,6 +154,7 @@ fn run_unit(
                         debug: debug.as_ref(),
                         types: &types,
                         tail_from: None,
+                        folds: true,
                     };
                     let told = first_difference(&report);
                     let check = check(&fresh);
@@ -207,7 +208,15 @@ fn choose(object: &mut Object<'_>, unit: &Unit<'_>) -> Result<(), Failure> {
     }
     wanted.extend(programs_in_arrays(object, &wanted));
     object.set_autoload(|program| wanted.iter().any(|name| program.name == **name));
-    leave_out_struct_ops(object);
+    let mut programs = object.programs();
+    let is_member = programs.any(|(_, program)| {
+        let is_it = wanted.iter().any(|name| program.name == **name);
+        is_it && program.section_name.as_bytes().starts_with(b"struct_ops")
+    });
+    drop(programs);
+    if !is_member {
+        leave_out_struct_ops(object);
+    }
     Ok(())
 }
 
@@ -228,6 +237,7 @@ fn not_loaded(unit: &Unit<'_>, test: &NamedTest, why: &str) -> TestOutcome {
             file: unit.file.path.display().to_string(),
             fallback_reason: None,
             unwritten: Vec::new(),
+            is_model: false,
             runs: 0,
             expectations: vec![difference],
             zeroed: Vec::new(),
@@ -246,6 +256,7 @@ fn load(
     let options = LoadOptions {
         engine: args.engine.unwrap_or(LoadOptions::default().engine),
         counts: !args.coverage.is_empty(),
+        models: true,
         ..LoadOptions::default()
     };
     let name = unit.file.object.display();

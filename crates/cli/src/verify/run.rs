@@ -32,15 +32,19 @@ pub(super) struct Files<'a> {
     debugs: bool,
 }
 
-/// Verifies every selected program.
+/// Verifies every selected program; rows have their programs if `keeps`.
 pub(super) fn verify(
     paths: &[PathBuf],
     job: &Job<'_>,
     kernel: &Kernel,
-    [notes, debugs]: [bool; 2],
+    [notes, debugs, keeps]: [bool; 3],
 ) -> Result<Results<Failure>, Failure> {
     let files = files(paths, job, kernel, [notes, debugs]);
-    results::verify_files(&files, job, kernel).ok_or_else(|| without_registry(kernel))
+    let results = match keeps {
+        true => results::verify_and_keep(&files, job, kernel),
+        false => results::verify_files(&files, job, kernel),
+    };
+    results.ok_or_else(|| without_registry(kernel))
 }
 
 /// As [`verify`], without notes; rows have their programs.

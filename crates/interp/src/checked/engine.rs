@@ -18,7 +18,7 @@ use isa::ebpf::{
 };
 
 use super::frequent::{Frequent, REGISTERS, frequent_rows, perform};
-use super::memory::{Access, BadAccess, Memory};
+use super::memory::{Access, AccessError, BadAccess, Memory};
 use super::observe::{Moment, Observer};
 use super::tail::TAIL_CALL;
 use super::trap::{Missing, Reason, Trap};
@@ -212,7 +212,9 @@ impl<'m> Run<'_, '_, 'm, '_> {
     fn probe_found_nothing(&mut self, program: &CheckedProgram, reason: &Reason) -> bool {
         let probes = program.probing.binary_search(&self.at).is_ok();
         match (program.insns.get(self.at), reason) {
-            (Some(Insn::Load { dst, .. }), Reason::Memory(_)) if probes => {
+            (Some(Insn::Load { dst, .. }), Reason::Memory(access))
+                if probes && access.error != AccessError::NotGiven =>
+            {
                 self.regs[dst.index()] = 0;
                 true
             }

@@ -19,6 +19,7 @@ mod region;
 mod watch;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -26,8 +27,8 @@ use spec::maps::MapKind;
 use vm::addresses::IN_PAGE;
 use vm::network::Sockets;
 use vm::{
-    Addresses, ArenaObject, CellSlice, Iteration, MapHandle, MapObject, ModelPrograms, Objects,
-    PacketBuffer, RunGuard, USER_REGISTERS,
+    Addresses, ArenaObject, CellSlice, GivenMemory, Iteration, MapHandle, MapObject, ModelPrograms,
+    Objects, PacketBuffer, RunGuard, USER_REGISTERS,
 };
 
 use super::calls::CallFault;
@@ -95,6 +96,10 @@ pub struct Memory<'m> {
     pub(super) programs: Option<&'m dyn ModelPrograms>,
     /// Number of the program that executes.
     pub(super) program: u32,
+    /// The memory that a test gives.
+    pub(super) given: Option<&'m dyn GivenMemory>,
+    /// The access of a helper to what was not given.
+    pub(super) not_given: RefCell<Option<BadAccess>>,
 }
 
 /// The region of a packet, which begins with the metadata.

@@ -55,7 +55,7 @@ impl Memory<'_> {
                 into.copy_from_slice(bytes);
                 true
             }
-            Err(_) => false,
+            Err(_) => self.read_given(address, into).unwrap_or(false),
         }
     }
 
@@ -71,6 +71,9 @@ impl Memory<'_> {
             && (start..=end).contains(&address)
         {
             return Some(MemoryPlace::Packet(address.wrapping_sub(data) as i64));
+        }
+        if let Some((name, offset)) = self.given.and_then(|given| given.place(address)) {
+            return Some(MemoryPlace::Region { name, offset });
         }
         let Some((id, region)) = self.region_at(address) else {
             return self.place_beside(address);

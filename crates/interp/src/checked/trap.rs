@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Instant;
 
 use isa::ebpf::{AddrSpaceCast, Callee, Fault, Imm64, Insn};
+use spec::kfuncs::KernelFunction;
 
 use super::calls::CallFault;
 use super::memory::{AccessError, BadAccess, NoRoom, RegionInfo};
@@ -149,7 +150,13 @@ impl fmt::Display for Reason {
             Reason::LeftProgram(to) => write!(f, "control leaves the program to instruction {to}"),
             Reason::Memory(access) => write!(f, "it {access}"),
             Reason::UnknownHelper(number) => write!(f, "there is no helper {number}"),
-            Reason::Call(number, fault) => write!(f, "helper {number} {fault}"),
+            Reason::Call(number, fault) => {
+                let kfunc = KernelFunction::from_number(*number);
+                match kfunc.and_then(KernelFunction::name) {
+                    Some(name) => write!(f, "{name} {fault}"),
+                    None => write!(f, "helper {number} {fault}"),
+                }
+            }
             Reason::NoFunction(value) => {
                 write!(f, "{value:#x} is not the address of a function")
             }
@@ -232,6 +239,13 @@ impl fmt::Display for CallFault {
 impl fmt::Display for BadAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let does = self.access.name();
+        if let (AccessError::NotGiven, Some(field)) = (self.error, &self.nearest) {
+            return write!(
+                f,
+                "{does} {} bytes: {} was not given",
+                self.size, field.name
+            );
+        }
         let plural = if self.size == 1 { "" } else { "s" };
         write!(
             f,
@@ -249,6 +263,7 @@ impl fmt::Display for BadAccess {
             AccessError::Misaligned => write!(f, " in {region}, which is not aligned to its size"),
             AccessError::Shared => write!(f, " in {region}, which can only be copied"),
             AccessError::Wraps => f.write_str(", which wraps around the address space"),
+            AccessError::NotGiven => f.write_str(", which was not given"),
         }
     }
 }
@@ -263,6 +278,7 @@ impl fmt::Display for AccessError {
             AccessError::Misaligned => f.write_str("the address is not aligned to the size"),
             AccessError::Wraps => f.write_str("the access wraps around the address space"),
             AccessError::Shared => f.write_str("the region can only be copied"),
+            AccessError::NotGiven => f.write_str("the bytes were not given"),
         }
     }
 }

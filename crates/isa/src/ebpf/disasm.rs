@@ -60,8 +60,9 @@ fn padded(
 /// Lookup of the names of callees.
 pub type CalleeNames<'a> = &'a dyn Fn(Callee) -> Option<&'a str>;
 
-/// An instruction as the kernel's log prints it, such as
-/// `(61) r0 = *(u32 *)(r1 +4)`.
+/// An instruction as the kernel's log prints it, such as `(61) r0 = *(u32 *)(r1 +4)`
+/// (`print_bpf_insn`).
+#[doc(alias = "print_bpf_insn")]
 #[derive(Clone, Copy)]
 pub struct KernelForm<'a> {
     insn: Insn,
@@ -184,6 +185,8 @@ impl Operands<'_> {
         }
     }
 
+    /// Writes the name or the number of what a call calls (`__func_get_name`).
+    #[doc(alias = "__func_get_name")]
     fn write_callee(&self, f: &mut dyn fmt::Write) -> fmt::Result {
         let RawInsn { off, imm, .. } = self.raw;
         let (callee, nameless) = match self.raw.src() {

@@ -339,6 +339,8 @@ pub enum Insn {
         off: i16,
         src: Reg,
     },
+    /// A load with acquire order (`is_atomic_load_insn`).
+    #[doc(alias = "is_atomic_load_insn")]
     LoadAcquire {
         size: Size,
         dst: Reg,

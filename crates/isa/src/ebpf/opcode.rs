@@ -71,7 +71,10 @@ impl RawInsn {
         self.code == JMP | JA || self.code == JMP32 | JA
     }
 
-    /// True for `may_goto`.
+    /// True for `may_goto` (`is_may_goto_insn`, `is_may_goto_insn_at`, `bpf_is_may_goto_insn`).
+    #[doc(alias = "is_may_goto_insn")]
+    #[doc(alias = "is_may_goto_insn_at")]
+    #[doc(alias = "bpf_is_may_goto_insn")]
     pub const fn is_may_goto(self) -> bool {
         self.code == JMP | JCOND && self.src() == 0
     }
@@ -96,7 +99,8 @@ impl RawInsn {
         self.code & (CLASS | MODE) == STX | ATOMIC
     }
 
-    /// Control flow after the opcode.
+    /// Control flow after the opcode (`bpf_jmp_offset`).
+    #[doc(alias = "bpf_jmp_offset")]
     pub const fn opcode_flow(self) -> Flow {
         if self.is_wide_load() {
             return Flow::SkipOne;

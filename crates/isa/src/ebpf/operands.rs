@@ -192,7 +192,8 @@ impl Insn {
         }
     }
 
-    /// Registers that the instruction writes or clobbers.
+    /// Registers that the instruction writes or clobbers (`insn_def_regno`).
+    #[doc(alias = "insn_def_regno")]
     pub const fn writes(self) -> RegSet {
         match self {
             Insn::Alu { dst, .. }
@@ -407,7 +408,8 @@ impl Insn {
 }
 
 impl AtomicOp {
-    /// True if the source register receives the old value.
+    /// True if the source register receives the old value (`is_atomic_fetch_insn`).
+    #[doc(alias = "is_atomic_fetch_insn")]
     pub const fn fetches_into_src(self) -> bool {
         match self {
             AtomicOp::Add { fetch }
@@ -419,7 +421,8 @@ impl AtomicOp {
         }
     }
 
-    /// True if `r0` receives the old value.
+    /// True if `r0` receives the old value (`is_cmpxchg_insn`).
+    #[doc(alias = "is_cmpxchg_insn")]
     pub const fn fetches_into_r0(self) -> bool {
         match self {
             AtomicOp::CmpXchg => true,

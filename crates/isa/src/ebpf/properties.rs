@@ -90,8 +90,9 @@ macro_rules! conditions {
             /// All conditions, in ascending order of discriminant.
             pub const ALL: [Cond; [$($signed,)*].len()] = [$(Cond::$cond,)*];
 
-            /// The condition that holds exactly where this one does not; `None` if there is
-            /// none.
+            /// The condition that holds exactly where this one does not; `None` if there is none
+            /// (`rev_opcode`).
+            #[doc(alias = "rev_opcode")]
             pub const fn inverse(self) -> Option<Cond> {
                 use Cond::*;
                 match self {
@@ -99,8 +100,9 @@ macro_rules! conditions {
                 }
             }
 
-            /// The condition of `b` and `a` that holds exactly where this one holds of `a` and
-            /// `b`.
+            /// The condition of `b` and `a` that holds exactly where this one holds of `a` and `b`
+            /// (`flip_opcode`).
+            #[doc(alias = "flip_opcode")]
             pub const fn exchanged(self) -> Cond {
                 match self {
                     $(Cond::$cond => Cond::$exchanged,)*

@@ -63,35 +63,6 @@ pub(super) fn send_signal_thread<M: MemoryPort>(
     Ok(Errno::EPERM.negated())
 }
 
-/// `long bpf_probe_read_user(void *to, u32 size, const void *from)`: `-EFAULT` and zeros, the
-/// process has no memory.
-pub(super) fn probe_read_user<M: MemoryPort>(
-    [to, size, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    no_memory(memory, to, size)
-}
-
-/// `long bpf_probe_read_user_str(void *to, u32 size, const void *from)`: as
-/// [`probe_read_user`].
-pub(super) fn probe_read_user_str<M: MemoryPort>(
-    [to, size, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    no_memory(memory, to, size)
-}
-
-/// `long bpf_copy_from_user(void *to, u32 size, const void *from)`: as [`probe_read_user`].
-pub(super) fn copy_from_user<M: MemoryPort>(
-    [to, size, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    no_memory(memory, to, size)
-}
-
 /// `long bpf_probe_write_user(void *to, const void *from, u32 size)`: `-EFAULT`, the process has no
 /// memory.
 pub(super) fn probe_write_user<M: MemoryPort>(
@@ -100,13 +71,6 @@ pub(super) fn probe_write_user<M: MemoryPort>(
     _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(EFAULT)
-}
-
-/// Zeros, and `-EFAULT` unless there is nothing to read.
-fn no_memory<M: MemoryPort>(memory: &mut M, to: u64, size: u64) -> Result<u64, M::Fault> {
-    let size = size as u32 as usize;
-    memory.write(to, Bytes::zeroed(size).get())?;
-    Ok(if size == 0 { 0 } else { EFAULT })
 }
 
 /// `long bpf_get_branch_snapshot(void *entries, u32 size, u64 flags)`: `-ENOENT`, there is no
@@ -227,19 +191,6 @@ pub(super) fn d_path<M: MemoryPort>(
     _: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
     Ok(if size as u32 == 0 { 0 } else { EFAULT })
-}
-
-/// `long bpf_copy_from_user_task(void *to, u32 size, const void *from, struct task_struct
-/// *task, u64 flags)`: `-EFAULT` and zeros, no task has memory; `-EINVAL` for flags.
-pub(super) fn copy_from_user_task<M: MemoryPort>(
-    [to, size, _, _, flags]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    match flags {
-        0 => no_memory(memory, to, size),
-        _ => Ok(Errno::EINVAL.negated()),
-    }
 }
 
 /// `struct socket *bpf_sock_from_file(struct file *file)`: null, no file is a socket.

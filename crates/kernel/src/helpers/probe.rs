@@ -43,8 +43,10 @@ pub(super) fn probe_read<M: MemoryPort>(
     memory: &mut M,
     cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    let result = probe_read_kernel(arguments, memory, cx)?;
-    Ok(of_any(result, arguments[2]))
+    if arguments[2] < USER_END {
+        return super::user_memory::probe_read_user(arguments, memory, cx);
+    }
+    probe_read_kernel(arguments, memory, cx)
 }
 
 /// `long bpf_probe_read_kernel_str(void *to, u32 size, const void *from)`: the length of the
@@ -82,8 +84,10 @@ pub(super) fn probe_read_str<M: MemoryPort>(
     memory: &mut M,
     cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    let result = probe_read_kernel_str(arguments, memory, cx)?;
-    Ok(of_any(result, arguments[2]))
+    if arguments[2] < USER_END {
+        return super::user_memory::probe_read_user_str(arguments, memory, cx);
+    }
+    probe_read_kernel_str(arguments, memory, cx)
 }
 
 /// Error of reading an unmapped address.
@@ -98,12 +102,4 @@ pub(crate) fn why_unreadable(address: u64) -> Errno {
 /// Return value of reading an unmapped address.
 pub(super) fn absent(address: u64) -> u64 {
     why_unreadable(address).negated()
-}
-
-/// Return value of the helper for addresses of both kinds.
-fn of_any(result: u64, address: u64) -> u64 {
-    match result == Errno::ERANGE.negated() && address < USER_END {
-        true => EFAULT,
-        false => result,
-    }
 }

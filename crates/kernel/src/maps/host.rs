@@ -22,6 +22,8 @@ pub struct Host {
     pub objects: Arc<Objects>,
     /// The memory of the maps.
     pub memory: Arc<MapMemory>,
+    /// Maps whose kind allows it have a [`Journal`](super::Journal).
+    pub journals: bool,
 }
 
 impl Host {
@@ -34,6 +36,7 @@ impl Host {
             timers: Arc::default(),
             objects: Arc::new(Objects::new(cpus)),
             memory: Arc::default(),
+            journals: false,
         }
     }
 }

@@ -174,7 +174,8 @@ impl Process {
                 | TestRunKind::FlowDissector
                 | TestRunKind::Netfilter
                 | TestRunKind::SkLookup
-                | TestRunKind::Syscall,
+                | TestRunKind::Syscall
+                | TestRunKind::Model,
             )
             | None => Errno::EINVAL,
         })

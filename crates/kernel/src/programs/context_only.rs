@@ -24,7 +24,8 @@ pub(super) fn test_input(
         | TestRunKind::FlowDissector
         | TestRunKind::Netfilter
         | TestRunKind::SkLookup
-        | TestRunKind::Syscall => MOST_CONTEXT,
+        | TestRunKind::Syscall
+        | TestRunKind::Model => MOST_CONTEXT,
     };
     if !data.is_empty() || !(accessed as usize..=most).contains(&context.len()) {
         return Err(Errno::EINVAL);

@@ -111,8 +111,7 @@ pub(super) fn test_input(
     }
     let mut input = captured(frame, rules);
     if given.is_empty() {
-        // Linux 6.18 computes it from a context only.
-        put(&mut input.context, WIRE_LEN, 0);
+        clear_wire_len(&mut input);
         return Ok(input);
     }
     if (0..SKB.size).any(|at| given[at] != 0 && !is_given(at)) {
@@ -169,6 +168,17 @@ pub(super) fn recapture(input: &mut TestInput, frame: &[u8], rules: SkbRun) {
     input.context.fill(0);
     fill(&mut input.context, frame, packet.len());
     input.packet_socket = Some(socket(frame));
+}
+
+/// Makes an input that [`test_input`] returned without a context that of another packet.
+pub(super) fn refill(input: &mut TestInput, frame: &[u8], rules: SkbRun) {
+    recapture(input, frame, rules);
+    clear_wire_len(input);
+}
+
+/// Linux 6.18 computes it from a context only.
+fn clear_wire_len(input: &mut TestInput) {
+    put(&mut input.context, WIRE_LEN, 0);
 }
 
 /// The link-layer header in front of a packet that does not begin with it.

@@ -63,6 +63,19 @@ impl TestProgram {
         })
     }
 
+    /// The rules of types that Linux does not test-run, whose programs run in a model of the kernel.
+    pub fn model() -> TestProgram {
+        TestProgram {
+            rules: TestRunKind::Model,
+            context_bytes: 0,
+        }
+    }
+
+    /// True for those.
+    pub fn is_model(self) -> bool {
+        self.rules == TestRunKind::Model
+    }
+
     /// The rules for a program that accesses so many bytes of its context (`max_ctx_offset`):
     /// types whose context is what the caller gives take no shorter one.
     pub fn with_context_bytes(self, context_bytes: u32) -> TestProgram {
@@ -79,8 +92,21 @@ impl TestProgram {
             | TestRunKind::Skb(_)
             | TestRunKind::FlowDissector
             | TestRunKind::Netfilter => true,
-            TestRunKind::SkLookup | TestRunKind::Syscall | TestRunKind::RawTracepoint => false,
+            TestRunKind::SkLookup
+            | TestRunKind::Syscall
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => false,
         }
+    }
+
+    /// True for types whose context is `struct __sk_buff`.
+    pub fn has_sk_buff(self) -> bool {
+        matches!(self.rules, TestRunKind::Skb(_))
+    }
+
+    /// Bytes of the context up to the last one that the program accesses.
+    pub fn context_bytes(self) -> u32 {
+        self.context_bytes
     }
 
     /// True if programs see the packet from its link-layer header on, false for those that see
@@ -93,7 +119,8 @@ impl TestProgram {
             | TestRunKind::FlowDissector
             | TestRunKind::SkLookup
             | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint => true,
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => true,
         }
     }
 
@@ -117,6 +144,7 @@ impl TestProgram {
             TestRunKind::Syscall | TestRunKind::RawTracepoint => {
                 context_only::test_input(frame, context, self.rules, self.context_bytes)
             }
+            TestRunKind::Model => Err(Errno::ENOTSUPP),
         }
     }
 
@@ -147,6 +175,7 @@ impl TestProgram {
             TestRunKind::RawTracepoint => {
                 "up to 12 arguments of 8 bytes, all that the program reads, and no packet"
             }
+            TestRunKind::Model => "arguments and fields by name, of a model of the kernel",
             TestRunKind::Syscall => {
                 "up to 65535 bytes, all that the program accesses, and no packet"
             }
@@ -162,7 +191,8 @@ impl TestProgram {
             TestRunKind::Netfilter
             | TestRunKind::SkLookup
             | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint => None,
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => None,
         }
     }
 
@@ -177,8 +207,30 @@ impl TestProgram {
             TestRunKind::Netfilter
             | TestRunKind::SkLookup
             | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint => {}
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => {}
         }
+    }
+
+    /// Makes an input that [`TestProgram::test_input`] returned without a context that of another frame, in
+    /// the memory that it has; false if it has to be made anew.
+    #[inline]
+    pub fn refill(self, input: &mut TestInput, frame: &[u8]) -> bool {
+        if !input.given.is_empty() || !self.sizes(frame).contains(&frame.len()) {
+            return false;
+        }
+        match self.rules {
+            TestRunKind::Xdp if frame.len() <= xdp::MAX_LINEAR => xdp::recapture(input, frame),
+            TestRunKind::Skb(rules) => skb::refill(input, frame, rules),
+            TestRunKind::Xdp
+            | TestRunKind::FlowDissector
+            | TestRunKind::Netfilter
+            | TestRunKind::SkLookup
+            | TestRunKind::Syscall
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => return false,
+        }
+        true
     }
 
     /// The sizes that a test run takes for a frame like this one, in bytes.
@@ -188,7 +240,10 @@ impl TestProgram {
             TestRunKind::Skb(_) => skb::sizes(frame),
             TestRunKind::FlowDissector => flow_dissector::SIZES,
             TestRunKind::Netfilter => netfilter::sizes(frame),
-            TestRunKind::SkLookup | TestRunKind::Syscall | TestRunKind::RawTracepoint => 0..=0,
+            TestRunKind::SkLookup
+            | TestRunKind::Syscall
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => 0..=0,
         }
     }
 }
@@ -228,7 +283,8 @@ impl TestInput {
             | TestRunKind::FlowDissector
             | TestRunKind::Netfilter
             | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint => Ok(result),
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => Ok(result),
         }
     }
 
@@ -241,7 +297,8 @@ impl TestInput {
             | TestRunKind::Netfilter
             | TestRunKind::SkLookup
             | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint => {}
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => {}
         }
     }
 
@@ -255,7 +312,8 @@ impl TestInput {
             | TestRunKind::Netfilter
             | TestRunKind::SkLookup
             | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint => return None,
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => return None,
         };
         let packet = self.packet.as_ref().filter(|_| result == redirects)?;
         packet.state.redirect
@@ -275,7 +333,8 @@ impl TestInput {
             TestRunKind::Netfilter
             | TestRunKind::SkLookup
             | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint => Vec::new(),
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => Vec::new(),
         }
     }
 
@@ -285,7 +344,7 @@ impl TestInput {
             TestRunKind::Xdp => xdp::context_out(self),
             TestRunKind::Skb(_) => skb::context_out(self),
             TestRunKind::Syscall => self.context.clone(),
-            TestRunKind::RawTracepoint | TestRunKind::Netfilter => Vec::new(),
+            TestRunKind::RawTracepoint | TestRunKind::Netfilter | TestRunKind::Model => Vec::new(),
             TestRunKind::FlowDissector | TestRunKind::SkLookup => self.given.clone(),
         }
     }
@@ -312,16 +371,17 @@ impl TestInput {
             | TestRunKind::Netfilter
             | TestRunKind::SkLookup
             | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint => kept,
+            | TestRunKind::RawTracepoint
+            | TestRunKind::Model => kept,
         }
     }
 }
 
 /// A context that was given, cut or filled with zeros to the size of its structure; E2BIG
-/// if it has other bytes than zero behind it.
+/// if it has other bytes than zero behind it, or more than a page.
 pub(super) fn sized(context: &[u8], size: usize) -> Result<Vec<u8>, Errno> {
     let (known, rest) = context.split_at(size.min(context.len()));
-    if rest.iter().any(|byte| *byte != 0) {
+    if context.len() > PAGE || rest.iter().any(|byte| *byte != 0) {
         return Err(Errno::E2BIG);
     }
     let mut known = known.to_vec();

@@ -9,7 +9,7 @@ use vm::{HEADROOM, PacketBuffer, System, XDP};
 use super::test_run::{LINK_HEADER, PAGE, SHARED_INFO, TestInput, get, put, sized};
 
 /// Most bytes of a packet that lie in one piece.
-const MAX_LINEAR: usize = PAGE - HEADROOM - SHARED_INFO;
+pub(super) const MAX_LINEAR: usize = PAGE - HEADROOM - SHARED_INFO;
 
 /// Sizes of packets: a page for each of 17 fragments behind the linear part.
 pub(super) const SIZES: RangeInclusive<usize> = LINK_HEADER..=MAX_LINEAR + 17 * PAGE;

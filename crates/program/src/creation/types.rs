@@ -153,7 +153,8 @@ fn check_key(
 }
 
 /// True for a structure with the members of `struct bpf_cgroup_storage_key`: an integer of 64 bits
-/// and one of 32 behind it.
+/// and one of 32 behind it (`btf_member_is_reg_int`).
+#[doc(alias = "btf_member_is_reg_int")]
 fn is_cgroup_key(types: &Btf<'_>, key: &Shape<'_>) -> bool {
     let Shape::Struct(key) = key else {
         return false;
@@ -170,7 +171,9 @@ fn is_cgroup_key(types: &Btf<'_>, key: &Shape<'_>) -> bool {
     has(first, 0, 64) && has(second, 8, 32) && end.is_none()
 }
 
-/// True for an integer that fills so many bits.
+/// True for an integer that fills so many bits (`btf_type_is_i32`, `btf_type_is_i64`).
+#[doc(alias = "btf_type_is_i32")]
+#[doc(alias = "btf_type_is_i64")]
 fn is_int(shape: &Shape<'_>, bits: u32) -> bool {
     matches!(shape, Shape::Int(int) if int.offset == 0 && int.bits == bits && int.size * 8 == bits)
 }
@@ -213,6 +216,7 @@ const fn key_types(kind: MapKind) -> KeyTypes {
 
 /// The type below modifiers and variables, as the kernel finds it with its size
 /// (`btf_type_id_size`).
+#[doc(alias = "btf_type_id_size")]
 fn resolved(types: &Btf<'_>, id: TypeId) -> Option<TypeId> {
     let below = types.skip_modifiers(id)?;
     match types.at(below).shape() {

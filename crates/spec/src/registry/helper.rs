@@ -91,7 +91,8 @@ impl HelperProto {
         self.args.iter().take_while(|arg| used(arg)).count()
     }
 
-    /// Index of the argument whose reference the call releases.
+    /// Index of the argument whose reference the call releases (`check_proto_release_reg`).
+    #[doc(alias = "check_proto_release_reg")]
     pub fn released_arg(&self) -> Option<usize> {
         self.args
             .iter()

@@ -19,29 +19,41 @@ macro_rules! flags {
 }
 
 flags! {
-    /// It returns a reference that the program must release.
+    /// It returns a reference that the program must release (`is_kfunc_acquire`).
+    #[doc(alias = "is_kfunc_acquire")]
     ACQUIRE = 0;
-    /// It releases its argument.
+    /// It releases its argument (`is_kfunc_release`).
+    #[doc(alias = "is_kfunc_release")]
     RELEASE = 1;
-    /// It may return null.
+    /// It may return null (`is_kfunc_ret_null`).
+    #[doc(alias = "is_kfunc_ret_null")]
     RET_NULL = 2;
-    /// Its pointers must be trusted.
+    /// Its pointers must be trusted (`is_kfunc_trusted_args`).
+    #[doc(alias = "is_kfunc_trusted_args")]
     TRUSTED_ARGS = 4;
-    /// It may sleep.
+    /// It may sleep (`is_kfunc_sleepable`).
+    #[doc(alias = "is_kfunc_sleepable")]
     SLEEPABLE = 5;
-    /// It needs CAP_SYS_BOOT.
+    /// It needs CAP_SYS_BOOT (`is_kfunc_destructive`).
+    #[doc(alias = "is_kfunc_destructive")]
     DESTRUCTIVE = 6;
-    /// Its pointers must be trusted or protected by RCU.
+    /// Its pointers must be trusted or protected by RCU (`is_kfunc_rcu`).
+    #[doc(alias = "is_kfunc_rcu")]
     RCU = 7;
-    /// It makes an iterator.
+    /// It makes an iterator (`is_iter_new_kfunc`).
+    #[doc(alias = "is_iter_new_kfunc")]
     ITER_NEW = 8;
-    /// It advances an iterator.
+    /// It advances an iterator (`is_iter_next_kfunc`).
+    #[doc(alias = "is_iter_next_kfunc")]
     ITER_NEXT = 9;
-    /// It ends an iterator.
+    /// It ends an iterator (`is_iter_destroy_kfunc`).
+    #[doc(alias = "is_iter_destroy_kfunc")]
     ITER_DESTROY = 10;
-    /// It returns a pointer protected by RCU.
+    /// It returns a pointer protected by RCU (`is_kfunc_rcu_protected`).
+    #[doc(alias = "is_kfunc_rcu_protected")]
     RCU_PROTECTED = 11;
-    /// Calls may be inlined without clobbering registers.
+    /// Calls may be inlined without clobbering registers (`is_fastcall_kfunc_call`).
+    #[doc(alias = "is_fastcall_kfunc_call")]
     FASTCALL = 12;
     /// Its arguments are in an arena: the returned pointer.
     ARENA_RET = 13;
@@ -52,7 +64,9 @@ flags! {
 }
 
 impl KfuncFlags {
-    /// It makes, advances or ends an iterator, which its first argument points to.
+    /// It makes, advances or ends an iterator, which its first argument points to
+    /// (`is_iter_kfunc`).
+    #[doc(alias = "is_iter_kfunc")]
     pub const ITERATOR: KfuncFlags = KfuncFlags::ITER_NEW
         .with(KfuncFlags::ITER_NEXT)
         .with(KfuncFlags::ITER_DESTROY);
@@ -99,11 +113,14 @@ pub struct Kfunc {
     /// BTF id of its FUNC in the kernel that the registry is resolved for; 0 if it lacks
     /// the kfunc.
     pub btf_id: u32,
-    /// Flags (`KF_*`).
+    /// Flags (`KF_*`) (`btf_kfunc_flags`, `btf_kfunc_check_flag`).
+    #[doc(alias = "btf_kfunc_flags")]
+    #[doc(alias = "btf_kfunc_check_flag")]
     pub flags: KfuncFlags,
     /// The kfunc, if it is one of Linux with rules of its own.
     pub special: Option<SpecialKfunc>,
-    /// Program types that may call it.
+    /// Program types that may call it (`bpf_prog_type_to_kfunc_hook`).
+    #[doc(alias = "bpf_prog_type_to_kfunc_hook")]
     pub program_types: ProgramTypes,
     /// Attach types of program types whose programs may call it although
     /// [`Kfunc::program_types`] says that they may not, or the other way round.
@@ -174,7 +191,12 @@ impl Kfunc {
         module_of_kfunc(&self.name).filter(|_| self.btf_id == 0)
     }
 
-    /// True if programs of this type and expected attach type may call it.
+    /// True if programs of this type and expected attach type may call it (`btf_kfunc_is_allowed`,
+    /// `__btf_kfunc_is_allowed`, `btf_kfunc_id_set_contains`, `__btf_kfunc_id_set_contains`).
+    #[doc(alias = "btf_kfunc_is_allowed")]
+    #[doc(alias = "__btf_kfunc_is_allowed")]
+    #[doc(alias = "btf_kfunc_id_set_contains")]
+    #[doc(alias = "__btf_kfunc_id_set_contains")]
     pub fn is_for(&self, kind: ProgramType, attach: Option<AttachType>) -> bool {
         let is_exception = attach.is_some_and(|attach| self.exceptions.contains(&(kind, attach)));
         self.program_types.has(kind) != is_exception

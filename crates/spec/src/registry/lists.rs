@@ -69,13 +69,17 @@ impl Limits {
 /// Trust in a pointer loaded from a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SafeList {
-    /// `X__safe_rcu`: protected by RCU.
+    /// `X__safe_rcu`: protected by RCU (`type_is_rcu`).
+    #[doc(alias = "type_is_rcu")]
     Rcu,
-    /// `X__safe_rcu_or_null`: protected by RCU, may be null.
+    /// `X__safe_rcu_or_null`: protected by RCU, may be null (`type_is_rcu_or_null`).
+    #[doc(alias = "type_is_rcu_or_null")]
     RcuOrNull,
-    /// `X__safe_trusted`: trusted.
+    /// `X__safe_trusted`: trusted (`type_is_trusted`).
+    #[doc(alias = "type_is_trusted")]
     Trusted,
-    /// `X__safe_trusted_or_null`: trusted, may be null.
+    /// `X__safe_trusted_or_null`: trusted, may be null (`type_is_trusted_or_null`).
+    #[doc(alias = "type_is_trusted_or_null")]
     TrustedOrNull,
 }
 
@@ -108,8 +112,9 @@ pub struct Lists {
     /// argument, from the lowest on, as `raw_tp_null_args` of kernel/bpf/btf.c holds
     /// them. Bit 0: may be null. Bit 1: may be an error pointer.
     pub nullable_tracepoint_args: BTreeMap<Box<str>, u64>,
-    /// Structures that RCU protects, so that a kptr to one may be read inside an RCU
-    /// section (`rcu_protected_types`).
+    /// Structures that RCU protects, so that a kptr to one may be read inside an RCU section
+    /// (`rcu_protected_types`, `rcu_protected_object`).
+    #[doc(alias = "rcu_protected_object")]
     pub rcu_protected: BTreeSet<Box<str>>,
     /// Functions from which `bpf_d_path` may be called.
     pub d_path: BTreeSet<Box<str>>,
@@ -127,16 +132,23 @@ pub struct Lists {
     /// (`bpf_lsm_locked_sockopt_hooks`, `bpf_lsm_unlocked_sockopt_hooks`).
     pub lsm_sockopt: BTreeSet<Box<str>>,
     /// Functions whose result fmod_ret programs may replace, beside those of `security_`
-    /// (`register_btf_fmodret_id_set`).
+    /// (`register_btf_fmodret_id_set`, `check_attach_modify_return`, `btf_kfunc_is_modify_return`).
+    #[doc(alias = "check_attach_modify_return")]
+    #[doc(alias = "btf_kfunc_is_modify_return")]
+    #[doc(alias = "register_btf_fmodret_id_set")]
     pub modify_return: BTreeSet<Box<str>>,
-    /// Functions of the kernel where tracing programs may sleep.
+    /// Functions of the kernel where tracing programs may sleep (`check_attach_sleepable`,
+    /// `check_non_sleepable_error_inject`).
+    #[doc(alias = "check_attach_sleepable")]
+    #[doc(alias = "check_non_sleepable_error_inject")]
     pub traced_sleepable: BTreeSet<Box<str>>,
     /// Functions that no tracing program may attach to (`btf_id_deny`).
     pub attach_denied: BTreeSet<Box<str>>,
     /// Functions that never return, which fexit and fmod_ret may not attach to
     /// (`noreturn_deny`).
     pub noreturn: BTreeSet<Box<str>>,
-    /// Destructors of kptrs: structure, function.
+    /// Destructors of kptrs: structure, function (`btf_find_dtor_kfunc`).
+    #[doc(alias = "btf_find_dtor_kfunc")]
     pub destructors: BTreeMap<Box<str>, Box<str>>,
 }
 

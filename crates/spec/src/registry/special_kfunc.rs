@@ -9,9 +9,16 @@ enum LockRule {
     /// While no lock is held.
     Unlocked,
     /// While a lock is held, too, where calls under locks are allowed
-    /// ([`Behaviour::CallsUnderLock`](crate::behaviour::Behaviour::CallsUnderLock)).
+    /// ([`Behaviour::CallsUnderLock`](crate::behaviour::Behaviour::CallsUnderLock))
+    /// (`is_bpf_iter_num_api_kfunc`, `is_bpf_res_spin_lock_kfunc`).
+    #[doc(alias = "is_bpf_iter_num_api_kfunc")]
+    #[doc(alias = "is_bpf_res_spin_lock_kfunc")]
     UnderLock,
-    /// While a lock is held, in every kernel: calls of lists and trees.
+    /// While a lock is held, in every kernel: calls of lists and trees (`is_bpf_graph_api_kfunc`,
+    /// `is_bpf_list_api_kfunc`, `is_bpf_rbtree_api_kfunc`).
+    #[doc(alias = "is_bpf_graph_api_kfunc")]
+    #[doc(alias = "is_bpf_list_api_kfunc")]
+    #[doc(alias = "is_bpf_rbtree_api_kfunc")]
     UnderAnyLock,
 }
 
@@ -44,9 +51,13 @@ pub enum KfuncResult {
     Untrusted,
     /// Likewise; the number behind the pointer is a cookie.
     Cookie,
-    /// A new object of a type of the program.
+    /// A new object of a type of the program (`is_bpf_obj_new_kfunc`,
+    /// `is_bpf_percpu_obj_new_kfunc`).
+    #[doc(alias = "is_bpf_obj_new_kfunc")]
+    #[doc(alias = "is_bpf_percpu_obj_new_kfunc")]
     Allocated,
-    /// One more reference of such an object.
+    /// One more reference of such an object (`is_bpf_refcount_acquire_kfunc`).
+    #[doc(alias = "is_bpf_refcount_acquire_kfunc")]
     Shared,
     /// The kernel's structure behind the context.
     KernelContext,
@@ -63,7 +74,9 @@ enum Inserted {
     NoArgument,
     /// The special fields of an object, whose address takes two slots.
     Fields,
-    /// Likewise, and the size of an object, or the offset of a node.
+    /// Likewise, and the size of an object, or the offset of a node
+    /// (`__fixup_collection_insert_kfunc`).
+    #[doc(alias = "__fixup_collection_insert_kfunc")]
     FieldsAndNumber,
 }
 
@@ -188,8 +201,10 @@ impl SpecialKfunc {
         }
     }
 
-    /// True if it may move the packet's bytes (`is_kfunc_pkt_changing`).
+    /// True if it may move the packet's bytes (`is_kfunc_pkt_changing`,
+    /// `bpf_is_kfunc_pkt_changing`).
     #[doc(alias = "is_kfunc_pkt_changing")]
+    #[doc(alias = "bpf_is_kfunc_pkt_changing")]
     pub const fn changes_packet(self) -> bool {
         matches!(self.row().effect, Effect::MovesPacket)
     }
@@ -206,7 +221,10 @@ impl SpecialKfunc {
         matches!(self.row().effect, Effect::TriesLock)
     }
 
-    /// True if it puts its second argument into a list or tree.
+    /// True if it puts its second argument into a list or tree (`is_bpf_list_push_kfunc`,
+    /// `is_bpf_rbtree_add_kfunc`).
+    #[doc(alias = "is_bpf_list_push_kfunc")]
+    #[doc(alias = "is_bpf_rbtree_add_kfunc")]
     pub const fn gives_away(self) -> bool {
         matches!(self.row().effect, Effect::GivesAway)
     }
@@ -224,9 +242,11 @@ impl SpecialKfunc {
         self.row().result
     }
 
-    /// Instructions that Linux puts in front of a call, which set arguments of its own: the size
-    /// of an object, its special fields, the offset of a node (`fixup_kfunc_call`).
+    /// Instructions that Linux puts in front of a call, which set arguments of its own: the size of
+    /// an object, its special fields, the offset of a node (`fixup_kfunc_call`,
+    /// `bpf_fixup_kfunc_call`).
     #[doc(alias = "fixup_kfunc_call")]
+    #[doc(alias = "bpf_fixup_kfunc_call")]
     pub const fn argument_insns(self) -> u32 {
         match self.row().inserted {
             Inserted::NoArgument => 0,

@@ -27,7 +27,8 @@ macro_rules! flags {
 flags! {
     /// The pointer may be null.
     PTR_MAYBE_NULL = 8;
-    /// The memory may only be read.
+    /// The memory may only be read (`type_is_rdonly_mem`).
+    #[doc(alias = "type_is_rdonly_mem")]
     MEM_RDONLY = 9;
     /// The memory is a record of a ring buffer.
     MEM_RINGBUF = 10;
@@ -35,11 +36,13 @@ flags! {
     MEM_USER = 11;
     /// The memory is a per-CPU variable.
     MEM_PERCPU = 12;
-    /// The argument's reference is released by the call.
+    /// The argument's reference is released by the call (`arg_type_is_release`).
+    #[doc(alias = "arg_type_is_release")]
     OBJ_RELEASE = 13;
     /// The pointer is untrusted: loads through it are probed.
     PTR_UNTRUSTED = 14;
-    /// The memory need not be initialised.
+    /// The memory need not be initialised (`arg_type_is_raw_mem`).
+    #[doc(alias = "arg_type_is_raw_mem")]
     MEM_UNINIT = 15;
     /// The dynptr points to local memory.
     DYNPTR_TYPE_LOCAL = 16;
@@ -230,9 +233,11 @@ kinds! {
     PtrToMem = 4, "ARG_PTR_TO_MEM";
     /// An arena.
     PtrToArena = 5, "ARG_PTR_TO_ARENA";
-    /// Size of the memory before it, not 0.
+    /// Size of the memory before it, not 0 (`arg_type_is_mem_size`).
+    #[doc(alias = "arg_type_is_mem_size")]
     ConstSize = 6, "ARG_CONST_SIZE";
-    /// Size of the memory before it.
+    /// Size of the memory before it (`arg_type_is_mem_size`).
+    #[doc(alias = "arg_type_is_mem_size")]
     ConstSizeOrZero = 7, "ARG_CONST_SIZE_OR_ZERO";
     /// The program's context.
     PtrToCtx = 8, "ARG_PTR_TO_CTX";
@@ -264,7 +269,8 @@ kinds! {
     PtrToTimer = 21, "ARG_PTR_TO_TIMER";
     /// The place of a kptr.
     KptrXchgDest = 22, "ARG_KPTR_XCHG_DEST";
-    /// A dynptr.
+    /// A dynptr (`arg_type_is_dynptr`).
+    #[doc(alias = "arg_type_is_dynptr")]
     PtrToDynptr = 23, "ARG_PTR_TO_DYNPTR";
 }
 

@@ -140,7 +140,7 @@ impl Types {
     }
 
     /// The type behind typedefs and modifiers.
-    fn resolved(&self, kind: Option<usize>) -> Option<&Type> {
+    pub(super) fn resolved(&self, kind: Option<usize>) -> Option<&Type> {
         let mut kind = kind;
         for _ in 0..DEEPEST {
             match self.0.get(&kind?)? {

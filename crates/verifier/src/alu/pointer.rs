@@ -260,9 +260,10 @@ fn check_sane_pointer(env: &mut Env<'_>, pointer: &RegState) -> Result<()> {
     Err(refuse!(env => Alu::PointerOffset { kind: pointer.reg_type(), off }))
 }
 
-/// Offsets beyond the bound are refused (`check_reg_sane_offset`); `named` is the
-/// pointer that the message names.
+/// Offsets beyond the bound are refused (`check_reg_sane_offset`, `check_reg_sane_offset_scalar`);
+/// `named` is the pointer that the message names.
 #[doc(alias = "check_reg_sane_offset")]
+#[doc(alias = "check_reg_sane_offset_scalar")]
 fn check_sane_offset(env: &mut Env<'_>, reg: &RegState, named: &RegState) -> Result<()> {
     let num = &reg.num;
     let value = num.var_off.value as i64;

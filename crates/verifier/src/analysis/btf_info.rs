@@ -12,7 +12,9 @@ use crate::log::LogAt;
 use crate::{Result, refuse};
 
 /// Checks the records of functions on their own; comes before subprograms are found
-/// (`check_btf_info_early`).
+/// (`check_btf_info_early`) (`check_btf_func_early`, `bpf_check_btf_info_early`).
+#[doc(alias = "check_btf_func_early")]
+#[doc(alias = "bpf_check_btf_info_early")]
 pub(super) fn check_btf_info_early(input: &Input<'_>, pass: &mut LogAt<'_, '_>) -> Result<()> {
     let Some(types) = input.program.btf() else {
         return Ok(());
@@ -39,7 +41,9 @@ pub(super) fn check_btf_info_early(input: &Input<'_>, pass: &mut LogAt<'_, '_>) 
     Ok(())
 }
 
-/// Checks the records against the subprograms, and notes names and linkage (`check_btf_info`).
+/// Checks the records against the subprograms, and notes names and linkage (`check_btf_info`)
+/// (`bpf_check_btf_info`).
+#[doc(alias = "bpf_check_btf_info")]
 pub(super) fn check_btf_info(
     input: &Input<'_>,
     pass: &mut LogAt<'_, '_>,

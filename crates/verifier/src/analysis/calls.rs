@@ -52,19 +52,28 @@ pub(super) fn called_helper(insn: RawInsn) -> Option<HelperId> {
     HelperId::from_number(insn.imm).filter(|_| is_helper_call(insn))
 }
 
-/// True if the call runs a callback before it returns (`is_sync_callback_calling_insn`).
+/// True if the call runs a callback before it returns (`is_sync_callback_calling_insn`,
+/// `is_sync_callback_calling_kfunc`, `bpf_is_sync_callback_calling_insn`).
 #[doc(alias = "is_sync_callback_calling_insn")]
+#[doc(alias = "is_sync_callback_calling_kfunc")]
+#[doc(alias = "bpf_is_sync_callback_calling_insn")]
 pub(crate) fn calls_sync_callback(input: &Input<'_>, insn: RawInsn) -> bool {
     callback(input, insn).is_some_and(|kind| !kind.is_async())
 }
 
-/// True if the call registers a callback that runs later (`is_async_callback_calling_insn`).
+/// True if the call registers a callback that runs later (`is_async_callback_calling_insn`,
+/// `is_async_callback_calling_kfunc`, `bpf_is_async_callback_calling_insn`).
 #[doc(alias = "is_async_callback_calling_insn")]
+#[doc(alias = "is_async_callback_calling_kfunc")]
+#[doc(alias = "bpf_is_async_callback_calling_insn")]
 pub(crate) fn calls_async_callback(input: &Input<'_>, insn: RawInsn) -> bool {
     callback(input, insn).is_some_and(CallbackKind::is_async)
 }
 
-/// The function of the program that the call is given.
+/// The function of the program that the call is given (`is_callback_calling_function`,
+/// `is_callback_calling_kfunc`).
+#[doc(alias = "is_callback_calling_function")]
+#[doc(alias = "is_callback_calling_kfunc")]
 fn callback(input: &Input<'_>, insn: RawInsn) -> Option<CallbackKind> {
     match called_helper(insn) {
         Some(helper) => helper.callback(),
@@ -85,8 +94,9 @@ pub(super) fn changes_packet(input: &Input<'_>, insn: RawInsn) -> bool {
         || special_kfunc(input, insn).is_some_and(SpecialKfunc::changes_packet)
 }
 
-/// True if the call throws an exception (`is_bpf_throw_kfunc`).
+/// True if the call throws an exception (`is_bpf_throw_kfunc`, `bpf_is_throw_kfunc`).
 #[doc(alias = "is_bpf_throw_kfunc")]
+#[doc(alias = "bpf_is_throw_kfunc")]
 pub(super) fn throws(input: &Input<'_>, insn: RawInsn) -> bool {
     special_kfunc(input, insn) == Some(SpecialKfunc::Throw)
 }
@@ -115,9 +125,11 @@ fn kfunc_arity(input: &Input<'_>, btf_id: u32) -> Option<(u8, bool)> {
     Some((params, proto.returns.is_void()))
 }
 
-/// The summary of a call of a helper or kfunc that programs of this type may make; `None` for
-/// other instructions and other calls, which the walk will refuse (`get_call_summary`).
+/// The summary of a call of a helper or kfunc that programs of this type may make; `None` for other
+/// instructions and other calls, which the walk will refuse (`get_call_summary`,
+/// `bpf_get_call_summary`).
 #[doc(alias = "get_call_summary")]
+#[doc(alias = "bpf_get_call_summary")]
 pub(crate) fn summary(input: &Input<'_>, insn: RawInsn) -> Option<CallSummary> {
     if is_helper_call(insn) {
         let id = u32::try_from(insn.imm).ok()?;

@@ -46,7 +46,8 @@ struct Search<'s, 'e, 'p, 'l> {
     stack: Vec<u32>,
 }
 
-/// Checks control flow and marks prune points (`check_cfg`).
+/// Checks control flow and marks prune points (`check_cfg`) (`bpf_check_cfg`).
+#[doc(alias = "bpf_check_cfg")]
 pub(super) fn check_cfg(
     input: &Input<'_>,
     pass: &mut LogAt<'_, '_>,
@@ -170,6 +171,8 @@ impl Search<'_, '_, '_, '_> {
         self.push(index, target, Edge::Branch, may_close)
     }
 
+    /// Hands the effects of a function on to the one that calls it (`merge_callee_effects`).
+    #[doc(alias = "merge_callee_effects")]
     fn inherit_effects(&mut self, caller: u32, callee: u32) {
         let caller = self.analysis.subprog_containing(caller);
         let callee = &self.analysis.subprogs[self.analysis.subprog_containing(callee)];

@@ -16,16 +16,20 @@ use crate::state::MapRef;
 /// What is known of a register before an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Known {
-    /// The instruction was not reached.
+    /// The instruction was not reached (`ci_is_unvisited`).
+    #[doc(alias = "ci_is_unvisited")]
     #[default]
     Unvisited,
-    /// Nothing.
+    /// Nothing (`ci_is_unknown`).
+    #[doc(alias = "ci_is_unknown")]
     Unknown,
-    /// The number.
+    /// The number (`ci_is_const`).
+    #[doc(alias = "ci_is_const")]
     Number(u64),
     /// The map that it points to.
     Map(MapRef),
-    /// The offset in the value of the map that it points to.
+    /// The offset in the value of the map that it points to (`ci_is_map_value`).
+    #[doc(alias = "ci_is_map_value")]
     MapValue(MapRef, u64),
     /// The subprogram that it points to.
     Function(usize),
@@ -39,7 +43,8 @@ type Registers = [Known; 11];
 pub(crate) struct Constants(Vec<Registers>);
 
 impl Constants {
-    /// Computes them.
+    /// Computes them (`bpf_compute_const_regs`).
+    #[doc(alias = "bpf_compute_const_regs")]
     pub(crate) fn of(input: &Input<'_>, analysis: &Analysis) -> Constants {
         let mut before = vec![Registers::default(); input.insns.len()];
         for subprog in &analysis.subprogs {
@@ -90,7 +95,8 @@ impl Constants {
         }
     }
 
-    /// Makes jumps of the branches that constants decide.
+    /// Makes jumps of the branches that constants decide (`bpf_prune_dead_branches`).
+    #[doc(alias = "bpf_prune_dead_branches")]
     pub(crate) fn fold_branches(&self, input: &mut Input<'_>, analysis: &mut Analysis) {
         let mut changed = false;
         for index in 0..input.insns.len() {
@@ -109,7 +115,8 @@ impl Constants {
         }
     }
 
-    /// Where a branch goes always.
+    /// Where a branch goes always (`eval_const_branch`).
+    #[doc(alias = "eval_const_branch")]
     fn decided(&self, index: u32, insn: Insn) -> Option<i16> {
         let Insn::Jump {
             cond,
@@ -134,7 +141,8 @@ impl Constants {
 }
 
 /// Joins what is known behind an instruction with what is known before the next; true if that
-/// changes.
+/// changes (`const_reg_join`).
+#[doc(alias = "const_reg_join")]
 fn join(before: &mut Registers, after: &Registers) -> bool {
     let mut changed = false;
     for (old, new) in before.iter_mut().zip(after) {
@@ -272,7 +280,8 @@ fn operation(op: AluOp, dst: Known, src: Operand, regs: &Registers) -> Known {
     }
 }
 
-/// A number in the value of a map that nothing changes.
+/// A number in the value of a map that nothing changes (`bpf_map_direct_read`).
+#[doc(alias = "bpf_map_direct_read")]
 fn constant_of(input: &Input<'_>, map: MapRef, off: i32, size: u32, signed: bool) -> Known {
     let info = &input.maps[map];
     let is_inside = off >= 0 && off as u32 + size <= info.value_size();

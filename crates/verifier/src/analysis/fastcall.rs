@@ -39,8 +39,11 @@ fn is_spill(insn: RawInsn) -> bool {
     is_op(insn, Op::StoreReg64) && insn.dst() == FRAME_POINTER
 }
 
-/// Linux's `mark_fastcall_pattern_for_call`.
+/// Linux's `mark_fastcall_pattern_for_call`, `helper_fastcall_clobber_mask` and
+/// `kfunc_fastcall_clobber_mask`.
 #[doc(alias = "mark_fastcall_pattern_for_call")]
+#[doc(alias = "helper_fastcall_clobber_mask")]
+#[doc(alias = "kfunc_fastcall_clobber_mask")]
 fn mark_call(input: &Input<'_>, analysis: &mut Analysis, number: usize, index: usize, lowest: i16) {
     let Some(call) = calls::summary(input, input.program.insns()[index]) else {
         return;

@@ -56,8 +56,9 @@ pub(crate) fn check_func_proto(
     Ok(returned)
 }
 
-/// Bytes of a value as an argument, and its kind below modifiers; `None` for what is no
-/// number, pointer or structure, 0 for void.
+/// Bytes of a value as an argument, and its kind below modifiers; `None` for what is no number,
+/// pointer or structure, 0 for void (`__get_type_size`).
+#[doc(alias = "__get_type_size")]
 fn size_of(types: &Btf<'_>, id: TypeId) -> (Option<u32>, Kind) {
     let id = types.skip_modifiers(id).unwrap_or(TypeId::VOID);
     let ty = types.at(id);

@@ -11,8 +11,9 @@ use crate::log::LogAt;
 use crate::verbose;
 
 /// Computes [`super::InsnInfo::live_regs`], and writes them to the log at level 2
-/// (`compute_live_registers`).
+/// (`compute_live_registers`, `bpf_compute_live_registers`).
 #[doc(alias = "compute_live_registers")]
+#[doc(alias = "bpf_compute_live_registers")]
 pub(super) fn compute(input: &Input<'_>, pass: &mut LogAt<'_, '_>, analysis: &mut Analysis) {
     let slots = input.insns.iter().zip(input.program.insns());
     let accesses: Vec<Access> = slots.map(|slot| access(input, slot)).collect();

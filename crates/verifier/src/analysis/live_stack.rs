@@ -153,15 +153,20 @@ impl Instance {
         self.starts[self.depth()]
     }
 
-    /// Index of an instruction within the function.
+    /// Index of an instruction within the function (`relative_idx`).
+    #[doc(alias = "relative_idx")]
     fn relative(&self, insn: u32) -> usize {
         (insn - self.start()) as usize
     }
 
+    /// Marks of a frame at an instruction, if there are any (`get_frame_masks`).
+    #[doc(alias = "get_frame_masks")]
     fn marks(&self, frame: usize, insn: u32) -> Option<&Marks> {
         self.frames[frame].get(self.relative(insn))
     }
 
+    /// Marks of a frame at an instruction, for writing (`alloc_frame_masks`).
+    #[doc(alias = "alloc_frame_masks")]
     fn marks_mut(&mut self, frame: usize, insn: u32) -> &mut Marks {
         let (index, count) = (self.relative(insn), self.visited.len());
         let marks = &mut self.frames[frame];
@@ -177,6 +182,8 @@ impl Instance {
         self.stale[frame].insert(rank);
     }
 
+    /// Notes reads of slots of a frame by an instruction (`mark_stack_read`).
+    #[doc(alias = "mark_stack_read")]
     fn mark_read(&mut self, frame: usize, insn: u32, slots: u64) {
         let marks = self.marks_mut(frame, insn);
         let grown = marks.may_read | slots;
@@ -215,6 +222,7 @@ impl Instance {
         self.visited[index] = true;
     }
 
+    /// Slots of a frame that may be read from an instruction on (`is_live_before`).
     fn is_live_before(&self, frame: usize, insn: u32) -> u64 {
         self.marks(frame, insn).map_or(0, |marks| marks.live_before)
     }
@@ -362,7 +370,8 @@ impl LiveStack {
         self.write_insn = 0;
     }
 
-    /// The instance of a frame of the state, made if there is none.
+    /// The instance of a frame of the state, made if there is none (`lookup_instance`).
+    #[doc(alias = "lookup_instance")]
     fn lookup(&mut self, analysis: &Analysis, state: &State, frameno: usize) -> usize {
         let mut chain = CallChain {
             depth: frameno as u8,
@@ -518,8 +527,9 @@ impl LiveStack {
     }
 }
 
-/// The transfer function of one instruction; its marks before and after, unless the
-/// instruction has no successors.
+/// The transfer function of one instruction; its marks before and after, unless the instruction has
+/// no successors (`update_insn`).
+#[doc(alias = "update_insn")]
 #[inline]
 fn transfer(
     marks: &mut [Marks],

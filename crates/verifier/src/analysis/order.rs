@@ -3,9 +3,10 @@
 use super::Analysis;
 use super::subprogs::NONE;
 
-/// Computes the postorder of each subprogram (`compute_postorder`). The walk discovers
-/// all successors of an instruction at once, as the kernel does, so the order differs
-/// from that of a recursive search; the log of live stack slots depends on it.
+/// Computes the postorder of each subprogram (`compute_postorder`) (`bpf_compute_postorder`). The
+/// walk discovers all successors of an instruction at once, as the kernel does, so the order
+/// differs from that of a recursive search; the log of live stack slots depends on it.
+#[doc(alias = "bpf_compute_postorder")]
 pub(super) fn compute_postorder(analysis: &mut Analysis) {
     const DISCOVERED: u8 = 1;
     const EXPLORED: u8 = 2;
@@ -37,10 +38,11 @@ pub(super) fn compute_postorder(analysis: &mut Analysis) {
     analysis.postorder = order;
 }
 
-/// Numbers the strongly connected components that have a cycle from 1 on
-/// (`compute_scc`), by Tarjan's algorithm with an explicit stack, in Pearce's form: the
-/// smallest reachable preorder number is taken from successors visited or not.
+/// Numbers the strongly connected components that have a cycle from 1 on (`compute_scc`), by
+/// Tarjan's algorithm with an explicit stack, in Pearce's form: the smallest reachable preorder
+/// number is taken from successors visited or not (`bpf_compute_scc`).
 #[doc(alias = "compute_scc")]
+#[doc(alias = "bpf_compute_scc")]
 pub(super) fn compute_components(analysis: &mut Analysis) {
     const NOT_ON_STACK: u32 = u32::MAX;
     let count = analysis.insns.len();

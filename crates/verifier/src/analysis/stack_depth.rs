@@ -75,6 +75,8 @@ struct Check<'s, 'e, 'l> {
 }
 
 impl Check<'_, '_, '_> {
+    /// Stack of a function, as Linux rounds it (`round_up_stack_depth`).
+    #[doc(alias = "round_up_stack_depth")]
     fn rounded(&self, subprog: usize) -> u32 {
         let depth = self.subprogs[subprog].stack_depth;
         match self.input.rules.has(Behaviour::FramesOf16) {

@@ -43,6 +43,8 @@ struct Instance {
 }
 
 impl Instance {
+    /// An instance without marks (`fresh_instance`).
+    #[doc(alias = "fresh_instance")]
     fn new(analysis: &Analysis, depth: usize, subprog: usize) -> Instance {
         Instance {
             depth,
@@ -53,10 +55,14 @@ impl Instance {
         }
     }
 
+    /// Marks of a frame at an instruction, if there are any (`get_frame_masks`).
+    #[doc(alias = "get_frame_masks")]
     fn marks(&self, frame: usize, insn: u32) -> Option<&Marks> {
         self.frames[frame].get((insn - self.start) as usize)
     }
 
+    /// Marks of a frame at an instruction, for writing (`alloc_frame_masks`).
+    #[doc(alias = "alloc_frame_masks")]
     fn marks_mut(&mut self, analysis: &Analysis, frame: usize, insn: u32) -> &mut Marks {
         let range = &analysis.subprogs[self.subprog];
         let marks = &mut self.frames[frame];
@@ -66,6 +72,8 @@ impl Instance {
         &mut marks[(insn - self.start) as usize]
     }
 
+    /// Halves of a frame that may be read from an instruction on (`is_live_before`).
+    #[doc(alias = "is_live_before")]
     fn live_before(&self, frame: usize, insn: u32) -> u128 {
         self.marks(frame, insn).map_or(0, |marks| marks.live_before)
     }
@@ -96,7 +104,8 @@ impl Instance {
         }
     }
 
-    /// The backward data flow to its fixpoint (`update_instance`).
+    /// The backward data flow to its fixpoint (`update_instance`, `update_insn`).
+    #[doc(alias = "update_insn")]
     fn update(&mut self, analysis: &Analysis) {
         self.is_complete = true;
         let order = analysis.subprogs[self.subprog].postorder(analysis);
@@ -134,7 +143,8 @@ pub(crate) struct StackLiveness {
 }
 
 impl StackLiveness {
-    /// Computes them; `None` where Linux gives up.
+    /// Computes them; `None` where Linux gives up (`bpf_compute_subprog_arg_access`).
+    #[doc(alias = "bpf_compute_subprog_arg_access")]
     pub(crate) fn of(
         input: &Input<'_>,
         analysis: &Analysis,
@@ -192,7 +202,10 @@ impl StackLiveness {
         alive
     }
 
-    /// The instance of a frame: of its call at the depth where it was analysed.
+    /// The instance of a frame: of its call at the depth where it was analysed (`lookup_instance`,
+    /// `find_instance`).
+    #[doc(alias = "lookup_instance")]
+    #[doc(alias = "find_instance")]
     fn lookup(&self, analysis: &Analysis, state: &State, frame: usize) -> Option<&Instance> {
         let start = analysis.subprogs[state.frame(frame).subprogno as usize].start;
         let site = match frame {
@@ -260,6 +273,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
+    /// The instance of a call at a depth, made if there is none (`call_instance`).
+    #[doc(alias = "call_instance")]
     fn instance(&mut self, site: u32, depth: usize, subprog: usize) -> usize {
         let (instances, analysis) = (&mut self.found.instances, self.analysis);
         *(self.found.by_site)
@@ -271,8 +286,9 @@ impl Search<'_> {
     }
 
     /// Analyses a function with what a call gives it, and the functions that it calls
-    /// (`analyze_subprog`).
+    /// (`analyze_subprog`, `has_fp_args`).
     #[doc(alias = "analyze_subprog")]
+    #[doc(alias = "has_fp_args")]
     fn analyse(
         &mut self,
         number: usize,
@@ -406,7 +422,11 @@ impl Search<'_> {
         before.into_iter().map(|tracks| tracks.regs).collect()
     }
 
-    /// Marks what an instruction reads and writes.
+    /// Marks what an instruction reads and writes (`record_load_store_access`,
+    /// `record_call_access`, `record_arg_access`).
+    #[doc(alias = "record_load_store_access")]
+    #[doc(alias = "record_call_access")]
+    #[doc(alias = "record_arg_access")]
     fn mark(&self, instance: &mut Instance, index: u32, regs: &[Track; 11]) {
         let insn = self.input.insns[index as usize];
         if let Some((base, off, bytes)) = stack_access::of_memory(insn) {
@@ -429,8 +449,12 @@ impl Search<'_> {
         }
     }
 
-    /// Marks an access at a pointer (`record_stack_access`).
+    /// Marks an access at a pointer (`record_stack_access`, `record_imprecise`, `mark_stack_read`,
+    /// `mark_stack_write`).
     #[doc(alias = "record_stack_access")]
+    #[doc(alias = "record_imprecise")]
+    #[doc(alias = "mark_stack_read")]
+    #[doc(alias = "mark_stack_write")]
     fn mark_access(&self, instance: &mut Instance, insn: u32, track: Track, bytes: Bytes) {
         if bytes == Bytes::None {
             return;

@@ -13,7 +13,8 @@ pub(super) const SLOTS: usize = 64;
 #[doc(alias = "arg_track")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Track {
-    /// The instruction was not reached.
+    /// The instruction was not reached (`arg_is_visited`).
+    #[doc(alias = "arg_is_visited")]
     #[default]
     Unvisited,
     /// No pointer to a stack.
@@ -29,7 +30,8 @@ pub(super) enum Track {
 }
 
 impl Track {
-    /// A pointer with one offset.
+    /// A pointer with one offset (`arg_single`).
+    #[doc(alias = "arg_single")]
     pub(super) fn at(frame: usize, offset: i16) -> Track {
         let mut offsets = [0; MOST_OFFSETS];
         offsets[0] = offset;
@@ -49,7 +51,8 @@ impl Track {
         }
     }
 
-    /// True if it may be a pointer to a stack.
+    /// True if it may be a pointer to a stack (`arg_is_fp`).
+    #[doc(alias = "arg_is_fp")]
     pub(super) fn is_pointer(self) -> bool {
         matches!(self, Track::Frames(_) | Track::Frame { .. })
     }
@@ -93,8 +96,10 @@ impl Track {
         }
     }
 
-    /// What one or the other holds (`__arg_track_join`).
+    /// What one or the other holds (`__arg_track_join`, `arg_merge_offsets`, `arg_join_imprecise`).
     #[doc(alias = "__arg_track_join")]
+    #[doc(alias = "arg_merge_offsets")]
+    #[doc(alias = "arg_join_imprecise")]
     pub(super) fn join(self, other: Track) -> Track {
         if self == other {
             return self;
@@ -117,7 +122,9 @@ impl Track {
         }
     }
 
-    /// The pointer moved by a constant (`arg_padd`).
+    /// The pointer moved by a constant (`arg_padd`, `arg_add`).
+    #[doc(alias = "arg_padd")]
+    #[doc(alias = "arg_add")]
     pub(super) fn moved(self, by: i64) -> Track {
         let Track::Frame { frame, .. } = self else {
             return self;
@@ -160,7 +167,8 @@ impl Tracks {
         slots: [Track::Unvisited; SLOTS],
     };
 
-    /// Joins them with those of another way; true if they change.
+    /// Joins them with those of another way; true if they change (`arg_track_join`).
+    #[doc(alias = "arg_track_join")]
     pub(super) fn join(&mut self, other: &Tracks) -> bool {
         let mut changed = false;
         let regs = self.regs.iter_mut().zip(&other.regs);
@@ -286,6 +294,7 @@ impl Tracks {
     }
 
     /// True if the register may point to the function's own stack (`can_be_local_fp`).
+    #[doc(alias = "can_be_local_fp")]
     fn is_local(&self, reg: Reg, depth: usize) -> bool {
         reg == Reg::R10 || self.regs[reg.index()].frames() & 1 << depth != 0
     }
@@ -344,8 +353,9 @@ impl Tracks {
         }
     }
 
-    /// A store of something else (`clear_stack_for_all_offs`).
+    /// A store of something else (`clear_stack_for_all_offs`, `clear_overlapping_stack_slots`).
     #[doc(alias = "clear_stack_for_all_offs")]
+    #[doc(alias = "clear_overlapping_stack_slots")]
     fn clear(&mut self, base: Reg, off: i16, size: Size) {
         let pointer = self.regs[base.index()];
         let offsets = pointer
@@ -371,6 +381,7 @@ impl Tracks {
 }
 
 /// The aligned slot at an offset (`fp_off_to_slot`).
+#[doc(alias = "fp_off_to_slot")]
 fn slot_of(offset: i16) -> Option<usize> {
     let is_slot = offset < 0 && offset >= -8 * SLOTS as i16 && offset % 8 == 0;
     is_slot.then(|| usize::from(offset.unsigned_abs()) / 8 - 1)

@@ -71,9 +71,10 @@ pub(super) fn find(
         .collect())
 }
 
-/// Checks a kfunc that the program calls for the first time (`add_kfunc_call`). Those of
-/// modules are left to the walk.
+/// Checks a kfunc that the program calls for the first time (`add_kfunc_call`,
+/// `bpf_add_kfunc_call`). Those of modules are left to the walk.
 #[doc(alias = "add_kfunc_call")]
+#[doc(alias = "bpf_add_kfunc_call")]
 fn add_kfunc(
     input: &Input<'_>,
     pass: &mut LogAt<'_, '_>,

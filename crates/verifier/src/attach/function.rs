@@ -97,10 +97,12 @@ impl<'a> AttachedFunction<'a> {
         self.proto.map_or(TypeId::VOID, |proto| proto.returns)
     }
 
-    /// Index of the argument at an offset of the context; that behind the last for the return value,
-    /// one more for what lies behind it (`btf_ctx_arg_idx`). An argument takes eight bytes, a
-    /// structure as many as it needs. The kernel finds the index in the whole prototype.
+    /// Index of the argument at an offset of the context; that behind the last for the return
+    /// value, one more for what lies behind it (`btf_ctx_arg_idx`, `get_ctx_arg_idx`). An argument
+    /// takes eight bytes, a structure as many as it needs. The kernel finds the index in the whole
+    /// prototype.
     #[doc(alias = "btf_ctx_arg_idx")]
+    #[doc(alias = "get_ctx_arg_idx")]
     pub(crate) fn index_at(&self, off: i32) -> usize {
         let Some(proto) = self.proto else {
             return off as usize / 8;
@@ -250,8 +252,10 @@ pub(crate) enum Returned {
     Unknown,
 }
 
-/// What the attach target of a struct_ops or LSM program lets it return (in `check_return_code`).
+/// What the attach target of a struct_ops or LSM program lets it return (in `check_return_code`)
+/// (`program_returns_void`).
 #[doc(alias = "bpf_lsm_get_retval_range")]
+#[doc(alias = "program_returns_void")]
 pub(crate) fn returned(input: &Input<'_>) -> Returned {
     let is_hook = match TypeRules::of(input.context.kind).target {
         TargetKind::Hook => true,

@@ -194,8 +194,10 @@ fn check_object_type(
     Err(refuse!(env => Call::ObjectType { reg: ptr, found, wanted }))
 }
 
-/// Checks the offset of a pointer that is an argument (`check_func_arg_reg_off`).
+/// Checks the offset of a pointer that is an argument (`check_func_arg_reg_off`,
+/// `__check_func_arg_reg_off`).
 #[doc(alias = "check_func_arg_reg_off")]
+#[doc(alias = "__check_func_arg_reg_off")]
 pub(super) fn check_offset(env: &mut Env<'_>, ptr: Reg, arg: Option<ArgType>) -> Result<()> {
     let reg = *env.reg(ptr);
     if arg.is_some_and(|arg| arg.flags.has(TypeFlags::OBJ_RELEASE)) {
@@ -433,7 +435,10 @@ fn resolve_map_value(
     }
 }
 
-/// Notes the reference among the arguments and which is released.
+/// Notes the reference among the arguments and which is released (`update_ref_obj`,
+/// `validate_ref_obj`).
+#[doc(alias = "update_ref_obj")]
+#[doc(alias = "validate_ref_obj")]
 fn check_reference(
     env: &mut Env<'_>,
     reg: &RegState,

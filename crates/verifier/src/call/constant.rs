@@ -8,9 +8,10 @@ use crate::mem::map_value::{Source, check_bounds};
 use crate::state::{PreciseMask, RegKind, SlotKind, TypeFlags};
 use crate::{Result, refuse};
 
-/// Checks that a pointer points at a string that nothing changes
-/// (`check_reg_const_str`).
+/// Checks that a pointer points at a string that nothing changes (`check_reg_const_str`,
+/// `check_arg_const_str`).
 #[doc(alias = "check_reg_const_str")]
+#[doc(alias = "check_arg_const_str")]
 pub(super) fn check_string(env: &mut Env<'_>, ptr: Reg) -> Result<()> {
     let reg = *env.reg(ptr);
     let RegKind::MapValue { map, .. } = reg.kind else {

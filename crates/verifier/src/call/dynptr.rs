@@ -36,9 +36,11 @@ pub(super) enum Usage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Dynptr {
     pub(super) kind: DynptrKind,
-    /// Identity, which its slices have.
+    /// Identity, which its slices have (`dynptr_id`).
+    #[doc(alias = "dynptr_id")]
     pub(super) id: u32,
-    /// The reference that it holds; 0: none.
+    /// The reference that it holds; 0: none (`dynptr_ref_obj_id`).
+    #[doc(alias = "dynptr_ref_obj_id")]
     pub(super) ref_obj_id: u32,
 }
 
@@ -62,8 +64,11 @@ pub(super) fn check_helper_arg(env: &mut Env<'_>, ptr: Reg, arg: ArgType) -> Res
     check_dynptr(env, ptr, usage)
 }
 
-/// Checks a pointer to a dynptr (`process_dynptr_func`).
+/// Checks a pointer to a dynptr (`process_dynptr_func`, `is_dynptr_reg_valid_uninit`,
+/// `is_dynptr_type_expected`).
 #[doc(alias = "process_dynptr_func")]
+#[doc(alias = "is_dynptr_reg_valid_uninit")]
+#[doc(alias = "is_dynptr_type_expected")]
 pub(super) fn check_dynptr(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<()> {
     let reg = *env.reg(ptr);
     let index = ptr.number() - 1;
@@ -113,7 +118,8 @@ fn covers_dynptr(env: &mut Env<'_>, ptr: Reg) -> bool {
     (spi + 1 - SLOTS..=spi).any(|spi| stack[spi].kinds[0] == SlotKind::Dynptr)
 }
 
-/// The initialised dynptr that `ptr` points to.
+/// The initialised dynptr that `ptr` points to (`dynptr_get_type`).
+#[doc(alias = "dynptr_get_type")]
 pub(super) fn initialized(env: &mut Env<'_>, ptr: Reg) -> Option<Dynptr> {
     let reg = *env.reg(ptr);
     if let RegKind::ConstDynptr { kind } = reg.kind {
@@ -149,8 +155,11 @@ fn place_of(env: &mut Env<'_>, ptr: Reg) -> Place {
     stack_slots::place_of(env, ptr, "dynptr", SLOTS)
 }
 
-/// Makes a dynptr on the stack (`mark_stack_slots_dynptr`).
+/// Makes a dynptr on the stack (`mark_stack_slots_dynptr`, `mark_dynptr_stack_regs`,
+/// `__mark_dynptr_reg`).
 #[doc(alias = "mark_stack_slots_dynptr")]
+#[doc(alias = "mark_dynptr_stack_regs")]
+#[doc(alias = "__mark_dynptr_reg")]
 fn create(env: &mut Env<'_>, ptr: Reg, kind: DynptrKind, clone_of: u32) -> Result<()> {
     let Place::At(frame, first_slot) = place_of(env, ptr) else {
         return Err(Stop::Bug("slots of a dynptr were written".into()));
@@ -173,8 +182,10 @@ fn create(env: &mut Env<'_>, ptr: Reg, kind: DynptrKind, clone_of: u32) -> Resul
     Ok(())
 }
 
-/// A constant dynptr of no kernel object, which a function is given (`mark_dynptr_cb_reg`).
+/// A constant dynptr of no kernel object, which a function is given (`mark_dynptr_cb_reg`,
+/// `__mark_dynptr_reg`).
 #[doc(alias = "mark_dynptr_cb_reg")]
+#[doc(alias = "__mark_dynptr_reg")]
 pub(super) fn constant(env: &mut Env<'_>) -> RegState {
     let kind = RegKind::ConstDynptr {
         kind: DynptrKind::Local,
@@ -216,6 +227,7 @@ pub(super) fn check_release(env: &mut Env<'_>, ptr: Reg, meta: &mut CallMeta) ->
 
 /// Releases the dynptr that `ptr` points to, with its clones in the same frame and the slices of
 /// all (`unmark_stack_slots_dynptr`).
+#[doc(alias = "unmark_stack_slots_dynptr")]
 pub(super) fn release(env: &mut Env<'_>, ptr: Reg) -> Result<()> {
     let Some((frame, released)) = on_stack(env, ptr) else {
         return Err(Stop::Bug("a dynptr is released that is not there".into()));

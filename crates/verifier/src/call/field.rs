@@ -18,9 +18,13 @@ pub(super) struct FieldArg {
 }
 
 /// Checks that a pointer into a map value points at a field of this kind, and returns the map with
-/// its identity (`check_map_field_pointer`).
+/// its identity (`check_map_field_pointer`, `process_timer_helper`, `process_timer_kfunc`,
+/// `process_wq_func`).
 #[doc(alias = "check_map_field_pointer")]
 #[doc(alias = "process_timer_func")]
+#[doc(alias = "process_timer_helper")]
+#[doc(alias = "process_timer_kfunc")]
+#[doc(alias = "process_wq_func")]
 pub(super) fn check_in_value(
     env: &mut Env<'_>,
     ptr: Reg,

@@ -26,9 +26,12 @@ use crate::state::{Frame, RegBase, State};
 use crate::type_rules::HookRules;
 use crate::{Result, Stop, refuse, verbose};
 
-/// The key of a tail call is not the same on all paths (`BPF_MAP_KEY_POISON`).
+/// The key of a tail call is not the same on all paths (`BPF_MAP_KEY_POISON`,
+/// `bpf_map_key_poisoned`).
+#[doc(alias = "bpf_map_key_poisoned")]
 const KEY_POISON: u64 = 1 << 63;
-/// The key of a tail call was seen (`BPF_MAP_KEY_SEEN`).
+/// The key of a tail call was seen (`BPF_MAP_KEY_SEEN`, `bpf_map_key_unseen`).
+#[doc(alias = "bpf_map_key_unseen")]
 const KEY_SEEN: u64 = 1 << 62;
 
 /// Checks a helper call (`check_helper_call`).
@@ -212,7 +215,8 @@ pub(super) fn section(state: &State) -> Option<&'static str> {
     }
 }
 
-/// Refuses helpers that may sleep where the program must not.
+/// Refuses helpers that may sleep where the program must not (`in_sleepable_context`).
+#[doc(alias = "in_sleepable_context")]
 fn check_sleep(env: &mut Env<'_>, proto: &HelperProto) -> Result<()> {
     let state = &env.state;
     let where_it_is = section(state);
@@ -256,9 +260,11 @@ fn record_map(env: &mut Env<'_>, helper: HelperId, meta: &CallMeta) -> Result<()
     Ok(())
 }
 
-/// Notes the key of a tail call, so that it can become a direct jump
-/// (`record_func_key`).
+/// Notes the key of a tail call, so that it can become a direct jump (`record_func_key`,
+/// `bpf_map_key_store`, `bpf_map_key_immediate`).
 #[doc(alias = "record_func_key")]
+#[doc(alias = "bpf_map_key_store")]
+#[doc(alias = "bpf_map_key_immediate")]
 fn record_key(env: &mut Env<'_>, helper: HelperId, meta: &CallMeta) -> Result<()> {
     if helper != HelperId::TailCall {
         return Ok(());

@@ -98,7 +98,10 @@ impl KfuncMeta<'_> {
     }
 }
 
-/// What a call of a kernel function names (`fetch_kfunc_meta`).
+/// What a call of a kernel function names (`fetch_kfunc_meta`) (`find_kfunc_desc_btf`,
+/// `__find_kfunc_desc_btf`).
+#[doc(alias = "find_kfunc_desc_btf")]
+#[doc(alias = "__find_kfunc_desc_btf")]
 pub(super) fn fetch_kfunc_meta<'e>(env: &Env<'e>, id: i32, module: i16) -> Result<KfuncMeta<'e>> {
     let input = env.input;
     if module == 0 {
@@ -227,7 +230,9 @@ fn push_callback(
     }
 }
 
-/// The prototype of a kfunc whose calls are supported, by the BTF that has it.
+/// The prototype of a kfunc whose calls are supported, by the BTF that has it
+/// (`bpf_fetch_kfunc_arg_meta`).
+#[doc(alias = "bpf_fetch_kfunc_arg_meta")]
 fn callee<'e>(found: KfuncMeta<'e>, kfunc: &'e Kfunc) -> Result<Callee<'e>> {
     let unsupported = || Stop::unsupported(format!("kfunc {}", kfunc.name));
     let btf = found.btf.ok_or_else(unsupported)?;
@@ -295,7 +300,8 @@ fn change_sections(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Pointers that RCU protected may dangle from now on.
+/// Pointers that RCU protected may dangle from now on (`invalidate_rcu_protected_refs`).
+#[doc(alias = "invalidate_rcu_protected_refs")]
 fn invalidate_rcu_pointers(env: &mut Env<'_>) {
     let is_protected = |reg: &crate::state::RegState| reg.flags.has(TypeFlags::MEM_RCU);
     env.state.for_each_reg_mut(is_protected, |reg| {

@@ -82,8 +82,9 @@ pub(super) fn check_source(env: &mut Env<'_>, ptr: Reg, meta: &CallMeta) -> Resu
     }
 }
 
-/// Gives the reference of the pointer that is put there to the field; false if it is not held.
-/// Under RCU an object of each CPU stays readable.
+/// Gives the reference of the pointer that is put there to the field; false if it is not held
+/// (`ref_convert_alloc_rcu_protected`). Under RCU an object of each CPU stays readable.
+#[doc(alias = "ref_convert_alloc_rcu_protected")]
 pub(super) fn release_source(env: &mut Env<'_>, id: u32) -> bool {
     if !reference::release_only(env, id) {
         return false;

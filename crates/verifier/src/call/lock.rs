@@ -101,7 +101,10 @@ fn lock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
     Ok(())
 }
 
-/// Releases a lock (`process_spin_lock`).
+/// Releases a lock (`process_spin_lock`, `find_lock_state`, `invalidate_non_owning_refs`).
+#[doc(alias = "process_spin_lock")]
+#[doc(alias = "find_lock_state")]
+#[doc(alias = "invalidate_non_owning_refs")]
 fn unlock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
     field::check_field(env, ptr, field_of(kind))?;
     let reg = *env.reg(ptr);

@@ -57,7 +57,9 @@ pub(super) struct CallMeta {
 }
 
 impl CallMeta {
-    /// Releases the reference that an argument holds; false if it is not held. Null holds none.
+    /// Releases the reference that an argument holds; false if it is not held (`release_reg`). Null
+    /// holds none.
+    #[doc(alias = "release_reg")]
     pub(super) fn release_reference(&self, env: &mut Env<'_>) -> bool {
         let Some(released) = self.release else {
             return true;

@@ -197,7 +197,8 @@ fn strip_qualifiers(btf: &Btf<'_>, id: TypeId) -> TypeId {
 }
 
 impl Question<'_> {
-    /// The arguments of the function.
+    /// The arguments of the function (`btf_validate_return_type`).
+    #[doc(alias = "btf_validate_return_type")]
     fn arguments(&self) -> Result<Vec<SubprogArg>, PrototypeError> {
         let subprog = self.subprog;
         let not_function = |rejection| fail(SignatureFault::NotFunction, rejection);
@@ -256,7 +257,8 @@ impl Question<'_> {
         }
     }
 
-    /// The tags of argument `index`.
+    /// The tags of argument `index` (`btf_scan_decl_tags`).
+    #[doc(alias = "btf_scan_decl_tags")]
     fn tags(&self, ty: TypeId, index: usize, is_global: bool) -> Result<Tags, PrototypeError> {
         let mut tags = Tags::NONE;
         if !self.rules.has(Behaviour::ArgumentsTagged) {
@@ -412,6 +414,8 @@ impl Question<'_> {
         })
     }
 
+    /// Linux's `btf_type_is_primitive`.
+    #[doc(alias = "btf_type_is_primitive")]
     fn is_primitive(&self, ty: &Type<'_>) -> bool {
         match ty.shape() {
             Shape::Int(int) => matches!(int.size, 1 | 2 | 4 | 8),
@@ -420,6 +424,8 @@ impl Question<'_> {
         }
     }
 
+    /// Linux's `btf_is_dynptr_ptr`.
+    #[doc(alias = "btf_is_dynptr_ptr")]
     fn is_dynptr(&self, target: TypeId) -> bool {
         let ty = self.btf.at(self.strip(target));
         let fits = match ty.shape() {
@@ -485,7 +491,8 @@ impl Question<'_> {
         )
     }
 
-    /// The one type of vmlinux with the name and kind of the target.
+    /// The one type of vmlinux with the name and kind of the target (`btf_get_ptr_to_btf_id`).
+    #[doc(alias = "btf_get_ptr_to_btf_id")]
     fn kernel_type(
         &self,
         whole: TypeId,

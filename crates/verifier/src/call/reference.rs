@@ -9,7 +9,8 @@ pub(crate) fn acquire(env: &mut Env<'_>) -> u32 {
     acquire_at(env, env.insn_idx)
 }
 
-/// Acquires a reference as of an instruction.
+/// Acquires a reference as of an instruction (`acquire_reference_state`).
+#[doc(alias = "acquire_reference_state")]
 pub(crate) fn acquire_at(env: &mut Env<'_>, insn_idx: u32) -> u32 {
     let id = env.new_id();
     env.state.refs.push(Reference {
@@ -22,8 +23,10 @@ pub(crate) fn acquire_at(env: &mut Env<'_>, insn_idx: u32) -> u32 {
 }
 
 /// Releases a reference without touching registers; false if it is not held
-/// (`release_reference_nomark`).
+/// (`release_reference_nomark`, `release_reference_state`, `find_reference_state`).
 #[doc(alias = "release_reference_nomark")]
+#[doc(alias = "release_reference_state")]
+#[doc(alias = "find_reference_state")]
 pub(crate) fn release_only(env: &mut Env<'_>, id: u32) -> bool {
     let is_it = |found: &Reference| found.kind == ReferenceKind::Pointer && found.id == id;
     match env.state.refs.iter().position(is_it) {

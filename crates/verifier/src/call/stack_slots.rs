@@ -19,8 +19,12 @@ pub(super) enum Place {
 }
 
 /// The slot in which an object of so many slots begins, which `ptr` points to
-/// (`stack_slot_obj_get_spi`); `what` names it in the log.
+/// (`stack_slot_obj_get_spi`); `what` names it in the log (`iter_get_spi`, `is_spi_bounds_valid`,
+/// `__get_spi`).
 #[doc(alias = "stack_slot_obj_get_spi")]
+#[doc(alias = "iter_get_spi")]
+#[doc(alias = "is_spi_bounds_valid")]
+#[doc(alias = "__get_spi")]
 pub(super) fn place_of(env: &mut Env<'_>, ptr: Reg, what: &str, slots: usize) -> Place {
     let reg = *env.reg(ptr);
     let RegKind::Stack { frame } = reg.kind else {
@@ -57,15 +61,19 @@ pub(super) fn create(env: &mut Env<'_>, frame: usize, object: StackObject) {
     insn_facts::note_addresses(env, frame, object.mask());
 }
 
-/// Destroys the object that a slot belongs to.
+/// Destroys the object that a slot belongs to (`invalidate_dynptr`).
+#[doc(alias = "invalidate_dynptr")]
 pub(super) fn destroy(env: &mut Env<'_>, frame: usize, spi: usize) {
     if let Some(object) = env.state.frame_mut(frame).stack.destroy_object(spi) {
         env.mark_slots_written(frame, object.mask());
     }
 }
 
-/// Notes that a call reads an object (`mark_stack_slot_obj_read`).
+/// Notes that a call reads an object (`mark_stack_slot_obj_read`, `mark_dynptr_read`,
+/// `mark_iter_read`).
 #[doc(alias = "mark_stack_slot_obj_read")]
+#[doc(alias = "mark_dynptr_read")]
+#[doc(alias = "mark_iter_read")]
 pub(super) fn mark_read(env: &mut Env<'_>, frame: usize, object: &StackObject) {
     env.mark_slots_read(frame, object.mask());
     mark_scratched(env, object);
@@ -80,7 +88,8 @@ pub(super) fn note_above(env: &mut Env<'_>, ptr: Reg) {
     }
 }
 
-/// Notes for the log that the slots of an object were written.
+/// Notes for the log that the slots of an object were written (`mark_stack_slots_scratched`).
+#[doc(alias = "mark_stack_slots_scratched")]
 pub(super) fn mark_scratched(env: &mut Env<'_>, object: &StackObject) {
     object.slots().for_each(|spi| env.mark_slot_scratched(spi));
 }

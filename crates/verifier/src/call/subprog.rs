@@ -22,7 +22,8 @@ use crate::state::{Frame, MAX_CALL_FRAMES, RegKind, RegState, TypeFlags, TypeRef
 use crate::{Errno, Result, Stop, log, refuse, verbose};
 
 /// Checks a call of a subprogram: enters a static one, assumes a global one to be good
-/// (`check_func_call`).
+/// (`check_func_call`) (`set_callee_state`).
+#[doc(alias = "set_callee_state")]
 pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
     let target = i64::from(env.insn_idx) + i64::from(off) + 1;
     let subprogs = &env.analysis.subprogs;

@@ -13,10 +13,11 @@ use spec::behaviour::{Behaviour, Behaviours};
 use super::Scalar;
 
 impl Scalar {
-    /// `self op other` at `width`, synchronised; `None` if the result is
-    /// unknown: divisions, remainders, and shifts by a count that is not a
-    /// constant below the width. `Mov` is the caller's (`adjust_scalar_min_max_vals`).
+    /// `self op other` at `width`, synchronised; `None` if the result is unknown: divisions,
+    /// remainders, and shifts by a count that is not a constant below the width
+    /// (`is_safe_to_compute_dst_reg_range`). `Mov` is the caller's (`adjust_scalar_min_max_vals`).
     #[doc(alias = "adjust_scalar_min_max_vals")]
+    #[doc(alias = "is_safe_to_compute_dst_reg_range")]
     pub fn alu(
         mut self,
         op: AluOp,
@@ -69,7 +70,8 @@ impl Scalar {
         result
     }
 
-    /// The value in another byte order, synchronised.
+    /// The value in another byte order, synchronised (`scalar_byte_swap`).
+    #[doc(alias = "scalar_byte_swap")]
     pub fn byte_order(mut self, order: ByteOrder, size: Size, rules: Behaviours) -> Scalar {
         if order != ByteOrder::Little {
             self.var_off = self.var_off.byte_swapped(size.bytes());
@@ -318,8 +320,9 @@ impl Scalar {
         self.update_from_bits(rules);
     }
 
-    /// Linux's `scalar_min_max_lsh`.
+    /// Linux's `scalar_min_max_lsh` and `__scalar64_min_max_lsh`.
     #[doc(alias = "scalar_min_max_lsh")]
+    #[doc(alias = "__scalar64_min_max_lsh")]
     fn lsh64(&mut self, count: u32, rules: Behaviours) {
         // A shift by 32 is half of a sign extension: the low half's sign becomes
         // the value's.
@@ -354,6 +357,8 @@ impl Scalar {
         self.update32_from_bits();
     }
 
+    /// Linux's `__scalar32_min_max_lsh`.
+    #[doc(alias = "__scalar32_min_max_lsh")]
     #[inline]
     fn lsh32_ranges(&mut self, count: u32) {
         self.s32_min = i32::MIN;

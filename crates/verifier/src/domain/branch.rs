@@ -110,7 +110,9 @@ pub fn decide_by_constant(cond: Cond, width: Width, a: &Scalar, b: &Scalar) -> O
     }
 }
 
-/// The value at the width, if it is known.
+/// The value at the width, if it is known (`is_reg_const`, `reg_const_value`).
+#[doc(alias = "is_reg_const")]
+#[doc(alias = "reg_const_value")]
 fn constant(width: Width, x: &Scalar) -> Option<u64> {
     match width {
         Width::W64 => x.as_const(),

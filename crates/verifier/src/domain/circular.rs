@@ -66,7 +66,11 @@ impl Scalar {
         self.arc64.is_empty() || self.arc32.is_empty()
     }
 
-    /// Propagates knowledge between the arcs and the bits (`reg_bounds_sync`).
+    /// Propagates knowledge between the arcs and the bits (`reg_bounds_sync`,
+    /// `deduce_bounds_32_from_64`, `deduce_bounds_64_from_32`).
+    #[doc(alias = "reg_bounds_sync")]
+    #[doc(alias = "deduce_bounds_32_from_64")]
+    #[doc(alias = "deduce_bounds_64_from_32")]
     pub(super) fn sync_circular(&mut self, rules: Behaviours) {
         if self.has_empty_arc() {
             return;
@@ -81,6 +85,7 @@ impl Scalar {
     }
 
     /// Tightens the arcs by the known bits (`__update_reg_bounds`).
+    #[doc(alias = "__update_reg_bounds")]
     pub(super) fn meet_bits(&mut self) {
         self.meet_bits32();
         self.set_r64(self.r64().intersect(arc_of_bits(self.var_off)));
@@ -88,6 +93,7 @@ impl Scalar {
     }
 
     /// Tightens the arc of the low half by the known bits (`__update_reg32_bounds`).
+    #[doc(alias = "__update_reg32_bounds")]
     pub(crate) fn meet_bits32(&mut self) {
         self.set_r32(self.r32().intersect(arc_of_low_bits(self.var_off)));
     }
@@ -264,7 +270,18 @@ impl Scalar {
         }
     }
 
-    /// The quotient or the remainder by a constant; `None` if the divisor is none.
+    /// The quotient or the remainder by a constant; `None` if the divisor is none
+    /// (`scalar_min_max_udiv`, `scalar32_min_max_udiv`, `scalar_min_max_sdiv`,
+    /// `scalar32_min_max_sdiv`, `scalar_min_max_umod`, `scalar32_min_max_umod`,
+    /// `scalar_min_max_smod`, `scalar32_min_max_smod`).
+    #[doc(alias = "scalar_min_max_udiv")]
+    #[doc(alias = "scalar32_min_max_udiv")]
+    #[doc(alias = "scalar_min_max_sdiv")]
+    #[doc(alias = "scalar32_min_max_sdiv")]
+    #[doc(alias = "scalar_min_max_umod")]
+    #[doc(alias = "scalar32_min_max_umod")]
+    #[doc(alias = "scalar_min_max_smod")]
+    #[doc(alias = "scalar32_min_max_smod")]
     fn divide_circular(&mut self, op: AluOp, width: Width, divisor: &Scalar) -> Option<()> {
         let (is_const, by, signed_by) = match width {
             Width::W64 => (divisor.is_const(), divisor.umin, divisor.smin),
@@ -327,7 +344,10 @@ impl Scalar {
         Some(())
     }
 
-    /// Keeps of the value an unsigned range of its width alone.
+    /// Keeps of the value an unsigned range of its width alone (`reset_reg64_and_tnum`,
+    /// `reset_reg32_and_tnum`).
+    #[doc(alias = "reset_reg64_and_tnum")]
+    #[doc(alias = "reset_reg32_and_tnum")]
     fn set_unsigned_alone(&mut self, width: Width, (min, max): (u64, u64)) {
         *self = Scalar::UNKNOWN;
         match width {
@@ -344,6 +364,7 @@ impl Scalar {
 
 /// Ends of the range of the values with these bits, signed if some may be negative
 /// (`cnum64_from_tnum`).
+#[doc(alias = "cnum64_from_tnum")]
 fn arc_of_bits(bits: Tnum) -> Cnum64 {
     let sign = 1 << 63;
     match (bits.value | bits.mask) & sign {
@@ -356,6 +377,7 @@ fn arc_of_bits(bits: Tnum) -> Cnum64 {
 }
 
 /// As [`arc_of_bits`], of the low half (`cnum32_from_tnum`).
+#[doc(alias = "cnum32_from_tnum")]
 fn arc_of_low_bits(bits: Tnum) -> Cnum32 {
     let (value, mask, sign) = (bits.value as u32, bits.mask as u32, 1 << 31);
     match (value | mask) & sign {

@@ -43,9 +43,11 @@ pub struct Scalar {
 pub enum Violation {
     /// A range is empty.
     Range,
-    /// A constant tnum with other ranges.
+    /// A constant tnum with other ranges (`const_tnum_range_mismatch`).
+    #[doc(alias = "const_tnum_range_mismatch")]
     Constant,
-    /// A tnum with a constant low half and other 32-bit ranges.
+    /// A tnum with a constant low half and other 32-bit ranges (`const_tnum_range_mismatch_32`).
+    #[doc(alias = "const_tnum_range_mismatch_32")]
     ConstantSubreg,
 }
 
@@ -212,7 +214,8 @@ impl Scalar {
                 || self.arc64.covers(other.r64()) && self.arc32.covers(other.r32()))
     }
 
-    /// Bits that the largest value needs, 0 to 64.
+    /// Bits that the largest value needs, 0 to 64 (`get_reg_width`).
+    #[doc(alias = "get_reg_width")]
     #[inline]
     pub const fn width(&self) -> u32 {
         64 - self.umax.leading_zeros()
@@ -250,9 +253,10 @@ impl Scalar {
         self.arc32 = Cnum32::UNBOUNDED;
     }
 
-    /// Sets the low half to a constant; the 64-bit ranges stay as they are
-    /// (`__mark_reg32_known`).
+    /// Sets the low half to a constant; the 64-bit ranges stay as they are (`__mark_reg32_known`,
+    /// `tnum_const_subreg`).
     #[doc(alias = "__mark_reg32_known")]
+    #[doc(alias = "tnum_const_subreg")]
     #[inline]
     pub const fn set_const32(&mut self, value: u32) {
         self.var_off = self.var_off.with_subreg(Tnum::constant(value as u64));
@@ -587,9 +591,11 @@ impl Scalar {
         None
     }
 
-    /// Clears the upper half: the bits, and the 64-bit ranges from the 32-bit
-    /// ranges. Does not synchronise (`zext_32_to_64`).
+    /// Clears the upper half: the bits, and the 64-bit ranges from the 32-bit ranges
+    /// (`__reg_assign_32_into_64`, `__reg32_bound_s64`). Does not synchronise (`zext_32_to_64`).
     #[doc(alias = "zext_32_to_64")]
+    #[doc(alias = "__reg_assign_32_into_64")]
+    #[doc(alias = "__reg32_bound_s64")]
     #[inline]
     pub const fn zero_extend32(&mut self) {
         self.arc64 = Cnum64::UNBOUNDED;
@@ -630,9 +636,10 @@ impl Scalar {
         self.sync(rules);
     }
 
-    /// Sign-extends the low `bytes` bytes (1, 2 or 4) to 64 bits. Does not
-    /// synchronise (`coerce_reg_to_size_sx`).
+    /// Sign-extends the low `bytes` bytes (1, 2 or 4) to 64 bits (`set_sext64_default_val`). Does
+    /// not synchronise (`coerce_reg_to_size_sx`).
     #[doc(alias = "coerce_reg_to_size_sx")]
+    #[doc(alias = "set_sext64_default_val")]
     pub fn sign_extend64(&mut self, bytes: u32) {
         let bits = bytes * 8;
         let unused = 64 - bits;
@@ -670,10 +677,11 @@ impl Scalar {
         };
     }
 
-    /// Sign-extends the low `bytes` bytes (1 or 2) to 32 bits, as the move with
-    /// sign extension to a 32-bit register does. The upper half is left for
+    /// Sign-extends the low `bytes` bytes (1 or 2) to 32 bits, as the move with sign extension to a
+    /// 32-bit register does (`set_sext32_default_val`). The upper half is left for
     /// [`Scalar::zero_extend32`]; does not synchronise (`coerce_subreg_to_size_sx`).
     #[doc(alias = "coerce_subreg_to_size_sx")]
+    #[doc(alias = "set_sext32_default_val")]
     pub fn sign_extend32(&mut self, bytes: u32) {
         self.arc32 = Cnum32::UNBOUNDED;
         let bits = bytes * 8;

@@ -308,8 +308,9 @@ impl Tnum {
         }
     }
 
-    /// This with the low half of `subreg` (`tnum_with_subreg`).
+    /// This with the low half of `subreg` (`tnum_with_subreg`, `tnum_clear_subreg`).
     #[doc(alias = "tnum_with_subreg")]
+    #[doc(alias = "tnum_clear_subreg")]
     #[inline]
     pub const fn with_subreg(self, subreg: Tnum) -> Tnum {
         const HIGH: u64 = 0xffff_ffff_0000_0000;
@@ -319,7 +320,11 @@ impl Tnum {
         }
     }
 
-    /// The low `bytes` bytes (2, 4 or 8) in reverse order, with zeroes above.
+    /// The low `bytes` bytes (2, 4 or 8) in reverse order, with zeroes above (`tnum_bswap16`,
+    /// `tnum_bswap32`, `tnum_bswap64`).
+    #[doc(alias = "tnum_bswap16")]
+    #[doc(alias = "tnum_bswap32")]
+    #[doc(alias = "tnum_bswap64")]
     #[inline]
     pub const fn byte_swapped(self, bytes: u32) -> Tnum {
         let shift = 64 - bytes * 8;
@@ -329,8 +334,9 @@ impl Tnum {
         }
     }
 
-    /// The smallest member above `bound`, if `bound` lies between the smallest
-    /// and the largest member; below them the smallest, above them the largest.
+    /// The smallest member above `bound`, if `bound` lies between the smallest and the largest
+    /// member; below them the smallest, above them the largest (`tnum_step`).
+    #[doc(alias = "tnum_step")]
     #[inline]
     pub const fn next_above(self, bound: u64) -> u64 {
         if bound >= self.max() {

@@ -46,6 +46,8 @@ pub struct Checkpoint {
     pub(super) hint: u8,
     /// Index of its state in [`Observers::recorder`].
     pub(super) recorded: u32,
+    /// Index of its step in a recorded walk.
+    pub(crate) step: u32,
 }
 
 impl Checkpoint {
@@ -66,6 +68,7 @@ impl Checkpoint {
             dead_slots: None,
             hint: 0,
             recorded: crate::recorded::NONE,
+            step: crate::walk::NONE,
         }
     }
 
@@ -131,6 +134,8 @@ pub(crate) struct Fork {
     pub(super) prev_insn_idx: i32,
     pub(super) log_position: usize,
     pub(super) trace_position: usize,
+    /// Index of the step that it branches off behind, in a recorded walk.
+    pub(super) step: u32,
 }
 
 /// Checkpoints, pending paths and counters.
@@ -235,7 +240,10 @@ impl Explorer {
         self.vacant.push(id.0);
     }
 
-    /// Bucket of an instruction that a frame with that call site reaches.
+    /// Bucket of an instruction that a frame with that call site reaches (`explored_state`,
+    /// `bpf_explored_state`).
+    #[doc(alias = "explored_state")]
+    #[doc(alias = "bpf_explored_state")]
     pub(super) fn bucket(&self, insn_idx: u32, callsite: i32) -> usize {
         (insn_idx ^ callsite as u32) as usize % self.buckets.len()
     }
@@ -248,7 +256,8 @@ impl Explorer {
         }
     }
 
-    /// Raises the peak to the states that are kept now.
+    /// Raises the peak to the states that are kept now (`update_peak_states`).
+    #[doc(alias = "update_peak_states")]
     pub(super) fn update_peak(&mut self) {
         let now = self
             .kept
@@ -257,8 +266,9 @@ impl Explorer {
         self.statistics.peak_states = self.statistics.peak_states.max(now);
     }
 
-    /// Frees every state, when a function is verified. The counters go on, as the
+    /// Frees every state, when a function is verified (`free_states`). The counters go on, as the
     /// kernel's do.
+    #[doc(alias = "free_states")]
     pub(super) fn clear(&mut self, observers: &mut Observers) {
         if let Some(recorder) = &mut observers.recorder {
             for checkpoint in self.checkpoints.iter().flatten() {

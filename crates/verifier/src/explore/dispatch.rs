@@ -68,9 +68,13 @@ fn check_order(env: &mut Env<'_>) -> Result<()> {
     }
 }
 
-/// The refusal of an instruction that does not decode, in the kernel's words and order:
-/// a conditional jump reads its first register before its fields are looked at, a load
-/// from the packet needs a program type with packets.
+/// The refusal of an instruction that does not decode, in the kernel's words and order: a
+/// conditional jump reads its first register before its fields are looked at, a load from the
+/// packet needs a program type with packets (`check_insn_fields`, `check_alu_fields`,
+/// `check_jmp_fields`).
+#[doc(alias = "check_insn_fields")]
+#[doc(alias = "check_alu_fields")]
+#[doc(alias = "check_jmp_fields")]
 fn refuse_invalid(env: &mut Env<'_>, raw: RawInsn, fault: Fault) -> Stop {
     let RawInsn { code, imm, .. } = raw;
     if raw.is_atomic() && !is_atomic_rmw(imm) && !env.input.rules.has(Behaviour::OrderedAccess) {

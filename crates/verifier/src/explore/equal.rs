@@ -238,7 +238,13 @@ impl Comparison<'_> {
         true
     }
 
-    /// The scalar that a load of the slot's bytes from one on gives, if it gives one.
+    /// The scalar that a load of the slot's bytes from one on gives, if it gives one
+    /// (`scalar_reg_for_stack`, `is_spilled_scalar_after`, `is_stack_misc_after`,
+    /// `is_stack_all_misc`).
+    #[doc(alias = "scalar_reg_for_stack")]
+    #[doc(alias = "is_spilled_scalar_after")]
+    #[doc(alias = "is_stack_misc_after")]
+    #[doc(alias = "is_stack_all_misc")]
     fn scalar_of<'s>(&self, slot: &'s StackSlot, from: usize) -> Option<&'s RegState> {
         if slot.kinds[from] == SlotKind::Spill && slot.reg.is_scalar() {
             return Some(&slot.reg);

@@ -11,7 +11,8 @@ pub(crate) struct IdMap {
 }
 
 impl IdMap {
-    /// Forgets all pairs. `last` is the last identity in use.
+    /// Forgets all pairs (`reset_idmap_scratch`). `last` is the last identity in use.
+    #[doc(alias = "reset_idmap_scratch")]
     pub(crate) fn reset(&mut self, last: u32) {
         self.fresh = last;
         self.pairs.clear();

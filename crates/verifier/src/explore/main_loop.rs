@@ -4,6 +4,7 @@ use super::dispatch::check_insn;
 use super::{scc, visited};
 use crate::env::{Env, Outcome, assert_invariants};
 use crate::state::{Frame, HistoryFlags, LinkedRegs, MAIN_CALLSITE, State};
+use crate::walk::{self, StepEnd};
 use crate::{
     LIMITS, Result, Stop, insn_facts, log, precise, recorded, refuse, speculation, verbose,
 };
@@ -22,6 +23,7 @@ pub(crate) fn check_function(env: &mut Env<'_>, subprog: u32) -> Result<()> {
     env.sink.mark_all_scratched();
     crate::call::set_up_entry_args(env, subprog)?;
     env.sink.rewind_trace(0);
+    begin_walked_path(env, walk::NONE);
     explore(env)?;
     env.sink.rewind_trace(0);
     if !env.sink.is_full() {
@@ -92,6 +94,7 @@ fn explore(env: &mut Env<'_>) -> Result<()> {
         }
         prev_insn_idx = insn_idx as i32;
         if is_speculative && env.aux[insn_idx as usize].barriers.before {
+            end_walked_path(env, StepEnd::Barrier);
             match next_path(env)? {
                 Some(prev) => (prev_insn_idx, prints_state) = (prev, true),
                 None => return Ok(()),
@@ -141,7 +144,8 @@ fn explore(env: &mut Env<'_>) -> Result<()> {
     }
 }
 
-/// Notes that a run may reach the instruction, and with which state.
+/// Notes that a run may reach the instruction, and with which state (`sanitize_mark_insn_seen`).
+#[doc(alias = "sanitize_mark_insn_seen")]
 fn enter(env: &mut Env<'_>) {
     env.aux[env.insn_idx as usize].seen = true;
     if env.observers.recorder.is_some() {
@@ -152,7 +156,24 @@ fn enter(env: &mut Env<'_>) {
     }
 }
 
-/// Counts an instruction for the functions on the chain of calls.
+/// Has the next step of a recorded walk follow another one than the last.
+fn begin_walked_path(env: &mut Env<'_>, before: u32) {
+    if let Some(walk) = &mut env.sink.walk {
+        walk.begin_path(before);
+    }
+}
+
+/// Says how the path of a recorded walk ended.
+fn end_walked_path(env: &mut Env<'_>, end: StepEnd) {
+    if let Some(walk) = &mut env.sink.walk {
+        walk.end_path(end);
+    }
+}
+
+/// Counts an instruction for the functions on the chain of calls (`account_processed_insn`,
+/// `account_processed_insns`).
+#[doc(alias = "account_processed_insn")]
+#[doc(alias = "account_processed_insns")]
 #[cold]
 fn count_by_function(env: &mut Env<'_>) {
     for number in 0..=env.state.curframe {
@@ -167,6 +188,9 @@ fn count_by_function(env: &mut Env<'_>) {
 #[cold]
 fn observe(env: &mut Env<'_>, prints_state: &mut bool) {
     env.sink.record(&env.state);
+    if let Some(walk) = &mut env.sink.walk {
+        walk.step(env.input, &env.state, env.insn_idx);
+    }
     if env.sink.walks() {
         log_insn(env, prints_state);
     }
@@ -206,8 +230,10 @@ fn next_path(env: &mut Env<'_>) -> Result<Option<i32>> {
     scc::finish_path(env)?;
     env.live.update(env.analysis, &mut env.sink, &env.state)?;
     let Some(pending) = env.explorer.pending.pop() else {
+        end_walked_path(env, StepEnd::Exits);
         return Ok(None);
     };
+    begin_walked_path(env, pending.step);
     let insn_idx = env.state.insn_idx;
     env.state = pending.state;
     env.state.insn_idx = insn_idx;

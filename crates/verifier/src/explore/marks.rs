@@ -78,8 +78,10 @@ impl Explorer {
         }
     }
 
-    /// What is read below a checkpoint is read on the path that it covers (`propagate_liveness`).
+    /// What is read below a checkpoint is read on the path that it covers (`propagate_liveness`,
+    /// `propagate_liveness_reg`).
     #[doc(alias = "propagate_liveness")]
+    #[doc(alias = "propagate_liveness_reg")]
     pub(super) fn propagate_reads(&mut self, state: &State, id: StateId) {
         let reads = self.checkpoint(id).reads;
         for frame in 0..=state.curframe {

@@ -56,6 +56,8 @@ impl Visits {
         self.list.clear();
     }
 
+    /// The visit of a component with these call sites (`scc_visit_lookup`).
+    #[doc(alias = "scc_visit_lookup")]
     fn find(&self, callchain: &Callchain) -> Option<u32> {
         self.list
             .iter()
@@ -210,8 +212,9 @@ pub(super) fn add_backedge(env: &mut Env<'_>, checkpoint: StateId) -> Result<()>
 }
 
 /// Ends the current path: checkpoints above it whose last path this was are finished
-/// (`update_branch_counts`).
+/// (`update_branch_counts`, `bpf_update_branch_counts`).
 #[doc(alias = "update_branch_counts")]
+#[doc(alias = "bpf_update_branch_counts")]
 pub(super) fn finish_path(env: &mut Env<'_>) -> Result<()> {
     if env.explorer.tracking == LoopTracking::Entries {
         loop_entries::finish_path(env);

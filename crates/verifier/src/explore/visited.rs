@@ -26,8 +26,10 @@ enum Answer {
     Miss,
 }
 
-/// True if a checkpoint covers the current state, so that the path ends (`is_state_visited`).
+/// True if a checkpoint covers the current state, so that the path ends (`is_state_visited`,
+/// `bpf_is_state_visited`).
 #[doc(alias = "is_state_visited")]
+#[doc(alias = "bpf_is_state_visited")]
 pub(super) fn is_visited(env: &mut Env<'_>) -> Result<bool> {
     let insn_idx = env.insn_idx;
     let info = env.analysis.insns[insn_idx as usize];
@@ -90,6 +92,9 @@ pub(super) fn is_visited(env: &mut Env<'_>) -> Result<bool> {
         }
         if is_open && is_recent {
             is_new = false;
+        }
+        if let Some(walk) = &mut env.sink.walk {
+            walk.note_missed(env.explorer.checkpoint(id).step);
         }
         let checkpoint = env.explorer.checkpoint_mut(id);
         if is_new {
@@ -254,6 +259,10 @@ fn refuse_loop(env: &mut Env<'_>, id: StateId) -> crate::Stop {
 /// precisely, the current path needs too.
 fn prune(env: &mut Env<'_>, id: StateId, loops: bool) -> Result<()> {
     env.explorer.checkpoint_mut(id).hits += 1;
+    if let Some(walk) = &mut env.sink.walk {
+        let by = env.explorer.checkpoint(id).step;
+        walk.pruned(env.input, &env.state, (env.insn_idx, by), loops);
+    }
     if env.explorer.liveness == Liveness::Marks {
         env.explorer.propagate_reads(&env.state, id);
     }
@@ -306,6 +315,7 @@ fn forget_dead(env: &mut Env<'_>) {
 
 /// A slot without the halves that are dead, `low` being that at the higher address; `None` if it stays
 /// as it is (`__clean_func_state`).
+#[doc(alias = "__clean_func_state")]
 fn without_dead(slot: &StackSlot, low: bool, high: bool) -> Option<StackSlot> {
     if slot.is_special() {
         return None;
@@ -352,9 +362,10 @@ fn clean_checkpoints(env: &mut Env<'_>, bucket: usize) {
     }
 }
 
-/// Notes which slots and precise marks of a checkpoint are dead (`clean_verifier_state`).
-/// Dead registers need no mark: comparisons look at live ones only.
+/// Notes which slots and precise marks of a checkpoint are dead (`clean_verifier_state`,
+/// `clean_func_state`). Dead registers need no mark: comparisons look at live ones only.
 #[doc(alias = "clean_verifier_state")]
+#[doc(alias = "clean_func_state")]
 fn clean_checkpoint(env: &mut Env<'_>, id: StateId) {
     let liveness = env.explorer.liveness;
     let checkpoint = env.explorer.checkpoint_mut(id);
@@ -390,7 +401,10 @@ fn clean_checkpoint(env: &mut Env<'_>, id: StateId) {
     checkpoint.dead_slots = has_dead.then(|| Box::new(dead_slots));
 }
 
-/// Makes a checkpoint of the current state, which goes on below it.
+/// Makes a checkpoint of the current state, which goes on below it (`mark_all_scalars_imprecise`,
+/// `bpf_clear_jmp_history`).
+#[doc(alias = "mark_all_scalars_imprecise")]
+#[doc(alias = "bpf_clear_jmp_history")]
 fn add_checkpoint(env: &mut Env<'_>, bucket: usize) {
     let insn_idx = env.insn_idx;
     let explorer = &mut env.explorer;
@@ -407,7 +421,11 @@ fn add_checkpoint(env: &mut Env<'_>, bucket: usize) {
     env.state.history.clear();
     state.insn_idx = insn_idx;
     let dfs_depth = state.dfs_depth;
-    let id = env.explorer.insert(Checkpoint::new(state));
+    let mut checkpoint = Checkpoint::new(state);
+    if let Some(walk) = &mut env.sink.walk {
+        checkpoint.step = walk.note_checkpoint();
+    }
+    let id = env.explorer.insert(checkpoint);
     scc::enter(env, id);
     env.state.parent = Some(id);
     env.state.first_insn_idx = insn_idx;

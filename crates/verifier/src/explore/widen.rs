@@ -48,8 +48,9 @@ pub(super) fn same_callsites(a: &State, b: &State) -> bool {
         && (0..=a.curframe).all(|number| a.frame(number).callsite == b.frame(number).callsite)
 }
 
-/// Makes scalars of `cur` unknown that differ from those of an earlier visit and are not
-/// precise there (`widen_imprecise_scalars`).
+/// Makes scalars of `cur` unknown that differ from those of an earlier visit and are not precise
+/// there (`widen_imprecise_scalars`) (`maybe_widen_reg`).
+#[doc(alias = "maybe_widen_reg")]
 fn widen_imprecise_scalars(old: &Checkpoint, cur: &mut State, last_id: u32) {
     let precise = &old.precise;
     let old = &old.state;

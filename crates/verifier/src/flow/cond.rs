@@ -285,8 +285,9 @@ fn refine_both(
     Ok(())
 }
 
-/// The operands where the comparison does not hold, and where it holds; `is_same` if they are
-/// one register.
+/// The operands where the comparison does not hold, and where it holds; `is_same` if they are one
+/// register (`regs_bounds_sanity_check_branches`).
+#[doc(alias = "regs_bounds_sanity_check_branches")]
 fn refine_scalars(
     input: &Input<'_>,
     log: &mut LogAt<'_, '_>,

@@ -88,7 +88,9 @@ pub(crate) fn prepare_func_exit(env: &mut Env<'_>) -> Result<u32> {
     Ok(target)
 }
 
-/// Checks the program's return value in a register (`check_return_code`).
+/// Checks the program's return value in a register (`check_return_code`)
+/// (`check_global_subprog_return_code`).
+#[doc(alias = "check_global_subprog_return_code")]
 fn check_return_code(env: &mut Env<'_>, reg: Reg, is_subprog: bool) -> Result<()> {
     let frame = env.state.frame(0);
     let in_exception = frame.in_exception_callback_fn;
@@ -164,7 +166,9 @@ pub(crate) fn check_result(
     enforce(env, reg, range, true, context)
 }
 
-/// Numbers that programs of the type may return, from the first to the second.
+/// Numbers that programs of the type may return, from the first to the second
+/// (`return_retval_range`).
+#[doc(alias = "return_retval_range")]
 fn by_program_type(env: &Env<'_>) -> Option<(i32, i32)> {
     if env.input.context.kind == ProgramType::RawTracepoint {
         let target = env.input.program.attach_target()?;

@@ -6,9 +6,10 @@ use spec::behaviour::{Behaviour, Behaviours};
 use crate::analysis::Analysis;
 use crate::state::{ADD_CONST, ADD_CONST32, LinkedReg, LinkedRegs, State};
 
-/// Adds the live registers and the spilled scalars of an identity to the set; what finds
-/// no room loses its identity (`collect_linked_regs`).
+/// Adds the live registers and the spilled scalars of an identity to the set; what finds no room
+/// loses its identity (`collect_linked_regs`, `__collect_linked_regs`).
 #[doc(alias = "collect_linked_regs")]
+#[doc(alias = "__collect_linked_regs")]
 pub(super) fn collect(
     analysis: &Analysis,
     rules: Behaviours,

@@ -85,8 +85,9 @@ pub(crate) fn mark_not_null(input: &Input<'_>, reg: &mut RegState) {
     reg.flags = reg.flags.without(TypeFlags::PTR_MAYBE_NULL);
 }
 
-/// A comparison with null decided: registers of the identity of `reg` become null or not
-/// null (`mark_ptr_or_null_regs`).
+/// A comparison with null decided: registers of the identity of `reg` become null or not null
+/// (`mark_ptr_or_null_regs`) (`mark_ptr_or_null_reg`).
+#[doc(alias = "mark_ptr_or_null_reg")]
 pub(crate) fn mark_ptr_or_null_regs(input: &Input<'_>, state: &mut State, reg: Reg, is_null: bool) {
     let (id, ref_obj_id) = (state.reg(reg).id, state.reg(reg).ref_obj_id);
     if ref_obj_id != 0 && ref_obj_id == id && is_null {

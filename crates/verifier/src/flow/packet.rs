@@ -66,7 +66,8 @@ pub(super) fn refine(
     true
 }
 
-/// True for a pointer into a packet or its metadata and what bounds it.
+/// True for a pointer into a packet or its metadata and what bounds it (`reg_is_init_pkt_pointer`).
+#[doc(alias = "reg_is_init_pkt_pointer")]
 fn is_pointer(pointer: &RegState, end: &RegState) -> bool {
     if matches!(pointer.kind, RegKind::Packet { .. }) {
         return end.kind == RegKind::PacketEnd;

@@ -13,7 +13,9 @@ use crate::input::Input;
 /// Bytes that the kernel writes at once.
 const WRITE_LIMIT: usize = 1023;
 
-/// Writes an instruction with its newline, such as `(bf) r2 = r10` (`verbose_insn`).
+/// Writes an instruction with its newline, such as `(bf) r2 = r10` (`verbose_insn`)
+/// (`bpf_verbose_insn`).
+#[doc(alias = "bpf_verbose_insn")]
 pub(crate) fn verbose_insn(input: &Input<'_>, sink: &mut Sink<'_>, insn_idx: u32) {
     if !sink.is_on() {
         return;
@@ -23,7 +25,8 @@ pub(crate) fn verbose_insn(input: &Input<'_>, sink: &mut Sink<'_>, insn_idx: u32
     sink.write(format_args!("{}\n", insn.kernel_form(&names)));
 }
 
-/// The text of an instruction.
+/// The text of an instruction (`print_bpf_insn`).
+#[doc(alias = "print_bpf_insn")]
 pub(crate) fn insn_text(input: &Input<'_>, insn_idx: u32) -> String {
     let names = |callee: Callee| callee_name(input, callee);
     insn_as_resolved(input, insn_idx)
@@ -74,6 +77,8 @@ fn insn_as_resolved(input: &Input<'_>, insn_idx: u32) -> Insn {
     }
 }
 
+/// Name of what a call calls (`disasm_kfunc_name`).
+#[doc(alias = "disasm_kfunc_name")]
 fn callee_name<'e>(input: &'e Input<'_>, callee: Callee) -> Option<&'e str> {
     match callee {
         Callee::Helper(number) => spec::helpers::helper(number).map(|helper| helper.name),

@@ -25,7 +25,8 @@ impl From<RegType> for TypeText {
     }
 }
 
-/// Known bits, written as by a kernel.
+/// Known bits, written as by a kernel (`tnum_strn`).
+#[doc(alias = "tnum_strn")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BitsText(pub Tnum, pub Behaviours);
 
@@ -83,8 +84,9 @@ impl fmt::Display for TypeText {
     }
 }
 
-/// A number: decimal if it is short, else hexadecimal (`verbose_unum`).
+/// A number: decimal if it is short, else hexadecimal (`verbose_unum`, `is_unum_decimal`).
 #[doc(alias = "verbose_unum")]
+#[doc(alias = "is_unum_decimal")]
 struct Unsigned(u64);
 
 impl fmt::Display for Unsigned {
@@ -96,8 +98,10 @@ impl fmt::Display for Unsigned {
     }
 }
 
-/// A signed number: decimal if it is short, else the hexadecimal bits (`verbose_snum`).
+/// A signed number: decimal if it is short, else the hexadecimal bits (`verbose_snum`,
+/// `is_snum_decimal`).
 #[doc(alias = "verbose_snum")]
+#[doc(alias = "is_snum_decimal")]
 struct Signed(i64);
 
 impl fmt::Display for Signed {
@@ -142,7 +146,7 @@ impl List<'_> {
 
 /// Appends a register of frame `frameno` (`print_reg_state`).
 #[doc(alias = "print_reg_state")]
-pub(super) fn write_reg(
+pub(crate) fn write_reg(
     input: &Input<'_>,
     out: &mut String,
     frameno: u32,
@@ -248,8 +252,9 @@ fn write_map(input: &Input<'_>, list: &mut List<'_>, map: MapRef) {
     ));
 }
 
-/// Ends of the ranges that say something; equal ends of one direction are written once,
-/// as in `smin=smin32=-5`.
+/// Ends of the ranges that say something; equal ends of one direction are written once, as in
+/// `smin=smin32=-5` (`print_scalar_ranges`).
+#[doc(alias = "print_scalar_ranges")]
 fn write_ranges(list: &mut List<'_>, num: &Scalar) {
     // A short 32-bit number reads as a 64-bit one, a long one is not sign-extended.
     let short = |value: i32| match Signed(value.into()).is_short() {

@@ -108,8 +108,10 @@ fn write_marks(out: &mut String, marks: [(bool, char); 3]) {
     }
 }
 
-/// Writes what an instruction changed, behind the instruction if it was the last that
-/// was written (`print_insn_state`).
+/// Writes what an instruction changed, behind the instruction if it was the last that was written
+/// (`print_insn_state`) (`vlog_alignment`, `bpf_vlog_alignment`).
+#[doc(alias = "vlog_alignment")]
+#[doc(alias = "bpf_vlog_alignment")]
 pub(crate) fn print_insn_state(
     input: &Input<'_>,
     sink: &mut Sink<'_>,
@@ -191,6 +193,16 @@ fn write_stack(
     }
 }
 
+/// The text of a slot without its place; empty where nothing is stored.
+pub(crate) fn slot_text(input: &Input<'_>, frame: &Frame, spi: usize) -> String {
+    let mut text = String::new();
+    write_stack(input, &mut text, frame, 1 << spi, PreciseMask::default());
+    match text.split_once('=') {
+        Some((_, value)) => value.to_owned(),
+        None => text,
+    }
+}
+
 fn letter(kind: &SlotKind) -> char {
     match kind {
         SlotKind::Invalid => '?',
@@ -203,7 +215,9 @@ fn letter(kind: &SlotKind) -> char {
     }
 }
 
-/// Writes the object that begins in a slot.
+/// Writes the object that begins in a slot (`iter_type_str`, `iter_state_str`).
+#[doc(alias = "iter_type_str")]
+#[doc(alias = "iter_state_str")]
 fn write_object(input: &Input<'_>, out: &mut String, frame: &Frame, spi: usize) {
     let Some(object) = frame.stack.object_at(spi) else {
         return;
@@ -253,7 +267,8 @@ fn write_object(input: &Input<'_>, out: &mut String, frame: &Frame, spi: usize) 
     }
 }
 
-fn write_references(out: &mut String, state: &State) {
+/// Writes the references that are held, behind a space; nothing without any.
+pub(crate) fn write_references(out: &mut String, state: &State) {
     if state.refs.first().is_none_or(|first| first.id == 0) {
         return;
     }

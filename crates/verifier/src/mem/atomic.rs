@@ -9,7 +9,9 @@ use crate::env::{Env, RegArg};
 use crate::state::{RegKind, RegRules, TypeFlags};
 use crate::{Result, Stop};
 
-/// Checks an atomic instruction (`check_atomic`).
+/// Checks an atomic instruction (`check_atomic`) (`check_atomic_load`, `check_atomic_store`).
+#[doc(alias = "check_atomic_load")]
+#[doc(alias = "check_atomic_store")]
 pub(super) fn check_atomic(env: &mut Env<'_>, insn: Insn) -> Result<()> {
     match insn {
         Insn::Atomic {
@@ -111,8 +113,9 @@ fn check_rmw(
     )
 }
 
-/// True if atomic instructions may use the pointer (`atomic_ptr_type_ok`).
+/// True if atomic instructions may use the pointer (`atomic_ptr_type_ok`, `is_arena_reg`).
 #[doc(alias = "atomic_ptr_type_ok")]
+#[doc(alias = "is_arena_reg")]
 fn is_pointer_ok(env: &Env<'_>, base: Reg, insn: Insn) -> bool {
     let reg = env.reg(base);
     if reg.kind == RegKind::Arena && !is_compiled_for_arenas(insn) {

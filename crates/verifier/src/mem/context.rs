@@ -24,8 +24,9 @@ pub(crate) fn may_vary(env: &Env<'_>) -> bool {
 /// Bytes of a context that programs lay out themselves, at most.
 pub(super) const MOST_BYTES: u32 = u16::MAX as u32;
 
-/// Checks an access to the context at `off`, the pointer's offset included
-/// (`check_ctx_access`).
+/// Checks an access to the context at `off`, the pointer's offset included (`check_ctx_access`)
+/// (`__check_ctx_access`).
+#[doc(alias = "__check_ctx_access")]
 pub(super) fn check_ctx_access(env: &mut Env<'_>, access: MemAccess, off: i32) -> Result<()> {
     let reg = *env.reg(access.ptr);
     let size = access.size;
@@ -100,8 +101,10 @@ fn note_bytes(env: &mut Env<'_>, off: i32, size: u32) {
     }
 }
 
-/// Checks an access to the arguments of the function that the program is attached to:
-/// at most 12 of eight bytes each, for reading. Linux lets programs of hooks write them, too.
+/// Checks an access to the arguments of the function that the program is attached to: at most 12 of
+/// eight bytes each, for reading (`__mark_reg_s32_range`). Linux lets programs of hooks write them,
+/// too.
+#[doc(alias = "__mark_reg_s32_range")]
 fn check_by_btf(env: &mut Env<'_>, access: MemAccess, off: i32) -> Result<()> {
     const MAX_ARGS: i32 = 12;
     let size = access.size;

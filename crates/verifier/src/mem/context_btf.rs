@@ -163,7 +163,9 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
     Ok(Argument::Pointer(pointer_to(env, &function, object, flags)))
 }
 
-/// A number, which hooks that return one know more about (`bpf_lsm_get_retval_range`).
+/// A number, which hooks that return one know more about (`bpf_lsm_get_retval_range`,
+/// `get_func_retval_range`).
+#[doc(alias = "get_func_retval_range")]
 fn number(env: &Env<'_>, is_returned: bool) -> Argument {
     match attach::returned(env.input) {
         Returned::OfHook(min, max) if is_returned => Argument::ReturnedByHook(min, max),

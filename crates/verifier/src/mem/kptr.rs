@@ -47,6 +47,9 @@ pub(super) fn check_map_kptr_access(
     }
 }
 
+/// Puts the pointer in a field into a register (`mark_uptr_ld_reg`, `mark_btf_ld_reg`).
+#[doc(alias = "mark_uptr_ld_reg")]
+#[doc(alias = "mark_btf_ld_reg")]
 fn load(env: &mut Env<'_>, dst: Reg, field: &SpecialField) -> Result<()> {
     if field.kind == FieldKind::Uptr {
         let btf = env.input.program.btf();
@@ -65,8 +68,12 @@ fn load(env: &mut Env<'_>, dst: Reg, field: &SpecialField) -> Result<()> {
     Ok(())
 }
 
-/// Flags of a pointer that is loaded from a field (`btf_ld_kptr_type`).
+/// Flags of a pointer that is loaded from a field (`btf_ld_kptr_type`, `rcu_safe_kptr`,
+/// `rcu_protected_object`, `kptr_pointee_btf_record`).
 #[doc(alias = "btf_ld_kptr_type")]
+#[doc(alias = "rcu_safe_kptr")]
+#[doc(alias = "rcu_protected_object")]
+#[doc(alias = "kptr_pointee_btf_record")]
 fn loaded_flags(env: &Env<'_>, field: &SpecialField, ty: TypeRef) -> TypeFlags {
     let is_local = ty.btf == BtfRef::Program;
     let is_protected = |name: String| env.input.registry.lists.rcu_protected.contains(&*name);

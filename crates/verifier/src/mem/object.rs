@@ -58,7 +58,9 @@ pub(super) fn check_ptr_to_btf_access(
     load(env, access, ty, off)
 }
 
-/// Reads `access.size` bytes at `off` of an object of the kernel into `access.value`.
+/// Reads `access.size` bytes at `off` of an object of the kernel into `access.value`
+/// (`mark_btf_ld_reg`).
+#[doc(alias = "mark_btf_ld_reg")]
 fn load(env: &mut Env<'_>, access: MemAccess, ty: TypeRef, off: i32) -> Result<()> {
     let Some(types) = env.input.btf(ty) else {
         return Err(Stop::unsupported("kernel object without its BTF"));
@@ -117,7 +119,10 @@ fn load(env: &mut Env<'_>, access: MemAccess, ty: TypeRef, off: i32) -> Result<(
     Ok(())
 }
 
-/// Flags of a pointer read from member `field` of an object in `reg`.
+/// Flags of a pointer read from member `field` of an object in `reg` (`clear_trusted_flags`,
+/// `btf_nested_type_is_trusted`).
+#[doc(alias = "clear_trusted_flags")]
+#[doc(alias = "btf_nested_type_is_trusted")]
 fn trust(env: &Env<'_>, reg: &RegState, ty: TypeRef, field: &str, flags: TypeFlags) -> TypeFlags {
     const TRUSTED: TypeFlags = TypeFlags::MEM_ALLOC
         .with(TypeFlags::PTR_TRUSTED)

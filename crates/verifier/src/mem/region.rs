@@ -164,8 +164,10 @@ pub(crate) fn check_ptr_off(
 }
 
 /// Checks an access to a buffer whose size is known when the program is attached
-/// (`__check_buffer_access`).
+/// (`__check_buffer_access`, `check_buffer_access`, `check_tp_buffer_access`).
 #[doc(alias = "__check_buffer_access")]
+#[doc(alias = "check_buffer_access")]
+#[doc(alias = "check_tp_buffer_access")]
 pub(super) fn check_buffer(
     log: &mut LogAt<'_, '_>,
     reg: &RegState,

@@ -20,7 +20,8 @@ use crate::env::Env;
 use crate::state::{HistoryFlags, LinkedRegs, RegKind, RegRules, RegState, SlotKind, StackSlot};
 use crate::{Result, Stop, insn_facts, log};
 
-/// Number of the frame that the stack pointer in `ptr` points into.
+/// Number of the frame that the stack pointer in `ptr` points into (`func`).
+#[doc(alias = "func")]
 pub(super) fn frame_of(env: &Env<'_>, ptr: Reg) -> usize {
     if let RegKind::Stack { frame } = env.reg(ptr).kind {
         return frame as usize;
@@ -28,9 +29,10 @@ pub(super) fn frame_of(env: &Env<'_>, ptr: Reg) -> usize {
     env.state.curframe
 }
 
-/// Checks that `[ptr + off, ptr + off + size)` lies on the stack, and grows the slots to
-/// cover it (`check_stack_access_within_bounds`).
+/// Checks that `[ptr + off, ptr + off + size)` lies on the stack, and grows the slots to cover it
+/// (`check_stack_access_within_bounds`, `check_stack_slot_within_bounds`).
 #[doc(alias = "check_stack_access_within_bounds")]
+#[doc(alias = "check_stack_slot_within_bounds")]
 pub(super) fn check_bounds(
     env: &mut Env<'_>,
     ptr: Reg,
@@ -112,8 +114,9 @@ fn check_fastcall_contract(env: &mut Env<'_>, frame: usize, off: i32) {
     }
 }
 
-/// Reads `size` bytes at `ptr + off` into `dst` (`check_stack_read`).
+/// Reads `size` bytes at `ptr + off` into `dst` (`check_stack_read`, `check_stack_read_var_off`).
 #[doc(alias = "check_stack_read")]
+#[doc(alias = "check_stack_read_var_off")]
 pub(super) fn check_read(
     env: &mut Env<'_>,
     ptr: Reg,
@@ -261,7 +264,8 @@ pub(super) fn check_write(
     }
 }
 
-/// The immediate of the executing instruction, if it stores one.
+/// The immediate of the executing instruction, if it stores one (`is_bpf_st_mem`).
+#[doc(alias = "is_bpf_st_mem")]
 fn stored_imm(env: &Env<'_>) -> Option<i32> {
     match env.input.insns[env.insn_idx as usize] {
         Insn::Store {
@@ -619,6 +623,8 @@ fn is_unbounded(num: &Scalar) -> bool {
     num.var_off.is_unknown() && num.is_unbounded()
 }
 
+/// Makes a register the scalar 0 (`__mark_reg_const_zero`).
+#[doc(alias = "__mark_reg_const_zero")]
 fn set_zero(env: &mut Env<'_>, dst: Reg) {
     set_constant(env, dst, 0);
 }
@@ -638,9 +644,10 @@ fn spill_size(kinds: &[SlotKind; 8]) -> u32 {
     spilled.count() as u32
 }
 
-/// Puts a register into the upper `size` bytes of a slot; initialised bytes below become
-/// data (`save_register_state`).
+/// Puts a register into the upper `size` bytes of a slot; initialised bytes below become data
+/// (`save_register_state`, `mark_stack_slot_misc`).
 #[doc(alias = "save_register_state")]
+#[doc(alias = "mark_stack_slot_misc")]
 fn spill(slot: &mut StackSlot, reg: RegState, size: usize) {
     slot.reg = reg;
     let (low, high) = slot.kinds.split_at_mut(8 - size);
@@ -652,7 +659,8 @@ fn spill(slot: &mut StackSlot, reg: RegState, size: usize) {
     }
 }
 
-/// Forgets what a slot held, before data is written into some of its bytes.
+/// Forgets what a slot held, before data is written into some of its bytes (`scrub_special_slot`).
+#[doc(alias = "scrub_special_slot")]
 fn scrub(slot: &mut StackSlot) {
     slot.reg.kind = RegKind::NotInit;
     if slot.is_spilled() || slot.is_special() {
@@ -660,6 +668,8 @@ fn scrub(slot: &mut StackSlot) {
     }
 }
 
+/// Makes data of every byte that is initialised (`scrub_spilled_slot`).
+#[doc(alias = "scrub_spilled_slot")]
 fn scrub_kinds(slot: &mut StackSlot) {
     for kind in &mut slot.kinds {
         if *kind != SlotKind::Invalid {

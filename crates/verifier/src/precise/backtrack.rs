@@ -28,7 +28,21 @@ const ALWAYS: u16 = 1 << 15;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Backtrack {
     pub(super) frame: usize,
+    /// Registers that are requested, by frame, one bit each (`bt_set_frame_reg`,
+    /// `bt_clear_frame_reg`, `bt_is_frame_reg_set`, `bt_frame_reg_mask`, `bt_reg_mask`).
+    #[doc(alias = "bt_set_frame_reg")]
+    #[doc(alias = "bt_clear_frame_reg")]
+    #[doc(alias = "bt_is_frame_reg_set")]
+    #[doc(alias = "bt_frame_reg_mask")]
+    #[doc(alias = "bt_reg_mask")]
     pub(super) regs: [u16; MAX_CALL_FRAMES],
+    /// Slots that are requested, by frame, one bit each (`bt_set_frame_slot`,
+    /// `bt_clear_frame_slot`, `bt_is_frame_slot_set`, `bt_frame_stack_mask`, `bt_stack_mask`).
+    #[doc(alias = "bt_set_frame_slot")]
+    #[doc(alias = "bt_clear_frame_slot")]
+    #[doc(alias = "bt_is_frame_slot_set")]
+    #[doc(alias = "bt_frame_stack_mask")]
+    #[doc(alias = "bt_stack_mask")]
     pub(super) slots: [u64; MAX_CALL_FRAMES],
 }
 
@@ -43,8 +57,9 @@ pub(super) enum Step {
 }
 
 impl Backtrack {
-    /// No requests, starting in that frame (`bt_init`).
+    /// No requests, starting in that frame (`bt_init`, `bt_reset`).
     #[doc(alias = "bt_init")]
+    #[doc(alias = "bt_reset")]
     pub(super) fn new(frame: usize) -> Backtrack {
         Backtrack {
             frame,
@@ -227,7 +242,9 @@ impl Backtrack {
         Step::Done
     }
 
-    /// Goes back over a call; `None` if linked registers are still to be synchronised.
+    /// Goes back over a call; `None` if linked registers are still to be synchronised
+    /// (`bt_subprog_exit`).
+    #[doc(alias = "bt_subprog_exit")]
     fn call(
         &mut self,
         analysis: &Analysis,
@@ -308,7 +325,8 @@ impl Backtrack {
         None
     }
 
-    /// Goes back over an exit into the function that returned.
+    /// Goes back over an exit into the function that returned (`bt_subprog_enter`).
+    #[doc(alias = "bt_subprog_enter")]
     fn exit(&mut self, input: &Input<'_>, analysis: &Analysis, subseq_idx: i32) -> Step {
         let iterates = input.rules.has(Behaviour::CallbacksIterate);
         if iterates && subseq_idx >= 0 && analysis.insns[subseq_idx as usize].calls_callback {
@@ -335,9 +353,10 @@ impl Backtrack {
         Step::Done
     }
 
-    /// Requests all registers and slots that were linked at the instruction if one of
-    /// them is requested (`bt_sync_linked_regs`).
+    /// Requests all registers and slots that were linked at the instruction if one of them is
+    /// requested (`bt_sync_linked_regs`, `bpf_bt_sync_linked_regs`).
     #[doc(alias = "bt_sync_linked_regs")]
+    #[doc(alias = "bpf_bt_sync_linked_regs")]
     fn sync_linked(&mut self, entry: Option<&HistoryEntry>) {
         let Some(entry) = entry.filter(|entry| !entry.linked.is_empty()) else {
             return;
@@ -405,8 +424,9 @@ pub(super) fn format_regs(mask: u16) -> String {
     names.join(",")
 }
 
-/// Offsets of slots of a mask as the log names them (`fmt_stack_mask`).
+/// Offsets of slots of a mask as the log names them (`fmt_stack_mask`, `bpf_fmt_stack_mask`).
 #[doc(alias = "fmt_stack_mask")]
+#[doc(alias = "bpf_fmt_stack_mask")]
 pub(super) fn format_slots(mask: u64) -> String {
     let names: Vec<String> = super::bits(mask)
         .map(|spi| format!("{}", -8 * (spi as i64 + 1)))

@@ -1,10 +1,11 @@
 //! The walk of one request: back over the history of the current state, then over that of the
 //! checkpoints above it, with a mark in each checkpoint that it passes.
 
+use isa::ebpf::Insn;
 use spec::behaviour::Behaviour;
 
 use super::backtrack::{self, Backtrack, Step};
-use super::{ARGS, PrecisionCounts, bits, force_all_precise};
+use super::{ARGS, PrecisionCounts, bits, force_all_precise, note_marks};
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::explore::Explorer;
@@ -25,14 +26,31 @@ pub(super) struct Tracker<'w, 'a> {
 
 impl Tracker<'_, '_> {
     /// Marks what the requested registers and slots come from; true if a mark is new
-    /// (`__mark_chain_precision`).
+    /// (`__mark_chain_precision`, `bpf_mark_chain_precision`, `get_jmp_hist_entry`,
+    /// `get_insn_hist_entry`, `get_prev_insn_idx`).
     #[doc(alias = "__mark_chain_precision")]
-    pub(super) fn mark(&mut self, start: &State, mut bt: Backtrack) -> Result<bool> {
-        let mut changed = false;
-        let follows = self.input.rules.has(Behaviour::FramesBacktracked);
+    #[doc(alias = "bpf_mark_chain_precision")]
+    #[doc(alias = "get_jmp_hist_entry")]
+    #[doc(alias = "get_insn_hist_entry")]
+    #[doc(alias = "get_prev_insn_idx")]
+    pub(super) fn mark(&mut self, start: &State, bt: Backtrack) -> Result<bool> {
         if bt.is_empty() {
             return Ok(false);
         }
+        if let Some(walk) = &mut self.sink.walk {
+            walk.begin_request(&(bt.regs, bt.slots));
+        }
+        let changed = self.walk_back(start, bt);
+        if let Some(walk) = &mut self.sink.walk {
+            walk.end_request();
+        }
+        changed
+    }
+
+    fn walk_back(&mut self, start: &State, mut bt: Backtrack) -> Result<bool> {
+        let mut changed = false;
+        let insns = &self.input.insns;
+        let follows = self.input.rules.has(Behaviour::FramesBacktracked);
         let mut last_idx = start.insn_idx as i32;
         let mut first_idx = start.first_insn_idx;
         let mut subseq_idx = -1;
@@ -76,6 +94,7 @@ impl Tracker<'_, '_> {
                     }
                 );
                 if !is_first && !passes {
+                    let asked = self.sink.walk.is_some().then_some(bt);
                     match bt.step(self.input, self.analysis, self.sink, idx, subseq_idx, entry) {
                         Step::Done => {}
                         Step::Unsupported => {
@@ -87,9 +106,14 @@ impl Tracker<'_, '_> {
                             return Err(refuse!(self => Flow::Backtracking { message }));
                         }
                     }
+                    if let Some(asked) = asked {
+                        note_carried(self.sink, (idx, insns[idx as usize]), &asked, &bt);
+                    }
                     if bt.is_empty() {
                         return Ok(changed);
                     }
+                } else if !is_first && self.sink.walk.is_some() {
+                    note_carried(self.sink, (idx, insns[idx as usize]), &bt, &bt);
                 }
                 subseq_idx = idx as i32;
                 if idx == first && history.len() <= 1 && (history.is_empty() || entry.is_some()) {
@@ -162,6 +186,7 @@ impl Tracker<'_, '_> {
                     changed = true;
                 }
             }
+            note_marks(self.sink, checkpoint, number, mask);
             checkpoint.set_precise(number, mask);
             if self.sink.is_full() {
                 let (regs, slots) = (
@@ -198,7 +223,22 @@ impl Tracker<'_, '_> {
         let mask = scalars.fold(0u16, |mask, reg| mask | 1 << reg);
         let mut precise = checkpoint.precise().of(0);
         precise.regs |= mask;
+        note_marks(self.sink, checkpoint, 0, precise);
         checkpoint.set_precise(0, precise);
         Ok(mask != 0)
+    }
+}
+
+/// Notes in a recorded walk that a request was carried back over an instruction that changes it, or
+/// computes what is asked for.
+fn note_carried(sink: &mut Sink<'_>, (idx, insn): (u32, Insn), asked: &Backtrack, bt: &Backtrack) {
+    let mut is_computed = false;
+    if let Insn::Alu { dst, .. } | Insn::Neg { dst, .. } | Insn::Endian { dst, .. } = insn {
+        is_computed = asked.regs[asked.frame] >> dst.number() & 1 != 0;
+    }
+    if let Some(walk) = &mut sink.walk
+        && (is_computed || asked != bt)
+    {
+        walk.carry_request(idx, bt.frame, bt.regs[bt.frame], bt.slots[bt.frame]);
     }
 }

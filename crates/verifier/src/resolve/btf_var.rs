@@ -11,8 +11,9 @@ use crate::log::LogAt;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::{Result, Stop};
 
-/// Result of a load of the address of `id` (`check_pseudo_btf_id`).
+/// Result of a load of the address of `id` (`check_pseudo_btf_id`, `__check_pseudo_btf_id`).
 #[doc(alias = "check_pseudo_btf_id")]
+#[doc(alias = "__check_pseudo_btf_id")]
 pub(super) fn resolve(
     input: &Input<'_>,
     env: &mut LogAt<'_, '_>,
@@ -73,7 +74,8 @@ fn memory(size: u32) -> RegState {
     RegState::pointer(RegKind::memory(size), TypeFlags::MEM_RDONLY)
 }
 
-/// True if the variable exists once for each CPU.
+/// True if the variable exists once for each CPU (`find_btf_percpu_datasec`).
+#[doc(alias = "find_btf_percpu_datasec")]
 fn is_percpu(vmlinux: &Btf<'_>, var: TypeId) -> bool {
     vmlinux
         .datasecs()

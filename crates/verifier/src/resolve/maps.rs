@@ -98,7 +98,9 @@ impl Map {
         self.def.params.flags.has(MapFlags::RDONLY_PROG) && self.def.is_frozen()
     }
 
-    /// `size` bytes at `off` of the value at key 0, extended by zero or sign.
+    /// `size` bytes at `off` of the value at key 0, extended by zero or sign
+    /// (`bpf_map_direct_read`).
+    #[doc(alias = "bpf_map_direct_read")]
     pub fn constant(&self, off: u32, size: u32, signed: bool) -> u64 {
         let mut bytes = [0; 8];
         for (index, byte) in bytes.iter_mut().enumerate().take(size as usize) {
@@ -208,8 +210,11 @@ impl<'e> UsedMaps<'e> {
         }
     }
 
-    /// Notes that the program uses a map, and checks that it may (`__add_used_map`).
+    /// Notes that the program uses a map, and checks that it may (`__add_used_map`, `add_used_map`,
+    /// `add_used_map_from_fd`).
     #[doc(alias = "__add_used_map")]
+    #[doc(alias = "add_used_map")]
+    #[doc(alias = "add_used_map_from_fd")]
     pub(super) fn add(&mut self, env: &mut LogAt<'_, '_>, map: MapRef) -> Result<()> {
         if self.used.contains(&map) {
             return Ok(());
@@ -223,8 +228,11 @@ impl<'e> UsedMaps<'e> {
         Ok(())
     }
 
-    /// `check_map_prog_compatibility`.
+    /// Linux's `check_map_prog_compatibility`, `is_tracing_prog_type` and
+    /// `bpf_map_is_cgroup_storage`.
     #[doc(alias = "check_map_prog_compatibility")]
+    #[doc(alias = "is_tracing_prog_type")]
+    #[doc(alias = "bpf_map_is_cgroup_storage")]
     fn check_compatibility(&mut self, env: &mut LogAt<'_, '_>, map: MapRef) -> Result<()> {
         let input = self.input;
         let info = &input.maps[map];

@@ -111,8 +111,9 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A fresh frame: only the frame pointer is initialised (`init_func_state`).
+    /// A fresh frame: only the frame pointer is initialised (`init_func_state`, `init_reg_state`).
     #[doc(alias = "init_func_state")]
+    #[doc(alias = "init_reg_state")]
     pub fn new(callsite: i32, frameno: u32, subprogno: u32) -> Frame {
         let mut regs = Registers::not_init();
         regs[10] = RegState::pointer(RegKind::Stack { frame: frameno }, TypeFlags::NONE);

@@ -30,7 +30,10 @@ pub const PKT_BEYOND_END: i32 = -2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MapRef(pub u32);
 
-/// A BTF object.
+/// A BTF object (`btf_is_kernel`, `btf_is_vmlinux`, `btf_is_module`).
+#[doc(alias = "btf_is_kernel")]
+#[doc(alias = "btf_is_vmlinux")]
+#[doc(alias = "btf_is_module")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BtfRef {
     /// That of vmlinux.
@@ -118,8 +121,9 @@ impl DynptrKind {
         kinds.find(|kind| flags.has(kind.flag()))
     }
 
-    /// True if it holds a reference (`dynptr_type_refcounted`).
+    /// True if it holds a reference (`dynptr_type_refcounted`, `dynptr_type_referenced`).
     #[doc(alias = "dynptr_type_refcounted")]
+    #[doc(alias = "dynptr_type_referenced")]
     pub const fn is_refcounted(self) -> bool {
         matches!(self, DynptrKind::Ringbuf)
     }
@@ -286,7 +290,9 @@ pub struct RegState {
     /// Identity shared by registers that hold the same value or the same variable
     /// offset; 0: none.
     pub id: u32,
-    /// Identity of the acquired reference that the pointer belongs to; 0: none.
+    /// Identity of the acquired reference that the pointer belongs to; 0: none
+    /// (`reg_is_referenced`).
+    #[doc(alias = "reg_is_referenced")]
     pub ref_obj_id: u32,
     /// Residue in the kernel's union of the kind that the register had before a comparison
     /// with null; 0: none. Exact comparisons of states see it.
@@ -296,7 +302,11 @@ pub struct RegState {
 }
 
 impl RegState {
-    /// A register that is not written yet.
+    /// A register that is not written yet (`mark_reg_not_init`, `__mark_reg_not_init`,
+    /// `bpf_mark_reg_not_init`).
+    #[doc(alias = "mark_reg_not_init")]
+    #[doc(alias = "__mark_reg_not_init")]
+    #[doc(alias = "bpf_mark_reg_not_init")]
     pub const NOT_INIT: RegState = RegState {
         kind: RegKind::NotInit,
         flags: TypeFlags::NONE,
@@ -307,7 +317,10 @@ impl RegState {
         num: Scalar::UNKNOWN,
     };
 
-    /// A scalar of unknown value, imprecise.
+    /// A scalar of unknown value, imprecise (`__mark_reg_unknown_imprecise`,
+    /// `bpf_mark_reg_unknown_imprecise`).
+    #[doc(alias = "__mark_reg_unknown_imprecise")]
+    #[doc(alias = "bpf_mark_reg_unknown_imprecise")]
     pub const UNKNOWN: RegState = RegState {
         kind: RegKind::Scalar,
         ..RegState::NOT_INIT
@@ -344,7 +357,8 @@ impl RegState {
         RegState { id: 0, off, ..self }
     }
 
-    /// A scalar of known value.
+    /// A scalar of known value (`__mark_reg_known`).
+    #[doc(alias = "__mark_reg_known")]
     pub fn constant(value: u64) -> RegState {
         RegState {
             kind: RegKind::Scalar,
@@ -353,7 +367,8 @@ impl RegState {
         }
     }
 
-    /// A pointer of that kind with offset zero.
+    /// A pointer of that kind with offset zero (`__mark_reg_known_zero`).
+    #[doc(alias = "__mark_reg_known_zero")]
     pub fn pointer(kind: RegKind, flags: TypeFlags) -> RegState {
         RegState {
             kind,

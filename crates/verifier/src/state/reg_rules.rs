@@ -55,8 +55,13 @@ pub(crate) struct RegRules {
     /// It is not null unless its modifiers say that it may be (`reg_not_null`).
     #[doc(alias = "reg_not_null")]
     pub(crate) is_not_null: bool,
-    /// Atomic instructions may use it without modifiers (`atomic_ptr_type_ok`).
+    /// Atomic instructions may use it without modifiers (`atomic_ptr_type_ok`, `is_ctx_reg`,
+    /// `is_sk_reg`, `is_pkt_reg`, `is_flow_key_reg`).
     #[doc(alias = "atomic_ptr_type_ok")]
+    #[doc(alias = "is_ctx_reg")]
+    #[doc(alias = "is_sk_reg")]
+    #[doc(alias = "is_pkt_reg")]
+    #[doc(alias = "is_flow_key_reg")]
     pub(crate) takes_atomics: bool,
     /// It points to a socket of a kind that helpers know.
     pub(crate) is_socket: bool,

@@ -42,7 +42,8 @@ impl HistoryFlags {
         self.0 & other.0 == other.0
     }
 
-    /// Frame of a stack access.
+    /// Frame of a stack access (`insn_stack_access_frameno`).
+    #[doc(alias = "insn_stack_access_frameno")]
     pub fn frame(self) -> usize {
         usize::from(self.0 & 7)
     }
@@ -73,8 +74,10 @@ pub enum LinkedReg {
     },
 }
 
-/// Up to six linked registers and slots, packed in ten bits each (frame 3, number 6,
-/// is register 1) above a count of four bits.
+/// Up to six linked registers and slots, packed in ten bits each (frame 3, number 6, is register 1)
+/// above a count of four bits (`linked_regs_pack`, `linked_regs_unpack`).
+#[doc(alias = "linked_regs_pack")]
+#[doc(alias = "linked_regs_unpack")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LinkedRegs(u64);
 
@@ -92,7 +95,8 @@ impl LinkedRegs {
         self.0 == 0
     }
 
-    /// Adds an entry; false if there is no room.
+    /// Adds an entry; false if there is no room (`linked_regs_push`).
+    #[doc(alias = "linked_regs_push")]
     pub fn push(&mut self, linked: LinkedReg) -> bool {
         let count = self.len();
         if count == LinkedRegs::MAX {
@@ -253,7 +257,7 @@ pub struct State {
     pub active_lock_owner: LockOwner,
     /// Inside `bpf_rcu_read_lock`.
     pub active_rcu_lock: bool,
-    /// The path may sleep.
+    /// The path may sleep (`in_sleepable`).
     pub in_sleepable: bool,
     /// Only speculative execution takes the path.
     pub speculative: bool,

@@ -22,8 +22,11 @@ pub struct LiveCode {
     pub new_slots: Vec<Option<u32>>,
 }
 
-/// Instructions to remove from a program (`opt_remove_dead_code`).
+/// Instructions to remove from a program (`opt_remove_dead_code`, `bpf_opt_remove_dead_code`,
+/// `verifier_remove_insns`).
 #[doc(alias = "opt_remove_dead_code")]
+#[doc(alias = "bpf_opt_remove_dead_code")]
+#[doc(alias = "verifier_remove_insns")]
 #[derive(Clone, Debug)]
 pub(super) struct Removal {
     /// The instructions, with branches of one outcome made unconditional.
@@ -154,8 +157,12 @@ impl Removal {
 }
 
 /// Makes a conditional jump with one reached successor unconditional
-/// (`opt_hard_wire_dead_code_branches`).
+/// (`opt_hard_wire_dead_code_branches`, `bpf_opt_hard_wire_dead_code_branches`,
+/// `insn_is_cond_jump`, `bpf_insn_is_cond_jump`).
 #[doc(alias = "opt_hard_wire_dead_code_branches")]
+#[doc(alias = "bpf_opt_hard_wire_dead_code_branches")]
+#[doc(alias = "insn_is_cond_jump")]
+#[doc(alias = "bpf_insn_is_cond_jump")]
 fn decide_branch(insn: &mut Insn, slot: usize, is_reached: impl Fn(usize) -> bool) {
     let (Insn::Jump { off, .. } | Insn::MayGoto { off }) = *insn else {
         return;
@@ -171,8 +178,10 @@ fn target(slot: usize, distance: i32) -> Option<usize> {
     (slot + 1).checked_add_signed(distance as isize)
 }
 
-/// True for `goto` and `may_goto` to the next instruction that is left (`opt_remove_nops`).
+/// True for `goto` and `may_goto` to the next instruction that is left (`opt_remove_nops`,
+/// `bpf_opt_remove_nops`).
 #[doc(alias = "opt_remove_nops")]
+#[doc(alias = "bpf_opt_remove_nops")]
 fn leads_to_next(insn: &Insn, slot: usize, is_removed: &[bool]) -> bool {
     let (Insn::Goto { off } | Insn::MayGoto { off }) = *insn else {
         return false;
@@ -196,8 +205,9 @@ fn ranges(is_removed: &[bool]) -> Vec<Range<u32>> {
     ranges
 }
 
-/// The instruction with its distance in the program that is left; `before` has the number
-/// of instructions left before each slot.
+/// The instruction with its distance in the program that is left; `before` has the number of
+/// instructions left before each slot (`bpf_adj_branches`).
+#[doc(alias = "bpf_adj_branches")]
 fn adjusted(insn: Insn, slot: usize, before: &[u32]) -> Insn {
     let adjust = |distance: i32| {
         let count = |slot: usize| before.get(slot).copied().map_or(0, |count| count as i32);

@@ -121,8 +121,9 @@ fn raw(op: Op, dst: u8, src: u8, off: i16, imm: i32) -> RawInsn {
     op.row().slot(dst, src, off, imm)
 }
 
-/// The kernel's form of what is left of a program (`do_misc_fixups`).
+/// The kernel's form of what is left of a program (`do_misc_fixups`, `bpf_do_misc_fixups`).
 #[doc(alias = "do_misc_fixups")]
+#[doc(alias = "bpf_do_misc_fixups")]
 pub(super) fn kernel_code(live: &LiveCode, facts: &ProgramFacts) -> KernelCode {
     let insns = encode(&live.insns).unwrap_or_default();
     let old_slots = (0u32..).zip(&live.new_slots);
@@ -304,9 +305,10 @@ impl Form<'_> {
 
     /// True if the kernel clears the upper half of `r0` behind the instruction: a 32-bit
     /// compare-and-exchange leaves it as it was where the exchange fails
-    /// (`opt_subreg_zext_lo32_rnd_hi32`). It does so where all 64 bits are read later, whether
-    /// the upper half matters or not.
+    /// (`opt_subreg_zext_lo32_rnd_hi32`, `bpf_opt_subreg_zext_lo32_rnd_hi32`). It does so where all
+    /// 64 bits are read later, whether the upper half matters or not.
     #[doc(alias = "opt_subreg_zext_lo32_rnd_hi32")]
+    #[doc(alias = "bpf_opt_subreg_zext_lo32_rnd_hi32")]
     fn extends(&self, insn: Insn, slot: usize) -> bool {
         let is_exchange = matches!(
             insn,
@@ -319,7 +321,9 @@ impl Form<'_> {
         is_exchange && self.result_is_read_whole(slot)
     }
 
-    /// True if all of `r0` is read on a path from an instruction before it is written again.
+    /// True if all of `r0` is read on a path from an instruction before it is written again
+    /// (`mark_insn_zext`).
+    #[doc(alias = "mark_insn_zext")]
     fn result_is_read_whole(&self, slot: usize) -> bool {
         let mut open = vec![slot + 1];
         let mut is_seen = vec![false; self.live.insns.len()];
@@ -361,8 +365,9 @@ impl Form<'_> {
     }
 }
 
-/// True if the instruction reads all 64 bits of `r0` (`is_reg64`).
+/// True if the instruction reads all 64 bits of `r0` (`is_reg64`, `bpf_is_reg64`).
 #[doc(alias = "is_reg64")]
+#[doc(alias = "bpf_is_reg64")]
 fn reads_whole_result(insn: Insn) -> bool {
     let is_whole = match insn {
         Insn::Alu { width, .. }

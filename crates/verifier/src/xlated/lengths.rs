@@ -53,8 +53,11 @@ impl<'w, 'a> Lengths<'w, 'a> {
     }
 
     /// Instructions that the one at a slot is when dead code is removed: loops are inlined before
-    /// (`optimize_bpf_loop`).
+    /// (`optimize_bpf_loop`, `bpf_optimize_bpf_loop`, `inline_bpf_loop`, `is_bpf_loop_call`).
     #[doc(alias = "optimize_bpf_loop")]
+    #[doc(alias = "bpf_optimize_bpf_loop")]
+    #[doc(alias = "inline_bpf_loop")]
+    #[doc(alias = "is_bpf_loop_call")]
     pub(super) fn before_removal(&self, slot: usize) -> u32 {
         let aux = &self.env.aux[slot];
         let is_inlined = match self.env.input.insns[slot] {

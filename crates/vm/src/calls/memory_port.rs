@@ -19,6 +19,12 @@ pub trait MemoryPort {
     /// memory of the run: stack, packet, values of maps, and contexts that carry no packet.
     fn probe(&self, address: u64, into: &mut [u8]) -> bool;
 
+    /// Reads bytes of the process at an address that is not proven valid; false if they are not all in
+    /// memory that a test gives.
+    fn probe_user(&self, _address: u64, _into: &mut [u8]) -> bool {
+        false
+    }
+
     /// Writes bytes at an address.
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Self::Fault>;
 

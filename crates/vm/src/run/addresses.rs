@@ -13,6 +13,7 @@
 //! | [`Addresses::variables`] | per-CPU variables of the kernel | direct map |
 //! | [`Addresses::fragments`] | fragments of a packet, whole pages | direct map |
 //! | [`Addresses::maps`] | structures of maps | direct map |
+//! | [`Addresses::given`] | kernel memory that a test gives | direct map |
 //! | [`Addresses::values`] | keys and values of maps | direct map |
 //! | [`Addresses::objects`] | objects that programs allocate | direct map |
 //! | [`Addresses::frames`] | stack frames, callers above what they call | vmalloc |
@@ -62,6 +63,8 @@ pub struct Addresses {
     pub fragments: u64,
     /// Address of the structure of the first map.
     pub maps: u64,
+    /// Address of the first object of kernel memory that a test gives.
+    pub given: u64,
     /// First address of keys and values of maps.
     pub values: u64,
     /// End of keys and values of maps.
@@ -84,6 +87,7 @@ impl Addresses {
         variables: 0xffff_8884_3bc1_9000,
         fragments: 0xffff_8885_2b31_d000,
         maps: 0xffff_8886_1433_2e00,
+        given: 0xffff_8897_1a6c_4940,
         values: 0xffff_88a0_1257_0000,
         values_end: 0xffff_a000_0000_0000,
         objects: 0xffff_a000_10cd_b048,
@@ -109,6 +113,7 @@ impl Addresses {
             &mut places.variables,
             &mut places.fragments,
             &mut places.maps,
+            &mut places.given,
             &mut places.objects,
         ] {
             *place += direct_map + below(PAGES) * PAGE;
@@ -133,7 +138,7 @@ impl Default for Addresses {
 mod tests {
     use super::Addresses;
 
-    fn places(addresses: &Addresses) -> [u64; 12] {
+    fn places(addresses: &Addresses) -> [u64; 13] {
         let Addresses {
             regions,
             regions_end,
@@ -142,6 +147,7 @@ mod tests {
             variables,
             fragments,
             maps,
+            given,
             values,
             values_end,
             objects,
@@ -156,6 +162,7 @@ mod tests {
             variables,
             fragments,
             maps,
+            given,
             values,
             values_end,
             objects,

@@ -3,6 +3,7 @@
 use report::run::shell_word;
 use std::path::PathBuf;
 
+use ::kernel::model::Model;
 use object::Object;
 #[cfg(feature = "trace")]
 use report::why::Why;
@@ -39,22 +40,24 @@ pub struct ExpectCheck<'c, 'a> {
 }
 
 /// What runs leave for the statements behind them.
-struct State {
-    report: CheckReport,
+pub(super) struct State {
+    pub(super) report: CheckReport,
     /// Number and program of the last run.
-    last: Option<(usize, String)>,
+    pub(super) last: Option<(usize, String)>,
     /// The capture of the last run, if it was on one.
     capture: Option<PathBuf>,
     /// Statements set elements.
-    has_set: bool,
+    pub(super) has_set: bool,
     /// The clock, CPU and seed of the next runs, where statements set them.
-    clock: Option<u64>,
+    pub(super) clock: Option<u64>,
     cpu: Option<u32>,
     ifindex: Option<u32>,
     seed: Option<u64>,
     /// Helpers that fail on purpose.
-    faults: Box<Faults>,
-    ran: Ran,
+    pub(super) faults: Box<Faults>,
+    /// The model of the kernel, if statements are about one.
+    pub(super) model: Option<Box<Model>>,
+    pub(super) ran: Ran,
     /// Texts and records that no expectation has named yet, the next one last.
     texts: Vec<String>,
     records: Vec<RunRecord>,
@@ -86,6 +89,7 @@ impl<'c> ExpectCheck<'c, '_> {
             return Err(ExpectError::new(name, None, ExpectProblem::Empty));
         }
         let mut state = self.start();
+        self.declare(&mut state)?;
         for line in &self.file.lines {
             if let Err(problem) = self.step(&mut state, line) {
                 let mut error = self.at(line, problem);
@@ -107,10 +111,9 @@ impl<'c> ExpectCheck<'c, '_> {
         with: WhyOptions<'c>,
     ) -> Option<Box<Why>> {
         let mut state = self.start();
+        self.declare(&mut state).ok()?;
         for line in &self.file.lines {
-            let (Statement::Run { program, .. } | Statement::Capture { program, .. }) =
-                &line.statement
-            else {
+            let Some(program) = line.statement.program() else {
                 self.step(&mut state, line).ok()?;
                 continue;
             };
@@ -120,7 +123,13 @@ impl<'c> ExpectCheck<'c, '_> {
             }
             state.report.runs += 1;
             let mut runnable = self.runnable(&mut state, program).ok()?;
+            self.lend_model(&mut state, &mut runnable);
             return match &line.statement {
+                Statement::RunModel { value, .. } => {
+                    self.make_context(&mut state, &mut runnable, value).ok()?;
+                    runnable.explain_model_run(with).ok()
+                }
+                Statement::Iterate { .. } => None,
                 Statement::Capture { path, .. } => {
                     let input = super::runs::open(path).ok()?;
                     match runnable.explain_captured(input, packet?, with).ok()? {
@@ -149,6 +158,7 @@ impl<'c> ExpectCheck<'c, '_> {
                 file: self.file.name().to_owned(),
                 fallback_reason,
                 unwritten: Vec::new(),
+                is_model: self.file.has_model(),
                 runs: 0,
                 expectations: Vec::new(),
                 zeroed: Vec::new(),
@@ -162,6 +172,7 @@ impl<'c> ExpectCheck<'c, '_> {
             ifindex: None,
             seed: None,
             faults: Box::default(),
+            model: None,
             texts: Vec::new(),
             records: Vec::new(),
         }
@@ -178,6 +189,17 @@ impl<'c> ExpectCheck<'c, '_> {
             Statement::Run { program, .. } | Statement::Capture { program, .. } => {
                 self.run_program(state, line, program)
             }
+            Statement::Given { .. }
+            | Statement::Process(_)
+            | Statement::Result { .. }
+            | Statement::RunModel { .. }
+            | Statement::Iterate { .. } => self.step_model(state, line),
+            Statement::Expect(
+                expected @ (Expected::Call { .. }
+                | Expected::Seq(_)
+                | Expected::ContextFields(_)
+                | Expected::Memory { .. }),
+            ) => self.expect_of_model(state, line, expected),
             Statement::Expect(expected) => self.expect(state, line, expected),
             Statement::Delete { map, key } => {
                 state.has_set = true;
@@ -216,17 +238,14 @@ impl<'c> ExpectCheck<'c, '_> {
         }
     }
 
-    fn at(&self, line: &Line, problem: ExpectProblem) -> ExpectError {
+    pub(super) fn at(&self, line: &Line, problem: ExpectProblem) -> ExpectError {
         ExpectError::new(self.file.name(), Some(line.number), problem)
     }
 
     fn resolve(&self) -> Result<(), ExpectError> {
         let mut before = None;
         for line in &self.file.lines {
-            if matches!(
-                line.statement,
-                Statement::Run { .. } | Statement::Capture { .. }
-            ) {
+            if line.statement.program().is_some() {
                 before = Some(&line.statement);
             }
             let found = resolve(&line.statement, self.object, self.loaded, self.cpu);
@@ -260,7 +279,7 @@ impl<'c> ExpectCheck<'c, '_> {
     }
 
     /// The program, as statements in front of its next run have set it.
-    fn runnable(
+    pub(super) fn runnable(
         &self,
         state: &mut State,
         program: &str,
@@ -302,9 +321,17 @@ impl<'c> ExpectCheck<'c, '_> {
         };
         state.last = Some((state.report.runs, program.to_owned()));
         let mut runnable = self.runnable(state, program)?;
+        self.lend_model(state, &mut runnable);
         let ran = run(&line.statement, &mut runnable, self.loaded);
+        state.model = runnable.take_model();
         state.faults = runnable.take_faults().unwrap_or_default();
-        state.ran = match ran? {
+        self.end(state, line, ran?);
+        Ok(())
+    }
+
+    /// Notes what came of a run.
+    pub(super) fn end(&self, state: &mut State, line: &Line, ran: Result<Ran, RunError>) {
+        state.ran = match ran {
             Ok(ran) => ran,
             Err(error) => {
                 let difference = stopped(error);
@@ -316,7 +343,6 @@ impl<'c> ExpectCheck<'c, '_> {
         state.texts.reverse();
         state.records = state.ran.records();
         state.records.reverse();
-        Ok(())
     }
 
     fn expect(
@@ -374,13 +400,13 @@ impl State {
     /// The first packet of the capture whose verdict an expectation is about, and the options that
     /// tell its run; `None` where statements before it change maps, which the options do not.
     fn first_of(&self, expected: &Expected) -> Option<(u64, String)> {
-        let (Expected::Verdict { name, count }, Ran::Capture(summary)) = (expected, &self.ran)
-        else {
+        let Ran::Capture(summary) = &self.ran else {
             return None;
         };
-        let packet = summary.first(|verdict| match count {
-            Some(_) => verdict == name,
-            None => verdict != name,
+        let packet = summary.first(|verdict| match expected {
+            Expected::Verdict { name, count: None } => verdict != name,
+            Expected::Verdict { name, .. } | Expected::NotVerdict(name) => verdict == name,
+            _ => false,
         })?;
         let (path, (runs, program)) = (self.capture.as_ref()?, self.last.as_ref()?);
         let is_alone = *runs == 1 && !self.has_set;
@@ -389,7 +415,12 @@ impl State {
         is_alone.then_some((packet, options))
     }
 
-    fn put(&mut self, line: &Line, difference: Option<ExpectDifference>, left_out: Vec<String>) {
+    pub(super) fn put(
+        &mut self,
+        line: &Line,
+        difference: Option<ExpectDifference>,
+        left_out: Vec<String>,
+    ) {
         self.report.expectations.push(CheckedExpectation {
             line: line.number,
             text: line.text.clone(),

@@ -36,6 +36,15 @@ pub(super) fn compare_run(expected: &Expected, ran: &Ran) -> Option<Difference> 
             let (got, value) = (&run.verdict.name, run.retval as i32);
             (got != name).then(|| format!("expected {name}, got {got} ({value})").into())
         }
+        (Expected::NotVerdict(name), Ran::Packet { run, .. }) => {
+            let (got, value) = (&run.verdict.name, run.retval as i32);
+            (got == name).then(|| format!("expected any but {name}, got {got} ({value})").into())
+        }
+        (Expected::NotVerdict(name), Ran::Capture(summary)) => {
+            let mut verdicts = summary.verdicts();
+            let (_, packets) = verdicts.find(|(got, _)| got == name)?;
+            Some(format!("expected no packet with {name}, got {packets}").into())
+        }
         (Expected::Verdict { name, count: None }, Ran::Capture(summary)) => {
             if summary.verdicts().next().is_none() {
                 return Some(format!("expected {name}, the capture has no packets").into());

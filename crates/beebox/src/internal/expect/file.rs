@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use ::kernel::model::OpenBrackets;
+
+use super::model_statement::{has_values, model_statement};
 use super::statement::{ContextSource, Expected, Line, Statement, statement};
 use super::{ExpectError, ExpectProblem};
 use crate::internal::bytes::ByteSource;
@@ -24,7 +27,21 @@ pub const FORM: &str =
                                what a call returns in place of what it would do: an error as
                                ENOSPC, NULL, a number; the Nth of these calls, or all
   delete MAP KEY               delete an element
+  given @NAME = TYPE {FIELD: VALUE}
+                               an object of kernel memory; given @NAME {FIELD: VALUE} more of it
+  process {pid: 7, task: @NAME}
+                               the process of the next runs
+  run PROGRAM {NAME: VALUE}    run by arguments or fields, in a model of the kernel
+  iterate PROGRAM [ELEMENT]    run an iterator on each, and once without one
+  result FUNCTION [at N] = VALUE [{ARGUMENT: VALUE}]
+                               what calls return, and what they write
+  call FUNCTION {ARGUMENT: VALUE} | call [FUNCTION] none
+                               the next call of a function that is not modelled
+  seq TEXT | seq none          the text that an iterator wrote
+  ctx {FIELD: VALUE}           fields of the context after the run
+  memory @NAME.FIELD = VALUE   a field of an object after the run
   verdict NAME [COUNT]         of a packet, or of so many packets of the capture
+  verdict not NAME             of a packet, or of any packet of the capture
   retval NUMBER                of a packet
   data unchanged | data HEX    the packet after the run
   data[OFFSET] HEX             bytes of it
@@ -83,17 +100,32 @@ impl ExpectFile {
     /// For a line that is no statement, and a text without statements.
     pub fn parse(name: &str, text: &str, directory: &Path) -> Result<ExpectFile, ExpectError> {
         let mut lines = Vec::new();
-        for (number, text) in (1..).zip(text.lines()) {
-            let text = text.trim();
+        let mut numbered = (1..).zip(text.lines());
+        while let Some((number, text)) = numbered.next() {
+            let mut text = text.trim().to_owned();
             if text.is_empty() || text.starts_with('#') {
                 continue;
             }
-            let statement = statement(text, directory).map_err(|what| {
+            // Lines keep their columns.
+            let mut brackets = OpenBrackets::default();
+            let mut goes_on = has_values(&text) && brackets.go_on(&text);
+            while goes_on && let Some((_, more)) = numbered.next() {
+                let is_comment = more.trim_start().starts_with('#');
+                let more = if is_comment { "" } else { more.trim_end() };
+                text.push('\n');
+                text.push_str(more);
+                goes_on = brackets.go_on(more);
+            }
+            let statement = match model_statement(&text) {
+                Some(found) => found.map_err(|(below, what)| (number + below, what)),
+                None => statement(&text, directory).map_err(|what| (number, what)),
+            };
+            let statement = statement.map_err(|(number, what)| {
                 ExpectError::new(name, Some(number), ExpectProblem::Statement(what))
             })?;
             lines.push(Line {
                 number,
-                text: text.to_owned(),
+                text: text.lines().map(str::trim).collect::<Vec<_>>().join(" "),
                 statement,
             });
         }
@@ -113,12 +145,13 @@ impl ExpectFile {
 
     /// The programs that it runs, with the numbers of the lines, from 1.
     pub fn programs(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.lines.iter().filter_map(|line| match &line.statement {
-            Statement::Run { program, .. } | Statement::Capture { program, .. } => {
-                Some((line.number, program.as_str()))
-            }
-            _ => None,
-        })
+        let lines = self.lines.iter();
+        lines.filter_map(|line| Some((line.number, line.statement.program()?)))
+    }
+
+    /// True if its programs run in a model of the kernel.
+    pub fn has_model(&self) -> bool {
+        self.lines.iter().any(|line| line.statement.is_of_model())
     }
 
     /// The file that holds the object of its tests, if it names one.

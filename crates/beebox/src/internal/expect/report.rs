@@ -21,7 +21,9 @@ pub struct CheckReport {
     /// Reads of stack memory that programs never wrote.
     #[doc(hidden)]
     pub unwritten: Vec<UnwrittenRead>,
-    /// Number of `run` and `capture` statements.
+    /// Programs run in a model of the kernel, not as Linux runs them.
+    pub is_model: bool,
+    /// Number of `run`, `capture` and `iterate` statements.
     pub runs: usize,
     /// The expectations in the order of the file, and runs that did not end with a value.
     pub expectations: Vec<CheckedExpectation>,

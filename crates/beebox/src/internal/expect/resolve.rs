@@ -4,7 +4,7 @@ use object::Object;
 
 use super::statement::{Expected, Statement};
 use crate::internal::maps_json::{Element, find, read};
-use crate::internal::run::{LoadedObject, verdict_names};
+use crate::internal::run::{LoadedObject, can_test_run, verdict_names};
 
 /// Checks that a statement's map, key, value and variable are there and fit.
 pub(super) fn resolve(
@@ -47,6 +47,18 @@ pub(super) fn resolve(
                 .map_err(|fault| fault.to_string()),
             None => Ok(()),
         },
+        Statement::Run { program, .. } => {
+            let place = loaded.program_place(program);
+            let kind = place.map(|place| loaded.program_kind(place));
+            match kind.filter(|kind| !can_test_run(*kind)) {
+                Some(kind) => Err(format!(
+                    "programs of type {} take arguments or fields by name, in a model of the kernel: \
+                     run {program} {{NAME: VALUE}}",
+                    kind.name()
+                )),
+                None => Ok(()),
+            }
+        }
         Statement::Cpu(cpu) if *cpu >= loaded.cpus() => {
             let cpus = loaded.cpus();
             Err(format!(
@@ -66,6 +78,9 @@ pub(super) fn check_applicable(
     let (program, is_capture) = match run {
         Statement::Run { program, .. } => (program, false),
         Statement::Capture { program, .. } => (program, true),
+        Statement::RunModel { program, .. } | Statement::Iterate { program, .. } => {
+            (program, false)
+        }
         _ => return Ok(()),
     };
     let check_verdict = |name: &str| {
@@ -94,7 +109,8 @@ pub(super) fn check_applicable(
             }
             check_verdict(name)
         }
-        Expected::Instructions {
+        Expected::NotVerdict(name)
+        | Expected::Instructions {
             verdict: Some(name),
             ..
         } => check_verdict(name),

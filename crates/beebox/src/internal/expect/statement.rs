@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ::kernel::model::ModelValue;
 use capture::Event;
 use seccomp::json::UniqueKeys;
 use serde_json::{Map, Value};
@@ -62,7 +63,72 @@ pub(crate) enum Statement {
         program: String,
         path: PathBuf,
     },
+    /// An object of kernel memory, or more of one.
+    Given {
+        name: String,
+        /// `TYPE {…}` of a new one.
+        value: ModelValue,
+        is_new: bool,
+    },
+    /// The process that the next runs are in.
+    Process(ModelValue),
+    /// What calls of a function return, and what they write through arguments.
+    Result {
+        function: String,
+        at: Option<u64>,
+        value: ModelValue,
+        fills: Vec<(String, ModelValue)>,
+    },
+    /// A run by arguments or fields, in a model of the kernel.
+    RunModel {
+        program: String,
+        value: ModelValue,
+    },
+    /// Runs of an iterator: one for each element, and the last without one.
+    Iterate {
+        program: String,
+        elements: Vec<ModelValue>,
+    },
     Expect(Expected),
+}
+
+impl Statement {
+    /// The program that it runs.
+    pub(super) fn program(&self) -> Option<&str> {
+        match self {
+            Statement::Run { program, .. }
+            | Statement::Capture { program, .. }
+            | Statement::RunModel { program, .. }
+            | Statement::Iterate { program, .. } => Some(program),
+            Statement::Test(_)
+            | Statement::Object(_)
+            | Statement::SharedMaps
+            | Statement::Network(_)
+            | Statement::Delete { .. }
+            | Statement::Time { .. }
+            | Statement::Seed(_)
+            | Statement::Cpu(_)
+            | Statement::Ifindex(_)
+            | Statement::Fault(_)
+            | Statement::Set { .. }
+            | Statement::Given { .. }
+            | Statement::Process(_)
+            | Statement::Result { .. }
+            | Statement::Expect(_) => None,
+        }
+    }
+
+    /// True if it is about a model of the kernel.
+    pub(super) fn is_of_model(&self) -> bool {
+        matches!(
+            self,
+            Statement::Given { .. }
+                | Statement::Process(_)
+                | Statement::Result { .. }
+                | Statement::RunModel { .. }
+                | Statement::Iterate { .. }
+        )
+    }
 }
 
 /// A context.
@@ -87,6 +153,8 @@ pub(crate) enum Expected {
         name: String,
         count: Option<u64>,
     },
+    /// Any verdict but this one.
+    NotVerdict(String),
     Retval(u32),
     Unchanged(Output),
     Bytes(Output, Vec<u8>),
@@ -124,6 +192,23 @@ pub(crate) enum Expected {
     Field {
         name: String,
         text: String,
+    },
+    /// The next call of a function that is not modelled, or of any.
+    Call {
+        /// `None` for any function.
+        function: Option<String>,
+        /// `None` if there is no further one.
+        arguments: Option<Vec<(String, ModelValue)>>,
+    },
+    /// The text that an iterator wrote; `None` for nothing.
+    Seq(Option<String>),
+    /// Fields of the context after the run.
+    ContextFields(ModelValue),
+    /// A member of an object after the run.
+    Memory {
+        name: String,
+        path: Vec<String>,
+        value: ModelValue,
     },
     /// Most instructions of a run, or of the runs with a verdict.
     Instructions {
@@ -224,6 +309,9 @@ fn expected(word: &str, rest: &str) -> Result<Expected, String> {
     let (second, behind) = self::word(rest);
     Ok(match word {
         // Some names have blanks.
+        "verdict" if second == "not" => {
+            Expected::NotVerdict(given(behind).ok_or_else(|| needed("a name"))?)
+        }
         "verdict" => {
             let (name, count) = match rest.rsplit_once(char::is_whitespace) {
                 Some((name, count)) if number::<u64>(count).is_some() => (name, number(count)),
@@ -534,6 +622,7 @@ mod tests {
             "capture p some file.pcap",
             "verdict XDP_PASS",
             "verdict XDP_PASS 217",
+            "verdict not XDP_PASS",
             "retval -1",
             "data unchanged",
             "data 00 11",
@@ -572,6 +661,7 @@ mod tests {
             ("run p 0x1", "no such file"),
             ("capture p", "a capture file"),
             ("verdict", "needs a name"),
+            ("verdict not", "needs a name"),
             ("retval 4294967296", "32 bits"),
             ("data", "no bytes"),
             ("data 0", "hexadecimal"),

@@ -38,6 +38,7 @@ fn access_json(access: &BadAccess) -> Value {
         AccessError::Misaligned => "misaligned",
         AccessError::Wraps => "wraps",
         AccessError::Shared => "shared",
+        AccessError::NotGiven => "not-given",
     };
     let region = access
         .nearest

@@ -44,16 +44,21 @@ impl<'w> Sorter<'w> {
         }
     }
 
-    /// Adds a packet: as the program left it if it goes on, otherwise as it came.
+    /// Adds a packet: as the program left it if it goes on, otherwise as it came, with a comment if there
+    /// is one.
     pub(super) fn put(
         &mut self,
         verdict: &str,
         record: &Record<'_>,
         data: &[u8],
+        comment: Option<&str>,
     ) -> Result<(), RunCaptureError> {
         for (output, encoder, kept) in &mut self.0 {
             if output.verdict == verdict {
-                let put = encoder.put_changed(record, data, kept);
+                let put = match comment {
+                    Some(comment) => encoder.put_commented(record, data, comment, kept),
+                    None => encoder.put_changed(record, data, kept),
+                };
                 put.map_err(RunCaptureError::OtherLinkType)?;
             }
             if kept.len() >= PORTION {

@@ -36,6 +36,9 @@ pub struct CaptureOptions<'w> {
     pub choose: Option<&'w mut Choose<'w>>,
     /// Most packets that are observed.
     pub most: Option<u64>,
+    /// True if packets that are written get comments, where their format has them: the verdict and the
+    /// line that returned it. Runs are in the checked engine then.
+    pub comments: bool,
 }
 
 /// Chooses a packet by its number and its record.
@@ -175,7 +178,9 @@ impl RunnableProgram<'_> {
             by_verdict,
             mut choose,
             most,
+            comments,
         } = options;
+        self.note_returns(comments);
         let mut sorter = Sorter::start(by_verdict, &input);
         let mut left = most;
         let format = output.as_ref().map(|output| output.format);
@@ -218,11 +223,25 @@ impl RunnableProgram<'_> {
                         Ok(time) => time,
                         Err(stop) => break Err(stop.after(packet - 1)),
                     };
+                    #[cfg(feature = "html")]
+                    let is_recorded = is_chosen && self.begin_page_run();
+                    #[cfg(not(feature = "html"))]
+                    let is_recorded = false;
                     // No guard is held while `observe` runs, which may wait for guards.
-                    let run = || self.run_captured(frame, at, &mut RunGuard::new());
-                    let retval = match time.run(run) {
+                    let mut run = || self.run_captured(frame, at, &mut RunGuard::new());
+                    let result = match is_recorded {
+                        true => run(),
+                        false => time.run(run),
+                    };
+                    let retval = match result {
                         Ok(retval) => retval,
-                        Err(error) => break Err(RunCaptureError::Run { packet, error }),
+                        Err(error) => {
+                            #[cfg(feature = "html")]
+                            if is_chosen {
+                                self.end_page_run(packet, &record, Err(&error));
+                            }
+                            break Err(RunCaptureError::Run { packet, error });
+                        }
                     };
                     if !is_chosen {
                         self.records();
@@ -241,10 +260,19 @@ impl RunnableProgram<'_> {
                         executed: self.executed,
                     };
                     observe(run, &record);
+                    #[cfg(feature = "html")]
+                    self.end_page_run(packet, &record, Ok((retval, redirect)));
+                    let comment = comments.then(|| self.comment(&verdict.name, redirect));
                     if let (Some(encoder), Some(most)) = (&encoder, verdict.kept) {
                         let after = self.captured().map(|input| input.kept_frame(most));
                         let after = after.unwrap_or_default();
-                        if let Err(error) = encoder.put_changed(&record, &after, &mut kept) {
+                        let put = match &comment {
+                            Some(comment) => {
+                                encoder.put_commented(&record, &after, comment, &mut kept)
+                            }
+                            None => encoder.put_changed(&record, &after, &mut kept),
+                        };
+                        if let Err(error) = put {
                             break Err(RunCaptureError::OtherLinkType(error));
                         }
                     }
@@ -253,7 +281,8 @@ impl RunnableProgram<'_> {
                         let after = verdict.kept.zip(input);
                         let after = after.map(|(most, input)| input.kept_frame(most));
                         let data = after.as_deref().unwrap_or(frame);
-                        if let Err(stop) = sorter.put(&verdict.name, &record, data) {
+                        let put = sorter.put(&verdict.name, &record, data, comment.as_deref());
+                        if let Err(stop) = put {
                             break Err(stop);
                         }
                     }

@@ -16,16 +16,21 @@ use vm::{FiredTimer, ModelPrograms, ObjectLayout, Streams};
 
 #[cfg(feature = "coverage")]
 use super::counts::CountObserver;
+#[cfg(feature = "debug")]
+use super::debug::{DebugObserver, Scene};
 use super::hook::HookObjects;
 use super::prepared::Prepared;
 #[cfg(feature = "trace")]
 use super::recording::RunObserver;
+use super::returned::ReturnObserver;
 use super::{RunError, RunnableProgram};
 
 /// Initial state of a run.
 pub(super) enum Start<'i> {
     /// A program, with its input.
     Program(&'i mut TestInput),
+    /// A program, on the context of its model.
+    Model,
     /// The function that a timer calls.
     Timer(FiredTimer),
 }
@@ -56,6 +61,8 @@ impl<'o> RunnableProgram<'o> {
         let inner: Vec<Arc<StoredMap>> = inner.collect();
         // Only programs that ask for the task can read it.
         let asks = prepared.uses_current_task || self.prepared.uses_current_task;
+        let given = self.model.take();
+        let asks = asks && given.is_none();
         let layout = shared.task.filter(|_| asks);
         let task = layout.map(|layout| layout.task(system, shared.addresses.task));
         let model = Model(programs);
@@ -74,9 +81,9 @@ impl<'o> RunnableProgram<'o> {
             .collect();
         let hook = match &start {
             Start::Program(input) => self.hook_objects(input),
-            Start::Timer(_) => None,
+            Start::Model | Start::Timer(_) => None,
         };
-        let is_program = matches!(start, Start::Program(_));
+        let is_program = matches!(start, Start::Program(_) | Start::Model);
         let mut memory = Memory::placed_at(shared.addresses);
         let mut arguments = [0; 5];
         let timer = match start {
@@ -84,8 +91,15 @@ impl<'o> RunnableProgram<'o> {
                 arguments[0] = add_input(&mut memory, input, hook.as_ref())?;
                 None
             }
+            Start::Model => {
+                arguments[0] = given.as_ref().map_or(0, |model| model.context());
+                None
+            }
             Start::Timer(timer) => Some(timer),
         };
+        if let Some(model) = &given {
+            memory.add_given(&model.memory);
+        }
         for (map, structure) in maps.iter().flatten().zip(&structures) {
             memory.add_map(&*map.def.name, map.map.handle(), guard, map.permission())?;
             memory.describe_map(structure);
@@ -144,13 +158,24 @@ impl<'o> RunnableProgram<'o> {
             }
         });
         #[cfg(feature = "trace")]
-        let mut observer = recorder.map(RunObserver::new);
+        let mut observer = recorder.map(|recorder| RunObserver::new(recorder, programs));
         #[cfg(feature = "coverage")]
         let mut profiler = self.profiler.take();
         #[cfg(feature = "coverage")]
         if let Some(profiler) = &mut profiler {
             profiler.begin();
         }
+        #[cfg(feature = "debug")]
+        let mut debugging = self.debugging.take();
+        #[cfg(feature = "debug")]
+        let mut debugger = debugging.as_deref_mut().map(|debugging| {
+            let run = (self.services.cpu(), !is_program);
+            let scene = Scene::new(debugging, shared, prepared, run);
+            DebugObserver::new(&mut debugging.state, scene)
+        });
+        #[cfg(feature = "fuzz")]
+        let mut comparing = self.comparing.take();
+        let mut returns = (self.notes_return && is_program).then(|| ReturnObserver::new(programs));
         let finish = self.services.with_context(timer, |mut cx| {
             let mut calls = Calls::resolved(|number, arguments, memory| {
                 if let Some(faults) = &mut faults
@@ -160,6 +185,11 @@ impl<'o> RunnableProgram<'o> {
                 }
                 if let Some(KernelFunction::Host(index)) = KernelFunction::from_number(number) {
                     return Some(host.get(usize::from(index))?.call(arguments, memory));
+                }
+                if let Some(model) = &given
+                    && let Some(result) = model.call(number, arguments, memory)
+                {
+                    return Some(result);
                 }
                 let helper = ::kernel::find(number)?;
                 Some(helper(arguments, memory, &mut cx))
@@ -176,10 +206,25 @@ impl<'o> RunnableProgram<'o> {
                 packet: None,
             };
             let entry = Entry { arguments };
+            #[cfg(feature = "debug")]
+            if let Some(debugger) = &mut debugger {
+                return (prepared.checked)
+                    .run_function_observed(slot, cx, entry, &limits, debugger);
+            }
             #[cfg(feature = "trace")]
             if let Some(observer) = &mut observer {
                 return (prepared.checked)
                     .run_function_observed(slot, cx, entry, &limits, observer);
+            }
+            #[cfg(feature = "fuzz")]
+            if let Some(comparing) = &mut comparing {
+                return (prepared.checked).run_function_observed(
+                    slot,
+                    cx,
+                    entry,
+                    &limits,
+                    &mut **comparing,
+                );
             }
             #[cfg(feature = "coverage")]
             if let Some(profiler) = &mut profiler {
@@ -190,6 +235,9 @@ impl<'o> RunnableProgram<'o> {
                     &limits,
                     &mut **profiler,
                 );
+            }
+            if let Some(returns) = &mut returns {
+                return (prepared.checked).run_function_observed(slot, cx, entry, &limits, returns);
             }
             #[cfg(feature = "coverage")]
             if let Some(mut counts) = CountObserver::new(programs) {
@@ -203,7 +251,22 @@ impl<'o> RunnableProgram<'o> {
             }
             (prepared.checked).run_function(slot, cx, entry, &limits)
         });
+        #[cfg(feature = "debug")]
+        {
+            self.debugging = debugging;
+        }
         self.faults = faults;
+        #[cfg(feature = "fuzz")]
+        {
+            self.comparing = comparing;
+        }
+        if is_program {
+            self.returned = returns.and_then(|returns| returns.last);
+            #[cfg(feature = "trace")]
+            if let Some(observer) = &observer {
+                self.returned = observer.returns.last;
+            }
+        }
         #[cfg(all(test, feature = "trace"))]
         let insns = observer
             .as_mut()
@@ -217,6 +280,8 @@ impl<'o> RunnableProgram<'o> {
             recording.insns.extend(insns.into_iter().flatten());
             self.recording = Some(recording);
         }
+        drop(memory);
+        self.model = given;
         #[cfg(feature = "coverage")]
         {
             if let (true, Some(profiler)) = (is_program, &mut profiler) {

@@ -18,6 +18,7 @@ use vm::Counters;
 
 use super::LoadedObject;
 use super::prepared::Prepared;
+use super::shared::Shared;
 
 /// The counters of a program.
 pub(super) struct ProgramCounts {
@@ -54,6 +55,24 @@ impl ProgramCounts {
     /// The counters of code without checks.
     pub(super) fn counting(&self) -> Option<&Counting> {
         self.counting.as_ref()
+    }
+
+    /// By slot: a run can come there.
+    #[cfg(feature = "fuzz")]
+    pub(super) fn reached(&self) -> &[bool] {
+        &self.reached
+    }
+
+    /// The counters of code without checks, or those of the checked engine.
+    #[cfg(feature = "fuzz")]
+    #[inline]
+    pub(super) fn counters(&self, is_unchecked: bool) -> impl Iterator<Item = &Counters> {
+        let counting = self.counting.as_ref().filter(|_| is_unchecked);
+        let counting = counting.map(|counting| &counting.counters);
+        let checked = [&self.starts, &self.ends].into_iter();
+        counting
+            .into_iter()
+            .chain(checked.filter(move |_| !is_unchecked))
     }
 
     /// The counts of all engines.
@@ -167,8 +186,21 @@ impl LoadedObject {
     /// What the runs executed until now, of an object that was loaded with
     /// [`LoadOptions::counts`](super::LoadOptions::counts); otherwise nothing.
     pub fn coverage(&self) -> Coverage {
+        self.shared.coverage()
+    }
+
+    /// True if none of its programs has source lines.
+    pub fn lacks_lines(&self) -> bool {
+        let mut programs = self.shared.programs.iter();
+        programs.all(|prepared| prepared.program.line_info().is_empty())
+    }
+}
+
+impl Shared {
+    /// What the runs executed until now.
+    pub(super) fn coverage(&self) -> Coverage {
         let mut coverage = Coverage::default();
-        for prepared in &self.shared.programs {
+        for prepared in &self.programs {
             if let Some(counts) = &prepared.counts {
                 add(&mut coverage, &prepared.program, counts);
             }
@@ -176,10 +208,30 @@ impl LoadedObject {
         coverage
     }
 
-    /// True if none of its programs has source lines.
-    pub fn lacks_lines(&self) -> bool {
-        let mut programs = self.shared.programs.iter();
-        programs.all(|prepared| prepared.program.line_info().is_empty())
+    /// Instructions that the runs executed until now, by file and line, with names as in
+    /// [`Shared::coverage`].
+    #[cfg(feature = "html")]
+    pub(super) fn line_costs(&self) -> BTreeMap<(String, u32), u64> {
+        let mut costs = BTreeMap::new();
+        for prepared in &self.programs {
+            let program = &prepared.program;
+            let (Some(counts), Some(types)) = (&prepared.counts, program.btf()) else {
+                continue;
+            };
+            let decoded = program.decode();
+            for (slot, count) in counts.counts(program).insns.into_iter().enumerate() {
+                let line = program.line_at(slot as u32).filter(|line| line.line > 0);
+                if let Some(line) = line
+                    && count > 0
+                    && !matches!(decoded[slot], Insn::Imm64High)
+                {
+                    let name = types.string(line.file).to_string();
+                    let name = name.trim_start_matches("./").to_owned();
+                    *costs.entry((name, line.line)).or_insert(0) += count;
+                }
+            }
+        }
+        costs
     }
 }
 

@@ -95,7 +95,14 @@ impl LoadedObject {
         reused: &ReusedMaps,
     ) -> Result<LoadedObject, LoadError> {
         let kernel = with_cpus(kernel, options.possible_cpus());
-        let linked = object.link(&kernel);
+        let programs = LoadedObject::link(object, &kernel)?;
+        let globals = object.globals().collect();
+        LoadedObject::from_programs(programs, globals, &kernel, options, (functions, reused))
+    }
+
+    /// The programs of an object that are to be loaded, linked for a kernel.
+    pub(crate) fn link(object: &Object<'_>, kernel: &Kernel) -> Result<Vec<Program>, LoadError> {
+        let linked = object.link(kernel);
         let mut linked = linked.map_err(|error| LoadError::Link(Box::new(error)))?;
         // Those of a struct_ops are linked with it, whether they are to be loaded or not.
         let is_chosen = |id| {
@@ -111,13 +118,20 @@ impl LoadedObject {
             return Err(LoadError::Link(Box::new(error)));
         }
         let programs = linked.programs.into_iter().map(|linked| linked.program);
-        LoadedObject::from_programs(
-            programs.collect(),
-            object.globals().collect(),
-            &kernel,
-            options,
-            (functions, reused),
-        )
+        Ok(programs.collect())
+    }
+
+    /// Verifies programs that [`LoadedObject::link`] gave, and creates the maps that they use.
+    #[cfg(feature = "fuzz")]
+    pub(crate) fn from_linked(
+        programs: Vec<Program>,
+        globals: Vec<Global>,
+        kernel: &Kernel,
+        options: &LoadOptions,
+    ) -> Result<LoadedObject, LoadError> {
+        let kernel = with_cpus(kernel, options.possible_cpus());
+        let none = (&Arc::default(), &ReusedMaps::default());
+        LoadedObject::from_programs(programs, globals, &kernel, options, none)
     }
 
     /// Verifies a program that was linked already, and creates the maps that it uses.
@@ -147,6 +161,8 @@ impl LoadedObject {
             memory: Arc::new(MapMemory::new(options.memory)),
             objects: Arc::new(Objects::starting_at(addresses.objects, cpus)),
             machine_memory: kernel.memory(),
+            #[cfg(feature = "fuzz")]
+            journals: options.journals,
             ..Host::new(cpus, options.seed)
         };
         // Made before its maps hold programs: it releases them whenever it is dropped.
@@ -154,17 +170,23 @@ impl LoadedObject {
         loaded.shared.variables = variables(&linked, kernel, cpus, addresses.variables);
         let mut programs = Vec::new();
         for program in linked {
-            let Some(rules) = TestProgram::of(program.kind()) else {
-                return Err(LoadError::Type {
-                    program: program.name().to_owned(),
-                    kind: program.kind(),
-                });
+            let rules = match TestProgram::of(program.kind()) {
+                Some(rules) => rules,
+                None if options.models => TestProgram::model(),
+                None => {
+                    return Err(LoadError::Type {
+                        program: program.name().to_owned(),
+                        kind: program.kind(),
+                    });
+                }
             };
             let proof = match options.unverified {
                 true => None,
                 false => Some(prove(&program, kernel, options.explains)?),
             };
-            check_functions(&program, kernel, proof.as_ref())?;
+            if !rules.is_model() {
+                check_functions(&program, kernel, proof.as_ref())?;
+            }
             create_maps(&mut loaded.shared.maps, &program, kernel, (&host, reused))?;
             programs.push((program, rules, proof));
         }
@@ -203,7 +225,8 @@ impl LoadedObject {
             let counting = counts.as_ref().and_then(ProgramCounts::counting);
             #[cfg(not(feature = "coverage"))]
             let counting = None;
-            let compiled = proof.zip(compiler.as_ref()).map(|(proof, compiler)| {
+            let to_compile = proof.filter(|_| !rules.is_model());
+            let compiled = to_compile.zip(compiler.as_ref()).map(|(proof, compiler)| {
                 compiled::compile((&proof, number, counting), &handles, functions, compiler)
             });
             let host = functions.clone();

@@ -1,15 +1,16 @@
 //! A loaded object: its programs by name, its maps, and what the host sets between runs.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use ::kernel::maps::{Arena, Host, Map};
 use ::kernel::process::Process;
-use btf::{RustDump, TypeId};
+use btf::{Btf, RustDump, TypeId};
 use object::maps::Global;
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
 use spec::{Errno, SplitMix};
-use vm::{Stream, System};
+use vm::{Addresses, Stream, System};
 
 use super::kernel_sockets::SocketLayout;
 use super::prepared::Prepared;
@@ -65,6 +66,16 @@ impl LoadedObject {
     pub fn set_system(&mut self, mut system: System) {
         self.socket_layout.describe(&mut system.network.sockets);
         self.shared.system = system;
+    }
+
+    /// The types of the kernel that it was loaded for.
+    pub(crate) fn kernel_types(&self) -> Option<Arc<Btf<'static>>> {
+        self.shared.process.shared_types()
+    }
+
+    /// Where memory lies that programs see.
+    pub(crate) fn addresses(&self) -> Addresses {
+        self.shared.addresses
     }
 
     /// The process of its programs: what they opened by `bpf_sys_bpf` and did not close.

@@ -33,7 +33,13 @@ impl Creation<'_> {
     /// Creates a map of a definition, with the template of its inner maps, if it is a map of maps.
     fn create(&self, def: &MapDef, template: Option<&Map>) -> Result<Map, LoadError> {
         let layout = self.layout(def)?;
-        let map = Map::create_with(&def.params, layout, self.host, template);
+        // Global variables are addressed without lookups, which a journal does not see.
+        let plain = (self.host.journals && def.initial_value().is_some()).then(|| Host {
+            journals: false,
+            ..self.host.clone()
+        });
+        let host = plain.as_ref().unwrap_or(self.host);
+        let map = Map::create_with(&def.params, layout, host, template);
         map.map_err(|errno| self.failed(def, errno))
     }
 

@@ -32,6 +32,11 @@ pub struct LoadOptions {
     /// Runs count what they execute ([`LoadedObject::coverage`](super::LoadedObject)).
     #[cfg(feature = "coverage")]
     pub counts: bool,
+    /// Programs of types that Linux does not test-run are loaded too: they run in a model of the kernel.
+    pub models: bool,
+    /// Maps remember what is written to them, so that fuzzing can set them back.
+    #[cfg(feature = "fuzz")]
+    pub journals: bool,
     /// Functions of native code begin with a slot of five bytes, which a call or jump can
     /// replace.
     pub entry_slots: bool,
@@ -75,6 +80,9 @@ impl Default for LoadOptions {
             retpoline: false,
             #[cfg(feature = "coverage")]
             counts: false,
+            models: false,
+            #[cfg(feature = "fuzz")]
+            journals: false,
             entry_slots: false,
             memory: LoadOptions::DEFAULT_MEMORY,
             cpus: 1,

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ::kernel::maps::RunGuard;
+use ::kernel::model::Model;
 use ::kernel::programs::{PacketVerdict, TestInput, verdict};
 use interp::checked::Limits;
 use spec::Errno;
@@ -12,11 +13,18 @@ use vm::{Deadline, DirectContext, Outcome, Redirect};
 
 use super::checked::Start;
 use super::compiled::{Code, Scratch};
+#[cfg(feature = "debug")]
+use super::debug::Debugging;
+#[cfg(feature = "html")]
+use super::html::HtmlRuns;
+#[cfg(feature = "fuzz")]
+use super::inputs::Comparisons;
 use super::prepared::Prepared;
 #[cfg(feature = "coverage")]
 use super::profile::Profiler;
 #[cfg(feature = "trace")]
 use super::recording::Recording;
+use super::returned::Place;
 use super::services::{RunClock, Services};
 use super::shared::Shared;
 use super::{Faults, ObjectMap, PrintedText, RunError, RunRecord, records};
@@ -48,14 +56,29 @@ pub struct RunnableProgram<'o> {
     pub(super) executed: Option<u64>,
     /// Runs are in the checked engine, so that their instructions are known.
     counts_executed: bool,
+    /// Runs are in the checked engine, so that it is known where they return.
+    pub(super) notes_return: bool,
+    /// The last instruction of the last run, if that is noted.
+    pub(super) returned: Option<Place>,
     /// Helpers that fail on purpose.
     pub(super) faults: Option<Box<Faults>>,
+    /// The model of the kernel around the program.
+    pub(super) model: Option<Box<Model>>,
     /// What profiles the next runs.
     #[cfg(feature = "coverage")]
     pub(super) profiler: Option<Box<Profiler>>,
+    /// What notes the comparisons of the next runs.
+    #[cfg(feature = "fuzz")]
+    pub(super) comparing: Option<Box<Comparisons>>,
     /// What records the next run.
     #[cfg(feature = "trace")]
     pub(super) recording: Option<Box<Recording<'o>>>,
+    /// What the next runs are debugged with.
+    #[cfg(feature = "debug")]
+    pub(super) debugging: Option<Box<Debugging<'o>>>,
+    /// The page that runs are written to.
+    #[cfg(feature = "html")]
+    pub(super) page: Option<Box<HtmlRuns<'o>>>,
 }
 
 /// Result of a test run.
@@ -101,11 +124,20 @@ impl<'o> RunnableProgram<'o> {
             captured: None,
             executed: None,
             counts_executed: false,
+            notes_return: false,
+            returned: None,
             faults: None,
+            model: None,
             #[cfg(feature = "coverage")]
             profiler: None,
+            #[cfg(feature = "fuzz")]
+            comparing: None,
             #[cfg(feature = "trace")]
             recording: None,
+            #[cfg(feature = "debug")]
+            debugging: None,
+            #[cfg(feature = "html")]
+            page: None,
         }
     }
 
@@ -309,7 +341,11 @@ impl<'o> RunnableProgram<'o> {
     }
 
     // Results are taken apart where they come from: moved as a whole, they cost a tenth of a run.
-    fn run(&mut self, input: &mut TestInput, guard: &mut RunGuard) -> Result<u32, RunError> {
+    pub(super) fn run(
+        &mut self,
+        input: &mut TestInput,
+        guard: &mut RunGuard,
+    ) -> Result<u32, RunError> {
         self.check_deadline()?;
         if let Some(ifindex) = self.ifindex {
             input.set_ifindex(ifindex);
@@ -322,10 +358,15 @@ impl<'o> RunnableProgram<'o> {
             Some(code) if !self.is_recorded() => self.run_unchecked(code, input, guard),
             _ => self.run_checked(prepared, Start::Program(input), guard),
         };
-        let value = match result {
-            Ok(value) => value,
-            Err(error) => return Err(self.run_failed(error)),
-        };
+        match result {
+            Ok(value) => self.end_run(value, guard),
+            Err(error) => Err(self.run_failed(error)),
+        }
+    }
+
+    /// Ends a run that returned a value.
+    #[inline(always)]
+    fn end_run(&mut self, value: u32, guard: &mut RunGuard) -> Result<u32, RunError> {
         if let Err(error) = self.run_timers_in(guard) {
             return Err(self.run_failed(error));
         }
@@ -333,6 +374,52 @@ impl<'o> RunnableProgram<'o> {
             true => Err(RunError::Memory(self.shared.memory.limit())),
             false => Ok(value),
         }
+    }
+
+    /// Runs the program once on the context of its model ([`RunnableProgram::set_model`]).
+    pub(crate) fn model_run(&mut self) -> Result<TestRunOutput, RunError> {
+        self.check_deadline()?;
+        self.services.printed = PrintedText::default();
+        for map in self.shared.maps.iter().flatten() {
+            map.map.operations().reset();
+        }
+        let start = Instant::now();
+        let mut guard = RunGuard::new();
+        self.run_timers_in(&mut guard)?;
+        guard.renew();
+        let retval = match self.run_checked(self.prepared, Start::Model, &guard) {
+            Ok(value) => self.end_run(value, &mut guard)?,
+            Err(error) => return Err(self.run_failed(error)),
+        };
+        Ok(TestRunOutput {
+            retval,
+            redirect: None,
+            verdict: verdict(self.kind(), retval),
+            data_out: Vec::new(),
+            ctx_out: Vec::new(),
+            duration: start.elapsed(),
+            printk: std::mem::take(&mut self.services.printed),
+            records: self.records(),
+        })
+    }
+
+    /// Sets the model of the kernel of the next runs, which are in the checked engine.
+    pub(crate) fn set_model(&mut self, model: Option<Box<Model>>) {
+        if let Some(model) = &model {
+            let system = model.system(self.services.system());
+            self.services.set_process(system, model.task());
+        }
+        self.model = model;
+    }
+
+    /// The model, as the runs left it.
+    pub(crate) fn take_model(&mut self) -> Option<Box<Model>> {
+        self.model.take()
+    }
+
+    /// The program.
+    pub(crate) fn loaded_program(&self) -> &'o program::Program {
+        &self.prepared.program
     }
 
     /// The error of a run that failed: the limit of memory, if that came first.
@@ -371,11 +458,20 @@ impl<'o> RunnableProgram<'o> {
     /// purpose.
     #[inline]
     fn is_recorded(&self) -> bool {
-        if self.faults.is_some() || self.counts_executed {
+        let is_asked = self.counts_executed || self.notes_return;
+        if is_asked || self.faults.is_some() || self.model.is_some() {
             return true;
         }
         #[cfg(feature = "coverage")]
         if self.profiler.is_some() {
+            return true;
+        }
+        #[cfg(feature = "debug")]
+        if self.debugging.is_some() {
+            return true;
+        }
+        #[cfg(feature = "fuzz")]
+        if self.comparing.is_some() {
             return true;
         }
         #[cfg(feature = "trace")]

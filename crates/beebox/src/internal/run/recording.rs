@@ -16,6 +16,7 @@ use trace::dwarf::Debug;
 use trace::{Host, Recorder, Run, Traced, TracedMap};
 
 use super::prepared::Prepared;
+use super::returned::ReturnObserver;
 use super::shared::Shared;
 use super::{ObjectMap, RunnableProgram};
 
@@ -37,15 +38,18 @@ pub(super) struct Recording<'o> {
 /// The observer of a run that is recorded.
 pub(super) struct RunObserver<'p> {
     pub(super) recorder: Recorder<'p>,
+    /// What counts and notes beside it.
+    pub(super) returns: ReturnObserver<'p>,
     /// Number of the program and slot of each instruction, to which the test holds the record.
     #[cfg(test)]
     pub(super) insns: Vec<(u32, u32)>,
 }
 
 impl<'p> RunObserver<'p> {
-    pub(super) fn new(recorder: Recorder<'p>) -> RunObserver<'p> {
+    pub(super) fn new(recorder: Recorder<'p>, programs: &'p [Prepared]) -> RunObserver<'p> {
         RunObserver {
             recorder,
+            returns: ReturnObserver::new(programs),
             #[cfg(test)]
             insns: Vec::new(),
         }
@@ -56,6 +60,7 @@ impl Observer for RunObserver<'_> {
     fn before(&mut self, moment: &Moment<'_, '_>) -> ControlFlow<()> {
         #[cfg(test)]
         self.insns.push((moment.program.number(), moment.at as u32));
+        let _ = self.returns.before(moment);
         self.recorder.before(moment)
     }
 }
@@ -92,7 +97,7 @@ impl<'o> RunnableProgram<'o> {
 }
 
 /// The functions that a program calls, by their numbers.
-fn functions(prepared: &Prepared, kernel: &Kernel) -> Vec<(i32, (String, usize))> {
+pub(super) fn functions(prepared: &Prepared, kernel: &Kernel) -> Vec<(i32, (String, usize))> {
     let insns = prepared.program.decode();
     let calls = insns.iter().filter(|insn| matches!(insn, Insn::Call(_)));
     let named = calls.filter_map(|insn| {
@@ -196,6 +201,19 @@ pub(super) struct RunMap<'h> {
     map: Arc<Map>,
 }
 
+#[cfg(feature = "debug")]
+impl RunMap<'_> {
+    /// The map.
+    pub(super) fn map(&self) -> &Map {
+        &self.map
+    }
+
+    /// Bytes of a key.
+    pub(super) fn key_size(&self) -> usize {
+        self.def.params.key_size as usize
+    }
+}
+
 /// The maps of a run: those of the object, and those in maps of maps.
 pub(super) fn run_maps(shared: &Shared) -> Vec<RunMap<'_>> {
     let own = || shared.maps.iter().flatten();
@@ -253,7 +271,7 @@ impl Host for RunHost<'_> {
 }
 
 /// The value of a key of a map, of per-CPU maps that of a CPU.
-fn value_on(map: &Map, key: &[u8], cpu: u32) -> Option<Vec<u8>> {
+pub(super) fn value_on(map: &Map, key: &[u8], cpu: u32) -> Option<Vec<u8>> {
     let mut value = vec![0; map.value_len()];
     map.lookup(key, &mut value, 0).ok()?;
     if !map.kind().is_percpu() {

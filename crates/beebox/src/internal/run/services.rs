@@ -36,6 +36,8 @@ pub(super) struct Services<'o> {
     metadata: Metadata,
     /// The machine of these runs, if it is not that of the object.
     own_system: Option<Arc<System>>,
+    /// The task of these runs, if it is not that of the object.
+    own_task: Option<u64>,
     clock: RunClock,
     clock_set: Instant,
     /// Time of the current packet in its capture, in nanoseconds.
@@ -52,6 +54,7 @@ impl<'o> Services<'o> {
             random,
             metadata: Metadata::from_cpu(cpu),
             own_system: None,
+            own_task: None,
             clock: RunClock::Capture,
             clock_set: Instant::now(),
             packet_time: 0,
@@ -62,6 +65,12 @@ impl<'o> Services<'o> {
     pub(super) fn set_clock(&mut self, clock: RunClock) {
         self.clock = clock;
         self.clock_set = Instant::now();
+    }
+
+    /// Sets the random numbers of the next runs.
+    #[cfg(feature = "fuzz")]
+    pub(super) fn set_random(&mut self, random: RunRandom<'o>) {
+        self.random = random;
     }
 
     /// The machine and the network that helpers report.
@@ -79,6 +88,12 @@ impl<'o> Services<'o> {
         let mut system = self.shared.system.clone();
         system.network = network;
         self.own_system = Some(Arc::new(system));
+    }
+
+    /// Sets the process and the task of these runs in place of the object's.
+    pub(super) fn set_process(&mut self, system: System, task: Option<u64>) {
+        self.own_system = Some(Arc::new(system));
+        self.own_task = task;
     }
 
     /// Number of the CPU.
@@ -107,7 +122,7 @@ impl<'o> Services<'o> {
         run(RunContext {
             printk: Some(&mut self.printed),
             system: self.own_system.as_deref().unwrap_or(&self.shared.system),
-            task: self.shared.addresses.task,
+            task: self.own_task.unwrap_or(self.shared.addresses.task),
             types: self.shared.process.types(),
             process: Some(&self.shared.process),
             maps: &self.shared.handles,

@@ -35,6 +35,8 @@ pub struct WhyOptions<'o> {
     pub types: &'o RecordTypes<'o>,
     /// The instruction from which the last lines of a long run are told.
     pub tail_from: Option<u64>,
+    /// True if loops are folded; otherwise each line is told as often as it was executed.
+    pub folds: bool,
 }
 
 /// Instructions at the end of a long run whose lines are told.
@@ -92,7 +94,8 @@ impl<'o> RunnableProgram<'o> {
                 _ => None,
             };
             let (printed, frame) = (self.printed().clone(), frame.to_vec());
-            let mut why = self.tell(&run, (&frame, after.as_deref()), result, &printed, with)?;
+            let result = told(result).map_err(|error| RunCaptureError::Run { packet: 0, error })?;
+            let mut why = self.tell(&run, (&frame, after.as_deref()), result, &printed, with);
             why.packet = Some(packet);
             why.redirect_text = redirect.map(redirect_text);
             why.redirect = redirect.map(redirect_json);
@@ -112,9 +115,28 @@ impl<'o> RunnableProgram<'o> {
         context: Option<&[u8]>,
         with: WhyOptions<'o>,
     ) -> Result<Box<Why>, RunError> {
+        self.explain_run(packet, with, |program| {
+            program.test_run_with_context(packet, context, 1)
+        })
+    }
+
+    /// Runs on the context of the model, and tells the run.
+    ///
+    /// # Errors
+    /// But for what stops the run.
+    pub(crate) fn explain_model_run(&mut self, with: WhyOptions<'o>) -> Result<Box<Why>, RunError> {
+        self.explain_run(&[], with, RunnableProgram::model_run)
+    }
+
+    fn explain_run(
+        &mut self,
+        packet: &[u8],
+        with: WhyOptions<'o>,
+        run: impl FnOnce(&mut Self) -> Result<TestRunOutput, RunError>,
+    ) -> Result<Box<Why>, RunError> {
         self.record_with_tail(with.kernel, with.debug, with.tail_from);
         self.limit_told_run();
-        let result = self.test_run_with_context(packet, context, 1);
+        let result = run(self);
         let run = self.take_record().unwrap_or_default();
         let (result, output) = match result {
             Ok(output) => (Ok(output.retval), Some(output)),
@@ -129,11 +151,7 @@ impl<'o> RunnableProgram<'o> {
             .as_ref()
             .filter(|_| has_packet)
             .map(|output| &output.data_out[..]);
-        let mut why = match self.tell(&run, (packet, after), result, &printed, with) {
-            Ok(why) => why,
-            Err(RunCaptureError::Run { error, .. }) => return Err(error),
-            Err(_) => unreachable!("only a run fails here"),
-        };
+        let mut why = self.tell(&run, (packet, after), told(result)?, &printed, with);
         let redirect = output.and_then(|output| output.redirect);
         why.redirect_text = redirect.map(redirect_text);
         why.redirect = redirect.map(redirect_json);
@@ -141,7 +159,7 @@ impl<'o> RunnableProgram<'o> {
     }
 
     /// Gives the run that is told the time that runs have, if there is no other limit.
-    fn limit_told_run(&mut self) {
+    pub(super) fn limit_told_run(&mut self) {
         if self.limits.deadline.is_none() {
             let mut limits = self.limits;
             limits.deadline = Some(Instant::now() + LoadOptions::DEFAULT_TIMEOUT);
@@ -149,19 +167,18 @@ impl<'o> RunnableProgram<'o> {
         }
     }
 
-    /// Tells a run.
-    fn tell(
+    /// Tells a run, which returned a value or was stopped by something.
+    pub(super) fn tell(
         &self,
         run: &Run,
         (before, after): (&[u8], Option<&[u8]>),
-        result: Result<u32, RunError>,
+        result: Result<u32, String>,
         printed: &PrintedText,
         with: WhyOptions<'_>,
-    ) -> Result<Why, RunCaptureError> {
+    ) -> Why {
         let (retval, stopped) = match result {
             Ok(retval) => (Some(retval), None),
-            Err(error) if error.is_stop() => (None, Some(error.to_string())),
-            Err(error) => return Err(RunCaptureError::Run { packet: 0, error }),
+            Err(stopped) => (None, Some(stopped)),
         };
         let verdict = retval.map(|retval| verdict(self.kind(), retval).name.into_owned());
         let mut events = Events::new(self.shared, with.types, printed);
@@ -184,19 +201,23 @@ impl<'o> RunnableProgram<'o> {
         };
         let (head, tail) = run.visits.split_at(run.gap);
         let (head_lines, tail_lines) = lines.split_at(run.gap);
-        let mut steps = steps(&fold(head, key), head_lines);
+        let steps_of = |visits: &[Visit], lines: &[WhyLine]| match with.folds {
+            true => steps(&fold(visits, key), lines),
+            false => lines.iter().cloned().map(WhyStep::Line).collect(),
+        };
+        let mut steps = steps_of(head, head_lines);
         if run.left_out > 0 {
             steps.push(WhyStep::Omitted {
                 omitted: run.left_out,
             });
         }
-        steps.extend(self::steps(&fold(tail, key), tail_lines));
+        steps.extend(steps_of(tail, tail_lines));
         let packet_changes = after.map_or_else(Vec::new, |after| changes(before, after));
         let text = match before.is_empty() {
             true => "no packet".to_owned(),
             false => summary(before, packet::FirstHeader::Link),
         };
-        Ok(Why {
+        Why {
             packet: None,
             packet_text: text,
             bytes: before.len(),
@@ -221,7 +242,7 @@ impl<'o> RunnableProgram<'o> {
                 })
                 .collect(),
             lacks_debug_info: with.debug.is_none(),
-        })
+        }
     }
 
     /// The source line of an instruction of a program.
@@ -260,6 +281,18 @@ impl<'o> RunnableProgram<'o> {
             }),
             events: events.of(visit, &line),
         }
+    }
+}
+
+/// What a run returned, or what stopped it.
+///
+/// # Errors
+/// Other errors than those that stop a program.
+fn told(result: Result<u32, RunError>) -> Result<Result<u32, String>, RunError> {
+    match result {
+        Ok(retval) => Ok(Ok(retval)),
+        Err(error) if error.is_stop() => Ok(Err(error.to_string())),
+        Err(error) => Err(error),
     }
 }
 

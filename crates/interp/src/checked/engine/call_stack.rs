@@ -23,6 +23,9 @@ impl<'m> Run<'_, '_, 'm, '_> {
         arguments.copy_from_slice(&self.regs[1..=5]);
         let answer = self.cx.calls.call(number, arguments, self.cx.memory);
         let answer = answer.ok_or(Reason::UnknownHelper(number))?;
+        if let Some(access) = self.cx.memory.take_not_given() {
+            return Err(Reason::Call(number, CallFault::Memory(access)).into());
+        }
         self.regs[R0] = answer.map_err(|fault| Reason::Call(number, fault))?;
         if let Some(cookie) = self.cx.memory.take_thrown() {
             return self.unwind(number, cookie);

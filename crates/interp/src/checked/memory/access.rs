@@ -49,6 +49,9 @@ impl<'m> Memory<'m> {
         if self.read_shared(address, &mut bytes).is_some() {
             return Ok(number(&bytes));
         }
+        if self.read_given(address, &mut bytes)? {
+            return Ok(number(&bytes));
+        }
         Err(self.fault(address, N as u64, Access::Read))
     }
 
@@ -96,6 +99,9 @@ impl<'m> Memory<'m> {
         if self.write_shared(address, &low_bytes::<N>(value)).is_some() {
             return Ok(());
         }
+        if self.write_given(address, &low_bytes::<N>(value))? {
+            return Ok(());
+        }
         Err(self.fault(address, N as u64, Access::Write))
     }
 
@@ -114,6 +120,9 @@ impl<'m> Memory<'m> {
                 return Ok(old);
             }
             if let Some(old) = self.update_shared::<N>(address, &update) {
+                return Ok(old);
+            }
+            if let Some(old) = self.update_given::<N>(address, &update)? {
                 return Ok(old);
             }
         }

@@ -37,6 +37,8 @@ pub enum AccessError {
     Misaligned,
     /// The address range wraps around.
     Wraps,
+    /// The object is one that a test gives, without these bytes; the region has their name.
+    NotGiven,
     /// A borrow of a map value, which other threads may change: it can only be copied.
     Shared,
 }

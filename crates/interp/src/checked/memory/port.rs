@@ -11,7 +11,7 @@ impl<'m> MemoryPort for Memory<'m> {
     type Fault = CallFault;
 
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), CallFault> {
-        if self.read_shared(address, into).is_none() {
+        if self.read_shared(address, into).is_none() && !self.read_given(address, into)? {
             into.copy_from_slice(Memory::read(self, address, into.len() as u64)?);
             self.note_read(address, into.len() as u64);
         }
@@ -25,11 +25,23 @@ impl<'m> MemoryPort for Memory<'m> {
             let region = &self.regions[id.0];
             region.start <= address && address - region.start < region.len()
         });
-        !is_described && MemoryPort::read(self, address, into).is_ok()
+        let read = match is_described {
+            true => Ok(false),
+            false => match MemoryPort::read(self, address, into) {
+                Ok(()) => Ok(true),
+                Err(CallFault::Memory(access)) => Err(access),
+                Err(CallFault::Refused(_)) => Ok(false),
+            },
+        };
+        self.note_given(read)
+    }
+
+    fn probe_user(&self, address: u64, into: &mut [u8]) -> bool {
+        self.note_given(self.read_given_user(address, into))
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), CallFault> {
-        if self.write_shared(address, bytes).is_none() {
+        if self.write_shared(address, bytes).is_none() && !self.write_given(address, bytes)? {
             Memory::write(self, address, bytes.len() as u64)?.copy_from_slice(bytes);
         }
         Ok(())

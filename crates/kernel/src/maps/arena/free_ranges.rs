@@ -19,19 +19,23 @@ pub(super) struct FreeRanges {
 }
 
 impl FreeRanges {
-    /// The first page of the range that serves so many pages.
+    /// The first page of the range that serves so many pages (`range_tree_find`, `__find_range`).
+    #[doc(alias = "range_tree_find")]
+    #[doc(alias = "__find_range")]
     pub(super) fn find(&self, pages: u32) -> Option<u32> {
         let long_enough = (pages, Reverse(u64::MAX), 0)..;
         self.by_len.range(long_enough).next().map(|found| found.2)
     }
 
-    /// True if all pages from one on are free.
+    /// True if all pages from one on are free (`is_range_tree_set`).
+    #[doc(alias = "is_range_tree_set")]
     pub(super) fn contain(&self, start: u32, pages: u32) -> bool {
         let before = self.by_start.range(..=start).next_back();
         before.is_some_and(|(_, (end, _))| start + pages <= *end)
     }
 
-    /// Adds pages, some of which may be free already.
+    /// Adds pages, some of which may be free already (`range_tree_set`).
+    #[doc(alias = "range_tree_set")]
     pub(super) fn add(&mut self, start: u32, pages: u32) {
         if pages == 0 || self.contain(start, pages) {
             return;
@@ -50,7 +54,8 @@ impl FreeRanges {
         self.insert(first, end);
     }
 
-    /// Removes pages, some of which may not be free.
+    /// Removes pages, some of which may not be free (`range_tree_clear`).
+    #[doc(alias = "range_tree_clear")]
     pub(super) fn remove(&mut self, start: u32, pages: u32) {
         let end = start + pages;
         let before = self.by_start.range(..start).next_back();

@@ -26,7 +26,8 @@ pub(super) enum KfuncArgKind {
     Scalar,
     /// A number that is known.
     Constant,
-    /// Bytes of the memory that is returned.
+    /// Bytes of the memory that is returned (`is_kfunc_arg_scalar_with_name`).
+    #[doc(alias = "is_kfunc_arg_scalar_with_name")]
     ResultSize {
         /// The memory may only be read.
         is_rdonly: bool,
@@ -49,25 +50,39 @@ pub(super) enum KfuncArgKind {
     AllocBtfId,
     /// One with a reference count.
     RefcountedKptr,
-    /// A dynptr.
+    /// A dynptr (`is_kfunc_arg_dynptr`).
+    #[doc(alias = "is_kfunc_arg_dynptr")]
     Dynptr,
-    /// An open-coded iterator.
+    /// An open-coded iterator (`is_kfunc_arg_iter`).
+    #[doc(alias = "is_kfunc_arg_iter")]
     Iter,
     /// Saved IRQ flags.
     IrqFlag,
-    /// A function of the program.
+    /// A function of the program (`is_kfunc_arg_callback`).
+    #[doc(alias = "is_kfunc_arg_callback")]
     Callback,
-    /// The structure of the program, which Linux passes by itself.
+    /// The structure of the program, which Linux passes by itself (`is_kfunc_arg_prog_aux`).
+    #[doc(alias = "is_kfunc_arg_prog_aux")]
     ProgramAux,
-    /// The head of a list or the root of a tree.
+    /// The head of a list or the root of a tree (`is_kfunc_arg_list_head`,
+    /// `is_kfunc_arg_rbtree_root`).
+    #[doc(alias = "is_kfunc_arg_list_head")]
+    #[doc(alias = "is_kfunc_arg_rbtree_root")]
     Root(FieldKind),
-    /// A node of one.
+    /// A node of one (`is_kfunc_arg_list_node`, `is_kfunc_arg_rbtree_node`).
+    #[doc(alias = "is_kfunc_arg_list_node")]
+    #[doc(alias = "is_kfunc_arg_rbtree_node")]
     Node(FieldKind),
-    /// A timer.
+    /// A timer (`is_kfunc_arg_timer`).
+    #[doc(alias = "is_kfunc_arg_timer")]
     Timer,
-    /// A work queue or the work of a task, in the value of a map.
+    /// A work queue or the work of a task, in the value of a map (`is_kfunc_arg_wq`,
+    /// `is_kfunc_arg_task_work`).
+    #[doc(alias = "is_kfunc_arg_wq")]
+    #[doc(alias = "is_kfunc_arg_task_work")]
     InValue(FieldKind),
-    /// A resilient lock.
+    /// A resilient lock (`is_kfunc_arg_res_spin_lock`).
+    #[doc(alias = "is_kfunc_arg_res_spin_lock")]
     ResSpinLock,
 }
 
@@ -230,7 +245,8 @@ fn of_suffix(suffix: ParamSuffix) -> Option<KfuncArgKind> {
     }
 }
 
-/// The kind of a pointer to a structure that is more than memory.
+/// The kind of a pointer to a structure that is more than memory (`__is_kfunc_ptr_arg_type`).
+#[doc(alias = "__is_kfunc_ptr_arg_type")]
 fn of_structure(name: btf::Name<'_>) -> Option<KfuncArgKind> {
     if name == "bpf_dynptr" || name == "bpf_dynptr_kern" {
         return Some(KfuncArgKind::Dynptr);
@@ -253,7 +269,8 @@ fn of_structure(name: btf::Name<'_>) -> Option<KfuncArgKind> {
     }
 }
 
-/// True if parameter `index` is the size of the memory before it.
+/// True if parameter `index` is the size of the memory before it (`is_kfunc_arg_mem_size`).
+#[doc(alias = "is_kfunc_arg_mem_size")]
 fn is_size(callee: &Callee<'_>, index: usize, regs: Option<&Registers>) -> bool {
     let (Some((ty, name)), Some(reg)) = (callee.params.get(index), REGS.get(index)) else {
         return false;

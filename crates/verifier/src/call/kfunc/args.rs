@@ -225,8 +225,9 @@ pub(super) fn check_pointer(
     check_offset(env, ptr, Some(arg))
 }
 
-/// Refuses a pointer that is not trusted where it must be, unless RCU protects it and the
-/// kfunc takes such.
+/// Refuses a pointer that is not trusted where it must be, unless RCU protects it and the kfunc
+/// takes such (`is_rcu_reg`).
+#[doc(alias = "is_rcu_reg")]
 pub(super) fn check_trust(env: &mut Env<'_>, callee: &Callee<'_>, ptr: Reg) -> Result<()> {
     let reg = env.reg(ptr);
     if !callee.must_trust(env.input.rules) || flow::is_trusted(reg) {

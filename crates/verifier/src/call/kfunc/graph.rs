@@ -19,8 +19,11 @@ use crate::{Result, Stop, refuse, verbose};
 const NO_LOCK: i64 = -22;
 
 /// Checks the head of a list or the root of a tree, whose lock must be held
-/// (`__process_kf_arg_ptr_to_graph_root`).
+/// (`__process_kf_arg_ptr_to_graph_root`, `process_kf_arg_ptr_to_list_head`,
+/// `process_kf_arg_ptr_to_rbtree_root`).
 #[doc(alias = "__process_kf_arg_ptr_to_graph_root")]
+#[doc(alias = "process_kf_arg_ptr_to_list_head")]
+#[doc(alias = "process_kf_arg_ptr_to_rbtree_root")]
 pub(super) fn check_root(
     env: &mut Env<'_>,
     index: usize,
@@ -55,9 +58,10 @@ pub(super) fn check_root(
     Ok(())
 }
 
-/// True if the lock in the object that a register points to is held
-/// (`check_reg_allocation_locked`).
+/// True if the lock in the object that a register points to is held (`check_reg_allocation_locked`,
+/// `find_lock_state`).
 #[doc(alias = "check_reg_allocation_locked")]
+#[doc(alias = "find_lock_state")]
 fn is_locked(env: &mut Env<'_>, reg: &RegState) -> bool {
     if env.state.active_locks == 0 {
         return false;
@@ -71,7 +75,10 @@ fn is_locked(env: &mut Env<'_>, reg: &RegState) -> bool {
     is_held
 }
 
-/// Checks the node of a list or tree.
+/// Checks the node of a list or tree (`process_kf_arg_ptr_to_list_node`,
+/// `process_kf_arg_ptr_to_rbtree_node`).
+#[doc(alias = "process_kf_arg_ptr_to_list_node")]
+#[doc(alias = "process_kf_arg_ptr_to_rbtree_node")]
 pub(super) fn check_node(
     env: &mut Env<'_>,
     callee: &Callee<'_>,

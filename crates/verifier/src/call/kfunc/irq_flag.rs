@@ -26,8 +26,9 @@ pub(super) fn check_irq_flag(env: &mut Env<'_>, callee: &Callee<'_>, index: usiz
     }
 }
 
-/// Saves the flags (`mark_stack_slot_irq_flag`).
+/// Saves the flags (`mark_stack_slot_irq_flag`, `is_irq_flag_reg_valid_uninit`).
 #[doc(alias = "mark_stack_slot_irq_flag")]
+#[doc(alias = "is_irq_flag_reg_valid_uninit")]
 fn save(env: &mut Env<'_>, ptr: Reg, class: IrqClass) -> Result<()> {
     let is_free = match place_of(env, ptr) {
         Place::At(frame, spi) => !env.state.frame(frame).stack[spi]

@@ -88,8 +88,9 @@ fn may_iterate_css_tasks(env: &Env<'_>) -> bool {
     is_allowed || env.state.in_sleepable
 }
 
-/// Makes an iterator (`mark_stack_slots_iter`).
+/// Makes an iterator (`mark_stack_slots_iter`, `is_iter_reg_valid_uninit`).
 #[doc(alias = "mark_stack_slots_iter")]
+#[doc(alias = "is_iter_reg_valid_uninit")]
 fn create(env: &mut Env<'_>, callee: &Callee<'_>, ptr: Reg, structure: Structure) -> Result<()> {
     let Structure { ty, slots, name } = structure;
     let index = ptr.number() - 1;
@@ -130,8 +131,9 @@ fn create(env: &mut Env<'_>, callee: &Callee<'_>, ptr: Reg, structure: Structure
     Ok(())
 }
 
-/// Takes an iterator that was made before (`is_iter_reg_valid_init`).
+/// Takes an iterator that was made before (`is_iter_reg_valid_init`, `iter_ref_obj_id`).
 #[doc(alias = "is_iter_reg_valid_init")]
+#[doc(alias = "iter_ref_obj_id")]
 fn take(
     env: &mut Env<'_>,
     callee: &Callee<'_>,
@@ -218,6 +220,8 @@ pub(super) fn result_flags(env: &Env<'_>, meta: &CallMeta) -> TypeFlags {
     }
 }
 
+/// The iterator that a call names (`get_iter_from_state`).
+#[doc(alias = "get_iter_from_state")]
 fn iterator<'s>(state: &'s State, meta: &CallMeta) -> Option<&'s StackObject> {
     let (frame, spi) = meta.iter?;
     state.frame(frame).stack.object_at(spi)

@@ -1,0 +1,51 @@
+//! Coverage-guided fuzzing of a program: looks for packets, contexts, map contents and times on which a
+//! property does not hold ([`crate::fuzz`] describes it).
+//!
+//! [`Campaign::run`] works in rounds: each job mutates inputs of the corpus, runs them in native code with
+//! counters, and keeps those that increment counters as none did before, by powers of two. Between rounds the
+//! corpora are joined in the order of the jobs, so that the seed and the number of jobs decide about
+//! everything. Numbers that jumps compared (a run in the checked engine of each kept input) are put in
+//! place of what they were compared with. After each input the maps are set back by what was written.
+
+mod campaign;
+mod corpus;
+mod executor;
+mod find;
+mod input;
+mod layout;
+mod minimize;
+mod packets;
+mod property;
+mod random;
+mod worker;
+
+use spec::helpers::HelperId;
+
+pub use campaign::{Campaign, FuzzPlan, FuzzProgress, FuzzReport};
+pub use corpus::{CorpusError, read_corpus, write_corpus};
+pub use executor::FuzzTarget;
+pub use find::{FindTest, FuzzFind, capture_of};
+pub use input::{FuzzInput, InputElement, InputStep};
+pub use property::{FuzzRun, Property};
+
+/// Helpers that return random numbers.
+const RANDOM_HELPERS: &[HelperId] = &[HelperId::GetPrandomU32];
+
+/// Helpers that return the time.
+const TIME_HELPERS: &[HelperId] = &[
+    HelperId::KtimeGetNs,
+    HelperId::KtimeGetBootNs,
+    HelperId::KtimeGetCoarseNs,
+    HelperId::KtimeGetTaiNs,
+    HelperId::Jiffies64,
+];
+
+/// Bytes as hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a text does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

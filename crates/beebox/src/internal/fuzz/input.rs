@@ -1,0 +1,63 @@
+//! What a program is run on: elements of maps, then packets one after the other, each at its time.
+
+/// An input. The maps are as they were set up in front of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FuzzInput {
+    /// Elements that are written first.
+    pub elements: Vec<InputElement>,
+    /// The runs.
+    pub steps: Vec<InputStep>,
+    /// Seed of the random numbers of helpers.
+    pub seed: u64,
+}
+
+/// An element of a map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputElement {
+    /// Name of the map.
+    pub map: String,
+    /// Its key.
+    pub key: Vec<u8>,
+    /// Its value, of a per-CPU map that of every CPU.
+    pub value: Vec<u8>,
+}
+
+/// A run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InputStep {
+    /// The packet; empty for programs without one.
+    pub packet: Vec<u8>,
+    /// The context, if one is given.
+    pub context: Option<Vec<u8>>,
+    /// The clock, in nanoseconds.
+    pub time: u64,
+}
+
+impl FuzzInput {
+    /// A run on a packet.
+    pub fn of_packet(packet: Vec<u8>) -> FuzzInput {
+        let step = InputStep {
+            packet,
+            ..InputStep::default()
+        };
+        FuzzInput {
+            steps: vec![step],
+            ..FuzzInput::default()
+        }
+    }
+
+    /// Makes it a copy of another one, in the memory that it has.
+    pub(super) fn copy(&mut self, other: &FuzzInput) {
+        self.seed = other.seed;
+        self.elements.clone_from(&other.elements);
+        self.steps.truncate(other.steps.len());
+        let known = self.steps.len();
+        for (step, of) in self.steps.iter_mut().zip(&other.steps) {
+            step.packet.clear();
+            step.packet.extend_from_slice(&of.packet);
+            step.context.clone_from(&of.context);
+            step.time = of.time;
+        }
+        self.steps.extend_from_slice(&other.steps[known..]);
+    }
+}

@@ -1,0 +1,390 @@
+//! Mutation of programs: changes of one instruction that the verifier still accepts, run through tests. A
+//! change that no test notices is something that no test asks for.
+//!
+//! [`mutate`] runs each test once on the program as it is, with counters: of a change only those tests are
+//! run that execute the instruction. A program is verified and compiled once for each change; where all maps
+//! can be set back, the tests of a change share the load.
+
+mod change;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use isa::ebpf::{Insn, encode};
+use object::Object;
+use object::maps::Global;
+use program::Program;
+use spec::{Kernel, SplitMix};
+use vm::System;
+
+use crate::internal::expect::{ExpectCheck, ExpectFile};
+use crate::internal::maps_json::RecordTypes;
+use crate::internal::run::{LoadError, LoadOptions, LoadedObject, Marked};
+
+/// A test: files that run one after the other over the same maps.
+pub struct MutationTest {
+    /// Its name in reports.
+    pub name: String,
+    /// The statements.
+    pub files: Vec<ExpectFile>,
+    /// The network that programs see.
+    pub system: Option<System>,
+}
+
+/// Which changes are made.
+#[derive(Clone, Copy, Debug)]
+pub struct MutationPlan {
+    /// Other registers and neighbouring jump targets, too.
+    pub all: bool,
+    /// Most changes, chosen by the seed.
+    pub limit: Option<usize>,
+    /// Seed of the choice.
+    pub seed: u64,
+    /// Number of threads.
+    pub jobs: usize,
+}
+
+/// A change of one instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mutant {
+    /// The program.
+    pub program: String,
+    /// The instruction.
+    pub slot: usize,
+    /// It.
+    pub before: String,
+    /// What it is changed to.
+    pub after: String,
+    /// File, number and text of its source line.
+    pub line: Option<(String, u32, String)>,
+    /// What came of it.
+    pub outcome: MutantOutcome,
+}
+
+/// What came of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MutantOutcome {
+    /// The verifier refuses it.
+    Refused,
+    /// A test fails.
+    Noticed {
+        /// Its name.
+        test: String,
+    },
+    /// All tests pass.
+    Missed {
+        /// A test executes the instruction.
+        is_executed: bool,
+    },
+}
+
+/// What came of all changes, in the order of programs and instructions.
+#[derive(Debug, Default)]
+pub struct MutationReport {
+    /// The changes.
+    pub mutants: Vec<Mutant>,
+}
+
+/// Changes of a source line that no test notices.
+pub type MissedLine<'r> = (Option<&'r (String, u32, String)>, Vec<&'r Mutant>);
+
+impl MutationReport {
+    /// Changes that tests notice, of those that the verifier accepts.
+    pub fn share(&self) -> (usize, usize) {
+        let count = |is_it: fn(&MutantOutcome) -> bool| {
+            let mutants = self.mutants.iter();
+            mutants.filter(|mutant| is_it(&mutant.outcome)).count()
+        };
+        let noticed = count(|outcome| matches!(outcome, MutantOutcome::Noticed { .. }));
+        let refused = count(|outcome| matches!(outcome, MutantOutcome::Refused));
+        (noticed, self.mutants.len() - refused)
+    }
+
+    /// What no test notices, by source line.
+    pub fn missed(&self) -> Vec<MissedLine<'_>> {
+        let mut lines: BTreeMap<Option<(&str, u32)>, MissedLine<'_>> = BTreeMap::new();
+        for mutant in &self.mutants {
+            if let MutantOutcome::Missed { .. } = mutant.outcome {
+                let key = mutant
+                    .line
+                    .as_ref()
+                    .map(|(file, line, _)| (file.as_str(), *line));
+                let of = lines
+                    .entry(key)
+                    .or_insert((mutant.line.as_ref(), Vec::new()));
+                of.1.push(mutant);
+            }
+        }
+        lines.into_values().collect()
+    }
+}
+
+/// Why changes cannot be tried.
+#[derive(Debug)]
+pub enum MutationError {
+    /// The object cannot be loaded.
+    Load(LoadError),
+    /// A test does not pass on the object as it is, or cannot be run.
+    Test {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// No test executes a program.
+    NoTests,
+}
+
+impl fmt::Display for MutationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MutationError::Load(error) => error.fmt(f),
+            MutationError::Test { name, what } => {
+                write!(f, "{name}: it does not pass on the object as it is: {what}")
+            }
+            MutationError::NoTests => f.write_str("there is no test"),
+        }
+    }
+}
+
+impl std::error::Error for MutationError {}
+
+/// Most time of a run: a change may make a loop long.
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Objects and tests that all changes have.
+struct Bench<'m, 'o> {
+    object: &'m Object<'o>,
+    kernel: &'m Kernel,
+    tests: &'m [MutationTest],
+    types: RecordTypes<'m>,
+    programs: Vec<Program>,
+    globals: Vec<Global>,
+    /// By program, slot: the tests that execute it.
+    executed: Vec<Vec<Vec<usize>>>,
+}
+
+/// A change that is to be tried.
+#[derive(Clone, Copy)]
+struct Candidate {
+    program: usize,
+    slot: usize,
+    after: Insn,
+}
+
+/// Makes changes and runs the tests. `observe` gets the number of changes that were tried, of how many.
+///
+/// # Errors
+/// If the object cannot be loaded or a test does not pass on it as it is.
+pub fn mutate(
+    object: &Object<'_>,
+    kernel: &Kernel,
+    tests: &[MutationTest],
+    plan: MutationPlan,
+    observe: &(dyn Fn(usize, usize) + Sync),
+) -> Result<MutationReport, MutationError> {
+    let mut bench = Bench {
+        object,
+        kernel,
+        tests,
+        types: RecordTypes::new(object),
+        programs: LoadedObject::link(object, kernel).map_err(MutationError::Load)?,
+        globals: object.globals().collect(),
+        executed: Vec::new(),
+    };
+    let reached = bench.measure()?;
+    let candidates = bench.candidates(&reached, plan);
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(candidates.len()));
+    thread::scope(|scope| {
+        for _ in 0..plan.jobs.clamp(1, candidates.len().max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(candidate) = candidates.get(index) else {
+                        return;
+                    };
+                    let outcome = bench.try_change(candidate);
+                    let mut done = done.lock().unwrap_or_else(|lock| lock.into_inner());
+                    done.push((index, outcome));
+                    observe(done.len(), candidates.len());
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(|lock| lock.into_inner());
+    done.sort_by_key(|(index, _)| *index);
+    let mutants = done.into_iter().map(|(index, outcome)| {
+        let Candidate {
+            program,
+            slot,
+            after,
+        } = candidates[index];
+        let program = &bench.programs[program];
+        Mutant {
+            program: program.name().to_owned(),
+            slot,
+            before: program.decode()[slot].to_string(),
+            after: after.to_string(),
+            line: line_of(program, slot),
+            outcome,
+        }
+    });
+    Ok(MutationReport {
+        mutants: mutants.collect(),
+    })
+}
+
+/// File, number and text of the source line of an instruction.
+fn line_of(program: &Program, slot: usize) -> Option<(String, u32, String)> {
+    let (line, types) = (program.line_at(slot as u32)?, program.btf()?);
+    let text = types.string(line.text).to_string();
+    Some((
+        types.string(line.file).to_string(),
+        line.line,
+        text.trim().to_owned(),
+    ))
+}
+
+impl Bench<'_, '_> {
+    fn load(&self, programs: Vec<Program>, counts: bool) -> Result<LoadedObject, LoadError> {
+        let options = LoadOptions {
+            timeout: Some(TIMEOUT),
+            journals: true,
+            counts,
+            ..LoadOptions::default()
+        };
+        let globals = self.globals.clone();
+        let mut loaded = LoadedObject::from_linked(programs, globals, self.kernel, &options)?;
+        const PERF_BUFFER_BYTES: usize = 1 << 20;
+        // Without buffers, programs get ENOENT, which tests notice.
+        let _ = loaded.open_perf_buffers(PERF_BUFFER_BYTES);
+        Ok(loaded)
+    }
+
+    /// Runs a test; what is wrong.
+    fn run(&self, test: &MutationTest, loaded: &mut LoadedObject) -> Result<(), String> {
+        loaded.set_system(test.system.clone().unwrap_or(System::DEFAULT));
+        for file in &test.files {
+            let check = ExpectCheck {
+                file,
+                object: self.object,
+                loaded,
+                types: &self.types,
+                cpu: 0,
+                set_up: &|_| {},
+            };
+            let report = check.run().map_err(|error| error.to_string())?;
+            if !report.is_met() {
+                let text = report.differences_text();
+                return Err(text.trim_end().to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the tests on the object as it is: which of them execute which instructions, and which
+    /// instructions any run may come to.
+    fn measure(&mut self) -> Result<Vec<Vec<bool>>, MutationError> {
+        let slots = self.programs.iter().map(|program| program.decode().len());
+        let mut executed: Vec<Vec<Vec<usize>>> = slots.map(|len| vec![Vec::new(); len]).collect();
+        let mut reached = Vec::new();
+        for (number, test) in self.tests.iter().enumerate() {
+            let mut loaded = self
+                .load(self.programs.clone(), true)
+                .map_err(MutationError::Load)?;
+            self.run(test, &mut loaded)
+                .map_err(|what| MutationError::Test {
+                    name: test.name.clone(),
+                    what,
+                })?;
+            for (place, counts) in loaded.executed_insns().into_iter().enumerate() {
+                for (slot, count) in counts.into_iter().enumerate() {
+                    if count > 0 {
+                        executed[place][slot].push(number);
+                    }
+                }
+            }
+            reached = loaded.reached_insns();
+        }
+        match reached.is_empty() {
+            true => Err(MutationError::NoTests),
+            false => {
+                self.executed = executed;
+                Ok(reached)
+            }
+        }
+    }
+
+    fn candidates(&self, reached: &[Vec<bool>], plan: MutationPlan) -> Vec<Candidate> {
+        let mut candidates = Vec::new();
+        for (place, program) in self.programs.iter().enumerate() {
+            for (slot, insn) in program.decode().into_iter().enumerate() {
+                if !reached[place][slot] {
+                    continue;
+                }
+                let changes = change::changes(insn, plan.all).into_iter();
+                candidates.extend(changes.map(|after| Candidate {
+                    program: place,
+                    slot,
+                    after,
+                }));
+            }
+        }
+        if let Some(limit) = plan.limit {
+            let mut random = SplitMix::new(plan.seed);
+            while candidates.len() > limit {
+                let at = random.next_u64() as usize % candidates.len();
+                candidates.remove(at);
+            }
+        }
+        candidates
+    }
+
+    fn try_change(&self, candidate: &Candidate) -> MutantOutcome {
+        let Some(programs) = self.changed(candidate) else {
+            return MutantOutcome::Refused;
+        };
+        let tests = &self.executed[candidate.program][candidate.slot];
+        let mut loaded = match self.load(programs.clone(), false) {
+            Ok(loaded) => loaded,
+            Err(_) => return MutantOutcome::Refused,
+        };
+        let is_set_back = loaded.kept_maps().next().is_none() && !loaded.has_timers();
+        let marked: Option<Marked> = is_set_back.then(|| loaded.mark());
+        for (number, test) in tests.iter().enumerate() {
+            let test = &self.tests[*test];
+            match (&marked, number) {
+                (_, 0) => {}
+                (Some(marked), _) => loaded.reset(marked),
+                (None, _) => match self.load(programs.clone(), false) {
+                    Ok(anew) => loaded = anew,
+                    Err(_) => return MutantOutcome::Refused,
+                },
+            }
+            if self.run(test, &mut loaded).is_err() {
+                return MutantOutcome::Noticed {
+                    test: test.name.clone(),
+                };
+            }
+        }
+        MutantOutcome::Missed {
+            is_executed: !tests.is_empty(),
+        }
+    }
+
+    /// The programs with a change; `None` if it is no program.
+    fn changed(&self, candidate: &Candidate) -> Option<Vec<Program>> {
+        let mut programs = self.programs.clone();
+        let program = &mut programs[candidate.program];
+        let mut insns = program.decode();
+        insns[candidate.slot] = candidate.after;
+        let insns = encode(&insns).ok()?;
+        *program = program.to_builder().insns(insns).build().ok()?;
+        Some(programs)
+    }
+}

@@ -1,0 +1,150 @@
+//! Maps of a run as trees: entries with keys and values by type.
+
+use btf::TypeId;
+use spec::maps::MapKind;
+use trace::TypeRef;
+use trace::dwarf::ValueBytes;
+
+use super::super::recording::RunMap;
+use super::value::{MOST_CHILDREN, Node, Place, Row, Value, bytes_text, more};
+use super::view::View;
+
+impl<'r> View<'_, 'r, '_> {
+    /// The maps, with their entries below them.
+    pub fn map_rows(&self) -> Vec<Row<'r>> {
+        let rows = (0..).zip(self.maps()).map(|(number, map)| Row {
+            name: map.name.clone(),
+            kind: map.map().kind().name().to_owned(),
+            node: Node::Map(number),
+        });
+        rows.collect()
+    }
+
+    /// The map of a name.
+    pub(super) fn map_named(&self, name: &str) -> Option<u32> {
+        let found = self.maps().iter().position(|map| map.name == name);
+        found.map(|number| number as u32)
+    }
+
+    /// A map in words.
+    pub(super) fn map_text(&self, number: u32) -> String {
+        let Some(map) = self.maps().get(number as usize) else {
+            return String::new();
+        };
+        let (kind, most) = (map.map().kind(), map.def.params.max_entries);
+        match kind.has_records() || map.key_size() == 0 || kind == MapKind::Arena {
+            true => format!("{}, {most} bytes", kind.name()),
+            false => match keys(map).take(MOST_CHILDREN + 1).count() {
+                entries if entries > MOST_CHILDREN => {
+                    format!("more than {MOST_CHILDREN} of {most} entries")
+                }
+                entries => format!("{entries} of {most} entries"),
+            },
+        }
+    }
+
+    /// The first entries of a map.
+    pub(super) fn entries(&self, number: u32) -> Vec<Row<'r>> {
+        let Some(map) = self.maps().get(number as usize) else {
+            return Vec::new();
+        };
+        if map.map().kind().has_records() || map.key_size() == 0 {
+            return Vec::new();
+        }
+        let all: Vec<Vec<u8>> = keys(map)
+            .take(map.def.params.max_entries as usize + 1)
+            .collect();
+        let left_out = more(all.len());
+        let entries = all.into_iter().take(MOST_CHILDREN).map(|key| Row {
+            name: format!("[{}]", self.key_text(number, &key)),
+            kind: (self.map_type(map, false)).map_or_else(String::new, |kind| kind.name()),
+            node: self.entry(number, &key),
+        });
+        entries.chain(left_out).collect()
+    }
+
+    /// The value of a key of a map.
+    pub(super) fn entry(&self, number: u32, key: &[u8]) -> Node<'r> {
+        let Some(map) = self.maps().get(number as usize) else {
+            return Node::Absent("there is no such map".to_owned());
+        };
+        let mut all = vec![0; map.map().value_len()];
+        if let Err(errno) = map.map().lookup(key, &mut all, 0) {
+            return Node::Absent(format!("no entry: {errno}"));
+        }
+        let kind = self.map_type(map, false);
+        let size = map.def.params.value_size as usize;
+        let is_percpu = map.map().kind().is_percpu() && !map.map().kind().is_cgroup_storage();
+        let value = |bytes: &[u8], place| Value {
+            kind,
+            bytes: ValueBytes::known(bytes.to_vec()),
+            place,
+        };
+        if !is_percpu {
+            let place = Place::MapValue {
+                map: number,
+                key: key.to_vec(),
+                offset: 0,
+            };
+            return Node::Value(value(&all, place));
+        }
+        let each = size.next_multiple_of(8).max(1);
+        let values = all.chunks(each).zip(0..);
+        let values = values.map(|(bytes, cpu)| {
+            let place = match cpu == self.scene.cpu() {
+                true => Place::MapValue {
+                    map: number,
+                    key: key.to_vec(),
+                    offset: 0,
+                },
+                false => Place::None,
+            };
+            value(&bytes[..size.min(bytes.len())], place)
+        });
+        Node::PerCpu(values.collect())
+    }
+
+    /// A key of a map as text.
+    pub(super) fn key_text(&self, number: u32, key: &[u8]) -> String {
+        let map = self.maps().get(number as usize);
+        let kind = map.and_then(|map| self.map_type(map, true));
+        let bytes = ValueBytes::known(key.to_vec());
+        match (kind, key.first_chunk::<4>()) {
+            (Some(kind), _) => kind.show(&bytes, &|_| None),
+            (None, Some(index)) if key.len() == 4 => u32::from_le_bytes(*index).to_string(),
+            (None, _) => bytes_text(key),
+        }
+    }
+
+    /// The bytes of a key that is given as a number.
+    pub(super) fn key_of_number(&self, number: u32, key: i64) -> Option<Vec<u8>> {
+        let size = self.maps().get(number as usize)?.key_size();
+        let mut bytes = key.to_le_bytes().to_vec();
+        (1..=8).contains(&size).then(|| {
+            bytes.truncate(size);
+            bytes
+        })
+    }
+
+    fn map_type(&self, map: &RunMap<'r>, is_key: bool) -> Option<TypeRef<'r>> {
+        let params = &map.def.params;
+        let ty = if is_key {
+            params.key_type
+        } else {
+            params.value_type
+        };
+        let types = self.types().filter(|_| ty != TypeId::VOID)?;
+        Some(TypeRef::Btf(types, ty))
+    }
+}
+
+/// The keys of a map, in the order of iteration.
+fn keys<'k>(map: &'k RunMap<'_>) -> impl Iterator<Item = Vec<u8>> + 'k {
+    let mut last: Option<Vec<u8>> = None;
+    std::iter::from_fn(move || {
+        let mut key = vec![0; map.key_size()];
+        map.map().next_key(last.as_deref(), &mut key).ok()?;
+        last = Some(key.clone());
+        Some(key)
+    })
+}

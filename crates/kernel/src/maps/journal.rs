@@ -1,0 +1,488 @@
+//! Maps that remember what was written to them, so that they can be set back to an earlier state at
+//! a cost that depends on what was written, not on their size.
+//!
+//! A [`Journal`] stands in front of the operations of a kind and saves a value before it is changed, or
+//! before a program gets its address. Lookups are not inlined, since they have to be seen. Operations whose
+//! keys are not known (iteration, queues, evictions of LRU maps that are half full) set back the whole map.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use spec::Errno;
+use spec::maps::MapKind;
+use vm::network::NetSocket;
+use vm::{ArenaObject, CellSlice, Cursor, MapFunction, MapOperations, Samples, TailTable, ValueOf};
+
+use super::resources::{NoResources, Resources, StoredProgram};
+use super::syscall_operations::Entries;
+use super::{Definition, ProgramClass, RunGuard, StoredMap, SyscallOperations};
+
+/// The operations of a map, with a journal of what was written.
+#[derive(Debug)]
+pub struct Journal {
+    inner: Arc<dyn SyscallOperations>,
+    kind: MapKind,
+    key_size: usize,
+    /// Bytes of a value in the operations of bpf(2).
+    value_len: usize,
+    max_entries: u32,
+    log: Mutex<Log>,
+}
+
+/// What was written since the state to which the map is set back.
+#[derive(Debug, Default)]
+struct Log {
+    /// True once there is such a state.
+    is_on: bool,
+    notes: Vec<Note>,
+    /// Keys, each followed by the value that it had.
+    bytes: Vec<u8>,
+    /// Keys are not known: all entries are set back.
+    is_whole: bool,
+    /// The entries of the state.
+    entries: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Of an LPM trie: entries by prefixes whose other bits are zero, and the lengths, longest first.
+    prefixes: HashMap<Vec<u8>, usize>,
+    lengths: Vec<u32>,
+}
+
+/// An entry that was written.
+#[derive(Clone, Copy, Debug)]
+struct Note {
+    /// Place of the key.
+    start: usize,
+    had_value: bool,
+}
+
+/// True for kinds that can be journaled.
+pub(super) fn is_journaled(kind: MapKind) -> bool {
+    kind == MapKind::LpmTrie
+        || kind == MapKind::Array
+        || kind == MapKind::PercpuArray
+        || kind == MapKind::Hash
+        || kind == MapKind::PercpuHash
+        || kind.is_lru()
+        || is_queue(kind)
+}
+
+fn is_queue(kind: MapKind) -> bool {
+    kind == MapKind::Queue || kind == MapKind::Stack
+}
+
+impl Journal {
+    pub(super) fn new(inner: Arc<dyn SyscallOperations>, map: &Definition, copies: u32) -> Journal {
+        let value_len = match map.is_percpu() {
+            true => map.value.rounded() * copies as usize,
+            false => map.value.size,
+        };
+        Journal {
+            inner,
+            kind: map.kind,
+            key_size: map.params.key_size as usize,
+            value_len,
+            max_entries: map.params.max_entries,
+            log: Mutex::default(),
+        }
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the state of now the one that [`Journal::reset`] sets the map back to.
+    pub fn mark(&self) {
+        let entries = match is_queue(self.kind) {
+            true => self.queued(),
+            false => self.entries(),
+        };
+        let mut log = self.log();
+        *log = Log {
+            is_on: true,
+            ..Log::default()
+        };
+        if self.kind == MapKind::LpmTrie {
+            for (at, (key, _)) in entries.iter().enumerate() {
+                let len = prefix_len(key);
+                log.prefixes.insert(masked(key, len), at);
+                if !log.lengths.contains(&len) {
+                    log.lengths.push(len);
+                }
+            }
+            log.lengths.sort_by_key(|len| u32::MAX - len);
+        }
+        log.entries = entries;
+    }
+
+    /// Sets the map back.
+    pub fn reset(&self) {
+        let mut log = self.log();
+        if log.is_whole {
+            self.restore(&log.entries);
+        } else {
+            for note in log.notes.iter().rev() {
+                let key = &log.bytes[note.start..][..self.key_size];
+                match note.had_value {
+                    true => {
+                        let value = &log.bytes[note.start + self.key_size..][..self.value_len];
+                        self.put_back(key, value);
+                    }
+                    false => {
+                        let _ = self.inner.delete(0, key);
+                    }
+                }
+            }
+        }
+        log.notes.clear();
+        log.bytes.clear();
+        log.is_whole = false;
+    }
+
+    /// Keys that may have been written since, with their values now; `None` if all may have been.
+    pub fn written(&self) -> Option<Vec<Written>> {
+        let log = self.log();
+        if log.is_whole {
+            return None;
+        }
+        let written = log.notes.iter().map(|note| {
+            let key = log.bytes[note.start..][..self.key_size].to_vec();
+            let mut value = vec![0; self.value_len];
+            let is_there = self.inner.copy(&key, &mut value).is_ok();
+            (key, is_there.then_some(value))
+        });
+        Some(written.collect())
+    }
+
+    fn put_back(&self, key: &[u8], value: &[u8]) {
+        const MOST: usize = 256;
+        let mut small = [0; MOST];
+        let mut large = Vec::new();
+        let now = match small.get_mut(..self.value_len) {
+            Some(now) => now,
+            None => {
+                large.resize(self.value_len, 0);
+                &mut large[..]
+            }
+        };
+        let is_same = self.inner.copy(key, now).is_ok() && now == value;
+        if !is_same {
+            let _ = self.inner.store(key, value, 0, &NoResources);
+        }
+    }
+
+    /// Sets all entries back.
+    fn restore(&self, entries: &[(Vec<u8>, Vec<u8>)]) {
+        if is_queue(self.kind) {
+            self.queued();
+            for (_, value) in entries {
+                let _ = self.inner.push(value, 0);
+            }
+            return;
+        }
+        for (key, _) in self.entries() {
+            if !entries.iter().any(|(known, _)| *known == key) {
+                let _ = self.inner.delete(0, &key);
+            }
+        }
+        for (key, value) in entries {
+            self.put_back(key, value);
+        }
+    }
+
+    /// All entries.
+    fn entries(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut entries = Vec::new();
+        let mut next = vec![0; self.key_size];
+        let mut last: Option<Vec<u8>> = None;
+        while self.inner.next_key(last.as_deref(), &mut next).is_ok() {
+            let mut value = vec![0; self.value_len];
+            if self.inner.copy(&next, &mut value).is_ok() {
+                entries.push((next.clone(), value));
+            }
+            last = Some(next.clone());
+        }
+        entries
+    }
+
+    /// The values of a queue, which stay in it, in the order in which they are pushed.
+    fn queued(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut values = Vec::new();
+        let mut value = vec![0; self.value_len];
+        while self.inner.pop(&mut value).is_ok() {
+            values.push((Vec::new(), value.clone()));
+        }
+        if self.kind == MapKind::Stack {
+            values.reverse();
+        }
+        for (_, value) in &values {
+            let _ = self.inner.push(value, 0);
+        }
+        values
+    }
+
+    /// Saves the value of a key.
+    fn note(&self, key: &[u8]) {
+        let log = &mut *self.log();
+        if !log.is_on || log.is_whole {
+            return;
+        }
+        let is_known = |note: &Note| log.bytes[note.start..][..key.len()] == *key;
+        if log.notes.iter().any(is_known) {
+            return;
+        }
+        let start = log.bytes.len();
+        log.bytes.extend_from_slice(key);
+        let end = log.bytes.len();
+        log.bytes.resize(end + self.value_len, 0);
+        let had_value = self.inner.copy(key, &mut log.bytes[end..]).is_ok();
+        if !had_value {
+            log.bytes.truncate(end);
+        }
+        log.notes.push(Note { start, had_value });
+    }
+
+    /// Saves the value that a lookup of a key found.
+    fn note_found(&self, key: &[u8]) {
+        if self.kind != MapKind::LpmTrie {
+            return self.note(key);
+        }
+        let found = {
+            let log = self.log();
+            let len = prefix_len(key);
+            let mut lengths = log.lengths.iter().filter(|known| **known <= len);
+            lengths.find_map(|len| {
+                let at = log.prefixes.get(&masked(key, *len))?;
+                Some(log.entries[*at].0.clone())
+            })
+        };
+        // Others came with an update, which is noted.
+        if let Some(found) = found {
+            self.note(&found);
+        }
+    }
+
+    /// Notes that an entry is added or changed.
+    fn note_update(&self, key: &[u8]) {
+        let half = self.max_entries as usize / 2;
+        if self.kind.is_lru() && self.log().entries.len() + 256 > half.max(300) {
+            return self.note_whole();
+        }
+        self.note(key);
+    }
+
+    /// Notes that any entry may be changed.
+    fn note_whole(&self) {
+        let mut log = self.log();
+        log.is_whole = log.is_on;
+    }
+}
+
+/// A key with its value, if it is there.
+pub type Written = (Vec<u8>, Option<Vec<u8>>);
+
+/// Bits of the prefix that a key of an LPM trie is.
+fn prefix_len(key: &[u8]) -> u32 {
+    key.first_chunk().map_or(0, |len| u32::from_le_bytes(*len))
+}
+
+/// A key of an LPM trie, cut to so many bits.
+fn masked(key: &[u8], len: u32) -> Vec<u8> {
+    let mut masked = len.to_le_bytes().to_vec();
+    let mut left = len;
+    for byte in key.iter().skip(4) {
+        let bits = left.min(8);
+        masked.push((u16::from(*byte) & (0xff00 >> bits) & 0xff) as u8);
+        left -= bits;
+    }
+    masked
+}
+
+impl MapOperations for Journal {
+    fn lookup<'g>(&'g self, guard: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
+        let found = self.inner.lookup(guard, cpu, key)?;
+        self.note_found(key);
+        Some(found)
+    }
+
+    fn direct_value(&self) -> Option<CellSlice<'_>> {
+        self.inner.direct_value()
+    }
+
+    fn direct_output(self: Arc<Self>) -> Option<MapFunction> {
+        None
+    }
+
+    fn find<'g>(&'g self, guard: &'g RunGuard, what: ValueOf<'_>) -> Option<CellSlice<'g>> {
+        self.inner.find(guard, what)
+    }
+
+    fn disown(&self, owner: u64) -> Result<(), Errno> {
+        self.inner.disown(owner)
+    }
+
+    fn covers(&self, address: u64, len: usize) -> bool {
+        self.inner.covers(address, len)
+    }
+
+    fn entry_at<'g>(&'g self, guard: &'g RunGuard, address: u64) -> Option<[CellSlice<'g>; 2]> {
+        self.inner.entry_at(guard, address)
+    }
+
+    fn next_entry<'g>(
+        &'g self,
+        guard: &'g RunGuard,
+        cpu: u32,
+        cursor: &mut Cursor,
+    ) -> Option<[CellSlice<'g>; 2]> {
+        self.note_whole();
+        self.inner.next_entry(guard, cpu, cursor)
+    }
+
+    fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.note_update(key);
+        self.inner.update(cpu, key, value, flags)
+    }
+
+    fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno> {
+        self.note(key);
+        self.inner.delete(cpu, key)
+    }
+
+    fn push(&self, value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.note_whole();
+        self.inner.push(value, flags)
+    }
+
+    fn pop(&self, out: &mut [u8]) -> Result<(), Errno> {
+        self.note_whole();
+        self.inner.pop(out)
+    }
+
+    fn peek(&self, out: &mut [u8]) -> Result<(), Errno> {
+        self.inner.peek(out)
+    }
+
+    fn output(&self, record: &[u8], flags: u64) -> Result<(), Errno> {
+        self.inner.output(record, flags)
+    }
+
+    fn reserve(&self, len: u64, flags: u64) -> Option<(CellSlice<'_>, u64)> {
+        self.inner.reserve(len, flags)
+    }
+
+    fn submit(&self, record: u64, is_discarded: bool) {
+        self.inner.submit(record, is_discarded);
+    }
+
+    fn query(&self, what: u64) -> u64 {
+        self.inner.query(what)
+    }
+
+    fn perf_output(&self, index: u32, cpu: u32, record: &[u8]) -> Result<(), Errno> {
+        self.inner.perf_output(index, cpu, record)
+    }
+
+    fn inner(&self, guard: &RunGuard, key: &[u8]) -> Option<u64> {
+        self.inner.inner(guard, key)
+    }
+
+    fn tail_table(&self) -> Option<Arc<TailTable>> {
+        self.inner.tail_table()
+    }
+
+    fn arena(&self) -> Option<&dyn ArenaObject> {
+        self.inner.arena()
+    }
+
+    fn samples(&self) -> Option<&dyn Samples> {
+        self.inner.samples()
+    }
+
+    fn cgroup(&self, index: u32) -> Result<u64, Errno> {
+        self.inner.cgroup(index)
+    }
+
+    fn socket(&self, key: &[u8]) -> Option<u64> {
+        self.inner.socket(key)
+    }
+
+    fn update_socket(&self, key: &[u8], socket: &NetSocket, flags: u64) -> Result<(), Errno> {
+        self.inner.update_socket(key, socket, flags)
+    }
+}
+
+impl SyscallOperations for Journal {
+    fn reset(&self) {
+        self.inner.reset();
+    }
+
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+        self.inner.copy(key, out)
+    }
+
+    fn store(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        flags: u64,
+        resources: &dyn Resources,
+    ) -> Result<(), Errno> {
+        match is_queue(self.kind) {
+            true => self.note_whole(),
+            false => self.note_update(key),
+        }
+        self.inner.store(key, value, flags, resources)
+    }
+
+    fn copy_object(
+        &self,
+        key: &[u8],
+        out: &mut [u8],
+        resources: &dyn Resources,
+    ) -> Result<(), Errno> {
+        self.inner.copy_object(key, out, resources)
+    }
+
+    fn delete_object(&self, key: &[u8], resources: &dyn Resources) -> Result<(), Errno> {
+        self.note(key);
+        self.inner.delete_object(key, resources)
+    }
+
+    fn take(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+        match is_queue(self.kind) {
+            true => self.note_whole(),
+            false => self.note(key),
+        }
+        self.inner.take(key, out)
+    }
+
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+        self.inner.next_key(key, next)
+    }
+
+    fn buckets(&self) -> u32 {
+        self.inner.buckets()
+    }
+
+    fn read_bucket(&self, bucket: u32, most: usize, delete: bool) -> Option<Entries> {
+        if delete {
+            self.note_whole();
+        }
+        self.inner.read_bucket(bucket, most, delete)
+    }
+
+    fn admit(&self, class: &ProgramClass) -> Result<(), Errno> {
+        self.inner.admit(class)
+    }
+
+    fn program(&self, index: u32) -> Option<Arc<StoredProgram>> {
+        self.inner.program(index)
+    }
+
+    fn inner_maps(&self) -> Vec<Arc<StoredMap>> {
+        self.inner.inner_maps()
+    }
+
+    fn release(&self) {
+        self.inner.release();
+    }
+}

@@ -1,0 +1,32 @@
+//! A model of the kernel around a program that Linux does not test-run, as far as a test gives it:
+//! objects by their types, contexts by names of arguments and fields, results of functions.
+//!
+//! What was not given is an error that names type and field when a program reads it, not zero. What
+//! Linux makes of the results of these programs is not modelled.
+//!
+//! # Modules
+//!
+//! `value.rs` is the language of values, `memory.rs` has the objects with the bytes that were given,
+//! `write.rs` puts values into them by type, with `composites.rs` and `pointers.rs`, `names.rs` names bytes,
+//! `context.rs` makes contexts of programs. `calls.rs` answers calls and records those of functions that are
+//! not modelled, `functions.rs` has those about given objects, `answer.rs` results that were given, `seq.rs`
+//! the text of iterators; `compare.rs` compares what programs left.
+
+mod answer;
+mod calls;
+mod compare;
+mod composites;
+mod context;
+mod functions;
+mod memory;
+mod names;
+mod pointers;
+mod seq;
+mod value;
+mod write;
+
+pub use answer::{GivenResult, ModelCall};
+pub use calls::Model;
+pub use context::{ContextForm, ModelContext, iterated_member};
+pub use memory::ModelMemory;
+pub use value::{ModelValue, OpenBrackets, ValueError};

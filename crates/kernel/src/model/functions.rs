@@ -1,0 +1,202 @@
+//! Functions about objects that a test gives: tasks, control groups, files; and about the process.
+
+use vm::ModelPort;
+
+use super::calls::Model;
+
+/// Most objects that a function follows from one to the next.
+const MOST_STEPS: usize = 4096;
+/// Most bytes of a text.
+const MOST_TEXT: u64 = 4096;
+
+impl Model {
+    /// What a function about given objects or the process returns; `None` for others. The error says what
+    /// was not given.
+    pub(super) fn answer<M: ModelPort>(
+        &self,
+        name: &str,
+        arguments: [u64; 5],
+        memory: &mut M,
+    ) -> Option<Result<u64, String>> {
+        let process = &self.process;
+        let [first, second, ..] = arguments;
+        let of_task = |member: &str| match process.task {
+            Some(task) => self.memory.number(task, &[member]).map(|_| ()),
+            None => Err(format!(
+                "the {member} of the process was not given: process {{{member}: …}}"
+            )),
+        };
+        let needs = |is_given: bool, member: &str| match is_given {
+            true => Ok(()),
+            false => Err(format!(
+                "the {member} of the process was not given: process {{{member}: …}}"
+            )),
+        };
+        let checked = match name {
+            "bpf_get_current_pid_tgid" => {
+                let pid = process.pid.map_or_else(|| of_task("pid"), |_| Ok(()));
+                pid.and_then(|()| process.tgid.map_or_else(|| of_task("tgid"), |_| Ok(())))
+            }
+            "bpf_get_current_uid_gid" => needs(process.uid.is_some(), "uid")
+                .and_then(|()| needs(process.gid.is_some(), "gid")),
+            "bpf_get_current_comm" => process.comm.map_or_else(|| of_task("comm"), |_| Ok(())),
+            "bpf_get_current_cgroup_id" | "bpf_get_current_ancestor_cgroup_id" => {
+                needs(process.cgroups.is_some(), "cgroups")
+            }
+            "bpf_ktime_get_ns"
+            | "bpf_ktime_get_boot_ns"
+            | "bpf_ktime_get_coarse_ns"
+            | "bpf_ktime_get_tai_ns"
+            | "bpf_jiffies64" => match self.has_time {
+                true => Ok(()),
+                false => Err("the time was not given: time 5s".to_owned()),
+            },
+            "bpf_get_current_task" | "bpf_get_current_task_btf" => {
+                needs(process.task.is_some(), "task")
+            }
+            "bpf_get_func_arg_cnt" => return Some(Ok(self.context.arguments as u64)),
+            "bpf_task_from_pid" | "bpf_task_from_vpid" => {
+                return Some(self.find_by("task_struct", &["pid"], first as u32 as u64));
+            }
+            "bpf_cgroup_from_id" => return Some(self.cgroup_from_id(first)),
+            "bpf_task_acquire" | "bpf_cgroup_acquire" => return Some(Ok(first)),
+            "bpf_task_release" | "bpf_cgroup_release" | "bpf_put_file" => return Some(Ok(0)),
+            "bpf_cgroup_ancestor" => return Some(self.ancestor(first, second as u32 as i32)),
+            "bpf_task_under_cgroup" => {
+                return Some(
+                    self.cgroup_of(first)
+                        .and_then(|cgroup| self.is_below(cgroup, second)),
+                );
+            }
+            "bpf_get_task_exe_file" => {
+                let mm = self.memory.number(first, &["mm"]);
+                return Some(mm.and_then(|mm| match mm {
+                    0 => Ok(0),
+                    mm => self.memory.number(mm, &["exe_file"]),
+                }));
+            }
+            "bpf_d_path" | "bpf_path_d_path" => return Some(self.path(arguments, memory)),
+            _ => return None,
+        };
+        match checked {
+            Ok(()) => None,
+            Err(why) => Some(Err(why)),
+        }
+    }
+
+    /// The object of a type with a number in a member; 0 if none has it.
+    fn find_by(&self, ty: &str, path: &[&str], wanted: u64) -> Result<u64, String> {
+        let all = self.memory.all_of(ty);
+        let found = all
+            .into_iter()
+            .find(|address| self.memory.number(*address, path) == Ok(wanted));
+        Ok(found.unwrap_or(0))
+    }
+
+    fn cgroup_id(&self, cgroup: u64) -> Result<u64, String> {
+        self.memory
+            .number(self.memory.number(cgroup, &["kn"])?, &["id"])
+    }
+
+    fn cgroup_from_id(&self, id: u64) -> Result<u64, String> {
+        let all = self.memory.all_of("cgroup");
+        let found = all
+            .into_iter()
+            .find(|cgroup| self.cgroup_id(*cgroup) == Ok(id));
+        Ok(found.unwrap_or(0))
+    }
+
+    /// The cgroup above another one, which is the parent of its `self`.
+    fn parent(&self, cgroup: u64) -> Result<u64, String> {
+        self.memory.number(cgroup, &["self", "parent"])
+    }
+
+    fn ancestor(&self, cgroup: u64, level: i32) -> Result<u64, String> {
+        let mut cgroup = cgroup;
+        for _ in 0..MOST_STEPS {
+            let at = self.memory.number(cgroup, &["level"])? as i32;
+            match at {
+                at if level < 0 || at < level => return Ok(0),
+                at if at == level => return Ok(cgroup),
+                _ => cgroup = self.parent(cgroup)?,
+            }
+        }
+        Err("the parents of the cgroup go round".to_owned())
+    }
+
+    fn cgroup_of(&self, task: u64) -> Result<u64, String> {
+        self.memory
+            .number(self.memory.number(task, &["cgroups"])?, &["dfl_cgrp"])
+    }
+
+    fn is_below(&self, cgroup: u64, ancestor: u64) -> Result<u64, String> {
+        let mut cgroup = cgroup;
+        for _ in 0..MOST_STEPS {
+            match cgroup {
+                0 => return Ok(0),
+                cgroup if cgroup == ancestor => return Ok(1),
+                _ => cgroup = self.parent(cgroup)?,
+            }
+        }
+        Err("the parents of the cgroup go round".to_owned())
+    }
+
+    /// The path of a `struct path`, written to a buffer: its length with the final zero byte, or
+    /// `-ENAMETOOLONG`. Directories are the parents of entries up to one that is its own or has none.
+    fn path<M: ModelPort>(
+        &self,
+        [path, buffer, size, ..]: [u64; 5],
+        memory: &mut M,
+    ) -> Result<u64, String> {
+        const ENAMETOOLONG: u64 = -36i64 as u64;
+        let mut names = Vec::new();
+        let mut dentry = self.memory.pointer_at(path, "path", "dentry")?;
+        for _ in 0..MOST_STEPS {
+            let name = self.memory.number(dentry, &["d_name", "name"])?;
+            let name = read_text(memory, name).ok_or("the name of an entry is no text")?;
+            let parent = self.memory.number(dentry, &["d_parent"])?;
+            if name != "/" {
+                names.push(name);
+            }
+            if parent == 0 || parent == dentry {
+                break;
+            }
+            dentry = parent;
+        }
+        let mut text = String::new();
+        for name in names.iter().rev() {
+            text.push('/');
+            text.push_str(name);
+        }
+        if text.is_empty() {
+            text.push('/');
+        }
+        let bytes = [text.as_bytes(), &[0]].concat();
+        if bytes.len() as u64 > u64::from(size as u32) {
+            return Ok(ENAMETOOLONG);
+        }
+        let written = memory.write(buffer, &bytes);
+        written.map_err(|_| "the buffer cannot be written".to_owned())?;
+        Ok(bytes.len() as u64)
+    }
+}
+
+/// Text at an address, if one is there.
+pub(super) fn read_text<M: ModelPort>(memory: &M, address: u64) -> Option<String> {
+    // Small numbers are no addresses.
+    if address < 0x1_0000 {
+        return None;
+    }
+    let mut text = Vec::new();
+    for at in 0..MOST_TEXT {
+        let mut byte = [0];
+        memory.read(address.wrapping_add(at), &mut byte).ok()?;
+        if byte == [0] {
+            break;
+        }
+        text.extend(byte);
+    }
+    let text = String::from_utf8(text).ok()?;
+    let is_text = |each: char| !each.is_control() || each == '\n' || each == '\t';
+    (!text.is_empty() && text.chars().all(is_text)).then_some(text)
+}

@@ -1,0 +1,143 @@
+//! Pointers: values that lead to other objects, which are made where they are not named.
+
+use std::sync::Arc;
+
+use btf::{Btf, TypeId};
+
+use super::memory::ModelMemory;
+use super::names::{type_name, type_of};
+use super::value::ModelValue;
+use super::write::Target;
+
+impl ModelMemory {
+    /// The address that a value is for a pointer to a type.
+    pub(super) fn pointer(
+        &mut self,
+        at: &Target,
+        to: TypeId,
+        value: &ModelValue,
+    ) -> Result<u64, String> {
+        let types = at.types.clone();
+        let path = at.label.path.clone();
+        let pointee = types.skip_modifiers(to).unwrap_or(TypeId::VOID);
+        let is_composite = types
+            .get(pointee)
+            .is_some_and(|ty| ty.as_composite().is_some());
+        let takes = || match is_composite {
+            true => format!("{path} takes @NAME, {{…}} or null, not {value}"),
+            false => format!("{path} takes @NAME, a text, [...], hex or null, not {value}"),
+        };
+        match value {
+            ModelValue::Word(word) if word == "null" => Ok(0),
+            ModelValue::Word(_) | ModelValue::BigEndian(_) => Err(takes()),
+            ModelValue::Number(number) => {
+                u64::try_from(*number).map_err(|_| format!("{path}: {number} is no address"))
+            }
+            ModelValue::Object(name, members) => {
+                let (address, ty) = self.member(name, members)?;
+                match is_composite && !begins_with(&self.types, ty, (&types, pointee)) {
+                    true => Err(format!(
+                        "{path} points to {}, and {value} is a {}",
+                        type_name(&types, pointee),
+                        type_name(&self.types, ty)
+                    )),
+                    false => Ok(address),
+                }
+            }
+            ModelValue::User(inner) => {
+                let at = Target {
+                    is_user: true,
+                    ..at.clone()
+                };
+                self.pointer(&at, to, inner)
+            }
+            ModelValue::Text(_) if is_composite => Err(takes()),
+            ModelValue::Text(text) => {
+                let bytes = [text.as_bytes(), &[0]].concat();
+                self.allocate_bytes(at, &bytes)
+            }
+            ModelValue::Bytes(bytes) => self.allocate_bytes(at, bytes),
+            ModelValue::Fields { ty, .. } => {
+                let (types, id) = match ty {
+                    Some(name) => (self.types.clone(), type_of(&self.types, name)?),
+                    None if is_composite => (types, pointee),
+                    None => {
+                        return Err(format!(
+                            "{path} points to {}: the type of the object is needed, as TYPE {{…}}",
+                            type_name(&types, to)
+                        ));
+                    }
+                };
+                let size = types.size_of(id).unwrap_or(0) as usize;
+                self.allocate_typed(at, (types, id), size, |memory, inner| {
+                    memory.put(inner, id, value)
+                })
+            }
+            ModelValue::List(values) => {
+                let each = match pointee.is_void() {
+                    true => return Err(takes()),
+                    false => types.size_of(pointee).unwrap_or(0) as usize,
+                };
+                let size = each.saturating_mul(values.len());
+                let target = (types, TypeId::VOID);
+                self.allocate_typed(at, target, size, |memory, inner| {
+                    for (number, value) in values.iter().enumerate() {
+                        let mut element = inner.clone();
+                        element.offset = number * each;
+                        element.label.path = format!("{}[{number}]", inner.label.path);
+                        memory.put(&element, pointee, value)?;
+                    }
+                    Ok(())
+                })
+            }
+        }
+    }
+
+    fn allocate_bytes(&mut self, at: &Target, bytes: &[u8]) -> Result<u64, String> {
+        let target = (at.types.clone(), TypeId::VOID);
+        self.allocate_typed(at, target, bytes.len(), |memory, inner| {
+            memory.store(inner, bytes);
+            Ok(())
+        })
+    }
+
+    /// Makes an object that a pointer leads to, and fills it.
+    fn allocate_typed(
+        &mut self,
+        at: &Target,
+        (types, ty): (Arc<Btf<'static>>, TypeId),
+        size: usize,
+        fill: impl FnOnce(&mut ModelMemory, &Target) -> Result<(), String>,
+    ) -> Result<u64, String> {
+        let object = self.allocate((types.clone(), ty), size, at.label.clone(), at.is_user)?;
+        let inner = Target {
+            types,
+            object,
+            offset: 0,
+            label: at.label.clone(),
+            is_user: at.is_user,
+        };
+        fill(self, &inner)?;
+        Ok(object)
+    }
+}
+
+/// True if a type is another one, or has it as its first member and so on.
+fn begins_with(types: &Btf<'_>, ty: TypeId, (others, other): (&Btf<'_>, TypeId)) -> bool {
+    let wanted = type_name(others, other);
+    let mut id = ty;
+    for _ in 0..16 {
+        let Some(found) = types.skip_modifiers(id) else {
+            return false;
+        };
+        if type_name(types, found) == wanted {
+            return true;
+        }
+        let composite = types.get(found).and_then(|ty| ty.as_composite());
+        match composite.and_then(|composite| composite.member(0)) {
+            Some(first) if first.bit_offset == 0 => id = first.ty,
+            _ => return false,
+        }
+    }
+    false
+}
