@@ -28,7 +28,7 @@ use std::ops::Deref;
 pub use context::{CtxAccess, CtxQuery, CtxRefused, FieldRule, Layout, Widths};
 pub use helper::{ArgDetail, HelperProto, HostHelper, KernelType, Restriction, Unavailable};
 pub use iterator::{IteratorArg, IteratorTarget};
-pub use kfunc::{Kfunc, KfuncFlags, MODULE_KFUNCS, ModuleKfuncs, ProgramTypes, module_of_kfunc};
+pub use kfunc::{Kfunc, KfuncFlags, MODULE_KFUNCS, ModuleKfuncs, ProgramTypes};
 pub use lists::{Limits, Lists, SafeList, TracepointArg};
 pub use map::MapTraits;
 pub use rewriting::{AccessForm, PacketLoads, Rewriting, Rewritten};

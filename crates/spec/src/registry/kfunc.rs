@@ -178,17 +178,12 @@ pub const MODULE_KFUNCS: &[ModuleKfuncs] = {
     ]
 };
 
-/// The module that has a kfunc of the name, where the kernel itself has not.
-pub fn module_of_kfunc(name: &str) -> Option<&'static str> {
-    let mut modules = MODULE_KFUNCS.iter();
-    let found = modules.find(|of_module| name.starts_with(of_module.names));
-    found.map(|of_module| of_module.module)
-}
-
 impl Kfunc {
     /// The module that has it, if the kernel itself has not.
     pub fn module(&self) -> Option<&'static str> {
-        module_of_kfunc(&self.name).filter(|_| self.btf_id == 0)
+        let mut modules = MODULE_KFUNCS.iter().filter(|_| self.btf_id == 0);
+        let found = modules.find(|of_module| self.name.starts_with(of_module.names));
+        found.map(|of_module| of_module.module)
     }
 
     /// True if programs of this type and expected attach type may call it (`btf_kfunc_is_allowed`,

@@ -9,8 +9,7 @@ use spec::behaviour::Behaviour;
 use spec::helpers::{self, Filling, HelperId, HelperRule};
 use spec::maps::MapKind;
 use spec::programs::ProgramType;
-use spec::registry::{HelperProto, Unavailable, module_of_kfunc};
-use spec::since::kfunc;
+use spec::registry::{HelperProto, Unavailable};
 
 use super::args::check_arg;
 use super::dynptr::{self, Dynptr};
@@ -163,14 +162,7 @@ fn check_is_of_no_module(env: &Env<'_>, id: i32) -> Result<()> {
 /// The module that has a kfunc and whose BTF is not given or lacks it, with what to give.
 fn missing_module(env: &Env<'_>, symbol: &ExternSymbol) -> Option<String> {
     let name = String::from_utf8_lossy(essential_name(symbol.name.as_bytes()));
-    let module = match env.input.registry.kfunc_named(&name) {
-        Some(kfunc) => kfunc.module()?,
-        // What the kernel's own types lack is the module's from the release that brought it on.
-        None => {
-            let since = kfunc(&name).filter(|since| !env.input.is_newer(*since));
-            since.and_then(|_| module_of_kfunc(&name))?
-        }
-    };
+    let module = env.input.registry.kfunc_named(&name)?.module()?;
     let is_given = env.input.modules.iter().any(|given| given.name == module);
     Some(match is_given {
         true => format!("kfunc {name} of module {module}, whose given BTF has no such function"),
