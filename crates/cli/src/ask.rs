@@ -18,6 +18,7 @@ use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::kernel_input::KernelArgs;
 use crate::loading::LoadingArgs;
+use crate::log_level::LogLevelArg;
 use crate::stdout::{json, print_answer, terminal_width};
 use crate::verify::run::verify_and_keep;
 use compare::Asked;
@@ -25,8 +26,8 @@ use compare::Asked;
 /// Ask another kernel about BPF programs, and compare
 ///
 /// Boots a kernel under QEMU, without KVM and without root, hands it the programs of the objects, and
-/// prints its verdicts and counts beside those of Beebox. Programs are linked for that kernel, and
-/// each is loaded alone. One boot answers for all.
+/// prints its verdicts and counts beside those of Beebox, with --log the logs and where they begin to
+/// differ. Programs are linked for that kernel, and each is loaded alone. One boot answers for all.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Exit codes: 0 the answers are the same, 1 one differs, 2 the kernel could not be asked or a file
@@ -49,17 +50,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
 
-    /// Print the kernel's logs, and where ours begin to differ: 1 the path that leads to the
-    /// refusal, 2 every instruction
-    #[arg(
-        short = 'l',
-        long,
-        visible_alias = "log-level",
-        value_name = "LEVEL",
-        value_parser = clap::value_parser!(u32).range(0..=7),
-        default_value_t = 0
-    )]
-    log: u32,
+    #[command(flatten)]
+    log: LogLevelArg,
 
     /// Stop the machine after so many seconds
     #[arg(long, value_name = "S", default_value_t = 600)]
@@ -83,7 +75,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
     let (kernel, image) = args.kernel.read_bootable(args.image.as_deref())?;
     let options = AskOptions {
-        log_level: args.log,
+        // Kernels before 6.4 refuse the other bits, which change how a log is kept.
+        log_level: args.log.log & 7,
         limit: Duration::from_secs(args.limit),
         ..AskOptions::default()
     };
@@ -115,11 +108,11 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
     let version = version.unwrap_or_default();
     match args.format.format() {
         AnswerFormat::Text => {
-            let text = output::text(&asked, &version, args.log > 0, terminal_width());
+            let text = output::text(&asked, &version, args.log.log > 0, terminal_width());
             print_answer(AnswerFormat::Text, text)?;
         }
         AnswerFormat::Json => {
-            let records = output::records(&asked, &version, args.log > 0);
+            let records = output::records(&asked, &version, args.log.log > 0);
             let lines: Vec<u8> = records.iter().flat_map(json).collect();
             print_answer(AnswerFormat::Json, lines)?;
         }
@@ -146,7 +139,7 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
 fn rows(args: &Args, kernel: &Kernel) -> Result<(Vec<Row>, Vec<Failure>), Failure> {
     // The kernel's logs have statistics.
     const STATISTICS: u32 = 4;
-    let log_level = match args.log {
+    let log_level = match args.log.log {
         0 => 0,
         level => level | STATISTICS,
     };

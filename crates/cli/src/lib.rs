@@ -28,6 +28,7 @@ mod kfuncs;
 mod limits;
 mod link;
 mod loading;
+mod log_level;
 mod mutate;
 mod object_input;
 mod program_input;

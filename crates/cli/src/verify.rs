@@ -24,6 +24,7 @@ use crate::answer::{Answer, Failure, note};
 use crate::answer_format::AnswerFormat;
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_built_in};
 use crate::loading::LoadingArgs;
+use crate::log_level::LogLevelArg;
 use crate::object_input::SET_TYPE;
 use crate::output_path::OutputPath;
 use crate::stdout::{fit, json, print, terminal_width, write_answer, write_output};
@@ -89,17 +90,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LIST")]
     privileges: Option<Privileges>,
 
-    /// Bits of the kernel's log level: 1 the path that leads to the refusal, 2 every
-    /// instruction, 4 statistics
-    #[arg(
-        short = 'l',
-        long,
-        visible_alias = "log-level",
-        value_name = "LEVEL",
-        value_parser = clap::value_parser!(u32).range(0..=15),
-        default_value_t = 0
-    )]
-    log: u32,
+    #[command(flatten)]
+    log: LogLevelArg,
 
     /// Print the log of every program, with statistics; of level 1 unless --log has another
     #[arg(short, long, conflicts_with = "quiet")]
@@ -331,7 +323,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
     if args.facts && args.format.has_columns_only() {
         return Err(Failure::new("--facts are printed as text or json"));
     }
-    let has_log = args.verbose || args.log > 0 || args.top_src_lines.is_some();
+    let has_log = args.verbose || args.log.log > 0 || args.top_src_lines.is_some();
     if has_log && args.format.has_columns_only() {
         return Err(Failure::new("logs are printed as text or json")
             .hint("no -v, --log and --top-src-lines, or -o json"));
@@ -367,7 +359,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
             && !emit.sorts()
             && !filters.selects_results()
             && (args.jobs == 1 || args.files.len() == 1);
-        let log = match (args.verbose || args.debug, args.log) {
+        let log = match (args.verbose || args.debug, args.log.log) {
             (false, level) => level,
             (true, 0) => 1 | LOG_STATS,
             (true, level) => level | LOG_STATS,
@@ -518,11 +510,13 @@ fn matrix_of(
     let one_only = [
         (args.cost.is_some(), "--cost"),
         (args.facts, "--facts"),
-        (args.log > 0 || args.verbose || args.debug, "a log"),
+        (args.log.log > 0 || args.verbose || args.debug, "a log"),
         (args.compare.is_some(), "--compare"),
         (args.target.is_some(), "--target"),
         (args.html.is_some(), "--html"),
         (args.top.is_some(), "--top-n"),
+        (!args.emit.is_empty(), "--emit"),
+        (!args.sort.is_empty(), "--sort"),
         (args.format == VerifyFormat::Veristat, "--format veristat"),
         (args.format == VerifyFormat::Sarif, "--format sarif"),
     ];
@@ -565,6 +559,11 @@ fn matrix_of(
             note_assumed(&named.kernel, FOR_VERIFYING, "verified");
         }
     }
+    // A program is selected by what one of the kernels says of it.
+    answers.programs.retain(|program| {
+        let mut rows = (0..kernels.len()).filter_map(|at| program.row(at));
+        rows.any(|row| job.filters.keep_results(row))
+    });
     let matrix = match args.diff.is_empty() {
         true => Matrix {
             kernels: &kernels,

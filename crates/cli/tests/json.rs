@@ -156,6 +156,14 @@ const SAMPLES: &[(&str, &str)] = &[
     ("verify", "examples/verify/missing-null-check.case"),
     (
         "verify",
+        "crates/cli/tests/data/lacking.bpf.o crates/cli/tests/data/xdp-socket.case --kernel 6.1,6.12,6.18 --explain",
+    ),
+    (
+        "verify",
+        "crates/cli/tests/data/xdp-socket.case --diff 6.12,6.18",
+    ),
+    (
+        "verify",
         "examples/verify/record.bpf.o --explain --log 1 -S 3",
     ),
     (

@@ -354,7 +354,7 @@ fn several_kernels_answer_beside_each_other() {
     assert_eq!(output.status.code(), Some(1), "{}", error(&output));
     let shown = text(&output);
     assert!(
-        shown.contains(",6.18,6.18.44,refused,1,0,R0 !read_ok,\n"),
+        shown.contains(",6.18,6.18.44,failure,1,0,R0 !read_ok,\n"),
         "{shown}"
     );
     let shown = text(&verify("6.18,6.18-minimal", "text"));
@@ -369,7 +369,7 @@ fn several_kernels_answer_beside_each_other() {
     );
     let shown = text(&verify("6.18,6.18-minimal", "json"));
     assert!(
-        shown.contains("\"verdict\":\"refused\",\"version\":\"6.18.44\""),
+        shown.contains("\"verifier_verdict\":\"failure\",\"version\":\"6.18.44\""),
         "{shown}"
     );
     // One kernel is of one table, several are of another.

@@ -81,8 +81,8 @@ pub const KERNEL_HEADING: &str = "Kernel";
 /// A kernel by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelName {
-    /// The built-in Linux 6.18, in one of its configurations.
-    BuiltIn(Configuration),
+    /// The built-in Linux 6.18 by this name, in one of its configurations.
+    BuiltIn(&'static str, Configuration),
     /// The running kernel.
     Running,
     /// A built-in kernel of this series, version or distribution, beside Linux 6.18.
@@ -100,8 +100,11 @@ impl KernelName {
     /// The kernel of a word; a file that is not there if it is none.
     pub(crate) fn parse(text: &str) -> KernelName {
         match text {
-            "6.18" | kernel_data::RELEASE => KernelName::BuiltIn(Configuration::Debian),
-            "6.18-minimal" => KernelName::BuiltIn(Configuration::Minimal),
+            "6.18" => KernelName::BuiltIn("6.18", Configuration::Debian),
+            kernel_data::RELEASE => {
+                KernelName::BuiltIn(kernel_data::RELEASE, Configuration::Debian)
+            }
+            "6.18-minimal" => KernelName::BuiltIn("6.18-minimal", Configuration::Minimal),
             "running" => KernelName::Running,
             path if Path::new(path).exists() => KernelName::Path(path.into()),
             word => match (Preset::named(word), described(word)) {
@@ -112,10 +115,27 @@ impl KernelName {
         }
     }
 
+    /// True if both name one kernel.
+    fn is_same(&self, other: &KernelName) -> bool {
+        match (self, other) {
+            (KernelName::BuiltIn(_, one), KernelName::BuiltIn(_, other)) => one == other,
+            (KernelName::Preset(_, one), KernelName::Preset(_, other)) => one == other,
+            (KernelName::Described(_, one), KernelName::Described(_, other)) => one == other,
+            (
+                KernelName::BuiltIn(..)
+                | KernelName::Running
+                | KernelName::Preset(..)
+                | KernelName::Described(..)
+                | KernelName::Path(_),
+                other,
+            ) => self == other,
+        }
+    }
+
     /// The kernel of the name.
     fn read(&self) -> Result<Kernel, Failure> {
         match self {
-            KernelName::BuiltIn(configuration) => Ok(configuration.kernel()),
+            KernelName::BuiltIn(_, configuration) => Ok(configuration.kernel()),
             KernelName::Running => running(),
             KernelName::Preset(_, name) => Kernel::preset(name).map_err(Failure::new),
             KernelName::Described(_, directory) => {
@@ -131,8 +151,7 @@ impl KernelName {
 impl Display for KernelName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            KernelName::BuiltIn(Configuration::Debian) => f.write_str("6.18"),
-            KernelName::BuiltIn(Configuration::Minimal) => f.write_str("6.18-minimal"),
+            KernelName::BuiltIn(word, _) => f.write_str(word),
             KernelName::Running => f.write_str("running"),
             KernelName::Preset(word, _) | KernelName::Described(word, _) => f.write_str(word),
             KernelName::Path(path) => path.display().fmt(f),
@@ -178,19 +197,6 @@ impl KernelNameArg {
         }
     }
 
-    /// The kernels of a list, each once, as they are named.
-    fn several(&self) -> Result<Vec<KernelName>, Failure> {
-        let mut names: Vec<KernelName> = Vec::new();
-        for word in &self.kernel {
-            for name in word.kernels()? {
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-            }
-        }
-        Ok(names)
-    }
-
     /// The version of a kernel that was named; `None` for the built-in one.
     ///
     /// # Errors
@@ -202,7 +208,7 @@ impl KernelNameArg {
                 .hint("--kernel-version VERSION, without --kernel")
         };
         match self.one()? {
-            None | Some(KernelName::BuiltIn(_)) => Ok(None),
+            None | Some(KernelName::BuiltIn(..)) => Ok(None),
             Some(KernelName::Preset(_, name)) => Ok(Preset::named(name).map(Preset::version)),
             Some(KernelName::Running) => {
                 let failed = |error: &dyn Display| unknown(error, &"the running kernel");
@@ -316,22 +322,29 @@ impl KernelArgs {
 
     /// The kernels that the option lists, oldest first, each by the word that names it.
     pub fn read_several(&self) -> Result<Vec<(String, Kernel)>, Failure> {
-        let named = self.kernel.several()?.into_iter();
-        let read = named.map(|name| Ok((name.to_string(), self.read_one(Some(&name))?)));
-        let mut kernels = read.collect::<Result<Vec<_>, Failure>>()?;
+        let mut kernels = self.read_all(&self.kernel.kernel)?;
         kernels.sort_by_key(|(_, kernel)| kernel.version().map(KernelVersion::code));
         Ok(kernels)
     }
 
-    /// Kernels that words list, oldest first, with what the other options state of them.
+    /// Kernels that words list, each once, with what the other options state of them.
     pub fn read_listed(&self, words: &[String]) -> Result<Vec<(String, Kernel)>, Failure> {
-        let mut kernels = Vec::new();
+        let words: Vec<KernelWord> = words.iter().map(|word| KernelWord::parse(word)).collect();
+        self.read_all(&words)
+    }
+
+    fn read_all(&self, words: &[KernelWord]) -> Result<Vec<(String, Kernel)>, Failure> {
+        let mut names: Vec<KernelName> = Vec::new();
         for word in words {
-            for name in KernelWord::parse(word).kernels()? {
-                kernels.push((name.to_string(), self.read_one(Some(&name))?));
+            for name in word.kernels()? {
+                if !names.iter().any(|known| known.is_same(&name)) {
+                    names.push(name);
+                }
             }
         }
-        Ok(kernels)
+        let read = names.iter();
+        read.map(|name| Ok((name.to_string(), self.read_one(Some(name))?)))
+            .collect()
     }
 
     /// The kernel that the options name with the image that boots it: the file itself, the one in the
@@ -339,12 +352,15 @@ impl KernelArgs {
     pub fn read_bootable(&self, image: Option<&Path>) -> Result<(Kernel, PathBuf), Failure> {
         let cached = |series: &str| Some(home(series)?.join("vmlinuz")).filter(|at| at.is_file());
         let (name, own_image) = match self.kernel.one()? {
-            None | Some(KernelName::BuiltIn(_)) => match described("6.18") {
+            None | Some(KernelName::BuiltIn(..)) => match described("6.18") {
                 Some(directory) => {
                     let image = image_in(&directory);
                     (KernelName::Described("6.18".to_owned(), directory), image)
                 }
-                None => (KernelName::BuiltIn(Configuration::Debian), cached("6.18")),
+                None => (
+                    KernelName::BuiltIn("6.18", Configuration::Debian),
+                    cached("6.18"),
+                ),
             },
             Some(KernelName::Running) => {
                 return Err(Failure::new(
@@ -477,7 +493,7 @@ impl KernelArgs {
         let is_replaced = self.btf.is_some() || self.kconfig.is_some();
         let is_kernel = matches!(
             self.kernel.kernel[..],
-            [] | [KernelWord::One(KernelName::BuiltIn(_))]
+            [] | [KernelWord::One(KernelName::BuiltIn(..))]
         );
         is_built_in(version) && is_kernel && !is_replaced
     }

@@ -235,6 +235,10 @@ behaviours! {
         "Registers and halves of stack slots that nothing reads any more are forgotten before states are compared; both are known before the walk.";
     HalfSlots: Walk, 7 2 [],
         "A number spilled to half of a stack slot is compared as a number.";
+    HalvesUndecided: Walk, 7 2 [6 12 117],
+        "A comparison of the low half of a pointer with 0 decides nothing.";
+    BuffersNotNull: Walk, 7 2 [6 12 117],
+        "Sockets of XDP and buffers are not null where they are compared again; of buffers read in the source, not asked.";
     NullByRegister: Walk, 7 2 [],
         "A comparison with a register that is 0 tells whether a pointer is null.";
     PacketDistances: Walk, 7 2 [],

@@ -18,6 +18,9 @@ pub struct Options {
     /// verdict is otherwise [`Unsupported`](crate::Verdict::Unsupported). What that release
     /// lacks is refused in any case.
     pub assume_rules: bool,
+    /// Processed instructions after which the verification is given up, unsupported.
+    #[doc(hidden)]
+    pub most_insns: u32,
     /// Switches that must not change the verdict.
     #[doc(hidden)]
     pub stress: Stress,
@@ -31,6 +34,7 @@ impl Default for Options {
             collect_cost: false,
             collect_facts: false,
             assume_rules: false,
+            most_insns: crate::LIMITS.insns_processed,
             stress: Stress::default(),
         }
     }

@@ -126,7 +126,10 @@ impl<'a> Matrix<'a> {
             false => columns(&self.cells(Form::Short)),
         };
         if self.programs.is_empty() {
-            text = String::from("no program changes its verdict or cost\n");
+            text = String::from(match self.is_diff {
+                true => "no program changes its verdict or cost\n",
+                false => "no program is selected\n",
+            });
         }
         for program in &self.programs {
             let reasons = self.reasons(program);

@@ -5,7 +5,9 @@ use super::{scc, visited};
 use crate::env::{Env, Outcome, assert_invariants};
 use crate::state::{Frame, HistoryFlags, LinkedRegs, MAIN_CALLSITE, State};
 use crate::walk::{self, StepEnd};
-use crate::{LIMITS, Result, insn_facts, log, precise, recorded, refuse, speculation, verbose};
+use crate::{
+    LIMITS, Result, Stop, insn_facts, log, precise, recorded, refuse, speculation, verbose,
+};
 
 /// Verifies the main program or a global function on its own (`do_check_common`).
 #[doc(alias = "do_check_common")]
@@ -49,9 +51,12 @@ fn explore(env: &mut Env<'_>) -> Result<()> {
         }
         let statistics = &mut env.explorer.statistics;
         statistics.insns_processed += 1;
-        if statistics.insns_processed > LIMITS.insns_processed {
+        if statistics.insns_processed > env.input.options.most_insns {
             let processed = statistics.insns_processed;
-            return Err(refuse!(env => Flow::TooLarge { processed }));
+            return Err(match processed > LIMITS.insns_processed {
+                true => refuse!(env => Flow::TooLarge { processed }),
+                false => Stop::unsupported(format!("verified for {} instructions", processed - 1)),
+            });
         }
         if env.sink.counts_functions() {
             count_by_function(env);

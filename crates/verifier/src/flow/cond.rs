@@ -103,6 +103,9 @@ fn is_branch_taken(
             false => decide_by_constant(cond, width, &dst.num, &src.num),
         };
     }
+    if width == Width::W32 && rules.has(Behaviour::HalvesUndecided) {
+        return None;
+    }
     let value_of = |reg: &RegState| match width {
         _ if !reg.is_scalar() => None,
         Width::W64 => reg.num.as_const(),

@@ -29,6 +29,9 @@ pub(super) fn is_not_null(reg: &RegState, rules: Behaviours) -> bool {
     if let RegKind::BtfId { .. } = reg.kind {
         return is_trusted(reg);
     }
+    if matches!(reg.kind, RegKind::XdpSock | RegKind::Buf) {
+        return rules.has(Behaviour::BuffersNotNull);
+    }
     if let RegKind::Mem { .. } = reg.kind {
         return !reg.flags.has(TypeFlags::PTR_UNTRUSTED);
     }

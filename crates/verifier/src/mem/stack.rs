@@ -360,6 +360,9 @@ fn write_fixed(
 /// Writes `size` bytes behind a pointer to the stack that the call has checked, of which nothing is
 /// known and which do not belong together.
 pub(crate) fn write_unknown(env: &mut Env<'_>, ptr: Reg, size: i32) -> Result<()> {
+    if size == 0 {
+        return Ok(());
+    }
     let reg = env.reg(ptr);
     let (fixed, var_off) = (reg.off, reg.num.var_off);
     check_bounds(env, ptr, fixed, size, Access::Write, false)?;

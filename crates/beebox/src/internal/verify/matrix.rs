@@ -16,7 +16,7 @@ use report::veristat::ResultVerdict;
 use super::results::{FileResults, Files, Job, Row, for_each_file, verify_file};
 use crate::Kernel;
 
-pub use cause::{Decider, DeciderKind, RefusalCause};
+pub use cause::{Decider, DeciderKind, RefusalCause, SEARCH_INSNS};
 pub use edit::{Edit, EditOutcome};
 pub use object::{KernelVerdict, ProgramMatrix, verify_matrix};
 
@@ -172,10 +172,11 @@ pub fn verify_files<F: Files>(
         ..*job
     };
     let work_at = |at: usize| {
-        let answered = kernels
-            .iter()
-            .zip(&registries)
-            .map(|(kernel, registry)| verify_file(files, at, job, kernel, registry, true));
+        let contents = files.read(at)?;
+        let answered = kernels.iter().zip(&registries);
+        let answered = answered.map(|(kernel, registry)| {
+            verify_file(files, (at, &contents), job, kernel, registry, true)
+        });
         let answered: Result<Vec<FileResults>, F::Error> = answered.collect();
         answered.map(|results| of_file(results, kernels, explains))
     };

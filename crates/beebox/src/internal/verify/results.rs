@@ -252,7 +252,17 @@ fn verify<F: Files>(
 ) -> Option<Results<F::Error>> {
     let registry = kernel.registry()?;
     let mut all = Results::default();
-    let verify_at = |at: usize| verify_file(files, at, job, kernel, registry, keeps_programs);
+    let verify_at = |at: usize| {
+        let contents = files.read(at)?;
+        verify_file(
+            files,
+            (at, &contents),
+            job,
+            kernel,
+            registry,
+            keeps_programs,
+        )
+    };
     for of_file in for_each_file(files, job.threads, &verify_at) {
         all.add(of_file);
     }
@@ -294,10 +304,11 @@ pub(super) fn for_each_file<F: Files, T: Send + Sync>(
         .collect()
 }
 
-/// Verifies the programs of a file; rows keep them as they were loaded if `keeps_programs`.
+/// Verifies the programs of a file that holds this; rows keep them as they were loaded if
+/// `keeps_programs`.
 pub(super) fn verify_file<F: Files>(
     files: &F,
-    at: usize,
+    (at, contents): (usize, &FileContents),
     job: &Job<'_>,
     kernel: &Kernel,
     registry: &Registry,
@@ -315,27 +326,27 @@ pub(super) fn verify_file<F: Files>(
         }
         is_chosen
     };
-    let bytes = match files.read(at)? {
+    let bytes = match contents {
         FileContents::Object(bytes) => bytes,
         FileContents::Program(program, answers) => {
-            if !is_chosen(&loaded_as(&program, base)) {
+            if !is_chosen(&loaded_as(program, base)) {
                 return Ok(FileResults {
                     left_out: left_out.take(),
                     ..FileResults::default()
                 });
             }
-            if let Some(map) = missing_map(&program, registry) {
+            if let Some(map) = missing_map(program, registry) {
                 return Err(files.fault(at, FileFault::MapKind(map)));
             }
             let loaded = StandaloneProgram {
-                name: loaded_as(&program, base),
-                ..StandaloneProgram::from_program(*program, kernel)
+                name: loaded_as(program, base),
+                ..StandaloneProgram::from_program(Program::clone(program), kernel)
             };
             note_btf(files, at, &loaded);
             let mut row = verify_one(files, at, name, &loaded, job, kernel, registry);
             if let Ok(program) = &loaded.program {
                 let log = |log: &mut dyn LogOutput| write_log(program, kernel, registry, log);
-                row.recorded = recorded::compare(&answers, &row, kernel, &log);
+                row.recorded = recorded::compare(answers, &row, kernel, &log);
             }
             let kernel_lacks_feature = row.needs_absent || kernel_lacks_feature(&loaded, registry);
             row.loaded = keeps_programs.then(|| Arc::new(loaded));
@@ -408,9 +419,9 @@ pub(super) fn verify_file<F: Files>(
     if job.test_tags {
         loader = loader.with_test_tags(&read_btf);
     }
-    let loaded = loader.load_each(&bytes, &files.given_name(at), &mut verify);
+    let loaded = loader.load_each(bytes, &files.given_name(at), &mut verify);
     if let Err(error) = loaded {
-        return Err(files.fault(at, FileFault::Object(error, bytes)));
+        return Err(files.fault(at, FileFault::Object(error, bytes.clone())));
     }
     if rows.is_empty() && left_out.borrow().is_empty() && refused.borrow().is_none() {
         return Err(files.fault(at, FileFault::NoPrograms));

@@ -6,7 +6,7 @@ use beebox::internal::verify::matrix::{Cell, Edit, EditOutcome, RefusalCause};
 use report::veristat::ResultVerdict;
 use serde_json::{Value, json};
 
-use super::{Form, Matrix, Named, change, word};
+use super::{Matrix, Named, change};
 
 /// A line for each program and kernel.
 pub(in super::super) fn csv(matrix: &Matrix<'_>) -> String {
@@ -31,7 +31,9 @@ pub(in super::super) fn csv(matrix: &Matrix<'_>) -> String {
                 program.name.clone(),
                 named.name.clone(),
                 version(named).unwrap_or_default(),
-                word(cell, Form::Long, false),
+                cell.map(|cell| cell.row.verdict.name())
+                    .unwrap_or_default()
+                    .to_owned(),
                 count(|cell| cell.row.total_insns).unwrap_or_default(),
                 count(|cell| cell.row.total_states).unwrap_or_default(),
                 cell.map(|cell| cell.row.reason.trim().to_owned())
@@ -78,13 +80,13 @@ fn answer(cell: Option<&Cell>, named: &Named, kernels: &[Named]) -> Value {
     let cause = cell.and_then(|cell| cell.cause.as_ref());
     let edit = cell.and_then(|cell| cell.edit.as_ref());
     let mut record = json!({
-        "kernel": named.name,
+        "kernel_name": named.name,
         "version": version(named),
-        "verdict": word(cell, Form::Long, false),
+        "verifier_verdict": cell.map(|cell| cell.row.verdict.name()),
         "total_insns": cell.map(|cell| cell.row.total_insns),
         "total_states": cell.map(|cell| cell.row.total_states),
         "reason": reason.filter(|reason| !reason.is_empty()),
-        "cause": cause.map(|cause| of_cause(cause, kernels)),
+        "decision": cause.map(|cause| of_cause(cause, kernels)),
     });
     let is_refused = cell.is_some_and(|cell| cell.row.verdict == ResultVerdict::Failure);
     if let Some(edit) = edit.filter(|_| is_refused) {
@@ -107,6 +109,7 @@ fn of_cause(cause: &RefusalCause, kernels: &[Named]) -> Value {
     json!({
         "accepting": cause.accepting.map(|at| &kernels[at].name),
         "tried": cause.is_tried,
+        "search_ended": cause.is_cut,
         "deciders": deciders.collect::<Vec<_>>(),
     })
 }

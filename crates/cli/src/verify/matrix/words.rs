@@ -1,6 +1,8 @@
 //! Causes and edits in words.
 
-use beebox::internal::verify::matrix::{Cell, Decider, DeciderKind, EditOutcome, RefusalCause};
+use beebox::internal::verify::matrix::{
+    Cell, Decider, DeciderKind, EditOutcome, RefusalCause, SEARCH_INSNS,
+};
 
 use super::Named;
 
@@ -28,6 +30,15 @@ fn of_cause(cause: &RefusalCause, reason: &str, kernels: &[Named]) -> String {
         .map(|decider| of_decider(decider, reason))
         .collect();
     let named = named.join("; and ");
+    let cut = match cause.is_cut {
+        true => format!(
+            "the search for what decides ended at its budget of {SEARCH_INSNS} instructions"
+        ),
+        false => String::new(),
+    };
+    if cause.deciders.is_empty() {
+        return cut;
+    }
     let Some(accepting) = cause.accepting.and_then(|at| kernels.get(at)) else {
         return format!("needs {named}");
     };
@@ -41,7 +52,11 @@ fn of_cause(cause: &RefusalCause, reason: &str, kernels: &[Named]) -> String {
     } else {
         "differs in"
     };
-    format!("{verb} {named} ({has})")
+    let found = format!("{verb} {named} ({has})");
+    match cause.is_cut {
+        true => format!("{found}; {cut}"),
+        false => found,
+    }
 }
 
 fn of_decider(decider: &Decider, reason: &str) -> String {

@@ -9,6 +9,10 @@
 //!   the program, what it offers decides alone, otherwise behaviours beside it, which are searched in
 //!   the same way. What is offered is named by the refused instruction: the helper, kfunc, map, field,
 //!   type or opcode there.
+//!
+//! The search for one answer has a [`Budget`] of instructions.
+
+use std::cell::Cell;
 
 use btf::{Kind, Shape};
 use isa::ebpf::{Callee, Insn};
@@ -36,6 +40,78 @@ pub struct RefusalCause {
     pub deciders: Vec<Decider>,
     /// The verdict was changed by switching these, and nothing else.
     pub is_tried: bool,
+    /// The search ended at its budget ([`SEARCH_INSNS`]), with what it had found by then.
+    pub is_cut: bool,
+}
+
+/// Instructions that the verifications of the search for what decides one answer process, and those of
+/// the search for its edit: as many as one verification may.
+pub const SEARCH_INSNS: u32 = 1_000_000;
+
+/// What a search may still spend.
+#[derive(Debug)]
+pub(super) struct Budget {
+    left: Cell<u32>,
+}
+
+impl Budget {
+    /// The whole of it.
+    pub(super) fn new() -> Budget {
+        Budget {
+            left: Cell::new(SEARCH_INSNS),
+        }
+    }
+
+    /// The verdict of a kernel about a program; `None` if the budget does not reach for it.
+    pub(super) fn verdict(&self, loaded: &StandaloneProgram, kernel: &Kernel) -> Option<Verdict> {
+        let program = loaded.program.as_ref().ok()?;
+        let mut log = LogTail::new(0);
+        let options = Options {
+            most_insns: self.left.get(),
+            ..Options::default()
+        };
+        let done = verify_program(program, kernel, kernel.registry()?, &options, &mut log).ok()?;
+        // The passes before the walk cost about as much as walking once.
+        let spent = done.statistics.insns_processed + program.insns().len() as u32;
+        let is_enough = done.statistics.insns_processed <= self.left.get();
+        self.left.set(self.left.get().saturating_sub(spent));
+        let verdict = loaded.check_release(done, kernel).verdict;
+        is_enough.then_some(verdict)
+    }
+
+    /// Options of an explanation.
+    pub(super) fn options(&self) -> Options {
+        Options {
+            most_insns: self.left.get(),
+            ..Options::default()
+        }
+    }
+
+    /// True if a kernel with these behaviours takes a program.
+    fn takes(
+        &self,
+        loaded: &StandaloneProgram,
+        kernel: &Kernel,
+        behaviours: Behaviours,
+    ) -> Result<bool, Spent> {
+        let verdict = self.verdict(loaded, &kernel.clone().with_behaviours(behaviours));
+        Ok(verdict.ok_or(Spent)? == Verdict::Accepted)
+    }
+}
+
+/// The budget does not reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Spent;
+
+/// End of a search for behaviours that decide.
+#[derive(Debug, PartialEq, Eq)]
+enum Search {
+    /// A smallest set with which the program is taken.
+    Found(Vec<Behaviour>),
+    /// It is not taken with all of them.
+    NotTaken,
+    /// The budget does not reach; some of the set.
+    Cut(Vec<Behaviour>),
 }
 
 /// A thing by which kernels differ.
@@ -144,6 +220,7 @@ pub(super) fn find(
                 accepting: accepting.map(|(at, ..)| at),
                 deciders: vec![decider],
                 is_tried: accepting.is_some(),
+                is_cut: false,
             });
         }
     };
@@ -157,83 +234,93 @@ pub(super) fn find(
             accepting: None,
             deciders: vec![decider],
             is_tried: false,
+            is_cut: false,
         });
     };
-    let cause = |deciders, is_tried| {
+    let cause = |deciders, is_tried, is_cut| {
         Some(RefusalCause {
             accepting: Some(at),
             deciders,
             is_tried,
+            is_cut,
         })
     };
+    let budget = Budget::new();
     let (own, theirs) = (kernel.behaviours(), other_kernel.behaviours());
     let named = |set: Vec<Behaviour>| {
         let each = set.into_iter();
         each.map(|one| Decider::of_behaviour(one, theirs.has(one)))
     };
-    if let Some(set) = deciding(own, theirs, |set| takes(loaded, kernel, set)) {
-        return cause(named(set).collect(), true);
+    let takes = |loaded, kernel, set| budget.takes(loaded, kernel, set);
+    let search = takes(loaded, kernel, theirs).map(|is_taken| match is_taken {
+        true => deciding(own, theirs, |set| takes(loaded, kernel, set)),
+        false => Search::NotTaken,
+    });
+    match search {
+        Ok(Search::Found(set)) => return cause(named(set).collect(), true, false),
+        Ok(Search::Cut(set)) => return cause(named(set).collect(), false, true),
+        Err(Spent) => return cause(offered().into_iter().collect(), false, true),
+        Ok(Search::NotTaken) => {}
     }
     let other_loaded = other.loaded.as_deref()?;
-    let set = deciding(own, theirs, |set| takes(other_loaded, other_kernel, set));
+    // With its own behaviours the other kernel takes it: that is its answer.
+    let search = deciding(own, theirs, |set| takes(other_loaded, other_kernel, set));
+    let (set, is_cut) = match search {
+        Search::Found(set) => (set, false),
+        Search::Cut(set) => (set, true),
+        Search::NotTaken => (Vec::new(), false),
+    };
     let offer = offered().unwrap_or_else(|| {
         let name = "what the kernel offers: its types, helpers or contexts";
         Decider::new(DeciderKind::Offer, name)
     });
-    let behaviours = named(set.unwrap_or_default());
-    let is_tried = offer.kind != DeciderKind::Offer;
-    cause([offer].into_iter().chain(behaviours).collect(), is_tried)
+    let is_tried = offer.kind != DeciderKind::Offer && !is_cut;
+    let deciders = [offer].into_iter().chain(named(set));
+    cause(deciders.collect(), is_tried, is_cut)
 }
 
-/// A smallest set of behaviours of `theirs` with which a program is taken, by `takes`; empty if it is
-/// taken without any, none if it is not taken with all of them.
+/// The smallest set of behaviours of `theirs` with which a program is taken, by `takes`; it is taken with
+/// all of them.
 fn deciding(
     own: Behaviours,
     theirs: Behaviours,
-    takes: impl Fn(Behaviours) -> bool,
-) -> Option<Vec<Behaviour>> {
+    takes: impl Fn(Behaviours) -> Result<bool, Spent>,
+) -> Search {
     let mut rest: Vec<Behaviour> = own.differing(theirs).collect();
+    if rest.is_empty() {
+        return Search::NotTaken;
+    }
     let switch = |set: Behaviours, these: &[Behaviour]| {
         let each = these.iter();
         each.fold(set, |set, one| set.with(*one, theirs.has(*one)))
     };
-    if rest.is_empty() || !takes(theirs) {
-        return None;
-    }
     let (mut set, mut found) = (own, Vec::new());
-    while !takes(set) {
-        // It is taken with all of the rest; the last of the shortest beginning is needed.
-        let (mut fewer, mut enough) = (0, rest.len());
-        while enough - fewer > 1 {
-            let middle = usize::midpoint(fewer, enough);
-            match takes(switch(set, &rest[..middle])) {
-                true => enough = middle,
-                false => fewer = middle,
+    let mut search = || -> Result<(), Spent> {
+        while !takes(set)? {
+            // It is taken with all of the rest; the last of the shortest beginning is needed.
+            let (mut fewer, mut enough) = (0, rest.len());
+            while enough - fewer > 1 {
+                let middle = usize::midpoint(fewer, enough);
+                match takes(switch(set, &rest[..middle]))? {
+                    true => enough = middle,
+                    false => fewer = middle,
+                }
             }
+            rest.truncate(enough);
+            let Some(needed) = rest.pop() else {
+                break;
+            };
+            found.push(needed);
+            set = switch(set, &[needed]);
         }
-        rest.truncate(enough);
-        let Some(needed) = rest.pop() else {
-            break;
-        };
-        found.push(needed);
-        set = switch(set, &[needed]);
-    }
+        Ok(())
+    };
+    let ended = search();
     found.sort();
-    Some(found)
-}
-
-/// True if a kernel with these behaviours takes a program.
-fn takes(loaded: &StandaloneProgram, kernel: &Kernel, behaviours: Behaviours) -> bool {
-    verdict(loaded, &kernel.clone().with_behaviours(behaviours)) == Some(Verdict::Accepted)
-}
-
-/// The verdict of a kernel about a program.
-pub(super) fn verdict(loaded: &StandaloneProgram, kernel: &Kernel) -> Option<Verdict> {
-    let program = loaded.program.as_ref().ok()?;
-    let mut log = LogTail::new(0);
-    let options = Options::default();
-    let done = verify_program(program, kernel, kernel.registry()?, &options, &mut log);
-    Some(loaded.check_release(done.ok()?, kernel).verdict)
+    match ended {
+        Ok(()) => Search::Found(found),
+        Err(Spent) => Search::Cut(found),
+    }
 }
 
 /// What the kernel lacks, by the instruction that it refuses.
@@ -393,21 +480,26 @@ mod tests {
         let theirs = Behaviours::LINUX_6_18;
         let all: Vec<Behaviour> = own.differing(theirs).collect();
         let count = std::cell::Cell::new(0);
-        let found = |needed: &[Behaviour]| {
+        let within = |most: u32, needed: &[Behaviour]| {
             count.set(0);
             deciding(own, theirs, |set| {
                 count.set(count.get() + 1);
-                needed.iter().all(|one| set.has(*one))
+                let takes = needed.iter().all(|one| set.has(*one));
+                (count.get() <= most).then_some(takes).ok_or(Spent)
             })
         };
+        let found = |needed: &[Behaviour]| within(u32::MAX, needed);
         for one in &all {
-            assert_eq!(found(&[*one]).as_deref(), Some(&[*one][..]));
+            assert_eq!(found(&[*one]), Search::Found(vec![*one]));
             assert!(count.get() <= 10, "{}", count.get());
         }
         let three = [all[1], all[7], all[all.len() - 1]];
-        assert_eq!(found(&three).as_deref(), Some(&three[..]));
-        assert_eq!(found(&[]), Some(Vec::new()));
-        assert_eq!(deciding(own, theirs, |_| false), None);
-        assert_eq!(deciding(theirs, theirs, |_| true), None);
+        assert_eq!(found(&three), Search::Found(three.to_vec()));
+        assert_eq!(found(&[]), Search::Found(Vec::new()));
+        let always = |_| Ok(true);
+        assert_eq!(deciding(theirs, theirs, always), Search::NotTaken);
+        // What was found within the budget is told.
+        assert_eq!(within(0, &three), Search::Cut(Vec::new()));
+        assert_eq!(within(12, &three), Search::Cut(vec![three[2]]));
     }
 }

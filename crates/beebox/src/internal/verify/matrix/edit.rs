@@ -10,11 +10,11 @@ use isa::ebpf::{AluOp, Callee, Insn, Operand, RawInsn, Reg, Width};
 use program::Program;
 use spec::helpers;
 use spec::kernel::KernelVersion;
-use verifier::{Options, Refusal, RefusalKind, Verdict};
+use verifier::{Refusal, RefusalKind, Verdict};
 
 use super::super::StandaloneProgram;
 use super::super::results::{Row, explain};
-use super::cause::{Decider, DeciderKind, RefusalCause, of_refusal, verdict};
+use super::cause::{Budget, Decider, DeciderKind, RefusalCause, of_refusal};
 use crate::Kernel;
 
 /// An edit, and what came of it.
@@ -66,6 +66,7 @@ pub(super) fn find(
     let program = loaded.program.as_ref().ok()?;
     let refusal = row.refusal.as_ref()?;
     let decider = cause?.deciders.first()?;
+    let budget = Budget::new();
     let untried = |text: String| Edit {
         text,
         outcome: EditOutcome::Untried,
@@ -73,11 +74,11 @@ pub(super) fn find(
     match decider.kind {
         DeciderKind::Helper | DeciderKind::Kfunc | DeciderKind::Type | DeciderKind::Field => {
             let in_place = || {
-                let edit = put_in_place(loaded, program, refusal, kernel)?;
+                let edit = put_in_place(loaded, program, refusal, kernel, &budget)?;
                 (edit.outcome == EditOutcome::Accepted).then_some(edit)
             };
             let other = other.and_then(|(row, _)| row.program());
-            in_place().or_else(|| guard(loaded, refusal, kernel, (other, accepting)))
+            in_place().or_else(|| guard(loaded, refusal, kernel, (other, accepting), &budget))
         }
         DeciderKind::Feature => Some(untried(format!(
             "compile a second object without {} for older kernels (clang -mcpu=v2 or v3 for \
@@ -91,7 +92,7 @@ pub(super) fn find(
         )),
         DeciderKind::Behaviour => {
             let registry = kernel.registry()?;
-            let explained = explain(program, kernel, registry, &Options::default())?;
+            let explained = explain(program, kernel, registry, &budget.options())?;
             let help = explained.data.get("help")?.as_array()?;
             let words: Vec<&str> = help.iter().filter_map(|words| words.as_str()).collect();
             (!words.is_empty()).then(|| untried(words.join("; or ")))
@@ -106,6 +107,7 @@ fn put_in_place(
     program: &Program,
     refusal: &Refusal,
     kernel: &Kernel,
+    budget: &Budget,
 ) -> Option<Edit> {
     if refusal.kind != RefusalKind::Unavailable {
         return None;
@@ -124,7 +126,7 @@ fn put_in_place(
         }
     }
     let edited = with_insns(loaded, program, insns)?;
-    let outcome = match verdict(&edited, kernel)? {
+    let outcome = match budget.verdict(&edited, kernel)? {
         Verdict::Accepted => EditOutcome::Accepted,
         Verdict::Refused(refusal) => EditOutcome::Refused(refusal.reason()),
         Verdict::Unsupported(_) | Verdict::Bug(_) => EditOutcome::Untried,
@@ -142,6 +144,7 @@ fn guard(
     refusal: &Refusal,
     kernel: &Kernel,
     (other, accepting): (Option<&Program>, Option<KernelVersion>),
+    budget: &Budget,
 ) -> Option<Edit> {
     let program = loaded.program.as_ref().ok()?;
     let mut insns = program.insns().to_vec();
@@ -168,15 +171,15 @@ fn guard(
             words.push(guarded);
         }
         let edited = with_insns(loaded, program, insns.clone())?;
-        match verdict(&edited, kernel)? {
-            Verdict::Accepted => {
-                return Some(Edit {
-                    text: words.join("; "),
-                    outcome: EditOutcome::Accepted,
-                });
-            }
-            Verdict::Refused(next) => refusal = next,
-            Verdict::Unsupported(_) | Verdict::Bug(_) => break,
+        let edit = |outcome| {
+            let text = words.join("; ");
+            Some(Edit { text, outcome })
+        };
+        match budget.verdict(&edited, kernel) {
+            Some(Verdict::Accepted) => return edit(EditOutcome::Accepted),
+            Some(Verdict::Refused(next)) => refusal = next,
+            Some(Verdict::Unsupported(_) | Verdict::Bug(_)) => break,
+            None => return edit(EditOutcome::Untried),
         }
         current = edited.program.ok()?;
     }
