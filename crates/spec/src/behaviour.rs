@@ -191,7 +191,9 @@ behaviours! {
     WideLinks: LinkedNumbers, 7 0 [6 18 44],
         "A number stays linked to its copies when a constant is subtracted, when the constant is negative, and by operations on 32 bits.";
     LinksEndWhole: LinkedNumbers, 7 2 [6 18 44, 6 12 117],
-        "What ends the link of a number ends its difference, too, and the sum of a number with itself ends its link.";
+        "What ends the link of a number ends its difference, too.";
+    SelfSumsUnlinked: LinkedNumbers, 7 0 [6 18 44, 6 12 117],
+        "The sum of a number with itself is linked with no other.";
     LinkedBitsAgree: LinkedNumbers, 7 0 [6 18 44],
         "The ranges and known bits of a number that learns from a linked one are made to agree.";
     LiveLinks: LinkedNumbers, 7 0 [6 18 44],
@@ -227,6 +229,8 @@ behaviours! {
         "A `may_goto` to the next instruction is one, and does nothing.";
     TailCallsReturn: Walk, 6 19 [6 18 15],
         "A tail call in a function ends it with any number in r0, or fails and the function goes on.";
+    EarlyReturns: Walk, 7 0 [],
+        "What is live is computed as if tail calls and legacy packet loads may go to the last exit of their function.";
     ZeroForks: Walk, 7 0 [6 18 44, 6 12 117],
         "Before `and` and `or` with a constant, a number that is 0 or -1 is followed as each of both.";
     BranchesFolded: Walk, 7 2 [],

@@ -155,7 +155,8 @@ pub struct Analysis {
     pub scc_count: u32,
     /// By instruction, where control goes next; of jumps by a table, nothing.
     pub successors: Vec<Successors>,
-    /// Of each jump by a table, the instructions that control may reach next, ascending.
+    /// Of each jump by a table, the instructions that control may reach next, ascending; of what may end
+    /// a function early, its last exit.
     pub jump_tables: BTreeMap<u32, Box<[u32]>>,
     /// Instructions in postorder, subprogram by subprogram.
     pub postorder: Vec<u32>,

@@ -318,7 +318,6 @@ pub(super) const WITHOUT: &[(&str, &[&str])] = &[
             "sort_insn_array_uniq",
             "stack_arg_off_to_slot",
             "stack_arg_safe",
-            "visit_abnormal_return_insn",
         ],
     ),
     (

@@ -2,7 +2,7 @@
 //! `adjust_reg_min_max_vals`).
 
 use isa::ebpf::{AluOp, Operand, Reg, Width};
-use spec::behaviour::Behaviour;
+use spec::behaviour::{Behaviour, Behaviours};
 
 use crate::Result;
 use crate::domain::Scalar;
@@ -34,7 +34,7 @@ pub(super) fn adjust_scalar_min_max_vals(
     // Linux 6.18 reads the operand after it wrote the result, and earlier ones take what it has then.
     let result = Scalar { ..num };
     let (id, mut off) = match operand == Operand::Reg(dst) {
-        true if rules.has(Behaviour::LinksEndWhole) => (0, 0),
+        true if rules.has(Behaviour::SelfSumsUnlinked) => (0, kept_difference(rules, before)),
         true => linked_difference(env.input, op, width, before, &result),
         false => linked_difference(env.input, op, width, before, src),
     };
@@ -71,6 +71,14 @@ fn fork_at_zero(env: &mut Env<'_>, dst: Reg) -> Result<()> {
     Ok(())
 }
 
+/// The difference of a number whose link ends.
+fn kept_difference(rules: Behaviours, before: &RegState) -> i32 {
+    match rules.has(Behaviour::LinksEndWhole) {
+        true => 0,
+        false => before.off,
+    }
+}
+
 /// Identity and difference of a result: a register plus or minus a constant stays
 /// linked with its copies, so that a bound learned of one is learned of the other. Any
 /// other operation takes both away.
@@ -82,10 +90,7 @@ fn linked_difference(
     src: &Scalar,
 ) -> (u32, i32) {
     let rules = input.rules;
-    let ended = match rules.has(Behaviour::LinksEndWhole) {
-        true => (0, 0),
-        false => (0, before.off),
-    };
+    let ended = (0, kept_difference(rules, before));
     let is_linked = input.bpf_capable && before.id != 0;
     if !is_linked || !matches!(op, AluOp::Add | AluOp::Sub) {
         return ended;

@@ -13,10 +13,11 @@
 
 use isa::ebpf::{Flow, RawInsn};
 use spec::behaviour::Behaviour;
+use spec::helpers::HelperId;
 use spec::programs::ProgramType;
 
 use super::Analysis;
-use super::calls::{self, is_function_address};
+use super::calls::{self, called_helper, is_function_address};
 use super::subprogs::{is_table_jump, slots};
 use crate::input::Input;
 use crate::log::LogAt;
@@ -65,7 +66,22 @@ pub(super) fn check_cfg(
     if let Some(callback) = search.analysis.exception_callback {
         search.walk(search.analysis.subprogs[callback].start)?;
     }
-    search.check_reached()
+    search.check_reached()?;
+    if input.rules.has(Behaviour::EarlyReturns) {
+        note_early_returns(input, analysis);
+    }
+    Ok(())
+}
+
+/// Adds the way from what may end a function to its last exit (`visit_abnormal_return_insn`).
+#[doc(alias = "visit_abnormal_return_insn")]
+fn note_early_returns(input: &Input<'_>, analysis: &mut Analysis) {
+    for (index, insn) in (0..).zip(input.program.insns()) {
+        if insn.is_packet_load() || called_helper(*insn) == Some(HelperId::TailCall) {
+            let exit = analysis.subprogs[analysis.subprog_containing(index)].exit_idx;
+            analysis.jump_tables.insert(index, [exit].into());
+        }
+    }
 }
 
 impl Search<'_, '_, '_, '_> {

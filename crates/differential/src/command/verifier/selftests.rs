@@ -265,7 +265,7 @@ impl Target {
     pub(crate) fn load_each_as(
         &self,
         path: &Path,
-        kinds: &dyn Fn(&str) -> Option<(ProgramType, Option<AttachType>)>,
+        kinds: &KindsByName<'_>,
         replaced: Option<&Arc<Program>>,
         visit: &mut dyn FnMut(StandaloneProgram),
     ) -> Outcome {
@@ -294,6 +294,9 @@ impl Target {
         Ok(())
     }
 }
+
+/// The type and attach type that a program of a name is loaded as, if not those of its section.
+pub(crate) type KindsByName<'k> = dyn Fn(&str) -> Option<(ProgramType, Option<AttachType>)> + 'k;
 
 /// The programs of a set by name with what `work` makes of each, in the order of their names.
 /// Every thread takes the next object.
