@@ -10,7 +10,7 @@ struct event {
 
 struct start {
 	u64 time;
-	s32 pid;
+	u64 pid;
 };
 
 struct {

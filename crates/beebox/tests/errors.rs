@@ -99,6 +99,7 @@ errors! {
     raw::Trap,
     raw::UncheckedError,
     run::DataError,
+    run::debug::DebugError,
     run::LoadError,
     run::ReuseFault,
     run::RunCaptureError,
@@ -126,9 +127,13 @@ const ENDS: &[&str] = &[
     "Trap",
 ];
 
-/// Exported types with such a name that are no errors: the outcome of a step of the verifier, and
-/// why an object was opened by other conventions.
-const OTHERS: &[(&str, &str)] = &[("loading", "GuessReason"), ("verify", "Stop")];
+/// Exported types with such a name that are no errors: the outcome of a step of the verifier, why a
+/// debugged run stopped, and why an object was opened by other conventions.
+const OTHERS: &[(&str, &str)] = &[
+    ("loading", "GuessReason"),
+    ("run", "StopReason"),
+    ("verify", "Stop"),
+];
 
 /// What the sources export by such a name is in the list above, by name and module of the crate or of
 /// `internal`.

@@ -47,7 +47,11 @@ fn capture_with_long_frame(len: u32) -> Vec<u8> {
 
 /// The firewall, for three CPUs.
 fn firewall() -> LoadedObject {
-    let file = std::fs::read("../../examples/packets/firewall.bpf.o").expect("a committed object");
+    let file = std::fs::read(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../examples/packets/firewall.bpf.o"
+    ))
+    .expect("a committed object");
     let options = LoadOptions {
         cpus: 3,
         ..LoadOptions::default()

@@ -97,3 +97,23 @@ fn presets() -> Result<(), Box<dyn Error>> {
     }
     Ok(())
 }
+
+pub(super) fn fuzzed(object: Object) -> Result<(), Box<dyn Error>> {
+    use beebox::fuzz::{Fuzzer, Property};
+
+    // A model of the program is a property, too.
+    let model = Property::check("as the model", |run| {
+        match run.packet.len() < 14 || run.verdict == "XDP_PASS" {
+            true => Ok(()),
+            false => Err(format!("got {}", run.verdict)),
+        }
+    });
+    let report = Fuzzer::new(&object, "firewall")
+        .property(model)
+        .runs(10_000)
+        .run()?;
+    for find in &report.finds {
+        println!("{}: {}\n{}", find.property, find.what, find.test.text);
+    }
+    Ok(())
+}

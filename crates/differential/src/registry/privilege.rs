@@ -108,6 +108,8 @@ pub struct CallerRights {
 /// such caller do anything.
 pub fn compare_rights(privileges: Privileges) -> Option<CallerRights> {
     let caller = Caller::with(privileges)?;
+    let kernel = kernel_data::linux_6_18();
+    let registry = kernel.registry()?;
     let mut rights = CallerRights::default();
     let mut count = |what: &str, errno: Option<Errno>, is_permitted: bool| {
         rights.asked += 1;
@@ -119,6 +121,10 @@ pub fn compare_rights(privileges: Privileges) -> Option<CallerRights> {
         }
     };
     for_each(|kind, request| {
+        // Kinds that the kernel does not know are refused before rights are asked for.
+        if registry.map(kind).is_none() {
+            return;
+        }
         let dropped = caller.loads_programs();
         let errno = Map::create(request).err();
         drop(dropped);

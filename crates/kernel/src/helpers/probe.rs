@@ -43,10 +43,12 @@ pub(super) fn probe_read<M: MemoryPort>(
     memory: &mut M,
     cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    if arguments[2] < USER_END {
-        return super::user_memory::probe_read_user(arguments, memory, cx);
+    // Memory of a run is at addresses of this process, where native code runs.
+    let result = probe_read_kernel(arguments, memory, cx)?;
+    match result == Errno::ERANGE.negated() && arguments[2] < USER_END {
+        true => super::user_memory::probe_read_user(arguments, memory, cx),
+        false => Ok(result),
     }
-    probe_read_kernel(arguments, memory, cx)
 }
 
 /// `long bpf_probe_read_kernel_str(void *to, u32 size, const void *from)`: the length of the
@@ -84,10 +86,11 @@ pub(super) fn probe_read_str<M: MemoryPort>(
     memory: &mut M,
     cx: &mut RunContext<'_>,
 ) -> Result<u64, M::Fault> {
-    if arguments[2] < USER_END {
-        return super::user_memory::probe_read_user_str(arguments, memory, cx);
+    let result = probe_read_kernel_str(arguments, memory, cx)?;
+    match result == Errno::ERANGE.negated() && arguments[2] < USER_END {
+        true => super::user_memory::probe_read_user_str(arguments, memory, cx),
+        false => Ok(result),
     }
-    probe_read_kernel_str(arguments, memory, cx)
 }
 
 /// Error of reading an unmapped address.
