@@ -372,7 +372,7 @@ mod tests {
         assert!(socket.may_be_null());
         assert_eq!(ArgType::from_raw(24), None);
         assert_eq!(RetType::from_raw(9), None);
-        assert_eq!(RegType::from_raw(22), None);
+        assert_eq!(RegType::from_raw(23), None);
     }
 
     #[test]
