@@ -63,7 +63,8 @@ fn fault<T>(what: &str) -> Result<T, ModelFault> {
 fn split(text: &str) -> (&str, &str) {
     match text.split_once(char::is_whitespace) {
         Some((word, rest)) => (word, rest.trim_start()),
-        None => (text, ""),
+        // The rest is a part of the text, too: errors have its column.
+        None => text.split_at(text.len()),
     }
 }
 
@@ -244,6 +245,9 @@ mod tests {
             ("result f at 0 = 1", (0, "N from 1")),
             ("call", (0, "call FUNCTION")),
             ("seq 5", (0, "seq \"TEXT\"")),
+            ("seq", (0, "seq \"TEXT\"")),
+            ("iterate", (0, "a value")),
+            ("memory", (0, "memory @NAME.MEMBER")),
             ("iterate p 5", (0, "iterate PROGRAM")),
         ] {
             match model_statement(text) {
