@@ -46,15 +46,32 @@ impl GuestAnswer {
         if let Some(map) = &self.refused_map {
             return format!("map {map:?} is not created (error {})", self.errno);
         }
+        // Linux 7.2 and later have lines for each function, 7.3 a report, too.
         let is_statistics = |line: &&str| {
-            ["processed ", "verification time ", "stack depth "]
-                .iter()
-                .any(|word| line.starts_with(word))
+            [
+                "processed ",
+                "verification time ",
+                "stack depth ",
+                "subprog ",
+                "insns processed ",
+            ]
+            .iter()
+            .any(|word| line.starts_with(word))
         };
-        let mut lines = self.log.lines().rev().map(str::trim);
-        let last = lines.find(|line| !line.is_empty() && !is_statistics(line));
+        let last_of = |log: &'_ str| {
+            let mut lines = log.lines().rev();
+            let last = lines.find(|line| !line.trim().is_empty() && !is_statistics(line));
+            last.map(str::to_owned)
+        };
+        // Words that the report ends in are indented; some refusals have one more line behind it.
+        let report = self.log.find("\nVerification failed: ");
+        let last = last_of(&self.log);
+        let last = match (report, last.as_deref()) {
+            (Some(at), Some(line)) if line.starts_with(' ') => last_of(&self.log[..at]),
+            _ => last,
+        };
         match last {
-            Some(line) => line.to_owned(),
+            Some(line) => line.trim().to_owned(),
             None if self.errno == 0 => String::new(),
             None => format!("the kernel refuses it with error {}", self.errno),
         }
