@@ -245,7 +245,7 @@ impl Terminal {
     }
 }
 
-/// What stands behind a command, or how it is used.
+/// The argument of a command; an error with its usage if there is none.
 fn needed<'t>(text: &'t str, usage: &str) -> Result<&'t str, String> {
     match text.is_empty() {
         true => Err(usage.to_owned()),
