@@ -20,9 +20,10 @@
 //!     assert_eq!(result.records.len(), 1);
 //!
 //!     // What was not given is an error that names it.
-//!     let arguments = "{ p: { tgid: 7 } }";
+//!     let arguments = "{ p: { tgid: 7 }, bprm: { filename: \"/usr/bin/ls\" } }";
 //!     let error = on_exec.model_run(&mut model, arguments, &TestRun::default()).unwrap_err();
-//!     assert!(error.to_string().contains("task_struct.real_parent of argument p was not given"));
+//!     let missing = "task_struct.real_parent of argument p was not given";
+//!     assert!(error.to_string().contains(missing), "{error}");
 //!     Ok(())
 //! }
 //! ```
