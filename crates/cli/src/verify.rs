@@ -34,7 +34,7 @@ use report::sarif::sarif;
 use report::veristat::{Emit, Filters, Joined, ResultRow, ResultVerdict, csv, differences};
 use table::Counts;
 
-/// Verify BPF programs as Linux 6.18 does
+/// Verify BPF programs as Linux 6.18 does, or the kernels of --kernel
 ///
 /// Every program of the objects is loaded alone, as libbpf loads it when nothing else
 /// is requested, and verified: accepted, or refused with the kernel's reason. A program
