@@ -172,7 +172,10 @@ fn adjust_reg_min_max_vals(
                 reversed = true;
             }
             (false, true) => env.mark_precise(src)?,
-            // Linux marks the source of a precise destination; only checkpoints have marks.
+            // Only zeros of the stack are precise outside of checkpoints.
+            (true, true) if env.state.stack_zeros & 1 << dst.number() != 0 => {
+                env.mark_precise(src)?
+            }
             (true, true) => {}
         }
     }

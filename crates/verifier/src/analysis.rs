@@ -208,7 +208,7 @@ pub(crate) fn find_subprogs(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<An
     btf_info::check_btf_info(input, &mut pass, &mut subprogs)?;
     let insns = input.program.insns();
     let info = |insn: &Insn| InsnInfo {
-        concerned_regs: precise::concerned_regs(*insn),
+        concerned_regs: precise::concerned_regs(*insn, input.rules),
         ..InsnInfo::default()
     };
     Ok(Analysis {

@@ -24,13 +24,15 @@ mod tracker;
 
 use backtrack::Backtrack;
 pub(crate) use backtrack::concerned_regs;
-use isa::ebpf::{AluOp, Insn, Operand, Reg};
+use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg};
+
+use spec::behaviour::Behaviour;
 
 use crate::Result;
 use crate::env::Env;
-use crate::explore::{Checkpoint, Explorer};
+use crate::explore::{Checkpoint, Explorer, Liveness};
 use crate::log::Sink;
-use crate::state::{HistoryFlags, PreciseMask, State, StateId};
+use crate::state::{ARGS, HistoryFlags, PreciseMask, State, StateId};
 use tracker::Tracker;
 
 /// Counts of precision tracking.
@@ -43,9 +45,6 @@ pub struct PrecisionCounts {
     /// Instructions walked back over.
     pub insns: u64,
 }
-
-/// Registers of arguments, one bit each.
-const ARGS: u16 = 0b11_1110;
 
 /// Demands that the scalar in a register of the executing frame be precise wherever its
 /// value came from.
@@ -90,7 +89,23 @@ pub fn mark_batch(env: &mut Env<'_>, wanted: &[PreciseMask]) -> Result<()> {
 /// (`propagate_precision`).
 pub fn propagate_precision(env: &mut Env<'_>, covering: StateId) -> Result<()> {
     let bt = collect(env, covering, env.state.curframe);
-    mark_from_current(env, bt)
+    if env.input.rules.has(Behaviour::FramesBacktracked) {
+        return mark_from_current(env, bt);
+    }
+    // Each alone, and over instructions of other frames as if they were of its frame.
+    for frame in (0..=env.state.curframe).rev() {
+        for reg in bits(u64::from(bt.regs[frame])) {
+            let mut request = Backtrack::new(frame);
+            request.regs[frame] = 1 << reg;
+            mark_from_current(env, request)?;
+        }
+        for spi in bits(bt.slots[frame]) {
+            let mut request = Backtrack::new(frame);
+            request.slots[frame] = 1 << spi;
+            mark_from_current(env, request)?;
+        }
+    }
+    Ok(())
 }
 
 /// As [`propagate_precision`], for a path that ended in `state`; true if a mark is new.
@@ -114,7 +129,16 @@ fn collect(env: &mut Env<'_>, covering: StateId, frame: usize) -> Backtrack {
     let mut bt = Backtrack::new(frame);
     for number in (0..=state.curframe).rev() {
         let (regs, slots) = match env.input.bpf_capable {
-            true => precise_scalars(checkpoint, number),
+            true => {
+                let (regs, slots) = precise_scalars(checkpoint, number);
+                match env.explorer.liveness {
+                    Liveness::Flow => (regs, slots),
+                    Liveness::Marks => {
+                        let reads = checkpoint.reads().of(number);
+                        (regs & reads.regs, slots & reads.slots)
+                    }
+                }
+            }
             false => live_scalars(env, covering, number),
         };
         // Without CAP_BPF every scalar is precise from the start, and nothing is marked.
@@ -211,11 +235,14 @@ pub fn carry_propagated(env: &mut Env<'_>, insn_idx: u32) {
         },
         Insn::MovSx { dst, src, .. } => (dst, has(src)),
         Insn::LoadImm64 { dst, .. } => (dst, true),
-        Insn::Load { dst, .. } | Insn::LoadAcquire { dst, .. } => {
+        Insn::Load { dst, base, .. } | Insn::LoadAcquire { dst, base, .. } => {
             let entry = env
                 .cur_history
                 .map(|index| env.state.history[index].flags());
-            let is_fill = entry.is_some_and(|flags| flags.has(HistoryFlags::STACK_ACCESS));
+            let is_fill = match env.input.rules.has(Behaviour::StackByAnyRegister) {
+                true => entry.is_some_and(|flags| flags.has(HistoryFlags::STACK_ACCESS)),
+                false => base == Reg::R10,
+            };
             (dst, !is_fill)
         }
         Insn::Neg { .. }
@@ -246,6 +273,41 @@ pub fn carry_propagated(env: &mut Env<'_>, insn_idx: u32) {
     } else {
         mask & !bit
     };
+}
+
+/// Hands the marks of zeros from the stack on over an instruction that is to be executed.
+pub fn carry_stack_zeros(env: &mut Env<'_>, insn_idx: u32) {
+    let mask = env.state.stack_zeros;
+    if mask == 0 {
+        return;
+    }
+    let has = |reg: Reg| mask & 1 << reg.number() != 0;
+    let (dst, is_zero) = match env.input.insns[insn_idx as usize] {
+        Insn::Alu {
+            op: AluOp::Mov,
+            dst,
+            src: Operand::Reg(src),
+            ..
+        } => (dst, has(src)),
+        Insn::Alu {
+            op: AluOp::Mov | AluOp::Div | AluOp::Mod,
+            dst,
+            ..
+        }
+        | Insn::Neg { dst, .. }
+        | Insn::Endian { dst, .. }
+        | Insn::LoadImm64 { dst, .. }
+        | Insn::Load { dst, .. } => (dst, false),
+        Insn::Call(Callee::Helper(_) | Callee::Kfunc { .. }) => {
+            env.state.stack_zeros &= !(ARGS | 1);
+            return;
+        }
+        _ => return,
+    };
+    match is_zero {
+        true => env.state.stack_zeros |= 1 << dst.number(),
+        false => env.state.stack_zeros &= !(1 << dst.number()),
+    }
 }
 
 fn mark_from_current(env: &mut Env<'_>, bt: Backtrack) -> Result<()> {

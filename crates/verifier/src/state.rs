@@ -32,6 +32,6 @@ pub use slot::{SlotKind, StackSlot};
 pub use stack::Stack;
 pub use stack_object::{IrqClass, IterState, IterTrust, StackObject, StackObjectKind};
 pub use verifier_state::{
-    HistoryEntry, HistoryFlags, LinkedReg, LinkedRegs, MAX_CALL_FRAMES, PreciseMask, PreciseMasks,
-    State, StateId,
+    ARGS, HistoryEntry, HistoryFlags, LinkedReg, LinkedRegs, MAX_CALL_FRAMES, PreciseMask,
+    PreciseMasks, State, StateId,
 };

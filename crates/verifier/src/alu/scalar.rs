@@ -29,6 +29,7 @@ pub(super) fn adjust_scalar_min_max_vals(
     let before = env.reg(dst);
     let Some(num) = before.num.alu(op, width, src, rules) else {
         *env.reg_mut(dst) = RegState::UNKNOWN;
+        env.state.stack_zeros &= !(1 << dst.number());
         return Ok(());
     };
     // Linux 6.18 reads the operand after it wrote the result, and earlier ones take what it has then.

@@ -105,7 +105,7 @@ impl Constants {
             let target = (index as u32 + 1).wrapping_add_signed(off.into());
             input.insns[index] = jump;
             analysis.successors[index] = [target, NONE];
-            analysis.insns[index].concerned_regs = precise::concerned_regs(jump);
+            analysis.insns[index].concerned_regs = precise::concerned_regs(jump, input.rules);
             changed = true;
         }
         if changed {

@@ -451,7 +451,7 @@ fn is_reg_covered(old: &RegState, precise: bool, cur: &RegState, ids: &mut IdMap
         (RegKind::NotInit, _) => true,
         (RegKind::Scalar, RegKind::Scalar) => !precise || old.num.contains(&cur.num),
         (RegKind::MapKey { .. } | RegKind::MapValue { .. }, _) if old.may_be_null() => {
-            is_same && ids.check_ids(old.id, cur.id)
+            is_same && ids.leads_to(old.id, cur.id)
         }
         (RegKind::MapKey { .. } | RegKind::MapValue { .. }, _) => {
             is_same && old.num.contains(&cur.num)
@@ -464,7 +464,7 @@ fn is_reg_covered(old: &RegState, precise: bool, cur: &RegState, ids: &mut IdMap
             };
             has_range
                 && old.off == cur.off
-                && (old.id == 0 || ids.check_ids(old.id, cur.id))
+                && (old.id == 0 || ids.leads_to(old.id, cur.id))
                 && old.num.contains(&cur.num)
         }
         (

@@ -36,6 +36,18 @@ impl IdMap {
         true
     }
 
+    /// As [`IdMap::check_ids`] before [`Behaviour::IdentitiesCorrespond`]: several explored identities may
+    /// lead to one, or to none.
+    pub(crate) fn leads_to(&mut self, old: u32, cur: u32) -> bool {
+        match self.pairs.iter().find(|(known, _)| *known == old) {
+            Some((_, known_cur)) => *known_cur == cur,
+            None => {
+                self.pairs.push((old, cur));
+                true
+            }
+        }
+    }
+
     /// As [`IdMap::check_ids`] for scalars: an explored scalar without identity covers every
     /// one, and one with identity covers a scalar without, which then is its only
     /// counterpart. Scalars that differ by a constant also compare what they differ from
@@ -85,6 +97,13 @@ mod tests {
         assert!(!ids.check_ids(3, 5), "5 corresponds to 1");
         ids.reset(9);
         assert!(ids.check_ids(3, 5), "pairs are forgotten");
+    }
+
+    #[test]
+    fn identities_led_one_way_once() {
+        let mut ids = map(9);
+        assert!(ids.leads_to(1, 5) && ids.leads_to(2, 5) && ids.leads_to(3, 0));
+        assert!(ids.leads_to(1, 5) && !ids.leads_to(1, 6), "1 leads to 5");
     }
 
     #[test]

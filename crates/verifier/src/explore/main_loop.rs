@@ -104,6 +104,7 @@ fn explore(env: &mut Env<'_>) -> Result<()> {
 
         env.live
             .reset_write_marks(env.analysis, &env.state, insn_idx);
+        precise::carry_stack_zeros(env, insn_idx);
         let outcome = match check_insn(env) {
             Err(stop) if is_speculative && speculation::is_recoverable(&stop) => {
                 let barriers = &mut env.aux[insn_idx as usize].barriers;

@@ -418,6 +418,7 @@ fn add_checkpoint(env: &mut Env<'_>, bucket: usize) {
     explorer.jmps_at_checkpoint = explorer.jmps_processed;
     explorer.insns_at_checkpoint = explorer.statistics.insns_processed;
     env.state.propagated = 0;
+    env.state.stack_zeros = 0;
     let mut state = env.state.clone();
     env.state.history.clear();
     state.insn_idx = insn_idx;

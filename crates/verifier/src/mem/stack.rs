@@ -241,6 +241,9 @@ fn read_bytes(env: &mut Env<'_>, frame: usize, min: i32, max: i32, dst: Reg) {
         }
     }
     set_zero(env, dst);
+    if !env.input.rules.has(Behaviour::StackByAnyRegister) {
+        env.state.stack_zeros |= 1 << dst.number();
+    }
 }
 
 /// Writes `size` bytes at `ptr + off` from `value` (`check_stack_write`).
@@ -334,11 +337,9 @@ fn write_fixed(
         (None, _) => None,
     };
     if let Some(reg) = spilled {
-        spill(
-            env.state.frame_mut(frame).stack.slot_mut(spi),
-            reg,
-            size as usize,
-        );
+        let keeps_zeros = env.input.rules.has(Behaviour::NumbersSpilled);
+        let slot = env.state.frame_mut(frame).stack.slot_mut(spi);
+        spill(slot, reg, size as usize, keeps_zeros);
         return push_access(env, frame, spi);
     }
     let is_zero = match value {
@@ -602,7 +603,7 @@ fn clobber_byte(env: &mut Env<'_>, frame: usize, slot: usize, is_clobber: bool) 
 }
 
 fn push_access(env: &mut Env<'_>, frame: usize, spi: usize) -> Result<()> {
-    if !env.input.rules.has(Behaviour::StackByAnyRegister) && !is_by_frame_pointer(env) {
+    if !env.input.rules.has(Behaviour::StackByAnyRegister) {
         return Ok(());
     }
     let flags = HistoryFlags::stack_access(spi, frame as u32);
@@ -644,16 +645,17 @@ fn spill_size(kinds: &[SlotKind; 8]) -> u32 {
     spilled.count() as u32
 }
 
-/// Puts a register into the upper `size` bytes of a slot; initialised bytes below become data
-/// (`save_register_state`, `mark_stack_slot_misc`).
+/// Puts a register into the upper `size` bytes of a slot; initialised bytes below become data, unless zeros
+/// stay (`save_register_state`, `mark_stack_slot_misc`).
 #[doc(alias = "save_register_state")]
 #[doc(alias = "mark_stack_slot_misc")]
-fn spill(slot: &mut StackSlot, reg: RegState, size: usize) {
+fn spill(slot: &mut StackSlot, reg: RegState, size: usize, keeps_zeros: bool) {
     slot.reg = reg;
     let (low, high) = slot.kinds.split_at_mut(8 - size);
     high.fill(SlotKind::Spill);
     for kind in low {
-        if !matches!(kind, SlotKind::Zero | SlotKind::Invalid) {
+        let stays = *kind == SlotKind::Invalid || *kind == SlotKind::Zero && keeps_zeros;
+        if !stays {
             *kind = SlotKind::Misc;
         }
     }

@@ -2,14 +2,13 @@
 //! after it (`backtrack_insn`).
 
 use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg};
-use spec::behaviour::Behaviour;
+use spec::behaviour::{Behaviour, Behaviours};
 use spec::helpers::HelperId;
 
-use super::ARGS;
 use crate::analysis::Analysis;
 use crate::input::Input;
 use crate::log::{self, Sink};
-use crate::state::{HistoryEntry, HistoryFlags, LinkedReg, MAX_CALL_FRAMES};
+use crate::state::{ARGS, HistoryEntry, HistoryFlags, LinkedReg, MAX_CALL_FRAMES};
 
 /// True for exits and for calls that enter a function or a callback.
 fn changes_frame(insn: Insn) -> bool {
@@ -158,14 +157,17 @@ impl Backtrack {
                     return Step::Done;
                 }
                 self.clear(dst);
-                if !flags.has(HistoryFlags::STACK_ACCESS) {
-                    return Step::Done;
+                if let Some((frame, spi)) = self.accessed_slot(input, insn, flags) {
+                    self.slots[frame] |= 1 << spi;
                 }
-                self.slots[flags.frame()] |= 1 << flags.spi();
             }
-            Insn::Store { base, src, .. } => return self.store(base, src, flags, entry),
+            Insn::Store { base, src, .. } => {
+                let slot = self.accessed_slot(input, insn, flags);
+                return self.store(base, src, slot, entry);
+            }
             Insn::Atomic { base, src, .. } | Insn::StoreRelease { base, src, .. } => {
-                return self.store(base, Operand::Reg(src), flags, entry);
+                let slot = self.accessed_slot(input, insn, flags);
+                return self.store(base, Operand::Reg(src), slot, entry);
             }
             Insn::Call(callee) => {
                 let step = self.call(analysis, callee, idx, subseq_idx);
@@ -215,22 +217,51 @@ impl Backtrack {
         Step::Done
     }
 
+    /// Frame and number of the stack slot that a load or store accesses: of a spill, as the history has it, or
+    /// by the instruction alone, which without [`Behaviour::StackByAnyRegister`] counts accesses through the
+    /// frame pointer, of any kind, as those of the frame that is asked about.
+    fn accessed_slot(
+        &self,
+        input: &Input<'_>,
+        insn: Insn,
+        flags: HistoryFlags,
+    ) -> Option<(usize, usize)> {
+        if input.rules.has(Behaviour::StackByAnyRegister) {
+            let is_spill = flags.has(HistoryFlags::STACK_ACCESS);
+            return is_spill.then(|| (flags.frame(), flags.spi()));
+        }
+        match insn {
+            Insn::Load { base, off, .. }
+            | Insn::Store { base, off, .. }
+            | Insn::Atomic { base, off, .. }
+                if base == Reg::R10 =>
+            {
+                let spi = (-i32::from(off) - 1) / 8;
+                Some((
+                    self.frame,
+                    usize::try_from(spi).ok().filter(|&spi| spi < 64)?,
+                ))
+            }
+            _ => None,
+        }
+    }
+
     fn store(
         &mut self,
         base: Reg,
         src: Operand,
-        flags: HistoryFlags,
+        slot: Option<(usize, usize)>,
         entry: Option<&HistoryEntry>,
     ) -> Step {
         if self.has(base) {
             // A scalar is no address: pointers were subtracted.
             return Step::Unsupported;
         }
-        if !flags.has(HistoryFlags::STACK_ACCESS) {
+        let Some((frame, spi)) = slot else {
             return Step::Done;
-        }
-        let slots = &mut self.slots[flags.frame()];
-        let bit = 1 << flags.spi();
+        };
+        let slots = &mut self.slots[frame];
+        let bit = 1 << spi;
         if *slots & bit == 0 {
             return Step::Done;
         }
@@ -379,9 +410,14 @@ impl Backtrack {
 
 /// Registers of which a request changes [`Backtrack`] at the instruction; [`ALWAYS`] where the
 /// step is more than that. Accesses to the stack and linked registers are in the history.
-pub(crate) fn concerned_regs(insn: Insn) -> u16 {
+pub(crate) fn concerned_regs(insn: Insn, rules: Behaviours) -> u16 {
     let bit = |reg: Reg| 1 << reg.number();
     match insn {
+        Insn::Store { base, .. } | Insn::Atomic { base, .. }
+            if base == Reg::R10 && !rules.has(Behaviour::StackByAnyRegister) =>
+        {
+            ALWAYS
+        }
         Insn::Alu { op, dst, src, .. } => match (op, src) {
             (AluOp::Mov, _) => bit(dst),
             (_, Operand::Reg(src)) if src != Reg::R10 => bit(dst),

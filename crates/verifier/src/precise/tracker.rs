@@ -133,18 +133,9 @@ impl Tracker<'_, '_> {
             }
             let Some(id) = parent else { break };
             at = Some(id);
-            let state = self.explorer.state(id);
-            let has_slots = |frame: usize| {
-                let slots = state.frame(frame).stack.len() as u32;
-                bt.slots[frame].checked_shr(slots).unwrap_or(0) == 0
-            };
-            if !follows && !(0..=state.curframe.min(bt.frame)).all(has_slots) {
-                let (frame, above) = (state.curframe, state.parent);
-                force_all_precise(self.explorer, self.sink, frame, above);
-                return Ok(changed);
-            }
-            changed |= self.mark_checkpoint(id, &mut bt)?;
-            if bt.is_empty() {
+            let is_new = self.mark_checkpoint(id, &mut bt)?;
+            changed |= is_new;
+            if bt.is_empty() || !follows && !is_new {
                 return Ok(changed);
             }
             let state = self.explorer.state(id);
@@ -158,32 +149,40 @@ impl Tracker<'_, '_> {
         Ok(changed)
     }
 
-    /// Marks requested scalars in a checkpoint, and drops requests for what is precise
-    /// already or no scalar.
+    /// Marks requested scalars in a checkpoint, and drops requests for what is no scalar, and, where frames
+    /// are followed, for what is precise already; true if a mark is new.
     fn mark_checkpoint(&mut self, id: StateId, bt: &mut Backtrack) -> Result<bool> {
-        let mut changed = false;
+        let ends = self.input.rules.has(Behaviour::FramesBacktracked);
+        let (mut changed, mut is_unmade) = (false, false);
         for number in (0..=bt.frame).rev() {
             let checkpoint = self.explorer.checkpoint_mut(id);
             let frame = checkpoint.state().frame(number);
             let mut mask = checkpoint.precise().of(number);
             for reg in bits(u64::from(bt.regs[number])) {
-                if !frame.regs[reg].is_scalar() || mask.regs & 1 << reg != 0 {
+                let is_precise = mask.regs & 1 << reg != 0;
+                if !frame.regs[reg].is_scalar() || is_precise && ends {
                     bt.regs[number] &= !(1 << reg);
                 } else {
                     mask.regs |= 1 << reg;
-                    changed = true;
+                    changed |= !is_precise;
                 }
             }
             let total = frame.stack.len();
             for spi in bits(bt.slots[number]) {
                 let Some(slot) = frame.stack.get(spi) else {
-                    return Err(refuse!(self => Flow::BacktrackSlot { spi, total }));
+                    if ends {
+                        return Err(refuse!(self => Flow::BacktrackSlot { spi, total }));
+                    }
+                    // A store through another register made it, which the walk took for none.
+                    is_unmade = true;
+                    break;
                 };
-                if !slot.is_spilled_scalar() || mask.slots & 1 << spi != 0 {
+                let is_precise = mask.slots & 1 << spi != 0;
+                if !slot.is_spilled_scalar() || is_precise && ends {
                     bt.slots[number] &= !(1 << spi);
                 } else {
                     mask.slots |= 1 << spi;
-                    changed = true;
+                    changed |= !is_precise;
                 }
             }
             note_marks(self.sink, checkpoint, number, mask);
@@ -199,6 +198,12 @@ impl Tracker<'_, '_> {
                 let checkpoint = self.explorer.checkpoint(id);
                 log::print_checkpoint(self.input, self.sink, checkpoint, number);
             }
+        }
+        if is_unmade {
+            let state = self.explorer.state(id);
+            let (frame, above) = (state.curframe, state.parent);
+            force_all_precise(self.explorer, self.sink, frame, above);
+            *bt = Backtrack::new(bt.frame);
         }
         Ok(changed)
     }

@@ -233,6 +233,9 @@ impl PreciseMasks {
     }
 }
 
+/// Registers of arguments, one bit each.
+pub const ARGS: u16 = 0b11_1110;
+
 /// Abstract state at one point of a path (kernel: `struct bpf_verifier_state`)
 /// (`bpf_verifier_state`).
 #[doc(alias = "bpf_verifier_state")]
@@ -242,6 +245,10 @@ pub struct State {
     /// Registers of the executing frame to which a precision request was carried since the
     /// last checkpoint, one bit each (`precision-skip`).
     pub propagated: u16,
+    /// Registers of the executing frame that are 0 by a read of the stack, or computed from such a one, since
+    /// the last checkpoint: one bit each. Kernels without [`Behaviour::StackByAnyRegister`] call them
+    /// precise.
+    pub stack_zeros: u16,
     /// Number of the executing frame.
     pub curframe: usize,
     /// Acquired references and held locks, oldest first.
@@ -288,6 +295,7 @@ impl State {
         State {
             frames,
             propagated: 0,
+            stack_zeros: 0,
             curframe: 0,
             refs: Vec::new(),
             active_locks: 0,
@@ -356,6 +364,7 @@ impl State {
     pub fn push_frame(&mut self, frame: Frame) {
         self.curframe += 1;
         self.propagated = 0;
+        self.stack_zeros &= ARGS;
         self.frames[self.curframe] = Some(Rc::new(frame));
     }
 
@@ -363,6 +372,7 @@ impl State {
     pub fn pop_frame(&mut self) -> Option<Rc<Frame>> {
         let frame = self.frames[self.curframe].take();
         self.propagated = 0;
+        self.stack_zeros &= 1;
         self.curframe = self.curframe.saturating_sub(1);
         frame
     }
