@@ -419,6 +419,9 @@ fn add_checkpoint(env: &mut Env<'_>, bucket: usize) {
     explorer.insns_at_checkpoint = explorer.statistics.insns_processed;
     env.state.propagated = 0;
     env.state.stack_zeros = 0;
+    if env.input.rules.has(Behaviour::SingularLinksEnd) {
+        env.state.clear_singular_ids(env.input.rules);
+    }
     let mut state = env.state.clone();
     env.state.history.clear();
     state.insn_idx = insn_idx;

@@ -9,7 +9,7 @@ use spec::behaviour::{Behaviour, Behaviours};
 
 use super::frame::Frame;
 use super::reference::{LockOwner, Reference};
-use super::reg::RegState;
+use super::reg::{ADD_CONST, RegState};
 
 /// Most frames on a call chain.
 pub const MAX_CALL_FRAMES: usize = crate::LIMITS.frames as usize;
@@ -394,6 +394,36 @@ impl State {
         } else {
             self.frame(number + 1).callsite as u32
         }
+    }
+
+    /// Ends the link of each number whose identity no other number has
+    /// (`bpf_clear_singular_ids`).
+    #[doc(alias = "bpf_clear_singular_ids")]
+    pub fn clear_singular_ids(&mut self, rules: Behaviours) {
+        let identity = |reg: &RegState| match reg.is_scalar() {
+            true => reg.id & !ADD_CONST,
+            false => 0,
+        };
+        let frames = (0..=self.curframe).map(|number| self.frame(number));
+        let mut ids: Vec<u32> = frames
+            .flat_map(|frame| {
+                let spilled = frame.stack.iter().filter(|slot| slot.is_spilled());
+                frame.regs.iter().chain(spilled.map(|slot| &slot.reg))
+            })
+            .map(identity)
+            .filter(|&id| id != 0)
+            .collect();
+        ids.sort_unstable();
+        let shared: Vec<u32> = ids
+            .windows(2)
+            .filter(|pair| pair[0] == pair[1])
+            .map(|pair| pair[0])
+            .collect();
+        let is_singular = |reg: &RegState| {
+            let id = identity(reg);
+            id != 0 && shared.binary_search(&id).is_err()
+        };
+        self.for_each_reg_mut(is_singular, |reg| *reg = reg.without_link(rules));
     }
 
     /// Calls `visit` for every register and every spilled register of every frame, for
