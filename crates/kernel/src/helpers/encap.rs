@@ -10,6 +10,7 @@ use vm::{Checksum, MemoryPort, PacketBuffer, RunContext, System};
 use super::bytes::Bytes;
 use super::csum_diff::{add, fold, sum_of};
 use super::skb::{self, ETHERTYPE_IPV4, ETHERTYPE_IPV6, get, protocol, set, set_protocol};
+use crate::call::{Call, Return};
 use crate::lookups::{Flow, NoRoute, Tables, lookup_ipv6, source_ipv6_on};
 use crate::programs::field::{CB, GSO_SIZE, IFINDEX, INGRESS_IFINDEX, MARK, WIRE_LEN};
 
@@ -43,10 +44,8 @@ const LINK_ROOM: usize = 16;
 /// `-ENOTSUPP` for packets that stand for several segments. Behind a header of segment routing
 /// the packet has another route: the error is that of its lookup.
 pub(super) fn lwt_push_encap<M: MemoryPort>(
-    [context, kind, header, len, _]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, kind, header, len, _], memory, cx): Call<M>,
+) -> Return<M> {
     let is_sent = memory.packet(context)?.state.is_sent;
     let len = len as u32 as usize;
     let most = match (kind as u32, is_sent) {

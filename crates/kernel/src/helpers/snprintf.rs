@@ -5,7 +5,9 @@
 //! no symbols and no secret to hash them with.
 
 use spec::Errno;
-use vm::{MemoryPort, RunContext};
+use vm::MemoryPort;
+
+use crate::call::{Call, Return};
 
 /// Most arguments (`MAX_BPRINTF_VARARGS`).
 const MOST_ARGUMENTS: u64 = 12;
@@ -47,10 +49,8 @@ impl ArgumentBuffer {
 /// the length of the text with its final zero byte, also where only a part of it fits;
 /// `-EINVAL` for a wrong format or number of arguments.
 pub(super) fn snprintf<M: MemoryPort>(
-    [to, size, format, data, data_len]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([to, size, format, data, data_len], memory, _): Call<M>,
+) -> Return<M> {
     let size = size as u32 as usize;
     let Some(arguments) = arguments(data, data_len, memory)? else {
         return Ok(Errno::EINVAL.negated());
