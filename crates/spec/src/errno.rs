@@ -6,6 +6,9 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Errno(pub i32);
 
+/// What fails with an error number.
+pub type Result<T = (), E = Errno> = std::result::Result<T, E>;
+
 macro_rules! numbers {
     ($($(#[$doc:meta])* $name:ident = $number:literal;)*) => {
         impl Errno {

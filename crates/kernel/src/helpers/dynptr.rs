@@ -1,6 +1,6 @@
 //! Helpers on dynptrs ([`crate::dynptr`]).
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::MemoryPort;
 
 use super::bytes::Bytes;
@@ -22,7 +22,7 @@ pub(super) fn dynptr_from_mem<M: MemoryPort>(
 }
 
 /// Writes a dynptr, or an invalid one; what the helper returns.
-fn set<M: MemoryPort>(memory: &mut M, address: u64, made: Result<Dynptr, Errno>) -> Return<M> {
+fn set<M: MemoryPort>(memory: &mut M, address: u64, made: Result<Dynptr>) -> Return<M> {
     made.unwrap_or_default().write(memory, address)?;
     Ok(status(made.map(drop)))
 }

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::network::{Network, RouteKind, table};
 use vm::{Checksum, MemoryPort, PacketBuffer, RunContext, System};
 
@@ -68,11 +68,7 @@ pub(super) fn lwt_push_encap<M: MemoryPort>(
 }
 
 /// Puts a header of IP in front, with what follows it.
-fn push_ip<M: MemoryPort>(
-    memory: &mut M,
-    context: u64,
-    header: &[u8],
-) -> Result<Result<(), Errno>, M::Fault> {
+fn push_ip<M: MemoryPort>(memory: &mut M, context: u64, header: &[u8]) -> Result<Result, M::Fault> {
     let Some(ip) = IpHeader::of(header) else {
         return Ok(Err(Errno::EINVAL));
     };
@@ -163,7 +159,7 @@ fn push_segments<M: MemoryPort>(
     context: u64,
     is_inline: bool,
     header: &[u8],
-) -> Result<Result<(), Errno>, M::Fault> {
+) -> Result<Result, M::Fault> {
     if !is_segment_header(header) {
         return Ok(Err(Errno::EINVAL));
     }
@@ -239,7 +235,7 @@ fn push(packet: &mut PacketBuffer, moved: usize, count: usize) {
     packet.state.link_header = packet.start() - packet.state.measured_link_header;
 }
 
-fn push_inline(packet: &mut PacketBuffer, header: &[u8]) -> Result<(), Errno> {
+fn push_inline(packet: &mut PacketBuffer, header: &[u8]) -> Result {
     if packet.linear_len() < IPV6 {
         return Err(Errno::EINVAL);
     }
@@ -260,7 +256,7 @@ fn push_outer(
     header: &[u8],
     is_ipv6: bool,
     network: &Network,
-) -> Result<(), Errno> {
+) -> Result {
     /// Hops of packets that say none (`IPV6_DEFAULT_HOPLIMIT`).
     const HOPS: u8 = 64;
     let mut ip = [0; IPV6];
@@ -291,7 +287,7 @@ fn push_outer(
 /// Sets the length in the header of IPv6 in front of one of segment routing of so many bytes,
 /// which together replace others. `-EINVAL` if the header is to be signed and has no room for
 /// it, `-ENOENT` if it has: no key is known.
-fn seal(packet: &mut PacketBuffer, old: &[u8], routing: usize) -> Result<(), Errno> {
+fn seal(packet: &mut PacketBuffer, old: &[u8], routing: usize) -> Result {
     const IS_SIGNED: u8 = 8;
     const SIGNATURE: [u8; 2] = [5, 38];
     let header = &packet.linear()[IPV6..IPV6 + routing];
@@ -322,12 +318,7 @@ fn clear_control_block<M: MemoryPort>(memory: &mut M, context: u64) -> Result<()
 
 /// Looks up the route of a packet that came from a device, which gets it; true if the route
 /// has several next hops.
-fn route(
-    network: &Network,
-    packet: &mut PacketBuffer,
-    input: u32,
-    mark: u32,
-) -> (Result<(), Errno>, bool) {
+fn route(network: &Network, packet: &mut PacketBuffer, input: u32, mark: u32) -> (Result, bool) {
     let ip = &packet.linear()[..IPV6];
     let address = |at: usize| {
         let mut octets = [0; 16];

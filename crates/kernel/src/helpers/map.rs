@@ -1,7 +1,7 @@
 //! Helpers that work on the entries of maps.
 
-use spec::Errno;
 use spec::maps::MapKind;
+use spec::{Errno, Result};
 use vm::MemoryPort;
 
 use super::bytes::Bytes;
@@ -107,7 +107,7 @@ pub(super) fn map_peek_elem<M: MemoryPort>(
 }
 
 /// Return value of a helper for a result: 0, or the negated error number.
-pub(super) fn status(result: Result<(), Errno>) -> u64 {
+pub(super) fn status(result: Result) -> u64 {
     match result {
         Ok(()) => 0,
         Err(errno) => errno.negated(),

@@ -1,6 +1,6 @@
 //! Helpers that read and write bytes of packets.
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::MemoryPort;
 
 use super::bytes::Bytes;
@@ -80,7 +80,7 @@ pub(crate) fn store_bytes<M: MemoryPort>(
     offset: u64,
     bytes: &[u8],
     flags: u64,
-) -> Result<Result<(), Errno>, M::Fault> {
+) -> Result<Result, M::Fault> {
     if flags & !(RECOMPUTE_CSUM | INVALIDATE_HASH) != 0 {
         return Ok(Err(Errno::EINVAL));
     }

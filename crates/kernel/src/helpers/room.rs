@@ -1,6 +1,6 @@
 //! Helpers that add and remove bytes of a socket buffer.
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::{Checksum, MemoryPort, PacketBuffer};
 
 use super::skb::{self, ETHERTYPE_IPV4, ETHERTYPE_IPV6, get, protocol, set, set_protocol};
@@ -201,7 +201,7 @@ fn grow(
     count: usize,
     flags: u64,
     protocol: &mut u16,
-) -> Result<(), Errno> {
+) -> Result {
     let inner_link_header = (flags >> INNER_LINK_HEADER) as usize;
     let has = |flag| flags & flag != 0;
     let is_tunnel = has(ENCAP_IPV4 | ENCAP_IPV6);
@@ -245,7 +245,7 @@ fn shrink(
     count: usize,
     flags: u64,
     protocol: &mut u16,
-) -> Result<(), Errno> {
+) -> Result {
     pop(packet, at, count)?;
     match flags & (DECAP_IPV4 | DECAP_IPV6) {
         DECAP_IPV4 => *protocol = ETHERTYPE_IPV4,
@@ -269,7 +269,7 @@ fn push(packet: &mut PacketBuffer, at: usize, count: usize) {
 }
 
 /// Removes bytes at an offset; the headers in front move.
-fn pop(packet: &mut PacketBuffer, at: usize, count: usize) -> Result<(), Errno> {
+fn pop(packet: &mut PacketBuffer, at: usize, count: usize) -> Result {
     if at + count > packet.linear_len() {
         return Err(Errno::ENOMEM);
     }

@@ -1,6 +1,6 @@
 //! `bpf_sk_assign`: the socket that a packet, or a lookup, is to have.
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::MemoryPort;
 use vm::network::{SocketPart, SocketProtocol, SocketState, Sockets};
 
@@ -43,7 +43,7 @@ fn choose<M: MemoryPort>(
     [context, socket, flags]: [u64; 3],
     memory: &mut M,
     sockets: &Sockets,
-) -> Result<Result<(), Errno>, M::Fault> {
+) -> Result<Result, M::Fault> {
     let found = found(socket, memory, sockets)?;
     if flags & !(REPLACE | ALONE) != 0 {
         return Ok(Err(Errno::EINVAL));

@@ -1,6 +1,6 @@
 //! `bpf_strtol` and `bpf_strtoul`: numbers in text.
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::MemoryPort;
 
 use crate::call::{Call, Return};
@@ -45,7 +45,7 @@ pub(super) fn strtoul<M: MemoryPort>(Call(arguments, memory, _): Call<M>) -> Ret
 fn convert<M: MemoryPort>(
     [buffer, len, flags, result, _]: [u64; 5],
     memory: &mut M,
-    number: impl Fn(&Parsed) -> Result<u64, Errno>,
+    number: impl Fn(&Parsed) -> Result<u64>,
 ) -> Return<M> {
     let mut text = vec![0; len as usize];
     memory.read(buffer, &mut text)?;
@@ -58,7 +58,7 @@ fn convert<M: MemoryPort>(
     Ok(status)
 }
 
-fn parse(text: &[u8], flags: u64) -> Result<Parsed, Errno> {
+fn parse(text: &[u8], flags: u64) -> Result<Parsed> {
     let given = match flags {
         0 | 8 | 10 | 16 => flags,
         _ => return Err(Errno::EINVAL),

@@ -4,7 +4,7 @@
 //! A cookie holds 8 bits of the minute and 24 bits of the number of a segment size, both
 //! covered by keyed hashes (SipHash-2-4) of the connection.
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::network::{NetSocket, SocketProtocol, SocketState, SynCookies};
 use vm::{MemoryPort, RunContext};
 
@@ -171,7 +171,7 @@ fn is_listener(socket: &NetSocket) -> bool {
 }
 
 /// The version of IP of a header that a socket takes.
-fn version(socket: &NetSocket, header: &[u8]) -> Result<&'static Version, Errno> {
+fn version(socket: &NetSocket, header: &[u8]) -> Result<&'static Version> {
     match header.first().map(|first| first >> 4) {
         _ if header.len() < IPV4.header => Err(Errno::EINVAL),
         Some(4) if !socket.takes_ipv4() => Err(Errno::EINVAL),

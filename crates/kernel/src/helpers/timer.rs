@@ -1,6 +1,6 @@
 //! Helpers that make, start and cancel timers in values of maps.
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::{MemoryPort, RunContext, TimerClock, Timers};
 
 use super::map::status;
@@ -85,6 +85,6 @@ pub(super) fn timer_cancel<M: MemoryPort>(Call([timer, ..], memory, cx): Call<M>
     })
 }
 
-fn timers<'a>(cx: &RunContext<'a>) -> Result<&'a Timers, Errno> {
+fn timers<'a>(cx: &RunContext<'a>) -> Result<&'a Timers> {
     cx.timers.ok_or(Errno::EOPNOTSUPP)
 }

@@ -1,7 +1,7 @@
 //! Helpers that add and remove VLAN tags. The outermost tag is a field of the context, as a
 //! device strips it, and the others are in the packet.
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::{MemoryPort, PacketBuffer};
 
 use super::skb::{get, protocol, set, set_protocol};
@@ -123,7 +123,7 @@ fn put_tag<M: MemoryPort>(
 }
 
 /// Removes the first tag of the packet; returns its control information.
-fn take_tag<M: MemoryPort>(memory: &mut M, context: u64) -> Result<Result<u16, Errno>, M::Fault> {
+fn take_tag<M: MemoryPort>(memory: &mut M, context: u64) -> Result<Result<u16>, M::Fault> {
     let taken = memory.change_packet(context, remove_tag)?;
     Ok(match taken {
         Ok((tci, next)) => {
@@ -135,7 +135,7 @@ fn take_tag<M: MemoryPort>(memory: &mut M, context: u64) -> Result<Result<u16, E
 }
 
 /// Control information of the first tag, and the protocol behind it.
-fn remove_tag(packet: &mut PacketBuffer) -> Result<(u16, u16), Errno> {
+fn remove_tag(packet: &mut PacketBuffer) -> Result<(u16, u16)> {
     if packet.start() != packet.state.link_header {
         return Err(Errno::EINVAL);
     }

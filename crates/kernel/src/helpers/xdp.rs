@@ -1,6 +1,6 @@
 //! Helpers of XDP that change the bounds of a packet or access all of its bytes.
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::{MemoryPort, PacketBuffer};
 
 use super::EFAULT;
@@ -71,14 +71,14 @@ pub(super) fn xdp_adjust_tail<M: MemoryPort>(
     })
 }
 
-fn adjust_linear(packet: &mut PacketBuffer, delta: i32) -> Result<(), Errno> {
+fn adjust_linear(packet: &mut PacketBuffer, delta: i32) -> Result {
     let len = packet.linear_len().checked_add_signed(delta as isize);
     let len = len.filter(|len| *len >= LINK_HEADER && packet.start() + len <= packet.capacity());
     packet.set_linear_len(len.ok_or(Errno::EINVAL)?);
     Ok(())
 }
 
-fn grow_fragments(packet: &mut PacketBuffer, count: usize) -> Result<(), Errno> {
+fn grow_fragments(packet: &mut PacketBuffer, count: usize) -> Result {
     let last = packet.last_fragment().ok_or(Errno::EINVAL)?;
     if count > FRAGMENT - last.len() {
         return Err(Errno::EINVAL);
@@ -87,7 +87,7 @@ fn grow_fragments(packet: &mut PacketBuffer, count: usize) -> Result<(), Errno> 
     Ok(())
 }
 
-fn shrink_fragments(packet: &mut PacketBuffer, count: usize) -> Result<(), Errno> {
+fn shrink_fragments(packet: &mut PacketBuffer, count: usize) -> Result {
     if count + LINK_HEADER > packet.len() {
         return Err(Errno::EINVAL);
     }

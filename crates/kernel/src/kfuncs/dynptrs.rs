@@ -1,6 +1,6 @@
 //! Functions on dynptrs ([`crate::dynptr`]).
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::ModelPort;
 
 use super::int;
@@ -11,7 +11,7 @@ use crate::helpers::{Bytes, why_unreadable};
 /// Bytes that are copied at once to and from packets in several pieces.
 const PORTION: usize = 256;
 
-fn status(result: Result<(), Errno>) -> u64 {
+fn status(result: Result) -> u64 {
     int(result.map_or_else(Errno::negated, |()| 0))
 }
 
@@ -217,7 +217,7 @@ pub(super) fn dynptr_memset<M: ModelPort>(
 }
 
 /// Reads memory at any address; the bytes, or why not.
-type ReadMemory<M> = fn(&M, u64, usize) -> Result<Vec<u8>, Errno>;
+type ReadMemory<M> = fn(&M, u64, usize) -> Result<Vec<u8>>;
 
 /// Fills a part of a dynptr with memory at an address. A text ends with its zero byte, and its
 /// length is the result.
@@ -244,7 +244,7 @@ fn fill<M: ModelPort>(
     }
 }
 
-fn kernel_bytes<M: ModelPort>(memory: &M, from: u64, len: usize) -> Result<Vec<u8>, Errno> {
+fn kernel_bytes<M: ModelPort>(memory: &M, from: u64, len: usize) -> Result<Vec<u8>> {
     let mut bytes = vec![0; len];
     match memory.probe(from, &mut bytes) {
         true => Ok(bytes),
@@ -253,7 +253,7 @@ fn kernel_bytes<M: ModelPort>(memory: &M, from: u64, len: usize) -> Result<Vec<u
 }
 
 /// The bytes of a text with its zero byte, which takes the place of what is too long.
-fn kernel_text<M: ModelPort>(memory: &M, from: u64, len: usize) -> Result<Vec<u8>, Errno> {
+fn kernel_text<M: ModelPort>(memory: &M, from: u64, len: usize) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     for at in 0..len as u64 {
         let mut byte = [0];
@@ -272,7 +272,7 @@ fn kernel_text<M: ModelPort>(memory: &M, from: u64, len: usize) -> Result<Vec<u8
 }
 
 /// The process has no memory.
-fn user_bytes<M: ModelPort>(_: &M, _: u64, len: usize) -> Result<Vec<u8>, Errno> {
+fn user_bytes<M: ModelPort>(_: &M, _: u64, len: usize) -> Result<Vec<u8>> {
     match len {
         0 => Ok(Vec::new()),
         _ => Err(Errno::EFAULT),

@@ -3,8 +3,8 @@
 //! `next` returns a pointer into the structure, or null at the end. The engine records which
 //! structures are made ([`vm::Opened`]).
 
-use spec::Errno;
 use spec::registry::Limits;
+use spec::{Errno, Result};
 use vm::{ModelPort, Opened};
 
 use super::int;
@@ -96,7 +96,7 @@ pub(super) fn iter_bits_new<M: ModelPort>(
     Ok(int(copied.map_or_else(Errno::negated, |_| 0)))
 }
 
-fn copy_mask<M: ModelPort>(memory: &M, mask: u64, words: usize) -> Result<Vec<u64>, Errno> {
+fn copy_mask<M: ModelPort>(memory: &M, mask: u64, words: usize) -> Result<Vec<u64>> {
     if mask == 0 || words == 0 {
         return Err(Errno::EINVAL);
     }

@@ -1,7 +1,7 @@
 //! Work queues in values of maps: what is started runs after the program, as the functions of
 //! timers whose time has come do.
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::{ModelPort, RunContext, TimerClock, Timers};
 
 use super::int;
@@ -41,11 +41,7 @@ pub(super) fn wq_start<M: ModelPort>(Call([queue, flags, ..], memory, cx): Call<
 }
 
 /// Result of a function without flags.
-fn of_queues(
-    cx: &RunContext<'_>,
-    flags: u64,
-    call: impl FnOnce(&Timers) -> Result<(), Errno>,
-) -> u64 {
+fn of_queues(cx: &RunContext<'_>, flags: u64, call: impl FnOnce(&Timers) -> Result) -> u64 {
     let result = match (flags as u32, cx.timers) {
         (0, Some(timers)) => call(timers),
         (0, None) => Err(Errno::EOPNOTSUPP),

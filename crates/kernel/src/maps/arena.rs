@@ -11,8 +11,8 @@ mod free_ranges;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use spec::Errno;
 use spec::maps::MapFlags;
+use spec::{Errno, Result};
 use vm::{ARENA_PAGE, ArenaObject, CELL_BYTES, Cells, MapOperations};
 
 use self::free_ranges::FreeRanges;
@@ -50,7 +50,7 @@ struct Space {
 type Part = (u32, usize, std::ops::Range<usize>);
 
 impl Arena {
-    pub(super) fn new(map: &Definition, host: &Host) -> Result<Arena, Errno> {
+    pub(super) fn new(map: &Definition, host: &Host) -> Result<Arena> {
         let pages = map.params.max_entries;
         let mut free = FreeRanges::default();
         free.add(0, pages);
@@ -93,7 +93,7 @@ impl Arena {
     /// # Errors
     /// EFAULT where user space gets a signal: outside the arena, on pages that are not there
     /// of an arena with `BPF_F_SEGV_ON_FAULT`, and if memory ends.
-    pub fn read_as_user(&self, address: u64, into: &mut [u8]) -> Result<(), Errno> {
+    pub fn read_as_user(&self, address: u64, into: &mut [u8]) -> Result {
         let lower = self.user_range(address, into.len())?;
         match self.read(lower, into) {
             true => Ok(()),
@@ -105,7 +105,7 @@ impl Arena {
     ///
     /// # Errors
     /// As [`Arena::read_as_user`].
-    pub fn write_as_user(&self, address: u64, bytes: &[u8]) -> Result<(), Errno> {
+    pub fn write_as_user(&self, address: u64, bytes: &[u8]) -> Result {
         let lower = self.user_range(address, bytes.len())?;
         match self.write(lower, bytes) {
             true => Ok(()),
@@ -114,7 +114,7 @@ impl Arena {
     }
 
     /// The 32-bit address of bytes in user space, whose pages are there afterwards.
-    fn user_range(&self, address: u64, len: usize) -> Result<u32, Errno> {
+    fn user_range(&self, address: u64, len: usize) -> Result<u32> {
         let offset = (address.checked_sub(self.user_start)).ok_or(Errno::EFAULT)?;
         let end = offset.checked_add(len as u64).ok_or(Errno::EFAULT)?;
         if end > ArenaObject::bytes(self) {
@@ -127,7 +127,7 @@ impl Arena {
     }
 
     /// Makes a page that user space uses (`arena_vm_fault`).
-    fn fault_in(&self, page: u32) -> Result<(), Errno> {
+    fn fault_in(&self, page: u32) -> Result {
         let mut space = self.space();
         if self.present.get(page).is_some() {
             return Ok(());
@@ -287,7 +287,7 @@ impl ArenaObject for Arena {
         }
     }
 
-    fn reserve(&self, address: u64, pages: u32) -> Result<(), Errno> {
+    fn reserve(&self, address: u64, pages: u32) -> Result {
         if pages == 0 || !address.is_multiple_of(PAGE) {
             return Ok(());
         }
@@ -309,21 +309,21 @@ impl MapOperations for Arena {
         Some(self)
     }
 
-    fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, _: u32, _: &[u8]) -> Result {
         Err(Errno::EOPNOTSUPP)
     }
 }
 
 impl SyscallOperations for Arena {
-    fn copy(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, _: &[u8], _: &mut [u8]) -> Result {
         Err(Errno::EINVAL)
     }
 
-    fn store(&self, _: &[u8], _: &[u8], _: u64, _: &dyn Resources) -> Result<(), Errno> {
+    fn store(&self, _: &[u8], _: &[u8], _: u64, _: &dyn Resources) -> Result {
         Err(Errno::EOPNOTSUPP)
     }
 
-    fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result {
         Err(Errno::EOPNOTSUPP)
     }
 }

@@ -3,8 +3,8 @@
 //! A value is `struct bpf_devmap_val`: index of the interface and, where values have 8
 //! bytes, a program: its descriptor in an update, its id in a lookup.
 
-use spec::Errno;
 use spec::programs::AttachType;
+use spec::{Errno, Result};
 use vm::{CellSlice, MapOperations};
 
 use super::array::Array;
@@ -15,7 +15,7 @@ use super::resources::Resources;
 use super::{Definition, Host, RunGuard, SyscallOperations, slots};
 
 /// The value of an update with ids in place of descriptors.
-fn resolve(value: &[u8], resources: &dyn Resources) -> Result<Vec<u8>, Errno> {
+fn resolve(value: &[u8], resources: &dyn Resources) -> Result<Vec<u8>> {
     let interface = slots::number(&value[..4])?;
     if interface != 0 && !resources.has_interface(interface) {
         return Err(Errno::EINVAL);
@@ -37,7 +37,7 @@ fn resolve(value: &[u8], resources: &dyn Resources) -> Result<Vec<u8>, Errno> {
 pub(super) struct Devmap(Array);
 
 impl Devmap {
-    pub(super) fn new(map: &Definition, host: &Host, charge: &Charge) -> Result<Devmap, Errno> {
+    pub(super) fn new(map: &Definition, host: &Host, charge: &Charge) -> Result<Devmap> {
         Ok(Devmap(Array::new(map, host, charge)?))
     }
 }
@@ -50,28 +50,22 @@ impl MapOperations for Devmap {
         (interface != [0; 4]).then_some(value)
     }
 
-    fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, cpu: u32, key: &[u8]) -> Result {
         super::cpumap::clear(&self.0, cpu, key)
     }
 }
 
 impl SyscallOperations for Devmap {
-    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result {
         super::cpumap::copy_filled(&self.0, key, out)
     }
 
-    fn store(
-        &self,
-        key: &[u8],
-        value: &[u8],
-        flags: u64,
-        resources: &dyn Resources,
-    ) -> Result<(), Errno> {
+    fn store(&self, key: &[u8], value: &[u8], flags: u64, resources: &dyn Resources) -> Result {
         super::cpumap::check_update(&self.0, key, flags)?;
         self.0.store(key, &resolve(value, resources)?, 0, resources)
     }
 
-    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result {
         self.0.next_key(key, next)
     }
 }
@@ -81,7 +75,7 @@ impl SyscallOperations for Devmap {
 pub(super) struct DevmapHash(Hash);
 
 impl DevmapHash {
-    pub(super) fn new(map: &Definition, host: &Host) -> Result<DevmapHash, Errno> {
+    pub(super) fn new(map: &Definition, host: &Host) -> Result<DevmapHash> {
         Ok(DevmapHash(Hash::new(map, host)?))
     }
 }
@@ -91,23 +85,17 @@ impl MapOperations for DevmapHash {
         self.0.lookup(guard, cpu, key)
     }
 
-    fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, cpu: u32, key: &[u8]) -> Result {
         self.0.delete(cpu, key)
     }
 }
 
 impl SyscallOperations for DevmapHash {
-    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result {
         self.0.copy(key, out)
     }
 
-    fn store(
-        &self,
-        key: &[u8],
-        value: &[u8],
-        flags: u64,
-        resources: &dyn Resources,
-    ) -> Result<(), Errno> {
+    fn store(&self, key: &[u8], value: &[u8], flags: u64, resources: &dyn Resources) -> Result {
         if flags > EXIST || value[..4] == [0; 4] {
             return Err(Errno::EINVAL);
         }
@@ -119,7 +107,7 @@ impl SyscallOperations for DevmapHash {
         self.0.store(key, &stored, flags & NOEXIST, resources)
     }
 
-    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result {
         self.0.next_key(key, next)
     }
 }

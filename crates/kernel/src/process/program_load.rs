@@ -6,10 +6,10 @@ use btf::{Btf, StrOffset, TypeId};
 use isa::ebpf::{Imm64, Insn};
 use isa::ebpf::{RawInsn, decode_bytes, encode};
 use program::{AttachTarget, FuncInfo, Image, InitialContents, LineInfo, MapDef, Program};
-use spec::Errno;
 use spec::maps::MapKind;
 use spec::programs::{LoadFlags, ProgramType, TestRunKind};
 use spec::registry::Limits;
+use spec::{Errno, Result};
 use vm::BpfCall;
 
 use super::attributes::{self, Attributes, TOKEN_FD, attach, prog_load as at};
@@ -32,7 +32,7 @@ impl Process {
         &self,
         attributes: &Attributes,
         call: &mut BpfCall<'_>,
-    ) -> Result<u32, Errno> {
+    ) -> Result<u32> {
         let verifier = self.verifier.as_ref().ok_or(Errno::EPERM)?;
         let flags = attributes.u32(at::FLAGS);
         let known = LoadFlags::ALL
@@ -111,12 +111,7 @@ impl Process {
     }
 
     /// Finds what a program refers to.
-    fn link(
-        &self,
-        insns: &[u8],
-        attributes: &Attributes,
-        call: &BpfCall<'_>,
-    ) -> Result<Linked, Errno> {
+    fn link(&self, insns: &[u8], attributes: &Attributes, call: &BpfCall<'_>) -> Result<Linked> {
         if attributes.u32(at::CORE_COUNT) != 0 {
             // Relocations are resolved before the program is given to the kernel here.
             return Err(Errno::ENOTSUPP);
@@ -149,7 +144,7 @@ impl Process {
                 types.is_some() && of_map.map(Arc::as_ptr) == types.as_ref().map(Arc::as_ptr);
             Ok(Arc::new(def))
         });
-        let defs: Result<Vec<_>, Errno> = defs.collect();
+        let defs: Result<Vec<_>> = defs.collect();
         Ok(Linked {
             insns,
             defs: defs?,
@@ -162,7 +157,7 @@ impl Process {
 
     /// `BPF_RAW_TRACEPOINT_OPEN`: EINVAL for programs of other types, and for no name; EFAULT
     /// where it would read the name in memory of the process.
-    pub(super) fn open_raw_tracepoint(&self, attributes: &Attributes) -> Result<u32, Errno> {
+    pub(super) fn open_raw_tracepoint(&self, attributes: &Attributes) -> Result<u32> {
         attributes.check_end(attach::END_OF_RAW_TRACEPOINT)?;
         let descriptor = attributes.u32(attach::RAW_TRACEPOINT_PROG_FD);
         let program = self.table().program(descriptor)?;
@@ -182,7 +177,7 @@ impl Process {
     }
 
     /// `BPF_LINK_CREATE`: EOPNOTSUPP for every program, nothing can be attached here.
-    pub(super) fn create_link(&self, attributes: &Attributes) -> Result<u32, Errno> {
+    pub(super) fn create_link(&self, attributes: &Attributes) -> Result<u32> {
         attributes.check_end(attach::END_OF_LINK)?;
         self.table().program(attributes.u32(attach::LINK_PROG_FD))?;
         Err(Errno::EOPNOTSUPP)
@@ -200,7 +195,7 @@ struct Linked {
 }
 
 /// The zero-terminated text at an address, cut to that of a licence.
-fn text(address: u64, call: &BpfCall<'_>) -> Result<String, Errno> {
+fn text(address: u64, call: &BpfCall<'_>) -> Result<String> {
     let mut text = Vec::new();
     for at in 0..LONGEST_LICENSE {
         let mut byte = [0];
@@ -221,7 +216,7 @@ fn with_indices(
     table: &Table,
     fd_array: u64,
     call: &BpfCall<'_>,
-) -> Result<(Vec<RawInsn>, Vec<Arc<StoredMap>>), Errno> {
+) -> Result<(Vec<RawInsn>, Vec<Arc<StoredMap>>)> {
     let mut insns = decode_bytes(bytes).map_err(|_| Errno::EINVAL)?;
     let mut maps: Vec<Arc<StoredMap>> = Vec::new();
     let mut place = |descriptor: i32| {
@@ -321,7 +316,7 @@ fn line_info_of([insn, file, text, place]: &[u32; 4]) -> LineInfo {
 }
 
 /// The definition of a map that exists, with the value of one that never changes again.
-fn definition(map: &StoredMap) -> Result<MapDef, Errno> {
+fn definition(map: &StoredMap) -> Result<MapDef> {
     let params = *map.map.params();
     let mut def = MapDef::new(format!("map{}", map.id), params);
     let inner = map.map.inner_params();

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use spec::Errno;
 use spec::programs::TestRunKind;
+use spec::{Errno, Result};
 use vm::{FLOW_DISSECTOR, PacketBuffer};
 
 use super::test_run::{LINK_HEADER, PAGE, TestInput, copy, get, put, sized};
@@ -23,7 +23,7 @@ const FLAGS: usize = 48;
 ///
 /// # Errors
 /// EINVAL for a wrong size or other fields.
-pub(super) fn test_input(frame: &[u8], given: &[u8]) -> Result<TestInput, Errno> {
+pub(super) fn test_input(frame: &[u8], given: &[u8]) -> Result<TestInput> {
     if !SIZES.contains(&frame.len()) {
         return Err(Errno::EINVAL);
     }

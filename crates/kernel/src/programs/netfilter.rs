@@ -6,8 +6,8 @@
 
 use std::ops::RangeInclusive;
 
-use spec::Errno;
 use spec::programs::TestRunKind;
+use spec::{Errno, Result};
 use vm::{PacketBuffer, SKB};
 
 use super::skb::{self, ETHERTYPE_IPV4, ETHERTYPE_IPV6};
@@ -68,7 +68,7 @@ impl NetfilterHook {
 /// # Errors
 /// EINVAL for a wrong size or another family than the frame's, EPROTO for frames of
 /// neither.
-pub(super) fn test_input(frame: &[u8], given: &[u8]) -> Result<TestInput, Errno> {
+pub(super) fn test_input(frame: &[u8], given: &[u8]) -> Result<TestInput> {
     if frame.len() < IPV4 || frame.len() > skb::MOST || frame.len() < LINK_HEADER {
         return Err(Errno::EINVAL);
     }

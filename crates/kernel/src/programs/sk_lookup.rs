@@ -1,7 +1,7 @@
 //! sk_lookup: a context that describes a connection, no packet.
 
-use spec::Errno;
 use spec::programs::TestRunKind;
+use spec::{Errno, Result};
 use vm::network::Sockets;
 
 use super::test_run::{TestInput, copy, get, put, sized};
@@ -40,7 +40,7 @@ const AF_INET6: u16 = 10;
 /// # Errors
 /// EINVAL for data, no context, or fields that are not given; ERANGE for a port above
 /// 65,535; EAFNOSUPPORT for other families than IPv4 and IPv6.
-pub(super) fn test_input(data: &[u8], given: &[u8]) -> Result<TestInput, Errno> {
+pub(super) fn test_input(data: &[u8], given: &[u8]) -> Result<TestInput> {
     if !data.is_empty() || given.is_empty() {
         return Err(Errno::EINVAL);
     }
@@ -99,7 +99,7 @@ pub(super) fn end_run(
     returned: &mut [u8],
     result: u32,
     sockets: &Sockets,
-) -> Result<(), Errno> {
+) -> Result {
     let selected = get(context, SELECTED);
     let number = (selected & !field::NO_REUSEPORT).checked_sub(1);
     let number = number.filter(|_| result == SK_PASS);

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use spec::Errno;
 use spec::programs::{SkbRun, TestRunKind};
+use spec::{Errno, Result};
 use vm::network::SocketView;
 use vm::{PacketBuffer, SKB, System};
 
@@ -91,7 +91,7 @@ pub(super) fn test_input(
     given: &[u8],
     rules: SkbRun,
     system: &System,
-) -> Result<TestInput, Errno> {
+) -> Result<TestInput> {
     if !(LINK_HEADER..=MOST).contains(&frame.len()) {
         return Err(Errno::EINVAL);
     }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-use spec::Errno;
 use spec::programs::{ProgramType, TestRunKind};
+use spec::{Errno, Result};
 use vm::network::SocketView;
 use vm::{PacketBuffer, Redirect, System};
 
@@ -129,12 +129,7 @@ impl TestProgram {
     ///
     /// # Errors
     /// The kernel's for what it does not take.
-    pub fn test_input(
-        self,
-        frame: &[u8],
-        context: &[u8],
-        system: &System,
-    ) -> Result<TestInput, Errno> {
+    pub fn test_input(self, frame: &[u8], context: &[u8], system: &System) -> Result<TestInput> {
         match self.rules {
             TestRunKind::Xdp => xdp::test_input(frame, context, system),
             TestRunKind::Skb(rules) => skb::test_input(frame, context, rules, system),
@@ -271,7 +266,7 @@ impl TestInput {
     ///
     /// # Errors
     /// The kernel's for a result that it does not return.
-    pub fn end_run(&mut self, result: u32, system: &System) -> Result<u32, Errno> {
+    pub fn end_run(&mut self, result: u32, system: &System) -> Result<u32> {
         match self.rules {
             TestRunKind::SkLookup => {
                 let sockets = &system.network.sockets;
@@ -379,7 +374,7 @@ impl TestInput {
 
 /// A context that was given, cut or filled with zeros to the size of its structure; E2BIG
 /// if it has other bytes than zero behind it, or more than a page.
-pub(super) fn sized(context: &[u8], size: usize) -> Result<Vec<u8>, Errno> {
+pub(super) fn sized(context: &[u8], size: usize) -> Result<Vec<u8>> {
     let (known, rest) = context.split_at(size.min(context.len()));
     if context.len() > PAGE || rest.iter().any(|byte| *byte != 0) {
         return Err(Errno::E2BIG);

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use spec::Errno;
 use spec::programs::TestRunKind;
+use spec::{Errno, Result};
 use vm::{HEADROOM, PacketBuffer, System, XDP};
 
 use super::test_run::{LINK_HEADER, PAGE, SHARED_INFO, TestInput, get, put, sized};
@@ -32,7 +32,7 @@ pub(crate) fn is_wrong_metadata(len: usize) -> bool {
 
 /// A packet; the context says how many bytes of it are metadata (`data`) and where the
 /// linear part ends (`data_end`), and which queue of which interface received it.
-pub(super) fn test_input(frame: &[u8], given: &[u8], system: &System) -> Result<TestInput, Errno> {
+pub(super) fn test_input(frame: &[u8], given: &[u8], system: &System) -> Result<TestInput> {
     let given = match given {
         [] => Vec::new(),
         _ => sized(given, XDP.size)?,
