@@ -28,6 +28,10 @@ use crate::input::Input;
 use crate::mem::packet;
 use crate::state::{BtfRef, State, TypeRef};
 use crate::{Result, Stop, refuse};
+use FieldKind::{
+    KptrPercpu, KptrRef, KptrUnref, ListHead, ListNode, RbNode, RbRoot, Refcount, ResSpinLock,
+    SpinLock, TaskWork, Timer, Uptr, Workqueue,
+};
 
 /// A kfunc with its prototype.
 struct Callee<'e> {
@@ -236,20 +240,8 @@ fn check_drop(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result
     };
     let record = env.input.structure_fields(ty);
     let is_safe = |kind: FieldKind| match kind {
-        FieldKind::SpinLock
-        | FieldKind::ResSpinLock
-        | FieldKind::Timer
-        | FieldKind::Workqueue
-        | FieldKind::TaskWork
-        | FieldKind::KptrUnref
-        | FieldKind::Refcount => true,
-        FieldKind::KptrRef
-        | FieldKind::KptrPercpu
-        | FieldKind::Uptr
-        | FieldKind::ListHead
-        | FieldKind::ListNode
-        | FieldKind::RbRoot
-        | FieldKind::RbNode => false,
+        SpinLock | ResSpinLock | Timer | Workqueue | TaskWork | KptrUnref | Refcount => true,
+        KptrRef | KptrPercpu | Uptr | ListHead | ListNode | RbRoot | RbNode => false,
     };
     let mut fields = record.into_iter().flat_map(|record| record.fields());
     match fields.all(|field| is_safe(field.kind)) {
