@@ -137,9 +137,7 @@ impl Dynptr {
     /// The offset of bytes in what it points into. `-EINVAL` if it is invalid, `-E2BIG` if they
     /// are not all in it.
     fn offset(self, offset: u64, len: u64) -> Result<u64> {
-        if self.is_null() {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(self.is_null())?;
         self.check_range(offset, len)?;
         Ok(u64::from(self.offset) + offset)
     }

@@ -273,9 +273,7 @@ impl Map {
 
     /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM`.
     pub fn lookup_and_delete(&self, key: &[u8], out: &mut [u8], flags: u64) -> Result {
-        if flags & !flags::LOCK != 0 {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(flags & !flags::LOCK != 0)?;
         self.check_read()?;
         self.check_write()?;
         self.check_sizes(Some(key), Some(out.len()))?;
@@ -288,9 +286,7 @@ impl Map {
         self.check_read()?;
         self.check_sizes(key, None)?;
         self.check_sizes(Some(next), None)?;
-        if key.is_some_and(<[u8]>::is_empty) {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(key.is_some_and(<[u8]>::is_empty))?;
         self.operations.next_key(key, next)
     }
 

@@ -135,15 +135,9 @@ impl Process {
         /// `BTF_MAX_SIZE`.
         const MOST_BYTES: u32 = 16 << 20;
         attributes.check_end(at::END)?;
-        if attributes.u32(at::FLAGS) & !attributes::TOKEN_FD != 0 {
-            return Err(Errno::EINVAL);
-        }
-        if attributes.u32(at::FLAGS) != 0 {
-            return Err(Errno::EBADF);
-        }
-        if attributes.u32(at::SIZE) > MOST_BYTES {
-            return Err(Errno::E2BIG);
-        }
+        Errno::EINVAL.when(attributes.u32(at::FLAGS) & !attributes::TOKEN_FD != 0)?;
+        Errno::EBADF.when(attributes.u32(at::FLAGS) != 0)?;
+        Errno::E2BIG.when(attributes.u32(at::SIZE) > MOST_BYTES)?;
         let log = attributes.log(at::LOG_BUF, at::LOG_SIZE, at::LOG_LEVEL)?;
         let (address, size) = (attributes.u64(at::DATA), attributes.u32(at::SIZE));
         let mut bytes = vec![0; size as usize];

@@ -25,6 +25,20 @@ macro_rules! numbers {
     };
 }
 
+impl Errno {
+    /// Fails with this number if a condition holds.
+    ///
+    /// # Errors
+    /// This number.
+    #[inline]
+    pub fn when(self, fails: bool) -> Result {
+        match fails {
+            true => Err(self),
+            false => Ok(()),
+        }
+    }
+}
+
 numbers! {
     /// Operation not permitted.
     EPERM = 1;

@@ -236,9 +236,7 @@ fn push(packet: &mut PacketBuffer, moved: usize, count: usize) {
 }
 
 fn push_inline(packet: &mut PacketBuffer, header: &[u8]) -> Result {
-    if packet.linear_len() < IPV6 {
-        return Err(Errno::EINVAL);
-    }
+    Errno::EINVAL.when(packet.linear_len() < IPV6)?;
     let old = packet.linear()[..IPV6].to_vec();
     push(packet, IPV6, header.len());
     let (ip, behind) = packet.linear_mut().split_at_mut(IPV6);

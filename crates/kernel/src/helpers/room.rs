@@ -210,15 +210,9 @@ fn grow(
         let is_wrong = has(ENCAP_IPV4) && has(ENCAP_IPV6)
             || has(ENCAP_GRE) && has(ENCAP_UDP)
             || has(ENCAP_ETHERNET) && inner_link_header < 14;
-        if is_wrong {
-            return Err(Errno::EINVAL);
-        }
-        if packet.state.is_encapsulated {
-            return Err(Errno::EALREADY);
-        }
-        if inner_link_header > count {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(is_wrong)?;
+        Errno::EALREADY.when(packet.state.is_encapsulated)?;
+        Errno::EINVAL.when(inner_link_header > count)?;
     }
     push(packet, at, count);
     if !is_tunnel {
@@ -270,9 +264,7 @@ fn push(packet: &mut PacketBuffer, at: usize, count: usize) {
 
 /// Removes bytes at an offset; the headers in front move.
 fn pop(packet: &mut PacketBuffer, at: usize, count: usize) -> Result {
-    if at + count > packet.linear_len() {
-        return Err(Errno::ENOMEM);
-    }
+    Errno::ENOMEM.when(at + count > packet.linear_len())?;
     packet.remove(at, count);
     let state = &mut packet.state;
     let is_same = state.transport_header == Some(state.network_header);

@@ -31,9 +31,7 @@ impl ArgumentBuffer {
 
     /// Uses bytes for text.
     fn put_text(&mut self, len: usize) -> Result {
-        if len > self.room() {
-            return Err(Errno::ENOSPC);
-        }
+        Errno::ENOSPC.when(len > self.room())?;
         self.used += len;
         Ok(())
     }
@@ -116,9 +114,7 @@ pub(crate) fn text<M: MemoryPort>(
     memory: &M,
 ) -> Result<Vec<u8>> {
     let is_text = |byte: &u8| !byte.is_ascii_control() || matches!(byte, 9..=13);
-    if !format.iter().all(is_text) {
-        return Err(Errno::EINVAL);
-    }
+    Errno::EINVAL.when(!format.iter().all(is_text))?;
     let mut out = Vec::new();
     let mut arguments = arguments.iter().copied();
     let mut buffer = ArgumentBuffer::default();
@@ -303,9 +299,7 @@ fn address<M: MemoryPort>(
 ) -> Result<Vec<u8>> {
     let mut bytes = [0; 16];
     let len = if version == b'4' { 4 } else { 16 };
-    if buffer.room() < len {
-        return Err(Errno::ENOSPC);
-    }
+    Errno::ENOSPC.when(buffer.room() < len)?;
     if !memory.probe(at, &mut bytes[..len]) {
         bytes.fill(0);
     }

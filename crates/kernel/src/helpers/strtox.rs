@@ -77,9 +77,7 @@ fn parse(text: &[u8], flags: u64) -> Result<Parsed> {
         magnitude = shifted.and_then(|number| number.checked_add(digit));
         count += 1;
     }
-    if count == 0 {
-        return Err(Errno::EINVAL);
-    }
+    Errno::EINVAL.when(count == 0)?;
     Ok(Parsed {
         magnitude: magnitude.ok_or(Errno::ERANGE)?,
         is_negative,

@@ -136,9 +136,7 @@ fn take_tag<M: MemoryPort>(memory: &mut M, context: u64) -> Result<Result<u16>, 
 
 /// Control information of the first tag, and the protocol behind it.
 fn remove_tag(packet: &mut PacketBuffer) -> Result<(u16, u16)> {
-    if packet.start() != packet.state.link_header {
-        return Err(Errno::EINVAL);
-    }
+    Errno::EINVAL.when(packet.start() != packet.state.link_header)?;
     let Some(&[_, _, tci_high, tci_low, high, low]) = packet.linear().get(ADDRESSES..ADDRESSES + 6)
     else {
         return Err(Errno::ENOMEM);

@@ -80,17 +80,13 @@ fn adjust_linear(packet: &mut PacketBuffer, delta: i32) -> Result {
 
 fn grow_fragments(packet: &mut PacketBuffer, count: usize) -> Result {
     let last = packet.last_fragment().ok_or(Errno::EINVAL)?;
-    if count > FRAGMENT - last.len() {
-        return Err(Errno::EINVAL);
-    }
+    Errno::EINVAL.when(count > FRAGMENT - last.len())?;
     last.resize(last.len() + count, 0);
     Ok(())
 }
 
 fn shrink_fragments(packet: &mut PacketBuffer, count: usize) -> Result {
-    if count + LINK_HEADER > packet.len() {
-        return Err(Errno::EINVAL);
-    }
+    Errno::EINVAL.when(count + LINK_HEADER > packet.len())?;
     let mut rest = count;
     while let Some(last) = packet.last_fragment() {
         if rest < last.len() {

@@ -97,12 +97,8 @@ pub(super) fn iter_bits_new<M: ModelPort>(
 }
 
 fn copy_mask<M: ModelPort>(memory: &M, mask: u64, words: usize) -> Result<Vec<u64>> {
-    if mask == 0 || words == 0 {
-        return Err(Errno::EINVAL);
-    }
-    if words > MOST_WORDS {
-        return Err(Errno::E2BIG);
-    }
+    Errno::EINVAL.when(mask == 0 || words == 0)?;
+    Errno::E2BIG.when(words > MOST_WORDS)?;
     let mut bytes = Bytes::zeroed(WORD * words);
     if !memory.probe(mask, bytes.get_mut()) {
         return Err(match words {

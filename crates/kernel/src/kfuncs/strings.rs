@@ -59,9 +59,7 @@ impl<'m, M: MemoryPort> Text<'m, M> {
                 continue;
             }
             let mut byte = [0];
-            if !self.memory.probe(next, &mut byte) {
-                return Err(Errno::EFAULT);
-            }
+            Errno::EFAULT.when(!self.memory.probe(next, &mut byte))?;
             self.bytes.push(byte[0]);
         }
         Ok(self.bytes[index])
@@ -270,12 +268,8 @@ fn find_text<M: MemoryPort>(
                 _ => at += 1,
             }
         }
-        if at == MOST {
-            return Err(Errno::E2BIG);
-        }
-        if start + at == len {
-            return Err(Errno::ENOENT);
-        }
+        Errno::E2BIG.when(at == MOST)?;
+        Errno::ENOENT.when(start + at == len)?;
     }
     Err(Errno::E2BIG)
 }

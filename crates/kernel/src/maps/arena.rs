@@ -95,10 +95,7 @@ impl Arena {
     /// of an arena with `BPF_F_SEGV_ON_FAULT`, and if memory ends.
     pub fn read_as_user(&self, address: u64, into: &mut [u8]) -> Result {
         let lower = self.user_range(address, into.len())?;
-        match self.read(lower, into) {
-            true => Ok(()),
-            false => Err(Errno::EFAULT),
-        }
+        Errno::EFAULT.when(!self.read(lower, into))
     }
 
     /// Writes bytes at an address in user space, as user space does.
@@ -107,19 +104,14 @@ impl Arena {
     /// As [`Arena::read_as_user`].
     pub fn write_as_user(&self, address: u64, bytes: &[u8]) -> Result {
         let lower = self.user_range(address, bytes.len())?;
-        match self.write(lower, bytes) {
-            true => Ok(()),
-            false => Err(Errno::EFAULT),
-        }
+        Errno::EFAULT.when(!self.write(lower, bytes))
     }
 
     /// The 32-bit address of bytes in user space, whose pages are there afterwards.
     fn user_range(&self, address: u64, len: usize) -> Result<u32> {
         let offset = (address.checked_sub(self.user_start)).ok_or(Errno::EFAULT)?;
         let end = offset.checked_add(len as u64).ok_or(Errno::EFAULT)?;
-        if end > ArenaObject::bytes(self) {
-            return Err(Errno::EFAULT);
-        }
+        Errno::EFAULT.when(end > ArenaObject::bytes(self))?;
         for page in offset / PAGE..end.div_ceil(PAGE) {
             self.fault_in(page as u32)?;
         }
@@ -132,9 +124,7 @@ impl Arena {
         if self.present.get(page).is_some() {
             return Ok(());
         }
-        if self.flags.has(MapFlags::SEGV_ON_FAULT) {
-            return Err(Errno::EFAULT);
-        }
+        Errno::EFAULT.when(self.flags.has(MapFlags::SEGV_ON_FAULT))?;
         let is_made = self.make(&mut space, page, 1);
         is_made.then_some(()).ok_or(Errno::EFAULT)
     }
@@ -296,9 +286,7 @@ impl ArenaObject for Arena {
             return Err(Errno::EINVAL);
         }
         let mut space = self.space();
-        if !space.free.contain(first, pages) {
-            return Err(Errno::EBUSY);
-        }
+        Errno::EBUSY.when(!space.free.contain(first, pages))?;
         space.free.remove(first, pages);
         Ok(())
     }

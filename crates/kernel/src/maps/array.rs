@@ -66,16 +66,10 @@ impl Array {
     }
 
     fn check_update(&self, key: &[u8], flags: u64) -> Result<u32> {
-        if flags & !LOCK > EXIST {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(flags & !LOCK > EXIST)?;
         let index = self.index(key).ok_or(Errno::E2BIG)?;
-        if flags & NOEXIST != 0 {
-            return Err(Errno::EEXIST);
-        }
-        if flags & LOCK != 0 && self.value.lock.is_none() {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EEXIST.when(flags & NOEXIST != 0)?;
+        Errno::EINVAL.when(flags & LOCK != 0 && self.value.lock.is_none())?;
         Ok(index)
     }
 
@@ -165,9 +159,7 @@ impl SyscallOperations for Array {
     }
 
     fn store(&self, key: &[u8], value: &[u8], flags: u64, _: &dyn Resources) -> Result {
-        if self.is_percpu && flags > EXIST {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(self.is_percpu && flags > EXIST)?;
         let index = self.check_update(key, flags)?;
         for (cpu, value) in (0..).zip(value.chunks(value.len() / self.values.copies() as usize)) {
             self.write(self.element(index, cpu), value, flags)?;

@@ -58,10 +58,7 @@ impl MapOperations for ArrayOfMaps {
 
     fn delete(&self, _: u32, key: &[u8]) -> Result {
         let index = self.slots.index(key).ok_or(Errno::E2BIG)?;
-        match self.set(index, None) {
-            true => Ok(()),
-            false => Err(Errno::ENOENT),
-        }
+        Errno::ENOENT.when(!self.set(index, None))
     }
 
     fn covers(&self, address: u64, len: usize) -> bool {

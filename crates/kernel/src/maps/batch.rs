@@ -72,9 +72,7 @@ impl Map {
         resources: &dyn Resources,
     ) -> Result<Batch> {
         self.check_write()?;
-        if Batches::of(self.kind()) == Batches::None {
-            return Err(Errno::ENOTSUPP);
-        }
+        Errno::ENOTSUPP.when(Batches::of(self.kind()) == Batches::None)?;
         self.check_flags(flags, super::flags::LOCK)?;
         let elements = self.elements(keys, values.len())?;
         let store = |index: usize| {

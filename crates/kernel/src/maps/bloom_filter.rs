@@ -43,9 +43,7 @@ impl BloomFilter {
 
 impl MapOperations for BloomFilter {
     fn push(&self, value: &[u8], flags: u64) -> Result {
-        if flags != 0 {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(flags != 0)?;
         for (cell, bit) in self.bits_of(value) {
             self.bits.as_slice()[cell].fetch_or(bit, Relaxed);
         }
@@ -55,10 +53,7 @@ impl MapOperations for BloomFilter {
     fn peek(&self, value: &mut [u8]) -> Result {
         let is_set =
             |(cell, bit): (usize, u64)| self.bits.as_slice()[cell].load(Relaxed) & bit != 0;
-        match self.bits_of(value).all(is_set) {
-            true => Ok(()),
-            false => Err(Errno::ENOENT),
-        }
+        Errno::ENOENT.when(!self.bits_of(value).all(is_set))
     }
 
     fn pop(&self, _: &mut [u8]) -> Result {

@@ -53,12 +53,8 @@ impl SyscallOperations for Cpumap {
     fn store(&self, key: &[u8], value: &[u8], flags: u64, resources: &dyn Resources) -> Result {
         check_update(&self.values, key, flags)?;
         let queue = slots::number(&value[..4])?;
-        if queue > MOST_QUEUE {
-            return Err(Errno::EOVERFLOW);
-        }
-        if slots::number(key)? >= self.cpus {
-            return Err(Errno::ENODEV);
-        }
+        Errno::EOVERFLOW.when(queue > MOST_QUEUE)?;
+        Errno::ENODEV.when(slots::number(key)? >= self.cpus)?;
         let mut stored = vec![0; value.len()];
         if queue > 0 {
             let descriptor = value[4..]
@@ -97,9 +93,7 @@ pub(super) fn program_id(
 
 /// The flags and index of an update of an array whose elements all exist.
 pub(super) fn check_update(values: &Array, key: &[u8], flags: u64) -> Result {
-    if flags > EXIST {
-        return Err(Errno::EINVAL);
-    }
+    Errno::EINVAL.when(flags > EXIST)?;
     values.index(key).ok_or(Errno::E2BIG)?;
     match flags {
         NOEXIST => Err(Errno::EEXIST),

@@ -17,15 +17,11 @@ use super::{Definition, Host, RunGuard, SyscallOperations, slots};
 /// The value of an update with ids in place of descriptors.
 fn resolve(value: &[u8], resources: &dyn Resources) -> Result<Vec<u8>> {
     let interface = slots::number(&value[..4])?;
-    if interface != 0 && !resources.has_interface(interface) {
-        return Err(Errno::EINVAL);
-    }
+    Errno::EINVAL.when(interface != 0 && !resources.has_interface(interface))?;
     let descriptor = value[4..]
         .as_array()
         .map_or(0, |bytes| i32::from_le_bytes(*bytes));
-    if interface == 0 && descriptor > 0 {
-        return Err(Errno::EINVAL);
-    }
+    Errno::EINVAL.when(interface == 0 && descriptor > 0)?;
     let mut stored = value.to_vec();
     let id = super::cpumap::program_id(descriptor, AttachType::XdpDevmap, resources)?;
     stored[4..].copy_from_slice(&id.to_le_bytes()[..value.len() - 4]);
@@ -96,9 +92,7 @@ impl SyscallOperations for DevmapHash {
     }
 
     fn store(&self, key: &[u8], value: &[u8], flags: u64, resources: &dyn Resources) -> Result {
-        if flags > EXIST || value[..4] == [0; 4] {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(flags > EXIST || value[..4] == [0; 4])?;
         if flags == NOEXIST && self.0.copy(key, &mut vec![0; value.len()]).is_ok() {
             return Err(Errno::EEXIST);
         }

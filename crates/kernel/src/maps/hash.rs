@@ -187,9 +187,7 @@ impl Hash {
             }
             Limit::Count { entries, most } => {
                 let count = |count: u32| (count < *most).then(|| count + 1);
-                if entries.fetch_update(Relaxed, Relaxed, count).is_err() {
-                    return Err(Errno::E2BIG);
-                }
+                Errno::E2BIG.when(entries.fetch_update(Relaxed, Relaxed, count).is_err())?;
                 self.pool.take(cpu)
             }
         };

@@ -108,9 +108,7 @@ impl SyscallOperations for HashOfMaps {
 
     fn store(&self, key: &[u8], value: &[u8], flags: u64, resources: &dyn Resources) -> Result {
         let map = self.template.find(slots::number(value)?, resources)?;
-        if flags > EXIST {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(flags > EXIST)?;
         let mut count = self.lock();
         let bucket = self.bucket(key);
         let mut entries = self.entries(bucket);

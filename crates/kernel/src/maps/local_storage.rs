@@ -49,9 +49,7 @@ impl LocalStorage {
 
     /// Changes or adds the value of an object, as the flags of an update allow; the value.
     pub fn set(&self, owner: u64, value: &[u8], flags: u64) -> Result<Arc<Cells>> {
-        if flags > EXIST {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(flags > EXIST)?;
         let mut values = self.values.write().unwrap_or_else(PoisonError::into_inner);
         match values.get(&owner) {
             Some(_) if flags == NOEXIST => return Err(Errno::EEXIST),

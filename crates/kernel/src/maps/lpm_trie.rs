@@ -189,12 +189,8 @@ impl LpmTrie {
 
     /// Counts an entry that is to be added.
     fn admit(&self, entries: &mut u32, flags: u64) -> Result {
-        if flags == EXIST {
-            return Err(Errno::ENOENT);
-        }
-        if *entries == self.most {
-            return Err(Errno::ENOSPC);
-        }
+        Errno::ENOENT.when(flags == EXIST)?;
+        Errno::ENOSPC.when(*entries == self.most)?;
         *entries += 1;
         Ok(())
     }
@@ -368,9 +364,7 @@ impl MapOperations for LpmTrie {
 
 impl SyscallOperations for LpmTrie {
     fn store(&self, key: &[u8], value: &[u8], flags: u64, _: &dyn Resources) -> Result {
-        if flags > EXIST {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(flags > EXIST)?;
         let key = self.prefix(key).ok_or(Errno::EINVAL)?;
         let mut entries = self.lock();
         let (slot, node, common, _) = self.walk(key);

@@ -84,9 +84,7 @@ impl PerfBuffer {
     /// Adds a record of a program on a CPU. EOPNOTSUPP if the buffer is another CPU's,
     /// ENOSPC if the record does not fit.
     pub fn write(&self, cpu: u32, record: &[u8]) -> Result {
-        if cpu != self.cpu {
-            return Err(Errno::EOPNOTSUPP);
-        }
+        Errno::EOPNOTSUPP.when(cpu != self.cpu)?;
         let mut records = self.records();
         if records.bytes + record.len() > self.capacity {
             records.lost += 1;

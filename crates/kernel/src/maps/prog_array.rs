@@ -107,13 +107,8 @@ impl SyscallOperations for ProgArray {
     }
 
     fn admit(&self, class: &ProgramClass) -> Result {
-        if class.is_device_bound {
-            return Err(Errno::EINVAL);
-        }
-        match class.fits(self.owner.get_or_init(|| *class)) {
-            true => Ok(()),
-            false => Err(Errno::EINVAL),
-        }
+        Errno::EINVAL.when(class.is_device_bound)?;
+        Errno::EINVAL.when(!class.fits(self.owner.get_or_init(|| *class)))
     }
 
     fn program(&self, index: u32) -> Option<Arc<StoredProgram>> {

@@ -47,14 +47,10 @@ impl Queue {
 
 impl MapOperations for Queue {
     fn push(&self, value: &[u8], flags: u64) -> Result {
-        if flags & NOEXIST != 0 || flags > EXIST {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(flags & NOEXIST != 0 || flags > EXIST)?;
         let mut values = self.values();
         if values.len() == self.capacity {
-            if flags & EXIST == 0 {
-                return Err(Errno::E2BIG);
-            }
+            Errno::E2BIG.when(flags & EXIST == 0)?;
             // The oldest makes room, in a stack as well.
             values.pop_front();
             self.charge.remove(self.bytes());

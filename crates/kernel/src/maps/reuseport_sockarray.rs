@@ -54,9 +54,7 @@ impl SyscallOperations for ReuseportSockarray {
                 return Err(Errno::ENOTSUPP);
             }
         }
-        if !socket.is_in_group {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(!socket.is_in_group)?;
         // A socket is in one place of one array.
         if (socket
             .is_in_array

@@ -102,9 +102,7 @@ impl Ring {
 impl RecordOutput for Ring {
     #[inline]
     fn output_with(&self, len: u64, flags: u64, fill: impl FnOnce(CellSlice<'_>)) -> Result {
-        if flags & !WAKEUP != 0 {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(flags & !WAKEUP != 0)?;
         let (record, position) = self.reserve(len, 0).ok_or(Errno::EAGAIN)?;
         fill(record);
         // No other thread writes the header of a reserved record.

@@ -52,9 +52,7 @@ impl<T> Slots<T> {
     /// The index of an update whose flags are at most `most`. EINVAL for other flags, E2BIG for
     /// an index out of range.
     pub(super) fn index_to_store(&self, key: &[u8], flags: u64, most: u64) -> Result<u32> {
-        if flags > most {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(flags > most)?;
         self.index(key).ok_or(Errno::E2BIG)
     }
 

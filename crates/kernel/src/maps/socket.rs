@@ -114,9 +114,7 @@ pub(super) fn find_redirectable(value: &[u8], resources: &dyn Resources) -> Resu
 /// The socket of a network that a program puts into a map, if such maps take it. EINVAL for
 /// what is no whole socket, EOPNOTSUPP for other sockets.
 pub(super) fn given_by_program(socket: &NetSocket) -> Result<Arc<Socket>> {
-    if !socket.is_whole() {
-        return Err(Errno::EINVAL);
-    }
+    Errno::EINVAL.when(!socket.is_whole())?;
     let socket = Socket::of(socket);
     match socket.is_redirectable() {
         true => Ok(Arc::new(socket)),
@@ -127,9 +125,7 @@ pub(super) fn given_by_program(socket: &NetSocket) -> Result<Arc<Socket>> {
 /// Writes the cookie of a socket, as bpf(2) reads it. ENOSPC if values have 4 bytes, ENOENT
 /// without a socket.
 pub(super) fn read_cookie(out: &mut [u8], socket: impl FnOnce() -> Option<Arc<Socket>>) -> Result {
-    if out.len() != 8 {
-        return Err(Errno::ENOSPC);
-    }
+    Errno::ENOSPC.when(out.len() != 8)?;
     let socket = socket().ok_or(Errno::ENOENT)?;
     out.copy_from_slice(&socket.cookie.to_le_bytes());
     Ok(())

@@ -35,9 +35,7 @@ impl Sockhash {
 
     /// Puts a socket at a key, as the flags of an update allow.
     fn put(&self, key: &[u8], socket: Arc<Socket>, flags: u64) -> Result {
-        if flags > EXIST {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(flags > EXIST)?;
         let mut sockets = self.sockets.write().unwrap_or_else(PoisonError::into_inner);
         match sockets.contains_key(key) {
             true if flags == NOEXIST => return Err(Errno::EEXIST),

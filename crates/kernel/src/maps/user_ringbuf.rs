@@ -81,9 +81,7 @@ impl UserRing {
         }
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let (consumer, producer) = (self.consumer.load(Acquire), self.producer.load(Relaxed));
-        if producer + total - consumer > self.size {
-            return Err(Errno::ENOSPC);
-        }
+        Errno::ENOSPC.when(producer + total - consumer > self.size)?;
         let start = self.cell(producer);
         self.cells.slice(start + 1, sample.len()).write(0, sample);
         self.cells.as_slice()[start].store(len, Relaxed);

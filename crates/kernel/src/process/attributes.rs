@@ -115,9 +115,7 @@ impl Attributes {
     /// Reads what a program gives. E2BIG for bytes behind the union that are not zero.
     pub(super) fn read(given: &[u8]) -> Result<Attributes> {
         let (known, unknown) = given.split_at(given.len().min(SIZE));
-        if unknown.iter().any(|byte| *byte != 0) {
-            return Err(Errno::E2BIG);
-        }
+        Errno::E2BIG.when(unknown.iter().any(|byte| *byte != 0))?;
         let mut bytes = [0; SIZE];
         bytes[..known.len()].copy_from_slice(known);
         Ok(Attributes(bytes))
@@ -137,10 +135,7 @@ impl Attributes {
 
     /// Refuses members behind the last one of a command (EINVAL).
     pub(super) fn check_end(&self, end: usize) -> Result {
-        match self.0[end..].iter().all(|byte| *byte == 0) {
-            true => Ok(()),
-            false => Err(Errno::EINVAL),
-        }
+        Errno::EINVAL.when(self.0[end..].iter().any(|byte| *byte != 0))
     }
 
     /// The name of a map or program. EINVAL without a zero byte, and for other characters than

@@ -141,18 +141,12 @@ impl Process {
         attributes.check_end(by_id::END)?;
         let access = MapFlags::RDONLY.0 | MapFlags::WRONLY.0;
         let flags = attributes.u32(by_id::OPEN_FLAGS);
-        if flags & !(access | TOKEN_FD) != 0 {
-            return Err(Errno::EINVAL);
-        }
-        if flags & TOKEN_FD != 0 {
-            return Err(Errno::EBADF);
-        }
+        Errno::EINVAL.when(flags & !(access | TOKEN_FD) != 0)?;
+        Errno::EBADF.when(flags & TOKEN_FD != 0)?;
         let mut table = self.table();
         let map = table.maps.get(&attributes.u32(by_id::ID));
         let map = map.and_then(Weak::upgrade).ok_or(Errno::ENOENT)?;
-        if flags & access == access {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(flags & access == access)?;
         table.open(Descriptor::Map(map))
     }
 }

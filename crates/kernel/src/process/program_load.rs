@@ -38,34 +38,24 @@ impl Process {
         let known = LoadFlags::ALL
             .iter()
             .fold(TOKEN_FD, |all, flag| all | flag.0.0);
-        if flags & !known != 0 {
-            return Err(Errno::EINVAL);
-        }
-        if flags & TOKEN_FD != 0 {
-            return Err(Errno::EBADF);
-        }
+        Errno::EINVAL.when(flags & !known != 0)?;
+        Errno::EBADF.when(flags & TOKEN_FD != 0)?;
         let count = attributes.u32(at::INSN_COUNT);
-        if count == 0 || count > MOST_INSNS {
-            return Err(Errno::E2BIG);
-        }
+        Errno::E2BIG.when(count == 0 || count > MOST_INSNS)?;
         let has_target = attributes.u32(at::ATTACH_FD) != 0;
         if has_target {
             // No descriptor is that of a program or types to attach to.
             return Err(Errno::EINVAL);
         }
         let mut insns = vec![0; 8 * count as usize];
-        if !(call.read)(attributes.u64(at::INSNS), &mut insns) {
-            return Err(Errno::EFAULT);
-        }
+        Errno::EFAULT.when(!(call.read)(attributes.u64(at::INSNS), &mut insns))?;
         let license = text(attributes.u64(at::LICENSE), call)?;
         if attributes.u64(at::SIGNATURE) != 0 {
             // No key ring has a key for it.
             return Err(Errno::EINVAL);
         }
         let kind = ProgramType::from_number(attributes.u32(at::TYPE)).ok_or(Errno::EINVAL)?;
-        if attributes.u32(at::IFINDEX) != 0 {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(attributes.u32(at::IFINDEX) != 0)?;
         let name = attributes.name(at::NAME)?;
         let log = attributes.log(at::LOG_BUF, at::LOG_SIZE, at::LOG_LEVEL)?;
         let target = match attributes.u32(at::ATTACH_BTF_ID) {
@@ -199,9 +189,7 @@ fn text(address: u64, call: &BpfCall<'_>) -> Result<String> {
     let mut text = Vec::new();
     for at in 0..LONGEST_LICENSE {
         let mut byte = [0];
-        if !(call.read)(address.wrapping_add(at), &mut byte) {
-            return Err(Errno::EFAULT);
-        }
+        Errno::EFAULT.when(!(call.read)(address.wrapping_add(at), &mut byte))?;
         if byte == [0] {
             break;
         }
@@ -278,9 +266,7 @@ fn records(
         return Err(Errno::EINVAL);
     }
     let mut bytes = vec![0; count as usize * size as usize];
-    if !(call.read)(attributes.u64(address), &mut bytes) {
-        return Err(Errno::EFAULT);
-    }
+    Errno::EFAULT.when(!(call.read)(attributes.u64(address), &mut bytes))?;
     let record = |bytes: &[u8]| {
         let mut words = [0; 4];
         for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<4>().0) {

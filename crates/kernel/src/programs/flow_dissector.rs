@@ -24,9 +24,7 @@ const FLAGS: usize = 48;
 /// # Errors
 /// EINVAL for a wrong size or other fields.
 pub(super) fn test_input(frame: &[u8], given: &[u8]) -> Result<TestInput> {
-    if !SIZES.contains(&frame.len()) {
-        return Err(Errno::EINVAL);
-    }
+    Errno::EINVAL.when(!SIZES.contains(&frame.len()))?;
     let given = match given {
         [] => Vec::new(),
         _ => sized(given, KEYS)?,
@@ -35,9 +33,7 @@ pub(super) fn test_input(frame: &[u8], given: &[u8]) -> Result<TestInput> {
     if !given.is_empty() {
         let mut others = given.clone();
         put(&mut others, FLAGS, 0);
-        if others.iter().any(|byte| *byte != 0) {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(others.iter().any(|byte| *byte != 0))?;
         flags = get(&given, FLAGS);
     }
     Ok(TestInput {

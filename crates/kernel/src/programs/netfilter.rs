@@ -80,9 +80,7 @@ pub(super) fn test_input(frame: &[u8], given: &[u8]) -> Result<TestInput> {
     if let [given_hook, given_family, rest @ ..] = &given[..] {
         (hook, family) = (*given_hook, *given_family);
         let is_known = matches!(family, NFPROTO_IPV4 | NFPROTO_IPV6);
-        if !is_known || rest.iter().any(|byte| *byte != 0) {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(!is_known || rest.iter().any(|byte| *byte != 0))?;
     }
     if hook != LOCAL_OUT {
         let (least, expected) = match skb::ethertype(frame) {

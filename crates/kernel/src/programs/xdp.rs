@@ -50,9 +50,7 @@ pub(super) fn test_input(frame: &[u8], given: &[u8], system: &System) -> Result<
         }
     }
     let linear = linear.min(MAX_LINEAR + metadata);
-    if frame.len() < LINK_HEADER + metadata {
-        return Err(Errno::EINVAL);
-    }
+    Errno::EINVAL.when(frame.len() < LINK_HEADER + metadata)?;
     let (ifindex, queue) = match &given[..] {
         [] => (0, 0),
         given => (get(given, INGRESS_IFINDEX), get(given, RX_QUEUE_INDEX)),
@@ -65,9 +63,7 @@ pub(super) fn test_input(frame: &[u8], given: &[u8], system: &System) -> Result<
         index => index,
     };
     let (linear, fragments) = frame.split_at(linear);
-    if fragments.len() > 17 * PAGE {
-        return Err(Errno::ENOMEM);
-    }
+    Errno::ENOMEM.when(fragments.len() > 17 * PAGE)?;
     let headroom = HEADROOM - metadata;
     let tailroom = PAGE - SHARED_INFO - headroom - linear.len();
     let mut packet = PacketBuffer::new(XDP, linear, headroom, tailroom);

@@ -97,9 +97,7 @@ impl Timers {
     /// Makes a timer in a value of a map. EBUSY if it is made already.
     pub fn init(&self, address: u64, map: u64, clock: TimerClock) -> Result {
         let mut state = self.state();
-        if state.timers.contains_key(&address) {
-            return Err(Errno::EBUSY);
-        }
+        Errno::EBUSY.when(state.timers.contains_key(&address))?;
         let timer = Timer {
             map,
             clock,
@@ -128,9 +126,7 @@ impl Timers {
     pub fn start(&self, address: u64, time: impl FnOnce(TimerClock) -> i64) -> Result {
         let state = &mut *self.state();
         let timer = state.timers.get_mut(&address).ok_or(Errno::EINVAL)?;
-        if timer.callback.is_none() {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(timer.callback.is_none())?;
         if let Some((time, start)) = timer.started.take() {
             state.queue.remove(&(time, start, address));
         }

@@ -62,13 +62,9 @@ impl Streams {
     pub fn push(&self, stream: Stream, text: &[u8]) -> Result {
         let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = &mut streams[stream as usize - 1];
-        if waiting.counted + text.len() >= CAPACITY {
-            return Err(Errno::ENOSPC);
-        }
+        Errno::ENOSPC.when(waiting.counted + text.len() >= CAPACITY)?;
         waiting.counted += text.len();
-        if text.len() > MOST_BYTES {
-            return Err(Errno::ENOMEM);
-        }
+        Errno::ENOMEM.when(text.len() > MOST_BYTES)?;
         waiting.bytes.extend(text);
         Ok(())
     }
