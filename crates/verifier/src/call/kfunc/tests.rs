@@ -129,7 +129,7 @@ fn objects_of_calls_are_on_the_stack() {
         env.set(Reg::R1, RegState::constant(0));
         let mut meta = CallMeta::default();
         let (_, message) = refusal(iter::check_iter(env, callee, 0, &mut meta));
-        assert_eq!(message, "R1 expected pointer to an iterator on stack");
+        assert_eq!(message, "arg#0 expected pointer to an iterator on stack");
         refusal(dynptr::check_kfunc_dynptr(env, callee, 0, &mut meta));
         refusal(irq_flag::check_irq_flag(env, callee, 0));
     });
@@ -158,7 +158,7 @@ fn an_object_is_owned_or_borrowed() {
         env.set(Reg::R1, RegState::UNKNOWN);
         let mut meta = CallMeta::default();
         let (_, message) = refusal(alloc::check_refcounted(env, 0, &mut meta));
-        assert_eq!(message, "R1 is neither owning or non-owning ref");
+        assert_eq!(message, "arg#0 is neither owning or non-owning ref");
     });
 }
 
