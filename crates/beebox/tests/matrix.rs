@@ -2,13 +2,11 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
-use beebox::internal::btf::Btf;
 use beebox::internal::loading::ObjectLoading;
 use beebox::internal::program::LoadFlags;
 use beebox::internal::verify::matrix::{DeciderKind, Matrix, verify_files};
-use beebox::internal::verify::results::{FileContents, FileFault, Files, Job, Logs, Note};
+use beebox::internal::verify::results::{FileContents, FileFault, Files, Job, Logs};
 use beebox::internal::verify::veristat::Filters;
 use beebox::verify::{Options, verify_matrix};
 use beebox::{Kernel, Object, kernel};
@@ -32,29 +30,15 @@ impl Files for One {
         &self.1
     }
 
-    fn given_name(&self, _: usize) -> String {
-        self.1[0].clone()
-    }
-
-    fn size(&self, _: usize) -> u64 {
-        0
-    }
-
     fn read(&self, _: usize) -> Result<FileContents, String> {
         let program = Program::builder(ProgramType::Xdp, assembled(self.0).unwrap());
         let program = program.license("GPL").build().unwrap();
         Ok(FileContents::Program(Box::new(program), Vec::new()))
     }
 
-    fn read_btf(&self, _: usize, _: &str) -> Option<Arc<Btf<'static>>> {
-        None
-    }
-
     fn fault(&self, _: usize, fault: FileFault) -> String {
         fault.to_string()
     }
-
-    fn note(&self, _: usize, _: Note<'_>) {}
 }
 
 /// The built-in kernel with the rules of a version.

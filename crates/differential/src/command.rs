@@ -135,9 +135,6 @@ enum Comparison {
     /// Tools attached in Debian's Linux 6.18, beside runs in a model that is given the same values (needs
     /// QEMU, gcc and the libbpf of tools/selftests/build)
     Models,
-    /// Refusals by release, beside older kernels: a table of docs/kernels.md (needs the
-    /// selftests, and the kernels: tools/kernels/vm fetch 5.10 6.1 6.12)
-    Releases(Selection),
     /// Logs of Linux 7.3.4 with its reports, beside ours (needs the selftests)
     Reports {
         /// The description of that kernel, if it is not the kept one
@@ -302,7 +299,6 @@ impl Comparison {
             Comparison::Messages(selection) => verifier::compare_messages(selection),
             Comparison::LiveCode(selection) => verifier::compare_live_code(selection),
             Comparison::Models => models::compare(),
-            Comparison::Releases(selection) => verifier::compare_releases(selection),
             Comparison::Reports { directory, only } => {
                 verifier::compare_reports(directory.as_deref(), only.as_deref())
             }

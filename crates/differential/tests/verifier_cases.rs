@@ -89,8 +89,7 @@ fn recorded_answers_are_those_of_the_running_kernel() {
 /// The last line of a log before its statistics, without source lines.
 fn reason(log: &str) -> String {
     let is_reason = |line: &&str| {
-        let notes = ["processed ", "verification time ", "stack depth ", "; "];
-        !line.is_empty() && !notes.iter().any(|note| line.starts_with(note))
+        !line.is_empty() && !line.starts_with("; ") && !sys::kernel::is_statistics(line)
     };
     let lines = log.lines().map(|line| line.trim_matches('\0'));
     lines.rev().find(is_reason).unwrap_or_default().to_owned()

@@ -168,8 +168,7 @@ pub fn describe(fault: LoadFault) -> String {
 /// The last line of a log before its statistics, without source lines.
 fn last_line(log: &str) -> &str {
     let is_reason = |line: &&str| {
-        let notes = ["processed ", "stack depth ", "; "];
-        !line.is_empty() && !notes.iter().any(|note| line.starts_with(note))
+        !line.is_empty() && !line.starts_with("; ") && !sys::kernel::is_statistics(line)
     };
     // Some messages have no newline, and the statistics follow on their line.
     let lines = log.lines().rev();

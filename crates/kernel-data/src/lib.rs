@@ -36,6 +36,7 @@ pub mod symbols;
 mod types;
 
 use std::io::Read as _;
+use std::sync::Arc;
 
 use btf::Btf;
 use flate2::read::GzDecoder;
@@ -79,27 +80,19 @@ impl Configuration {
     /// Linux 6.18.44 for x86-64 in this configuration. It has no modules; the addresses of its
     /// symbols are those of a model.
     pub fn kernel(self) -> Kernel {
-        let source = || self.source();
-        let types = types::of(self);
-        let version: KernelVersion = RELEASE.parse().expect("a release as it was written");
-        let registry_types = types.clone();
-        let symbols = symbols::of(move || symbols::text(self), types.clone());
-        let config = self.config();
-        let features = Features {
-            syscall_wrapper: config.has_syscall_wrapper(),
-            ..Features::LINUX_6_18
-        };
-        Kernel::new(self.title())
-            .with_version(version, source())
-            .with_btf(types, source())
-            .with_modules(Vec::new(), source())
-            .with_symbols(symbols, source())
-            .with_config(config, source())
-            .with_features(features, source())
-            .with_mitigations(Mitigations::ON, source())
-            .with_page_size(4096, source())
-            .with_cpus(2, source())
-            .with_registry(Box::new(move || self.registry(&registry_types)), source())
+        let version = RELEASE.parse().expect("a release as it was written");
+        let symbols = move || symbols::text(self);
+        let registry = move |types: &Btf<'_>| self.registry(types);
+        let features = Features::LINUX_6_18;
+        assemble(
+            self.title(),
+            version,
+            types::of(self),
+            self.config(),
+            features,
+            symbols,
+            registry,
+        )
     }
 
     /// Symbols of the kernel beside the functions of its BTF, a line for each ([`symbols`]).
@@ -121,6 +114,37 @@ impl Configuration {
     pub fn registry(self, types: &Btf<'_>) -> Registry {
         registry::of(self, types)
     }
+}
+
+/// The kernel of a title from its parts: version, types, configuration, the features that its release
+/// decides, the text of [`symbols`], and the registry by its types.
+pub fn assemble(
+    title: &'static str,
+    version: KernelVersion,
+    types: Arc<Btf<'static>>,
+    config: KernelConfig,
+    features: Features,
+    symbol_text: impl Fn() -> String + Send + Sync + 'static,
+    registry: impl Fn(&Btf<'_>) -> Registry + Send + Sync + 'static,
+) -> Kernel {
+    let source = || Source::BuiltIn(title);
+    let features = Features {
+        syscall_wrapper: config.has_syscall_wrapper(),
+        ..features
+    };
+    let of_registry = types.clone();
+    let symbols = symbols::of(symbol_text, types.clone());
+    Kernel::new(title)
+        .with_version(version, source())
+        .with_btf(types, source())
+        .with_modules(Vec::new(), source())
+        .with_symbols(symbols, source())
+        .with_config(config, source())
+        .with_features(features, source())
+        .with_mitigations(Mitigations::ON, source())
+        .with_page_size(4096, source())
+        .with_cpus(2, source())
+        .with_registry(Box::new(move || registry(&of_registry)), source())
 }
 
 /// Linux 6.18 for x86-64 in the configuration of Debian.

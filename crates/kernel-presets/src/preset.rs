@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::{LazyLock, OnceLock};
 
-use kernel_data::symbols;
+use btf::Btf;
 use spec::Kernel;
 use spec::behaviour::is_compared;
-use spec::kernel::{Features, KernelVersion, Mitigations, Release, Source};
+use spec::kernel::{Features, KernelVersion, Release, Source};
 use spec::programs::AttachType;
 
 use crate::data::{self, Packed};
@@ -184,28 +184,19 @@ impl Preset {
     }
 
     fn with_data(&self, packed: Packed) -> Kernel {
-        let source = || Source::BuiltIn(self.title);
-        let types = packed.types();
-        let config = packed.config();
-        let features = Features {
-            syscall_wrapper: config.has_syscall_wrapper(),
-            ..self.features()
-        };
-        let symbols = symbols::of(move || packed.symbol_text(), types.clone());
-        let of_registry = types.clone();
-        let registry = move || data::registry(&packed.registry_text(), &of_registry);
-        Kernel::new(self.title)
-            .with_version(self.version(), source())
-            .with_btf(types, source())
-            .with_modules(Vec::new(), source())
-            .with_symbols(symbols, source())
-            .with_config(config, source())
-            .with_features(features, source())
-            .with_mitigations(Mitigations::ON, source())
-            .with_page_size(4096, source())
-            .with_cpus(2, source())
-            .with_registry(Box::new(registry), source())
-            .with_rules_by_table()
+        let registry = move |types: &Btf<'_>| data::registry(&packed.registry_text(), types);
+        let symbols = move || packed.symbol_text();
+        let (types, config, features) = (packed.types(), packed.config(), self.features());
+        kernel_data::assemble(
+            self.title,
+            self.version(),
+            types,
+            config,
+            features,
+            symbols,
+            registry,
+        )
+        .with_rules_by_table()
     }
 
     fn derived(&self, other: &Preset) -> Kernel {

@@ -4,8 +4,8 @@
 //! (`struct bpf_dynptr_kern`): the address of what it points into, a size with its kind, and
 //! an offset. No program reads them: the verifier keeps them from it.
 
-use spec::Errno;
 use spec::registry::Limits;
+use spec::{Errno, Result};
 use vm::{MemoryPort, ModelPort};
 
 use crate::helpers::store_bytes;
@@ -113,7 +113,7 @@ impl Dynptr {
 
     /// The bytes from an offset to an end. `-EINVAL` if it is invalid or the end is before,
     /// `-ERANGE` if they are not all in it.
-    pub(crate) fn part(self, start: u32, end: u32) -> Result<Dynptr, Errno> {
+    pub(crate) fn part(self, start: u32, end: u32) -> Result<Dynptr> {
         match self.len() {
             _ if self.is_null() || start > end => Err(Errno::EINVAL),
             len if start > len || end > len => Err(Errno::ERANGE),
@@ -126,7 +126,7 @@ impl Dynptr {
     }
 
     /// `-E2BIG` if bytes at an offset are not all in it.
-    pub(crate) fn check_range(self, offset: u64, len: u64) -> Result<(), Errno> {
+    pub(crate) fn check_range(self, offset: u64, len: u64) -> Result {
         let size = u64::from(self.len());
         match len > size || offset > size - len {
             true => Err(Errno::E2BIG),
@@ -136,17 +136,15 @@ impl Dynptr {
 
     /// The offset of bytes in what it points into. `-EINVAL` if it is invalid, `-E2BIG` if they
     /// are not all in it.
-    fn offset(self, offset: u64, len: u64) -> Result<u64, Errno> {
-        if self.is_null() {
-            return Err(Errno::EINVAL);
-        }
+    fn offset(self, offset: u64, len: u64) -> Result<u64> {
+        Errno::EINVAL.when(self.is_null())?;
         self.check_range(offset, len)?;
         Ok(u64::from(self.offset) + offset)
     }
 
     /// Address of bytes in memory at an offset. `-EINVAL` if it is invalid, `-E2BIG` if they are
     /// not all in it, `-EFAULT` if they have none.
-    pub(crate) fn address(self, offset: u64, len: u64) -> Result<u64, Errno> {
+    pub(crate) fn address(self, offset: u64, len: u64) -> Result<u64> {
         let offset = self.offset(offset, len)?;
         match self.kind() {
             DynptrKind::Local | DynptrKind::Ringbuf => Ok(self.data + offset),
@@ -161,7 +159,7 @@ impl Dynptr {
         memory: &M,
         offset: u64,
         len: u64,
-    ) -> Result<Result<u64, Errno>, M::Fault> {
+    ) -> Result<Result<u64>, M::Fault> {
         let (kind, place) = (self.kind(), self.offset(offset, len));
         let place = match place {
             Ok(place) => place,
@@ -195,7 +193,7 @@ impl Dynptr {
         memory: &M,
         offset: u64,
         into: &mut [u8],
-    ) -> Result<Result<(), Errno>, M::Fault> {
+    ) -> Result<Result, M::Fault> {
         let place = match self.offset(offset, into.len() as u64) {
             Ok(place) => place,
             Err(errno) => return Ok(Err(errno)),
@@ -226,7 +224,7 @@ impl Dynptr {
         offset: u64,
         bytes: &[u8],
         flags: u64,
-    ) -> Result<Result<(), Errno>, M::Fault> {
+    ) -> Result<Result, M::Fault> {
         let place = match self.is_read_only() {
             true => Err(Errno::EINVAL),
             false => self.offset(offset, bytes.len() as u64),

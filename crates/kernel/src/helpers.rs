@@ -42,6 +42,8 @@ mod xdp;
 
 use vm::{Helper, Implementation, MemoryPort, direct_call};
 
+use crate::call::helper;
+
 pub(crate) use bytes::Bytes;
 pub(crate) use packet::store_bytes;
 pub(crate) use probe::why_unreadable;
@@ -65,7 +67,7 @@ macro_rules! name {
 macro_rules! implementation {
     ($function:expr, $declared:literal) => {
         Implementation {
-            call: direct_call($function),
+            call: direct_call(helper!($function)),
             declared: $declared,
         }
     };
@@ -87,7 +89,7 @@ macro_rules! table {
         /// built.
         pub fn find<M: MemoryPort>(number: i32) -> Option<Helper<M>> {
             Some(match number {
-                $(numbers::$name => $module::$name,)*
+                $(numbers::$name => helper!($module::$name),)*
                 _ => return None,
             })
         }

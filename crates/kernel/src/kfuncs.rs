@@ -31,6 +31,8 @@ use spec::bits::BitOp;
 use spec::kfuncs::{CallState, KernelFunction};
 use vm::{Helper, Implementation, ModelPort, direct_call};
 
+use crate::call::helper;
+
 pub use state::state;
 
 /// Name of a kfunc: that of its function behind `bpf_`.
@@ -63,11 +65,11 @@ macro_rules! table {
         /// built.
         pub fn find<M: ModelPort>(number: i32) -> Option<Helper<M>> {
             Some(match number {
-                $(numbers::$op => bits::operation::<M, { BitOp::$op as usize }>,)*
-                $(numbers::$name => $module::$name,)*
-                $(numbers::$checked => $other::$checked,)*
-                $(numbers::$absent => $empty::$absent,)*
-                $(numbers::$unreached => absence::unreached,)*
+                $(numbers::$op => helper!(bits::operation::<M, { BitOp::$op as usize }>),)*
+                $(numbers::$name => helper!($module::$name),)*
+                $(numbers::$checked => helper!($other::$checked),)*
+                $(numbers::$absent => helper!($empty::$absent),)*
+                $(numbers::$unreached => helper!(absence::unreached),)*
                 _ => return None,
             })
         }
@@ -77,11 +79,11 @@ macro_rules! table {
         pub fn find_call(number: i32) -> Option<Implementation> {
             Some(match number {
                 $(numbers::$name => Implementation {
-                    call: direct_call($module::$name),
+                    call: direct_call(helper!($module::$name)),
                     declared: $declared,
                 },)*
                 $(numbers::$unreached => Implementation {
-                    call: direct_call(absence::unreached),
+                    call: direct_call(helper!(absence::unreached)),
                     declared: $takes,
                 },)*
                 _ => return None,

@@ -16,7 +16,8 @@
 //! which `free_ranges.rs` chooses, `spin_lock.rs` locks for a few instructions, `special.rs`
 //! what special fields of values hold.
 //!
-//! `helpers/` has a function for each helper, in files by subject, and one table of them; `kfuncs/` has
+//! `helpers/` has a function for each helper, in files by subject, and one table of them; each takes a `Call`
+//! (`call.rs`); `kfuncs/` has
 //! the same for kfuncs, and what a call of each of Linux's does (`kfuncs/state.rs`); `dynptr.rs` is what
 //! helpers and kfuncs on dynptrs share, `object_layout.rs` where special fields own objects.
 //! `helpers/absence.rs` are those about what does not exist here. `process/` is the process of a run, in
@@ -28,6 +29,7 @@
 //! file of rules for each kind of test run.
 #![forbid(unsafe_code)]
 
+mod call;
 mod dynptr;
 pub mod helpers;
 pub mod kfuncs;

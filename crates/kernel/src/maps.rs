@@ -55,8 +55,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use program::MapParams;
-use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
+use spec::{Errno, Result};
 use vm::{LockedValue, MapAttributes, MapHandle};
 
 pub use arena::Arena;
@@ -150,7 +150,7 @@ impl Map {
     ///
     /// # Errors
     /// EINVAL if the map is a program array that belongs to programs of another class.
-    pub fn admit(&self, class: &ProgramClass) -> Result<(), Errno> {
+    pub fn admit(&self, class: &ProgramClass) -> Result {
         self.operations.admit(class)
     }
 
@@ -193,7 +193,7 @@ impl Map {
 
     /// `BPF_MAP_LOOKUP_ELEM` where no descriptor is open. EINVAL for a key or value of another
     /// length than the map's.
-    pub fn lookup(&self, key: &[u8], out: &mut [u8], flags: u64) -> Result<(), Errno> {
+    pub fn lookup(&self, key: &[u8], out: &mut [u8], flags: u64) -> Result {
         self.lookup_with(key, out, flags, &NoResources)
     }
 
@@ -204,7 +204,7 @@ impl Map {
         out: &mut [u8],
         flags: u64,
         resources: &dyn Resources,
-    ) -> Result<(), Errno> {
+    ) -> Result {
         self.check_read()?;
         self.check_sizes(Some(key), Some(out.len()))?;
         self.check_flags(flags, flags::LOCK)?;
@@ -222,7 +222,7 @@ impl Map {
         guard: &'g RunGuard,
         key: &[u8],
         offset: usize,
-    ) -> Result<Option<LockedValue<'g>>, Errno> {
+    ) -> Result<Option<LockedValue<'g>>> {
         match self.operations.lookup(guard, 0, key) {
             Some(value) => LockedValue::lock(value, offset)
                 .map(Some)
@@ -232,7 +232,7 @@ impl Map {
     }
 
     /// `BPF_MAP_UPDATE_ELEM` where no descriptor is open.
-    pub fn update(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+    pub fn update(&self, key: &[u8], value: &[u8], flags: u64) -> Result {
         self.update_with(key, value, flags, &NoResources)
     }
 
@@ -243,7 +243,7 @@ impl Map {
         value: &[u8],
         flags: u64,
         resources: &dyn Resources,
-    ) -> Result<(), Errno> {
+    ) -> Result {
         self.check_write()?;
         self.check_sizes(Some(key), Some(value.len()))?;
         self.check_flags(flags, u64::MAX)?;
@@ -254,28 +254,26 @@ impl Map {
     ///
     /// # Errors
     /// EPERM if the map cannot be written to, EINVAL for flags that it does not know.
-    pub(crate) fn check_update(&self, flags: u64) -> Result<(), Errno> {
+    pub(crate) fn check_update(&self, flags: u64) -> Result {
         self.check_write()?;
         self.check_flags(flags, u64::MAX)
     }
 
     /// `BPF_MAP_DELETE_ELEM` where no descriptor is open.
-    pub fn delete(&self, key: &[u8]) -> Result<(), Errno> {
+    pub fn delete(&self, key: &[u8]) -> Result {
         self.delete_with(key, &NoResources)
     }
 
     /// `BPF_MAP_DELETE_ELEM`; keys may name objects of the host.
-    pub fn delete_with(&self, key: &[u8], resources: &dyn Resources) -> Result<(), Errno> {
+    pub fn delete_with(&self, key: &[u8], resources: &dyn Resources) -> Result {
         self.check_write()?;
         self.check_sizes(Some(key), None)?;
         self.operations.delete_object(key, resources)
     }
 
     /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM`.
-    pub fn lookup_and_delete(&self, key: &[u8], out: &mut [u8], flags: u64) -> Result<(), Errno> {
-        if flags & !flags::LOCK != 0 {
-            return Err(Errno::EINVAL);
-        }
+    pub fn lookup_and_delete(&self, key: &[u8], out: &mut [u8], flags: u64) -> Result {
+        Errno::EINVAL.when(flags & !flags::LOCK != 0)?;
         self.check_read()?;
         self.check_write()?;
         self.check_sizes(Some(key), Some(out.len()))?;
@@ -284,19 +282,17 @@ impl Map {
     }
 
     /// `BPF_MAP_GET_NEXT_KEY`.
-    pub fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+    pub fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result {
         self.check_read()?;
         self.check_sizes(key, None)?;
         self.check_sizes(Some(next), None)?;
-        if key.is_some_and(<[u8]>::is_empty) {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(key.is_some_and(<[u8]>::is_empty))?;
         self.operations.next_key(key, next)
     }
 
     /// `BPF_MAP_FREEZE`: bpf(2) no longer changes it, only programs do. EPERM if users cannot
     /// write to it, or it is frozen already.
-    pub fn freeze(&self) -> Result<(), Errno> {
+    pub fn freeze(&self) -> Result {
         let is_read_only = self.params().flags.has(MapFlags::RDONLY);
         match is_read_only || self.is_frozen.swap(true, Ordering::AcqRel) {
             true => Err(Errno::EPERM),
@@ -309,14 +305,14 @@ impl Map {
         self.params().flags.has(MapFlags::RDONLY_PROG) && self.is_frozen.load(Ordering::Acquire)
     }
 
-    fn check_read(&self) -> Result<(), Errno> {
+    fn check_read(&self) -> Result {
         match self.params().flags.has(MapFlags::WRONLY) {
             false => Ok(()),
             true => Err(Errno::EPERM),
         }
     }
 
-    fn check_write(&self) -> Result<(), Errno> {
+    fn check_write(&self) -> Result {
         let is_read_only = self.params().flags.has(MapFlags::RDONLY);
         match is_read_only || self.is_frozen.load(Ordering::Acquire) {
             true => Err(Errno::EPERM),
@@ -324,7 +320,7 @@ impl Map {
         }
     }
 
-    fn check_sizes(&self, key: Option<&[u8]>, value: Option<usize>) -> Result<(), Errno> {
+    fn check_sizes(&self, key: Option<&[u8]>, value: Option<usize>) -> Result {
         let key_size = self.params().key_size as usize;
         let fits = key.is_none_or(|key| key.len() == key_size)
             && value.is_none_or(|value| value == self.value_len());
@@ -332,7 +328,7 @@ impl Map {
     }
 
     /// The flags of an operation: only the allowed ones, and no lock where values have none.
-    fn check_flags(&self, flags: u64, allowed: u64) -> Result<(), Errno> {
+    fn check_flags(&self, flags: u64, allowed: u64) -> Result {
         let has_lock = self.definition.value.lock.is_some();
         match flags & !allowed != 0 || flags & flags::LOCK != 0 && !has_lock {
             true => Err(Errno::EINVAL),

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use btf::Btf;
 use btf::validate::{kernel_log, validate};
 use program::Program;
-use spec::{Errno, Kernel};
+use spec::{Errno, Kernel, Result};
 use vm::{BpfCall, SystemCalls};
 
 use crate::maps::{Host, Map, Resources, StoredMap, StoredProgram};
@@ -28,7 +28,7 @@ pub trait ProgramVerifier: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// The error number of the kernel's verifier.
-    fn verify(&self, program: &Program) -> Result<(), Errno>;
+    fn verify(&self, program: &Program) -> Result;
 }
 
 /// A program that a program loaded.
@@ -119,7 +119,7 @@ impl Process {
     ///
     /// # Errors
     /// `EMFILE` if too many are open.
-    pub fn open_map(&self, map: Arc<Map>) -> Result<u32, Errno> {
+    pub fn open_map(&self, map: Arc<Map>) -> Result<u32> {
         let mut table = self.table();
         table.open_map(map, None)
     }
@@ -130,20 +130,14 @@ impl Process {
     }
 
     /// `BPF_BTF_LOAD`.
-    fn load_types(&self, attributes: &Attributes, call: &mut BpfCall<'_>) -> Result<u32, Errno> {
+    fn load_types(&self, attributes: &Attributes, call: &mut BpfCall<'_>) -> Result<u32> {
         use attributes::btf_load as at;
         /// `BTF_MAX_SIZE`.
         const MOST_BYTES: u32 = 16 << 20;
         attributes.check_end(at::END)?;
-        if attributes.u32(at::FLAGS) & !attributes::TOKEN_FD != 0 {
-            return Err(Errno::EINVAL);
-        }
-        if attributes.u32(at::FLAGS) != 0 {
-            return Err(Errno::EBADF);
-        }
-        if attributes.u32(at::SIZE) > MOST_BYTES {
-            return Err(Errno::E2BIG);
-        }
+        Errno::EINVAL.when(attributes.u32(at::FLAGS) & !attributes::TOKEN_FD != 0)?;
+        Errno::EBADF.when(attributes.u32(at::FLAGS) != 0)?;
+        Errno::E2BIG.when(attributes.u32(at::SIZE) > MOST_BYTES)?;
         let log = attributes.log(at::LOG_BUF, at::LOG_SIZE, at::LOG_LEVEL)?;
         let (address, size) = (attributes.u64(at::DATA), attributes.u32(at::SIZE));
         let mut bytes = vec![0; size as usize];
@@ -159,7 +153,7 @@ impl Process {
     }
 
     /// The types of a blob, and the length of the log with its final zero byte, if there is one.
-    fn read_types(&self, bytes: &[u8], log: &Log) -> (Result<Arc<Btf<'static>>, Errno>, u32) {
+    fn read_types(&self, bytes: &[u8], log: &Log) -> (Result<Arc<Btf<'static>>>, u32) {
         let checked = validate(bytes, self.types());
         let log_len = match log.is_written() {
             true => kernel_log(bytes, checked.as_ref().err()).len() as u32 + 1,
@@ -174,7 +168,7 @@ impl Process {
 }
 
 impl SystemCalls for Process {
-    fn bpf(&self, call: &mut BpfCall<'_>) -> Result<u32, Errno> {
+    fn bpf(&self, call: &mut BpfCall<'_>) -> Result<u32> {
         let attributes = Attributes::read(call.attributes)?;
         match call.command {
             attributes::MAP_CREATE => self.create_map(&attributes),
@@ -191,7 +185,7 @@ impl SystemCalls for Process {
         }
     }
 
-    fn close(&self, descriptor: u32) -> Result<(), Errno> {
+    fn close(&self, descriptor: u32) -> Result {
         // What is freed may close others.
         let closed = self.table().open.remove(&descriptor);
         closed.map(drop).ok_or(Errno::EBADF)
@@ -199,14 +193,14 @@ impl SystemCalls for Process {
 }
 
 impl Table {
-    fn open(&mut self, descriptor: Descriptor) -> Result<u32, Errno> {
+    fn open(&mut self, descriptor: Descriptor) -> Result<u32> {
         let free = (0..MOST_OPEN).find(|number| !self.open.contains_key(number));
         let number = free.ok_or(Errno::EMFILE)?;
         self.open.insert(number, descriptor);
         Ok(number)
     }
 
-    fn open_map(&mut self, map: Arc<Map>, types: Option<Arc<Btf<'static>>>) -> Result<u32, Errno> {
+    fn open_map(&mut self, map: Arc<Map>, types: Option<Arc<Btf<'static>>>) -> Result<u32> {
         let id = self.maps.keys().next_back().map_or(1, |last| last + 1);
         let stored = Arc::new(StoredMap::new(id, map));
         let number = self.open(Descriptor::Map(stored.clone()))?;
@@ -221,7 +215,7 @@ impl Table {
     }
 
     /// The map of a descriptor. EBADF if nothing is open there, EINVAL for something else.
-    fn map(&self, descriptor: u32) -> Result<Arc<StoredMap>, Errno> {
+    fn map(&self, descriptor: u32) -> Result<Arc<StoredMap>> {
         match self.open.get(&descriptor) {
             Some(Descriptor::Map(map)) => Ok(map.clone()),
             Some(_) => Err(Errno::EINVAL),
@@ -230,7 +224,7 @@ impl Table {
     }
 
     /// The types of a descriptor, with errors as of [`Table::map`].
-    fn types(&self, descriptor: u32) -> Result<Arc<Btf<'static>>, Errno> {
+    fn types(&self, descriptor: u32) -> Result<Arc<Btf<'static>>> {
         match self.open.get(&descriptor) {
             Some(Descriptor::Types(types)) => Ok(types.clone()),
             Some(_) => Err(Errno::EINVAL),
@@ -239,7 +233,7 @@ impl Table {
     }
 
     /// The program of a descriptor, with errors as of [`Table::map`].
-    fn program(&self, descriptor: u32) -> Result<Arc<LoadedProgram>, Errno> {
+    fn program(&self, descriptor: u32) -> Result<Arc<LoadedProgram>> {
         match self.open.get(&descriptor) {
             Some(Descriptor::Program(program)) => Ok(program.clone()),
             Some(_) => Err(Errno::EINVAL),

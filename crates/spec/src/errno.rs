@@ -6,6 +6,9 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Errno(pub i32);
 
+/// What fails with an error number.
+pub type Result<T = (), E = Errno> = std::result::Result<T, E>;
+
 macro_rules! numbers {
     ($($(#[$doc:meta])* $name:ident = $number:literal;)*) => {
         impl Errno {
@@ -20,6 +23,20 @@ macro_rules! numbers {
             }
         }
     };
+}
+
+impl Errno {
+    /// Fails with this number if a condition holds.
+    ///
+    /// # Errors
+    /// This number.
+    #[inline]
+    pub fn when(self, fails: bool) -> Result {
+        match fails {
+            true => Err(self),
+            false => Ok(()),
+        }
+    }
 }
 
 numbers! {

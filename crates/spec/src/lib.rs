@@ -40,6 +40,6 @@ pub mod programs;
 pub mod registry;
 pub mod since;
 
-pub use errno::Errno;
+pub use errno::{Errno, Result};
 pub use kernel::Kernel;
 pub use ports::{Clock, Printk, Random, SplitMix};

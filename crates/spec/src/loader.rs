@@ -9,7 +9,7 @@ use std::fmt;
 
 use crate::maps::MapKind;
 use crate::programs::SectionDef;
-use crate::programs::sections::{aya, cilium_ebpf, iproute2, libbpf, libbpf_0_8};
+use crate::programs::sections::{aya, iproute2, libbpf};
 
 /// Loader whose conventions an object follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -234,7 +234,7 @@ const LIBBPF: LoaderRules = LoaderRules {
 
 const LIBBPF_0_8: LoaderRules = LoaderRules {
     title: "libbpf 0.8",
-    sections: libbpf_0_8::SECTIONS,
+    sections: libbpf::OF_0_8,
     legacy_maps: Some(LegacyMapRules {
         in_prefixed_sections: false,
         size: DefinitionSize::Equal,
@@ -256,7 +256,7 @@ const LIBBPF_0_8: LoaderRules = LoaderRules {
 
 const CILIUM_EBPF: LoaderRules = LoaderRules {
     title: "cilium/ebpf",
-    sections: cilium_ebpf::SECTIONS,
+    sections: libbpf::OF_CILIUM_EBPF,
     legacy_maps: Some(LegacyMapRules {
         in_prefixed_sections: true,
         size: DefinitionSize::OfSymbol,

@@ -221,6 +221,19 @@ fn last_cpu(list: &str) -> u32 {
         .unwrap_or(0)
 }
 
+/// True for a line of the statistics at the end of a verifier's log. Those of Linux 7.2 and later have
+/// lines for each function too.
+pub fn is_statistics(line: &str) -> bool {
+    let first = [
+        "processed ",
+        "verification time ",
+        "stack depth ",
+        "subprog ",
+        "insns processed ",
+    ];
+    first.iter().any(|words| line.starts_with(words))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

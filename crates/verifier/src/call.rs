@@ -68,7 +68,7 @@ pub(crate) fn check_call(env: &mut Env<'_>, callee: Callee) -> Result<Outcome> {
             helper::check_helper_call(env, id)
         }
         Callee::Kfunc { id, module } => {
-            let found = kfunc::fetch_kfunc_meta(env, id, module);
+            let found = kfunc::fetch_kfunc_meta(env.input, id, module);
             let kfunc = found.as_ref().ok().and_then(|found| found.kfunc);
             let rules = env.input.rules;
             let is_allowed = kfunc.is_some_and(|kfunc| {

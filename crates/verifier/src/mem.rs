@@ -412,7 +412,7 @@ pub(crate) fn save_ptr_type(
 
 /// Invalidates every register and spilled register for which `wanted` is true.
 pub(crate) fn invalidate_where(env: &mut Env<'_>, wanted: impl Fn(&RegState) -> bool) {
-    let invalid = registers::invalid(env);
+    let invalid = registers::invalid(env.input);
     env.state.for_each_reg_mut(wanted, |reg| *reg = invalid);
 }
 

@@ -18,7 +18,7 @@ use crate::env::{Env, RegArg};
 use crate::explore::refuse_fields;
 use crate::input::Input;
 use crate::log::{LogAt, Sink};
-use crate::mem::registers::{set_constant, set_pointer, set_reg, set_unknown};
+use crate::mem::registers::{set_constant, set_pointer, set_unknown};
 use crate::state::{MapRef, RegKind, RegState, TypeFlags};
 use crate::{LIMITS, Result, Stop};
 
@@ -183,7 +183,7 @@ pub(crate) fn check_ld_imm(env: &mut Env<'_>, insn: Insn) -> Result<()> {
                 insn_idx: env.insn_idx,
             };
             let value = btf_var::resolve(env.input, &mut log, id as u32, module_fd)?;
-            set_reg(env, dst, value);
+            *env.reg_mut(dst) = value;
         }
         Imm64::Func { off, .. } => {
             let target = i64::from(env.insn_idx) + i64::from(off) + 1;
@@ -213,7 +213,7 @@ pub(crate) fn check_ld_imm(env: &mut Env<'_>, insn: Insn) -> Result<()> {
             }
             let mut value = RegState::pointer(RegKind::MapValue { map, uid: 0 }, TypeFlags::NONE);
             value.off = offset;
-            set_reg(env, dst, value);
+            *env.reg_mut(dst) = value;
         }
         Imm64::MapFd { fd: index, .. } | Imm64::MapIndex { index, .. } => {
             let kind = RegKind::MapPtr {

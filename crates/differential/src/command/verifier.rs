@@ -1,7 +1,7 @@
 //! Comparison of the registry and the verifier's answers with the kernel's, written into the
 //! tables of docs/verifier.md: `cargo differential compare registry`, `compare verifier` and
-//! `compare log`; what older releases refuse, and the answers for kernels that are described, into docs/kernels.md
-//! (`compare releases`, `compare kernels`); what changed between two releases (`drift`); and how far runs of accepted programs stay inside what was proven:
+//! `compare log`; the answers for kernels that are described, into docs/kernels.md (`compare kernels`); what
+//! changed between two releases (`drift`); and how far runs of accepted programs stay inside what was proven:
 //! `cargo differential soak soundness`.
 
 mod drift;
@@ -10,7 +10,6 @@ mod live_code;
 mod logs;
 mod messages;
 mod registry;
-mod releases;
 mod reports;
 mod score;
 pub(crate) mod selftests;
@@ -27,7 +26,6 @@ pub(crate) use live_code::compare as compare_live_code;
 pub(crate) use logs::{LogSelection, compare as compare_logs};
 pub(crate) use messages::compare as compare_messages;
 pub(crate) use registry::compare_registry;
-pub(crate) use releases::compare as compare_releases;
 pub(crate) use reports::compare as compare_reports;
 pub(crate) use score::{score, score_trampolines};
 pub(crate) use soundness::check as check_soundness;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::{MemoryPort, ModelPort, ModelPrograms, ObjectLayout, Objects, Opened, Streams};
 
 use super::calls::CallFault;
@@ -201,7 +201,7 @@ impl<'m> ModelPort for Memory<'m> {
         self.model.opened.values().filter(is_flags).count()
     }
 
-    fn lock_resilient(&mut self, address: u64) -> Result<Result<(), Errno>, CallFault> {
+    fn lock_resilient(&mut self, address: u64) -> Result<Result, CallFault> {
         let place = self.value_address(address)?;
         let mut held = self.model.locks.iter().take(MOST_HELD);
         if held.any(|lock| self.value_address(*lock) == Ok(place)) {

@@ -9,6 +9,7 @@
 use super::insn::{AtomicOp, Callee, Insn, Operand, Reg, Size};
 use super::properties::Halves;
 use super::row::Effect;
+use AtomicOp::{Add, And, CmpXchg, Or, Xchg, Xor};
 use std::fmt;
 
 /// A set of registers.
@@ -168,12 +169,8 @@ impl Insn {
             Insn::Atomic { op, base, src, .. } => {
                 let operands = RegSet::of(base).union(RegSet::of(src));
                 match op {
-                    AtomicOp::CmpXchg => operands.union(RegSet::of(Reg::R0)),
-                    AtomicOp::Add { .. }
-                    | AtomicOp::Or { .. }
-                    | AtomicOp::And { .. }
-                    | AtomicOp::Xor { .. }
-                    | AtomicOp::Xchg => operands,
+                    CmpXchg => operands.union(RegSet::of(Reg::R0)),
+                    Add { .. } | Or { .. } | And { .. } | Xor { .. } | Xchg => operands,
                 }
             }
             Insn::PacketAbs { .. } => RegSet::of(Reg::R6),
@@ -412,12 +409,9 @@ impl AtomicOp {
     #[doc(alias = "is_atomic_fetch_insn")]
     pub const fn fetches_into_src(self) -> bool {
         match self {
-            AtomicOp::Add { fetch }
-            | AtomicOp::Or { fetch }
-            | AtomicOp::And { fetch }
-            | AtomicOp::Xor { fetch } => fetch,
-            AtomicOp::Xchg => true,
-            AtomicOp::CmpXchg => false,
+            Add { fetch } | Or { fetch } | And { fetch } | Xor { fetch } => fetch,
+            Xchg => true,
+            CmpXchg => false,
         }
     }
 
@@ -425,12 +419,8 @@ impl AtomicOp {
     #[doc(alias = "is_cmpxchg_insn")]
     pub const fn fetches_into_r0(self) -> bool {
         match self {
-            AtomicOp::CmpXchg => true,
-            AtomicOp::Add { .. }
-            | AtomicOp::Or { .. }
-            | AtomicOp::And { .. }
-            | AtomicOp::Xor { .. }
-            | AtomicOp::Xchg => false,
+            CmpXchg => true,
+            Add { .. } | Or { .. } | And { .. } | Xor { .. } | Xchg => false,
         }
     }
 }

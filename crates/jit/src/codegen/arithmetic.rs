@@ -11,6 +11,7 @@ use super::generator::Generator;
 use super::target::{Assembler, Target};
 use crate::Optimization;
 use crate::analysis::{Halves as LiveHalves, SlotInfo};
+use AluOp::{Add, And, Arsh, Div, Lsh, Mod, Mov, Mul, Or, Rsh, SDiv, SMod, Sub, Xor};
 
 /// Number of slots after a constant that are searched for a selection of the other
 /// constant.
@@ -197,20 +198,9 @@ impl<T: Target> Generator<'_, T> {
             return None;
         };
         let sign = match back.op {
-            AluOp::Rsh => None,
-            AluOp::Arsh => Some(width),
-            AluOp::Mov
-            | AluOp::Add
-            | AluOp::Sub
-            | AluOp::And
-            | AluOp::Or
-            | AluOp::Xor
-            | AluOp::Lsh
-            | AluOp::Mul
-            | AluOp::Div
-            | AluOp::SDiv
-            | AluOp::Mod
-            | AluOp::SMod => return None,
+            Rsh => None,
+            Arsh => Some(width),
+            Mov | Add | Sub | And | Or | Xor | Lsh | Mul | Div | SDiv | Mod | SMod => return None,
         };
         let fits = back.dst == dst && back.width == width && (count..64).contains(&by);
         (fits && by < all(width).into()).then(|| Extension {

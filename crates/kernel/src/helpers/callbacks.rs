@@ -2,10 +2,9 @@
 
 use spec::Errno;
 use spec::registry::Limits;
-use vm::{
-    Cursor, Iteration, IterationStep, MemoryPort, RunContext, Samples, SamplesReader, ValueOf,
-};
+use vm::{Cursor, Iteration, IterationStep, MemoryPort, Samples, SamplesReader, ValueOf};
 
+use crate::call::{Call, Return};
 use crate::dynptr::{Dynptr, DynptrKind};
 
 /// Most calls of `bpf_loop` (`BPF_MAX_LOOPS`).
@@ -17,10 +16,8 @@ const MAX_LOOPS: u64 = Limits::LINUX_6_18.loops as u64;
 /// It is the loop that Linux 6.18 puts in place of the call if the flags are a constant 0: the
 /// count is compared with all 64 bits, and the upper half of `-E2BIG` is 0.
 pub(super) fn r#loop<M: MemoryPort>(
-    [count, function, context, flags, _]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([count, function, context, flags, _], memory, _): Call<M>,
+) -> Return<M> {
     if flags != 0 {
         return Ok(Errno::EINVAL.negated());
     }
@@ -65,10 +62,8 @@ impl<M: MemoryPort> Iteration<M> for Loop {
 /// Arrays are visited by index, hashes bucket by bucket. An entry of a hash that is deleted
 /// before its turn is not visited; Linux visits it if it was next in its bucket.
 pub(super) fn for_each_map_elem<M: MemoryPort>(
-    [map, function, context, flags, _]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([map, function, context, flags, _], memory, cx): Call<M>,
+) -> Return<M> {
     let kind = memory.map(map)?.kind;
     if !kind.has_for_each() {
         return Ok(Errno::ENOTSUPP.negated());
@@ -97,10 +92,8 @@ const WAKEUPS: u64 = 1 << 0 | 1 << 1;
 /// number of samples that were read, until a call returned 1. `-EINVAL` for unknown flags,
 /// `-EBUSY` while another run reads.
 pub(super) fn user_ringbuf_drain<M: MemoryPort>(
-    [map, function, context, flags, _]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([map, function, context, flags, _], memory, _): Call<M>,
+) -> Return<M> {
     if flags & !WAKEUPS != 0 {
         return Ok(Errno::EINVAL.negated());
     }

@@ -1,15 +1,15 @@
 //! `bpf_csum_diff`: what a checksum changes by when bytes are replaced.
 
-use vm::{MemoryPort, RunContext};
+use vm::MemoryPort;
+
+use crate::call::{Call, Return};
 
 /// `s64 bpf_csum_diff(from, from_size, to, to_size, seed)`: the ones' complement sum of
 /// `to` without `from` and with `seed`, folded to 16 bits. Sizes that are not multiples of
 /// 4 count as if zeros followed.
 pub(super) fn csum_diff<M: MemoryPort>(
-    [from, from_size, to, to_size, seed]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([from, from_size, to, to_size, seed], memory, _): Call<M>,
+) -> Return<M> {
     let (from_size, to_size) = (from_size as u32, to_size as u32);
     let from = sum(memory, from, from_size)?;
     let to = sum(memory, to, to_size)?;

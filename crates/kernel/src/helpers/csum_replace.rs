@@ -2,10 +2,11 @@
 //! what was replaced.
 
 use spec::Errno;
-use vm::{MemoryPort, RunContext};
+use vm::MemoryPort;
 
 use super::EFAULT;
 use super::csum_diff::{add, fold};
+use crate::call::{Call, Return};
 
 /// Bytes of the replaced field (`BPF_F_HDR_FIELD_MASK`); 0: `to` is a difference.
 const FIELD_SIZE: u64 = 0xf;
@@ -23,10 +24,8 @@ const IPV6: u64 = 0x80;
 /// the offset loses `from` and gets `to`, both of `flags` bytes; 0 bytes: it gets `to` as a
 /// sum.
 pub(super) fn l3_csum_replace<M: MemoryPort>(
-    [context, offset, from, to, flags]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, offset, from, to, flags], memory, _): Call<M>,
+) -> Return<M> {
     if flags & !FIELD_SIZE != 0 {
         return Ok(Errno::EINVAL.negated());
     }
@@ -36,10 +35,8 @@ pub(super) fn l3_csum_replace<M: MemoryPort>(
 /// `long bpf_l4_csum_replace(skb, u32 offset, u64 from, u64 to, u64 flags)`: as
 /// [`l3_csum_replace`], for the checksum of TCP or UDP.
 pub(super) fn l4_csum_replace<M: MemoryPort>(
-    [context, offset, from, to, flags]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, offset, from, to, flags], memory, _): Call<M>,
+) -> Return<M> {
     let known = FIELD_SIZE | PSEUDO_HEADER | MARK_MANGLED_0 | MARK_ENFORCE | IPV6;
     if flags & !known != 0 {
         return Ok(Errno::EINVAL.negated());
@@ -64,7 +61,7 @@ fn replace<M: MemoryPort>(
     context: u64,
     offset: u64,
     change: impl FnOnce(u16) -> Option<u16>,
-) -> Result<u64, M::Fault> {
+) -> Return<M> {
     let offset = offset as u32 as usize;
     let mut bytes = [0; 2];
     let is_inside = memory.packet(context)?.read(offset, &mut bytes);

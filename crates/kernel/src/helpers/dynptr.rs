@@ -1,19 +1,18 @@
 //! Helpers on dynptrs ([`crate::dynptr`]).
 
-use spec::Errno;
-use vm::{MemoryPort, RunContext};
+use spec::{Errno, Result};
+use vm::MemoryPort;
 
 use super::bytes::Bytes;
 use super::map::status;
+use crate::call::{Call, Return};
 use crate::dynptr::{Dynptr, DynptrKind, MOST_BYTES};
 
 /// `long bpf_dynptr_from_mem(void *data, u32 size, u64 flags, struct bpf_dynptr *ptr)`: 0;
 /// `-E2BIG` for more than 2^24 - 1 bytes, `-EINVAL` for flags: the dynptr is invalid then.
 pub(super) fn dynptr_from_mem<M: MemoryPort>(
-    [data, size, flags, dynptr, _]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([data, size, flags, dynptr, _], memory, _): Call<M>,
+) -> Return<M> {
     let made = match size as u32 {
         size if size > MOST_BYTES => Err(Errno::E2BIG),
         _ if flags != 0 => Err(Errno::EINVAL),
@@ -23,11 +22,7 @@ pub(super) fn dynptr_from_mem<M: MemoryPort>(
 }
 
 /// Writes a dynptr, or an invalid one; what the helper returns.
-fn set<M: MemoryPort>(
-    memory: &mut M,
-    address: u64,
-    made: Result<Dynptr, Errno>,
-) -> Result<u64, M::Fault> {
+fn set<M: MemoryPort>(memory: &mut M, address: u64, made: Result<Dynptr>) -> Return<M> {
     made.unwrap_or_default().write(memory, address)?;
     Ok(status(made.map(drop)))
 }
@@ -36,10 +31,8 @@ fn set<M: MemoryPort>(
 /// flags)`: 0; `-EINVAL` for an invalid dynptr or flags, `-E2BIG` for bytes that are not in
 /// it.
 pub(super) fn dynptr_read<M: MemoryPort>(
-    [to, len, dynptr, offset, flags]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([to, len, dynptr, offset, flags], memory, _): Call<M>,
+) -> Return<M> {
     if flags != 0 {
         return Ok(Errno::EINVAL.negated());
     }
@@ -56,10 +49,8 @@ pub(super) fn dynptr_read<M: MemoryPort>(
 /// flags)`: as [`dynptr_read`]; `-EINVAL` for a read-only dynptr too. The flags are those of
 /// `bpf_skb_store_bytes` for the packet of a socket buffer, and 0 for others.
 pub(super) fn dynptr_write<M: MemoryPort>(
-    [dynptr, offset, from, len, flags]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([dynptr, offset, from, len, flags], memory, _): Call<M>,
+) -> Return<M> {
     let dynptr = Dynptr::read(memory, dynptr)?;
     let bytes = Bytes::read(memory, from, narrow(len) as usize)?;
     let written = dynptr.write_bytes(memory, narrow(offset), bytes.get(), flags)?;
@@ -74,10 +65,8 @@ fn narrow(number: u64) -> u64 {
 /// `void *bpf_dynptr_data(const struct bpf_dynptr *ptr, u32 offset, u32 len)`: the address of
 /// the bytes; null for an invalid or read-only dynptr, and if they are not in it.
 pub(super) fn dynptr_data<M: MemoryPort>(
-    [dynptr, offset, len, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([dynptr, offset, len, ..], memory, _): Call<M>,
+) -> Return<M> {
     let dynptr = Dynptr::read(memory, dynptr)?;
     Ok(match dynptr.is_read_only() {
         true => 0,
@@ -89,10 +78,8 @@ pub(super) fn dynptr_data<M: MemoryPort>(
 /// `-E2BIG` for more than 2^24 - 1 bytes, `-EINVAL` for flags and without room: the dynptr is
 /// invalid then.
 pub(super) fn ringbuf_reserve_dynptr<M: MemoryPort>(
-    [map, size, flags, dynptr, _]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([map, size, flags, dynptr, _], memory, _): Call<M>,
+) -> Return<M> {
     let size = size as u32;
     let made = match size {
         _ if flags != 0 => Err(Errno::EINVAL),
@@ -108,28 +95,20 @@ pub(super) fn ringbuf_reserve_dynptr<M: MemoryPort>(
 /// `void bpf_ringbuf_submit_dynptr(struct bpf_dynptr *ptr, u64 flags)`: hands the record to
 /// the host; nothing if the dynptr is invalid.
 pub(super) fn ringbuf_submit_dynptr<M: MemoryPort>(
-    [dynptr, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([dynptr, ..], memory, _): Call<M>,
+) -> Return<M> {
     end_record(memory, dynptr, false)
 }
 
 /// `void bpf_ringbuf_discard_dynptr(struct bpf_dynptr *ptr, u64 flags)`: the host skips the
 /// record.
 pub(super) fn ringbuf_discard_dynptr<M: MemoryPort>(
-    [dynptr, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([dynptr, ..], memory, _): Call<M>,
+) -> Return<M> {
     end_record(memory, dynptr, true)
 }
 
-fn end_record<M: MemoryPort>(
-    memory: &mut M,
-    address: u64,
-    is_discarded: bool,
-) -> Result<u64, M::Fault> {
+fn end_record<M: MemoryPort>(memory: &mut M, address: u64, is_discarded: bool) -> Return<M> {
     let dynptr = Dynptr::read(memory, address)?;
     if !dynptr.is_null() {
         memory.submit(dynptr.data(), is_discarded)?;

@@ -3,13 +3,14 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::network::{Network, RouteKind, table};
 use vm::{Checksum, MemoryPort, PacketBuffer, RunContext, System};
 
 use super::bytes::Bytes;
 use super::csum_diff::{add, fold, sum_of};
 use super::skb::{self, ETHERTYPE_IPV4, ETHERTYPE_IPV6, get, protocol, set, set_protocol};
+use crate::call::{Call, Return};
 use crate::lookups::{Flow, NoRoute, Tables, lookup_ipv6, source_ipv6_on};
 use crate::programs::field::{CB, GSO_SIZE, IFINDEX, INGRESS_IFINDEX, MARK, WIRE_LEN};
 
@@ -43,10 +44,8 @@ const LINK_ROOM: usize = 16;
 /// `-ENOTSUPP` for packets that stand for several segments. Behind a header of segment routing
 /// the packet has another route: the error is that of its lookup.
 pub(super) fn lwt_push_encap<M: MemoryPort>(
-    [context, kind, header, len, _]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, kind, header, len, _], memory, cx): Call<M>,
+) -> Return<M> {
     let is_sent = memory.packet(context)?.state.is_sent;
     let len = len as u32 as usize;
     let most = match (kind as u32, is_sent) {
@@ -69,11 +68,7 @@ pub(super) fn lwt_push_encap<M: MemoryPort>(
 }
 
 /// Puts a header of IP in front, with what follows it.
-fn push_ip<M: MemoryPort>(
-    memory: &mut M,
-    context: u64,
-    header: &[u8],
-) -> Result<Result<(), Errno>, M::Fault> {
+fn push_ip<M: MemoryPort>(memory: &mut M, context: u64, header: &[u8]) -> Result<Result, M::Fault> {
     let Some(ip) = IpHeader::of(header) else {
         return Ok(Err(Errno::EINVAL));
     };
@@ -164,7 +159,7 @@ fn push_segments<M: MemoryPort>(
     context: u64,
     is_inline: bool,
     header: &[u8],
-) -> Result<Result<(), Errno>, M::Fault> {
+) -> Result<Result, M::Fault> {
     if !is_segment_header(header) {
         return Ok(Err(Errno::EINVAL));
     }
@@ -240,10 +235,8 @@ fn push(packet: &mut PacketBuffer, moved: usize, count: usize) {
     packet.state.link_header = packet.start() - packet.state.measured_link_header;
 }
 
-fn push_inline(packet: &mut PacketBuffer, header: &[u8]) -> Result<(), Errno> {
-    if packet.linear_len() < IPV6 {
-        return Err(Errno::EINVAL);
-    }
+fn push_inline(packet: &mut PacketBuffer, header: &[u8]) -> Result {
+    Errno::EINVAL.when(packet.linear_len() < IPV6)?;
     let old = packet.linear()[..IPV6].to_vec();
     push(packet, IPV6, header.len());
     let (ip, behind) = packet.linear_mut().split_at_mut(IPV6);
@@ -261,7 +254,7 @@ fn push_outer(
     header: &[u8],
     is_ipv6: bool,
     network: &Network,
-) -> Result<(), Errno> {
+) -> Result {
     /// Hops of packets that say none (`IPV6_DEFAULT_HOPLIMIT`).
     const HOPS: u8 = 64;
     let mut ip = [0; IPV6];
@@ -292,7 +285,7 @@ fn push_outer(
 /// Sets the length in the header of IPv6 in front of one of segment routing of so many bytes,
 /// which together replace others. `-EINVAL` if the header is to be signed and has no room for
 /// it, `-ENOENT` if it has: no key is known.
-fn seal(packet: &mut PacketBuffer, old: &[u8], routing: usize) -> Result<(), Errno> {
+fn seal(packet: &mut PacketBuffer, old: &[u8], routing: usize) -> Result {
     const IS_SIGNED: u8 = 8;
     const SIGNATURE: [u8; 2] = [5, 38];
     let header = &packet.linear()[IPV6..IPV6 + routing];
@@ -323,12 +316,7 @@ fn clear_control_block<M: MemoryPort>(memory: &mut M, context: u64) -> Result<()
 
 /// Looks up the route of a packet that came from a device, which gets it; true if the route
 /// has several next hops.
-fn route(
-    network: &Network,
-    packet: &mut PacketBuffer,
-    input: u32,
-    mark: u32,
-) -> (Result<(), Errno>, bool) {
+fn route(network: &Network, packet: &mut PacketBuffer, input: u32, mark: u32) -> (Result, bool) {
     let ip = &packet.linear()[..IPV6];
     let address = |at: usize| {
         let mut octets = [0; 16];

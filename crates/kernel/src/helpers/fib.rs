@@ -4,9 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use spec::Errno;
 use vm::network::{NetDevice, Network, NextHop, RouteKind, table};
-use vm::{MemoryPort, RunContext, System, XDP};
+use vm::{MemoryPort, System, XDP};
 
 use super::skb::get;
+use crate::call::{Call, Return};
 use crate::lookups::{
     self, Flow, Found, NoRoute, Tables, lookup_ipv4, lookup_ipv6, source_ipv4, source_ipv6,
 };
@@ -66,10 +67,8 @@ impl From<NoRoute> for Answer {
 /// structure and unknown flags, `-EAFNOSUPPORT` for other families, `-ENODEV` without the
 /// device.
 pub(super) fn fib_lookup<M: MemoryPort>(
-    [context, at, size, flags, _]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, at, size, flags, _], memory, cx): Call<M>,
+) -> Return<M> {
     let flags = flags as u32;
     if (size as i32) < SIZE as i32 || flags & !FLAGS != 0 {
         return Ok(Errno::EINVAL.negated());

@@ -1,9 +1,10 @@
 //! `bpf_check_mtu`: whether a packet fits through an interface.
 
 use spec::Errno;
-use vm::{MemoryPort, RunContext, System, XDP};
+use vm::{MemoryPort, System, XDP};
 
 use super::skb::get;
+use crate::call::{Call, Return};
 use crate::programs::LINK_HEADER;
 use crate::programs::field::{GSO_SIZE, IFINDEX};
 
@@ -19,10 +20,8 @@ const SEGMENTS_TOO_LONG: u64 = 2;
 /// fits; the interface's limit is written in place of the length. Interface 0 is the
 /// packet's. `-EINVAL` for flags, `-ENODEV` without the interface.
 pub(super) fn check_mtu<M: MemoryPort>(
-    [context, index, len_at, difference, flags]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, index, len_at, difference, flags], memory, cx): Call<M>,
+) -> Return<M> {
     let mut bytes = [0; 4];
     memory.read(len_at, &mut bytes)?;
     let given = u32::from_le_bytes(bytes);

@@ -1,11 +1,12 @@
 //! Helpers that read and write bytes of packets.
 
-use spec::Errno;
-use vm::{MemoryPort, RunContext};
+use spec::{Errno, Result};
+use vm::MemoryPort;
 
 use super::bytes::Bytes;
 use super::map::status;
 use super::{EFAULT, skb};
+use crate::call::{Call, Return};
 
 /// Offsets are from the link-layer header (`BPF_HDR_START_MAC`).
 const FROM_LINK: u32 = 0;
@@ -19,10 +20,8 @@ const INVALIDATE_HASH: u64 = 2;
 /// `long bpf_skb_load_bytes(skb, u32 offset, void *to, u32 len)`: 0, or `-EFAULT` and
 /// zeroed bytes if the packet ends before.
 pub(super) fn skb_load_bytes<M: MemoryPort>(
-    [context, offset, to, len, _]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, offset, to, len, _], memory, _): Call<M>,
+) -> Return<M> {
     let mut bytes = Bytes::zeroed(len as u32 as usize);
     let packet = memory.packet(context)?;
     let offset = offset as u32;
@@ -36,10 +35,8 @@ pub(super) fn skb_load_bytes<M: MemoryPort>(
 /// `long bpf_skb_load_bytes_relative(skb, u32 offset, void *to, u32 len, u32 start_header)`:
 /// as [`skb_load_bytes`], from the start of a header.
 pub(super) fn skb_load_bytes_relative<M: MemoryPort>(
-    [context, offset, to, len, start]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, offset, to, len, start], memory, _): Call<M>,
+) -> Return<M> {
     let mut bytes = Bytes::zeroed(len as u32 as usize);
     let packet = memory.packet(context)?;
     let start = match start as u32 {
@@ -63,10 +60,8 @@ pub(super) fn skb_load_bytes_relative<M: MemoryPort>(
 /// `long bpf_skb_store_bytes(skb, u32 offset, const void *from, u32 len, u64 flags)`: 0,
 /// `-EFAULT` if the packet ends before, `-EINVAL` for unknown flags.
 pub(super) fn skb_store_bytes<M: MemoryPort>(
-    [context, offset, from, len, flags]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, offset, from, len, flags], memory, _): Call<M>,
+) -> Return<M> {
     let bytes = Bytes::read(memory, from, len as u32 as usize)?;
     let stored = store_bytes(
         memory,
@@ -85,7 +80,7 @@ pub(crate) fn store_bytes<M: MemoryPort>(
     offset: u64,
     bytes: &[u8],
     flags: u64,
-) -> Result<Result<(), Errno>, M::Fault> {
+) -> Result<Result, M::Fault> {
     if flags & !(RECOMPUTE_CSUM | INVALIDATE_HASH) != 0 {
         return Ok(Err(Errno::EINVAL));
     }

@@ -1,11 +1,12 @@
 //! `bpf_perf_event_output`: records for the host in perf buffers.
 
 use spec::Errno;
-use vm::{MemoryPort, RunContext};
+use vm::MemoryPort;
 
 use super::EFAULT;
 use super::bytes::Bytes;
 use super::map::status;
+use crate::call::{Call, Return};
 
 /// Bits of the flags that name the buffer; all of them: the one of this CPU.
 const INDEX: u64 = 0xffff_ffff;
@@ -17,10 +18,8 @@ const PACKET_BYTES: u64 = 0xf_ffff << 32;
 /// if the packet is shorter, `-E2BIG` and `-ENOENT` if there is no such buffer,
 /// `-EOPNOTSUPP` if it is another CPU's, `-ENOSPC` if the record does not fit.
 pub(super) fn perf_event_output<M: MemoryPort>(
-    [context, map, flags, data, size]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, map, flags, data, size], memory, cx): Call<M>,
+) -> Return<M> {
     let has_packet = memory.has_packet(context);
     let known = if has_packet {
         INDEX | PACKET_BYTES

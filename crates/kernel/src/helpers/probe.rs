@@ -3,10 +3,11 @@
 //! Memory of the kernel is the memory of the run: its stack, context, packet and maps.
 
 use spec::Errno;
-use vm::{MemoryPort, RunContext};
+use vm::MemoryPort;
 
 use super::EFAULT;
 use super::bytes::Bytes;
+use crate::call::{Call, Return};
 
 /// The first address behind those of user space, and the page that Linux 6.18 adds
 /// (`copy_from_kernel_nofault_allowed`).
@@ -15,10 +16,8 @@ const USER_END: u64 = 0x7fff_ffff_f000 + 0x1000;
 /// `long bpf_probe_read_kernel(void *to, u32 size, const void *from)`: 0; `-ERANGE` for
 /// addresses that the kernel does not have, `-EFAULT` where nothing is: `to` is zero then.
 pub(super) fn probe_read_kernel<M: MemoryPort>(
-    [to, size, from, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([to, size, from, ..], memory, _): Call<M>,
+) -> Return<M> {
     let mut bytes = Bytes::zeroed(size as u32 as usize);
     let result = match memory.probe(from, bytes.get_mut()) {
         true => 0,
@@ -38,15 +37,11 @@ pub(super) fn probe_read_kernel<M: MemoryPort>(
 
 /// `long bpf_probe_read(void *to, u32 size, const void *from)`: as [`probe_read_kernel`];
 /// `-EFAULT` for addresses of user space.
-pub(super) fn probe_read<M: MemoryPort>(
-    arguments: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn probe_read<M: MemoryPort>(Call(arguments, memory, cx): Call<M>) -> Return<M> {
     // Memory of a run is at addresses of this process, where native code runs.
-    let result = probe_read_kernel(arguments, memory, cx)?;
+    let result = probe_read_kernel(Call(arguments, memory, cx))?;
     match result == Errno::ERANGE.negated() && arguments[2] < USER_END {
-        true => super::user_memory::probe_read_user(arguments, memory, cx),
+        true => super::user_memory::probe_read_user(Call(arguments, memory, cx)),
         false => Ok(result),
     }
 }
@@ -55,10 +50,8 @@ pub(super) fn probe_read<M: MemoryPort>(
 /// text with its final zero byte, which takes the place of what does not fit; errors as of
 /// [`probe_read_kernel`].
 pub(super) fn probe_read_kernel_str<M: MemoryPort>(
-    [to, size, from, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([to, size, from, ..], memory, _): Call<M>,
+) -> Return<M> {
     let size = u64::from(size as u32);
     let mut text = Vec::new();
     for at in 0..size {
@@ -81,14 +74,10 @@ pub(super) fn probe_read_kernel_str<M: MemoryPort>(
 
 /// `long bpf_probe_read_str(void *to, u32 size, const void *from)`: as
 /// [`probe_read_kernel_str`]; `-EFAULT` for addresses of user space.
-pub(super) fn probe_read_str<M: MemoryPort>(
-    arguments: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    let result = probe_read_kernel_str(arguments, memory, cx)?;
+pub(super) fn probe_read_str<M: MemoryPort>(Call(arguments, memory, cx): Call<M>) -> Return<M> {
+    let result = probe_read_kernel_str(Call(arguments, memory, cx))?;
     match result == Errno::ERANGE.negated() && arguments[2] < USER_END {
-        true => super::user_memory::probe_read_user_str(arguments, memory, cx),
+        true => super::user_memory::probe_read_user_str(Call(arguments, memory, cx)),
         false => Ok(result),
     }
 }

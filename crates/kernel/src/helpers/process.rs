@@ -3,43 +3,31 @@
 use spec::Errno;
 use vm::{MemoryPort, RunContext};
 
+use crate::call::{Call, Return};
+
 /// Bytes of `struct bpf_pidns_info`: thread id and process id.
 const PIDNS_INFO: usize = 8;
 
 /// `u64 bpf_get_current_pid_tgid(void)`: process id above the thread id.
-pub(super) fn get_current_pid_tgid<M: MemoryPort>(
-    _: [u64; 5],
-    _: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn get_current_pid_tgid<M: MemoryPort>(Call(_, _, cx): Call<M>) -> Return<M> {
     Ok(u64::from(cx.system.tgid) << 32 | u64::from(cx.system.pid))
 }
 
 /// `u64 bpf_get_current_uid_gid(void)`: group id above the user id.
-pub(super) fn get_current_uid_gid<M: MemoryPort>(
-    _: [u64; 5],
-    _: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn get_current_uid_gid<M: MemoryPort>(Call(_, _, cx): Call<M>) -> Return<M> {
     Ok(u64::from(cx.system.gid) << 32 | u64::from(cx.system.uid))
 }
 
 /// `u64 bpf_get_current_cgroup_id(void)`.
-pub(super) fn get_current_cgroup_id<M: MemoryPort>(
-    _: [u64; 5],
-    _: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn get_current_cgroup_id<M: MemoryPort>(Call(_, _, cx): Call<M>) -> Return<M> {
     Ok(cx.system.cgroup())
 }
 
 /// `u64 bpf_get_current_ancestor_cgroup_id(int level)`: 0 for a level below the process's
 /// cgroup.
 pub(super) fn get_current_ancestor_cgroup_id<M: MemoryPort>(
-    [level, ..]: [u64; 5],
-    _: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([level, ..], _, cx): Call<M>,
+) -> Return<M> {
     Ok(ancestor(cx, level))
 }
 
@@ -52,10 +40,8 @@ pub(super) fn ancestor(cx: &RunContext<'_>, level: u64) -> u64 {
 /// `long bpf_get_current_comm(void *buf, u32 size)`: the name, as much as fits before a
 /// final zero byte, and zeros up to the end of the buffer.
 pub(super) fn get_current_comm<M: MemoryPort>(
-    [to, size, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([to, size, ..], memory, cx): Call<M>,
+) -> Return<M> {
     let comm = cx.system.comm;
     let len = comm.iter().take_while(|byte| **byte != 0).count();
     let mut bytes = vec![0; size as u32 as usize];
@@ -70,10 +56,8 @@ pub(super) fn get_current_comm<M: MemoryPort>(
 /// size)`: thread and process id in the pid namespace of that file; `-EINVAL` and zeros if
 /// the process is in another one or the size is not that of the structure.
 pub(super) fn get_ns_current_pid_tgid<M: MemoryPort>(
-    [dev, ino, to, size, _]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([dev, ino, to, size, _], memory, cx): Call<M>,
+) -> Return<M> {
     let size = size as u32 as usize;
     let is_own = (dev, ino) == cx.system.pid_namespace;
     if size != PIDNS_INFO || !is_own {

@@ -5,6 +5,7 @@ use vm::network::DeviceQueue;
 use vm::{ClonedPacket, MemoryPort, Redirect, RunContext, XDP};
 
 use super::skb::get;
+use crate::call::{Call, Return};
 use crate::programs::field::GSO_SIZE;
 use crate::programs::{XDP_IFINDEX, XDP_QUEUE};
 
@@ -25,11 +26,7 @@ const NEIGHBOUR: u32 = 20;
 
 /// `long bpf_redirect(u32 ifindex, u64 flags)`: for XDP, which takes no flags, the result is
 /// `XDP_REDIRECT` or `XDP_ABORTED`; otherwise `TC_ACT_REDIRECT` or `TC_ACT_SHOT`.
-pub(super) fn redirect<M: MemoryPort>(
-    [index, flags, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn redirect<M: MemoryPort>(Call([index, flags, ..], memory, _): Call<M>) -> Return<M> {
     let is_xdp = memory.packet(memory.context())?.context() == XDP;
     match (is_xdp, flags) {
         (true, 1..) => return Ok(XDP_ABORTED),
@@ -47,10 +44,8 @@ pub(super) fn redirect<M: MemoryPort>(
 
 /// `long bpf_redirect_neigh(u32 ifindex, struct bpf_redir_neigh *params, int size, u64 flags)`.
 pub(super) fn redirect_neigh<M: MemoryPort>(
-    [index, _, size, flags, _]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([index, _, size, flags, _], memory, _): Call<M>,
+) -> Return<M> {
     if flags != 0 || (1..NEIGHBOUR).contains(&(size as u32)) {
         return Ok(TC_ACT_SHOT);
     }
@@ -61,10 +56,8 @@ pub(super) fn redirect_neigh<M: MemoryPort>(
 
 /// `long bpf_redirect_peer(u32 ifindex, u64 flags)`.
 pub(super) fn redirect_peer<M: MemoryPort>(
-    [index, flags, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([index, flags, ..], memory, _): Call<M>,
+) -> Return<M> {
     if flags != 0 {
         return Ok(TC_ACT_SHOT);
     }
@@ -76,10 +69,8 @@ pub(super) fn redirect_peer<M: MemoryPort>(
 /// `long bpf_redirect_map(map, u64 key, u64 flags)`: `XDP_REDIRECT`; if there is no target,
 /// the lower two bits of the flags; `XDP_ABORTED` for unknown flags.
 pub(super) fn redirect_map<M: MemoryPort>(
-    [map, key, flags, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([map, key, flags, ..], memory, cx): Call<M>,
+) -> Return<M> {
     const BROADCAST: u64 = 8;
     const EXCLUDE_INGRESS: u64 = 16;
     const ACTION: u64 = 3;
@@ -132,10 +123,8 @@ fn record<M: MemoryPort>(memory: &mut M, redirect: Redirect) -> Result<(), M::Fa
 /// an interface receive it. `-EINVAL` for unknown flags and interfaces; of an interface that
 /// is down 2, or 1 for a receiver.
 pub(super) fn clone_redirect<M: MemoryPort>(
-    [context, index, flags, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, index, flags, ..], memory, cx): Call<M>,
+) -> Return<M> {
     if flags & !INGRESS != 0 {
         return Ok(Errno::EINVAL.negated());
     }

@@ -1,9 +1,10 @@
 //! Helpers that add and remove bytes of a socket buffer.
 
-use spec::Errno;
-use vm::{Checksum, MemoryPort, PacketBuffer, RunContext};
+use spec::{Errno, Result};
+use vm::{Checksum, MemoryPort, PacketBuffer};
 
 use super::skb::{self, ETHERTYPE_IPV4, ETHERTYPE_IPV6, get, protocol, set, set_protocol};
+use crate::call::{Call, Return};
 use crate::programs::field::{GSO_SEGS, GSO_SIZE};
 
 /// Most bytes of a packet (`SKB_MAX_ALLOC`).
@@ -41,10 +42,8 @@ fn is_gso<M: MemoryPort>(memory: &M, context: u64) -> Result<bool, M::Fault> {
 /// `-EINVAL` for flags, more than 16,064 bytes, or fewer than the headers; `-ENOTSUPP` if
 /// the packet is encapsulated.
 pub(super) fn skb_change_tail<M: MemoryPort>(
-    [context, len, flags, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, len, flags, ..], memory, _): Call<M>,
+) -> Return<M> {
     let len = len as u32 as usize;
     let packet = memory.packet(context)?;
     let state = &packet.state;
@@ -73,10 +72,8 @@ pub(super) fn skb_change_tail<M: MemoryPort>(
 /// than Linux allocates at once, where the length of packets that stand for several segments has no
 /// other limit.
 pub(super) fn skb_change_head<M: MemoryPort>(
-    [context, len, flags, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, len, flags, ..], memory, _): Call<M>,
+) -> Return<M> {
     let len = len as u32;
     let new = memory.packet(context)?.len() as u64 + u64::from(len);
     let is_long = new > MOST as u64 && !is_gso(memory, context)?;
@@ -98,10 +95,8 @@ pub(super) fn skb_change_head<M: MemoryPort>(
 /// packet or the other way round, by 20 zeros behind the link-layer header or 20 bytes less
 /// there.
 pub(super) fn skb_change_proto<M: MemoryPort>(
-    [context, to, flags, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, to, flags, ..], memory, _): Call<M>,
+) -> Return<M> {
     const DIFFERENCE: usize = IPV6 - IPV4;
     if flags != 0 {
         return Ok(Errno::EINVAL.negated());
@@ -133,10 +128,8 @@ pub(super) fn skb_change_proto<M: MemoryPort>(
 /// `long bpf_skb_adjust_room(skb, s32 difference, u32 mode, u64 flags)`: adds or removes bytes
 /// behind the network header (mode 0) or the link-layer header (mode 1).
 pub(super) fn skb_adjust_room<M: MemoryPort>(
-    [context, difference, mode, flags, _]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, difference, mode, flags, _], memory, _): Call<M>,
+) -> Return<M> {
     const DECAP: u64 = DECAP_IPV4 | DECAP_IPV6;
     let difference = difference as i32;
     let count = difference.unsigned_abs() as usize;
@@ -208,7 +201,7 @@ fn grow(
     count: usize,
     flags: u64,
     protocol: &mut u16,
-) -> Result<(), Errno> {
+) -> Result {
     let inner_link_header = (flags >> INNER_LINK_HEADER) as usize;
     let has = |flag| flags & flag != 0;
     let is_tunnel = has(ENCAP_IPV4 | ENCAP_IPV6);
@@ -217,15 +210,9 @@ fn grow(
         let is_wrong = has(ENCAP_IPV4) && has(ENCAP_IPV6)
             || has(ENCAP_GRE) && has(ENCAP_UDP)
             || has(ENCAP_ETHERNET) && inner_link_header < 14;
-        if is_wrong {
-            return Err(Errno::EINVAL);
-        }
-        if packet.state.is_encapsulated {
-            return Err(Errno::EALREADY);
-        }
-        if inner_link_header > count {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(is_wrong)?;
+        Errno::EALREADY.when(packet.state.is_encapsulated)?;
+        Errno::EINVAL.when(inner_link_header > count)?;
     }
     push(packet, at, count);
     if !is_tunnel {
@@ -252,7 +239,7 @@ fn shrink(
     count: usize,
     flags: u64,
     protocol: &mut u16,
-) -> Result<(), Errno> {
+) -> Result {
     pop(packet, at, count)?;
     match flags & (DECAP_IPV4 | DECAP_IPV6) {
         DECAP_IPV4 => *protocol = ETHERTYPE_IPV4,
@@ -276,10 +263,8 @@ fn push(packet: &mut PacketBuffer, at: usize, count: usize) {
 }
 
 /// Removes bytes at an offset; the headers in front move.
-fn pop(packet: &mut PacketBuffer, at: usize, count: usize) -> Result<(), Errno> {
-    if at + count > packet.linear_len() {
-        return Err(Errno::ENOMEM);
-    }
+fn pop(packet: &mut PacketBuffer, at: usize, count: usize) -> Result {
+    Errno::ENOMEM.when(at + count > packet.linear_len())?;
     packet.remove(at, count);
     let state = &mut packet.state;
     let is_same = state.transport_header == Some(state.network_header);

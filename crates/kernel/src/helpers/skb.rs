@@ -2,9 +2,10 @@
 //! timestamp.
 
 use spec::{Errno, SplitMix};
-use vm::{Checksum, MemoryPort, RunContext};
+use vm::{Checksum, MemoryPort};
 
 use super::vlan;
+use crate::call::{Call, Return};
 use crate::programs::field::{HASH, PACKET_TYPE, PROTOCOL, TSTAMP, TSTAMP_TYPE};
 
 pub(super) const ETHERTYPE_IPV4: u16 = 0x0800;
@@ -49,20 +50,14 @@ pub(super) fn clear_hash<M: MemoryPort>(memory: &mut M, context: u64) -> Result<
 
 /// `long bpf_set_hash_invalid(skb)`.
 pub(super) fn set_hash_invalid<M: MemoryPort>(
-    [context, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, ..], memory, _): Call<M>,
+) -> Return<M> {
     clear_hash(memory, context)?;
     Ok(0)
 }
 
 /// `long bpf_set_hash(skb, u32 hash)`.
-pub(super) fn set_hash<M: MemoryPort>(
-    [context, hash, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn set_hash<M: MemoryPort>(Call([context, hash, ..], memory, _): Call<M>) -> Return<M> {
     memory.change_packet(context, |packet| packet.state.has_hash = true)?;
     set(memory, context, HASH, hash as u32)?;
     Ok(0)
@@ -70,11 +65,7 @@ pub(super) fn set_hash<M: MemoryPort>(
 
 /// `u32 bpf_get_hash_recalc(skb)`: the hash, computed if there is none: equal for packets of
 /// one flow (addresses, protocol, ports). Linux keys it at random, here it has a fixed key.
-pub(super) fn get_hash_recalc<M: MemoryPort>(
-    [context, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn get_hash_recalc<M: MemoryPort>(Call([context, ..], memory, _): Call<M>) -> Return<M> {
     let packet = memory.packet(context)?;
     if packet.state.has_hash {
         return Ok(get(memory, context, HASH)?.into());
@@ -114,10 +105,8 @@ fn flow(protocol: u16, network: &[u8]) -> Vec<u8> {
 /// `s64 bpf_csum_update(skb, u32 sum)`: adds to the sum of the device; `-ENOTSUPP` if it has
 /// none.
 pub(super) fn csum_update<M: MemoryPort>(
-    [context, sum, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, sum, ..], memory, _): Call<M>,
+) -> Return<M> {
     memory.change_packet(context, |packet| match &mut packet.state.checksum {
         Checksum::Complete(complete) => {
             *complete = super::csum_diff::add(*complete, sum as u32);
@@ -131,10 +120,8 @@ pub(super) fn csum_update<M: MemoryPort>(
 /// resets (3) the number of layers whose checksums the device verified; a query answers
 /// `-EACCES` if it verified none.
 pub(super) fn csum_level<M: MemoryPort>(
-    [context, level, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, level, ..], memory, _): Call<M>,
+) -> Return<M> {
     /// Most layers (`SKB_MAX_CSUM_LEVEL`).
     const MOST: u8 = 3;
     memory.change_packet(context, |packet| {
@@ -160,10 +147,8 @@ pub(super) fn csum_level<M: MemoryPort>(
 /// `long bpf_skb_change_type(skb, u32 type)`: `-EINVAL` unless the old and the new type are
 /// those of received packets.
 pub(super) fn skb_change_type<M: MemoryPort>(
-    [context, kind, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, kind, ..], memory, _): Call<M>,
+) -> Return<M> {
     /// `PACKET_OTHERHOST`, the last type of received packets.
     const LAST: u32 = 3;
     let kind = kind as u32;
@@ -177,10 +162,8 @@ pub(super) fn skb_change_type<M: MemoryPort>(
 /// `long bpf_skb_set_tstamp(skb, u64 time, u32 type)`: sets the time of delivery, of a clock;
 /// `-EOPNOTSUPP` for other packets than IP.
 pub(super) fn skb_set_tstamp<M: MemoryPort>(
-    [context, time, kind, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, time, kind, ..], memory, _): Call<M>,
+) -> Return<M> {
     if !matches!(protocol(memory, context)?, ETHERTYPE_IPV4 | ETHERTYPE_IPV6) {
         return Ok(Errno::EOPNOTSUPP.negated());
     }
@@ -198,10 +181,8 @@ pub(super) fn skb_set_tstamp<M: MemoryPort>(
 /// `long bpf_skb_pull_data(skb, u32 len)`: 0; `-ENOMEM` if the packet is shorter. All bytes
 /// are linear.
 pub(super) fn skb_pull_data<M: MemoryPort>(
-    [context, len, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, len, ..], memory, _): Call<M>,
+) -> Return<M> {
     Ok(match len as u32 as usize <= memory.packet(context)?.len() {
         true => 0,
         false => Errno::ENOMEM.negated(),
@@ -210,11 +191,7 @@ pub(super) fn skb_pull_data<M: MemoryPort>(
 
 /// `long bpf_skb_ecn_set_ce(skb)`: marks congestion; 1 if the packet has the mark then, 0 if
 /// it is none of IP or its sender does not take part.
-pub(super) fn skb_ecn_set_ce<M: MemoryPort>(
-    [context, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn skb_ecn_set_ce<M: MemoryPort>(Call([context, ..], memory, _): Call<M>) -> Return<M> {
     let protocol = protocol(memory, context)?;
     memory.change_packet(context, |packet| {
         let protocol = vlan::inner_protocol(packet, protocol);

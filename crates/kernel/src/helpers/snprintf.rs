@@ -4,8 +4,10 @@
 //! Addresses are printed as they are (`%p`, `%pK`, `%px`, `%ps`, `%pS`, `%pB`): there are
 //! no symbols and no secret to hash them with.
 
-use spec::Errno;
-use vm::{MemoryPort, RunContext};
+use spec::{Errno, Result};
+use vm::MemoryPort;
+
+use crate::call::{Call, Return};
 
 /// Most arguments (`MAX_BPRINTF_VARARGS`).
 const MOST_ARGUMENTS: u64 = 12;
@@ -28,16 +30,14 @@ impl ArgumentBuffer {
     }
 
     /// Uses bytes for text.
-    fn put_text(&mut self, len: usize) -> Result<(), Errno> {
-        if len > self.room() {
-            return Err(Errno::ENOSPC);
-        }
+    fn put_text(&mut self, len: usize) -> Result {
+        Errno::ENOSPC.when(len > self.room())?;
         self.used += len;
         Ok(())
     }
 
     /// Uses bytes for a number.
-    fn put_number(&mut self, len: usize) -> Result<(), Errno> {
+    fn put_number(&mut self, len: usize) -> Result {
         self.used = self.used.next_multiple_of(4);
         self.put_text(len)
     }
@@ -47,10 +47,8 @@ impl ArgumentBuffer {
 /// the length of the text with its final zero byte, also where only a part of it fits;
 /// `-EINVAL` for a wrong format or number of arguments.
 pub(super) fn snprintf<M: MemoryPort>(
-    [to, size, format, data, data_len]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([to, size, format, data, data_len], memory, _): Call<M>,
+) -> Return<M> {
     let size = size as u32 as usize;
     let Some(arguments) = arguments(data, data_len, memory)? else {
         return Ok(Errno::EINVAL.negated());
@@ -114,11 +112,9 @@ pub(crate) fn text<M: MemoryPort>(
     arguments: &[u64],
     size: usize,
     memory: &M,
-) -> Result<Vec<u8>, Errno> {
+) -> Result<Vec<u8>> {
     let is_text = |byte: &u8| !byte.is_ascii_control() || matches!(byte, 9..=13);
-    if !format.iter().all(is_text) {
-        return Err(Errno::EINVAL);
-    }
+    Errno::EINVAL.when(!format.iter().all(is_text))?;
     let mut out = Vec::new();
     let mut arguments = arguments.iter().copied();
     let mut buffer = ArgumentBuffer::default();
@@ -157,7 +153,7 @@ fn convert<'f, M: MemoryPort>(
     memory: &M,
     buffer: &mut ArgumentBuffer,
     out: &mut Vec<u8>,
-) -> Result<&'f [u8], Errno> {
+) -> Result<&'f [u8]> {
     let (layout, letters) = layout(format);
     let ends = |rest: &[u8]| {
         let next = rest.first();
@@ -229,13 +225,7 @@ fn layout(format: &[u8]) -> (Layout, &[u8]) {
 const MOST_WIDTH: usize = 1 << 16;
 
 /// Writes a number.
-fn integer(
-    kind: u8,
-    unsigned: u64,
-    signed: i64,
-    layout: Layout,
-    out: &mut Vec<u8>,
-) -> Result<(), Errno> {
+fn integer(kind: u8, unsigned: u64, signed: i64, layout: Layout, out: &mut Vec<u8>) -> Result {
     let digits = match kind {
         b'd' | b'i' => signed.unsigned_abs().to_string(),
         b'u' => unsigned.to_string(),
@@ -275,17 +265,13 @@ fn pad(body: &[u8], layout: Layout, out: &mut Vec<u8>) {
     }
 }
 
-fn pointer(address: u64, buffer: &mut ArgumentBuffer) -> Result<Vec<u8>, Errno> {
+fn pointer(address: u64, buffer: &mut ArgumentBuffer) -> Result<Vec<u8>> {
     buffer.put_number(8)?;
     Ok(format!("{address:016x}").into_bytes())
 }
 
 /// The string at an address, as much as fits; empty if it cannot be read.
-fn string<M: MemoryPort>(
-    address: u64,
-    memory: &M,
-    buffer: &mut ArgumentBuffer,
-) -> Result<Vec<u8>, Errno> {
+fn string<M: MemoryPort>(address: u64, memory: &M, buffer: &mut ArgumentBuffer) -> Result<Vec<u8>> {
     let most = buffer.room().checked_sub(1).ok_or(Errno::ENOSPC)?;
     let mut text = Vec::new();
     while text.len() < most {
@@ -310,12 +296,10 @@ fn address<M: MemoryPort>(
     at: u64,
     memory: &M,
     buffer: &mut ArgumentBuffer,
-) -> Result<Vec<u8>, Errno> {
+) -> Result<Vec<u8>> {
     let mut bytes = [0; 16];
     let len = if version == b'4' { 4 } else { 16 };
-    if buffer.room() < len {
-        return Err(Errno::ENOSPC);
-    }
+    Errno::ENOSPC.when(buffer.room() < len)?;
     if !memory.probe(at, &mut bytes[..len]) {
         bytes.fill(0);
     }

@@ -6,31 +6,22 @@ use vm::{MemoryPort, RunContext, System};
 
 use super::process::ancestor;
 use super::socket_parts::{Found, found};
+use crate::call::{Call, Return};
 
 /// `u64 bpf_skb_cgroup_id(skb)`: the process's cgroup.
-pub(super) fn skb_cgroup_id<M: MemoryPort>(
-    _: [u64; 5],
-    _: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn skb_cgroup_id<M: MemoryPort>(Call(_, _, cx): Call<M>) -> Return<M> {
     Ok(cx.system.cgroup())
 }
 
 /// `u64 bpf_skb_ancestor_cgroup_id(skb, int level)`: 0 for a level below the cgroup.
 pub(super) fn skb_ancestor_cgroup_id<M: MemoryPort>(
-    [_, level, ..]: [u64; 5],
-    _: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([_, level, ..], _, cx): Call<M>,
+) -> Return<M> {
     Ok(ancestor(cx, level))
 }
 
 /// `u64 bpf_sk_cgroup_id(void *sk)`: the cgroup of a whole socket; otherwise 0.
-pub(super) fn sk_cgroup_id<M: MemoryPort>(
-    [socket, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn sk_cgroup_id<M: MemoryPort>(Call([socket, ..], memory, cx): Call<M>) -> Return<M> {
     Ok(match has_cgroup(socket, memory, cx)? {
         true => cx.system.cgroup(),
         false => 0,
@@ -39,10 +30,8 @@ pub(super) fn sk_cgroup_id<M: MemoryPort>(
 
 /// `u64 bpf_sk_ancestor_cgroup_id(void *sk, int level)`: as [`skb_ancestor_cgroup_id`].
 pub(super) fn sk_ancestor_cgroup_id<M: MemoryPort>(
-    [socket, level, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([socket, level, ..], memory, cx): Call<M>,
+) -> Return<M> {
     Ok(match has_cgroup(socket, memory, cx)? {
         true => ancestor(cx, level),
         false => 0,
@@ -64,10 +53,8 @@ fn has_cgroup<M: MemoryPort>(
 
 /// `u64 bpf_get_socket_cookie(void *ctx_or_sk)`: the number of a socket; of that of a packet 1.
 pub(super) fn get_socket_cookie<M: MemoryPort>(
-    [pointer, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([pointer, ..], memory, cx): Call<M>,
+) -> Return<M> {
     if memory.has_packet(pointer) {
         return Ok(1);
     }
@@ -79,21 +66,13 @@ pub(super) fn get_socket_cookie<M: MemoryPort>(
 }
 
 /// `u32 bpf_get_socket_uid(skb)`: the owner. The socket of a test run is root's.
-pub(super) fn get_socket_uid<M: MemoryPort>(
-    _: [u64; 5],
-    _: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn get_socket_uid<M: MemoryPort>(_: Call<M>) -> Return<M> {
     Ok(0)
 }
 
 /// `u64 bpf_get_netns_cookie(ctx)`: a number of the network namespace; of the first one
 /// without a context.
-pub(super) fn get_netns_cookie<M: MemoryPort>(
-    [context, ..]: [u64; 5],
-    _: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn get_netns_cookie<M: MemoryPort>(Call([context, ..], _, cx): Call<M>) -> Return<M> {
     Ok(match context {
         0 => System::FIRST_NETNS_COOKIE,
         _ => cx.system.netns_cookie,

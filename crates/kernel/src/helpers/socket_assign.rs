@@ -1,11 +1,12 @@
 //! `bpf_sk_assign`: the socket that a packet, or a lookup, is to have.
 
-use spec::Errno;
+use spec::{Errno, Result};
+use vm::MemoryPort;
 use vm::network::{SocketPart, SocketProtocol, SocketState, Sockets};
-use vm::{MemoryPort, RunContext};
 
 use super::skb::{get, set};
 use super::socket_parts::{Found, found, pointer};
+use crate::call::{Call, Return};
 use crate::programs::lookup_field::{FAMILY, NO_REUSEPORT, PROTOCOL, SELECTED, SOCKET};
 
 const AF_INET: u32 = 2;
@@ -19,10 +20,8 @@ const ALONE: u64 = 2;
 /// For programs of tc `-EOPNOTSUPP`: the packet of a test run is not on its way in; `-EINVAL`
 /// for null and for flags. For those of sk_lookup the socket becomes the result of the lookup.
 pub(super) fn sk_assign<M: MemoryPort>(
-    [context, socket, flags, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, socket, flags, ..], memory, cx): Call<M>,
+) -> Return<M> {
     let sockets = &cx.system.network.sockets;
     if memory.has_packet(context) {
         let socket = found(socket, memory, sockets)?;
@@ -44,7 +43,7 @@ fn choose<M: MemoryPort>(
     [context, socket, flags]: [u64; 3],
     memory: &mut M,
     sockets: &Sockets,
-) -> Result<Result<(), Errno>, M::Fault> {
+) -> Result<Result, M::Fault> {
     let found = found(socket, memory, sockets)?;
     if flags & !(REPLACE | ALONE) != 0 {
         return Ok(Err(Errno::EINVAL));

@@ -4,9 +4,10 @@
 use std::net::{IpAddr, SocketAddr};
 
 use vm::network::{NetSocket, SocketPart, SocketProtocol, SocketState, Sockets};
-use vm::{MemoryPort, RunContext, XDP};
+use vm::{MemoryPort, XDP};
 
 use super::bytes::Bytes;
+use crate::call::{Call, Return};
 use crate::lookups::SocketQuery;
 use crate::programs::{XDP_IFINDEX, field::IFINDEX};
 
@@ -18,39 +19,23 @@ const IPV6_TUPLE: usize = 36;
 /// u64 flags)`: the TCP socket that a packet between these ends is for; of a connection that is
 /// asked for the socket that waits for it. Null for other sizes than those of addresses, for
 /// flags and for namespaces that there are not. The namespace is a `u32` for programs of XDP.
-pub(super) fn sk_lookup_tcp<M: MemoryPort>(
-    arguments: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    lookup(SocketProtocol::Tcp, arguments, memory, cx, true)
+pub(super) fn sk_lookup_tcp<M: MemoryPort>(call: Call<M>) -> Return<M> {
+    lookup(SocketProtocol::Tcp, call, true)
 }
 
 /// `struct bpf_sock *bpf_sk_lookup_udp(…)`: as [`sk_lookup_tcp`], for UDP.
-pub(super) fn sk_lookup_udp<M: MemoryPort>(
-    arguments: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    lookup(SocketProtocol::Udp, arguments, memory, cx, true)
+pub(super) fn sk_lookup_udp<M: MemoryPort>(call: Call<M>) -> Return<M> {
+    lookup(SocketProtocol::Udp, call, true)
 }
 
 /// `struct bpf_sock *bpf_skc_lookup_tcp(…)`: as [`sk_lookup_tcp`], with connections that are asked
 /// for and what is left of old ones.
-pub(super) fn skc_lookup_tcp<M: MemoryPort>(
-    arguments: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    lookup(SocketProtocol::Tcp, arguments, memory, cx, false)
+pub(super) fn skc_lookup_tcp<M: MemoryPort>(call: Call<M>) -> Return<M> {
+    lookup(SocketProtocol::Tcp, call, false)
 }
 
 /// `long bpf_sk_release(struct bpf_sock *sock)`: 0. Sockets stay where they are.
-pub(super) fn sk_release<M: MemoryPort>(
-    [socket, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn sk_release<M: MemoryPort>(Call([socket, ..], memory, cx): Call<M>) -> Return<M> {
     if socket != 0 {
         memory.socket(&cx.system.network.sockets, socket)?;
     }
@@ -59,11 +44,9 @@ pub(super) fn sk_release<M: MemoryPort>(
 
 fn lookup<M: MemoryPort>(
     protocol: SocketProtocol,
-    [context, tuple, len, namespace, flags]: [u64; 5],
-    memory: &M,
-    cx: &RunContext<'_>,
+    Call([context, tuple, len, namespace, flags], memory, cx): Call<M>,
     is_whole: bool,
-) -> Result<u64, M::Fault> {
+) -> Return<M> {
     let len = len as u32 as usize;
     let tuple = Bytes::read(memory, tuple, len)?;
     let Some([source, destination]) = ends(tuple.get()) else {

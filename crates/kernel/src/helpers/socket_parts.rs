@@ -4,6 +4,7 @@ use vm::network::{NetSocket, SocketPart, SocketProtocol, SocketRef, SocketState,
 use vm::{MemoryPort, RunContext};
 
 use super::socket_lookup::listener_of;
+use crate::call::{Call, Return};
 
 /// Object behind a pointer to a socket.
 pub(super) enum Found<'s> {
@@ -46,7 +47,7 @@ pub(super) fn in_map<M: MemoryPort>(
     key: &[u8],
     memory: &M,
     cx: &RunContext<'_>,
-) -> Result<u64, M::Fault> {
+) -> Return<M> {
     let sockets = &cx.system.network.sockets;
     let cookie = memory.map(map)?.operations().socket(key);
     let number = cookie.and_then(|cookie| sockets.by_cookie(cookie));
@@ -56,11 +57,7 @@ pub(super) fn in_map<M: MemoryPort>(
 }
 
 /// `struct bpf_sock *bpf_sk_fullsock(struct bpf_sock *sk)`: the socket, if it is a whole one.
-pub(super) fn sk_fullsock<M: MemoryPort>(
-    [socket, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn sk_fullsock<M: MemoryPort>(Call([socket, ..], memory, cx): Call<M>) -> Return<M> {
     let sockets = &cx.system.network.sockets;
     Ok(match found(socket, memory, sockets)? {
         Found::Nothing => 0,
@@ -73,21 +70,15 @@ pub(super) fn sk_fullsock<M: MemoryPort>(
 }
 
 /// `struct bpf_tcp_sock *bpf_tcp_sock(struct bpf_sock *sk)`: the figures of a whole TCP socket.
-pub(super) fn tcp_sock<M: MemoryPort>(
-    [socket, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn tcp_sock<M: MemoryPort>(Call([socket, ..], memory, cx): Call<M>) -> Return<M> {
     part_if(socket, SocketPart::Tcp, memory, cx, is_tcp)
 }
 
 /// `struct bpf_sock *bpf_get_listener_sock(struct bpf_sock *sk)`: the socket that waits for
 /// connections, for itself and for a connection that it is asked for.
 pub(super) fn get_listener_sock<M: MemoryPort>(
-    [socket, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([socket, ..], memory, cx): Call<M>,
+) -> Return<M> {
     let sockets = &cx.system.network.sockets;
     let Found::Numbered(number, found) = found(socket, memory, sockets)? else {
         return Ok(0);
@@ -104,30 +95,22 @@ pub(super) fn get_listener_sock<M: MemoryPort>(
 
 /// `struct tcp6_sock *bpf_skc_to_tcp6_sock(void *sk)`: a whole TCP socket of IPv6.
 pub(super) fn skc_to_tcp6_sock<M: MemoryPort>(
-    [socket, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([socket, ..], memory, cx): Call<M>,
+) -> Return<M> {
     let fits = |socket: &NetSocket| is_tcp(socket) && socket.is_ipv6();
     part_if(socket, SocketPart::Kernel, memory, cx, fits)
 }
 
 /// `struct tcp_sock *bpf_skc_to_tcp_sock(void *sk)`: a whole TCP socket.
-pub(super) fn skc_to_tcp_sock<M: MemoryPort>(
-    [socket, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn skc_to_tcp_sock<M: MemoryPort>(Call([socket, ..], memory, cx): Call<M>) -> Return<M> {
     part_if(socket, SocketPart::Kernel, memory, cx, is_tcp)
 }
 
 /// `struct tcp_timewait_sock *bpf_skc_to_tcp_timewait_sock(void *sk)`: what is left of a
 /// connection.
 pub(super) fn skc_to_tcp_timewait_sock<M: MemoryPort>(
-    [socket, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([socket, ..], memory, cx): Call<M>,
+) -> Return<M> {
     let fits = |socket: &NetSocket| socket.state == SocketState::TimeWait;
     part_if(socket, SocketPart::Kernel, memory, cx, fits)
 }
@@ -135,20 +118,16 @@ pub(super) fn skc_to_tcp_timewait_sock<M: MemoryPort>(
 /// `struct tcp_request_sock *bpf_skc_to_tcp_request_sock(void *sk)`: a connection that is asked
 /// for.
 pub(super) fn skc_to_tcp_request_sock<M: MemoryPort>(
-    [socket, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([socket, ..], memory, cx): Call<M>,
+) -> Return<M> {
     let fits = |socket: &NetSocket| socket.state == SocketState::NewSynRecv;
     part_if(socket, SocketPart::Kernel, memory, cx, fits)
 }
 
 /// `struct udp6_sock *bpf_skc_to_udp6_sock(void *sk)`: a UDP socket of IPv6.
 pub(super) fn skc_to_udp6_sock<M: MemoryPort>(
-    [socket, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([socket, ..], memory, cx): Call<M>,
+) -> Return<M> {
     let fits = |socket: &NetSocket| socket.protocol == SocketProtocol::Udp && socket.is_ipv6();
     part_if(socket, SocketPart::Kernel, memory, cx, fits)
 }
@@ -156,19 +135,15 @@ pub(super) fn skc_to_udp6_sock<M: MemoryPort>(
 /// `struct unix_sock *bpf_skc_to_unix_sock(void *sk)`: null, no socket of the network is a Unix
 /// socket.
 pub(super) fn skc_to_unix_sock<M: MemoryPort>(
-    [socket, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([socket, ..], memory, cx): Call<M>,
+) -> Return<M> {
     part_if(socket, SocketPart::Kernel, memory, cx, |_| false)
 }
 
 /// `struct mptcp_sock *bpf_skc_to_mptcp_sock(void *sk)`: null, no connection has several paths.
 pub(super) fn skc_to_mptcp_sock<M: MemoryPort>(
-    [socket, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([socket, ..], memory, cx): Call<M>,
+) -> Return<M> {
     part_if(socket, SocketPart::Kernel, memory, cx, |_| false)
 }
 
@@ -183,7 +158,7 @@ fn part_if<M: MemoryPort>(
     memory: &M,
     cx: &RunContext<'_>,
     fits: impl Fn(&NetSocket) -> bool,
-) -> Result<u64, M::Fault> {
+) -> Return<M> {
     let sockets = &cx.system.network.sockets;
     Ok(match found(socket, memory, sockets)? {
         Found::Numbered(number, found) if fits(found) => pointer(number, part, memory, sockets),

@@ -2,10 +2,11 @@
 //! for a program that interrupts nothing.
 
 use spec::Errno;
-use vm::{MemoryPort, RunContext};
+use vm::MemoryPort;
 
 use super::EFAULT;
 use super::bytes::Bytes;
+use crate::call::{Call, Return};
 
 /// Frames to skip, and flags (`BPF_F_SKIP_FIELD_MASK`, `BPF_F_USER_STACK`,
 /// `BPF_F_FAST_STACK_CMP`, `BPF_F_REUSE_STACKID`, `BPF_F_USER_BUILD_ID`).
@@ -21,10 +22,8 @@ const ADDRESS_BYTES: usize = 8;
 
 /// `long bpf_get_stackid(ctx, map, u64 flags)`: `-EFAULT`; `-EINVAL` for unknown flags.
 pub(super) fn get_stackid<M: MemoryPort>(
-    [_, map, flags, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([_, map, flags, ..], memory, _): Call<M>,
+) -> Return<M> {
     memory.map(map)?;
     Ok(match flags & !(SKIPPED | USER | FAST_COMPARE | REUSE) {
         0 => EFAULT,
@@ -35,10 +34,8 @@ pub(super) fn get_stackid<M: MemoryPort>(
 /// `long bpf_get_stack(ctx, void *buf, u32 size, u64 flags)`: `-EFAULT`; `-EINVAL` for unknown
 /// flags and sizes that are not those of whole entries. The buffer is zero.
 pub(super) fn get_stack<M: MemoryPort>(
-    [_, to, size, flags, _]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([_, to, size, flags, _], memory, _): Call<M>,
+) -> Return<M> {
     let size = size as u32 as usize;
     memory.write(to, Bytes::zeroed(size).get())?;
     let entry = match flags & BUILD_ID {
@@ -56,10 +53,6 @@ pub(super) fn get_stack<M: MemoryPort>(
 
 /// `long bpf_get_task_stack(struct task_struct *task, void *buf, u32 size, u64 flags)`: as
 /// [`get_stack`].
-pub(super) fn get_task_stack<M: MemoryPort>(
-    arguments: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    get_stack(arguments, memory, cx)
+pub(super) fn get_task_stack<M: MemoryPort>(call: Call<M>) -> Return<M> {
+    get_stack(call)
 }

@@ -1,14 +1,14 @@
 //! `bpf_strncmp`: compares text.
 
-use vm::{MemoryPort, RunContext};
+use vm::MemoryPort;
+
+use crate::call::{Call, Return};
 
 /// `long bpf_strncmp(s1, u32 s1_sz, s2)`: -1, 0 or 1; at most `s1_sz` bytes are compared,
 /// and none after a zero byte of both.
 pub(super) fn strncmp<M: MemoryPort>(
-    [first, size, second, _, _]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([first, size, second, _, _], memory, _): Call<M>,
+) -> Return<M> {
     for at in 0..u64::from(size as u32) {
         let (mut a, mut b) = ([0], [0]);
         memory.read(first.wrapping_add(at), &mut a)?;

@@ -1,7 +1,9 @@
 //! `bpf_strtol` and `bpf_strtoul`: numbers in text.
 
-use spec::Errno;
-use vm::{MemoryPort, RunContext};
+use spec::{Errno, Result};
+use vm::MemoryPort;
+
+use crate::call::{Call, Return};
 
 /// Most bytes of a number after blanks and sign; what follows is not looked at.
 const MOST_DIGITS: usize = 63;
@@ -17,11 +19,7 @@ struct Parsed {
 /// `long bpf_strtol(buf, size_t buf_len, u64 flags, s64 *res)`: how many bytes the number
 /// takes, `-EINVAL` without digits or for another base than 0, 8, 10 or 16, `-ERANGE` if it
 /// does not fit. `res` is 0 then.
-pub(super) fn strtol<M: MemoryPort>(
-    arguments: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn strtol<M: MemoryPort>(Call(arguments, memory, _): Call<M>) -> Return<M> {
     convert(arguments, memory, |parsed| {
         let number = match parsed.is_negative {
             true => 0u64.wrapping_sub(parsed.magnitude),
@@ -37,11 +35,7 @@ pub(super) fn strtol<M: MemoryPort>(
 
 /// `long bpf_strtoul(buf, size_t buf_len, u64 flags, u64 *res)`: as [`strtol`], and
 /// `-EINVAL` for a negative number.
-pub(super) fn strtoul<M: MemoryPort>(
-    arguments: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn strtoul<M: MemoryPort>(Call(arguments, memory, _): Call<M>) -> Return<M> {
     convert(arguments, memory, |parsed| match parsed.is_negative {
         true => Err(Errno::EINVAL),
         false => Ok(parsed.magnitude),
@@ -51,8 +45,8 @@ pub(super) fn strtoul<M: MemoryPort>(
 fn convert<M: MemoryPort>(
     [buffer, len, flags, result, _]: [u64; 5],
     memory: &mut M,
-    number: impl Fn(&Parsed) -> Result<u64, Errno>,
-) -> Result<u64, M::Fault> {
+    number: impl Fn(&Parsed) -> Result<u64>,
+) -> Return<M> {
     let mut text = vec![0; len as usize];
     memory.read(buffer, &mut text)?;
     let parsed = parse(&text, flags).and_then(|parsed| Ok((number(&parsed)?, parsed.len)));
@@ -64,7 +58,7 @@ fn convert<M: MemoryPort>(
     Ok(status)
 }
 
-fn parse(text: &[u8], flags: u64) -> Result<Parsed, Errno> {
+fn parse(text: &[u8], flags: u64) -> Result<Parsed> {
     let given = match flags {
         0 | 8 | 10 | 16 => flags,
         _ => return Err(Errno::EINVAL),
@@ -83,9 +77,7 @@ fn parse(text: &[u8], flags: u64) -> Result<Parsed, Errno> {
         magnitude = shifted.and_then(|number| number.checked_add(digit));
         count += 1;
     }
-    if count == 0 {
-        return Err(Errno::EINVAL);
-    }
+    Errno::EINVAL.when(count == 0)?;
     Ok(Parsed {
         magnitude: magnitude.ok_or(Errno::ERANGE)?,
         is_negative,

@@ -4,12 +4,13 @@
 //! A cookie holds 8 bits of the minute and 24 bits of the number of a segment size, both
 //! covered by keyed hashes (SipHash-2-4) of the connection.
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::network::{NetSocket, SocketProtocol, SocketState, SynCookies};
 use vm::{MemoryPort, RunContext};
 
 use super::bytes::Bytes;
 use super::socket_parts::{Found, found};
+use crate::call::{Call, Return};
 use crate::lookups::siphash;
 
 /// Bytes of a TCP header without options.
@@ -44,40 +45,24 @@ const IPV6: Version = Version {
 
 /// `long bpf_tcp_raw_gen_syncookie_ipv4(struct iphdr *iph, struct tcphdr *th, u32 th_len)`: the
 /// cookie, and the segment size above it.
-pub(super) fn tcp_raw_gen_syncookie_ipv4<M: MemoryPort>(
-    arguments: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    generate(&IPV4, arguments, memory, cx)
+pub(super) fn tcp_raw_gen_syncookie_ipv4<M: MemoryPort>(call: Call<M>) -> Return<M> {
+    generate(&IPV4, call)
 }
 
 /// `long bpf_tcp_raw_gen_syncookie_ipv6(…)`: as [`tcp_raw_gen_syncookie_ipv4`].
-pub(super) fn tcp_raw_gen_syncookie_ipv6<M: MemoryPort>(
-    arguments: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    generate(&IPV6, arguments, memory, cx)
+pub(super) fn tcp_raw_gen_syncookie_ipv6<M: MemoryPort>(call: Call<M>) -> Return<M> {
+    generate(&IPV6, call)
 }
 
 /// `long bpf_tcp_raw_check_syncookie_ipv4(struct iphdr *iph, struct tcphdr *th)`: 0 if the
 /// segment acknowledges a cookie, otherwise `-EACCES`.
-pub(super) fn tcp_raw_check_syncookie_ipv4<M: MemoryPort>(
-    arguments: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    check_cookie(&IPV4, arguments, memory, cx)
+pub(super) fn tcp_raw_check_syncookie_ipv4<M: MemoryPort>(call: Call<M>) -> Return<M> {
+    check_cookie(&IPV4, call)
 }
 
 /// `long bpf_tcp_raw_check_syncookie_ipv6(…)`: as [`tcp_raw_check_syncookie_ipv4`].
-pub(super) fn tcp_raw_check_syncookie_ipv6<M: MemoryPort>(
-    arguments: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    check_cookie(&IPV6, arguments, memory, cx)
+pub(super) fn tcp_raw_check_syncookie_ipv6<M: MemoryPort>(call: Call<M>) -> Return<M> {
+    check_cookie(&IPV6, call)
 }
 
 /// `s64 bpf_tcp_gen_syncookie(void *sk, void *iph, u32 iph_len, struct tcphdr *th, u32 th_len)`:
@@ -85,10 +70,8 @@ pub(super) fn tcp_raw_check_syncookie_ipv6<M: MemoryPort>(
 /// what is no request or no socket that waits for connections, `-ENOENT` unless the network
 /// always sends cookies, `-EPROTONOSUPPORT` for other protocols than IP.
 pub(super) fn tcp_gen_syncookie<M: MemoryPort>(
-    [socket, ip, ip_len, tcp, tcp_len]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([socket, ip, ip_len, tcp, tcp_len], memory, cx): Call<M>,
+) -> Return<M> {
     let [ip_len, tcp_len] = [ip_len, tcp_len].map(|len| len as u32 as usize);
     let network = &cx.system.network;
     let (ip_bytes, segment) = headers(memory, [ip, tcp], [ip_len, tcp_len])?;
@@ -117,17 +100,16 @@ pub(super) fn tcp_gen_syncookie<M: MemoryPort>(
     }
     let now = cx.nanoseconds();
     network.sockets.note_cookie(number, now);
-    generate(version, [ip, tcp, tcp_len as u64, 0, 0], memory, cx)
+    let arguments = [ip, tcp, tcp_len as u64, 0, 0];
+    generate(version, Call(arguments, memory, cx))
 }
 
 /// `long bpf_tcp_check_syncookie(void *sk, void *iph, u32 iph_len, struct tcphdr *th, u32
 /// th_len)`: 0 if a segment acknowledges a cookie of the socket, `-ENOENT` if not; other errors as
 /// those of [`tcp_gen_syncookie`].
 pub(super) fn tcp_check_syncookie<M: MemoryPort>(
-    [socket, ip, ip_len, tcp, tcp_len]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([socket, ip, ip_len, tcp, tcp_len], memory, cx): Call<M>,
+) -> Return<M> {
     let [ip_len, tcp_len] = [ip_len, tcp_len].map(|len| len as u32 as usize);
     let network = &cx.system.network;
     let (ip_bytes, segment) = headers(memory, [ip, tcp], [ip_len, tcp_len])?;
@@ -156,7 +138,7 @@ pub(super) fn tcp_check_syncookie<M: MemoryPort>(
         Err(errno) => return Ok(errno.negated()),
     };
     Ok(
-        match check_cookie(version, [ip, tcp, 0, 0, 0], memory, cx)? {
+        match check_cookie(version, Call([ip, tcp, 0, 0, 0], memory, cx))? {
             0 => 0,
             _ => Errno::ENOENT.negated(),
         },
@@ -189,7 +171,7 @@ fn is_listener(socket: &NetSocket) -> bool {
 }
 
 /// The version of IP of a header that a socket takes.
-fn version(socket: &NetSocket, header: &[u8]) -> Result<&'static Version, Errno> {
+fn version(socket: &NetSocket, header: &[u8]) -> Result<&'static Version> {
     match header.first().map(|first| first >> 4) {
         _ if header.len() < IPV4.header => Err(Errno::EINVAL),
         Some(4) if !socket.takes_ipv4() => Err(Errno::EINVAL),
@@ -202,10 +184,8 @@ fn version(socket: &NetSocket, header: &[u8]) -> Result<&'static Version, Errno>
 
 fn generate<M: MemoryPort>(
     version: &Version,
-    [ip, tcp, len, ..]: [u64; 5],
-    memory: &M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([ip, tcp, len, ..], memory, cx): Call<M>,
+) -> Return<M> {
     let len = len as u32 as usize;
     if len < TCP_HEADER {
         return Ok(Errno::EINVAL.negated());
@@ -234,10 +214,8 @@ fn generate<M: MemoryPort>(
 
 fn check_cookie<M: MemoryPort>(
     version: &Version,
-    [ip, tcp, ..]: [u64; 5],
-    memory: &M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([ip, tcp, ..], memory, cx): Call<M>,
+) -> Return<M> {
     let segment = Bytes::read(memory, tcp, TCP_HEADER)?;
     let segment = segment.get();
     let connection = connection(version, ip, segment, memory)?;

@@ -1,9 +1,10 @@
 //! Helpers that make system calls in the process of the run.
 
 use spec::Errno;
-use vm::{BpfCall, MemoryPort, RunContext};
+use vm::{BpfCall, MemoryPort};
 
 use super::bytes::Bytes;
+use crate::call::{Call, Return};
 
 /// Most bytes of attributes (a page).
 const MOST_BYTES: usize = 4096;
@@ -16,10 +17,8 @@ const ALLOWED: [u32; 9] = [0, 2, 3, 5, 14, 17, 18, 22, 28];
 /// `long bpf_sys_bpf(u32 cmd, void *attr, u32 attr_size)`: what bpf(2) returns; `-EINVAL` for
 /// commands that programs may not give.
 pub(super) fn sys_bpf<M: MemoryPort>(
-    [command, attributes, size, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([command, attributes, size, ..], memory, cx): Call<M>,
+) -> Return<M> {
     let (command, size) = (command as u32, size as u32 as usize);
     if !ALLOWED.contains(&command) {
         return Ok(Errno::EINVAL.negated());
@@ -51,11 +50,7 @@ pub(super) fn sys_bpf<M: MemoryPort>(
 }
 
 /// `long bpf_sys_close(u32 fd)`: `-EBADF` if the descriptor is not open.
-pub(super) fn sys_close<M: MemoryPort>(
-    [descriptor, ..]: [u64; 5],
-    _: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn sys_close<M: MemoryPort>(Call([descriptor, ..], _, cx): Call<M>) -> Return<M> {
     let closed = match cx.process {
         Some(process) => process.close(descriptor as u32),
         None => Err(Errno::EBADF),

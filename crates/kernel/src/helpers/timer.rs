@@ -1,9 +1,10 @@
 //! Helpers that make, start and cancel timers in values of maps.
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::{MemoryPort, RunContext, TimerClock, Timers};
 
 use super::map::status;
+use crate::call::{Call, Return};
 
 /// `CLOCK_REALTIME`, `CLOCK_MONOTONIC` and `CLOCK_BOOTTIME`.
 const REALTIME: u64 = 0;
@@ -19,10 +20,8 @@ const CPU_PIN: u64 = 1 << 1;
 /// `long bpf_timer_init(struct bpf_timer *timer, struct bpf_map *map, u64 flags)`: 0,
 /// `-EINVAL` for a clock that timers do not have, `-EBUSY` if the timer is made already.
 pub(super) fn timer_init<M: MemoryPort>(
-    [timer, map, flags, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([timer, map, flags, ..], memory, cx): Call<M>,
+) -> Return<M> {
     let (address, map) = (memory.value_address(timer)?, memory.map(map)?.identity());
     let clock = match flags {
         REALTIME => TimerClock::Realtime,
@@ -37,10 +36,8 @@ pub(super) fn timer_init<M: MemoryPort>(
 /// `long bpf_timer_set_callback(struct bpf_timer *timer, void *callback_fn)`: 0, `-EINVAL` if
 /// the timer is not made.
 pub(super) fn timer_set_callback<M: MemoryPort>(
-    [timer, function, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([timer, function, ..], memory, cx): Call<M>,
+) -> Return<M> {
     let (address, callback) = (memory.value_address(timer)?, memory.callback(function)?);
     let set = timers(cx).and_then(|timers| timers.set_callback(address, callback));
     Ok(status(set))
@@ -49,10 +46,8 @@ pub(super) fn timer_set_callback<M: MemoryPort>(
 /// `long bpf_timer_start(struct bpf_timer *timer, u64 nsecs, u64 flags)`: 0, `-EINVAL` for
 /// unknown flags, a timer that is not made or one without a callback.
 pub(super) fn timer_start<M: MemoryPort>(
-    [timer, span, flags, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([timer, span, flags, ..], memory, cx): Call<M>,
+) -> Return<M> {
     let address = memory.value_address(timer)?;
     if flags & !(ABSOLUTE | CPU_PIN) != 0 {
         return Ok(Errno::EINVAL.negated());
@@ -78,11 +73,7 @@ pub(super) fn timer_start<M: MemoryPort>(
 
 /// `long bpf_timer_cancel(struct bpf_timer *timer)`: 1 if it was started, otherwise 0;
 /// `-EINVAL` if it is not made, `-EDEADLK` in its own callback.
-pub(super) fn timer_cancel<M: MemoryPort>(
-    [timer, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn timer_cancel<M: MemoryPort>(Call([timer, ..], memory, cx): Call<M>) -> Return<M> {
     let address = memory.value_address(timer)?;
     let cancel = timers(cx).and_then(|timers| match cx.running_timer == address {
         true if timers.is_made(address) => Err(Errno::EDEADLK),
@@ -94,6 +85,6 @@ pub(super) fn timer_cancel<M: MemoryPort>(
     })
 }
 
-fn timers<'a>(cx: &RunContext<'a>) -> Result<&'a Timers, Errno> {
+fn timers<'a>(cx: &RunContext<'a>) -> Result<&'a Timers> {
     cx.timers.ok_or(Errno::EOPNOTSUPP)
 }

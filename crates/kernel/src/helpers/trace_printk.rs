@@ -5,6 +5,7 @@ use spec::Errno;
 use vm::{MemoryPort, RunContext};
 
 use super::snprintf;
+use crate::call::{Call, Return};
 
 /// Bytes of the longest text with its final zero byte (`MAX_BPRINTF_BUF`).
 const BUFFER: usize = 1024;
@@ -13,20 +14,16 @@ const BUFFER: usize = 1024;
 /// the length of the text, also where only a part of it is printed; `-EINVAL` for a wrong
 /// format.
 pub(super) fn trace_printk<M: MemoryPort>(
-    [format, size, arguments @ ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([format, size, arguments @ ..], memory, cx): Call<M>,
+) -> Return<M> {
     print(format, size, &arguments, memory, cx)
 }
 
 /// `long bpf_trace_vprintk(const char *fmt, u32 fmt_size, const void *data, u32 data_len)`:
 /// as [`trace_printk`], with the numbers in an array.
 pub(super) fn trace_vprintk<M: MemoryPort>(
-    [format, size, data, data_len, _]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([format, size, data, data_len, _], memory, cx): Call<M>,
+) -> Return<M> {
     match snprintf::arguments(data, data_len, memory)? {
         Some(arguments) => print(format, size, &arguments, memory, cx),
         None => Ok(Errno::EINVAL.negated()),
@@ -39,7 +36,7 @@ fn print<M: MemoryPort>(
     arguments: &[u64],
     memory: &M,
     cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+) -> Return<M> {
     let mut bytes = vec![0; size as u32 as usize];
     memory.read(format, &mut bytes)?;
     let Some(end) = bytes.iter().position(|byte| *byte == 0) else {

@@ -1,9 +1,10 @@
 //! Helpers for the tunnel that a packet goes through next.
 
 use spec::Errno;
-use vm::{MemoryPort, RunContext, Tunnel};
+use vm::{MemoryPort, Tunnel};
 
 use super::bytes::Bytes;
+use crate::call::{Call, Return};
 
 /// Bytes of `struct bpf_tunnel_key`.
 const KEY: usize = 44;
@@ -41,10 +42,8 @@ const MOST_OPTIONS: usize = 255;
 /// `long bpf_skb_set_tunnel_key(skb, struct bpf_tunnel_key *key, u32 size, u64 flags)`:
 /// `-EINVAL` for unknown flags and sizes, and for fields that the flags do not allow.
 pub(super) fn skb_set_tunnel_key<M: MemoryPort>(
-    [context, key, size, flags, _]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, key, size, flags, _], memory, _): Call<M>,
+) -> Return<M> {
     let size = size as u32 as usize;
     let known = IPV6 | ZERO_CSUM | DONT_FRAGMENT | SEQUENCE | NO_KEY;
     if flags & !known != 0 || size != KEY && !OLDER.contains(&size) {
@@ -94,10 +93,8 @@ pub(super) fn skb_set_tunnel_key<M: MemoryPort>(
 /// [`skb_set_tunnel_key`] is the remote one. `-EINVAL` and zeros without a tunnel or for an
 /// unknown size, `-EPROTO` for a tunnel of the other family.
 pub(super) fn skb_get_tunnel_key<M: MemoryPort>(
-    [context, to, size, flags, _]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, to, size, flags, _], memory, _): Call<M>,
+) -> Return<M> {
     let size = size as u32 as usize;
     let is_ipv6 = flags & IPV6 != 0;
     let key = match &memory.packet(context)?.state.tunnel {
@@ -140,10 +137,8 @@ fn written(tunnel: &Tunnel, has_flags: bool) -> [u8; KEY] {
 /// `long bpf_skb_set_tunnel_opt(skb, void *options, u32 size)`: `-EINVAL` without a tunnel or
 /// for a size that is no multiple of 4, `-ENOMEM` for more than 255 bytes.
 pub(super) fn skb_set_tunnel_opt<M: MemoryPort>(
-    [context, from, size, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, from, size, ..], memory, _): Call<M>,
+) -> Return<M> {
     let size = size as u32 as usize;
     if memory.packet(context)?.state.tunnel.is_none() || !size.is_multiple_of(4) {
         return Ok(Errno::EINVAL.negated());
@@ -166,10 +161,8 @@ pub(super) fn skb_set_tunnel_opt<M: MemoryPort>(
 /// `long bpf_skb_get_tunnel_opt(skb, void *options, u32 size)`: bytes of the options;
 /// `-ENOENT` without options, `-ENOMEM` if they do not fit, both with zeros.
 pub(super) fn skb_get_tunnel_opt<M: MemoryPort>(
-    [context, to, size, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, to, size, ..], memory, _): Call<M>,
+) -> Return<M> {
     let mut bytes = Bytes::zeroed(size as u32 as usize);
     let tunnel = memory.packet(context)?.state.tunnel.as_ref();
     let options = tunnel.filter(|tunnel| tunnel.flags & TUNNEL_OPTIONS != 0);

@@ -2,10 +2,11 @@
 
 use btf::{Kind, ShowError, ShowFlags, TypeId};
 use spec::Errno;
-use vm::{MemoryPort, RunContext};
+use vm::MemoryPort;
 
 use super::bytes::Bytes;
 use super::probe::why_unreadable;
+use crate::call::{Call, Return};
 
 /// Size of `struct btf_ptr`.
 const POINTER_SIZE: u32 = 16;
@@ -18,10 +19,8 @@ const POINTER_SIZE: u32 = 16;
 /// Pointers are printed as they are, also without `BTF_F_PTR_RAW`: there is no secret to hash
 /// them with.
 pub(super) fn snprintf_btf<M: MemoryPort>(
-    [to, size, pointer, pointer_size, flags]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([to, size, pointer, pointer_size, flags], memory, cx): Call<M>,
+) -> Return<M> {
     let is_wrong = flags & !ShowFlags::ALL.0 != 0 || pointer_size as u32 != POINTER_SIZE;
     let Some(types) = cx.types.filter(|_| !is_wrong) else {
         return Ok(Errno::EINVAL.negated());
@@ -59,10 +58,8 @@ pub(super) fn snprintf_btf<M: MemoryPort>(
 /// first type of that name and kind; `-ENOENT` without one, `-EINVAL` for flags, a name that does
 /// not end with a zero byte, and without types.
 pub(super) fn btf_find_by_name_kind<M: MemoryPort>(
-    [name, size, kind, flags, _]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([name, size, kind, flags, _], memory, cx): Call<M>,
+) -> Return<M> {
     let size = size as i32;
     if flags as u32 != 0 || size <= 1 {
         return Ok(Errno::EINVAL.negated());

@@ -1,10 +1,11 @@
 //! Helpers that add and remove VLAN tags. The outermost tag is a field of the context, as a
 //! device strips it, and the others are in the packet.
 
-use spec::Errno;
-use vm::{MemoryPort, PacketBuffer, RunContext};
+use spec::{Errno, Result};
+use vm::{MemoryPort, PacketBuffer};
 
 use super::skb::{get, protocol, set, set_protocol};
+use crate::call::{Call, Return};
 use crate::programs::LINK_HEADER;
 use crate::programs::field::{VLAN_PRESENT, VLAN_PROTOCOL, VLAN_TCI};
 
@@ -45,10 +46,8 @@ pub(super) fn inner_protocol(packet: &PacketBuffer, protocol: u16) -> u16 {
 
 /// `long bpf_skb_vlan_push(skb, __be16 protocol, u16 tci)`: adds a tag.
 pub(super) fn skb_vlan_push<M: MemoryPort>(
-    [context, kind, tci, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, kind, tci, ..], memory, _): Call<M>,
+) -> Return<M> {
     let kind = match (kind as u16).swap_bytes() {
         kind if is_tag(kind) => kind,
         _ => ETHERTYPE_8021Q,
@@ -79,11 +78,7 @@ pub(super) fn skb_vlan_push<M: MemoryPort>(
 
 /// `long bpf_skb_vlan_pop(skb)`: removes the outermost tag, if there is one; the next one in
 /// the packet becomes that of the context.
-pub(super) fn skb_vlan_pop<M: MemoryPort>(
-    [context, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn skb_vlan_pop<M: MemoryPort>(Call([context, ..], memory, _): Call<M>) -> Return<M> {
     if get(memory, context, VLAN_PRESENT)? != 0 {
         set(memory, context, VLAN_PRESENT, 0)?;
         set(memory, context, VLAN_PROTOCOL, 0)?;
@@ -110,7 +105,7 @@ pub(super) fn skb_vlan_pop<M: MemoryPort>(
 }
 
 /// Measures the link-layer header; 0.
-fn measure<M: MemoryPort>(memory: &mut M, context: u64) -> Result<u64, M::Fault> {
+fn measure<M: MemoryPort>(memory: &mut M, context: u64) -> Return<M> {
     memory.change_packet(context, PacketBuffer::measure_link_header)?;
     Ok(0)
 }
@@ -128,7 +123,7 @@ fn put_tag<M: MemoryPort>(
 }
 
 /// Removes the first tag of the packet; returns its control information.
-fn take_tag<M: MemoryPort>(memory: &mut M, context: u64) -> Result<Result<u16, Errno>, M::Fault> {
+fn take_tag<M: MemoryPort>(memory: &mut M, context: u64) -> Result<Result<u16>, M::Fault> {
     let taken = memory.change_packet(context, remove_tag)?;
     Ok(match taken {
         Ok((tci, next)) => {
@@ -140,10 +135,8 @@ fn take_tag<M: MemoryPort>(memory: &mut M, context: u64) -> Result<Result<u16, E
 }
 
 /// Control information of the first tag, and the protocol behind it.
-fn remove_tag(packet: &mut PacketBuffer) -> Result<(u16, u16), Errno> {
-    if packet.start() != packet.state.link_header {
-        return Err(Errno::EINVAL);
-    }
+fn remove_tag(packet: &mut PacketBuffer) -> Result<(u16, u16)> {
+    Errno::EINVAL.when(packet.start() != packet.state.link_header)?;
     let Some(&[_, _, tci_high, tci_low, high, low]) = packet.linear().get(ADDRESSES..ADDRESSES + 6)
     else {
         return Err(Errno::ENOMEM);

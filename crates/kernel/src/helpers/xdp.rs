@@ -1,11 +1,12 @@
 //! Helpers of XDP that change the bounds of a packet or access all of its bytes.
 
-use spec::Errno;
-use vm::{MemoryPort, PacketBuffer, RunContext};
+use spec::{Errno, Result};
+use vm::{MemoryPort, PacketBuffer};
 
 use super::EFAULT;
 use super::bytes::Bytes;
 use super::map::status;
+use crate::call::{Call, Return};
 use crate::programs::{LINK_HEADER, XDP_FRAME, is_wrong_metadata};
 
 /// Largest offset and length of an access.
@@ -17,10 +18,8 @@ const FRAGMENT: usize = 4096;
 /// `int bpf_xdp_adjust_head(xdp_md, int delta)`: moves the start of the packet; `-EINVAL` if
 /// there is no room, or less than a link-layer header remains.
 pub(super) fn xdp_adjust_head<M: MemoryPort>(
-    [context, delta, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, delta, ..], memory, _): Call<M>,
+) -> Return<M> {
     let delta = delta as i32 as isize;
     memory.change_packet(context, |packet| {
         let least = XDP_FRAME + packet.metadata_len();
@@ -38,10 +37,8 @@ pub(super) fn xdp_adjust_head<M: MemoryPort>(
 /// if there is no room, `-EACCES` for a length of metadata that is no multiple of 4 or above
 /// 255.
 pub(super) fn xdp_adjust_meta<M: MemoryPort>(
-    [context, delta, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, delta, ..], memory, _): Call<M>,
+) -> Return<M> {
     let delta = delta as i32 as isize;
     memory.change_packet(context, |packet| {
         let (start, end) = (packet.start(), packet.end());
@@ -60,10 +57,8 @@ pub(super) fn xdp_adjust_meta<M: MemoryPort>(
 /// `int bpf_xdp_adjust_tail(xdp_md, int delta)`: moves the end of the packet; `-EINVAL` if
 /// there is no room, or less than a link-layer header remains. New bytes are zero.
 pub(super) fn xdp_adjust_tail<M: MemoryPort>(
-    [context, delta, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, delta, ..], memory, _): Call<M>,
+) -> Return<M> {
     let delta = delta as i32;
     memory.change_packet(context, |packet| {
         let count = delta.unsigned_abs() as usize;
@@ -76,26 +71,22 @@ pub(super) fn xdp_adjust_tail<M: MemoryPort>(
     })
 }
 
-fn adjust_linear(packet: &mut PacketBuffer, delta: i32) -> Result<(), Errno> {
+fn adjust_linear(packet: &mut PacketBuffer, delta: i32) -> Result {
     let len = packet.linear_len().checked_add_signed(delta as isize);
     let len = len.filter(|len| *len >= LINK_HEADER && packet.start() + len <= packet.capacity());
     packet.set_linear_len(len.ok_or(Errno::EINVAL)?);
     Ok(())
 }
 
-fn grow_fragments(packet: &mut PacketBuffer, count: usize) -> Result<(), Errno> {
+fn grow_fragments(packet: &mut PacketBuffer, count: usize) -> Result {
     let last = packet.last_fragment().ok_or(Errno::EINVAL)?;
-    if count > FRAGMENT - last.len() {
-        return Err(Errno::EINVAL);
-    }
+    Errno::EINVAL.when(count > FRAGMENT - last.len())?;
     last.resize(last.len() + count, 0);
     Ok(())
 }
 
-fn shrink_fragments(packet: &mut PacketBuffer, count: usize) -> Result<(), Errno> {
-    if count + LINK_HEADER > packet.len() {
-        return Err(Errno::EINVAL);
-    }
+fn shrink_fragments(packet: &mut PacketBuffer, count: usize) -> Result {
+    Errno::EINVAL.when(count + LINK_HEADER > packet.len())?;
     let mut rest = count;
     while let Some(last) = packet.last_fragment() {
         if rest < last.len() {
@@ -112,20 +103,16 @@ fn shrink_fragments(packet: &mut PacketBuffer, count: usize) -> Result<(), Errno
 
 /// `u64 bpf_xdp_get_buff_len(xdp_md)`: bytes of the packet with its fragments.
 pub(super) fn xdp_get_buff_len<M: MemoryPort>(
-    [context, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, ..], memory, _): Call<M>,
+) -> Return<M> {
     Ok(memory.packet(context)?.len() as u64)
 }
 
 /// `int bpf_xdp_load_bytes(xdp_md, u32 offset, void *to, u32 len)`: `-EINVAL` if the packet
 /// ends before, `-EFAULT` for numbers above 65,535.
 pub(super) fn xdp_load_bytes<M: MemoryPort>(
-    [context, offset, to, len, _]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, offset, to, len, _], memory, _): Call<M>,
+) -> Return<M> {
     let (offset, len) = (u64::from(offset as u32), u64::from(len as u32));
     if offset > MOST || len > MOST {
         return Ok(EFAULT);
@@ -144,10 +131,8 @@ pub(super) fn xdp_load_bytes<M: MemoryPort>(
 /// `int bpf_xdp_store_bytes(xdp_md, u32 offset, const void *from, u32 len)`: as
 /// [`xdp_load_bytes`].
 pub(super) fn xdp_store_bytes<M: MemoryPort>(
-    [context, offset, from, len, _]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, offset, from, len, _], memory, _): Call<M>,
+) -> Return<M> {
     let (offset, len) = (u64::from(offset as u32), u64::from(len as u32));
     if offset > MOST || len > MOST {
         return Ok(EFAULT);

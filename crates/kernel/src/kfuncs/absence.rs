@@ -2,62 +2,39 @@
 //! does not exist either.
 
 use spec::Errno;
-use vm::{MemoryPort, RunContext};
+use vm::MemoryPort;
 
 use super::int;
+use crate::call::{Call, Return};
 use crate::helpers::Bytes;
 
 /// `struct task_struct *bpf_task_from_pid(s32 pid)`: null, there are no tasks.
-pub(super) fn task_from_pid<M: MemoryPort>(
-    _: [u64; 5],
-    _: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn task_from_pid<M: MemoryPort>(_: Call<M>) -> Return<M> {
     Ok(0)
 }
 
 /// `struct task_struct *bpf_task_from_vpid(s32 vpid)`: as [`task_from_pid`].
-pub(super) fn task_from_vpid<M: MemoryPort>(
-    _: [u64; 5],
-    _: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn task_from_vpid<M: MemoryPort>(_: Call<M>) -> Return<M> {
     Ok(0)
 }
 
 /// `struct cgroup *bpf_cgroup_from_id(u64 cgid)`: null, there are no cgroups.
-pub(super) fn cgroup_from_id<M: MemoryPort>(
-    _: [u64; 5],
-    _: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn cgroup_from_id<M: MemoryPort>(_: Call<M>) -> Return<M> {
     Ok(0)
 }
 
 /// `struct kmem_cache *bpf_get_kmem_cache(u64 addr)`: null, no address is in a slab.
-pub(super) fn get_kmem_cache<M: MemoryPort>(
-    _: [u64; 5],
-    _: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn get_kmem_cache<M: MemoryPort>(_: Call<M>) -> Return<M> {
     Ok(0)
 }
 
 /// `struct bpf_key *bpf_lookup_system_key(u64 id)`: null, there are no keys.
-pub(super) fn lookup_system_key<M: MemoryPort>(
-    _: [u64; 5],
-    _: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn lookup_system_key<M: MemoryPort>(_: Call<M>) -> Return<M> {
     Ok(0)
 }
 
 /// `struct bpf_key *bpf_lookup_user_key(s32 serial, u64 flags)`: null, there are no keys.
-pub(super) fn lookup_user_key<M: MemoryPort>(
-    _: [u64; 5],
-    _: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn lookup_user_key<M: MemoryPort>(_: Call<M>) -> Return<M> {
     Ok(0)
 }
 
@@ -65,10 +42,8 @@ pub(super) fn lookup_user_key<M: MemoryPort>(
 /// params__sz, int *err)`: null and `-ENOENT`, there are no ciphers; `-EINVAL` for another
 /// size or reserved bytes.
 pub(super) fn crypto_ctx_create<M: MemoryPort>(
-    [parameters, size, error, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([parameters, size, error, ..], memory, _): Call<M>,
+) -> Return<M> {
     /// Bytes of `struct bpf_crypto_params`, and offset of its reserved bytes.
     const SIZE: u64 = 408;
     const RESERVED: u64 = 14;
@@ -88,10 +63,8 @@ pub(super) fn crypto_ctx_create<M: MemoryPort>(
 /// opts__sz)`: null, and in the options `-ENOENT`: there are no transformations; `-EINVAL`
 /// for another size or a negative namespace, `-ENONET` for one that is not there.
 pub(super) fn xdp_get_xfrm_state<M: MemoryPort>(
-    [_, options, size, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([_, options, size, ..], memory, _): Call<M>,
+) -> Return<M> {
     /// Bytes of `struct bpf_xfrm_state_opts`, and offset of the namespace in it.
     const SIZE: u64 = 36;
     const NETNS: u64 = 4;
@@ -120,10 +93,8 @@ pub(super) fn xdp_get_xfrm_state<M: MemoryPort>(
 /// flags)`: `-EFAULT`, the process has no memory; `-EINVAL` for other flags than
 /// `BPF_F_PAD_ZEROS`. Room for the end alone gets it, and 1 is returned.
 pub(super) fn copy_from_user_str<M: MemoryPort>(
-    [to, size, _, flags, _]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([to, size, _, flags, _], memory, _): Call<M>,
+) -> Return<M> {
     const PAD_ZEROS: u64 = 1;
     let size = size as u32 as usize;
     Ok(int(match flags {
@@ -142,10 +113,6 @@ pub(super) fn copy_from_user_str<M: MemoryPort>(
 }
 
 /// A function on an object that no other function returns here, so that no run gets to it.
-pub(super) fn unreached<M: MemoryPort>(
-    _: [u64; 5],
-    _: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn unreached<M: MemoryPort>(_: Call<M>) -> Return<M> {
     Ok(0)
 }

@@ -1,15 +1,13 @@
 //! Casts: another type for the verifier, the same pointer for a run.
 
+use vm::MemoryPort;
 use vm::network::{SocketPart, Sockets};
-use vm::{MemoryPort, RunContext};
+
+use crate::call::{Call, Return};
 
 /// `void *bpf_rdonly_cast(const void *obj__ign, u32 btf_id__k)`: the pointer; of a socket that to
 /// the structure that the kernel declares.
-pub(super) fn rdonly_cast<M: MemoryPort>(
-    [pointer, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn rdonly_cast<M: MemoryPort>(Call([pointer, ..], memory, cx): Call<M>) -> Return<M> {
     let sockets = &cx.system.network.sockets;
     let start = memory.sockets(sockets);
     Ok(match sockets.number_of(start, pointer) {
@@ -19,10 +17,6 @@ pub(super) fn rdonly_cast<M: MemoryPort>(
 }
 
 /// `void *bpf_cast_to_kern_ctx(void *obj)`: the context.
-pub(super) fn cast_to_kern_ctx<M: MemoryPort>(
-    [context, ..]: [u64; 5],
-    _: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn cast_to_kern_ctx<M: MemoryPort>(Call([context, ..], _, _): Call<M>) -> Return<M> {
     Ok(context)
 }

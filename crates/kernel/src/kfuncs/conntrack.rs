@@ -2,8 +2,9 @@
 //! nothing.
 
 use spec::Errno;
-use vm::{MemoryPort, RunContext};
+use vm::MemoryPort;
 
+use crate::call::{Call, Return};
 use crate::helpers::Bytes;
 
 /// Bytes of `struct bpf_ct_opts`, now and in its first form.
@@ -28,28 +29,19 @@ const TUPLES: [u64; 2] = [12, 36];
 /// struct bpf_ct_opts *opts, u32 opts__sz)`: null, and why in the options, if their size has room
 /// for it. Linux writes it there for any size, beyond the memory that it was given.
 pub(super) fn skb_ct_lookup<M: MemoryPort>(
-    [_, _, tuple_size, options, size]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([_, _, tuple_size, options, size], memory, _): Call<M>,
+) -> Return<M> {
     lookup(memory, tuple_size, options, size)
 }
 
 /// `struct nf_conn *bpf_xdp_ct_lookup(xdp_md, …)`: as [`skb_ct_lookup`].
 pub(super) fn xdp_ct_lookup<M: MemoryPort>(
-    [_, _, tuple_size, options, size]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([_, _, tuple_size, options, size], memory, _): Call<M>,
+) -> Return<M> {
     lookup(memory, tuple_size, options, size)
 }
 
-fn lookup<M: MemoryPort>(
-    memory: &mut M,
-    tuple_size: u64,
-    options: u64,
-    size: u64,
-) -> Result<u64, M::Fault> {
+fn lookup<M: MemoryPort>(memory: &mut M, tuple_size: u64, options: u64, size: u64) -> Return<M> {
     let (size, tuple_size) = (u64::from(size as u32), u64::from(tuple_size as u32));
     let given = Bytes::read(memory, options, size as usize)?;
     let errno = why_absent(given.get(), tuple_size);

@@ -3,10 +3,11 @@
 use std::sync::{Arc, LazyLock};
 
 use spec::Errno;
-use vm::{ModelPort, ObjectLayout, RunContext};
+use vm::{ModelPort, ObjectLayout};
 
 use super::int;
 use super::objects::held;
+use crate::call::{Call, Return};
 
 /// Bytes of a mask (of 8,192 CPUs) and of its reference count.
 const MASK: usize = 1024;
@@ -45,32 +46,20 @@ fn first_of(bits: &[bool]) -> u64 {
 }
 
 /// `struct bpf_cpumask *bpf_cpumask_create(void)`: an empty mask; null without memory.
-pub(super) fn cpumask_create<M: ModelPort>(
-    _: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn cpumask_create<M: ModelPort>(Call(_, memory, _): Call<M>) -> Return<M> {
     let made = memory.objects()?.allocate(&LAYOUT);
     Ok(held(memory, made))
 }
 
 /// `struct bpf_cpumask *bpf_cpumask_acquire(struct bpf_cpumask *cpumask)`: the same mask, with
 /// one more reference.
-pub(super) fn cpumask_acquire<M: ModelPort>(
-    arguments: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    super::objects::refcount_acquire_impl(arguments, memory, cx)
+pub(super) fn cpumask_acquire<M: ModelPort>(call: Call<M>) -> Return<M> {
+    super::objects::refcount_acquire_impl(call)
 }
 
 /// `void bpf_cpumask_release(struct bpf_cpumask *cpumask)`: drops a reference.
-pub(super) fn cpumask_release<M: ModelPort>(
-    arguments: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    super::objects::obj_drop_impl(arguments, memory, cx)
+pub(super) fn cpumask_release<M: ModelPort>(call: Call<M>) -> Return<M> {
+    super::objects::obj_drop_impl(call)
 }
 
 /// Changes the bit of a CPU, if there is such a CPU, and returns what it was.
@@ -87,20 +76,16 @@ fn change<M: ModelPort>(memory: &mut M, [cpu, mask]: [u64; 2], to: bool) -> Resu
 /// `void bpf_cpumask_set_cpu(u32 cpu, struct bpf_cpumask *cpumask)`: nothing for a CPU that
 /// there is not.
 pub(super) fn cpumask_set_cpu<M: ModelPort>(
-    [cpu, mask, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([cpu, mask, ..], memory, _): Call<M>,
+) -> Return<M> {
     change(memory, [cpu, mask], true)?;
     Ok(0)
 }
 
 /// `void bpf_cpumask_clear_cpu(u32 cpu, struct bpf_cpumask *cpumask)`: as [`cpumask_set_cpu`].
 pub(super) fn cpumask_clear_cpu<M: ModelPort>(
-    [cpu, mask, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([cpu, mask, ..], memory, _): Call<M>,
+) -> Return<M> {
     change(memory, [cpu, mask], false)?;
     Ok(0)
 }
@@ -108,61 +93,43 @@ pub(super) fn cpumask_clear_cpu<M: ModelPort>(
 /// `bool bpf_cpumask_test_and_set_cpu(u32 cpu, struct bpf_cpumask *cpumask)`: what the bit was;
 /// false for a CPU that there is not.
 pub(super) fn cpumask_test_and_set_cpu<M: ModelPort>(
-    [cpu, mask, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([cpu, mask, ..], memory, _): Call<M>,
+) -> Return<M> {
     Ok(change(memory, [cpu, mask], true)?.into())
 }
 
 /// `bool bpf_cpumask_test_and_clear_cpu(u32 cpu, struct bpf_cpumask *cpumask)`: as
 /// [`cpumask_test_and_set_cpu`].
 pub(super) fn cpumask_test_and_clear_cpu<M: ModelPort>(
-    [cpu, mask, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([cpu, mask, ..], memory, _): Call<M>,
+) -> Return<M> {
     Ok(change(memory, [cpu, mask], false)?.into())
 }
 
 /// `bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *cpumask)`.
 pub(super) fn cpumask_test_cpu<M: ModelPort>(
-    [cpu, mask, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([cpu, mask, ..], memory, _): Call<M>,
+) -> Return<M> {
     let bits = read(memory, mask)?;
     Ok(bits.get(cpu as u32 as usize).is_some_and(|bit| *bit).into())
 }
 
 /// `void bpf_cpumask_setall(struct bpf_cpumask *cpumask)`: sets the bits of all CPUs.
-pub(super) fn cpumask_setall<M: ModelPort>(
-    [mask, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn cpumask_setall<M: ModelPort>(Call([mask, ..], memory, _): Call<M>) -> Return<M> {
     let all = vec![true; memory.objects()?.cpus() as usize];
     write(memory, mask, &all)?;
     Ok(0)
 }
 
 /// `void bpf_cpumask_clear(struct bpf_cpumask *cpumask)`.
-pub(super) fn cpumask_clear<M: ModelPort>(
-    [mask, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn cpumask_clear<M: ModelPort>(Call([mask, ..], memory, _): Call<M>) -> Return<M> {
     let none = vec![false; memory.objects()?.cpus() as usize];
     write(memory, mask, &none)?;
     Ok(0)
 }
 
 /// `void bpf_cpumask_copy(struct bpf_cpumask *dst, const struct cpumask *src)`.
-pub(super) fn cpumask_copy<M: ModelPort>(
-    [to, from, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn cpumask_copy<M: ModelPort>(Call([to, from, ..], memory, _): Call<M>) -> Return<M> {
     let bits = read(memory, from)?;
     write(memory, to, &bits)?;
     Ok(0)
@@ -171,10 +138,8 @@ pub(super) fn cpumask_copy<M: ModelPort>(
 /// `int bpf_cpumask_populate(struct cpumask *cpumask, void *src, size_t src__sz)`: 0; `-EACCES`
 /// for fewer bytes than the CPUs need, `-EINVAL` for an address that is no multiple of 8.
 pub(super) fn cpumask_populate<M: ModelPort>(
-    [mask, from, size, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([mask, from, size, ..], memory, _): Call<M>,
+) -> Return<M> {
     let cpus = memory.objects()?.cpus() as usize;
     if size < (cpus.div_ceil(64) * 8) as u64 {
         return Ok(int(Errno::EACCES.negated()));
@@ -214,49 +179,39 @@ fn pairs<M: ModelPort>(
 /// `bool bpf_cpumask_and(struct bpf_cpumask *dst, const struct cpumask *src1, src2)`: true if a
 /// bit is set in both.
 pub(super) fn cpumask_and<M: ModelPort>(
-    [to, first, second, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([to, first, second, ..], memory, _): Call<M>,
+) -> Return<M> {
     Ok(combine(memory, [to, first, second], |one, other| one & other)?.into())
 }
 
 /// `void bpf_cpumask_or(struct bpf_cpumask *dst, const struct cpumask *src1, src2)`.
 pub(super) fn cpumask_or<M: ModelPort>(
-    [to, first, second, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([to, first, second, ..], memory, _): Call<M>,
+) -> Return<M> {
     combine(memory, [to, first, second], |one, other| one | other)?;
     Ok(0)
 }
 
 /// `void bpf_cpumask_xor(struct bpf_cpumask *dst, const struct cpumask *src1, src2)`.
 pub(super) fn cpumask_xor<M: ModelPort>(
-    [to, first, second, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([to, first, second, ..], memory, _): Call<M>,
+) -> Return<M> {
     combine(memory, [to, first, second], |one, other| one ^ other)?;
     Ok(0)
 }
 
 /// `bool bpf_cpumask_equal(const struct cpumask *src1, const struct cpumask *src2)`.
 pub(super) fn cpumask_equal<M: ModelPort>(
-    [first, second, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([first, second, ..], memory, _): Call<M>,
+) -> Return<M> {
     let bits = pairs(memory, [first, second])?;
     Ok(bits.iter().all(|(one, other)| one == other).into())
 }
 
 /// `bool bpf_cpumask_intersects(const struct cpumask *src1, const struct cpumask *src2)`.
 pub(super) fn cpumask_intersects<M: ModelPort>(
-    [first, second, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([first, second, ..], memory, _): Call<M>,
+) -> Return<M> {
     let bits = pairs(memory, [first, second])?;
     Ok(bits.contains(&(true, true)).into())
 }
@@ -264,59 +219,37 @@ pub(super) fn cpumask_intersects<M: ModelPort>(
 /// `bool bpf_cpumask_subset(const struct cpumask *src1, const struct cpumask *src2)`: true if no
 /// bit is set in the first one only.
 pub(super) fn cpumask_subset<M: ModelPort>(
-    [first, second, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([first, second, ..], memory, _): Call<M>,
+) -> Return<M> {
     let bits = pairs(memory, [first, second])?;
     Ok((!bits.contains(&(true, false))).into())
 }
 
 /// `bool bpf_cpumask_empty(const struct cpumask *cpumask)`.
-pub(super) fn cpumask_empty<M: ModelPort>(
-    [mask, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn cpumask_empty<M: ModelPort>(Call([mask, ..], memory, _): Call<M>) -> Return<M> {
     Ok((!read(memory, mask)?.contains(&true)).into())
 }
 
 /// `bool bpf_cpumask_full(const struct cpumask *cpumask)`.
-pub(super) fn cpumask_full<M: ModelPort>(
-    [mask, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn cpumask_full<M: ModelPort>(Call([mask, ..], memory, _): Call<M>) -> Return<M> {
     Ok((!read(memory, mask)?.contains(&false)).into())
 }
 
 /// `u32 bpf_cpumask_weight(const struct cpumask *cpumask)`: number of set bits.
-pub(super) fn cpumask_weight<M: ModelPort>(
-    [mask, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn cpumask_weight<M: ModelPort>(Call([mask, ..], memory, _): Call<M>) -> Return<M> {
     let bits = read(memory, mask)?;
     Ok(bits.iter().filter(|is_set| **is_set).count() as u64)
 }
 
 /// `u32 bpf_cpumask_first(const struct cpumask *cpumask)`: the first CPU whose bit is set; at
 /// least the number of CPUs if none is.
-pub(super) fn cpumask_first<M: ModelPort>(
-    [mask, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn cpumask_first<M: ModelPort>(Call([mask, ..], memory, _): Call<M>) -> Return<M> {
     Ok(first_of(&read(memory, mask)?))
 }
 
 /// `u32 bpf_cpumask_first_zero(const struct cpumask *cpumask)`: the first CPU whose bit is not
 /// set.
-pub(super) fn cpumask_first_zero<M: ModelPort>(
-    [mask, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn cpumask_first_zero<M: ModelPort>(Call([mask, ..], memory, _): Call<M>) -> Return<M> {
     let bits: Vec<bool> = read(memory, mask)?
         .into_iter()
         .map(|is_set| !is_set)
@@ -327,10 +260,8 @@ pub(super) fn cpumask_first_zero<M: ModelPort>(
 /// `u32 bpf_cpumask_first_and(const struct cpumask *src1, const struct cpumask *src2)`: the first
 /// CPU whose bit is set in both.
 pub(super) fn cpumask_first_and<M: ModelPort>(
-    [first, second, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([first, second, ..], memory, _): Call<M>,
+) -> Return<M> {
     let bits = pairs(memory, [first, second])?;
     let bits: Vec<bool> = bits.into_iter().map(|(one, other)| one & other).collect();
     Ok(first_of(&bits))
@@ -338,20 +269,12 @@ pub(super) fn cpumask_first_and<M: ModelPort>(
 
 /// `u32 bpf_cpumask_any_distribute(const struct cpumask *cpumask)`: a CPU whose bit is set, here
 /// the first one; Linux continues behind the one of the last call.
-pub(super) fn cpumask_any_distribute<M: ModelPort>(
-    arguments: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    cpumask_first(arguments, memory, cx)
+pub(super) fn cpumask_any_distribute<M: ModelPort>(call: Call<M>) -> Return<M> {
+    cpumask_first(call)
 }
 
 /// `u32 bpf_cpumask_any_and_distribute(const struct cpumask *src1, const struct cpumask *src2)`:
 /// as [`cpumask_any_distribute`], of the bits that are set in both.
-pub(super) fn cpumask_any_and_distribute<M: ModelPort>(
-    arguments: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
-    cpumask_first_and(arguments, memory, cx)
+pub(super) fn cpumask_any_and_distribute<M: ModelPort>(call: Call<M>) -> Return<M> {
+    cpumask_first_and(call)
 }

@@ -1,16 +1,17 @@
 //! Functions on dynptrs ([`crate::dynptr`]).
 
-use spec::Errno;
-use vm::{ModelPort, RunContext};
+use spec::{Errno, Result};
+use vm::ModelPort;
 
 use super::int;
+use crate::call::{Call, Return};
 use crate::dynptr::{Dynptr, DynptrKind};
 use crate::helpers::{Bytes, why_unreadable};
 
 /// Bytes that are copied at once to and from packets in several pieces.
 const PORTION: usize = 256;
 
-fn status(result: Result<(), Errno>) -> u64 {
+fn status(result: Result) -> u64 {
     int(result.map_or_else(Errno::negated, |()| 0))
 }
 
@@ -19,7 +20,7 @@ fn from_packet<M: ModelPort>(
     memory: &mut M,
     [context, flags, dynptr]: [u64; 3],
     kind: DynptrKind,
-) -> Result<u64, M::Fault> {
+) -> Return<M> {
     let packet = memory.packet(context)?;
     let size = match kind {
         DynptrKind::SkbMeta => packet.metadata_len(),
@@ -41,29 +42,23 @@ fn from_packet<M: ModelPort>(
 /// `int bpf_dynptr_from_skb(struct __sk_buff *s, u64 flags, struct bpf_dynptr *ptr__uninit)`: 0;
 /// `-EINVAL` for flags: the dynptr is invalid then.
 pub(super) fn dynptr_from_skb<M: ModelPort>(
-    [context, flags, dynptr, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, flags, dynptr, ..], memory, _): Call<M>,
+) -> Return<M> {
     from_packet(memory, [context, flags, dynptr], DynptrKind::Skb)
 }
 
 /// `int bpf_dynptr_from_skb_meta(struct __sk_buff *skb_, u64 flags, ptr__uninit)`: as
 /// [`dynptr_from_skb`], of the metadata.
 pub(super) fn dynptr_from_skb_meta<M: ModelPort>(
-    [context, flags, dynptr, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, flags, dynptr, ..], memory, _): Call<M>,
+) -> Return<M> {
     from_packet(memory, [context, flags, dynptr], DynptrKind::SkbMeta)
 }
 
 /// `int bpf_dynptr_from_xdp(struct xdp_md *x, u64 flags, ptr__uninit)`: as [`dynptr_from_skb`].
 pub(super) fn dynptr_from_xdp<M: ModelPort>(
-    [context, flags, dynptr, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, flags, dynptr, ..], memory, _): Call<M>,
+) -> Return<M> {
     from_packet(memory, [context, flags, dynptr], DynptrKind::Xdp)
 }
 
@@ -71,10 +66,8 @@ pub(super) fn dynptr_from_xdp<M: ModelPort>(
 /// part of its bytes. `-EINVAL` if it is invalid or the part ends before its start, `-ERANGE` if
 /// it is no part.
 pub(super) fn dynptr_adjust<M: ModelPort>(
-    [dynptr, start, end, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([dynptr, start, end, ..], memory, _): Call<M>,
+) -> Return<M> {
     let part = Dynptr::read(memory, dynptr)?.part(start as u32, end as u32);
     if let Ok(part) = part {
         part.write(memory, dynptr)?;
@@ -85,10 +78,8 @@ pub(super) fn dynptr_adjust<M: ModelPort>(
 /// `int bpf_dynptr_clone(const struct bpf_dynptr *p, struct bpf_dynptr *clone__uninit)`: 0;
 /// `-EINVAL` and an invalid clone of an invalid one.
 pub(super) fn dynptr_clone<M: ModelPort>(
-    [dynptr, clone, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([dynptr, clone, ..], memory, _): Call<M>,
+) -> Return<M> {
     let dynptr = Dynptr::read(memory, dynptr)?;
     let cloned = match dynptr.is_null() {
         true => Err(Errno::EINVAL),
@@ -99,31 +90,19 @@ pub(super) fn dynptr_clone<M: ModelPort>(
 }
 
 /// `bool bpf_dynptr_is_null(const struct bpf_dynptr *p)`.
-pub(super) fn dynptr_is_null<M: ModelPort>(
-    [dynptr, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn dynptr_is_null<M: ModelPort>(Call([dynptr, ..], memory, _): Call<M>) -> Return<M> {
     Ok(Dynptr::read(memory, dynptr)?.is_null().into())
 }
 
 /// `bool bpf_dynptr_is_rdonly(const struct bpf_dynptr *p)`: false for an invalid one.
-pub(super) fn dynptr_is_rdonly<M: ModelPort>(
-    [dynptr, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn dynptr_is_rdonly<M: ModelPort>(Call([dynptr, ..], memory, _): Call<M>) -> Return<M> {
     let dynptr = Dynptr::read(memory, dynptr)?;
     Ok((!dynptr.is_null() && dynptr.is_read_only()).into())
 }
 
 /// `__u32 bpf_dynptr_size(const struct bpf_dynptr *p)`: the number of its bytes; `-EINVAL` of an
 /// invalid one.
-pub(super) fn dynptr_size<M: ModelPort>(
-    [dynptr, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn dynptr_size<M: ModelPort>(Call([dynptr, ..], memory, _): Call<M>) -> Return<M> {
     let dynptr = Dynptr::read(memory, dynptr)?;
     Ok(match dynptr.is_null() {
         true => int(Errno::EINVAL.negated()),
@@ -135,10 +114,8 @@ pub(super) fn dynptr_size<M: ModelPort>(
 /// buffer__szk)`: the address of the bytes; that of the buffer with a copy of them, if they are
 /// of a packet and in several pieces; null without a buffer, and if they are not all in it.
 pub(super) fn dynptr_slice<M: ModelPort>(
-    [dynptr, offset, buffer, len, _]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([dynptr, offset, buffer, len, _], memory, _): Call<M>,
+) -> Return<M> {
     let dynptr = Dynptr::read(memory, dynptr)?;
     slice(memory, dynptr, [offset, buffer, len])
 }
@@ -146,10 +123,8 @@ pub(super) fn dynptr_slice<M: ModelPort>(
 /// `void *bpf_dynptr_slice_rdwr(p, u32 offset, void *buffer__opt, u32 buffer__szk)`: as
 /// [`dynptr_slice`]; null of a read-only dynptr.
 pub(super) fn dynptr_slice_rdwr<M: ModelPort>(
-    [dynptr, offset, buffer, len, _]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([dynptr, offset, buffer, len, _], memory, _): Call<M>,
+) -> Return<M> {
     let dynptr = Dynptr::read(memory, dynptr)?;
     match dynptr.is_read_only() {
         true => Ok(0),
@@ -161,7 +136,7 @@ fn slice<M: ModelPort>(
     memory: &mut M,
     dynptr: Dynptr,
     [offset, buffer, len]: [u64; 3],
-) -> Result<u64, M::Fault> {
+) -> Return<M> {
     let (offset, len) = (u64::from(offset as u32), u64::from(len as u32));
     match dynptr.slice(memory, offset, len)? {
         Ok(address) => return Ok(address),
@@ -180,10 +155,8 @@ fn slice<M: ModelPort>(
 /// src_off, u32 size)`: 0; `-E2BIG` for bytes that are not all in both, `-EINVAL` for an invalid
 /// one or a target that is read-only.
 pub(super) fn dynptr_copy<M: ModelPort>(
-    [to, to_offset, from, from_offset, size]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([to, to_offset, from, from_offset, size], memory, _): Call<M>,
+) -> Return<M> {
     let (to, from) = (Dynptr::read(memory, to)?, Dynptr::read(memory, from)?);
     let (to_offset, from_offset) = (u64::from(to_offset as u32), u64::from(from_offset as u32));
     let size = size as u32 as usize;
@@ -224,10 +197,8 @@ pub(super) fn dynptr_copy<M: ModelPort>(
 /// `int bpf_dynptr_memset(struct bpf_dynptr *p, u32 offset, u32 size, u8 val)`: 0; `-EINVAL` of
 /// a read-only dynptr, `-E2BIG` for bytes that are not all in it.
 pub(super) fn dynptr_memset<M: ModelPort>(
-    [dynptr, offset, size, value, _]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([dynptr, offset, size, value, _], memory, _): Call<M>,
+) -> Return<M> {
     let dynptr = Dynptr::read(memory, dynptr)?;
     let (offset, size) = (u64::from(offset as u32), u64::from(size as u32));
     if dynptr.is_read_only() {
@@ -246,7 +217,7 @@ pub(super) fn dynptr_memset<M: ModelPort>(
 }
 
 /// Reads memory at any address; the bytes, or why not.
-type ReadMemory<M> = fn(&M, u64, usize) -> Result<Vec<u8>, Errno>;
+type ReadMemory<M> = fn(&M, u64, usize) -> Result<Vec<u8>>;
 
 /// Fills a part of a dynptr with memory at an address. A text ends with its zero byte, and its
 /// length is the result.
@@ -254,7 +225,7 @@ fn fill<M: ModelPort>(
     memory: &mut M,
     [dynptr, offset, size, from]: [u64; 4],
     (is_text, read): (bool, ReadMemory<M>),
-) -> Result<u64, M::Fault> {
+) -> Return<M> {
     let dynptr = Dynptr::read(memory, dynptr)?;
     let (offset, size) = (u64::from(offset as u32), u64::from(size as u32));
     if let Err(errno) = dynptr.check_range(offset, size) {
@@ -273,7 +244,7 @@ fn fill<M: ModelPort>(
     }
 }
 
-fn kernel_bytes<M: ModelPort>(memory: &M, from: u64, len: usize) -> Result<Vec<u8>, Errno> {
+fn kernel_bytes<M: ModelPort>(memory: &M, from: u64, len: usize) -> Result<Vec<u8>> {
     let mut bytes = vec![0; len];
     match memory.probe(from, &mut bytes) {
         true => Ok(bytes),
@@ -282,7 +253,7 @@ fn kernel_bytes<M: ModelPort>(memory: &M, from: u64, len: usize) -> Result<Vec<u
 }
 
 /// The bytes of a text with its zero byte, which takes the place of what is too long.
-fn kernel_text<M: ModelPort>(memory: &M, from: u64, len: usize) -> Result<Vec<u8>, Errno> {
+fn kernel_text<M: ModelPort>(memory: &M, from: u64, len: usize) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     for at in 0..len as u64 {
         let mut byte = [0];
@@ -301,7 +272,7 @@ fn kernel_text<M: ModelPort>(memory: &M, from: u64, len: usize) -> Result<Vec<u8
 }
 
 /// The process has no memory.
-fn user_bytes<M: ModelPort>(_: &M, _: u64, len: usize) -> Result<Vec<u8>, Errno> {
+fn user_bytes<M: ModelPort>(_: &M, _: u64, len: usize) -> Result<Vec<u8>> {
     match len {
         0 => Ok(Vec::new()),
         _ => Err(Errno::EFAULT),
@@ -312,20 +283,16 @@ fn user_bytes<M: ModelPort>(_: &M, _: u64, len: usize) -> Result<Vec<u8>, Errno>
 /// *unsafe_ptr__ign)`: 0; `-E2BIG` for bytes that are not all in it, `-EFAULT` or `-ERANGE` if
 /// nothing is at the address.
 pub(super) fn probe_read_kernel_dynptr<M: ModelPort>(
-    [dynptr, offset, size, from, _]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([dynptr, offset, size, from, _], memory, _): Call<M>,
+) -> Return<M> {
     fill(memory, [dynptr, offset, size, from], (false, kernel_bytes))
 }
 
 /// `int bpf_probe_read_kernel_str_dynptr(dptr, u32 off, u32 size, const void *unsafe_ptr__ign)`:
 /// the length of the text with its zero byte; errors as of [`probe_read_kernel_dynptr`].
 pub(super) fn probe_read_kernel_str_dynptr<M: ModelPort>(
-    [dynptr, offset, size, from, _]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([dynptr, offset, size, from, _], memory, _): Call<M>,
+) -> Return<M> {
     fill(memory, [dynptr, offset, size, from], (true, kernel_text))
 }
 
@@ -335,11 +302,7 @@ macro_rules! of_process {
         $(
             #[doc = concat!("`int bpf_", stringify!($name), "(dptr, u32 off, u32 size, …)`: ")]
             /// `-EFAULT`; 0 for no bytes, `-E2BIG` for bytes that are not all in the dynptr.
-            pub(super) fn $name<M: ModelPort>(
-                [dynptr, offset, size, from, _]: [u64; 5],
-                memory: &mut M,
-                _: &mut RunContext<'_>,
-            ) -> Result<u64, M::Fault> {
+            pub(super) fn $name<M: ModelPort>(Call([dynptr, offset, size, from, _], memory, _): Call<M>) -> Return<M> {
                 fill(memory, [dynptr, offset, size, from], (false, user_bytes))
             }
         )*

@@ -3,11 +3,12 @@
 //! `next` returns a pointer into the structure, or null at the end. The engine records which
 //! structures are made ([`vm::Opened`]).
 
-use spec::Errno;
 use spec::registry::Limits;
-use vm::{ModelPort, Opened, RunContext};
+use spec::{Errno, Result};
+use vm::{ModelPort, Opened};
 
 use super::int;
+use crate::call::{Call, Return};
 use crate::helpers::Bytes;
 
 /// Most numbers of a range (`BPF_MAX_LOOPS`).
@@ -39,10 +40,8 @@ fn write_range<M: ModelPort>(
 /// `int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end)`: 0; `-EINVAL` for a
 /// range that ends before its start, `-E2BIG` for more than 2^23 numbers: it is empty then.
 pub(super) fn iter_num_new<M: ModelPort>(
-    [iterator, start, end, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([iterator, start, end, ..], memory, _): Call<M>,
+) -> Return<M> {
     let (start, end) = (start as i32, end as i32);
     memory.open(iterator, Opened::Numbers)?;
     let range = match i64::from(end) - i64::from(start) {
@@ -55,11 +54,7 @@ pub(super) fn iter_num_new<M: ModelPort>(
 }
 
 /// `int *bpf_iter_num_next(struct bpf_iter_num *it)`: the address of the next number.
-pub(super) fn iter_num_next<M: ModelPort>(
-    [iterator, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn iter_num_next<M: ModelPort>(Call([iterator, ..], memory, _): Call<M>) -> Return<M> {
     memory.opened(iterator, Opened::Numbers.name())?;
     let (current, end) = (read_int(memory, iterator)?, read_int(memory, iterator + 4)?);
     let next = current.wrapping_add(1);
@@ -74,10 +69,8 @@ pub(super) fn iter_num_next<M: ModelPort>(
 
 /// `void bpf_iter_num_destroy(struct bpf_iter_num *it)`.
 pub(super) fn iter_num_destroy<M: ModelPort>(
-    [iterator, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([iterator, ..], memory, _): Call<M>,
+) -> Return<M> {
     memory.close(iterator, Opened::Numbers.name())?;
     write_range(memory, iterator, [0, 0])?;
     Ok(0)
@@ -90,10 +83,8 @@ const BITS_NAME: &str = "bpf_iter_bits";
 /// 0; `-EINVAL` for no words, `-E2BIG` for more than 511, `-EFAULT` (for several words at an
 /// address of user space `-ERANGE`) if they cannot be read: there are no bits then.
 pub(super) fn iter_bits_new<M: ModelPort>(
-    [iterator, mask, words, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([iterator, mask, words, ..], memory, _): Call<M>,
+) -> Return<M> {
     let copied = copy_mask(memory, mask, words as u32 as usize);
     let mask = copied.as_deref().unwrap_or_default();
     memory.open(iterator, Opened::Bits(mask.into()))?;
@@ -105,13 +96,9 @@ pub(super) fn iter_bits_new<M: ModelPort>(
     Ok(int(copied.map_or_else(Errno::negated, |_| 0)))
 }
 
-fn copy_mask<M: ModelPort>(memory: &M, mask: u64, words: usize) -> Result<Vec<u64>, Errno> {
-    if mask == 0 || words == 0 {
-        return Err(Errno::EINVAL);
-    }
-    if words > MOST_WORDS {
-        return Err(Errno::E2BIG);
-    }
+fn copy_mask<M: ModelPort>(memory: &M, mask: u64, words: usize) -> Result<Vec<u64>> {
+    Errno::EINVAL.when(mask == 0 || words == 0)?;
+    Errno::E2BIG.when(words > MOST_WORDS)?;
     let mut bytes = Bytes::zeroed(WORD * words);
     if !memory.probe(mask, bytes.get_mut()) {
         return Err(match words {
@@ -125,11 +112,7 @@ fn copy_mask<M: ModelPort>(memory: &M, mask: u64, words: usize) -> Result<Vec<u6
 
 /// `int *bpf_iter_bits_next(struct bpf_iter_bits *it)`: the address of the number of the next
 /// set bit.
-pub(super) fn iter_bits_next<M: ModelPort>(
-    [iterator, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn iter_bits_next<M: ModelPort>(Call([iterator, ..], memory, _): Call<M>) -> Return<M> {
     memory.opened(iterator, BITS_NAME)?;
     let place = read_int(memory, iterator + PLACE)?;
     let Opened::Bits(mask) = memory.opened(iterator, BITS_NAME)? else {
@@ -150,10 +133,8 @@ pub(super) fn iter_bits_next<M: ModelPort>(
 
 /// `void bpf_iter_bits_destroy(struct bpf_iter_bits *it)`.
 pub(super) fn iter_bits_destroy<M: ModelPort>(
-    [iterator, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([iterator, ..], memory, _): Call<M>,
+) -> Return<M> {
     memory.close(iterator, BITS_NAME)?;
     Ok(0)
 }
@@ -163,32 +144,20 @@ macro_rules! empty {
     ($($structure:literal $new:ident $next:ident $destroy:ident $errno:expr,)*) => {
         $(
             #[doc = concat!("`int ", $structure, "_new(…)`: there is nothing of the kind.")]
-            pub(super) fn $new<M: ModelPort>(
-                [iterator, ..]: [u64; 5],
-                memory: &mut M,
-                _: &mut RunContext<'_>,
-            ) -> Result<u64, M::Fault> {
+            pub(super) fn $new<M: ModelPort>(Call([iterator, ..], memory, _): Call<M>) -> Return<M> {
                 memory.open(iterator, Opened::Nothing($structure))?;
                 let errno: Option<Errno> = $errno;
                 Ok(int(errno.map_or(0, Errno::negated)))
             }
 
             #[doc = concat!("`", $structure, "_next(…)`: null.")]
-            pub(super) fn $next<M: ModelPort>(
-                [iterator, ..]: [u64; 5],
-                memory: &mut M,
-                _: &mut RunContext<'_>,
-            ) -> Result<u64, M::Fault> {
+            pub(super) fn $next<M: ModelPort>(Call([iterator, ..], memory, _): Call<M>) -> Return<M> {
                 memory.opened(iterator, $structure)?;
                 Ok(0)
             }
 
             #[doc = concat!("`void ", $structure, "_destroy(…)`.")]
-            pub(super) fn $destroy<M: ModelPort>(
-                [iterator, ..]: [u64; 5],
-                memory: &mut M,
-                _: &mut RunContext<'_>,
-            ) -> Result<u64, M::Fault> {
+            pub(super) fn $destroy<M: ModelPort>(Call([iterator, ..], memory, _): Call<M>) -> Return<M> {
                 memory.close(iterator, $structure)?;
                 Ok(0)
             }

@@ -4,27 +4,20 @@
 use std::fmt::Write;
 
 use spec::Errno;
-use vm::{ModelPort, Opened, RunContext, Stream};
+use vm::{ModelPort, Opened, Stream};
 
 use super::int;
+use crate::call::{Call, Return};
 
 /// `void bpf_local_irq_save(unsigned long *flags__irq_flag)`.
-pub(super) fn local_irq_save<M: ModelPort>(
-    [flags, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn local_irq_save<M: ModelPort>(Call([flags, ..], memory, _): Call<M>) -> Return<M> {
     save(memory, flags, Opened::IrqFlags)?;
     Ok(0)
 }
 
 /// `void bpf_local_irq_restore(unsigned long *flags__irq_flag)`: the last state that was saved
 /// and is not restored.
-pub(super) fn local_irq_restore<M: ModelPort>(
-    [flags, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn local_irq_restore<M: ModelPort>(Call([flags, ..], memory, _): Call<M>) -> Return<M> {
     restore(memory, flags, Opened::IrqFlags)?;
     Ok(0)
 }
@@ -53,21 +46,13 @@ fn restore<M: ModelPort>(
 
 /// `int bpf_res_spin_lock(struct bpf_res_spin_lock *lock)`: 0; `-EDEADLK` if the run holds it,
 /// `-ETIMEDOUT` if another one does not free it. The standard error of the program says which.
-pub(super) fn res_spin_lock<M: ModelPort>(
-    [lock, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn res_spin_lock<M: ModelPort>(Call([lock, ..], memory, _): Call<M>) -> Return<M> {
     take(memory, lock, "bpf_res_spin_lock")
 }
 
 /// `void bpf_res_spin_unlock(struct bpf_res_spin_lock *lock)`: frees the lock that was taken
 /// last.
-pub(super) fn res_spin_unlock<M: ModelPort>(
-    [lock, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn res_spin_unlock<M: ModelPort>(Call([lock, ..], memory, _): Call<M>) -> Return<M> {
     memory.unlock_resilient(lock)?;
     Ok(0)
 }
@@ -75,10 +60,8 @@ pub(super) fn res_spin_unlock<M: ModelPort>(
 /// `int bpf_res_spin_lock_irqsave(lock, unsigned long *flags__irq_flag)`: as [`res_spin_lock`];
 /// saves the state of interrupts with the lock.
 pub(super) fn res_spin_lock_irqsave<M: ModelPort>(
-    [lock, flags, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([lock, flags, ..], memory, _): Call<M>,
+) -> Return<M> {
     let result = take(memory, lock, "bpf_res_spin_lock_irqsave")?;
     if result == 0 {
         save(memory, flags, Opened::LockFlags)?;
@@ -88,17 +71,15 @@ pub(super) fn res_spin_lock_irqsave<M: ModelPort>(
 
 /// `void bpf_res_spin_unlock_irqrestore(lock, unsigned long *flags__irq_flag)`.
 pub(super) fn res_spin_unlock_irqrestore<M: ModelPort>(
-    [lock, flags, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([lock, flags, ..], memory, _): Call<M>,
+) -> Return<M> {
     restore(memory, flags, Opened::LockFlags)?;
     memory.unlock_resilient(lock)?;
     Ok(0)
 }
 
 /// Takes a lock, or reports why not; what the function returns.
-fn take<M: ModelPort>(memory: &mut M, lock: u64, function: &str) -> Result<u64, M::Fault> {
+fn take<M: ModelPort>(memory: &mut M, lock: u64, function: &str) -> Return<M> {
     let Err(errno) = memory.lock_resilient(lock)? else {
         return Ok(0);
     };

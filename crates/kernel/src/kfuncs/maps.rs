@@ -1,14 +1,12 @@
 //! Functions about maps.
 
-use vm::{Cursor, MemoryPort, RunContext};
+use vm::{Cursor, MemoryPort};
+
+use crate::call::{Call, Return};
 
 /// `s64 bpf_map_sum_elem_count(const struct bpf_map *map)`: entries of a hash map; 0 for
 /// other kinds, which do not count them.
-pub(super) fn map_sum_elem_count<M: MemoryPort>(
-    [map, ..]: [u64; 5],
-    memory: &mut M,
-    cx: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn map_sum_elem_count<M: MemoryPort>(Call([map, ..], memory, cx): Call<M>) -> Return<M> {
     let kind = memory.map(map)?.kind;
     let mut count = 0;
     if kind.has_buckets() && kind.has_for_each() {

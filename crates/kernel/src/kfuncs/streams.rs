@@ -1,9 +1,10 @@
 //! Text that programs print into their own streams.
 
 use spec::Errno;
-use vm::{ModelPort, RunContext, Stream};
+use vm::{ModelPort, Stream};
 
 use super::int;
+use crate::call::{Call, Return};
 use crate::helpers::{format_arguments, format_text};
 
 /// Bytes of the buffer for a text (`MAX_BPRINTF_BUF`), and most bytes of a format here.
@@ -15,10 +16,8 @@ const MOST_FORMAT: u64 = 1 << 16;
 /// format or number of arguments, `-ENOSPC` if the stream is full, `-ENOMEM` for a text of more
 /// than 1,024 bytes.
 pub(super) fn stream_vprintk_impl<M: ModelPort>(
-    [stream, format, arguments, len, _]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([stream, format, arguments, len, _], memory, _): Call<M>,
+) -> Return<M> {
     let Some(stream) = Stream::from_number(stream as u32) else {
         return Ok(int(Errno::ENOENT.negated()));
     };

@@ -3,9 +3,10 @@
 //! 65,536 bytes `-E2BIG`.
 
 use spec::Errno;
-use vm::{MemoryPort, RunContext};
+use vm::MemoryPort;
 
 use super::int;
+use crate::call::{Call, Return};
 
 /// Bytes of a string that are looked at (`XATTR_SIZE_MAX`).
 const MOST: u64 = 65_536;
@@ -58,9 +59,7 @@ impl<'m, M: MemoryPort> Text<'m, M> {
                 continue;
             }
             let mut byte = [0];
-            if !self.memory.probe(next, &mut byte) {
-                return Err(Errno::EFAULT);
-            }
+            Errno::EFAULT.when(!self.memory.probe(next, &mut byte))?;
             self.bytes.push(byte[0]);
         }
         Ok(self.bytes[index])
@@ -112,39 +111,25 @@ fn lower(byte: u8) -> u8 {
 }
 
 /// `int bpf_strcmp(const char *s1__ign, const char *s2__ign)`: -1, 0 or 1.
-pub(super) fn strcmp<M: MemoryPort>(
-    [first, second, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn strcmp<M: MemoryPort>(Call([first, second, ..], memory, _): Call<M>) -> Return<M> {
     Ok(result(compare(memory, [first, second], |byte| byte)))
 }
 
 /// `int bpf_strcasecmp(const char *s1__ign, const char *s2__ign)`: as [`strcmp`], without
 /// regard to case.
 pub(super) fn strcasecmp<M: MemoryPort>(
-    [first, second, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([first, second, ..], memory, _): Call<M>,
+) -> Return<M> {
     Ok(result(compare(memory, [first, second], lower)))
 }
 
 /// `int bpf_strlen(const char *s__ign)`: bytes in front of the zero byte.
-pub(super) fn strlen<M: MemoryPort>(
-    [text, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn strlen<M: MemoryPort>(Call([text, ..], memory, _): Call<M>) -> Return<M> {
     Ok(result(length(memory, text, MOST)))
 }
 
 /// `int bpf_strnlen(const char *s__ign, size_t count)`: as [`strlen`], at most `count`.
-pub(super) fn strnlen<M: MemoryPort>(
-    [text, count, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn strnlen<M: MemoryPort>(Call([text, count, ..], memory, _): Call<M>) -> Return<M> {
     Ok(result(length(memory, text, count)))
 }
 
@@ -163,21 +148,15 @@ fn length<M: MemoryPort>(memory: &M, text: u64, count: u64) -> Result<u64, Failu
 
 /// `int bpf_strchr(const char *s__ign, char c)`: index of the first such byte, the end
 /// included; `-ENOENT` if there is none.
-pub(super) fn strchr<M: MemoryPort>(
-    [text, byte, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn strchr<M: MemoryPort>(Call([text, byte, ..], memory, _): Call<M>) -> Return<M> {
     Ok(result(find_byte(memory, text, MOST, byte as u8)))
 }
 
 /// `int bpf_strnchr(const char *s__ign, size_t count, char c)`: as [`strchr`], in the first
 /// `count` bytes.
 pub(super) fn strnchr<M: MemoryPort>(
-    [text, count, byte, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([text, count, byte, ..], memory, _): Call<M>,
+) -> Return<M> {
     Ok(result(find_byte(memory, text, count, byte as u8)))
 }
 
@@ -198,11 +177,7 @@ fn find_byte<M: MemoryPort>(memory: &M, text: u64, count: u64, wanted: u8) -> Re
 
 /// `int bpf_strchrnul(const char *s__ign, char c)`: index of the first such byte or of the
 /// end.
-pub(super) fn strchrnul<M: MemoryPort>(
-    [text, wanted, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn strchrnul<M: MemoryPort>(Call([text, wanted, ..], memory, _): Call<M>) -> Return<M> {
     let wanted = wanted as u8;
     let found = Text::new(memory, text)
         .and_then(|mut text| text.find(|byte| byte == 0 || byte == wanted))
@@ -212,11 +187,7 @@ pub(super) fn strchrnul<M: MemoryPort>(
 
 /// `int bpf_strrchr(const char *s__ign, int c)`: index of the last such byte, the end
 /// included; `-ENOENT` if there is none.
-pub(super) fn strrchr<M: MemoryPort>(
-    [text, wanted, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn strrchr<M: MemoryPort>(Call([text, wanted, ..], memory, _): Call<M>) -> Return<M> {
     let wanted = wanted as i32;
     let found = Text::new(memory, text).and_then(|mut text| {
         let (end, _) = text.find(|byte| byte == 0)?;
@@ -229,21 +200,13 @@ pub(super) fn strrchr<M: MemoryPort>(
 
 /// `int bpf_strspn(const char *s__ign, const char *accept__ign)`: bytes at the start that are
 /// all in the other string.
-pub(super) fn strspn<M: MemoryPort>(
-    [text, accepted, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn strspn<M: MemoryPort>(Call([text, accepted, ..], memory, _): Call<M>) -> Return<M> {
     Ok(result(span(memory, [text, accepted], false)))
 }
 
 /// `int bpf_strcspn(const char *s__ign, const char *reject__ign)`: bytes at the start none of
 /// which is in the other string.
-pub(super) fn strcspn<M: MemoryPort>(
-    [text, rejected, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn strcspn<M: MemoryPort>(Call([text, rejected, ..], memory, _): Call<M>) -> Return<M> {
     Ok(result(span(memory, [text, rejected], true)))
 }
 
@@ -270,21 +233,15 @@ fn span<M: MemoryPort>(
 
 /// `int bpf_strstr(const char *s1__ign, const char *s2__ign)`: index at which the second
 /// string occurs in the first; `-ENOENT` if it does not.
-pub(super) fn strstr<M: MemoryPort>(
-    [text, wanted, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn strstr<M: MemoryPort>(Call([text, wanted, ..], memory, _): Call<M>) -> Return<M> {
     Ok(result(find_text(memory, [text, wanted], MOST)))
 }
 
 /// `int bpf_strnstr(const char *s1__ign, const char *s2__ign, size_t len)`: as [`strstr`], in
 /// the first `len` bytes.
 pub(super) fn strnstr<M: MemoryPort>(
-    [text, wanted, len, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([text, wanted, len, ..], memory, _): Call<M>,
+) -> Return<M> {
     Ok(result(find_text(memory, [text, wanted], len)))
 }
 
@@ -311,12 +268,8 @@ fn find_text<M: MemoryPort>(
                 _ => at += 1,
             }
         }
-        if at == MOST {
-            return Err(Errno::E2BIG);
-        }
-        if start + at == len {
-            return Err(Errno::ENOENT);
-        }
+        Errno::E2BIG.when(at == MOST)?;
+        Errno::ENOENT.when(start + at == len)?;
     }
     Err(Errno::E2BIG)
 }

@@ -2,19 +2,18 @@
 //! function of the program says which of two nodes is less.
 
 use spec::Errno;
-use vm::{Iteration, IterationStep, ModelPort, RunContext, Side};
+use vm::{Iteration, IterationStep, ModelPort, Side};
 
 use super::int;
 use super::lists::{give_object, held_node};
+use crate::call::{Call, Return};
 
 /// `int bpf_rbtree_add_impl(struct bpf_rb_root *root, struct bpf_rb_node *node, bool (*less)(a,
 /// b), void *meta__ign, u64 off)`: the object of the node becomes the tree's, behind those that
 /// it is not less than; `-EINVAL` if its node is in a tree already: the reference is dropped.
 pub(super) fn rbtree_add_impl<M: ModelPort>(
-    [root, node, less, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([root, node, less, ..], memory, _): Call<M>,
+) -> Return<M> {
     let tree = memory.root(root)?;
     let object = give_object(memory, node)?;
     let objects = memory.objects()?;
@@ -67,11 +66,7 @@ impl<M: ModelPort> Iteration<M> for Insertion {
 
 /// `struct bpf_rb_node *bpf_rbtree_remove(struct bpf_rb_root *root, struct bpf_rb_node *node)`:
 /// the node, with its object; null if it is not in the tree.
-pub(super) fn rbtree_remove<M: ModelPort>(
-    [root, node, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn rbtree_remove<M: ModelPort>(Call([root, node, ..], memory, _): Call<M>) -> Return<M> {
     let tree = memory.root(root)?;
     let is_removed = memory.objects()?.remove(tree, node);
     held_node(memory, is_removed.then_some(node))
@@ -79,43 +74,27 @@ pub(super) fn rbtree_remove<M: ModelPort>(
 
 /// `struct bpf_rb_node *bpf_rbtree_first(struct bpf_rb_root *root)`: the first node, which
 /// stays in the tree.
-pub(super) fn rbtree_first<M: ModelPort>(
-    [root, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn rbtree_first<M: ModelPort>(Call([root, ..], memory, _): Call<M>) -> Return<M> {
     let tree = memory.root(root)?;
     Ok(memory.objects()?.first(tree).unwrap_or(0))
 }
 
 /// `struct bpf_rb_node *bpf_rbtree_root(struct bpf_rb_root *root)`: the root's node.
-pub(super) fn rbtree_root<M: ModelPort>(
-    [root, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn rbtree_root<M: ModelPort>(Call([root, ..], memory, _): Call<M>) -> Return<M> {
     let tree = memory.root(root)?;
     Ok(memory.objects()?.root(tree).unwrap_or(0))
 }
 
 /// `struct bpf_rb_node *bpf_rbtree_left(struct bpf_rb_root *root, struct bpf_rb_node *node)`:
 /// the left child; null without one and for a node that is not in the tree.
-pub(super) fn rbtree_left<M: ModelPort>(
-    [root, node, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn rbtree_left<M: ModelPort>(Call([root, node, ..], memory, _): Call<M>) -> Return<M> {
     let tree = memory.root(root)?;
     let child = memory.objects()?.child(tree, node, Side::Left);
     Ok(child.unwrap_or(0))
 }
 
 /// `struct bpf_rb_node *bpf_rbtree_right(root, node)`: the right child.
-pub(super) fn rbtree_right<M: ModelPort>(
-    [root, node, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+pub(super) fn rbtree_right<M: ModelPort>(Call([root, node, ..], memory, _): Call<M>) -> Return<M> {
     let tree = memory.root(root)?;
     let child = memory.objects()?.child(tree, node, Side::Right);
     Ok(child.unwrap_or(0))

@@ -1,19 +1,18 @@
 //! `bpf_xdp_pull_data`: bytes of fragments become linear.
 
 use spec::Errno;
-use vm::{MemoryPort, RunContext};
+use vm::MemoryPort;
 
 use super::int;
+use crate::call::{Call, Return};
 use crate::programs::XDP_FRAME;
 
 /// `int bpf_xdp_pull_data(xdp_md, u32 len)`: makes at least so many bytes linear, for which
 /// the packet moves into the room in front if there is too little behind it; `-EINVAL` if the
 /// packet is shorter, or both rooms are too small.
 pub(super) fn xdp_pull_data<M: MemoryPort>(
-    [context, len, ..]: [u64; 5],
-    memory: &mut M,
-    _: &mut RunContext<'_>,
-) -> Result<u64, M::Fault> {
+    Call([context, len, ..], memory, _): Call<M>,
+) -> Return<M> {
     let len = len as u32 as usize;
     memory.change_packet(context, |packet| {
         let Some(missing) = len

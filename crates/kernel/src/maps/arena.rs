@@ -11,8 +11,8 @@ mod free_ranges;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use spec::Errno;
 use spec::maps::MapFlags;
+use spec::{Errno, Result};
 use vm::{ARENA_PAGE, ArenaObject, CELL_BYTES, Cells, MapOperations};
 
 use self::free_ranges::FreeRanges;
@@ -50,7 +50,7 @@ struct Space {
 type Part = (u32, usize, std::ops::Range<usize>);
 
 impl Arena {
-    pub(super) fn new(map: &Definition, host: &Host) -> Result<Arena, Errno> {
+    pub(super) fn new(map: &Definition, host: &Host) -> Result<Arena> {
         let pages = map.params.max_entries;
         let mut free = FreeRanges::default();
         free.add(0, pages);
@@ -93,33 +93,25 @@ impl Arena {
     /// # Errors
     /// EFAULT where user space gets a signal: outside the arena, on pages that are not there
     /// of an arena with `BPF_F_SEGV_ON_FAULT`, and if memory ends.
-    pub fn read_as_user(&self, address: u64, into: &mut [u8]) -> Result<(), Errno> {
+    pub fn read_as_user(&self, address: u64, into: &mut [u8]) -> Result {
         let lower = self.user_range(address, into.len())?;
-        match self.read(lower, into) {
-            true => Ok(()),
-            false => Err(Errno::EFAULT),
-        }
+        Errno::EFAULT.when(!self.read(lower, into))
     }
 
     /// Writes bytes at an address in user space, as user space does.
     ///
     /// # Errors
     /// As [`Arena::read_as_user`].
-    pub fn write_as_user(&self, address: u64, bytes: &[u8]) -> Result<(), Errno> {
+    pub fn write_as_user(&self, address: u64, bytes: &[u8]) -> Result {
         let lower = self.user_range(address, bytes.len())?;
-        match self.write(lower, bytes) {
-            true => Ok(()),
-            false => Err(Errno::EFAULT),
-        }
+        Errno::EFAULT.when(!self.write(lower, bytes))
     }
 
     /// The 32-bit address of bytes in user space, whose pages are there afterwards.
-    fn user_range(&self, address: u64, len: usize) -> Result<u32, Errno> {
+    fn user_range(&self, address: u64, len: usize) -> Result<u32> {
         let offset = (address.checked_sub(self.user_start)).ok_or(Errno::EFAULT)?;
         let end = offset.checked_add(len as u64).ok_or(Errno::EFAULT)?;
-        if end > ArenaObject::bytes(self) {
-            return Err(Errno::EFAULT);
-        }
+        Errno::EFAULT.when(end > ArenaObject::bytes(self))?;
         for page in offset / PAGE..end.div_ceil(PAGE) {
             self.fault_in(page as u32)?;
         }
@@ -127,14 +119,12 @@ impl Arena {
     }
 
     /// Makes a page that user space uses (`arena_vm_fault`).
-    fn fault_in(&self, page: u32) -> Result<(), Errno> {
+    fn fault_in(&self, page: u32) -> Result {
         let mut space = self.space();
         if self.present.get(page).is_some() {
             return Ok(());
         }
-        if self.flags.has(MapFlags::SEGV_ON_FAULT) {
-            return Err(Errno::EFAULT);
-        }
+        Errno::EFAULT.when(self.flags.has(MapFlags::SEGV_ON_FAULT))?;
         let is_made = self.make(&mut space, page, 1);
         is_made.then_some(()).ok_or(Errno::EFAULT)
     }
@@ -287,7 +277,7 @@ impl ArenaObject for Arena {
         }
     }
 
-    fn reserve(&self, address: u64, pages: u32) -> Result<(), Errno> {
+    fn reserve(&self, address: u64, pages: u32) -> Result {
         if pages == 0 || !address.is_multiple_of(PAGE) {
             return Ok(());
         }
@@ -296,9 +286,7 @@ impl ArenaObject for Arena {
             return Err(Errno::EINVAL);
         }
         let mut space = self.space();
-        if !space.free.contain(first, pages) {
-            return Err(Errno::EBUSY);
-        }
+        Errno::EBUSY.when(!space.free.contain(first, pages))?;
         space.free.remove(first, pages);
         Ok(())
     }
@@ -309,21 +297,21 @@ impl MapOperations for Arena {
         Some(self)
     }
 
-    fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, _: u32, _: &[u8]) -> Result {
         Err(Errno::EOPNOTSUPP)
     }
 }
 
 impl SyscallOperations for Arena {
-    fn copy(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, _: &[u8], _: &mut [u8]) -> Result {
         Err(Errno::EINVAL)
     }
 
-    fn store(&self, _: &[u8], _: &[u8], _: u64, _: &dyn Resources) -> Result<(), Errno> {
+    fn store(&self, _: &[u8], _: &[u8], _: u64, _: &dyn Resources) -> Result {
         Err(Errno::EOPNOTSUPP)
     }
 
-    fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result {
         Err(Errno::EOPNOTSUPP)
     }
 }

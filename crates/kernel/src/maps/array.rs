@@ -4,7 +4,7 @@ use std::slice;
 use std::sync::Arc;
 use vm::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::{CellSlice, Cells, Cursor, DirectAccess, Elements, MapOperations};
 
 use super::flags::{EXIST, LOCK, NOEXIST};
@@ -24,7 +24,7 @@ pub(super) struct Array {
 }
 
 impl Array {
-    pub(super) fn new(map: &Definition, host: &Host, charge: &Charge) -> Result<Array, Errno> {
+    pub(super) fn new(map: &Definition, host: &Host, charge: &Charge) -> Result<Array> {
         let is_percpu = map.is_percpu();
         let copies = if is_percpu { host.cpus } else { 1 };
         let entries = map.params.max_entries;
@@ -65,22 +65,16 @@ impl Array {
         self.values.value(index, cpu)
     }
 
-    fn check_update(&self, key: &[u8], flags: u64) -> Result<u32, Errno> {
-        if flags & !LOCK > EXIST {
-            return Err(Errno::EINVAL);
-        }
+    fn check_update(&self, key: &[u8], flags: u64) -> Result<u32> {
+        Errno::EINVAL.when(flags & !LOCK > EXIST)?;
         let index = self.index(key).ok_or(Errno::E2BIG)?;
-        if flags & NOEXIST != 0 {
-            return Err(Errno::EEXIST);
-        }
-        if flags & LOCK != 0 && self.value.lock.is_none() {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EEXIST.when(flags & NOEXIST != 0)?;
+        Errno::EINVAL.when(flags & LOCK != 0 && self.value.lock.is_none())?;
         Ok(index)
     }
 
     /// Writes a value, under its lock if the flags say so.
-    fn write(&self, cells: &[AtomicU64], value: &[u8], flags: u64) -> Result<(), Errno> {
+    fn write(&self, cells: &[AtomicU64], value: &[u8], flags: u64) -> Result {
         let _locked = match flags & LOCK {
             0 => None,
             _ => self.value.lock(cells)?,
@@ -145,18 +139,18 @@ impl MapOperations for Array {
         has_one.then(|| CellSlice::new(self.element(0, 0), self.value.size))
     }
 
-    fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+    fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result {
         let index = self.check_update(key, flags)?;
         self.write(self.element(index, cpu), value, flags)
     }
 
-    fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, _: u32, _: &[u8]) -> Result {
         Err(Errno::EINVAL)
     }
 }
 
 impl SyscallOperations for Array {
-    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result {
         let index = self.index(key).ok_or(Errno::ENOENT)?;
         for (cpu, out) in (0..).zip(out.chunks_mut(out.len() / self.values.copies() as usize)) {
             self.value.read(self.element(index, cpu), out);
@@ -164,10 +158,8 @@ impl SyscallOperations for Array {
         Ok(())
     }
 
-    fn store(&self, key: &[u8], value: &[u8], flags: u64, _: &dyn Resources) -> Result<(), Errno> {
-        if self.is_percpu && flags > EXIST {
-            return Err(Errno::EINVAL);
-        }
+    fn store(&self, key: &[u8], value: &[u8], flags: u64, _: &dyn Resources) -> Result {
+        Errno::EINVAL.when(self.is_percpu && flags > EXIST)?;
         let index = self.check_update(key, flags)?;
         for (cpu, value) in (0..).zip(value.chunks(value.len() / self.values.copies() as usize)) {
             self.write(self.element(index, cpu), value, flags)?;
@@ -175,7 +167,7 @@ impl SyscallOperations for Array {
         Ok(())
     }
 
-    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result {
         let index = key.and_then(|key| self.index(key));
         key::write_next_index(index, self.entries(), next)
     }

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use vm::sync::atomic::Ordering::{Acquire, Release};
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::{Cells, DirectAccess, Elements, MapOperations};
 
 use super::resources::{Resources, StoredMap};
@@ -25,7 +25,7 @@ pub(super) struct ArrayOfMaps {
 }
 
 impl ArrayOfMaps {
-    pub(super) fn new(map: &Definition, inner: Option<&Map>) -> Result<ArrayOfMaps, Errno> {
+    pub(super) fn new(map: &Definition, inner: Option<&Map>) -> Result<ArrayOfMaps> {
         Ok(ArrayOfMaps {
             template: Template::of(inner)?,
             order: Mutex::new(()),
@@ -56,12 +56,9 @@ impl MapOperations for ArrayOfMaps {
         (address != 0).then_some(address)
     }
 
-    fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, _: u32, key: &[u8]) -> Result {
         let index = self.slots.index(key).ok_or(Errno::E2BIG)?;
-        match self.set(index, None) {
-            true => Ok(()),
-            false => Err(Errno::ENOENT),
-        }
+        Errno::ENOENT.when(!self.set(index, None))
     }
 
     fn covers(&self, address: u64, len: usize) -> bool {
@@ -80,27 +77,21 @@ impl SyscallOperations for ArrayOfMaps {
         self.slots.all().collect()
     }
 
-    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result {
         let index = self.slots.index(key).ok_or(Errno::ENOENT)?;
         let inner = self.slots.get(index).ok_or(Errno::ENOENT)?;
         out.copy_from_slice(&inner.id.to_le_bytes());
         Ok(())
     }
 
-    fn store(
-        &self,
-        key: &[u8],
-        value: &[u8],
-        flags: u64,
-        resources: &dyn Resources,
-    ) -> Result<(), Errno> {
+    fn store(&self, key: &[u8], value: &[u8], flags: u64, resources: &dyn Resources) -> Result {
         let index = self.slots.index_to_store(key, flags, 0)?;
         let inner = self.template.find(slots::number(value)?, resources)?;
         self.set(index, Some(inner));
         Ok(())
     }
 
-    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result {
         self.slots.next_key(key, next)
     }
 }

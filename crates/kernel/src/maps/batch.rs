@@ -1,8 +1,8 @@
 //! Operations of bpf(2) on several elements (`generic_map_*_batch` and
 //! `__htab_map_lookup_and_delete_batch` of Linux).
 
-use spec::Errno;
 use spec::maps::MapKind;
+use spec::{Errno, Result};
 
 use super::{Map, Resources};
 
@@ -70,11 +70,9 @@ impl Map {
         values: &[u8],
         flags: u64,
         resources: &dyn Resources,
-    ) -> Result<Batch, Errno> {
+    ) -> Result<Batch> {
         self.check_write()?;
-        if Batches::of(self.kind()) == Batches::None {
-            return Err(Errno::ENOTSUPP);
-        }
+        Errno::ENOTSUPP.when(Batches::of(self.kind()) == Batches::None)?;
         self.check_flags(flags, super::flags::LOCK)?;
         let elements = self.elements(keys, values.len())?;
         let store = |index: usize| {
@@ -85,7 +83,7 @@ impl Map {
     }
 
     /// `BPF_MAP_DELETE_BATCH`: deletes elements until one fails.
-    pub fn delete_batch(&self, keys: &[u8]) -> Result<Batch, Errno> {
+    pub fn delete_batch(&self, keys: &[u8]) -> Result<Batch> {
         self.check_write()?;
         match Batches::of(self.kind()) {
             Batches::None | Batches::Array => return Err(Errno::ENOTSUPP),
@@ -105,7 +103,7 @@ impl Map {
         values: &mut [u8],
         flags: u64,
         delete: bool,
-    ) -> Result<LookupBatch, Errno> {
+    ) -> Result<LookupBatch> {
         self.check_read()?;
         if delete {
             self.check_write()?;
@@ -130,7 +128,7 @@ impl Map {
         keys: &mut [u8],
         values: &mut [u8],
         most: usize,
-    ) -> Result<LookupBatch, Errno> {
+    ) -> Result<LookupBatch> {
         let (key_len, value_len) = (self.params().key_size as usize, self.value_len());
         let mut last = from.map(<[u8]>::to_vec);
         let mut count = 0;
@@ -165,7 +163,7 @@ impl Map {
         values: &mut [u8],
         most: usize,
         delete: bool,
-    ) -> Result<LookupBatch, Errno> {
+    ) -> Result<LookupBatch> {
         let (key_len, value_len) = (self.params().key_size as usize, self.value_len());
         let start = from.and_then(|from| from.first_chunk::<4>());
         let start = start.map_or(0, |bytes| u32::from_le_bytes(*bytes));
@@ -190,7 +188,7 @@ impl Map {
         Ok(done(count, buckets, Some(Errno::ENOENT)))
     }
 
-    fn elements(&self, keys: &[u8], values: usize) -> Result<usize, Errno> {
+    fn elements(&self, keys: &[u8], values: usize) -> Result<usize> {
         let elements = keys.len() / self.params().key_size as usize;
         let fits = elements * self.params().key_size as usize == keys.len()
             && elements * self.value_len() == values;
@@ -208,7 +206,7 @@ impl Map {
     }
 }
 
-fn until_error(elements: usize, mut handle: impl FnMut(usize) -> Result<(), Errno>) -> Batch {
+fn until_error(elements: usize, mut handle: impl FnMut(usize) -> Result) -> Batch {
     for count in 0..elements {
         if let Err(errno) = handle(count) {
             return Batch {

@@ -3,7 +3,7 @@
 use vm::sync::atomic::Ordering::Relaxed;
 
 use program::creation;
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::{CellSlice, Cells, MapOperations};
 
 use super::memory::Charge;
@@ -21,11 +21,7 @@ pub(super) struct BloomFilter {
 }
 
 impl BloomFilter {
-    pub(super) fn new(
-        map: &Definition,
-        host: &Host,
-        charge: &Charge,
-    ) -> Result<BloomFilter, Errno> {
+    pub(super) fn new(map: &Definition, host: &Host, charge: &Charge) -> Result<BloomFilter> {
         let mask = creation::bloom_mask(&map.params);
         let cells = (u64::from(mask) + 1).div_ceil(64) as usize;
         Ok(BloomFilter {
@@ -46,26 +42,21 @@ impl BloomFilter {
 }
 
 impl MapOperations for BloomFilter {
-    fn push(&self, value: &[u8], flags: u64) -> Result<(), Errno> {
-        if flags != 0 {
-            return Err(Errno::EINVAL);
-        }
+    fn push(&self, value: &[u8], flags: u64) -> Result {
+        Errno::EINVAL.when(flags != 0)?;
         for (cell, bit) in self.bits_of(value) {
             self.bits.as_slice()[cell].fetch_or(bit, Relaxed);
         }
         Ok(())
     }
 
-    fn peek(&self, value: &mut [u8]) -> Result<(), Errno> {
+    fn peek(&self, value: &mut [u8]) -> Result {
         let is_set =
             |(cell, bit): (usize, u64)| self.bits.as_slice()[cell].load(Relaxed) & bit != 0;
-        match self.bits_of(value).all(is_set) {
-            true => Ok(()),
-            false => Err(Errno::ENOENT),
-        }
+        Errno::ENOENT.when(!self.bits_of(value).all(is_set))
     }
 
-    fn pop(&self, _: &mut [u8]) -> Result<(), Errno> {
+    fn pop(&self, _: &mut [u8]) -> Result {
         Err(Errno::EOPNOTSUPP)
     }
 
@@ -73,25 +64,25 @@ impl MapOperations for BloomFilter {
         None
     }
 
-    fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
+    fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result {
         Err(Errno::EINVAL)
     }
 
-    fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, _: u32, _: &[u8]) -> Result {
         Err(Errno::EOPNOTSUPP)
     }
 }
 
 impl SyscallOperations for BloomFilter {
-    fn copy(&self, _: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, _: &[u8], out: &mut [u8]) -> Result {
         self.peek(out)
     }
 
-    fn store(&self, _: &[u8], value: &[u8], flags: u64, _: &dyn Resources) -> Result<(), Errno> {
+    fn store(&self, _: &[u8], value: &[u8], flags: u64, _: &dyn Resources) -> Result {
         self.push(value, flags)
     }
 
-    fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result {
         Err(Errno::EOPNOTSUPP)
     }
 }

@@ -2,8 +2,8 @@
 //! type (`kernel/bpf/local_storage.c` of Linux). Attaching a program creates the values;
 //! none is attached here, so bpf(2) finds none.
 
-use spec::Errno;
 use spec::maps::MapKind;
+use spec::{Errno, Result};
 use vm::{CellSlice, Cells, MapOperations, ValueOf};
 
 use super::flags::{EXIST, LOCK};
@@ -21,7 +21,7 @@ pub(super) struct CgroupStorage {
 }
 
 impl CgroupStorage {
-    pub(super) fn new(map: &Definition, host: &Host) -> Result<CgroupStorage, Errno> {
+    pub(super) fn new(map: &Definition, host: &Host) -> Result<CgroupStorage> {
         let is_percpu = map.kind == MapKind::PercpuCgroupStorage;
         let copies = if is_percpu { host.cpus as usize } else { 1 };
         let cells = Cells::zeroed(map.value.cells().saturating_mul(copies));
@@ -47,7 +47,7 @@ impl MapOperations for CgroupStorage {
         Some(CellSlice::new(cells, self.value.size))
     }
 
-    fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, _: u32, _: &[u8]) -> Result {
         Err(Errno::EINVAL)
     }
 }
@@ -58,11 +58,11 @@ impl SyscallOperations for CgroupStorage {
         self.cells.slice(0, zeros.len()).write(0, &zeros);
     }
 
-    fn copy(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, _: &[u8], _: &mut [u8]) -> Result {
         Err(Errno::ENOENT)
     }
 
-    fn store(&self, _: &[u8], _: &[u8], flags: u64, _: &dyn Resources) -> Result<(), Errno> {
+    fn store(&self, _: &[u8], _: &[u8], flags: u64, _: &dyn Resources) -> Result {
         let is_known = match self.is_percpu {
             true => flags == 0 || flags == EXIST,
             false => flags & !(LOCK | EXIST) == 0,
@@ -73,7 +73,7 @@ impl SyscallOperations for CgroupStorage {
         })
     }
 
-    fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result {
         Err(Errno::ENOENT)
     }
 }

@@ -3,8 +3,8 @@
 //! A value is `struct bpf_cpumap_val`: length of the CPU's queue and, where values have 8
 //! bytes, a program: its descriptor in an update, its id in a lookup.
 
-use spec::Errno;
 use spec::programs::{AttachType, ProgramType};
+use spec::{Errno, Result};
 use vm::{CellSlice, MapOperations};
 
 use super::array::Array;
@@ -24,7 +24,7 @@ pub(super) struct Cpumap {
 }
 
 impl Cpumap {
-    pub(super) fn new(map: &Definition, host: &Host, charge: &Charge) -> Result<Cpumap, Errno> {
+    pub(super) fn new(map: &Definition, host: &Host, charge: &Charge) -> Result<Cpumap> {
         Ok(Cpumap {
             values: Array::new(map, host, charge)?,
             cpus: host.cpus,
@@ -40,31 +40,21 @@ impl MapOperations for Cpumap {
         (queue != [0; 4]).then_some(value)
     }
 
-    fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, cpu: u32, key: &[u8]) -> Result {
         clear(&self.values, cpu, key)
     }
 }
 
 impl SyscallOperations for Cpumap {
-    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result {
         copy_filled(&self.values, key, out)
     }
 
-    fn store(
-        &self,
-        key: &[u8],
-        value: &[u8],
-        flags: u64,
-        resources: &dyn Resources,
-    ) -> Result<(), Errno> {
+    fn store(&self, key: &[u8], value: &[u8], flags: u64, resources: &dyn Resources) -> Result {
         check_update(&self.values, key, flags)?;
         let queue = slots::number(&value[..4])?;
-        if queue > MOST_QUEUE {
-            return Err(Errno::EOVERFLOW);
-        }
-        if slots::number(key)? >= self.cpus {
-            return Err(Errno::ENODEV);
-        }
+        Errno::EOVERFLOW.when(queue > MOST_QUEUE)?;
+        Errno::ENODEV.when(slots::number(key)? >= self.cpus)?;
         let mut stored = vec![0; value.len()];
         if queue > 0 {
             let descriptor = value[4..]
@@ -79,7 +69,7 @@ impl SyscallOperations for Cpumap {
         self.values.store(key, &stored, 0, resources)
     }
 
-    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result {
         self.values.next_key(key, next)
     }
 }
@@ -89,7 +79,7 @@ pub(super) fn program_id(
     descriptor: i32,
     attach_type: AttachType,
     resources: &dyn Resources,
-) -> Result<u32, Errno> {
+) -> Result<u32> {
     if descriptor <= 0 {
         return Ok(0);
     }
@@ -102,10 +92,8 @@ pub(super) fn program_id(
 }
 
 /// The flags and index of an update of an array whose elements all exist.
-pub(super) fn check_update(values: &Array, key: &[u8], flags: u64) -> Result<(), Errno> {
-    if flags > EXIST {
-        return Err(Errno::EINVAL);
-    }
+pub(super) fn check_update(values: &Array, key: &[u8], flags: u64) -> Result {
+    Errno::EINVAL.when(flags > EXIST)?;
     values.index(key).ok_or(Errno::E2BIG)?;
     match flags {
         NOEXIST => Err(Errno::EEXIST),
@@ -114,13 +102,13 @@ pub(super) fn check_update(values: &Array, key: &[u8], flags: u64) -> Result<(),
 }
 
 /// Empties an element, whether or not it was empty.
-pub(super) fn clear(values: &Array, cpu: u32, key: &[u8]) -> Result<(), Errno> {
+pub(super) fn clear(values: &Array, cpu: u32, key: &[u8]) -> Result {
     values.index(key).ok_or(Errno::EINVAL)?;
     values.update(cpu, key, &[0; 8][..values.value_size()], 0)
 }
 
 /// Reads an element that is not empty: whose first number is not 0.
-pub(super) fn copy_filled(values: &Array, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+pub(super) fn copy_filled(values: &Array, key: &[u8], out: &mut [u8]) -> Result {
     values.copy(key, out)?;
     match out[..4] == [0; 4] {
         true => Err(Errno::ENOENT),

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use program::MapParams;
 use program::creation::{self, Machine};
-use spec::Errno;
 use spec::maps::MapKind;
+use spec::{Errno, Result};
 use vm::MapHandle;
 
 use super::{
@@ -23,7 +23,7 @@ impl Map {
     ///
     /// # Errors
     /// Those of `BPF_MAP_CREATE`; [`Errno::ENOTSUPP`] for kinds that are not built yet.
-    pub fn create(params: &MapParams, value: ValueLayout, host: &Host) -> Result<Map, Errno> {
+    pub fn create(params: &MapParams, value: ValueLayout, host: &Host) -> Result<Map> {
         Map::create_with(params, value, host, None)
     }
 
@@ -36,7 +36,7 @@ impl Map {
         value: ValueLayout,
         host: &Host,
         inner: Option<&Map>,
-    ) -> Result<Map, Errno> {
+    ) -> Result<Map> {
         use MapKind::{
             Arena, Array, ArrayOfMaps, BloomFilter, CgroupArray, CgroupStorage, CgrpStorage,
             Cpumap, Devmap, DevmapHash, Hash, HashOfMaps, InodeStorage, InsnArray, LpmTrie,

@@ -19,8 +19,8 @@ mod lru;
 use std::sync::Arc;
 
 use program::MapParams;
-use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
+use spec::{Errno, Result};
 use vm::sync::atomic::Ordering::Relaxed;
 use vm::sync::atomic::{AtomicU32, AtomicU64};
 use vm::{
@@ -70,7 +70,7 @@ enum Limit {
 }
 
 impl Hash {
-    pub(super) fn new(map: &Definition, host: &Host) -> Result<Hash, Errno> {
+    pub(super) fn new(map: &Definition, host: &Host) -> Result<Hash> {
         let entries = map.params.max_entries;
         let is_percpu = map.is_percpu();
         let is_preallocated = !map.params.flags.has(MapFlags::NO_PREALLOC);
@@ -174,7 +174,7 @@ impl Hash {
     }
 
     /// An element for a new entry. Evicting locks buckets.
-    fn new_element(&self, cpu: u32) -> Result<u32, Errno> {
+    fn new_element(&self, cpu: u32) -> Result<u32> {
         let taken = match &self.limit {
             Limit::Pool => self.pool.take(cpu),
             Limit::Evict(lru) => {
@@ -187,9 +187,7 @@ impl Hash {
             }
             Limit::Count { entries, most } => {
                 let count = |count: u32| (count < *most).then(|| count + 1);
-                if entries.fetch_update(Relaxed, Relaxed, count).is_err() {
-                    return Err(Errno::E2BIG);
-                }
+                Errno::E2BIG.when(entries.fetch_update(Relaxed, Relaxed, count).is_err())?;
                 self.pool.take(cpu)
             }
         };
@@ -272,7 +270,7 @@ impl Hash {
     }
 
     /// Adds or replaces an entry. `values` is a value, or those of all CPUs.
-    fn put(&self, cpu: u32, key: &[u8], values: &[u8], flags: u64) -> Result<(), Errno> {
+    fn put(&self, cpu: u32, key: &[u8], values: &[u8], flags: u64) -> Result {
         let is_locked = flags & LOCK != 0;
         let flags = flags & !LOCK;
         // Only hashes with one value an entry have locks.
@@ -329,7 +327,7 @@ impl Hash {
     }
 
     /// An element to put in place of another.
-    fn new_spare(&self, bucket: &Locked<'_>, cpu: u32) -> Result<u32, Errno> {
+    fn new_spare(&self, bucket: &Locked<'_>, cpu: u32) -> Result<u32> {
         if let Some(index) = bucket.take_spare() {
             return Ok(index);
         }
@@ -351,7 +349,7 @@ impl Hash {
     }
 
     /// Removes an entry; its values are read first if there is room for them.
-    fn remove(&self, cpu: u32, key: &[u8], out: Option<&mut [u8]>) -> Result<(), Errno> {
+    fn remove(&self, cpu: u32, key: &[u8], out: Option<&mut [u8]>) -> Result {
         let hash = self.hash(key);
         let bucket = self.lock(hash);
         let found = bucket.find(hash, |cells| key::equals(cells, key));
@@ -519,17 +517,17 @@ impl MapOperations for Hash {
         })
     }
 
-    fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+    fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result {
         self.put(cpu, key, value, flags)
     }
 
-    fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, cpu: u32, key: &[u8]) -> Result {
         self.remove(cpu, key, None)
     }
 }
 
 impl SyscallOperations for Hash {
-    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result {
         let hash = self.hash(key);
         let found = self.find_by(hash, |cells| key::equals(cells, key));
         let (index, _) = found.ok_or(Errno::ENOENT)?;
@@ -537,11 +535,11 @@ impl SyscallOperations for Hash {
         Ok(())
     }
 
-    fn store(&self, key: &[u8], value: &[u8], flags: u64, _: &dyn Resources) -> Result<(), Errno> {
+    fn store(&self, key: &[u8], value: &[u8], flags: u64, _: &dyn Resources) -> Result {
         self.put(0, key, value, flags)
     }
 
-    fn take(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+    fn take(&self, key: &[u8], out: &mut [u8]) -> Result {
         self.remove(0, key, Some(out))
     }
 
@@ -578,7 +576,7 @@ impl SyscallOperations for Hash {
         Some(entries)
     }
 
-    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result {
         let mut from = 0;
         if let Some(key) = key {
             let hash = self.hash(key);

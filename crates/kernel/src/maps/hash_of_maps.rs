@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::MapOperations;
 
 use super::array_of_maps::{any_covers, retire};
@@ -34,11 +34,7 @@ struct Entry {
 }
 
 impl HashOfMaps {
-    pub(super) fn new(
-        map: &Definition,
-        host: &Host,
-        inner: Option<&Map>,
-    ) -> Result<HashOfMaps, Errno> {
+    pub(super) fn new(map: &Definition, host: &Host, inner: Option<&Map>) -> Result<HashOfMaps> {
         let template = Template::of(inner)?;
         let most = map.params.max_entries;
         let buckets = most.checked_next_power_of_two().ok_or(Errno::E2BIG)?;
@@ -74,7 +70,7 @@ impl HashOfMaps {
 }
 
 impl MapOperations for HashOfMaps {
-    fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, _: u32, key: &[u8]) -> Result {
         let mut count = self.lock();
         let bucket = self.bucket(key);
         let mut entries = self.entries(bucket);
@@ -104,23 +100,15 @@ impl SyscallOperations for HashOfMaps {
         maps
     }
 
-    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result {
         let inner = self.find(key).ok_or(Errno::ENOENT)?;
         out.copy_from_slice(&inner.id.to_le_bytes());
         Ok(())
     }
 
-    fn store(
-        &self,
-        key: &[u8],
-        value: &[u8],
-        flags: u64,
-        resources: &dyn Resources,
-    ) -> Result<(), Errno> {
+    fn store(&self, key: &[u8], value: &[u8], flags: u64, resources: &dyn Resources) -> Result {
         let map = self.template.find(slots::number(value)?, resources)?;
-        if flags > EXIST {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(flags > EXIST)?;
         let mut count = self.lock();
         let bucket = self.bucket(key);
         let mut entries = self.entries(bucket);
@@ -139,7 +127,7 @@ impl SyscallOperations for HashOfMaps {
         Ok(())
     }
 
-    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result {
         let place = key.and_then(|key| {
             let bucket = self.bucket(key);
             let entries = self.buckets.get(bucket)?;

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use spec::Errno;
+use spec::Result;
 use spec::maps::MapKind;
 use vm::network::NetSocket;
 use vm::{ArenaObject, CellSlice, Cursor, MapFunction, MapOperations, Samples, TailTable, ValueOf};
@@ -329,7 +329,7 @@ impl MapOperations for Journal {
         self.inner.find(guard, what)
     }
 
-    fn disown(&self, owner: u64) -> Result<(), Errno> {
+    fn disown(&self, owner: u64) -> Result {
         self.inner.disown(owner)
     }
 
@@ -351,31 +351,31 @@ impl MapOperations for Journal {
         self.inner.next_entry(guard, cpu, cursor)
     }
 
-    fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+    fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result {
         self.note_update(key);
         self.inner.update(cpu, key, value, flags)
     }
 
-    fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, cpu: u32, key: &[u8]) -> Result {
         self.note(key);
         self.inner.delete(cpu, key)
     }
 
-    fn push(&self, value: &[u8], flags: u64) -> Result<(), Errno> {
+    fn push(&self, value: &[u8], flags: u64) -> Result {
         self.note_whole();
         self.inner.push(value, flags)
     }
 
-    fn pop(&self, out: &mut [u8]) -> Result<(), Errno> {
+    fn pop(&self, out: &mut [u8]) -> Result {
         self.note_whole();
         self.inner.pop(out)
     }
 
-    fn peek(&self, out: &mut [u8]) -> Result<(), Errno> {
+    fn peek(&self, out: &mut [u8]) -> Result {
         self.inner.peek(out)
     }
 
-    fn output(&self, record: &[u8], flags: u64) -> Result<(), Errno> {
+    fn output(&self, record: &[u8], flags: u64) -> Result {
         self.inner.output(record, flags)
     }
 
@@ -391,7 +391,7 @@ impl MapOperations for Journal {
         self.inner.query(what)
     }
 
-    fn perf_output(&self, index: u32, cpu: u32, record: &[u8]) -> Result<(), Errno> {
+    fn perf_output(&self, index: u32, cpu: u32, record: &[u8]) -> Result {
         self.inner.perf_output(index, cpu, record)
     }
 
@@ -411,7 +411,7 @@ impl MapOperations for Journal {
         self.inner.samples()
     }
 
-    fn cgroup(&self, index: u32) -> Result<u64, Errno> {
+    fn cgroup(&self, index: u32) -> Result<u64> {
         self.inner.cgroup(index)
     }
 
@@ -419,7 +419,7 @@ impl MapOperations for Journal {
         self.inner.socket(key)
     }
 
-    fn update_socket(&self, key: &[u8], socket: &NetSocket, flags: u64) -> Result<(), Errno> {
+    fn update_socket(&self, key: &[u8], socket: &NetSocket, flags: u64) -> Result {
         self.inner.update_socket(key, socket, flags)
     }
 }
@@ -429,17 +429,11 @@ impl SyscallOperations for Journal {
         self.inner.reset();
     }
 
-    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result {
         self.inner.copy(key, out)
     }
 
-    fn store(
-        &self,
-        key: &[u8],
-        value: &[u8],
-        flags: u64,
-        resources: &dyn Resources,
-    ) -> Result<(), Errno> {
+    fn store(&self, key: &[u8], value: &[u8], flags: u64, resources: &dyn Resources) -> Result {
         match is_queue(self.kind) {
             true => self.note_whole(),
             false => self.note_update(key),
@@ -447,21 +441,16 @@ impl SyscallOperations for Journal {
         self.inner.store(key, value, flags, resources)
     }
 
-    fn copy_object(
-        &self,
-        key: &[u8],
-        out: &mut [u8],
-        resources: &dyn Resources,
-    ) -> Result<(), Errno> {
+    fn copy_object(&self, key: &[u8], out: &mut [u8], resources: &dyn Resources) -> Result {
         self.inner.copy_object(key, out, resources)
     }
 
-    fn delete_object(&self, key: &[u8], resources: &dyn Resources) -> Result<(), Errno> {
+    fn delete_object(&self, key: &[u8], resources: &dyn Resources) -> Result {
         self.note(key);
         self.inner.delete_object(key, resources)
     }
 
-    fn take(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+    fn take(&self, key: &[u8], out: &mut [u8]) -> Result {
         match is_queue(self.kind) {
             true => self.note_whole(),
             false => self.note(key),
@@ -469,7 +458,7 @@ impl SyscallOperations for Journal {
         self.inner.take(key, out)
     }
 
-    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result {
         self.inner.next_key(key, next)
     }
 
@@ -484,7 +473,7 @@ impl SyscallOperations for Journal {
         self.inner.read_bucket(bucket, most, delete)
     }
 
-    fn admit(&self, class: &ProgramClass) -> Result<(), Errno> {
+    fn admit(&self, class: &ProgramClass) -> Result {
         self.inner.admit(class)
     }
 

@@ -1,6 +1,6 @@
 //! Keys in cells: comparison, copy and hash.
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use vm::{hash_start, hash_words};
 
@@ -63,15 +63,9 @@ pub(super) fn hash(key: &[u8], seed: u64) -> u32 {
 }
 
 /// Writes the index after this one, of so many: the first after none. ENOENT after the last.
-pub(super) fn write_next_index(
-    index: Option<u32>,
-    count: u32,
-    next: &mut [u8],
-) -> Result<(), Errno> {
+pub(super) fn write_next_index(index: Option<u32>, count: u32, next: &mut [u8]) -> Result {
     let following = index.map_or(0, |index| index + 1);
-    if following == count && index.is_some() {
-        return Err(Errno::ENOENT);
-    }
+    Errno::ENOENT.when(following == count && index.is_some())?;
     next.copy_from_slice(&following.to_le_bytes());
     Ok(())
 }

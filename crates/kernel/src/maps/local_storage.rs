@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use spec::Errno;
 use spec::maps::MapKind;
+use spec::{Errno, Result};
 use vm::{Addresses, CellSlice, Cells, MapOperations, RunGuard, ValueOf};
 
 use super::flags::{EXIST, NOEXIST};
@@ -48,10 +48,8 @@ impl LocalStorage {
     }
 
     /// Changes or adds the value of an object, as the flags of an update allow; the value.
-    pub fn set(&self, owner: u64, value: &[u8], flags: u64) -> Result<Arc<Cells>, Errno> {
-        if flags > EXIST {
-            return Err(Errno::EINVAL);
-        }
+    pub fn set(&self, owner: u64, value: &[u8], flags: u64) -> Result<Arc<Cells>> {
+        Errno::EINVAL.when(flags > EXIST)?;
         let mut values = self.values.write().unwrap_or_else(PoisonError::into_inner);
         match values.get(&owner) {
             Some(_) if flags == NOEXIST => return Err(Errno::EEXIST),
@@ -86,24 +84,24 @@ impl LocalStorage {
     }
 
     /// Removes the value of an object. ENOENT if it has none.
-    pub fn remove(&self, owner: u64) -> Result<(), Errno> {
+    pub fn remove(&self, owner: u64) -> Result {
         let mut values = self.values.write().unwrap_or_else(PoisonError::into_inner);
         values.remove(&owner).ok_or(Errno::ENOENT)?;
         self.charge.remove(self.value.rounded() as u64);
         Ok(())
     }
 
-    fn owner(&self, key: &[u8], resources: &dyn Resources) -> Result<u64, Errno> {
+    fn owner(&self, key: &[u8], resources: &dyn Resources) -> Result<u64> {
         resources.owner(self.kind, slots::number(key)?)
     }
 }
 
 impl MapOperations for LocalStorage {
-    fn disown(&self, owner: u64) -> Result<(), Errno> {
+    fn disown(&self, owner: u64) -> Result {
         self.remove(owner)
     }
 
-    fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, _: u32, key: &[u8]) -> Result {
         self.delete_object(key, &NoResources)
     }
 
@@ -122,33 +120,22 @@ impl MapOperations for LocalStorage {
 }
 
 impl SyscallOperations for LocalStorage {
-    fn delete_object(&self, key: &[u8], resources: &dyn Resources) -> Result<(), Errno> {
+    fn delete_object(&self, key: &[u8], resources: &dyn Resources) -> Result {
         self.remove(self.owner(key, resources)?)
     }
 
-    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result {
         self.copy_object(key, out, &NoResources)
     }
 
-    fn copy_object(
-        &self,
-        key: &[u8],
-        out: &mut [u8],
-        resources: &dyn Resources,
-    ) -> Result<(), Errno> {
+    fn copy_object(&self, key: &[u8], out: &mut [u8], resources: &dyn Resources) -> Result {
         let owner = self.owner(key, resources)?;
         let cells = self.get(owner).ok_or(Errno::ENOENT)?;
         self.value.read(cells.as_slice(), out);
         Ok(())
     }
 
-    fn store(
-        &self,
-        key: &[u8],
-        value: &[u8],
-        flags: u64,
-        resources: &dyn Resources,
-    ) -> Result<(), Errno> {
+    fn store(&self, key: &[u8], value: &[u8], flags: u64, resources: &dyn Resources) -> Result {
         let owner = self.owner(key, resources)?;
         self.set(owner, value, flags).map(drop)
     }
@@ -157,7 +144,7 @@ impl SyscallOperations for LocalStorage {
         let _ = self.remove(PACKET_SOCKET);
     }
 
-    fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result {
         Err(Errno::ENOTSUPP)
     }
 }

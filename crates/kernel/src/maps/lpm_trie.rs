@@ -13,7 +13,7 @@ use vm::sync::atomic::AtomicU64;
 use vm::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use vm::sync::{Mutex, MutexGuard};
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::{CellAddress, CellSlice, DirectAccess, MapFunction, MapOperations, WordLookup};
 
 use super::flags::{EXIST, NOEXIST};
@@ -65,7 +65,7 @@ enum Slot {
 }
 
 impl LpmTrie {
-    pub(super) fn new(map: &Definition, host: &Host) -> Result<LpmTrie, Errno> {
+    pub(super) fn new(map: &Definition, host: &Host) -> Result<LpmTrie> {
         let data_size = map.params.key_size as usize - 4;
         let stride = DATA + key::cells_of(data_size) + map.value.cells();
         // An entry needs a node, and an intermediate one at most.
@@ -150,7 +150,7 @@ impl LpmTrie {
     }
 
     /// A node that nothing links to yet.
-    fn new_node(&self, len: u32, data: &[u8], is_intermediate: bool) -> Result<Node, Errno> {
+    fn new_node(&self, len: u32, data: &[u8], is_intermediate: bool) -> Result<Node> {
         let index = self.pool.take(0).map_err(|_| Errno::ENOMEM)?;
         let node = Node(index.ok_or(Errno::ENOMEM)?);
         let flag = if is_intermediate { INTERMEDIATE } else { 0 };
@@ -188,13 +188,9 @@ impl LpmTrie {
     }
 
     /// Counts an entry that is to be added.
-    fn admit(&self, entries: &mut u32, flags: u64) -> Result<(), Errno> {
-        if flags == EXIST {
-            return Err(Errno::ENOENT);
-        }
-        if *entries == self.most {
-            return Err(Errno::ENOSPC);
-        }
+    fn admit(&self, entries: &mut u32, flags: u64) -> Result {
+        Errno::ENOENT.when(flags == EXIST)?;
+        Errno::ENOSPC.when(*entries == self.most)?;
         *entries += 1;
         Ok(())
     }
@@ -327,11 +323,11 @@ impl MapOperations for LpmTrie {
         found.map(|node| CellSlice::new(self.value(node), self.value.size))
     }
 
-    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+    fn update(&self, _: u32, key: &[u8], value: &[u8], flags: u64) -> Result {
         self.store(key, value, flags, &NoResources)
     }
 
-    fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, _: u32, key: &[u8]) -> Result {
         let key = self.prefix(key).ok_or(Errno::EINVAL)?;
         let mut entries = self.lock();
         let (slot, node, common, parent) = self.walk(key);
@@ -367,10 +363,8 @@ impl MapOperations for LpmTrie {
 }
 
 impl SyscallOperations for LpmTrie {
-    fn store(&self, key: &[u8], value: &[u8], flags: u64, _: &dyn Resources) -> Result<(), Errno> {
-        if flags > EXIST {
-            return Err(Errno::EINVAL);
-        }
+    fn store(&self, key: &[u8], value: &[u8], flags: u64, _: &dyn Resources) -> Result {
+        Errno::EINVAL.when(flags > EXIST)?;
         let key = self.prefix(key).ok_or(Errno::EINVAL)?;
         let mut entries = self.lock();
         let (slot, node, common, _) = self.walk(key);
@@ -410,14 +404,14 @@ impl SyscallOperations for LpmTrie {
         Ok(())
     }
 
-    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result {
         let guard = RunGuard::new();
         let value = self.lookup(&guard, 0, key).ok_or(Errno::ENOENT)?;
         value.read(0, out);
         Ok(())
     }
 
-    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result {
         let _guard = RunGuard::new();
         let root = self.child(Slot::Root).ok_or(Errno::ENOENT)?;
         let key = key.and_then(|key| self.prefix(key));

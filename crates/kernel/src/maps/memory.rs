@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::{CELL_BYTES, Cells};
 
 /// The memory of all maps of a host.
@@ -75,7 +75,7 @@ impl Charge {
     ///
     /// # Errors
     /// ENOMEM beyond the limit.
-    pub(super) fn add(&self, bytes: u64) -> Result<(), Errno> {
+    pub(super) fn add(&self, bytes: u64) -> Result {
         let MapMemory {
             limit,
             used,
@@ -99,7 +99,7 @@ impl Charge {
     ///
     /// # Errors
     /// ENOMEM beyond the limit, and if there is no memory for them.
-    pub(super) fn cells(&self, count: usize) -> Result<Cells, Errno> {
+    pub(super) fn cells(&self, count: usize) -> Result<Cells> {
         self.add((count as u64).saturating_mul(CELL_BYTES as u64))?;
         Cells::zeroed(count).map_err(|_| Errno::ENOMEM)
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::MapOperations;
 
 use super::resources::Resources;
@@ -17,7 +17,7 @@ pub(super) struct PerfEventArray {
 }
 
 impl PerfEventArray {
-    pub(super) fn new(map: &Definition) -> Result<PerfEventArray, Errno> {
+    pub(super) fn new(map: &Definition) -> Result<PerfEventArray> {
         Ok(PerfEventArray {
             slots: Slots::new(map.params.max_entries)?,
         })
@@ -25,11 +25,11 @@ impl PerfEventArray {
 }
 
 impl MapOperations for PerfEventArray {
-    fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, _: u32, key: &[u8]) -> Result {
         self.slots.delete(key)
     }
 
-    fn perf_output(&self, index: u32, cpu: u32, record: &[u8]) -> Result<(), Errno> {
+    fn perf_output(&self, index: u32, cpu: u32, record: &[u8]) -> Result {
         let key = index.to_le_bytes();
         let index = self.slots.index(&key).ok_or(Errno::E2BIG)?;
         let buffer = self.slots.get(index).ok_or(Errno::ENOENT)?;
@@ -38,24 +38,18 @@ impl MapOperations for PerfEventArray {
 }
 
 impl SyscallOperations for PerfEventArray {
-    fn copy(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, _: &[u8], _: &mut [u8]) -> Result {
         Err(Errno::ENOTSUPP)
     }
 
-    fn store(
-        &self,
-        key: &[u8],
-        value: &[u8],
-        flags: u64,
-        resources: &dyn Resources,
-    ) -> Result<(), Errno> {
+    fn store(&self, key: &[u8], value: &[u8], flags: u64, resources: &dyn Resources) -> Result {
         let index = self.slots.index_to_store(key, flags, 0)?;
         let buffer = resources.perf_buffer(slots::number(value)?);
         self.slots.set(index, Some(buffer.ok_or(Errno::EBADF)?));
         Ok(())
     }
 
-    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result {
         self.slots.next_key(key, next)
     }
 }
@@ -89,10 +83,8 @@ impl PerfBuffer {
 
     /// Adds a record of a program on a CPU. EOPNOTSUPP if the buffer is another CPU's,
     /// ENOSPC if the record does not fit.
-    pub fn write(&self, cpu: u32, record: &[u8]) -> Result<(), Errno> {
-        if cpu != self.cpu {
-            return Err(Errno::EOPNOTSUPP);
-        }
+    pub fn write(&self, cpu: u32, record: &[u8]) -> Result {
+        Errno::EOPNOTSUPP.when(cpu != self.cpu)?;
         let mut records = self.records();
         if records.bytes + record.len() > self.capacity {
             records.lost += 1;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::{MapOperations, TailTable};
 
 use super::resources::{ProgramClass, Resources, StoredProgram};
@@ -22,7 +22,7 @@ pub(super) struct ProgArray {
 }
 
 impl ProgArray {
-    pub(super) fn new(map: &Definition, host: &Host) -> Result<ProgArray, Errno> {
+    pub(super) fn new(map: &Definition, host: &Host) -> Result<ProgArray> {
         Ok(ProgArray {
             slots: Slots::new(map.params.max_entries)?,
             owner: OnceLock::new(),
@@ -37,7 +37,7 @@ impl ProgArray {
 
     /// Stores a program in a slot in range. EINVAL if native code uses the array and the
     /// program has none that fits.
-    fn set(&self, index: u32, program: Arc<StoredProgram>) -> Result<(), Errno> {
+    fn set(&self, index: u32, program: Arc<StoredProgram>) -> Result {
         let table = self.lock();
         if let Some(table) = table.upgrade() {
             let target = program.target.clone().ok_or(Errno::EINVAL)?;
@@ -61,7 +61,7 @@ impl ProgArray {
 }
 
 impl MapOperations for ProgArray {
-    fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, _: u32, key: &[u8]) -> Result {
         let table = self.lock();
         self.slots.delete(key)?;
         if let (Some(table), Some(index)) = (table.upgrade(), self.slots.index(key)) {
@@ -82,20 +82,14 @@ impl MapOperations for ProgArray {
 }
 
 impl SyscallOperations for ProgArray {
-    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result {
         let index = self.slots.index(key).ok_or(Errno::ENOENT)?;
         let program = self.slots.get(index).ok_or(Errno::ENOENT)?;
         out.copy_from_slice(&program.id.to_le_bytes());
         Ok(())
     }
 
-    fn store(
-        &self,
-        key: &[u8],
-        value: &[u8],
-        flags: u64,
-        resources: &dyn Resources,
-    ) -> Result<(), Errno> {
+    fn store(&self, key: &[u8], value: &[u8], flags: u64, resources: &dyn Resources) -> Result {
         let index = self.slots.index_to_store(key, flags, 0)?;
         let descriptor = slots::number(value)?;
         let Some(program) = resources.program(descriptor) else {
@@ -108,18 +102,13 @@ impl SyscallOperations for ProgArray {
         self.set(index, program)
     }
 
-    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result {
         self.slots.next_key(key, next)
     }
 
-    fn admit(&self, class: &ProgramClass) -> Result<(), Errno> {
-        if class.is_device_bound {
-            return Err(Errno::EINVAL);
-        }
-        match class.fits(self.owner.get_or_init(|| *class)) {
-            true => Ok(()),
-            false => Err(Errno::EINVAL),
-        }
+    fn admit(&self, class: &ProgramClass) -> Result {
+        Errno::EINVAL.when(class.is_device_bound)?;
+        Errno::EINVAL.when(!class.fits(self.owner.get_or_init(|| *class)))
     }
 
     fn program(&self, index: u32) -> Option<Arc<StoredProgram>> {

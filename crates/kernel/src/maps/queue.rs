@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use spec::Errno;
 use spec::maps::MapKind;
+use spec::{Errno, Result};
 use vm::MapOperations;
 
 use super::flags::{EXIST, NOEXIST};
@@ -46,15 +46,11 @@ impl Queue {
 }
 
 impl MapOperations for Queue {
-    fn push(&self, value: &[u8], flags: u64) -> Result<(), Errno> {
-        if flags & NOEXIST != 0 || flags > EXIST {
-            return Err(Errno::EINVAL);
-        }
+    fn push(&self, value: &[u8], flags: u64) -> Result {
+        Errno::EINVAL.when(flags & NOEXIST != 0 || flags > EXIST)?;
         let mut values = self.values();
         if values.len() == self.capacity {
-            if flags & EXIST == 0 {
-                return Err(Errno::E2BIG);
-            }
+            Errno::E2BIG.when(flags & EXIST == 0)?;
             // The oldest makes room, in a stack as well.
             values.pop_front();
             self.charge.remove(self.bytes());
@@ -64,7 +60,7 @@ impl MapOperations for Queue {
         Ok(())
     }
 
-    fn pop(&self, out: &mut [u8]) -> Result<(), Errno> {
+    fn pop(&self, out: &mut [u8]) -> Result {
         let mut values = self.values();
         let value = match self.is_stack {
             true => values.pop_back(),
@@ -76,7 +72,7 @@ impl MapOperations for Queue {
         give(value.as_deref(), out)
     }
 
-    fn peek(&self, out: &mut [u8]) -> Result<(), Errno> {
+    fn peek(&self, out: &mut [u8]) -> Result {
         let values = self.values();
         let value = match self.is_stack {
             true => values.back(),
@@ -85,35 +81,35 @@ impl MapOperations for Queue {
         give(value.map(|value| &**value), out)
     }
 
-    fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<(), Errno> {
+    fn update(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result {
         Err(Errno::EINVAL)
     }
 
-    fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, _: u32, _: &[u8]) -> Result {
         Err(Errno::EINVAL)
     }
 }
 
 impl SyscallOperations for Queue {
-    fn copy(&self, _: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, _: &[u8], out: &mut [u8]) -> Result {
         self.peek(out)
     }
 
-    fn store(&self, _: &[u8], value: &[u8], flags: u64, _: &dyn Resources) -> Result<(), Errno> {
+    fn store(&self, _: &[u8], value: &[u8], flags: u64, _: &dyn Resources) -> Result {
         self.push(value, flags)
     }
 
-    fn take(&self, _: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+    fn take(&self, _: &[u8], out: &mut [u8]) -> Result {
         self.pop(out)
     }
 
-    fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result {
         Err(Errno::EINVAL)
     }
 }
 
 /// Copies a value out; without one, zeros.
-fn give(value: Option<&[u8]>, out: &mut [u8]) -> Result<(), Errno> {
+fn give(value: Option<&[u8]>, out: &mut [u8]) -> Result {
     match value {
         Some(value) => {
             out.copy_from_slice(value);

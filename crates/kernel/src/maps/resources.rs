@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use spec::Errno;
 use spec::maps::{MapKind, StorageKind};
 use spec::programs::ProgramType;
+use spec::{Errno, Result};
 use vm::TailTarget;
 
 use super::{Map, PerfBuffer, Socket};
@@ -49,7 +49,7 @@ pub trait Resources {
     /// # Errors
     /// EBADF if nothing is open there or what is there is no such object, ENOTSOCK for a
     /// descriptor that is no socket.
-    fn owner(&self, kind: MapKind, descriptor: u32) -> Result<u64, Errno> {
+    fn owner(&self, kind: MapKind, descriptor: u32) -> Result<u64> {
         match kind.storage_kind() {
             Some(StorageKind::Socket) => match self.socket(descriptor) {
                 Some(socket) => Ok(socket.cookie),

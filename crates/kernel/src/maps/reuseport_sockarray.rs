@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use vm::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::MapOperations;
 
 use super::flags::EXIST;
@@ -17,13 +17,13 @@ use super::{Definition, SyscallOperations};
 pub(super) struct ReuseportSockarray(Slots<Socket>);
 
 impl ReuseportSockarray {
-    pub(super) fn new(map: &Definition) -> Result<ReuseportSockarray, Errno> {
+    pub(super) fn new(map: &Definition) -> Result<ReuseportSockarray> {
         Ok(ReuseportSockarray(Slots::new(map.params.max_entries)?))
     }
 }
 
 impl MapOperations for ReuseportSockarray {
-    fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, _: u32, key: &[u8]) -> Result {
         let index = self.0.index(key).ok_or(Errno::E2BIG)?;
         let socket = self.0.set(index, None).ok_or(Errno::ENOENT)?;
         socket.is_in_array.store(false, Release);
@@ -36,17 +36,11 @@ impl MapOperations for ReuseportSockarray {
 }
 
 impl SyscallOperations for ReuseportSockarray {
-    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result {
         socket::read_cookie(out, || self.0.get(self.0.index(key)?))
     }
 
-    fn store(
-        &self,
-        key: &[u8],
-        value: &[u8],
-        flags: u64,
-        resources: &dyn Resources,
-    ) -> Result<(), Errno> {
+    fn store(&self, key: &[u8], value: &[u8], flags: u64, resources: &dyn Resources) -> Result {
         let index = self.0.index_to_store(key, flags, EXIST)?;
         let descriptor = match value.try_into() {
             Ok(value) => socket::descriptor_of_8(value)?,
@@ -60,9 +54,7 @@ impl SyscallOperations for ReuseportSockarray {
                 return Err(Errno::ENOTSUPP);
             }
         }
-        if !socket.is_in_group {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(!socket.is_in_group)?;
         // A socket is in one place of one array.
         if (socket
             .is_in_array
@@ -83,7 +75,7 @@ impl SyscallOperations for ReuseportSockarray {
         put.map(drop)
     }
 
-    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result {
         self.0.next_key(key, next)
     }
 }

@@ -8,7 +8,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use vm::sync::atomic::{AtomicU64, Ordering};
 use vm::sync::{Mutex, MutexGuard};
@@ -52,7 +52,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    pub(super) fn new(map: &Definition, charge: &Charge) -> Result<Ring, Errno> {
+    pub(super) fn new(map: &Definition, charge: &Charge) -> Result<Ring> {
         let size = u64::from(map.params.max_entries);
         let cells = (2 * size / CELL_BYTES as u64) as usize;
         Ok(Ring {
@@ -101,15 +101,8 @@ impl Ring {
 
 impl RecordOutput for Ring {
     #[inline]
-    fn output_with(
-        &self,
-        len: u64,
-        flags: u64,
-        fill: impl FnOnce(CellSlice<'_>),
-    ) -> Result<(), Errno> {
-        if flags & !WAKEUP != 0 {
-            return Err(Errno::EINVAL);
-        }
+    fn output_with(&self, len: u64, flags: u64, fill: impl FnOnce(CellSlice<'_>)) -> Result {
+        Errno::EINVAL.when(flags & !WAKEUP != 0)?;
         let (record, position) = self.reserve(len, 0).ok_or(Errno::EAGAIN)?;
         fill(record);
         // No other thread writes the header of a reserved record.
@@ -160,7 +153,7 @@ impl MapOperations for Ring {
     }
 
     /// `bpf_ringbuf_output`: a record with these bytes.
-    fn output(&self, bytes: &[u8], flags: u64) -> Result<(), Errno> {
+    fn output(&self, bytes: &[u8], flags: u64) -> Result {
         self.output_with(bytes.len() as u64, flags, |record| record.write(0, bytes))
     }
 
@@ -181,21 +174,21 @@ impl MapOperations for Ring {
         Some(MapFunction::output(self))
     }
 
-    fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, _: u32, _: &[u8]) -> Result {
         Err(Errno::ENOTSUPP)
     }
 }
 
 impl SyscallOperations for Ring {
-    fn copy(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, _: &[u8], _: &mut [u8]) -> Result {
         Err(Errno::ENOTSUPP)
     }
 
-    fn store(&self, _: &[u8], _: &[u8], _: u64, _: &dyn Resources) -> Result<(), Errno> {
+    fn store(&self, _: &[u8], _: &[u8], _: u64, _: &dyn Resources) -> Result {
         Err(Errno::ENOTSUPP)
     }
 
-    fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result {
         Err(Errno::ENOTSUPP)
     }
 }

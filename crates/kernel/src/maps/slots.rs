@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwapOption, Guard};
-use spec::Errno;
+use spec::{Errno, Result};
 
 use super::flags::{EXIST, NOEXIST};
 use super::key;
@@ -22,7 +22,7 @@ type Block<T> = Box<[ArcSwapOption<T>]>;
 
 impl<T> Slots<T> {
     /// Empty slots. ENOMEM if the list of blocks finds no memory.
-    pub(super) fn new(count: u32) -> Result<Slots<T>, Errno> {
+    pub(super) fn new(count: u32) -> Result<Slots<T>> {
         let mut blocks = Vec::new();
         let needed = (count as usize).div_ceil(BLOCK);
         (blocks.try_reserve_exact(needed)).map_err(|_| Errno::ENOMEM)?;
@@ -51,10 +51,8 @@ impl<T> Slots<T> {
 
     /// The index of an update whose flags are at most `most`. EINVAL for other flags, E2BIG for
     /// an index out of range.
-    pub(super) fn index_to_store(&self, key: &[u8], flags: u64, most: u64) -> Result<u32, Errno> {
-        if flags > most {
-            return Err(Errno::EINVAL);
-        }
+    pub(super) fn index_to_store(&self, key: &[u8], flags: u64, most: u64) -> Result<u32> {
+        Errno::EINVAL.when(flags > most)?;
         self.index(key).ok_or(Errno::E2BIG)
     }
 
@@ -88,12 +86,7 @@ impl<T> Slots<T> {
 
     /// Fills a slot in range as the flags of an update allow, in one step; returns what it
     /// held. EEXIST or ENOENT if the flags do not fit what it holds.
-    pub(super) fn put(
-        &self,
-        index: u32,
-        object: Arc<T>,
-        flags: u64,
-    ) -> Result<Option<Arc<T>>, Errno> {
+    pub(super) fn put(&self, index: u32, object: Arc<T>, flags: u64) -> Result<Option<Arc<T>>> {
         let slot = self.slot(index).ok_or(Errno::E2BIG)?;
         let mut held = slot.load_full();
         loop {
@@ -121,13 +114,13 @@ impl<T> Slots<T> {
 
     /// The index after this one; the first after none and after one out of range. ENOENT
     /// after the last.
-    pub(super) fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+    pub(super) fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result {
         let index = key.and_then(|key| self.index(key));
         key::write_next_index(index, self.count, next)
     }
 
     /// `BPF_MAP_DELETE_ELEM` of arrays of descriptors.
-    pub(super) fn delete(&self, key: &[u8]) -> Result<(), Errno> {
+    pub(super) fn delete(&self, key: &[u8]) -> Result {
         let index = self.index(key).ok_or(Errno::E2BIG)?;
         self.set(index, None).map(drop).ok_or(Errno::ENOENT)
     }
@@ -135,7 +128,7 @@ impl<T> Slots<T> {
 
 /// The flags of an update of an element that is there or not: EEXIST if it may only be
 /// added, ENOENT if it may only be changed.
-pub(super) fn check_flags(is_there: bool, flags: u64) -> Result<(), Errno> {
+pub(super) fn check_flags(is_there: bool, flags: u64) -> Result {
     match is_there {
         true if flags == NOEXIST => Err(Errno::EEXIST),
         false if flags == EXIST => Err(Errno::ENOENT),
@@ -144,7 +137,7 @@ pub(super) fn check_flags(is_there: bool, flags: u64) -> Result<(), Errno> {
 }
 
 /// A value of 4 bytes: a descriptor or an id.
-pub(super) fn number(value: &[u8]) -> Result<u32, Errno> {
+pub(super) fn number(value: &[u8]) -> Result<u32> {
     let bytes = value.try_into().map_err(|_| Errno::EINVAL)?;
     Ok(u32::from_le_bytes(bytes))
 }

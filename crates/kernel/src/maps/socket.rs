@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::network::{NetSocket, SocketProtocol, SocketState, XdpSocket};
 
 use super::resources::Resources;
@@ -83,7 +83,7 @@ impl Socket {
 }
 
 /// The socket of a descriptor. EBADF if nothing is open there, ENOTSOCK if it is no socket.
-pub(super) fn find(descriptor: u32, resources: &dyn Resources) -> Result<Arc<Socket>, Errno> {
+pub(super) fn find(descriptor: u32, resources: &dyn Resources) -> Result<Arc<Socket>> {
     match resources.socket(descriptor) {
         Some(socket) => Ok(socket),
         None if resources.is_open(descriptor) => Err(Errno::ENOTSOCK),
@@ -92,7 +92,7 @@ pub(super) fn find(descriptor: u32, resources: &dyn Resources) -> Result<Arc<Soc
 }
 
 /// The descriptor that a value of 8 bytes holds. EINVAL for numbers that no descriptor has.
-pub(super) fn descriptor_of_8(value: [u8; 8]) -> Result<u32, Errno> {
+pub(super) fn descriptor_of_8(value: [u8; 8]) -> Result<u32> {
     let number = i32::try_from(u64::from_le_bytes(value)).map_err(|_| Errno::EINVAL)?;
     Ok(number as u32)
 }
@@ -100,10 +100,7 @@ pub(super) fn descriptor_of_8(value: [u8; 8]) -> Result<u32, Errno> {
 /// The socket whose descriptor a value of a `sockmap` or `sockhash` holds, if such maps take
 /// it. Errors of [`find`]; EINVAL for numbers that no descriptor has, EOPNOTSUPP for other
 /// sockets.
-pub(super) fn find_redirectable(
-    value: &[u8],
-    resources: &dyn Resources,
-) -> Result<Arc<Socket>, Errno> {
+pub(super) fn find_redirectable(value: &[u8], resources: &dyn Resources) -> Result<Arc<Socket>> {
     let mut number = [0; 8];
     let bytes = number.get_mut(..value.len()).ok_or(Errno::EINVAL)?;
     bytes.copy_from_slice(value);
@@ -116,10 +113,8 @@ pub(super) fn find_redirectable(
 
 /// The socket of a network that a program puts into a map, if such maps take it. EINVAL for
 /// what is no whole socket, EOPNOTSUPP for other sockets.
-pub(super) fn given_by_program(socket: &NetSocket) -> Result<Arc<Socket>, Errno> {
-    if !socket.is_whole() {
-        return Err(Errno::EINVAL);
-    }
+pub(super) fn given_by_program(socket: &NetSocket) -> Result<Arc<Socket>> {
+    Errno::EINVAL.when(!socket.is_whole())?;
     let socket = Socket::of(socket);
     match socket.is_redirectable() {
         true => Ok(Arc::new(socket)),
@@ -129,13 +124,8 @@ pub(super) fn given_by_program(socket: &NetSocket) -> Result<Arc<Socket>, Errno>
 
 /// Writes the cookie of a socket, as bpf(2) reads it. ENOSPC if values have 4 bytes, ENOENT
 /// without a socket.
-pub(super) fn read_cookie(
-    out: &mut [u8],
-    socket: impl FnOnce() -> Option<Arc<Socket>>,
-) -> Result<(), Errno> {
-    if out.len() != 8 {
-        return Err(Errno::ENOSPC);
-    }
+pub(super) fn read_cookie(out: &mut [u8], socket: impl FnOnce() -> Option<Arc<Socket>>) -> Result {
+    Errno::ENOSPC.when(out.len() != 8)?;
     let socket = socket().ok_or(Errno::ENOENT)?;
     out.copy_from_slice(&socket.cookie.to_le_bytes());
     Ok(())

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::MapOperations;
 use vm::network::NetSocket;
 
@@ -34,10 +34,8 @@ impl Sockhash {
     }
 
     /// Puts a socket at a key, as the flags of an update allow.
-    fn put(&self, key: &[u8], socket: Arc<Socket>, flags: u64) -> Result<(), Errno> {
-        if flags > EXIST {
-            return Err(Errno::EINVAL);
-        }
+    fn put(&self, key: &[u8], socket: Arc<Socket>, flags: u64) -> Result {
+        Errno::EINVAL.when(flags > EXIST)?;
         let mut sockets = self.sockets.write().unwrap_or_else(PoisonError::into_inner);
         match sockets.contains_key(key) {
             true if flags == NOEXIST => return Err(Errno::EEXIST),
@@ -51,12 +49,12 @@ impl Sockhash {
 }
 
 impl MapOperations for Sockhash {
-    fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, _: u32, key: &[u8]) -> Result {
         let mut sockets = self.sockets.write().unwrap_or_else(PoisonError::into_inner);
         sockets.remove(key).map(drop).ok_or(Errno::ENOENT)
     }
 
-    fn update_socket(&self, key: &[u8], socket: &NetSocket, flags: u64) -> Result<(), Errno> {
+    fn update_socket(&self, key: &[u8], socket: &NetSocket, flags: u64) -> Result {
         self.put(key, socket::given_by_program(socket)?, flags)
     }
 
@@ -66,22 +64,16 @@ impl MapOperations for Sockhash {
 }
 
 impl SyscallOperations for Sockhash {
-    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result {
         socket::read_cookie(out, || self.find(key))
     }
 
-    fn store(
-        &self,
-        key: &[u8],
-        value: &[u8],
-        flags: u64,
-        resources: &dyn Resources,
-    ) -> Result<(), Errno> {
+    fn store(&self, key: &[u8], value: &[u8], flags: u64, resources: &dyn Resources) -> Result {
         let socket = socket::find_redirectable(value, resources)?;
         self.put(key, socket, flags)
     }
 
-    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result {
         let sockets = self.sockets.read().unwrap_or_else(PoisonError::into_inner);
         let from = match key.filter(|key| sockets.contains_key(*key)) {
             Some(key) => Excluded(key),

@@ -1,7 +1,7 @@
 //! `stack_trace`: stack traces by identifier. No helper here records a stack, so it stays
 //! empty.
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::MapOperations;
 
 use super::resources::Resources;
@@ -23,7 +23,7 @@ impl StackTrace {
 }
 
 impl MapOperations for StackTrace {
-    fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, _: u32, key: &[u8]) -> Result {
         let id = super::slots::number(key)?;
         Err(match id < self.buckets {
             true => Errno::ENOENT,
@@ -33,19 +33,19 @@ impl MapOperations for StackTrace {
 }
 
 impl SyscallOperations for StackTrace {
-    fn copy(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, _: &[u8], _: &mut [u8]) -> Result {
         Err(Errno::ENOENT)
     }
 
-    fn store(&self, _: &[u8], _: &[u8], _: u64, _: &dyn Resources) -> Result<(), Errno> {
+    fn store(&self, _: &[u8], _: &[u8], _: u64, _: &dyn Resources) -> Result {
         Err(Errno::EINVAL)
     }
 
-    fn take(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {
+    fn take(&self, _: &[u8], _: &mut [u8]) -> Result {
         Err(Errno::ENOENT)
     }
 
-    fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result {
         Err(Errno::ENOENT)
     }
 }

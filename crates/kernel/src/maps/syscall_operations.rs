@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::MapOperations;
 
 use super::{ProgramClass, Resources, StoredMap, StoredProgram};
@@ -16,44 +16,33 @@ pub trait SyscallOperations: MapOperations {
     fn reset(&self) {}
 
     /// Reads the value of a key, of all CPUs where there is one for each.
-    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno>;
+    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result;
 
     /// Writes the value of a key, of all CPUs where there is one for each. Key and value may
     /// name objects of the host.
-    fn store(
-        &self,
-        key: &[u8],
-        value: &[u8],
-        flags: u64,
-        resources: &dyn Resources,
-    ) -> Result<(), Errno>;
+    fn store(&self, key: &[u8], value: &[u8], flags: u64, resources: &dyn Resources) -> Result;
 
     /// Reads the value of a key, which may name an object of the host.
-    fn copy_object(
-        &self,
-        key: &[u8],
-        out: &mut [u8],
-        resources: &dyn Resources,
-    ) -> Result<(), Errno> {
+    fn copy_object(&self, key: &[u8], out: &mut [u8], resources: &dyn Resources) -> Result {
         let _ = resources;
         self.copy(key, out)
     }
 
     /// Removes the entry of a key, which may name an object of the host.
-    fn delete_object(&self, key: &[u8], resources: &dyn Resources) -> Result<(), Errno> {
+    fn delete_object(&self, key: &[u8], resources: &dyn Resources) -> Result {
         let _ = resources;
         self.delete(0, key)
     }
 
     /// Reads the value of a key and removes it.
-    fn take(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
+    fn take(&self, key: &[u8], out: &mut [u8]) -> Result {
         let _ = (key, out);
         Err(Errno::ENOTSUPP)
     }
 
     /// The key after this one in the order of iteration; the first one after none and
     /// after a key that is not there. ENOENT after the last.
-    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno>;
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result;
 
     /// Number of buckets of a hash.
     fn buckets(&self) -> u32 {
@@ -69,7 +58,7 @@ pub trait SyscallOperations: MapOperations {
 
     /// Checks a program that uses the map, when it is loaded: the first program of a program
     /// array decides which others it takes. EINVAL if this one does not fit.
-    fn admit(&self, class: &ProgramClass) -> Result<(), Errno> {
+    fn admit(&self, class: &ProgramClass) -> Result {
         let _ = class;
         Ok(())
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use program::MapParams;
 use program::creation::check_template;
-use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
+use spec::{Errno, Result};
 
 use super::resources::{Resources, StoredMap};
 use super::{Map, ValueLayout};
@@ -20,7 +20,7 @@ pub(super) struct Template {
 impl Template {
     /// The template that a map is. EBADF without one, EINVAL for maps of maps, ENOTSUPP
     /// for kinds that no map may hold.
-    pub(super) fn of(inner: Option<&Map>) -> Result<Template, Errno> {
+    pub(super) fn of(inner: Option<&Map>) -> Result<Template> {
         let inner = inner.ok_or(Errno::EBADF)?;
         check_template(Some(inner.kind())).map_err(|refusal| refusal.errno)?;
         Ok(Template {
@@ -35,7 +35,7 @@ impl Template {
         &self,
         descriptor: u32,
         resources: &dyn Resources,
-    ) -> Result<Arc<StoredMap>, Errno> {
+    ) -> Result<Arc<StoredMap>> {
         match resources.map(descriptor) {
             Some(stored) if self.fits(&stored.map) => Ok(stored),
             None if !resources.is_open(descriptor) => Err(Errno::EBADF),

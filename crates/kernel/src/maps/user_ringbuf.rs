@@ -11,8 +11,8 @@ use vm::sync::Mutex;
 use vm::sync::atomic::AtomicU64;
 use vm::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use spec::Errno;
 use spec::registry::Limits;
+use spec::{Errno, Result};
 use vm::{CELL_BYTES, CellSlice, Cells, MapOperations, RunGuard, Samples, SamplesReader, ValueOf};
 
 use super::memory::Charge;
@@ -58,7 +58,7 @@ pub struct UserSample<'a> {
 }
 
 impl UserRing {
-    pub(super) fn new(map: &Definition, charge: &Charge) -> Result<UserRing, Errno> {
+    pub(super) fn new(map: &Definition, charge: &Charge) -> Result<UserRing> {
         let size = u64::from(map.params.max_entries);
         let cells = (2 * size / CELL_BYTES as u64) as usize;
         Ok(UserRing {
@@ -73,7 +73,7 @@ impl UserRing {
     }
 
     /// Adds a sample. E2BIG if it is larger than the ring, ENOSPC if there is no room now.
-    pub fn write(&self, sample: &[u8]) -> Result<(), Errno> {
+    pub fn write(&self, sample: &[u8]) -> Result {
         let len = sample.len() as u64;
         let total = (len + HEADER).next_multiple_of(8);
         if len > Limits::LINUX_6_18.dynptr.into() || total > self.size {
@@ -81,9 +81,7 @@ impl UserRing {
         }
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let (consumer, producer) = (self.consumer.load(Acquire), self.producer.load(Relaxed));
-        if producer + total - consumer > self.size {
-            return Err(Errno::ENOSPC);
-        }
+        Errno::ENOSPC.when(producer + total - consumer > self.size)?;
         let start = self.cell(producer);
         self.cells.slice(start + 1, sample.len()).write(0, sample);
         self.cells.as_slice()[start].store(len, Relaxed);
@@ -92,7 +90,7 @@ impl UserRing {
     }
 
     /// Starts to read (`bpf_user_ringbuf_drain`). EBUSY while another run does.
-    pub fn read(&self) -> Result<UserSamples<'_>, Errno> {
+    pub fn read(&self) -> Result<UserSamples<'_>> {
         Ok(UserSamples {
             ring: self,
             _reader: self.start()?,
@@ -131,7 +129,7 @@ impl<'a> UserSamples<'a> {
 }
 
 impl Samples for UserRing {
-    fn start(&self) -> Result<SamplesReader, Errno> {
+    fn start(&self) -> Result<SamplesReader> {
         SamplesReader::new(&self.is_busy).ok_or(Errno::EBUSY)
     }
 
@@ -159,21 +157,21 @@ impl MapOperations for UserRing {
         Some(self)
     }
 
-    fn delete(&self, _: u32, _: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, _: u32, _: &[u8]) -> Result {
         Err(Errno::ENOTSUPP)
     }
 }
 
 impl SyscallOperations for UserRing {
-    fn copy(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, _: &[u8], _: &mut [u8]) -> Result {
         Err(Errno::ENOTSUPP)
     }
 
-    fn store(&self, _: &[u8], _: &[u8], _: u64, _: &dyn Resources) -> Result<(), Errno> {
+    fn store(&self, _: &[u8], _: &[u8], _: u64, _: &dyn Resources) -> Result {
         Err(Errno::ENOTSUPP)
     }
 
-    fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, _: Option<&[u8]>, _: &mut [u8]) -> Result {
         Err(Errno::ENOTSUPP)
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use btf::fields::{FieldKind, FieldRecord};
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::sync::atomic::AtomicU64;
 use vm::{CellSlice, LockedValue, OwningField};
 
@@ -59,10 +59,7 @@ impl ValueLayout {
 
     /// Takes the spin lock of a value, if there is one. EBUSY if it stays held: Linux waits
     /// for ever.
-    pub(super) fn lock<'a>(
-        &self,
-        cells: &'a [AtomicU64],
-    ) -> Result<Option<LockedValue<'a>>, Errno> {
+    pub(super) fn lock<'a>(&self, cells: &'a [AtomicU64]) -> Result<Option<LockedValue<'a>>> {
         let value = CellSlice::new(cells, cells.len() * 8);
         match self.lock {
             Some(offset) => LockedValue::lock(value, offset)

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::{CellSlice, Cells, MapOperations};
 
 use super::flags::{EXIST, NOEXIST};
@@ -31,7 +31,7 @@ struct Entry {
 
 impl Entry {
     /// EOPNOTSUPP for other sockets than those of AF_XDP.
-    fn new(socket: Arc<Socket>) -> Result<Entry, Errno> {
+    fn new(socket: Arc<Socket>) -> Result<Entry> {
         let queue = match socket.kind {
             SocketKind::Xdp(queue) => queue,
             SocketKind::TcpOpen
@@ -51,7 +51,7 @@ impl Entry {
 }
 
 impl Xskmap {
-    pub(super) fn new(map: &Definition) -> Result<Xskmap, Errno> {
+    pub(super) fn new(map: &Definition) -> Result<Xskmap> {
         Ok(Xskmap(Slots::new(map.params.max_entries)?))
     }
 }
@@ -62,7 +62,7 @@ impl MapOperations for Xskmap {
         Some(CellSlice::new(guard.keep(entry.view.clone()), VIEW))
     }
 
-    fn delete(&self, _: u32, key: &[u8]) -> Result<(), Errno> {
+    fn delete(&self, _: u32, key: &[u8]) -> Result {
         let index = self.0.index(key).ok_or(Errno::EINVAL)?;
         self.0.set(index, None);
         Ok(())
@@ -74,17 +74,11 @@ impl MapOperations for Xskmap {
 }
 
 impl SyscallOperations for Xskmap {
-    fn copy(&self, _: &[u8], _: &mut [u8]) -> Result<(), Errno> {
+    fn copy(&self, _: &[u8], _: &mut [u8]) -> Result {
         Err(Errno::EOPNOTSUPP)
     }
 
-    fn store(
-        &self,
-        key: &[u8],
-        value: &[u8],
-        flags: u64,
-        resources: &dyn Resources,
-    ) -> Result<(), Errno> {
+    fn store(&self, key: &[u8], value: &[u8], flags: u64, resources: &dyn Resources) -> Result {
         let index = self.0.index_to_store(key, flags, EXIST)?;
         let entry = Entry::new(socket::find(slots::number(value)?, resources)?)?;
         match self.0.get(index) {
@@ -97,7 +91,7 @@ impl SyscallOperations for Xskmap {
         Ok(())
     }
 
-    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
+    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result {
         self.0.next_key(key, next)
     }
 }

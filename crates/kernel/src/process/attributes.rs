@@ -1,6 +1,6 @@
 //! `union bpf_attr` of bpf(2): its commands, where its members are, and how it is read.
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::BpfCall;
 
 /// Commands that programs may give (`enum bpf_cmd`).
@@ -113,11 +113,9 @@ pub(super) struct Attributes([u8; SIZE]);
 
 impl Attributes {
     /// Reads what a program gives. E2BIG for bytes behind the union that are not zero.
-    pub(super) fn read(given: &[u8]) -> Result<Attributes, Errno> {
+    pub(super) fn read(given: &[u8]) -> Result<Attributes> {
         let (known, unknown) = given.split_at(given.len().min(SIZE));
-        if unknown.iter().any(|byte| *byte != 0) {
-            return Err(Errno::E2BIG);
-        }
+        Errno::E2BIG.when(unknown.iter().any(|byte| *byte != 0))?;
         let mut bytes = [0; SIZE];
         bytes[..known.len()].copy_from_slice(known);
         Ok(Attributes(bytes))
@@ -136,16 +134,13 @@ impl Attributes {
     }
 
     /// Refuses members behind the last one of a command (EINVAL).
-    pub(super) fn check_end(&self, end: usize) -> Result<(), Errno> {
-        match self.0[end..].iter().all(|byte| *byte == 0) {
-            true => Ok(()),
-            false => Err(Errno::EINVAL),
-        }
+    pub(super) fn check_end(&self, end: usize) -> Result {
+        Errno::EINVAL.when(self.0[end..].iter().any(|byte| *byte != 0))
     }
 
     /// The name of a map or program. EINVAL without a zero byte, and for other characters than
     /// letters, digits, `_` and `.`.
-    pub(super) fn name(&self, at: usize) -> Result<String, Errno> {
+    pub(super) fn name(&self, at: usize) -> Result<String> {
         let bytes = &self.0[at..at + spec::maps::MAX_NAME + 1];
         let len = bytes.iter().position(|byte| *byte == 0);
         let name = &bytes[..len.ok_or(Errno::EINVAL)?];
@@ -157,7 +152,7 @@ impl Attributes {
     }
 
     /// The requested log. EINVAL if buffer, size and level do not fit each other.
-    pub(super) fn log(&self, buffer: usize, size: usize, level: usize) -> Result<Log, Errno> {
+    pub(super) fn log(&self, buffer: usize, size: usize, level: usize) -> Result<Log> {
         /// `BPF_LOG_MASK` with `BPF_LOG_FIXED`.
         const LEVELS: u32 = 15;
         let (buffer, size, level) = (self.u64(buffer), self.u32(size), self.u32(level));
@@ -188,7 +183,7 @@ impl Log {
     }
 
     /// Ends it. EFAULT if it has a buffer, which is in memory of the process: it has none.
-    pub(super) fn finish(&self) -> Result<(), Errno> {
+    pub(super) fn finish(&self) -> Result {
         match self.has_buffer {
             true => Err(Errno::EFAULT),
             false => Ok(()),

@@ -6,8 +6,8 @@ use btf::fields::FieldRecord;
 use btf::{Btf, TypeId};
 use program::creation::MapCreator;
 use program::{MapDef, MapParams};
-use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
+use spec::{Errno, Result};
 use vm::BpfCall;
 
 use super::attributes::{Attributes, TOKEN_FD, by_id, element, map_create};
@@ -19,7 +19,7 @@ const HASH_SIZE: u32 = 32;
 
 impl Process {
     /// `BPF_MAP_CREATE`.
-    pub(super) fn create_map(&self, attributes: &Attributes) -> Result<u32, Errno> {
+    pub(super) fn create_map(&self, attributes: &Attributes) -> Result<u32> {
         use map_create as at;
         attributes.check_end(at::END)?;
         let params = MapParams {
@@ -88,7 +88,7 @@ impl Process {
     }
 
     /// The special fields of the values of a map with these types.
-    fn typed_fields(&self, def: &MapDef, types: &Btf<'_>) -> Result<FieldRecord, Errno> {
+    fn typed_fields(&self, def: &MapDef, types: &Btf<'_>) -> Result<FieldRecord> {
         let registry = self.kernel.registry().ok_or(Errno::ENOTSUPP)?;
         let creator = MapCreator::new(&self.kernel, registry);
         let created = creator.create_described(def, types);
@@ -98,11 +98,7 @@ impl Process {
     }
 
     /// `BPF_MAP_UPDATE_ELEM`.
-    pub(super) fn update_map(
-        &self,
-        attributes: &Attributes,
-        call: &BpfCall<'_>,
-    ) -> Result<u32, Errno> {
+    pub(super) fn update_map(&self, attributes: &Attributes, call: &BpfCall<'_>) -> Result<u32> {
         attributes.check_end(element::END)?;
         let table = self.table();
         let map = table.map(attributes.u32(element::MAP_FD))?;
@@ -122,7 +118,7 @@ impl Process {
         &self,
         attributes: &Attributes,
         call: &BpfCall<'_>,
-    ) -> Result<u32, Errno> {
+    ) -> Result<u32> {
         attributes.check_end(element::END_OF_DELETE)?;
         let table = self.table();
         let map = table.map(attributes.u32(element::MAP_FD))?;
@@ -133,7 +129,7 @@ impl Process {
     }
 
     /// `BPF_MAP_FREEZE`.
-    pub(super) fn freeze_map(&self, attributes: &Attributes) -> Result<u32, Errno> {
+    pub(super) fn freeze_map(&self, attributes: &Attributes) -> Result<u32> {
         attributes.check_end(element::END_OF_FREEZE)?;
         let map = self.table().map(attributes.u32(element::MAP_FD))?;
         map.map.freeze()?;
@@ -141,28 +137,22 @@ impl Process {
     }
 
     /// `BPF_MAP_GET_FD_BY_ID`.
-    pub(super) fn open_map_of_id(&self, attributes: &Attributes) -> Result<u32, Errno> {
+    pub(super) fn open_map_of_id(&self, attributes: &Attributes) -> Result<u32> {
         attributes.check_end(by_id::END)?;
         let access = MapFlags::RDONLY.0 | MapFlags::WRONLY.0;
         let flags = attributes.u32(by_id::OPEN_FLAGS);
-        if flags & !(access | TOKEN_FD) != 0 {
-            return Err(Errno::EINVAL);
-        }
-        if flags & TOKEN_FD != 0 {
-            return Err(Errno::EBADF);
-        }
+        Errno::EINVAL.when(flags & !(access | TOKEN_FD) != 0)?;
+        Errno::EBADF.when(flags & TOKEN_FD != 0)?;
         let mut table = self.table();
         let map = table.maps.get(&attributes.u32(by_id::ID));
         let map = map.and_then(Weak::upgrade).ok_or(Errno::ENOENT)?;
-        if flags & access == access {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(flags & access == access)?;
         table.open(Descriptor::Map(map))
     }
 }
 
 /// The key at an address. A map without keys takes a null pointer only.
-fn read_key(map: &Map, address: u64, call: &BpfCall<'_>) -> Result<Vec<u8>, Errno> {
+fn read_key(map: &Map, address: u64, call: &BpfCall<'_>) -> Result<Vec<u8>> {
     let mut key = vec![0; map.params().key_size as usize];
     match key.is_empty() {
         true if address != 0 => Err(Errno::EINVAL),

@@ -6,10 +6,10 @@ use btf::{Btf, StrOffset, TypeId};
 use isa::ebpf::{Imm64, Insn};
 use isa::ebpf::{RawInsn, decode_bytes, encode};
 use program::{AttachTarget, FuncInfo, Image, InitialContents, LineInfo, MapDef, Program};
-use spec::Errno;
 use spec::maps::MapKind;
 use spec::programs::{LoadFlags, ProgramType, TestRunKind};
 use spec::registry::Limits;
+use spec::{Errno, Result};
 use vm::BpfCall;
 
 use super::attributes::{self, Attributes, TOKEN_FD, attach, prog_load as at};
@@ -32,40 +32,30 @@ impl Process {
         &self,
         attributes: &Attributes,
         call: &mut BpfCall<'_>,
-    ) -> Result<u32, Errno> {
+    ) -> Result<u32> {
         let verifier = self.verifier.as_ref().ok_or(Errno::EPERM)?;
         let flags = attributes.u32(at::FLAGS);
         let known = LoadFlags::ALL
             .iter()
             .fold(TOKEN_FD, |all, flag| all | flag.0.0);
-        if flags & !known != 0 {
-            return Err(Errno::EINVAL);
-        }
-        if flags & TOKEN_FD != 0 {
-            return Err(Errno::EBADF);
-        }
+        Errno::EINVAL.when(flags & !known != 0)?;
+        Errno::EBADF.when(flags & TOKEN_FD != 0)?;
         let count = attributes.u32(at::INSN_COUNT);
-        if count == 0 || count > MOST_INSNS {
-            return Err(Errno::E2BIG);
-        }
+        Errno::E2BIG.when(count == 0 || count > MOST_INSNS)?;
         let has_target = attributes.u32(at::ATTACH_FD) != 0;
         if has_target {
             // No descriptor is that of a program or types to attach to.
             return Err(Errno::EINVAL);
         }
         let mut insns = vec![0; 8 * count as usize];
-        if !(call.read)(attributes.u64(at::INSNS), &mut insns) {
-            return Err(Errno::EFAULT);
-        }
+        Errno::EFAULT.when(!(call.read)(attributes.u64(at::INSNS), &mut insns))?;
         let license = text(attributes.u64(at::LICENSE), call)?;
         if attributes.u64(at::SIGNATURE) != 0 {
             // No key ring has a key for it.
             return Err(Errno::EINVAL);
         }
         let kind = ProgramType::from_number(attributes.u32(at::TYPE)).ok_or(Errno::EINVAL)?;
-        if attributes.u32(at::IFINDEX) != 0 {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(attributes.u32(at::IFINDEX) != 0)?;
         let name = attributes.name(at::NAME)?;
         let log = attributes.log(at::LOG_BUF, at::LOG_SIZE, at::LOG_LEVEL)?;
         let target = match attributes.u32(at::ATTACH_BTF_ID) {
@@ -111,12 +101,7 @@ impl Process {
     }
 
     /// Finds what a program refers to.
-    fn link(
-        &self,
-        insns: &[u8],
-        attributes: &Attributes,
-        call: &BpfCall<'_>,
-    ) -> Result<Linked, Errno> {
+    fn link(&self, insns: &[u8], attributes: &Attributes, call: &BpfCall<'_>) -> Result<Linked> {
         if attributes.u32(at::CORE_COUNT) != 0 {
             // Relocations are resolved before the program is given to the kernel here.
             return Err(Errno::ENOTSUPP);
@@ -149,7 +134,7 @@ impl Process {
                 types.is_some() && of_map.map(Arc::as_ptr) == types.as_ref().map(Arc::as_ptr);
             Ok(Arc::new(def))
         });
-        let defs: Result<Vec<_>, Errno> = defs.collect();
+        let defs: Result<Vec<_>> = defs.collect();
         Ok(Linked {
             insns,
             defs: defs?,
@@ -162,7 +147,7 @@ impl Process {
 
     /// `BPF_RAW_TRACEPOINT_OPEN`: EINVAL for programs of other types, and for no name; EFAULT
     /// where it would read the name in memory of the process.
-    pub(super) fn open_raw_tracepoint(&self, attributes: &Attributes) -> Result<u32, Errno> {
+    pub(super) fn open_raw_tracepoint(&self, attributes: &Attributes) -> Result<u32> {
         attributes.check_end(attach::END_OF_RAW_TRACEPOINT)?;
         let descriptor = attributes.u32(attach::RAW_TRACEPOINT_PROG_FD);
         let program = self.table().program(descriptor)?;
@@ -182,7 +167,7 @@ impl Process {
     }
 
     /// `BPF_LINK_CREATE`: EOPNOTSUPP for every program, nothing can be attached here.
-    pub(super) fn create_link(&self, attributes: &Attributes) -> Result<u32, Errno> {
+    pub(super) fn create_link(&self, attributes: &Attributes) -> Result<u32> {
         attributes.check_end(attach::END_OF_LINK)?;
         self.table().program(attributes.u32(attach::LINK_PROG_FD))?;
         Err(Errno::EOPNOTSUPP)
@@ -200,13 +185,11 @@ struct Linked {
 }
 
 /// The zero-terminated text at an address, cut to that of a licence.
-fn text(address: u64, call: &BpfCall<'_>) -> Result<String, Errno> {
+fn text(address: u64, call: &BpfCall<'_>) -> Result<String> {
     let mut text = Vec::new();
     for at in 0..LONGEST_LICENSE {
         let mut byte = [0];
-        if !(call.read)(address.wrapping_add(at), &mut byte) {
-            return Err(Errno::EFAULT);
-        }
+        Errno::EFAULT.when(!(call.read)(address.wrapping_add(at), &mut byte))?;
         if byte == [0] {
             break;
         }
@@ -221,7 +204,7 @@ fn with_indices(
     table: &Table,
     fd_array: u64,
     call: &BpfCall<'_>,
-) -> Result<(Vec<RawInsn>, Vec<Arc<StoredMap>>), Errno> {
+) -> Result<(Vec<RawInsn>, Vec<Arc<StoredMap>>)> {
     let mut insns = decode_bytes(bytes).map_err(|_| Errno::EINVAL)?;
     let mut maps: Vec<Arc<StoredMap>> = Vec::new();
     let mut place = |descriptor: i32| {
@@ -283,9 +266,7 @@ fn records(
         return Err(Errno::EINVAL);
     }
     let mut bytes = vec![0; count as usize * size as usize];
-    if !(call.read)(attributes.u64(address), &mut bytes) {
-        return Err(Errno::EFAULT);
-    }
+    Errno::EFAULT.when(!(call.read)(attributes.u64(address), &mut bytes))?;
     let record = |bytes: &[u8]| {
         let mut words = [0; 4];
         for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<4>().0) {
@@ -321,7 +302,7 @@ fn line_info_of([insn, file, text, place]: &[u32; 4]) -> LineInfo {
 }
 
 /// The definition of a map that exists, with the value of one that never changes again.
-fn definition(map: &StoredMap) -> Result<MapDef, Errno> {
+fn definition(map: &StoredMap) -> Result<MapDef> {
     let params = *map.map.params();
     let mut def = MapDef::new(format!("map{}", map.id), params);
     let inner = map.map.inner_params();

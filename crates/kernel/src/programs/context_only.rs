@@ -1,7 +1,7 @@
 //! Programs that get a context of the caller and no packet: syscall and raw tracepoints.
 
-use spec::Errno;
 use spec::programs::TestRunKind;
+use spec::{Errno, Result};
 
 use super::test_run::TestInput;
 
@@ -16,7 +16,7 @@ pub(super) fn test_input(
     context: &[u8],
     rules: TestRunKind,
     accessed: u32,
-) -> Result<TestInput, Errno> {
+) -> Result<TestInput> {
     let most = match rules {
         TestRunKind::RawTracepoint => MOST_ARGUMENTS,
         TestRunKind::Xdp

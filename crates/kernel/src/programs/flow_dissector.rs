@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use spec::Errno;
 use spec::programs::TestRunKind;
+use spec::{Errno, Result};
 use vm::{FLOW_DISSECTOR, PacketBuffer};
 
 use super::test_run::{LINK_HEADER, PAGE, TestInput, copy, get, put, sized};
@@ -23,10 +23,8 @@ const FLAGS: usize = 48;
 ///
 /// # Errors
 /// EINVAL for a wrong size or other fields.
-pub(super) fn test_input(frame: &[u8], given: &[u8]) -> Result<TestInput, Errno> {
-    if !SIZES.contains(&frame.len()) {
-        return Err(Errno::EINVAL);
-    }
+pub(super) fn test_input(frame: &[u8], given: &[u8]) -> Result<TestInput> {
+    Errno::EINVAL.when(!SIZES.contains(&frame.len()))?;
     let given = match given {
         [] => Vec::new(),
         _ => sized(given, KEYS)?,
@@ -35,9 +33,7 @@ pub(super) fn test_input(frame: &[u8], given: &[u8]) -> Result<TestInput, Errno>
     if !given.is_empty() {
         let mut others = given.clone();
         put(&mut others, FLAGS, 0);
-        if others.iter().any(|byte| *byte != 0) {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(others.iter().any(|byte| *byte != 0))?;
         flags = get(&given, FLAGS);
     }
     Ok(TestInput {

@@ -6,8 +6,8 @@
 
 use std::ops::RangeInclusive;
 
-use spec::Errno;
 use spec::programs::TestRunKind;
+use spec::{Errno, Result};
 use vm::{PacketBuffer, SKB};
 
 use super::skb::{self, ETHERTYPE_IPV4, ETHERTYPE_IPV6};
@@ -68,7 +68,7 @@ impl NetfilterHook {
 /// # Errors
 /// EINVAL for a wrong size or another family than the frame's, EPROTO for frames of
 /// neither.
-pub(super) fn test_input(frame: &[u8], given: &[u8]) -> Result<TestInput, Errno> {
+pub(super) fn test_input(frame: &[u8], given: &[u8]) -> Result<TestInput> {
     if frame.len() < IPV4 || frame.len() > skb::MOST || frame.len() < LINK_HEADER {
         return Err(Errno::EINVAL);
     }
@@ -80,9 +80,7 @@ pub(super) fn test_input(frame: &[u8], given: &[u8]) -> Result<TestInput, Errno>
     if let [given_hook, given_family, rest @ ..] = &given[..] {
         (hook, family) = (*given_hook, *given_family);
         let is_known = matches!(family, NFPROTO_IPV4 | NFPROTO_IPV6);
-        if !is_known || rest.iter().any(|byte| *byte != 0) {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(!is_known || rest.iter().any(|byte| *byte != 0))?;
     }
     if hook != LOCAL_OUT {
         let (least, expected) = match skb::ethertype(frame) {

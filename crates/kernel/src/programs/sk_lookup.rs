@@ -1,7 +1,7 @@
 //! sk_lookup: a context that describes a connection, no packet.
 
-use spec::Errno;
 use spec::programs::TestRunKind;
+use spec::{Errno, Result};
 use vm::network::Sockets;
 
 use super::test_run::{TestInput, copy, get, put, sized};
@@ -40,18 +40,14 @@ const AF_INET6: u16 = 10;
 /// # Errors
 /// EINVAL for data, no context, or fields that are not given; ERANGE for a port above
 /// 65,535; EAFNOSUPPORT for other families than IPv4 and IPv6.
-pub(super) fn test_input(data: &[u8], given: &[u8]) -> Result<TestInput, Errno> {
-    if !data.is_empty() || given.is_empty() {
-        return Err(Errno::EINVAL);
-    }
+pub(super) fn test_input(data: &[u8], given: &[u8]) -> Result<TestInput> {
+    Errno::EINVAL.when(!data.is_empty() || given.is_empty())?;
     let given = sized(given, SIZE)?;
     let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
     if !is_zero(&given[COOKIE..FAMILY]) || !is_zero(&given[INGRESS_IFINDEX..]) {
         return Err(Errno::EINVAL);
     }
-    if get(&given, LOCAL_PORT) > u32::from(u16::MAX) {
-        return Err(Errno::ERANGE);
-    }
+    Errno::ERANGE.when(get(&given, LOCAL_PORT) > u32::from(u16::MAX))?;
     let mut context = given.clone();
     let family = get(&given, FAMILY) as u16;
     put(&mut context, FAMILY, family.into());
@@ -99,7 +95,7 @@ pub(super) fn end_run(
     returned: &mut [u8],
     result: u32,
     sockets: &Sockets,
-) -> Result<(), Errno> {
+) -> Result {
     let selected = get(context, SELECTED);
     let number = (selected & !field::NO_REUSEPORT).checked_sub(1);
     let number = number.filter(|_| result == SK_PASS);

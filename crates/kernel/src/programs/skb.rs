@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use spec::Errno;
 use spec::programs::{SkbRun, TestRunKind};
+use spec::{Errno, Result};
 use vm::network::SocketView;
 use vm::{PacketBuffer, SKB, System};
 
@@ -91,10 +91,8 @@ pub(super) fn test_input(
     given: &[u8],
     rules: SkbRun,
     system: &System,
-) -> Result<TestInput, Errno> {
-    if !(LINK_HEADER..=MOST).contains(&frame.len()) {
-        return Err(Errno::EINVAL);
-    }
+) -> Result<TestInput> {
+    Errno::EINVAL.when(!(LINK_HEADER..=MOST).contains(&frame.len()))?;
     let given = match given {
         [] => Vec::new(),
         _ => sized(given, SKB.size)?,
@@ -106,9 +104,7 @@ pub(super) fn test_input(
     if interface > System::LOOPBACK && system.network.device(interface).is_none() {
         return Err(Errno::ENODEV);
     }
-    if !sizes(frame).contains(&frame.len()) {
-        return Err(Errno::EINVAL);
-    }
+    Errno::EINVAL.when(!sizes(frame).contains(&frame.len()))?;
     let mut input = captured(frame, rules);
     if given.is_empty() {
         clear_wire_len(&mut input);

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-use spec::Errno;
 use spec::programs::{ProgramType, TestRunKind};
+use spec::{Errno, Result};
 use vm::network::SocketView;
 use vm::{PacketBuffer, Redirect, System};
 
 use super::netfilter::{self, NetfilterHook};
 use super::{context_only, flow_dissector, sk_lookup, skb, xdp};
+use TestRunKind::{FlowDissector, Model, Netfilter, RawTracepoint, SkLookup, Skb, Syscall, Xdp};
 
 /// Bytes of the link-layer header, that of Ethernet.
 pub const LINK_HEADER: usize = 14;
@@ -66,14 +67,14 @@ impl TestProgram {
     /// The rules of types that Linux does not test-run, whose programs run in a model of the kernel.
     pub fn model() -> TestProgram {
         TestProgram {
-            rules: TestRunKind::Model,
+            rules: Model,
             context_bytes: 0,
         }
     }
 
     /// True for those.
     pub fn is_model(self) -> bool {
-        self.rules == TestRunKind::Model
+        self.rules == Model
     }
 
     /// The rules for a program that accesses so many bytes of its context (`max_ctx_offset`):
@@ -88,20 +89,14 @@ impl TestProgram {
     /// True for types that get packets.
     pub fn has_packet(self) -> bool {
         match self.rules {
-            TestRunKind::Xdp
-            | TestRunKind::Skb(_)
-            | TestRunKind::FlowDissector
-            | TestRunKind::Netfilter => true,
-            TestRunKind::SkLookup
-            | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint
-            | TestRunKind::Model => false,
+            Xdp | Skb(_) | FlowDissector | Netfilter => true,
+            SkLookup | Syscall | RawTracepoint | Model => false,
         }
     }
 
     /// True for types whose context is `struct __sk_buff`.
     pub fn has_sk_buff(self) -> bool {
-        matches!(self.rules, TestRunKind::Skb(_))
+        matches!(self.rules, Skb(_))
     }
 
     /// Bytes of the context up to the last one that the program accesses.
@@ -113,14 +108,9 @@ impl TestProgram {
     /// it from its network header on.
     pub fn has_link_header(self) -> bool {
         match self.rules {
-            TestRunKind::Skb(rules) => rules.has_link_header,
-            TestRunKind::Netfilter => false,
-            TestRunKind::Xdp
-            | TestRunKind::FlowDissector
-            | TestRunKind::SkLookup
-            | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint
-            | TestRunKind::Model => true,
+            Skb(rules) => rules.has_link_header,
+            Netfilter => false,
+            Xdp | FlowDissector | SkLookup | Syscall | RawTracepoint | Model => true,
         }
     }
 
@@ -129,70 +119,57 @@ impl TestProgram {
     ///
     /// # Errors
     /// The kernel's for what it does not take.
-    pub fn test_input(
-        self,
-        frame: &[u8],
-        context: &[u8],
-        system: &System,
-    ) -> Result<TestInput, Errno> {
+    pub fn test_input(self, frame: &[u8], context: &[u8], system: &System) -> Result<TestInput> {
         match self.rules {
-            TestRunKind::Xdp => xdp::test_input(frame, context, system),
-            TestRunKind::Skb(rules) => skb::test_input(frame, context, rules, system),
-            TestRunKind::FlowDissector => flow_dissector::test_input(frame, context),
-            TestRunKind::Netfilter => netfilter::test_input(frame, context),
-            TestRunKind::SkLookup => sk_lookup::test_input(frame, context),
-            TestRunKind::Syscall | TestRunKind::RawTracepoint => {
+            Xdp => xdp::test_input(frame, context, system),
+            Skb(rules) => skb::test_input(frame, context, rules, system),
+            FlowDissector => flow_dissector::test_input(frame, context),
+            Netfilter => netfilter::test_input(frame, context),
+            SkLookup => sk_lookup::test_input(frame, context),
+            Syscall | RawTracepoint => {
                 context_only::test_input(frame, context, self.rules, self.context_bytes)
             }
-            TestRunKind::Model => Err(Errno::ENOTSUPP),
+            Model => Err(Errno::ENOTSUPP),
         }
     }
 
     /// The contexts that a test run takes, in words.
     pub fn context_rule(self) -> &'static str {
         match self.rules {
-            TestRunKind::Xdp => {
+            Xdp => {
                 "none or a struct xdp_md, in which data is the number of bytes of metadata, \
                  data_end that of the linear part, ingress_ifindex an interface that there is, \
                  rx_queue_index one of its queues (0 without an interface), egress_ifindex 0"
             }
-            TestRunKind::Skb(_) => {
+            Skb(_) => {
                 "none or a struct __sk_buff, in which mark, priority, ifindex, \
                  ingress_ifindex, cb, tstamp, wire_len, gso_segs, gso_size and hwtstamp may \
                  be set"
             }
-            TestRunKind::FlowDissector => {
-                "none or a struct bpf_flow_keys, in which flags may be set"
-            }
-            TestRunKind::Netfilter => {
+            FlowDissector => "none or a struct bpf_flow_keys, in which flags may be set",
+            Netfilter => {
                 "none or a struct nf_hook_state, in which hook and pf may be set, pf the \
                  family of the packet"
             }
-            TestRunKind::SkLookup => {
+            SkLookup => {
                 "a struct bpf_sk_lookup with family (2 or 10), protocol, addresses and ports, \
                  and no packet"
             }
-            TestRunKind::RawTracepoint => {
+            RawTracepoint => {
                 "up to 12 arguments of 8 bytes, all that the program reads, and no packet"
             }
-            TestRunKind::Model => "arguments and fields by name, of a model of the kernel",
-            TestRunKind::Syscall => {
-                "up to 65535 bytes, all that the program accesses, and no packet"
-            }
+            Model => "arguments and fields by name, of a model of the kernel",
+            Syscall => "up to 65535 bytes, all that the program accesses, and no packet",
         }
     }
 
     /// A frame of any length, in one piece, for types that get packets.
     pub fn captured(self, frame: &[u8]) -> Option<TestInput> {
         match self.rules {
-            TestRunKind::Xdp => Some(xdp::captured(frame)),
-            TestRunKind::Skb(rules) => Some(skb::captured(frame, rules)),
-            TestRunKind::FlowDissector => Some(flow_dissector::input(frame, 0)),
-            TestRunKind::Netfilter
-            | TestRunKind::SkLookup
-            | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint
-            | TestRunKind::Model => None,
+            Xdp => Some(xdp::captured(frame)),
+            Skb(rules) => Some(skb::captured(frame, rules)),
+            FlowDissector => Some(flow_dissector::input(frame, 0)),
+            Netfilter | SkLookup | Syscall | RawTracepoint | Model => None,
         }
     }
 
@@ -201,14 +178,10 @@ impl TestProgram {
     #[inline]
     pub fn recapture(self, input: &mut TestInput, frame: &[u8]) {
         match self.rules {
-            TestRunKind::Xdp => xdp::recapture(input, frame),
-            TestRunKind::Skb(rules) => skb::recapture(input, frame, rules),
-            TestRunKind::FlowDissector => *input = flow_dissector::input(frame, 0),
-            TestRunKind::Netfilter
-            | TestRunKind::SkLookup
-            | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint
-            | TestRunKind::Model => {}
+            Xdp => xdp::recapture(input, frame),
+            Skb(rules) => skb::recapture(input, frame, rules),
+            FlowDissector => *input = flow_dissector::input(frame, 0),
+            Netfilter | SkLookup | Syscall | RawTracepoint | Model => {}
         }
     }
 
@@ -220,15 +193,11 @@ impl TestProgram {
             return false;
         }
         match self.rules {
-            TestRunKind::Xdp if frame.len() <= xdp::MAX_LINEAR => xdp::recapture(input, frame),
-            TestRunKind::Skb(rules) => skb::refill(input, frame, rules),
-            TestRunKind::Xdp
-            | TestRunKind::FlowDissector
-            | TestRunKind::Netfilter
-            | TestRunKind::SkLookup
-            | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint
-            | TestRunKind::Model => return false,
+            Xdp if frame.len() <= xdp::MAX_LINEAR => xdp::recapture(input, frame),
+            Skb(rules) => skb::refill(input, frame, rules),
+            Xdp | FlowDissector | Netfilter | SkLookup | Syscall | RawTracepoint | Model => {
+                return false;
+            }
         }
         true
     }
@@ -236,14 +205,11 @@ impl TestProgram {
     /// The sizes that a test run takes for a frame like this one, in bytes.
     pub fn sizes(self, frame: &[u8]) -> RangeInclusive<usize> {
         match self.rules {
-            TestRunKind::Xdp => xdp::SIZES,
-            TestRunKind::Skb(_) => skb::sizes(frame),
-            TestRunKind::FlowDissector => flow_dissector::SIZES,
-            TestRunKind::Netfilter => netfilter::sizes(frame),
-            TestRunKind::SkLookup
-            | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint
-            | TestRunKind::Model => 0..=0,
+            Xdp => xdp::SIZES,
+            Skb(_) => skb::sizes(frame),
+            FlowDissector => flow_dissector::SIZES,
+            Netfilter => netfilter::sizes(frame),
+            SkLookup | Syscall | RawTracepoint | Model => 0..=0,
         }
     }
 }
@@ -262,7 +228,7 @@ impl TestInput {
         if self.initial_keys.is_some() || self.flow_keys.is_some() {
             self.flow_keys.clone_from(&self.initial_keys);
         }
-        if self.rules == TestRunKind::SkLookup {
+        if self.rules == SkLookup {
             sk_lookup::begin_run(&mut self.context);
         }
     }
@@ -271,34 +237,25 @@ impl TestInput {
     ///
     /// # Errors
     /// The kernel's for a result that it does not return.
-    pub fn end_run(&mut self, result: u32, system: &System) -> Result<u32, Errno> {
+    pub fn end_run(&mut self, result: u32, system: &System) -> Result<u32> {
         match self.rules {
-            TestRunKind::SkLookup => {
+            SkLookup => {
                 let sockets = &system.network.sockets;
                 sk_lookup::end_run(&self.context, &mut self.given, result, sockets)?;
                 Ok(sk_lookup::retval(result))
             }
-            TestRunKind::Xdp
-            | TestRunKind::Skb(_)
-            | TestRunKind::FlowDissector
-            | TestRunKind::Netfilter
-            | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint
-            | TestRunKind::Model => Ok(result),
+            Xdp | Skb(_) | FlowDissector | Netfilter | Syscall | RawTracepoint | Model => {
+                Ok(result)
+            }
         }
     }
 
     /// Sets the index of the interface that the packet comes from.
     pub fn set_ifindex(&mut self, ifindex: u32) {
         match self.rules {
-            TestRunKind::Xdp => put(&mut self.context, xdp::INGRESS_IFINDEX, ifindex),
-            TestRunKind::Skb(_) => put(&mut self.context, skb::field::IFINDEX, ifindex),
-            TestRunKind::FlowDissector
-            | TestRunKind::Netfilter
-            | TestRunKind::SkLookup
-            | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint
-            | TestRunKind::Model => {}
+            Xdp => put(&mut self.context, xdp::INGRESS_IFINDEX, ifindex),
+            Skb(_) => put(&mut self.context, skb::field::IFINDEX, ifindex),
+            FlowDissector | Netfilter | SkLookup | Syscall | RawTracepoint | Model => {}
         }
     }
 
@@ -306,14 +263,9 @@ impl TestInput {
     #[inline]
     pub fn redirect(&self, result: u32) -> Option<Redirect> {
         let redirects = match self.rules {
-            TestRunKind::Xdp => XDP_REDIRECT,
-            TestRunKind::Skb(_) => TC_ACT_REDIRECT,
-            TestRunKind::FlowDissector
-            | TestRunKind::Netfilter
-            | TestRunKind::SkLookup
-            | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint
-            | TestRunKind::Model => return None,
+            Xdp => XDP_REDIRECT,
+            Skb(_) => TC_ACT_REDIRECT,
+            FlowDissector | Netfilter | SkLookup | Syscall | RawTracepoint | Model => return None,
         };
         let packet = self.packet.as_ref().filter(|_| result == redirects)?;
         packet.state.redirect
@@ -325,27 +277,23 @@ impl TestInput {
             return Vec::new();
         };
         match self.rules {
-            TestRunKind::Xdp => xdp::data_out(packet),
-            TestRunKind::Skb(rules) => skb::data_out(packet, rules),
-            TestRunKind::FlowDissector => {
+            Xdp => xdp::data_out(packet),
+            Skb(rules) => skb::data_out(packet, rules),
+            FlowDissector => {
                 flow_dissector::data_out(self.flow_keys.as_deref().unwrap_or(&[]), packet)
             }
-            TestRunKind::Netfilter
-            | TestRunKind::SkLookup
-            | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint
-            | TestRunKind::Model => Vec::new(),
+            Netfilter | SkLookup | Syscall | RawTracepoint | Model => Vec::new(),
         }
     }
 
     /// The context after the run, as a test run returns it.
     pub fn context_out(&self) -> Vec<u8> {
         match self.rules {
-            TestRunKind::Xdp => xdp::context_out(self),
-            TestRunKind::Skb(_) => skb::context_out(self),
-            TestRunKind::Syscall => self.context.clone(),
-            TestRunKind::RawTracepoint | TestRunKind::Netfilter | TestRunKind::Model => Vec::new(),
-            TestRunKind::FlowDissector | TestRunKind::SkLookup => self.given.clone(),
+            Xdp => xdp::context_out(self),
+            Skb(_) => skb::context_out(self),
+            Syscall => self.context.clone(),
+            RawTracepoint | Netfilter | Model => Vec::new(),
+            FlowDissector | SkLookup => self.given.clone(),
         }
     }
 
@@ -362,24 +310,18 @@ impl TestInput {
             Cow::Owned(bytes) => bytes.truncate(len),
         }
         match self.rules {
-            TestRunKind::Skb(rules) if !rules.has_link_header => {
+            Skb(rules) if !rules.has_link_header => {
                 Cow::Owned([skb::link_header(packet), &kept].concat())
             }
-            TestRunKind::Skb(_)
-            | TestRunKind::Xdp
-            | TestRunKind::FlowDissector
-            | TestRunKind::Netfilter
-            | TestRunKind::SkLookup
-            | TestRunKind::Syscall
-            | TestRunKind::RawTracepoint
-            | TestRunKind::Model => kept,
+            Skb(_) | Xdp | FlowDissector | Netfilter | SkLookup | Syscall | RawTracepoint
+            | Model => kept,
         }
     }
 }
 
 /// A context that was given, cut or filled with zeros to the size of its structure; E2BIG
 /// if it has other bytes than zero behind it, or more than a page.
-pub(super) fn sized(context: &[u8], size: usize) -> Result<Vec<u8>, Errno> {
+pub(super) fn sized(context: &[u8], size: usize) -> Result<Vec<u8>> {
     let (known, rest) = context.split_at(size.min(context.len()));
     if context.len() > PAGE || rest.iter().any(|byte| *byte != 0) {
         return Err(Errno::E2BIG);

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use spec::Errno;
 use spec::programs::TestRunKind;
+use spec::{Errno, Result};
 use vm::{HEADROOM, PacketBuffer, System, XDP};
 
 use super::test_run::{LINK_HEADER, PAGE, SHARED_INFO, TestInput, get, put, sized};
@@ -32,7 +32,7 @@ pub(crate) fn is_wrong_metadata(len: usize) -> bool {
 
 /// A packet; the context says how many bytes of it are metadata (`data`) and where the
 /// linear part ends (`data_end`), and which queue of which interface received it.
-pub(super) fn test_input(frame: &[u8], given: &[u8], system: &System) -> Result<TestInput, Errno> {
+pub(super) fn test_input(frame: &[u8], given: &[u8], system: &System) -> Result<TestInput> {
     let given = match given {
         [] => Vec::new(),
         _ => sized(given, XDP.size)?,
@@ -50,9 +50,7 @@ pub(super) fn test_input(frame: &[u8], given: &[u8], system: &System) -> Result<
         }
     }
     let linear = linear.min(MAX_LINEAR + metadata);
-    if frame.len() < LINK_HEADER + metadata {
-        return Err(Errno::EINVAL);
-    }
+    Errno::EINVAL.when(frame.len() < LINK_HEADER + metadata)?;
     let (ifindex, queue) = match &given[..] {
         [] => (0, 0),
         given => (get(given, INGRESS_IFINDEX), get(given, RX_QUEUE_INDEX)),
@@ -65,9 +63,7 @@ pub(super) fn test_input(frame: &[u8], given: &[u8], system: &System) -> Result<
         index => index,
     };
     let (linear, fragments) = frame.split_at(linear);
-    if fragments.len() > 17 * PAGE {
-        return Err(Errno::ENOMEM);
-    }
+    Errno::ENOMEM.when(fragments.len() > 17 * PAGE)?;
     let headroom = HEADROOM - metadata;
     let tailroom = PAGE - SHARED_INFO - headroom - linear.len();
     let mut packet = PacketBuffer::new(XDP, linear, headroom, tailroom);

@@ -2,6 +2,7 @@
 
 use std::iter;
 
+use Flow::{Branch, Call, Exit, Goto, GotoReg, Next, Nowhere, SkipOne};
 use isa::ebpf::{Flow, Insn};
 
 /// The target of a jump at `slot`; `None` for other instructions and for targets before the
@@ -9,13 +10,8 @@ use isa::ebpf::{Flow, Insn};
 #[inline]
 pub fn jump_target(insn: &Insn, slot: usize) -> Option<usize> {
     match insn.flow() {
-        Flow::Branch(distance) | Flow::Goto(distance) => target(slot, distance),
-        Flow::Next
-        | Flow::SkipOne
-        | Flow::GotoReg(_)
-        | Flow::Call(_)
-        | Flow::Exit
-        | Flow::Nowhere => None,
+        Branch(distance) | Goto(distance) => target(slot, distance),
+        Next | SkipOne | GotoReg(_) | Call(_) | Exit | Nowhere => None,
     }
 }
 
@@ -23,14 +19,8 @@ pub fn jump_target(insn: &Insn, slot: usize) -> Option<usize> {
 /// program.
 pub(crate) fn call_target(insn: &Insn, slot: usize) -> Option<usize> {
     match insn.flow() {
-        Flow::Call(distance) => target(slot, distance?),
-        Flow::Next
-        | Flow::SkipOne
-        | Flow::Branch(_)
-        | Flow::Goto(_)
-        | Flow::GotoReg(_)
-        | Flow::Exit
-        | Flow::Nowhere => None,
+        Call(distance) => target(slot, distance?),
+        Next | SkipOne | Branch(_) | Goto(_) | GotoReg(_) | Exit | Nowhere => None,
     }
 }
 
@@ -44,8 +34,8 @@ fn target(slot: usize, distance: i32) -> Option<usize> {
 #[inline]
 pub fn falls_through(insn: &Insn) -> bool {
     match insn.flow() {
-        Flow::Next | Flow::SkipOne | Flow::Branch(_) | Flow::Call(_) | Flow::Nowhere => true,
-        Flow::Goto(_) | Flow::GotoReg(_) | Flow::Exit => false,
+        Next | SkipOne | Branch(_) | Call(_) | Nowhere => true,
+        Goto(_) | GotoReg(_) | Exit => false,
     }
 }
 
@@ -67,7 +57,7 @@ impl Cfg {
     pub fn of(insns: &[Insn]) -> Cfg {
         let mut jumps = Vec::with_capacity(insns.len() / 4 + 1);
         for (slot, insn) in (0..).zip(insns) {
-            if let Flow::Branch(_) | Flow::Goto(_) = insn.flow() {
+            if let Branch(_) | Goto(_) = insn.flow() {
                 jumps.push(slot);
             }
         }

@@ -10,6 +10,13 @@ use spec::registry::Limits;
 use super::Machine;
 use super::fault::{EntriesRule, MapFault, MapRefusal, SizeRule};
 use crate::map_def::{MapParams, PAGE_SIZE};
+use MapKind::{
+    Arena, Array, ArrayOfMaps, BloomFilter, CgroupArray, CgroupStorage, CgrpStorage, Cpumap,
+    Devmap, DevmapHash, Hash, HashOfMaps, InodeStorage, InsnArray, LpmTrie, LruHash, LruPercpuHash,
+    PercpuArray, PercpuCgroupStorage, PercpuHash, PerfEventArray, ProgArray, Queue,
+    ReuseportSockarray, Rhash, Ringbuf, SkStorage, Sockhash, Sockmap, Stack, StackTrace, StructOps,
+    TaskStorage, UserRingbuf, Xskmap,
+};
 
 /// Most bytes that the kernel allocates at once (`KMALLOC_MAX_SIZE`).
 const KMALLOC_MAX: u32 = 4 << 20;
@@ -78,7 +85,7 @@ pub(super) fn check_common(kind: MapKind, params: &MapParams) -> Outcome {
 /// Flags that the kernel adds to those of a request: the values of device maps, which lookups
 /// return, and targets of jumps are read only for programs.
 pub const fn added_flags(kind: MapKind) -> MapFlags {
-    match kind.holds_devices() || matches!(kind, MapKind::InsnArray) {
+    match kind.holds_devices() || matches!(kind, InsnArray) {
         true => MapFlags::RDONLY_PROG,
         false => MapFlags(0),
     }
@@ -171,54 +178,44 @@ pub(super) fn check_before_privileges(
     params: &MapParams,
     privileges: Privileges,
 ) -> Outcome {
-    use MapKind as K;
     let request = Request { kind, params };
     let node = MapFlags::NUMA_NODE;
     match kind {
-        K::Array | K::PercpuArray => array(&request),
-        K::Hash | K::PercpuHash | K::LruHash | K::LruPercpuHash => hash(&request, privileges),
-        K::HashOfMaps => {
+        Array | PercpuArray => array(&request),
+        Hash | PercpuHash | LruHash | LruPercpuHash => hash(&request, privileges),
+        HashOfMaps => {
             request.value(Errno::EINVAL, SizeRule::Exactly(4))?;
             hash(&request, privileges)
         }
-        K::ProgArray | K::CgroupArray | K::ArrayOfMaps => {
+        ProgArray | CgroupArray | ArrayOfMaps => {
             request.objects(SizeRule::Exactly(4), node.with(ACCESS))
         }
-        K::PerfEventArray => {
+        PerfEventArray => {
             let flags = node.with(ACCESS).with(MapFlags::PRESERVE_ELEMS);
             request.objects(SizeRule::Exactly(4), flags)
         }
-        K::Devmap | K::DevmapHash => {
+        Devmap | DevmapHash => {
             request.objects(SizeRule::OneOf(&[4, 8]), node.with(ACCESS))?;
             match kind {
-                K::DevmapHash => request.entries(Errno::EINVAL, EntriesRule::AtMost(1 << 31)),
+                DevmapHash => request.entries(Errno::EINVAL, EntriesRule::AtMost(1 << 31)),
                 _ => Ok(()),
             }
         }
-        K::ReuseportSockarray => request.objects(SizeRule::OneOf(&[4, 8]), node.with(ALL_ACCESS)),
-        K::Queue | K::Stack => {
+        ReuseportSockarray => request.objects(SizeRule::OneOf(&[4, 8]), node.with(ALL_ACCESS)),
+        Queue | Stack => {
             request.entries(Errno::EINVAL, EntriesRule::AtLeastOne)?;
             request.key(Errno::EINVAL, SizeRule::Exactly(0))?;
             request.value(Errno::EINVAL, SizeRule::AtLeastOne)?;
             request.flags(node.with(ALL_ACCESS))?;
             request.value(Errno::E2BIG, SizeRule::AtMost(KMALLOC_MAX))
         }
-        K::BloomFilter => request.value(Errno::E2BIG, SizeRule::AtMost(KMALLOC_MAX)),
-        K::SkStorage | K::InodeStorage | K::TaskStorage | K::CgrpStorage => storage(&request),
-        K::StructOps => Err(MapFault::KernelType.with(Errno::EINVAL)),
-        K::LpmTrie
-        | K::StackTrace
-        | K::Cpumap
-        | K::Xskmap
-        | K::Sockmap
-        | K::Sockhash
-        | K::CgroupStorage
-        | K::PercpuCgroupStorage
-        | K::Ringbuf
-        | K::UserRingbuf
-        | K::Arena => Ok(()),
-        K::InsnArray => request.objects(SizeRule::Exactly(JUMP_TARGET), MapFlags::default()),
-        K::Rhash => {
+        BloomFilter => request.value(Errno::E2BIG, SizeRule::AtMost(KMALLOC_MAX)),
+        SkStorage | InodeStorage | TaskStorage | CgrpStorage => storage(&request),
+        StructOps => Err(MapFault::KernelType.with(Errno::EINVAL)),
+        LpmTrie | StackTrace | Cpumap | Xskmap | Sockmap | Sockhash | CgroupStorage
+        | PercpuCgroupStorage | Ringbuf | UserRingbuf | Arena => Ok(()),
+        InsnArray => request.objects(SizeRule::Exactly(JUMP_TARGET), MapFlags::default()),
+        Rhash => {
             request.needs(MapFlags::NO_PREALLOC)?;
             hash(&request, privileges)
         }
@@ -227,18 +224,17 @@ pub(super) fn check_before_privileges(
 
 /// Checks that come when the map is allocated.
 pub(super) fn check_allocated(kind: MapKind, params: &MapParams, machine: &Machine) -> Outcome {
-    use MapKind as K;
     let request = Request { kind, params };
     let node = MapFlags::NUMA_NODE;
     match kind {
-        K::LpmTrie => {
+        LpmTrie => {
             request.entries(Errno::EINVAL, EntriesRule::AtLeastOne)?;
             request.needs(MapFlags::NO_PREALLOC)?;
             request.flags(MapFlags::NO_PREALLOC.with(node).with(ALL_ACCESS))?;
             request.key(Errno::EINVAL, SizeRule::Between(5, 4 + LPM_MOST_DATA))?;
             request.value(Errno::EINVAL, SizeRule::Between(1, LPM_MOST_VALUE))
         }
-        K::StackTrace => {
+        StackTrace => {
             request.flags(node.with(ACCESS).with(MapFlags::STACK_BUILD_ID))?;
             let frame = match params.flags.has(MapFlags::STACK_BUILD_ID) {
                 true => STACK_BUILD_ID,
@@ -249,20 +245,20 @@ pub(super) fn check_allocated(kind: MapKind, params: &MapParams, machine: &Machi
             request.value(Errno::EINVAL, SizeRule::Frames(frame, STACK_MOST_FRAMES))?;
             request.entries(Errno::E2BIG, EntriesRule::AtMost(1 << 31))
         }
-        K::Cpumap => {
+        Cpumap => {
             request.objects(SizeRule::OneOf(&[4, 8]), node)?;
             request.entries(Errno::E2BIG, EntriesRule::AtMost(machine.most_cpus))
         }
-        K::Xskmap => request.objects(SizeRule::Exactly(4), node.with(ACCESS)),
-        K::Sockmap => request.objects(SizeRule::OneOf(&[4, 8]), node.with(ACCESS)),
-        K::Sockhash => {
+        Xskmap => request.objects(SizeRule::Exactly(4), node.with(ACCESS)),
+        Sockmap => request.objects(SizeRule::OneOf(&[4, 8]), node.with(ACCESS)),
+        Sockhash => {
             request.entries(Errno::EINVAL, EntriesRule::AtLeastOne)?;
             request.key(Errno::EINVAL, SizeRule::AtLeastOne)?;
             request.value(Errno::EINVAL, SizeRule::OneOf(&[4, 8]))?;
             request.flags(node.with(ACCESS))?;
             request.key(Errno::E2BIG, SizeRule::AtMost(Limits::LINUX_6_18.stack))
         }
-        K::CgroupStorage | K::PercpuCgroupStorage => {
+        CgroupStorage | PercpuCgroupStorage => {
             request.key(Errno::EINVAL, SizeRule::OneOf(CGROUP_KEYS))?;
             request.value(Errno::EINVAL, SizeRule::AtLeastOne)?;
             request.percpu_value()?;
@@ -270,13 +266,13 @@ pub(super) fn check_allocated(kind: MapKind, params: &MapParams, machine: &Machi
             request.flags(node.with(ALL_ACCESS))?;
             request.entries(Errno::EINVAL, EntriesRule::None)
         }
-        K::Ringbuf | K::UserRingbuf => {
+        Ringbuf | UserRingbuf => {
             request.flags(node)?;
             request.key(Errno::EINVAL, SizeRule::Exactly(0))?;
             request.value(Errno::EINVAL, SizeRule::Exactly(0))?;
             request.entries(Errno::EINVAL, EntriesRule::Ring)
         }
-        K::BloomFilter => {
+        BloomFilter => {
             request.key(Errno::EINVAL, SizeRule::Exactly(0))?;
             request.value(Errno::EINVAL, SizeRule::AtLeastOne)?;
             request.entries(Errno::EINVAL, EntriesRule::AtLeastOne)?;
@@ -286,30 +282,11 @@ pub(super) fn check_allocated(kind: MapKind, params: &MapParams, machine: &Machi
                 hashes => request.refuse(Errno::EINVAL, MapFault::Hashes { hashes }),
             }
         }
-        K::Arena => arena(&request),
-        K::Hash
-        | K::PercpuHash
-        | K::LruHash
-        | K::LruPercpuHash
-        | K::HashOfMaps
-        | K::Array
-        | K::PercpuArray
-        | K::ProgArray
-        | K::PerfEventArray
-        | K::CgroupArray
-        | K::ArrayOfMaps
-        | K::Devmap
-        | K::DevmapHash
-        | K::ReuseportSockarray
-        | K::Queue
-        | K::Stack
-        | K::SkStorage
-        | K::InodeStorage
-        | K::TaskStorage
-        | K::CgrpStorage
-        | K::StructOps
-        | K::InsnArray
-        | K::Rhash => Ok(()),
+        Arena => arena(&request),
+        Hash | PercpuHash | LruHash | LruPercpuHash | HashOfMaps | Array | PercpuArray
+        | ProgArray | PerfEventArray | CgroupArray | ArrayOfMaps | Devmap | DevmapHash
+        | ReuseportSockarray | Queue | Stack | SkStorage | InodeStorage | TaskStorage
+        | CgrpStorage | StructOps | InsnArray | Rhash => Ok(()),
     }
 }
 

@@ -8,6 +8,13 @@ use spec::maps::{MapFlags, MapKind};
 use super::MapCreator;
 use super::fault::{MapFault, MapRefusal, TypeRule};
 use crate::map_def::MapParams;
+use MapKind::{
+    Arena, Array, ArrayOfMaps, BloomFilter, CgroupArray, CgroupStorage, CgrpStorage, Cpumap,
+    Devmap, DevmapHash, Hash, HashOfMaps, InodeStorage, InsnArray, LpmTrie, LruHash, LruPercpuHash,
+    PercpuArray, PercpuCgroupStorage, PercpuHash, PerfEventArray, ProgArray, Queue,
+    ReuseportSockarray, Rhash, Ringbuf, SkStorage, Sockhash, Sockmap, Stack, StackTrace, StructOps,
+    TaskStorage, UserRingbuf, Xskmap,
+};
 
 /// What a kind says of the types of its keys.
 enum KeyTypes {
@@ -132,7 +139,7 @@ fn check_key(
             let value = resolved(types, params.value_type);
             let is_section =
                 value.is_some_and(|value| matches!(types.at(value).shape(), Shape::Datasec(_)));
-            let is_variables = kind == MapKind::Array && params.max_entries == 1 && is_section;
+            let is_variables = kind == Array && params.max_entries == 1 && is_section;
             (!is_variables).then_some(TypeRule::Section)
         }
         KeyTypes::Index | KeyTypes::Descriptor => {
@@ -179,38 +186,16 @@ fn is_int(shape: &Shape<'_>, bits: u32) -> bool {
 }
 
 const fn key_types(kind: MapKind) -> KeyTypes {
-    use MapKind as K;
     match kind {
-        K::Hash
-        | K::PercpuHash
-        | K::LruHash
-        | K::LruPercpuHash
-        | K::ProgArray
-        | K::ReuseportSockarray
-        | K::Queue
-        | K::Stack
-        | K::Ringbuf
-        | K::UserRingbuf
-        | K::Arena
-        | K::StructOps
-        | K::InsnArray
-        | K::Rhash => KeyTypes::Any,
-        K::Array | K::PercpuArray => KeyTypes::Index,
-        K::SkStorage | K::InodeStorage | K::TaskStorage | K::CgrpStorage => KeyTypes::Descriptor,
-        K::LpmTrie => KeyTypes::Struct,
-        K::CgroupStorage | K::PercpuCgroupStorage => KeyTypes::Cgroup,
-        K::BloomFilter => KeyTypes::None,
-        K::PerfEventArray
-        | K::StackTrace
-        | K::CgroupArray
-        | K::ArrayOfMaps
-        | K::HashOfMaps
-        | K::Devmap
-        | K::DevmapHash
-        | K::Sockmap
-        | K::Sockhash
-        | K::Cpumap
-        | K::Xskmap => KeyTypes::Untyped,
+        Hash | PercpuHash | LruHash | LruPercpuHash | ProgArray | ReuseportSockarray | Queue
+        | Stack | Ringbuf | UserRingbuf | Arena | StructOps | InsnArray | Rhash => KeyTypes::Any,
+        Array | PercpuArray => KeyTypes::Index,
+        SkStorage | InodeStorage | TaskStorage | CgrpStorage => KeyTypes::Descriptor,
+        LpmTrie => KeyTypes::Struct,
+        CgroupStorage | PercpuCgroupStorage => KeyTypes::Cgroup,
+        BloomFilter => KeyTypes::None,
+        PerfEventArray | StackTrace | CgroupArray | ArrayOfMaps | HashOfMaps | Devmap
+        | DevmapHash | Sockmap | Sockhash | Cpumap | Xskmap => KeyTypes::Untyped,
     }
 }
 

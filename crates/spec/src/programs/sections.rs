@@ -109,28 +109,29 @@ macro_rules! sections {
     ($($kind:ident { $($shape:ident $name:literal $(-> $attach:ident)? $(as $first:ident $(+ $more:ident)*)?;)+ })*) => {
         /// Every section definition.
         pub(crate) const SECTIONS: &[super::SectionDef] = &[$($(
-            super::SectionDef {
-                name: $name,
-                pattern: sections!(@$shape),
-                kind: crate::programs::ProgramType::$kind,
-                attach: sections!(@attach $($attach)?),
-                flags: super::SectionFlags::NONE $(.with(super::SectionFlags::$first) $(.with(super::SectionFlags::$more))*)?,
-            },
+            sections!(@def $kind $shape $name [$($attach)?] [$($first $($more)*)?]),
         )+)*];
     };
+    (@def $kind:ident $shape:ident $name:literal [$($attach:ident)?] [$($flag:ident)*]) => {
+        super::SectionDef {
+            name: $name,
+            pattern: sections!(@$shape),
+            kind: crate::programs::ProgramType::$kind,
+            attach: sections!(@attach $($attach)?),
+            flags: super::SectionFlags::NONE$(.with(super::SectionFlags::$flag))*,
+        }
+    };
     (@exact) => { super::SectionPattern::Exact };
-    (@with_target) => { super::SectionPattern::WithTarget };
-    (@before_slash) => { super::SectionPattern::BeforeSlash };
+    (@target) => { super::SectionPattern::WithTarget };
+    (@slash) => { super::SectionPattern::BeforeSlash };
     (@prefix) => { super::SectionPattern::Prefix };
     (@attach) => { None };
     (@attach $attach:ident) => { Some(crate::programs::AttachType::$attach) };
 }
 
 pub(crate) mod aya;
-pub(crate) mod cilium_ebpf;
 pub(crate) mod iproute2;
 pub(crate) mod libbpf;
-pub(crate) mod libbpf_0_8;
 
 #[cfg(test)]
 mod tests {
@@ -174,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_later_definition_of_a_longer_name_is_never_hidden() {
-        for table in [aya::SECTIONS, cilium_ebpf::SECTIONS, libbpf_0_8::SECTIONS] {
+        for table in [aya::SECTIONS, libbpf::OF_CILIUM_EBPF, libbpf::OF_0_8] {
             for def in table {
                 let name = match def.pattern {
                     SectionPattern::BeforeSlash => format!("{}/x", def.name),
@@ -188,11 +189,7 @@ mod tests {
     #[test]
     fn loaders_differ_in_what_they_take() {
         let kinds = |name| {
-            let tables = [
-                libbpf::SECTIONS,
-                libbpf_0_8::SECTIONS,
-                cilium_ebpf::SECTIONS,
-            ];
+            let tables = [libbpf::SECTIONS, libbpf::OF_0_8, libbpf::OF_CILIUM_EBPF];
             let tables = tables
                 .into_iter()
                 .chain([aya::SECTIONS, iproute2::SECTIONS]);

@@ -5,6 +5,7 @@
 use super::attributes::{ProgramLoad, call};
 use super::{BtfObject, LoadedProgram};
 use crate::Errno;
+use crate::kernel::is_statistics;
 use isa::ebpf::RawInsn;
 use std::ffi::CStr;
 use std::fmt;
@@ -166,12 +167,6 @@ impl LoadError {
     pub fn is_unavailable(&self) -> bool {
         [Errno::EPERM, Errno::ENOSYS].contains(&self.errno)
     }
-}
-
-fn is_statistics(line: &str) -> bool {
-    ["processed ", "verification time ", "stack depth "]
-        .iter()
-        .any(|word| line.starts_with(word))
 }
 
 impl fmt::Display for LoadError {

@@ -217,7 +217,7 @@ pub(super) fn check_offset(env: &mut Env<'_>, ptr: Reg, arg: Option<ArgType>) ->
     }
     let RegType { base, flags } = reg.reg_type();
     let takes_context = arg.is_none_or(|arg| arg.base == ArgBase::PtrToCtx);
-    if base == RegBase::PtrToCtx && !takes_context && context::may_vary(env) {
+    if base == RegBase::PtrToCtx && !takes_context && context::may_vary(env.input) {
         return Ok(());
     }
     if RegRules::of(base).free_offset.contains(&flags) {

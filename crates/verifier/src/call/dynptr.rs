@@ -12,7 +12,8 @@ use super::{meta::CallMeta, reference};
 use crate::env::Env;
 use crate::mem::invalidate_where;
 use crate::state::{
-    DynptrKind, RegBase, RegKind, RegState, SlotKind, StackObject, StackObjectKind, TypeFlags,
+    DynptrKind, RegBase, RegKind, RegState, SlotKind, StackObject, StackObjectKind, State,
+    TypeFlags,
 };
 use crate::{Result, Stop, insn_facts, refuse};
 
@@ -267,7 +268,8 @@ pub(crate) fn overwrite(env: &mut Env<'_>, frame: usize, spi: usize) -> Result<(
         stack_slots::destroy(env, frame, spi);
         return Ok(());
     }
-    let may_replace = env.input.rules.has(Behaviour::ClonesReplaced) && has_clone(env, &object);
+    let may_replace =
+        env.input.rules.has(Behaviour::ClonesReplaced) && has_clone(&env.state, &object);
     if object.ref_obj_id != 0 && !may_replace {
         return Err(refuse!(env => Call::OverwritesDynptr));
     }
@@ -282,8 +284,8 @@ pub(crate) fn overwrite(env: &mut Env<'_>, frame: usize, spi: usize) -> Result<(
 
 /// True if another dynptr holds the reference, too (`dynptr_ref_cnt`).
 #[doc(alias = "dynptr_ref_cnt")]
-fn has_clone(env: &Env<'_>, object: &StackObject) -> bool {
-    let frames = (0..=env.state.curframe).map(|number| env.state.frame(number));
+fn has_clone(state: &State, object: &StackObject) -> bool {
+    let frames = (0..=state.curframe).map(|number| state.frame(number));
     let holders = frames
         .flat_map(|frame| frame.stack.objects())
         .filter(|other| {

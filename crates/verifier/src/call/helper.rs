@@ -18,6 +18,7 @@ use super::subprog::enter;
 use super::{callback, clear_caller_saved, compat, constant, kptr, leak, returns};
 use crate::attach::{self, Returned};
 use crate::env::{Env, MapUse, Outcome};
+use crate::input::Input;
 use crate::insn_facts;
 use crate::mem::{packet, registers, stack};
 use crate::rejection::Call;
@@ -138,14 +139,16 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
 fn check_is_of_no_module(env: &Env<'_>, id: i32) -> Result<()> {
     let program = env.input.program;
     let what = match program.absent_extern(id) {
-        Some(symbol) => other_prototype(env, symbol).or_else(|| missing_module(env, symbol)),
+        Some(symbol) => {
+            other_prototype(env.input, symbol).or_else(|| missing_module(env.input, symbol))
+        }
         None if id == CORE_POISON => {
             let calls = program.insns().iter();
             let calls = calls.filter(|insn| insn.pseudo_call() == Some(PseudoCall::Helper));
             let mut absent = calls.filter_map(|insn| program.absent_extern(insn.imm));
             let mut relocations = program.failed_relocations().iter();
             let failed = relocations.find(|failed| failed.insn == env.insn_idx);
-            let missing = absent.find_map(|symbol| missing_module(env, symbol));
+            let missing = absent.find_map(|symbol| missing_module(env.input, symbol));
             missing.map(|module| match failed {
                 Some(failed) => format!("{}: {}; {module}", failed.access, failed.absence),
                 None => module,
@@ -160,10 +163,10 @@ fn check_is_of_no_module(env: &Env<'_>, id: i32) -> Result<()> {
 }
 
 /// The module that has a kfunc and whose BTF is not given or lacks it, with what to give.
-fn missing_module(env: &Env<'_>, symbol: &ExternSymbol) -> Option<String> {
+fn missing_module(input: &Input<'_>, symbol: &ExternSymbol) -> Option<String> {
     let name = String::from_utf8_lossy(essential_name(symbol.name.as_bytes()));
-    let module = env.input.registry.kfunc_named(&name)?.module()?;
-    let is_given = env.input.modules.iter().any(|given| given.name == module);
+    let module = input.registry.kfunc_named(&name)?.module()?;
+    let is_given = input.modules.iter().any(|given| given.name == module);
     Some(match is_given {
         true => format!("kfunc {name} of module {module}, whose given BTF has no such function"),
         false => format!(
@@ -174,18 +177,14 @@ fn missing_module(env: &Env<'_>, symbol: &ExternSymbol) -> Option<String> {
 }
 
 /// The given module that has a kfunc of the name, with another prototype.
-fn other_prototype(env: &Env<'_>, symbol: &ExternSymbol) -> Option<String> {
+fn other_prototype(input: &Input<'_>, symbol: &ExternSymbol) -> Option<String> {
     let name = essential_name(symbol.name.as_bytes());
     let has_it = |btf: &Btf<'_>| btf.find_all(Kind::Func, name).next().is_some();
     // The kernel's own comes first.
-    if env.input.vmlinux.is_some_and(has_it) {
+    if input.vmlinux.is_some_and(has_it) {
         return None;
     }
-    let module = env
-        .input
-        .modules
-        .iter()
-        .find(|module| has_it(&module.btf))?;
+    let module = input.modules.iter().find(|module| has_it(&module.btf))?;
     Some(format!(
         "kfunc {}: the given BTF of module {} has it with another prototype",
         String::from_utf8_lossy(name),

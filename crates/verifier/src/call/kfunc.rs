@@ -24,9 +24,14 @@ use super::meta::CallMeta;
 use super::{callback, clear_caller_saved, leak, lock};
 use crate::domain::Scalar;
 use crate::env::{Env, Outcome};
+use crate::input::Input;
 use crate::mem::packet;
-use crate::state::{BtfRef, TypeRef};
+use crate::state::{BtfRef, State, TypeRef};
 use crate::{Result, Stop, refuse};
+use FieldKind::{
+    KptrPercpu, KptrRef, KptrUnref, ListHead, ListNode, RbNode, RbRoot, Refcount, ResSpinLock,
+    SpinLock, TaskWork, Timer, Uptr, Workqueue,
+};
 
 /// A kfunc with its prototype.
 struct Callee<'e> {
@@ -104,8 +109,11 @@ impl KfuncMeta<'_> {
 /// `__find_kfunc_desc_btf`).
 #[doc(alias = "find_kfunc_desc_btf")]
 #[doc(alias = "__find_kfunc_desc_btf")]
-pub(super) fn fetch_kfunc_meta<'e>(env: &Env<'e>, id: i32, module: i16) -> Result<KfuncMeta<'e>> {
-    let input = env.input;
+pub(super) fn fetch_kfunc_meta<'e>(
+    input: &'e Input<'e>,
+    id: i32,
+    module: i16,
+) -> Result<KfuncMeta<'e>> {
     if module == 0 {
         return Ok(KfuncMeta {
             id,
@@ -232,20 +240,8 @@ fn check_drop(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result
     };
     let record = env.input.structure_fields(ty);
     let is_safe = |kind: FieldKind| match kind {
-        FieldKind::SpinLock
-        | FieldKind::ResSpinLock
-        | FieldKind::Timer
-        | FieldKind::Workqueue
-        | FieldKind::TaskWork
-        | FieldKind::KptrUnref
-        | FieldKind::Refcount => true,
-        FieldKind::KptrRef
-        | FieldKind::KptrPercpu
-        | FieldKind::Uptr
-        | FieldKind::ListHead
-        | FieldKind::ListNode
-        | FieldKind::RbRoot
-        | FieldKind::RbNode => false,
+        SpinLock | ResSpinLock | Timer | Workqueue | TaskWork | KptrUnref | Refcount => true,
+        KptrRef | KptrPercpu | Uptr | ListHead | ListNode | RbRoot | RbNode => false,
     };
     let mut fields = record.into_iter().flat_map(|record| record.fields());
     match fields.all(|field| is_safe(field.kind)) {
@@ -314,7 +310,7 @@ fn change_sections(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<()> {
     let locks = callee.is(SpecialKfunc::RcuReadLock);
     let unlocks = callee.is(SpecialKfunc::RcuReadUnlock);
     let nests = env.input.rules.has(Behaviour::SectionsNest);
-    let in_callback = (locks || unlocks) && lock::in_rbtree_callback(env);
+    let in_callback = (locks || unlocks) && lock::in_rbtree_callback(env.input, &env.state);
     if env.state.active_rcu_locks != 0 {
         if in_callback && !nests {
             return Err(refuse!(env => Call::SectionInCallback));
@@ -368,21 +364,21 @@ fn leave_section(env: &mut Env<'_>) {
     let rules = env.input.rules;
     let protects = rules.has(Behaviour::SectionsProtect) && env.state.in_rcu_section(rules);
     if env.state.active_rcu_locks == 0 && !protects {
-        invalidate_rcu_pointers(env);
+        invalidate_rcu_pointers(&mut env.state);
     }
 }
 
 /// Pointers that RCU protected may dangle from now on (`invalidate_rcu_protected_refs`).
 #[doc(alias = "invalidate_rcu_protected_refs")]
-fn invalidate_rcu_pointers(env: &mut Env<'_>) {
+fn invalidate_rcu_pointers(state: &mut State) {
     let is_protected = |reg: &crate::state::RegState| reg.flags.has(TypeFlags::MEM_RCU);
-    env.state.for_each_reg_mut(is_protected, |reg| {
+    state.for_each_reg_mut(is_protected, |reg| {
         let kept = reg
             .flags
             .without(TypeFlags::MEM_RCU | TypeFlags::PTR_MAYBE_NULL);
         reg.flags = kept.with(TypeFlags::PTR_UNTRUSTED);
     });
-    iter::leave_rcu(&mut env.state);
+    iter::leave_rcu(state);
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::args::compatible_types;
 use super::meta::CallMeta;
 use super::reference;
 use crate::env::Env;
+use crate::input::Input;
 use crate::log::TypeText;
 use crate::mem::kptr::match_type;
 use crate::mem::registers;
@@ -86,12 +87,12 @@ pub(super) fn check_source(env: &mut Env<'_>, ptr: Reg, meta: &CallMeta) -> Resu
 /// (`ref_convert_alloc_rcu_protected`). Under RCU an object of each CPU stays readable.
 #[doc(alias = "ref_convert_alloc_rcu_protected")]
 pub(super) fn release_source(env: &mut Env<'_>, id: u32) -> bool {
-    if !reference::release_only(env, id) {
+    if !reference::release_only(&mut env.state, id) {
         return false;
     }
     const PERCPU: TypeFlags = TypeFlags::MEM_ALLOC.with(TypeFlags::MEM_PERCPU);
     let in_rcu = env.state.in_rcu_section(env.input.rules);
-    let invalid = registers::invalid(env);
+    let invalid = registers::invalid(env.input);
     env.state.for_each_reg_mut(
         |reg| reg.ref_obj_id == id,
         |reg| {
@@ -108,11 +109,11 @@ pub(super) fn release_source(env: &mut Env<'_>, id: u32) -> bool {
 }
 
 /// What was in the field.
-pub(super) fn previous(env: &Env<'_>, meta: &CallMeta, flags: TypeFlags) -> Result<RegState> {
+pub(super) fn previous(input: &Input<'_>, meta: &CallMeta, flags: TypeFlags) -> Result<RegState> {
     let Some(field) = &meta.kptr else {
         return Err(Stop::Bug("pointer from no field".into()));
     };
-    let ty = env.input.kptr_target(field)?;
+    let ty = input.kptr_target(field)?;
     let flags = match (ty.btf, field.kind) {
         (BtfRef::Vmlinux | BtfRef::Module(_), _) => flags,
         (BtfRef::Program, FieldKind::KptrPercpu) => {

@@ -8,7 +8,10 @@ use super::REGS;
 use super::field::{self, FieldArg};
 use super::reference::{acquire_lock, release_lock};
 use crate::env::Env;
-use crate::state::{LockOwner, Reference, ReferenceKind, RegBase, RegKind, RegState, TypeFlags};
+use crate::input::Input;
+use crate::state::{
+    LockOwner, Reference, ReferenceKind, RegBase, RegKind, RegState, State, TypeFlags,
+};
 use crate::{Errno, RefusalKind, Result, Stop, refuse};
 
 /// `struct bpf_spin_lock`.
@@ -25,7 +28,7 @@ const RES_LOCK: FieldArg = FieldArg {
 
 /// Checks `bpf_spin_lock` and `bpf_spin_unlock`.
 pub(super) fn check_spin_lock(env: &mut Env<'_>, ptr: Reg, is_lock: bool) -> Result<()> {
-    if in_rbtree_callback(env) {
+    if in_rbtree_callback(env.input, &env.state) {
         return Err(refuse!(env => Call::LockInCallback));
     }
     match is_lock {
@@ -159,15 +162,14 @@ pub(super) fn push_failed_lock(env: &mut Env<'_>) -> Result<()> {
 /// True in a function that `bpf_rbtree_add` calls to compare, under the lock of its tree
 /// (`in_rbtree_lock_required_cb`).
 #[doc(alias = "in_rbtree_lock_required_cb")]
-pub(super) fn in_rbtree_callback(env: &Env<'_>) -> bool {
-    let frame = env.frame();
-    if env.state.curframe == 0 || !frame.in_callback_fn {
+pub(super) fn in_rbtree_callback(input: &Input<'_>, state: &State) -> bool {
+    let frame = state.cur();
+    if state.curframe == 0 || !frame.in_callback_fn {
         return false;
     }
-    let Insn::Call(Callee::Kfunc { id, module: 0 }) = env.input.insns[frame.callsite as usize]
-    else {
+    let Insn::Call(Callee::Kfunc { id, module: 0 }) = input.insns[frame.callsite as usize] else {
         return false;
     };
-    let kfunc = env.input.registry.kfunc(id as u32);
+    let kfunc = input.registry.kfunc(id as u32);
     kfunc.is_some_and(|kfunc| kfunc.special == Some(SpecialKfunc::RbtreeAdd))
 }

@@ -27,11 +27,11 @@ pub(crate) fn acquire_at(env: &mut Env<'_>, insn_idx: u32) -> u32 {
 #[doc(alias = "release_reference_nomark")]
 #[doc(alias = "release_reference_state")]
 #[doc(alias = "find_reference_state")]
-pub(crate) fn release_only(env: &mut Env<'_>, id: u32) -> bool {
+pub(crate) fn release_only(state: &mut State, id: u32) -> bool {
     let is_it = |found: &Reference| found.kind == ReferenceKind::Pointer && found.id == id;
-    match env.state.refs.iter().position(is_it) {
+    match state.refs.iter().position(is_it) {
         Some(index) => {
-            env.state.refs.remove(index);
+            state.refs.remove(index);
             true
         }
         None => false,
@@ -42,7 +42,7 @@ pub(crate) fn release_only(env: &mut Env<'_>, id: u32) -> bool {
 /// (`release_reference`); false if it is not held.
 #[doc(alias = "release_reference")]
 pub(crate) fn release(env: &mut Env<'_>, id: u32) -> bool {
-    if !release_only(env, id) {
+    if !release_only(&mut env.state, id) {
         return false;
     }
     crate::mem::invalidate_where(env, |reg| reg.ref_obj_id == id);

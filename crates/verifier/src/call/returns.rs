@@ -15,7 +15,7 @@ use crate::attach::{self, Returned};
 use crate::domain::Scalar;
 use crate::env::Env;
 use crate::input::Input;
-use crate::mem::registers::{set_reg, set_unknown};
+use crate::mem::registers::set_unknown;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::{Result, Stop, refuse};
 use btf::fields::FieldKind;
@@ -68,7 +68,7 @@ pub(super) fn set_result(env: &mut Env<'_>, proto: &HelperProto, meta: &CallMeta
         }
         RetBase::PtrToMemOrBtfId => of_object(env.input, meta, flags)?,
         RetBase::PtrToBtfId if helper == Some(HelperId::KptrXchg) => {
-            kptr::previous(env, meta, flags)?
+            kptr::previous(env.input, meta, flags)?
         }
         RetBase::PtrToBtfId => {
             let Some(ty) = &proto.ret_btf else {
@@ -92,7 +92,7 @@ pub(super) fn set_result(env: &mut Env<'_>, proto: &HelperProto, meta: &CallMeta
         result.id = reference;
         result.ref_obj_id = reference;
     }
-    set_reg(env, Reg::R0, result);
+    *env.reg_mut(Reg::R0) = result;
     Ok(())
 }
 

@@ -1,13 +1,18 @@
 //! Calls, a check at a time.
 
+use btf::fields::FieldKind;
 use isa::ebpf::{Callee, Reg};
 use spec::callback::CallbackKind;
 use spec::maps::MapKind;
 use spec::registry::{ArgBase, ArgType};
 
 use super::dynptr::{self, Usage};
+use super::meta::CallMeta;
 use super::stack_slots::{self, Place};
-use super::{args, callback, check_call, constant, leak, lock, reference};
+use super::{
+    args, callback, check_call, compat, constant, field, helper, leak, lock, prototype, reference,
+    returns, subprog,
+};
 use crate::Errno;
 use crate::env::Outcome;
 use crate::env::tests::{Given, refusal};
@@ -146,6 +151,105 @@ fn a_key_on_the_stack_is_known() {
         env.reg_mut(Reg::R2).off = -8;
         assert_eq!(constant::map_key(env, Reg::R2, 4).unwrap(), Some(7));
         assert_eq!(constant::map_key(env, Reg::R2, 8).unwrap(), None);
+    });
+}
+
+#[test]
+fn a_map_takes_the_helpers_of_its_kind() {
+    Given::program(EXIT).check(|env| {
+        let registry = env.input.registry;
+        let proto = |id| registry.helper(&env.input.context, id).unwrap();
+        let (lookup, other) = (proto(1), proto(8));
+        let map = Some(MapRef(0));
+        compat::check_map_func_compatibility(env, lookup, map).unwrap();
+        compat::check_map_func_compatibility(env, other, None).unwrap();
+        let checked = compat::check_map_func_compatibility(env, other, map);
+        let (errno, message) = refusal(checked);
+        assert_eq!(errno, Errno::EINVAL);
+        assert_eq!(
+            message,
+            "cannot pass map_type 2 into func bpf_get_smp_processor_id#8"
+        );
+    });
+}
+
+#[test]
+fn a_result_is_what_the_prototype_says() {
+    Given::program(EXIT).check(|env| {
+        let lookup = env.input.registry.helper(&env.input.context, 1).unwrap();
+        let mut meta = CallMeta {
+            map: Some((MapRef(0), 3)),
+            ..CallMeta::default()
+        };
+        returns::set_result(env, lookup, &meta).unwrap();
+        let kind = RegKind::MapValue {
+            map: MapRef(0),
+            uid: 3,
+        };
+        assert_eq!(env.reg(Reg::R0).kind, kind);
+        assert!(env.reg(Reg::R0).may_be_null() && env.reg(Reg::R0).id != 0);
+        meta.const_key = Some(1);
+        returns::set_result(env, lookup, &meta).unwrap();
+        assert!(!env.reg(Reg::R0).may_be_null(), "the array has that key");
+    });
+}
+
+#[test]
+fn a_field_is_in_a_value_with_types() {
+    Given::program(EXIT).check(|env| {
+        let kind = RegKind::MapValue {
+            map: MapRef(0),
+            uid: 0,
+        };
+        env.point(Reg::R1, kind);
+        let (_, message) = refusal(field::check_in_value(env, Reg::R1, FieldKind::Timer));
+        assert_eq!(
+            message,
+            "map 'array' has to have BTF in order to use bpf_timer"
+        );
+    });
+}
+
+#[test]
+fn a_call_releases_what_is_held() {
+    Given::program(EXIT).check(|env| {
+        let mut meta = CallMeta::default();
+        assert!(meta.release_reference(env), "it releases nothing");
+        meta.release = Some(Reg::R1);
+        env.set(Reg::R1, RegState::constant(0));
+        assert!(meta.release_reference(env), "null holds nothing");
+        let mut socket = RegState::pointer(RegKind::Socket, Default::default());
+        socket.ref_obj_id = reference::acquire(env);
+        env.set(Reg::R1, socket);
+        assert!(meta.release_reference(env) && !meta.release_reference(env));
+    });
+}
+
+#[test]
+fn a_chain_of_calls_has_eight_frames() {
+    Given::program(EXIT).check(|env| {
+        subprog::check_frame_limit(env).unwrap();
+        env.state.curframe = 7;
+        let (errno, message) = refusal(subprog::check_frame_limit(env));
+        assert_eq!(errno, Errno::E2BIG);
+        assert_eq!(message, "the call stack of 9 frames is too deep");
+    });
+}
+
+#[test]
+fn functions_without_types_have_no_prototype() {
+    Given::program(SUBPROG).check(|env| {
+        assert!(prototype::arguments(env.input, 1).is_none());
+        assert!(!prototype::returns_void(env.input, 1));
+    });
+}
+
+#[test]
+fn a_section_has_its_name() {
+    Given::program(EXIT).check(|env| {
+        assert_eq!(helper::section(&env.state), None);
+        stack_slots::acquire_irq_state(env);
+        assert_eq!(helper::section(&env.state), Some("IRQ-disabled region"));
     });
 }
 

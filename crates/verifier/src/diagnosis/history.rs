@@ -16,6 +16,7 @@ use super::value;
 use crate::input::Input;
 use crate::reason::{StepState, Trace};
 use crate::state::{Frame, ReferenceKind, RegKind, RegState, TypeFlags};
+use AluOp::{Add, And, Arsh, Lsh, Mov, Mul, Or, Rsh, Sub, Xor};
 
 /// Most events that a report shows.
 const SHOWN: usize = 64;
@@ -365,18 +366,7 @@ impl Change {
 /// True for arithmetic that computes a value from the one that its register had.
 fn computes(insn: Insn) -> bool {
     match insn {
-        Insn::Alu { op, .. } => matches!(
-            op,
-            AluOp::Add
-                | AluOp::Sub
-                | AluOp::Mul
-                | AluOp::Or
-                | AluOp::And
-                | AluOp::Xor
-                | AluOp::Lsh
-                | AluOp::Rsh
-                | AluOp::Arsh
-        ),
+        Insn::Alu { op, .. } => matches!(op, Add | Sub | Mul | Or | And | Xor | Lsh | Rsh | Arsh),
         Insn::Neg { .. } | Insn::Endian { .. } => true,
         _ => false,
     }
@@ -421,7 +411,7 @@ impl Step<'_> {
             }
             Insn::Alu { op, dst, src, .. } => {
                 let origin = match (op, src) {
-                    (AluOp::Mov, Operand::Reg(src)) => Some(reg(history, src)),
+                    (Mov, Operand::Reg(src)) => Some(reg(history, src)),
                     _ => None,
                 };
                 self.write(history, dst, old(dst), origin);

@@ -10,7 +10,7 @@ use crate::env::{Env, Outcome, RegArg};
 use crate::explore::Fork;
 use crate::input::Input;
 use crate::log::LogAt;
-use crate::state::{HistoryFlags, LinkedReg, LinkedRegs, RegKind, RegState};
+use crate::state::{HistoryFlags, LinkedReg, LinkedRegs, RegKind, RegState, State};
 use crate::{Result, log, refuse, speculation};
 
 /// Checks `if dst cond src goto off` (`check_cond_jmp_op`).
@@ -163,7 +163,7 @@ fn fork(
     {
         env.mark_precise(zero)?;
     }
-    forget_propagated(env, dst, src, linked);
+    forget_propagated(&mut env.state, dst, src, linked);
     if linked.len() > 1 {
         env.push_history(HistoryFlags::NONE, linked)?;
     }
@@ -173,8 +173,8 @@ fn fork(
 
 /// Requests carried to compared or linked scalars do not cover what a later request
 /// would find at this instruction.
-fn forget_propagated(env: &mut Env<'_>, dst: Reg, src: Operand, linked: LinkedRegs) {
-    if env.state.propagated == 0 {
+fn forget_propagated(state: &mut State, dst: Reg, src: Operand, linked: LinkedRegs) {
+    if state.propagated == 0 {
         return;
     }
     let mut mask = 0u16;
@@ -184,13 +184,13 @@ fn forget_propagated(env: &mut Env<'_>, dst: Reg, src: Operand, linked: LinkedRe
     if linked.len() > 1 {
         for entry in linked.iter() {
             if let LinkedReg::Reg { frame, reg } = entry
-                && frame == env.state.curframe
+                && frame == state.curframe
             {
                 mask |= 1 << reg;
             }
         }
     }
-    env.state.propagated &= !mask;
+    state.propagated &= !mask;
 }
 
 /// Refines both states by the comparison.

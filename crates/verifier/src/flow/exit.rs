@@ -102,7 +102,7 @@ fn check_return_code(env: &mut Env<'_>, reg: Reg, is_subprog: bool) -> Result<()
         match returned {
             Returned::Nothing => return Ok(()),
             Returned::Unknown => return Err(Stop::unsupported("return values by prototype")),
-            Returned::Object(ty) if !in_exception && returns_object(env, reg, ty) => {
+            Returned::Object(ty) if !in_exception && returns_object(env.reg(reg), ty) => {
                 let value = *env.reg(reg);
                 return check_ptr_off(&mut env.log(), &value, reg, false);
             }
@@ -180,8 +180,7 @@ fn by_program_type(input: &Input<'_>) -> Option<(i32, i32)> {
 }
 
 /// True for a reference to an object of the type that an operation returns.
-fn returns_object(env: &Env<'_>, reg: Reg, ty: TypeRef) -> bool {
-    let value = env.reg(reg);
+fn returns_object(value: &RegState, ty: TypeRef) -> bool {
     value.ref_obj_id != 0 && matches!(value.kind, RegKind::BtfId { ty: found } if found == ty)
 }
 

@@ -4,7 +4,7 @@
 use btf::{FoundAt, TypeId};
 use spec::behaviour::Behaviour;
 
-use super::registers::{set_pointer, set_reg, set_unknown};
+use super::registers::{set_pointer, set_unknown};
 use super::{Access, MemAccess};
 use crate::env::Env;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
@@ -56,11 +56,7 @@ pub(super) fn check_object_access(
             let kind = RegKind::BtfId {
                 ty: TypeRef { id: id.0, ..ty },
             };
-            set_reg(
-                env,
-                value,
-                RegState::pointer(kind, TypeFlags::PTR_UNTRUSTED),
-            );
+            *env.reg_mut(value) = RegState::pointer(kind, TypeFlags::PTR_UNTRUSTED);
         }
         FoundAt::Scalar | FoundAt::OtherPointer => set_unknown(env, value),
     }

@@ -7,18 +7,19 @@ use spec::registry::{CtxQuery, CtxRefused, KernelType, RegBase, RegType};
 
 use super::context_btf::{self, Argument};
 use super::region::{check_ptr_off, check_region};
-use super::registers::{set_reg, set_unknown};
+use super::registers::set_unknown;
 use super::{Access, MemAccess};
 use crate::env::Env;
+use crate::input::Input;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::type_rules::TargetKind;
 use crate::{Result, Stop, log};
 
 /// True if the context may be accessed at any offset, by helpers, too (`is_var_ctx_off_allowed`).
 #[doc(alias = "is_var_ctx_off_allowed")]
-pub(crate) fn may_vary(env: &Env<'_>) -> bool {
-    let is_of_caller = env.input.context.kind == ProgramType::Syscall;
-    is_of_caller && env.input.rules.has(Behaviour::ContextVaries)
+pub(crate) fn may_vary(input: &Input<'_>) -> bool {
+    let is_of_caller = input.context.kind == ProgramType::Syscall;
+    is_of_caller && input.rules.has(Behaviour::ContextVaries)
 }
 
 /// Bytes of a context that programs lay out themselves, at most.
@@ -31,7 +32,7 @@ pub(super) fn check_ctx_access(env: &mut Env<'_>, access: MemAccess, off: i32) -
     let reg = *env.reg(access.ptr);
     let size = access.size;
     let (is_plain, rules) = (env.input.type_rules().has_plain_context, env.input.rules);
-    let off = match may_vary(env) {
+    let off = match may_vary(env.input) {
         true => {
             let bytes = size as i32;
             check_region(
@@ -89,7 +90,7 @@ pub(super) fn check_ctx_access(env: &mut Env<'_>, access: MemAccess, off: i32) -
     if pointer.may_be_null() {
         pointer.id = env.new_id();
     }
-    set_reg(env, value, pointer);
+    *env.reg_mut(value) = pointer;
     Ok(())
 }
 
@@ -144,7 +145,7 @@ fn check_by_btf(env: &mut Env<'_>, access: MemAccess, off: i32) -> Result<()> {
             if pointer.may_be_null() {
                 pointer.id = env.new_id();
             }
-            set_reg(env, value, pointer);
+            *env.reg_mut(value) = pointer;
         }
     }
     Ok(())

@@ -83,7 +83,7 @@ pub(crate) fn check_helper_mem(
                 reg.off,
             )
         }
-        RegKind::Ctx if context::may_vary(env) => {
+        RegKind::Ctx if context::may_vary(env.input) => {
             let most = context::MOST_BYTES;
             region::check_region(&mut env.log(), &reg, ptr, reg.off, size, most, is_zero_ok)
         }

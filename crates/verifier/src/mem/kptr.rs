@@ -4,7 +4,6 @@ use isa::ebpf::{Insn, Operand, Reg};
 
 use super::MemAccess;
 use super::region::check_ptr_off;
-use super::registers::set_reg;
 use crate::Result;
 use crate::env::Env;
 use crate::log::reg_type_str;
@@ -57,14 +56,14 @@ fn load(env: &mut Env<'_>, dst: Reg, field: &SpecialField) -> Result<()> {
         let kind = RegKind::memory(size);
         let mut value = RegState::pointer(kind, TypeFlags::PTR_MAYBE_NULL);
         value.id = env.new_id();
-        set_reg(env, dst, value);
+        *env.reg_mut(dst) = value;
         return Ok(());
     }
     let ty = env.input.kptr_target(field)?;
     let flags = loaded_flags(env, field, ty);
     let mut value = RegState::pointer(RegKind::BtfId { ty }, flags);
     value.id = env.new_id();
-    set_reg(env, dst, value);
+    *env.reg_mut(dst) = value;
     Ok(())
 }
 

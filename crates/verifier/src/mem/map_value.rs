@@ -3,7 +3,7 @@
 
 use isa::ebpf::Reg;
 
-use super::registers::{set_constant, set_reg, set_unknown};
+use super::registers::{set_constant, set_unknown};
 use super::{Access, MemAccess, kptr, region};
 use crate::Result;
 use crate::env::Env;
@@ -47,7 +47,7 @@ pub(super) fn check_map_access(
         let mut target = *env.reg(ptr);
         target.kind = RegKind::Insn { map };
         target.off = off;
-        set_reg(env, value, target);
+        *env.reg_mut(value) = target;
         return Ok(());
     }
     if !var_off.is_const() || !info.is_rdonly() || !input.has_direct_value(map) {

@@ -11,7 +11,7 @@ use spec::behaviour::Behaviour;
 use spec::maps::MapKind;
 use spec::registry::SafeList;
 
-use super::registers::{set_pointer, set_reg, set_unknown};
+use super::registers::{set_pointer, set_unknown};
 use super::{Access, MemAccess};
 use crate::env::Env;
 use crate::state::{BtfRef, MapRef, RegKind, RegState, TypeFlags, TypeRef};
@@ -114,7 +114,7 @@ fn load(env: &mut Env<'_>, access: MemAccess, ty: TypeRef, off: i32) -> Result<(
             if pointer.may_be_null() {
                 pointer.id = env.new_id();
             }
-            set_reg(env, value, pointer);
+            *env.reg_mut(value) = pointer;
         }
     }
     Ok(())

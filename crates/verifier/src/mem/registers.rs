@@ -6,12 +6,8 @@
 use isa::ebpf::Reg;
 
 use crate::env::Env;
+use crate::input::Input;
 use crate::state::{ADD_CONST, RegKind, RegState, TypeFlags};
-
-/// Puts a value into a register.
-pub(crate) fn set_reg(env: &mut Env<'_>, reg: Reg, value: RegState) {
-    *env.reg_mut(reg) = value;
-}
 
 /// A scalar of unknown value (`__mark_reg_unknown`).
 #[doc(alias = "__mark_reg_unknown")]
@@ -22,24 +18,24 @@ pub(crate) const fn unknown() -> RegState {
 /// Makes a register a scalar of unknown value (`mark_reg_unknown`).
 #[doc(alias = "mark_reg_unknown")]
 pub(crate) fn set_unknown(env: &mut Env<'_>, reg: Reg) {
-    set_reg(env, reg, unknown());
+    *env.reg_mut(reg) = unknown();
 }
 
 /// Makes a register the scalar of that value.
 pub(crate) fn set_constant(env: &mut Env<'_>, reg: Reg, value: u64) {
-    set_reg(env, reg, RegState::constant(value));
+    *env.reg_mut(reg) = RegState::constant(value);
 }
 
 /// Makes a register a pointer without offset (`mark_reg_known_zero`).
 #[doc(alias = "mark_reg_known_zero")]
 pub(crate) fn set_pointer(env: &mut Env<'_>, reg: Reg, kind: RegKind, flags: TypeFlags) {
-    set_reg(env, reg, RegState::pointer(kind, flags));
+    *env.reg_mut(reg) = RegState::pointer(kind, flags);
 }
 
 /// State of a register whose object was released (`mark_reg_invalid`).
 #[doc(alias = "mark_reg_invalid")]
-pub(crate) fn invalid(env: &Env<'_>) -> RegState {
-    match env.input.allow_ptr_leaks {
+pub(crate) fn invalid(input: &Input<'_>) -> RegState {
+    match input.allow_ptr_leaks {
         true => unknown(),
         false => RegState::NOT_INIT,
     }
@@ -62,6 +58,6 @@ pub(crate) fn assign_scalar_id(env: &mut Env<'_>, reg: Reg) {
         new.id = env.new_id();
     }
     if new != old {
-        set_reg(env, reg, new);
+        *env.reg_mut(reg) = new;
     }
 }

@@ -12,21 +12,23 @@ use isa::ebpf::{Insn, Operand, Reg};
 use spec::behaviour::Behaviour;
 
 use super::helper_mem::RawMem;
-use super::registers::{assign_scalar_id, set_constant, set_reg, set_unknown};
+use super::registers::{assign_scalar_id, set_constant, set_unknown};
 use super::{Access, MAX_STACK, MAX_VAR_OFF};
 use crate::call::dynptr;
 use crate::domain::Scalar;
 use crate::env::Env;
-use crate::state::{HistoryFlags, LinkedRegs, RegKind, RegRules, RegState, SlotKind, StackSlot};
+use crate::state::{
+    HistoryFlags, LinkedRegs, RegKind, RegRules, RegState, SlotKind, StackSlot, State,
+};
 use crate::{Result, Stop, insn_facts, log};
 
 /// Number of the frame that the stack pointer in `ptr` points into (`func`).
 #[doc(alias = "func")]
-pub(super) fn frame_of(env: &Env<'_>, ptr: Reg) -> usize {
-    if let RegKind::Stack { frame } = env.reg(ptr).kind {
+pub(super) fn frame_of(state: &State, ptr: Reg) -> usize {
+    if let RegKind::Stack { frame } = state.reg(ptr).kind {
         return frame as usize;
     }
-    env.state.curframe
+    state.curframe
 }
 
 /// Checks that `[ptr + off, ptr + off + size)` lies on the stack, and grows the slots to cover it
@@ -43,7 +45,7 @@ pub(super) fn check_bounds(
 ) -> Result<()> {
     let num = env.reg(ptr).num;
     let var_off = num.var_off;
-    let frame = frame_of(env, ptr);
+    let frame = frame_of(&env.state, ptr);
     let what = match access {
         _ if by_helper && !env.input.rules.has(Behaviour::StackAccessNamed) => {
             " indirect access to"
@@ -126,7 +128,7 @@ pub(super) fn check_read(
 ) -> Result<()> {
     let num = env.reg(ptr).num;
     let var_off = num.var_off;
-    let frame = frame_of(env, ptr);
+    let frame = frame_of(&env.state, ptr);
     if var_off.is_const() {
         let off = off.wrapping_add(var_off.value as i32);
         return read_fixed(env, frame, off, size, dst);
@@ -176,7 +178,7 @@ fn read_fixed(
                 if reg.num.width() > size * 8 && narrows {
                     filled = filled.without_link(env.input.rules);
                 }
-                set_reg(env, dst, filled);
+                *env.reg_mut(dst) = filled;
                 is_fill = true;
             } else {
                 let (mut spills, mut zeros) = (0, 0);
@@ -199,7 +201,7 @@ fn read_fixed(
                 }
             }
         } else if let Some(dst) = dst {
-            set_reg(env, dst, reg);
+            *env.reg_mut(dst) = reg;
             is_fill = true;
         } else {
             if !env.input.allow_ptr_leaks && !reg.is_scalar() {
@@ -256,7 +258,7 @@ pub(super) fn check_write(
     value: Option<Reg>,
 ) -> Result<()> {
     let num = env.reg(ptr).num;
-    let frame = frame_of(env, ptr);
+    let frame = frame_of(&env.state, ptr);
     if num.var_off.is_const() {
         let off = off.wrapping_add(num.var_off.value as i32);
         write_fixed(env, frame, off, size, value)
@@ -354,7 +356,7 @@ fn write_fixed(
     } else {
         SlotKind::Misc
     };
-    put_data(env, frame, off, size, kind);
+    put_data(&mut env.state, frame, off, size, kind);
     Ok(())
 }
 
@@ -367,14 +369,14 @@ pub(crate) fn write_unknown(env: &mut Env<'_>, ptr: Reg, size: i32) -> Result<()
     let reg = env.reg(ptr);
     let (fixed, var_off) = (reg.off, reg.num.var_off);
     check_bounds(env, ptr, fixed, size, Access::Write, false)?;
-    let frame = frame_of(env, ptr);
+    let frame = frame_of(&env.state, ptr);
     let mut off = fixed.wrapping_add(var_off.value as i32);
     let end = off + size;
     while off < end {
         let next = end.min((off & !7) + 8);
         let bytes = (next - off) as u32;
         begin_write(env, frame, off, bytes, None, false)?;
-        put_data(env, frame, off, bytes, SlotKind::Misc);
+        put_data(&mut env.state, frame, off, bytes, SlotKind::Misc);
         off = next;
     }
     Ok(())
@@ -414,9 +416,9 @@ fn begin_write(
 }
 
 /// Makes bytes of a slot data of a kind.
-fn put_data(env: &mut Env<'_>, frame: usize, off: i32, size: u32, kind: SlotKind) {
+fn put_data(state: &mut State, frame: usize, off: i32, size: u32, kind: SlotKind) {
     let slot = (-off - 1) as usize;
-    let slot_mut = env.state.frame_mut(frame).stack.slot_mut(slot / 8);
+    let slot_mut = state.frame_mut(frame).stack.slot_mut(slot / 8);
     scrub(slot_mut);
     for index in 0..size as usize {
         slot_mut.kinds[(slot - index) % 8] = kind;
@@ -499,7 +501,7 @@ pub(super) fn check_range(
     check_bounds(env, ptr, off, size, access, true)?;
     let num = env.reg(ptr).num;
     let var_off = num.var_off;
-    let frame = frame_of(env, ptr);
+    let frame = frame_of(&env.state, ptr);
     let is_filled = raw.is_some();
     let (min, max) = if let Some(value) = num.as_const() {
         let at = (value as i32).wrapping_add(off);
@@ -543,9 +545,9 @@ pub(super) fn check_range(
         let old = &env.state.frame(frame).stack[spi];
         match old.kinds[slot % 8] {
             SlotKind::Misc => {}
-            SlotKind::Zero => clobber_byte(env, frame, slot, is_clobber),
+            SlotKind::Zero => clobber_byte(&mut env.state, frame, slot, is_clobber),
             SlotKind::Invalid if env.input.allow_uninit_stack => {
-                clobber_byte(env, frame, slot, is_clobber);
+                clobber_byte(&mut env.state, frame, slot, is_clobber);
             }
             _ if old.is_spilled() && (old.reg.is_scalar() || env.input.allow_ptr_leaks) => {
                 if is_clobber {
@@ -596,9 +598,9 @@ fn plan_raw(
     Ok(())
 }
 
-fn clobber_byte(env: &mut Env<'_>, frame: usize, slot: usize, is_clobber: bool) {
+fn clobber_byte(state: &mut State, frame: usize, slot: usize, is_clobber: bool) {
     if is_clobber {
-        env.state.frame_mut(frame).stack.slot_mut(slot / 8).kinds[slot % 8] = SlotKind::Misc;
+        state.frame_mut(frame).stack.slot_mut(slot / 8).kinds[slot % 8] = SlotKind::Misc;
     }
 }
 

@@ -7,8 +7,8 @@ use spec::behaviour::Behaviours;
 
 use super::helper_mem::check_helper_mem;
 use super::{
-    Access, MemAccess, align, check_mem_access, check_mem_insn, context, kptr, map_value, object,
-    packet, region, registers, socket,
+    Access, MemAccess, align, alloc, check_mem_access, check_mem_insn, context, context_btf, kptr,
+    map_value, object, packet, region, registers, socket,
 };
 use crate::Errno;
 use crate::env::Env;
@@ -141,6 +141,33 @@ fn objects_of_the_kernel_are_read() {
         let checked = object::check_ptr_to_btf_access(env, reads(Reg::R1, 16, 8), ty, 16);
         let (_, message) = refusal(checked);
         assert_eq!(message, "access beyond struct pair at off 16 size 8");
+    });
+}
+
+#[test]
+fn allocated_objects_are_accessed_with_their_reference() {
+    Given::program(EXIT).with_types().check(|env| {
+        let ty = TypeRef::vmlinux(2);
+        let mut object = RegState::pointer(RegKind::BtfId { ty }, TypeFlags::MEM_ALLOC);
+        env.set(Reg::R1, object);
+        let (_, message) = refusal(alloc::check_object_access(env, reads(Reg::R1, 8, 8), ty, 8));
+        assert!(message.ends_with("ref_obj_id for allocated object must be non-zero"));
+        object.ref_obj_id = 1;
+        env.set(Reg::R1, object);
+        alloc::check_object_access(env, reads(Reg::R1, 8, 8), ty, 8).unwrap();
+        assert!(env.reg(Reg::R0).is_scalar());
+        env.set(Reg::R1, plain(RegKind::BtfId { ty }));
+        let write = MemAccess::new(Reg::R1, 8, 8, Access::Write);
+        let (_, message) = refusal(alloc::check_object_access(env, write, ty, 8));
+        assert_eq!(message, "only read is supported");
+    });
+}
+
+#[test]
+fn a_context_by_btf_has_a_target() {
+    Given::program(EXIT).check(|env| {
+        let read = context_btf::read(env, 0, 8);
+        assert!(matches!(read, Err(crate::Stop::Unsupported(_))));
     });
 }
 

@@ -15,6 +15,12 @@ use super::explanation::Capability;
 use crate::options::Options;
 use crate::verdict::{Refusal, RefusalKind, Verdict};
 use crate::verify::verify;
+use RefusalKind::{
+    Argument, AttachTarget, BackEdge, Btf, CallDepth, Complexity, Context, ControlFlow, Encoding,
+    Forbidden, KernelBug, License, Limit, Lock, Loop, Map, MapCreation, MaybeNull, Misaligned,
+    Other, OutOfBounds, PointerArithmetic, Privilege, Reference, Release, ReturnValue, Section,
+    Stack, StackSize, Unavailable, Unbounded, Uninitialized, Unreachable, WrongType,
+};
 
 /// Capabilities that the caller lacks, and with which the refusal is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,40 +92,12 @@ pub(crate) fn missing(
 /// True for refusals that are capabilities' by their class, whatever comes behind them.
 fn is_gate(refusal: &Refusal) -> bool {
     match refusal.kind {
-        RefusalKind::Privilege
-        | RefusalKind::Unavailable
-        | RefusalKind::BackEdge
-        | RefusalKind::Limit => true,
-        RefusalKind::Encoding
-        | RefusalKind::ControlFlow
-        | RefusalKind::Unreachable
-        | RefusalKind::Btf
-        | RefusalKind::Uninitialized
-        | RefusalKind::PointerArithmetic
-        | RefusalKind::WrongType
-        | RefusalKind::MaybeNull
-        | RefusalKind::OutOfBounds
-        | RefusalKind::Unbounded
-        | RefusalKind::Misaligned
-        | RefusalKind::Forbidden
-        | RefusalKind::Stack
-        | RefusalKind::Context
-        | RefusalKind::Argument
-        | RefusalKind::Reference
-        | RefusalKind::Lock
-        | RefusalKind::Section
-        | RefusalKind::ReturnValue
-        | RefusalKind::Loop
-        | RefusalKind::Complexity
-        | RefusalKind::StackSize
-        | RefusalKind::CallDepth
-        | RefusalKind::Map
-        | RefusalKind::MapCreation
-        | RefusalKind::Release
-        | RefusalKind::License
-        | RefusalKind::AttachTarget
-        | RefusalKind::KernelBug
-        | RefusalKind::Other => false,
+        Privilege | Unavailable | BackEdge | Limit => true,
+        Encoding | ControlFlow | Unreachable | Btf | Uninitialized | PointerArithmetic
+        | WrongType | MaybeNull | OutOfBounds | Unbounded | Misaligned | Forbidden | Stack
+        | Context | Argument | Reference | Lock | Section | ReturnValue | Loop | Complexity
+        | StackSize | CallDepth | Map | MapCreation | Release | License | AttachTarget
+        | KernelBug | Other => false,
     }
 }
 

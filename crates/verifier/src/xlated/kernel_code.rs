@@ -13,6 +13,7 @@ use isa::ebpf::{
 use spec::registry::RegBase;
 
 use crate::{LiveCode, PointerKind, ProgramFacts, Value};
+use AluOp::{Add, And, Arsh, Div, Lsh, Mod, Mov, Mul, Or, Rsh, SDiv, SMod, Sub, Xor};
 
 /// A program as the kernel compiles it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -228,7 +229,7 @@ impl Form<'_> {
             src,
         }
         .encode();
-        match narrow.filter(|_| op != AluOp::Mov && is_pointer) {
+        match narrow.filter(|_| op != Mov && is_pointer) {
             Some((narrow, _)) => narrow,
             None => insn,
         }
@@ -444,20 +445,11 @@ pub(super) fn guarded_division(insn: Insn) -> Option<Vec<RawInsn>> {
         return None;
     };
     let (is_division, is_signed) = match op {
-        AluOp::Div => (true, false),
-        AluOp::SDiv => (true, true),
-        AluOp::Mod => (false, false),
-        AluOp::SMod => (false, true),
-        AluOp::Add
-        | AluOp::Sub
-        | AluOp::Mul
-        | AluOp::Or
-        | AluOp::And
-        | AluOp::Xor
-        | AluOp::Lsh
-        | AluOp::Rsh
-        | AluOp::Arsh
-        | AluOp::Mov => return None,
+        Div => (true, false),
+        SDiv => (true, true),
+        Mod => (false, false),
+        SMod => (false, true),
+        Add | Sub | Mul | Or | And | Xor | Lsh | Rsh | Arsh | Mov => return None,
     };
     let is_64 = width == Width::W64;
     let of_width = |wide, narrow| if is_64 { wide } else { narrow };

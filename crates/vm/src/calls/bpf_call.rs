@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use spec::Errno;
+use spec::Result;
 
 /// A process with open descriptors.
 pub trait SystemCalls: fmt::Debug {
@@ -10,10 +10,10 @@ pub trait SystemCalls: fmt::Debug {
     ///
     /// # Errors
     /// Those of the command.
-    fn bpf(&self, call: &mut BpfCall<'_>) -> Result<u32, Errno>;
+    fn bpf(&self, call: &mut BpfCall<'_>) -> Result<u32>;
 
     /// `close(2)`. EBADF if the descriptor is not open.
-    fn close(&self, descriptor: u32) -> Result<(), Errno>;
+    fn close(&self, descriptor: u32) -> Result;
 }
 
 /// A call of `bpf(2)`.

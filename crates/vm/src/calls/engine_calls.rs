@@ -33,61 +33,29 @@ pub fn find_call(number: i32) -> Option<Call> {
     })
 }
 
-extern "C" fn get_prandom_u32(
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    cx: &mut RunContext<'_>,
-) -> u64 {
-    cx.random.next_u32().into()
+/// Defines helpers by their arguments `r2` and `r3` and the run context.
+macro_rules! helpers {
+    ($($name:ident($r2:pat_param, $r3:pat_param, $cx:ident) $result:expr;)*) => {
+        $(extern "C" fn $name(
+            _: u64,
+            $r2: u64,
+            $r3: u64,
+            _: u64,
+            _: u64,
+            $cx: &mut RunContext<'_>,
+        ) -> u64 {
+            $result
+        })*
+    };
 }
 
-extern "C" fn get_smp_processor_id(
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    cx: &mut RunContext<'_>,
-) -> u64 {
-    cx.cpu().into()
-}
-
-extern "C" fn ktime_get_ns(_: u64, _: u64, _: u64, _: u64, _: u64, cx: &mut RunContext<'_>) -> u64 {
-    cx.nanoseconds()
-}
-
-extern "C" fn payload_offset(
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    cx: &mut RunContext<'_>,
-) -> u64 {
-    packet::payload_offset(cx.packet).into()
-}
-
-extern "C" fn netlink_attribute(
-    _: u64,
-    from: u64,
-    kind: u64,
-    _: u64,
-    _: u64,
-    cx: &mut RunContext<'_>,
-) -> u64 {
-    packet::netlink_attribute(cx.packet.data(), from as u32, kind as u32).into()
-}
-
-extern "C" fn netlink_nested_attribute(
-    _: u64,
-    at: u64,
-    kind: u64,
-    _: u64,
-    _: u64,
-    cx: &mut RunContext<'_>,
-) -> u64 {
-    packet::netlink_nested_attribute(cx.packet.data(), at as u32, kind as u32).into()
+helpers! {
+    get_prandom_u32(_, _, cx) cx.random.next_u32().into();
+    get_smp_processor_id(_, _, cx) cx.cpu().into();
+    ktime_get_ns(_, _, cx) cx.nanoseconds();
+    payload_offset(_, _, cx) packet::payload_offset(cx.packet).into();
+    netlink_attribute(from, kind, cx)
+        packet::netlink_attribute(cx.packet.data(), from as u32, kind as u32).into();
+    netlink_nested_attribute(at, kind, cx)
+        packet::netlink_nested_attribute(cx.packet.data(), at as u32, kind as u32).into();
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use spec::Errno;
+use spec::Result;
 
 use crate::{MemoryPort, ObjectLayout, Objects, Streams};
 
@@ -87,7 +87,7 @@ pub trait ModelPort: MemoryPort {
     ///
     /// # Errors
     /// If it is in no value of a map and no object.
-    fn lock_resilient(&mut self, address: u64) -> Result<Result<(), Errno>, Self::Fault>;
+    fn lock_resilient(&mut self, address: u64) -> Result<Result, Self::Fault>;
 
     /// Frees the resilient lock that the run took last.
     ///

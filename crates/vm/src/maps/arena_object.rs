@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use spec::Errno;
+use spec::Result;
 
 /// Bytes of a page of an arena.
 pub const ARENA_PAGE: u64 = 4096;
@@ -47,7 +47,7 @@ pub trait ArenaObject: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// EINVAL outside the arena, EBUSY if a page is allocated or reserved.
-    fn reserve(&self, address: u64, pages: u32) -> Result<(), Errno>;
+    fn reserve(&self, address: u64, pages: u32) -> Result;
 }
 
 /// The 32-bit address that an access `offset` bytes from a pointer into an arena has; `None` in

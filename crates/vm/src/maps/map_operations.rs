@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use spec::Errno;
+use spec::{Errno, Result};
 
 use crate::network::NetSocket;
 use crate::{ArenaObject, CellSlice, Cursor, DirectAccess, MapFunction, RunGuard, TailTable};
@@ -26,7 +26,7 @@ pub enum ValueOf<'a> {
 /// The samples of a user ring buffer.
 pub trait Samples {
     /// Starts to read. EBUSY while another run does.
-    fn start(&self) -> Result<SamplesReader, Errno>;
+    fn start(&self) -> Result<SamplesReader>;
 
     /// Bytes of the oldest sample; 0 without one.
     fn oldest_len(&self) -> u32;
@@ -87,7 +87,7 @@ pub trait MapOperations: Any + fmt::Debug + Send + Sync {
     }
 
     /// Removes the value of an object from local storage. ENOENT if it has none.
-    fn disown(&self, owner: u64) -> Result<(), Errno> {
+    fn disown(&self, owner: u64) -> Result {
         let _ = owner;
         Err(Errno::EINVAL)
     }
@@ -119,34 +119,34 @@ pub trait MapOperations: Any + fmt::Debug + Send + Sync {
     }
 
     /// Adds or changes an entry.
-    fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+    fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result {
         let _ = (cpu, key, value, flags);
         Err(Errno::EOPNOTSUPP)
     }
 
     /// Removes an entry.
-    fn delete(&self, cpu: u32, key: &[u8]) -> Result<(), Errno>;
+    fn delete(&self, cpu: u32, key: &[u8]) -> Result;
 
     /// Adds a value to a map without keys.
-    fn push(&self, value: &[u8], flags: u64) -> Result<(), Errno> {
+    fn push(&self, value: &[u8], flags: u64) -> Result {
         let _ = (value, flags);
         Err(Errno::ENOTSUPP)
     }
 
     /// Removes the next value of a map without keys. Without one, writes zeros.
-    fn pop(&self, out: &mut [u8]) -> Result<(), Errno> {
+    fn pop(&self, out: &mut [u8]) -> Result {
         let _ = out;
         Err(Errno::ENOTSUPP)
     }
 
     /// Reads the next value of a map without keys; of a set, tests the given one.
-    fn peek(&self, out: &mut [u8]) -> Result<(), Errno> {
+    fn peek(&self, out: &mut [u8]) -> Result {
         let _ = out;
         Err(Errno::ENOTSUPP)
     }
 
     /// Adds a record to a ring buffer.
-    fn output(&self, record: &[u8], flags: u64) -> Result<(), Errno> {
+    fn output(&self, record: &[u8], flags: u64) -> Result {
         let _ = (record, flags);
         Err(Errno::EINVAL)
     }
@@ -171,7 +171,7 @@ pub trait MapOperations: Any + fmt::Debug + Send + Sync {
     }
 
     /// Adds a record of a program on this CPU to the perf buffer at an index.
-    fn perf_output(&self, index: u32, cpu: u32, record: &[u8]) -> Result<(), Errno> {
+    fn perf_output(&self, index: u32, cpu: u32, record: &[u8]) -> Result {
         let _ = (index, cpu, record);
         Err(Errno::EINVAL)
     }
@@ -201,7 +201,7 @@ pub trait MapOperations: Any + fmt::Debug + Send + Sync {
 
     /// Id of the control group at an index. E2BIG if it is out of range, EAGAIN if there is
     /// none.
-    fn cgroup(&self, index: u32) -> Result<u64, Errno> {
+    fn cgroup(&self, index: u32) -> Result<u64> {
         let _ = index;
         Err(Errno::EINVAL)
     }
@@ -213,7 +213,7 @@ pub trait MapOperations: Any + fmt::Debug + Send + Sync {
     }
 
     /// Puts a socket of the network into a map of sockets.
-    fn update_socket(&self, key: &[u8], socket: &NetSocket, flags: u64) -> Result<(), Errno> {
+    fn update_socket(&self, key: &[u8], socket: &NetSocket, flags: u64) -> Result {
         let _ = (key, socket, flags);
         Err(Errno::EOPNOTSUPP)
     }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use spec::Errno;
+use spec::{Errno, Result};
 
 /// A function of a program that outlives the run which named it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,11 +95,9 @@ impl Timers {
     }
 
     /// Makes a timer in a value of a map. EBUSY if it is made already.
-    pub fn init(&self, address: u64, map: u64, clock: TimerClock) -> Result<(), Errno> {
+    pub fn init(&self, address: u64, map: u64, clock: TimerClock) -> Result {
         let mut state = self.state();
-        if state.timers.contains_key(&address) {
-            return Err(Errno::EBUSY);
-        }
+        Errno::EBUSY.when(state.timers.contains_key(&address))?;
         let timer = Timer {
             map,
             clock,
@@ -116,7 +114,7 @@ impl Timers {
     }
 
     /// Sets what a timer calls. EINVAL if it is not made.
-    pub fn set_callback(&self, address: u64, callback: Callback) -> Result<(), Errno> {
+    pub fn set_callback(&self, address: u64, callback: Callback) -> Result {
         let mut state = self.state();
         let timer = state.timers.get_mut(&address).ok_or(Errno::EINVAL)?;
         timer.callback = Some(callback);
@@ -125,12 +123,10 @@ impl Timers {
 
     /// Starts a timer, anew if it is started, for the time that `time` says by its clock.
     /// EINVAL if it is not made or calls nothing.
-    pub fn start(&self, address: u64, time: impl FnOnce(TimerClock) -> i64) -> Result<(), Errno> {
+    pub fn start(&self, address: u64, time: impl FnOnce(TimerClock) -> i64) -> Result {
         let state = &mut *self.state();
         let timer = state.timers.get_mut(&address).ok_or(Errno::EINVAL)?;
-        if timer.callback.is_none() {
-            return Err(Errno::EINVAL);
-        }
+        Errno::EINVAL.when(timer.callback.is_none())?;
         if let Some((time, start)) = timer.started.take() {
             state.queue.remove(&(time, start, address));
         }
@@ -143,7 +139,7 @@ impl Timers {
 
     /// Stops a timer, which calls nothing from then on; true if it was started. EINVAL if it
     /// is not made.
-    pub fn cancel(&self, address: u64) -> Result<bool, Errno> {
+    pub fn cancel(&self, address: u64) -> Result<bool> {
         let state = &mut *self.state();
         let timer = state.timers.get_mut(&address).ok_or(Errno::EINVAL)?;
         timer.callback = None;

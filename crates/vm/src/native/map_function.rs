@@ -8,7 +8,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use spec::Errno;
+use spec::Result;
 
 use crate::{Call, CellAddress, CellSlice, RunContext};
 
@@ -29,12 +29,7 @@ pub trait WordLookup: Send + Sync + 'static {
 /// A ring buffer.
 pub trait RecordOutput: Send + Sync + 'static {
     /// Adds a record of `len` bytes, which `fill` writes (`bpf_ringbuf_output`).
-    fn output_with(
-        &self,
-        len: u64,
-        flags: u64,
-        fill: impl FnOnce(CellSlice<'_>),
-    ) -> Result<(), Errno>;
+    fn output_with(&self, len: u64, flags: u64, fill: impl FnOnce(CellSlice<'_>)) -> Result;
 }
 
 /// A function that takes the place of a helper for one map.
@@ -303,7 +298,7 @@ mod tests {
     }
 
     impl RecordOutput for Panicking {
-        fn output_with(&self, _: u64, _: u64, _: impl FnOnce(CellSlice<'_>)) -> Result<(), Errno> {
+        fn output_with(&self, _: u64, _: u64, _: impl FnOnce(CellSlice<'_>)) -> Result {
             panic!("output")
         }
     }

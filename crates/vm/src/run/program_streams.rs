@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use spec::Errno;
+use spec::{Errno, Result};
 
 /// Bytes that a stream does not hold any more (`BPF_STREAM_MAX_CAPACITY`).
 const CAPACITY: usize = 100_000;
@@ -59,16 +59,12 @@ impl Streams {
 
     /// Adds a text to a stream. ENOSPC if it would hold 100,000 bytes, ENOMEM for more than 1,024
     /// bytes at once: these are not added, but count as if they were.
-    pub fn push(&self, stream: Stream, text: &[u8]) -> Result<(), Errno> {
+    pub fn push(&self, stream: Stream, text: &[u8]) -> Result {
         let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = &mut streams[stream as usize - 1];
-        if waiting.counted + text.len() >= CAPACITY {
-            return Err(Errno::ENOSPC);
-        }
+        Errno::ENOSPC.when(waiting.counted + text.len() >= CAPACITY)?;
         waiting.counted += text.len();
-        if text.len() > MOST_BYTES {
-            return Err(Errno::ENOMEM);
-        }
+        Errno::ENOMEM.when(text.len() > MOST_BYTES)?;
         waiting.bytes.extend(text);
         Ok(())
     }

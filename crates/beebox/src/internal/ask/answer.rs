@@ -46,21 +46,10 @@ impl GuestAnswer {
         if let Some(map) = &self.refused_map {
             return format!("map {map:?} is not created (error {})", self.errno);
         }
-        // Linux 7.2 and later have lines for each function, 7.3 a report, too.
-        let is_statistics = |line: &&str| {
-            [
-                "processed ",
-                "verification time ",
-                "stack depth ",
-                "subprog ",
-                "insns processed ",
-            ]
-            .iter()
-            .any(|word| line.starts_with(word))
-        };
         let last_of = |log: &'_ str| {
             let mut lines = log.lines().rev();
-            let last = lines.find(|line| !line.trim().is_empty() && !is_statistics(line));
+            let last =
+                lines.find(|line| !line.trim().is_empty() && !sys::kernel::is_statistics(line));
             last.map(str::to_owned)
         };
         // Words that the report ends in are indented; some refusals have one more line behind it.

@@ -132,10 +132,15 @@ pub trait Files: Sync {
     fn names(&self) -> &[String];
 
     /// Name of a file in messages.
-    fn given_name(&self, at: usize) -> String;
+    fn given_name(&self, at: usize) -> String {
+        self.names()[at].clone()
+    }
 
     /// Bytes of a file, by which the largest is verified first.
-    fn size(&self, at: usize) -> u64;
+    fn size(&self, at: usize) -> u64 {
+        let _ = at;
+        0
+    }
 
     /// Reads a file.
     ///
@@ -144,13 +149,18 @@ pub trait Files: Sync {
     fn read(&self, at: usize) -> Result<FileContents, Self::Error>;
 
     /// BTF in a file beside one, for the tags of the kernel's selftests.
-    fn read_btf(&self, at: usize, name: &str) -> Option<Arc<Btf<'static>>>;
+    fn read_btf(&self, at: usize, name: &str) -> Option<Arc<Btf<'static>>> {
+        let _ = (at, name);
+        None
+    }
 
     /// The error of a file for a fault of what it holds.
     fn fault(&self, at: usize, fault: FileFault) -> Self::Error;
 
     /// Takes a note about a file.
-    fn note(&self, at: usize, note: Note<'_>);
+    fn note(&self, at: usize, note: Note<'_>) {
+        let _ = (at, note);
+    }
 }
 
 /// What is verified, and how.

@@ -14,7 +14,7 @@ use beebox::Kernel;
 use beebox::internal::loading::ObjectLoading;
 use beebox::internal::program::LoadFlags;
 use beebox::internal::verify::matrix::{ProgramAnswers, RefusalCause, differs_much, verify_files};
-use beebox::internal::verify::results::{FileContents, FileFault, Files, Job, Logs, Note};
+use beebox::internal::verify::results::{FileContents, FileFault, Files, Job, Logs};
 use beebox::internal::verify::veristat::Filters;
 use btf::Btf;
 use spec::kernel::{KernelVersion, Release};
@@ -189,14 +189,6 @@ impl Files for One {
         &self.1
     }
 
-    fn given_name(&self, _: usize) -> String {
-        self.1[0].clone()
-    }
-
-    fn size(&self, _: usize) -> u64 {
-        0
-    }
-
     fn read(&self, _: usize) -> Result<FileContents, String> {
         let bytes = fs::read(&self.0).map_err(|error| error.to_string())?;
         Ok(FileContents::Object(bytes))
@@ -210,8 +202,6 @@ impl Files for One {
     fn fault(&self, _: usize, fault: FileFault) -> String {
         fault.to_string()
     }
-
-    fn note(&self, _: usize, _: Note<'_>) {}
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use isa::ebpf::Operand;
 
 use super::call_stack::CLOBBERED;
 use super::*;
+use AluOp::{Add, And, Arsh, Div, Lsh, Mod, Mov, Mul, Or, Rsh, SDiv, SMod, Sub, Xor};
 
 /// The place of an access: `size` bytes at `base + off`.
 #[derive(Clone, Copy)]
@@ -53,21 +54,10 @@ impl<'m> Run<'_, '_, 'm, '_> {
                     Operand::Imm(_) => false,
                 };
                 let (width, is_pointer) = match op {
-                    AluOp::Mov => (width, of_source && width == Width::W64),
+                    Mov => (width, of_source && width == Width::W64),
                     // The verifier has all other operations on pointers compute in 32 bits.
-                    AluOp::Add
-                    | AluOp::Sub
-                    | AluOp::Mul
-                    | AluOp::Div
-                    | AluOp::SDiv
-                    | AluOp::Mod
-                    | AluOp::SMod
-                    | AluOp::Or
-                    | AluOp::And
-                    | AluOp::Xor
-                    | AluOp::Lsh
-                    | AluOp::Rsh
-                    | AluOp::Arsh => match of_source || self.pointers.contains(dst) {
+                    Add | Sub | Mul | Div | SDiv | Mod | SMod | Or | And | Xor | Lsh | Rsh
+                    | Arsh => match of_source || self.pointers.contains(dst) {
                         true => (Width::W32, true),
                         false => (width, false),
                     },

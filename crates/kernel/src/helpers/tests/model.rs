@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spec::Errno;
+use spec::{Errno, Result};
 use vm::{ModelPort, ObjectLayout, Objects, Opened, Streams};
 
 use super::{Buffer, CONTEXT};
@@ -90,7 +90,7 @@ impl ModelPort for Buffer {
         1
     }
 
-    fn lock_resilient(&mut self, _: u64) -> Result<Result<(), Errno>, u64> {
+    fn lock_resilient(&mut self, _: u64) -> Result<Result, u64> {
         self.model.attempts += 1;
         Ok(match self.model.attempts % 2 {
             0 => Ok(()),

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 
 use super::super::{Host, Map, RunGuard, ValueLayout};
 use program::MapParams;
-use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
+use spec::{Errno, Result};
 
 const CASES: &str = include_str!("eviction/linux-6.18.txt");
 
@@ -60,7 +60,7 @@ fn execute(map: &Map, step: &str, digest: u64) -> u64 {
 }
 
 /// One operation of a program on a CPU or of bpf(2); true for a key that a program found.
-fn apply(map: &Map, cpu: Option<u32>, operation: &str, key: &[u8]) -> Result<bool, Errno> {
+fn apply(map: &Map, cpu: Option<u32>, operation: &str, key: &[u8]) -> Result<bool> {
     let mut value = vec![7; map.value_len()];
     let (operation, flags) = match operation.strip_prefix("update") {
         Some(flags) => ("update", flags.parse().unwrap()),

@@ -4,112 +4,112 @@
 
 sections! {
     Kprobe {
-        with_target "kprobe";
-        with_target "kretprobe";
-        with_target "uprobe";
-        with_target "uprobe.s" as SLEEPABLE;
-        with_target "uretprobe";
-        with_target "uretprobe.s" as SLEEPABLE;
+        target "kprobe";
+        target "kretprobe";
+        target "uprobe";
+        target "uprobe.s" as SLEEPABLE;
+        target "uretprobe";
+        target "uretprobe.s" as SLEEPABLE;
     }
     Xdp {
         exact "xdp" -> Xdp;
-        with_target "xdp/cpumap" -> XdpCpumap;
-        with_target "xdp/devmap" -> XdpDevmap;
+        target "xdp/cpumap" -> XdpCpumap;
+        target "xdp/devmap" -> XdpDevmap;
         exact "xdp.frags" -> Xdp as XDP_FRAGS;
-        with_target "xdp.frags/cpumap" -> XdpCpumap as XDP_FRAGS;
-        with_target "xdp.frags/devmap" -> XdpDevmap as XDP_FRAGS;
+        target "xdp.frags/cpumap" -> XdpCpumap as XDP_FRAGS;
+        target "xdp.frags/devmap" -> XdpDevmap as XDP_FRAGS;
     }
     Tracing {
-        with_target "tp_btf" -> TraceRawTp as ATTACH_BTF;
-        with_target "fentry" -> TraceFentry as ATTACH_BTF;
-        with_target "fentry.s" -> TraceFentry as ATTACH_BTF + SLEEPABLE;
-        with_target "fexit" -> TraceFexit as ATTACH_BTF;
-        with_target "fexit.s" -> TraceFexit as ATTACH_BTF + SLEEPABLE;
-        with_target "iter" -> TraceIter as ATTACH_BTF;
-        with_target "iter.s" -> TraceIter as ATTACH_BTF + SLEEPABLE;
+        target "tp_btf" -> TraceRawTp as ATTACH_BTF;
+        target "fentry" -> TraceFentry as ATTACH_BTF;
+        target "fentry.s" -> TraceFentry as ATTACH_BTF + SLEEPABLE;
+        target "fexit" -> TraceFexit as ATTACH_BTF;
+        target "fexit.s" -> TraceFexit as ATTACH_BTF + SLEEPABLE;
+        target "iter" -> TraceIter as ATTACH_BTF;
+        target "iter.s" -> TraceIter as ATTACH_BTF + SLEEPABLE;
     }
     Tracepoint {
-        with_target "tracepoint";
-        with_target "tp";
+        target "tracepoint";
+        target "tp";
     }
     SocketFilter {
-        with_target "socket";
+        target "socket";
     }
     SkMsg {
-        with_target "sk_msg" -> SkMsgVerdict;
+        target "sk_msg" -> SkMsgVerdict;
     }
     SkSkb {
-        with_target "sk_skb/stream_parser";
-        with_target "sk_skb/stream_verdict";
+        target "sk_skb/stream_parser";
+        target "sk_skb/stream_verdict";
     }
     SockOps {
-        with_target "sockops" -> CgroupSockOps;
+        target "sockops" -> CgroupSockOps;
     }
     SchedCls {
-        with_target "classifier";
+        target "classifier";
     }
     CgroupSkb {
-        with_target "cgroup_skb/ingress" -> CgroupInetIngress;
-        with_target "cgroup_skb/egress" -> CgroupInetEgress;
-        with_target "cgroup/skb";
+        target "cgroup_skb/ingress" -> CgroupInetIngress;
+        target "cgroup_skb/egress" -> CgroupInetEgress;
+        target "cgroup/skb";
     }
     CgroupSysctl {
-        with_target "cgroup/sysctl" -> CgroupSysctl;
+        target "cgroup/sysctl" -> CgroupSysctl;
     }
     CgroupDevice {
-        with_target "cgroup/dev" -> CgroupDevice;
+        target "cgroup/dev" -> CgroupDevice;
     }
     CgroupSockopt {
-        with_target "cgroup/getsockopt" -> CgroupGetsockopt;
-        with_target "cgroup/setsockopt" -> CgroupSetsockopt;
+        target "cgroup/getsockopt" -> CgroupGetsockopt;
+        target "cgroup/setsockopt" -> CgroupSetsockopt;
     }
     CgroupSock {
-        with_target "cgroup/sock" -> CgroupInetSockCreate;
-        with_target "cgroup/post_bind4" -> CgroupInet4PostBind;
-        with_target "cgroup/post_bind6" -> CgroupInet6PostBind;
-        with_target "cgroup/sock_create" -> CgroupInetSockCreate;
-        with_target "cgroup/sock_release" -> CgroupInetSockRelease;
+        target "cgroup/sock" -> CgroupInetSockCreate;
+        target "cgroup/post_bind4" -> CgroupInet4PostBind;
+        target "cgroup/post_bind6" -> CgroupInet6PostBind;
+        target "cgroup/sock_create" -> CgroupInetSockCreate;
+        target "cgroup/sock_release" -> CgroupInetSockRelease;
     }
     CgroupSockAddr {
-        with_target "cgroup/bind4" -> CgroupInet4Bind;
-        with_target "cgroup/bind6" -> CgroupInet6Bind;
-        with_target "cgroup/connect4" -> CgroupInet4Connect;
-        with_target "cgroup/connect6" -> CgroupInet6Connect;
-        with_target "cgroup/getpeername4" -> CgroupInet4Getpeername;
-        with_target "cgroup/getpeername6" -> CgroupInet6Getpeername;
-        with_target "cgroup/getsockname4" -> CgroupInet4Getsockname;
-        with_target "cgroup/getsockname6" -> CgroupInet6Getsockname;
-        with_target "cgroup/sendmsg4" -> CgroupUdp4Sendmsg;
-        with_target "cgroup/sendmsg6" -> CgroupUdp6Sendmsg;
-        with_target "cgroup/recvmsg4" -> CgroupUdp4Recvmsg;
-        with_target "cgroup/recvmsg6" -> CgroupUdp6Recvmsg;
+        target "cgroup/bind4" -> CgroupInet4Bind;
+        target "cgroup/bind6" -> CgroupInet6Bind;
+        target "cgroup/connect4" -> CgroupInet4Connect;
+        target "cgroup/connect6" -> CgroupInet6Connect;
+        target "cgroup/getpeername4" -> CgroupInet4Getpeername;
+        target "cgroup/getpeername6" -> CgroupInet6Getpeername;
+        target "cgroup/getsockname4" -> CgroupInet4Getsockname;
+        target "cgroup/getsockname6" -> CgroupInet6Getsockname;
+        target "cgroup/sendmsg4" -> CgroupUdp4Sendmsg;
+        target "cgroup/sendmsg6" -> CgroupUdp6Sendmsg;
+        target "cgroup/recvmsg4" -> CgroupUdp4Recvmsg;
+        target "cgroup/recvmsg6" -> CgroupUdp6Recvmsg;
     }
     LircMode2 {
-        with_target "lirc_mode2" -> LircMode2;
+        target "lirc_mode2" -> LircMode2;
     }
     PerfEvent {
-        with_target "perf_event";
+        target "perf_event";
     }
     RawTracepoint {
-        with_target "raw_tp";
-        with_target "raw_tracepoint";
+        target "raw_tp";
+        target "raw_tracepoint";
     }
     Lsm {
-        with_target "lsm" -> LsmMac as ATTACH_BTF;
-        with_target "lsm.s" -> LsmMac as ATTACH_BTF + SLEEPABLE;
-        with_target "lsm_cgroup" -> LsmCgroup as ATTACH_BTF;
+        target "lsm" -> LsmMac as ATTACH_BTF;
+        target "lsm.s" -> LsmMac as ATTACH_BTF + SLEEPABLE;
+        target "lsm_cgroup" -> LsmCgroup as ATTACH_BTF;
     }
     FlowDissector {
-        with_target "flow_dissector" -> FlowDissector;
+        target "flow_dissector" -> FlowDissector;
     }
     Ext {
-        with_target "freplace" as ATTACH_BTF;
+        target "freplace" as ATTACH_BTF;
     }
     SkLookup {
-        with_target "sk_lookup" -> SkLookup;
+        target "sk_lookup" -> SkLookup;
     }
     SkReuseport {
         exact "sk_reuseport" -> SkReuseportSelect;
-        with_target "sk_reuseport/migrate" -> SkReuseportSelectOrMigrate;
+        target "sk_reuseport/migrate" -> SkReuseportSelectOrMigrate;
     }
 }

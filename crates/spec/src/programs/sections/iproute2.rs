@@ -7,8 +7,8 @@ sections! {
     SchedCls {
         prefix "classifier";
         exact "tc";
-        with_target "tc/ingress";
-        with_target "tc/egress";
+        target "tc/ingress";
+        target "tc/egress";
     }
     SchedAct {
         prefix "action";

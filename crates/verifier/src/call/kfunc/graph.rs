@@ -108,7 +108,7 @@ pub(super) fn check_node(
         } else if !reg.is_non_owning() && !is_held {
             return Err(refuse!(env => Call::NodeNotOwned { kfunc }));
         }
-        if in_rbtree_callback(env) {
+        if in_rbtree_callback(env.input, &env.state) {
             return Err(refuse!(env => Call::NotInCallback { kfunc }));
         }
     }
@@ -160,7 +160,7 @@ fn check_place(
 /// does not hold it.
 #[doc(alias = "ref_convert_owning_non_owning")]
 pub(super) fn give_away(env: &mut Env<'_>, id: u32) -> bool {
-    if !reference::release_only(env, id) {
+    if !reference::release_only(&mut env.state, id) {
         return false;
     }
     let input = env.input;

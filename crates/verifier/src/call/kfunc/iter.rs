@@ -144,7 +144,7 @@ fn take(
     let Structure { ty, slots, name } = structure;
     let index = ptr.number() - 1;
     let found = match stack_slots::place_of(env, ptr, "iter", slots) {
-        Place::At(frame, spi) => find(env, frame, spi, slots, ty),
+        Place::At(frame, spi) => find(&env.state, frame, spi, slots, ty),
         Place::Unallocated | Place::Misplaced => Found::No,
     };
     let (frame, object) = match found {
@@ -178,8 +178,8 @@ enum Found {
 }
 
 /// Looks for an iterator in slots, from the first on, as the kernel does.
-fn find(env: &Env<'_>, frame: usize, first: usize, slots: usize, ty: TypeRef) -> Found {
-    let stack = &env.state.frame(frame).stack;
+fn find(state: &State, frame: usize, first: usize, slots: usize, ty: TypeRef) -> Found {
+    let stack = &state.frame(frame).stack;
     for spi in (first + 1 - slots..=first).rev() {
         let spilled = &stack[spi].reg;
         let is_lost =
@@ -210,8 +210,8 @@ fn find(env: &Env<'_>, frame: usize, first: usize, slots: usize, ty: TypeRef) ->
 }
 
 /// Modifiers of the pointer to an object that an iterator returns.
-pub(super) fn result_flags(env: &Env<'_>, meta: &CallMeta) -> TypeFlags {
-    match iterator(&env.state, meta).map(|object| object.kind) {
+pub(super) fn result_flags(state: &State, meta: &CallMeta) -> TypeFlags {
+    match iterator(state, meta).map(|object| object.kind) {
         Some(StackObjectKind::Iter {
             trust: IterTrust::Rcu,
             ..

@@ -9,7 +9,7 @@ use super::{Callee, alloc, dynptr, graph, iter};
 use crate::call::meta::CallMeta;
 use crate::call::reference;
 use crate::env::Env;
-use crate::mem::registers::{set_constant, set_reg, set_unknown};
+use crate::mem::registers::{set_constant, set_unknown};
 use crate::state::{RegKind, RegState, TypeRef};
 use crate::{Result, refuse};
 
@@ -87,7 +87,7 @@ pub(super) fn set_result(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta
                 TypeFlags::NONE
             };
             let flags = match callee.has(KfuncFlags::ITER_NEXT) {
-                true => flags.with(iter::result_flags(env, meta)),
+                true => flags.with(iter::result_flags(&env.state, meta)),
                 false => flags,
             };
             object(callee.type_ref(target), flags)
@@ -111,7 +111,7 @@ pub(super) fn set_result(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta
     if result.id == 0 && env.input.may_point_to_lock(&result) {
         result.id = env.new_id();
     }
-    set_reg(env, Reg::R0, result);
+    *env.reg_mut(Reg::R0) = result;
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use crate::reason::cause::{ArithmeticFault, BoundsFault, Cause, Check};
 use crate::reason::describe;
 use crate::reason::scene::Scene;
 use crate::state::RegKind;
+use AluOp::{Add, And, Arsh, Div, Lsh, Mod, Mov, Mul, Or, Rsh, SDiv, SMod, Sub, Xor};
 
 /// The pointer and the other operand of an arithmetic instruction.
 struct Operands {
@@ -48,12 +49,12 @@ pub(super) fn forbidden(scene: &Scene<'_>) -> Option<Finding> {
             dst,
             src,
         } => (op, width, dst, src),
-        Insn::MovSx { dst, src, .. } => (AluOp::Mov, Width::W32, dst, Operand::Reg(src)),
-        Insn::Neg { width, dst } => (AluOp::Xor, width, dst, Operand::Imm(0)),
-        Insn::Endian { dst, .. } => (AluOp::Xor, Width::W64, dst, Operand::Imm(0)),
+        Insn::MovSx { dst, src, .. } => (Mov, Width::W32, dst, Operand::Reg(src)),
+        Insn::Neg { width, dst } => (Xor, width, dst, Operand::Imm(0)),
+        Insn::Endian { dst, .. } => (Xor, Width::W64, dst, Operand::Imm(0)),
         _ => return memory::modified(scene),
     };
-    if op == AluOp::Mov {
+    if op == Mov {
         let Operand::Reg(src) = src else {
             return None;
         };
@@ -94,21 +95,12 @@ impl Operands {
             return Some(ArithmeticFault::Width32);
         }
         match op {
-            AluOp::Sub if self.pointer != self.dst => Some(ArithmeticFault::FromNumber),
-            AluOp::Sub if is_stack() => Some(ArithmeticFault::FromStack),
-            AluOp::Add | AluOp::Sub => None,
-            AluOp::And
-            | AluOp::Or
-            | AluOp::Xor
-            | AluOp::Mul
-            | AluOp::Div
-            | AluOp::SDiv
-            | AluOp::Mod
-            | AluOp::SMod
-            | AluOp::Lsh
-            | AluOp::Rsh
-            | AluOp::Arsh
-            | AluOp::Mov => Some(ArithmeticFault::Operation),
+            Sub if self.pointer != self.dst => Some(ArithmeticFault::FromNumber),
+            Sub if is_stack() => Some(ArithmeticFault::FromStack),
+            Add | Sub => None,
+            And | Or | Xor | Mul | Div | SDiv | Mod | SMod | Lsh | Rsh | Arsh | Mov => {
+                Some(ArithmeticFault::Operation)
+            }
         }
     }
 

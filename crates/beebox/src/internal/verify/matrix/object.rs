@@ -1,13 +1,10 @@
 //! The matrix of an object, for programs that embed the library.
 
-use std::sync::Arc;
-
-use btf::Btf;
 use report::veristat::{Filters, ResultVerdict};
 use spec::programs::LoadFlags;
 use verifier::Options;
 
-use super::super::results::{FileContents, FileFault, Files, Job, Logs, Note};
+use super::super::results::{FileContents, FileFault, Files, Job, Logs};
 use super::{ProgramAnswers, verify_files};
 use crate::failure::{Cause, Error};
 use crate::internal::loading::ObjectLoading;
@@ -150,20 +147,8 @@ impl Files for OneObject<'_> {
         &self.names
     }
 
-    fn given_name(&self, _: usize) -> String {
-        self.names[0].clone()
-    }
-
-    fn size(&self, _: usize) -> u64 {
-        self.object.bytes().len() as u64
-    }
-
     fn read(&self, _: usize) -> Result<FileContents, Self::Error> {
         Ok(FileContents::Object(self.object.bytes().to_vec()))
-    }
-
-    fn read_btf(&self, _: usize, _: &str) -> Option<Arc<Btf<'static>>> {
-        None
     }
 
     fn fault(&self, _: usize, fault: FileFault) -> Self::Error {
@@ -173,6 +158,4 @@ impl Files for OneObject<'_> {
             FileFault::Loading(_) | FileFault::NoPrograms | FileFault::MapKind(_) => None,
         }
     }
-
-    fn note(&self, _: usize, _: Note<'_>) {}
 }

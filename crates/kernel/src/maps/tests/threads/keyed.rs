@@ -365,10 +365,7 @@ fn a_map_has_room_for_as_many_as_it_should_after_all_changes() {
             assert!(empty(&map) <= KEYS, "{kind:?} {flags:?}");
             for number in 0..=KEYS {
                 let (key, value) = entry(number);
-                let expected = match number < KEYS {
-                    true => Ok(()),
-                    false => Err(Errno::E2BIG),
-                };
+                let expected = Errno::E2BIG.when(number >= KEYS);
                 let updated = program.update(CPUS - 1, &key, &value, NOEXIST);
                 assert_eq!(updated, expected, "{kind:?} {flags:?}");
             }

@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicI32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use program::MapParams;
-use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
 use spec::programs::ProgramType;
+use spec::{Errno, Result};
 
 use super::super::super::flags::NOEXIST;
 use super::super::super::{
@@ -115,7 +115,7 @@ fn key_of(number: u32) -> [u8; 4] {
 }
 
 /// Updates the value of a key with a descriptor.
-fn update(map: &Map, key: u32, object: u32, flags: u64, objects: &Objects) -> Result<(), Errno> {
+fn update(map: &Map, key: u32, object: u32, flags: u64, objects: &Objects) -> Result {
     let mut value = object.to_le_bytes().to_vec();
     value.resize(map.value_len(), 0);
     map.update_with(&key_of(key), &value, flags, objects)
