@@ -213,6 +213,7 @@ fn session(args: &Args, held: &Held) -> Result<Answer, Failure> {
         cpu: args.cpu,
         seed: args.seed,
         explains: false,
+        watches_stack: true,
         ..LoadOptions::default()
     };
     let load = || {

@@ -483,6 +483,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         },
         retpoline: args.retpoline,
         counts: !args.coverage.is_empty() || page.is_some(),
+        watches_stack: args.why.is_some(),
         models: false,
         journals: false,
         entry_slots: false,

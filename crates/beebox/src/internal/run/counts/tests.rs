@@ -122,7 +122,7 @@ fn check(path: &Path, kernel: &Kernel) -> Option<u64> {
         each_packet(|frame, time| {
             program.record(kernel, None);
             let result = run(&mut program, frame, time);
-            trace.add(&program.recording.take().unwrap().insns);
+            trace.add(&program.attached.watchers.recording.take().unwrap().insns);
             results.push(result);
             result.is_some()
         });

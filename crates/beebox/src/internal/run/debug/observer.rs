@@ -7,13 +7,15 @@ use std::ops::ControlFlow;
 
 use ::kernel::programs::verdict;
 use interp::checked::{Moment, Observer};
-use isa::ebpf::Insn;
+use isa::ebpf::{Callee, Insn};
 
 use super::Poll;
 use super::breakpoint::{BreakKind, Breakpoint};
 use super::plan::{DebugStep, Goal, Plan, Position, Resume, StepFrom, StepKind, StopReason};
+use super::resolve::{is_verdict, number_of};
+use super::scene::Scene;
 use super::state::DebugState;
-use super::view::{Pause, Scene};
+use super::view::Pause;
 use super::watch::{Touch, Watch, store};
 
 /// Instructions between two questions to the front end.
@@ -62,7 +64,11 @@ impl<'r> DebugObserver<'r> {
 
     /// Notes that the plan changed at an instruction.
     fn plan_is_new(&mut self, at: u64) {
-        self.quiet_until = self.state.plan.quiet_until(self.state.packet);
+        self.quiet_until = match &self.state.plan {
+            // Hits are counted from the begin of the session.
+            Plan::To(..) if self.state.breakpoints.has_counts => 0,
+            plan => plan.quiet_until(self.state.packet),
+        };
         self.poll_at = at + POLL_INTERVAL;
         self.look_at = self.quiet_until.min(self.poll_at);
     }
@@ -86,6 +92,8 @@ impl<'r> DebugObserver<'r> {
                         Plan::Continue | Plan::Step(_) | Plan::To(..) => None,
                     };
                     let Some(before) = before else {
+                        // The instruction is not looked at again.
+                        self.breakpoint(moment, position, false);
                         return self.stop(StopReason::Pause, moment, position);
                     };
                     self.state.next = Some(Plan::To(before, StopReason::Pause));
@@ -103,9 +111,19 @@ impl<'r> DebugObserver<'r> {
                 before,
                 ..
             } if position < *before && self.is_plain(moment, at) => ControlFlow::Continue(()),
+            Plan::To(to, _) if position < *to => {
+                if !self.is_plain(moment, at) {
+                    self.breakpoint(moment, position, false);
+                }
+                ControlFlow::Continue(())
+            }
             Plan::To(_, reason) => {
                 let reason = reason.clone();
-                self.stop(reason, moment, position)
+                self.breakpoint(moment, position, false);
+                match self.state.after.take() {
+                    Some(resume) => self.go_on(resume, moment, position),
+                    None => self.stop(reason, moment, position),
+                }
             }
             Plan::Continue => match self.breakpoint(moment, position, true) {
                 Some(reason) => self.stop(reason, moment, position),
@@ -154,6 +172,9 @@ impl<'r> DebugObserver<'r> {
         match (from.step.kind, from.step.is_insn) {
             (StepKind::Into, true) => true,
             (StepKind::Over, true) => depth <= from.depth,
+            (StepKind::Out, _) if depth == from.depth && frame.entered == from.entered => {
+                line != 0 && self.scene.inlined(moment) < from.inlined
+            }
             (StepKind::Out, _) => depth < from.depth,
             (StepKind::Into | StepKind::Over, false) if depth <= from.depth => {
                 let is_same = depth == from.depth && frame.entered == from.entered;
@@ -172,52 +193,69 @@ impl<'r> DebugObserver<'r> {
         is_forward: bool,
     ) -> Option<StopReason> {
         let written = self.written(moment);
-        if let Some(pending) = written.into_iter().find(|pending| pending.id != 0) {
-            self.note_watches(moment, position);
-            self.state.breakpoints.count(pending.id);
-            let text = self.change_text(&pending, moment);
-            return Some(StopReason::Watch(pending.id, text));
-        }
         self.note_watches(moment, position);
+        let mut change = None;
+        for pending in written.into_iter().filter(|pending| pending.id != 0) {
+            let mut list = self.state.breakpoints.list().iter();
+            let watch = list.find(|breakpoint| breakpoint.id == pending.id);
+            if let Some(watch) = watch.cloned()
+                && self.is_stopped_by(&watch, moment, position, is_forward)
+            {
+                let text = self.change_text(&pending, moment);
+                change = change.or(Some(StopReason::Watch(pending.id, text)));
+            }
+        }
         let breakpoints = &self.state.breakpoints;
         let is_marked = breakpoints.is_marked(moment.program.number(), moment.at);
         if !is_marked && !breakpoints.has_dynamic() {
-            return None;
+            return change;
         }
         let list = breakpoints.list().iter();
         let hit = list.filter(|breakpoint| self.is_at(breakpoint, moment, position));
         let hit: Vec<Breakpoint> = hit.cloned().collect();
-        let mut stops = Vec::new();
-        for breakpoint in hit {
-            let view = self.scene.view(moment, position);
-            if let Some(condition) = &breakpoint.condition {
-                match view.evaluate(0, condition).map(|value| value.is_true()) {
-                    Ok(false) => continue,
-                    Ok(true) => {}
-                    Err(why) if is_forward => {
-                        let line = format!("breakpoint {}: {condition}: {why}", breakpoint.id);
-                        self.state.front.show(&line);
-                    }
-                    Err(_) => {}
-                }
-            }
-            match (&breakpoint.message, is_forward) {
-                (Some(message), true) => {
-                    let line = view.message(message);
-                    self.state.breakpoints.count(breakpoint.id);
+        let hit = hit.into_iter();
+        let stops = hit.filter(|it| self.is_stopped_by(it, moment, position, is_forward));
+        let stops: Vec<u32> = stops.map(|breakpoint| breakpoint.id).collect();
+        change.or((!stops.is_empty()).then_some(StopReason::Breakpoint(stops)))
+    }
+
+    /// True if the run stops by a breakpoint that it hits: its condition holds, it has no message, and
+    /// the hit is one that it chooses.
+    fn is_stopped_by(
+        &mut self,
+        breakpoint: &Breakpoint,
+        moment: &Moment<'_, '_>,
+        position: Position,
+        is_forward: bool,
+    ) -> bool {
+        let view = self.scene.view(moment, position);
+        if let Some(condition) = &breakpoint.condition {
+            match view.is_true(0, condition) {
+                Ok(false) => return false,
+                Ok(true) => {}
+                Err(why) if is_forward => {
+                    let line = format!("breakpoint {}: {condition}: {why}", breakpoint.id);
                     self.state.front.show(&line);
                 }
-                (Some(_), false) => {}
-                (None, true) if !self.state.breakpoints.count(breakpoint.id) => {}
-                (None, _) => stops.push(breakpoint.id),
+                Err(_) => {}
             }
         }
-        (!stops.is_empty()).then_some(StopReason::Breakpoint(stops))
+        let is_chosen = self.state.breakpoints.count(breakpoint.id, is_forward);
+        match &breakpoint.message {
+            Some(message) if is_chosen && is_forward => {
+                let line = view.message(message);
+                self.state.front.show(&line);
+                false
+            }
+            Some(_) => false,
+            None => is_chosen,
+        }
     }
 
     /// True if a breakpoint is at an instruction.
     fn is_at(&self, breakpoint: &Breakpoint, moment: &Moment<'_, '_>, position: Position) -> bool {
         match &breakpoint.kind {
+            BreakKind::Line { .. } if self.scene.goes_on(moment) => false,
             BreakKind::Line { .. }
             | BreakKind::Function(_)
             | BreakKind::Helper(_)
@@ -234,9 +272,7 @@ impl<'r> DebugObserver<'r> {
                     let retval = moment.registers[0] as u32;
                     let verdict = verdict(self.scene.main().program.kind(), retval).name;
                     name.as_ref().is_none_or(|name| {
-                        *verdict == **name
-                            || verdict.ends_with(&format!("_{}", name.to_uppercase()))
-                            || name.parse() == Ok(retval)
+                        is_verdict(&verdict, name) || number_of(name) == Some(retval)
                     })
                 }
             }
@@ -252,9 +288,16 @@ impl<'r> DebugObserver<'r> {
         use interp::checked::MemoryPlace;
         let insn = moment.insn();
         let address = match insn {
-            Insn::Call(_) => {
-                let mut arguments = moment.registers[1..=5].iter();
-                return arguments.find_map(|argument| moment.memory.map_at(*argument));
+            // Registers behind the arguments hold what others left there.
+            Insn::Call(callee) => {
+                let count = match callee {
+                    Callee::Helper(number) => {
+                        self.scene.functions.get(&number).map_or(5, |it| it.1)
+                    }
+                    Callee::Local(_) | Callee::Kfunc { .. } => 0,
+                };
+                let mut arguments = moment.registers[1..=count.min(5)].iter();
+                return arguments.find_map(|pointer| self.scene.map_at(*pointer, moment.memory));
             }
             Insn::Load { base, off, .. } | Insn::LoadAcquire { base, off, .. } => {
                 isa::ebpf::eval::address(moment.registers[base.index()], off)
@@ -262,7 +305,7 @@ impl<'r> DebugObserver<'r> {
             _ => store(&insn, moment)?.0,
         };
         match moment.memory.place(address)? {
-            MemoryPlace::Value { map, .. } => Some(map),
+            MemoryPlace::Value { map, .. } => Some(self.scene.first_of(map)),
             MemoryPlace::Packet(_)
             | MemoryPlace::Context(_)
             | MemoryPlace::Stack { .. }
@@ -294,7 +337,8 @@ impl<'r> DebugObserver<'r> {
         pending.retain(|pending| match pending.touch {
             Touch::Writes => true,
             Touch::MayChange | Touch::None => {
-                pending.watch.bytes(moment, &self.scene) != pending.before
+                let after = pending.watch.bytes(moment, &self.scene);
+                (pending.watch).has_changed(pending.before.as_deref(), after.as_deref())
             }
         });
         pending
@@ -302,9 +346,9 @@ impl<'r> DebugObserver<'r> {
 
     fn change_text(&self, pending: &Pending, moment: &Moment<'_, '_>) -> String {
         let after = pending.watch.bytes(moment, &self.scene);
-        let text = |bytes: &Option<Vec<u8>>| match bytes {
-            Some(bytes) => super::value::content_text(bytes),
-            None => "nothing".to_owned(),
+        let text = |bytes: &Option<Vec<u8>>| {
+            let run = (moment, &self.scene);
+            pending.watch.show(bytes.as_deref(), run)
         };
         let (before, after) = (text(&pending.before), text(&after));
         format!("{}: {before} → {after}", pending.watch.name)
@@ -389,6 +433,9 @@ impl<'r> DebugObserver<'r> {
         // Frames that were entered are noted one by one.
         self.lines.push((entered, line));
         let is_around = depth < from.depth || (depth == from.depth && entered == from.entered);
+        if from.step.kind == StepKind::Out {
+            return depth < from.depth || is_around && self.scene.inlined(moment) < from.inlined;
+        }
         let is_in_reach = from.step.kind == StepKind::Into || is_around;
         is_in_reach && (from.step.is_insn || is_begin && (line != 0 || from.line == 0))
     }
@@ -402,14 +449,14 @@ impl<'r> DebugObserver<'r> {
     ) -> ControlFlow<()> {
         let mut reason = reason;
         loop {
-            let is_end = matches!(reason, StopReason::End(_) | StopReason::Trap(_));
-            self.state.is_at_end |= is_end;
+            let is_at_end = matches!(reason, StopReason::End(_) | StopReason::Trap(_));
+            let again = reason.clone();
             self.state.show_verdicts();
             let mut pause = Pause {
                 view: self.scene.view(moment, position),
                 breakpoints: &mut self.state.breakpoints,
                 reason,
-                is_at_end: self.state.is_at_end,
+                is_at_end,
                 first_packet: self.state.first_packet,
             };
             let resume = self.state.front.stopped(&mut pause);
@@ -422,11 +469,40 @@ impl<'r> DebugObserver<'r> {
                 self.plan_is_new(position.insn);
                 return ControlFlow::Continue(());
             }
-            // What is written here is noted, since the instruction is not looked at again.
-            self.pending.clear();
-            self.note_watches(moment, position);
-            return self.follow(resume, moment, position);
+            // Behind the end there is nothing; the past stays.
+            if is_at_end && matches!(resume, Resume::Continue | Resume::Step(_)) {
+                reason = again;
+                continue;
+            }
+            let is_first = position.packet == self.state.first_packet && position.insn == 0;
+            let is_forward = match &resume {
+                Resume::Continue | Resume::Step(_) => true,
+                Resume::To(to) => *to > position,
+                Resume::Begin
+                | Resume::BackContinue
+                | Resume::BackStep(_)
+                | Resume::BackToWrite(_)
+                | Resume::Quit => false,
+            };
+            if self.state.breakpoints.is_stale && is_forward && !is_first {
+                self.state.after = Some(resume);
+                self.state.next = Some(Plan::To(position, StopReason::Reached));
+                return ControlFlow::Break(());
+            }
+            return self.go_on(resume, moment, position);
         }
+    }
+
+    /// Goes on from an instruction, which is not looked at again: what is written here is noted.
+    fn go_on(
+        &mut self,
+        resume: Resume,
+        moment: &Moment<'_, '_>,
+        position: Position,
+    ) -> ControlFlow<()> {
+        self.pending.clear();
+        self.note_watches(moment, position);
+        self.follow(resume, moment, position)
     }
 
     /// Follows what a front end says.
@@ -481,7 +557,6 @@ impl<'r> DebugObserver<'r> {
                 ControlFlow::Continue(())
             }
             Some(plan) => {
-                self.state.is_at_end = false;
                 self.state.next = Some(plan);
                 ControlFlow::Break(())
             }
@@ -492,11 +567,22 @@ impl<'r> DebugObserver<'r> {
         let from = self.scene.step_from(step, moment, position);
         match (step.kind, step.is_insn) {
             (StepKind::Into, true) => self.state.plan_to_insn_before(position),
-            (StepKind::Out, _) => self.state.plan_to_insn_before(Position {
-                insn: from.entered,
-                ..position
-            }),
-            (StepKind::Into | StepKind::Over, _) => Plan::Search {
+            (StepKind::Out, _) if from.inlined == 0 => {
+                // A helper may have called the function before, so that the call is further back.
+                let frames = self.scene.stack.frames();
+                let caller = frames.len().checked_sub(2).and_then(|at| frames.get(at));
+                match caller.and_then(|caller| caller.call.as_ref()) {
+                    Some(call) => {
+                        let insn = call.number;
+                        Plan::To(Position { insn, ..position }, StopReason::Step)
+                    }
+                    None => self.state.plan_to_insn_before(Position {
+                        insn: from.entered,
+                        ..position
+                    }),
+                }
+            }
+            (StepKind::Into | StepKind::Over | StepKind::Out, _) => Plan::Search {
                 goal: Goal::Step(from),
                 before: position,
                 from: position.packet,

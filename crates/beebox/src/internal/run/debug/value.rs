@@ -1,7 +1,7 @@
 //! Values by type, and the trees that front ends show of them.
 
 use trace::dwarf::ValueBytes;
-use trace::{TypeForm, VariableType, part};
+use trace::{FieldOf, TypeForm, VariableType, part};
 
 use super::view::View;
 
@@ -13,8 +13,12 @@ const MOST_BYTES: usize = 1 << 16;
 /// A value.
 #[derive(Clone, Debug)]
 pub struct DebugValue<'r> {
-    /// Its type; `None` for a number of 64 bits.
+    /// Its type; `None` for a number that is computed.
     pub kind: Option<VariableType<'r>>,
+    /// The type of a number that is computed.
+    pub(super) int: IntType,
+    /// Of a bit field its first bit in the bytes of its place, and its bits.
+    pub(super) bits: Option<(u64, u32)>,
     /// Its bytes.
     pub bytes: ValueBytes,
     /// Where it is.
@@ -44,6 +48,79 @@ pub enum ValuePlace {
         /// Offset of the first byte.
         offset: usize,
     },
+    /// In several places: the first byte of each piece, its length and its place.
+    Pieces(Vec<(usize, usize, ValuePlace)>),
+}
+
+impl ValuePlace {
+    /// The place of a part.
+    fn part(&self, (start, len): (usize, usize)) -> ValuePlace {
+        match self {
+            ValuePlace::None => ValuePlace::None,
+            ValuePlace::Memory(address) => ValuePlace::Memory(address.wrapping_add(start as u64)),
+            ValuePlace::Register { .. } => self.clone(),
+            ValuePlace::MapValue { map, key, offset } => ValuePlace::MapValue {
+                map: *map,
+                key: key.clone(),
+                offset: offset + start,
+            },
+            ValuePlace::Pieces(pieces) => {
+                let pieces = pieces.iter().filter_map(|(at, size, place)| {
+                    let (from, to) = ((*at).max(start), (at + size).min(start + len));
+                    let part = || (from - start, to - from, place.part((from - at, to - from)));
+                    (from < to).then(part)
+                });
+                let pieces: Vec<_> = pieces.collect();
+                match &pieces[..] {
+                    [] => ValuePlace::None,
+                    [(0, size, place)] if *size == len => place.clone(),
+                    _ => ValuePlace::Pieces(pieces),
+                }
+            }
+        }
+    }
+}
+
+/// The type of a number in C.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IntType {
+    /// True for 64 bits, false for 32.
+    pub(super) is_wide: bool,
+    pub(super) is_signed: bool,
+}
+
+impl IntType {
+    pub(super) const INT: IntType = IntType::new(false, true);
+    pub(super) const UNSIGNED: IntType = IntType::new(false, false);
+    pub(super) const LONG: IntType = IntType::new(true, true);
+    pub(super) const UNSIGNED_LONG: IntType = IntType::new(true, false);
+
+    const fn new(is_wide: bool, is_signed: bool) -> IntType {
+        IntType { is_wide, is_signed }
+    }
+
+    /// The type that numbers of so many bytes are promoted to.
+    pub(super) fn of(len: usize, is_signed: bool) -> IntType {
+        IntType::new(len > 4, is_signed || len < 4)
+    }
+
+    /// The type of the result of an operator on numbers of two types.
+    pub(super) fn common(self, other: IntType) -> IntType {
+        match (self.is_wide, other.is_wide) {
+            (true, false) => self,
+            (false, true) => other,
+            _ => IntType::new(self.is_wide, self.is_signed && other.is_signed),
+        }
+    }
+
+    /// A number in this type, with its bits above filled as its sign says.
+    pub(super) fn wrap(self, number: i64) -> i64 {
+        match (self.is_wide, self.is_signed) {
+            (true, _) => number,
+            (false, true) => i64::from(number as i32),
+            (false, false) => i64::from(number as u32),
+        }
+    }
 }
 
 /// What a row of a tree is of.
@@ -53,6 +130,8 @@ pub enum TreeNode<'r> {
     Value(DebugValue<'r>),
     /// Why there is no value.
     Absent(String),
+    /// The place of an entry that is not there, and why.
+    NoEntry(DebugValue<'r>, String),
     /// Text, as the value of a field of the packet, with its address and length.
     Text(String, Option<(u64, usize)>),
     /// The map of a number.
@@ -76,11 +155,24 @@ pub struct TreeRow<'r> {
 
 impl<'r> DebugValue<'r> {
     /// A number that is computed.
-    pub(super) fn number(number: i64) -> DebugValue<'r> {
+    pub(super) fn number(number: i64, int: IntType) -> DebugValue<'r> {
+        let len = if int.is_wide { 8 } else { 4 };
         DebugValue {
             kind: None,
-            bytes: ValueBytes::known(number.to_le_bytes().to_vec()),
+            int,
+            bits: None,
+            bytes: ValueBytes::known(number.to_le_bytes()[..len].to_vec()),
             place: ValuePlace::None,
+        }
+    }
+
+    /// The type of its number after the promotions of C.
+    pub(super) fn int_type(&self) -> IntType {
+        match (self.kind, self.bits) {
+            (None, _) => self.int,
+            // An int holds all values of a bit field of fewer bits.
+            (Some(_), Some((_, bits))) if bits < 32 => IntType::INT,
+            (Some(kind), _) => IntType::of(self.bytes.bytes.len(), kind.is_signed()),
         }
     }
 
@@ -100,7 +192,9 @@ impl<'r> DebugValue<'r> {
         let mut wide = [0; 8];
         wide[..len].copy_from_slice(&self.bytes.bytes);
         let number = i64::from_le_bytes(wide);
-        let is_signed = self.kind.is_some_and(|kind| kind.is_signed());
+        let is_signed = self
+            .kind
+            .map_or(self.int.is_signed, |kind| kind.is_signed());
         let unused = 64 - 8 * len.max(1) as u32;
         let number = match is_signed {
             true => number << unused >> unused,
@@ -109,28 +203,23 @@ impl<'r> DebugValue<'r> {
         is_number.then_some(number)
     }
 
-    /// True for a value that is not 0.
-    pub(super) fn is_true(&self) -> bool {
-        self.bytes.bytes.iter().any(|byte| *byte != 0)
-    }
-
     /// A part of it.
     fn part(&self, kind: VariableType<'r>, range: (usize, usize)) -> Option<DebugValue<'r>> {
-        let place = match &self.place {
-            ValuePlace::None => ValuePlace::None,
-            ValuePlace::Memory(address) => ValuePlace::Memory(address.wrapping_add(range.0 as u64)),
-            ValuePlace::Register { .. } => self.place.clone(),
-            ValuePlace::MapValue { map, key, offset } => ValuePlace::MapValue {
-                map: *map,
-                key: key.clone(),
-                offset: offset + range.0,
-            },
-        };
         Some(DebugValue {
             kind: Some(kind),
+            int: IntType::INT,
+            bits: None,
             bytes: part(&self.bytes, range)?,
-            place,
+            place: self.place.part(range),
         })
+    }
+
+    /// A member of it.
+    fn field(&self, field: &FieldOf<'r>) -> Option<DebugValue<'r>> {
+        let mut part = self.part(field.kind, field.range())?;
+        part.bits = field.bits.map(|bits| (field.bit_offset % 8, bits));
+        part.bytes = field.value(&part.bytes);
+        Some(part)
     }
 }
 
@@ -140,10 +229,11 @@ impl<'r> View<'_, 'r, '_> {
         let describe = |address| self.describe(address);
         match value.kind {
             Some(kind) => kind.show(&value.bytes, &describe),
-            None if value.bytes.bytes.len() == 8 => match value.as_number() {
+            None if value.bytes.bytes.len() >= 4 => match value.as_number() {
                 Some(number) => match self.describe(number as u64) {
-                    Some(what) => format!("{number:#x} = {what}"),
-                    None => number.to_string(),
+                    Some(what) if value.int.is_wide => format!("{number:#x} = {what}"),
+                    _ if value.int == IntType::UNSIGNED_LONG => (number as u64).to_string(),
+                    _ => number.to_string(),
                 },
                 None => "?".to_owned(),
             },
@@ -155,7 +245,7 @@ impl<'r> View<'_, 'r, '_> {
     pub fn node_text(&self, node: &TreeNode<'r>) -> String {
         match node {
             TreeNode::Value(value) => self.text(value),
-            TreeNode::Absent(why) => format!("<{why}>"),
+            TreeNode::Absent(why) | TreeNode::NoEntry(_, why) => format!("<{why}>"),
             TreeNode::Text(text, _) => text.clone(),
             TreeNode::Map(map) => self.map_text(*map),
             TreeNode::Packet => match self.packet() {
@@ -177,7 +267,7 @@ impl<'r> View<'_, 'r, '_> {
                     false
                 }
             },
-            TreeNode::Absent(_) | TreeNode::Text(..) => false,
+            TreeNode::Absent(_) | TreeNode::NoEntry(..) | TreeNode::Text(..) => false,
             TreeNode::Map(_) | TreeNode::Packet | TreeNode::PerCpu(_) => true,
         }
     }
@@ -186,7 +276,7 @@ impl<'r> View<'_, 'r, '_> {
     pub fn children(&self, node: &TreeNode<'r>) -> Vec<TreeRow<'r>> {
         let value = match node {
             TreeNode::Value(value) => value,
-            TreeNode::Absent(_) | TreeNode::Text(..) => return Vec::new(),
+            TreeNode::Absent(_) | TreeNode::NoEntry(..) | TreeNode::Text(..) => return Vec::new(),
             TreeNode::Map(map) => return self.entries(*map),
             TreeNode::Packet => {
                 let fields = self.packet_fields().into_iter();
@@ -214,8 +304,7 @@ impl<'r> View<'_, 'r, '_> {
         match value.kind.map(|kind| kind.form()) {
             Some(TypeForm::Composite(fields)) => {
                 let rows = fields.iter().filter_map(|field| {
-                    let mut part = value.part(field.kind, field.range())?;
-                    part.bytes = field.value(&part.bytes);
+                    let part = value.field(field)?;
                     let name = match field.name.is_empty() {
                         true => "(unnamed)".to_owned(),
                         false => field.name.clone(),
@@ -252,10 +341,23 @@ impl<'r> View<'_, 'r, '_> {
         };
         let address = pointer.as_number()? as u64;
         let len = kind.size().filter(|len| (1..=MOST_BYTES).contains(len))?;
+        self.typed(kind, address, len)
+    }
+
+    /// The value of a type at an address; bytes of the stack that nothing wrote are not known.
+    fn typed(&self, kind: VariableType<'r>, address: u64, len: usize) -> Option<DebugValue<'r>> {
+        let mut bytes = ValueBytes::known(self.memory(address, len)?);
+        if let Some(unwritten) = self.moment.memory.unwritten(address, len) {
+            bytes.known = unwritten
+                .into_iter()
+                .map(|is_unwritten| !is_unwritten)
+                .collect();
+        }
         Some(DebugValue {
             kind: Some(kind),
-            bytes: ValueBytes::known(self.memory(address, len)?),
+            bytes,
             place: ValuePlace::Memory(address),
+            ..DebugValue::number(0, IntType::INT)
         })
     }
 
@@ -265,11 +367,10 @@ impl<'r> View<'_, 'r, '_> {
             return None;
         };
         fields.iter().find_map(|field| {
-            let mut part = value.part(field.kind, field.range())?;
+            let part = value.field(field)?;
             if field.name.is_empty() {
                 return self.member(&part, name);
             }
-            part.bytes = field.value(&part.bytes);
             (field.name == name).then_some(part)
         })
     }
@@ -294,13 +395,8 @@ impl<'r> View<'_, 'r, '_> {
                 let each = of.size().filter(|len| (1..=MOST_BYTES).contains(len));
                 let each = each.ok_or("what it points to has no size")?;
                 let address = (base as u64).wrapping_add_signed(index.wrapping_mul(each as i64));
-                let bytes = self.memory(address, each);
-                let bytes = bytes.ok_or_else(|| format!("no memory is at {address:#x}"))?;
-                Ok(DebugValue {
-                    kind: Some(of),
-                    bytes: ValueBytes::known(bytes),
-                    place: ValuePlace::Memory(address),
-                })
+                let found = self.typed(of, address, each);
+                found.ok_or_else(|| format!("no memory is at {address:#x}"))
             }
             _ => Err("it is no array and no pointer".to_owned()),
         }

@@ -85,6 +85,9 @@ impl Server {
                 self.out.event("initialized", json!({}));
                 return Answer::Later;
             }
+            "launch" | "attach" if self.launch.is_some() || self.has_begun => {
+                Err("the session is launched already".to_owned())
+            }
             "launch" | "attach" => {
                 let stops = argument(request, "stopOnEntry").as_bool();
                 self.stops_on_entry = stops.unwrap_or(false);
@@ -125,7 +128,7 @@ impl Server {
                 let found: Vec<Value> = lines.map(|line| json!({ "line": line })).collect();
                 Ok(json!({ "breakpoints": found }))
             }
-            "dataBreakpointInfo" => Ok(breakpoints::data_info(request, view, trees)),
+            "dataBreakpointInfo" => Ok(self.data_info(request, view, trees)),
             "disassemble" => self.disassemble(request, view),
             "readMemory" => read_memory(request, view),
             "continue" => return Answer::Resume(goes_on(), Resume::Continue),
@@ -186,7 +189,10 @@ impl Server {
         let frames = frames.map(|(id, frame)| {
             let mut row = json!({
                 "id": id,
-                "name": frame.name,
+                "name": match frame.is_inlined {
+                    true => format!("{} (inlined)", frame.name),
+                    false => frame.name.clone(),
+                },
                 "line": 0,
                 "column": 0,
                 "instructionPointerReference": format!("{:#x}", insn_address(frame.place)),
@@ -283,7 +289,7 @@ impl Server {
 }
 
 /// The frame that a request is about.
-fn frame_of(request: &Request) -> usize {
+pub(super) fn frame_of(request: &Request) -> usize {
     let frame = argument(request, "frameId").as_u64();
     frame
         .and_then(|frame| usize::try_from(frame).ok())
@@ -328,7 +334,8 @@ fn evaluate<'r>(request: &Request, view: &View<'_, 'r, '_>, trees: &mut Trees<'r
         };
     }
     let node = view.evaluate_node(frame_of(request), expression);
-    Answer::Done(node.map(|node| trees.result(view, node)))
+    let of = (expression, frame_of(request));
+    Answer::Done(node.map(|node| trees.result(view, node, of)))
 }
 
 fn source(request: &Request, view: &View<'_, '_, '_>) -> Result<Value, String> {
@@ -350,15 +357,7 @@ fn read_memory(request: &Request, view: &View<'_, '_, '_>) -> Result<Value, Stri
     let number = |name: &str| argument(request, name).as_i64().unwrap_or(0);
     let address = address.wrapping_add_signed(number("offset"));
     let count = number("count").clamp(0, 1 << 16) as usize;
-    // As far as memory goes.
-    let mut len = count;
-    let bytes = loop {
-        match view.memory(address, len) {
-            Some(bytes) => break bytes,
-            None if len == 0 => break Vec::new(),
-            None => len /= 2,
-        }
-    };
+    let bytes = view.memory_up_to(address, count);
     Ok(json!({
         "address": format!("{address:#x}"),
         "data": base64(&bytes),
