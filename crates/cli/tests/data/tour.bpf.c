@@ -79,7 +79,7 @@ struct {
 
 struct {
 	__uint(type, MAP_TYPE_HASH);
-	__uint(max_entries, 8);
+	__uint(max_entries, 256);
 	__type(key, u16);
 	__type(value, struct flow);
 } flows SEC(".maps");

@@ -230,7 +230,18 @@ impl<'r> DebugObserver<'r> {
     ) -> bool {
         let view = self.scene.view(moment, position);
         if let Some(condition) = &breakpoint.condition {
-            match view.is_true(0, condition) {
+            // That of a variable is one of its frame.
+            let frame = match &breakpoint.kind {
+                BreakKind::Watch(watch) => watch.depth().map_or(0, |depth| view.row_at(depth)),
+                BreakKind::Line { .. }
+                | BreakKind::Function(_)
+                | BreakKind::Helper(_)
+                | BreakKind::Map(_)
+                | BreakKind::Verdict(_)
+                | BreakKind::Insn { .. }
+                | BreakKind::Packet(_) => 0,
+            };
+            match view.is_true(frame, condition) {
                 Ok(false) => return false,
                 Ok(true) => {}
                 Err(why) if is_forward => {
@@ -334,7 +345,10 @@ impl<'r> DebugObserver<'r> {
             return Vec::new();
         }
         let mut pending = std::mem::take(&mut self.pending);
+        let packet = self.state.packet;
         pending.retain(|pending| match pending.touch {
+            // A frame that ended left its bytes to others.
+            _ if !pending.watch.is_there(packet, &self.scene) => false,
             Touch::Writes => true,
             Touch::MayChange | Touch::None => {
                 let after = pending.watch.bytes(moment, &self.scene);

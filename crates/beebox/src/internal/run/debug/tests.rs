@@ -594,8 +594,8 @@ fn numbers_are_those_of_c() {
 fn stack_that_was_not_written_is_shown_as_such() {
     let text = tour(
         59,
-        "info locals\np &popped\nb map_pop_elem\nc\np popped\nn\np popped\nb touch\nrc\nb drain\nc\n\
-         p flow->state\nwatch flow->drift\nc\nwatch flow->balance\nrc\nc\nwho visit\nq",
+        "info locals\np &popped\nb map_pop_elem\nc\np popped\nn\np popped\nd\nb drain\nc\nbt\ninfo locals\nup\n\
+         info locals\np flow->state\nwatch flow->drift\nc\nwatch flow->balance\nc\nrc\nrfin\nbt\nd\nb 190\nc\nwho visit\nq",
     );
     expect_file!["tests/tour-stack.txt"].assert_eq(&text);
 }

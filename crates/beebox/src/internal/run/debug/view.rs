@@ -96,6 +96,14 @@ impl<'v, 'r, 'm> View<'v, 'r, 'm> {
         found().unwrap_or_default()
     }
 
+    /// The number of the frame of a function at a depth.
+    pub(super) fn row_at(&self, depth: usize) -> usize {
+        let number = self.scene.stack.frames().len().checked_sub(depth + 1);
+        let mut rows = self.rows().into_iter();
+        let row = number.and_then(|number| rows.position(|row| row == (number, 0)));
+        row.unwrap_or(0)
+    }
+
     /// The frame of the run that a frame is of.
     pub(super) fn physical(&self, number: usize) -> usize {
         let rows = self.rows();

@@ -102,6 +102,22 @@ impl Watch {
         matches!(self.place, WatchPlace::MapValue { .. })
     }
 
+    /// True if it is there in the run on a packet.
+    pub(super) fn is_there(&self, packet: u64, scene: &Scene<'_>) -> bool {
+        self.place.is_there(packet, &scene.stack)
+    }
+
+    /// The frame that it is in, by its depth.
+    pub(super) fn depth(&self) -> Option<usize> {
+        match &self.place {
+            WatchPlace::Memory { frame, .. } => frame.map(|(depth, _)| depth),
+            WatchPlace::Register { depth, .. } => Some(*depth),
+            WatchPlace::Packet { .. } | WatchPlace::MapValue { .. } | WatchPlace::Pieces(..) => {
+                None
+            }
+        }
+    }
+
     /// What is said if nothing wrote it.
     pub(super) fn not_written(&self) -> String {
         let name = &self.name;
