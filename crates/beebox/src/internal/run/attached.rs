@@ -7,7 +7,9 @@ use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 use ::kernel::model::Model;
-use interp::checked::{Finish, Memory, Moment, Observer};
+use interp::checked::{
+    CheckedContext, CheckedProgram, Entry, Finish, Limits, Memory, Moment, Observer,
+};
 #[cfg(feature = "trace")]
 use packet::FirstHeader;
 #[cfg(feature = "trace")]
@@ -43,7 +45,8 @@ impl Attached<'_> {
     /// True if the next run is in the checked engine for something of it.
     #[inline]
     pub(super) fn needs_checked(&self) -> bool {
-        self.faults.is_some() || self.model.is_some() || self.watchers.is_some()
+        let is_counted = self.watchers.counts_executed;
+        is_counted || self.faults.is_some() || self.model.is_some() || self.watchers.is_some()
     }
 }
 
@@ -90,10 +93,10 @@ pub(super) struct Ground<'r> {
 }
 
 impl<'o> Watchers<'o> {
-    /// True if some are there.
+    /// True if some look at instructions.
     #[inline]
     fn is_some(&self) -> bool {
-        let is_some = self.counts_executed || self.notes_return;
+        let is_some = self.notes_return;
         #[cfg(feature = "coverage")]
         let is_some = is_some || self.profiler.is_some();
         #[cfg(feature = "fuzz")]
@@ -131,7 +134,7 @@ impl<'o> Watchers<'o> {
         #[cfg(feature = "coverage")]
         let counts = CountObserver::new(&of.shared.programs);
         #[cfg(feature = "coverage")]
-        let is_some = is_some || counts.is_some();
+        let (counts_alone, is_some) = (!is_some, is_some || counts.is_some());
         #[cfg(feature = "coverage")]
         if let Some(profiler) = &mut self.profiler {
             profiler.begin();
@@ -140,6 +143,8 @@ impl<'o> Watchers<'o> {
         let _ = (of, ground);
         is_some.then(|| Observers {
             last: None,
+            #[cfg(feature = "coverage")]
+            counts_alone,
             #[cfg(feature = "coverage")]
             counts,
             #[cfg(feature = "coverage")]
@@ -196,6 +201,9 @@ impl<'o> Watchers<'o> {
 pub(super) struct Observers<'r> {
     /// The last instruction.
     last: Option<Place>,
+    /// Nothing but the counts looks at instructions.
+    #[cfg(feature = "coverage")]
+    counts_alone: bool,
     #[cfg(feature = "coverage")]
     counts: Option<CountObserver<'r>>,
     #[cfg(feature = "coverage")]
@@ -227,8 +235,6 @@ impl Observer for Observers<'_> {
     #[inline]
     fn before(&mut self, moment: &Moment<'_, '_>) -> ControlFlow<()> {
         self.last = Some((moment.program.number(), moment.at));
-        #[cfg(all(test, feature = "trace"))]
-        self.insns.push((moment.program.number(), moment.at as u32));
         #[cfg(feature = "coverage")]
         if let Some(counts) = &mut self.counts {
             counts.before(moment)?;
@@ -243,6 +249,8 @@ impl Observer for Observers<'_> {
         }
         #[cfg(feature = "trace")]
         if let Some(recorder) = &mut self.recorder {
+            #[cfg(test)]
+            self.insns.push((moment.program.number(), moment.at as u32));
             recorder.before(moment)?;
         }
         #[cfg(feature = "debug")]
@@ -254,6 +262,22 @@ impl Observer for Observers<'_> {
 }
 
 impl Observers<'_> {
+    /// Runs a function of a program under them.
+    pub(super) fn run(
+        &mut self,
+        program: &CheckedProgram,
+        slot: usize,
+        cx: CheckedContext<'_, '_, '_>,
+        entry: Entry,
+        limits: &Limits,
+    ) -> Finish {
+        #[cfg(feature = "coverage")]
+        if let (true, Some(counts)) = (self.counts_alone, &mut self.counts) {
+            return program.run_function_observed(slot, cx, entry, limits, counts);
+        }
+        program.run_function_observed(slot, cx, entry, limits, self)
+    }
+
     /// What they saw of a run that ended.
     pub(super) fn finish(self, finish: &Finish, memory: &Memory<'_>) -> Seen {
         #[cfg(not(feature = "trace"))]

@@ -172,9 +172,7 @@ impl<'o> RunnableProgram<'o> {
             };
             let entry = Entry { arguments };
             match &mut observers {
-                Some(observers) => {
-                    (prepared.checked).run_function_observed(slot, cx, entry, &limits, observers)
-                }
+                Some(observers) => observers.run(&prepared.checked, slot, cx, entry, &limits),
                 None => (prepared.checked).run_function(slot, cx, entry, &limits),
             }
         });

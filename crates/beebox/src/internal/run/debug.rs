@@ -10,6 +10,7 @@
 //! # Modules
 //!
 //! `session.rs` runs and runs anew, `state.rs` is what lasts, `plan.rs` says what a run is up to, `observer.rs` stops it,
+//! `resume.rs` has it go on, `search.rs` finds what is past,
 //! `breakpoint.rs` says where, `resolve.rs` finds these places, `watch.rs` finds writes. `scene.rs` is what
 //! a run is on, and `view.rs` shows what is there: `value.rs` values by type and `places.rs` where they
 //! are, `expression.rs` reads expressions of C and `evaluate.rs` has their values, `map_view.rs` maps,
@@ -19,6 +20,7 @@ mod breakpoint;
 mod dap;
 mod evaluate;
 mod expression;
+mod int_type;
 mod known;
 mod listing;
 mod map_view;
@@ -26,7 +28,9 @@ mod observer;
 mod places;
 mod plan;
 mod resolve;
+mod resume;
 mod scene;
+mod search;
 mod session;
 mod source;
 mod state;
@@ -39,12 +43,14 @@ mod watch;
 
 pub use breakpoint::{BadBreakpoint, BreakKind, Breakpoint, Breakpoints, HitChoice};
 pub use dap::{refuse_launch, serve};
+pub use int_type::IntType;
 pub use listing::RegisterRow;
+pub use places::ValuePlace;
 pub use plan::{DebugStep, Position, Resume, StepKind, StopReason};
 pub use session::{DebugError, DebugInput, DebugSetup, debug};
 pub use source::SourcePlace;
 pub use terminal::{Terminal, interact};
-pub use value::{DebugValue, IntType, TreeNode, TreeRow, ValuePlace};
+pub use value::{DebugValue, TreeNode, TreeRow};
 pub use view::{FrameRow, Pause, View};
 pub use watch::Watch;
 

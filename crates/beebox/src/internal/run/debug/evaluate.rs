@@ -4,8 +4,10 @@ use trace::dwarf::ValueBytes;
 use trace::{TypeForm, enumerator};
 
 use super::expression::{BinaryOp, Expr, UnaryOp};
+use super::int_type::IntType;
 use super::listing::REGISTERS;
-use super::value::{DebugValue, IntType, TreeNode, ValuePlace};
+use super::places::ValuePlace;
+use super::value::{DebugValue, TreeNode};
 use super::view::View;
 
 impl<'r> View<'_, 'r, '_> {
@@ -33,6 +35,9 @@ impl<'r> View<'_, 'r, '_> {
     /// As [`View::evaluate`].
     pub fn evaluate_node(&self, frame: usize, text: &str) -> Result<TreeNode<'r>, String> {
         let expr = Expr::parse(text)?;
+        if frame >= self.depth() {
+            return Err(format!("there are frames 0 to {}", self.depth().max(1) - 1));
+        }
         Evaluator { view: self, frame }.node(&expr)
     }
 

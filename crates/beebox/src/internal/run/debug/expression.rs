@@ -3,7 +3,7 @@
 //!
 //! Precedence climbing over the characters; at most [`DEEPEST`] levels. `evaluate.rs` has the values.
 
-use super::value::IntType;
+use super::int_type::IntType;
 
 /// Most characters of an expression.
 const LONGEST: usize = 4096;

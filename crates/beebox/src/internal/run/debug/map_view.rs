@@ -6,9 +6,9 @@ use trace::VariableType;
 use trace::dwarf::ValueBytes;
 
 use super::super::recording::RunMap;
-use super::value::{
-    DebugValue, IntType, MOST_CHILDREN, TreeNode, TreeRow, ValuePlace, bytes_text, more,
-};
+use super::int_type::IntType;
+use super::places::ValuePlace;
+use super::value::{DebugValue, MOST_CHILDREN, TreeNode, TreeRow, bytes_text, more};
 use super::view::View;
 
 impl<'r> View<'_, 'r, '_> {

@@ -3,9 +3,66 @@
 use interp::checked::MemoryPlace;
 use trace::dwarf::ValueBytes;
 
-use super::value::{DebugValue, IntType, TreeNode, ValuePlace};
+use super::int_type::IntType;
+use super::value::{DebugValue, TreeNode};
 use super::view::View;
 use super::watch::{Watch, WatchPlace, WatchText};
+
+/// Where a value is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ValuePlace {
+    /// Nowhere: it is computed.
+    None,
+    /// At an address of the run.
+    Memory(u64),
+    /// In a register of a frame.
+    Register {
+        /// Number of the frame.
+        frame: usize,
+        /// The register.
+        register: u8,
+    },
+    /// In the value of a key of a map.
+    MapValue {
+        /// Number of the map.
+        map: u32,
+        /// The key.
+        key: Vec<u8>,
+        /// Offset of the first byte.
+        offset: usize,
+    },
+    /// In several places: the first byte of each piece, its length and its place.
+    Pieces(Vec<(usize, usize, ValuePlace)>),
+}
+
+impl ValuePlace {
+    /// The place of a part.
+    pub(super) fn part(&self, (start, len): (usize, usize)) -> ValuePlace {
+        match self {
+            ValuePlace::None => ValuePlace::None,
+            ValuePlace::Memory(address) => ValuePlace::Memory(address.wrapping_add(start as u64)),
+            ValuePlace::Register { .. } => self.clone(),
+            ValuePlace::MapValue { map, key, offset } => ValuePlace::MapValue {
+                map: *map,
+                key: key.clone(),
+                offset: offset + start,
+            },
+            ValuePlace::Pieces(pieces) => {
+                let pieces = pieces.iter().filter_map(|(at, size, place)| {
+                    let (from, to) = ((*at).max(start), (at + size).min(start + len));
+                    let part = || (from - start, to - from, place.part((from - at, to - from)));
+                    (from < to).then(part)
+                });
+                let pieces: Vec<_> = pieces.collect();
+                match &pieces[..] {
+                    [] => ValuePlace::None,
+                    [(0, size, place)] if *size == len => place.clone(),
+                    _ => ValuePlace::Pieces(pieces),
+                }
+            }
+        }
+    }
+}
 
 impl<'r> View<'_, 'r, '_> {
     /// The bytes at an address, as a value without a type.

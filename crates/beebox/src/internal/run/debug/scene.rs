@@ -11,6 +11,7 @@ use isa::ebpf::{Callee, Insn};
 use packet::FirstHeader;
 use spec::Kernel;
 use spec::helpers::HelperId;
+use spec::maps::MapKind;
 use trace::dwarf::Debug;
 use trace::{CallStack, FunctionFacts};
 
@@ -171,7 +172,14 @@ impl<'r> Scene<'r> {
         {
             return Some(key.clone());
         }
-        (memory.direct_value(map) == Some(start)).then(|| vec![0; 4])
+        (self.only_value(map, memory) == Some(start)).then(|| vec![0; 4])
+    }
+
+    /// The address of the value of an array of one, as sections of variables are.
+    fn only_value(&self, map: u32, memory: &Memory<'_>) -> Option<u64> {
+        let of = self.maps.get(map as usize)?;
+        let is_only = of.map().kind() == MapKind::Array && of.def.params.max_entries == 1;
+        memory.direct_value(map).filter(|_| is_only)
     }
 
     /// The address of the value of a key, if the run knows it.

@@ -3,6 +3,8 @@
 use trace::dwarf::ValueBytes;
 use trace::{FieldOf, TypeForm, VariableType, part};
 
+use super::int_type::IntType;
+use super::places::ValuePlace;
 use super::view::View;
 
 /// Most children of a node that are shown at once.
@@ -23,104 +25,6 @@ pub struct DebugValue<'r> {
     pub bytes: ValueBytes,
     /// Where it is.
     pub place: ValuePlace,
-}
-
-/// Where a value is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ValuePlace {
-    /// Nowhere: it is computed.
-    None,
-    /// At an address of the run.
-    Memory(u64),
-    /// In a register of a frame.
-    Register {
-        /// Number of the frame.
-        frame: usize,
-        /// The register.
-        register: u8,
-    },
-    /// In the value of a key of a map.
-    MapValue {
-        /// Number of the map.
-        map: u32,
-        /// The key.
-        key: Vec<u8>,
-        /// Offset of the first byte.
-        offset: usize,
-    },
-    /// In several places: the first byte of each piece, its length and its place.
-    Pieces(Vec<(usize, usize, ValuePlace)>),
-}
-
-impl ValuePlace {
-    /// The place of a part.
-    fn part(&self, (start, len): (usize, usize)) -> ValuePlace {
-        match self {
-            ValuePlace::None => ValuePlace::None,
-            ValuePlace::Memory(address) => ValuePlace::Memory(address.wrapping_add(start as u64)),
-            ValuePlace::Register { .. } => self.clone(),
-            ValuePlace::MapValue { map, key, offset } => ValuePlace::MapValue {
-                map: *map,
-                key: key.clone(),
-                offset: offset + start,
-            },
-            ValuePlace::Pieces(pieces) => {
-                let pieces = pieces.iter().filter_map(|(at, size, place)| {
-                    let (from, to) = ((*at).max(start), (at + size).min(start + len));
-                    let part = || (from - start, to - from, place.part((from - at, to - from)));
-                    (from < to).then(part)
-                });
-                let pieces: Vec<_> = pieces.collect();
-                match &pieces[..] {
-                    [] => ValuePlace::None,
-                    [(0, size, place)] if *size == len => place.clone(),
-                    _ => ValuePlace::Pieces(pieces),
-                }
-            }
-        }
-    }
-}
-
-/// The type of a number in C.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IntType {
-    /// True for 64 bits, false for 32.
-    pub(super) is_wide: bool,
-    pub(super) is_signed: bool,
-}
-
-impl IntType {
-    pub(super) const INT: IntType = IntType::new(false, true);
-    pub(super) const UNSIGNED: IntType = IntType::new(false, false);
-    pub(super) const LONG: IntType = IntType::new(true, true);
-    pub(super) const UNSIGNED_LONG: IntType = IntType::new(true, false);
-
-    const fn new(is_wide: bool, is_signed: bool) -> IntType {
-        IntType { is_wide, is_signed }
-    }
-
-    /// The type that numbers of so many bytes are promoted to.
-    pub(super) fn of(len: usize, is_signed: bool) -> IntType {
-        IntType::new(len > 4, is_signed || len < 4)
-    }
-
-    /// The type of the result of an operator on numbers of two types.
-    pub(super) fn common(self, other: IntType) -> IntType {
-        match (self.is_wide, other.is_wide) {
-            (true, false) => self,
-            (false, true) => other,
-            _ => IntType::new(self.is_wide, self.is_signed && other.is_signed),
-        }
-    }
-
-    /// A number in this type, with its bits above filled as its sign says.
-    pub(super) fn wrap(self, number: i64) -> i64 {
-        match (self.is_wide, self.is_signed) {
-            (true, _) => number,
-            (false, true) => i64::from(number as i32),
-            (false, false) => i64::from(number as u32),
-        }
-    }
 }
 
 /// What a row of a tree is of.

@@ -9,10 +9,12 @@ use trace::{FrameAt, StackFrame, VariableAt, VariableType};
 
 use super::super::recording::RunMap;
 use super::breakpoint::{Breakpoints, MessagePart, parts};
+use super::int_type::IntType;
+use super::places::ValuePlace;
 use super::plan::{Position, StopReason};
 use super::scene::Scene;
 use super::source::{SourcePlace, Sources};
-use super::value::{DebugValue, IntType, TreeNode, TreeRow, ValuePlace};
+use super::value::{DebugValue, TreeNode, TreeRow};
 
 /// Bytes of the packet whose fields have names.
 const NAMED_BYTES: u64 = 2048;

@@ -288,12 +288,15 @@ impl Server {
     }
 }
 
-/// The frame that a request is about.
+/// The frame that a request is about: the innermost one if it names none.
 pub(super) fn frame_of(request: &Request) -> usize {
-    let frame = argument(request, "frameId").as_u64();
-    frame
-        .and_then(|frame| usize::try_from(frame).ok())
-        .unwrap_or(0)
+    match argument(request, "frameId") {
+        Value::Null => 0,
+        frame => {
+            let frame = frame.as_u64().and_then(|frame| usize::try_from(frame).ok());
+            frame.unwrap_or(usize::MAX)
+        }
+    }
 }
 
 /// Goes back to the last write of what an expression is of.
