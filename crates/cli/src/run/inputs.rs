@@ -75,7 +75,7 @@ pub(crate) struct RunInputs {
     pub(crate) map_memory: u64,
 
     /// Possible CPUs of the machine, for each of which per-CPU maps have values [default: those
-    /// of the kernel, or more for --cpu and --jobs]
+    /// of the kernel, or more for --cpu and the threads of a run]
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CPUS)))]
     pub(crate) cpus: Option<u32>,

@@ -388,8 +388,9 @@ fn bytes_of(
         }
         known[range].fill(true);
     }
-    if !known.contains(&true) {
-        return Err(if has_unwritten { UNWRITTEN } else { ABSENT });
+    // Bytes that nothing wrote are not known, and have a place.
+    if !known.contains(&true) && !has_unwritten {
+        return Err(ABSENT);
     }
     if known.iter().all(|known| *known) {
         known.clear();

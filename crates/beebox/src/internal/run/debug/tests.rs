@@ -572,7 +572,7 @@ fn callbacks_inlined_functions_and_timers_are_gone_through_both_ways() {
 fn maps_and_their_writers_are_those_that_the_program_means() {
     let text = tour(
         58,
-        "b map:flows\nc\nc\nd\nb map:left\nc\np left\nwho left[0]\nd\nwatch flows[53]\nc\nc\nc\nd\n\
+        "b map:flows\nc\nc\nd\nb map:left\nc\np left\nc\nc\nwho left[0]\nd\nwatch flows[53]\nc\nc\nc\nd\n\
          who flows[53]\np flows[65536]\np flows[-1]\ninfo maps\np &sum\np *&sum\np &below == &wide\n\
          who below\nc\nc\nrc\npacket 60\nq",
     );
@@ -594,7 +594,7 @@ fn numbers_are_those_of_c() {
 fn stack_that_was_not_written_is_shown_as_such() {
     let text = tour(
         59,
-        "info locals\np &popped\nb map_pop_elem\nc\np popped\nn\np popped\nd\nb drain\nc\nbt\ninfo locals\nup\n\
+        "info locals\np &popped\nwatch popped\nc\nd\npacket 59\nb map_pop_elem\nc\np popped\nn\np popped\nd\nb drain\nc\nbt\ninfo locals\nup\n\
          info locals\np flow->state\nwatch flow->drift\nc\nwatch flow->balance\nc\nrc\nrfin\nbt\nd\nb 190\nc\nwho visit\nq",
     );
     expect_file!["tests/tour-stack.txt"].assert_eq(&text);

@@ -131,6 +131,10 @@ impl<'r> View<'_, 'r, '_> {
     /// A value as text.
     pub fn text(&self, value: &DebugValue<'r>) -> String {
         let describe = |address| self.describe(address);
+        let known = &value.bytes.known;
+        if !known.is_empty() && !known.contains(&true) {
+            return "<not written>".to_owned();
+        }
         match value.kind {
             Some(kind) => kind.show(&value.bytes, &describe),
             None if value.bytes.bytes.len() >= 4 => match value.as_number() {
