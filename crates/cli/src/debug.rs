@@ -5,7 +5,6 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use beebox::internal::bytes::ByteSource;
 use beebox::internal::captures::Input;
 use beebox::internal::object::Object;
 use beebox::internal::raw::Limits;
@@ -18,16 +17,15 @@ use beebox::internal::run::{
 };
 
 use crate::answer::{Answer, Failure, note};
-use crate::input::{read_source, source_failure};
-use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules, parse_size};
+use crate::input::read_source;
+use crate::kernel_input::{FOR_VERIFYING, note_assumed, note_rules};
 use crate::limits::frames;
-use crate::loading::LoadingArgs;
 use crate::object_input::ObjectFile;
-use crate::run::changes::Changes;
-use crate::run::choice::{Given, choose};
+use crate::run::choice::choose;
+use crate::run::inputs::RunInputs;
 use crate::run::maps_file::MapsFile;
 use crate::run::refused::Loading;
-use crate::run::{MOST_CPUS, RunFormat, change_as_told, fill, opened, read_network};
+use crate::run::{RunFormat, change_as_told, fill, opened, read_network};
 
 /// Debug a program of an object, forward and back
 ///
@@ -47,27 +45,8 @@ Examples:
 
 Exit codes: 0 the session ended, 2 it could not begin or go on.")]
 pub(crate) struct Args {
-    /// An object (`.bpf.o`)
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-
-    /// The program [default: the only one that runs on packets]
-    #[arg(long, value_name = "NAME")]
-    prog: Option<String>,
-
-    /// The packet
-    #[arg(long, value_name = "SOURCE", value_parser = ByteSource::parse)]
-    packet: Option<ByteSource>,
-
-    /// Run on each packet of a capture, at the time of its capture
-    #[arg(long, value_name = "IN", conflicts_with = "packet")]
-    pcap: Option<PathBuf>,
-
-    /// The context of the run, as ctx_in of BPF_PROG_TEST_RUN: of programs that get no packet
-    /// (syscall, raw_tracepoint, sk_lookup) the only input
-    #[arg(long, value_name = "SOURCE", value_parser = ByteSource::parse)]
-    #[arg(conflicts_with = "pcap")]
-    ctx: Option<ByteSource>,
+    #[command(flatten)]
+    inputs: RunInputs,
 
     /// Begin with packet N of the capture [default: 1]: the program runs on those before it, too
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -92,62 +71,6 @@ pub(crate) struct Args {
     /// Most stack frames at once [default: 8]
     #[arg(long, value_name = "N", value_parser = frames)]
     frames: Option<usize>,
-
-    /// Seed of the random numbers of helpers, of hashes, and of the addresses that programs see
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
-
-    /// Fixed time of the clock of helpers, in nanoseconds [default: with --pcap the time of the
-    /// packet, otherwise 0]
-    #[arg(long, value_name = "NS")]
-    time: Option<u64>,
-
-    /// Run a program that the verifier refuses or does not support
-    #[arg(long)]
-    unverified: bool,
-
-    /// Fill maps from a file, as `beebox run --dump-maps` prints them with --format json
-    #[arg(long, value_name = "FILE.json")]
-    maps: Option<PathBuf>,
-
-    /// Put a record into a user ring buffer before the run; may be given several times
-    #[arg(long = "user-record", value_name = "MAP=SOURCE")]
-    user_records: Vec<String>,
-
-    #[command(flatten)]
-    changes: Changes,
-
-    #[command(flatten)]
-    loading: LoadingArgs,
-
-    /// Most memory of the maps of the program: bytes, or a number with K, M or G
-    #[arg(long = "memory", value_name = "SIZE")]
-    #[arg(value_parser = parse_size, default_value = "1G")]
-    map_memory: u64,
-
-    /// Possible CPUs of the machine, for each of which per-CPU maps have values [default: those
-    /// of the kernel, or more for --cpu]
-    #[arg(long, value_name = "N")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CPUS)))]
-    cpus: Option<u32>,
-
-    /// The CPU that the program runs on
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    #[arg(value_parser = clap::value_parser!(u32).range(..i64::from(MOST_CPUS)))]
-    cpu: u32,
-
-    /// The network that the program sees: devices, routes, rules and neighbours, as JSON of what
-    /// `ip -json` prints
-    #[arg(long, value_name = "FILE")]
-    network: Option<PathBuf>,
-
-    /// Index of the interface that packets come from [default: 1, the loopback device]
-    #[arg(long, value_name = "N")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
-    ifindex: Option<u32>,
-
-    #[command(flatten)]
-    kernel: KernelArgs,
 }
 
 /// Where a session is held.
@@ -177,42 +100,48 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
 
 /// Loads the object and holds a session.
 fn session(args: &Args, held: &Held) -> Result<Answer, Failure> {
-    let file = ObjectFile::read(&args.file)?;
+    let file = ObjectFile::read(&args.inputs.file)?;
     let name = crate::input::name(file.path());
     if !file.is_object() {
         let failure = Failure::new(format_args!("{name}: this file is not a BPF object"));
         return Err(failure.hint("an object (*.bpf.o) as FILE, --pcap for a capture"));
     }
-    let kernel = args.kernel.read()?;
+    let kernel = args.inputs.kernel.read()?;
     note_assumed(&kernel, FOR_VERIFYING, "verified");
-    let kernel = match args.cpus {
-        Some(cpus) if cpus <= args.cpu => {
+    let kernel = match args.inputs.cpus {
+        Some(cpus) if cpus <= args.inputs.cpu => {
             let failure = Failure::new(format_args!("--cpus {cpus} is too few for --cpu"));
-            return Err(failure.hint(format_args!("--cpus {} or more", args.cpu + 1)));
+            return Err(failure.hint(format_args!("--cpus {} or more", args.inputs.cpu + 1)));
         }
         Some(cpus) => kernel.with_cpus(cpus, beebox::internal::kernel::Source::Given),
         None => kernel,
     };
     note_rules(&kernel);
-    let loading = args.loading.read()?;
+    let loading = args.inputs.loading.read()?;
     let mut object = opened(&file, &loading)?;
-    change_as_told(&mut object, &loading, &args.changes, &name)?;
-    let system = args.network.as_deref().map(read_network).transpose()?;
-    let filling = args.maps.as_deref().map(MapsFile::read).transpose()?;
-    let given = Given {
-        prog: args.prog.as_deref(),
-        has_packet: args.packet.is_some() || args.pcap.is_some(),
-        has_ifindex: args.ifindex.is_some(),
-    };
-    let program = choose(&object, &given).map_err(|failure| failure.within(&name))?;
+    change_as_told(&mut object, &loading, &args.inputs.changes, &name)?;
+    let system = args
+        .inputs
+        .network
+        .as_deref()
+        .map(read_network)
+        .transpose()?;
+    let filling = args
+        .inputs
+        .maps
+        .as_deref()
+        .map(MapsFile::read)
+        .transpose()?;
+    let program = choose(&object, &args.inputs.given()).map_err(|failure| failure.within(&name))?;
     choose_programs(&mut object, &program, filling.as_ref());
     let options = LoadOptions {
-        unverified: args.unverified,
+        unverified: args.inputs.unverified,
         timeout: Some(LoadOptions::DEFAULT_TIMEOUT),
-        memory: args.map_memory,
-        cpu: args.cpu,
-        seed: args.seed,
+        memory: args.inputs.map_memory,
+        cpu: args.inputs.cpu,
+        seed: args.inputs.seed,
         explains: false,
+        watches_stack: true,
         ..LoadOptions::default()
     };
     let load = || {
@@ -221,7 +150,7 @@ fn session(args: &Args, held: &Held) -> Result<Answer, Failure> {
         if let Some(system) = &system {
             loaded.set_system(system.clone());
         }
-        let records = (&[][..], &args.user_records[..]);
+        let records = (&[][..], &args.inputs.user_records[..]);
         fill(&mut loaded, &object, filling.as_ref(), records, &name)?;
         Ok::<_, Failure>(loaded)
     };
@@ -236,14 +165,14 @@ fn session(args: &Args, held: &Held) -> Result<Answer, Failure> {
             let loading = Loading {
                 name: &name,
                 object: &object,
-                changes: &args.changes,
+                changes: &args.inputs.changes,
                 kernel: &kernel,
                 format: RunFormat::Text,
             };
             return Err(loading.failure(error));
         }
     }
-    let clock = match args.time {
+    let clock = match args.inputs.time {
         Some(time) => RunClock::Fixed(time),
         None => RunClock::Capture,
     };
@@ -256,24 +185,18 @@ fn session(args: &Args, held: &Held) -> Result<Answer, Failure> {
         program.set_limits(limits);
         program.set_clock(clock);
         program.collect_records(true);
-        if let Some(ifindex) = args.ifindex {
+        if let Some(ifindex) = args.inputs.ifindex {
             program.set_ifindex(ifindex);
         }
     };
-    let capture = args.pcap.as_deref().map(Capture::open).transpose()?;
+    let capture = args.inputs.pcap.as_deref().map(Capture::open).transpose()?;
     let again = || capture.as_ref().expect("a capture is given").again();
     let input = match capture {
         Some(_) => DebugInput::Capture(&again),
-        None => {
-            let packet = args.packet.as_ref().map(ByteSource::read_packet);
-            DebugInput::TestRun {
-                packet: packet
-                    .transpose()
-                    .map_err(source_failure)?
-                    .unwrap_or_default(),
-                context: args.ctx.as_ref().map(read_source).transpose()?,
-            }
-        }
+        None => DebugInput::TestRun {
+            packet: args.inputs.packet()?.unwrap_or_default(),
+            context: args.inputs.ctx.as_ref().map(read_source).transpose()?,
+        },
     };
     let debug = Debug::read(file.bytes());
     if debug.is_none() {
@@ -289,7 +212,7 @@ fn session(args: &Args, held: &Held) -> Result<Answer, Failure> {
         first_packet: args.from.unwrap_or(1),
         kernel: &kernel,
         debug: debug.as_ref(),
-        folder: args.file.parent().unwrap_or(Path::new("")),
+        folder: args.inputs.file.parent().unwrap_or(Path::new("")),
     };
     let done = match held {
         Held::Terminal => {

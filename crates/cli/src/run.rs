@@ -6,6 +6,7 @@ pub(crate) mod changes;
 pub(crate) mod choice;
 pub(crate) mod expect;
 mod html;
+pub(crate) mod inputs;
 pub(crate) mod maps_file;
 mod output;
 mod profile;
@@ -41,14 +42,15 @@ use beebox::network::System;
 use crate::answer::{Answer, Failure};
 use crate::coverage::CoverageOutput;
 use crate::engine;
-use crate::input::{read_file, read_source, source_failure};
-use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules, parse_size};
+use crate::input::{read_file, read_source};
+use crate::kernel_input::{FOR_VERIFYING, note_assumed, note_rules};
 use crate::limits::LimitArgs;
-use crate::loading::{LoadingArgs, change, note_guess};
+use crate::loading::{change, note_guess};
 use crate::object_input::ObjectFile;
 use changes::Changes;
-use choice::{Given, choose, names};
+use choice::{choose, names};
 use expect::insert_run;
+use inputs::RunInputs;
 use maps_file::{MapsFile, note_left_out};
 use output::{Ran, Report};
 use profile::ProfileOutput;
@@ -82,31 +84,12 @@ Examples:
 Exit codes: 0 the program returned and every expectation is met, 1 it is refused, was stopped by a
 trap, by --timeout or by --memory, or an expectation is not met, 2 could not answer.")]
 pub(crate) struct Args {
-    /// An object (`.bpf.o`)
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-
-    /// The program [default: the only one that runs on packets]
-    #[arg(long, value_name = "NAME")]
-    prog: Option<String>,
+    #[command(flatten)]
+    inputs: RunInputs,
 
     /// Engine [default: native; interp where there is no native code]
     #[arg(long, value_name = "NAME", value_parser = engine::parser())]
     engine: Option<Engine>,
-
-    /// The packet
-    #[arg(long, value_name = "SOURCE", value_parser = ByteSource::parse)]
-    packet: Option<ByteSource>,
-
-    /// Run on each packet of a capture (`-` is standard input), at the time of its capture
-    #[arg(long, value_name = "IN", conflicts_with = "packet")]
-    pcap: Option<PathBuf>,
-
-    /// The context of the run, as ctx_in of BPF_PROG_TEST_RUN: of programs that get no packet
-    /// (syscall, raw_tracepoint, sk_lookup) the only input
-    #[arg(long, value_name = "SOURCE", value_parser = ByteSource::parse)]
-    #[arg(conflicts_with = "pcap")]
-    ctx: Option<ByteSource>,
 
     /// Say why packet N of the capture, or the packet of --packet, got its verdict: the lines that its
     /// run took with the values that decided, calls, map entries, writes and variables
@@ -158,15 +141,6 @@ pub(crate) struct Args {
     #[command(flatten)]
     limits: LimitArgs,
 
-    /// Seed of the random numbers of helpers, of hashes, and of the addresses that programs see
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
-
-    /// Fixed time of the clock of helpers, in nanoseconds [default: with --pcap the time of the
-    /// packet, otherwise 0]
-    #[arg(long, value_name = "NS")]
-    time: Option<u64>,
-
     /// Format of the answer
     #[arg(long, value_enum, default_value = "text")]
     format: RunFormat,
@@ -175,19 +149,10 @@ pub(crate) struct Args {
     #[arg(short, long, conflicts_with = "format")]
     json: bool,
 
-    /// Run a program that the verifier refuses or does not support
-    #[arg(long)]
-    unverified: bool,
-
     /// Have indirect jumps and calls of native code go through a retpoline, which keeps
     /// processors from predicting them
     #[arg(long, conflicts_with = "unverified")]
     retpoline: bool,
-
-    /// Fill maps from a file, as --dump-maps prints them with --format json; the values of
-    /// program arrays are names of programs, those of maps of sockets cookies of the network
-    #[arg(long, value_name = "FILE.json")]
-    maps: Option<PathBuf>,
 
     /// Check the run, or the runs that the file lists, against a file of expectations
     #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "dump_maps"])]
@@ -204,41 +169,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PLACE=FORM")]
     show: Vec<FieldFormat>,
 
-    /// Put a record into a user ring buffer before the run; may be given several times
-    #[arg(long = "user-record", value_name = "MAP=SOURCE")]
-    user_records: Vec<String>,
-
     /// Print the maps after the run
     #[arg(long)]
     dump_maps: bool,
-
-    #[command(flatten)]
-    changes: Changes,
-
-    #[command(flatten)]
-    loading: LoadingArgs,
 
     /// Clock of the time helpers: the time of the packet in its capture, the one of --time,
     /// or one that runs from 0 [default: capture, and fixed with --time]
     #[arg(long, value_enum)]
     clock: Option<ClockKind>,
-
-    /// Most memory of the maps of the program: bytes, or a number with K, M or G. A run that
-    /// needs more ends with exit code 1
-    #[arg(long = "memory", value_name = "SIZE")]
-    #[arg(value_parser = parse_size, default_value = "1G")]
-    map_memory: u64,
-
-    /// Possible CPUs of the machine, for each of which per-CPU maps have values [default: those
-    /// of the kernel, or more for --cpu and --jobs]
-    #[arg(long, value_name = "N")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CPUS)))]
-    cpus: Option<u32>,
-
-    /// The CPU that the program runs on
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    #[arg(value_parser = clap::value_parser!(u32).range(..i64::from(MOST_CPUS)))]
-    cpu: u32,
 
     /// Run on the packets of a capture in so many threads; each is a CPU, from 0 on, with
     /// values of its own in per-CPU maps
@@ -257,19 +195,6 @@ pub(crate) struct Args {
     /// other packets in any order, and the run does not repeat bit for bit
     #[arg(long, requires = "jobs")]
     share_maps: bool,
-
-    /// The network that the program sees: devices, routes, rules and neighbours, as JSON of what
-    /// `ip -json` prints
-    #[arg(long, value_name = "FILE")]
-    network: Option<PathBuf>,
-
-    /// Index of the interface that packets come from [default: 1, the loopback device]
-    #[arg(long, value_name = "N")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
-    ifindex: Option<u32>,
-
-    #[command(flatten)]
-    kernel: KernelArgs,
 }
 
 /// The form of the answer of a run.
@@ -288,12 +213,6 @@ pub(crate) enum RunFormat {
 }
 
 impl Args {
-    /// The packet of `--packet`.
-    fn packet(&self) -> Result<Option<Vec<u8>>, Failure> {
-        let packet = self.packet.as_ref().map(ByteSource::read_packet);
-        packet.transpose().map_err(source_failure)
-    }
-
     fn format(&self) -> RunFormat {
         match self.json {
             true => RunFormat::Json,
@@ -301,31 +220,22 @@ impl Args {
         }
     }
 
-    /// What chooses the program.
-    fn given(&self) -> Given<'_> {
-        Given {
-            prog: self.prog.as_deref(),
-            has_packet: self.packet.is_some() || self.pcap.is_some(),
-            has_ifindex: self.ifindex.is_some(),
-        }
-    }
-
     /// What maps are filled with beside the file of their contents.
     fn filling(&self) -> (&[FieldFormat], &[String]) {
-        (&self.show, &self.user_records)
+        (&self.show, &self.inputs.user_records)
     }
 
     /// The files that are read whole or as a capture.
     fn inputs(&self) -> impl Iterator<Item = &Path> {
-        let sources = self.packet.iter().chain(&self.ctx);
+        let sources = self.inputs.packet.iter().chain(&self.inputs.ctx);
         let files = [
-            &self.pcap,
-            &self.maps,
+            &self.inputs.pcap,
+            &self.inputs.maps,
             &self.expect,
-            &self.network,
+            &self.inputs.network,
             &self.against,
         ];
-        [self.file.as_path()]
+        [self.inputs.file.as_path()]
             .into_iter()
             .chain(sources.filter_map(ByteSource::path))
             .chain(files.into_iter().filter_map(|file| file.as_deref()))
@@ -337,9 +247,6 @@ pub(crate) const PERF_BUFFER_BYTES: usize = 16 << 20;
 
 /// Most threads of a run.
 const MOST_JOBS: u32 = 256;
-
-/// Most CPUs of Linux on x86-64 (`NR_CPUS`).
-pub(crate) const MOST_CPUS: u32 = 8192;
 
 /// The clock of the time helpers.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -367,9 +274,9 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     }
     let page = html::page_path(args)?;
     let only = args.selection.only()?;
-    let clock = clock(args.clock, args.time)?;
+    let clock = clock(args.clock, args.inputs.time)?;
     let engine = args.engine.unwrap_or(LoadOptions::default().engine);
-    let file = ObjectFile::read(&args.file)?;
+    let file = ObjectFile::read(&args.inputs.file)?;
     let name = crate::input::name(file.path());
     if !file.is_object() {
         let failure = Failure::new(format_args!("{name}: this file is not a BPF object"));
@@ -377,7 +284,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             Ok(program) if !program.insns().is_empty() => {
                 format!(
                     "beebox exec {}, which executes instructions",
-                    args.file.display()
+                    args.inputs.file.display()
                 )
             }
             _ => "an object (*.bpf.o) as FILE, --pcap for a capture".to_owned(),
@@ -385,7 +292,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         return Err(failure.hint(remedy));
     }
     let mut several = match &args.against {
-        Some(_) => args.kernel.read_several()?,
+        Some(_) => args.inputs.kernel.read_several()?,
         None => Vec::new(),
     };
     let kernel = match several.pop() {
@@ -394,46 +301,58 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             let failure = Failure::new("--against compares two kernels at most");
             return Err(failure.hint("--kernel OLD,NEW, that of OLD first"));
         }
-        None => args.kernel.read()?,
+        None => args.inputs.kernel.read()?,
     };
-    let old_kernel = several.pop().map(|(_, kernel)| match args.cpus {
+    let old_kernel = several.pop().map(|(_, kernel)| match args.inputs.cpus {
         Some(cpus) => kernel.with_cpus(cpus, beebox::internal::kernel::Source::Given),
         None => kernel,
     });
     note_assumed(&kernel, FOR_VERIFYING, "verified");
-    let kernel = match args.cpus {
-        Some(cpus) if cpus < args.jobs.max(args.cpu + 1) => {
+    let kernel = match args.inputs.cpus {
+        Some(cpus) if cpus < args.jobs.max(args.inputs.cpu + 1) => {
             let failure =
                 Failure::new(format_args!("--cpus {cpus} is too few for --cpu or --jobs"));
-            let least = args.jobs.max(args.cpu + 1);
+            let least = args.jobs.max(args.inputs.cpu + 1);
             return Err(failure.hint(format_args!("--cpus {least} or more")));
         }
         Some(cpus) => kernel.with_cpus(cpus, beebox::internal::kernel::Source::Given),
         None => kernel,
     };
     note_rules(&kernel);
-    let loading = args.loading.read()?;
+    let loading = args.inputs.loading.read()?;
     let mut object = opened(&file, &loading)?;
     if loading.kind.is_some() && object.programs().all(|(_, program)| program.kind.is_some()) {
         let what = "--type is for programs whose section names imply no type, and all do";
         let failure = Failure::new(what).within(&name);
         return Err(failure.hint("no --type, or --type PROGRAM=TYPE"));
     }
-    change_as_told(&mut object, &loading, &args.changes, &name)?;
+    change_as_told(&mut object, &loading, &args.inputs.changes, &name)?;
     let mut expected = args.expect.as_deref().map(expect::read).transpose()?;
-    let system = args.network.as_deref().map(read_network).transpose()?;
+    let system = args
+        .inputs
+        .network
+        .as_deref()
+        .map(read_network)
+        .transpose()?;
     if let Some(path) = expected.as_ref().and_then(ExpectFile::network) {
         let what = "the statement network is for `beebox test`";
         let failure = Failure::new(what).within(args.expect.as_deref().unwrap_or(path).display());
         return Err(failure.hint(format_args!("--network {}", path.display())));
     }
-    let filling = args.maps.as_deref().map(MapsFile::read).transpose()?;
-    let has_input =
-        args.packet.is_some() || args.pcap.is_some() || args.ctx.is_some() || args.repeat.is_some();
+    let filling = args
+        .inputs
+        .maps
+        .as_deref()
+        .map(MapsFile::read)
+        .transpose()?;
+    let has_input = args.inputs.packet.is_some()
+        || args.inputs.pcap.is_some()
+        || args.inputs.ctx.is_some()
+        || args.repeat.is_some();
     let listed = expected.as_ref().map_or(0, |file| file.programs().count());
     let chosen = match (listed, &expected) {
-        (0, _) => Some(choose(&object, &args.given()).map_err(|error| error.within(&name))?),
-        (_, Some(file)) if has_input || args.prog.is_some() => {
+        (0, _) => Some(choose(&object, &args.inputs.given()).map_err(|error| error.within(&name))?),
+        (_, Some(file)) if has_input || args.inputs.prog.is_some() => {
             let failure = Failure::new(format_args!("{} lists its own runs", file.name()));
             return Err(failure.hint(
                 "--packet, --ctx, --pcap, --repeat and --prog with a file without run lines",
@@ -473,7 +392,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         leave_out_struct_ops(&mut object);
     }
     let options = LoadOptions {
-        unverified: args.unverified,
+        unverified: args.inputs.unverified,
         explains: false,
         engine,
         checks_deadline: args.limits.timeout.is_some(),
@@ -483,26 +402,27 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         },
         retpoline: args.retpoline,
         counts: !args.coverage.is_empty() || page.is_some(),
+        watches_stack: args.why.is_some(),
         models: false,
         journals: false,
         entry_slots: false,
-        memory: args.map_memory,
-        cpu: args.cpu,
+        memory: args.inputs.map_memory,
+        cpu: args.inputs.cpu,
         cpus: args.jobs,
-        seed: args.seed,
+        seed: args.inputs.seed,
     };
     let set_up = |program: &mut RunnableProgram<'_>| {
         program.set_limits(args.limits.limits());
         program.set_clock(clock);
-        if let Some(ifindex) = args.ifindex {
+        if let Some(ifindex) = args.inputs.ifindex {
             program.set_ifindex(ifindex);
         }
     };
-    if let (Some(old), Some(pcap), Some(program)) = (&args.against, &args.pcap, &chosen) {
+    if let (Some(old), Some(pcap), Some(program)) = (&args.against, &args.inputs.pcap, &chosen) {
         let old_file = ObjectFile::read(old)?;
         let old_name = crate::input::name(old_file.path());
         let mut old_object = opened(&old_file, &loading)?;
-        change_as_told(&mut old_object, &loading, &args.changes, &old_name)?;
+        change_as_told(&mut old_object, &loading, &args.inputs.changes, &old_name)?;
         if !old_object
             .programs()
             .any(|(_, known)| known.name == **program)
@@ -539,7 +459,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             },
             program,
             old_file: old,
-            file: &args.file,
+            file: &args.inputs.file,
             pcap,
             kernels: [old_kernel, &kernel],
             why: &|packet| why_command::command(args, program, packet),
@@ -572,7 +492,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             let loading = refused::Loading {
                 name: &name,
                 object: &object,
-                changes: &args.changes,
+                changes: &args.inputs.changes,
                 kernel: &kernel,
                 format: args.format(),
             };
@@ -613,7 +533,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             object: &object,
             loaded: &loaded,
             types: &types,
-            cpu: args.cpu,
+            cpu: args.inputs.cpu,
             set_up: &set_up,
         };
         return match check.run() {
@@ -660,7 +580,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     }
     let mut profile = None;
     let mut outputs = RunOutputs::default();
-    let ran = match &args.pcap {
+    let ran = match &args.inputs.pcap {
         None => {
             let ran = on_packet(args, &mut program, &mut outputs)?;
             profile = program.take_profile();
@@ -735,7 +655,7 @@ fn write_coverage(args: &Args, loaded: &LoadedObject) -> Result<(), Failure> {
         return Ok(());
     }
     let mut coverage = loaded.coverage();
-    let beside = args.file.parent();
+    let beside = args.inputs.file.parent();
     coverage.find_sources(beside.unwrap_or(Path::new("")));
     crate::coverage::write(&coverage, &args.coverage)?;
     crate::coverage::note(&coverage);
@@ -830,8 +750,8 @@ fn on_packet(
     program: &mut RunnableProgram<'_>,
     outputs: &mut RunOutputs,
 ) -> Result<Ran, Failure> {
-    let packet = args.packet()?.unwrap_or_default();
-    let context = args.ctx.as_ref().map(read_source).transpose()?;
+    let packet = args.inputs.packet()?.unwrap_or_default();
+    let context = args.inputs.ctx.as_ref().map(read_source).transpose()?;
     let repeat = args.repeat.unwrap_or(1);
     let result = match args.html {
         Some(_) => program.test_run_on_page(&packet, context.as_deref()),

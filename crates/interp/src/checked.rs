@@ -132,8 +132,25 @@ impl CheckedProgram {
     /// ([`Finish::unwritten_reads`]). It runs slower.
     #[must_use]
     pub fn with_watched_stack(self) -> CheckedProgram {
+        let accesses = |insn: &Insn| {
+            matches!(
+                insn,
+                Insn::Load { .. }
+                    | Insn::LoadAcquire { .. }
+                    | Insn::Store { .. }
+                    | Insn::StoreRelease { .. }
+                    | Insn::Atomic { .. }
+                    | Insn::Call(_)
+                    | Insn::CallReg { .. }
+            )
+        };
+        let steps = self.steps.iter().zip(&self.insns);
+        let steps = steps.map(|(step, insn)| match accesses(insn) {
+            true => frequent::Step::RARE,
+            false => *step,
+        });
         CheckedProgram {
-            steps: vec![frequent::Step::RARE; self.insns.len()],
+            steps: steps.collect(),
             watches_stack: true,
             ..self
         }

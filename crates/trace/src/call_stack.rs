@@ -31,6 +31,8 @@ pub struct StackFrame {
 pub struct CallSite {
     /// Its slot.
     pub slot: u32,
+    /// Number of the instruction of the run.
+    pub number: u64,
     /// The registers in front of it.
     pub registers: Registers,
 }
@@ -107,6 +109,7 @@ impl CallStack {
         {
             frame.call = Some(CallSite {
                 slot: moment.at as u32,
+                number,
                 registers: *moment.registers,
             });
         }

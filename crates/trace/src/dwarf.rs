@@ -14,7 +14,8 @@ use std::ops::Range;
 
 use gimli::Encoding;
 
-pub use location::{Found, FrameState};
+pub(crate) use location::UNWRITTEN;
+pub use location::{Found, FoundPiece, FrameState, PieceAt};
 pub(crate) use location::{FramePiece, InFrame};
 use types::Types;
 pub use types::{Describe, ValueBytes};
@@ -49,6 +50,8 @@ struct Inlined {
     name: String,
     ranges: Vec<Range<u64>>,
     depth: isize,
+    /// The line of the call.
+    call_line: Option<u32>,
 }
 
 /// A variable or parameter.
@@ -140,19 +143,14 @@ impl Function {
         self.addresses.start + 8 * u64::from(slot)
     }
 
-    /// Names of the functions that a slot is inlined from, the outermost first.
-    pub(crate) fn inlined_at(&self, slot: u32) -> Vec<String> {
+    /// The functions that a slot is inlined from, the outermost first, and the lines of their calls.
+    pub(crate) fn inlined_at(&self, slot: u32) -> impl Iterator<Item = (&str, Option<u32>)> {
         let address = self.address(slot);
-        let mut found: Vec<&Inlined> = self
-            .inlined
-            .iter()
-            .filter(|it| contain(&it.ranges, address))
-            .collect();
+        let inlined = self.inlined.iter();
+        let mut found: Vec<&Inlined> = inlined.filter(|it| contain(&it.ranges, address)).collect();
         found.sort_by_key(|inlined| inlined.depth);
-        found
-            .into_iter()
-            .map(|inlined| inlined.name.clone())
-            .collect()
+        let found = found.into_iter();
+        found.map(|inlined| (&*inlined.name, inlined.call_line))
     }
 
     /// True if a variable has no place anywhere.
@@ -235,6 +233,7 @@ mod tests {
                         entry: &[9; 11],
                         frame_base: Some(32),
                         read: &|_, _| true,
+                        unwritten: &|_, _| None,
                     };
                     let found = debug.find(function, variable, next(100) as u32, &state);
                     if let Found::Bytes { value, .. } = found {

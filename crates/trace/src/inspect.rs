@@ -6,7 +6,7 @@ use interp::checked::Memory;
 use isa::ebpf::Reg;
 use program::{Program, Subprog};
 
-use crate::dwarf::{Debug, Found, FrameState, ValueBytes};
+use crate::dwarf::{Debug, Found, FoundPiece, FrameState, ValueBytes};
 use crate::type_ref::VariableType;
 use crate::variables::{DROPPED, Facts, UNREAD};
 
@@ -56,6 +56,8 @@ pub struct FoundVariable {
     pub register: Option<u8>,
     /// Its address, if all of it is in memory.
     pub address: Option<u64>,
+    /// Its pieces, if it has several.
+    pub pieces: Vec<FoundPiece>,
 }
 
 impl<'p> FunctionFacts<'p> {
@@ -86,10 +88,13 @@ impl<'p> FunctionFacts<'p> {
         self.facts.has_debug()
     }
 
-    /// Names of the functions that a slot is inlined from, the outermost first.
-    pub fn inlined_at(&self, slot: u32) -> Vec<String> {
+    /// The functions that a slot is inlined from, the outermost first, and the lines of their calls.
+    pub fn inlined_at(&self, slot: u32) -> Vec<(&'p str, Option<u32>)> {
         match self.facts.debug {
-            Some((_, function)) => function.inlined_at(slot.saturating_sub(self.facts.start)),
+            Some((_, function)) => {
+                let inlined = function.inlined_at(slot.saturating_sub(self.facts.start));
+                inlined.collect()
+            }
             None => Vec::new(),
         }
     }
@@ -117,6 +122,7 @@ impl<'p> FunctionFacts<'p> {
             entry: frame.entry,
             frame_base: base,
             read: &|address, into| memory.peek(address, into),
+            unwritten: &|address, len| memory.unwritten(address, len),
         };
         let variables = function.variables.iter();
         let in_scope = variables.filter(|variable| function.is_in_scope(variable, slot));
@@ -133,10 +139,12 @@ impl<'p> FunctionFacts<'p> {
                     value,
                     register,
                     address,
+                    pieces,
                 } => Ok(FoundVariable {
                     value,
                     register,
                     address,
+                    pieces,
                 }),
                 Found::Missing(why) => Err(why),
             };
@@ -170,6 +178,7 @@ impl<'p> FunctionFacts<'p> {
                         value: ValueBytes::known(number.to_le_bytes()[..size].to_vec()),
                         register: None,
                         address: None,
+                        pieces: Vec::new(),
                     })
                 }
             };

@@ -33,4 +33,4 @@ pub use recorder::{Host, Recorder, Traced, TracedMap};
 pub use run::{
     CallArgument, NamedValue, Run, SeenVariable, Target, TraceEvent, UnseenVariable, Visit,
 };
-pub use type_ref::{FieldOf, NumberForm, TypeForm, VariableType, enumerator, part};
+pub use type_ref::{FieldOf, NumberForm, TypeForm, VariableType, bit_field, enumerator, part};

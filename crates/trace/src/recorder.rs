@@ -111,6 +111,8 @@ pub struct Recorder<'p> {
     /// The instruction from which lines are recorded again, if those before it are only counted.
     tail_from: u64,
     executed: u64,
+    /// What calls the first function, if it is not that of a program.
+    caller: Option<&'static str>,
     /// Program, depth and slot of the last instruction, if lines are counted alone.
     counting: Option<(u32, usize, u32)>,
     /// Lines that ended: the first ones, and the last ones.
@@ -145,6 +147,7 @@ impl<'p> Recorder<'p> {
             line_numbers: programs.iter().map(|_| Vec::new()).collect(),
             tail_from: u64::MAX,
             executed: 0,
+            caller: None,
             counting: None,
             lines: Vec::new(),
             tail: VecDeque::new(),
@@ -165,6 +168,13 @@ impl<'p> Recorder<'p> {
     #[must_use]
     pub fn with_tail(mut self, from: u64) -> Recorder<'p> {
         self.tail_from = from;
+        self
+    }
+
+    /// Says what calls the first function.
+    #[must_use]
+    pub fn called_by(mut self, caller: &'static str) -> Recorder<'p> {
+        self.caller = Some(caller);
         self
     }
 
@@ -221,6 +231,7 @@ impl<'p> Recorder<'p> {
         let gap = self.lines.len();
         self.lines.extend(self.tail);
         Run {
+            last: self.lines.len().checked_sub(1),
             visits: self.lines,
             gap,
             left_out: self.left_out,
@@ -319,7 +330,11 @@ impl<'p> Recorder<'p> {
         });
         self.note_callback(moment);
         match self.counting {
-            None => self.enter(moment, caller.map(|number| self.host.function(number).0)),
+            None => {
+                let helper = caller.map(|number| self.host.function(number).0);
+                let first = self.caller.take().map(str::to_owned);
+                self.enter(moment, helper.or(first));
+            }
             Some(_) => {
                 if let Some(facts) = self.facts(moment) {
                     let is_callback = caller.is_some();
@@ -408,7 +423,8 @@ impl<'p> Recorder<'p> {
         let traced = self.programs.get(moment.program.number() as usize);
         let number = traced
             .and_then(|traced| traced.program.line_at(at))
-            .map(|line| line.line);
+            .map(|line| line.line)
+            .filter(|line| *line > 0);
         let (function, inlined) = match self.frames.last_mut() {
             Some(frame) => {
                 number
@@ -461,6 +477,12 @@ impl<'p> Recorder<'p> {
                 false => line.spans.push((at, at)),
             }
         }
+        // A function that ends in the line that it began in has values at its end alone.
+        if matches!(moment.insn(), Insn::Exit) {
+            for variable in self.changed_variables(moment) {
+                self.add(TraceEvent::Variable(variable));
+            }
+        }
     }
 
     /// True if two slots of a program have the same source line.
@@ -493,8 +515,12 @@ impl<'p> Recorder<'p> {
 fn line_numbers(program: &Program) -> Vec<u32> {
     let mut known = HashMap::new();
     let slots = 0..program.insns().len() as u32;
+    let mut last = None;
     let numbers = slots.map(|slot| {
         let line = program.line_at(slot).map(|line| (line.file, line.line));
+        // What the compiler gives line 0 belongs to no line of its own.
+        last = line.filter(|(_, line)| *line > 0).or(last);
+        let line = last;
         let next = known.len() as u32;
         *known.entry(line).or_insert(next)
     });

@@ -11,12 +11,43 @@ pub struct Run {
     pub visits: Vec<Visit>,
     /// Index in [`Run::visits`] at which lines are left out.
     pub gap: usize,
+    /// Index of the last line of the program; functions of timers may have lines behind it.
+    pub last: Option<usize>,
     /// Number of lines that are left out there.
     pub left_out: u64,
     /// Executed instructions.
     pub instructions: u64,
     /// Variables in scope that no value was seen of.
     pub unseen: Vec<UnseenVariable>,
+}
+
+impl Run {
+    /// The run of the function of a timer, which is no part of the program's.
+    #[must_use]
+    pub fn of_timer(self) -> Run {
+        Run {
+            last: None,
+            instructions: 0,
+            ..self
+        }
+    }
+
+    /// Adds a run behind it.
+    pub fn append(&mut self, next: Run) {
+        let before = self.visits.len();
+        if self.left_out == 0 {
+            self.gap = before + next.gap;
+        }
+        self.last = next.last.map(|last| before + last).or(self.last);
+        self.left_out += next.left_out;
+        self.instructions += next.instructions;
+        self.visits.extend(next.visits);
+        for variable in next.unseen {
+            if !self.unseen.contains(&variable) {
+                self.unseen.push(variable);
+            }
+        }
+    }
 }
 
 /// Instructions of one source line in one frame, executed one after the other.

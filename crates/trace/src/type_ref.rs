@@ -97,26 +97,35 @@ impl FieldOf<'_> {
 
     /// The value of it in the bytes that hold it: of a bit field a number of its type.
     pub fn value(&self, holder: &ValueBytes) -> ValueBytes {
-        let Some(bits) = self.bits else {
-            return holder.clone();
-        };
-        if holder.known.contains(&false) {
-            let size = self.kind.size().unwrap_or(1).max(1);
-            return ValueBytes {
-                bytes: vec![0; size],
-                known: vec![false; size],
-            };
+        match self.bits {
+            Some(bits) => bit_field(holder, (self.bit_offset % 8, bits), self.kind),
+            None => holder.clone(),
         }
-        let shift = self.bit_offset % 8;
-        let unused = 64 - bits.clamp(1, 64);
-        let number = ((wide(&holder.bytes) >> shift) as u64) << unused;
-        let number = match self.kind.is_signed() {
-            true => (number as i64 >> unused) as u64,
-            false => number >> unused,
-        };
-        let size = self.kind.size().unwrap_or(8).clamp(1, 8);
-        ValueBytes::known(number.to_le_bytes()[..size].to_vec())
     }
+}
+
+/// The value of a bit field of a type, as a number of that type: the bytes that hold it, its first bit
+/// in them, and its bits.
+pub fn bit_field(
+    holder: &ValueBytes,
+    (shift, bits): (u64, u32),
+    kind: VariableType<'_>,
+) -> ValueBytes {
+    if holder.known.contains(&false) {
+        let size = kind.size().unwrap_or(1).max(1);
+        return ValueBytes {
+            bytes: vec![0; size],
+            known: vec![false; size],
+        };
+    }
+    let unused = 64 - bits.clamp(1, 64);
+    let number = ((wide(&holder.bytes) >> shift) as u64) << unused;
+    let number = match kind.is_signed() {
+        true => (number as i64 >> unused) as u64,
+        false => number >> unused,
+    };
+    let size = kind.size().unwrap_or(8).clamp(1, 8);
+    ValueBytes::known(number.to_le_bytes()[..size].to_vec())
 }
 
 impl<'t> VariableType<'t> {

@@ -8,7 +8,9 @@ use interp::checked::Memory;
 use isa::ebpf::{Reg, RegSet};
 use program::{Program, Subprog};
 
-use crate::dwarf::{Debug, Describe, Found, FramePiece, FrameState, Function, ValueBytes};
+use crate::dwarf::{
+    Debug, Describe, Found, FramePiece, FrameState, Function, UNWRITTEN, ValueBytes,
+};
 use crate::frame::frame_bytes;
 use crate::run::{SeenVariable, UnseenVariable};
 use crate::signature::{declared, parameters, type_name, typed_text, used};
@@ -215,7 +217,8 @@ impl<'p> Watch<'p> {
     pub(crate) fn inlined_at(&self, slot: u32) -> Vec<String> {
         let (_, function) = self.facts.debug.unzip();
         function.map_or_else(Vec::new, |function| {
-            function.inlined_at(slot.saturating_sub(self.facts.start))
+            let inlined = function.inlined_at(slot.saturating_sub(self.facts.start));
+            inlined.map(|(name, _)| name.to_owned()).collect()
         })
     }
 
@@ -236,6 +239,7 @@ impl<'p> Watch<'p> {
             entry: &self.entry,
             frame_base: self.frame_base(),
             read: &|address, into| memory.peek(address, into),
+            unwritten: &|address, len| memory.unwritten(address, len),
         };
         let mut changed = Vec::new();
         for (index, variable) in function.variables.iter().enumerate() {
@@ -259,7 +263,7 @@ impl<'p> Watch<'p> {
             };
             self.hide_unwritten(index, &mut value);
             if !value.known.is_empty() && !value.known.contains(&true) {
-                self.missing[index] = Some("nothing was written to it");
+                self.missing[index] = Some(UNWRITTEN);
                 continue;
             }
             if let Some((before, _)) = &self.shown[index]

@@ -33,6 +33,7 @@
 
 #[cfg(feature = "trace")]
 mod against;
+mod attached;
 mod by_verdict;
 mod capture;
 mod checked;

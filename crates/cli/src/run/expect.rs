@@ -59,7 +59,7 @@ pub(crate) fn failure(error: ExpectError) -> Failure {
 /// Adds the run of the command line to a file that lists none.
 pub(super) fn insert_run(file: &mut ExpectFile, program: &str, args: &Args) {
     let repeat = args.repeat.unwrap_or(1);
-    match (&args.packet, &args.pcap) {
+    match (&args.inputs.packet, &args.inputs.pcap) {
         (None, Some(path)) => file.insert_capture(program, path.clone(), "--pcap"),
         (packet, _) => {
             let option = if packet.is_some() {
@@ -67,7 +67,13 @@ pub(super) fn insert_run(file: &mut ExpectFile, program: &str, args: &Args) {
             } else {
                 "--ctx"
             };
-            file.insert_run(program, packet.clone(), args.ctx.clone(), repeat, option);
+            file.insert_run(
+                program,
+                packet.clone(),
+                args.inputs.ctx.clone(),
+                repeat,
+                option,
+            );
         }
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn page_path(args: &Args) -> Result<Option<OutputPath<'_>>, Failure> 
     let Some(path) = &args.html else {
         return Ok(None);
     };
-    let page = OutputPath::new(path, args.inputs().chain(args.kernel.files()))?;
+    let page = OutputPath::new(path, args.inputs().chain(args.inputs.kernel.files()))?;
     if page.is_standard() {
         let failure = Failure::new("--html -: standard output holds the results");
         return Err(failure.hint("the name of a file; --why N --format html prints a page"));
@@ -88,15 +88,19 @@ pub(super) fn print_page(
 
 fn summary(args: &Args, prog: &str, kind: ProgramType, engine: Engine) -> RunSummary {
     RunSummary {
-        object: args.file.display().to_string(),
+        object: args.inputs.file.display().to_string(),
         prog: prog.to_owned(),
         prog_type: kind.name().to_owned(),
         engine: engine.name().to_owned(),
-        capture: args.pcap.as_ref().map(|path| path.display().to_string()),
+        capture: args
+            .inputs
+            .pcap
+            .as_ref()
+            .map(|path| path.display().to_string()),
         stopped: None,
     }
 }
 
 fn sources(args: &Args) -> SourceFinder {
-    SourceFinder::beside([args.file.as_path()])
+    SourceFinder::beside([args.inputs.file.as_path()])
 }

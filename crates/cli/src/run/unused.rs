@@ -7,10 +7,10 @@ use crate::answer::Failure;
 
 /// Fails for an option that does nothing beside the others.
 pub(super) fn check(args: &Args) -> Result<(), Failure> {
-    let is_checked = args.engine == Some(Engine::Checked) || args.unverified;
-    let has_capture = args.pcap.is_some() || args.expect.is_some();
+    let is_checked = args.engine == Some(Engine::Checked) || args.inputs.unverified;
+    let has_capture = args.inputs.pcap.is_some() || args.expect.is_some();
     let limits = "--engine checked; --timeout SECONDS limits the other engines";
-    let has_packets = args.pcap.is_some() && args.expect.is_none();
+    let has_packets = args.inputs.pcap.is_some() && args.expect.is_none();
     let of_capture = "--pcap IN, without --expect";
     let refused: [(bool, &str, &str); 11] = [
         (
@@ -54,7 +54,7 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
             limits,
         ),
         (
-            args.unverified && matches!(args.engine, Some(Engine::Native | Engine::Interp)),
+            args.inputs.unverified && matches!(args.engine, Some(Engine::Native | Engine::Interp)),
             "engines native and interp run verified programs only",
             "--unverified without --engine",
         ),

@@ -37,7 +37,7 @@ pub(super) fn answer<'o>(
         folds: args.format() != RunFormat::Html,
     };
     let mut why = told(args, program, with(None))?;
-    let is_stream = args.pcap.as_deref() == Some(Path::new("-"));
+    let is_stream = args.inputs.pcap.as_deref() == Some(Path::new("-"));
     // Where a long run ends is known behind its end.
     if let (Some(from), false) = (tail_from(&why), is_stream) {
         let loaded = again()?;
@@ -59,7 +59,7 @@ fn told<'o>(
     program: &mut RunnableProgram<'o>,
     with: WhyOptions<'o>,
 ) -> Result<Why, Failure> {
-    let why = match (&args.pcap, args.why.flatten()) {
+    let why = match (&args.inputs.pcap, args.why.flatten()) {
         (Some(path), Some(number)) => {
             let input = capture_file::open(path, true)?;
             match program.explain_captured(input, number, with) {
@@ -84,8 +84,8 @@ fn told<'o>(
                 .hint("--pcap IN, or --why alone"));
         }
         (None, None) => {
-            let packet = args.packet()?.unwrap_or_default();
-            let context = args.ctx.as_ref().map(read_source).transpose()?;
+            let packet = args.inputs.packet()?.unwrap_or_default();
+            let context = args.inputs.ctx.as_ref().map(read_source).transpose()?;
             let why = program.explain_test_run(&packet, context.as_deref(), with);
             *why.map_err(Failure::new)?
         }

@@ -35,7 +35,7 @@ const OTHERS: [(&str, bool); 23] = [
 
 /// The command that tells the run on a packet of the capture.
 pub(super) fn command(args: &Args, program: &str, packet: u64) -> String {
-    let pcap = args.pcap.as_deref().unwrap_or(Path::new("-"));
+    let pcap = args.inputs.pcap.as_deref().unwrap_or(Path::new("-"));
     let options = format!(
         "--prog {} --pcap {} --why {packet}",
         shell_word(program),
@@ -46,8 +46,8 @@ pub(super) fn command(args: &Args, program: &str, packet: u64) -> String {
 
 /// The command with options that name program, capture and packet, and the other options of this run.
 pub(super) fn of_options(args: &Args, options: &str) -> String {
-    let mut command = format!("beebox run {} {options}", quoted_path(&args.file));
-    for word in kept(std::env::args().skip(1).collect(), &args.file) {
+    let mut command = format!("beebox run {} {options}", quoted_path(&args.inputs.file));
+    for word in kept(std::env::args().skip(1).collect(), &args.inputs.file) {
         command.push(' ');
         command.push_str(&shell_word(&word));
     }

@@ -6,17 +6,15 @@
 //! keys are not known (iteration, queues, evictions of LRU maps that are half full) set back the whole map.
 //! Of an LRU map that is almost full an entry may be missing after that, as each that is put back may evict.
 
+mod operations;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use spec::Result;
 use spec::maps::MapKind;
-use vm::network::NetSocket;
-use vm::{ArenaObject, CellSlice, Cursor, MapFunction, MapOperations, Samples, TailTable, ValueOf};
 
-use super::resources::{NoResources, Resources, StoredProgram};
-use super::syscall_operations::Entries;
-use super::{Definition, ProgramClass, RunGuard, StoredMap, SyscallOperations};
+use super::resources::NoResources;
+use super::{Definition, SyscallOperations};
 
 /// The operations of a map, with a journal of what was written.
 #[derive(Debug)]
@@ -308,184 +306,4 @@ fn masked(key: &[u8], len: u32) -> Vec<u8> {
         left -= bits;
     }
     masked
-}
-
-impl MapOperations for Journal {
-    fn lookup<'g>(&'g self, guard: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
-        let found = self.inner.lookup(guard, cpu, key)?;
-        self.note_found(key);
-        Some(found)
-    }
-
-    fn direct_value(&self) -> Option<CellSlice<'_>> {
-        self.inner.direct_value()
-    }
-
-    fn direct_output(self: Arc<Self>) -> Option<MapFunction> {
-        None
-    }
-
-    fn find<'g>(&'g self, guard: &'g RunGuard, what: ValueOf<'_>) -> Option<CellSlice<'g>> {
-        self.inner.find(guard, what)
-    }
-
-    fn disown(&self, owner: u64) -> Result {
-        self.inner.disown(owner)
-    }
-
-    fn covers(&self, address: u64, len: usize) -> bool {
-        self.inner.covers(address, len)
-    }
-
-    fn entry_at<'g>(&'g self, guard: &'g RunGuard, address: u64) -> Option<[CellSlice<'g>; 2]> {
-        self.inner.entry_at(guard, address)
-    }
-
-    fn next_entry<'g>(
-        &'g self,
-        guard: &'g RunGuard,
-        cpu: u32,
-        cursor: &mut Cursor,
-    ) -> Option<[CellSlice<'g>; 2]> {
-        self.note_whole();
-        self.inner.next_entry(guard, cpu, cursor)
-    }
-
-    fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result {
-        self.note_update(key);
-        self.inner.update(cpu, key, value, flags)
-    }
-
-    fn delete(&self, cpu: u32, key: &[u8]) -> Result {
-        self.note(key);
-        self.inner.delete(cpu, key)
-    }
-
-    fn push(&self, value: &[u8], flags: u64) -> Result {
-        self.note_whole();
-        self.inner.push(value, flags)
-    }
-
-    fn pop(&self, out: &mut [u8]) -> Result {
-        self.note_whole();
-        self.inner.pop(out)
-    }
-
-    fn peek(&self, out: &mut [u8]) -> Result {
-        self.inner.peek(out)
-    }
-
-    fn output(&self, record: &[u8], flags: u64) -> Result {
-        self.inner.output(record, flags)
-    }
-
-    fn reserve(&self, len: u64, flags: u64) -> Option<(CellSlice<'_>, u64)> {
-        self.inner.reserve(len, flags)
-    }
-
-    fn submit(&self, record: u64, is_discarded: bool) {
-        self.inner.submit(record, is_discarded);
-    }
-
-    fn query(&self, what: u64) -> u64 {
-        self.inner.query(what)
-    }
-
-    fn perf_output(&self, index: u32, cpu: u32, record: &[u8]) -> Result {
-        self.inner.perf_output(index, cpu, record)
-    }
-
-    fn inner(&self, guard: &RunGuard, key: &[u8]) -> Option<u64> {
-        self.inner.inner(guard, key)
-    }
-
-    fn tail_table(&self) -> Option<Arc<TailTable>> {
-        self.inner.tail_table()
-    }
-
-    fn arena(&self) -> Option<&dyn ArenaObject> {
-        self.inner.arena()
-    }
-
-    fn samples(&self) -> Option<&dyn Samples> {
-        self.inner.samples()
-    }
-
-    fn cgroup(&self, index: u32) -> Result<u64> {
-        self.inner.cgroup(index)
-    }
-
-    fn socket(&self, key: &[u8]) -> Option<u64> {
-        self.inner.socket(key)
-    }
-
-    fn update_socket(&self, key: &[u8], socket: &NetSocket, flags: u64) -> Result {
-        self.inner.update_socket(key, socket, flags)
-    }
-}
-
-impl SyscallOperations for Journal {
-    fn reset(&self) {
-        self.inner.reset();
-    }
-
-    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result {
-        self.inner.copy(key, out)
-    }
-
-    fn store(&self, key: &[u8], value: &[u8], flags: u64, resources: &dyn Resources) -> Result {
-        match is_queue(self.kind) {
-            true => self.note_whole(),
-            false => self.note_update(key),
-        }
-        self.inner.store(key, value, flags, resources)
-    }
-
-    fn copy_object(&self, key: &[u8], out: &mut [u8], resources: &dyn Resources) -> Result {
-        self.inner.copy_object(key, out, resources)
-    }
-
-    fn delete_object(&self, key: &[u8], resources: &dyn Resources) -> Result {
-        self.note(key);
-        self.inner.delete_object(key, resources)
-    }
-
-    fn take(&self, key: &[u8], out: &mut [u8]) -> Result {
-        match is_queue(self.kind) {
-            true => self.note_whole(),
-            false => self.note(key),
-        }
-        self.inner.take(key, out)
-    }
-
-    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result {
-        self.inner.next_key(key, next)
-    }
-
-    fn buckets(&self) -> u32 {
-        self.inner.buckets()
-    }
-
-    fn read_bucket(&self, bucket: u32, most: usize, delete: bool) -> Option<Entries> {
-        if delete {
-            self.note_whole();
-        }
-        self.inner.read_bucket(bucket, most, delete)
-    }
-
-    fn admit(&self, class: &ProgramClass) -> Result {
-        self.inner.admit(class)
-    }
-
-    fn program(&self, index: u32) -> Option<Arc<StoredProgram>> {
-        self.inner.program(index)
-    }
-
-    fn inner_maps(&self) -> Vec<Arc<StoredMap>> {
-        self.inner.inner_maps()
-    }
-
-    fn release(&self) {
-        self.inner.release();
-    }
 }

@@ -23,6 +23,9 @@ pub struct FrameState<'s> {
     pub frame_base: Option<u64>,
     /// Copies bytes at an address; false if they are not there.
     pub read: &'s dyn Fn(u64, &mut [u8]) -> bool,
+    /// For each byte at an address true if the program wrote none there; `None` if that is not known or
+    /// all are written.
+    pub unwritten: &'s dyn Fn(u64, usize) -> Option<Vec<bool>>,
 }
 
 /// A variable at an instruction.
@@ -36,9 +39,31 @@ pub enum Found {
         register: Option<u8>,
         /// The address that it is at, if all of it is in memory.
         address: Option<u64>,
+        /// Its pieces, if it has several.
+        pieces: Vec<FoundPiece>,
     },
     /// Why it cannot be shown.
     Missing(&'static str),
+}
+
+/// A piece of a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoundPiece {
+    /// Its first byte in the variable.
+    pub start: usize,
+    /// Its bytes.
+    pub len: usize,
+    /// Where it is.
+    pub at: PieceAt,
+}
+
+/// Where a piece of a variable is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PieceAt {
+    /// In a register.
+    Register(u8),
+    /// At an address.
+    Memory(u64),
 }
 
 impl Debug {
@@ -65,6 +90,7 @@ impl Debug {
                     value,
                     register: None,
                     address: None,
+                    pieces: Vec::new(),
                 };
             }
             Locations::One(expression) => expression,
@@ -235,6 +261,8 @@ const DAMAGED: &str = "its location cannot be read";
 const ELSEWHERE: &str = "its location is no register and no memory of the frame";
 const GONE: &str = "its memory is not there";
 const ABSENT: &str = "optimized out here";
+/// Why a variable of the frame is not shown whose bytes nothing wrote.
+pub(crate) const UNWRITTEN: &str = "nothing was written to it";
 const UNPLACED: &str = "its place in the frame cannot be told from the instructions";
 
 fn bytes_of(
@@ -301,7 +329,8 @@ fn bytes_of(
     let pieces = evaluation.as_result();
     let mut bytes = vec![0; size];
     let mut known = vec![false; size];
-    let (mut whole, mut place) = (None, None);
+    let (mut whole, mut place, mut places) = (None, None, Vec::new());
+    let mut has_unwritten = false;
     let mut at_bit: usize = 0;
     for piece in pieces {
         let bits = piece.size_in_bits.unwrap_or(8 * size as u64) as usize;
@@ -328,12 +357,27 @@ fn bytes_of(
                     whole = Some(register.0 as u8);
                 }
                 put(into, &value.to_le_bytes());
+                let at = PieceAt::Register(register.0 as u8);
+                let (start, len) = (range.start, range.len());
+                places.push(FoundPiece { start, len, at });
             }
             Location::Address { address } => {
                 if !(state.read)(*address, into) {
                     return Err(GONE);
                 }
                 place = (pieces.len() == 1).then_some(*address);
+                let at = PieceAt::Memory(*address);
+                let (start, len) = (range.start, range.len());
+                places.push(FoundPiece { start, len, at });
+                if let Some(unwritten) = (state.unwritten)(*address, len) {
+                    has_unwritten = true;
+                    let known_bytes = known[range].iter_mut().zip(into.iter_mut());
+                    for ((known, byte), is_unwritten) in known_bytes.zip(unwritten) {
+                        *known = !is_unwritten;
+                        *byte = if is_unwritten { 0 } else { *byte };
+                    }
+                    continue;
+                }
             }
             Location::Value { value } => {
                 let value = value.to_u64(u64::MAX).map_err(|_| DAMAGED)?;
@@ -344,7 +388,8 @@ fn bytes_of(
         }
         known[range].fill(true);
     }
-    if !known.contains(&true) {
+    // Bytes that nothing wrote are not known, and have a place.
+    if !known.contains(&true) && !has_unwritten {
         return Err(ABSENT);
     }
     if known.iter().all(|known| *known) {
@@ -354,5 +399,6 @@ fn bytes_of(
         value: ValueBytes { bytes, known },
         register: whole,
         address: place,
+        pieces: if places.len() > 1 { places } else { Vec::new() },
     })
 }

@@ -162,12 +162,16 @@ fn read_unit<'d>(unit: UnitRef<'_, Slice<'d>>, debug: &mut Debug) -> gimli::Resu
             gimli::DW_TAG_inlined_subroutine if !scopes.is_empty() => {
                 let ranges = ranges(unit, entry)?;
                 let name = name(unit, entry)?.unwrap_or_default();
+                let call_line = entry.attr(gimli::DW_AT_call_line);
+                let call_line = call_line.and_then(|line| line.udata_value());
+                let call_line = call_line.and_then(|line| u32::try_from(line).ok());
                 if let Some(function) = debug.functions.last_mut() {
                     let (name, ranges) = (name.clone(), ranges.clone());
                     function.inlined.push(Inlined {
                         name,
                         ranges,
                         depth,
+                        call_line,
                     });
                 }
                 scopes.push(Scope {

@@ -7,22 +7,12 @@ use ::kernel::object_layout;
 use ::kernel::programs::TestInput;
 use btf::TypeId;
 use interp::checked::{Calls, CheckedContext, Entry, Memory};
-#[cfg(feature = "trace")]
-use packet::FirstHeader;
 use spec::kfuncs::KernelFunction;
-#[cfg(feature = "trace")]
-use trace::Recorder;
 use vm::{FiredTimer, ModelPrograms, ObjectLayout, Streams};
 
-#[cfg(feature = "coverage")]
-use super::counts::CountObserver;
-#[cfg(feature = "debug")]
-use super::debug::{DebugObserver, Scene};
+use super::attached::{Attached, Watched};
 use super::hook::HookObjects;
 use super::prepared::Prepared;
-#[cfg(feature = "trace")]
-use super::recording::RunObserver;
-use super::returned::ReturnObserver;
 use super::{RunError, RunnableProgram};
 
 /// Initial state of a run.
@@ -52,6 +42,25 @@ impl<'o> RunnableProgram<'o> {
         start: Start<'_>,
         guard: &RunGuard,
     ) -> Result<u32, RunError> {
+        let mut attached = std::mem::take(&mut self.attached);
+        let result = self.run_attached(&mut attached, prepared, start, guard);
+        self.attached = attached;
+        result
+    }
+
+    fn run_attached(
+        &mut self,
+        attached: &mut Attached<'o>,
+        prepared: &Prepared,
+        start: Start<'_>,
+        guard: &RunGuard,
+    ) -> Result<u32, RunError> {
+        let Attached {
+            faults,
+            model: given,
+            watchers,
+        } = attached;
+        let given = given.as_deref();
         let (shared, limits) = (self.shared, self.limits);
         let own_system = self.services.own_system();
         let system = own_system.as_deref().unwrap_or(&shared.system);
@@ -61,7 +70,6 @@ impl<'o> RunnableProgram<'o> {
         let inner: Vec<Arc<StoredMap>> = inner.collect();
         // Only programs that ask for the task can read it.
         let asks = prepared.uses_current_task || self.prepared.uses_current_task;
-        let given = self.model.take();
         let asks = asks && given.is_none();
         let layout = shared.task.filter(|_| asks);
         let task = layout.map(|layout| layout.task(system, shared.addresses.task));
@@ -83,7 +91,7 @@ impl<'o> RunnableProgram<'o> {
             Start::Program(input) => self.hook_objects(input),
             Start::Model | Start::Timer(_) => None,
         };
-        let is_program = matches!(start, Start::Program(_) | Start::Model);
+        let is_timer = matches!(start, Start::Timer(_));
         let mut memory = Memory::placed_at(shared.addresses);
         let mut arguments = [0; 5];
         let timer = match start {
@@ -97,7 +105,7 @@ impl<'o> RunnableProgram<'o> {
             }
             Start::Timer(timer) => Some(timer),
         };
-        if let Some(model) = &given {
+        if let Some(model) = given {
             memory.add_given(&model.memory);
         }
         for (map, structure) in maps.iter().flatten().zip(&structures) {
@@ -125,60 +133,17 @@ impl<'o> RunnableProgram<'o> {
             slot = timer.callback.slot as usize;
         }
         let host = &prepared.host;
-        let mut faults = self.faults.take();
-        #[cfg(feature = "trace")]
-        let recording = match is_program {
-            true => self.recording.take(),
-            false => None,
+        let watched = Watched {
+            shared,
+            prepared,
+            cpu: self.services.cpu(),
+            is_timer,
         };
-        #[cfg(feature = "trace")]
-        let run_host = recording
-            .as_deref()
-            .map(|recording| recording.host(shared, self.services.cpu()));
-        #[cfg(feature = "trace")]
-        let traced = recording
-            .as_deref()
-            .map(|recording| recording.traced(programs));
-        #[cfg(feature = "trace")]
-        let first = match prepared.rules.has_link_header() {
-            true => FirstHeader::Link,
-            false => FirstHeader::Network,
-        };
-        #[cfg(feature = "trace")]
-        let recorder = run_host.as_ref().zip(traced.as_deref());
-        #[cfg(feature = "trace")]
-        let recorder = recorder.map(|(host, traced)| {
-            let recorder = Recorder::new(host, traced, first);
-            match recording
-                .as_deref()
-                .and_then(|recording| recording.tail_from)
-            {
-                Some(from) => recorder.with_tail(from),
-                None => recorder,
-            }
-        });
-        #[cfg(feature = "trace")]
-        let mut observer = recorder.map(|recorder| RunObserver::new(recorder, programs));
-        #[cfg(feature = "coverage")]
-        let mut profiler = self.profiler.take();
-        #[cfg(feature = "coverage")]
-        if let Some(profiler) = &mut profiler {
-            profiler.begin();
-        }
-        #[cfg(feature = "debug")]
-        let mut debugging = self.debugging.take();
-        #[cfg(feature = "debug")]
-        let mut debugger = debugging.as_deref_mut().map(|debugging| {
-            let run = (self.services.cpu(), !is_program);
-            let scene = Scene::new(debugging, shared, prepared, run);
-            DebugObserver::new(&mut debugging.state, scene)
-        });
-        #[cfg(feature = "fuzz")]
-        let mut comparing = self.comparing.take();
-        let mut returns = (self.notes_return && is_program).then(|| ReturnObserver::new(programs));
+        let ground = watchers.ground(watched);
+        let mut observers = watchers.observe(watched, &ground);
         let finish = self.services.with_context(timer, |mut cx| {
             let mut calls = Calls::resolved(|number, arguments, memory| {
-                if let Some(faults) = &mut faults
+                if let Some(faults) = faults
                     && let Some(result) = faults.result((number, arguments[0]), memory, maps)
                 {
                     return Some(Ok(result));
@@ -186,7 +151,7 @@ impl<'o> RunnableProgram<'o> {
                 if let Some(KernelFunction::Host(index)) = KernelFunction::from_number(number) {
                     return Some(host.get(usize::from(index))?.call(arguments, memory));
                 }
-                if let Some(model) = &given
+                if let Some(model) = given
                     && let Some(result) = model.call(number, arguments, memory)
                 {
                     return Some(result);
@@ -206,90 +171,15 @@ impl<'o> RunnableProgram<'o> {
                 packet: None,
             };
             let entry = Entry { arguments };
-            #[cfg(feature = "debug")]
-            if let Some(debugger) = &mut debugger {
-                return (prepared.checked)
-                    .run_function_observed(slot, cx, entry, &limits, debugger);
+            match &mut observers {
+                Some(observers) => observers.run(&prepared.checked, slot, cx, entry, &limits),
+                None => (prepared.checked).run_function(slot, cx, entry, &limits),
             }
-            #[cfg(feature = "trace")]
-            if let Some(observer) = &mut observer {
-                return (prepared.checked)
-                    .run_function_observed(slot, cx, entry, &limits, observer);
-            }
-            #[cfg(feature = "fuzz")]
-            if let Some(comparing) = &mut comparing {
-                return (prepared.checked).run_function_observed(
-                    slot,
-                    cx,
-                    entry,
-                    &limits,
-                    &mut **comparing,
-                );
-            }
-            #[cfg(feature = "coverage")]
-            if let Some(profiler) = &mut profiler {
-                return (prepared.checked).run_function_observed(
-                    slot,
-                    cx,
-                    entry,
-                    &limits,
-                    &mut **profiler,
-                );
-            }
-            if let Some(returns) = &mut returns {
-                return (prepared.checked).run_function_observed(slot, cx, entry, &limits, returns);
-            }
-            #[cfg(feature = "coverage")]
-            if let Some(mut counts) = CountObserver::new(programs) {
-                return (prepared.checked).run_function_observed(
-                    slot,
-                    cx,
-                    entry,
-                    &limits,
-                    &mut counts,
-                );
-            }
-            (prepared.checked).run_function(slot, cx, entry, &limits)
         });
-        #[cfg(feature = "debug")]
-        {
-            self.debugging = debugging;
-        }
-        self.faults = faults;
-        #[cfg(feature = "fuzz")]
-        {
-            self.comparing = comparing;
-        }
-        if is_program {
-            self.returned = returns.and_then(|returns| returns.last);
-            #[cfg(feature = "trace")]
-            if let Some(observer) = &observer {
-                self.returned = observer.returns.last;
-            }
-        }
-        #[cfg(all(test, feature = "trace"))]
-        let insns = observer
-            .as_mut()
-            .map(|observer| std::mem::take(&mut observer.insns));
-        #[cfg(feature = "trace")]
-        let recorded = observer.map(|observer| observer.recorder.finish(&finish, &memory));
-        #[cfg(feature = "trace")]
-        if let Some(mut recording) = recording {
-            recording.recorded = recorded;
-            #[cfg(test)]
-            recording.insns.extend(insns.into_iter().flatten());
-            self.recording = Some(recording);
-        }
+        let seen = observers.map(|observers| observers.finish(&finish, &memory));
         drop(memory);
-        self.model = given;
-        #[cfg(feature = "coverage")]
-        {
-            if let (true, Some(profiler)) = (is_program, &mut profiler) {
-                profiler.end_run();
-            }
-            self.profiler = profiler;
-        }
-        if is_program {
+        watchers.note(seen.unwrap_or_default(), is_timer);
+        if !is_timer {
             self.executed = Some(finish.executed);
         }
         for (program, insn) in finish.unwritten_reads {

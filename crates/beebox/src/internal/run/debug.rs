@@ -10,17 +10,27 @@
 //! # Modules
 //!
 //! `session.rs` runs and runs anew, `state.rs` is what lasts, `plan.rs` says what a run is up to, `observer.rs` stops it,
-//! `breakpoint.rs` says where, `watch.rs` finds writes; `view.rs` shows what is there: `value.rs` values
-//! by type, `expression.rs` expressions of C, `map_view.rs` maps, `known.rs` what the verifier knew,
-//! `source.rs` lines. `dap/` and `terminal.rs` are front ends.
+//! `resume.rs` has it go on, `search.rs` finds what is past,
+//! `breakpoint.rs` says where, `resolve.rs` finds these places, `watch.rs` finds writes. `scene.rs` is what
+//! a run is on, and `view.rs` shows what is there: `value.rs` values by type and `places.rs` where they
+//! are, `expression.rs` reads expressions of C and `evaluate.rs` has their values, `map_view.rs` maps,
+//! `listing.rs` instructions and registers, `known.rs` what the verifier knew, `source.rs` lines. `dap/` and `terminal.rs` are front ends.
 
 mod breakpoint;
 mod dap;
+mod evaluate;
 mod expression;
+mod int_type;
 mod known;
+mod listing;
 mod map_view;
 mod observer;
+mod places;
 mod plan;
+mod resolve;
+mod resume;
+mod scene;
+mod search;
 mod session;
 mod source;
 mod state;
@@ -31,19 +41,22 @@ mod value;
 mod view;
 mod watch;
 
-pub use breakpoint::{BadBreakpoint, BreakKind, Breakpoint, Breakpoints};
+pub use breakpoint::{BadBreakpoint, BreakKind, Breakpoint, Breakpoints, HitChoice};
 pub use dap::{refuse_launch, serve};
+pub use int_type::IntType;
+pub use listing::RegisterRow;
+pub use places::ValuePlace;
 pub use plan::{DebugStep, Position, Resume, StepKind, StopReason};
 pub use session::{DebugError, DebugInput, DebugSetup, debug};
 pub use source::SourcePlace;
 pub use terminal::{Terminal, interact};
-pub use value::{DebugValue, TreeNode, TreeRow, ValuePlace};
-pub use view::{FrameRow, Pause, RegisterRow, View};
+pub use value::{DebugValue, TreeNode, TreeRow};
+pub use view::{FrameRow, Pause, View};
 pub use watch::Watch;
 
 pub(super) use observer::DebugObserver;
+pub(super) use scene::Scene;
 pub(super) use state::Debugging;
-pub(super) use view::Scene;
 
 /// What controls a session: an editor, or a person at a terminal.
 pub trait FrontEnd: Send {
@@ -56,8 +69,10 @@ pub trait FrontEnd: Send {
     /// Shows a line of what runs gave: verdicts, printed texts, messages of breakpoints.
     fn show(&mut self, line: &str);
 
-    /// The input has ended, and the session with it.
-    fn ended(&mut self, line: &str);
+    /// What keeps the session from going on, if it ends for that.
+    fn failure(&mut self) -> Option<String> {
+        None
+    }
 }
 
 /// What is to happen while a program runs.

@@ -91,7 +91,7 @@ impl<'o> RunnableProgram<'o> {
         let with = page.with;
         page.limits = Some(self.limits);
         match page.recording.take() {
-            Some(recording) => self.recording = Some(recording),
+            Some(recording) => self.attached.watchers.recording = Some(recording),
             None => self.record_with_tail(with.kernel, with.debug, None),
         }
         self.limit_told_run();
@@ -139,13 +139,24 @@ impl<'o> RunnableProgram<'o> {
         if let Some(limits) = page.limits.take() {
             self.set_limits(limits);
         }
-        let executed = self.recording.is_none().then(|| self.executed()).flatten();
+        let executed = self
+            .attached
+            .watchers
+            .recording
+            .is_none()
+            .then(|| self.executed())
+            .flatten();
         line.executed = executed;
-        let recorded = self.recording.take().and_then(|mut recording| {
-            let recorded = recording.recorded.take();
-            page.recording = Some(recording);
-            recorded
-        });
+        let recorded = self
+            .attached
+            .watchers
+            .recording
+            .take()
+            .and_then(|mut recording| {
+                let recorded = recording.recorded.take();
+                page.recording = Some(recording);
+                recorded
+            });
         let told = match outcome {
             Ok((retval, redirect)) => {
                 line.verdict = verdict(self.kind(), retval).name.into_owned();

@@ -350,10 +350,12 @@ impl RunnableProgram<'_> {
         given: RunInput<'_>,
         guard: &mut RunGuard,
     ) -> Vec<Compared> {
-        self.comparing = Some(Box::default());
+        self.attached.watchers.comparing = Some(Box::default());
         // What the run gives was seen already.
         let _ = self.run_input(given, guard);
-        self.comparing
+        self.attached
+            .watchers
+            .comparing
             .take()
             .map(|comparing| comparing.found)
             .unwrap_or_default()

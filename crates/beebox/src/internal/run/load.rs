@@ -237,6 +237,7 @@ impl LoadedObject {
                 variables: &shared.variables,
                 probing,
                 unwritten_reads,
+                watches_stack: options.watches_stack,
             };
             let mut prepared = Prepared::new(source, rules, compiled, &shared.maps, host);
             #[cfg(feature = "coverage")]

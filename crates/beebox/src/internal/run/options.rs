@@ -32,6 +32,8 @@ pub struct LoadOptions {
     /// Runs count what they execute ([`LoadedObject::coverage`](super::LoadedObject)).
     #[cfg(feature = "coverage")]
     pub counts: bool,
+    /// The checked engine remembers which bytes of the stack were written, and runs slower.
+    pub watches_stack: bool,
     /// Programs of types that Linux does not test-run are loaded too: they run in a model of the kernel.
     pub models: bool,
     /// Maps remember what is written to them, so that fuzzing can set them back.
@@ -80,6 +82,7 @@ impl Default for LoadOptions {
             retpoline: false,
             #[cfg(feature = "coverage")]
             counts: false,
+            watches_stack: false,
             models: false,
             #[cfg(feature = "fuzz")]
             journals: false,

@@ -65,6 +65,8 @@ pub(super) struct Source<'k> {
     /// Instructions that may read stack memory which the program never wrote, ascending; `None`
     /// if nothing is known of it, as it was not verified.
     pub(super) unwritten_reads: Option<Vec<u32>>,
+    /// It is remembered which bytes of the stack were written.
+    pub(super) watches_stack: bool,
 }
 
 impl Prepared {
@@ -83,6 +85,7 @@ impl Prepared {
             variables,
             probing,
             unwritten_reads,
+            watches_stack,
         } = source;
         let (code, callbacks, fallback_reason) = match compiled {
             None => (None, BTreeMap::new(), None),
@@ -120,7 +123,8 @@ impl Prepared {
             .with_exception_callback(exception_callback);
         let may_read_unwritten = unwritten_reads.as_deref().and_then(<[u32]>::first);
         let may_read_unwritten = may_read_unwritten.map(|insn| *insn as usize);
-        let checked = match unwritten_reads.is_none() || may_read_unwritten.is_some() {
+        let may_read = unwritten_reads.is_none() || may_read_unwritten.is_some();
+        let checked = match watches_stack || may_read {
             true => checked.with_watched_stack(),
             false => checked,
         };
@@ -183,7 +187,16 @@ impl Prepared {
 
     /// File, number and text of the source line of an instruction.
     pub(super) fn line_at(&self, insn: usize) -> Option<(String, u32, String)> {
-        let line = self.program.line_at(insn as u32)?;
+        // What the compiler gives line 0 belongs to the line before it.
+        let lines = self.program.line_info();
+        let begun = lines.partition_point(|line| line.insn as usize <= insn);
+        let start = self
+            .program
+            .subprog_at(insn as u32)
+            .map_or(0, |it| it.start);
+        let mut begun = lines[..begun].iter().rev();
+        let line = begun.find(|line| line.line > 0 || line.insn < start)?;
+        let line = Some(line).filter(|line| line.insn >= start && line.line > 0)?;
         let types = self.program.btf()?;
         let (file, text) = (types.string(line.file), types.string(line.text));
         Some((file.to_string(), line.line, text.to_string()))

@@ -226,7 +226,7 @@ impl Observer for Profiler {
 impl RunnableProgram<'_> {
     /// Has the next runs profiled, in the checked engine, with the time that they take if `times`.
     pub fn start_profile(&mut self, times: bool) {
-        self.profiler = Some(Box::new(Profiler {
+        self.attached.watchers.profiler = Some(Box::new(Profiler {
             is_timed: times,
             ..Profiler::default()
         }));
@@ -234,7 +234,7 @@ impl RunnableProgram<'_> {
 
     /// The profile of the runs since.
     pub fn take_profile(&mut self) -> Option<Profile> {
-        let profiler = self.profiler.take()?;
+        let profiler = self.attached.watchers.profiler.take()?;
         Some(profiler.profile(&self.shared.programs))
     }
 }

@@ -11,20 +11,12 @@ use spec::programs::ProgramType;
 use vm::network::Network;
 use vm::{Deadline, DirectContext, Outcome, Redirect};
 
+use super::attached::Attached;
 use super::checked::Start;
 use super::compiled::{Code, Scratch};
-#[cfg(feature = "debug")]
-use super::debug::Debugging;
 #[cfg(feature = "html")]
 use super::html::HtmlRuns;
-#[cfg(feature = "fuzz")]
-use super::inputs::Comparisons;
 use super::prepared::Prepared;
-#[cfg(feature = "coverage")]
-use super::profile::Profiler;
-#[cfg(feature = "trace")]
-use super::recording::Recording;
-use super::returned::Place;
 use super::services::{RunClock, Services};
 use super::shared::Shared;
 use super::{Faults, ObjectMap, PrintedText, RunError, RunRecord, records};
@@ -54,28 +46,8 @@ pub struct RunnableProgram<'o> {
     pub(super) captured: Option<Box<TestInput>>,
     /// Instructions of the last run, if it was in the checked engine.
     pub(super) executed: Option<u64>,
-    /// Runs are in the checked engine, so that their instructions are known.
-    counts_executed: bool,
-    /// Runs are in the checked engine, so that it is known where they return.
-    pub(super) notes_return: bool,
-    /// The last instruction of the last run, if that is noted.
-    pub(super) returned: Option<Place>,
-    /// Helpers that fail on purpose.
-    pub(super) faults: Option<Box<Faults>>,
-    /// The model of the kernel around the program.
-    pub(super) model: Option<Box<Model>>,
-    /// What profiles the next runs.
-    #[cfg(feature = "coverage")]
-    pub(super) profiler: Option<Box<Profiler>>,
-    /// What notes the comparisons of the next runs.
-    #[cfg(feature = "fuzz")]
-    pub(super) comparing: Option<Box<Comparisons>>,
-    /// What records the next run.
-    #[cfg(feature = "trace")]
-    pub(super) recording: Option<Box<Recording<'o>>>,
-    /// What the next runs are debugged with.
-    #[cfg(feature = "debug")]
-    pub(super) debugging: Option<Box<Debugging<'o>>>,
+    /// What watches its runs, fails its calls, and is around it.
+    pub(super) attached: Attached<'o>,
     /// The page that runs are written to.
     #[cfg(feature = "html")]
     pub(super) page: Option<Box<HtmlRuns<'o>>>,
@@ -123,19 +95,7 @@ impl<'o> RunnableProgram<'o> {
             record_maps: Vec::new(),
             captured: None,
             executed: None,
-            counts_executed: false,
-            notes_return: false,
-            returned: None,
-            faults: None,
-            model: None,
-            #[cfg(feature = "coverage")]
-            profiler: None,
-            #[cfg(feature = "fuzz")]
-            comparing: None,
-            #[cfg(feature = "trace")]
-            recording: None,
-            #[cfg(feature = "debug")]
-            debugging: None,
+            attached: Attached::default(),
             #[cfg(feature = "html")]
             page: None,
         }
@@ -355,7 +315,7 @@ impl<'o> RunnableProgram<'o> {
         guard.renew();
         let prepared = self.prepared;
         let result = match &prepared.code {
-            Some(code) if !self.is_recorded() => self.run_unchecked(code, input, guard),
+            Some(code) if !self.attached.needs_checked() => self.run_unchecked(code, input, guard),
             _ => self.run_checked(prepared, Start::Program(input), guard),
         };
         match result {
@@ -409,12 +369,12 @@ impl<'o> RunnableProgram<'o> {
             let system = model.system(self.services.system());
             self.services.set_process(system, model.task());
         }
-        self.model = model;
+        self.attached.model = model;
     }
 
     /// The model, as the runs left it.
     pub(crate) fn take_model(&mut self) -> Option<Box<Model>> {
-        self.model.take()
+        self.attached.model.take()
     }
 
     /// The program.
@@ -436,7 +396,7 @@ impl<'o> RunnableProgram<'o> {
 
     /// Sets whether runs are in the checked engine, so that their instructions are known.
     pub(crate) fn count_executed(&mut self, on: bool) {
-        self.counts_executed = on;
+        self.attached.watchers.counts_executed = on;
     }
 
     /// Instructions of the last run, if it was in the checked engine.
@@ -446,38 +406,12 @@ impl<'o> RunnableProgram<'o> {
 
     /// Has helpers fail on purpose in the next runs, which are in the checked engine.
     pub(crate) fn set_faults(&mut self, faults: Option<Box<Faults>>) {
-        self.faults = faults.filter(|faults| !faults.is_empty());
+        self.attached.faults = faults.filter(|faults| !faults.is_empty());
     }
 
     /// The helpers that fail on purpose, with the calls that were seen.
     pub(crate) fn take_faults(&mut self) -> Option<Box<Faults>> {
-        self.faults.take()
-    }
-
-    /// True if the next run is in the checked engine, for what watches it or for helpers that fail on
-    /// purpose.
-    #[inline]
-    fn is_recorded(&self) -> bool {
-        let is_asked = self.counts_executed || self.notes_return;
-        if is_asked || self.faults.is_some() || self.model.is_some() {
-            return true;
-        }
-        #[cfg(feature = "coverage")]
-        if self.profiler.is_some() {
-            return true;
-        }
-        #[cfg(feature = "debug")]
-        if self.debugging.is_some() {
-            return true;
-        }
-        #[cfg(feature = "fuzz")]
-        if self.comparing.is_some() {
-            return true;
-        }
-        #[cfg(feature = "trace")]
-        return self.recording.is_some();
-        #[cfg(not(feature = "trace"))]
-        false
+        self.attached.faults.take()
     }
 
     /// The deadline of a run without checks.

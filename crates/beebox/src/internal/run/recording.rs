@@ -1,22 +1,19 @@
 //! The record of a run: what its observer asks of the object and the kernel.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use ::kernel::maps::Map;
 use btf::{Btf, Kind, Shape, TypeId};
-use interp::checked::{Moment, Observer};
 use isa::ebpf::{Callee, Insn};
 use program::MapDef;
 use spec::Kernel;
 use spec::kfuncs::KernelFunction;
 use spec::registry::types::ArgBase;
 use trace::dwarf::Debug;
-use trace::{Host, Recorder, Run, Traced, TracedMap};
+use trace::{Host, Run, Traced, TracedMap};
 
 use super::prepared::Prepared;
-use super::returned::ReturnObserver;
 use super::shared::Shared;
 use super::{ObjectMap, RunnableProgram};
 
@@ -25,44 +22,14 @@ use super::{ObjectMap, RunnableProgram};
 pub(super) struct Recording<'o> {
     debug: Option<&'o Debug>,
     /// Names of functions, and how many arguments they take, by their numbers in resolved code.
-    functions: HashMap<i32, (String, usize)>,
+    functions: Arc<HashMap<i32, (String, usize)>>,
     /// The instruction from which the last lines are recorded.
     pub(super) tail_from: Option<u64>,
     /// The record, when the run ended.
     pub(super) recorded: Option<Run>,
-    /// See [`RunObserver::insns`].
+    /// Number of the program and slot of each instruction.
     #[cfg(test)]
     pub(super) insns: Vec<(u32, u32)>,
-}
-
-/// The observer of a run that is recorded.
-pub(super) struct RunObserver<'p> {
-    pub(super) recorder: Recorder<'p>,
-    /// What counts and notes beside it.
-    pub(super) returns: ReturnObserver<'p>,
-    /// Number of the program and slot of each instruction, to which the test holds the record.
-    #[cfg(test)]
-    pub(super) insns: Vec<(u32, u32)>,
-}
-
-impl<'p> RunObserver<'p> {
-    pub(super) fn new(recorder: Recorder<'p>, programs: &'p [Prepared]) -> RunObserver<'p> {
-        RunObserver {
-            recorder,
-            returns: ReturnObserver::new(programs),
-            #[cfg(test)]
-            insns: Vec::new(),
-        }
-    }
-}
-
-impl Observer for RunObserver<'_> {
-    fn before(&mut self, moment: &Moment<'_, '_>) -> ControlFlow<()> {
-        #[cfg(test)]
-        self.insns.push((moment.program.number(), moment.at as u32));
-        let _ = self.returns.before(moment);
-        self.recorder.before(moment)
-    }
 }
 
 impl<'o> RunnableProgram<'o> {
@@ -82,9 +49,9 @@ impl<'o> RunnableProgram<'o> {
         let functions = programs
             .iter()
             .flat_map(|prepared| functions(prepared, kernel));
-        self.recording = Some(Box::new(Recording {
+        self.attached.watchers.recording = Some(Box::new(Recording {
             debug,
-            functions: functions.collect(),
+            functions: Arc::new(functions.collect()),
             tail_from,
             ..Recording::default()
         }));
@@ -92,7 +59,7 @@ impl<'o> RunnableProgram<'o> {
 
     /// The record of the run since; the next one is not recorded.
     pub(crate) fn take_record(&mut self) -> Option<Run> {
-        self.recording.take()?.recorded
+        self.attached.watchers.recording.take()?.recorded
     }
 }
 
@@ -157,10 +124,19 @@ fn arguments(kernel: &Kernel, number: i32) -> usize {
 }
 
 impl<'o> Recording<'o> {
+    /// Adds the run of the program, or that of the function of a timer before or after it.
+    pub(super) fn add(&mut self, run: Run, is_timer: bool) {
+        let run = if is_timer { run.of_timer() } else { run };
+        match &mut self.recorded {
+            Some(recorded) => recorded.append(run),
+            None => self.recorded = Some(run),
+        }
+    }
+
     /// The host of a run.
-    pub(super) fn host<'h>(&'h self, shared: &'h Shared, cpu: u32) -> RunHost<'h> {
+    pub(super) fn host<'h>(&self, shared: &'h Shared, cpu: u32) -> RunHost<'h> {
         RunHost {
-            functions: &self.functions,
+            functions: self.functions.clone(),
             maps: run_maps(shared),
             types: shared
                 .programs
@@ -186,7 +162,7 @@ impl<'o> Recording<'o> {
 
 /// Maps and functions that a run meets.
 pub(super) struct RunHost<'h> {
-    functions: &'h HashMap<i32, (String, usize)>,
+    functions: Arc<HashMap<i32, (String, usize)>>,
     maps: Vec<RunMap<'h>>,
     types: Option<&'h Btf<'static>>,
     cpu: u32,

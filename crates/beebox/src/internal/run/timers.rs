@@ -63,8 +63,10 @@ impl RunnableProgram<'_> {
             return Ok(());
         };
         match program.callbacks.get(&timer.callback.slot) {
-            Some(function) => self.call_unchecked(function, timer, guard),
-            None => {
+            Some(function) if !self.attached.needs_checked() => {
+                self.call_unchecked(function, timer, guard)
+            }
+            Some(_) | None => {
                 let run = self.run_checked(program, Start::Timer(timer), guard);
                 run.map(drop)
             }

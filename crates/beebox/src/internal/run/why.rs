@@ -227,7 +227,10 @@ impl<'o> RunnableProgram<'o> {
             redirect: None,
             redirect_text: None,
             stopped,
-            source: lines.iter().rev().find_map(|line| line.source.clone()),
+            source: run.last.and_then(|last| {
+                let mut lines = lines[..=last].iter().rev();
+                lines.find_map(|line| line.source.clone())
+            }),
             executed: run.instructions,
             steps,
             omitted: run.left_out,

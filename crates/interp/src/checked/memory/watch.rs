@@ -75,8 +75,35 @@ impl Memory<'_> {
         }
     }
 
+    /// For each byte at an address true if it is in a watched frame and the program did not write it;
+    /// `None` if there are none.
+    pub fn unwritten(&self, address: u64, len: usize) -> Option<Vec<bool>> {
+        if self.watch.written.is_empty() {
+            return None;
+        }
+        let bytes = address..address.saturating_add(len as u64);
+        let unwritten = bytes.map(|at| {
+            let Some((frame, offset)) = self.place_in_frames(at) else {
+                return false;
+            };
+            let written = self.watch.written.get(&frame);
+            written.is_some_and(|written| written[offset / 64] >> (offset % 64) & 1 == 0)
+        });
+        let unwritten: Vec<bool> = unwritten.collect();
+        unwritten.contains(&true).then_some(unwritten)
+    }
+
     #[cold]
     fn note_watched_write(&mut self, address: u64, len: u64) {
+        // Most are of one word of the bits.
+        if let Some((frame, offset)) = self.place_in_frames(address)
+            && len <= 8
+            && offset % 64 + len as usize <= 64
+            && let Some(written) = self.watch.written.get_mut(&frame)
+        {
+            written[offset / 64] |= ((1 << len) - 1) << (offset % 64);
+            return;
+        }
         for at in address..address.saturating_add(len) {
             let Some((frame, offset)) = self.place_in_frames(at) else {
                 return;

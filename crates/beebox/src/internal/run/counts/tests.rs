@@ -122,7 +122,7 @@ fn check(path: &Path, kernel: &Kernel) -> Option<u64> {
         each_packet(|frame, time| {
             program.record(kernel, None);
             let result = run(&mut program, frame, time);
-            trace.add(&program.recording.take().unwrap().insns);
+            trace.add(&program.attached.watchers.recording.take().unwrap().insns);
             results.push(result);
             result.is_some()
         });
@@ -138,10 +138,7 @@ fn check(path: &Path, kernel: &Kernel) -> Option<u64> {
                 result.is_some()
             });
             let place = format!("{}: {name}, {engine:?}", path.display());
-            // The functions of timers are not in the trace.
-            if !path.ends_with("timers.bpf.o") {
-                executed += compare(&counted, &trace, &place);
-            }
+            executed += compare(&counted, &trace, &place);
             coverages.push(counted.coverage());
         }
         assert!(
@@ -171,6 +168,8 @@ fn counts_are_those_of_a_trace_in_every_engine() {
             .filter(|path| path.to_string_lossy().ends_with(".bpf.o"))
             // What it finds depends on the addresses of the engine.
             .filter(|path| !path.ends_with("search.bpf.o"))
+            // It runs ten million instructions on each packet.
+            .filter(|path| !path.ends_with("spin.bpf.o"))
             .collect();
         files.sort();
         for path in files {

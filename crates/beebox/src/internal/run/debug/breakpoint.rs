@@ -3,13 +3,9 @@
 
 use std::error::Error;
 use std::fmt;
-use std::sync::Arc;
 
-use isa::ebpf::{Callee, Insn};
-
-use super::super::prepared::Prepared;
-use super::source::Sources;
-use super::state::FunctionNames;
+use super::expression::Expr;
+use super::resolve::Resolver;
 use super::watch::Watch;
 
 /// Where a run stops.
@@ -54,9 +50,10 @@ pub struct Breakpoint {
     pub condition: Option<String>,
     /// Shows this text in place of a stop: expressions in braces are replaced by their values.
     pub message: Option<String>,
-    /// Hits that are left out first.
-    pub skipped: u64,
-    /// Hits of forward runs.
+    /// Which of its hits stop.
+    pub chosen: HitChoice,
+    /// Hits from the begin of the session to where the run is, if they choose; otherwise those of forward
+    /// runs.
     pub hits: u64,
     /// Programs and slots at which it is.
     pub places: Vec<(u32, u32)>,
@@ -64,6 +61,63 @@ pub struct Breakpoint {
     pub line: Option<u32>,
     /// What set it, so that a front end can replace all of one kind.
     pub owner: String,
+}
+
+/// Which hits of a breakpoint stop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HitChoice {
+    /// All.
+    #[default]
+    All,
+    /// Those from one on.
+    From(u64),
+    /// Those up to one.
+    UpTo(u64),
+    /// One.
+    Only(u64),
+    /// Each of so many.
+    Each(u64),
+}
+
+impl HitChoice {
+    /// A choice as editors write it: `3` and `>=3`, `>3`, `==3` and `=3`, `<3`, `<=3`, `%3`.
+    ///
+    /// # Errors
+    /// For other text, and for choices of no hit.
+    pub(super) fn parse(text: &str) -> Result<HitChoice, String> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Ok(HitChoice::All);
+        }
+        let end = text.find(|each: char| each.is_ascii_digit());
+        let (word, digits) = text.split_at(end.unwrap_or(text.len()));
+        let number: Option<u64> = digits.parse().ok();
+        let chosen = number.and_then(|number| {
+            Some(match word.trim_end() {
+                "" | ">=" => HitChoice::From(number),
+                ">" => HitChoice::From(number.checked_add(1)?),
+                "==" | "=" if number > 0 => HitChoice::Only(number),
+                "<=" if number > 0 => HitChoice::UpTo(number),
+                "<" if number > 1 => HitChoice::UpTo(number - 1),
+                "%" if number > 0 => HitChoice::Each(number),
+                _ => return None,
+            })
+        });
+        chosen.ok_or_else(|| {
+            format!("hit condition {text}: one of 3, >=3, >3, ==3, <3, <=3 and %3 is expected")
+        })
+    }
+
+    /// True if the hit of a number, from 1, stops.
+    fn has(self, hit: u64) -> bool {
+        match self {
+            HitChoice::All => true,
+            HitChoice::From(first) => hit >= first,
+            HitChoice::UpTo(last) => hit <= last,
+            HitChoice::Only(one) => hit == one,
+            HitChoice::Each(each) => hit.is_multiple_of(each),
+        }
+    }
 }
 
 /// Why a breakpoint cannot be set.
@@ -83,12 +137,9 @@ impl Error for BadBreakpoint {}
 pub(super) struct BreakOptions {
     pub(super) condition: Option<String>,
     pub(super) message: Option<String>,
-    pub(super) skipped: u64,
+    pub(super) chosen: HitChoice,
     pub(super) owner: String,
 }
-
-/// Programs and slots.
-type Places = Vec<(u32, u32)>;
 
 /// The breakpoints of a session.
 #[derive(Debug, Default)]
@@ -102,20 +153,12 @@ pub struct Breakpoints {
     pub(super) has_verdicts: bool,
     pub(super) has_packets: bool,
     pub(super) has_watches: bool,
-}
-
-/// What breakpoints are resolved by.
-#[derive(Clone, Copy)]
-pub(super) struct Resolver<'r> {
-    pub(super) programs: &'r [Prepared],
-    pub(super) sources: &'r Sources,
-    pub(super) functions: &'r Arc<FunctionNames>,
-    /// Number of the program of the session.
-    pub(super) main: u32,
-    /// Names of the maps.
-    pub(super) maps: &'r dyn Fn() -> Vec<String>,
-    /// First slots of the places where a function is inlined, by program.
-    pub(super) inlined: &'r dyn Fn(&str) -> Vec<(u32, u32)>,
+    /// There are some whose hits choose, which are counted from the begin of the session.
+    pub(super) has_counts: bool,
+    /// Some of these were set where the past was not counted.
+    pub(super) is_stale: bool,
+    /// Breakpoints that were removed for others of their owner: equal ones keep numbers and hits.
+    removed: Vec<Breakpoint>,
 }
 
 impl Breakpoints {
@@ -134,7 +177,9 @@ impl Breakpoints {
 
     /// Removes those of an owner.
     pub(super) fn remove_of(&mut self, owner: &str) {
-        self.list.retain(|breakpoint| breakpoint.owner != owner);
+        let list = std::mem::take(&mut self.list);
+        let (removed, kept) = list.into_iter().partition(|it| it.owner == owner);
+        (self.removed, self.list) = (removed, kept);
         self.mark();
     }
 
@@ -149,14 +194,36 @@ impl Breakpoints {
         resolver: Resolver<'_>,
     ) -> Result<&Breakpoint, BadBreakpoint> {
         let (line, places) = resolver.places(&kind).map_err(BadBreakpoint)?;
-        self.last += 1;
+        let texts = options
+            .condition
+            .iter()
+            .map(|text| (text.as_str(), "condition "));
+        let parts = options.message.iter().flat_map(|message| parts(message));
+        let parts = parts.filter_map(|part| match part {
+            MessagePart::Expression(text) => Some((text, "message: ")),
+            MessagePart::Text(_) => None,
+        });
+        for (text, what) in texts.chain(parts) {
+            Expr::parse(text).map_err(|why| BadBreakpoint(format!("{what}{text}: {why}")))?;
+        }
+        let same = self.removed.iter().position(|it| {
+            (&it.kind, &it.condition, &it.message, it.chosen)
+                == (&kind, &options.condition, &options.message, options.chosen)
+        });
+        let same = same.map(|same| self.removed.swap_remove(same));
+        let (id, hits) = match &same {
+            Some(same) => (same.id, same.hits),
+            None => (self.last + 1, 0),
+        };
+        self.last = self.last.max(id);
+        self.is_stale |= same.is_none() && options.chosen != HitChoice::All;
         self.list.push(Breakpoint {
-            id: self.last,
+            id,
             kind,
             condition: options.condition,
             message: options.message,
-            skipped: options.skipped,
-            hits: 0,
+            chosen: options.chosen,
+            hits,
             places,
             line,
             owner: options.owner,
@@ -165,13 +232,23 @@ impl Breakpoints {
         Ok(&self.list[self.list.len() - 1])
     }
 
-    /// Counts a hit of a forward run; true if the run is to stop by it.
-    pub(super) fn count(&mut self, id: u32) -> bool {
+    /// Begins to count hits anew, at the begin of the session.
+    pub(super) fn begin_counts(&mut self) {
+        let chosen = self
+            .list
+            .iter_mut()
+            .filter(|it| it.chosen != HitChoice::All);
+        chosen.for_each(|breakpoint| breakpoint.hits = 0);
+        self.is_stale = false;
+    }
+
+    /// Counts a hit; true if the run is to stop by it.
+    pub(super) fn count(&mut self, id: u32, is_forward: bool) -> bool {
         let mut list = self.list.iter_mut();
         let found = list.find(|breakpoint| breakpoint.id == id);
         found.is_some_and(|breakpoint| {
-            breakpoint.hits += 1;
-            breakpoint.hits > breakpoint.skipped
+            breakpoint.hits += u64::from(is_forward || breakpoint.chosen != HitChoice::All);
+            breakpoint.chosen.has(breakpoint.hits)
         })
     }
 
@@ -199,6 +276,7 @@ impl Breakpoints {
         self.has_verdicts = has(|kind| matches!(kind, BreakKind::Verdict(_)));
         self.has_packets = has(|kind| matches!(kind, BreakKind::Packet(_)));
         self.has_watches = has(|kind| matches!(kind, BreakKind::Watch(_)));
+        self.has_counts = self.list.iter().any(|it| it.chosen != HitChoice::All);
     }
 
     /// True if there are some that instructions without a mark may meet.
@@ -207,182 +285,25 @@ impl Breakpoints {
     }
 }
 
-/// The name of a helper without its prefix.
-fn plain(name: &str) -> &str {
-    name.strip_prefix("bpf_").unwrap_or(name)
+/// A part of a message.
+pub(super) enum MessagePart<'m> {
+    /// Text as it is.
+    Text(&'m str),
+    /// An expression, which is replaced by its value.
+    Expression(&'m str),
 }
 
-impl Resolver<'_> {
-    /// The line and the slots of a breakpoint.
-    fn places(&self, kind: &BreakKind) -> Result<(Option<u32>, Places), String> {
-        match kind {
-            BreakKind::Line { file, line } => {
-                let (line, places) = self.sources.starts(file.as_deref(), *line)?;
-                Ok((Some(line), places))
-            }
-            BreakKind::Function(name) => {
-                let places = self.functions_named(name);
-                match places.is_empty() {
-                    true => Err(format!(
-                        "no function is called {name}; there are {}",
-                        self.function_names().join(", ")
-                    )),
-                    false => Ok((None, places)),
-                }
-            }
-            BreakKind::Helper(name) => {
-                let places = self.calls_of(name);
-                match places.is_empty() {
-                    true => {
-                        let mut known: Vec<&str> =
-                            self.functions.values().map(|it| &*it.0).collect();
-                        known.sort_unstable();
-                        known.dedup();
-                        Err(format!(
-                            "no program calls {name}; they call {}",
-                            known.join(", ")
-                        ))
-                    }
-                    false => Ok((None, places)),
-                }
-            }
-            BreakKind::Map(name) => {
-                let maps = (self.maps)();
-                match maps.contains(name) {
-                    true => Ok((None, Vec::new())),
-                    false => Err(format!(
-                        "no map is called {name}; there are {}",
-                        maps.join(", ")
-                    )),
-                }
-            }
-            BreakKind::Insn { program, slot } => {
-                let number = match program {
-                    None => self.main,
-                    Some(name) => {
-                        let mut programs = self.programs.iter();
-                        let found = programs.position(|it| it.program.name() == name);
-                        found.ok_or_else(|| format!("no program is called {name}"))? as u32
-                    }
-                };
-                let insns = self.programs.get(number as usize);
-                let insns = insns.map_or(&[][..], |prepared| prepared.checked.insns());
-                match insns.get(*slot as usize) {
-                    None => Err(format!(
-                        "the program has instructions 0 to {}",
-                        insns.len().saturating_sub(1)
-                    )),
-                    Some(Insn::Imm64High) => Err(format!(
-                        "{slot} is the second half of instruction {}",
-                        slot - 1
-                    )),
-                    Some(_) => Ok((None, vec![(number, *slot)])),
-                }
-            }
-            BreakKind::Verdict(_) | BreakKind::Packet(_) | BreakKind::Watch(_) => {
-                Ok((None, Vec::new()))
-            }
-        }
-    }
-
-    /// The kind of breakpoint that a word means: a function, a helper, a map or a verdict, in this
-    /// order, or one of them by its prefix (`function:`, `helper:`, `map:`, `verdict:`, `insn:`,
-    /// `packet:`).
-    pub(super) fn kind_of(&self, word: &str) -> Result<BreakKind, String> {
-        let number = |text: &str| {
-            let number = text.trim().parse().ok();
-            number.ok_or_else(|| format!("{word}: {text:?} is no number"))
+/// The parts of a message: expressions are in braces.
+pub(super) fn parts(message: &str) -> Vec<MessagePart<'_>> {
+    let (mut parts, mut rest) = (Vec::new(), message);
+    while let Some((before, behind)) = rest.split_once('{') {
+        let Some((expression, behind)) = behind.split_once('}') else {
+            break;
         };
-        match word.split_once(':') {
-            Some(("function", name)) => return Ok(BreakKind::Function(name.to_owned())),
-            Some(("helper", name)) => return Ok(BreakKind::Helper(name.to_owned())),
-            Some(("map", name)) => return Ok(BreakKind::Map(name.to_owned())),
-            Some(("verdict", "")) => return Ok(BreakKind::Verdict(None)),
-            Some(("verdict", name)) => return Ok(BreakKind::Verdict(Some(name.to_owned()))),
-            Some(("packet", text)) => {
-                return number(text).map(|packet| BreakKind::Packet(u64::from(packet)));
-            }
-            Some(("insn", text)) => {
-                let (program, slot) = match text.rsplit_once(':') {
-                    Some((program, slot)) => (Some(program.to_owned()), slot),
-                    None => (None, text),
-                };
-                let slot = number(slot)?;
-                return Ok(BreakKind::Insn { program, slot });
-            }
-            _ => {}
-        }
-        if let Some((file, line)) = word.rsplit_once(':')
-            && let Ok(line) = line.parse()
-        {
-            let file = Some(file.to_owned());
-            return Ok(BreakKind::Line { file, line });
-        }
-        if let Ok(line) = word.parse() {
-            return Ok(BreakKind::Line { file: None, line });
-        }
-        if word == "verdict" {
-            return Ok(BreakKind::Verdict(None));
-        }
-        if !self.functions_named(word).is_empty() {
-            return Ok(BreakKind::Function(word.to_owned()));
-        }
-        if !self.calls_of(word).is_empty() {
-            return Ok(BreakKind::Helper(word.to_owned()));
-        }
-        if (self.maps)().iter().any(|map| map == word) {
-            return Ok(BreakKind::Map(word.to_owned()));
-        }
-        let main = self.programs.get(self.main as usize);
-        let verdicts = main.map_or_else(Vec::new, |main| {
-            super::super::verdict_names(main.program.kind())
-        });
-        if verdicts.contains(&word) {
-            return Ok(BreakKind::Verdict(Some(word.to_owned())));
-        }
-        Err(format!(
-            "{word} is no line, function, helper that is called, map or verdict; functions are {}",
-            self.function_names().join(", ")
-        ))
+        parts.push(MessagePart::Text(before));
+        parts.push(MessagePart::Expression(expression));
+        rest = behind;
     }
-
-    fn function_names(&self) -> Vec<String> {
-        let mut names: Vec<String> = Vec::new();
-        for prepared in self.programs {
-            for subprog in prepared.program.subprogs() {
-                if !names.contains(&subprog.name) {
-                    names.push(subprog.name.clone());
-                }
-            }
-        }
-        names
-    }
-
-    fn functions_named(&self, name: &str) -> Vec<(u32, u32)> {
-        let mut places = Vec::new();
-        for (number, prepared) in (0..).zip(self.programs) {
-            let subprogs = prepared.program.subprogs().iter();
-            let named = subprogs.filter(|subprog| subprog.name == *name);
-            places.extend(named.map(|subprog| (number, subprog.start)));
-        }
-        places.extend((self.inlined)(name));
-        places
-    }
-
-    /// The calls of a helper or kfunc.
-    fn calls_of(&self, name: &str) -> Vec<(u32, u32)> {
-        let mut places = Vec::new();
-        for (number, prepared) in (0..).zip(self.programs) {
-            for (slot, insn) in (0..).zip(prepared.checked.insns()) {
-                let Insn::Call(Callee::Helper(called)) = insn else {
-                    continue;
-                };
-                let called = self.functions.get(called);
-                if called.is_some_and(|(called, _)| plain(called) == plain(name)) {
-                    places.push((number, slot));
-                }
-            }
-        }
-        places
-    }
+    parts.push(MessagePart::Text(rest));
+    parts
 }

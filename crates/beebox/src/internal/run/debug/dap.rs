@@ -8,7 +8,7 @@ mod message;
 mod requests;
 mod show;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::{BufReader, Read, Write};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::plan::{Resume, StopReason};
 use super::session::{DebugError, DebugSetup, debug};
 use super::view::{Pause, View};
+use super::watch::Watch;
 use super::{Breakpoints, FrontEnd, Poll};
 use message::{Incoming, Outgoing, Request, read_message};
 use requests::Answer;
@@ -41,6 +42,8 @@ pub fn serve(
         first_line: 1,
         first_column: 1,
         launch: None,
+        data: HashMap::new(),
+        failure: None,
     };
     let done = debug(setup, Box::new(server));
     if let Err(error) = &done {
@@ -116,6 +119,10 @@ struct Server {
     first_column: u32,
     /// The request that starts the session, which is answered when breakpoints are set.
     launch: Option<Request>,
+    /// What data breakpoints are on, by their names.
+    data: HashMap<String, Watch>,
+    /// Why no further message can be read.
+    failure: Option<String>,
 }
 
 impl Server {
@@ -180,7 +187,7 @@ impl FrontEnd for Server {
                     continue;
                 }
                 Incoming::Lost(why) => {
-                    self.out.complain(&why);
+                    self.failure = Some(why);
                     return Resume::Quit;
                 }
             };
@@ -208,9 +215,16 @@ impl FrontEnd for Server {
 
     fn poll(&mut self, breakpoints: &mut Breakpoints, view: &View<'_, '_, '_>) -> Poll {
         while let Ok(incoming) = self.requests.try_recv() {
-            let Incoming::Request(request) = &incoming else {
-                self.waiting.push_back(incoming);
-                continue;
+            let request = match &incoming {
+                Incoming::Request(request) => request,
+                Incoming::Lost(why) => {
+                    self.failure = Some(why.clone());
+                    return Poll::Quit;
+                }
+                Incoming::Other(_) => {
+                    self.waiting.push_back(incoming);
+                    continue;
+                }
             };
             match &*request.command {
                 "pause" => {
@@ -237,7 +251,9 @@ impl FrontEnd for Server {
         self.out.event("output", body);
     }
 
-    fn ended(&mut self, _: &str) {}
+    fn failure(&mut self) -> Option<String> {
+        self.failure.take()
+    }
 }
 
 /// A member of the arguments of a request.

@@ -1,85 +1,140 @@
 //! Expressions of C: variables, members, elements, pointers, numbers and operators; and of BPF:
 //! `$r0` for registers, `$packet[12]`, entries of maps as `ports[22]`, fields of headers as `ip.ttl`.
 //!
-//! Precedence climbing over the characters; at most [`DEEPEST`] levels.
+//! Precedence climbing over the characters; at most [`DEEPEST`] levels. `evaluate.rs` has the values.
 
-use trace::dwarf::ValueBytes;
-use trace::{TypeForm, enumerator};
-
-use super::value::{DebugValue, TreeNode, ValuePlace};
-use super::view::{REGISTERS, View};
+use super::int_type::IntType;
 
 /// Most characters of an expression.
 const LONGEST: usize = 4096;
 /// Most levels of an expression.
 const DEEPEST: usize = 64;
 
-/// Binary operators by precedence, the loosest first.
-const OPERATORS: [&[&str]; 10] = [
-    &["||"],
-    &["&&"],
-    &["|"],
-    &["^"],
-    &["&"],
-    &["==", "!="],
-    &["<=", ">=", "<", ">"],
-    &["<<", ">>"],
-    &["+", "-"],
-    &["*", "/", "%"],
+/// An expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Expr {
+    /// A number, and its type.
+    Number(i64, IntType),
+    /// A variable, a map, a constant, or the first word of a field of the packet.
+    Name(String),
+    /// What has a `$` in front: a register, `pc` or `packet`.
+    Register(String),
+    Unary(UnaryOp, Box<Expr>),
+    Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    Index(Box<Expr>, Box<Expr>),
+    Member(Box<Expr>, String),
+}
+
+/// An operator in front of its operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UnaryOp {
+    Not,
+    Complement,
+    Minus,
+    Plus,
+    Target,
+    Address,
+}
+
+/// An operator between two operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BinaryOp {
+    Or,
+    And,
+    BitOr,
+    BitXor,
+    BitAnd,
+    Equal,
+    NotEqual,
+    LessOrEqual,
+    GreaterOrEqual,
+    Less,
+    Greater,
+    ShiftLeft,
+    ShiftRight,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+}
+
+/// Binary operators by precedence, the loosest first; of one level longer words first.
+const OPERATORS: [&[(&str, BinaryOp)]; 10] = [
+    &[("||", BinaryOp::Or)],
+    &[("&&", BinaryOp::And)],
+    &[("|", BinaryOp::BitOr)],
+    &[("^", BinaryOp::BitXor)],
+    &[("&", BinaryOp::BitAnd)],
+    &[("==", BinaryOp::Equal), ("!=", BinaryOp::NotEqual)],
+    &[
+        ("<=", BinaryOp::LessOrEqual),
+        (">=", BinaryOp::GreaterOrEqual),
+        ("<", BinaryOp::Less),
+        (">", BinaryOp::Greater),
+    ],
+    &[("<<", BinaryOp::ShiftLeft), (">>", BinaryOp::ShiftRight)],
+    &[("+", BinaryOp::Add), ("-", BinaryOp::Subtract)],
+    &[
+        ("*", BinaryOp::Multiply),
+        ("/", BinaryOp::Divide),
+        ("%", BinaryOp::Remainder),
+    ],
 ];
 
-impl<'v, 'r, 'm> View<'v, 'r, 'm> {
-    /// The value of an expression in a frame.
-    ///
-    /// # Errors
-    /// In words, with what is not there.
-    pub fn evaluate(&self, frame: usize, text: &str) -> Result<DebugValue<'r>, String> {
-        match self.evaluate_node(frame, text)? {
-            TreeNode::Value(value) => Ok(value),
-            TreeNode::Absent(why) => Err(why),
-            TreeNode::Text(text, place) => Err(match place {
-                Some(_) => text,
-                None => "it is no value".to_owned(),
-            }),
-            TreeNode::Map(_) => Err("a map is no value; name an entry as map[key]".to_owned()),
-            TreeNode::Packet => Err("name bytes as $packet[0], or a field as ip.ttl".to_owned()),
-            TreeNode::PerCpu(_) => Err("name a CPU as map[key][cpu]".to_owned()),
-        }
-    }
+/// Unary operators.
+const PREFIXES: [(&str, UnaryOp); 6] = [
+    ("!", UnaryOp::Not),
+    ("~", UnaryOp::Complement),
+    ("-", UnaryOp::Minus),
+    ("+", UnaryOp::Plus),
+    ("*", UnaryOp::Target),
+    ("&", UnaryOp::Address),
+];
 
-    /// What an expression is of: a value, a map, the packet.
+impl Expr {
+    /// Reads an expression.
     ///
     /// # Errors
-    /// As [`View::evaluate`].
-    pub fn evaluate_node(&self, frame: usize, text: &str) -> Result<TreeNode<'r>, String> {
+    /// In words, for text that is none.
+    pub(super) fn parse(text: &str) -> Result<Expr, String> {
         if text.len() > LONGEST {
             return Err(format!("the expression is longer than {LONGEST} bytes"));
         }
         let mut parser = Parser {
-            view: self,
-            frame,
             text,
             at: 0,
             depth: 0,
         };
-        let node = parser.operators(0)?;
+        let expr = parser.operators(0)?;
         parser.skip_spaces();
         match parser.rest() {
-            "" => Ok(node),
+            "" => Ok(expr),
             rest => Err(format!("{rest:?} is not expected here")),
+        }
+    }
+
+    /// The names of members of members with dots between them, as fields of the packet have them.
+    pub(super) fn path(&self) -> Option<String> {
+        match self {
+            Expr::Name(name) => Some(name.clone()),
+            Expr::Member(of, name) => Some(format!("{}.{name}", of.path()?)),
+            Expr::Number(..)
+            | Expr::Register(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Index(..) => None,
         }
     }
 }
 
-struct Parser<'p, 'v, 'r, 'm> {
-    view: &'p View<'v, 'r, 'm>,
-    frame: usize,
+struct Parser<'p> {
     text: &'p str,
     at: usize,
     depth: usize,
 }
 
-impl<'p, 'r> Parser<'p, '_, 'r, '_> {
+impl<'p> Parser<'p> {
     fn rest(&self) -> &'p str {
         &self.text[self.at..]
     }
@@ -102,227 +157,89 @@ impl<'p, 'r> Parser<'p, '_, 'r, '_> {
         }
     }
 
-    fn operators(&mut self, level: usize) -> Result<TreeNode<'r>, String> {
+    fn deeper(&mut self) -> Result<(), String> {
+        self.depth += 1;
+        match self.depth > DEEPEST * OPERATORS.len() {
+            true => Err("the expression is too deep".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    fn operators(&mut self, level: usize) -> Result<Expr, String> {
         let Some(words) = OPERATORS.get(level) else {
             return self.unary();
         };
-        self.depth += 1;
-        if self.depth > DEEPEST * OPERATORS.len() {
-            return Err("the expression is too deep".to_owned());
-        }
+        self.deeper()?;
         let mut left = self.operators(level + 1)?;
-        while let Some(word) = self.operator(words) {
+        let mut count = 0;
+        while let Some(op) = self.operator(words) {
+            count += 1;
+            if count > LONGEST / DEEPEST {
+                return Err("the expression has too many operators".to_owned());
+            }
             let right = self.operators(level + 1)?;
-            left = TreeNode::Value(self.apply(word, left, right)?);
+            left = Expr::Binary(op, Box::new(left), Box::new(right));
         }
         self.depth -= 1;
         Ok(left)
     }
 
     /// The next operator, if it is one of these.
-    fn operator(&mut self, words: &[&'static str]) -> Option<&'static str> {
+    fn operator(&mut self, words: &[(&str, BinaryOp)]) -> Option<BinaryOp> {
         self.skip_spaces();
         let rest = self.rest();
-        let word = *words.iter().find(|word| rest.starts_with(**word))?;
+        let (word, op) = words.iter().find(|(word, _)| rest.starts_with(word))?;
         // Of a longer operator this one is the beginning.
         let next = rest[word.len()..].chars().next();
         let is_longer = matches!(
-            (word, next),
+            (*word, next),
             ("|", Some('|')) | ("&", Some('&')) | ("<", Some('<')) | (">", Some('>'))
         );
         (!is_longer).then(|| {
             self.at += word.len();
-            word
+            *op
         })
     }
 
-    fn apply(
-        &self,
-        word: &'static str,
-        left: TreeNode<'r>,
-        right: TreeNode<'r>,
-    ) -> Result<DebugValue<'r>, String> {
-        let is_unsigned = |node: &TreeNode<'r>| match node {
-            TreeNode::Value(value) => {
-                value.bytes.bytes.len() == 8 && value.kind.is_some_and(|kind| !kind.is_signed())
-            }
-            _ => false,
-        };
-        let is_unsigned = is_unsigned(&left) || is_unsigned(&right);
-        let scale = match (&left, word) {
-            (TreeNode::Value(value), "+" | "-") => match value.kind.map(|kind| kind.form()) {
-                Some(TypeForm::Pointer(of)) => of.size().filter(|size| *size > 0),
-                _ => None,
-            },
-            _ => None,
-        };
-        let pointer = match (&left, scale) {
-            (TreeNode::Value(value), Some(_)) => value.kind,
-            _ => None,
-        };
-        let (a, b) = (self.number(left)?, self.number(right)?);
-        let b = b.wrapping_mul(scale.unwrap_or(1) as i64);
-        let truth = |truth: bool| i64::from(truth);
-        let zero = || "a division by zero".to_owned();
-        let number = match word {
-            "||" => truth(a != 0 || b != 0),
-            "&&" => truth(a != 0 && b != 0),
-            "|" => a | b,
-            "^" => a ^ b,
-            "&" => a & b,
-            "==" => truth(a == b),
-            "!=" => truth(a != b),
-            "<=" if is_unsigned => truth(a as u64 <= b as u64),
-            ">=" if is_unsigned => truth(a as u64 >= b as u64),
-            "<" if is_unsigned => truth((a as u64) < b as u64),
-            ">" if is_unsigned => truth(a as u64 > b as u64),
-            "<=" => truth(a <= b),
-            ">=" => truth(a >= b),
-            "<" => truth(a < b),
-            ">" => truth(a > b),
-            "<<" => a.wrapping_shl(b as u32),
-            ">>" if is_unsigned => (a as u64).wrapping_shr(b as u32) as i64,
-            ">>" => a.wrapping_shr(b as u32),
-            "+" => a.wrapping_add(b),
-            "-" => a.wrapping_sub(b),
-            "*" => a.wrapping_mul(b),
-            "/" if is_unsigned => (a as u64).checked_div(b as u64).ok_or_else(zero)? as i64,
-            "%" if is_unsigned => (a as u64).checked_rem(b as u64).ok_or_else(zero)? as i64,
-            "/" if b == 0 => return Err(zero()),
-            "/" => a.wrapping_div(b),
-            _ if b == 0 => return Err(zero()),
-            _ => a.wrapping_rem(b),
-        };
-        Ok(DebugValue {
-            kind: pointer,
-            ..DebugValue::number(number)
-        })
-    }
-
-    fn number(&self, node: TreeNode<'r>) -> Result<i64, String> {
-        match node {
-            TreeNode::Value(value) => {
-                let number = value.as_number();
-                number.ok_or_else(|| format!("{} is no number", self.view.text(&value)))
-            }
-            TreeNode::Absent(why) => Err(why),
-            TreeNode::Text(text, Some((address, len))) => {
-                let bytes = self.view.memory(address, len).filter(|_| len <= 8);
-                let bytes = bytes.ok_or_else(|| format!("{text} is no number"))?;
-                // Fields of headers are in the order of bytes of the network.
-                Ok(bytes
-                    .iter()
-                    .fold(0, |number, byte| number << 8 | i64::from(*byte)))
-            }
-            TreeNode::Text(text, None) => Err(format!("{text} is no number")),
-            TreeNode::Map(_) | TreeNode::Packet | TreeNode::PerCpu(_) => {
-                Err("it is no number".to_owned())
-            }
-        }
-    }
-
-    fn unary(&mut self) -> Result<TreeNode<'r>, String> {
-        self.depth += 1;
-        if self.depth > DEEPEST * OPERATORS.len() {
-            return Err("the expression is too deep".to_owned());
-        }
+    fn unary(&mut self) -> Result<Expr, String> {
+        self.deeper()?;
         self.skip_spaces();
         let is_and = self.rest().starts_with("&&");
-        let node = if self.take("!") {
-            let node = self.unary()?;
-            TreeNode::Value(DebugValue::number(i64::from(self.number(node)? == 0)))
-        } else if self.take("~") {
-            let node = self.unary()?;
-            TreeNode::Value(DebugValue::number(!self.number(node)?))
-        } else if self.take("-") {
-            let node = self.unary()?;
-            TreeNode::Value(DebugValue::number(self.number(node)?.wrapping_neg()))
-        } else if self.take("*") {
-            match self.unary()? {
-                TreeNode::Value(value) => TreeNode::Value(self.view.element(&value, 0)?),
-                TreeNode::Absent(why) => return Err(why),
-                _ => return Err("it is no pointer".to_owned()),
+        let found = PREFIXES
+            .iter()
+            .find(|(word, _)| self.rest().starts_with(word));
+        let expr = match found {
+            Some((word, op)) if !is_and => {
+                self.at += word.len();
+                Expr::Unary(*op, Box::new(self.unary()?))
             }
-        } else if !is_and && self.take("&") {
-            match self.unary()? {
-                TreeNode::Value(DebugValue {
-                    place: ValuePlace::Memory(address),
-                    ..
-                })
-                | TreeNode::Text(_, Some((address, _))) => {
-                    TreeNode::Value(DebugValue::number(address as i64))
-                }
-                TreeNode::Absent(why) => return Err(why),
-                _ => return Err("it has no address".to_owned()),
-            }
-        } else {
-            self.postfix()?
+            Some(_) | None => self.postfix()?,
         };
         self.depth -= 1;
-        Ok(node)
+        Ok(expr)
     }
 
-    fn postfix(&mut self) -> Result<TreeNode<'r>, String> {
-        let mut node = self.primary()?;
-        loop {
+    fn postfix(&mut self) -> Result<Expr, String> {
+        let mut expr = self.primary()?;
+        for _ in 0..DEEPEST {
             if self.take("[") {
                 let index = self.operators(0)?;
-                let index = self.number(index)?;
                 self.expect("]")?;
-                node = self.index(node, index)?;
+                expr = Expr::Index(Box::new(expr), Box::new(index));
             } else if self.take("->") || self.take(".") {
                 let name = self.name();
-                let value = match node {
-                    TreeNode::Value(value) => value,
-                    TreeNode::Absent(why) => return Err(why),
-                    _ => return Err(format!("it has no member {name}")),
-                };
-                let holder = match value.kind.map(|kind| kind.form()) {
-                    Some(TypeForm::Pointer(_)) => self.view.target(&value).ok_or_else(|| {
-                        format!("{} points to nothing that is there", self.view.text(&value))
-                    })?,
-                    _ => value,
-                };
-                let member = self.view.member(&holder, name);
-                node = TreeNode::Value(member.ok_or_else(|| match holder.kind {
-                    Some(kind) => format!("{} has no member {name}", kind.name()),
-                    None => format!("a number has no member {name}"),
-                })?);
+                if name.is_empty() {
+                    return Err(format!(
+                        "a member is expected in front of {:?}",
+                        self.rest()
+                    ));
+                }
+                expr = Expr::Member(Box::new(expr), name.to_owned());
             } else {
-                return Ok(node);
+                return Ok(expr);
             }
         }
-    }
-
-    fn index(&self, node: TreeNode<'r>, index: i64) -> Result<TreeNode<'r>, String> {
-        match node {
-            TreeNode::Value(value) => self.view.element(&value, index).map(TreeNode::Value),
-            TreeNode::Absent(why) => Err(why),
-            TreeNode::Map(map) => {
-                let key = self.view.key_of_number(map, index);
-                let key = key.ok_or("keys of this map are no numbers; see the tree of maps")?;
-                Ok(self.view.entry(map, &key))
-            }
-            TreeNode::PerCpu(values) => {
-                let value = usize::try_from(index).ok().and_then(|cpu| values.get(cpu));
-                let value = value.ok_or_else(|| format!("there is no CPU {index}"))?;
-                Ok(TreeNode::Value(value.clone()))
-            }
-            TreeNode::Packet => {
-                let [_, data, end] =
-                    (self.view.moment.memory.packet_bounds()).ok_or("the run has no packet")?;
-                let address = data.wrapping_add_signed(index);
-                let bytes = self.view.memory(address, 1);
-                let bytes = bytes.filter(|_| (data..end).contains(&address));
-                let bytes = bytes.ok_or_else(|| format!("the packet has {} bytes", end - data))?;
-                Ok(TreeNode::Value(DebugValue {
-                    kind: None,
-                    bytes: ValueBytes::known(bytes),
-                    place: ValuePlace::Memory(address),
-                }))
-            }
-            TreeNode::Text(..) => Err("it is no array".to_owned()),
-        }
+        Err("the expression is too deep".to_owned())
     }
 
     fn name(&mut self) -> &'p str {
@@ -334,100 +251,94 @@ impl<'p, 'r> Parser<'p, '_, 'r, '_> {
         name
     }
 
-    fn primary(&mut self) -> Result<TreeNode<'r>, String> {
+    fn primary(&mut self) -> Result<Expr, String> {
         if self.take("(") {
-            let node = self.operators(0)?;
+            let expr = self.operators(0)?;
             self.expect(")")?;
-            return Ok(node);
+            return Ok(expr);
         }
         if self.take("$") {
-            let name = self.name();
-            return self.register(name);
+            return Ok(Expr::Register(self.name().to_owned()));
         }
-        self.skip_spaces();
-        let start = self.at;
         let name = self.name();
         match name.chars().next() {
             None if self.rest().is_empty() => Err("a value is expected at the end".to_owned()),
             None => Err(format!("a value is expected in front of {:?}", self.rest())),
-            Some('0'..='9') => {
-                let parsed = match name.strip_prefix("0x").or(name.strip_prefix("0X")) {
-                    Some(digits) => u64::from_str_radix(digits, 16),
-                    None => name.parse(),
-                };
-                let number = parsed.map_err(|_| format!("{name} is no number of 64 bits"))?;
-                Ok(TreeNode::Value(DebugValue::number(number as i64)))
-            }
-            Some(_) => self.named(name, start),
+            Some('0'..='9') => number(name),
+            Some(_) => Ok(Expr::Name(name.to_owned())),
         }
     }
+}
 
-    fn register(&self, name: &str) -> Result<TreeNode<'r>, String> {
-        if name == "packet" {
-            return Ok(TreeNode::Packet);
-        }
-        if name == "pc" {
-            let slot = self.view.frame(self.frame).map_or(0, |(_, slot)| slot);
-            return Ok(TreeNode::Value(DebugValue::number(slot.into())));
-        }
-        let register = REGISTERS.iter().position(|known| *known == name);
-        let registers = self.view.registers_of(self.frame);
-        match register.zip(registers) {
-            Some((register, registers)) => Ok(TreeNode::Value(DebugValue {
-                place: ValuePlace::Register {
-                    frame: self.frame,
-                    register: register as u8,
-                },
-                ..DebugValue::number(registers[register] as i64)
-            })),
-            None => Err(format!(
-                "${name} is no register; there are $r0 to $r10, $pc and $packet"
-            )),
-        }
-    }
+/// A number of C, with the type that it has there.
+fn number(text: &str) -> Result<Expr, String> {
+    let lower = text.to_ascii_lowercase();
+    let hexadecimal = lower.strip_prefix("0x");
+    let digits = hexadecimal.unwrap_or(&lower);
+    let plain = digits.trim_end_matches(['u', 'l']);
+    let suffix = &digits[plain.len()..];
+    let radix = match (hexadecimal, plain.len()) {
+        (Some(_), _) => 16,
+        (None, 2..) if plain.starts_with('0') => 8,
+        (None, _) => 10,
+    };
+    let number =
+        u64::from_str_radix(plain, radix).map_err(|_| format!("{text} is no number of 64 bits"))?;
+    let types = [
+        IntType::INT,
+        IntType::UNSIGNED,
+        IntType::LONG,
+        IntType::UNSIGNED_LONG,
+    ];
+    let fits = |ty: &IntType| {
+        let is_of_suffix = (!suffix.contains('u') || !ty.is_signed)
+            && (!suffix.contains('l') || ty.is_wide)
+            && (ty.is_signed
+                || radix != 10
+                || suffix.contains('u')
+                || *ty == IntType::UNSIGNED_LONG);
+        is_of_suffix
+            && ty.wrap(number as i64) as u64 == number
+            && (!ty.is_signed || number >> 63 == 0)
+    };
+    let ty = types
+        .into_iter()
+        .find(fits)
+        .unwrap_or(IntType::UNSIGNED_LONG);
+    Ok(Expr::Number(number as i64, ty))
+}
 
-    /// A variable, a global one, a map, a constant, or a field of the packet.
-    fn named(&mut self, name: &str, start: usize) -> Result<TreeNode<'r>, String> {
-        let variables = self.view.variables_of(self.frame);
-        let mut named = variables.iter().filter(|variable| variable.name == name);
-        // Of several in scope the innermost that has a value, which is the last one.
-        let found = named.clone().rfind(|variable| variable.found.is_ok());
-        if let Some(variable) = found.or_else(|| named.next_back()) {
-            return Ok(match self.view.row_of(variable, self.frame).node {
-                TreeNode::Absent(why) => return Err(format!("{name}: {why}")),
-                node => node,
-            });
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_types_of_c() {
+        for (text, value, ty) in [
+            ("1", 1, IntType::INT),
+            ("2147483648", 1 << 31, IntType::LONG),
+            ("0x80000000", 1 << 31, IntType::UNSIGNED),
+            ("1u", 1, IntType::UNSIGNED),
+            ("1L", 1, IntType::LONG),
+            ("0xffffffffffffffff", -1, IntType::UNSIGNED_LONG),
+            ("017", 15, IntType::INT),
+            ("1ull", 1, IntType::UNSIGNED_LONG),
+        ] {
+            assert_eq!(Expr::parse(text), Ok(Expr::Number(value, ty)), "{text}");
         }
-        if let Some(row) = self.view.globals().into_iter().find(|row| row.name == name) {
-            return Ok(row.node);
+        for text in [
+            "08",
+            "1x",
+            "18446744073709551616",
+            "",
+            "(",
+            "a.",
+            "1 +",
+            "a b",
+            "a[1",
+        ] {
+            assert!(Expr::parse(text).is_err(), "{text}");
         }
-        if let Some(map) = self.view.map_named(name) {
-            return Ok(TreeNode::Map(map));
-        }
-        if let Some(value) = self.view.types().and_then(|types| enumerator(types, name)) {
-            return Ok(TreeNode::Value(DebugValue::number(value)));
-        }
-        let fields = self.view.packet_fields();
-        let rest = &self.text[start..];
-        let mut fields = fields.iter().filter(|(field, ..)| {
-            let path = field.path();
-            let behind = rest.strip_prefix(&*path);
-            behind.is_some_and(|behind| {
-                !behind.starts_with(|each: char| each.is_alphanumeric() || each == '_')
-            })
-        });
-        if let Some((field, text, address)) = fields.next() {
-            self.at = start + field.path().len();
-            return Ok(TreeNode::Text(text.clone(), Some((*address, field.len))));
-        }
-        let mut known: Vec<&str> = variables.iter().map(|variable| &*variable.name).collect();
-        known.dedup();
-        Err(match known.is_empty() {
-            true => format!("nothing is called {name} here"),
-            false => format!(
-                "nothing is called {name} here; variables are {}",
-                known.join(", ")
-            ),
-        })
+        assert_eq!(Expr::parse("a.b.c").unwrap().path().unwrap(), "a.b.c");
     }
 }

@@ -6,13 +6,17 @@ use trace::VariableType;
 use trace::dwarf::ValueBytes;
 
 use super::super::recording::RunMap;
-use super::value::{DebugValue, MOST_CHILDREN, TreeNode, TreeRow, ValuePlace, bytes_text, more};
+use super::int_type::IntType;
+use super::places::ValuePlace;
+use super::value::{DebugValue, MOST_CHILDREN, TreeNode, TreeRow, bytes_text, more};
 use super::view::View;
 
 impl<'r> View<'_, 'r, '_> {
     /// The maps, with their entries below them.
     pub fn map_rows(&self) -> Vec<TreeRow<'r>> {
-        let rows = (0..).zip(self.maps()).map(|(number, map)| TreeRow {
+        let rows = (0..).zip(self.maps());
+        let rows = rows.filter(|(number, _)| self.scene.first_of(*number) == *number);
+        let rows = rows.map(|(number, map)| TreeRow {
             name: map.name.clone(),
             kind: map.map().kind().name().to_owned(),
             node: TreeNode::Map(number),
@@ -32,8 +36,13 @@ impl<'r> View<'_, 'r, '_> {
             return String::new();
         };
         let (kind, most) = (map.map().kind(), map.def.params.max_entries);
-        match kind.has_records() || map.key_size() == 0 || kind == MapKind::Arena {
-            true => format!("{}, {most} bytes", kind.name()),
+        let is_bytes = kind.has_records() || kind == MapKind::Arena;
+        match is_bytes || map.key_size() == 0 {
+            true if is_bytes => format!("{}, {most} bytes", kind.name()),
+            true => format!(
+                "{} of at most {most} values, which have no keys",
+                kind.name()
+            ),
             false => match keys(map).take(MOST_CHILDREN + 1).count() {
                 entries if entries > MOST_CHILDREN => {
                     format!("more than {MOST_CHILDREN} of {most} entries")
@@ -69,16 +78,30 @@ impl<'r> View<'_, 'r, '_> {
             return TreeNode::Absent("there is no such map".to_owned());
         };
         let mut all = vec![0; map.map().value_len()];
-        if let Err(errno) = map.map().lookup(key, &mut all, 0) {
-            return TreeNode::Absent(format!("no entry: {errno}"));
-        }
         let kind = self.map_type(map, false);
         let size = map.def.params.value_size as usize;
+        if let Err(errno) = map.map().lookup(key, &mut all, 0) {
+            let gone = DebugValue {
+                kind,
+                bytes: ValueBytes {
+                    bytes: vec![0; size],
+                    known: vec![false; size],
+                },
+                place: ValuePlace::MapValue {
+                    map: number,
+                    key: key.to_vec(),
+                    offset: 0,
+                },
+                ..DebugValue::number(0, IntType::INT)
+            };
+            return TreeNode::NoEntry(gone, format!("no entry: {errno}"));
+        }
         let is_percpu = map.map().kind().is_percpu() && !map.map().kind().is_cgroup_storage();
         let value = |bytes: &[u8], place| DebugValue {
             kind,
             bytes: ValueBytes::known(bytes.to_vec()),
             place,
+            ..DebugValue::number(0, IntType::INT)
         };
         if !is_percpu {
             let place = ValuePlace::MapValue {
@@ -117,13 +140,26 @@ impl<'r> View<'_, 'r, '_> {
     }
 
     /// The bytes of a key that is given as a number.
-    pub(super) fn key_of_number(&self, number: u32, key: i64) -> Option<Vec<u8>> {
-        let size = self.maps().get(number as usize)?.key_size();
+    ///
+    /// # Errors
+    /// In words, for keys that are no numbers, and numbers that they do not hold.
+    pub(super) fn key_of_number(&self, number: u32, key: i64) -> Result<Vec<u8>, String> {
+        let size = self.maps().get(number as usize).map_or(0, RunMap::key_size);
+        if !(1..=8).contains(&size) {
+            return Err("keys of this map are no numbers; see the tree of maps".to_owned());
+        }
         let mut bytes = key.to_le_bytes().to_vec();
-        (1..=8).contains(&size).then(|| {
-            bytes.truncate(size);
-            bytes
-        })
+        let unused = 64 - 8 * size as u32;
+        let is_held =
+            key << unused >> unused == key || ((key as u64) << unused >> unused) as i64 == key;
+        if !is_held {
+            let name = self.scene.map_name(number);
+            return Err(format!(
+                "{key} does not fit in the {size} bytes of keys of {name}"
+            ));
+        }
+        bytes.truncate(size);
+        Ok(bytes)
     }
 
     fn map_type(&self, map: &RunMap<'r>, is_key: bool) -> Option<VariableType<'r>> {

@@ -90,6 +90,8 @@ pub(super) struct StepFrom {
     /// Call depth there, and the instruction that the frame was entered with.
     pub(super) depth: usize,
     pub(super) entered: u64,
+    /// Number of functions that are inlined there.
+    pub(super) inlined: usize,
     /// Number of the line; 0 for none.
     pub(super) line: u64,
 }

@@ -62,12 +62,14 @@ pub enum DebugError {
     Run(RunCaptureError),
     /// The program is not one of the object.
     NoProgram(String),
+    /// What controls the session says nothing that is understood.
+    FrontEnd(String),
 }
 
 impl fmt::Display for DebugError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DebugError::Load(why) => f.write_str(why),
+            DebugError::Load(why) | DebugError::FrontEnd(why) => f.write_str(why),
             DebugError::Fewer(0) => f.write_str("the capture has no packet"),
             DebugError::Fewer(packets) => {
                 write!(f, "the capture has packets 1 to {packets} only")
@@ -114,13 +116,15 @@ pub fn debug(setup: &DebugSetup<'_>, front: Box<dyn FrontEnd>) -> Result<(), Deb
         let (passed, back) = pass(setup, state)?;
         state = back;
         match passed {
-            Passed::Quit => return Ok(()),
+            Passed::Quit => {
+                let failure = state.front.failure();
+                return failure.map_or(Ok(()), |why| Err(DebugError::FrontEnd(why)));
+            }
             Passed::Again(plan) => state.plan = plan,
             Passed::End(last, line, is_trap) => match state.plan_behind_end(last, &line, is_trap) {
                 Some(plan) => state.plan = plan,
                 None => {
                     state.show_verdicts();
-                    state.front.ended(&line);
                     return Ok(());
                 }
             },
@@ -135,6 +139,7 @@ fn pass(
 ) -> Result<(Passed, Box<DebugState>), DebugError> {
     let loaded = (setup.load)().map_err(DebugError::Load)?;
     state.learn(&loaded.shared, setup);
+    state.breakpoints.begin_counts();
     let program = loaded.program_of(setup.program);
     let mut program = program.ok_or_else(|| DebugError::NoProgram(setup.program.to_owned()))?;
     (setup.set_up)(&mut program);
@@ -146,7 +151,7 @@ fn pass(
     let mut input = match &setup.input {
         DebugInput::TestRun { packet, context } => {
             state.begin(1);
-            program.debugging = Some(Box::new(known(state)));
+            program.attached.watchers.debugging = Some(Box::new(known(state)));
             let result = program.test_run_with_context(packet, context.as_deref(), 1);
             state = program.take_debug_state();
             let outcome = result.map(|output| Outcome {
@@ -173,7 +178,7 @@ fn pass(
             continue;
         }
         state.begin(packet);
-        program.debugging = Some(Box::new(known(state)));
+        program.attached.watchers.debugging = Some(Box::new(known(state)));
         let result = program.run_captured(frame, time, &mut RunGuard::new());
         state = program.take_debug_state();
         program.records();
@@ -200,7 +205,7 @@ fn verdict_text(kind: ProgramType, retval: u32) -> String {
 impl<'o> RunnableProgram<'o> {
     /// The state of the session, after a run.
     fn take_debug_state(&mut self) -> Box<DebugState> {
-        let debugging = self.debugging.take();
+        let debugging = self.attached.watchers.debugging.take();
         debugging.expect("a run gives it back").state
     }
 }

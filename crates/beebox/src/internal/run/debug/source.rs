@@ -43,8 +43,14 @@ impl Sources {
         for program in programs {
             let slots = 0..program.insns().len() as u32;
             let mut columns = Vec::new();
+            let mut last = None;
             let numbers = slots.map(|slot| {
-                let known = program.line_at(slot).filter(|line| line.line > 0);
+                // What the compiler gives line 0 belongs to the line before it.
+                let subprogs = program.subprogs();
+                let is_begin = subprogs.binary_search_by_key(&slot, |it| it.start).is_ok();
+                last = last.filter(|_| !is_begin);
+                let known = program.line_at(slot).filter(|line| line.line > 0).or(last);
+                last = known;
                 let Some((line, types)) = known.zip(program.btf()) else {
                     columns.push(0);
                     return 0;
@@ -143,6 +149,13 @@ impl Sources {
             let lines = (1..=last).map(|line| file.lines.get(&line).map_or("", String::as_str));
             Some(lines.flat_map(|line| [line, "\n"]).collect())
         })
+    }
+
+    /// The text of a line of a file; empty if it is not known.
+    pub(super) fn line_text(&self, name: &str, line: u32) -> String {
+        let text = self.text(name).unwrap_or_default();
+        let text = text.lines().nth((line as usize).saturating_sub(1));
+        text.unwrap_or_default().to_owned()
     }
 
     /// Lines of a file that have code.

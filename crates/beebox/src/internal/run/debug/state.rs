@@ -12,7 +12,7 @@ use super::super::shared::Shared;
 use super::super::{RunCaptureError, RunError};
 use super::breakpoint::Breakpoints;
 use super::known::Known;
-use super::plan::{Goal, Plan, Position, StopReason};
+use super::plan::{Goal, Plan, Position, Resume, StopReason};
 use super::session::{DebugSetup, Outcome, Passed};
 use super::source::Sources;
 use super::{DebugError, FrontEnd};
@@ -47,8 +47,8 @@ pub(in crate::internal::run) struct DebugState {
     pub(super) executed: u64,
     /// The first packet of the session.
     pub(super) first_packet: u64,
-    /// The end of the input was reached, and going on ends the session.
-    pub(super) is_at_end: bool,
+    /// What the run goes on with where it is when the past is counted.
+    pub(super) after: Option<Resume>,
     /// Instructions of the packets that were run, by number.
     lengths: HashMap<u64, u64>,
     /// The last packet whose verdict was shown, or is in `verdicts`.
@@ -78,7 +78,7 @@ impl DebugState {
             packet: 0,
             executed: 0,
             first_packet,
-            is_at_end: false,
+            after: None,
             lengths: HashMap::new(),
             shown: 0,
             verdicts: None,
@@ -188,7 +188,6 @@ impl DebugState {
             Plan::Search {
                 goal, before, best, ..
             } => Some(self.plan_of_search(goal, *before, best.clone())),
-            Plan::Continue | Plan::Step(_) if self.is_at_end => None,
             Plan::Continue | Plan::Step(_) | Plan::To(..) => Some(Plan::To(
                 last,
                 match is_trap {

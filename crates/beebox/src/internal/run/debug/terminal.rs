@@ -283,6 +283,4 @@ impl FrontEnd for Terminal {
     fn show(&mut self, line: &str) {
         self.print(line);
     }
-
-    fn ended(&mut self, _: &str) {}
 }

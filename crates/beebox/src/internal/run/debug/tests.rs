@@ -53,7 +53,11 @@ impl Debugged {
         let object = self.object();
         let debug = Debug::read(&self.file);
         let load = || {
-            let loaded = LoadedObject::load(&object, &self.kernel, &LoadOptions::default());
+            let options = LoadOptions {
+                watches_stack: true,
+                ..LoadOptions::default()
+            };
+            let loaded = LoadedObject::load(&object, &self.kernel, &options);
             let mut loaded = loaded.map_err(|error| error.to_string())?;
             loaded.open_perf_buffers(1 << 20).unwrap();
             Ok(loaded)
@@ -93,7 +97,7 @@ fn executed(debugged: &Debugged, program: &str) -> Vec<Vec<(u32, u32)>> {
         program.record(&debugged.kernel, None);
         let run = program.run_captured(record.data(), time, &mut RunGuard::new());
         program.records();
-        let recording = program.recording.take().unwrap();
+        let recording = program.attached.watchers.recording.take().unwrap();
         all.push(recording.insns);
         if run.is_err() {
             break;
@@ -107,8 +111,6 @@ fn executed(debugged: &Debugged, program: &str) -> Vec<Vec<(u32, u32)>> {
 struct Walker {
     expected: Arc<Vec<Vec<(u32, u32)>>>,
     next: Position,
-    /// Instructions of timers, which are not among those that are expected.
-    timers: u64,
     /// Where it goes back to, and whether a step back comes next.
     past: Vec<Position>,
     last: Option<Position>,
@@ -127,8 +129,7 @@ const INTO: DebugStep = DebugStep {
 
 impl Walker {
     fn insn(&self, position: Position) -> (u32, u32) {
-        let insn = (position.insn - self.timers) as usize;
-        self.expected[position.packet as usize - 1][insn]
+        self.expected[position.packet as usize - 1][position.insn as usize]
     }
 
     fn back(&mut self) -> Resume {
@@ -145,14 +146,6 @@ impl Walker {
 impl FrontEnd for Walker {
     fn stopped(&mut self, pause: &mut Pause<'_, '_, '_>) -> Resume {
         let position = pause.view.position();
-        if pause.view.is_timer() {
-            if matches!(pause.reason, StopReason::End(_)) {
-                return self.back();
-            }
-            self.timers += 1;
-            self.next.insn += 1;
-            return Resume::Step(INTO);
-        }
         assert_eq!(pause.view.place(), self.insn(position), "{position:?}");
         match (&pause.reason, self.last) {
             (StopReason::Reached, Some(last)) => {
@@ -180,7 +173,7 @@ impl FrontEnd for Walker {
                 assert_eq!(position, self.next);
                 self.checked.lock().unwrap().0 += 1;
                 let length = self.expected[position.packet as usize - 1].len() as u64;
-                self.next = match position.insn + 1 < length + self.timers {
+                self.next = match position.insn + 1 < length {
                     true => Position {
                         insn: position.insn + 1,
                         ..position
@@ -205,10 +198,6 @@ impl FrontEnd for Walker {
     }
 
     fn show(&mut self, _: &str) {}
-
-    fn ended(&mut self, line: &str) {
-        panic!("{line}");
-    }
 }
 
 #[test]
@@ -245,7 +234,6 @@ fn steps_are_the_instructions_that_the_checked_engine_executes() {
                 let checked = Arc::new(Mutex::new((0, 0)));
                 let walker = Walker {
                     next: Position { packet: 1, insn: 0 },
-                    timers: 0,
                     past: past.collect(),
                     last: None,
                     checked: checked.clone(),
@@ -277,7 +265,7 @@ fn step_through(object: &Object<'_>, file: &[u8], name: &str, kernel: &Kernel) -
     };
     program.record(kernel, None);
     program.test_run(&packet).ok()?;
-    let expected = Arc::new(vec![program.recording.take()?.insns]);
+    let expected = Arc::new(vec![program.attached.watchers.recording.take()?.insns]);
     if expected[0].len() > MOST_STEPS {
         return None;
     }
@@ -285,7 +273,6 @@ fn step_through(object: &Object<'_>, file: &[u8], name: &str, kernel: &Kernel) -
     let checked = Arc::new(Mutex::new((0, 0)));
     let walker = Walker {
         next: Position { packet: 1, insn: 0 },
-        timers: 0,
         past: Vec::new(),
         last: None,
         checked: checked.clone(),
@@ -477,17 +464,26 @@ fn messages_that_are_none_end_a_session_with_words() {
     ] {
         let debugged = Debugged::new(&root().join("examples/why/edge.bpf.o"));
         debugged.session("edge", 1, |setup| {
-            let sent = client::sent(setup, bytes);
+            let (sent, done) = client::sent(setup, bytes);
             assert!(sent.contains(said), "{said}: {sent}");
+            assert_eq!(
+                done.is_err(),
+                *bytes != b"Content-Length: 2\r\n\r\n[]"[..],
+                "{said}"
+            );
         });
     }
 }
 
 /// What commands of the terminal print.
 fn commands(from: u64, commands: &str) -> String {
-    let debugged = Debugged::new(&root().join("examples/why/edge.bpf.o"));
+    commands_on("examples/why/edge.bpf.o", "edge", from, commands)
+}
+
+fn commands_on(path: &str, program: &str, from: u64, commands: &str) -> String {
+    let debugged = Debugged::new(&root().join(path));
     let mut printed = String::new();
-    debugged.session("edge", from, |setup| {
+    debugged.session(program, from, |setup| {
         let out = client::Shared::default();
         let given: Vec<String> = commands.lines().map(str::to_owned).collect();
         interact(setup, given, std::io::empty(), out.clone(), false).unwrap();
@@ -513,7 +509,11 @@ fn the_last_write_in_ten_million_instructions_is_found() {
     let debugged = Debugged::new(&root().join("crates/cli/tests/data/spin.bpf.o"));
     let (object, debug) = (debugged.object(), Debug::read(&debugged.file));
     let load = || {
-        let loaded = LoadedObject::load(&object, &debugged.kernel, &LoadOptions::default());
+        let options = LoadOptions {
+            watches_stack: true,
+            ..LoadOptions::default()
+        };
+        let loaded = LoadedObject::load(&object, &debugged.kernel, &options);
         loaded.map_err(|error| error.to_string())
     };
     let setup = DebugSetup {
@@ -549,4 +549,152 @@ fn commands_that_say_nothing_are_answered() {
         ),
     );
     expect_file!["tests/errors.txt"].assert_eq(&text);
+}
+
+const TOUR: &str = "crates/cli/tests/data/tour.bpf.o";
+
+/// What commands print on the object of all that a debugger meets.
+fn tour(from: u64, text: &str) -> String {
+    commands_on(TOUR, "tour", from, text)
+}
+
+#[test]
+fn callbacks_inlined_functions_and_timers_are_gone_through_both_ways() {
+    let text = tour(
+        1,
+        "b tick\nb touch\nb each\nc\nbt\ninfo locals\nrfin\nc\nbt\np *clock\nc\nbt\ninfo locals\nup\n\
+         info locals\nfin\nbt\nd\nb add if *total == 3\nc\np index\nrfin\nbt\nrs\nb last\nc\nbt\nq",
+    );
+    expect_file!["tests/tour-calls.txt"].assert_eq(&text);
+}
+
+#[test]
+fn maps_and_their_writers_are_those_that_the_program_means() {
+    let text = tour(
+        58,
+        "b map:flows\nc\nc\nd\nb map:left\nc\np left\nc\nc\nwho left[0]\nd\nwatch flows[53]\nc\nc\nc\nd\n\
+         who flows[53]\np flows[65536]\np flows[-1]\ninfo maps\np &sum\np *&sum\np &below == &wide\n\
+         who below\nc\nc\nrc\npacket 60\nq",
+    );
+    expect_file!["tests/tour-maps.txt"].assert_eq(&text);
+}
+
+#[test]
+fn numbers_are_those_of_c() {
+    let text = tour(
+        1,
+        "p huge > 0\np huge > -1\np wide + 32\np wide * 2\np below / 2\np below < 0u\np 1 << 31\np 1u << 31\n\
+         p -1 > 0u\np -1L > 0u\np huge / 2\np huge >> 60\np below >> 1\np ~0u\np 7 / 0\np 5 || 1 / 0\np $r1 == 0\n\
+         p wide - 0xfffffff1\np 0x80000000\np 2147483648\np -2147483648\nq",
+    );
+    expect_file!["tests/tour-numbers.txt"].assert_eq(&text);
+}
+
+#[test]
+fn stack_that_was_not_written_is_shown_as_such() {
+    let text = tour(
+        59,
+        "info locals\np &popped\nwatch popped\nc\nd\npacket 59\nb map_pop_elem\nc\np popped\nn\np popped\nd\nb drain\nc\nbt\ninfo locals\nup\n\
+         info locals\np flow->state\nwatch flow->drift\nc\nwatch flow->balance\nc\nrc\nrfin\nbt\nd\nb 190\nc\nwho visit\nq",
+    );
+    expect_file!["tests/tour-stack.txt"].assert_eq(&text);
+}
+
+#[test]
+fn hits_choose_by_their_number_in_the_session_both_ways() {
+    let chosen = |hits: &str| {
+        let debugged = Debugged::new(&root().join(TOUR));
+        let mut text = String::new();
+        debugged.session("tour", 1, |setup| {
+            text = client::hold(setup, |client| {
+                let set = json!({ "breakpoints": [{ "name": "add", "hitCondition": hits }] });
+                client.request("initialize", json!({}));
+                client.request("launch", json!({}));
+                client.request("setFunctionBreakpoints", set.clone());
+                client.request("configurationDone", json!({}));
+                for command in [
+                    "continue",
+                    "continue",
+                    "restart",
+                    "continue",
+                    "reverseContinue",
+                ] {
+                    client.request(command, json!({ "threadId": 1 }));
+                    client.request("evaluate", json!({ "expression": "index", "frameId": 0 }));
+                    client.request("beebox/position", json!({}));
+                }
+                client.request("setFunctionBreakpoints", set.clone());
+                client.request("continue", json!({ "threadId": 1 }));
+                client.request("evaluate", json!({ "expression": "index", "frameId": 0 }));
+                client.request("disconnect", json!({}));
+            });
+        });
+        let lines = text
+            .lines()
+            .filter(|line| line.starts_with("< evaluate") || line.starts_with("< beebox/position"));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let texts = ["3", ">5", "==3", "%2", "<3"].map(|hits| format!("{hits}\n{}\n", chosen(hits)));
+    expect_file!["tests/tour-hits.txt"].assert_eq(&texts.concat());
+    let bad = [
+        "0x",
+        "= =3",
+        "-1",
+        ">",
+        "99999999999999999999",
+        "==0",
+        "%0",
+        "<1",
+    ];
+    for hits in bad {
+        assert!(super::HitChoice::parse(hits).is_err(), "{hits}");
+    }
+}
+
+#[test]
+fn an_editor_watches_values_of_all_frames_and_is_told_what_cannot_be() {
+    let debugged = Debugged::new(&root().join(TOUR));
+    let mut text = String::new();
+    debugged.session("tour", 1, |setup| {
+        text = client::hold(setup, |client| {
+            let set = |name: &str, more: &str, value: &str| {
+                json!({ "breakpoints": [{ "name": name, more: value }] })
+            };
+            client.request("initialize", json!({}));
+            client.request("launch", json!({}));
+            client.request("setFunctionBreakpoints", json!({ "breakpoints": [{ "name": "each" }] }));
+            client.request("configurationDone", json!({}));
+            client.request("stackTrace", json!({ "threadId": 1 }));
+            client.request("scopes", json!({ "frameId": 1 }));
+            client.request("dataBreakpointInfo", json!({ "name": "visit", "variablesReference": 1 }));
+            client.request("dataBreakpointInfo", json!({ "name": "most", "variablesReference": 1 }));
+            client.request("variables", json!({ "variablesReference": 1 }));
+            client.request("dataBreakpointInfo", json!({ "name": "seen", "variablesReference": 6 }));
+            client.request(
+                "setDataBreakpoints",
+                json!({ "breakpoints": [{ "dataId": "visit.seen of frame 1", "condition": "visit->seen > 20" }] }),
+            );
+            client.request("setFunctionBreakpoints", json!({ "breakpoints": [] }));
+            client.request("continue", json!({ "threadId": 1 }));
+            client.request("setDataBreakpoints", json!({ "breakpoints": [] }));
+            client.request("setFunctionBreakpoints", set("each", "condition", "(("));
+            client.request("setFunctionBreakpoints", set("each", "logMessage", "{1 +}"));
+            client.request("setFunctionBreakpoints", set("each", "hitCondition", "= =3"));
+            client.request("setFunctionBreakpoints", set("verdict:XDP_NOPE", "condition", ""));
+            client.request("setExceptionBreakpoints", json!({ "filters": ["uncaught"] }));
+            client.request(
+                "setExceptionBreakpoints",
+                json!({ "filters": [], "filterOptions": [{ "filterId": "verdict", "condition": "XDP_NOPE" }] }),
+            );
+            client.request("evaluate", json!({ "expression": "$packet" }));
+            let packet = "0xffff88811035d100";
+            client.request("readMemory", json!({ "memoryReference": packet, "count": 60 }));
+            client.request("readMemory", json!({ "memoryReference": packet, "count": 100_000 }));
+            client.request("attach", json!({}));
+            client.request("disconnect", json!({}));
+        });
+    });
+    let folder = debugged.folder.canonicalize().unwrap();
+    let text = text.replace(&folder.display().to_string(), "FOLDER");
+    expect_file!["tests/tour-editor.txt"].assert_eq(&text);
 }

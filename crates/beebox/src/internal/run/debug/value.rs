@@ -1,8 +1,10 @@
 //! Values by type, and the trees that front ends show of them.
 
 use trace::dwarf::ValueBytes;
-use trace::{TypeForm, VariableType, part};
+use trace::{FieldOf, TypeForm, VariableType, part};
 
+use super::int_type::IntType;
+use super::places::ValuePlace;
 use super::view::View;
 
 /// Most children of a node that are shown at once.
@@ -13,37 +15,16 @@ const MOST_BYTES: usize = 1 << 16;
 /// A value.
 #[derive(Clone, Debug)]
 pub struct DebugValue<'r> {
-    /// Its type; `None` for a number of 64 bits.
+    /// Its type; `None` for a number that is computed.
     pub kind: Option<VariableType<'r>>,
+    /// The type of a number that is computed.
+    pub(super) int: IntType,
+    /// Of a bit field its first bit in the bytes of its place, and its bits.
+    pub(super) bits: Option<(u64, u32)>,
     /// Its bytes.
     pub bytes: ValueBytes,
     /// Where it is.
     pub place: ValuePlace,
-}
-
-/// Where a value is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ValuePlace {
-    /// Nowhere: it is computed.
-    None,
-    /// At an address of the run.
-    Memory(u64),
-    /// In a register of a frame.
-    Register {
-        /// Number of the frame.
-        frame: usize,
-        /// The register.
-        register: u8,
-    },
-    /// In the value of a key of a map.
-    MapValue {
-        /// Number of the map.
-        map: u32,
-        /// The key.
-        key: Vec<u8>,
-        /// Offset of the first byte.
-        offset: usize,
-    },
 }
 
 /// What a row of a tree is of.
@@ -53,6 +34,8 @@ pub enum TreeNode<'r> {
     Value(DebugValue<'r>),
     /// Why there is no value.
     Absent(String),
+    /// The place of an entry that is not there, and why.
+    NoEntry(DebugValue<'r>, String),
     /// Text, as the value of a field of the packet, with its address and length.
     Text(String, Option<(u64, usize)>),
     /// The map of a number.
@@ -76,11 +59,24 @@ pub struct TreeRow<'r> {
 
 impl<'r> DebugValue<'r> {
     /// A number that is computed.
-    pub(super) fn number(number: i64) -> DebugValue<'r> {
+    pub(super) fn number(number: i64, int: IntType) -> DebugValue<'r> {
+        let len = if int.is_wide { 8 } else { 4 };
         DebugValue {
             kind: None,
-            bytes: ValueBytes::known(number.to_le_bytes().to_vec()),
+            int,
+            bits: None,
+            bytes: ValueBytes::known(number.to_le_bytes()[..len].to_vec()),
             place: ValuePlace::None,
+        }
+    }
+
+    /// The type of its number after the promotions of C.
+    pub(super) fn int_type(&self) -> IntType {
+        match (self.kind, self.bits) {
+            (None, _) => self.int,
+            // An int holds all values of a bit field of fewer bits.
+            (Some(_), Some((_, bits))) if bits < 32 => IntType::INT,
+            (Some(kind), _) => IntType::of(self.bytes.bytes.len(), kind.is_signed()),
         }
     }
 
@@ -100,7 +96,9 @@ impl<'r> DebugValue<'r> {
         let mut wide = [0; 8];
         wide[..len].copy_from_slice(&self.bytes.bytes);
         let number = i64::from_le_bytes(wide);
-        let is_signed = self.kind.is_some_and(|kind| kind.is_signed());
+        let is_signed = self
+            .kind
+            .map_or(self.int.is_signed, |kind| kind.is_signed());
         let unused = 64 - 8 * len.max(1) as u32;
         let number = match is_signed {
             true => number << unused >> unused,
@@ -109,28 +107,23 @@ impl<'r> DebugValue<'r> {
         is_number.then_some(number)
     }
 
-    /// True for a value that is not 0.
-    pub(super) fn is_true(&self) -> bool {
-        self.bytes.bytes.iter().any(|byte| *byte != 0)
-    }
-
     /// A part of it.
     fn part(&self, kind: VariableType<'r>, range: (usize, usize)) -> Option<DebugValue<'r>> {
-        let place = match &self.place {
-            ValuePlace::None => ValuePlace::None,
-            ValuePlace::Memory(address) => ValuePlace::Memory(address.wrapping_add(range.0 as u64)),
-            ValuePlace::Register { .. } => self.place.clone(),
-            ValuePlace::MapValue { map, key, offset } => ValuePlace::MapValue {
-                map: *map,
-                key: key.clone(),
-                offset: offset + range.0,
-            },
-        };
         Some(DebugValue {
             kind: Some(kind),
+            int: IntType::INT,
+            bits: None,
             bytes: part(&self.bytes, range)?,
-            place,
+            place: self.place.part(range),
         })
+    }
+
+    /// A member of it.
+    fn field(&self, field: &FieldOf<'r>) -> Option<DebugValue<'r>> {
+        let mut part = self.part(field.kind, field.range())?;
+        part.bits = field.bits.map(|bits| (field.bit_offset % 8, bits));
+        part.bytes = field.value(&part.bytes);
+        Some(part)
     }
 }
 
@@ -138,12 +131,17 @@ impl<'r> View<'_, 'r, '_> {
     /// A value as text.
     pub fn text(&self, value: &DebugValue<'r>) -> String {
         let describe = |address| self.describe(address);
+        let known = &value.bytes.known;
+        if !known.is_empty() && !known.contains(&true) {
+            return "<not written>".to_owned();
+        }
         match value.kind {
             Some(kind) => kind.show(&value.bytes, &describe),
-            None if value.bytes.bytes.len() == 8 => match value.as_number() {
+            None if value.bytes.bytes.len() >= 4 => match value.as_number() {
                 Some(number) => match self.describe(number as u64) {
-                    Some(what) => format!("{number:#x} = {what}"),
-                    None => number.to_string(),
+                    Some(what) if value.int.is_wide => format!("{number:#x} = {what}"),
+                    _ if value.int == IntType::UNSIGNED_LONG => (number as u64).to_string(),
+                    _ => number.to_string(),
                 },
                 None => "?".to_owned(),
             },
@@ -155,7 +153,7 @@ impl<'r> View<'_, 'r, '_> {
     pub fn node_text(&self, node: &TreeNode<'r>) -> String {
         match node {
             TreeNode::Value(value) => self.text(value),
-            TreeNode::Absent(why) => format!("<{why}>"),
+            TreeNode::Absent(why) | TreeNode::NoEntry(_, why) => format!("<{why}>"),
             TreeNode::Text(text, _) => text.clone(),
             TreeNode::Map(map) => self.map_text(*map),
             TreeNode::Packet => match self.packet() {
@@ -177,7 +175,7 @@ impl<'r> View<'_, 'r, '_> {
                     false
                 }
             },
-            TreeNode::Absent(_) | TreeNode::Text(..) => false,
+            TreeNode::Absent(_) | TreeNode::NoEntry(..) | TreeNode::Text(..) => false,
             TreeNode::Map(_) | TreeNode::Packet | TreeNode::PerCpu(_) => true,
         }
     }
@@ -186,7 +184,7 @@ impl<'r> View<'_, 'r, '_> {
     pub fn children(&self, node: &TreeNode<'r>) -> Vec<TreeRow<'r>> {
         let value = match node {
             TreeNode::Value(value) => value,
-            TreeNode::Absent(_) | TreeNode::Text(..) => return Vec::new(),
+            TreeNode::Absent(_) | TreeNode::NoEntry(..) | TreeNode::Text(..) => return Vec::new(),
             TreeNode::Map(map) => return self.entries(*map),
             TreeNode::Packet => {
                 let fields = self.packet_fields().into_iter();
@@ -214,8 +212,7 @@ impl<'r> View<'_, 'r, '_> {
         match value.kind.map(|kind| kind.form()) {
             Some(TypeForm::Composite(fields)) => {
                 let rows = fields.iter().filter_map(|field| {
-                    let mut part = value.part(field.kind, field.range())?;
-                    part.bytes = field.value(&part.bytes);
+                    let part = value.field(field)?;
                     let name = match field.name.is_empty() {
                         true => "(unnamed)".to_owned(),
                         false => field.name.clone(),
@@ -252,10 +249,23 @@ impl<'r> View<'_, 'r, '_> {
         };
         let address = pointer.as_number()? as u64;
         let len = kind.size().filter(|len| (1..=MOST_BYTES).contains(len))?;
+        self.typed(kind, address, len)
+    }
+
+    /// The value of a type at an address; bytes of the stack that nothing wrote are not known.
+    fn typed(&self, kind: VariableType<'r>, address: u64, len: usize) -> Option<DebugValue<'r>> {
+        let mut bytes = ValueBytes::known(self.memory(address, len)?);
+        if let Some(unwritten) = self.moment.memory.unwritten(address, len) {
+            bytes.known = unwritten
+                .into_iter()
+                .map(|is_unwritten| !is_unwritten)
+                .collect();
+        }
         Some(DebugValue {
             kind: Some(kind),
-            bytes: ValueBytes::known(self.memory(address, len)?),
+            bytes,
             place: ValuePlace::Memory(address),
+            ..DebugValue::number(0, IntType::INT)
         })
     }
 
@@ -265,11 +275,10 @@ impl<'r> View<'_, 'r, '_> {
             return None;
         };
         fields.iter().find_map(|field| {
-            let mut part = value.part(field.kind, field.range())?;
+            let part = value.field(field)?;
             if field.name.is_empty() {
                 return self.member(&part, name);
             }
-            part.bytes = field.value(&part.bytes);
             (field.name == name).then_some(part)
         })
     }
@@ -294,13 +303,8 @@ impl<'r> View<'_, 'r, '_> {
                 let each = of.size().filter(|len| (1..=MOST_BYTES).contains(len));
                 let each = each.ok_or("what it points to has no size")?;
                 let address = (base as u64).wrapping_add_signed(index.wrapping_mul(each as i64));
-                let bytes = self.memory(address, each);
-                let bytes = bytes.ok_or_else(|| format!("no memory is at {address:#x}"))?;
-                Ok(DebugValue {
-                    kind: Some(of),
-                    bytes: ValueBytes::known(bytes),
-                    place: ValuePlace::Memory(address),
-                })
+                let found = self.typed(of, address, each);
+                found.ok_or_else(|| format!("no memory is at {address:#x}"))
             }
             _ => Err("it is no array and no pointer".to_owned()),
         }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::super::breakpoint::{BreakKind, BreakOptions, Breakpoint, Breakpoints};
+use super::super::breakpoint::{BreakKind, BreakOptions, Breakpoint, Breakpoints, HitChoice};
 use super::super::view::View;
 use super::message::Request;
-use super::show::{Tree, Trees, address_of, insn_address, insn_of_address};
+use super::show::{self, Scope, Tree, Trees, address_of, insn_address, insn_of_address};
 use super::{Server, argument};
 
 /// True for requests that set breakpoints.
@@ -23,7 +23,7 @@ pub(super) fn is_setting(command: &str) -> bool {
 impl Server {
     /// Sets the breakpoints of a request.
     pub(super) fn set_breakpoints(
-        &self,
+        &mut self,
         request: &Request,
         breakpoints: &mut Breakpoints,
         view: &View<'_, '_, '_>,
@@ -78,28 +78,31 @@ impl Server {
                 let kinds = asked.iter().map(|one| {
                     let id = one.get("dataId").and_then(Value::as_str);
                     let id = id.ok_or("it has no dataId")?;
-                    let known = breakpoints.list().iter();
-                    let mut known = known.filter_map(|breakpoint| match &breakpoint.kind {
-                        BreakKind::Watch(watch) if watch.name == id => Some(watch.clone()),
-                        _ => None,
-                    });
-                    let value = || view.watch_of(0, id);
-                    Ok(BreakKind::Watch(known.next().map_or_else(value, Ok)?))
+                    // An expression of the editor's own is one of the innermost frame.
+                    let known = self.data.get(id).cloned();
+                    let watch = known.map_or_else(|| view.watch_of(0, id), Ok)?;
+                    self.data.insert(id.to_owned(), watch.clone());
+                    Ok(BreakKind::Watch(watch))
                 });
                 ("data".to_owned(), pairs(asked, kinds))
             }
             _ => {
-                let filters = argument(request, "filterOptions").as_array();
-                let filters = filters.unwrap_or(&empty).iter();
-                let wanted = filters.map(|filter| {
-                    let condition = filter.get("condition").and_then(Value::as_str);
-                    condition.map(str::trim).filter(|text| !text.is_empty())
-                });
-                let plain = argument(request, "filters").as_array().unwrap_or(&empty);
-                let wanted = wanted.chain(plain.iter().map(|_| None));
-                let kinds = wanted.map(|name| {
-                    let kind = BreakKind::Verdict(name.map(str::to_owned));
-                    (Value::Null, Ok(kind))
+                let options = argument(request, "filterOptions").as_array();
+                let plain = argument(request, "filters").as_array();
+                let plain = plain.into_iter().flatten();
+                let plain = plain.map(|filter| json!({ "filterId": filter }));
+                let filters = options.into_iter().flatten().cloned().chain(plain);
+                let kinds = filters.map(|filter| {
+                    let name = filter.get("condition").and_then(Value::as_str);
+                    let name = name.map(str::trim).filter(|text| !text.is_empty());
+                    let kind = match filter["filterId"].as_str() {
+                        Some("verdict") => Ok(BreakKind::Verdict(name.map(str::to_owned))),
+                        _ => Err(format!(
+                            "{} is no filter; verdict is one",
+                            filter["filterId"]
+                        )),
+                    };
+                    (Value::Null, kind)
                 });
                 ("verdicts".to_owned(), kinds.collect())
             }
@@ -108,12 +111,12 @@ impl Server {
         let mut set = Vec::new();
         for (one, kind) in asked {
             let text = |name: &str| one.get(name).and_then(Value::as_str).map(str::to_owned);
-            let skipped = hits(text("hitCondition").as_deref());
+            let chosen = HitChoice::parse(&text("hitCondition").unwrap_or_default());
             let added = kind.and_then(|kind| {
                 let options = BreakOptions {
                     condition: text("condition").filter(|text| !text.trim().is_empty()),
                     message: text("logMessage").filter(|text| !text.is_empty()),
-                    skipped: skipped?,
+                    chosen: chosen?,
                     owner: owner.clone(),
                 };
                 let added = view.set_breakpoint(breakpoints, kind, options);
@@ -151,46 +154,53 @@ fn pairs(
     asked.iter().cloned().zip(kinds).collect()
 }
 
-/// The hits that are left out in front of the N-th one.
-fn hits(condition: Option<&str>) -> Result<u64, String> {
-    let Some(text) = condition.map(str::trim).filter(|text| !text.is_empty()) else {
-        return Ok(0);
-    };
-    let digits = text.trim_start_matches(['>', '=', ' ']);
-    let number: u64 = digits
-        .parse()
-        .map_err(|_| format!("hit condition {text}: a number is expected, as 3"))?;
-    Ok(number.saturating_sub(1))
-}
-
-/// What a data breakpoint on a variable is called: an expression, or why there is none.
-pub(super) fn data_info<'r>(
-    request: &Request,
-    view: &View<'_, 'r, '_>,
-    trees: &Trees<'r>,
-) -> Value {
-    let name = argument(request, "name").as_str().unwrap_or_default();
-    let reference = argument(request, "variablesReference").as_u64();
-    let tree = reference.and_then(|reference| trees.get(reference));
-    // Names of inlined variables have the function behind them, registers a mark in front.
-    let name = name.split(" (").next().unwrap_or_default();
-    let expression = match tree {
-        Some(Tree::Scope(super::show::Scope::Registers, _)) => format!("${name}"),
-        Some(Tree::Of(_)) => {
-            return json!({
-                "dataId": null,
-                "description": format!("{name} is a part: watch it by an expression, as value.{name}"),
-            });
-        }
-        Some(Tree::Scope(..)) | None => name.to_owned(),
-    };
-    match view.watch_of(0, &expression) {
-        Ok(watch) => json!({
-            "dataId": watch.name,
-            "description": watch.name,
+impl Server {
+    /// What a data breakpoint on a variable is called, or why there is none.
+    pub(super) fn data_info<'r>(
+        &mut self,
+        request: &Request,
+        view: &View<'_, 'r, '_>,
+        trees: &Trees<'r>,
+    ) -> Value {
+        let name = argument(request, "name").as_str().unwrap_or_default();
+        let reference = argument(request, "variablesReference").as_u64();
+        let tree = reference.and_then(|reference| trees.get(reference));
+        let (frame, watch) = match &tree {
+            Some(Tree::Scope(Scope::Registers, frame)) => {
+                (*frame, view.watch_of(*frame, &format!("${name}")))
+            }
+            // Members have no names of their own, and variables may hide others.
+            Some(tree @ (Tree::Of(..) | Tree::Scope(..))) => {
+                let (path, frame) = match tree {
+                    Tree::Of(_, path, frame) => (Some(path), *frame),
+                    Tree::Scope(_, frame) => (None, *frame),
+                };
+                let mut rows = trees.rows(view, tree).into_iter();
+                let row = rows.rfind(|row| row.name == name);
+                let name = show::joined(path.map(String::as_str), name);
+                let row = row.ok_or_else(|| format!("there is no {name}"));
+                (frame, row.and_then(|row| view.watch_node(&name, row.node)))
+            }
+            None => {
+                let frame = super::requests::frame_of(request);
+                (frame, view.watch_of(frame, name))
+            }
+        };
+        let watch = match watch {
+            Ok(watch) => watch,
+            Err(why) => return json!({ "dataId": null, "description": why }),
+        };
+        let id = match frame {
+            0 => watch.name.clone(),
+            frame => format!("{} of frame {frame}", watch.name),
+        };
+        let found = json!({
+            "dataId": id,
+            "description": id,
             "accessTypes": ["write"],
             "canPersist": false,
-        }),
-        Err(why) => json!({ "dataId": null, "description": why }),
+        });
+        self.data.insert(id, watch);
+        found
     }
 }

@@ -15,7 +15,7 @@ const MOST_LINES: usize = 32;
 pub(super) enum Incoming {
     /// A request.
     Request(Request),
-    /// Why a message is no request.
+    /// Why a message of JSON is no request.
     Other(String),
     /// Why no further message can be read.
     Lost(String),
@@ -86,14 +86,13 @@ pub(super) fn read_message(reader: &mut impl BufRead) -> Result<Option<Incoming>
         Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(None),
         Err(error) => return Err(format!("messages cannot be read: {error}")),
     }
-    Ok(Some(parse(&body)))
+    // Behind a wrong length nothing can be read.
+    let message = serde_json::from_slice(&body);
+    let message = message.map_err(|error| format!("a message is no JSON: {error}"))?;
+    Ok(Some(parse(&message)))
 }
 
-fn parse(body: &[u8]) -> Incoming {
-    let message: Value = match serde_json::from_slice(body) {
-        Ok(message) => message,
-        Err(error) => return Incoming::Other(format!("a message is no JSON: {error}")),
-    };
+fn parse(message: &Value) -> Incoming {
     let command = message.get("command").and_then(Value::as_str);
     let seq = message.get("seq").and_then(Value::as_u64);
     match (message.get("type").and_then(Value::as_str), command, seq) {

@@ -85,6 +85,9 @@ impl Server {
                 self.out.event("initialized", json!({}));
                 return Answer::Later;
             }
+            "launch" | "attach" if self.launch.is_some() || self.has_begun => {
+                Err("the session is launched already".to_owned())
+            }
             "launch" | "attach" => {
                 let stops = argument(request, "stopOnEntry").as_bool();
                 self.stops_on_entry = stops.unwrap_or(false);
@@ -125,7 +128,7 @@ impl Server {
                 let found: Vec<Value> = lines.map(|line| json!({ "line": line })).collect();
                 Ok(json!({ "breakpoints": found }))
             }
-            "dataBreakpointInfo" => Ok(breakpoints::data_info(request, view, trees)),
+            "dataBreakpointInfo" => Ok(self.data_info(request, view, trees)),
             "disassemble" => self.disassemble(request, view),
             "readMemory" => read_memory(request, view),
             "continue" => return Answer::Resume(goes_on(), Resume::Continue),
@@ -186,7 +189,10 @@ impl Server {
         let frames = frames.map(|(id, frame)| {
             let mut row = json!({
                 "id": id,
-                "name": frame.name,
+                "name": match frame.is_inlined {
+                    true => format!("{} (inlined)", frame.name),
+                    false => frame.name.clone(),
+                },
                 "line": 0,
                 "column": 0,
                 "instructionPointerReference": format!("{:#x}", insn_address(frame.place)),
@@ -282,12 +288,15 @@ impl Server {
     }
 }
 
-/// The frame that a request is about.
-fn frame_of(request: &Request) -> usize {
-    let frame = argument(request, "frameId").as_u64();
-    frame
-        .and_then(|frame| usize::try_from(frame).ok())
-        .unwrap_or(0)
+/// The frame that a request is about: the innermost one if it names none.
+pub(super) fn frame_of(request: &Request) -> usize {
+    match argument(request, "frameId") {
+        Value::Null => 0,
+        frame => {
+            let frame = frame.as_u64().and_then(|frame| usize::try_from(frame).ok());
+            frame.unwrap_or(usize::MAX)
+        }
+    }
 }
 
 /// Goes back to the last write of what an expression is of.
@@ -328,7 +337,8 @@ fn evaluate<'r>(request: &Request, view: &View<'_, 'r, '_>, trees: &mut Trees<'r
         };
     }
     let node = view.evaluate_node(frame_of(request), expression);
-    Answer::Done(node.map(|node| trees.result(view, node)))
+    let of = (expression, frame_of(request));
+    Answer::Done(node.map(|node| trees.result(view, node, of)))
 }
 
 fn source(request: &Request, view: &View<'_, '_, '_>) -> Result<Value, String> {
@@ -350,15 +360,7 @@ fn read_memory(request: &Request, view: &View<'_, '_, '_>) -> Result<Value, Stri
     let number = |name: &str| argument(request, name).as_i64().unwrap_or(0);
     let address = address.wrapping_add_signed(number("offset"));
     let count = number("count").clamp(0, 1 << 16) as usize;
-    // As far as memory goes.
-    let mut len = count;
-    let bytes = loop {
-        match view.memory(address, len) {
-            Some(bytes) => break bytes,
-            None if len == 0 => break Vec::new(),
-            None => len /= 2,
-        }
-    };
+    let bytes = view.memory_up_to(address, count);
     Ok(json!({
         "address": format!("{address:#x}"),
         "data": base64(&bytes),

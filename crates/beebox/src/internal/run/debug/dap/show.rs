@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::source::SourcePlace;
-use super::super::value::{TreeNode, TreeRow, ValuePlace};
+use super::super::value::{TreeNode, TreeRow};
 use super::super::view::View;
 
 /// What a reference of variables is of.
@@ -11,8 +11,8 @@ use super::super::view::View;
 pub(super) enum Tree<'r> {
     /// A scope of a frame.
     Scope(Scope, usize),
-    /// A row.
-    Of(TreeNode<'r>),
+    /// A row, its expression, and its frame.
+    Of(TreeNode<'r>, String, usize),
 }
 
 /// The scopes of a frame.
@@ -42,7 +42,12 @@ impl<'r> Trees<'r> {
     }
 
     /// A row as a variable.
-    fn variable(&mut self, view: &View<'_, 'r, '_>, row: TreeRow<'r>) -> Value {
+    fn variable(
+        &mut self,
+        view: &View<'_, 'r, '_>,
+        row: TreeRow<'r>,
+        (path, frame): (String, usize),
+    ) -> Value {
         let mut variable = json!({
             "name": row.name,
             "value": view.node_text(&row.node),
@@ -52,15 +57,11 @@ impl<'r> Trees<'r> {
             variable["type"] = json!(row.kind);
         }
         let memory = match &row.node {
-            TreeNode::Value(value) => match value.place {
-                ValuePlace::Memory(address) => Some(address),
-                ValuePlace::None | ValuePlace::Register { .. } | ValuePlace::MapValue { .. } => {
-                    None
-                }
-            },
+            TreeNode::Value(value) => view.address_of(&value.place).ok(),
             TreeNode::Text(_, Some((address, _))) => Some(*address),
             TreeNode::Text(_, None)
             | TreeNode::Absent(_)
+            | TreeNode::NoEntry(..)
             | TreeNode::Map(_)
             | TreeNode::Packet
             | TreeNode::PerCpu(_) => None,
@@ -68,11 +69,11 @@ impl<'r> Trees<'r> {
         if let Some(address) = memory {
             variable["memoryReference"] = json!(format!("{address:#x}"));
         }
-        if let TreeNode::Absent(_) = &row.node {
+        if let TreeNode::Absent(_) | TreeNode::NoEntry(..) = &row.node {
             variable["presentationHint"] = json!({ "attributes": ["readOnly"] });
         }
         if view.has_children(&row.node) {
-            variable["variablesReference"] = json!(self.refer(Tree::Of(row.node)));
+            variable["variablesReference"] = json!(self.refer(Tree::Of(row.node, path, frame)));
         }
         variable
     }
@@ -80,7 +81,7 @@ impl<'r> Trees<'r> {
     /// The rows of a tree, from one on.
     pub(super) fn rows(&self, view: &View<'_, 'r, '_>, tree: &Tree<'r>) -> Vec<TreeRow<'r>> {
         match tree {
-            Tree::Of(node) => view.children(node),
+            Tree::Of(node, ..) => view.children(node),
             Tree::Scope(Scope::Locals, frame) => view.variables(*frame),
             Tree::Scope(Scope::Globals, _) => view.globals(),
             Tree::Scope(Scope::Maps, _) => view.map_rows(),
@@ -105,23 +106,47 @@ impl<'r> Trees<'r> {
     ) -> Vec<Value> {
         let rows = self.rows(view, tree);
         let rows = rows.into_iter().skip(start).take(count);
-        rows.map(|row| self.variable(view, row)).collect()
+        let (path, frame) = match tree {
+            Tree::Of(_, path, frame) => (Some(&**path), *frame),
+            Tree::Scope(_, frame) => (None, *frame),
+        };
+        let variables = rows.map(|row| {
+            let path = joined(path, &row.name);
+            self.variable(view, row, (path, frame))
+        });
+        variables.collect()
     }
 
     /// The answer to an expression.
-    pub(super) fn result(&mut self, view: &View<'_, 'r, '_>, node: TreeNode<'r>) -> Value {
+    pub(super) fn result(
+        &mut self,
+        view: &View<'_, 'r, '_>,
+        node: TreeNode<'r>,
+        (expression, frame): (&str, usize),
+    ) -> Value {
         let kind = match &node {
             TreeNode::Value(value) => value.kind.map_or_else(String::new, |kind| kind.name()),
             _ => String::new(),
         };
         let name = String::new();
-        let mut variable = self.variable(view, TreeRow { name, kind, node });
+        let of = (expression.to_owned(), frame);
+        let mut variable = self.variable(view, TreeRow { name, kind, node }, of);
         if let Some(members) = variable.as_object_mut() {
             let value = members.remove("value").unwrap_or_default();
             members.insert("result".to_owned(), value);
             members.remove("name");
         }
         variable
+    }
+}
+
+/// The expression of a row in one: a member, an element, or what a pointer points to.
+pub(super) fn joined(path: Option<&str>, name: &str) -> String {
+    match path {
+        None => name.to_owned(),
+        Some(path) if name.starts_with('[') => format!("{path}{name}"),
+        Some(path) if name == "*" => format!("*{path}"),
+        Some(path) => format!("{path}.{name}"),
     }
 }
 

@@ -58,11 +58,14 @@ fn place(row: &FrameRow) -> String {
         true => String::new(),
         false => format!(" of {}", row.program),
     };
+    let inlined = if row.is_inlined { " (inlined)" } else { "" };
+    let name = &row.name;
     match &row.source {
-        Some(source) => {
-            format!("{}{program} at {}:{}", row.name, source.file, source.line)
-        }
-        None => format!("{}{program}, instruction {}", row.name, row.place.1),
+        Some(source) => format!(
+            "{name}{inlined}{program} at {}:{}",
+            source.file, source.line
+        ),
+        None => format!("{name}{inlined}{program}, instruction {}", row.place.1),
     }
 }
 
@@ -98,7 +101,10 @@ pub(super) fn printed<'r>(view: &View<'_, 'r, '_>, node: &TreeNode<'r>, form: &s
                 }
                 text
             }
-            TreeNode::Value(_) | TreeNode::Absent(_) | TreeNode::Text(..) => view.node_text(node),
+            TreeNode::Value(_)
+            | TreeNode::Absent(_)
+            | TreeNode::NoEntry(..)
+            | TreeNode::Text(..) => view.node_text(node),
         },
     }
 }
@@ -147,7 +153,7 @@ pub(super) fn examined(
         TreeNode::Text(_, Some((address, _))) => address as i64,
         TreeNode::Value(value) => value.as_number().ok_or("it is no address")?,
         TreeNode::Packet => view.packet_start().ok_or("the run has no packet")? as i64,
-        TreeNode::Absent(why) => return Err(why),
+        TreeNode::Absent(why) | TreeNode::NoEntry(_, why) => return Err(why),
         TreeNode::Text(_, None) | TreeNode::Map(_) | TreeNode::PerCpu(_) => {
             return Err("it is no address".to_owned());
         }
@@ -244,19 +250,25 @@ pub(super) fn breakpoint(view: &View<'_, '_, '_>, breakpoint: &Breakpoint) -> St
         BreakKind::Watch(watch) => format!(" writes of {}", watch.name),
     };
     let mut text = format!("Breakpoint {}:{what}", breakpoint.id);
-    for (index, place) in breakpoint.places.iter().take(4).enumerate() {
-        text.push_str(if index == 0 { " at " } else { ", " });
-        match view.source(*place) {
-            Some(source) => {
-                let _ = write!(text, "{}:{}", source.file, source.line);
-            }
-            None => {
-                let _ = write!(text, "instruction {}", place.1);
-            }
+    let mut places: Vec<String> = Vec::new();
+    for place in &breakpoint.places {
+        let place = match view.source(*place) {
+            Some(source) => format!("{}:{}", source.file, source.line),
+            None => format!("instruction {}", place.1),
+        };
+        if !places.contains(&place) {
+            places.push(place);
         }
     }
-    if breakpoint.places.len() > 4 {
-        let _ = write!(text, " and {} more places", breakpoint.places.len() - 4);
+    for (index, place) in places.iter().take(4).enumerate() {
+        text.push_str(if index == 0 { " at " } else { ", " });
+        text.push_str(place);
+    }
+    if places.len() > 4 {
+        let _ = write!(text, " and {} more", places.len() - 4);
+    }
+    if breakpoint.places.len() > places.len() {
+        let _ = write!(text, " ({} instructions)", breakpoint.places.len());
     }
     if let Some(condition) = &breakpoint.condition {
         let _ = write!(text, " if {condition}");

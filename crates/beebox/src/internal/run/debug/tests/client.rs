@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use super::super::{DebugSetup, serve};
+use super::super::{DebugError, DebugSetup, serve};
 
 /// The editor.
 pub(super) struct Client {
@@ -122,10 +122,10 @@ pub(super) fn hold(setup: &DebugSetup<'_>, requests: impl FnOnce(&mut Client) + 
 }
 
 /// What a session that gets these bytes sends.
-pub(super) fn sent(setup: &DebugSetup<'_>, bytes: &[u8]) -> String {
+pub(super) fn sent(setup: &DebugSetup<'_>, bytes: &[u8]) -> (String, Result<(), DebugError>) {
     let out = Shared::default();
-    serve(setup, Cursor::new(bytes.to_vec()), out.clone()).unwrap();
-    out.text()
+    let done = serve(setup, Cursor::new(bytes.to_vec()), out.clone());
+    (out.text(), done)
 }
 
 /// Output that is kept.
