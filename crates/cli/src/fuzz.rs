@@ -93,7 +93,7 @@ pub(crate) struct Args {
     corpus: Option<PathBuf>,
 
     /// Most packets of an input, which run one after the other over the same maps
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(long, value_name = "N", default_value_t = 8)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
     packets: u32,
 
@@ -222,6 +222,7 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
     let outcome = Outcome {
         program: &program,
         report: &report,
+        runs_on_captures: campaign.runs_on_captures(),
     };
     outcome.print(args)
 }
@@ -273,11 +274,15 @@ fn properties(args: &Args) -> Result<Vec<Property>, Failure> {
 fn seeds(args: &Args) -> Result<Vec<FuzzInput>, Failure> {
     let mut seeds = Vec::new();
     for path in &args.pcap {
-        seeds.extend(read_corpus(path).map_err(corpus_failure)?);
+        seeds.extend(read_corpus(path).map_err(corpus_failure)?.inputs);
     }
     if let Some(directory) = &args.corpus {
         if directory.is_dir() {
-            seeds.extend(read_corpus(directory).map_err(corpus_failure)?);
+            let corpus = read_corpus(directory).map_err(corpus_failure)?;
+            for left_out in &corpus.skipped {
+                diagnostic!("beebox: warning: this file is left out: {left_out}");
+            }
+            seeds.extend(corpus.inputs);
         } else if directory.exists() {
             let failure = Failure::new("this is no directory").within(directory.display());
             return Err(failure.hint("--corpus DIR; --pcap FILE for a capture"));

@@ -7,7 +7,7 @@
 
 mod change;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -87,10 +87,20 @@ pub enum MutantOutcome {
 pub struct MutationReport {
     /// The changes.
     pub mutants: Vec<Mutant>,
+    /// Lines of which a test executes an instruction, changed or not: files and numbers.
+    executed_lines: BTreeSet<(String, u32)>,
 }
 
 /// Changes of a source line that no test notices.
-pub type MissedLine<'r> = (Option<&'r (String, u32, String)>, Vec<&'r Mutant>);
+#[derive(Debug)]
+pub struct MissedLine<'r> {
+    /// File, number and text of the line, if they are known.
+    pub line: Option<&'r (String, u32, String)>,
+    /// A test executes an instruction of the line.
+    pub is_executed: bool,
+    /// The changes.
+    pub mutants: Vec<&'r Mutant>,
+}
 
 impl MutationReport {
     /// Changes that tests notice, of those that the verifier accepts.
@@ -113,10 +123,15 @@ impl MutationReport {
                     .line
                     .as_ref()
                     .map(|(file, line, _)| (file.as_str(), *line));
-                let of = lines
-                    .entry(key)
-                    .or_insert((mutant.line.as_ref(), Vec::new()));
-                of.1.push(mutant);
+                let missed = lines.entry(key).or_insert_with(|| MissedLine {
+                    line: mutant.line.as_ref(),
+                    is_executed: key.is_some_and(|(file, line)| {
+                        self.executed_lines.contains(&(file.to_owned(), line))
+                    }),
+                    mutants: Vec::new(),
+                });
+                missed.is_executed |= mutant.outcome == MutantOutcome::Missed { is_executed: true };
+                missed.mutants.push(mutant);
             }
         }
         lines.into_values().collect()
@@ -236,6 +251,7 @@ pub fn mutate(
     });
     Ok(MutationReport {
         mutants: mutants.collect(),
+        executed_lines: bench.executed_lines(),
     })
 }
 
@@ -255,6 +271,7 @@ impl Bench<'_, '_> {
         let options = LoadOptions {
             timeout: Some(TIMEOUT),
             journals: true,
+            models: true,
             counts,
             ..LoadOptions::default()
         };
@@ -318,6 +335,17 @@ impl Bench<'_, '_> {
                 Ok(reached)
             }
         }
+    }
+
+    fn executed_lines(&self) -> BTreeSet<(String, u32)> {
+        let mut lines = BTreeSet::new();
+        for (program, executed) in self.programs.iter().zip(&self.executed) {
+            let slots = executed.iter().enumerate();
+            for (slot, _) in slots.filter(|(_, tests)| !tests.is_empty()) {
+                lines.extend(line_of(program, slot).map(|(file, line, _)| (file, line)));
+            }
+        }
+        lines
     }
 
     fn candidates(&self, reached: &[Vec<bool>], plan: MutationPlan) -> Vec<Candidate> {

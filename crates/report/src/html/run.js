@@ -249,7 +249,7 @@
 
   // Events as text.
 
-  const valueText = (content) => (content ? JSON.stringify(content.value) : null);
+  const valueText = (content) => (content ? jsonText(content.value) : null);
 
   function operandText(operand) {
     return valueText(operand.content) ?? operand.name ?? operand.text;
@@ -303,40 +303,72 @@
   // The state behind a step, from the events up to it: frames with their variables, entries of maps, bytes
   // of the packet.
 
+  /** True for calls behind which bytes of the packet have other names, since it begins elsewhere. */
+  const movesPacket = (event) =>
+    event.event === "call" && /^bpf_(xdp_adjust_(head|meta)|skb_(adjust_room|change_|vlan_)|lwt_push_encap)/.test(event.callee);
+
+  const isOfContext = (event) => /->|^ctx\[/.test(event.target_name);
+
+  /** What tells a write from others: bytes of the packet by the call that moved its begin last, too. */
+  const writeKey = (event, moved) =>
+    [event.map || "", valueText(event.map_key), event.map || isOfContext(event) ? "" : moved, writeName(event)].join(" ");
+
   function stateAt(end) {
     const frames = [];
     const writes = new Map();
+    let moved = "";
     for (let at = 0; at <= end; at++) {
       const of = place(at);
       for (const event of eventsOf(at)) {
+        moved = movesPacket(event) ? at : moved;
         if (event.event === "enter") {
           frames.length = of[DEPTH];
           frames[of[DEPTH]] = { name: strings[of[FUNCTION]], variables: new Map() };
         } else if (event.event === "variable") {
           const frame = (frames[of[DEPTH]] ??= { name: strings[of[FUNCTION]], variables: new Map() });
-          frame.variables.set(event.name, { ...event, at });
+          // One of each scope: a name may stand for another variable in a block or an inlined function.
+          frame.variables.set(`${event.name} ${event.insn_ranges}`, { ...event, at });
         } else if (event.event === "write") {
-          const name = writeName(event);
-          const key = `${event.map || ""}\n${valueText(event.map_key)}\n${name}`;
+          const key = writeKey(event, moved);
           const known = writes.get(key);
-          writes.set(key, { event, name, first: known ? known.first : event.before, at });
+          writes.set(key, { event, name: writeName(event), first: known ? known.first : event.before, at, moved });
         }
       }
       frames.length = Math.min(frames.length, of[DEPTH] + 1);
+      if (frames[of[DEPTH]]) {
+        frames[of[DEPTH]].last = at;
+      }
     }
-    return { frames, writes };
+    return { frames, writes, moved };
+  }
+
+  /** The variables of a frame that are in scope at a step, by the function that has them: its own first. */
+  function scopes(frame, at) {
+    const insns = place(at)[INSNS];
+    const meets = ([first, last]) => insns.some(([from, to]) => from <= last && first <= to);
+    const isHere = (variable) => variable.at === at || !variable.insn_ranges || variable.insn_ranges.some(meets);
+    const found = new Map([["", []]]);
+    for (const variable of frame.variables.values()) {
+      if (isHere(variable)) {
+        const name = variable.inlined_name ?? "";
+        found.set(name, [...(found.get(name) || []), variable]);
+      }
+    }
+    return found;
   }
 
   /** Writes of the whole path that are not made yet: what is there is what was before the first of them. */
-  function laterWrites(made) {
+  function laterWrites(made, movedBefore) {
     const later = new Map();
+    let moved = movedBefore;
     for (let at = step + 1; at < path.steps.length; at++) {
       for (const event of eventsOf(at)) {
+        moved = movesPacket(event) ? at : moved;
         if (event.event === "write") {
-          const name = writeName(event);
-          const key = `${event.map || ""}\n${valueText(event.map_key)}\n${name}`;
-          if (!made.has(key) && !later.has(key)) {
-            later.set(key, { event, name, at });
+          const key = writeKey(event, moved);
+          // Where the packet will begin is not told before.
+          if (!made.has(key) && !later.has(key) && (event.map || moved === movedBefore)) {
+            later.set(key, { event, name: writeName(event), at, moved });
           }
         }
       }
@@ -369,21 +401,35 @@
     return writers.get(name) || [];
   }
 
+  /** True if packets between two indexes ran that are not in the page, or not with their paths. */
+  function leavesOut(from, to) {
+    for (let index = from + 1; index <= to; index++) {
+      const gap = packets[index][NUMBER] - (index > 0 ? packets[index - 1][NUMBER] : 0);
+      if (gap > 1 || (index < to && packets[index][PATH] === null)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   /** Links to the packets that wrote an entry before and after the one that is chosen. */
   function otherWriters(name) {
     const chosen = shown[packetList.selected];
     const all = writersOf(name);
-    const link = (writer, word) =>
-      writer
-        ? [
-            `${word} by `,
-            el("button", { class: "link", click: () => openAt(writer) }, `packet ${packets[writer.index][NUMBER]}`),
-            " ",
-          ]
-        : [];
+    const link = (writer, word, isOpen) => {
+      const unknown = isOpen ? "one that is not in the page" : "";
+      if (!writer) {
+        return unknown && word === "before" ? [`${word} maybe by ${unknown} `] : [];
+      }
+      const button = el("button", { class: "link", click: () => openAt(writer) }, `packet ${packets[writer.index][NUMBER]}`);
+      return [`${word} by `, button, unknown ? `, or ${unknown} ` : " "];
+    };
     const before = all.findLast((writer) => writer.index < chosen);
     const after = all.find((writer) => writer.index > chosen);
-    return [...link(before, "before"), ...link(after, "next")];
+    return [
+      ...link(before, "before", leavesOut(before?.index ?? -1, chosen)),
+      ...link(after, "next", after !== undefined && leavesOut(chosen, after.index)),
+    ];
   }
 
   function openAt({ index, at }) {
@@ -397,7 +443,7 @@
   }
 
   function showState() {
-    const { frames, writes } = stateAt(step);
+    const { frames, writes, moved } = stateAt(step);
     const of = place(step);
     const here = eventsOf(step).map((event) => el("li", { class: "code" }, eventText(event)));
     const inlined = of[INLINED].map((name) => strings[name]);
@@ -407,29 +453,44 @@
       el("p", {}, `${where}${strings[of[PROG]] === strings[of[FUNCTION]] ? "" : `, program ${strings[of[PROG]]}`}, instructions ${insns}`),
       here.length > 0 ? el("ul", {}, here) : el("p", { class: "quiet" }, "nothing to tell of this line"),
     ];
-    frames.filter(Boolean).reverse().forEach((frame) => {
-      const rows = [...frame.variables.values()].map((variable) =>
-        el(
-          "tr",
-          { class: variable.at === step ? "new" : null },
-          el("td", { class: "short" }, variable.name),
-          el("td", {}, variable.text),
-          el("td", { class: "quiet" }, variable.c_type),
-          el("td", { class: "short" }, stepLink(variable.at)),
-        ),
+    const variableRow = (variable) =>
+      el(
+        "tr",
+        { class: variable.at === step ? "new" : null },
+        el("td", { class: "short" }, variable.name),
+        el("td", {}, variable.text),
+        el("td", { class: "quiet" }, variable.c_type),
+        el("td", { class: "short" }, stepLink(variable.at)),
       );
-      content.push(el("h3", {}, `Variables of ${frame.name}`));
-      content.push(rows.length > 0 ? el("table", {}, rows) : el("p", { class: "quiet" }, "none yet"));
+    frames.filter(Boolean).reverse().forEach((frame) => {
+      // Of a frame that waits for another one, where it called it.
+      const found = [...scopes(frame, frame.last ?? step)].reverse();
+      for (const [inlinedName, variables] of found) {
+        const title = inlinedName ? `${inlinedName}, inlined into ${frame.name}` : frame.name;
+        content.push(el("h3", {}, `Variables of ${title}`));
+        const rows = variables.map(variableRow);
+        content.push(rows.length > 0 ? el("table", {}, rows) : el("p", { class: "quiet" }, "none yet"));
+      }
     });
-    const later = laterWrites(writes);
+    const later = laterWrites(writes, moved);
     const entries = [
       ...[...writes.values()].map((write) => ({ ...write, now: write.event.after, isMade: true })),
       ...[...later.values()].map((write) => ({ ...write, now: write.event.before, isMade: false })),
     ];
     const tables = [
       ["Maps and variables of the object", entries.filter((write) => write.event.map)],
-      ["Packet and context", entries.filter((write) => !write.event.map)],
     ];
+    const isContext = (write) => isOfContext(write.event);
+    const ofPacket = entries.filter((write) => !write.event.map);
+    // Where the packet began elsewhere, its bytes had other names.
+    const ends = [...new Set(ofPacket.filter((write) => !isContext(write)).map((write) => write.moved))];
+    for (const end of ends.filter((each) => each !== moved)) {
+      const next = [...ends, moved].filter((each) => each !== "" && each > (end === "" ? -1 : end)).sort((a, b) => a - b)[0];
+      const before = ofPacket.filter((write) => !isContext(write) && write.moved === end);
+      tables.push([`Packet as it began before step ${grouped(next + 1)}`, before]);
+    }
+    const now = ofPacket.filter((write) => isContext(write) || write.moved === moved);
+    tables.push(["Packet and context", now]);
     for (const [title, all] of tables) {
       if (all.length > 0) {
         const rows = all.map((write) =>

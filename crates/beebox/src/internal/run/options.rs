@@ -32,6 +32,9 @@ pub struct LoadOptions {
     /// Runs count what they execute ([`LoadedObject::coverage`](super::LoadedObject)).
     #[cfg(feature = "coverage")]
     pub counts: bool,
+    /// Several threads run at the same time: they count with a lock, which takes longer.
+    #[cfg(feature = "coverage")]
+    pub shares_counts: bool,
     /// Programs of types that Linux does not test-run are loaded too: they run in a model of the kernel.
     pub models: bool,
     /// Maps remember what is written to them, so that fuzzing can set them back.
@@ -80,6 +83,8 @@ impl Default for LoadOptions {
             retpoline: false,
             #[cfg(feature = "coverage")]
             counts: false,
+            #[cfg(feature = "coverage")]
+            shares_counts: false,
             models: false,
             #[cfg(feature = "fuzz")]
             journals: false,
