@@ -132,7 +132,11 @@ fn a_page_tells_apart_what_has_one_name() {
         .filter(|event| event["event"] == "write" && event["map"].is_string())
         .map(|event| &event["after"]["value"])
         .collect();
-    let digits = ["18446744073709551615", "9007199254740993", "-9007199254740993"];
+    let digits = [
+        "18446744073709551615",
+        "9007199254740993",
+        "-9007199254740993",
+    ];
     for digits in digits {
         let exact = serde_json::json!({ "#int": digits });
         assert!(written.contains(&&exact), "{written:?}");
@@ -140,7 +144,12 @@ fn a_page_tells_apart_what_has_one_name() {
     // `value` of the program, and of both places of the function that is inlined.
     let mut scopes: Vec<(bool, String)> = events
         .filter(|event| event["event"] == "variable" && event["name"] == "value")
-        .map(|event| (event["inlined_name"] == "twice", event["insn_ranges"].to_string()))
+        .map(|event| {
+            (
+                event["inlined_name"] == "twice",
+                event["insn_ranges"].to_string(),
+            )
+        })
         .collect();
     scopes.sort();
     scopes.dedup();
