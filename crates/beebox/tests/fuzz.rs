@@ -149,6 +149,7 @@ fn maps_are_set_back() {
     });
     let report = Fuzzer::new(&object, "firewall")
         .property(counted)
+        .most_packets(4)
         .runs(30_000)
         .run();
     let report = report.expect("a report");
