@@ -114,6 +114,11 @@ impl Outcome<'_> {
 
 /// Makes the directory of finds, so that it is known before the runs that it can be written.
 pub(super) fn check_directory(directory: &Path) -> Result<(), Failure> {
+    if directory.exists() && !directory.is_dir() {
+        let failure =
+            Failure::new("this is a file, and finds are several").within(directory.display());
+        return Err(failure.hint("-o with a directory, which is made if need be"));
+    }
     fs::create_dir_all(directory).map_err(|error| Failure::of_file(directory, &error))?;
     let probe = directory.join(format!(".beebox-fuzz-{}", std::process::id()));
     let made = File::create(&probe).and_then(|_| fs::remove_file(&probe));

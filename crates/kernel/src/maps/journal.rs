@@ -58,18 +58,23 @@ struct Note {
 /// Bytes of values that are copied without an allocation.
 const SMALL_VALUE: usize = 256;
 
-/// Calls a function with the words of up to 8 bytes in which a value differs from another one, of which
-/// missing bytes are zero.
+/// Bytes of the words in which written values are told.
+const WORD: usize = 4;
+
+/// Calls a function with the words in which a value differs from another one, of which missing bytes are
+/// zero.
 fn differing_words(now: &[u8], before: &[u8], each: &mut dyn FnMut(usize, u64)) {
     if now == before {
         return;
     }
-    for (at, word) in now.chunks(8).enumerate() {
-        let known = before.chunks(8).nth(at).unwrap_or(&[]);
+    const ZEROS: &[u8] = &[0; WORD];
+    for (at, word) in now.chunks(WORD).enumerate() {
+        let known = before.chunks(WORD).nth(at);
+        let known = known.unwrap_or(&ZEROS[..word.len()]);
         if word != known {
             let mut bytes = [0; 8];
             bytes[..word.len()].copy_from_slice(word);
-            each(at * 8, u64::from_le_bytes(bytes));
+            each(at * WORD, u64::from_le_bytes(bytes));
         }
     }
 }
@@ -138,9 +143,9 @@ impl Journal {
         self.reset_observed(&mut |_, _| {});
     }
 
-    /// Sets the map back, and calls a function with each value that was written, in words of up to 8 bytes:
-    /// its place in the value, and what it was. Behind them comes the number of entries that were added,
-    /// or of all, if any may have been written, at the place behind the value.
+    /// Sets the map back, and calls a function with each value that was written, in words of 4 bytes: the
+    /// place in the value, and what was there. Behind them comes the number of entries that were added, or of
+    /// all, if any may have been written, at the place behind the value.
     pub fn reset_observed(&self, each: &mut dyn FnMut(usize, u64)) {
         let mut log = self.log();
         if log.is_whole {
