@@ -268,10 +268,12 @@ fn plain(packet: &[u8], at: usize, protocol: u8) -> Option<usize> {
 fn track(run: &FuzzRun<'_>) -> bool {
     let passed = || {
         let at = plain(run.packet, 12, 6)?;
-        run.packet.get(at..at + 14)?;
-        let [(_, flow)] = &run.elements("flows")[..] else {
-            return None;
-        };
+        let segment = run.packet.get(at..at + 14)?;
+        let (from, to) = (run.packet.get(26..30)?, run.packet.get(30..34)?);
+        let addresses = from.iter().zip(to).map(|(from, to)| from ^ to);
+        let ports = [segment[0] ^ segment[2], segment[1] ^ segment[3], 0, 0];
+        let key: Vec<u8> = addresses.chain(ports).collect();
+        let flow = run.element("flows", &key)?;
         let fins = u32::from_le_bytes(*flow.get(4..8)?.first_chunk()?);
         Some(fins >= 2 && run.verdict == "XDP_PASS")
     };

@@ -29,7 +29,7 @@ pub(super) fn state_feature(map: usize, place: usize, word: u64) -> (usize, u8) 
             EXACT + length * 2 + (word >> (length - 1) & 1)
         }
     };
-    let mixed = (map as u64) << 40 ^ (place as u64) << 8 ^ of_number / 8;
+    let mixed = ((map as u64) << 40) ^ ((place as u64) << 8) ^ (of_number / 8);
     let mixed = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let at = (mixed >> (64 - STATE_FEATURES.ilog2())) as usize;
     (at, 1 << (of_number % 8))

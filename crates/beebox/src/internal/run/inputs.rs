@@ -38,6 +38,7 @@ impl LoadedObject {
             if let Some(journal) = map.map.of_kind::<Journal>() {
                 journal.mark();
             } else if is_variables(map)
+                && !map.is_constant()
                 && let Some(value) = map.map.operations().direct_value()
             {
                 globals.push((Arc::clone(&map.map), value.to_vec()));
