@@ -139,6 +139,41 @@ class Check:
             self.shot(page, "edge-dark")
             expect("faults", page.faults(), [])
 
+    def one_name(self):
+        """Integers above 2^53, variables of one name, and bytes of a packet that begins elsewhere."""
+        words = ("run", "crates/cli/tests/data/page.bpf.o", "--packet", "zero:60")
+        path = self.make("page.html", *words)
+        with browser.Browser() as page:
+            page.open(path)
+            cells = "[...document.querySelectorAll('.body tr')].map((row) => [...row.children].map((cell) => cell.textContent).slice(0, 2).join('='))"
+            titles = "[...document.querySelectorAll('.body h3')].map((title) => title.textContent)"
+            seen = []
+            for _ in range(int(page.ask("Number(document.querySelector('input[type=range]').max)")) + 1):
+                seen.append((page.ask(titles), page.ask(cells)))
+                page.key("l")
+            last_titles, last = seen[-1]
+            for exact in ("large=18446744073709551615", "half=9007199254740993", "low=-9007199254740993"):
+                expect_true(f"{exact} in {last}", exact in last)
+            inlined = [(each, rows) for each, rows in seen if "Variables of twice, inlined into page" in each]
+            expect_true("the inlined function has its own", len(inlined) > 3)
+            values = [[row for row in rows if row.startswith("value=")] for _, rows in inlined]
+            expect_true(f"two variables of one name: {values}", ["value=1", "value=100"] in values)
+            expect_true("it is gone behind the call", "Variables of twice, inlined into page" not in last_titles)
+            began = [each for each in last_titles if each.startswith("Packet as it began before step ")]
+            expect("the packet before", len(began), 1)
+            expect("its first byte, twice", [row for row in last if row.startswith("eth.dst[0]=")], ['eth.dst[0]="ee"', 'eth.dst[0]="aa"'])
+            expect("faults", page.faults(), [])
+        # Packets that are not in the page may have written, too.
+        words = ("run", "examples/packets/firewall.bpf.o", "--pcap", SAMPLE, "--only", "1,59,174")
+        path = self.make("only.html", *words)
+        with browser.Browser() as page:
+            page.open(path)
+            for _ in range(2):
+                page.key("n")
+            page.key("F")
+            text = page.ask("document.querySelector('.body').textContent")
+            expect_true(f"who wrote before: {text}", "one that is not in the page" in text)
+
     def names(self):
         """Names of files and texts of objects that would be elements, if they were HTML."""
         directory = self.scratch / HOSTILE[0]
@@ -230,7 +265,7 @@ def main():
         shots.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         check = Check(beebox, shots, pathlib.Path(scratch))
-        for part in (check.run_page, check.variables, check.names, check.refusal, check.long_walk):
+        for part in (check.run_page, check.variables, check.one_name, check.names, check.refusal, check.long_walk):
             part()
             print(f"{part.__name__}: {part.__doc__.splitlines()[0]}")
     return 0

@@ -1,5 +1,6 @@
 //! Measures the fuzzer: runs a second of processor time on the firewall of examples/packets, and the time until
-//! each planted bug of crates/beebox/tests/data/planted is found. With `--write` the figures go into docs/fuzz.md.
+//! each planted bug of crates/beebox/tests/data/planted is found. With `--write` the figures go into docs/fuzz.md;
+//! with numbers the bugs are looked for with these seeds alone.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -39,7 +40,29 @@ fn rate() -> Result<f64, Box<dyn Error>> {
     Ok(best)
 }
 
+/// Runs until each bug is found, by seed.
+fn by_seed(seeds: &[u64]) -> Result<(), Box<dyn Error>> {
+    for bug in bugs::BUGS {
+        let mut line = format!("{}:", bug.name);
+        for seed in seeds {
+            let fuzzer = bug.fuzzer()?.seed(*seed).time(Duration::from_secs(60));
+            let report = fuzzer.run()?;
+            match report.finds.first() {
+                Some(find) => write!(line, " {}", find.runs)?,
+                None => write!(line, " not in {}", report.runs)?,
+            }
+        }
+        println!("{line}");
+    }
+    Ok(())
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
+    let numbers = std::env::args().filter_map(|argument| argument.parse().ok());
+    let seeds: Vec<u64> = numbers.collect();
+    if !seeds.is_empty() {
+        return by_seed(&seeds);
+    }
     let mut text = format!(
         "{:.0} runs a second of processor time on the firewall.\n\n",
         rate()?

@@ -50,10 +50,11 @@ pub struct Fuzzer {
     maps: Vec<MapsJson>,
     jobs: usize,
     plan: FuzzPlan,
+    skipped: Vec<String>,
 }
 
 impl Fuzzer {
-    /// Fuzzing of a program of an object: 60 s, in one thread, seed 0, up to 4 packets an input.
+    /// Fuzzing of a program of an object: 60 s, in one thread, seed 0, up to 8 packets an input.
     pub fn new(object: &Object, program: &str) -> Fuzzer {
         Fuzzer {
             object: object.clone(),
@@ -61,6 +62,7 @@ impl Fuzzer {
             loader: None,
             maps: Vec::new(),
             jobs: 1,
+            skipped: Vec::new(),
             plan: FuzzPlan {
                 program: program.to_owned(),
                 properties: Vec::new(),
@@ -68,7 +70,7 @@ impl Fuzzer {
                 seed: 0,
                 runs: None,
                 time: Some(Duration::from_secs(60)),
-                packets: 4,
+                packets: 8,
                 vary: Vec::new(),
                 contexts: false,
             },
@@ -118,14 +120,17 @@ impl Fuzzer {
         self
     }
 
-    /// Adds the packets of a capture, or the inputs and captures of a directory.
+    /// Adds the packets of a capture, or the inputs and captures of a directory. Files of a directory that
+    /// cannot be read are left out, and named in [`FuzzReport::skipped`].
     ///
     /// # Errors
-    /// If a file cannot be read.
+    /// If a file, or the directory, cannot be read.
     pub fn corpus(mut self, path: impl AsRef<Path>) -> Result<Fuzzer, Error> {
-        let inputs = read_corpus(path.as_ref());
-        let inputs = inputs.map_err(|error| RunCause::Fuzz(error.to_string()))?;
-        self.plan.seeds.extend(inputs);
+        let corpus = read_corpus(path.as_ref());
+        let corpus = corpus.map_err(|error| RunCause::Fuzz(error.to_string()))?;
+        self.plan.seeds.extend(corpus.inputs);
+        let skipped = corpus.skipped.iter().map(ToString::to_string);
+        self.skipped.extend(skipped);
         Ok(self)
     }
 
@@ -209,6 +214,7 @@ impl Fuzzer {
         let program = self.plan.program.clone();
         let mut campaign = Campaign::new(&opened, self.plan, targets).map_err(unfit)?;
         let mut report = campaign.run(&mut |_| {}).map_err(unfit)?;
+        report.skipped = self.skipped;
         for find in &mut report.finds {
             let fresh = load(&self.object, &opened)?;
             let path = Path::new(self.object.place());

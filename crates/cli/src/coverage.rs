@@ -130,6 +130,11 @@ pub(crate) fn write(coverage: &Coverage, outputs: &[CoverageOutput]) -> Result<(
                 write_whole(path, cobertura(coverage, timestamp()).as_bytes())?
             }
             CoverageForm::Html => {
+                if path.exists() && !path.is_dir() {
+                    let failure = Failure::new("this is a file, and pages are several");
+                    let failure = failure.within(path.display());
+                    return Err(failure.hint("html=DIR with a directory, which is made if need be"));
+                }
                 fs::create_dir_all(path).map_err(|error| Failure::of_file(path, &error))?;
                 let source = |name: &str| fs::read_to_string(name).ok();
                 for page in html(coverage, &source) {

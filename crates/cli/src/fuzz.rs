@@ -1,14 +1,14 @@
 //! `beebox fuzz`: looks for packets on which a property does not hold.
 
 mod output;
+mod progress;
 
-use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use beebox::Kernel;
 use beebox::internal::fuzz::{
-    Campaign, CorpusError, FuzzInput, FuzzPlan, FuzzProgress, Property, read_corpus, write_corpus,
+    Campaign, CorpusError, FuzzInput, FuzzPlan, Property, read_corpus, write_corpus,
 };
 use beebox::internal::loading::ObjectLoading;
 use beebox::internal::object::Object;
@@ -25,6 +25,7 @@ use crate::object_input::ObjectFile;
 use crate::run::maps_file::MapsFile;
 use crate::run::{PERF_BUFFER_BYTES, read_network};
 use output::Outcome;
+use progress::Progress;
 
 /// Look for packets on which a property does not hold
 ///
@@ -93,7 +94,7 @@ pub(crate) struct Args {
     corpus: Option<PathBuf>,
 
     /// Most packets of an input, which run one after the other over the same maps
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(long, value_name = "N", default_value_t = 8)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
     packets: u32,
 
@@ -222,6 +223,7 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
     let outcome = Outcome {
         program: &program,
         report: &report,
+        runs_on_captures: campaign.runs_on_captures(),
     };
     outcome.print(args)
 }
@@ -273,11 +275,15 @@ fn properties(args: &Args) -> Result<Vec<Property>, Failure> {
 fn seeds(args: &Args) -> Result<Vec<FuzzInput>, Failure> {
     let mut seeds = Vec::new();
     for path in &args.pcap {
-        seeds.extend(read_corpus(path).map_err(corpus_failure)?);
+        seeds.extend(read_corpus(path).map_err(corpus_failure)?.inputs);
     }
     if let Some(directory) = &args.corpus {
         if directory.is_dir() {
-            seeds.extend(read_corpus(directory).map_err(corpus_failure)?);
+            let corpus = read_corpus(directory).map_err(corpus_failure)?;
+            for left_out in &corpus.skipped {
+                diagnostic!("beebox: warning: this file is left out: {left_out}");
+            }
+            seeds.extend(corpus.inputs);
         } else if directory.exists() {
             let failure = Failure::new("this is no directory").within(directory.display());
             return Err(failure.hint("--corpus DIR; --pcap FILE for a capture"));
@@ -362,40 +368,5 @@ fn choose(object: &Object<'_>, name: Option<&str>) -> Result<String, Failure> {
             .hint("`beebox show FILE.o` lists the programs of an object and their types")),
         (several, None) => Err(Failure::new("several programs can be run")
             .hint(format_args!("--prog with one of {}", several.join(", ")))),
-    }
-}
-
-/// A line on standard error that says how far it is, if that is a terminal; removed in the end.
-#[derive(Default)]
-struct Progress {
-    is_shown: bool,
-}
-
-impl Progress {
-    fn show(&mut self, at: FuzzProgress) {
-        if !io::stderr().is_terminal() {
-            return;
-        }
-        self.is_shown = true;
-        let seconds = at.time.as_secs_f64();
-        let each = at.runs as f64 / seconds.max(1e-9);
-        // A terminal that is gone is no reason to end.
-        let _ = write!(
-            io::stderr(),
-            "\r\x1b[K{} runs, {each:.0} a second, {} inputs kept, {} of {} counters, {} found",
-            at.runs,
-            at.kept,
-            at.covered.0,
-            at.covered.1,
-            at.finds
-        );
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if self.is_shown {
-            let _ = write!(io::stderr(), "\r\x1b[K");
-        }
     }
 }

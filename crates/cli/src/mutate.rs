@@ -12,7 +12,6 @@ use beebox::internal::mutate::{
     MutantOutcome, MutationError, MutationPlan, MutationReport, MutationTest, mutate,
 };
 use beebox::internal::object::Object;
-use beebox::internal::run::{leave_out_struct_ops, programs_in_arrays};
 use report::count;
 use report::json::pretty;
 use serde_json::{Value, json};
@@ -23,6 +22,7 @@ use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
 use crate::loading::{LoadingArgs, change, note_guess};
 use crate::object_input::ObjectFile;
 use crate::stdout::{print, write_json};
+use crate::test::autoload;
 use crate::test::files::{TestFile, Wanted, find_wanted};
 
 /// Change a program, one instruction at a time, and see whether its tests notice
@@ -152,9 +152,7 @@ fn choose(object: &mut Object<'_>, files: &[TestFile], path: &Path) -> Result<()
             wanted.push(program.to_owned());
         }
     }
-    wanted.extend(programs_in_arrays(object, &wanted));
-    object.set_autoload(|program| wanted.iter().any(|name| program.name == **name));
-    leave_out_struct_ops(object);
+    autoload(object, wanted);
     Ok(())
 }
 
@@ -224,21 +222,24 @@ fn try_all(
 
 fn text(report: &MutationReport, seconds: f64) -> String {
     let mut text = String::new();
-    for (line, mutants) in report.missed() {
-        let is_executed = |outcome: &MutantOutcome| {
-            matches!(outcome, MutantOutcome::Missed { is_executed: true })
-        };
-        let note = match mutants.iter().any(|mutant| is_executed(&mutant.outcome)) {
+    for missed in report.missed() {
+        let note = match missed.is_executed {
             true => "",
             false => ", which no test executes",
         };
-        let _ = match line {
+        let _ = match missed.line {
             Some((file, line, code)) => writeln!(text, "{file}:{line}{note}\n  {code}"),
             None => writeln!(text, "without a source line{note}"),
         };
-        for mutant in mutants {
+        for mutant in missed.mutants {
             let (slot, before, after) = (mutant.slot, &mutant.before, &mutant.after);
-            let _ = writeln!(text, "    {slot}: {before} -> {after}");
+            let is_executed = mutant.outcome == MutantOutcome::Missed { is_executed: true };
+            // Of a line that is executed, some instructions may not be.
+            let note = match is_executed || !missed.is_executed {
+                true => "",
+                false => " (not executed)",
+            };
+            let _ = writeln!(text, "    {slot}: {before} -> {after}{note}");
         }
     }
     let (noticed, all) = report.share();

@@ -106,7 +106,7 @@ pub(crate) struct Args {
     /// Write which source lines, branches and functions the runs executed: lcov=FILE (a tracefile),
     /// cobertura=FILE (XML) or html=DIR; may be given several times
     #[arg(long, value_name = "FORM=PATH", value_parser = CoverageOutput::parse)]
-    #[arg(conflicts_with_all = ["jobs", "why", "against"])]
+    #[arg(conflicts_with_all = ["why", "against"])]
     coverage: Vec<CoverageOutput>,
 
     /// Print what the runs cost by source line and function: instructions, and calls of helpers; `time`
@@ -403,6 +403,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         retpoline: args.retpoline,
         counts: !args.coverage.is_empty() || page.is_some(),
         watches_stack: args.why.is_some(),
+        shares_counts: args.jobs > 1,
         models: false,
         journals: false,
         entry_slots: false,

@@ -5,6 +5,8 @@ mod report;
 mod run;
 mod watch;
 
+pub(crate) use run::autoload;
+
 use std::path::PathBuf;
 
 use beebox::Engine;

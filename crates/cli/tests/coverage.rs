@@ -48,6 +48,13 @@ fn runs_merge_to_what_each_executed() {
         let read = |name| std::fs::read_to_string(file(name)).expect("a tracefile");
         assert_eq!(read(engine), read("all"), "{engine}");
     }
+    // Threads count what one does.
+    for engine in ["native", "checked", "interp"] {
+        let jobs = ["--engine", engine, "--jobs", "4", "--share-maps"];
+        cover(&file(engine), &jobs);
+        let read = |name| std::fs::read_to_string(file(name)).expect("a tracefile");
+        assert_eq!(read(engine), read("all"), "{engine}");
+    }
     // The sum of both halves of the capture is the whole.
     cover(&file("first"), &["--only", "1-140"]);
     cover(&file("second"), &["--only", "141-298"]);
@@ -112,7 +119,7 @@ fn wrong_options_say_what_is_expected() {
         ),
         (&["--coverage", "lcov="], "it has no path"),
         (&["--profile", "perf=x"], "folded=FILE"),
-        (&[&lcov[..], &["--jobs", "2"]].concat(), "--jobs"),
+        (&[&lcov[..], &["--why", "1"]].concat(), "--why"),
         (&[&lcov[..], &["--profile"]].concat(), "--profile"),
     ] {
         let (code, _, said) = answer(&[&["run", FIREWALL, "--pcap", SAMPLE], words].concat());

@@ -117,6 +117,46 @@ fn a_page_of_a_run_has_what_the_other_forms_have() {
     assert_eq!(items(texts).len(), source.lines().count());
 }
 
+/// Integers that scripts would round are texts of digits; variables say where they are in scope.
+#[oracle::test]
+fn a_page_tells_apart_what_has_one_name() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let page = directory.path().join("page.html").display().to_string();
+    let object = "crates/cli/tests/data/page.bpf.o";
+    let (code, _, said) = answer(&["run", object, "--packet", "zero:60", "--html", &page]);
+    assert_eq!(code, 0, "{said}");
+    let data = data(&fs::read_to_string(&page).expect("a page"));
+    let events = items(&data["events"]).iter();
+    let written: Vec<&Value> = events
+        .clone()
+        .filter(|event| event["event"] == "write" && event["map"].is_string())
+        .map(|event| &event["after"]["value"])
+        .collect();
+    let digits = [
+        "18446744073709551615",
+        "9007199254740993",
+        "-9007199254740993",
+    ];
+    for digits in digits {
+        let exact = serde_json::json!({ "#int": digits });
+        assert!(written.contains(&&exact), "{written:?}");
+    }
+    // `value` of the program, and of both places of the function that is inlined.
+    let mut scopes: Vec<(bool, String)> = events
+        .filter(|event| event["event"] == "variable" && event["name"] == "value")
+        .map(|event| {
+            (
+                event["inlined_name"] == "twice",
+                event["insn_ranges"].to_string(),
+            )
+        })
+        .collect();
+    scopes.sort();
+    scopes.dedup();
+    let inlined = scopes.iter().filter(|(is_inlined, _)| *is_inlined).count();
+    assert_eq!((scopes.len(), inlined), (3, 2), "{scopes:?}");
+}
+
 #[oracle::test]
 fn a_page_of_one_packet_is_printed() {
     let words = [

@@ -19,6 +19,7 @@ mod kfuncs;
 mod link;
 mod loaders;
 mod matrix;
+mod mutate;
 mod native_listing;
 mod objects;
 mod options;

@@ -76,11 +76,11 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// Counters for a program that the verifier accepted.
-    pub fn of(proof: &Proof) -> Counting {
+    /// Counters for a program that the verifier accepted, which several threads may run if they are shared.
+    pub fn of(proof: &Proof, is_shared: bool) -> Counting {
         let plan = CountPlan::of(proof);
         Counting {
-            counters: Counters::new(plan.len),
+            counters: Counters::new(plan.len, is_shared),
             plan,
         }
     }

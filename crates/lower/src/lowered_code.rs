@@ -196,6 +196,11 @@ impl LoweredCode {
             .address(index as usize)
     }
 
+    /// True if counters are incremented with a lock.
+    pub fn shares_counters(&self) -> bool {
+        self.counters.as_ref().is_some_and(Counters::is_shared)
+    }
+
     /// The slot of the program that the instruction at a slot comes from.
     pub fn origin(&self, slot: usize) -> usize {
         match &self.code.origins {

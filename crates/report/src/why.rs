@@ -191,6 +191,12 @@ pub enum WhyEvent {
         c_type: String,
         /// Its value.
         text: String,
+        /// The function that it is inlined from, if it is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        inlined_name: Option<String>,
+        /// Where it is in scope: the first and last instructions of ranges; none for the function.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        insn_ranges: Vec<(u32, u32)>,
     },
 }
 

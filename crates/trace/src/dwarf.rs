@@ -162,6 +162,16 @@ impl Function {
         }
     }
 
+    /// The slots at which a variable is in scope, first and last ones.
+    pub(crate) fn scope_slots(&self, variable: &Variable) -> Vec<(u32, u32)> {
+        let start = self.address(0);
+        let slot = |address: u64| (address.saturating_sub(start) / 8) as u32;
+        let scope = variable.scope.iter().filter(|range| !range.is_empty());
+        scope
+            .map(|range| (slot(range.start), slot(range.end - 1)))
+            .collect()
+    }
+
     /// True if a variable is in scope at a slot.
     pub(crate) fn is_in_scope(&self, variable: &Variable, slot: u32) -> bool {
         contain(&variable.scope, self.address(slot))

@@ -208,6 +208,10 @@ pub struct SeenVariable {
     pub kind: String,
     /// Its value.
     pub value: String,
+    /// The function that it is inlined from, if it is.
+    pub within: Option<String>,
+    /// First and last slots of the program at which it is in scope; none for those of the function.
+    pub scope: Vec<(u32, u32)>,
 }
 
 /// A variable whose value was not seen.

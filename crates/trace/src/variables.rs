@@ -276,10 +276,16 @@ impl<'p> Watch<'p> {
                 .as_ref()
                 .is_none_or(|(_, before)| *before != text);
             if is_new {
+                let start = self.facts.start;
+                let slots = function.scope_slots(variable).into_iter();
                 changed.push(SeenVariable {
                     name: variable.name.clone(),
                     kind: debug.type_name(variable),
                     value: text.clone(),
+                    within: variable.within.clone(),
+                    scope: slots
+                        .map(|(first, last)| (first + start, last + start))
+                        .collect(),
                 });
             }
             self.shown[index] = Some((value, text));
@@ -391,6 +397,8 @@ impl<'p> Watch<'p> {
             value: describe(*number)
                 .or_else(|| typed_text(types, *ty, *number))
                 .unwrap_or_else(|| format!("{number:#x}")),
+            within: None,
+            scope: Vec::new(),
         });
         arguments.collect()
     }

@@ -3,15 +3,26 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters of a program, at addresses that do not change. Code increments them without a lock: where
-/// two threads run it at the same time, increments get lost.
+/// Counters of a program, at addresses that do not change. Code increments them without a lock, unless they
+/// are shared: where two threads run it at the same time, increments get lost.
 #[derive(Clone, Debug)]
-pub struct Counters(Arc<[AtomicU64]>);
+pub struct Counters {
+    counts: Arc<[AtomicU64]>,
+    is_shared: bool,
+}
 
 impl Counters {
-    /// So many counters of zero.
-    pub fn new(len: usize) -> Counters {
-        Counters((0..len).map(|_| AtomicU64::new(0)).collect())
+    /// So many counters of zero; shared ones are incremented by several threads.
+    pub fn new(len: usize, is_shared: bool) -> Counters {
+        Counters {
+            counts: (0..len).map(|_| AtomicU64::new(0)).collect(),
+            is_shared,
+        }
+    }
+
+    /// True if code increments them with a lock.
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     /// The address of a counter, for code that keeps the counters.
@@ -19,7 +30,7 @@ impl Counters {
     /// # Panics
     /// If there is no such counter.
     pub fn address(&self, index: usize) -> u64 {
-        self.0[index].as_ptr().expose_provenance() as u64
+        self.counts[index].as_ptr().expose_provenance() as u64
     }
 
     /// The value of a counter.
@@ -27,7 +38,7 @@ impl Counters {
     /// # Panics
     /// If there is no such counter.
     pub fn get(&self, index: usize) -> u64 {
-        self.0[index].load(Ordering::Relaxed)
+        self.counts[index].load(Ordering::Relaxed)
     }
 
     /// Increments a counter.
@@ -36,7 +47,11 @@ impl Counters {
     /// If there is no such counter.
     #[inline]
     pub fn increment(&self, index: usize) {
-        let counter = &self.0[index];
+        let counter = &self.counts[index];
+        if self.is_shared {
+            counter.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
         counter.store(
             counter.load(Ordering::Relaxed).wrapping_add(1),
             Ordering::Relaxed,
@@ -46,7 +61,7 @@ impl Counters {
     /// Calls a function with each counter that is not zero, and its value, and sets it to zero.
     #[inline]
     pub fn drain(&self, mut each: impl FnMut(usize, u64)) {
-        for (index, counter) in self.0.iter().enumerate() {
+        for (index, counter) in self.counts.iter().enumerate() {
             let count = counter.load(Ordering::Relaxed);
             if count != 0 {
                 counter.store(0, Ordering::Relaxed);
@@ -57,11 +72,11 @@ impl Counters {
 
     /// Number of counters.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.counts.len()
     }
 
     /// True if there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.counts.is_empty()
     }
 }

@@ -2,27 +2,34 @@
 //! property does not hold ([`crate::fuzz`] describes it).
 //!
 //! [`Campaign::run`] works in rounds: each job mutates inputs of the corpus, runs them in native code with
-//! counters, and keeps those that increment counters as none did before, by powers of two. Between rounds the
+//! counters, and keeps those that increment counters as none did before, by powers of two, or that leave numbers
+//! in maps and variables as none did, from which runs behind them go on. Between rounds the
 //! corpora are joined in the order of the jobs, so that the seed and the number of jobs decide about
 //! everything. Numbers that jumps compared (a run in the checked engine of each kept input) are put in
 //! place of what they were compared with. After each input the maps are set back by what was written.
 
 mod campaign;
+mod closer;
 mod corpus;
 mod executor;
+mod features;
 mod find;
+mod fit;
+mod frames;
 mod input;
 mod layout;
 mod minimize;
+mod mutator;
 mod packets;
 mod property;
 mod random;
+mod steps;
 mod worker;
 
 use spec::helpers::HelperId;
 
 pub use campaign::{Campaign, FuzzPlan, FuzzProgress, FuzzReport};
-pub use corpus::{CorpusError, read_corpus, write_corpus};
+pub use corpus::{Corpus, CorpusError, read_corpus, write_corpus};
 pub use executor::FuzzTarget;
 pub use find::{FindTest, FuzzFind, capture_of};
 pub use input::{FuzzInput, InputElement, InputStep};

@@ -6,13 +6,15 @@
 //! can be set back, the tests of a change share the load.
 
 mod change;
+mod report;
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
+
+pub use report::{MissedLine, Mutant, MutantOutcome, MutationError, MutationReport};
 
 use isa::ebpf::{Insn, encode};
 use object::Object;
@@ -47,111 +49,6 @@ pub struct MutationPlan {
     /// Number of threads.
     pub jobs: usize,
 }
-
-/// A change of one instruction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mutant {
-    /// The program.
-    pub program: String,
-    /// The instruction.
-    pub slot: usize,
-    /// It.
-    pub before: String,
-    /// What it is changed to.
-    pub after: String,
-    /// File, number and text of its source line.
-    pub line: Option<(String, u32, String)>,
-    /// What came of it.
-    pub outcome: MutantOutcome,
-}
-
-/// What came of a change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MutantOutcome {
-    /// The verifier refuses it.
-    Refused,
-    /// A test fails.
-    Noticed {
-        /// Its name.
-        test: String,
-    },
-    /// All tests pass.
-    Missed {
-        /// A test executes the instruction.
-        is_executed: bool,
-    },
-}
-
-/// What came of all changes, in the order of programs and instructions.
-#[derive(Debug, Default)]
-pub struct MutationReport {
-    /// The changes.
-    pub mutants: Vec<Mutant>,
-}
-
-/// Changes of a source line that no test notices.
-pub type MissedLine<'r> = (Option<&'r (String, u32, String)>, Vec<&'r Mutant>);
-
-impl MutationReport {
-    /// Changes that tests notice, of those that the verifier accepts.
-    pub fn share(&self) -> (usize, usize) {
-        let count = |is_it: fn(&MutantOutcome) -> bool| {
-            let mutants = self.mutants.iter();
-            mutants.filter(|mutant| is_it(&mutant.outcome)).count()
-        };
-        let noticed = count(|outcome| matches!(outcome, MutantOutcome::Noticed { .. }));
-        let refused = count(|outcome| matches!(outcome, MutantOutcome::Refused));
-        (noticed, self.mutants.len() - refused)
-    }
-
-    /// What no test notices, by source line.
-    pub fn missed(&self) -> Vec<MissedLine<'_>> {
-        let mut lines: BTreeMap<Option<(&str, u32)>, MissedLine<'_>> = BTreeMap::new();
-        for mutant in &self.mutants {
-            if let MutantOutcome::Missed { .. } = mutant.outcome {
-                let key = mutant
-                    .line
-                    .as_ref()
-                    .map(|(file, line, _)| (file.as_str(), *line));
-                let of = lines
-                    .entry(key)
-                    .or_insert((mutant.line.as_ref(), Vec::new()));
-                of.1.push(mutant);
-            }
-        }
-        lines.into_values().collect()
-    }
-}
-
-/// Why changes cannot be tried.
-#[derive(Debug)]
-pub enum MutationError {
-    /// The object cannot be loaded.
-    Load(LoadError),
-    /// A test does not pass on the object as it is, or cannot be run.
-    Test {
-        /// Its name.
-        name: String,
-        /// What is wrong.
-        what: String,
-    },
-    /// No test executes a program.
-    NoTests,
-}
-
-impl fmt::Display for MutationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MutationError::Load(error) => error.fmt(f),
-            MutationError::Test { name, what } => {
-                write!(f, "{name}: it does not pass on the object as it is: {what}")
-            }
-            MutationError::NoTests => f.write_str("there is no test"),
-        }
-    }
-}
-
-impl std::error::Error for MutationError {}
 
 /// Most time of a run: a change may make a loop long.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -236,6 +133,7 @@ pub fn mutate(
     });
     Ok(MutationReport {
         mutants: mutants.collect(),
+        executed_lines: bench.executed_lines(),
     })
 }
 
@@ -255,6 +153,7 @@ impl Bench<'_, '_> {
         let options = LoadOptions {
             timeout: Some(TIMEOUT),
             journals: true,
+            models: true,
             counts,
             ..LoadOptions::default()
         };
@@ -318,6 +217,17 @@ impl Bench<'_, '_> {
                 Ok(reached)
             }
         }
+    }
+
+    fn executed_lines(&self) -> BTreeSet<(String, u32)> {
+        let mut lines = BTreeSet::new();
+        for (program, executed) in self.programs.iter().zip(&self.executed) {
+            let slots = executed.iter().enumerate();
+            for (slot, _) in slots.filter(|(_, tests)| !tests.is_empty()) {
+                lines.extend(line_of(program, slot).map(|(file, line, _)| (file, line)));
+            }
+        }
+        lines
     }
 
     fn candidates(&self, reached: &[Vec<bool>], plan: MutationPlan) -> Vec<Candidate> {

@@ -17,6 +17,8 @@ pub(super) struct Bug {
 enum Holds {
     Expect,
     Idempotent,
+    /// No run has this verdict, whatever a map holds.
+    Never(&'static str, &'static str),
     Check(fn(&FuzzRun<'_>) -> bool),
 }
 
@@ -28,12 +30,17 @@ impl Bug {
         let property = match self.holds {
             Holds::Expect => Property::expect(self.property).expect("an expectation"),
             Holds::Idempotent => Property::idempotent(),
+            Holds::Never(verdict, _) => Property::never(verdict, None).expect("a verdict"),
             Holds::Check(holds) => Property::check(self.property, move |run| match holds(run) {
                 true => Ok(()),
                 false => Err(format!("got {}", run.verdict)),
             }),
         };
-        Ok(Fuzzer::new(&object, self.name).property(property))
+        let fuzzer = Fuzzer::new(&object, self.name).property(property);
+        Ok(match self.holds {
+            Holds::Never(_, map) => fuzzer.vary(map),
+            Holds::Expect | Holds::Idempotent | Holds::Check(_) => fuzzer,
+        })
     }
 }
 
@@ -47,7 +54,7 @@ const fn bug(name: &'static str, what: &'static str, property: &'static str, hol
 }
 
 /// All of them.
-pub(super) const BUGS: [Bug; 10] = [
+pub(super) const BUGS: [Bug; 15] = [
     bug(
         "vlan",
         "a second VLAN tag",
@@ -107,6 +114,36 @@ pub(super) const BUGS: [Bug; 10] = [
         "a token bucket after a pause",
         "a bucket has ten tokens at most",
         Holds::Check(bucket),
+    ),
+    bug(
+        "track",
+        "a table of states after five segments",
+        "a closed connection passes nothing",
+        Holds::Check(track),
+    ),
+    bug(
+        "idle",
+        "an age in 32 bits of nanoseconds",
+        "nothing passes a minute after a query",
+        Holds::Check(idle),
+    ),
+    bug(
+        "vxlan",
+        "a VLAN tag inside VXLAN",
+        "TCP to port 3306 of network 7000 is dropped",
+        Holds::Check(vxlan),
+    ),
+    bug(
+        "mss",
+        "the length of an option of TCP",
+        "a SYN asks for 1400 bytes at most",
+        Holds::Check(mss),
+    ),
+    bug(
+        "wide",
+        "wide numbers in a packet and a map",
+        "never XDP_ABORTED",
+        Holds::Never("XDP_ABORTED", "listen"),
     ),
 ];
 
@@ -220,4 +257,77 @@ fn bucket(run: &FuzzRun<'_>) -> bool {
         Some(u64::from_le_bytes(*tokens))
     });
     tokens.all(|tokens| tokens <= 10)
+}
+
+/// Where TCP or UDP begins in a plain packet of IPv4.
+fn plain(packet: &[u8], at: usize, protocol: u8) -> Option<usize> {
+    let is_plain = number(packet, at)? == 0x0800 && packet.get(at + 2)? & 15 == 5;
+    (is_plain && *packet.get(at + 11)? == protocol).then_some(at + 22)
+}
+
+fn track(run: &FuzzRun<'_>) -> bool {
+    let passed = || {
+        let at = plain(run.packet, 12, 6)?;
+        let segment = run.packet.get(at..at + 14)?;
+        let (from, to) = (run.packet.get(26..30)?, run.packet.get(30..34)?);
+        let addresses = from.iter().zip(to).map(|(from, to)| from ^ to);
+        let ports = [segment[0] ^ segment[2], segment[1] ^ segment[3], 0, 0];
+        let key: Vec<u8> = addresses.chain(ports).collect();
+        let flow = run.element("flows", &key)?;
+        let fins = u32::from_le_bytes(*flow.get(4..8)?.first_chunk()?);
+        Some(fins >= 2 && run.verdict == "XDP_PASS")
+    };
+    passed() != Some(true)
+}
+
+fn idle(run: &FuzzRun<'_>) -> bool {
+    let passed = || {
+        let at = plain(run.packet, 12, 17)?;
+        let is_query = number(run.packet, at + 2)? == 53;
+        let last = run.element("queried", run.packet.get(26..30)?)?;
+        let last = u64::from_le_bytes(*last.first_chunk()?);
+        let is_late = run.time.saturating_sub(last) >= 61_000_000_000;
+        Some(!is_query && is_late && run.verdict == "XDP_PASS")
+    };
+    passed() != Some(true)
+}
+
+fn vxlan(run: &FuzzRun<'_>) -> bool {
+    let blocked = || {
+        let outer = plain(run.packet, 12, 17)?;
+        let flags = run.packet.get(outer + 8)?;
+        let network = run.packet.get(outer + 12..outer + 15)?;
+        let inner = outer + 16 + 12;
+        let at = match number(run.packet, inner)? {
+            0x8100 => inner + 4,
+            _ => inner,
+        };
+        let is_blocked = number(run.packet, plain(run.packet, at, 6)? + 2)? == 3306;
+        let is_network = flags & 8 != 0 && network == [0, 27, 88];
+        Some(number(run.packet, outer + 2)? == 4789 && is_network && is_blocked)
+    };
+    blocked() != Some(true) || run.verdict == "XDP_DROP"
+}
+
+fn mss(run: &FuzzRun<'_>) -> bool {
+    let asked = || {
+        let packet = run.data_out;
+        let at = plain(packet, 12, 6)?;
+        let end = at + usize::from(packet.get(at + 12)? >> 4) * 4;
+        let mut option = at + 20;
+        // As many as the program looks at.
+        for _ in 0..10 {
+            let kind = *packet.get(option).filter(|_| option + 4 <= end)?;
+            let len = usize::from(*packet.get(option + 1)?);
+            option += match (kind, len) {
+                (0, _) => return None,
+                (1, _) => 1,
+                (2, 4) => return Some((packet.get(at + 13)?, number(packet, option + 2)?)),
+                (_, 2..=40) => len,
+                _ => return None,
+            };
+        }
+        None
+    };
+    asked().is_none_or(|(flags, size)| flags & 2 == 0 || size <= 1400)
 }

@@ -18,6 +18,8 @@ use crate::stdout::{print, write_json};
 pub(super) struct Outcome<'o> {
     pub(super) program: &'o str,
     pub(super) report: &'o FuzzReport,
+    /// Programs of its type run on captures.
+    pub(super) runs_on_captures: bool,
 }
 
 impl Outcome<'_> {
@@ -25,7 +27,7 @@ impl Outcome<'_> {
         let mut files = Vec::new();
         for find in &self.report.finds {
             files.push(match &args.output {
-                Some(directory) => write(directory, find)?,
+                Some(directory) => write(directory, find, self.runs_on_captures)?,
                 None => Vec::new(),
             });
         }
@@ -112,6 +114,11 @@ impl Outcome<'_> {
 
 /// Makes the directory of finds, so that it is known before the runs that it can be written.
 pub(super) fn check_directory(directory: &Path) -> Result<(), Failure> {
+    if directory.exists() && !directory.is_dir() {
+        let failure =
+            Failure::new("this is a file, and finds are several").within(directory.display());
+        return Err(failure.hint("-o with a directory, which is made if need be"));
+    }
     fs::create_dir_all(directory).map_err(|error| Failure::of_file(directory, &error))?;
     let probe = directory.join(format!(".beebox-fuzz-{}", std::process::id()));
     let made = File::create(&probe).and_then(|_| fs::remove_file(&probe));
@@ -141,10 +148,15 @@ pub(super) fn object_path(object: &Path, directory: Option<&Path>) -> PathBuf {
     up.chain(down).collect()
 }
 
-/// Writes a find; its files.
-fn write(directory: &Path, find: &FuzzFind) -> Result<Vec<PathBuf>, Failure> {
+/// Writes a find: a test, and a capture if there are packets that the program runs on; its files.
+fn write(
+    directory: &Path,
+    find: &FuzzFind,
+    runs_on_captures: bool,
+) -> Result<Vec<PathBuf>, Failure> {
     const MOST: u32 = 10_000;
-    let has_packets = find.input.steps.iter().any(|step| !step.packet.is_empty());
+    let has_packets =
+        runs_on_captures && find.input.steps.iter().any(|step| !step.packet.is_empty());
     for number in 1..=MOST {
         let name = match number {
             1 => find.slug(),

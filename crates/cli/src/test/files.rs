@@ -74,14 +74,18 @@ pub(crate) fn find_wanted(args: Wanted<'_>) -> Result<Vec<TestFile>, Failure> {
             .map(|it| it.display().to_string())
             .collect();
         let what = format!("{}: there are no tests", paths.join(", "));
-        return Err(Failure::new(what)
-            .hint("files *.expect with `object FILE` and `test NAME`, or --object FILE"));
+        let hint = match args.object {
+            // `beebox mutate` has the object.
+            Some(_) => "files *.expect with `test NAME`",
+            None => "files *.expect with `object FILE` and `test NAME`, or --object FILE",
+        };
+        return Err(Failure::new(what).hint(hint));
     }
     let is_chosen = |file: &TestFile| file.tests.iter().any(|test| test.is_chosen);
     if !files.iter().any(is_chosen) {
         let texts = args.only.join(", ");
         let what = format!("--only {texts}: no test has this in its name");
-        return Err(Failure::new(what).hint("--list, which names the tests"));
+        return Err(Failure::new(what).hint("`beebox test PATH --list` names the tests"));
     }
     files.retain(is_chosen);
     Ok(files)

@@ -206,6 +206,12 @@ fn choose(object: &mut Object<'_>, unit: &Unit<'_>) -> Result<(), Failure> {
             wanted.push(program.to_owned());
         }
     }
+    autoload(object, wanted);
+    Ok(())
+}
+
+/// Has these programs loaded, and those that they may go on with.
+pub(crate) fn autoload(object: &mut Object<'_>, mut wanted: Vec<String>) {
     wanted.extend(programs_in_arrays(object, &wanted));
     object.set_autoload(|program| wanted.iter().any(|name| program.name == **name));
     let mut programs = object.programs();
@@ -217,7 +223,6 @@ fn choose(object: &mut Object<'_>, unit: &Unit<'_>) -> Result<(), Failure> {
     if !is_member {
         leave_out_struct_ops(object);
     }
-    Ok(())
 }
 
 /// A test whose object is refused.

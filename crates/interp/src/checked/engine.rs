@@ -159,6 +159,9 @@ impl<'m> Run<'_, '_, 'm, '_> {
         let steps = program.steps.as_slice();
         let mut at = 0;
         let mut fuel = 0;
+        // The instruction before, for observers of leaps.
+        const NOWHERE: usize = usize::MAX - 1;
+        let mut last = NOWHERE;
         let stop = 'run: loop {
             /// The value of a result; an error ends the run.
             macro_rules! attempt {
@@ -176,16 +179,27 @@ impl<'m> Run<'_, '_, 'm, '_> {
             if fuel == 0 {
                 fuel = attempt!(self.refill());
             }
-            observer.adjust(at, named_mut(&mut self.regs));
-            let moment = Moment {
-                at,
-                program,
-                registers: named(&self.regs),
-                depth: self.frames.depth(),
-                memory: self.cx.memory,
-            };
-            if let ControlFlow::Break(()) = observer.before(&moment) {
-                break Stop::from(Reason::Stopped);
+            if O::SEES_EACH {
+                observer.adjust(at, named_mut(&mut self.regs));
+                let moment = Moment {
+                    at,
+                    program,
+                    registers: named(&self.regs),
+                    depth: self.frames.depth(),
+                    memory: self.cx.memory,
+                };
+                if let ControlFlow::Break(()) = observer.before(&moment) {
+                    break Stop::from(Reason::Stopped);
+                }
+            }
+            if O::SEES_LEAPS {
+                if at != last + 1 {
+                    match last {
+                        NOWHERE => observer.enter(program.number, at),
+                        from => observer.leap(from, at),
+                    }
+                }
+                last = at;
             }
             pc += 1;
             frequent_rows!(perform!(
@@ -200,6 +214,9 @@ impl<'m> Run<'_, '_, 'm, '_> {
             ));
             fuel -= 1;
         };
+        if O::SEES_LEAPS && last != NOWHERE {
+            observer.leave(last);
+        }
         self.at = at;
         // An exit or a tail call counts as executed, an instruction that trapped does not.
         self.budget += fuel - u64::from(!matches!(stop, Stop::Trapped(_)));

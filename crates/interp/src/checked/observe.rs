@@ -28,9 +28,34 @@ impl Moment<'_, '_> {
     }
 }
 
-/// An observer, called before every instruction. `()` is the observer that does nothing, at
-/// no cost.
+/// An observer, called before every instruction, or where control is transferred. `()` is the observer that
+/// does nothing, at no cost.
 pub trait Observer {
+    /// Its methods `before` and `adjust` are called.
+    const SEES_EACH: bool = true;
+
+    /// Its methods `enter`, `leap` and `leave` are called.
+    const SEES_LEAPS: bool = false;
+
+    /// Called before the first instruction, and that of a program that a tail call goes on with: the number
+    /// of the program and the index of the instruction.
+    #[inline(always)]
+    fn enter(&mut self, program: u32, at: usize) {
+        let _ = (program, at);
+    }
+
+    /// Called where an instruction is not followed by that of the next index: both indexes.
+    #[inline(always)]
+    fn leap(&mut self, from: usize, to: usize) {
+        let _ = (from, to);
+    }
+
+    /// Called behind the last instruction, and in front of a tail call.
+    #[inline(always)]
+    fn leave(&mut self, at: usize) {
+        let _ = at;
+    }
+
     /// Called before each instruction; `Break` ends the run with
     /// [`Reason::Stopped`](super::Reason::Stopped).
     fn before(&mut self, moment: &Moment<'_, '_>) -> ControlFlow<()>;
@@ -44,6 +69,8 @@ pub trait Observer {
 }
 
 impl Observer for () {
+    const SEES_EACH: bool = false;
+
     #[inline(always)]
     fn before(&mut self, _: &Moment<'_, '_>) -> ControlFlow<()> {
         ControlFlow::Continue(())

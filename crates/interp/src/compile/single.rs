@@ -172,7 +172,10 @@ impl Builder<'_> {
                     let is_linked = self.tail_caller(slot)?.is_linked();
                     control::tail_call_of_slot(self.program.tail_slot(index), is_linked)
                 }
-                LoweredCall::Count(index) => control::count(self.program.counter(index)),
+                LoweredCall::Count(index) => {
+                    let is_shared = self.program.shares_counters();
+                    control::count(self.program.counter(index), is_shared)
+                }
                 call @ (LoweredCall::Helper(_)
                 | LoweredCall::ProcessorId
                 | LoweredCall::Bits(_)

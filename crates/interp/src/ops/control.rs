@@ -150,9 +150,26 @@ impl Operation for Count {
     }
 }
 
-/// The increment of a counter ([`vm::Counters`]).
-pub(crate) fn count(address: u64) -> Op {
-    Op::new(step::<Count>).with_wide(address)
+/// The increment of a counter ([`vm::Counters`]), with a lock if threads share it.
+pub(crate) fn count(address: u64, is_shared: bool) -> Op {
+    match is_shared {
+        true => Op::new(step::<SharedCount>).with_wide(address),
+        false => Op::new(step::<Count>).with_wide(address),
+    }
+}
+
+struct SharedCount;
+
+impl Operation for SharedCount {
+    #[inline(always)]
+    fn perform(run: Run) -> Flow {
+        let address = run.op().wide() as usize;
+        let counter = std::ptr::with_exposed_provenance::<AtomicU64>(address);
+        // SAFETY: `count` put the address of a counter there, which the program's references keep.
+        let counter = unsafe { &*counter };
+        counter.fetch_add(1, Ordering::Relaxed);
+        run.next()
+    }
 }
 
 /// Returns `r0` from the function.

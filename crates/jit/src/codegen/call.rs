@@ -194,7 +194,10 @@ impl<T: Target> Generator<'_, T> {
     fn count(&mut self, address: u64) {
         self.asm.set_keeping_flags(T::SCRATCH, address);
         let counter = Mem::at(T::SCRATCH, 0);
-        self.asm.alu_store_imm(Alu::Add, Size::DW, counter, 1);
+        match self.program.shares_counters() {
+            true => self.asm.lock_alu_store_imm(Alu::Add, counter, 1),
+            false => self.asm.alu_store_imm(Alu::Add, Size::DW, counter, 1),
+        }
     }
 
     fn call_function(&mut self, start: usize) {

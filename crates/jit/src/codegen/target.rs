@@ -247,6 +247,9 @@ pub(crate) trait Assembler: Layout {
     /// `op mem, imm`
     fn alu_store_imm(&mut self, op: Alu, size: Size, mem: Mem<Self::Reg>, imm: i32);
 
+    /// `lock op qword mem, imm`
+    fn lock_alu_store_imm(&mut self, op: Alu, mem: Mem<Self::Reg>, imm: i8);
+
     /// The flags of `a & b`.
     fn test(&mut self, width: Width, a: Self::Reg, b: Self::Reg);
 

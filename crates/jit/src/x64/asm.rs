@@ -113,6 +113,11 @@ impl Assembler for Buffer {
         self.op_mem_imm(opcode, w, group(op), mem, tail);
     }
 
+    fn lock_alu_store_imm(&mut self, op: Alu, mem: Mem, imm: i8) {
+        let opcode = one(0x83).prefixed(LOCK);
+        self.op_mem_imm(opcode, 1, group(op), mem, Tail::low(imm.into(), 1));
+    }
+
     /// `test a, b`
     fn test(&mut self, width: Width, a: Gpr, b: Gpr) {
         self.op_regs(one(0x85), wide(width), b.number(), a, Tail::NONE);

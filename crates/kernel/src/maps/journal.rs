@@ -53,6 +53,30 @@ struct Note {
     had_value: bool,
 }
 
+/// Bytes of values that are copied without an allocation.
+const SMALL_VALUE: usize = 256;
+
+/// Bytes of the words in which written values are told.
+const WORD: usize = 4;
+
+/// Calls a function with the words in which a value differs from another one, of which missing bytes are
+/// zero.
+fn differing_words(now: &[u8], before: &[u8], each: &mut dyn FnMut(usize, u64)) {
+    if now == before {
+        return;
+    }
+    const ZEROS: &[u8] = &[0; WORD];
+    for (at, word) in now.chunks(WORD).enumerate() {
+        let known = before.chunks(WORD).nth(at);
+        let known = known.unwrap_or(&ZEROS[..word.len()]);
+        if word != known {
+            let mut bytes = [0; 8];
+            bytes[..word.len()].copy_from_slice(word);
+            each(at * WORD, u64::from_le_bytes(bytes));
+        }
+    }
+}
+
 /// True for kinds that can be journaled.
 pub(super) fn is_journaled(kind: MapKind) -> bool {
     kind == MapKind::LpmTrie
@@ -114,18 +138,51 @@ impl Journal {
 
     /// Sets the map back.
     pub fn reset(&self) {
+        self.reset_observed(&mut |_, _| {});
+    }
+
+    /// Sets the map back, and calls a function with each value that was written, in words of 4 bytes: the
+    /// place in the value, and what was there. Behind them comes the number of entries that were added, or of
+    /// all, if any may have been written, at the place behind the value.
+    pub fn reset_observed(&self, each: &mut dyn FnMut(usize, u64)) {
         let mut log = self.log();
         if log.is_whole {
-            self.restore(&log.entries);
+            each(self.value_len, self.restore(&log.entries) as u64);
         } else {
+            let mut large = Vec::new();
+            let mut small = [0; SMALL_VALUE];
+            let now = match small.get_mut(..self.value_len) {
+                Some(now) => now,
+                None => {
+                    large.resize(self.value_len, 0);
+                    &mut large[..]
+                }
+            };
             // What was added makes room first.
+            let mut added = 0;
             for note in log.notes.iter().filter(|note| !note.had_value) {
                 let key = &log.bytes[note.start..][..self.key_size];
-                let _ = self.inner.delete(0, key);
+                if self.inner.copy(key, now).is_ok() {
+                    added += 1;
+                    differing_words(now, &[], each);
+                    let _ = self.inner.delete(0, key);
+                }
+            }
+            if added > 0 {
+                each(self.value_len, added);
             }
             for note in log.notes.iter().filter(|note| note.had_value) {
                 let (key, rest) = log.bytes[note.start..].split_at(self.key_size);
-                self.put_back(key, &rest[..self.value_len]);
+                let value = &rest[..self.value_len];
+                let is_there = self.inner.copy(key, now).is_ok();
+                match is_there {
+                    true => differing_words(now, value, each),
+                    false => each(self.value_len + 1, 1),
+                }
+                let is_exact = self.kind != MapKind::LpmTrie;
+                if !(is_exact && is_there && now == value) {
+                    let _ = self.inner.store(key, value, 0, &NoResources);
+                }
             }
         }
         log.notes.clear();
@@ -149,41 +206,37 @@ impl Journal {
     }
 
     fn put_back(&self, key: &[u8], value: &[u8]) {
-        const MOST: usize = 256;
-        let mut small = [0; MOST];
-        let mut large = Vec::new();
-        let now = match small.get_mut(..self.value_len) {
-            Some(now) => now,
-            None => {
-                large.resize(self.value_len, 0);
-                &mut large[..]
-            }
-        };
+        let mut now = vec![0; self.value_len];
         let is_exact = self.kind != MapKind::LpmTrie;
-        let is_same = is_exact && self.inner.copy(key, now).is_ok() && now == value;
+        let is_same = is_exact && self.inner.copy(key, &mut now).is_ok() && now == value;
         if !is_same {
             let _ = self.inner.store(key, value, 0, &NoResources);
         }
     }
 
-    /// Sets all entries back.
-    fn restore(&self, entries: &[(Vec<u8>, Vec<u8>)]) {
+    /// Sets all entries back; their number before.
+    fn restore(&self, entries: &[(Vec<u8>, Vec<u8>)]) -> usize {
         if is_queue(self.kind) {
             let mut value = vec![0; self.value_len];
-            while self.inner.pop(&mut value).is_ok() {}
+            let mut count = 0;
+            while self.inner.pop(&mut value).is_ok() {
+                count += 1;
+            }
             for (_, value) in entries {
                 let _ = self.inner.push(value, 0);
             }
-            return;
+            return count;
         }
-        for (key, _) in self.entries() {
-            if !entries.iter().any(|(known, _)| *known == key) {
-                let _ = self.inner.delete(0, &key);
+        let found = self.entries();
+        for (key, _) in &found {
+            if !entries.iter().any(|(known, _)| known == key) {
+                let _ = self.inner.delete(0, key);
             }
         }
         for (key, value) in entries {
             self.put_back(key, value);
         }
+        found.len()
     }
 
     /// All entries.

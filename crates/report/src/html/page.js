@@ -17,9 +17,24 @@ function el(name, attributes, ...children) {
   return element;
 }
 
-/** The data of the page. */
+/** The data of the page; integers that numbers would round are of type bigint. */
 function readData() {
-  return JSON.parse(document.getElementById("data").textContent);
+  const exact = (_, value) => (value?.["#int"] === undefined ? value : BigInt(value["#int"]));
+  return JSON.parse(document.getElementById("data").textContent, exact);
+}
+
+/** A value as JSON, with integers of any size. */
+function jsonText(value) {
+  if (typeof value === "bigint") {
+    return String(value);
+  }
+  if (Array.isArray(value)) {
+    return `[${value.map(jsonText).join(",")}]`;
+  }
+  if (value !== null && typeof value === "object") {
+    return `{${Object.entries(value).map(([key, part]) => `${JSON.stringify(key)}:${jsonText(part)}`).join(",")}}`;
+  }
+  return JSON.stringify(value);
 }
 
 /** A number with thin spaces between thousands. */

@@ -41,10 +41,37 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// JSON that ends no element and begins no comment: these characters are in strings only.
+/// Largest integer up to which scripts read numbers exactly.
+const EXACT: u64 = 1 << 53;
+
+/// JSON that ends no element and begins no comment: these characters are in strings only. Integers that
+/// scripts would round are objects with their digits.
 fn escaped_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len() + json.len() / 16);
+    let (mut in_string, mut is_escaped) = (false, false);
+    // Where a number begins.
+    let mut number = None;
     for each in json.chars() {
+        let is_part = !in_string && matches!(each, '0'..='9' | '-' | '+' | '.' | 'e' | 'E');
+        match number {
+            // Of `true` and `false` an `e` stands alone.
+            None if is_part && !each.is_ascii_alphabetic() => number = Some(out.len()),
+            Some(start) if !is_part => {
+                number = None;
+                let text = &out[start..];
+                let size = text.trim_start_matches('-').parse::<u64>();
+                if size.is_ok_and(|size| size > EXACT) {
+                    let exact = format!("{{\"#int\":\"{text}\"}}");
+                    out.replace_range(start.., &exact);
+                }
+            }
+            _ => {}
+        }
+        match each {
+            '"' if !is_escaped => in_string = !in_string,
+            _ => {}
+        }
+        is_escaped = in_string && each == '\\' && !is_escaped;
         match each {
             '<' => out.push_str("\\u003c"),
             '>' => out.push_str("\\u003e"),
@@ -63,7 +90,19 @@ pub(super) fn json(value: &impl serde::Serialize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::page;
+    use super::{escaped_json, page};
+
+    #[test]
+    fn integers_that_scripts_round_are_texts() {
+        let of = |json: &str| escaped_json(json);
+        let kept = "{\"a\":[9007199254740992,-9007199254740992,1.8446744073709552e19,true,false],\
+                    \"b\":\"18446744073709551615\",\"c\":\"\\\\\",\"d\":\"\\\"9007199254740993,\"}";
+        assert_eq!(of(kept), kept);
+        assert_eq!(
+            of("[18446744073709551615,-9007199254740993]"),
+            "[{\"#int\":\"18446744073709551615\"},{\"#int\":\"-9007199254740993\"}]"
+        );
+    }
 
     #[test]
     fn what_is_in_the_data_ends_no_element() {

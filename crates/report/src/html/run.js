@@ -8,7 +8,6 @@
   const [NUMBER, TIME, CAPTURED, WIRE, VERDICT, RETVAL, REDIRECT, TEXT, EXECUTED, PATH] = [
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
   ];
-  const [FILE, LINE, PROG, FUNCTION, INLINED, DEPTH, INSNS, INSN_TEXT] = [0, 1, 2, 3, 4, 5, 6, 7];
 
   /** Packets of the verdict that is chosen, by index. */
   let shown = packets.map((_, index) => index);
@@ -247,103 +246,6 @@
     showState();
   }
 
-  // Events as text.
-
-  const valueText = (content) => (content ? JSON.stringify(content.value) : null);
-
-  function operandText(operand) {
-    return valueText(operand.content) ?? operand.name ?? operand.text;
-  }
-
-  function comparedText(operand) {
-    return operand.name && operand.name !== operand.text ? `${operand.name} (${operand.text})` : operand.text;
-  }
-
-  function eventText(event) {
-    switch (event.event) {
-      case "branch": {
-        const to = event.next_line ? `, on at ${event.next_line}` : "";
-        const [left, right] = [comparedText(event.left_operand), comparedText(event.right_operand)];
-        return `${left} ${event.condition} ${right}: ${event.holds ? "yes" : "no"}${to}`;
-      }
-      case "call": {
-        const result = event.result_operand;
-        const returned = result ? ` = ${result.text}${result.content ? ` ${valueText(result.content)}` : ""}` : "";
-        return `${event.callee}(${event.operands.map(operandText).join(", ")})${returned}`;
-      }
-      case "write":
-        return `${writeName(event)}: ${valueText(event.before) ?? "absent"} → ${valueText(event.after) ?? "absent"}`;
-      case "enter":
-        return event.callback_of ? `entered, called by ${event.callback_of}` : "entered";
-      case "return":
-        return `returns ${comparedText(event.result_operand)}`;
-      case "tail_call":
-        return `tail call of ${event.target_prog}`;
-      case "record":
-        return `record of ${event.map}: ${valueText(event.record_content)}`;
-      case "printk":
-        return `printk: ${event.text}`;
-      case "variable":
-        return `${event.name} = ${event.text}`;
-      default:
-        return event.event;
-    }
-  }
-
-  /** What a write wrote: of an entry of a map with its key. */
-  function writeName(event) {
-    const { map, target_name: name } = event;
-    if (!event.map_key || !(name === map || name.startsWith(`${map}.`))) {
-      return name;
-    }
-    const key = valueText(event.map_key).replace(/^\[(.*)\]$/, "$1");
-    return `${map}[${key}]${name.slice(map.length)}`;
-  }
-
-  // The state behind a step, from the events up to it: frames with their variables, entries of maps, bytes
-  // of the packet.
-
-  function stateAt(end) {
-    const frames = [];
-    const writes = new Map();
-    for (let at = 0; at <= end; at++) {
-      const of = place(at);
-      for (const event of eventsOf(at)) {
-        if (event.event === "enter") {
-          frames.length = of[DEPTH];
-          frames[of[DEPTH]] = { name: strings[of[FUNCTION]], variables: new Map() };
-        } else if (event.event === "variable") {
-          const frame = (frames[of[DEPTH]] ??= { name: strings[of[FUNCTION]], variables: new Map() });
-          frame.variables.set(event.name, { ...event, at });
-        } else if (event.event === "write") {
-          const name = writeName(event);
-          const key = `${event.map || ""}\n${valueText(event.map_key)}\n${name}`;
-          const known = writes.get(key);
-          writes.set(key, { event, name, first: known ? known.first : event.before, at });
-        }
-      }
-      frames.length = Math.min(frames.length, of[DEPTH] + 1);
-    }
-    return { frames, writes };
-  }
-
-  /** Writes of the whole path that are not made yet: what is there is what was before the first of them. */
-  function laterWrites(made) {
-    const later = new Map();
-    for (let at = step + 1; at < path.steps.length; at++) {
-      for (const event of eventsOf(at)) {
-        if (event.event === "write") {
-          const name = writeName(event);
-          const key = `${event.map || ""}\n${valueText(event.map_key)}\n${name}`;
-          if (!made.has(key) && !later.has(key)) {
-            later.set(key, { event, name, at });
-          }
-        }
-      }
-    }
-    return later;
-  }
-
   /** By entry of a map: the packets that wrote it, as indexes, with the first step of each that did. */
   let writers = null;
 
@@ -369,21 +271,35 @@
     return writers.get(name) || [];
   }
 
+  /** True if packets between two indexes ran that are not in the page, or not with their paths. */
+  function leavesOut(from, to) {
+    for (let index = from + 1; index <= to; index++) {
+      const gap = packets[index][NUMBER] - (index > 0 ? packets[index - 1][NUMBER] : 0);
+      if (gap > 1 || (index < to && packets[index][PATH] === null)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   /** Links to the packets that wrote an entry before and after the one that is chosen. */
   function otherWriters(name) {
     const chosen = shown[packetList.selected];
     const all = writersOf(name);
-    const link = (writer, word) =>
-      writer
-        ? [
-            `${word} by `,
-            el("button", { class: "link", click: () => openAt(writer) }, `packet ${packets[writer.index][NUMBER]}`),
-            " ",
-          ]
-        : [];
+    const link = (writer, word, isOpen) => {
+      const unknown = isOpen ? "one that is not in the page" : "";
+      if (!writer) {
+        return unknown && word === "before" ? [`${word} maybe by ${unknown} `] : [];
+      }
+      const button = el("button", { class: "link", click: () => openAt(writer) }, `packet ${packets[writer.index][NUMBER]}`);
+      return [`${word} by `, button, unknown ? `, or ${unknown} ` : " "];
+    };
     const before = all.findLast((writer) => writer.index < chosen);
     const after = all.find((writer) => writer.index > chosen);
-    return [...link(before, "before"), ...link(after, "next")];
+    return [
+      ...link(before, "before", leavesOut(before?.index ?? -1, chosen)),
+      ...link(after, "next", after !== undefined && leavesOut(chosen, after.index)),
+    ];
   }
 
   function openAt({ index, at }) {
@@ -397,7 +313,8 @@
   }
 
   function showState() {
-    const { frames, writes } = stateAt(step);
+    const view = { place, eventsOf, strings };
+    const { frames, writes, moved } = stateAt(view, step);
     const of = place(step);
     const here = eventsOf(step).map((event) => el("li", { class: "code" }, eventText(event)));
     const inlined = of[INLINED].map((name) => strings[name]);
@@ -407,29 +324,44 @@
       el("p", {}, `${where}${strings[of[PROG]] === strings[of[FUNCTION]] ? "" : `, program ${strings[of[PROG]]}`}, instructions ${insns}`),
       here.length > 0 ? el("ul", {}, here) : el("p", { class: "quiet" }, "nothing to tell of this line"),
     ];
-    frames.filter(Boolean).reverse().forEach((frame) => {
-      const rows = [...frame.variables.values()].map((variable) =>
-        el(
-          "tr",
-          { class: variable.at === step ? "new" : null },
-          el("td", { class: "short" }, variable.name),
-          el("td", {}, variable.text),
-          el("td", { class: "quiet" }, variable.c_type),
-          el("td", { class: "short" }, stepLink(variable.at)),
-        ),
+    const variableRow = (variable) =>
+      el(
+        "tr",
+        { class: variable.at === step ? "new" : null },
+        el("td", { class: "short" }, variable.name),
+        el("td", {}, variable.text),
+        el("td", { class: "quiet" }, variable.c_type),
+        el("td", { class: "short" }, stepLink(variable.at)),
       );
-      content.push(el("h3", {}, `Variables of ${frame.name}`));
-      content.push(rows.length > 0 ? el("table", {}, rows) : el("p", { class: "quiet" }, "none yet"));
+    frames.filter(Boolean).reverse().forEach((frame) => {
+      // Of a frame that waits for another one, where it called it.
+      const found = [...scopes(view, frame, frame.last ?? step)].reverse();
+      for (const [inlinedName, variables] of found) {
+        const title = inlinedName ? `${inlinedName}, inlined into ${frame.name}` : frame.name;
+        content.push(el("h3", {}, `Variables of ${title}`));
+        const rows = variables.map(variableRow);
+        content.push(rows.length > 0 ? el("table", {}, rows) : el("p", { class: "quiet" }, "none yet"));
+      }
     });
-    const later = laterWrites(writes);
+    const later = laterWrites(view, [step, path.steps.length - 1], writes, moved);
     const entries = [
       ...[...writes.values()].map((write) => ({ ...write, now: write.event.after, isMade: true })),
       ...[...later.values()].map((write) => ({ ...write, now: write.event.before, isMade: false })),
     ];
     const tables = [
       ["Maps and variables of the object", entries.filter((write) => write.event.map)],
-      ["Packet and context", entries.filter((write) => !write.event.map)],
     ];
+    const isContext = (write) => isOfContext(write.event);
+    const ofPacket = entries.filter((write) => !write.event.map);
+    // Where the packet began elsewhere, its bytes had other names.
+    const ends = [...new Set(ofPacket.filter((write) => !isContext(write)).map((write) => write.moved))];
+    for (const end of ends.filter((each) => each !== moved)) {
+      const next = [...ends, moved].filter((each) => each !== "" && each > (end === "" ? -1 : end)).sort((a, b) => a - b)[0];
+      const before = ofPacket.filter((write) => !isContext(write) && write.moved === end);
+      tables.push([`Packet as it began before step ${grouped(next + 1)}`, before]);
+    }
+    const now = ofPacket.filter((write) => isContext(write) || write.moved === moved);
+    tables.push(["Packet and context", now]);
     for (const [title, all] of tables) {
       if (all.length > 0) {
         const rows = all.map((write) =>

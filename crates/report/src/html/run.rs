@@ -243,7 +243,8 @@ impl RunPage {
             self.event_list.join(","),
             page::json(&self.paths),
         );
-        page(&format!("{place} – Beebox"), include_str!("run.js"), &data)
+        let script = concat!(include_str!("run_state.js"), include_str!("run.js"));
+        page(&format!("{place} – Beebox"), script, &data)
     }
 }
 

@@ -5,18 +5,17 @@ use std::time::{Duration, Instant};
 
 use ::kernel::programs::TestProgram;
 use object::Object;
-use spec::programs::ProgramType;
 
 use super::executor::{Executor, FuzzTarget, Violation};
 use super::find::FuzzFind;
+use super::fit::{check, check_varied, shape};
 use super::input::FuzzInput;
 use super::minimize::minimize;
+use super::mutator::Mutator;
 use super::property::{Holds, Property};
 use super::random::Chooser;
-use super::worker::{Entry, Mutator, Round, Shape, Share, class_of, work};
-use super::{RANDOM_HELPERS, TIME_HELPERS};
-use crate::internal::expect::ExpectationKind;
-use crate::internal::run::{LoadOptions, LoadedObject, Marked, verdict_names};
+use super::worker::{Clock, Entry, Kept, Round, Share, work};
+use crate::internal::run::{LoadOptions, LoadedObject, Marked};
 
 /// What is fuzzed, and for how long.
 #[derive(Clone, Debug)]
@@ -71,6 +70,8 @@ pub struct FuzzReport {
     pub finds: Vec<FuzzFind>,
     /// Maps that are not set back between inputs.
     pub kept_maps: Vec<String>,
+    /// Files of a corpus that were left out, and why.
+    pub skipped: Vec<String>,
 }
 
 /// A program with targets for the jobs, one each.
@@ -85,6 +86,9 @@ pub struct Campaign<'c, 'o> {
 /// Runs of a job in the first round; twice as many in each of the next ones, up to [`MOST_SHARE`].
 const FIRST_SHARE: u64 = 1024;
 const MOST_SHARE: u64 = 1 << 16;
+
+/// Instructions of runs that make a find small: some seconds.
+const MOST_TO_MINIMIZE: u64 = 4_000_000_000;
 
 impl<'c, 'o> Campaign<'c, 'o> {
     /// Load options that fuzzing needs.
@@ -142,10 +146,12 @@ impl<'c, 'o> Campaign<'c, 'o> {
         let start = Instant::now();
         let end = self.plan.time.map(|time| start + time);
         let (plan, object) = (&self.plan, self.object);
-        let shape = shape(&self.targets[0].loaded, plan);
         let marks: Vec<Vec<Marked>> = self.targets.iter().map(mark).collect();
-        let weights = self.targets[0].loaded.counter_weights();
-        let mut seen = vec![0_u8; self.targets[0].loaded.counters()];
+        let loaded = &self.targets[0].loaded;
+        let shape = shape(loaded, &marks[0][0], plan);
+        let weights = loaded.counter_weights();
+        let counters = loaded.counters();
+        let mut seen = vec![0_u8; Executor::features(loaded)];
         let missing = || format!("there is no program {}", plan.program);
         let mut entries: Vec<Entry> = Vec::new();
         let mut found: Vec<(FuzzInput, Violation, u64, Duration)> = Vec::new();
@@ -163,7 +169,7 @@ impl<'c, 'o> Campaign<'c, 'o> {
                 target,
                 (marked, &weights),
             );
-            let mut executor = executor.ok_or_else(missing)?;
+            let mut executor = executor.ok_or_else(missing)?.until(end);
             let mut mutator = Mutator::new(shape.clone(), &target.loaded);
             let mut chooser = Chooser::new(plan.seed, &[u64::MAX]);
             let mut seeds = plan.seeds.clone();
@@ -172,20 +178,20 @@ impl<'c, 'o> Campaign<'c, 'o> {
                 mutator.generate(&mut chooser, &mut input);
                 seeds.push(input);
             }
+            let mut clock = Clock::new(end);
             for input in seeds {
-                if first.runs >= plan.runs.unwrap_or(u64::MAX) {
+                if first.runs >= plan.runs.unwrap_or(u64::MAX) || clock.is_over() {
                     break;
                 }
                 let mut classes = Vec::new();
-                let violation = executor.run(&input, &mut first.runs, |counter, count| {
-                    classes.push((counter, class_of(count)));
+                let violation = executor.run(&input, &mut first.runs, |feature, class| {
+                    classes.push((feature, class));
                 });
                 if let Some(violation) = violation {
                     executor.skipped[violation.property] = true;
                     first.found.push((input.clone(), violation));
                 }
-                let kept = super::worker::Kept { input, classes };
-                first.kept.push(kept);
+                first.kept.push(Kept { input, classes });
             }
         }
         let mut rounds = vec![first];
@@ -203,16 +209,20 @@ impl<'c, 'o> Campaign<'c, 'o> {
                 for round in rounds.drain(..) {
                     runs += round.runs;
                     for kept in round.kept {
-                        let is_new = |(counter, class): &(usize, u8)| seen[*counter] & class == 0;
-                        if kept.classes.iter().any(is_new) {
-                            for (counter, class) in kept.classes {
-                                seen[counter] |= class;
-                            }
-                            entries.push(Entry {
-                                compared: executor.comparisons(&kept.input),
-                                input: kept.input,
-                            });
+                        let is_new = |(feature, class): &(usize, u8)| seen[*feature] & class == 0;
+                        let mut new = kept.classes.iter().filter(|each| is_new(each)).peekable();
+                        if new.peek().is_none() {
+                            continue;
                         }
+                        let is_by_state = new.all(|(feature, _)| *feature >= counters);
+                        for (feature, class) in kept.classes {
+                            seen[feature] |= class;
+                        }
+                        entries.push(Entry {
+                            compared: executor.comparisons(&kept.input),
+                            input: kept.input,
+                            is_by_state,
+                        });
                     }
                     for (input, violation) in round.found {
                         if !std::mem::replace(&mut skipped[violation.property], true) {
@@ -225,12 +235,13 @@ impl<'c, 'o> Campaign<'c, 'o> {
             let mut looked_for = looked_for
                 .filter(|(property, is_found)| !**is_found && !matches!(property.0, Holds::Ends));
             let is_all_found = looked_for.next().is_none() && !found.is_empty();
-            let covered = seen.iter().filter(|classes| **classes != 0).count();
+            let covered = seen[..counters].iter().filter(|classes| **classes != 0);
+            let covered = covered.count();
             observe(FuzzProgress {
                 runs,
                 time: start.elapsed(),
                 kept: entries.len(),
-                covered: (covered, seen.len()),
+                covered: (covered, counters),
                 finds: found.len(),
             });
             let left = plan.runs.map_or(u64::MAX, |most| most.saturating_sub(runs));
@@ -243,7 +254,7 @@ impl<'c, 'o> Campaign<'c, 'o> {
             let job = |place: usize, target: &FuzzTarget, marked: &Vec<Marked>| -> Option<Round> {
                 let (properties, parts) = (&plan.properties, (&marked[..], &weights[..]));
                 let executor = Executor::new(object, &plan.program, properties, target, parts);
-                let mut executor = executor?;
+                let mut executor = executor?.until(end);
                 executor.skipped.clone_from(&skipped);
                 let mut mutator = Mutator::new(shape.clone(), &target.loaded);
                 let share = Share {
@@ -280,12 +291,16 @@ impl<'c, 'o> Campaign<'c, 'o> {
             runs,
             time,
             covered: (
-                seen.iter().filter(|classes| **classes != 0).count(),
-                seen.len(),
+                seen[..counters]
+                    .iter()
+                    .filter(|classes| **classes != 0)
+                    .count(),
+                counters,
             ),
             corpus: entries.into_iter().map(|entry| entry.input).collect(),
             finds,
             kept_maps: loaded.kept_maps().map(str::to_owned).collect(),
+            skipped: Vec::new(),
         })
     }
 
@@ -307,8 +322,11 @@ impl<'c, 'o> Campaign<'c, 'o> {
                 *skipped = place != violation.property;
             }
             let first = (input, violation);
-            let (input, violation) =
-                minimize(first, |input| executor.run(input, &mut 0, |_, _| {}));
+            let (input, violation) = minimize(first, |input| {
+                let is_spent = executor.instructions > MOST_TO_MINIMIZE;
+                let violation = executor.run(input, &mut 0, |_, _| {});
+                (violation, is_spent)
+            });
             finds.push(FuzzFind::new(
                 plan.properties[violation.property].to_string(),
                 (input, violation),
@@ -316,6 +334,14 @@ impl<'c, 'o> Campaign<'c, 'o> {
             ));
         }
         Ok(finds)
+    }
+
+    /// True if programs of the type run on captures.
+    pub fn runs_on_captures(&self) -> bool {
+        let loaded = self.loaded();
+        let place = loaded.program_place(&self.plan.program);
+        let rules = place.and_then(|place| TestProgram::of(loaded.program_kind(place)));
+        rules.is_some_and(|rules| rules.captured(&[]).is_some())
     }
 
     /// The object of the first job, as it was loaded.
@@ -331,113 +357,4 @@ fn mark(target: &FuzzTarget) -> Vec<Marked> {
         .flatten()
         .map(LoadedObject::mark)
         .collect()
-}
-
-/// What inputs of a program consist of.
-fn shape(loaded: &LoadedObject, plan: &FuzzPlan) -> Shape {
-    let place = loaded.program_place(&plan.program).unwrap_or_default();
-    let kind = loaded.program_kind(place);
-    let rules = TestProgram::of(kind);
-    let has_packets = rules.is_some_and(TestProgram::has_packet);
-    let (context, settable) = match (has_packets, plan.contexts) {
-        (true, false) => (0, Vec::new()),
-        _ => context_of(loaded, place, kind),
-    };
-    let maps = loaded
-        .maps()
-        .filter(|map| plan.vary.contains(&map.def.name));
-    let maps = maps.map(|map| {
-        let key = map.def.params.key_size as usize;
-        (map.def.name.clone(), key, map.map.value_len())
-    });
-    Shape {
-        has_packets,
-        context,
-        settable,
-        has_time: loaded.calls(TIME_HELPERS),
-        has_random: loaded.calls(RANDOM_HELPERS),
-        maps: maps.collect(),
-        most_steps: plan.packets,
-    }
-}
-
-/// Bytes of the contexts that a test run takes, and which of them may be set.
-fn context_of(loaded: &LoadedObject, place: usize, kind: ProgramType) -> (usize, Vec<usize>) {
-    const RAW_ARGUMENTS: usize = 12 * 8;
-    let len = match kind {
-        ProgramType::SkLookup => 68,
-        ProgramType::RawTracepoint => RAW_ARGUMENTS,
-        ProgramType::Syscall => loaded.context_bytes(place).max(8),
-        _ if TestProgram::of(kind).is_some_and(TestProgram::has_packet) => {
-            // Of `struct __sk_buff`: mark, priority, cb and tstamp; others have no such fields.
-            let settable = [8..12, 32..36, 48..68, 152..160];
-            return match TestProgram::of(kind).is_some_and(TestProgram::has_sk_buff) {
-                true => (192, settable.into_iter().flatten().collect()),
-                false => (0, Vec::new()),
-            };
-        }
-        _ => 64,
-    };
-    (len, (0..len).collect())
-}
-
-/// Checks that a program can have a property.
-fn check(
-    property: &Property,
-    object: &Object<'_>,
-    loaded: &LoadedObject,
-    program: &str,
-    kind: ProgramType,
-) -> Result<(), String> {
-    match &property.0 {
-        Holds::Never { verdict, .. } | Holds::Always { verdict, .. } => {
-            let names = verdict_names(kind);
-            let is_known = match names.is_empty() {
-                true => verdict.parse::<i32>().is_ok(),
-                false => names.contains(&verdict.as_str()) || verdict.starts_with("unknown ("),
-            };
-            let known = match names.is_empty() {
-                true => "numbers".to_owned(),
-                false => names.join(", "),
-            };
-            let kind = kind.name();
-            is_known.then_some(()).ok_or_else(|| {
-                format!("programs of type {kind} have no verdict {verdict:?}; they have {known}")
-            })
-        }
-        Holds::Expect(expectation) => {
-            let is_data = expectation.kind() == ExpectationKind::Output;
-            let has_packet = TestProgram::of(kind).is_some_and(TestProgram::has_packet);
-            if is_data && !has_packet {
-                return Err(format!("programs of type {} get no packet", kind.name()));
-            }
-            expectation.resolve(object, loaded, program)
-        }
-        Holds::Idempotent => match TestProgram::of(kind).is_some_and(TestProgram::has_packet) {
-            true => Ok(()),
-            false => Err(format!("programs of type {} get no packet", kind.name())),
-        },
-        Holds::Check(..) | Holds::Ends | Holds::Same => Ok(()),
-    }
-}
-
-/// Checks that the contents of a map can be inputs.
-fn check_varied(loaded: &LoadedObject, name: &str) -> Result<(), String> {
-    let found = loaded.maps().find(|map| map.def.name == name);
-    let Some(map) = found else {
-        let known: Vec<&str> = loaded.maps().map(|map| map.def.name.as_str()).collect();
-        let known = known.join(", ");
-        return Err(format!(
-            "no loaded program uses a map {name}; there are {known}"
-        ));
-    };
-    let is_kept = loaded.kept_maps().any(|kept| kept == name);
-    let has_keys = map.def.params.key_size > 0 && map.def.initial_value().is_none();
-    match has_keys && !is_kept && loaded.written(map).is_some() {
-        true => Ok(()),
-        false => Err(format!(
-            "map {name} of kind {} has no elements that inputs can have",
-            map.map.kind().name()
-        )),
-    }
 }

@@ -31,20 +31,32 @@ impl fmt::Display for CorpusError {
 
 impl std::error::Error for CorpusError {}
 
+/// Inputs that were read.
+#[derive(Debug, Default)]
+pub struct Corpus {
+    /// The inputs.
+    pub inputs: Vec<FuzzInput>,
+    /// Files of a directory that are no inputs or cannot be read, and were left out.
+    pub skipped: Vec<CorpusError>,
+}
+
 /// Bytes of the largest file of an input.
 const LARGEST: u64 = 4 << 20;
 
-/// Reads the inputs of a file or a directory: JSON that [`write_corpus`] wrote, and captures.
+/// Reads the inputs of a file or a directory: JSON that [`write_corpus`] wrote, and captures. Files of a
+/// directory that cannot be read are left out.
 ///
 /// # Errors
-/// For a file that cannot be read, or is neither.
-pub fn read_corpus(path: &Path) -> Result<Vec<FuzzInput>, CorpusError> {
+/// For a file that cannot be read, or is neither, and for a directory that cannot be read.
+pub fn read_corpus(path: &Path) -> Result<Corpus, CorpusError> {
     let failed = |path: &Path, what: &dyn fmt::Display| CorpusError {
         path: path.to_owned(),
         what: what.to_string(),
     };
+    let mut corpus = Corpus::default();
     if !path.is_dir() {
-        return read_file(path);
+        corpus.inputs = read_file(path)?;
+        return Ok(corpus);
     }
     let mut files = Vec::new();
     for entry in fs::read_dir(path).map_err(|error| failed(path, &error))? {
@@ -55,11 +67,13 @@ pub fn read_corpus(path: &Path) -> Result<Vec<FuzzInput>, CorpusError> {
         }
     }
     files.sort();
-    let mut inputs = Vec::new();
     for file in files {
-        inputs.extend(read_file(&file)?);
+        match read_file(&file) {
+            Ok(inputs) => corpus.inputs.extend(inputs),
+            Err(error) => corpus.skipped.push(error),
+        }
     }
-    Ok(inputs)
+    Ok(corpus)
 }
 
 fn read_file(path: &Path) -> Result<Vec<FuzzInput>, CorpusError> {

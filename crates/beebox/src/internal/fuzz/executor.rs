@@ -1,12 +1,15 @@
 //! Runs inputs and holds them to the properties.
 
-use ::kernel::maps::Written;
+use std::time::Instant;
+
 use ::kernel::programs::{PacketVerdict, verdict};
+use interp::checked::Limits;
 use object::Object;
 use packet::{Metadata, Packet};
 
+use super::features::{STATE_FEATURES, class_of, state_feature};
 use super::input::{FuzzInput, InputStep};
-use super::property::{Condition, FuzzRun, Holds, Property};
+use super::property::{Condition, Holds, Property};
 use crate::internal::expect::ExpectationKind;
 use crate::internal::run::{
     Compared, LoadedObject, Marked, RunError, RunGuard, RunInput, RunRecord, RunnableProgram,
@@ -51,18 +54,18 @@ pub(super) enum Expects {
 }
 
 /// A value that programs returned.
-struct Known {
-    retval: u32,
-    verdict: PacketVerdict,
+pub(super) struct Known {
+    pub(super) retval: u32,
+    pub(super) verdict: PacketVerdict,
     /// Properties about verdicts that it may not have.
     suspects: Vec<usize>,
 }
 
 /// One program with what runs it.
-struct Side<'w> {
-    loaded: &'w LoadedObject,
+pub(super) struct Side<'w> {
+    pub(super) loaded: &'w LoadedObject,
     marked: &'w Marked,
-    program: RunnableProgram<'w>,
+    pub(super) program: RunnableProgram<'w>,
     has_records: bool,
     /// It runs in the checked engine.
     is_checked: bool,
@@ -70,20 +73,32 @@ struct Side<'w> {
 
 /// Runs inputs on a target.
 pub(super) struct Executor<'w, 'o> {
-    object: &'w Object<'o>,
-    properties: &'w [Property],
+    pub(super) object: &'w Object<'o>,
+    pub(super) properties: &'w [Property],
     /// Those that were found already, or are not looked for.
     pub(super) skipped: Vec<bool>,
     runners: Vec<Option<FilterRunner<'w>>>,
-    side: Side<'w>,
-    old: Option<Side<'w>>,
-    guard: RunGuard,
-    known: Vec<Known>,
+    pub(super) side: Side<'w>,
+    pub(super) old: Option<Side<'w>>,
+    pub(super) guard: RunGuard,
+    pub(super) known: Vec<Known>,
+    /// Counters of code, and instructions that each stands for.
+    counters: usize,
     weights: &'w [u32],
     /// Some properties are about more than verdicts and instructions.
     looks_closer: bool,
-    is_seeded: bool,
+    pub(super) is_seeded: bool,
+    /// Time from which on an input of slow runs is left.
+    end: Option<Instant>,
+    /// Instructions of the runs until now.
+    pub(super) instructions: u64,
 }
+
+/// Instructions of a run behind which the clock is looked at.
+const SLOW: u64 = 1_000_000;
+
+/// Most instructions of a run in the checked engine that tells what is compared.
+const MOST_TOLD: u64 = 200_000;
 
 impl<'w> Side<'w> {
     fn new(loaded: &'w LoadedObject, marked: &'w Marked, program: &str) -> Option<Side<'w>> {
@@ -108,7 +123,7 @@ impl<'w> Side<'w> {
         }
     }
 
-    fn records(&self) -> Vec<RunRecord> {
+    pub(super) fn records(&self) -> Vec<RunRecord> {
         match self.has_records {
             true => self.program.records(),
             false => Vec::new(),
@@ -158,19 +173,33 @@ impl<'w, 'o> Executor<'w, 'o> {
             old,
             guard: RunGuard::new(),
             known: Vec::new(),
+            counters: target.loaded.counters(),
             weights,
             looks_closer,
             is_seeded: target.loaded.calls(super::RANDOM_HELPERS),
+            end: None,
+            instructions: 0,
         })
     }
 
-    /// Runs an input; the first property that does not hold. `each` gets the counters of every run. The
-    /// number of runs is added to `runs`.
+    /// The executor, which leaves inputs of slow runs from a time on.
+    pub(super) fn until(mut self, end: Option<Instant>) -> Self {
+        self.end = end;
+        self
+    }
+
+    /// Number of features that inputs have.
+    pub(super) fn features(loaded: &LoadedObject) -> usize {
+        loaded.counters() + STATE_FEATURES
+    }
+
+    /// Runs an input; the first property that does not hold. `each` gets the features of the input and their
+    /// classes. The number of runs is added to `runs`.
     pub(super) fn run(
         &mut self,
         input: &FuzzInput,
         runs: &mut u64,
-        mut each: impl FnMut(usize, u64),
+        mut each: impl FnMut(usize, u8),
     ) -> Option<Violation> {
         self.side.set(input);
         if let Some(old) = &self.old {
@@ -179,15 +208,22 @@ impl<'w, 'o> Executor<'w, 'o> {
         let mut found = None;
         for (place, step) in input.steps.iter().enumerate() {
             *runs += 1;
+            let before = self.instructions;
             found = self.step(input, place, step, &mut each);
-            if found.is_some() {
+            let is_slow = self.instructions - before > SLOW;
+            let is_late = is_slow && self.end.is_some_and(|end| Instant::now() >= end);
+            if found.is_some() || is_late {
                 break;
             }
         }
         if found.is_none() && self.old.is_some() {
             found = self.maps_differ(input.steps.len().saturating_sub(1));
         }
-        self.side.loaded.reset(self.side.marked);
+        let (loaded, counters) = (self.side.loaded, self.counters);
+        loaded.reset_observed(self.side.marked, |map, place, word| {
+            let (feature, class) = state_feature(map, place, word);
+            each(counters + feature, class);
+        });
         if let Some(old) = &self.old {
             old.loaded.reset(old.marked);
         }
@@ -198,11 +234,17 @@ impl<'w, 'o> Executor<'w, 'o> {
     pub(super) fn comparisons(&mut self, input: &FuzzInput) -> Vec<Compared> {
         self.side.set(input);
         let mut compared = Vec::new();
+        let whole = self.side.program.limits();
+        self.side.program.set_limits(Limits {
+            instructions: MOST_TOLD,
+            ..whole
+        });
         for (place, step) in input.steps.iter().enumerate() {
             let given = given(input, place, step, self.is_seeded);
             compared.extend(self.side.program.comparisons(given, &mut self.guard));
             self.side.records();
         }
+        self.side.program.set_limits(whole);
         self.side.loaded.drain_counters(|_, _| {});
         self.side.loaded.reset(self.side.marked);
         compared.sort_unstable();
@@ -215,7 +257,7 @@ impl<'w, 'o> Executor<'w, 'o> {
         input: &FuzzInput,
         place: usize,
         step: &InputStep,
-        each: &mut impl FnMut(usize, u64),
+        each: &mut impl FnMut(usize, u8),
     ) -> Option<Violation> {
         let given = given(input, place, step, self.is_seeded);
         let result = self.side.program.run_input(given, &mut self.guard);
@@ -223,11 +265,12 @@ impl<'w, 'o> Executor<'w, 'o> {
         let weights = self.weights;
         self.side.loaded.drain_counters(|index, count| {
             instructions += u64::from(weights[index]) * count;
-            each(index, count);
+            each(index, class_of(count));
         });
         if self.side.is_checked {
             instructions = self.side.program.executed().unwrap_or(0);
         }
+        self.instructions += instructions;
         let retval = match result {
             Ok(retval) => retval,
             Err(error) if error.is_stop() => return self.stopped(place, &error),
@@ -355,233 +398,10 @@ impl<'w, 'o> Executor<'w, 'o> {
         }
         None
     }
-
-    /// Checks properties that are about more than the verdict.
-    fn look_closer(
-        &mut self,
-        known: usize,
-        place: usize,
-        (input, step): (&FuzzInput, &InputStep),
-    ) -> Option<Violation> {
-        let retval = self.known[known].retval;
-        let records = self.side.records();
-        let context = step.context.as_deref();
-        let wrong = |property: usize, what: String, expects: Expects| {
-            Some(Violation {
-                property,
-                step: place,
-                what,
-                expects,
-            })
-        };
-        for property in 0..self.properties.len() {
-            if self.skipped[property] {
-                continue;
-            }
-            match &self.properties[property].0 {
-                Holds::Never { .. } | Holds::Always { .. } | Holds::Ends => {}
-                Holds::Expect(expectation) => {
-                    let what = match expectation.kind() {
-                        ExpectationKind::Instructions | ExpectationKind::Value => None,
-                        ExpectationKind::Maps => expectation
-                            .maps_differ(self.object, self.side.loaded)
-                            .ok()?,
-                        ExpectationKind::Output => {
-                            let run = self.side.program.output(retval);
-                            expectation.differs(&step.packet, context, run)
-                        }
-                    };
-                    if let Some(what) = what {
-                        let lines = vec![expectation.text().to_owned()];
-                        return wrong(property, what, Expects::Lines(lines));
-                    }
-                }
-                Holds::Check(_, check) => {
-                    let data_out = self.side.program.output(retval).data_out;
-                    let checked = check(&FuzzRun {
-                        packet: &step.packet,
-                        context,
-                        time: step.time,
-                        retval,
-                        verdict: &self.known[known].verdict.name,
-                        data_out: &data_out,
-                        loaded: self.side.loaded,
-                    });
-                    if let Err(what) = checked {
-                        return wrong(property, what, Expects::Nothing);
-                    }
-                }
-                Holds::Idempotent => {
-                    let again = self.run_again(known, place, (input, step));
-                    if let Some((what, expects)) = again {
-                        return wrong(property, what, expects);
-                    }
-                }
-                Holds::Same => {
-                    let differs = self.differs(known, &records, place, (input, step));
-                    if let Some((what, expects)) = differs {
-                        return wrong(property, what, expects);
-                    }
-                }
-            }
-        }
-        None
-    }
-
-    /// Runs the program on what the last run left; what differs.
-    fn run_again(
-        &mut self,
-        known: usize,
-        place: usize,
-        (input, step): (&FuzzInput, &InputStep),
-    ) -> Option<(String, Expects)> {
-        let Known {
-            retval, verdict, ..
-        } = &self.known[known];
-        // What is dropped does not come again.
-        verdict.kept?;
-        let first = self.side.program.output(*retval).data_out;
-        let step = InputStep {
-            packet: first,
-            ..step.clone()
-        };
-        let given = given(input, place, &step, self.is_seeded);
-        let result = self.side.program.run_input(given, &mut self.guard);
-        self.side.loaded.drain_counters(|_, _| {});
-        self.side.records();
-        let second = result.ok()?;
-        let left = self.side.program.output(second);
-        let lines = vec![
-            format!("verdict {}", verdict.name),
-            "data unchanged".to_owned(),
-        ];
-        let what = match second == *retval {
-            true if left.data_out == step.packet => return None,
-            true => "a second run changes the packet again".to_owned(),
-            false => format!(
-                "a second run gives {}, the first {}",
-                left.verdict.name, verdict.name
-            ),
-        };
-        Some((what, Expects::Again(step.packet, lines)))
-    }
-
-    /// Runs the other object on the same; what differs, and what it gave.
-    fn differs(
-        &mut self,
-        known: usize,
-        records: &[RunRecord],
-        place: usize,
-        (input, step): (&FuzzInput, &InputStep),
-    ) -> Option<(String, Expects)> {
-        let old = self.old.as_mut()?;
-        let given = given(input, place, step, self.is_seeded);
-        let result = old.program.run_input(given, &mut self.guard);
-        old.loaded.drain_counters(|_, _| {});
-        let old_records = old.records();
-        let Known {
-            retval,
-            verdict: new,
-            ..
-        } = &self.known[known];
-        let line = |text: String| Expects::Lines(vec![text]);
-        let expected = match result {
-            Ok(expected) => expected,
-            Err(error) if error.is_stop() => {
-                return Some((format!("the other object stops: {error}"), Expects::Nothing));
-            }
-            Err(_) => return None,
-        };
-        let before = verdict(old.program.kind(), expected);
-        if expected != *retval {
-            let what = format!("got {}, the other object gives {}", new.name, before.name);
-            return Some((what, line(format!("retval {}", expected as i32))));
-        }
-        let (one, other) = (self.side.program.captured()?, old.program.captured()?);
-        let (to, old_to) = (one.redirect(*retval), other.redirect(expected));
-        if to != old_to {
-            let target = old_to.map(crate::internal::run::redirect_json);
-            let target = target.map_or("none".to_owned(), |target| {
-                serde_json::Value::Object(target).to_string()
-            });
-            let what = "it redirects the packet elsewhere than the other object".to_owned();
-            return Some((what, line(format!("redirect {target}"))));
-        }
-        if before.kept.is_some() {
-            let (left, expected) = (one.data_out(), other.data_out());
-            if left != expected {
-                let what = "it leaves another packet than the other object".to_owned();
-                return Some((what, line(format!("data {}", super::hex(&expected)))));
-            }
-        }
-        if records != old_records {
-            let what = "it writes other records than the other object".to_owned();
-            return Some((what, Expects::Nothing));
-        }
-        if self.side.program.printed() != old.program.printed() {
-            let what = "it prints other text than the other object".to_owned();
-            return Some((what, Expects::Nothing));
-        }
-        None
-    }
-
-    /// A map of both objects that holds something else in each.
-    fn maps_differ(&self, step: usize) -> Option<Violation> {
-        let old = self.old.as_ref()?;
-        let is_same = |property: &Property| matches!(property.0, Holds::Same);
-        let property = self.properties.iter().position(is_same)?;
-        if self.skipped[property] {
-            return None;
-        }
-        for map in self.side.loaded.maps() {
-            let name = &map.def.name;
-            let Some(before) = old.loaded.maps().find(|known| known.def.name == *name) else {
-                continue;
-            };
-            let sizes = |map: &crate::internal::run::ObjectMap| {
-                (
-                    map.def.params.key_size,
-                    map.def.params.value_size,
-                    map.map.kind(),
-                )
-            };
-            let (Some(written), Some(old_written), true) = (
-                self.side.loaded.written(map),
-                old.loaded.written(before),
-                sizes(map) == sizes(before),
-            ) else {
-                continue;
-            };
-            let value = |map: &crate::internal::run::ObjectMap, key: &[u8]| {
-                let mut value = vec![0; map.map.value_len()];
-                map.map.lookup(key, &mut value, 0).ok().map(|()| value)
-            };
-            let keys = written.iter().chain(&old_written);
-            for (key, _) in keys {
-                let now: Written = (key.clone(), value(map, key));
-                let expected: Written = (key.clone(), value(before, key));
-                if now != expected {
-                    return Some(Violation {
-                        property,
-                        step,
-                        what: format!(
-                            "map {name} holds something else than that of the other object"
-                        ),
-                        expects: Expects::Element {
-                            map: name.clone(),
-                            key: expected.0,
-                            value: expected.1,
-                        },
-                    });
-                }
-            }
-        }
-        None
-    }
 }
 
 /// A step as a program runs it.
-fn given<'i>(
+pub(super) fn given<'i>(
     input: &FuzzInput,
     place: usize,
     step: &'i InputStep,

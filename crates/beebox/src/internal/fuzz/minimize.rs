@@ -18,10 +18,11 @@ struct Smaller<F> {
     tries: usize,
 }
 
-/// The smallest input that is found, and its violation.
+/// The smallest input that is found, and its violation. `fails` has the violation of an input, and whether no
+/// more are to be tried.
 pub(super) fn minimize(
     (input, violation): (FuzzInput, Violation),
-    fails: impl FnMut(&FuzzInput) -> Option<Violation>,
+    fails: impl FnMut(&FuzzInput) -> (Option<Violation>, bool),
 ) -> (FuzzInput, Violation) {
     let mut smaller = Smaller {
         input,
@@ -42,7 +43,7 @@ pub(super) fn minimize(
     (smaller.input, smaller.violation)
 }
 
-impl<F: FnMut(&FuzzInput) -> Option<Violation>> Smaller<F> {
+impl<F: FnMut(&FuzzInput) -> (Option<Violation>, bool)> Smaller<F> {
     /// Keeps a change if the property still does not hold.
     fn change(&mut self, change: impl FnOnce(&mut FuzzInput)) -> bool {
         let mut input = self.input.clone();
@@ -51,7 +52,11 @@ impl<F: FnMut(&FuzzInput) -> Option<Violation>> Smaller<F> {
             return false;
         }
         self.tries += 1;
-        match (self.fails)(&input) {
+        let (violation, is_spent) = (self.fails)(&input);
+        if is_spent {
+            self.tries = MOST_TRIES;
+        }
+        match violation {
             Some(violation) => {
                 (self.input, self.violation) = (input, violation);
                 true

@@ -42,13 +42,14 @@ pub(super) struct InsnCounts {
 
 impl ProgramCounts {
     /// Counters of zero. Of programs that were not verified every instruction can be reached.
-    pub(super) fn new(program: &Program, proof: Option<&Proof>) -> ProgramCounts {
+    /// Several threads may run a program whose counters are shared.
+    pub(super) fn new(program: &Program, proof: Option<&Proof>, is_shared: bool) -> ProgramCounts {
         let slots = program.decode().len();
         ProgramCounts {
-            counting: proof.map(Counting::of),
+            counting: proof.map(|proof| Counting::of(proof, is_shared)),
             reached: proof.map_or_else(|| vec![true; slots], lower::reached),
-            starts: Counters::new(slots),
-            ends: Counters::new(slots),
+            starts: Counters::new(slots, is_shared),
+            ends: Counters::new(slots, is_shared),
         }
     }
 
@@ -114,14 +115,9 @@ impl ProgramCounts {
 /// Counts what a run in the checked engine executes.
 pub(super) struct CountObserver<'p> {
     programs: &'p [Prepared],
-    /// The program that runs, and its number; none at first.
-    current: Option<(u32, &'p ProgramCounts)>,
-    /// The last slot, at first one that has none behind it.
-    last: usize,
+    /// The counters of the program that runs.
+    current: Option<&'p ProgramCounts>,
 }
-
-/// A slot behind which there is none.
-const NOWHERE: usize = usize::MAX - 1;
 
 impl<'p> CountObserver<'p> {
     /// The observer, if the programs of the object count.
@@ -130,55 +126,38 @@ impl<'p> CountObserver<'p> {
         counts.then_some(CountObserver {
             programs,
             current: None,
-            last: NOWHERE,
         })
-    }
-
-    /// Notes that the run does not go on with the next slot, but with one of a program.
-    #[inline]
-    fn leap(&mut self, program: u32, at: usize) {
-        match self.current {
-            Some((number, counts)) if number == program => {
-                counts.ends.increment(self.last);
-                counts.starts.increment(at);
-            }
-            _ => self.enter(program, at),
-        }
-    }
-
-    #[cold]
-    fn enter(&mut self, program: u32, at: usize) {
-        self.end();
-        let prepared = self.programs.get(program as usize);
-        let counts = prepared.and_then(|prepared| prepared.counts.as_ref());
-        self.current = counts.map(|counts| (program, counts));
-        if let Some((_, counts)) = self.current {
-            counts.starts.increment(at);
-        }
-    }
-
-    fn end(&mut self) {
-        if let Some((_, counts)) = self.current.take() {
-            counts.ends.increment(self.last);
-        }
-    }
-}
-
-impl Drop for CountObserver<'_> {
-    fn drop(&mut self) {
-        self.end();
     }
 }
 
 impl Observer for CountObserver<'_> {
-    #[inline]
-    fn before(&mut self, moment: &Moment<'_, '_>) -> ControlFlow<()> {
-        let at = moment.at;
-        if at != self.last + 1 {
-            self.leap(moment.program.number(), at);
-        }
-        self.last = at;
+    const SEES_EACH: bool = false;
+    const SEES_LEAPS: bool = true;
+
+    fn before(&mut self, _: &Moment<'_, '_>) -> ControlFlow<()> {
         ControlFlow::Continue(())
+    }
+
+    fn enter(&mut self, program: u32, at: usize) {
+        let prepared = self.programs.get(program as usize);
+        self.current = prepared.and_then(|prepared| prepared.counts.as_ref());
+        if let Some(counts) = self.current {
+            counts.starts.increment(at);
+        }
+    }
+
+    #[inline]
+    fn leap(&mut self, from: usize, to: usize) {
+        if let Some(counts) = self.current {
+            counts.ends.increment(from);
+            counts.starts.increment(to);
+        }
+    }
+
+    fn leave(&mut self, at: usize) {
+        if let Some(counts) = self.current.take() {
+            counts.ends.increment(at);
+        }
     }
 }
 

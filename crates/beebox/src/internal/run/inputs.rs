@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use ::kernel::maps::{Journal, Map, RunGuard, Written};
 use ::kernel::programs::{TestInput, verdict};
-use interp::checked::{Moment, Observer};
-use isa::ebpf::{Callee, Insn, Operand, Width};
+use interp::checked::{Limits, Moment, Observer};
+use isa::ebpf::{Callee, Imm64, Insn, Operand, Width};
 use spec::SplitMix;
 use spec::helpers::HelperId;
 use vm::Counters;
@@ -24,6 +24,9 @@ pub(crate) struct Marked {
     globals: Vec<(Arc<Map>, Vec<u8>)>,
 }
 
+/// Number of the first map of global variables, for what observes a reset.
+const GLOBALS: usize = 1 << 16;
+
 /// Bytes of global variables that are compared at once.
 const PIECE: usize = 4096;
 
@@ -35,6 +38,7 @@ impl LoadedObject {
             if let Some(journal) = map.map.of_kind::<Journal>() {
                 journal.mark();
             } else if is_variables(map)
+                && !map.is_constant()
                 && let Some(value) = map.map.operations().direct_value()
             {
                 globals.push((Arc::clone(&map.map), value.to_vec()));
@@ -45,14 +49,23 @@ impl LoadedObject {
 
     /// Sets the maps back.
     pub(crate) fn reset(&self, marked: &Marked) {
-        for map in self.maps() {
+        self.reset_observed(marked, |_, _, _| {});
+    }
+
+    /// Sets the maps back, and calls a function with each word that differs: the number of the map, the place
+    /// in its values, and what was there.
+    #[inline]
+    pub(crate) fn reset_observed(&self, marked: &Marked, mut each: impl FnMut(usize, usize, u64)) {
+        for (number, map) in self.maps().enumerate() {
             match map.map.of_kind::<Journal>() {
-                Some(journal) => journal.reset(),
+                Some(journal) => {
+                    journal.reset_observed(&mut |place, word| each(number, place, word));
+                }
                 None => map.map.operations().reset(),
             }
         }
         let mut now = [0; PIECE];
-        for (map, before) in &marked.globals {
+        for (number, (map, before)) in marked.globals.iter().enumerate() {
             let Some(value) = map.operations().direct_value() else {
                 continue;
             };
@@ -60,10 +73,24 @@ impl LoadedObject {
                 let now = &mut now[..before.len()];
                 value.read(at, now);
                 if now != before {
+                    let words = now.chunks(4).zip(before.chunks(4)).enumerate();
+                    for (word, (now, _)) in words.filter(|(_, (now, before))| now != before) {
+                        let mut bytes = [0; 8];
+                        bytes[..now.len()].copy_from_slice(now);
+                        each(GLOBALS + number, at + word * 4, u64::from_le_bytes(bytes));
+                    }
                     value.write(at, before);
                 }
             }
         }
+    }
+
+    /// True if runs leave something in maps or variables for later ones.
+    pub(crate) fn has_state(&self, marked: &Marked) -> bool {
+        let kept = self.kept_maps().next().is_some();
+        let mut journaled = self.maps();
+        kept || !marked.globals.is_empty()
+            || journaled.any(|map| map.map.of_kind::<Journal>().is_some() && !map.is_constant())
     }
 
     /// Names of the maps that are not set back.
@@ -167,12 +194,16 @@ impl LoadedObject {
         let mut numbers = Vec::new();
         for prepared in &self.shared.programs {
             for insn in prepared.program.decode() {
-                if let Insn::Jump {
-                    src: Operand::Imm(imm),
-                    ..
-                } = insn
-                {
-                    numbers.push(u64::from(imm as u32));
+                match insn {
+                    Insn::Jump {
+                        src: Operand::Imm(imm),
+                        ..
+                    } => numbers.push(u64::from(imm as u32)),
+                    Insn::LoadImm64 {
+                        imm: Imm64::Value(number),
+                        ..
+                    } => numbers.push(number.get()),
+                    _ => {}
                 }
             }
         }
@@ -262,7 +293,13 @@ impl Observer for Comparisons {
         let left = moment.registers[dst.index()] & mask;
         let right = right & mask;
         let compared = Compared { left, right };
-        if left != right && self.found.len() < MOST_COMPARED && !self.found.contains(&compared) {
+        // Pointers into the same object.
+        let is_of_addresses = left.min(right) >> 32 != 0 && left.abs_diff(right) < 1 << 16;
+        if left != right
+            && !is_of_addresses
+            && self.found.len() < MOST_COMPARED
+            && !self.found.contains(&compared)
+        {
             self.found.push(compared);
         }
         ControlFlow::Continue(())
@@ -326,6 +363,11 @@ impl RunnableProgram<'_> {
         };
         self.captured = Some(input);
         result
+    }
+
+    /// The limits of runs.
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
     }
 
     /// What the last run gave.

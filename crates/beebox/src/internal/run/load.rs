@@ -220,7 +220,8 @@ impl LoadedObject {
             let unwritten_reads =
                 (proof.as_ref()).map(|proof| proof.facts().unwritten_reads.clone());
             #[cfg(feature = "coverage")]
-            let counts = (options.counts).then(|| ProgramCounts::new(&program, proof.as_ref()));
+            let counts = (options.counts)
+                .then(|| ProgramCounts::new(&program, proof.as_ref(), options.shares_counts));
             #[cfg(feature = "coverage")]
             let counting = counts.as_ref().and_then(ProgramCounts::counting);
             #[cfg(not(feature = "coverage"))]

@@ -34,6 +34,9 @@ pub struct LoadOptions {
     pub counts: bool,
     /// The checked engine remembers which bytes of the stack were written, and runs slower.
     pub watches_stack: bool,
+    /// Several threads run at the same time: they count with a lock, which takes longer.
+    #[cfg(feature = "coverage")]
+    pub shares_counts: bool,
     /// Programs of types that Linux does not test-run are loaded too: they run in a model of the kernel.
     pub models: bool,
     /// Maps remember what is written to them, so that fuzzing can set them back.
@@ -83,6 +86,8 @@ impl Default for LoadOptions {
             #[cfg(feature = "coverage")]
             counts: false,
             watches_stack: false,
+            #[cfg(feature = "coverage")]
+            shares_counts: false,
             models: false,
             #[cfg(feature = "fuzz")]
             journals: false,

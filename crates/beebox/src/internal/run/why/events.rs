@@ -129,6 +129,8 @@ impl<'e> Events<'e> {
                 name: variable.name.clone(),
                 c_type: variable.kind.clone(),
                 text: variable.value.clone(),
+                inlined_name: variable.within.clone(),
+                insn_ranges: variable.scope.clone(),
             },
         });
     }
