@@ -227,6 +227,9 @@ enum Soak {
         #[command(flatten)]
         selection: Selection,
     },
+    /// Both beside kernels that `tools/kernels/vm` keeps and described, booted under QEMU (no root), with each
+    /// difference reduced to a case
+    Kernels(soak::KernelSoak),
     /// The verifier's answers to calls of every kfunc in programs of every type
     Kfuncs {
         /// Programs of each
@@ -333,6 +336,7 @@ impl Soak {
                 objects,
                 selection,
             } => soak::compare_mutated(&limits, objects.as_deref(), selection),
+            Soak::Kernels(kernels) => soak::compare_kernels(&kernels),
             Soak::Kfuncs { rounds, seed } => soak::compare_kfunc_calls(rounds, seed),
             Soak::Program { seed } => {
                 let kernel = sys::kernel::running()?;

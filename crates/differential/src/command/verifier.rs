@@ -22,7 +22,7 @@ mod unprivileged;
 pub(super) const PAGE: &str = "docs/verifier.md";
 
 pub(crate) use drift::write as write_drift;
-pub(crate) use kernels::compare as compare_kernels;
+pub(crate) use kernels::{compare as compare_kernels, described_kernel, kept as kept_kernels};
 pub(crate) use live_code::compare as compare_live_code;
 pub(crate) use logs::{LogSelection, compare as compare_logs};
 pub(crate) use messages::compare as compare_messages;

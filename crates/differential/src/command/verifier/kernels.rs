@@ -104,13 +104,21 @@ pub(super) fn kernels() -> PathBuf {
 }
 
 /// The description of a kernel that is kept, by its name.
-pub(super) fn described_kernel(name: &str) -> PathBuf {
+pub(crate) fn described_kernel(name: &str) -> PathBuf {
     described(&kernels().join(name))
 }
 
 /// The description of a kernel that is kept.
 pub(super) fn described(home: &Path) -> PathBuf {
     home.join("described")
+}
+
+/// Names of the kernels of releases with rules that are described, oldest first.
+pub(crate) fn kept() -> Outcome<Vec<String>> {
+    let homes = homes()?.into_iter();
+    Ok(homes
+        .filter_map(|home| home.parent().map(name_of))
+        .collect())
 }
 
 /// The kernels of releases with rules that are described, oldest first.
