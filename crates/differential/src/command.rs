@@ -130,6 +130,15 @@ enum Comparison {
         #[arg(long)]
         list: bool,
     },
+    /// Programs whose recorded answers each behaviour decides, on both sides of it (needs the selftests, and
+    /// the kernels described); `compare kernels` has them in its table
+    Behaviours,
+    /// The answers of kernels to crates/testkit/cases/kernels, written into these and compared with ours (needs
+    /// the kernels described)
+    Cases {
+        /// Kernels by the names that `tools/kernels/vm` has for them; without names all that are described
+        names: Vec<String>,
+    },
     /// Instructions left by dead code removal: a table of docs/verifier.md (needs the selftests)
     LiveCode(Selection),
     /// Tools attached in Debian's Linux 6.18, beside runs in a model that is given the same values (needs
@@ -300,6 +309,8 @@ impl Comparison {
             Comparison::Kernels { names, only, list } => {
                 verifier::compare_kernels(&names, only.as_deref(), list)
             }
+            Comparison::Cases { names } => soak::record_cases(&names),
+            Comparison::Behaviours => verifier::search_sides(),
             Comparison::Registry => verifier::compare_registry(),
             Comparison::Log(selection) => verifier::compare_logs(selection),
             Comparison::Messages(selection) => verifier::compare_messages(selection),

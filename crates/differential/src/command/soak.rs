@@ -1,5 +1,6 @@
 //! Long comparisons with the verifiers of the running kernel and of booted ones.
 
+mod cases;
 mod kernels;
 
 use std::path::Path;
@@ -15,6 +16,7 @@ use testkit::ebpf::Choices;
 use crate::command::verifier::selftests;
 use crate::command::{Limits, Outcome};
 
+pub(crate) use cases::record as record_cases;
 pub(crate) use kernels::{KernelSoak, compare as compare_kernels};
 
 /// Programs if neither a number nor a time is given.

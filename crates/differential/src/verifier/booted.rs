@@ -7,12 +7,13 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use beebox::internal::ask::{AskError, AskOptions, GuestAnswer, NotAsked, ask};
 use kernel_client::verdict::{Answer, counts_of};
-use program::Program;
+use program::{MapDef, Program};
 use spec::Kernel;
 use spec::kernel::Source;
 use spec::registry::Registry;
@@ -30,6 +31,8 @@ const REDUCED: usize = 40;
 const LIMIT: Duration = Duration::from_secs(3600);
 /// The kernel counts statistics at every level; this one prints no states.
 const STATISTICS: u32 = 4;
+/// Why there is no answer of a program as it is.
+const BTF_REFUSED: &str = "the BTF is refused";
 const EPERM: i32 = 1;
 const ENOSPC: i32 = 28;
 
@@ -166,7 +169,7 @@ fn read(given: Result<GuestAnswer, NotAsked>) -> Result<Answer, String> {
         return Err("a map is not created".to_owned());
     }
     if given.btf_errno != 0 {
-        return Err("the BTF is refused".to_owned());
+        return Err(BTF_REFUSED.to_owned());
     }
     match given.errno {
         ENOSPC => return Err("the log does not fit".to_owned()),
@@ -195,6 +198,19 @@ fn read(given: Result<GuestAnswer, NotAsked>) -> Result<Answer, String> {
     })
 }
 
+/// The program without BTF; none if it needs it.
+fn without_types(program: &Program) -> Option<Program> {
+    let maps = program.maps().iter().map(|map| {
+        let mut map = MapDef::clone(map);
+        map.has_btf = false;
+        (map.params.key_type, map.params.value_type) = Default::default();
+        Arc::new(map)
+    });
+    let maps: Vec<Arc<MapDef>> = maps.collect();
+    let plain = program.to_builder().btf(None).func_info(Vec::new());
+    plain.line_info(Vec::new()).maps(maps).build().ok()
+}
+
 /// What a difference has in common with others; none where the answers do not differ.
 fn likeness(comparison: &VerdictComparison) -> Option<Likeness> {
     let agreement = comparison.agreement;
@@ -216,13 +232,27 @@ impl<'k> BootedSoak<'k> {
         }
     }
 
-    /// Puts programs to both in one boot, and counts the answers.
+    /// Puts programs to both in one boot, and counts the answers. Those whose BTF the kernel refuses are
+    /// asked about without, in another one.
     ///
     /// # Errors
     /// If the kernel does not boot.
-    pub fn compare(&mut self, questions: Vec<Question>) -> Result<(), AskError> {
+    pub fn compare(&mut self, mut questions: Vec<Question>) -> Result<(), AskError> {
         let programs: Vec<&Program> = questions.iter().map(|of| &of.program).collect();
-        let compared = self.kernel.compare(&programs)?;
+        let mut compared = self.kernel.compare(&programs)?;
+        let mut again = Vec::new();
+        for (at, compared) in compared.iter().enumerate() {
+            let is_refused = matches!(compared, Err(why) if why == BTF_REFUSED);
+            if let Some(plain) = is_refused.then(|| without_types(&questions[at].program)) {
+                again.extend(plain.map(|plain| (at, plain)));
+            }
+        }
+        let plain: Vec<&Program> = again.iter().map(|(_, plain)| plain).collect();
+        let answers = self.kernel.compare(&plain)?;
+        for ((at, plain), answer) in again.into_iter().zip(answers) {
+            questions[at].program = plain;
+            compared[at] = answer;
+        }
         let mut counts = true;
         for (question, compared) in questions.into_iter().zip(compared) {
             let Some(kind) = &question.kind else {
