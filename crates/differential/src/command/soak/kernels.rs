@@ -10,8 +10,8 @@ use beebox::internal::ask::image_in;
 use beebox_differential::verifier::{Agreement, BootedKernel, BootedSoak, Found, Question};
 use btf::Btf;
 use clap::Args;
-use program::Program;
 use program::case::{Case, KernelAnswer};
+use program::{InitialContents, Program};
 use testkit::ebpf::Choices;
 use testkit::verifier::{generated_case, generated_plain_case, mutate};
 
@@ -22,6 +22,8 @@ use selftests::{Options, Target, name_of};
 
 /// Programs of one boot.
 const BOOT: usize = 2_500;
+/// Bytes in maps of a mutated program: each mutation has them in the memory of the machine.
+const MOST_CONTENTS: usize = 1 << 16;
 
 /// Kernels and numbers of programs.
 #[derive(Args)]
@@ -225,6 +227,7 @@ fn mutations(
     // Those of other programs and of modules cannot be asked about.
     let target = program.attach_target();
     let is_asked = program.modules().is_empty() && target.is_none_or(|it| it.program.is_none());
+    let is_asked = is_asked && contents_of(program) <= MOST_CONTENTS;
     let counts = |program: &Program| kernel.booted.ours(program).ok()?.counts;
     if !is_asked || counts(program).is_none_or(|of| !(1..=5_000).contains(&of.insns)) {
         return Vec::new();
@@ -244,6 +247,18 @@ fn mutations(
         }
     }
     questions
+}
+
+/// Bytes that the maps of a program hold at first.
+fn contents_of(program: &Program) -> usize {
+    let contents = program.maps().iter().map(|map| match &map.contents {
+        InitialContents::Value { .. } => map.params.value_size as usize,
+        InitialContents::Arena { image, .. } => image.to_vec().len(),
+        InitialContents::Entries(_)
+        | InitialContents::JumpTable(_)
+        | InitialContents::StructOps { .. } => 0,
+    });
+    contents.sum()
 }
 
 fn report_progress(kernel: &Kept, what: &str, soak: &BootedSoak<'_>, count: u64, began: Instant) {

@@ -1,9 +1,9 @@
 //! `cargo differential compare behaviours`: for each behaviour a program of the kernel's selftests on each
 //! side, whose recorded answer it decides.
 //!
-//! Compared are kernels that follow each other, on the programs whose recorded answers differ. A program
-//! shows a behaviour on the side of a kernel if our answer for that kernel is the recorded one, and another
-//! one when the behaviour alone is switched. What is found is written to `tools/kernels/truth/behaviours.csv`,
+//! Compared are kernels that follow each other, on the programs whose recorded answers differ, then the cases
+//! of `crates/testkit/cases/kernels`. A program shows a behaviour on the side of a kernel if our answer for that
+//! kernel is the recorded one, and another one when the behaviour alone is switched. What is found is written to `tools/kernels/truth/behaviours.csv`,
 //! and counted in docs/kernels.md.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,11 +13,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use beebox::Kernel;
+use kernel_client::verdict::Counts;
 use program::Program;
+use program::case::Case;
 use spec::behaviour::{Behaviour, Behaviours};
 use spec::kernel::KernelVersion;
-use spec::registry::Registry;
-use verifier::{Verdict, verify};
+use verifier::{Verdict, Verification, verify};
 
 use super::kernels::{PAGE, behaviours, described, kernels};
 use super::selftests::{Options, Set, Target, name_of};
@@ -37,6 +38,8 @@ const RUNNING: &str = "6.18.44";
 const MOST_INSNS: u64 = 20_000;
 /// The file with what was found.
 const FILE: &str = "tools/kernels/truth/behaviours.csv";
+/// Our own programs.
+const CASES: &str = "crates/testkit/cases/kernels";
 const HEADING: &str = "behaviour,kernel,program";
 
 /// A program that shows a behaviour on the side of a kernel.
@@ -90,11 +93,10 @@ pub(crate) fn search() -> Outcome {
             let mut search = Search {
                 target: &target,
                 release,
-                truth: &truths[at],
                 wanted,
                 sides: &mut sides,
             };
-            search.run(&objects, &differing)?;
+            search.run(&objects, &differing, &truths[at])?;
             eprintln!(
                 "Linux {release}: {} programs, not shown {:?}",
                 differing.len(),
@@ -103,21 +105,105 @@ pub(crate) fn search() -> Outcome {
             write(&sides)?;
         }
     }
+    search_cases(&mut sides)?;
+    write(&sides)?;
     println!("{}", summary(&sides));
     write_part(PAGE, "behaviours", &behaviours(&sides))
+}
+
+/// Searches among our cases what the selftests do not show.
+fn search_cases(sides: &mut Sides) -> Outcome {
+    let cases = cases()?;
+    for release in RELEASES.iter().filter(|release| **release != RUNNING) {
+        let rules = Behaviours::of(release.parse()?);
+        let open = |behaviour: &&Behaviour| {
+            let is_there = usize::from(rules.has(**behaviour));
+            sides
+                .get(behaviour)
+                .is_none_or(|sides| sides[is_there].is_none())
+        };
+        let wanted: Vec<Behaviour> = Behaviour::ALL.iter().filter(open).copied().collect();
+        let target = target_of(release)?;
+        let mut search = Search {
+            target: &target,
+            release,
+            wanted,
+            sides,
+        };
+        for (name, case) in &cases {
+            if let Some(recorded) = case.answers.iter().find(|it| it.release == *release) {
+                let recorded = [recorded.errno.map(|errno| errno.to_string())]
+                    .into_iter()
+                    .flatten();
+                let recorded: Vec<String> = recorded.chain(answer_lines(case, release)).collect();
+                search.note(name, &case.program, |done| {
+                    lines_of(done).as_ref() == Some(&recorded)
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Our cases by the names of their files.
+fn cases() -> Outcome<Vec<(String, Case)>> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(CASES);
+    let mut cases = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let case = Case::parse(&fs::read_to_string(&path)?);
+        let case = case.map_err(|error| format!("{}: {error}", path.display()))?;
+        cases.push((name_of(&path), case));
+    }
+    cases.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(cases)
+}
+
+/// The lines that a case has of the answer of a release.
+fn answer_lines(case: &Case, release: &str) -> Vec<String> {
+    let answer = case.answers.iter().find(|it| it.release == release);
+    answer.map_or_else(Vec::new, |answer| answer.log.clone())
+}
+
+/// What a case would have of our answer: error number, reason and counts.
+fn lines_of(done: &Verification) -> Option<Vec<String>> {
+    let of = done.statistics;
+    let counts = Counts {
+        insns: of.insns_processed,
+        per_insn: of.max_states_per_insn,
+        total: of.total_states,
+        peak: of.peak_states,
+    };
+    let mut lines = match &done.verdict {
+        Verdict::Accepted => Vec::new(),
+        Verdict::Refused(refusal) => {
+            let message = refusal.message();
+            let last = message.lines().last().unwrap_or_default().trim();
+            vec![refusal.errno.0.to_string(), last.to_owned()]
+        }
+        Verdict::Unsupported(_) | Verdict::Bug(_) => return None,
+    };
+    lines.push(counts.to_string());
+    Some(lines)
 }
 
 /// The search on the side of one kernel.
 struct Search<'s> {
     target: &'s Target,
     release: &'s str,
-    truth: &'s HashMap<String, Answer>,
     wanted: Vec<Behaviour>,
     sides: &'s mut Sides,
 }
 
 impl Search<'_> {
-    fn run(&mut self, objects: &[PathBuf], programs: &BTreeSet<&str>) -> Outcome {
+    fn run(
+        &mut self,
+        objects: &[PathBuf],
+        programs: &BTreeSet<&str>,
+        truth: &HashMap<String, Answer>,
+    ) -> Outcome {
         for path in objects {
             let file = name_of(path);
             if self.wanted.is_empty()
@@ -127,7 +213,6 @@ impl Search<'_> {
             {
                 continue;
             }
-            let truth = self.truth;
             let kinds = |name: &str| truth.get(&format!("{file}/{name}"))?.kind;
             let (target, mut loaded) = (self.target, Vec::new());
             target.load_each_as(path, &kinds, None, &mut |program| {
@@ -137,30 +222,34 @@ impl Search<'_> {
                 }
             })?;
             for (name, program) in loaded {
-                self.note(&name, &program);
+                let recorded = truth.get(&name);
+                self.note(&name, &program, |done| {
+                    let pair = recorded.zip(answer(done));
+                    pair.is_some_and(|(recorded, ours)| is_equal(&ours, recorded))
+                });
             }
         }
         Ok(())
     }
 
-    /// Notes the behaviours that the program shows.
-    fn note(&mut self, name: &str, program: &Program) {
+    /// Notes the behaviours that the program shows: without which our answer is not the recorded one.
+    fn note(&mut self, name: &str, program: &Program, is_recorded: impl Fn(&Verification) -> bool) {
         let (kernel, registry) = (&self.target.kernel, &self.target.registry);
-        let Some(recorded) = self.truth.get(name) else {
-            return;
+        // A set of behaviours that no kernel has may break an invariant, and then shows nothing.
+        let verify = |kernel: &Kernel| {
+            let done = || verify(program, kernel, registry, &Default::default());
+            let done = catch_unwind(AssertUnwindSafe(done)).ok();
+            done.filter(|done| !matches!(done.verdict, Verdict::Unsupported(_) | Verdict::Bug(_)))
         };
-        let is_same = |kernel: &Kernel| {
-            let ours = answer(program, kernel, registry);
-            ours.is_none_or(|ours| is_equal(&ours, recorded))
-        };
-        if !answer(program, kernel, registry).is_some_and(|ours| is_equal(&ours, recorded)) {
+        if !verify(kernel).is_some_and(|done| is_recorded(&done)) {
             return;
         }
         let rules = kernel.behaviours();
         self.wanted.retain(|&behaviour| {
             let is_there = rules.has(behaviour);
             let switched = rules.with(behaviour, !is_there);
-            if is_same(&kernel.clone().with_behaviours(switched)) {
+            let switched = verify(&kernel.clone().with_behaviours(switched));
+            if switched.is_none_or(|done| is_recorded(&done)) {
                 return true;
             }
             let shown = Shown {
@@ -183,11 +272,9 @@ fn is_equal(one: &Answer, other: &Answer) -> bool {
         }
 }
 
-fn answer(program: &Program, kernel: &Kernel, registry: &Registry) -> Option<Answer> {
-    let verify = || verify(program, kernel, registry, &Default::default());
-    // A set of behaviours that no kernel has may break an invariant.
-    let done = catch_unwind(AssertUnwindSafe(verify)).ok()?;
-    let (accepted, reason) = match done.verdict {
+/// Our answer, as it is recorded.
+fn answer(done: &Verification) -> Option<Answer> {
+    let (accepted, reason) = match &done.verdict {
         Verdict::Accepted => (true, String::new()),
         Verdict::Refused(refusal) => (false, refusal.message().trim().to_owned()),
         Verdict::Unsupported(_) | Verdict::Bug(_) => return None,
@@ -296,6 +383,7 @@ mod tests {
         let mut truths: HashMap<String, HashMap<String, Answer>> = HashMap::new();
         let sides = read().unwrap();
         assert!(!sides.is_empty());
+        let cases = cases().unwrap();
         for (behaviour, shown) in sides {
             for (is_there, shown) in shown.into_iter().enumerate() {
                 let Some(Shown { kernel, program }) = shown else {
@@ -304,6 +392,10 @@ mod tests {
                 let version: KernelVersion = kernel.parse().unwrap();
                 let has = Behaviours::of(version).has(behaviour);
                 assert_eq!(usize::from(has), is_there, "{behaviour:?}");
+                if let Some((_, case)) = cases.iter().find(|(name, _)| *name == program) {
+                    assert!(!answer_lines(case, &kernel).is_empty(), "{behaviour:?}");
+                    continue;
+                }
                 let truth = truths
                     .entry(kernel.clone())
                     .or_insert_with(|| truth_of(&options.sets[0], &kernel).unwrap());
