@@ -29,6 +29,8 @@ const ALIKE: usize = 2;
 const REDUCED: usize = 40;
 /// Time after which a machine is stopped.
 const LIMIT: Duration = Duration::from_secs(3600);
+/// Boots that may fail.
+const FAILED_BOOTS: u32 = 2;
 /// The kernel counts statistics at every level; this one prints no states.
 const STATISTICS: u32 = 4;
 /// Why there is no answer of a program as it is.
@@ -110,8 +112,16 @@ impl BootedKernel {
     /// If the kernel does not boot.
     pub fn answers(&self, programs: &[&Program]) -> Result<Vec<Result<Answer, String>>, AskError> {
         let mut answers = Vec::with_capacity(programs.len());
+        let mut failed_boots = 0;
         while answers.len() < programs.len() {
-            let given = ask(&self.image, &programs[answers.len()..], &self.options)?;
+            let given = match ask(&self.image, &programs[answers.len()..], &self.options) {
+                // A machine that does not get so far may do so the next time.
+                Err(AskError::NoAnswer { .. }) if failed_boots < FAILED_BOOTS => {
+                    failed_boots += 1;
+                    continue;
+                }
+                given => given?,
+            };
             let is_given = |answer: &Result<_, _>| !matches!(answer, Err(NotAsked::NoAnswer));
             let end = given.iter().rposition(is_given).map_or(0, |last| last + 1);
             answers.extend(given.into_iter().take(end).map(read));
