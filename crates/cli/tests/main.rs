@@ -14,6 +14,7 @@ mod generate;
 mod habits;
 mod html;
 mod json;
+mod kernel_cases;
 mod kernels;
 mod kfuncs;
 mod link;

@@ -130,6 +130,15 @@ enum Comparison {
         #[arg(long)]
         list: bool,
     },
+    /// Programs whose recorded answers each behaviour decides, on both sides of it (needs the selftests, and
+    /// the kernels described); `compare kernels` has them in its table
+    Behaviours,
+    /// The answers of kernels to crates/testkit/cases/kernels, written into these and compared with ours (needs
+    /// the kernels described)
+    Cases {
+        /// Kernels by the names that `tools/kernels/vm` has for them; without names all that are described
+        names: Vec<String>,
+    },
     /// Instructions left by dead code removal: a table of docs/verifier.md (needs the selftests)
     LiveCode(Selection),
     /// Tools attached in Debian's Linux 6.18, beside runs in a model that is given the same values (needs
@@ -224,6 +233,9 @@ enum Soak {
         #[command(flatten)]
         selection: Selection,
     },
+    /// Both beside kernels that `tools/kernels/vm` keeps and described, booted under QEMU (no root), with each
+    /// difference reduced to a case
+    Kernels(soak::KernelSoak),
     /// The verifier's answers to calls of every kfunc in programs of every type
     Kfuncs {
         /// Programs of each
@@ -294,6 +306,8 @@ impl Comparison {
             Comparison::Kernels { names, only, list } => {
                 verifier::compare_kernels(&names, only.as_deref(), list)
             }
+            Comparison::Cases { names } => soak::record_cases(&names),
+            Comparison::Behaviours => verifier::search_sides(),
             Comparison::Registry => verifier::compare_registry(),
             Comparison::Log(selection) => verifier::compare_logs(selection),
             Comparison::Messages(selection) => verifier::compare_messages(selection),
@@ -329,6 +343,7 @@ impl Soak {
                 objects,
                 selection,
             } => soak::compare_mutated(&limits, objects.as_deref(), selection),
+            Soak::Kernels(kernels) => soak::compare_kernels(&kernels),
             Soak::Kfuncs { rounds, seed } => soak::compare_kfunc_calls(rounds, seed),
             Soak::Program { seed } => {
                 let kernel = sys::kernel::running()?;

@@ -3,6 +3,7 @@
 //! and the same last line. Runs of accepted programs are checked against the facts that
 //! the verifier proved.
 
+mod booted;
 mod kfunc_calls;
 pub mod live_code;
 mod messages;
@@ -13,6 +14,7 @@ mod verdict_comparison;
 use btf::{Btf, Kind};
 use spec::registry::Registry;
 
+pub use booted::{BootedKernel, BootedSoak, Found, Question};
 pub use kfunc_calls::compare_kfunc_calls;
 pub use messages::{Expectation, Expectations};
 pub use soak::{KindCounts, Tally, VerdictDifference, compare_generated, compare_mutations};

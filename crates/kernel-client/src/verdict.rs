@@ -151,7 +151,7 @@ pub fn kernel_answer(
         }
         result => Ok(Answer {
             errno: result.as_ref().err().map_or(0, |errno| errno.0),
-            counts: log.lines().rev().find_map(read_counts),
+            counts: counts_of(&log),
             reason: match result {
                 Ok(_) => String::new(),
                 Err(_) => last_line(&log).to_owned(),
@@ -174,6 +174,11 @@ fn last_line(log: &str) -> &str {
     let lines = log.lines().rev();
     let lines = lines.map(|line| line.split("verification time ").next().unwrap_or(line));
     lines.into_iter().find(is_reason).unwrap_or_default()
+}
+
+/// Counts in the statistics of a log.
+pub fn counts_of(log: &str) -> Option<Counts> {
+    log.lines().rev().find_map(read_counts)
 }
 
 /// Counts of the line `processed N insns (limit L) max_states_per_insn A total_states B

@@ -165,7 +165,7 @@ behaviours! {
         "An arc on the circle of all values stands for the signed and the unsigned range of a width.";
     DeadBranches: Bounds, 7 2 [],
         "A branch whose comparison would leave a number without a value is not followed.";
-    SameOperands: Bounds, 7 2 [],
+    SameOperands: Bounds, 7 0 [],
         "A comparison of a register with itself is decided.";
     RangesMeet: Bounds, 6 8 [],
         "The four ranges of a number are cut to each other in every direction, three times over.";
@@ -262,6 +262,10 @@ behaviours! {
         "Which tracing programs may sleep goes by what they attach to.";
     StoresCheckedFirst: ControlFlow, 5 12 [],
         "Reserved fields of stores are checked when the walk reaches them; before, in all instructions first.";
+    LeftCheckedFirst: ControlFlow, 6 6 [6 1 192],
+        "Of the registers of a comparison the left one is read first, and before reserved fields are checked.";
+    WideLoadsWhole: ControlFlow, 6 7 [6 1 192],
+        "A jump into the second half of a wide load is refused before the walk; before, where the walk arrives there.";
     OrderedAccess: ControlFlow, 6 15 [],
         "There are loads with acquire and stores with release.";
     CgroupHooksStayAwake: ControlFlow, 7 1 [6 12 117, 6 1 192],
@@ -409,6 +413,8 @@ behaviours! {
         "A call of a global function that may change the packet ends what is known of it.";
     CallbacksIterate: Calls, 6 7 [],
         "A callback is followed any number of times, and not at all; before, once.";
+    FieldErrorsPass: Calls, 6 2 [],
+        "The refusal of a lock, timer or kptr in a value has the error number of what is wrong; before, EACCES.";
     ReleasesReferenced: Calls, 5 19 [],
         "What a call releases must hold a reference.";
     LocksSleep: Calls, 6 8 [],

@@ -5,9 +5,11 @@ mod edit;
 mod grammar;
 mod mutate;
 mod names;
+mod reduction;
 mod source;
 
 pub use edit::reduce;
 pub use grammar::{generated_case, generated_plain_case, generated_runnable};
 pub use mutate::{Mutation, mutate};
+pub use reduction::Reduction;
 pub use source::{assembled, program_with_array};

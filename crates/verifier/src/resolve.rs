@@ -39,12 +39,14 @@ pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()
         {
             return Err(stop);
         }
-        let feature = lacking(input, index);
+        let feature = lacking_opcode(input, insn);
         let is_load = insn.is_memory_load() && feature != Some(Feature::SignedLoads);
         if insn.is_of_load_class() && (!is_load || insn.imm != 0) {
             return Err(refuse!(env => Program::LoadReservedFields));
         }
-        if insn.is_atomic() && insn.imm != 0 && !input.rules.has(Behaviour::StoresCheckedFirst) {
+        let is_reserved =
+            insn.code & CLASS == STX && (insn.imm != 0 || !STX_MODES.contains(&(insn.code & MODE)));
+        if is_reserved && !input.rules.has(Behaviour::StoresCheckedFirst) {
             return Err(refuse!(env => Program::StoreReservedFields));
         }
         if insn.is_wide_load() {
@@ -59,8 +61,8 @@ pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()
             continue;
         }
         let is_narrow_atomic = insn.is_atomic() && !matches!(insn.code, 0xc3 | 0xdb);
-        let is_unknown = is_narrow_atomic && !input.rules.has(Behaviour::OrderedAccess)
-            || feature.is_some_and(is_opcode);
+        let is_unknown =
+            is_narrow_atomic && !input.rules.has(Behaviour::OrderedAccess) || feature.is_some();
         if insn.code == INDIRECT_JUMP && input.rules.has(Behaviour::IndirectJumps) {
             index += 1;
             continue;
@@ -75,18 +77,30 @@ pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()
 
 /// `BPF_JMP | BPF_JA | BPF_X`.
 const INDIRECT_JUMP: u8 = 0x0d;
+/// Class and mode of opcodes; the class of stores of registers, and its modes.
+const CLASS: u8 = 7;
+const MODE: u8 = 0xe0;
+const STX: u8 = 3;
+const STX_MODES: [u8; 2] = [0x60, 0xc0];
+
 /// The feature that an instruction needs and the kernel does not have.
 fn lacking(input: &Input<'_>, index: usize) -> Option<Feature> {
     let insn = input.insns.get(index).filter(|_| input.lacks_insns)?;
     Feature::of(*insn).filter(|feature| input.lacks(*feature))
 }
 
-/// True if instructions of a feature have opcodes of their own.
-fn is_opcode(feature: Feature) -> bool {
-    matches!(
-        feature,
-        Feature::ByteSwap | Feature::LongJumps | Feature::MayGoto | Feature::IndirectJumps
-    )
+/// The feature whose opcode an instruction has, whatever its fields, if the kernel does not have it.
+fn lacking_opcode(input: &Input<'_>, insn: RawInsn) -> Option<Feature> {
+    let feature = match insn.code {
+        _ if !input.lacks_insns => return None,
+        0xd7 => Feature::ByteSwap,
+        0x06 => Feature::LongJumps,
+        0xe5 => Feature::MayGoto,
+        0x81 | 0x89 | 0x91 => Feature::SignedLoads,
+        INDIRECT_JUMP => Feature::IndirectJumps,
+        _ => return None,
+    };
+    Some(feature).filter(|feature| input.lacks(*feature))
 }
 
 /// The name of the instructions among which older kernels count one of a feature that they lack, and

@@ -1,4 +1,7 @@
-//! Long comparisons with the running kernel's verifier.
+//! Long comparisons with the verifiers of the running kernel and of booted ones.
+
+mod cases;
+mod kernels;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,6 +15,9 @@ use testkit::ebpf::Choices;
 
 use crate::command::verifier::selftests;
 use crate::command::{Limits, Outcome};
+
+pub(crate) use cases::record as record_cases;
+pub(crate) use kernels::{KernelSoak, compare as compare_kernels};
 
 /// Programs if neither a number nor a time is given.
 const PROGRAMS: u64 = 200_000;

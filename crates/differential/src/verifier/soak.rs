@@ -17,7 +17,7 @@ const KEPT: usize = 40;
 /// Questions that the reduction of one difference may take.
 const REDUCTION_QUESTIONS: u32 = 3000;
 /// Programs that take more instructions than this to verify are not mutated.
-const MOST_INSNS: u32 = 5_000;
+pub(super) const MOST_INSNS: u32 = 5_000;
 
 /// A program on which the answers differ, reduced.
 #[derive(Clone, Debug)]
@@ -96,6 +96,18 @@ impl Tally {
             }
         };
         let agreement = comparison.agreement;
+        self.note(&comparison, kind);
+        if !matches!(agreement, Agreement::Equal | Agreement::Unsupported)
+            && self.differences.len() < KEPT
+        {
+            let difference = reduce(verifiers, program, origin(), comparison);
+            self.differences.push(difference);
+        }
+    }
+
+    /// Counts a program of a kind that was put to both.
+    pub(super) fn note(&mut self, comparison: &VerdictComparison, kind: &str) {
+        let agreement = comparison.agreement;
         *self.agreements.entry(agreement).or_default() += 1;
         let counts = self.kinds.entry(kind.to_owned()).or_default();
         counts.compared += 1;
@@ -106,16 +118,9 @@ impl Tally {
                 *self.reasons.entry(reason).or_default() += 1;
             }
         }
-        match &comparison.ours {
-            Err(what) => {
-                counts.unsupported += 1;
-                *self.unsupported.entry(without_numbers(what)).or_default() += 1;
-            }
-            Ok(_) if agreement != Agreement::Equal && self.differences.len() < KEPT => {
-                let difference = reduce(verifiers, program, origin(), comparison);
-                self.differences.push(difference);
-            }
-            Ok(_) => {}
+        if let Err(what) = &comparison.ours {
+            counts.unsupported += 1;
+            *self.unsupported.entry(without_numbers(what)).or_default() += 1;
         }
     }
 }
@@ -181,7 +186,7 @@ pub fn compare_mutations(
 }
 
 /// A reason with every run of digits as `N`.
-fn without_numbers(reason: &str) -> String {
+pub(super) fn without_numbers(reason: &str) -> String {
     let mut text = String::with_capacity(reason.len());
     for letter in reason.chars() {
         match letter.is_ascii_digit() {

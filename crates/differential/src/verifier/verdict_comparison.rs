@@ -180,7 +180,33 @@ impl<'a> VerifierPair<'a> {
         if kernel.reason.ends_with("is not pointing to valid bpf_map") {
             return Err("an instruction names a descriptor of the process".to_owned());
         }
-        let ours = answer(done);
+        Ok(VerdictComparison::of(kernel, answer(done)))
+    }
+}
+
+/// A log of the running kernel.
+#[derive(Clone, Debug)]
+pub struct WholeLog {
+    /// Its text.
+    pub text: String,
+    /// Error number of the load, 0 if the program is accepted.
+    pub errno: i32,
+}
+
+/// Two answers to one program.
+#[derive(Clone, Debug)]
+pub struct VerdictComparison {
+    /// Their agreement.
+    pub agreement: Agreement,
+    /// The kernel's.
+    pub kernel: Answer,
+    /// Ours, or what is unsupported.
+    pub ours: Result<Answer, String>,
+}
+
+impl VerdictComparison {
+    /// The kernel's answer beside ours.
+    pub(super) fn of(kernel: Answer, ours: Result<Answer, String>) -> VerdictComparison {
         let agreement = match &ours {
             Err(_) => Agreement::Unsupported,
             Ok(ours) if ours.is_accepted() && !kernel.is_accepted() => Agreement::FalseAccept,
@@ -205,36 +231,16 @@ impl<'a> VerifierPair<'a> {
             }
             Ok(_) => Agreement::Equal,
         };
-        Ok(VerdictComparison {
+        VerdictComparison {
             agreement,
             kernel,
             ours,
-        })
+        }
     }
 }
 
-/// A log of the running kernel.
-#[derive(Clone, Debug)]
-pub struct WholeLog {
-    /// Its text.
-    pub text: String,
-    /// Error number of the load, 0 if the program is accepted.
-    pub errno: i32,
-}
-
-/// Two answers to one program.
-#[derive(Clone, Debug)]
-pub struct VerdictComparison {
-    /// Their agreement.
-    pub agreement: Agreement,
-    /// The kernel's.
-    pub kernel: Answer,
-    /// Ours, or what is unsupported.
-    pub ours: Result<Answer, String>,
-}
-
 /// Answer of a verification.
-fn answer(done: Verification) -> Result<Answer, String> {
+pub(super) fn answer(done: Verification) -> Result<Answer, String> {
     let of = done.statistics;
     let answer = |errno, reason| Answer {
         errno,
@@ -257,7 +263,7 @@ fn answer(done: Verification) -> Result<Answer, String> {
 /// True for a program of which Linux 6.18 must not be asked: where an operation on a
 /// number that is 0 or -1 adds one path too many to those that wait, it uses the path that
 /// it could not add.
-fn crashes_kernel(program: &Program, done: &Verification) -> bool {
+pub(super) fn crashes_kernel(program: &Program, done: &Verification) -> bool {
     const CLASS: u8 = 7;
     let refusal = match &done.verdict {
         Verdict::Refused(refusal) => refusal,

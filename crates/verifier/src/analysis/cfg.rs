@@ -313,6 +313,7 @@ impl Search<'_, '_, '_, '_> {
             }
             let wide = slots(self.input.program.insns()[index]) == 2;
             if wide
+                && self.input.rules.has(Behaviour::WideLoadsWhole)
                 && self
                     .state
                     .get(index + 1)

@@ -18,7 +18,7 @@ use crate::mem::{Access, check_ptr_alignment, context, is_pointer_value, packet}
 use crate::rejection::Call;
 use crate::resolve::Map;
 use crate::state::{MapRef, RegBase, RegKind, RegRules, RegState, RegType, TypeFlags, TypeRef};
-use crate::{Result, Stop, insn_facts, refuse, verbose};
+use crate::{Errno, Result, Stop, insn_facts, refuse, verbose};
 
 /// Types of registers that an argument takes, in the order in which refusals list them;
 /// `None` for arguments without such a list (`compatible_reg_types`); `takes_context` if the context
@@ -329,14 +329,22 @@ pub(super) fn check_arg(
             meta.is_percpu_allocated = reg.flags.has(TypeFlags::MEM_RCU);
             Ok(())
         }
-        ArgBase::PtrToSpinLock => match proto.helper() {
-            Some(HelperId::SpinLock) => lock::check_spin_lock(env, ptr, true),
-            Some(HelperId::SpinUnlock) => lock::check_spin_lock(env, ptr, false),
-            _ => Err(Stop::Bug("lock argument of another helper".into())),
-        },
-        ArgBase::PtrToTimer => {
-            meta.map = Some(field::check_in_value(env, ptr, FieldKind::Timer)?);
-            Ok(())
+        ArgBase::PtrToSpinLock | ArgBase::PtrToTimer | ArgBase::KptrXchgDest => {
+            let rules = env.input.rules;
+            let checked = match (arg.base, proto.helper()) {
+                (ArgBase::PtrToTimer, _) => {
+                    let map = field::check_in_value(env, ptr, FieldKind::Timer);
+                    map.map(|map| meta.map = Some(map))
+                }
+                (ArgBase::KptrXchgDest, _) => kptr::check_destination(env, ptr, meta),
+                (_, Some(HelperId::SpinLock)) => lock::check_spin_lock(env, ptr, true),
+                (_, Some(HelperId::SpinUnlock)) => lock::check_spin_lock(env, ptr, false),
+                _ => Err(Stop::Bug("lock argument of another helper".into())),
+            };
+            checked.map_err(|stop| match rules.has(Behaviour::FieldErrorsPass) {
+                true => stop,
+                false => stop.with_errno(Errno::EACCES),
+            })
         }
         ArgBase::PtrToFunc => {
             if let RegKind::Func { subprog } = reg.kind {
@@ -382,7 +390,6 @@ pub(super) fn check_arg(
         }
         ArgBase::PtrToConstStr => constant::check_string(env, ptr),
         ArgBase::PtrToDynptr => dynptr::check_helper_arg(env, ptr, arg),
-        ArgBase::KptrXchgDest => kptr::check_destination(env, ptr, meta),
         ArgBase::DontCare
         | ArgBase::PtrToArena
         | ArgBase::PtrToCtx

@@ -1,6 +1,7 @@
 //! Special fields of map values and allocated objects that calls take the address of: locks,
 //! timers, work queues, work of tasks.
 
+use btf::Kind;
 use btf::fields::FieldKind;
 use isa::ebpf::Reg;
 use spec::behaviour::Behaviour;
@@ -52,6 +53,9 @@ pub(super) fn check_field(env: &mut Env<'_>, ptr: Reg, field: &FieldArg) -> Resu
         (RegKind::MapValue { map, .. }, _) if !env.input.maps[map].has_btf() => {
             refuse!(env => Call::FieldWithoutBtf { map: env.input.map_name(map), name })
         }
+        (RegKind::MapValue { map, .. }, None) if is_named_missing(env, map) => {
+            refuse!(env => Call::FieldMissing { map: env.input.map_name(map), name })
+        }
         (RegKind::MapValue { map, .. }, None) => {
             refuse!(env => Call::FieldAbsent { map: env.input.map_name(map), name })
         }
@@ -65,6 +69,19 @@ pub(super) fn check_field(env: &mut Env<'_>, ptr: Reg, field: &FieldArg) -> Resu
         }
     };
     Err(refusal.with_kind(field.refusal))
+}
+
+/// True if the kernel says of a value that it has members and no such field.
+fn is_named_missing(env: &Env<'_>, map: MapRef) -> bool {
+    let rules = env.input.rules;
+    let value = env.input.maps[map].def().params.value_type;
+    let kind = env.input.program.btf().and_then(|btf| {
+        let value = btf.skip_modifiers(value)?;
+        Some(btf.get(value)?.kind())
+    });
+    !rules.has(Behaviour::LocksOfRecords)
+        && (kind == Some(Kind::Struct)
+            || kind == Some(Kind::Datasec) && rules.has(Behaviour::LocksInSections))
 }
 
 /// The variable part of a pointer's offset, which must be a constant.

@@ -19,7 +19,7 @@ use crate::mem::helper_mem::check_global_mem;
 use crate::mem::packet;
 use crate::mem::registers::set_unknown;
 use crate::state::{Frame, MAX_CALL_FRAMES, RegKind, RegState, TypeFlags, TypeRef};
-use crate::{Errno, Result, Stop, log, refuse, verbose};
+use crate::{Errno, Refusal, Result, Stop, log, refuse, verbose};
 
 /// Checks a call of a subprogram: enters a static one, assumes a global one to be good
 /// (`check_func_call`) (`set_callee_state`).
@@ -162,6 +162,14 @@ pub(super) fn check_args_by_btf(
         errno: Errno::EINVAL,
         number: None,
     };
+    let has_own = env.input.rules.has(Behaviour::ArgumentsOfMemory);
+    let errno_of = |refusal: &Refusal| {
+        if has_own {
+            refusal.errno
+        } else {
+            Errno::EINVAL
+        }
+    };
     if env.input.program.func_info().is_empty() || env.subprogs[index].unreliable {
         return Ok(Err(unreliable));
     }
@@ -170,14 +178,14 @@ pub(super) fn check_args_by_btf(
             return Err(Stop::Refused(refusal));
         }
         Err(Stop::Refused(refusal)) => Err(Misfit {
-            errno: refusal.errno,
+            errno: errno_of(&refusal),
             number: None,
         }),
         Err(stop) => return Err(stop),
         Ok(args) => match match_args(env, &args) {
             Ok(()) => Ok(()),
             Err((number, Stop::Refused(refusal))) => Err(Misfit {
-                errno: refusal.errno,
+                errno: errno_of(&refusal),
                 number: Some(number),
             }),
             Err((_, stop)) if env.analysis.subprogs[index].is_global => return Err(stop),

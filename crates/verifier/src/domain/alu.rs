@@ -26,7 +26,8 @@ impl Scalar {
         rules: Behaviours,
     ) -> Option<Scalar> {
         let narrow = width == Width::W32;
-        if !rules.has(Behaviour::VaryingOperands) && !is_operand(op, width, other) {
+        let varies = rules.has(Behaviour::VaryingOperands);
+        if !varies && !is_operand(op, width, other) {
             return None;
         }
         match op {
@@ -39,6 +40,15 @@ impl Scalar {
             AluOp::And => self.and(other, rules),
             AluOp::Or => self.or(other, rules),
             AluOp::Xor => self.xor(other, rules),
+            // Before, what is unknown of a constant operand had no upper half, either.
+            AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod if !varies => {
+                self = Scalar::UNKNOWN;
+            }
+            AluOp::Lsh | AluOp::Rsh | AluOp::Arsh
+                if !varies && shift_count(width, other).is_none() =>
+            {
+                self = Scalar::UNKNOWN;
+            }
             AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => {
                 let count = shift_count(width, other)?;
                 match (op, narrow) {

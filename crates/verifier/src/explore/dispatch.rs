@@ -93,7 +93,8 @@ fn refuse_invalid(env: &mut Env<'_>, raw: RawInsn, fault: Fault) -> Stop {
                 return stop;
             }
             let reads_src = Row::with_code(code).any(|row| row.src == Field::Any);
-            let order = match is_branch(raw) {
+            let is_left_first = env.input.rules.has(Behaviour::LeftCheckedFirst);
+            let order = match is_branch(raw) && is_left_first {
                 true => [Some(dst), Some(src)],
                 false => [reads_src.then_some(src), Some(dst)],
             };
@@ -120,7 +121,12 @@ fn refuse_invalid(env: &mut Env<'_>, raw: RawInsn, fault: Fault) -> Stop {
             }
             match class_of(raw) {
                 None => Stop::Bug(format!("{raw:?} has no fields")),
-                Some("may_goto") => refuse!(env => Flow::InvalidMayGoto { imm }),
+                Some("may_goto") if env.input.rules.has(Behaviour::EmptyMayGoto) => {
+                    refuse!(env => Flow::InvalidMayGoto { imm })
+                }
+                Some("may_goto") => {
+                    refuse!(env => Flow::InvalidMayGotoOffset { off: raw.off, imm })
+                }
                 Some(name) => refuse!(env => Flow::ReservedFields { name }),
             }
         }
@@ -193,7 +199,8 @@ const STACK_ARGUMENTS: u8 = 11;
 /// Checks of an instruction before those of its reserved fields.
 fn check_before_fields(env: &mut Env<'_>, raw: RawInsn) -> Result<()> {
     if is_branch(raw) {
-        return match Reg::new(raw.dst()) {
+        let is_left_first = env.input.rules.has(Behaviour::LeftCheckedFirst);
+        return match Reg::new(raw.dst()).filter(|_| is_left_first) {
             Some(dst) => env.check_reg_arg(dst, RegArg::Src),
             None => Ok(()),
         };

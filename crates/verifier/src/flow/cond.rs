@@ -22,6 +22,11 @@ pub(super) fn check_cond_jmp_op(
     src: Operand,
     off: i16,
 ) -> Result<Outcome> {
+    if let Operand::Reg(src) = src
+        && !env.input.rules.has(Behaviour::LeftCheckedFirst)
+    {
+        env.check_reg_arg(src, RegArg::Src)?;
+    }
     env.check_reg_arg(dst, RegArg::Src)?;
     let dst_reg = *env.reg(dst);
     let mut flags = HistoryFlags::NONE;

@@ -214,6 +214,8 @@ rejections! {
     FieldAbsent { map: String, name: String } EINVAL Argument
         "map '{map}' has no valid {name}"
         => LocksOfRecords "map '{map}' is not a struct type or {name} is mangled";
+    FieldMissing { map: String, name: String } EINVAL Argument
+        "map '{map}' doesn't have 'struct {name}'";
     FieldAbsentInObject { name: String } EINVAL Argument
         "local 'kptr' has no valid {name}";
     FieldNotFound { name: String, off: i64 } EINVAL Argument

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 use super::score::{HEADING, answers_as, count, differences, unanswered};
 use super::selftests::{Options, Target, name_of};
+use super::sides::{self, Sides};
 use super::truth;
 use crate::command::Outcome;
 use beebox_differential::page::write_part;
 use spec::behaviour::{Behaviour, is_compared};
 
 /// The page with the tables.
-const PAGE: &str = "docs/kernels.md";
+pub(super) const PAGE: &str = "docs/kernels.md";
 /// The set of which the kernels' answers are recorded.
 const SET: &str = "7.2/v3";
 
@@ -67,22 +68,27 @@ pub(crate) fn compare(names: &[String], only: Option<&str>, list: bool) -> Outco
     match names.is_empty() && only.is_none() {
         true => {
             write_part(PAGE, "kernels", &table)?;
-            write_part(PAGE, "behaviours", &behaviours())
+            write_part(PAGE, "behaviours", &behaviours(&sides::read()?))
         }
         false => Ok(()),
     }
 }
 
-/// The table of behaviours.
-fn behaviours() -> String {
-    let mut table = String::from(
-        "| behaviour | area | Linux | and | where a kernel has it |\n|---|---|---|---|---|\n",
-    );
+/// The table of behaviours, with what shows each.
+pub(super) fn behaviours(sides: &Sides) -> String {
+    let mut table = sides::summary(sides);
+    table += "\n\n| behaviour | area | Linux | and | where a kernel has it | answered otherwise without it by | and with it by |\n\
+        |---|---|---|---|---|---|---|\n";
     for behaviour in Behaviour::ALL {
         let backports = behaviour.backports().iter().map(ToString::to_string);
+        let shown = sides.get(behaviour).cloned().unwrap_or_default();
+        let [without, with] = shown.map(|shown| match shown {
+            Some(shown) => format!("{}: `{}`", shown.kernel, shown.program),
+            None => String::new(),
+        });
         let _ = writeln!(
             table,
-            "| {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {without} | {with} |",
             behaviour.name(),
             behaviour.area().name(),
             behaviour.since(),
@@ -104,13 +110,21 @@ pub(super) fn kernels() -> PathBuf {
 }
 
 /// The description of a kernel that is kept, by its name.
-pub(super) fn described_kernel(name: &str) -> PathBuf {
+pub(crate) fn described_kernel(name: &str) -> PathBuf {
     described(&kernels().join(name))
 }
 
 /// The description of a kernel that is kept.
 pub(super) fn described(home: &Path) -> PathBuf {
     home.join("described")
+}
+
+/// Names of the kernels of releases with rules that are described, oldest first.
+pub(crate) fn kept() -> Outcome<Vec<String>> {
+    let homes = homes()?.into_iter();
+    Ok(homes
+        .filter_map(|home| home.parent().map(name_of))
+        .collect())
 }
 
 /// The kernels of releases with rules that are described, oldest first.
@@ -157,6 +171,7 @@ mod tests {
             .join("../..")
             .join(PAGE);
         let page = std::fs::read_to_string(path).unwrap();
-        assert_eq!(part(&page, "behaviours"), Some(&*behaviours()));
+        let table = behaviours(&sides::read().unwrap());
+        assert_eq!(part(&page, "behaviours"), Some(&*table));
     }
 }

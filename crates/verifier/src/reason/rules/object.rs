@@ -139,7 +139,11 @@ fn fault(scene: &Scene<'_>, rejection: &Rejection) -> Option<(Option<i64>, Fault
             (Some(i64::from(is_node)), Fault::NoField(name.clone()))
         }
         Call::FieldAbsentInObject { name } => (Some(0), Fault::NoField(name.clone())),
-        Call::FieldAbsent { map, name } | Call::FieldWithoutBtf { map, name } if !locks(scene) => {
+        Call::FieldAbsent { map, name }
+        | Call::FieldMissing { map, name }
+        | Call::FieldWithoutBtf { map, name }
+            if !locks(scene) =>
+        {
             let (map, name) = (map.clone(), name.clone());
             (None, Fault::NoFieldInMap { map, name })
         }
