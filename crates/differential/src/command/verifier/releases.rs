@@ -86,6 +86,7 @@ fn answers(files: &[PathBuf], version: &str, kernel: &Kernel) -> Outcome<Answers
             kernel.btf().ok_or("a kernel without BTF")?,
         ),
         kernel: kernel.clone().with_version(version.parse()?, Source::Given),
+        keeps_names: false,
     };
     let mut answers = Answers::default();
     for path in files {
@@ -105,7 +106,9 @@ fn answers(files: &[PathBuf], version: &str, kernel: &Kernel) -> Outcome<Answers
 
 /// The reason, if the tables of releases refuse a program.
 fn refusal(program: &Program, target: &Target) -> Option<String> {
-    let Target { kernel, registry } = target;
+    let Target {
+        kernel, registry, ..
+    } = target;
     match verify(program, kernel, registry, &Default::default()).verdict {
         Verdict::Refused(refusal) => {
             (refusal.kind == RefusalKind::Release).then_some(refusal.message())
