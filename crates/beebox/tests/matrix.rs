@@ -60,7 +60,7 @@ fn answers(text: &'static str, kernels: &[Kernel]) -> Matrix<String> {
         logs: Logs::new(0, None, None),
         threads: 1,
     };
-    verify_files(&One(text, ["one".to_owned()]), &job, kernels).unwrap()
+    verify_files(&One(text, ["one".to_owned()]), &job, kernels, &|_| true).unwrap()
 }
 
 #[oracle::test]

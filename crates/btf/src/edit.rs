@@ -68,6 +68,46 @@ impl Btf<'_> {
         }
     }
 
+    /// Takes kinds that a kernel lacks out of the types, as libbpf does before it loads them: a type tag
+    /// becomes a `const`, a declaration tag an integer of a byte, a floating-point number a structure.
+    pub fn replace_kinds(&mut self, is_lacking: impl Fn(Kind) -> bool) {
+        /// Word of an integer of eight bits without sign.
+        const BYTE: u32 = 8;
+        for id in (0..self.len() as u32).map(TypeId) {
+            let kind = self.at(id).kind();
+            let other = match kind {
+                Kind::TypeTag => Kind::Const,
+                Kind::DeclTag => Kind::Int,
+                Kind::Float => Kind::Struct,
+                _ => continue,
+            };
+            let Some((start, _)) = self.record(id).filter(|_| is_lacking(kind)) else {
+                continue;
+            };
+            self.write(start, 0);
+            self.write(start + 4, (other as u32) << 24);
+            if kind == Kind::DeclTag {
+                self.write(start + 8, 1);
+                self.write(start + RECORD_SIZE, BYTE);
+            }
+        }
+        self.clear_indexes();
+    }
+
+    /// Hides a type from lookups by name, or a member or enumerator of it: the name loses its first letter.
+    pub fn hide(&mut self, id: TypeId, part: Option<usize>) {
+        let (fixed, each) = self.at(id).kind().tail();
+        let is_there = part.is_none_or(|part| part < self.at(id).count());
+        if let Some((start, _)) = self.record(id).filter(|_| is_there) {
+            let at = part.map_or(start, |part| start + RECORD_SIZE + fixed + each * part);
+            match word(&self.blob, at) {
+                0 => {}
+                name => self.write(at, name + 1),
+            }
+        }
+        self.clear_indexes();
+    }
+
     /// Appends types and strings; existing ids and offsets remain valid. Additions may
     /// refer only to existing types and to earlier additions.
     pub fn append<R>(&mut self, add: impl FnOnce(&mut Builder) -> R) -> R {
@@ -177,6 +217,24 @@ mod tests {
             },
         );
         builder.finish()
+    }
+
+    #[test]
+    fn hidden_names_are_not_found_and_kinds_are_replaced() {
+        let mut btf = Btf::parse(sample()).unwrap();
+        assert!(btf.find(Kind::Func, "callee").is_some());
+        btf.hide(TypeId(5), None);
+        assert!(btf.find(Kind::Func, "callee").is_none());
+        assert!(btf.find(Kind::Func, "allee").is_some());
+        let tagged = btf.append(|add| {
+            let name = add.string("kptr");
+            add.reference(Kind::TypeTag, name, TypeId(1))
+        });
+        btf.replace_kinds(|_| false);
+        assert_eq!(btf.at(tagged).kind(), Kind::TypeTag);
+        btf.replace_kinds(|kind| kind == Kind::TypeTag);
+        assert!(matches!(btf.at(tagged).shape(), Shape::Const(TypeId(1))));
+        assert!(btf.at(tagged).name().is_empty());
     }
 
     #[test]

@@ -12,11 +12,13 @@ mod target;
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::thread;
 
 use beebox::internal::kernel::{Privileges, Source};
 use beebox::internal::loading::ObjectLoading;
 use beebox::internal::object::{Error, ExternFault};
 use beebox::internal::program::LoadFlags;
+use beebox::internal::verify::matrix::ProgramAnswers;
 use beebox::internal::verify::results::{Job, Logs, Results, Row, UNTYPED};
 use beebox::verify::Options;
 
@@ -220,10 +222,10 @@ pub(crate) struct Args {
     #[arg(long)]
     test_tags: bool,
 
-    /// Verify so many programs at the same time
-    #[arg(short = 'J', long, value_name = "N", default_value_t = 1)]
+    /// Verify so many files at the same time [default: 1; of several kernels the processors]
+    #[arg(short = 'J', long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
-    jobs: u16,
+    jobs: Option<u16>,
 
     #[command(flatten)]
     kernel: KernelArgs,
@@ -358,7 +360,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
             && args.top.is_none()
             && !emit.sorts()
             && !filters.selects_results()
-            && (args.jobs == 1 || args.files.len() == 1);
+            && (args.jobs.is_none_or(|jobs| jobs == 1) || args.files.len() == 1);
         let log = match (args.verbose || args.debug, args.log.log) {
             (false, level) => level,
             (true, 0) => 1 | LOG_STATS,
@@ -389,7 +391,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
             loading: args.loading.read()?,
             target: None,
             logs,
-            threads: args.jobs.into(),
+            threads: threads(&args),
         };
         if !args.diff.is_empty() {
             return matrix_of(&args, &job, compared(&args)?, output);
@@ -540,7 +542,15 @@ fn matrix_of(
         })
         .collect();
     let described: Vec<Kernel> = kernels.iter().map(|named| named.kernel.clone()).collect();
-    let mut answers = run::verify_for(&args.files, job, &described)?;
+    // A program is selected by what one of the kernels says of it.
+    let is_selected = |program: &ProgramAnswers| {
+        let mut rows = (0..kernels.len()).filter_map(|at| program.row(at));
+        rows.any(|row| job.filters.keep_results(row))
+    };
+    let is_shown = |program: &ProgramAnswers| {
+        is_selected(program) && (args.diff.is_empty() || matrix::changes(program))
+    };
+    let mut answers = run::verify_for(&args.files, job, &described, &is_shown)?;
     let mut failures = std::mem::take(&mut answers.failures);
     if failures.is_empty() {
         let named = answers.programs.iter();
@@ -559,11 +569,7 @@ fn matrix_of(
             note_assumed(&named.kernel, FOR_VERIFYING, "verified");
         }
     }
-    // A program is selected by what one of the kernels says of it.
-    answers.programs.retain(|program| {
-        let mut rows = (0..kernels.len()).filter_map(|at| program.row(at));
-        rows.any(|row| job.filters.keep_results(row))
-    });
+    answers.programs.retain(|program| is_selected(program));
     let matrix = match args.diff.is_empty() {
         true => Matrix {
             kernels: &kernels,
@@ -678,6 +684,17 @@ fn number_of_jobs(args: &Args) -> Option<Failure> {
     Some(failure.hint(format_args!(
         "-J {number}, so many programs at the same time"
     )))
+}
+
+/// Number of threads: those that are asked for, else one, and of several kernels the processors, since
+/// nothing is printed before all have answered.
+fn threads(args: &Args) -> usize {
+    let is_matrix = args.kernel.is_list() || !args.diff.is_empty();
+    match args.jobs {
+        Some(jobs) => jobs.into(),
+        None if is_matrix => thread::available_parallelism().map_or(1, usize::from),
+        None => 1,
+    }
 }
 
 /// Failure of names and filters that leave no program.

@@ -354,7 +354,7 @@ fn several_kernels_answer_beside_each_other() {
     assert_eq!(output.status.code(), Some(1), "{}", error(&output));
     let shown = text(&output);
     assert!(
-        shown.contains(",6.18,6.18.44,failure,1,0,R0 !read_ok,\n"),
+        shown.contains(",6.18,6.18.44,failure,1,0,R0 !read_ok,,\n"),
         "{shown}"
     );
     let shown = text(&verify("6.18,6.18-minimal", "text"));

@@ -7,6 +7,8 @@ use std::process::{Command, Output};
 /// A program for each thing that some kernels lack.
 const LACKING: &str = "crates/cli/tests/data/lacking.bpf.o";
 const SHAPES: &str = "crates/cli/tests/data/shapes.bpf.o";
+/// Programs that some releases take, as they are and guarded.
+const SINCE: &str = "crates/cli/tests/data/matrix.bpf.o";
 /// A negated number has a range from 6.17 on.
 const NEGATED: &str = "call 7\nr6 = r0\nr6 &= 7\nr6 = -r6\nr6 += 7\nr1 = r10\nr1 += -8\nr1 += r6\nr2 = 0\n\
                        *(u8 *)(r1 + 0) = r2\nr0 = 2\nexit\n";
@@ -202,6 +204,150 @@ fn rules_are_those_of_the_kernels() {
             "{case}: {}",
             error(&output)
         );
+    }
+}
+
+/// What the booted kernels answered about `r0 = 1; exit` (`beebox ask`), a letter for each of 5.10, 6.1, 6.12,
+/// 6.18, 7.0, 7.2 and 7.3.
+#[oracle::test]
+fn types_attach_types_and_flags_are_those_of_each_kernel() {
+    let cache = Cache::new();
+    let rows = [
+        ("netfilter", 45, 0, "nnyyyyy"),
+        ("netfilter", 0, 0, "nnnnnnn"),
+        ("cgroup_sock_addr", 49, 0, "nnyyyyy"),
+        ("cgroup_sock_addr", 10, 0, "yyyyyyy"),
+        ("cgroup_sock_addr", 37, 0, "nnnnnnn"),
+        ("cgroup_sock", 0, 0, "yyyyyyy"),
+        ("cgroup_sock", 5, 0, "nnnnnnn"),
+        ("cgroup_skb", 1, 0, "yyyyyyy"),
+        ("cgroup_skb", 2, 0, "nnnnnnn"),
+        ("sk_lookup", 36, 0, "yyyyyyy"),
+        ("sk_lookup", 0, 0, "nnnnnnn"),
+        ("sk_reuseport", 40, 0, "yyyyyyy"),
+        ("sk_reuseport", 5, 0, "ynnnnnn"),
+        ("syscall", 0, 0x10, "nyyyyyy"),
+        ("syscall", 1, 0x10, "nnnnnnn"),
+        ("lirc_mode2", 16, 0, "nnnnnnn"),
+        ("kprobe", 42, 0, "yyyyyyy"),
+        ("xdp", 59, 0, "yyyyynn"),
+        ("xdp", 0, 0x20, "nyyyyyy"),
+        ("xdp", 0, 0x40, "nnyyyyy"),
+        ("xdp", 0, 0x80, "nnyyyyy"),
+        ("xdp", 0, 0x100, "nnnnnnn"),
+        ("xdp", 0, 0x10000, "nnnnnnn"),
+    ];
+    let cases = rows.map(|(kind, attach, flags, _)| {
+        let text = format!(
+            ".program \"p\"\n.type {kind}\n.expected_attach_type {attach}\n.flags {flags:#x}\n\
+             .license \"GPL\"\n    r0 = 1\n    exit\n"
+        );
+        cache.file(&format!("{kind}-{attach}-{flags}.case"), text.as_bytes())
+    });
+    let mut words = vec![
+        "verify",
+        "-q",
+        "-o",
+        "csv",
+        "--kernel",
+        "5.10,6.1,6.12,6.18,7.0,7.2,7.3",
+    ];
+    words.extend(cases.iter().map(String::as_str));
+    let output = cache.beebox(&words);
+    let answers = text(&output);
+    let answers: Vec<&str> = answers.lines().skip(1).collect();
+    assert_eq!(answers.len(), 7 * rows.len(), "{}", error(&output));
+    for (row, answers) in rows.iter().zip(answers.chunks(7)) {
+        let letter = |line: &&str| match line.split(',').nth(4) {
+            Some("success") => 'y',
+            Some("failure") => 'n',
+            _ => '?',
+        };
+        let letters: String = answers.iter().map(letter).collect();
+        assert_eq!(letters, row.3, "{row:?}: {answers:#?}");
+    }
+}
+
+#[oracle::test]
+fn edits_keep_away_what_a_kernel_lacks() {
+    let cache = Cache::new();
+    let words = [
+        "verify",
+        SINCE,
+        "-q",
+        "--explain",
+        "--format",
+        "json",
+        "--kernel",
+    ];
+    let output = cache.beebox(&[&words[..], &["5.10,5.15,6.1"]].concat());
+    let records = text(&output);
+    let records = records.lines().map(|line| {
+        let record: serde_json::Value = serde_json::from_str(line).unwrap();
+        record
+    });
+    let records: Vec<_> = records.collect();
+    let kernel = |program: &str, at: usize| {
+        let is_it = |record: &&serde_json::Value| record["prog_name"] == program;
+        records.iter().find(is_it).unwrap()["kernels"][at].clone()
+    };
+    for (program, verdicts) in [
+        // A pointer to a character is a number in 5.10, too.
+        ("text_argument", "success success success"),
+        ("later_argument", "failure success success"),
+        ("fragments", "failure failure success"),
+        // 5.15 has the types of 6.1 without the names of what is newer.
+        ("guarded_helper", "success success success"),
+        ("later_field", "failure failure success"),
+        ("guarded_field", "success success success"),
+    ] {
+        let found = [0, 1, 2].map(|at| {
+            let verdict = kernel(program, at)["verifier_verdict"].clone();
+            verdict.as_str().unwrap_or_default().to_owned()
+        });
+        assert_eq!(found.join(" "), verdicts, "{program}: {}", error(&output));
+    }
+    for (program, kind, edit) in [
+        (
+            "later_argument",
+            "context",
+            "access argument 4 of sched_switch inside `if (LINUX_KERNEL_VERSION >= KERNEL_VERSION(6, 1, 0))`",
+        ),
+        (
+            "fragments",
+            "load flag",
+            "load it without BPF_F_XDP_HAS_FRAGS there",
+        ),
+        (
+            "later_field",
+            "type",
+            "read __sk_buff.hwtstamp inside `if (bpf_core_field_exists(…))`",
+        ),
+    ] {
+        let answer = kernel(program, 0);
+        assert_eq!(answer["decision"]["deciders"][0]["kind"], kind, "{answer}");
+        let text = answer["edit"]["text"].as_str().unwrap_or_default();
+        assert!(text.starts_with(edit), "{program}: {text}");
+        assert_eq!(answer["edit"]["outcome"], "accepted", "{answer}");
+    }
+    let types = [0, 1, 2].map(|at| kernel("fragments", at)["types_of"].clone());
+    assert_eq!(types[1], "Linux 6.1.192");
+    assert!(types[0].is_null() && types[2].is_null());
+    let shown = text(&cache.beebox(&["verify", SINCE, "-q", "--kernel", "5.15,6.1"]));
+    let title =
+        "5.15 is Linux 5.15.0 with the types of Linux 6.1.192, not compared with a kernel; 6.1 is";
+    assert!(shown.contains(title), "{shown}");
+    // Attach types and program types are named with their release, and grouped.
+    let case = cache.file(
+        "n.case",
+        b".program \"n\"\n.type netfilter\n.attach_type netfilter\n    r0 = 1\n    exit\n",
+    );
+    let shown = text(&cache.beebox(&["verify", &case, "-q", "--explain", "--kernel", "5.10-6.6"]));
+    for line in [
+        "  5.10, 5.15, 6.1: program type netfilter needs Linux 6.4\n",
+        "      edit: leave the program out on kernels before Linux 6.4 (bpf_program__set_autoload)",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
     }
 }
 

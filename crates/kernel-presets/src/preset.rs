@@ -1,7 +1,7 @@
 //! The presets, a row for each kernel.
 
 use std::fmt;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use btf::Btf;
 use spec::Kernel;
@@ -206,16 +206,18 @@ impl Preset {
             syscall_wrapper: kernel.features().syscall_wrapper,
             ..self.features()
         };
-        let of_registry = kernel.clone();
         let release = self.series;
+        let whole = kernel.btf().expect("a preset has types");
+        let types = Arc::new(derived::types(whole, release));
+        let (of_registry, own_types) = (kernel.clone(), Arc::clone(&types));
         let registry = move || {
-            let types = of_registry.btf().expect("a preset has types");
             let registry = of_registry.registry().expect("a preset has a registry");
-            data::registry(&derived::older(registry, release), types)
+            data::registry(&derived::older(registry, release), &own_types)
         };
         kernel
             .with_name(self.title)
             .with_version(self.version(), source())
+            .with_btf(types, Source::BuiltIn(other.title))
             .with_features(features, source())
             .with_registry(Box::new(registry), source())
             .with_rules_by_table()

@@ -35,6 +35,8 @@ pub struct OpenOptions<'o> {
     /// Name or path of the object; part of the names of its global data maps. Of a path,
     /// the last component counts, up to the first dot.
     pub name: Option<&'o str>,
+    /// True for a name that counts as it is (`object_name` of `bpf_object_open_opts`).
+    pub keeps_name: bool,
     /// True to ignore unknown attributes of maps (`relaxed_maps`).
     pub relaxed_maps: bool,
     /// Directory in which maps are pinned; `/sys/fs/bpf` by default.
@@ -110,7 +112,11 @@ impl<'a> Object<'a> {
         if let Some(types) = &mut types {
             datasec::complete(&elf, types, rules)?;
         }
-        let name = short_name(options.name.unwrap_or("object"));
+        let name = options.name.unwrap_or("object");
+        let name = match options.keeps_name {
+            true => cut(name),
+            false => short_name(name),
+        };
         let maps = Maps::collect(&Source {
             elf: &elf,
             sections: &sections,
@@ -415,12 +421,16 @@ impl<'a> Object<'a> {
 /// Last component of a path, up to the first dot, cut to the kernel's length.
 fn short_name(path: &str) -> String {
     let file = path.rsplit(std::path::is_separator).next().unwrap_or(path);
-    let stem = file.split('.').next().unwrap_or(file);
-    let mut end = stem.len().min(spec::maps::MAX_NAME);
-    while !stem.is_char_boundary(end) {
+    cut(file.split('.').next().unwrap_or(file))
+}
+
+/// A name cut to the kernel's length.
+fn cut(name: &str) -> String {
+    let mut end = name.len().min(spec::maps::MAX_NAME);
+    while !name.is_char_boundary(end) {
         end -= 1;
     }
-    stem[..end].to_owned()
+    name[..end].to_owned()
 }
 
 /// Text of the section `license`, cut to the kernel's length.

@@ -431,42 +431,60 @@ impl HookKind {
 pub struct LoadFlags(pub u32);
 
 macro_rules! load_flags {
-    ($($(#[$doc:meta])* $flag:ident = $bit:literal, $name:literal;)*) => {
+    ($($(#[$doc:meta])* $flag:ident = $bit:literal, $name:literal, $since:tt;)*) => {
         impl LoadFlags {
             $($(#[$doc])* pub const $flag: LoadFlags = LoadFlags(1 << $bit);)*
 
             /// Every flag with its name in C, by bit.
             pub const ALL: &'static [(LoadFlags, &'static str)] =
                 &[$((LoadFlags::$flag, $name),)*];
+
+            /// Release that introduced each flag, in the order of [`LoadFlags::ALL`].
+            const SINCE: &'static [Since] = &[$(since!$since,)*];
         }
     };
 }
 
 load_flags! {
     /// Unaligned accesses are refused, even if the processor supports them.
-    STRICT_ALIGNMENT = 0, "BPF_F_STRICT_ALIGNMENT";
+    STRICT_ALIGNMENT = 0, "BPF_F_STRICT_ALIGNMENT", (4, 12);
     /// Unaligned accesses are accepted, even if the processor lacks them.
-    ANY_ALIGNMENT = 1, "BPF_F_ANY_ALIGNMENT";
+    ANY_ALIGNMENT = 1, "BPF_F_ANY_ALIGNMENT", (5, 0);
     /// The upper halves of 32-bit results are randomised where dead (for tests).
-    TEST_RND_HI32 = 2, "BPF_F_TEST_RND_HI32";
+    TEST_RND_HI32 = 2, "BPF_F_TEST_RND_HI32", (5, 3);
     /// The verifier adds a checkpoint at every prune point (for tests).
-    TEST_STATE_FREQ = 3, "BPF_F_TEST_STATE_FREQ";
+    TEST_STATE_FREQ = 3, "BPF_F_TEST_STATE_FREQ", (5, 3);
     /// The program may sleep.
-    SLEEPABLE = 4, "BPF_F_SLEEPABLE";
+    SLEEPABLE = 4, "BPF_F_SLEEPABLE", (5, 10, "1e6c62a88215");
     /// The program supports frames with fragments (multi-buffer XDP).
-    XDP_HAS_FRAGS = 5, "BPF_F_XDP_HAS_FRAGS";
+    XDP_HAS_FRAGS = 5, "BPF_F_XDP_HAS_FRAGS", (5, 18, "c2f2cdbeffda");
     /// The program is bound to one network device and runs on the host.
-    XDP_DEV_BOUND_ONLY = 6, "BPF_F_XDP_DEV_BOUND_ONLY";
+    XDP_DEV_BOUND_ONLY = 6, "BPF_F_XDP_DEV_BOUND_ONLY", (6, 3);
     /// The program is refused if range invariants are violated (for tests).
-    TEST_REG_INVARIANTS = 7, "BPF_F_TEST_REG_INVARIANTS";
+    TEST_REG_INVARIANTS = 7, "BPF_F_TEST_REG_INVARIANTS", (6, 8);
     /// A BPF token grants the privileges.
-    TOKEN_FD = 16, "BPF_F_TOKEN_FD";
+    TOKEN_FD = 16, "BPF_F_TOKEN_FD", (6, 9);
 }
 
 impl LoadFlags {
     /// True if all of these are set.
     pub const fn has(self, other: LoadFlags) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// The flags among these that came with a release, each with its name and that release.
+    #[doc(hidden)]
+    pub fn since(self) -> impl Iterator<Item = (&'static str, Since)> {
+        let rows = LoadFlags::ALL.iter().zip(LoadFlags::SINCE);
+        rows.filter(move |((flag, _), _)| self.has(*flag))
+            .map(|((_, name), since)| (*name, *since))
+    }
+
+    /// The bits that are no flag of any release.
+    #[doc(hidden)]
+    pub fn unknown(self) -> LoadFlags {
+        let mut flags = LoadFlags::ALL.iter();
+        LoadFlags(flags.fold(self.0, |rest, (flag, _)| rest & !flag.0))
     }
 
     /// Union of both.

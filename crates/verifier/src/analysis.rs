@@ -199,30 +199,31 @@ impl Analysis {
 #[doc(alias = "add_subprog_and_kfunc")]
 #[doc(alias = "check_subprogs")]
 #[doc(alias = "check_btf_info")]
-pub(crate) fn find_subprogs(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<Analysis> {
+pub(crate) fn find_subprogs(
+    input: &Input<'_>,
+    sink: &mut Sink<'_>,
+    analysis: &mut Analysis,
+) -> Result<()> {
     let mut pass = LogAt { sink, insn_idx: 0 };
     btf_info::check_btf_info_early(input, &mut pass)?;
     let callback = exceptions::find_callback(input, &mut pass)?;
-    let mut subprogs = subprogs::find(input, &mut pass, callback)?;
-    subprogs::check_layout(input, &mut pass, &mut subprogs)?;
-    btf_info::check_btf_info(input, &mut pass, &mut subprogs)?;
-    let insns = input.program.insns();
+    // Where a check behind this refuses the program, its report and statistics name the subprograms.
+    analysis.subprogs = subprogs::find(input, &mut pass, callback)?;
+    let subprogs = &mut analysis.subprogs;
+    subprogs::check_layout(input, &mut pass, subprogs)?;
+    btf_info::check_btf_info(input, &mut pass, subprogs)?;
+    analysis.exception_callback =
+        callback.and_then(|start| subprogs.iter().position(|subprog| subprog.start == start));
     let info = |insn: &Insn| InsnInfo {
         concerned_regs: precise::concerned_regs(*insn, input.rules),
         ..InsnInfo::default()
     };
-    Ok(Analysis {
-        insns: input.insns.iter().map(info).collect(),
-        exception_callback: callback
-            .and_then(|start| subprogs.iter().position(|subprog| subprog.start == start)),
-        subprogs,
-        successors: insns
-            .iter()
-            .zip(0..)
-            .map(|(insn, index)| subprogs::successors(input, *insn, index))
-            .collect(),
-        ..Analysis::default()
-    })
+    analysis.insns = input.insns.iter().map(info).collect();
+    let insns = input.program.insns().iter().zip(0..);
+    analysis.successors = insns
+        .map(|(insn, index)| subprogs::successors(input, *insn, index))
+        .collect();
+    Ok(())
 }
 
 /// Checks control flow, marks prune points and computes the postorder (`check_cfg`,

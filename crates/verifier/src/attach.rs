@@ -2,6 +2,7 @@
 //! freplace programs attach to (`check_attach_btf_id`).
 
 mod function;
+mod load;
 mod program;
 mod struct_ops;
 
@@ -21,6 +22,7 @@ use crate::{RULES, Result, Stop, refuse};
 pub(crate) use function::{
     ArgumentMark, AttachedFunction, ContextEntry, Returned, hook_range, returned,
 };
+pub(crate) use load::{check_flags, check_type};
 pub(crate) use program::{LoadedTarget, context_type};
 
 /// The expected attach type that the kernel goes by, from its number. In programs of two types

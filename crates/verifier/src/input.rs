@@ -9,7 +9,7 @@ use program::Program;
 use program::creation::MapCreator;
 use spec::Kernel;
 use spec::behaviour::{Behaviour, Behaviours};
-use spec::kernel::{Mitigations, Module, Symbols};
+use spec::kernel::{KernelField, Mitigations, Module, Source, Symbols};
 use spec::programs::{LoadFlags, ProgramType};
 use spec::registry::{ProgramContext, Registry, StructOps};
 use spec::since::{Feature, Release, Since};
@@ -29,10 +29,12 @@ pub struct Input<'a> {
     pub registry: &'a Registry,
     /// The kernel is one whose rules are known.
     pub(crate) has_rules: bool,
+    /// The registry is that of the kernel, and not assumed.
+    pub(crate) has_own_registry: bool,
     /// Release of a kernel whose rules are known, where that is not the newest.
     release: Option<Release>,
     /// Release of a kernel whose rules are known.
-    kernel_release: Option<Release>,
+    pub(crate) kernel_release: Option<Release>,
     /// The kernel lacks instructions.
     pub(crate) lacks_insns: bool,
     /// What the kernel's verifier does.
@@ -100,6 +102,7 @@ impl<'a> Input<'a> {
             program,
             registry,
             has_rules: kernel.has_rules(),
+            has_own_registry: *kernel.source(KernelField::Registry) != Source::Assumed,
             rules: kernel.behaviours(),
             context: context_of(program, kernel),
             options,

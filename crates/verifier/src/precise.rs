@@ -357,8 +357,13 @@ fn force_all_precise(
             "mark_precise: frame{frame}: falling back to forcing all scalars precise\n"
         ));
     }
+    // Scalars do not come to a checkpoint later. Marks are written to a log and a recorded walk again.
+    let stops = !is_logged && sink.walk.is_none();
     while let Some(id) = next {
         let checkpoint = explorer.checkpoint_mut(id);
+        if checkpoint.note_all_precise() && stops {
+            break;
+        }
         for number in 0..=checkpoint.state().curframe {
             let mut mask = checkpoint.precise().of(number);
             let state = checkpoint.state();

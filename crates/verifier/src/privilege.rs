@@ -5,16 +5,30 @@
 
 use spec::kernel::Privileges;
 
+use crate::attach;
 use crate::input::Input;
 use crate::rejection::Program;
 use crate::type_rules::Loader;
 use crate::verdict::{Result, Stop};
 
-/// Checks the number of instructions and the program type, in the kernel's order
+/// Checks load flags, number of instructions, capabilities and program type, in the kernel's order
 /// (`bpf_prog_load`).
 #[doc(alias = "bpf_prog_load")]
 pub(crate) fn check_load(input: &Input<'_>, privileges: Privileges) -> Result<()> {
+    if input.has_rules {
+        attach::check_flags(input)?;
+    }
     check_size(input)?;
+    check_capabilities(input, privileges)?;
+    match input.has_rules {
+        true => attach::check_type(input),
+        // The tables of releases say what such a kernel lacks (`release`).
+        false => Ok(()),
+    }
+}
+
+/// Checks the capabilities that programs of the type need.
+fn check_capabilities(input: &Input<'_>, privileges: Privileges) -> Result<()> {
     let (net_admin, perfmon) = match input.type_rules().loader {
         Loader::Anyone => return Ok(()),
         Loader::Bpf => (false, false),

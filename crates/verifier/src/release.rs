@@ -110,7 +110,7 @@ fn of_program(input: &Input<'_>, absent: &mut Absent) {
         format!("program type {}", kind.name())
     });
     let attach = program.attach_type();
-    if let Some(attach) = attach.filter(|_| TypeRules::of(kind).is_attach_type_checked) {
+    if let Some(attach) = attach.filter(|_| TypeRules::of(kind).attach_types.is_always_checked()) {
         absent.offered(attach.since(), None, || {
             format!("attach type {}", attach.name())
         });

@@ -1,6 +1,6 @@
 //! Rules of the verifier that go by the program type and by the hook: one row for each.
 
-use spec::programs::{HookKind, ProgramType};
+use spec::programs::{AttachType, HookKind, ProgramType};
 
 /// Kind of attach target that is checked when a program is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,31 @@ pub(crate) enum PacketAccess {
     Optval,
 }
 
+/// Attach types that programs of a type may state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AttachTypes {
+    /// Any number: the kernel looks at it when it attaches them.
+    Any,
+    /// Those that their attach target goes by (`bpf_check_attach_target`).
+    #[doc(alias = "bpf_check_attach_target")]
+    OfTarget,
+    /// None.
+    None,
+    /// These, the oldest first, in kernels that have it.
+    Listed(&'static [AttachType]),
+}
+
+impl AttachTypes {
+    /// True if every release looks at the number at load.
+    pub(crate) fn is_always_checked(self) -> bool {
+        match self {
+            AttachTypes::Any | AttachTypes::None => false,
+            AttachTypes::OfTarget => true,
+            AttachTypes::Listed(list) => !list.contains(&AttachType::SkReuseportSelect),
+        }
+    }
+}
+
 /// Rules of one program type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TypeRules {
@@ -96,16 +121,14 @@ pub(crate) struct TypeRules {
     /// Some objects of the kernel may be written (`btf_struct_access`).
     #[doc(alias = "btf_struct_access")]
     pub(crate) writes_objects: bool,
-    /// Every release looks at the attach type of such programs at load
-    /// (`bpf_prog_load_check_attach`, `bpf_check_attach_target`); other types take any number, and
-    /// SkReuseport since the release that brought its attach types.
+    /// Attach types that such programs may state (`bpf_prog_load_check_attach`).
     #[doc(alias = "bpf_prog_load_check_attach")]
-    pub(crate) is_attach_type_checked: bool,
+    pub(crate) attach_types: AttachTypes,
 }
 
 macro_rules! type_rules {
     ($($kind:ident $target:ident $loader:ident $context:tt $tagged:ident $packet:ident
-        $private_stack:literal $plain:literal $loads:literal $writes:literal $attach:literal;)*) => {
+        $private_stack:literal $plain:literal $loads:literal $writes:literal $attach:tt;)*) => {
         impl TypeRules {
             /// Rules of a program type.
             pub(crate) const fn of(kind: ProgramType) -> TypeRules {
@@ -120,11 +143,21 @@ macro_rules! type_rules {
                         has_plain_context: $plain,
                         has_packet_loads: $loads,
                         writes_objects: $writes,
-                        is_attach_type_checked: $attach,
+                        attach_types: attach_types!($attach),
                     },)*
                 }
             }
         }
+    };
+}
+
+/// Attach types of a row.
+macro_rules! attach_types {
+    ([$($attach:ident)+]) => {
+        AttachTypes::Listed(&[$(AttachType::$attach),+])
+    };
+    ($one:ident) => {
+        AttachTypes::$one
     };
 }
 
@@ -140,39 +173,50 @@ macro_rules! structure {
 
 type_rules! {
     // type, attach target, loader, context, tagged context, packet; private stack, plain
-    // context, packet loads, writes of objects, attach type checked
-    SocketFilter          Nothing   Anyone             "__sk_buff"               Context      None   false false true  false false;
-    Kprobe                Nothing   Perfmon            "pt_regs"                 Registers    None   true  true  false false false;
-    SchedCls              Nothing   NetAdmin           "__sk_buff"               Context      Write  false false true  true  false;
-    SchedAct              Nothing   NetAdmin           "__sk_buff"               Context      Write  false false true  true  false;
-    Tracepoint            Nothing   Perfmon            _                         Any          None   true  true  false false false;
-    Xdp                   Nothing   NetAdmin           "xdp_md"                  Context      Write  false false false true  false;
-    PerfEvent             Nothing   Perfmon            "bpf_perf_event_data"     Registers    None   true  false false false false;
-    CgroupSkb             Nothing   Anyone             "__sk_buff"               Context      Read   false false false false true;
-    CgroupSock            Nothing   NetAdmin           "bpf_sock"                Context      None   false false false false true;
-    LwtIn                 Nothing   NetAdmin           "__sk_buff"               Context      Read   false false false false false;
-    LwtOut                Nothing   NetAdmin           "__sk_buff"               Context      Read   false false false false false;
-    LwtXmit               Nothing   NetAdmin           "__sk_buff"               Context      Write  false false false false false;
-    SockOps               Nothing   NetAdmin           "bpf_sock_ops"            Context      None   false false false false false;
-    SkSkb                 Nothing   NetAdmin           "__sk_buff"               Context      Write  false false false false false;
-    CgroupDevice          Nothing   NetAdmin           "bpf_cgroup_dev_ctx"      Context      None   false true  false false false;
-    SkMsg                 Nothing   NetAdmin           "sk_msg_md"               Context      Write  false false false false false;
-    RawTracepoint         Nothing   Perfmon            "bpf_raw_tracepoint_args" Words        None   true  true  false false false;
-    CgroupSockAddr        Nothing   NetAdmin           "bpf_sock_addr"           Context      None   false false false false true;
-    LwtSeg6local          Nothing   NetAdmin           "__sk_buff"               Context      Read   false false false false false;
-    LircMode2             Nothing   Bpf                _                         Context      None   false true  false false false;
-    SkReuseport           Nothing   Bpf                "sk_reuseport_md"         Context      Read   false false false false false;
-    FlowDissector         Nothing   NetAdmin           "__sk_buff"               Context      Read   false false false false false;
-    CgroupSysctl          Nothing   NetAdmin           "bpf_sysctl"              Context      None   false false false false false;
-    RawTracepointWritable Nothing   Perfmon            "bpf_raw_tracepoint_args" Words        None   false true  false false false;
-    CgroupSockopt         Nothing   NetAdmin           "bpf_sockopt"             Context      Optval false false false false true;
-    Tracing               Function  Perfmon            _                         ByAttachType None   true  true  false false true;
-    StructOps             Operation Perfmon            _                         Words        None   false true  false true  false;
-    Ext                   Program   NetAdminAndPerfmon _                         Any          None   false false false false false;
-    Lsm                   Hook      Perfmon            _                         Words        None   false true  false false true;
-    SkLookup              Nothing   Bpf                "bpf_sk_lookup"           Context      None   false false false false false;
-    Syscall               Nothing   Bpf                _                         Any          None   false true  false false false;
-    Netfilter             Nothing   NetAdmin           "bpf_nf_ctx"              Context      None   false true  false false false;
+    // context, packet loads, writes of objects, attach types
+    SocketFilter          Nothing   Anyone             "__sk_buff"               Context      None   false false true  false Any;
+    Kprobe                Nothing   Perfmon            "pt_regs"                 Registers    None   true  true  false false Any;
+    SchedCls              Nothing   NetAdmin           "__sk_buff"               Context      Write  false false true  true Any;
+    SchedAct              Nothing   NetAdmin           "__sk_buff"               Context      Write  false false true  true Any;
+    Tracepoint            Nothing   Perfmon            _                         Any          None   true  true  false false Any;
+    Xdp                   Nothing   NetAdmin           "xdp_md"                  Context      Write  false false false true  Any;
+    PerfEvent             Nothing   Perfmon            "bpf_perf_event_data"     Registers    None   true  false false false Any;
+    CgroupSkb             Nothing   Anyone             "__sk_buff"               Context      Read   false false false false
+        [CgroupInetIngress CgroupInetEgress];
+    CgroupSock            Nothing   NetAdmin           "bpf_sock"                Context      None   false false false false
+        [CgroupInetSockCreate CgroupInet4PostBind CgroupInet6PostBind CgroupInetSockRelease];
+    LwtIn                 Nothing   NetAdmin           "__sk_buff"               Context      Read   false false false false Any;
+    LwtOut                Nothing   NetAdmin           "__sk_buff"               Context      Read   false false false false Any;
+    LwtXmit               Nothing   NetAdmin           "__sk_buff"               Context      Write  false false false false Any;
+    SockOps               Nothing   NetAdmin           "bpf_sock_ops"            Context      None   false false false false Any;
+    SkSkb                 Nothing   NetAdmin           "__sk_buff"               Context      Write  false false false false Any;
+    CgroupDevice          Nothing   NetAdmin           "bpf_cgroup_dev_ctx"      Context      None   false true  false false Any;
+    SkMsg                 Nothing   NetAdmin           "sk_msg_md"               Context      Write  false false false false Any;
+    RawTracepoint         Nothing   Perfmon            "bpf_raw_tracepoint_args" Words        None   true  true  false false Any;
+    CgroupSockAddr        Nothing   NetAdmin           "bpf_sock_addr"           Context      None   false false false false [
+        CgroupInet4Bind CgroupInet6Bind CgroupInet4Connect CgroupInet6Connect CgroupUdp4Sendmsg
+        CgroupUdp6Sendmsg CgroupUdp4Recvmsg CgroupUdp6Recvmsg CgroupInet4Getpeername
+        CgroupInet6Getpeername CgroupInet4Getsockname CgroupInet6Getsockname CgroupUnixConnect
+        CgroupUnixSendmsg CgroupUnixRecvmsg CgroupUnixGetpeername CgroupUnixGetsockname
+    ];
+    LwtSeg6local          Nothing   NetAdmin           "__sk_buff"               Context      Read   false false false false Any;
+    LircMode2             Nothing   Bpf                _                         Context      None   false true  false false Any;
+    SkReuseport           Nothing   Bpf                "sk_reuseport_md"         Context      Read   false false false false
+        [SkReuseportSelect SkReuseportSelectOrMigrate];
+    FlowDissector         Nothing   NetAdmin           "__sk_buff"               Context      Read   false false false false Any;
+    CgroupSysctl          Nothing   NetAdmin           "bpf_sysctl"              Context      None   false false false false Any;
+    RawTracepointWritable Nothing   Perfmon            "bpf_raw_tracepoint_args" Words        None   false true  false false Any;
+    CgroupSockopt         Nothing   NetAdmin           "bpf_sockopt"             Context      Optval false false false false
+        [CgroupGetsockopt CgroupSetsockopt];
+    Tracing               Function  Perfmon            _                         ByAttachType None   true  true  false false OfTarget;
+    StructOps             Operation Perfmon            _                         Words        None   false true  false true  Any;
+    Ext                   Program   NetAdminAndPerfmon _                         Any          None   false false false false None;
+    Lsm                   Hook      Perfmon            _                         Words        None   false true  false false OfTarget;
+    SkLookup              Nothing   Bpf                "bpf_sk_lookup"           Context      None   false false false false
+        [SkLookup];
+    Syscall               Nothing   Bpf                _                         Any          None   false true  false false None;
+    Netfilter             Nothing   NetAdmin           "bpf_nf_ctx"              Context      None   false true  false false
+        [Netfilter];
 }
 
 /// Rules of the programs of one hook.

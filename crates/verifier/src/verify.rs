@@ -384,7 +384,7 @@ fn analyze(
     check_maps(input)?;
     check_replacement(input)?;
     privilege::check_load(input, privileges)?;
-    *analysis = analysis::find_subprogs(input, sink)?;
+    analysis::find_subprogs(input, sink, analysis)?;
     let are_last = input.rules.has(Behaviour::TargetsLast);
     if !are_last {
         attach::check_attach_target(input, analysis, sink)?;

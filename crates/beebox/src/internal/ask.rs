@@ -15,6 +15,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use program::Program;
+use spec::kernel::Release;
 
 pub use answer::GuestAnswer;
 pub use image::{image_in, image_version};
@@ -52,7 +53,8 @@ pub fn ask(
     programs: &[&Program],
     options: &AskOptions,
 ) -> Result<Vec<Result<GuestAnswer, NotAsked>>, AskError> {
-    let (plan, questions) = plan::make(programs, options);
+    let version = image_version(image).ok().flatten();
+    let (plan, questions) = plan::make(programs, version.map(Release::from), options);
     let output = machine::run(image, &plan, options)?;
     let mut answers = answer::read(&output, programs);
     let each = questions.into_iter().enumerate();

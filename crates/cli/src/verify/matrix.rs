@@ -7,6 +7,7 @@ mod words;
 use std::fmt::Write as _;
 
 use beebox::Kernel;
+use beebox::internal::kernel::{KernelField, Source};
 use beebox::internal::verify::matrix::{Cell, ProgramAnswers, differs_much};
 use report::terminal::fold;
 use report::veristat::ResultVerdict;
@@ -19,6 +20,18 @@ pub(super) struct Named {
     pub(super) name: String,
     /// What it is.
     pub(super) kernel: Kernel,
+}
+
+impl Named {
+    /// The kernel that its types are of, if that is another one that is built in.
+    fn types_of(&self) -> Option<&'static str> {
+        let source = |field| match self.kernel.source(field) {
+            Source::BuiltIn(title) => Some(*title),
+            _ => None,
+        };
+        let (own, types) = (source(KernelField::Version)?, source(KernelField::Btf)?);
+        (own != types).then_some(types)
+    }
 }
 
 /// What is shown of the answers about programs.
@@ -41,7 +54,7 @@ enum Form {
 impl<'a> Matrix<'a> {
     /// The programs whose verdict or cost changes from the first kernel to the second.
     pub(super) fn of_changes(kernels: &'a [Named], programs: &'a [ProgramAnswers]) -> Matrix<'a> {
-        let changed = programs.iter().filter(|program| change(program).is_some());
+        let changed = programs.iter().filter(|program| changes(program));
         Matrix {
             kernels,
             programs: changed.collect(),
@@ -95,7 +108,7 @@ impl<'a> Matrix<'a> {
                 continue;
             };
             let is_same = |(_, known): &&mut (Vec<usize>, &Cell)| {
-                known.row.reason == cell.row.reason
+                reason(known) == reason(cell)
                     && (&known.cause, &known.edit) == (&cell.cause, &cell.edit)
             };
             match reasons.iter_mut().find(is_same) {
@@ -110,7 +123,12 @@ impl<'a> Matrix<'a> {
     fn titles(&self) -> String {
         let titles = self.kernels.iter().map(|named| {
             let version = named.kernel.version().map(|version| version.to_string());
-            format!("{} is Linux {}", named.name, version.unwrap_or_default())
+            let types = match named.types_of() {
+                Some(other) => format!(" with the types of {other}, not compared with a kernel"),
+                None => String::new(),
+            };
+            let version = version.unwrap_or_default();
+            format!("{} is Linux {version}{types}", named.name)
         });
         titles.collect::<Vec<_>>().join("; ")
     }
@@ -139,12 +157,7 @@ impl<'a> Matrix<'a> {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "\n{}/{}", program.file, program.name);
             for (kernels, cell) in reasons {
-                let _ = writeln!(
-                    text,
-                    "  {}: {}",
-                    self.names(&kernels),
-                    cell.row.reason.trim()
-                );
+                let _ = writeln!(text, "  {}: {}", self.names(&kernels), reason(cell));
                 for line in words::lines(cell, self.kernels) {
                     let _ = writeln!(text, "      {line}");
                 }
@@ -172,8 +185,7 @@ impl<'a> Matrix<'a> {
                 let _ = writeln!(text, "\n* {}/{}", program.file, program.name);
             }
             for (kernels, cell) in reasons {
-                let reason = cell.row.reason.trim();
-                let _ = writeln!(text, "  * {}: `{reason}`", self.names(&kernels));
+                let _ = writeln!(text, "  * {}: `{}`", self.names(&kernels), reason(cell));
                 for line in words::lines(cell, self.kernels) {
                     let _ = writeln!(text, "    * {line}");
                 }
@@ -181,6 +193,14 @@ impl<'a> Matrix<'a> {
         }
         text
     }
+}
+
+/// Why a kernel does not take a program, beside its name.
+fn reason(cell: &Cell) -> &str {
+    let reason = cell.row.reason.trim();
+    reason
+        .split_once("; the kernel is Linux ")
+        .map_or(reason, |(what, _)| what)
 }
 
 /// The verdict of a cell, with what it cost where costs differ.
@@ -201,6 +221,11 @@ fn word(cell: Option<&Cell>, form: Form, costs: bool) -> String {
         true => format!("{word} {}", cell.row.total_insns),
         false => word.to_owned(),
     }
+}
+
+/// True if the verdict or the cost changes from the first of two kernels to the second.
+pub(super) fn changes(program: &ProgramAnswers) -> bool {
+    change(program).is_some()
 }
 
 /// What changes from the first of two kernels to the second.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use beebox::Kernel;
 use beebox::internal::btf::Btf;
 use beebox::internal::program::{LoadFlags, ProgramType};
-use beebox::internal::verify::matrix::{self, Matrix};
+use beebox::internal::verify::matrix::{self, Matrix, ProgramAnswers};
 use beebox::internal::verify::results::{self, FileContents, FileFault, Job, Note, Results};
 
 use super::single;
@@ -57,15 +57,17 @@ pub(crate) fn verify_and_keep(
     results::verify_and_keep(&files, job, kernel).ok_or_else(|| without_registry(kernel))
 }
 
-/// Verifies every selected program for several kernels.
+/// Verifies every selected program for several kernels, and finds what decides about those that are
+/// shown.
 pub(super) fn verify_for(
     paths: &[PathBuf],
     job: &Job<'_>,
     kernels: &[Kernel],
+    is_shown: &(dyn Fn(&ProgramAnswers) -> bool + Sync),
 ) -> Result<Matrix<Failure>, Failure> {
     let newest = kernels.last().ok_or_else(|| Failure::new("no kernel"))?;
     let files = files(paths, job, newest, [false, false]);
-    matrix::verify_files(&files, job, kernels).ok_or_else(|| {
+    matrix::verify_files(&files, job, kernels, is_shown).ok_or_else(|| {
         let lacking = kernels.iter().find(|kernel| kernel.registry().is_none());
         without_registry(lacking.unwrap_or(newest))
     })

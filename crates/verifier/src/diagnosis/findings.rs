@@ -17,7 +17,7 @@ pub(super) fn find(scene: &Scene<'_>, noted: &Noted) -> Option<Finding> {
         Rejection::Flow(Flow::NotReadable { reg }) => unreadable(scene, reg.number()),
         Rejection::Flow(_) | Rejection::Signature(_) => None,
         Rejection::Mem(row) => memory(scene, noted, row),
-        Rejection::Program(row) => structure(row),
+        Rejection::Program(row) => structure(scene, row),
         Rejection::Call(row) => policy(scene, noted, row)
             .or_else(|| section(scene, noted, row))
             .or_else(|| resource(scene, row))
@@ -296,7 +296,7 @@ fn bounds(scene: &Scene<'_>, noted: &Noted, row: &Mem, number: u8) -> Option<Fin
     Some(finding.labelled(label).with_scope(Scope::Reg(number)))
 }
 
-fn structure(row: &Program) -> Option<Finding> {
+fn structure(scene: &Scene<'_>, row: &Program) -> Option<Finding> {
     let (problem, reason, suggestion) = match row {
         Program::BackEdge { from, target } => (
             "back-edge is not allowed",
@@ -317,6 +317,19 @@ fn structure(row: &Program) -> Option<Finding> {
             ),
             "Target the first instruction of the ldimm64 pair, or restructure the jump target.",
         ),
+        Program::JumpOutOfRange { from, to } => {
+            let mut subprogs = scene.analysis.subprogs.iter().enumerate();
+            let has_it = |start: u32, end: u32| (i64::from(start)..i64::from(end)).contains(from);
+            let (number, subprog) = subprogs.find(|(_, it)| has_it(it.start, it.end))?;
+            let (first, last) = (subprog.start, subprog.end - 1);
+            (
+                "Jump out of range",
+                format!(
+                    "Instruction {from} jumps to instruction {to}, but subprogram {number} only contains instructions {first} through {last}. A branch target must stay inside the same subprogram."
+                ),
+                "Keep branch targets within the same subprogram, or use an explicit subprogram call.",
+            )
+        }
         Program::NoJumpTable { start } => (
             "missing jump table",
             format!(
@@ -338,12 +351,11 @@ fn structure(row: &Program) -> Option<Finding> {
         ),
         _ => return None,
     };
-    Some(Finding::new(
-        Category::Structure,
-        problem,
-        reason,
-        suggestion,
-    ))
+    let finding = Finding::new(Category::Structure, problem, reason, suggestion);
+    Some(match row {
+        Program::JumpOutOfRange { .. } => finding.labelled("jump out of range".to_owned()),
+        _ => finding,
+    })
 }
 
 fn policy(scene: &Scene<'_>, noted: &Noted, row: &Call) -> Option<Finding> {

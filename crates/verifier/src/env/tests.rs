@@ -13,7 +13,7 @@ use spec::programs::ProgramType;
 use spec::registry::{Registry, text};
 
 use super::Env;
-use crate::analysis;
+use crate::analysis::{self, Analysis};
 use crate::domain::Scalar;
 use crate::input::Input;
 use crate::log::Sink;
@@ -92,7 +92,8 @@ impl Given {
     pub(crate) fn check<T>(&self, check: impl FnOnce(&mut Env<'_>) -> T) -> T {
         let mut input = Input::new(&self.program, &self.kernel, &self.registry, &self.options);
         let mut sink = Sink::new(1);
-        let mut analysis = analysis::find_subprogs(&input, &mut sink).expect("subprograms");
+        let mut analysis = Analysis::default();
+        analysis::find_subprogs(&input, &mut sink, &mut analysis).expect("subprograms");
         analysis::check_cfg(&input, &mut sink, &mut analysis).expect("control flow");
         analysis::finish(&mut input, &mut sink, &mut analysis).expect("an analysis");
         check(&mut Env::new(&input, &analysis, sink))

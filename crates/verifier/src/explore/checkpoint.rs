@@ -26,6 +26,8 @@ pub struct Checkpoint {
     pub(super) reads: PreciseMasks,
     /// Paths from here that are not finished.
     pub(super) branches: u32,
+    /// Every scalar of it and of the checkpoints above it was made precise.
+    pub(super) is_all_precise: bool,
     /// Dead slots and precise marks were removed (`clean_verifier_state`).
     pub(super) is_cleaned: bool,
     /// Comparisons that failed.
@@ -58,6 +60,7 @@ impl Checkpoint {
             precise: PreciseMasks::default(),
             reads: PreciseMasks::default(),
             branches: 1,
+            is_all_precise: false,
             is_cleaned: false,
             misses: 0,
             hits: 0,
@@ -90,6 +93,12 @@ impl Checkpoint {
     /// Sets the precise scalars of a frame.
     pub(crate) fn set_precise(&mut self, frame: usize, mask: PreciseMask) {
         self.precise.set(frame, mask);
+    }
+
+    /// Notes that every scalar of it and of the checkpoints above it is precise; true if that was noted
+    /// before.
+    pub(crate) fn note_all_precise(&mut self) -> bool {
+        std::mem::replace(&mut self.is_all_precise, true)
     }
 
     /// True if dead slots and precise marks were removed.

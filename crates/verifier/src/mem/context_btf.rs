@@ -2,7 +2,7 @@
 //! target that the program is attached to, and what it returned (`btf_ctx_access` in
 //! kernel/bpf/btf.c).
 
-use btf::{Kind, Shape, TypeId};
+use btf::{Btf, Kind, Shape, TypeId};
 use program::Program;
 use spec::behaviour::Behaviour;
 use spec::programs::HookKind;
@@ -93,7 +93,7 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
     let object = types.skip_modifiers(pointee).unwrap_or(TypeId::VOID);
     let as_number = match types.at(object).kind() {
         Kind::Void => true,
-        Kind::Int => env.input.rules.has(Behaviour::IntPointersRead),
+        Kind::Int => env.input.rules.has(Behaviour::IntPointersRead) || is_text(types, pointee),
         Kind::Ptr => env.input.rules.has(Behaviour::PointersAsNumbers),
         _ => false,
     };
@@ -164,6 +164,17 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
     Ok(Argument::Pointer(pointer_to(
         env.input, &function, object, flags,
     )))
+}
+
+/// True for what a pointer to text points to: a character, which may be constant, and has no other
+/// name (`is_string_ptr`).
+#[doc(alias = "is_string_ptr")]
+fn is_text(types: &Btf<'_>, pointee: TypeId) -> bool {
+    let direct = match types.at(pointee).shape() {
+        Shape::Const(plain) => plain,
+        _ => pointee,
+    };
+    matches!(types.at(direct).shape(), Shape::Int(int) if int.size == 1)
 }
 
 /// A number, which hooks that return one know more about (`bpf_lsm_get_retval_range`,

@@ -18,6 +18,12 @@ rejections! {
         "{map}";
     ReleaseLacks { what: String, since: Release, kernel: Release } EINVAL Release
         "{what} needs Linux {since}; the kernel is Linux {kernel}";
+    UnknownLoadFlags { bits: u32 } EINVAL Privilege
+        "the kernel has no load flags {bits:#x}";
+    NoToken EINVAL Privilege
+        "BPF_F_TOKEN_FD is set, and the program has no BPF token";
+    UnknownType { name: String } EINVAL AttachTarget
+        "the kernel has no programs of type {name}";
     UnknownAttachType { name: String, since: String } EINVAL AttachTarget
         "the kernel has no attach type {name} for such programs{since}";
     NoIterator { name: String } EINVAL AttachTarget

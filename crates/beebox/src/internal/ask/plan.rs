@@ -8,9 +8,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use btf::Btf;
+use btf::{Btf, Kind};
 use isa::ebpf::PseudoLoad;
 use program::{InitialContents, MapDef, MapEntry, Program};
+use spec::kernel::Release;
 use spec::maps::MapKind;
 
 use super::AskOptions;
@@ -122,15 +123,46 @@ struct Plan {
     offsets: Vec<usize>,
     /// The BTF that is loaded.
     btf: Option<Arc<Btf<'static>>>,
+    /// Release of the kernel, if the image says it.
+    release: Option<Release>,
     next_slot: u32,
 }
 
-/// The plan for programs, and for each whether it is asked about.
+/// Kinds of types that libbpf takes out of the BTF of a program for kernels of older releases.
+const NEWER_KINDS: &[(Kind, Release)] = &[
+    (
+        Kind::Float,
+        Release {
+            major: 5,
+            minor: 13,
+        },
+    ),
+    (
+        Kind::DeclTag,
+        Release {
+            major: 5,
+            minor: 16,
+        },
+    ),
+    (
+        Kind::TypeTag,
+        Release {
+            major: 5,
+            minor: 17,
+        },
+    ),
+];
+
+/// The plan for programs on a kernel of a release, and for each whether it is asked about.
 pub(super) fn make(
     programs: &[&Program],
+    release: Option<Release>,
     options: &AskOptions,
 ) -> (Vec<u8>, Vec<Result<(), NotAsked>>) {
-    let mut plan = Plan::default();
+    let mut plan = Plan {
+        release,
+        ..Plan::default()
+    };
     let asked = programs.iter().enumerate().map(|(at, program)| {
         let target = program.attach_target();
         if target.is_some_and(|target| target.program.is_some()) {
@@ -306,12 +338,19 @@ impl Plan {
         }
         self.btf = Some(btf.clone());
         self.operation(CLOSE, &[BTF_SLOT]);
-        let bytes = self.add(btf.as_bytes());
+        let lacks = |kind: Kind| {
+            let since = NEWER_KINDS.iter().find(|(newer, _)| *newer == kind);
+            let since = since.zip(self.release);
+            since.is_some_and(|((_, since), own)| own < *since)
+        };
+        let mut loaded = Btf::to_owned(btf);
+        loaded.replace_kinds(lacks);
+        let bytes = self.add(loaded.as_bytes());
         let mut attributes = Attributes::default();
         attributes
             .data(Some(bytes))
             .wide(0)
-            .word(btf.as_bytes().len() as u32)
+            .word(loaded.as_bytes().len() as u32)
             .word(0)
             .word(0);
         self.call(BTF_LOAD, BTF_SLOT, &attributes);

@@ -44,6 +44,7 @@ pub type ReadBtf<'a> = &'a dyn Fn(&str) -> Option<Arc<Btf<'static>>>;
 pub struct ProgramLoader<'a> {
     kernel: &'a Kernel,
     flags: LoadFlags,
+    keeps_name: bool,
     loading: Option<&'a ObjectLoading>,
     read_btf: Option<ReadBtf<'a>>,
     choose: &'a dyn Fn(&str) -> bool,
@@ -145,6 +146,7 @@ impl<'a> ProgramLoader<'a> {
         ProgramLoader {
             kernel,
             flags: LoadFlags::default(),
+            keeps_name: false,
             loading: None,
             read_btf: None,
             choose: &|_| true,
@@ -156,6 +158,13 @@ impl<'a> ProgramLoader<'a> {
     #[must_use]
     pub fn with_flags(self, flags: LoadFlags) -> ProgramLoader<'a> {
         ProgramLoader { flags, ..self }
+    }
+
+    /// Names objects as they are given, and not by the last part of a path up to its first dot, if no
+    /// conventions are set.
+    #[must_use]
+    pub fn with_whole_names(self, keeps_name: bool) -> ProgramLoader<'a> {
+        ProgramLoader { keeps_name, ..self }
     }
 
     /// Opens objects by these conventions, and sets types and attach targets; libbpf's count
@@ -234,6 +243,7 @@ impl<'o> Opened<'o> {
     fn open(loader: &ProgramLoader<'_>, file: &'o [u8], name: &str) -> Result<Opened<'o>, Error> {
         let options = OpenOptions {
             name: Some(name),
+            keeps_name: loader.keeps_name,
             ..OpenOptions::default()
         };
         let mut object = match loader.loading {

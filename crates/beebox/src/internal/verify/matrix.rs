@@ -15,6 +15,7 @@ use report::veristat::ResultVerdict;
 
 use super::results::{FileResults, Files, Job, Row, for_each_file, verify_file};
 use crate::Kernel;
+use cause::{Budget, Found};
 
 pub use cause::{Decider, DeciderKind, RefusalCause, SEARCH_INSNS};
 pub use edit::{Edit, EditOutcome};
@@ -128,6 +129,13 @@ impl ProgramAnswers {
         TakenBy::of((0..self.cells.len()).map(|at| self.row(at).map(|row| row.verdict)))
     }
 
+    /// Drops the program as it was loaded for each kernel.
+    fn drop_loaded(&mut self) {
+        for cell in self.cells.iter_mut().flatten() {
+            cell.row.loaded = None;
+        }
+    }
+
     /// True if the kernels that take it process much more of it in one than in another.
     pub fn costs_differ(&self) -> bool {
         let rows = (0..self.cells.len()).filter_map(|at| self.row(at));
@@ -153,11 +161,12 @@ pub fn differs_much(one: u64, other: u64) -> bool {
 }
 
 /// Verifies every selected program for several kernels, oldest first; `None` if one of them has no
-/// registry. Causes are searched, and edits if refusals are explained.
+/// registry. Of programs that are shown, causes are searched, and edits if refusals are explained.
 pub fn verify_files<F: Files>(
     files: &F,
     job: &Job<'_>,
     kernels: &[Kernel],
+    is_shown: &(dyn Fn(&ProgramAnswers) -> bool + Sync),
 ) -> Option<Matrix<F::Error>> {
     let registries: Option<Vec<_>> = kernels.iter().map(Kernel::registry).collect();
     let registries = registries?;
@@ -178,7 +187,7 @@ pub fn verify_files<F: Files>(
             verify_file(files, (at, &contents), job, kernel, registry, true)
         });
         let answered: Result<Vec<FileResults>, F::Error> = answered.collect();
-        answered.map(|results| of_file(results, kernels, explains))
+        answered.map(|results| of_file(results, kernels, is_shown, explains))
     };
     let mut matrix = Matrix {
         programs: Vec::new(),
@@ -204,6 +213,7 @@ pub fn verify_files<F: Files>(
 fn of_file(
     results: Vec<FileResults>,
     kernels: &[Kernel],
+    is_shown: &dyn Fn(&ProgramAnswers) -> bool,
     explains: bool,
 ) -> (Vec<ProgramAnswers>, Vec<String>, BTreeSet<String>) {
     let (mut left_out, mut definable) = (Vec::new(), BTreeSet::new());
@@ -234,25 +244,35 @@ fn of_file(
         }
         definable.extend(result.definable);
     }
+    let mut found = Found::default();
     for program in &mut programs {
-        explain(program, kernels, explains);
+        // What is not printed is not searched.
+        match is_shown(program) {
+            true => explain(program, kernels, explains, &mut found),
+            false => program.drop_loaded(),
+        }
     }
     (programs, left_out, definable)
 }
 
-/// Finds what decides, and edits; the programs are dropped then.
-fn explain(program: &mut ProgramAnswers, kernels: &[Kernel], explains: bool) {
+/// Finds what decides, and edits; the programs are dropped then. Kernels are visited from the one next to
+/// the kernel that takes the program outwards, so that what decides there is tried first further out.
+fn explain(program: &mut ProgramAnswers, kernels: &[Kernel], explains: bool, found: &mut Found) {
     let verdicts = (0..kernels.len()).map(|at| program.row(at).map(|row| row.verdict));
     let verdicts: Vec<Option<ResultVerdict>> = verdicts.collect();
     let takes = |at: &usize| verdicts[*at] == Some(ResultVerdict::Success);
-    let mut known: Vec<(usize, RefusalCause)> = Vec::new();
-    for at in 0..kernels.len() {
-        if verdicts[at] != Some(ResultVerdict::Failure) {
-            continue;
-        }
+    let refused = (0..kernels.len()).filter(|at| verdicts[*at] == Some(ResultVerdict::Failure));
+    let with_other = refused.map(|at| {
         // The next kernel that takes it, else the last before this one.
         let newer = (at..kernels.len()).find(takes);
-        let accepting = newer.or_else(|| (0..at).rev().find(takes));
+        (at, newer.or_else(|| (0..at).rev().find(takes)))
+    });
+    let mut with_other: Vec<(usize, Option<usize>)> = with_other.collect();
+    with_other.sort_by_key(|(at, other)| (*other, other.map(|other| other.abs_diff(*at)), *at));
+    found.next_program();
+    let budget = Budget::new();
+    let mut known: Vec<(usize, RefusalCause)> = Vec::new();
+    for (at, accepting) in with_other {
         let Some(row) = program.row(at) else {
             continue;
         };
@@ -264,27 +284,27 @@ fn explain(program: &mut ProgramAnswers, kernels: &[Kernel], explains: bool) {
                 && program.row(*before).is_some_and(is_alike)
                 && kernels[*before].behaviours() == kernels[at].behaviours()
         });
-        let found = match same {
+        let cause = match same {
             Some((_, cause)) => Some(cause.clone()),
             None => cause::find(
                 (row, &kernels[at]),
                 other.map(|(to, row)| (to, row, &kernels[to])),
+                found,
+                &budget,
             ),
         };
         let edit = explains
             .then(|| {
                 let other = other.map(|(to, row)| (row, &kernels[to]));
-                edit::find(row, &kernels[at], found.as_ref(), other)
+                edit::find(row, &kernels[at], cause.as_ref(), other)
             })
             .flatten();
-        known.extend(found.clone().map(|cause| (at, cause)));
+        known.extend(cause.clone().map(|cause| (at, cause)));
         if let Some(cell) = &mut program.cells[at] {
-            (cell.cause, cell.edit) = (found, edit);
+            (cell.cause, cell.edit) = (cause, edit);
         }
     }
-    for cell in program.cells.iter_mut().flatten() {
-        cell.row.loaded = None;
-    }
+    program.drop_loaded();
 }
 
 #[cfg(test)]

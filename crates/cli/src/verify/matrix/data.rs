@@ -15,7 +15,7 @@ pub(in super::super) fn csv(matrix: &Matrix<'_>) -> String {
         false => cell.to_owned(),
     };
     let mut text = String::from(
-        "file_name,prog_name,kernel,version,verdict,total_insns,total_states,reason,decided_by\n",
+        "file_name,prog_name,kernel,version,verdict,total_insns,total_states,reason,decided_by,types_of\n",
     );
     for program in &matrix.programs {
         for (cell, named) in program.cells.iter().zip(matrix.kernels) {
@@ -39,6 +39,7 @@ pub(in super::super) fn csv(matrix: &Matrix<'_>) -> String {
                 cell.map(|cell| cell.row.reason.trim().to_owned())
                     .unwrap_or_default(),
                 deciders.unwrap_or_default(),
+                named.types_of().unwrap_or_default().to_owned(),
             ];
             let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
             // Writing to a string cannot fail.
@@ -82,6 +83,7 @@ fn answer(cell: Option<&Cell>, named: &Named, kernels: &[Named]) -> Value {
     let mut record = json!({
         "kernel_name": named.name,
         "version": version(named),
+        "types_of": named.types_of(),
         "verifier_verdict": cell.map(|cell| cell.row.verdict.name()),
         "total_insns": cell.map(|cell| cell.row.total_insns),
         "total_states": cell.map(|cell| cell.row.total_states),

@@ -65,7 +65,7 @@ fn of_decider(decider: &Decider, reason: &str) -> String {
     }
     let kind = match decider.kind {
         DeciderKind::Offer => "",
-        DeciderKind::Feature => "",
+        DeciderKind::Feature | DeciderKind::Context => "",
         kind => kind.name(),
     };
     let mut text = format!("{kind} {}", decider.name).trim_start().to_owned();

@@ -27,19 +27,47 @@ use crate::command::Outcome;
 
 /// The set of which the answers are recorded.
 const SET: &str = "7.2/v3";
+/// The release whose answers are those of the set.
+const OF_SET: &str = "6.18.44";
 /// Programs that a group lists.
 const MOST_LISTED: usize = 12;
+
+/// What changed about a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Change {
+    /// The new kernel takes it.
+    Taken,
+    /// The new kernel refuses it.
+    Refused,
+    /// Processed instructions, before and after.
+    Cost(u64, u64),
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Change::Taken => f.write_str("refused to accepted"),
+            Change::Refused => f.write_str("accepted to refused"),
+            Change::Cost(before, after) => write!(f, "{before} to {after} instructions"),
+        }
+    }
+}
 
 /// Writes the page about what changed.
 pub(crate) fn write(old: &str, new: &str) -> Outcome {
     let options = Options::of_set(SET)?;
     let set = &options.sets[0];
-    let truth = [old, new].map(|version| truth::read(&set.truth_on(version)));
-    let [old_truth, new_truth] = truth;
-    let (old_truth, new_truth) = (old_truth?, new_truth?);
-    let changed = changed(&old_truth, &new_truth);
+    let recorded = |version: &str| {
+        let asked = set.truth_on(version);
+        truth::read(&match version == OF_SET && !asked.is_file() {
+            true => options.truth(set),
+            false => asked,
+        })
+    };
+    let changed = changed(&recorded(old)?, &recorded(new)?);
     let kernels = [kernel(old)?, kernel(new)?];
-    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut groups: BTreeMap<String, Vec<(String, Change)>> = BTreeMap::new();
+    let mut rest = changed.clone();
     for path in options.objects(set)? {
         let file = name_of(&path);
         let of_file: BTreeSet<&str> = changed
@@ -51,12 +79,17 @@ pub(crate) fn write(old: &str, new: &str) -> Outcome {
         }
         for program in answers(&path, &of_file, &kernels) {
             let name = format!("{file}/{}", program.name);
-            let what = &changed[&name];
-            groups
-                .entry(cause(&program))
-                .or_default()
-                .push(format!("`{name}`: {what}"));
+            if let Some(what) = rest.remove(&name) {
+                groups
+                    .entry(cause(&program))
+                    .or_default()
+                    .push((name, what));
+            }
         }
+    }
+    if !rest.is_empty() {
+        let unknown = "Programs that Beebox does not load".to_owned();
+        groups.insert(unknown, rest.into_iter().collect());
     }
     let text = page([old, new], changed.len(), &groups);
     let path = format!("docs/drift-{old}-{new}.md");
@@ -75,21 +108,18 @@ pub(crate) fn write(old: &str, new: &str) -> Outcome {
 fn changed(
     old: &HashMap<String, Answer>,
     new: &HashMap<String, Answer>,
-) -> BTreeMap<String, String> {
+) -> BTreeMap<String, Change> {
     let both = old
         .iter()
         .filter_map(|(name, old)| Some((name, old, new.get(name)?)));
     let changed = both.filter_map(|(name, old, new)| {
-        let word = |accepted: bool| if accepted { "accepted" } else { "refused" };
-        let (was, is) = (old.accepted?, new.accepted?);
         let count = |text: &str| text.parse().unwrap_or(0);
         let (before, after): (u64, u64) = (count(&old.insns), count(&new.insns));
-        let what = match was == is {
-            false => format!("{} to {}", word(was), word(is)),
-            true if was && differs_much(before, after) => {
-                format!("{before} to {after} instructions")
-            }
-            true => return None,
+        let what = match (old.accepted?, new.accepted?) {
+            (false, true) => Change::Taken,
+            (true, false) => Change::Refused,
+            (true, true) if differs_much(before, after) => Change::Cost(before, after),
+            (true, true) | (false, false) => return None,
         };
         Some((name.clone(), what))
     });
@@ -125,7 +155,7 @@ fn answers(path: &Path, programs: &BTreeSet<&str>, kernels: &[Kernel]) -> Vec<Pr
         threads: 1,
     };
     let file = One(path.to_owned(), [name_of(path)]);
-    verify_files(&file, &job, kernels).map_or_else(Vec::new, |matrix| matrix.programs)
+    verify_files(&file, &job, kernels, &|_| true).map_or_else(Vec::new, |matrix| matrix.programs)
 }
 
 /// What decides the change, as the heading of a group.
@@ -146,27 +176,42 @@ fn cause(program: &ProgramAnswers) -> String {
 
 fn words(cause: &RefusalCause) -> String {
     let named = cause.deciders.iter().map(|decider| {
-        let title = match decider.title.as_str() {
-            "" => String::new(),
-            title => format!(": {title}"),
-        };
-        format!("{} {}{title}", decider.kind.name(), decider.name)
+        let name = format!("{} `{}`", decider.kind.name(), decider.name);
+        match decider.title.trim_end_matches('.') {
+            "" => name,
+            title => format!("{title} ({name})"),
+        }
     });
     named.collect::<Vec<_>>().join("; ")
 }
 
-fn page([old, new]: [&str; 2], count: usize, groups: &BTreeMap<String, Vec<String>>) -> String {
+fn page(
+    [old, new]: [&str; 2],
+    count: usize,
+    groups: &BTreeMap<String, Vec<(String, Change)>>,
+) -> String {
     let mut text = format!(
         "# From Linux {old} to {new}\n\nOf the kernel's own tests (set {SET}) that both judged, {count} have \
-         another verdict or another cost. Written by `cargo differential drift {old} {new}`.\n"
+         another verdict or another cost, as both kernels answered. What decides is found by verifying for both.\n\
+         `cargo differential drift {old} {new}` writes this page.\n\n\
+         | what decides | now taken | now refused | another cost |\n|---|---:|---:|---:|\n"
     );
     let mut groups: Vec<_> = groups.iter().collect();
     groups.sort_by_key(|(cause, programs)| (std::cmp::Reverse(programs.len()), *cause));
-    for (cause, programs) in groups {
+    for (cause, programs) in &groups {
+        let count = |is_it: fn(&Change) -> bool| {
+            programs.iter().filter(|(_, change)| is_it(change)).count()
+        };
+        let taken = count(|change| *change == Change::Taken);
+        let refused = count(|change| *change == Change::Refused);
+        let cost = count(|change| matches!(change, Change::Cost(..)));
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "\n## {cause}\n\n{} programs:\n", programs.len());
-        for program in programs.iter().take(MOST_LISTED) {
-            let _ = writeln!(text, "* {program}");
+        let _ = writeln!(text, "| {cause} | {taken} | {refused} | {cost} |");
+    }
+    for (cause, programs) in groups {
+        let _ = writeln!(text, "\n## {cause}\n");
+        for (name, change) in programs.iter().take(MOST_LISTED) {
+            let _ = writeln!(text, "* `{name}`: {change}");
         }
         if let Some(more) = programs
             .len()
@@ -236,7 +281,7 @@ mod tests {
         ]);
         let changed: Vec<String> = changed(&old, &new)
             .into_iter()
-            .map(|(name, what)| name + ": " + &what)
+            .map(|(name, what)| format!("{name}: {what}"))
             .collect();
         assert_eq!(
             changed,

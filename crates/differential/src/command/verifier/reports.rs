@@ -37,7 +37,11 @@ pub(crate) fn compare(directory: Option<&Path>, only: Option<&str>) -> Outcome {
     let options = Objects::of_set(SET)?;
     let mut objects = options.objects(&options.sets[0])?;
     objects.retain(|path| only.is_none_or(|only| name_of(path).contains(only)));
-    let target = Target::described(directory.unwrap_or(&kept))?;
+    let target = Target {
+        // As the loader of the recorded ones.
+        keeps_names: true,
+        ..Target::described(directory.unwrap_or(&kept))?
+    };
     let mut counts = Counts::default();
     for path in &objects {
         let file = name_of(path);

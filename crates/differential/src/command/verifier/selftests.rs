@@ -209,6 +209,8 @@ pub(crate) fn name_of(path: &Path) -> String {
 pub(crate) struct Target {
     pub(crate) kernel: Kernel,
     pub(crate) registry: Registry,
+    /// Objects are opened from memory with the names of their files, which name their data.
+    pub(crate) keeps_names: bool,
 }
 
 impl Target {
@@ -220,7 +222,11 @@ impl Target {
         let types = Arc::clone(types);
         let make = move || registry_of(&types);
         let kernel = kernel.with_registry(Box::new(make), Source::Given);
-        Ok(Target { kernel, registry })
+        Ok(Target {
+            kernel,
+            registry,
+            keeps_names: false,
+        })
     }
 
     /// Reads the description of another kernel. Without a registry of its own it has that of the
@@ -228,7 +234,11 @@ impl Target {
     pub(crate) fn described(directory: &Path) -> Outcome<Target> {
         let kernel = beebox::internal::kernel::files::open(directory)?;
         let registry = kernel.registry().ok_or("the kernel has no BTF")?.clone();
-        Ok(Target { kernel, registry })
+        Ok(Target {
+            kernel,
+            registry,
+            keeps_names: false,
+        })
     }
 
     /// The built-in kernel that commands take without an option.
@@ -238,7 +248,11 @@ impl Target {
             .registry()
             .ok_or("the kernel has no registry")?
             .clone();
-        Ok(Target { kernel, registry })
+        Ok(Target {
+            kernel,
+            registry,
+            keeps_names: false,
+        })
     }
 
     /// Loads each program of an object as the kernel was given it. An object that cannot
@@ -289,6 +303,7 @@ impl Target {
         };
         let loader = ProgramLoader::new(&self.kernel)
             .with_test_tags(&read_btf)
+            .with_whole_names(self.keeps_names)
             .with_change(&change);
         let _ = loader.load_each(&bytes, &name_of(path), visit);
         Ok(())

@@ -95,7 +95,7 @@ fn fault(rejection: &Program) -> TargetFault {
             TargetFault::Nested
         }
         Program::NoAttachBtfId => TargetFault::Missing,
-        Program::UnknownAttachType { .. } => TargetFault::Release,
+        Program::UnknownAttachType { .. } | Program::UnknownType { .. } => TargetFault::Release,
         _ => TargetFault::Other,
     }
 }

@@ -10,9 +10,15 @@
 //!   the same way. What is offered is named by the refused instruction: the helper, kfunc, map, field,
 //!   type or opcode there.
 //!
-//! The search for one answer has a [`Budget`] of instructions.
+//! A refusal that names what the kernel lacks is decided by that, if the other kernel takes the program
+//! by the behaviours of the refusing one, too: one verification.
+//!
+//! What was found for one answer is tried first for the next one of the same program, and for others
+//! that are refused by the same words ([`Found`]): one verification tells if it decides there, too. The
+//! searches for a program have one [`Budget`] of instructions together.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 
 use btf::{Kind, Shape};
 use isa::ebpf::{Callee, Insn};
@@ -22,7 +28,7 @@ use spec::behaviour::{Behaviour, Behaviours};
 use spec::helpers;
 use spec::kernel::KernelVersion;
 use spec::maps::MapKind;
-use spec::programs::ProgramType;
+use spec::programs::{HookKind, ProgramType};
 use spec::since::{Feature, Release, kfunc};
 use verifier::{Options, Refusal, RefusalKind, Verdict};
 
@@ -44,8 +50,8 @@ pub struct RefusalCause {
     pub is_cut: bool,
 }
 
-/// Instructions that the verifications of the search for what decides one answer process, and those of
-/// the search for its edit: as many as one verification may.
+/// Instructions that the verifications of the searches for what decides the answers about one program
+/// process together, and those of the search for one edit: as many as one verification may.
 pub const SEARCH_INSNS: u32 = 1_000_000;
 
 /// What a search may still spend.
@@ -103,6 +109,51 @@ impl Budget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Spent;
 
+/// Sets of behaviours that decide answers about programs of a file, by the words of the refusal.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    by_words: BTreeMap<String, Vec<Vec<Behaviour>>>,
+    /// Those of the program at hand.
+    of_program: Vec<Vec<Behaviour>>,
+}
+
+impl Found {
+    /// Begins with another program.
+    pub(super) fn next_program(&mut self) {
+        self.of_program.clear();
+    }
+
+    /// Sets that may decide a refusal, each once.
+    fn guesses(&self, refusal: &Refusal) -> Vec<Vec<Behaviour>> {
+        let of_words = self.by_words.get(&words(refusal)).into_iter().flatten();
+        let mut guesses: Vec<Vec<Behaviour>> = Vec::new();
+        for set in self.of_program.iter().chain(of_words) {
+            if !guesses.contains(set) {
+                guesses.push(set.clone());
+            }
+        }
+        guesses
+    }
+
+    fn keep(&mut self, refusal: &Refusal, set: &[Behaviour]) {
+        let of_words = self.by_words.entry(words(refusal)).or_default();
+        for known in [of_words, &mut self.of_program] {
+            if !known.iter().any(|known| known == set) {
+                known.push(set.to_vec());
+            }
+        }
+    }
+}
+
+/// The words of a refusal without its numbers.
+fn words(refusal: &Refusal) -> String {
+    let reason = refusal.reason();
+    reason
+        .chars()
+        .filter(|letter| !letter.is_ascii_digit())
+        .collect()
+}
+
 /// End of a search for behaviours that decide.
 #[derive(Debug, PartialEq, Eq)]
 enum Search {
@@ -129,6 +180,9 @@ pub struct Decider {
     pub title: String,
     /// True if the kernel that takes the program has it, false if the one that refuses it.
     pub is_theirs: bool,
+    /// True if the refusing kernel has it, too, for programs of other types or with other rules, so that
+    /// a check of its existence does not tell the kernels apart.
+    pub is_there: bool,
 }
 
 /// Kind of a thing by which kernels differ.
@@ -144,8 +198,18 @@ pub enum DeciderKind {
     Map,
     /// An instruction, or another feature.
     Feature,
+    /// A load flag.
+    Flag,
+    /// A flag of a map.
+    MapFlag,
+    /// A type of programs.
+    ProgramType,
+    /// An attach type.
+    AttachType,
     /// A field of the context.
     Field,
+    /// Another part of the context: an argument of what a program attaches to, or an offset.
+    Context,
     /// A type or field of the kernel.
     Type,
     /// What a program attaches to.
@@ -163,6 +227,11 @@ impl DeciderKind {
             DeciderKind::Kfunc => "kfunc",
             DeciderKind::Map => "map",
             DeciderKind::Feature => "feature",
+            DeciderKind::Flag => "load flag",
+            DeciderKind::MapFlag => "map flag",
+            DeciderKind::ProgramType => "program type",
+            DeciderKind::AttachType => "attach type",
+            DeciderKind::Context => "context",
             DeciderKind::Field => "field",
             DeciderKind::Type => "type",
             DeciderKind::Target => "target",
@@ -180,6 +249,7 @@ impl Decider {
             backports: Vec::new(),
             title: String::new(),
             is_theirs: true,
+            is_there: false,
         }
     }
 
@@ -195,6 +265,7 @@ impl Decider {
             backports: behaviour.backports().to_vec(),
             title: behaviour.title().to_owned(),
             is_theirs,
+            is_there: false,
         }
     }
 }
@@ -210,6 +281,8 @@ pub(super) fn is_not_linked(row: &Row) -> bool {
 pub(super) fn find(
     (row, kernel): (&Row, &Kernel),
     accepting: Option<(usize, &Row, &Kernel)>,
+    known: &mut Found,
+    budget: &Budget,
 ) -> Option<RefusalCause> {
     let loaded = row.loaded.as_deref()?;
     let program = match &loaded.program {
@@ -225,11 +298,12 @@ pub(super) fn find(
         }
     };
     let refusal = row.refusal.as_ref()?;
-    let offered = || of_refusal(program, refusal, kernel);
+    let other_kernel = accepting.map(|(.., kernel)| kernel);
+    let offered = of_refusal(program, refusal, kernel, other_kernel);
     let Some((at, other, other_kernel)) = accepting else {
         // Without a kernel that takes it, what came later than this one is named, untried.
         let is_later = |since: Release| kernel.version().is_some_and(|own| since > own.into());
-        let newer = offered().filter(|decider| decider.since.is_some_and(is_later));
+        let newer = offered.filter(|decider| decider.since.is_some_and(is_later));
         return newer.map(|decider| RefusalCause {
             accepting: None,
             deciders: vec![decider],
@@ -245,24 +319,32 @@ pub(super) fn find(
             is_cut,
         })
     };
-    let budget = Budget::new();
     let (own, theirs) = (kernel.behaviours(), other_kernel.behaviours());
     let named = |set: Vec<Behaviour>| {
         let each = set.into_iter();
         each.map(|one| Decider::of_behaviour(one, theirs.has(one)))
     };
     let takes = |loaded, kernel, set| budget.takes(loaded, kernel, set);
-    let search = takes(loaded, kernel, theirs).map(|is_taken| match is_taken {
-        true => deciding(own, theirs, |set| takes(loaded, kernel, set)),
-        false => Search::NotTaken,
-    });
-    match search {
-        Ok(Search::Found(set)) => return cause(named(set).collect(), true, false),
-        Ok(Search::Cut(set)) => return cause(named(set).collect(), false, true),
-        Err(Spent) => return cause(offered().into_iter().collect(), false, true),
-        Ok(Search::NotTaken) => {}
-    }
     let other_loaded = other.loaded.as_deref()?;
+    if let Some(absent) = offered.as_ref().filter(|decider| !decider.is_there) {
+        match takes(other_loaded, other_kernel, own) {
+            Ok(true) => return cause(vec![absent.clone()], true, false),
+            Ok(false) => {}
+            Err(Spent) => return cause(vec![absent.clone()], false, true),
+        }
+    }
+    let guesses = known.guesses(refusal);
+    match search(own, theirs, &guesses, |set| takes(loaded, kernel, set)) {
+        Search::Found(set) => {
+            known.keep(refusal, &set);
+            return cause(named(set).collect(), true, false);
+        }
+        Search::Cut(set) if set.is_empty() => {
+            return cause(offered.into_iter().collect(), false, true);
+        }
+        Search::Cut(set) => return cause(named(set).collect(), false, true),
+        Search::NotTaken => {}
+    }
     // With its own behaviours the other kernel takes it: that is its answer.
     let search = deciding(own, theirs, |set| takes(other_loaded, other_kernel, set));
     let (set, is_cut) = match search {
@@ -270,13 +352,68 @@ pub(super) fn find(
         Search::Cut(set) => (set, true),
         Search::NotTaken => (Vec::new(), false),
     };
-    let offer = offered().unwrap_or_else(|| {
+    let offer = offered.unwrap_or_else(|| {
         let name = "what the kernel offers: its types, helpers or contexts";
         Decider::new(DeciderKind::Offer, name)
     });
     let is_tried = offer.kind != DeciderKind::Offer && !is_cut;
     let deciders = [offer].into_iter().chain(named(set));
     cause(deciders.collect(), is_tried, is_cut)
+}
+
+/// A smallest set of behaviours of `theirs` with which a program is taken: one of the guesses, or one
+/// that is searched.
+fn search(
+    own: Behaviours,
+    theirs: Behaviours,
+    guesses: &[Vec<Behaviour>],
+    takes: impl Fn(Behaviours) -> Result<bool, Spent>,
+) -> Search {
+    let differs = |one: &Behaviour| own.has(*one) != theirs.has(*one);
+    let guessed = || {
+        for guess in guesses.iter().filter(|guess| guess.iter().all(differs)) {
+            if takes(switch(own, theirs, guess))? && is_smallest(own, theirs, guess, &takes)? {
+                return Ok(Some(guess.clone()));
+            }
+        }
+        Ok(None)
+    };
+    match guessed() {
+        Ok(Some(guess)) => return Search::Found(guess),
+        Ok(None) => {}
+        Err(Spent) => return Search::Cut(Vec::new()),
+    }
+    match takes(theirs) {
+        Ok(true) => deciding(own, theirs, takes),
+        Ok(false) => Search::NotTaken,
+        Err(Spent) => Search::Cut(Vec::new()),
+    }
+}
+
+/// True if a program is taken by no set that lacks one of these.
+fn is_smallest(
+    own: Behaviours,
+    theirs: Behaviours,
+    set: &[Behaviour],
+    takes: impl Fn(Behaviours) -> Result<bool, Spent>,
+) -> Result<bool, Spent> {
+    if set.len() < 2 {
+        // Without any it is refused.
+        return Ok(true);
+    }
+    for left_out in set {
+        let rest: Vec<Behaviour> = set.iter().copied().filter(|one| one != left_out).collect();
+        if takes(switch(own, theirs, &rest))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// A set of behaviours with some of those of another.
+fn switch(set: Behaviours, theirs: Behaviours, these: &[Behaviour]) -> Behaviours {
+    let each = these.iter();
+    each.fold(set, |set, one| set.with(*one, theirs.has(*one)))
 }
 
 /// The smallest set of behaviours of `theirs` with which a program is taken, by `takes`; it is taken with
@@ -290,10 +427,6 @@ fn deciding(
     if rest.is_empty() {
         return Search::NotTaken;
     }
-    let switch = |set: Behaviours, these: &[Behaviour]| {
-        let each = these.iter();
-        each.fold(set, |set, one| set.with(*one, theirs.has(*one)))
-    };
     let (mut set, mut found) = (own, Vec::new());
     let mut search = || -> Result<(), Spent> {
         while !takes(set)? {
@@ -301,7 +434,7 @@ fn deciding(
             let (mut fewer, mut enough) = (0, rest.len());
             while enough - fewer > 1 {
                 let middle = usize::midpoint(fewer, enough);
-                match takes(switch(set, &rest[..middle]))? {
+                match takes(switch(set, theirs, &rest[..middle]))? {
                     true => enough = middle,
                     false => fewer = middle,
                 }
@@ -311,7 +444,7 @@ fn deciding(
                 break;
             };
             found.push(needed);
-            set = switch(set, &[needed]);
+            set = switch(set, theirs, &[needed]);
         }
         Ok(())
     };
@@ -323,29 +456,58 @@ fn deciding(
     }
 }
 
-/// What the kernel lacks, by the instruction that it refuses.
-pub(super) fn of_refusal(program: &Program, refusal: &Refusal, kernel: &Kernel) -> Option<Decider> {
+/// What the kernel lacks, by the instruction that it refuses; `other` is one that has it.
+pub(super) fn of_refusal(
+    program: &Program,
+    refusal: &Refusal,
+    kernel: &Kernel,
+    other: Option<&Kernel>,
+) -> Option<Decider> {
     use DeciderKind as Kind;
     if let Some((what, since)) = refusal.lacks() {
         let kinds = [
             ("kfunc ", Kind::Kfunc),
             ("map type ", Kind::Map),
-            ("attach type ", Kind::Target),
+            ("load flag ", Kind::Flag),
+            ("program type ", Kind::ProgramType),
+            ("attach type ", Kind::AttachType),
         ];
         let named = kinds
             .iter()
             .find_map(|(prefix, kind)| Some((*kind, what.strip_prefix(prefix)?)));
         let is_helper = helpers::number(what).is_some();
-        let other = if is_helper {
-            Kind::Helper
-        } else {
-            Kind::Feature
+        let other = match what {
+            _ if is_helper => Kind::Helper,
+            _ if what.contains(" of map ") => Kind::MapFlag,
+            _ => Kind::Feature,
         };
         let (kind, name) = named.unwrap_or((other, what));
         return Some(Decider::new(kind, name).since(Some(since)));
     }
     if refusal.kind == RefusalKind::MapCreation {
         return Some(Decider::new(Kind::Map, refusal.reason()));
+    }
+    let own = kernel.version().map(Release::from);
+    let is_newer = |since: &Release| own.is_some_and(|own| *since > own);
+    if refusal.kind == RefusalKind::AttachTarget {
+        let attach = program.attach_type();
+        let attach = attach.filter(|attach| is_newer(&attach.since().release));
+        return Some(match attach {
+            Some(attach) => {
+                Decider::new(Kind::AttachType, attach.name()).since(Some(attach.since().release))
+            }
+            None => Decider::new(Kind::Target, refusal.reason()),
+        });
+    }
+    // Before it walks, the kernel looks at all instructions.
+    if matches!(refusal.kind, RefusalKind::Btf | RefusalKind::Encoding) {
+        let decoded = program.decode();
+        let features = decoded.iter().filter_map(|insn| Feature::of(*insn));
+        let newer = features.filter(|feature| is_newer(&feature.since().release));
+        if let Some(feature) = newer.max_by_key(|feature| feature.since().release) {
+            let since = Some(feature.since().release);
+            return Some(Decider::new(Kind::Feature, feature.name()).since(since));
+        }
     }
     let at = refusal.insn?;
     let insn = *program.decode().get(at as usize)?;
@@ -383,11 +545,13 @@ pub(super) fn of_refusal(program: &Program, refusal: &Refusal, kernel: &Kernel) 
                             true => String::new(),
                             false => format!("later for programs of type {of_type}"),
                         },
+                        is_there: !is_later,
                         ..decider.since(since.filter(|_| is_later))
                     }
                 }
                 _ => Decider {
                     title: "its prototype or rules differ".to_owned(),
+                    is_there: true,
                     ..decider
                 },
             })
@@ -401,25 +565,17 @@ pub(super) fn of_refusal(program: &Program, refusal: &Refusal, kernel: &Kernel) 
                 let own = kernel.version();
                 own.is_some_and(|own| *since > Release::from(own))
             };
+            let since = since.filter(is_later);
             Some(Decider {
                 title: "its program types or rules differ".to_owned(),
-                ..Decider::new(Kind::Kfunc, &symbol.name).since(since.filter(is_later))
+                is_there: since.is_none(),
+                ..Decider::new(Kind::Kfunc, &symbol.name).since(since)
             })
         }
         Insn::Load { off, .. } | Insn::Store { off, .. }
             if refusal.kind == RefusalKind::Context =>
         {
-            Some(Decider::new(
-                Kind::Field,
-                context_field(program.kind(), off, kernel),
-            ))
-        }
-        _ if refusal.kind == RefusalKind::Encoding => {
-            let feature = Feature::of(insn)?;
-            Some(Decider::new(Kind::Feature, feature.name()).since(Some(feature.since().release)))
-        }
-        _ if refusal.kind == RefusalKind::AttachTarget => {
-            Some(Decider::new(Kind::Target, refusal.reason()))
+            Some(context_part(program, off, kernel, other))
         }
         _ => None,
     }
@@ -448,26 +604,50 @@ const CONTEXTS: &[(ProgramType, &str)] = &[
     (ProgramType::CgroupSysctl, "bpf_sysctl"),
 ];
 
-/// Name of the field of the context at an offset, by the kernel's types.
-fn context_field(kind: ProgramType, off: i16, kernel: &Kernel) -> String {
+/// The part of the context at an offset, by the types of the kernel that has it. Types of the refusing one
+/// have it, too, where it is for programs of other types.
+fn context_part(program: &Program, off: i16, kernel: &Kernel, other: Option<&Kernel>) -> Decider {
+    let kind = program.kind();
+    let part = |name| Decider::new(DeciderKind::Context, name);
+    if let Some(target) = target_name(program, kernel) {
+        return part(format!("argument {} of {target}", off / 8 + 1));
+    }
     let structure = CONTEXTS.iter().find(|(of, _)| *of == kind);
     let Some((_, structure)) = structure else {
-        return format!("offset {off} of the context");
+        return part(format!("offset {off} of the context"));
     };
-    let name = || {
-        let btf = kernel.btf()?;
-        let Shape::Struct(shape) = btf.find(Kind::Struct, structure)?.shape() else {
-            return None;
-        };
-        let mut members = shape.members();
-        let member = members.find(|member| i64::from(member.bit_offset) == 8 * i64::from(off))?;
-        let name = btf.string(member.name).to_string();
-        (!name.is_empty()).then_some(name)
+    let own = field_at(structure, off, kernel);
+    let Some(name) = other.and_then(|other| field_at(structure, off, other)) else {
+        return part(format!("offset {off} of struct {structure}"));
     };
-    match name() {
-        Some(name) => format!("struct {structure}.{name}"),
-        None => format!("offset {off} of struct {structure}"),
+    Decider {
+        is_there: own.as_ref() == Some(&name),
+        ..Decider::new(DeciderKind::Field, format!("struct {structure}.{name}"))
     }
+}
+
+/// Name of the function, hook or tracepoint whose arguments are the context.
+fn target_name(program: &Program, kernel: &Kernel) -> Option<String> {
+    let target = program.attach_target()?;
+    let types = kernel.btf().filter(|_| target.module == 0)?;
+    let name = types.get(target.btf_id)?.name().to_string();
+    let prefix = HookKind::of(program.attach_type()).target_prefix();
+    Some(
+        name.strip_prefix(prefix)
+            .map_or(name.clone(), str::to_owned),
+    )
+}
+
+/// Name of the field of a structure at an offset.
+fn field_at(structure: &str, off: i16, kernel: &Kernel) -> Option<String> {
+    let btf = kernel.btf()?;
+    let Shape::Struct(shape) = btf.find(Kind::Struct, structure)?.shape() else {
+        return None;
+    };
+    let mut members = shape.members();
+    let member = members.find(|member| i64::from(member.bit_offset) == 8 * i64::from(off))?;
+    let name = btf.string(member.name).to_string();
+    (!name.is_empty()).then_some(name)
 }
 
 #[cfg(test)]

@@ -1,15 +1,17 @@
 //! The edit that makes a program pass in a kernel that refuses it, tried where that is mechanical.
 //!
 //! What a kernel lacks is guarded by a check that is constant when the program is loaded
-//! (`bpf_core_enum_value_exists`, `bpf_ksym_exists`, `bpf_core_field_exists`): where it answers no, the
-//! use is dead code. The program with that answer is made by writing `r = 0`, the path around the
+//! (`bpf_core_enum_value_exists`, `bpf_ksym_exists`, `bpf_core_field_exists`, or of what the kernel has for
+//! other programs its version): where it answers no, the use is dead code. The program with that answer is made by writing `r = 0`, the path around the
 //! use, over it, and verified; the next thing that lacks is guarded, too. A helper that the kernel has in
 //! its place is tried by its number.
 
 use isa::ebpf::{AluOp, Callee, Insn, Operand, RawInsn, Reg, Width};
 use program::Program;
 use spec::helpers;
-use spec::kernel::KernelVersion;
+use spec::kernel::{KernelField, KernelVersion, Source};
+use spec::programs::LoadFlags;
+use spec::since::{Feature, Release};
 use verifier::{Refusal, RefusalKind, Verdict};
 
 use super::super::StandaloneProgram;
@@ -72,24 +74,37 @@ pub(super) fn find(
         outcome: EditOutcome::Untried,
     };
     match decider.kind {
-        DeciderKind::Helper | DeciderKind::Kfunc | DeciderKind::Type | DeciderKind::Field => {
+        DeciderKind::Helper
+        | DeciderKind::Kfunc
+        | DeciderKind::Type
+        | DeciderKind::Field
+        | DeciderKind::Context => {
             let in_place = || {
                 let edit = put_in_place(loaded, program, refusal, kernel, &budget)?;
                 (edit.outcome == EditOutcome::Accepted).then_some(edit)
             };
-            let other = other.and_then(|(row, _)| row.program());
-            in_place().or_else(|| guard(loaded, refusal, kernel, (other, accepting), &budget))
+            in_place().or_else(|| guard(loaded, refusal, kernel, other, &budget))
         }
-        DeciderKind::Feature => Some(untried(format!(
-            "compile a second object without {} for older kernels (clang -mcpu=v2 or v3 for \
-             instructions), and load it where this one is refused",
-            decider.name
-        ))),
+        DeciderKind::Feature => Some(untried(feature_words(&decider.name))),
         DeciderKind::Map => Some(untried(
             "create the map only where the kernel has it (bpf_map__set_autocreate), and guard its uses \
              by a constant that the loader sets (const volatile bool in .rodata)"
                 .to_owned(),
         )),
+        DeciderKind::MapFlag => Some(untried(format!(
+            "create the map without {} where the kernel lacks it (bpf_map__set_map_flags)",
+            decider.name.split(' ').next().unwrap_or(&decider.name)
+        ))),
+        DeciderKind::Flag | DeciderKind::Target => without_flag(loaded, program, kernel, &budget),
+        DeciderKind::ProgramType | DeciderKind::AttachType => {
+            let since = decider.since.or(accepting.map(Release::from));
+            let since = since.map_or_else(String::new, |since| format!(" before Linux {since}"));
+            Some(untried(format!(
+                "leave the program out on kernels{since} (bpf_program__set_autoload), and load one of \
+                 another {} in its place if there is one",
+                decider.kind.name()
+            )))
+        }
         DeciderKind::Behaviour => {
             let registry = kernel.registry()?;
             let explained = explain(program, kernel, registry, &budget.options())?;
@@ -97,8 +112,77 @@ pub(super) fn find(
             let words: Vec<&str> = help.iter().filter_map(|words| words.as_str()).collect();
             (!words.is_empty()).then(|| untried(words.join("; or ")))
         }
-        DeciderKind::Target | DeciderKind::Offer => None,
+        DeciderKind::Offer => None,
     }
+}
+
+/// The edit for a kernel that lacks an instruction or a form of programs.
+fn feature_words(name: &str) -> String {
+    let by_option = Feature::ALL.iter().find_map(|feature| {
+        let option = match feature {
+            Feature::JumpLess => "-mcpu=v1",
+            Feature::Jump32 => "-mcpu=v2",
+            Feature::AtomicFetch | Feature::AtomicBits | Feature::AtomicExchange => "-mcpu=v2",
+            Feature::SignedLoads
+            | Feature::SignedMoves
+            | Feature::ByteSwap
+            | Feature::SignedDivision
+            | Feature::LongJumps
+            | Feature::OrderedAccess => "-mcpu=v3",
+            _ => return None,
+        };
+        (feature.name() == name).then_some(option)
+    });
+    match by_option {
+        Some("-mcpu=v2") if name.contains("atomic") => format!(
+            "compile a second object without {name} for older kernels: __sync_fetch_and_add whose result \
+             is not used, and clang -mcpu=v2; and load it where this one is refused"
+        ),
+        Some(option) => format!(
+            "compile a second object without {name} for older kernels (clang {option}), and load it where \
+             this one is refused"
+        ),
+        None => format!(
+            "write a second program without {name} for older kernels, and load it where this one is \
+             refused (bpf_program__set_autoload)"
+        ),
+    }
+}
+
+/// The same program without a load flag that it can do without.
+fn without_flag(
+    loaded: &StandaloneProgram,
+    program: &Program,
+    kernel: &Kernel,
+    budget: &Budget,
+) -> Option<Edit> {
+    let flags = program.flags();
+    let rows = [
+        (
+            LoadFlags::XDP_HAS_FRAGS,
+            "BPF_F_XDP_HAS_FRAGS",
+            "xdp",
+            "xdp.frags",
+        ),
+        (LoadFlags::SLEEPABLE, "BPF_F_SLEEPABLE", "…", "….s"),
+    ];
+    let mut rows = rows.into_iter();
+    let (flag, name, section, with_flag) = rows.find(|(flag, ..)| flags.has(*flag))?;
+    let rest = LoadFlags(flags.0 & !flag.0);
+    let edited = program.to_builder().flags(rest).build().ok()?;
+    let edited = StandaloneProgram::edited(loaded, edited);
+    let outcome = match budget.verdict(&edited, kernel)? {
+        Verdict::Accepted => EditOutcome::Accepted,
+        Verdict::Refused(refusal) => EditOutcome::Refused(refusal.reason()),
+        Verdict::Unsupported(_) | Verdict::Bug(_) => EditOutcome::Untried,
+    };
+    Some(Edit {
+        text: format!(
+            "load it without {name} there: bpf_program__set_flags before it is loaded, or \
+             SEC(\"{section}\") in place of SEC(\"{with_flag}\")"
+        ),
+        outcome,
+    })
 }
 
 /// The same program with another helper in place of the one that is refused.
@@ -143,9 +227,12 @@ fn guard(
     loaded: &StandaloneProgram,
     refusal: &Refusal,
     kernel: &Kernel,
-    (other, accepting): (Option<&Program>, Option<KernelVersion>),
+    other: Option<(&Row, &Kernel)>,
     budget: &Budget,
 ) -> Option<Edit> {
+    let other_kernel = other.map(|(_, kernel)| kernel);
+    let accepting = other_kernel.and_then(version_of_types);
+    let other = other.and_then(|(row, _)| row.program());
     let program = loaded.program.as_ref().ok()?;
     let mut insns = program.insns().to_vec();
     let mut words: Vec<String> = Vec::new();
@@ -155,7 +242,7 @@ fn guard(
             refusal.kind,
             RefusalKind::Unavailable | RefusalKind::Context
         );
-        let decider = of_refusal(&current, &refusal, kernel);
+        let decider = of_refusal(&current, &refusal, kernel, other_kernel);
         let guarded = match decider.filter(|_| is_absent) {
             Some(decider) => words_of(&decider, accepting),
             // What uses the result of a guarded call is called in the same block.
@@ -189,18 +276,40 @@ fn guard(
     })
 }
 
-/// The guard of what a kernel lacks.
+/// The version of the kernel that the types are of: a derived kernel has those of a newer one.
+fn version_of_types(kernel: &Kernel) -> Option<KernelVersion> {
+    let of_types = match kernel.source(KernelField::Btf) {
+        Source::BuiltIn(title) => title.rsplit(' ').next().and_then(|word| word.parse().ok()),
+        _ => None,
+    };
+    of_types.or(kernel.version())
+}
+
+/// The guard of what a kernel lacks; of what it has for other programs, its version.
 fn words_of(decider: &Decider, accepting: Option<KernelVersion>) -> Option<String> {
     let name = &decider.name;
+    let verb = match decider.kind {
+        DeciderKind::Helper | DeciderKind::Kfunc => "call",
+        DeciderKind::Field | DeciderKind::Context => "access",
+        DeciderKind::Type => "use",
+        DeciderKind::Behaviour
+        | DeciderKind::Map
+        | DeciderKind::MapFlag
+        | DeciderKind::Feature
+        | DeciderKind::Flag
+        | DeciderKind::ProgramType
+        | DeciderKind::AttachType
+        | DeciderKind::Target
+        | DeciderKind::Offer => return None,
+    };
+    if decider.is_there || decider.kind == DeciderKind::Context {
+        let KernelVersion { major, minor, .. } = accepting?;
+        return Some(format!(
+            "{verb} {name} inside `if (LINUX_KERNEL_VERSION >= KERNEL_VERSION({major}, {minor}, 0))` \
+             (`extern int LINUX_KERNEL_VERSION __kconfig`)"
+        ));
+    }
     Some(match decider.kind {
-        // The helper is there, for programs of other types.
-        DeciderKind::Helper if decider.since.is_none() => {
-            let KernelVersion { major, minor, .. } = accepting?;
-            format!(
-                "call {name} inside `if (LINUX_KERNEL_VERSION >= KERNEL_VERSION({major}, {minor}, 0))` \
-                 (`extern int LINUX_KERNEL_VERSION __kconfig`)"
-            )
-        }
         DeciderKind::Helper => format!(
             "call {name} inside `if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_{}))`",
             name.strip_prefix("bpf_").unwrap_or(name)
@@ -212,14 +321,7 @@ fn words_of(decider: &Decider, accepting: Option<KernelVersion>) -> Option<Strin
             format!("read {name} inside `if (bpf_core_field_exists(…))`")
         }
         DeciderKind::Type => format!("use {name} inside `if (bpf_core_type_exists({name}))`"),
-        DeciderKind::Field => {
-            format!("access {name} inside `if (bpf_core_field_exists(…))`")
-        }
-        DeciderKind::Behaviour
-        | DeciderKind::Map
-        | DeciderKind::Feature
-        | DeciderKind::Target
-        | DeciderKind::Offer => return None,
+        _ => format!("access {name} inside `if (bpf_core_field_exists(…))`"),
     })
 }
 
