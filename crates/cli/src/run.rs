@@ -483,7 +483,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         },
         retpoline: args.retpoline,
         counts: !args.coverage.is_empty() || page.is_some(),
-        models: false,
+        models: expected.is_some(),
         journals: false,
         entry_slots: false,
         memory: args.map_memory,

@@ -6,6 +6,7 @@
 
 mod arena;
 mod call_stack;
+mod demand;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -206,8 +207,8 @@ impl<'m> Run<'_, '_, 'm, '_> {
         stop
     }
 
-    /// Has a load get 0 if its memory need not be there and is not; false for any other
-    /// instruction.
+    /// Has a load get 0 if its memory need not be there and is not, and one of given memory its bits if all
+    /// that the program uses were given; false for any other instruction.
     #[cold]
     fn probe_found_nothing(&mut self, program: &CheckedProgram, reason: &Reason) -> bool {
         let probes = program.probing.binary_search(&self.at).is_ok();
@@ -217,6 +218,23 @@ impl<'m> Run<'_, '_, 'm, '_> {
             {
                 self.regs[dst.index()] = 0;
                 true
+            }
+            (Some(Insn::Load { size, dst, .. }), Reason::Memory(access))
+                if access.error == AccessError::NotGiven =>
+            {
+                let len = size.bytes();
+                let bits = demand::demanded(&program.insns, self.at, len, &self.regs);
+                match self
+                    .cx
+                    .memory
+                    .load_given(access.address, len as usize, bits)
+                {
+                    Some(value) => {
+                        self.regs[dst.index()] = value;
+                        true
+                    }
+                    None => false,
+                }
             }
             _ => false,
         }

@@ -19,6 +19,13 @@ impl<'m> Memory<'m> {
         outcome(given.read(address, into), (address, len), Access::Read)
     }
 
+    /// Loads bytes of given memory of which some bits are used, if those were given.
+    pub(super) fn load_given(&self, address: u64, len: usize, bits: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        let access = self.given?.load(address, &mut bytes[..len], bits);
+        (access == GivenAccess::Done).then(|| u64::from_le_bytes(bytes))
+    }
+
     /// Reads given memory of the process; false if it has no such address.
     pub(super) fn read_given_user(&self, address: u64, into: &mut [u8]) -> Result<bool, BadAccess> {
         let Some(given) = self.given else {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use btf::{Btf, TypeId};
 
 use super::memory::ModelMemory;
-use super::names::{type_name, type_of};
-use super::value::ModelValue;
+use super::names::{begins_with, type_name, type_of};
+use super::value::{ModelError, ModelValue};
 use super::write::Target;
 
 impl ModelMemory {
@@ -16,7 +16,7 @@ impl ModelMemory {
         at: &Target,
         to: TypeId,
         value: &ModelValue,
-    ) -> Result<u64, String> {
+    ) -> Result<u64, ModelError> {
         let types = at.types.clone();
         let path = at.label.path.clone();
         let pointee = types.skip_modifiers(to).unwrap_or(TypeId::VOID);
@@ -29,9 +29,9 @@ impl ModelMemory {
         };
         match value {
             ModelValue::Word(word) if word == "null" => Ok(0),
-            ModelValue::Word(_) | ModelValue::BigEndian(_) => Err(takes()),
+            ModelValue::Word(_) | ModelValue::BigEndian(_) => Err(takes().into()),
             ModelValue::Number(number) => {
-                u64::try_from(*number).map_err(|_| format!("{path}: {number} is no address"))
+                u64::try_from(*number).map_err(|_| format!("{path}: {number} is no address").into())
             }
             ModelValue::Object(name, members) => {
                 let (address, ty) = self.member(name, members)?;
@@ -40,7 +40,8 @@ impl ModelMemory {
                         "{path} points to {}, and {value} is a {}",
                         type_name(&types, pointee),
                         type_name(&self.types, ty)
-                    )),
+                    )
+                    .into()),
                     false => Ok(address),
                 }
             }
@@ -51,7 +52,7 @@ impl ModelMemory {
                 };
                 self.pointer(&at, to, inner)
             }
-            ModelValue::Text(_) if is_composite => Err(takes()),
+            ModelValue::Text(_) if is_composite => Err(takes().into()),
             ModelValue::Text(text) => {
                 let bytes = [text.as_bytes(), &[0]].concat();
                 self.allocate_bytes(at, &bytes)
@@ -65,9 +66,15 @@ impl ModelMemory {
                         return Err(format!(
                             "{path} points to {}: the type of the object is needed, as TYPE {{…}}",
                             type_name(&types, to)
-                        ));
+                        )
+                        .into());
                     }
                 };
+                if is_composite && !begins_with(&self.types, id, (&at.types, pointee)) {
+                    let wanted = type_name(&at.types, pointee);
+                    let given = type_name(&types, id);
+                    return Err(format!("{path} points to {wanted}, not to {given}").into());
+                }
                 let size = types.size_of(id).unwrap_or(0) as usize;
                 self.allocate_typed(at, (types, id), size, |memory, inner| {
                     memory.put(inner, id, value)
@@ -75,7 +82,7 @@ impl ModelMemory {
             }
             ModelValue::List(values) => {
                 let each = match pointee.is_void() {
-                    true => return Err(takes()),
+                    true => return Err(takes().into()),
                     false => types.size_of(pointee).unwrap_or(0) as usize,
                 };
                 let size = each.saturating_mul(values.len());
@@ -93,7 +100,7 @@ impl ModelMemory {
         }
     }
 
-    fn allocate_bytes(&mut self, at: &Target, bytes: &[u8]) -> Result<u64, String> {
+    fn allocate_bytes(&mut self, at: &Target, bytes: &[u8]) -> Result<u64, ModelError> {
         let target = (at.types.clone(), TypeId::VOID);
         self.allocate_typed(at, target, bytes.len(), |memory, inner| {
             memory.store(inner, bytes);
@@ -107,8 +114,8 @@ impl ModelMemory {
         at: &Target,
         (types, ty): (Arc<Btf<'static>>, TypeId),
         size: usize,
-        fill: impl FnOnce(&mut ModelMemory, &Target) -> Result<(), String>,
-    ) -> Result<u64, String> {
+        fill: impl FnOnce(&mut ModelMemory, &Target) -> Result<(), ModelError>,
+    ) -> Result<u64, ModelError> {
         let object = self.allocate((types.clone(), ty), size, at.label.clone(), at.is_user)?;
         let inner = Target {
             types,
@@ -120,24 +127,4 @@ impl ModelMemory {
         fill(self, &inner)?;
         Ok(object)
     }
-}
-
-/// True if a type is another one, or has it as its first member and so on.
-fn begins_with(types: &Btf<'_>, ty: TypeId, (others, other): (&Btf<'_>, TypeId)) -> bool {
-    let wanted = type_name(others, other);
-    let mut id = ty;
-    for _ in 0..16 {
-        let Some(found) = types.skip_modifiers(id) else {
-            return false;
-        };
-        if type_name(types, found) == wanted {
-            return true;
-        }
-        let composite = types.get(found).and_then(|ty| ty.as_composite());
-        match composite.and_then(|composite| composite.member(0)) {
-            Some(first) if first.bit_offset == 0 => id = first.ty,
-            _ => return false,
-        }
-    }
-    false
 }

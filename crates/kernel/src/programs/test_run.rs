@@ -30,6 +30,8 @@ pub struct TestProgram {
     rules: TestRunKind,
     /// Bytes of the context up to the last one that the program accesses.
     context_bytes: u32,
+    /// In a model it gets the bytes of a stream, with a `struct __sk_buff`.
+    has_stream: bool,
 }
 
 /// Packet and context of a run, before it and after it.
@@ -60,14 +62,16 @@ impl TestProgram {
         Some(TestProgram {
             rules: kind.test_run()?,
             context_bytes: 0,
+            has_stream: false,
         })
     }
 
-    /// The rules of types that Linux does not test-run, whose programs run in a model of the kernel.
-    pub fn model() -> TestProgram {
+    /// The rules of a type that Linux does not test-run, whose programs run in a model of the kernel.
+    pub fn model(kind: ProgramType) -> TestProgram {
         TestProgram {
             rules: TestRunKind::Model,
             context_bytes: 0,
+            has_stream: kind == ProgramType::SkSkb,
         }
     }
 
@@ -144,6 +148,7 @@ impl TestProgram {
             TestRunKind::Syscall | TestRunKind::RawTracepoint => {
                 context_only::test_input(frame, context, self.rules, self.context_bytes)
             }
+            TestRunKind::Model if self.has_stream => skb::stream(frame, context),
             TestRunKind::Model => Err(Errno::ENOTSUPP),
         }
     }
@@ -175,6 +180,7 @@ impl TestProgram {
             TestRunKind::RawTracepoint => {
                 "up to 12 arguments of 8 bytes, all that the program reads, and no packet"
             }
+            TestRunKind::Model if self.has_stream => "none or a struct __sk_buff",
             TestRunKind::Model => "arguments and fields by name, of a model of the kernel",
             TestRunKind::Syscall => {
                 "up to 65535 bytes, all that the program accesses, and no packet"
@@ -240,6 +246,7 @@ impl TestProgram {
             TestRunKind::Skb(_) => skb::sizes(frame),
             TestRunKind::FlowDissector => flow_dissector::SIZES,
             TestRunKind::Netfilter => netfilter::sizes(frame),
+            TestRunKind::Model if self.has_stream => 0..=skb::MOST,
             TestRunKind::SkLookup
             | TestRunKind::Syscall
             | TestRunKind::RawTracepoint

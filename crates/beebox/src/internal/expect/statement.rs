@@ -18,8 +18,10 @@ use crate::internal::run::ForcedResult;
 pub(crate) struct Line {
     /// From 1.
     pub(crate) number: usize,
-    /// As written, without blanks around it.
+    /// As written, without blanks around it, in one line.
     pub(crate) text: String,
+    /// As written, in its lines.
+    pub(crate) source: String,
     pub(crate) statement: Statement,
 }
 
@@ -423,7 +425,10 @@ fn fault(text: &str) -> Result<ForcedResult, String> {
     let name = words.next().ok_or(form)?;
     let known = spec::helpers::number(name)
         .or_else(|| spec::helpers::number(&format!("bpf_{name}")))
-        .ok_or_else(|| format!("there is no helper {name:?}"))?;
+        .ok_or_else(|| match spec::kfuncs::KernelFunction::of_linux(name) {
+            Some(_) => format!("{name} is a kfunc: result {name} = VALUE says what it returns"),
+            None => format!("there is no helper {name:?}"),
+        })?;
     let mut rest: Vec<&str> = words.collect();
     let at = match rest[..] {
         [.., "at", at] => {
@@ -445,7 +450,8 @@ fn fault(text: &str) -> Result<ForcedResult, String> {
         at,
         result: fault_result(result).ok_or_else(|| {
             format!(
-                "{result:?} is no result: an error as ENOSPC, NULL, a number or a result of                  bpf_fib_lookup as NO_NEIGH"
+                "{result:?} is no result: an error as ENOSPC, NULL, a number or a result of \
+                 bpf_fib_lookup as NO_NEIGH"
             )
         })?,
     })
