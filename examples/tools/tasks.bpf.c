@@ -13,6 +13,7 @@ int dump(struct bpf_iter__task *ctx)
 
 	if (!task) {
 		seq_printf(seq, end, sizeof(end), arguments, 8);
+		tasks = 0;
 		return 0;
 	}
 	if (ctx->meta->seq_num == 0)

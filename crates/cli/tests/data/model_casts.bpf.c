@@ -41,6 +41,7 @@ static long (*const get_func_arg_cnt)(void *ctx) = (void *)185;
 static long (*const send_signal)(u32 signal) = (void *)109;
 
 u64 seen, other;
+s64 error;
 
 // What is asked of a field: 0 its offset, 1 the bytes of its unit, 4 and 5 the shifts to the left and to the right.
 #define BIT_FIELD(of, member)                                                                      \
@@ -93,8 +94,10 @@ SEC("fentry/tcp_sendmsg")
 int on_cast(u64 *ctx)
 {
 	struct tcp_sock *tcp = (void *)ctx[0];
+	u32 window = 0;
 
-	READ(seen, tcp->snd_cwnd);
+	READ(window, tcp->snd_cwnd);
+	seen = window;
 	return 0;
 }
 
@@ -116,7 +119,8 @@ int on_arguments(u64 *ctx)
 	get_func_ret(ctx, &result);
 	seen = length + (get_func_arg_cnt(ctx) << 8);
 	other = result;
-	return get_func_arg(ctx, 3, &length);
+	error = get_func_arg(ctx, 3, &length);
+	return 0;
 }
 
 SEC("raw_tp")

@@ -460,7 +460,16 @@ impl ModelMemory {
         form: &ContextForm,
         value: &ModelValue,
     ) -> Result<ModelContext, ModelError> {
+        let is_named = matches!(value, ModelValue::Fields { ty: None, .. });
         match form {
+            ContextForm::Structure(types, id) if !is_named => {
+                let name = type_name(types, *id);
+                Err(format!("the context, {name}, takes {{FIELD: VALUE}}, not {value}").into())
+            }
+            ContextForm::Iterator(_) if !is_named => {
+                let what = "iterators take elements: iterate PROGRAM [ELEMENT, …]";
+                Err(what.into())
+            }
             ContextForm::Arguments {
                 of,
                 parameters,

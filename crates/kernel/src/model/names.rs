@@ -53,6 +53,16 @@ fn unknown(types: &Btf<'_>, ty: TypeId, name: &str) -> String {
     let mut names = Vec::new();
     collect(types, ty, &mut names, MOST_DEPTH);
     let of = type_name(types, ty);
+    if let Some(Shape::Ptr(to)) = types
+        .skip_modifiers(ty)
+        .and_then(|id| types.get(id))
+        .map(|ty| ty.shape())
+    {
+        let to = type_name(types, to);
+        return format!(
+            "{name} is a member of the {to} that a pointer leads to: {{{name}: …}} gives it"
+        );
+    }
     if names.is_empty() {
         return format!("{of} has no members, and so no {name}");
     }

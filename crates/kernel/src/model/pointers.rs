@@ -25,11 +25,18 @@ impl ModelMemory {
             .is_some_and(|ty| ty.as_composite().is_some());
         let takes = || match is_composite {
             true => format!("{path} takes @NAME, {{…}} or null, not {value}"),
+            false if pointee.is_void() => {
+                format!(
+                    "{path}, which is void *, takes @NAME, TYPE {{…}}, a text, hex or null, not {value}"
+                )
+            }
             false => format!("{path} takes @NAME, a text, [...], hex or null, not {value}"),
         };
         match value {
             ModelValue::Word(word) if word == "null" => Ok(0),
             ModelValue::Word(_) | ModelValue::BigEndian(_) => Err(takes().into()),
+            // A mistake for @NAME: no object is there.
+            ModelValue::Number(1..4096) if is_composite => Err(takes().into()),
             ModelValue::Number(number) => {
                 u64::try_from(*number).map_err(|_| format!("{path}: {number} is no address").into())
             }

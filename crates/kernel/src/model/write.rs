@@ -169,6 +169,10 @@ impl ModelMemory {
             }
             ModelValue::Text(text) => match text.parse::<Ipv4Addr>() {
                 Ok(address) if size == 4 => i128::from(u32::from_le_bytes(address.octets())),
+                _ if size == 4 && text.matches('.').count() == 3 => {
+                    let what = "an IPv4 address or a number";
+                    return Err(format!("{path}, {}, takes {what}, not {value}", name()).into());
+                }
                 _ => return Err(format!("{path}, {}, takes a number, not {value}", name()).into()),
             },
             ModelValue::Bytes(bytes) if bytes.len() == size => {

@@ -122,3 +122,58 @@ pub(super) fn demanded(insns: &[Insn], load: usize, size: u32, regs: &[u64]) -> 
     let rest = held.iter().flatten().map(|held| held.bits);
     rest.fold(used, |all, bits| all | bits)
 }
+
+#[cfg(test)]
+mod tests {
+    use isa::ebpf::Size;
+
+    use super::*;
+
+    fn alu(op: AluOp, dst: Reg, src: Operand) -> Insn {
+        Insn::Alu {
+            op,
+            width: Width::W64,
+            dst,
+            src,
+        }
+    }
+
+    #[test]
+    fn shifts_and_masks_say_which_bits_are_used() {
+        let load = |signed| Insn::Load {
+            size: Size::W,
+            signed,
+            dst: Reg::R1,
+            base: Reg::R2,
+            off: 0,
+        };
+        let imm = |op, imm| alu(op, Reg::R1, Operand::Imm(imm));
+        let store = Insn::Store {
+            size: Size::W,
+            base: Reg::R10,
+            off: -8,
+            src: Operand::Reg(Reg::R1),
+        };
+        let copy = alu(AluOp::Mov, Reg::R3, Operand::Reg(Reg::R1));
+        let of_copy = alu(AluOp::And, Reg::R3, Operand::Imm(1));
+        let by_register = alu(AluOp::Lsh, Reg::R1, Operand::Reg(Reg::R4));
+        let all = u64::from(u32::MAX);
+        let cases: [(&[Insn], u64); 7] = [
+            (
+                &[load(false), imm(AluOp::Lsh, 43), imm(AluOp::Rsh, 63)],
+                1 << 20,
+            ),
+            (&[load(false), imm(AluOp::And, 0x10)], 0x10),
+            (&[load(false), copy, of_copy, imm(AluOp::And, 2)], 3),
+            (&[load(false), by_register, imm(AluOp::Rsh, 63)], 1 << 20),
+            (&[load(false), store, imm(AluOp::And, 1)], all),
+            (&[load(false), imm(AluOp::Add, 1), imm(AluOp::And, 1)], all),
+            (&[load(true), imm(AluOp::And, 1)], all),
+        ];
+        let mut regs = [0; Reg::COUNT];
+        regs[Reg::R4.index()] = 43;
+        for (insns, bits) in cases {
+            assert_eq!(demanded(insns, 0, 4, &regs), bits, "{insns:?}");
+        }
+    }
+}
