@@ -9,6 +9,9 @@ use super::names::{begins_with, type_name, type_of};
 use super::value::{ModelError, ModelValue};
 use super::write::Target;
 
+/// Addresses of sockets of each family stand for `sockaddr` without having it as a member.
+const FAMILIES: &str = "sockaddr_";
+
 impl ModelMemory {
     /// The address that a value is for a pointer to a type.
     pub(super) fn pointer(
@@ -42,7 +45,10 @@ impl ModelMemory {
             }
             ModelValue::Object(name, members) => {
                 let (address, ty) = self.member(name, members)?;
-                match is_composite && !begins_with(&self.types, ty, (&types, pointee)) {
+                let is_family = type_name(&types, pointee) == "sockaddr"
+                    && type_name(&self.types, ty).starts_with(FAMILIES);
+                let is_other = !is_family && !begins_with(&self.types, ty, (&types, pointee));
+                match is_composite && is_other {
                     true => Err(format!(
                         "{path} points to {}, and {value} is a {}",
                         type_name(&types, pointee),
@@ -77,9 +83,11 @@ impl ModelMemory {
                         .into());
                     }
                 };
-                if is_composite && !begins_with(&self.types, id, (&at.types, pointee)) {
-                    let wanted = type_name(&at.types, pointee);
-                    let given = type_name(&types, id);
+                let wanted = type_name(&at.types, pointee);
+                let given = type_name(&types, id);
+                let is_family = wanted == "sockaddr" && given.starts_with(FAMILIES);
+                if is_composite && !is_family && !begins_with(&self.types, id, (&at.types, pointee))
+                {
                     return Err(format!("{path} points to {wanted}, not to {given}").into());
                 }
                 let size = types.size_of(id).unwrap_or(0) as usize;

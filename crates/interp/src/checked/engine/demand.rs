@@ -1,7 +1,7 @@
 //! Which bits of a load the instructions behind it use: programs load the unit that holds a bit field, and
 //! shift or mask the others away.
 
-use isa::ebpf::{AluOp, Insn, Operand, Reg, Width};
+use isa::ebpf::{AluOp, Insn, Operand, Reg, Width, eval};
 
 /// Most instructions that are looked at.
 const MOST_INSNS: usize = 64;
@@ -54,6 +54,28 @@ pub(super) fn demanded(insns: &[Insn], load: usize, size: u32, regs: &[u64]) -> 
                 };
                 at = to;
                 continue;
+            }
+            // One that the numbers of the program decide.
+            Insn::Jump {
+                cond,
+                width,
+                dst,
+                src,
+                off,
+            } => {
+                let right = match src {
+                    Operand::Imm(_) => Some(eval::operand(src, &[0; Reg::COUNT])),
+                    Operand::Reg(reg) => known[reg.index()],
+                };
+                if let (Some(left), Some(right)) = (known[dst.index()], right) {
+                    if eval::compare(cond, width, left, right) {
+                        let Some(to) = at.checked_add_signed(isize::from(off)) else {
+                            break;
+                        };
+                        at = to;
+                    }
+                    continue;
+                }
             }
             Insn::Alu {
                 op,
@@ -125,7 +147,7 @@ pub(super) fn demanded(insns: &[Insn], load: usize, size: u32, regs: &[u64]) -> 
 
 #[cfg(test)]
 mod tests {
-    use isa::ebpf::Size;
+    use isa::ebpf::{Cond, Size};
 
     use super::*;
 
@@ -157,8 +179,17 @@ mod tests {
         let copy = alu(AluOp::Mov, Reg::R3, Operand::Reg(Reg::R1));
         let of_copy = alu(AluOp::And, Reg::R3, Operand::Imm(1));
         let by_register = alu(AluOp::Lsh, Reg::R1, Operand::Reg(Reg::R4));
+        let is_signed = |off| Insn::Jump {
+            cond: Cond::Eq,
+            width: Width::W64,
+            dst: Reg::R4,
+            src: Operand::Imm(43),
+            off,
+        };
         let all = u64::from(u32::MAX);
-        let cases: [(&[Insn], u64); 7] = [
+        let [left, right] = [imm(AluOp::Lsh, 43), imm(AluOp::Rsh, 63)];
+        let cases: [(&[Insn], u64); 8] = [
+            (&[load(false), left, is_signed(1), store, right], 1 << 20),
             (
                 &[load(false), imm(AluOp::Lsh, 43), imm(AluOp::Rsh, 63)],
                 1 << 20,
