@@ -40,6 +40,8 @@ _Bytes: TypeAlias = Buffer | SupportsBytes | _Array
 _Kernel: TypeAlias = Kernel | _Path
 _Engine: TypeAlias = Literal["native", "interp", "checked"]
 
+_Value: TypeAlias = str | int | Mapping[str, Any] | Sequence[Any]
+
 _Packets: TypeAlias = Iterable[_Bytes] | Buffer | _Array
 _Offsets: TypeAlias = Iterable[int] | Buffer | _Array
 
@@ -55,6 +57,7 @@ __all__ = [
     "Instance",
     "Kernel",
     "Map",
+    "Model",
     "Object",
     "PacketCounts",
     "PacketSeen",
@@ -140,6 +143,7 @@ class Object:
         cpus: int | None = None,
         perf_buffers: int | None = None,
         system: str | Mapping[str, Any] | None = None,
+        models: bool | None = None,
     ) -> Instance: ...
     def __bytes__(self) -> bytes: ...
 
@@ -210,6 +214,19 @@ class Instance:
     def check(self, expectations: Expectations | _Path) -> CheckReport: ...
     def fill_maps(self, entries: dict[str, Any] | _Path) -> list[str]: ...
     def dump_maps(self) -> dict[str, list[dict[str, Any]]]: ...
+    def model(self) -> Model: ...
+
+@final
+class Model:
+    def give(self, name: str, value: _Value) -> None: ...
+    def declare(self, name: str, type: str) -> None: ...
+    def process(self, members: _Value) -> None: ...
+    def result(self, function: str, value: _Value, *, at: int | None = None) -> None: ...
+    @property
+    def calls(self) -> list[str]: ...
+    def take_seq(self) -> str: ...
+    def difference(self, name: str, field: str, value: _Value) -> str | None: ...
+    def copy(self) -> Model: ...
 
 @final
 class Globals(MutableMapping[str, Any]):
@@ -244,6 +261,15 @@ class Program:
         batch_size: int = 0,
         data_size_out: int | None = None,
         ctx_size_out: int | None = None,
+        clock: int | Literal["real"] | None = None,
+        model: Model | None = None,
+    ) -> TestRunResult: ...
+    def model_run(
+        self,
+        model: Model,
+        arguments: _Value,
+        *,
+        cpu: int = 0,
         clock: int | Literal["real"] | None = None,
     ) -> TestRunResult: ...
     def run_batch(

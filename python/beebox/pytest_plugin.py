@@ -1,8 +1,8 @@
 """The plugin of pytest: fixtures, kernels, expectation files, and failures that show the run.
 
-Fixtures are ``kernel``, ``bpf_object``, ``bpf_instance`` and ``bpf_program``; the object is named
-by ``@pytest.mark.bpf_object("path")``, with keyword arguments of ``Object.load``, or by the ini
-option ``bpf_object``. ``*.expect`` files are tests if their object is beside them; of those
+Fixtures are ``kernel``, ``bpf_object``, ``bpf_instance``, ``bpf_program`` and ``bpf_model``; the
+object is named by ``@pytest.mark.bpf_object("path")``, with keyword arguments of ``Object.load``,
+or by the ini option ``bpf_object``. ``*.expect`` files are tests if their object is beside them; of those
 that name their object (``object FILE``) each ``test NAME`` is one, and a failing one tells its run.
 """
 
@@ -24,6 +24,7 @@ from beebox._beebox import (
     Expectations,
     Instance,
     Kernel,
+    Model,
     Object,
     Program,
     ProgramResult,
@@ -132,6 +133,8 @@ def bpf_instance(request: pytest.FixtureRequest, bpf_object: Object, kernel: Ker
     """The object, loaded anew for each test with the options of its marker."""
     marker = _marker(request, "bpf_object")
     options: dict[str, Any] = dict(marker.kwargs) if marker is not None else {}
+    if "bpf_model" in request.fixturenames:
+        options.setdefault("models", True)
     return bpf_object.load(kernel=kernel, **options)
 
 
@@ -146,6 +149,12 @@ def bpf_program(request: pytest.FixtureRequest, bpf_instance: Instance) -> Progr
         return next(iter(programs.values()))
     names = ", ".join(programs)
     raise pytest.UsageError(f"which program? @pytest.mark.bpf_program(…) with one of {names}")
+
+
+@pytest.fixture
+def bpf_model(bpf_instance: Instance) -> Model:
+    """A model of the kernel around the programs: objects, the process, results, faults."""
+    return bpf_instance.model()
 
 
 #: Runs whose verdicts assertions compare, of the test that runs.

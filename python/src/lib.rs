@@ -20,6 +20,7 @@ mod json;
 mod kernel;
 mod load;
 mod map;
+mod model;
 mod object;
 mod options;
 mod packets;
@@ -57,6 +58,8 @@ mod _beebox {
     use crate::kernel::Kernel;
     #[pymodule_export]
     use crate::map::Map;
+    #[pymodule_export]
+    use crate::model::Model;
     #[pymodule_export]
     use crate::object::Object;
     #[pymodule_export]

@@ -33,6 +33,7 @@ const KNOWN: &[&str] = &[
     "cpus",
     "perf_buffers",
     "system",
+    "models",
 ];
 
 /// Keyword arguments of `Object.load`.
@@ -54,6 +55,7 @@ pub(crate) struct LoadArgs {
     cpus: Option<u32>,
     perf_buffers: Option<usize>,
     system: Option<String>,
+    models: bool,
 }
 
 impl LoadArgs {
@@ -89,6 +91,7 @@ impl LoadArgs {
                 "cpus" => args.cpus = Some(value.extract()?),
                 "perf_buffers" => args.perf_buffers = Some(value.extract()?),
                 "system" => args.system = Some(json_text(py, &value)?),
+                "models" => args.models = value.extract()?,
                 _ => return Err(unknown(&name, KNOWN)),
             }
         }
@@ -128,7 +131,9 @@ impl LoadArgs {
     }
 
     fn loader(&self, kernel: &Kernel) -> PyResult<Loader> {
-        let mut loader = Loader::new(kernel).assign(self.globals.iter().cloned());
+        let mut loader = Loader::new(kernel)
+            .assign(self.globals.iter().cloned())
+            .models(self.models);
         if let Some(engine) = self.engine {
             loader = loader.engine(engine);
         }

@@ -12,6 +12,7 @@ use crate::bytes::{Payload, bytes_of};
 use crate::capture::{self, CaptureArgs, CaptureRun};
 use crate::errors::{Fault, raised};
 use crate::instance::{Instance, Shared};
+use crate::model::Model;
 use crate::packets::Packets;
 use crate::result::TestRunResult;
 
@@ -64,13 +65,14 @@ impl Program {
     ///
     /// `data_in` is a packet: bytes, a buffer, or what `bytes(…)` takes, such as a packet of scapy;
     /// `ctx_in` the bytes of a context. `clock` is None (0 for a packet without a time), `"real"`, or
-    /// a fixed time in nanoseconds.
+    /// a fixed time in nanoseconds. `model` has the process and results of functions, for helpers that fail on
+    /// purpose.
     ///
     /// Raises RunError for packets, contexts and options that Linux's test run does not take,
     /// LimitError and TrapError for runs that end without a value, UnsupportedError for options that
     /// only Linux has.
     #[pyo3(signature = (data_in = None, ctx_in = None, *, repeat = 1, flags = 0, cpu = 0,
-        batch_size = 0, data_size_out = None, ctx_size_out = None, clock = None))]
+        batch_size = 0, data_size_out = None, ctx_size_out = None, clock = None, model = None))]
     #[expect(clippy::too_many_arguments, reason = "the fields of bpf_attr.test")]
     fn test_run(
         &self,
@@ -84,6 +86,7 @@ impl Program {
         data_size_out: Option<usize>,
         ctx_size_out: Option<usize>,
         clock: Option<&Bound<'_, PyAny>>,
+        model: Option<&Bound<'_, Model>>,
     ) -> PyResult<TestRunResult> {
         let data = data_in.map(bytes_of).transpose()?;
         let ctx = ctx_in.map(bytes_of).transpose()?;
@@ -97,7 +100,12 @@ impl Program {
             .clock(read_clock(clock)?);
         run.data_size_out = data_size_out;
         run.ctx_size_out = ctx_size_out;
-        let result = py.detach(|| self.program.test_run(&run)).map_err(raised)?;
+        let model = model.map(Bound::get);
+        let result = py.detach(|| match model {
+            None => self.program.test_run(&run),
+            Some(model) => self.program.test_run_in(&mut model.lock(), &run),
+        });
+        let result = result.map_err(raised)?;
         Ok(TestRunResult {
             result,
             program: self.program.clone(),

@@ -28,7 +28,7 @@
 //! }
 //! ```
 
-use ::kernel::model::{Model, ModelMemory, ModelValue};
+use ::kernel::model::{Model, ModelError, ModelMemory, ModelValue};
 
 use crate::failure::{Error, RunCause};
 use crate::instance::Instance;
@@ -80,12 +80,20 @@ impl KernelModel {
     /// If a name or type is unknown, or a field does not take its value.
     pub fn give(&mut self, name: &str, object: &str) -> Result<(), Error> {
         let value = parse(object)?;
+        if !matches!(value, ModelValue::Fields { .. }) {
+            return Err(fault(format!(
+                "@{name} takes TYPE {{FIELD: VALUE}}, or {{FIELD: VALUE}} for more of it, not {value}"
+            )));
+        }
         if let ModelValue::Fields { ty: Some(ty), .. } = &value
             && self.0.memory.address(name).is_err()
         {
             self.declare(name, ty)?;
         }
-        self.0.memory.give(name, &value).map_err(fault)
+        self.0
+            .memory
+            .give(name, &value)
+            .map_err(|error| placed(object, error))
     }
 
     /// Gives members of the process that programs run in: `{pid: 7, task: @shell}`.
@@ -93,7 +101,8 @@ impl KernelModel {
     /// # Errors
     /// For other members and values.
     pub fn process(&mut self, members: &str) -> Result<(), Error> {
-        self.0.give_process(&parse(members)?).map_err(fault)
+        let given = self.0.give_process(&parse(members)?);
+        given.map_err(|error| placed(members, error))
     }
 
     /// Gives what calls of a helper or kfunc return: all of them, or the one of a number from 1.
@@ -102,7 +111,7 @@ impl KernelModel {
     /// If there is no such function, or it returns no such value.
     pub fn result(&mut self, function: &str, call: Option<u64>, value: &str) -> Result<(), Error> {
         let given = self.0.give_result(function, call, &parse(value)?, &[]);
-        given.map_err(fault)
+        given.map_err(|error| placed(value, error))
     }
 
     /// The calls of functions that are not modelled, in words, which the last run made.
@@ -128,13 +137,25 @@ impl KernelModel {
     ) -> Result<Option<String>, Error> {
         let path: Vec<String> = field.split('.').map(str::to_owned).collect();
         let compared = self.0.compare_member(name, &path, &parse(value)?);
-        compared.map_err(fault)
+        compared.map_err(|error| placed(value, error))
     }
 }
 
 /// A value of the language.
 pub(crate) fn parse(text: &str) -> Result<ModelValue, Error> {
     ModelValue::parse(text).map_err(|error| fault(format!("{text}: {error}")))
+}
+
+/// The error of a value of a text, with its column.
+pub(crate) fn placed(text: &str, error: ModelError) -> Error {
+    match error.at.and_then(|at| text.get(..at)) {
+        Some(before) => fault(format!(
+            "column {}: {}",
+            before.chars().count() + 1,
+            error.what
+        )),
+        None => fault(error.what),
+    }
 }
 
 /// The error of what a model does not take.

@@ -404,7 +404,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         counts: !args.coverage.is_empty() || page.is_some(),
         watches_stack: args.why.is_some(),
         shares_counts: args.jobs > 1,
-        models: false,
+        models: expected.is_some(),
         journals: false,
         entry_slots: false,
         memory: args.inputs.map_memory,

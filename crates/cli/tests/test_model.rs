@@ -60,6 +60,70 @@ fn contexts_of_every_kind_have_fields_by_name() {
 }
 
 #[oracle::test]
+fn casts_bits_arguments_and_streams_run() {
+    let (code, out, said) = test(&["crates/cli/tests/data/model_casts.expect"]);
+    assert_eq!(code, 0, "{out}{said}");
+}
+
+#[oracle::test]
+fn what_is_beside_what_was_given_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let objects = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let object = objects.join("model_casts.bpf.o");
+    for (statements, part) in [
+        (
+            "run on_cast { sk: sock { sk_txhash: 7 } }",
+            "tcp_sock.snd_cwnd",
+        ),
+        (
+            "run on_bits { p: task_struct { no_cgroup_migration: 1 } }",
+            "task_struct.in_execve of argument p was not given",
+        ),
+        (
+            "run on_tcp { sk: sock { sk_type: 1 } }",
+            "sock.__sk_common.skc_state of argument sk was not given",
+        ),
+        (
+            "result bpf_send_signal = 0\nrun on_signal { }\nmemory @t.no_cgroup_migration = 0",
+            "no_cgroup_migration was not given and not written",
+        ),
+        (
+            "result bpf_send_signal = 0\nrun on_signal { }\ncall send_signal { arg1: 8 }",
+            "arg1: expected 8, got 9 in bpf_send_signal {",
+        ),
+        (
+            "result bpf_send_signal = 0\nrun on_signal { }\nmemory @t.comm = \"b\"",
+            "comm: expected \"b\", got \"a\"",
+        ),
+    ] {
+        let given = "given @t = task_struct { in_execve: 1, comm: \"a\" }";
+        let object = object.display();
+        let text = format!("object {object}\ntest a\n{given}\n{statements}\nretval 0\n");
+        fs::write(directory.path().join("a.expect"), text).expect("a file");
+        let (code, out, said) = test(&[&directory.path().display().to_string(), "--no-why"]);
+        assert_eq!(code, 1, "{statements}: {out}{said}");
+        assert!(out.contains(part), "{statements}: {out}");
+    }
+}
+
+#[oracle::test]
+fn expectations_of_a_run_are_those_of_tests() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.expect");
+    fs::write(&path, "run on_any [0, 5]\nretval 1\n").expect("a file");
+    let objects = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let output = Command::new(env!("CARGO_BIN_EXE_beebox"))
+        .arg("run")
+        .arg(objects.join("model_casts.bpf.o"))
+        .arg("--expect")
+        .arg(&path)
+        .output()
+        .expect("beebox starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+}
+
+#[oracle::test]
 fn what_was_not_given_is_named() {
     const TASK: &str = "given @t = task_struct { tgid: 7, comm: \"a\", real_parent: { pid: 1 } }\n";
     for (object, statements, part) in [
@@ -117,11 +181,11 @@ fn mistakes_are_named_with_their_line() {
         ),
         (
             "given @a = task_struct { pdi: 7 }",
-            ":3: task_struct has no member pdi; a similar one exists: 'pid'",
+            ":3: column 26: task_struct has no member pdi; a similar one exists: 'pid'",
         ),
         (
             "given @a = task_struct { pid: \"x\" }",
-            ":3: task_struct.pid, int, takes a number, not \"x\"",
+            ":3: column 31: task_struct.pid, int, takes a number, not \"x\"",
         ),
         (
             "given @a = task_struct { pid: 99999999999 }",
@@ -133,11 +197,11 @@ fn mistakes_are_named_with_their_line() {
         ),
         (
             "given @a = task_struct { real_parent: @b }\ngiven @b = file {}",
-            ":3: task_struct.real_parent points to task_struct, and @b is a file",
+            ":3: column 39: task_struct.real_parent points to task_struct, and @b is a file",
         ),
         (
             "given @aa = task_struct {}\nrun on_exec { p: @ab }",
-            ":4: argument p: @ab was not given",
+            ":4: column 18: argument p: @ab was not given",
         ),
         (
             "given @a = task_struct {}\ngiven @a = task_struct {}",
@@ -148,8 +212,24 @@ fn mistakes_are_named_with_their_line() {
             "room for 15 bytes of text",
         ),
         (
+            "given @a = task_struct {\n pid: 1,\n real_parent: sock { sk_hash: 7 } }",
+            ":5: column 15: task_struct.real_parent points to task_struct, not to sock",
+        ),
+        (
+            "run on_exec { p: sock { sk_hash: 7 } }",
+            ":3: column 18: argument p: sock points to task_struct, not to sock",
+        ),
+        (
+            "given @a = sock { __sk_common: { skc_daddr: 1, skc_addrpair: 0 } }",
+            ":3: column 48: sock.__sk_common.skc_addrpair has bytes of sock.__sk_common.skc_daddr, which",
+        ),
+        (
+            "given @a = task_struct { in_execve: 2 }",
+            ":3: column 37: task_struct.in_execve: 2 does not fit into 1 bits",
+        ),
+        (
             "run on_exec { q: 1 }",
-            ":3: sched_process_exec has no argument q; it has p, old_pid, bprm",
+            ":3: column 15: sched_process_exec has no argument q; it has p, old_pid, bprm",
         ),
         (
             "run on_exec [1, 2, 3, 4]",
@@ -161,7 +241,7 @@ fn mistakes_are_named_with_their_line() {
         ),
         (
             "process { pidd: 1 }",
-            ":3: a process has no pidd; a similar one exists: 'pid'",
+            ":3: column 11: a process has no pidd; a similar one exists: 'pid'",
         ),
         (
             "result bpf_get_curent_comm = 0",

@@ -8,7 +8,8 @@
 //!
 //! `value.rs` is the language of values, `memory.rs` has the objects with the bytes that were given,
 //! `write.rs` puts values into them by type, with `composites.rs` and `pointers.rs`, `names.rs` names bytes,
-//! `context.rs` makes contexts of programs. `calls.rs` answers calls and records those of functions that are
+//! `context.rs` makes contexts of programs, with the names of `syscalls.rs`, `iterator.rs` those of a read of an
+//! iterator. `calls.rs` answers calls and records those of functions that are
 //! not modelled, `functions.rs` has those about given objects, `answer.rs` results that were given, `seq.rs`
 //! the text of iterators; `compare.rs` compares what programs left.
 
@@ -18,15 +19,18 @@ mod compare;
 mod composites;
 mod context;
 mod functions;
+mod iterator;
 mod memory;
 mod names;
 mod pointers;
 mod seq;
+mod syscalls;
 mod value;
 mod write;
 
 pub use answer::{GivenResult, ModelCall};
 pub use calls::Model;
-pub use context::{ContextForm, ModelContext, iterated_member};
+pub use context::{ContextForm, ModelContext};
+pub use iterator::{Iteration, IteratorContext};
 pub use memory::ModelMemory;
-pub use value::{ModelValue, OpenBrackets, ValueError};
+pub use value::{MemberPath, ModelError, ModelValue, OpenBrackets, ValueError};

@@ -240,8 +240,9 @@ const STATES: &[(&str, &str)] = &[
     ),
     (
         "refused",
-        "No program that they are for is run here; `beebox run` refuses a program that comes to\n\
-         one, by its name.",
+        "Programs that they are for run in a model of the kernel ([test-tracing.md](test-tracing.md)): those about\n\
+         given tasks, control groups and files do what Linux does, calls of the others are recorded and return\n\
+         what a test gives. `beebox run` on a packet refuses a program that comes to one, by its name.",
     ),
     (
         "unsupported",

@@ -151,7 +151,10 @@ impl Map {
         default: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if default.len() > 1 {
-            let what = format!("pop takes a key and a default, got {} arguments", default.len() + 1);
+            let what = format!(
+                "pop takes a key and a default, got {} arguments",
+                default.len() + 1
+            );
             return Err(PyTypeError::new_err(what));
         }
         let bytes = match key {

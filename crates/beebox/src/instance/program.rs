@@ -12,7 +12,7 @@ use crate::internal::captures::Input;
 use crate::internal::run::{
     CaptureSummary, NoSuchCpu, PacketOutput, PacketRun, RunError, RunnableProgram,
 };
-use crate::model::{KernelModel, fault, parse};
+use crate::model::{KernelModel, parse, placed};
 
 /// A program of an [`Instance`]. Clones are the same program; any number of threads may run it at
 /// the same time.
@@ -128,9 +128,8 @@ impl Program {
         program.set_clock(run.clock);
         program.collect_records(!run.keep_records);
         let mut lent = model.lend();
-        let arguments = parse(arguments)?;
-        let made = lent.make_context(program.loaded_program(), &arguments);
-        made.map_err(fault)?;
+        let made = lent.make_context(program.loaded_program(), &parse(arguments)?);
+        made.map_err(|error| placed(arguments, error))?;
         program.set_model(Some(lent));
         let output = program.model_run();
         model.give_back(program.take_model());

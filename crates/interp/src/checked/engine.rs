@@ -6,6 +6,7 @@
 
 mod arena;
 mod call_stack;
+mod demand;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -124,8 +125,11 @@ pub(super) fn execute_from<O: Observer>(
         match run.go(program, pc, observer) {
             Stop::Returned(value) => break Ok(value),
             Stop::Switched(next) => pc = next,
-            Stop::Trapped(reason) if run.probe_found_nothing(program, &reason) => pc = run.at + 1,
-            Stop::Trapped(reason) => {
+            Stop::Trapped(mut reason) => {
+                if run.probe_found_nothing(program, &mut reason) {
+                    pc = run.at + 1;
+                    continue;
+                }
                 break Err(Trap {
                     at: run.at,
                     insn: program.insns.get(run.at).copied(),
@@ -223,17 +227,38 @@ impl<'m> Run<'_, '_, 'm, '_> {
         stop
     }
 
-    /// Has a load get 0 if its memory need not be there and is not; false for any other
-    /// instruction.
+    /// Has a load get 0 if its memory need not be there and is not, and one of given memory its bits if all
+    /// that the program uses were given; false for any other instruction.
     #[cold]
-    fn probe_found_nothing(&mut self, program: &CheckedProgram, reason: &Reason) -> bool {
+    fn probe_found_nothing(&mut self, program: &CheckedProgram, reason: &mut Reason) -> bool {
         let probes = program.probing.binary_search(&self.at).is_ok();
-        match (program.insns.get(self.at), reason) {
+        match (program.insns.get(self.at), &*reason) {
             (Some(Insn::Load { dst, .. }), Reason::Memory(access))
                 if probes && access.error != AccessError::NotGiven =>
             {
                 self.regs[dst.index()] = 0;
                 true
+            }
+            (Some(Insn::Load { size, dst, .. }), Reason::Memory(access))
+                if access.error == AccessError::NotGiven =>
+            {
+                let len = size.bytes();
+                let bits = demand::demanded(&program.insns, self.at, len, &self.regs);
+                match self
+                    .cx
+                    .memory
+                    .load_given(access.address, len as usize, bits)
+                {
+                    Ok(value) => {
+                        self.regs[dst.index()] = value;
+                        true
+                    }
+                    // It names what is used.
+                    Err(access) => {
+                        *reason = Reason::Memory(access);
+                        false
+                    }
+                }
             }
             _ => false,
         }

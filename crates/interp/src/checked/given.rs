@@ -19,6 +19,28 @@ impl<'m> Memory<'m> {
         outcome(given.read(address, into), (address, len), Access::Read)
     }
 
+    /// Loads bytes of given memory, all bits of which were given; false if it has no such address.
+    pub(super) fn load_all_given(&self, address: u64, into: &mut [u8]) -> Result<bool, BadAccess> {
+        let Some(given) = self.given else {
+            return Ok(false);
+        };
+        let place = (address, into.len());
+        outcome(given.load(address, into, u64::MAX), place, Access::Read)
+    }
+
+    /// Loads bytes of given memory of which some bits are used, if those were given.
+    pub(super) fn load_given(&self, address: u64, len: usize, bits: u64) -> Result<u64, BadAccess> {
+        let mut bytes = [0; 8];
+        let absent = GivenAccess::Absent;
+        let access = self
+            .given
+            .map_or(absent, |given| given.load(address, &mut bytes[..len], bits));
+        match outcome(access, (address, len), Access::Read)? {
+            true => Ok(u64::from_le_bytes(bytes)),
+            false => Err(self.fault(address, len as u64, Access::Read)),
+        }
+    }
+
     /// Reads given memory of the process; false if it has no such address.
     pub(super) fn read_given_user(&self, address: u64, into: &mut [u8]) -> Result<bool, BadAccess> {
         let Some(given) = self.given else {

@@ -154,7 +154,10 @@ impl fmt::Display for Reason {
                 let kfunc = KernelFunction::from_number(*number);
                 match kfunc.and_then(KernelFunction::name) {
                     Some(name) => write!(f, "{name} {fault}"),
-                    None => write!(f, "helper {number} {fault}"),
+                    None => match spec::helpers::helper(*number) {
+                        Some(helper) => write!(f, "{} {fault}", helper.name),
+                        None => write!(f, "helper {number} {fault}"),
+                    },
                 }
             }
             Reason::NoFunction(value) => {

@@ -24,19 +24,19 @@ const OTHERS: &[(CallState, &[&str])] = &[
         &["__bpf_trap"],
     ),
     (
-        CallState::Refused("struct_ops programs of TCP congestion control are not run"),
+        CallState::Refused("struct_ops programs of TCP congestion control run in models"),
         &["bbr_*", "cubictcp_*", "tcp_*"],
     ),
     (
-        CallState::Refused("struct_ops programs of schedulers are not run"),
+        CallState::Refused("struct_ops programs of schedulers run in models"),
         &["scx_bpf_*", "bpf_iter_scx_dsq_*"],
     ),
     (
-        CallState::Refused("struct_ops programs of queueing disciplines are not run"),
+        CallState::Refused("struct_ops programs of queueing disciplines run in models"),
         &["bpf_qdisc_*", "bpf_kfree_skb", "bpf_skb_get_hash"],
     ),
     (
-        CallState::Refused("programs at functions and hooks of the kernel are not run"),
+        CallState::Refused("programs at functions and hooks of the kernel run in models"),
         &[
             "bpf_get_fsverity_digest",
             "bpf_get_task_exe_file",
@@ -60,7 +60,7 @@ const OTHERS: &[(CallState, &[&str])] = &[
         ],
     ),
     (
-        CallState::Refused("programs at operations of sockets are not run"),
+        CallState::Refused("programs at operations of sockets run in models"),
         &[
             "bpf_sock_addr_set_sun_path",
             "bpf_sock_ops_enable_tx_tstamp",

@@ -3,25 +3,27 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use btf::{Kind, Shape, TypeId};
+use btf::{Kind, Shape};
 use program::Program;
 use spec::kfuncs::CallState;
 use vm::{ModelPort, System};
 
-use super::answer::{GivenResult, ModelCall, name_of};
-use super::context::{ContextForm, ModelContext, function};
+use super::answer::{GivenResult, ModelCall, Signature, name_of};
+use super::context::{ContextForm, ModelContext};
 use super::functions::read_text;
 use super::memory::{Label, ModelMemory};
 use super::names::nearest;
-use super::value::ModelValue;
+use super::value::{ModelError, ModelValue};
 use super::write::Target;
+
+/// Members of a process.
+const MEMBERS: [&str; 8] = [
+    "pid", "tgid", "uid", "gid", "comm", "cgroup", "cgroups", "task",
+];
 
 /// Most calls and bytes of text that are kept.
 const MOST_CALLS: usize = 65_536;
 const MOST_SEQ: usize = 16 << 20;
-
-/// Parameters of a kfunc by name, and its result.
-pub(super) type Signature = (Vec<(String, TypeId)>, TypeId);
 
 /// What a test gives of the process that programs run in.
 #[derive(Clone, Debug, Default)]
@@ -83,6 +85,7 @@ impl Model {
             context: ModelContext {
                 address: 0,
                 arguments: 0,
+                has_result: false,
             },
         }
     }
@@ -92,65 +95,70 @@ impl Model {
     ///
     /// # Errors
     /// For other members and values.
-    pub fn give_process(&mut self, value: &ModelValue) -> Result<(), String> {
-        const MEMBERS: [&str; 8] = [
-            "pid", "tgid", "uid", "gid", "comm", "cgroup", "cgroups", "task",
-        ];
+    pub fn give_process(&mut self, value: &ModelValue) -> Result<(), ModelError> {
         let ModelValue::Fields {
             ty: None, fields, ..
         } = value
         else {
-            return Err(format!("process takes {{NAME: VALUE}}, not {value}"));
+            return Err(format!("process takes {{NAME: VALUE}}, not {value}").into());
         };
         for (path, value) in fields {
-            let name = path.join(".");
-            let number = || match value {
-                ModelValue::Number(number) => u32::try_from(*number)
-                    .map_err(|_| format!("{name}: {number} is no number of 32 bits")),
-                _ => Err(format!("{name} takes a number, not {value}")),
-            };
-            let id = |value: &ModelValue| match value {
-                ModelValue::Number(number) => u64::try_from(*number)
-                    .map_err(|_| format!("{name}: {number} is no id of a cgroup")),
-                _ => Err(format!("{name} takes ids of cgroups, not {value}")),
-            };
-            let process = &mut self.process;
-            match &*name {
-                "pid" => process.pid = Some(number()?),
-                "tgid" => process.tgid = Some(number()?),
-                "uid" => process.uid = Some(number()?),
-                "gid" => process.gid = Some(number()?),
-                "comm" => match value {
-                    ModelValue::Text(text) if text.len() < 16 => {
-                        let mut comm = [0; 16];
-                        comm[..text.len()].copy_from_slice(text.as_bytes());
-                        process.comm = Some(comm);
-                    }
-                    _ => {
-                        return Err(format!(
-                            "comm takes a text of at most 15 bytes, not {value}"
-                        ));
-                    }
-                },
-                "cgroup" => process.cgroups = Some(vec![1, id(value)?]),
-                "cgroups" => match value {
-                    ModelValue::List(ids) => {
-                        let ids: Result<Vec<u64>, String> = ids.iter().map(id).collect();
-                        process.cgroups = Some(ids?);
-                    }
-                    _ => return Err(format!("cgroups takes [ID, …] from the root, not {value}")),
-                },
-                "task" => match value {
-                    ModelValue::Object(name, path) if path.is_empty() => {
-                        process.task = Some(self.memory.address(name)?);
-                    }
-                    _ => return Err(format!("task takes @NAME, not {value}")),
-                },
-                _ => {
-                    let near = nearest(&name, MEMBERS.into_iter());
-                    let members = MEMBERS.join(", ");
-                    return Err(format!("a process has no {name}{near}; it has {members}"));
+            let given = self.give_of_process(&path.join("."), value);
+            given.map_err(|what| {
+                ModelError::from(what).within(path.written.map(|(name, _)| name))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn give_of_process(&mut self, name: &str, value: &ModelValue) -> Result<(), String> {
+        let number = || match value {
+            ModelValue::Number(number) => u32::try_from(*number)
+                .map_err(|_| format!("{name}: {number} is no number of 32 bits")),
+            _ => Err(format!("{name} takes a number, not {value}")),
+        };
+        let id = |value: &ModelValue| match value {
+            ModelValue::Number(number) => {
+                u64::try_from(*number).map_err(|_| format!("{name}: {number} is no id of a cgroup"))
+            }
+            _ => Err(format!("{name} takes ids of cgroups, not {value}")),
+        };
+        let process = &mut self.process;
+        match name {
+            "pid" => process.pid = Some(number()?),
+            "tgid" => process.tgid = Some(number()?),
+            "uid" => process.uid = Some(number()?),
+            "gid" => process.gid = Some(number()?),
+            "comm" => match value {
+                ModelValue::Text(text) if text.len() < 16 => {
+                    let mut comm = [0; 16];
+                    comm[..text.len()].copy_from_slice(text.as_bytes());
+                    process.comm = Some(comm);
                 }
+                _ => {
+                    return Err(format!(
+                        "comm takes a text of at most 15 bytes, not {value}"
+                    ));
+                }
+            },
+            "cgroup" => process.cgroups = Some(vec![1, id(value)?]),
+            "cgroups" => match value {
+                ModelValue::List(ids) => {
+                    let ids: Result<Vec<u64>, String> = ids.iter().map(id).collect();
+                    process.cgroups = Some(ids?);
+                }
+                _ => return Err(format!("cgroups takes [ID, …] from the root, not {value}")),
+            },
+            "task" => match value {
+                ModelValue::Object(name, path) if path.is_empty() => {
+                    process.task = Some(self.memory.address(name)?);
+                }
+                _ => return Err(format!("task takes @NAME, not {value}")),
+            },
+            _ => {
+                let near = nearest(name, MEMBERS.into_iter());
+                let members = MEMBERS.join(", ");
+                return Err(format!("a process has no {name}{near}; it has {members}"));
             }
         }
         Ok(())
@@ -160,7 +168,11 @@ impl Model {
     ///
     /// # Errors
     /// As [`ContextForm::of`] and [`ModelMemory::context`].
-    pub fn make_context(&mut self, program: &Program, value: &ModelValue) -> Result<(), String> {
+    pub fn make_context(
+        &mut self,
+        program: &Program,
+        value: &ModelValue,
+    ) -> Result<(), ModelError> {
         let form = ContextForm::of(program, &self.memory.types.clone())?;
         self.context = self.memory.context(&form, value)?;
         Ok(())
@@ -219,7 +231,7 @@ impl Model {
         at: Option<u64>,
         value: &ModelValue,
         fills: &[(String, ModelValue)],
-    ) -> Result<(), String> {
+    ) -> Result<(), ModelError> {
         let (name, signature) = self.signature(function)?;
         let label = |path: String| Label {
             path,
@@ -233,29 +245,25 @@ impl Model {
             is_user: false,
         };
         let word = super::names::type_of(&self.memory.types, "u64")?;
-        let returns = signature.as_ref().map_or(word, |(_, returns)| *returns);
+        let returns = signature.returns.unwrap_or(word);
         let result = match returns.is_void() {
             true if *value == ModelValue::Word("void".to_owned()) => 0,
-            true => return Err(format!("{name} returns nothing: result {name} = void")),
+            true => return Err(format!("{name} returns nothing: result {name} = void").into()),
             false => self.memory.word(&target, returns, value)?,
         };
         let mut filled = Vec::new();
         for (argument, value) in fills {
-            let names = self.argument_names(&signature);
-            let number = names.iter().position(|known| known == argument);
-            let number = number.ok_or_else(|| {
-                let names = names.join(", ");
-                format!("{name} has no argument {argument}; it has {names}")
-            })?;
+            let number = signature.place(&name, argument)?;
             let bytes = match value {
                 ModelValue::Text(text) => [text.as_bytes(), &[0]].concat(),
                 ModelValue::Bytes(bytes) => bytes.clone(),
                 value => {
-                    let to = signature.as_ref().and_then(|(parameters, _)| {
+                    let to = signature.type_of(number).and_then(|ty| {
                         let types = &self.memory.types;
-                        let ty = parameters.get(number)?.1;
                         match types.get(types.skip_modifiers(ty)?)?.shape() {
-                            Shape::Ptr(to) => Some(to),
+                            Shape::Ptr(to) if types.size_of(to).is_some_and(|size| size > 0) => {
+                                Some(to)
+                            }
                             _ => None,
                         }
                     });
@@ -280,20 +288,20 @@ impl Model {
         Ok(())
     }
 
-    /// The whole name of a function, and its prototype if it is a kfunc.
-    pub(super) fn signature(&self, name: &str) -> Result<(String, Option<Signature>), String> {
+    /// The whole name of a function, and its arguments.
+    pub(super) fn signature(&self, name: &str) -> Result<(String, Signature), String> {
+        let types = &self.memory.types;
         let long = format!("bpf_{name}");
         for name in [name, &long] {
             if spec::helpers::number(name).is_some() {
-                return Ok((name.to_owned(), None));
+                return Ok((name.to_owned(), Signature::of_helper(types, name)));
             }
         }
-        let types = &self.memory.types;
         if spec::kfuncs::KernelFunction::of_linux(name).is_some()
             && let Some(found) = types.find(Kind::Func, name)
-            && let Some(signature) = function(types, found.id())
+            && let Some(signature) = Signature::of_kfunc(types, found.id())
         {
-            return Ok((name.to_owned(), Some(signature)));
+            return Ok((name.to_owned(), signature));
         }
         let known = spec::helpers::all().map(|(_, helper)| helper.name);
         let functions = types
@@ -303,13 +311,6 @@ impl Model {
             functions.filter(|name| name.starts_with("bpf_") || name.starts_with("scx_bpf_"));
         let near = nearest(name, known.chain(functions));
         Err(format!("there is no helper and no kfunc {name}{near}"))
-    }
-
-    pub(super) fn argument_names(&self, signature: &Option<Signature>) -> Vec<String> {
-        match signature {
-            Some((parameters, _)) => parameters.iter().map(|(name, _)| name.clone()).collect(),
-            None => (1..=5).map(|number| format!("arg{number}")).collect(),
-        }
     }
 
     /// Takes the next recorded call of a function.
@@ -343,6 +344,16 @@ impl Model {
         let mut seq = lock(&self.seq);
         let room = MOST_SEQ - seq.len();
         seq.extend(&text[..text.len().min(room)]);
+    }
+
+    /// Bytes of the text that iterators wrote.
+    pub fn seq_len(&self) -> usize {
+        lock(&self.seq).len()
+    }
+
+    /// Drops the text behind so many bytes.
+    pub fn cut_seq(&self, len: usize) {
+        lock(&self.seq).truncate(len);
     }
 
     /// The text that iterators wrote and that was not taken; it is taken.
@@ -386,12 +397,8 @@ impl Model {
             return None;
         }
         self.record(name, arguments, memory);
-        let signature = self
-            .signature(name)
-            .ok()
-            .and_then(|(_, signature)| signature);
-        match signature {
-            Some((_, returns)) if returns.is_void() => Some(Ok(0)),
+        match self.signature(name) {
+            Ok((_, signature)) if signature.is_void() => Some(Ok(0)),
             _ => refuse(
                 memory,
                 format!("the result of {name} was not given: result {name} = VALUE"),

@@ -1,12 +1,15 @@
 //! What programs left in given memory and contexts, beside what is expected.
 
-use btf::{Shape, TypeId};
+use std::sync::Arc;
+
+use btf::{Btf, Shape, TypeId};
+use vm::{GivenAccess, GivenMemory};
 
 use super::answer::ModelCall;
 use super::calls::Model;
 use super::memory::{Label, ModelMemory};
-use super::names::{member, nearest, type_of};
-use super::value::ModelValue;
+use super::names::{Place, member, type_of};
+use super::value::{ModelError, ModelValue};
 use super::write::Target;
 
 impl Model {
@@ -14,15 +17,17 @@ impl Model {
     ///
     /// # Errors
     /// If the context has no fields, or not this one, or it takes no such value.
-    pub fn compare_context(&mut self, value: &ModelValue) -> Result<Option<String>, String> {
+    pub fn compare_context(&mut self, value: &ModelValue) -> Result<Option<String>, ModelError> {
         let ModelValue::Fields {
             ty: None, fields, ..
         } = value
         else {
-            return Err(format!("ctx takes {{FIELD: VALUE}}, not {value}"));
+            return Err(format!("ctx takes {{FIELD: VALUE}}, not {value}").into());
         };
         for (path, value) in fields {
-            let difference = self.memory.compare(self.context(), path, value)?;
+            let difference = self.memory.compare(self.context(), path, value);
+            let difference =
+                difference.map_err(|error| error.within(path.written.map(|(name, _)| name)))?;
             if difference.is_some() {
                 return Ok(difference);
             }
@@ -39,7 +44,7 @@ impl Model {
         name: &str,
         path: &[String],
         value: &ModelValue,
-    ) -> Result<Option<String>, String> {
+    ) -> Result<Option<String>, ModelError> {
         let address = self.memory.address(name)?;
         self.memory.compare(address, path, value)
     }
@@ -52,19 +57,11 @@ impl Model {
         &mut self,
         call: &ModelCall,
         expected: &[(String, ModelValue)],
-    ) -> Result<Option<String>, String> {
+    ) -> Result<Option<String>, ModelError> {
         let (name, signature) = self.signature(&call.function)?;
-        let names = self.argument_names(&signature);
         let word = type_of(&self.memory.types, "u64")?;
         for (argument, value) in expected {
-            let number = names.iter().position(|known| known == argument);
-            let number = number.filter(|number| *number < 5).ok_or_else(|| {
-                let near = nearest(argument, names.iter().map(String::as_str));
-                format!(
-                    "{name} has no argument {argument}{near}; it has {}",
-                    names.join(", ")
-                )
-            })?;
+            let number = signature.place(&name, argument)?;
             let got = call.arguments[number];
             if let (ModelValue::Text(text), Some(found)) = (value, &call.texts[number]) {
                 match text == found {
@@ -74,10 +71,7 @@ impl Model {
                     }
                 }
             }
-            let parameter = signature
-                .as_ref()
-                .and_then(|(parameters, _)| parameters.get(number));
-            let ty = parameter.map_or(word, |(_, ty)| *ty);
+            let ty = signature.type_of(number).unwrap_or(word);
             let target = Target {
                 types: self.memory.types.clone(),
                 object: 0,
@@ -101,21 +95,20 @@ impl Model {
 
     /// A call in words.
     pub fn show_call(&self, call: &ModelCall) -> String {
-        let signature = self
-            .signature(&call.function)
-            .map(|(_, signature)| signature);
-        let names =
-            signature.map(|signature| (self.argument_names(&signature), signature.is_some()));
-        let (names, is_known) = names.unwrap_or_default();
-        let shown = names.iter().take(5).enumerate().map(|(number, name)| {
+        let Ok((name, signature)) = self.signature(&call.function) else {
+            return call.function.clone();
+        };
+        let shown = signature.names().enumerate().map(|(number, name)| {
             let word = match &call.texts[number] {
-                Some(text) if is_known => format!("{text:?}"),
+                Some(text) if signature.is_pointer(&self.memory.types, number) => {
+                    format!("{text:?}")
+                }
                 _ => self.show_word(call.arguments[number]),
             };
             format!("{name}: {word}")
         });
         let shown: Vec<String> = shown.collect();
-        format!("{} {{{}}}", call.function, shown.join(", "))
+        format!("{name} {{{}}}", shown.join(", "))
     }
 
     fn show_word(&self, word: u64) -> String {
@@ -127,63 +120,226 @@ impl Model {
     }
 }
 
+/// What is compared: an object of which types, and the name of a place in it.
+struct Expecting {
+    types: Arc<Btf<'static>>,
+    object: u64,
+    name: String,
+}
+
+/// What a pointer leads to.
+fn pointee(types: &Btf<'_>, ty: TypeId) -> Option<TypeId> {
+    match types.get(types.skip_modifiers(ty)?)?.shape() {
+        Shape::Ptr(to) => Some(to),
+        _ => None,
+    }
+}
+
+/// The value that a pointer leads to; `None` for an address.
+fn leads(value: &ModelValue) -> Option<&ModelValue> {
+    match value {
+        ModelValue::User(inner) => leads(inner),
+        ModelValue::Text(_) | ModelValue::Bytes(_) | ModelValue::Fields { .. } => Some(value),
+        ModelValue::Number(_)
+        | ModelValue::BigEndian(_)
+        | ModelValue::Word(_)
+        | ModelValue::Object(..)
+        | ModelValue::List(_) => None,
+    }
+}
+
+fn word_of(bytes: &[u8]) -> u64 {
+    let mut wide = [0; 8];
+    let len = bytes.len().min(8);
+    wide[..len].copy_from_slice(&bytes[..len]);
+    u64::from_le_bytes(wide)
+}
+
 impl ModelMemory {
     fn compare(
         &mut self,
         address: u64,
         path: &[String],
         value: &ModelValue,
-    ) -> Result<Option<String>, String> {
-        let (types, ty, bytes, given) = {
+    ) -> Result<Option<String>, ModelError> {
+        let (types, ty) = {
             let objects = self.objects();
             let object = objects.get(&address).filter(|object| !object.ty.is_void());
             let object = object.ok_or("the last run has no context with fields")?;
-            let (bytes, given) = (object.bytes.clone(), object.given.clone());
-            (object.types.clone(), object.ty, bytes, given)
+            (object.types.clone(), object.ty)
         };
+        // Up to the first pointer on the path, which leads to another object.
+        for end in 1..path.len() {
+            let place = member(&types, ty, &path[..end])?;
+            if place.bits.is_none() && pointee(&types, place.ty).is_some() {
+                let led = match self.word_at(address, place.offset) {
+                    Ok(led) => led,
+                    Err(missing) => return Ok(Some(format!("expected {value}, {missing}"))),
+                };
+                if !self.objects().contains_key(&led) {
+                    let name = path[..end].join(".");
+                    return Ok(Some(format!(
+                        "expected {value}, and {name} leads to no object that is given"
+                    )));
+                }
+                return self.compare(led, &path[end..], value);
+            }
+        }
         let place = member(&types, ty, path)?;
+        let at = Expecting {
+            types,
+            object: address,
+            name: path.join("."),
+        };
+        self.compare_place(&at, place, value)
+    }
+
+    fn compare_place(
+        &mut self,
+        at: &Expecting,
+        place: Place,
+        value: &ModelValue,
+    ) -> Result<Option<String>, ModelError> {
+        let (types, name) = (&at.types, &at.name);
+        if place.bits.is_none()
+            && let Some(to) = pointee(types, place.ty)
+            && let Some(led) = leads(value)
+        {
+            return match self.word_at(at.object, place.offset) {
+                Ok(address) => self.compare_led(at, (address, to), led),
+                Err(missing) => Ok(Some(format!("expected {value}, {missing}"))),
+            };
+        }
         let target = Target {
             types: types.clone(),
             object: 0,
             offset: 0,
             label: Label {
-                path: path.join("."),
+                path: name.clone(),
                 owner: String::new(),
             },
             is_user: false,
         };
-        let (wanted, named) = self.encode(&target, place.ty, value)?;
-        let end = (place.offset + wanted.len()).min(bytes.len());
-        let range = place.offset.min(end)..end;
-        let name = path.join(".");
-        let (got, known) = (&bytes[range.clone()], &given[range]);
-        let mut is_equal = true;
-        for (at, is_named) in named.iter().enumerate().take(got.len()) {
-            if *is_named && !known[at] {
+        let (mut wanted, mut named) = self.encode(&target, place.ty, value)?;
+        if let Some((first, count)) = place.bits {
+            let mask = u64::MAX >> (64 - count.clamp(1, 64));
+            let number = word_of(&wanted) & mask;
+            wanted = (number << first).to_le_bytes()[..wanted.len().min(8)].to_vec();
+            named = (mask << first).to_le_bytes()[..wanted.len()].to_vec();
+        }
+        let (bytes, given) = {
+            let objects = self.objects();
+            let object = &objects[&at.object];
+            let end = (place.offset + wanted.len()).min(object.bytes.len());
+            let range = place.offset.min(end)..end;
+            (
+                object.bytes[range.clone()].to_vec(),
+                object.given[range].to_vec(),
+            )
+        };
+        let mut is_equal = bytes.len() == wanted.len();
+        for (at, named) in named.iter().enumerate().take(bytes.len()) {
+            if named & !given[at] != 0 {
                 return Ok(Some(format!(
                     "expected {value}, {name} was not given and not written"
                 )));
             }
-            is_equal &= !is_named || got[at] == wanted[at];
+            is_equal &= (bytes[at] ^ wanted[at]) & named == 0;
         }
-        let mut shown = self.show_bytes(&types, place.ty, got);
-        if let Some((first, count)) = place.bits {
-            let number = |bytes: &[u8]| {
-                let mut wide = [0; 8];
-                let len = bytes.len().min(8);
-                wide[..len].copy_from_slice(&bytes[..len]);
-                u64::from_le_bytes(wide)
-            };
-            let mask = if count >= 64 {
-                u64::MAX
-            } else {
-                (1 << count) - 1
-            };
-            let bits = number(got) >> first & mask;
-            is_equal = bits == number(&wanted) & mask;
-            shown = bits.to_string();
-        }
+        let shown = match place.bits {
+            Some((first, count)) => {
+                let bits = word_of(&bytes) >> first & u64::MAX >> (64 - count.clamp(1, 64));
+                bits.to_string()
+            }
+            None => self.show_bytes(types, place.ty, &bytes),
+        };
         Ok((!is_equal).then(|| format!("{name}: expected {value}, got {shown}")))
+    }
+
+    /// The word at an offset of an object, or that it was not given.
+    fn word_at(&self, object: u64, offset: usize) -> Result<u64, String> {
+        let mut bytes = [0; 8];
+        match self.read(object + offset as u64, &mut bytes) {
+            GivenAccess::Done => Ok(u64::from_le_bytes(bytes)),
+            GivenAccess::NotGiven(what) => Err(format!("{what} was not given and not written")),
+            GivenAccess::Absent => Err("the object is not there".to_owned()),
+        }
+    }
+
+    /// Compares what a pointer leads to.
+    fn compare_led(
+        &mut self,
+        at: &Expecting,
+        (address, to): (u64, TypeId),
+        value: &ModelValue,
+    ) -> Result<Option<String>, ModelError> {
+        let name = &at.name;
+        let read = |len: usize| {
+            let mut bytes = vec![0; len];
+            let access = match self.read(address, &mut bytes) {
+                GivenAccess::Absent => self.read_user(address, &mut bytes),
+                access => access,
+            };
+            match access {
+                GivenAccess::Done => Ok(bytes),
+                GivenAccess::NotGiven(what) => Err(format!("{what} was not given")),
+                GivenAccess::Absent => Err(format!("no given object is at {address:#x}")),
+            }
+        };
+        let wanted = match value {
+            ModelValue::Text(text) => [text.as_bytes(), &[0]].concat(),
+            ModelValue::Bytes(bytes) => bytes.clone(),
+            _ => Vec::new(),
+        };
+        if !wanted.is_empty() {
+            return Ok(match read(wanted.len()) {
+                Ok(got) if got == wanted => None,
+                Ok(got) => {
+                    let void = TypeId::VOID;
+                    let got = self.show_bytes(&at.types, void, &got);
+                    Some(format!("{name}: expected {value}, got {got}"))
+                }
+                Err(missing) => Some(format!("{name}: expected {value}, {missing}")),
+            });
+        }
+        let (types, ty, fields) = match value {
+            ModelValue::Fields {
+                ty: Some(ty),
+                fields,
+                ..
+            } => (self.types.clone(), type_of(&self.types, ty)?, fields),
+            ModelValue::Fields { fields, .. } => (at.types.clone(), to, fields),
+            _ => return Err(format!("{name} is compared with @NAME, {{…}}, a text or hex").into()),
+        };
+        let found = {
+            let objects = self.objects();
+            let found = objects.range(..=address).next_back();
+            found
+                .filter(|(start, object)| address - **start < object.bytes.len() as u64)
+                .map(|(start, _)| *start)
+        };
+        let Some(object) = found else {
+            return Ok(Some(format!(
+                "{name}: expected {value}, no given object is at {address:#x}"
+            )));
+        };
+        for (path, value) in fields {
+            let place = member(&types, ty, path)?;
+            let place = Place {
+                offset: place.offset + (address - object) as usize,
+                ..place
+            };
+            let inner = Expecting {
+                types: types.clone(),
+                object,
+                name: format!("{name}.{}", path.join(".")),
+            };
+            let difference = self.compare_place(&inner, place, value)?;
+            if difference.is_some() {
+                return Ok(difference);
+            }
+        }
+        Ok(None)
     }
 
     /// Bytes of a type in words.

@@ -6,8 +6,27 @@ use btf::TypeId;
 
 use super::memory::ModelMemory;
 use super::names::{Place, member, type_name, type_of};
-use super::value::ModelValue;
+use super::value::{MemberPath, ModelError, ModelValue};
 use super::write::Target;
+
+/// Bits of a structure that a member has: the first one, and that behind the last.
+#[derive(Clone, Copy)]
+struct Bits(usize, usize);
+
+impl Bits {
+    fn of(place: Place, size: usize) -> Bits {
+        let (first, count) = match place.bits {
+            None => (0, 8 * size),
+            Some((first, count)) => (first as usize, count as usize),
+        };
+        let start = 8 * place.offset + first;
+        Bits(start, start + count)
+    }
+
+    fn meet(self, other: Bits) -> bool {
+        self.0 < other.1 && other.0 < self.1
+    }
+}
 
 impl ModelMemory {
     /// Puts a structure or union.
@@ -17,7 +36,7 @@ impl ModelMemory {
         id: TypeId,
         size: usize,
         value: &ModelValue,
-    ) -> Result<(), String> {
+    ) -> Result<(), ModelError> {
         let types = at.types.clone();
         let path = &at.label.path;
         let (ty, fields, others_are_zero) = match value {
@@ -45,14 +64,16 @@ impl ModelMemory {
                     _ => Err(format!(
                         "{path}, {}, takes {{…}}, not {value}",
                         type_name(&types, id)
-                    )),
+                    )
+                    .into()),
                 };
             }
             _ => {
                 return Err(format!(
                     "{path}, {}, takes {{…}}, not {value}",
                     type_name(&types, id)
-                ));
+                )
+                .into());
             }
         };
         if let Some(given) = ty
@@ -62,34 +83,44 @@ impl ModelMemory {
                 .ok()
                 .and_then(|ty| types.skip_modifiers(ty));
             if is_it != Some(id) {
-                return Err(format!(
-                    "{path} is a {}, not a {given}",
-                    type_name(&types, id)
-                ));
+                return Err(format!("{path} is a {}, not a {given}", type_name(&types, id)).into());
             }
         }
         if others_are_zero {
             let mut objects = self.objects_mut();
             if let Some(object) = objects.get_mut(&at.object) {
                 let end = (at.offset + size).min(object.given.len());
-                object.given[at.offset.min(end)..end].fill(true);
+                object.given[at.offset.min(end)..end].fill(0xff);
             }
         }
+        let mut taken: Vec<(Bits, &MemberPath)> = Vec::new();
         for (names, value) in fields {
+            let (name_at, value_at) = names.written.unzip();
             let place = match member(&types, id, names) {
                 Ok(place) => place,
                 Err(error) => match self.put_location(at, id, names, value)? {
                     true => continue,
-                    false => return Err(error),
+                    false => return Err(ModelError::from(error).within(name_at)),
                 },
             };
+            let bits = Bits::of(place, types.size_of(place.ty).unwrap_or(0) as usize);
+            if let Some((_, other)) = taken.iter().find(|(known, _)| known.meet(bits)) {
+                let what = format!(
+                    "{path}.{} has bytes of {path}.{}, which is given beside it",
+                    names.join("."),
+                    other.join(".")
+                );
+                return Err(ModelError::from(what).within(name_at));
+            }
+            taken.push((bits, names));
             let mut inner = at.clone();
             inner.offset += place.offset;
             inner.label.path = format!("{path}.{}", names.join("."));
-            match place.bits {
-                None => self.put(&inner, place.ty, value)?,
-                Some(bits) => self.put_bits(&inner, place, bits, value)?,
-            }
+            let put = match place.bits {
+                None => self.put(&inner, place.ty, value),
+                Some(bits) => self.put_bits(&inner, place, bits, value),
+            };
+            put.map_err(|error| error.within(value_at))?;
         }
         Ok(())
     }
@@ -101,7 +132,7 @@ impl ModelMemory {
         place: Place,
         (first, count): (u32, u32),
         value: &ModelValue,
-    ) -> Result<(), String> {
+    ) -> Result<(), ModelError> {
         let size = at.types.size_of(place.ty).unwrap_or(0).min(8) as usize;
         let id = at.types.skip_modifiers(place.ty).unwrap_or(TypeId::VOID);
         let number = self.scalar(at, id, size, value)?;
@@ -113,7 +144,7 @@ impl ModelMemory {
         let negative = number as i64;
         if number & mask != number && negative >> (count - 1) != -1 {
             let path = &at.label.path;
-            return Err(format!("{path}: {value} does not fit into {count} bits"));
+            return Err(format!("{path}: {value} does not fit into {count} bits").into());
         }
         let mut unit = [0; 8];
         {
@@ -125,7 +156,19 @@ impl ModelMemory {
         }
         let old = u64::from_le_bytes(unit);
         let new = old & !(mask << first) | (number & mask) << first;
-        self.store(at, &new.to_le_bytes()[..size]);
+        let mut objects = self.objects_mut();
+        if let Some(object) = objects.get_mut(&at.object) {
+            let end = (at.offset + size).min(object.bytes.len());
+            let start = at.offset.min(end);
+            object.bytes[start..end].copy_from_slice(&new.to_le_bytes()[..end - start]);
+            let bits = (mask << first).to_le_bytes();
+            for (given, bits) in object.given[start..end].iter_mut().zip(bits) {
+                *given |= bits;
+            }
+            if !object.units.contains(&(start, end - start)) {
+                object.units.push((start, end - start));
+            }
+        }
         Ok(())
     }
 
@@ -136,7 +179,7 @@ impl ModelMemory {
         id: TypeId,
         names: &[String],
         value: &ModelValue,
-    ) -> Result<bool, String> {
+    ) -> Result<bool, ModelError> {
         let [name] = names else {
             return Ok(false);
         };
@@ -152,7 +195,7 @@ impl ModelMemory {
             };
             let behind = object.bytes.len();
             object.bytes.extend(&bytes);
-            object.given.resize(behind + bytes.len(), true);
+            object.given.resize(behind + bytes.len(), 0xff);
             behind
         };
         let word = (bytes.len() as u32) << 16 | behind as u32 & 0xffff;
@@ -168,7 +211,7 @@ impl ModelMemory {
         at: &Target,
         (element, count): (TypeId, u32),
         value: &ModelValue,
-    ) -> Result<(), String> {
+    ) -> Result<(), ModelError> {
         let types = at.types.clone();
         let each = types.size_of(element).unwrap_or(0) as usize;
         let size = each * count as usize;
@@ -190,7 +233,8 @@ impl ModelMemory {
                     return Err(format!(
                         "{path} has room for {} bytes of text",
                         size.saturating_sub(1)
-                    ));
+                    )
+                    .into());
                 }
                 let mut bytes = text.clone().into_bytes();
                 bytes.resize(size, 0);
@@ -206,14 +250,14 @@ impl ModelMemory {
                 }
                 return Ok(());
             }
-            ModelValue::List(_) => return Err(format!("{path} has {count} elements")),
+            ModelValue::List(_) => return Err(format!("{path} has {count} elements").into()),
             _ => {
                 let what = if each == 1 {
                     "a text, hex or [...]"
                 } else {
                     "[...] or hex"
                 };
-                return Err(format!("{path} takes {what}, not {value}"));
+                return Err(format!("{path} takes {what}, not {value}").into());
             }
         };
         self.store(at, &bytes);

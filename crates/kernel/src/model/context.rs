@@ -12,11 +12,14 @@ use spec::programs::{HookKind, ProgramType};
 
 use super::memory::{Label, ModelMemory};
 use super::names::{member, nearest, type_name, type_of};
-use super::value::ModelValue;
+use super::value::{MemberPath, ModelError, ModelValue};
 use super::write::Target;
 
 /// Registers of arguments on x86-64, in order.
 const REGISTERS: [&str; 6] = ["di", "si", "dx", "cx", "r8", "r9"];
+
+/// Those of arguments of a system call.
+const SYSCALL_REGISTERS: [&str; 6] = ["di", "si", "dx", "r10", "r8", "r9"];
 
 /// Pointers of contexts to bytes, and those behind them.
 const BOUNDS: [(&str, &str); 3] = [
@@ -50,6 +53,9 @@ pub enum ContextForm {
         parameters: Vec<(String, TypeId)>,
         /// The function has returned.
         has_returned: bool,
+        /// Of a system call, whose arguments are in registers that its first one points to, the parameters of
+        /// its function.
+        entry: Option<Vec<(String, TypeId)>>,
     },
     /// A structure.
     Structure(Arc<Btf<'static>>, TypeId),
@@ -64,6 +70,8 @@ pub struct ModelContext {
     pub address: u64,
     /// Number of arguments.
     pub arguments: usize,
+    /// The result of the function is behind them.
+    pub has_result: bool,
 }
 
 impl ContextForm {
@@ -81,14 +89,16 @@ impl ContextForm {
             ProgramType::Kprobe => Ok(registers(program, types)),
             ProgramType::Tracepoint => record(program, types),
             ProgramType::RawTracepoint | ProgramType::RawTracepointWritable => {
-                tracepoint(types, section_name(program))
+                match section_name(program) {
+                    "" => any_tracepoint(types),
+                    name => tracepoint(types, name),
+                }
             }
             ProgramType::Tracing | ProgramType::Lsm => traced(program, types),
             ProgramType::StructOps => operation(program, types),
             ProgramType::PerfEvent => structure("bpf_perf_event_data"),
             ProgramType::CgroupSock => structure("bpf_sock"),
             ProgramType::SockOps => structure("bpf_sock_ops"),
-            ProgramType::SkSkb => structure("__sk_buff"),
             ProgramType::CgroupDevice => structure("bpf_cgroup_dev_ctx"),
             ProgramType::SkMsg => structure("sk_msg_md"),
             ProgramType::CgroupSockAddr => structure("bpf_sock_addr"),
@@ -100,6 +110,7 @@ impl ContextForm {
                 kind.name()
             )),
             ProgramType::SocketFilter
+            | ProgramType::SkSkb
             | ProgramType::SchedCls
             | ProgramType::SchedAct
             | ProgramType::Xdp
@@ -129,7 +140,7 @@ fn section_name(program: &Program) -> &str {
 }
 
 /// Names and types of the parameters of a prototype, from one on.
-fn parameters(types: &Btf<'_>, proto: TypeId, from: usize) -> Option<Vec<Parameter>> {
+pub(super) fn parameters(types: &Btf<'_>, proto: TypeId, from: usize) -> Option<Vec<Parameter>> {
     let Shape::Proto(proto) = types.get(proto)?.shape() else {
         return None;
     };
@@ -160,16 +171,36 @@ pub(super) fn function(types: &Btf<'_>, id: TypeId) -> Option<(Vec<Parameter>, T
 
 fn registers(program: &Program, types: &Btf<'_>) -> ContextForm {
     let kind = program.section().split('/').next().unwrap_or_default();
-    let name = match kind.ends_with("syscall") {
-        true => format!("__x64_sys_{}", section_name(program)),
-        false => section_name(program).to_owned(),
+    let has_returned = kind.starts_with("kret") || kind.starts_with("uret");
+    let name = section_name(program);
+    let of_function = |name: &str| {
+        let found = types.find(Kind::Func, name)?;
+        function(types, found.id()).map(|(parameters, _)| parameters)
     };
-    let found = types.find(Kind::Func, &name);
-    let found = found.and_then(|found| function(types, found.id()));
+    if !kind.ends_with("syscall") {
+        return ContextForm::Registers {
+            of: name.to_owned(),
+            parameters: of_function(name).unwrap_or_default(),
+            has_returned,
+            entry: None,
+        };
+    }
+    let functions = ["__do_sys_", "__se_sys_", "ksys_"];
+    let mut found = functions.map(|start| of_function(&format!("{start}{name}")));
+    let found = found.iter_mut().find_map(Option::take);
+    let words = || {
+        let word = type_of(types, "u64").unwrap_or(TypeId::VOID);
+        let named = super::syscalls::arguments(name)
+            .map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+        let names: Vec<String> =
+            named.unwrap_or_else(|| (1..=6).map(|number| format!("arg{number}")).collect());
+        names.into_iter().map(|name| (name, word)).collect()
+    };
     ContextForm::Registers {
-        of: name,
-        parameters: found.map(|(parameters, _)| parameters).unwrap_or_default(),
-        has_returned: kind.starts_with("kret") || kind.starts_with("uret"),
+        of: format!("system call {name}"),
+        parameters: found.unwrap_or_else(words),
+        has_returned,
+        entry: Some(of_function(&format!("__x64_sys_{name}")).unwrap_or_default()),
     }
 }
 
@@ -180,7 +211,9 @@ fn record(program: &Program, types: &Arc<Btf<'static>>) -> Result<ContextForm, S
         .and_then(|own| Some((own, declared(program, own)?)));
     if let Some((own, id)) = declared {
         let name = type_name(own, id);
-        return Ok(match types.find(Kind::Struct, &name) {
+        // What follows three underscores is the program's own, as CO-RE has it.
+        let name = name.split_once("___").map_or(&*name, |(name, _)| name);
+        return Ok(match types.find(Kind::Struct, name) {
             Some(found) => ContextForm::Structure(types.clone(), found.id()),
             None => ContextForm::Structure(own.clone(), id),
         });
@@ -191,10 +224,37 @@ fn record(program: &Program, types: &Arc<Btf<'static>>) -> Result<ContextForm, S
         _ if event.starts_with("sys_exit_") => "trace_event_raw_sys_exit".to_owned(),
         event => format!("trace_event_raw_{event}"),
     };
-    let id = type_of(types, &name).map_err(|error| {
-        format!("{error}: the program declares no structure as its context either")
+    let of_event = || types.find(Kind::Struct, &name).map(|found| found.id());
+    let id = of_event().or_else(|| class_record(types, event));
+    let id = id.ok_or_else(|| {
+        format!(
+            "the kernel has no type {name}, and the program declares no structure as its context, \
+             as trace_event_raw_CLASS for an event of a class"
+        )
     })?;
     Ok(ContextForm::Structure(types.clone(), id))
+}
+
+/// The record of the class that an event belongs to: one for the same arguments whose name, but for its
+/// last word, the event's begins with, or which begins with the event's.
+fn class_record(types: &Btf<'_>, event: &str) -> Option<TypeId> {
+    let unnamed = event_parameters(types, event)?;
+    let mut records = types.of_kind(Kind::Struct).filter_map(|record| {
+        let class = record.name().to_str()?.strip_prefix("trace_event_raw_")?;
+        let words = class.rsplit_once('_').map_or(class, |(words, _)| words);
+        let is_named = event.starts_with(words) || class.starts_with(event);
+        let tracer = format!("__bpf_trace_{class}");
+        let found = types.find(Kind::Func, &tracer);
+        let takes = |found: btf::Type<'_>| {
+            let (named, _) = function(types, found.id())?;
+            Some(have_same_types(&named, &unnamed))
+        };
+        let is_it = is_named && found.and_then(takes).unwrap_or(false);
+        is_it.then_some((words.len(), record.id()))
+    });
+    let first = records.next()?;
+    let longest = records.fold(first, |longest, record| longest.max(record));
+    Some(longest.1)
 }
 
 /// The structure that the first parameter of the program points to.
@@ -209,17 +269,42 @@ fn declared(program: &Program, types: &Btf<'_>) -> Option<TypeId> {
     matches!(types.get(id)?.shape(), Shape::Struct(_)).then_some(id)
 }
 
-/// The arguments of a tracepoint: its own names, or those of the class that it belongs to.
+/// Types of the arguments of a tracepoint.
+fn event_parameters(types: &Btf<'_>, event: &str) -> Option<Vec<Parameter>> {
+    let name = format!("btf_trace_{event}");
+    let event = types.find(Kind::Typedef, &name)?;
+    let pointer = types.skip_modifiers(event.id())?;
+    match types.get(pointer)?.shape() {
+        Shape::Ptr(to) => parameters(types, to, 1),
+        _ => None,
+    }
+}
+
+/// True if parameters behind the first one have types.
+fn have_same_types(named: &[Parameter], unnamed: &[Parameter]) -> bool {
+    let types = named.iter().skip(1).map(|(_, ty)| *ty);
+    types.eq(unnamed.iter().map(|(_, ty)| *ty))
+}
+
+/// Most arguments of a tracepoint (`MAX_BPF_FUNC_ARGS`).
+const MOST_ARGUMENTS: usize = 12;
+
+/// The words of a tracepoint that is not known.
+fn any_tracepoint(types: &Btf<'_>) -> Result<ContextForm, String> {
+    let word = type_of(types, "u64")?;
+    let words = (0..MOST_ARGUMENTS).map(|number| (format!("arg{number}"), word));
+    Ok(ContextForm::Arguments {
+        of: "the tracepoint".to_owned(),
+        parameters: words.collect(),
+        result: None,
+        has_default_result: false,
+    })
+}
+
+/// The arguments of a tracepoint: the names of the function that goes over its programs
+/// (`__traceiter_NAME`), else those of the class that it belongs to.
 fn tracepoint(types: &Btf<'_>, name: &str) -> Result<ContextForm, String> {
-    let event = format!("btf_trace_{name}");
-    let proto = types.find(Kind::Typedef, &event).and_then(|event| {
-        let pointer = types.skip_modifiers(event.id())?;
-        match types.get(pointer)?.shape() {
-            Shape::Ptr(to) => Some(to),
-            _ => None,
-        }
-    });
-    let Some(proto) = proto else {
+    let Some(unnamed) = event_parameters(types, name) else {
         let known = types
             .of_kind(Kind::Typedef)
             .filter_map(|ty| ty.name().to_str());
@@ -229,11 +314,6 @@ fn tracepoint(types: &Btf<'_>, name: &str) -> Result<ContextForm, String> {
             nearest(name, known)
         ));
     };
-    let unnamed = parameters(types, proto, 1).unwrap_or_default();
-    let same_types = |named: &Vec<Parameter>| {
-        let named = named.iter().skip(1).map(|(_, ty)| *ty);
-        named.eq(unnamed.iter().map(|(_, ty)| *ty))
-    };
     // A class has the longest beginning in common.
     let common = |other: &str| {
         name.bytes()
@@ -242,10 +322,17 @@ fn tracepoint(types: &Btf<'_>, name: &str) -> Result<ContextForm, String> {
             .count()
     };
     let functions = types.of_kind(Kind::Func).filter_map(|found| {
-        let of = found.name().to_str()?.strip_prefix("__bpf_trace_")?;
+        let called = found.name().to_str()?;
+        let rank = match called.strip_prefix("__traceiter_") {
+            Some(of) if of == name => usize::MAX,
+            Some(_) => return None,
+            None => match called.strip_prefix("__bpf_trace_")? {
+                of if of == name => usize::MAX - 1,
+                of => common(of),
+            },
+        };
         let (named, _) = function(types, found.id())?;
-        let rank = if of == name { usize::MAX } else { common(of) };
-        same_types(&named).then_some((rank, named))
+        have_same_types(&named, &unnamed).then_some((rank, named))
     });
     let named = functions.max_by_key(|(rank, _)| *rank);
     let parameters = match named {
@@ -300,24 +387,6 @@ fn traced(program: &Program, types: &Btf<'_>) -> Result<ContextForm, String> {
     }
 }
 
-/// The name of the member behind `meta` of the context of an iterator, which it goes over.
-pub fn iterated_member(program: &Program, types: &Arc<Btf<'static>>) -> Option<String> {
-    let Ok(ContextForm::Iterator(id)) = ContextForm::of(program, types) else {
-        return None;
-    };
-    let member = types.get(id)?.as_composite()?.member(1)?;
-    // Pointers of contexts are in unions that make them 8 bytes.
-    let named = |member: btf::Member| types.string(member.name).to_string();
-    let name = match named(member).is_empty() {
-        true => {
-            let inner = types.skip_modifiers(member.ty)?;
-            named(types.get(inner)?.as_composite()?.member(0)?)
-        }
-        false => named(member),
-    };
-    Some(name)
-}
-
 /// The arguments of a member of a struct_ops.
 fn operation(program: &Program, types: &Btf<'_>) -> Result<ContextForm, String> {
     let target = program.attach_target();
@@ -336,12 +405,7 @@ fn operation(program: &Program, types: &Btf<'_>) -> Result<ContextForm, String> 
         _ => return Err(format!("{structure}.{name} is no function")),
     };
     let unnamed = parameters(types, proto, 0).unwrap_or_default();
-    let stub = format!("{structure}__{name}");
-    let stub = types.find(Kind::Func, &stub);
-    let stub = stub.and_then(|stub| function(types, stub.id()));
-    let named = stub
-        .map(|(named, _)| named)
-        .filter(|named| named.len() == unnamed.len());
+    let named = operation_names(types, (&structure, &name), &unnamed);
     // Verifiers read more in the names.
     let plain = |(name, ty): Parameter| match name.split_once("__") {
         Some((name, _)) if !name.is_empty() => (name.to_owned(), ty),
@@ -355,6 +419,37 @@ fn operation(program: &Program, types: &Btf<'_>) -> Result<ContextForm, String> 
     })
 }
 
+/// The names of the arguments of a member of a struct_ops: those of the stub that kernels have for it, or of
+/// a function of the kernel that implements one.
+fn operation_names(
+    types: &Btf<'_>,
+    (structure, name): (&str, &str),
+    unnamed: &[Parameter],
+) -> Option<Vec<Parameter>> {
+    let stub = format!("{structure}__{name}");
+    let end = format!("_{name}");
+    let functions = types.of_kind(Kind::Func).filter_map(|found| {
+        let called = found.name().to_str()?;
+        let plain = called.trim_start_matches('_');
+        let rank = match called {
+            called if called == stub => 3,
+            called if called.ends_with(&end) && plain.starts_with("bpf_") => 2,
+            called if called.ends_with(&end) => 1,
+            _ => return None,
+        };
+        let (named, _) = function(types, found.id())?;
+        let known = |all: &[Parameter]| all.iter().map(|(_, ty)| *ty).collect::<Vec<_>>();
+        let is_it = match rank {
+            3 => named.len() == unnamed.len(),
+            _ => known(&named) == known(unnamed),
+        };
+        is_it.then_some((rank, named))
+    });
+    functions
+        .max_by_key(|(rank, _)| *rank)
+        .map(|(_, named)| named)
+}
+
 impl ModelMemory {
     /// Makes a context.
     ///
@@ -364,8 +459,17 @@ impl ModelMemory {
         &mut self,
         form: &ContextForm,
         value: &ModelValue,
-    ) -> Result<ModelContext, String> {
+    ) -> Result<ModelContext, ModelError> {
+        let is_named = matches!(value, ModelValue::Fields { ty: None, .. });
         match form {
+            ContextForm::Structure(types, id) if !is_named => {
+                let name = type_name(types, *id);
+                Err(format!("the context, {name}, takes {{FIELD: VALUE}}, not {value}").into())
+            }
+            ContextForm::Iterator(_) if !is_named => {
+                let what = "iterators take elements: iterate PROGRAM [ELEMENT, …]";
+                Err(what.into())
+            }
             ContextForm::Arguments {
                 of,
                 parameters,
@@ -382,21 +486,34 @@ impl ModelMemory {
                     at.offset = 8 * parameters.len();
                     self.store(&at, &[0; 8]);
                 }
-                for (name, value) in self.named(of, &all, value)? {
+                for (path, value) in self.named(of, &all, value)? {
+                    let (name_at, value_at) = path.written.unzip();
+                    let name = path.join(".");
                     let place = all.iter().position(|(known, _)| *known == name);
-                    let place = place.ok_or_else(|| no_argument(of, &all, &name))?;
-                    self.put_word(&target, 8 * place, &all[place], value)?;
+                    let place = place.ok_or_else(|| {
+                        ModelError::from(no_argument(of, &all, &name)).within(name_at)
+                    })?;
+                    let put = self.put_word(&target, 8 * place, &all[place], value);
+                    put.map_err(|error| error.within(value_at))?;
                 }
                 Ok(ModelContext {
                     address: target.object,
                     arguments: parameters.len(),
+                    has_result: result.is_some(),
                 })
             }
             ContextForm::Registers {
                 of,
                 parameters,
                 has_returned,
-            } => self.registers_at(of, parameters, *has_returned, value),
+                entry,
+            } => match entry {
+                Some(entry) if is_of_registers(value) => {
+                    self.registers_at(of, entry, *has_returned, value)
+                }
+                Some(_) if !has_returned => self.syscall_at(of, parameters, value),
+                Some(_) | None => self.registers_at(of, parameters, *has_returned, value),
+            },
             ContextForm::Structure(types, id) => {
                 let size = types.size_of(*id).unwrap_or(0) as usize;
                 let name = type_name(types, *id);
@@ -408,6 +525,7 @@ impl ModelMemory {
                 Ok(ModelContext {
                     address: target.object,
                     arguments: 0,
+                    has_result: false,
                 })
             }
             ContextForm::Iterator(id) => {
@@ -418,6 +536,7 @@ impl ModelMemory {
                 Ok(ModelContext {
                     address: target.object,
                     arguments: 0,
+                    has_result: false,
                 })
             }
         }
@@ -429,26 +548,22 @@ impl ModelMemory {
         of: &str,
         all: &[Parameter],
         value: &'v ModelValue,
-    ) -> Result<Vec<(String, &'v ModelValue)>, String> {
+    ) -> Result<Vec<(MemberPath, &'v ModelValue)>, ModelError> {
         match value {
             ModelValue::Fields {
                 ty: None, fields, ..
-            } => {
-                let named = fields.iter().map(|(path, value)| (path.join("."), value));
-                Ok(named.collect())
-            }
+            } => Ok(fields
+                .iter()
+                .map(|(path, value)| (path.clone(), value))
+                .collect()),
             ModelValue::List(values) if values.len() <= all.len() => {
-                let named = all.iter().map(|(name, _)| name.clone());
+                let named = all.iter().map(|(name, _)| MemberPath::from(&**name));
                 Ok(named.zip(values).collect())
             }
-            ModelValue::List(values) => Err(format!(
-                "{of} has {} arguments, not {}",
-                all.len(),
-                values.len()
-            )),
-            _ => Err(format!(
-                "{of} takes {{NAME: VALUE}} or [VALUE], not {value}"
-            )),
+            ModelValue::List(values) => {
+                Err(format!("{of} has {} arguments, not {}", all.len(), values.len()).into())
+            }
+            _ => Err(format!("{of} takes {{NAME: VALUE}} or [VALUE], not {value}").into()),
         }
     }
 
@@ -491,7 +606,7 @@ impl ModelMemory {
         offset: usize,
         (name, ty): &Parameter,
         value: &ModelValue,
-    ) -> Result<(), String> {
+    ) -> Result<(), ModelError> {
         let mut at = target.clone();
         at.offset = offset;
         // What a pointer leads to has the name of its type.
@@ -506,12 +621,12 @@ impl ModelMemory {
         if at.label.path != *name {
             at.label.owner = format!(" of argument {name}");
         }
-        let word = self
-            .word(&at, *ty, value)
-            .map_err(|error| match at.label.path == *name {
-                true => format!("argument {error}"),
-                false => format!("argument {name}: {error}"),
-            })?;
+        let word = self.word(&at, *ty, value).map_err(|error| {
+            error.reword(|what| match at.label.path == *name {
+                true => format!("argument {what}"),
+                false => format!("argument {name}: {what}"),
+            })
+        })?;
         self.store(&at, &word.to_le_bytes());
         Ok(())
     }
@@ -522,7 +637,7 @@ impl ModelMemory {
         parameters: &[Parameter],
         has_returned: bool,
         value: &ModelValue,
-    ) -> Result<ModelContext, String> {
+    ) -> Result<ModelContext, ModelError> {
         let types = self.types.clone();
         let id = type_of(&types, "pt_regs")?;
         let size = types.size_of(id).unwrap_or(0) as usize;
@@ -540,18 +655,63 @@ impl ModelMemory {
         }
         self.name_arguments(&target, all.iter().map(|(offset, named)| (*offset, named)));
         let named: Vec<Parameter> = all.iter().map(|(_, named)| named.clone()).collect();
-        for (name, value) in self.named(of, &named, value)? {
+        for (path, value) in self.named(of, &named, value)? {
+            let (name_at, value_at) = path.written.unzip();
+            let name = path.join(".");
             let argument = all.iter().find(|(_, (known, _))| *known == name);
-            if let Some((offset, parameter)) = argument {
-                self.put_word(&target, *offset, parameter, value)?;
-                continue;
-            }
-            let place = register(&name).map_err(|_| no_argument(of, &named, &name))?;
-            self.put_word(&target, place.offset, &(name, word), value)?;
+            let (offset, parameter) = match argument {
+                Some((offset, parameter)) => (*offset, parameter.clone()),
+                None => {
+                    let place = register(&name).map_err(|_| {
+                        ModelError::from(no_argument(of, &named, &name)).within(name_at)
+                    })?;
+                    (place.offset, (name, word))
+                }
+            };
+            let put = self.put_word(&target, offset, &parameter, value);
+            put.map_err(|error| error.within(value_at))?;
         }
         Ok(ModelContext {
             address: target.object,
             arguments: 0,
+            has_result: false,
+        })
+    }
+
+    /// The registers at the entry of a system call, whose first argument points to those of the process.
+    fn syscall_at(
+        &mut self,
+        of: &str,
+        parameters: &[Parameter],
+        value: &ModelValue,
+    ) -> Result<ModelContext, ModelError> {
+        let types = self.types.clone();
+        let id = type_of(&types, "pt_regs")?;
+        let size = types.size_of(id).unwrap_or(0) as usize;
+        let inner = self.context_object(id, size, "pt_regs")?;
+        let offset_of = |name: &str| member(&types, id, &[name.to_owned()]);
+        let mut all: Vec<(usize, Parameter)> = Vec::new();
+        for (name, parameter) in SYSCALL_REGISTERS.iter().zip(parameters) {
+            all.push((offset_of(name)?.offset, parameter.clone()));
+        }
+        self.name_arguments(&inner, all.iter().map(|(offset, named)| (*offset, named)));
+        let named: Vec<Parameter> = all.iter().map(|(_, named)| named.clone()).collect();
+        for (path, value) in self.named(of, &named, value)? {
+            let (name_at, value_at) = path.written.unzip();
+            let name = path.join(".");
+            let argument = all.iter().find(|(_, (known, _))| *known == name);
+            let (offset, parameter) = argument
+                .ok_or_else(|| ModelError::from(no_argument(of, &named, &name)).within(name_at))?;
+            let put = self.put_word(&inner, *offset, parameter, value);
+            put.map_err(|error| error.within(value_at))?;
+        }
+        let mut outer = self.context_object(id, size, "pt_regs")?;
+        outer.offset = offset_of(REGISTERS[0])?.offset;
+        self.store(&outer, &inner.object.to_le_bytes());
+        Ok(ModelContext {
+            address: outer.object,
+            arguments: 0,
+            has_result: false,
         })
     }
 
@@ -561,7 +721,7 @@ impl ModelMemory {
         target: &Target,
         id: TypeId,
         value: &ModelValue,
-    ) -> Result<(), String> {
+    ) -> Result<(), ModelError> {
         let ModelValue::Fields { fields, .. } = value else {
             return Ok(());
         };
@@ -596,6 +756,15 @@ fn pointee_name(types: &Btf<'_>, ty: TypeId) -> Option<String> {
     let id = types.skip_modifiers(to)?;
     types.get(id)?.as_composite()?;
     Some(type_name(types, id))
+}
+
+/// True for registers in place of arguments: `regs`, as the function of a system call has them, or `di`.
+fn is_of_registers(value: &ModelValue) -> bool {
+    let ModelValue::Fields { fields, .. } = value else {
+        return false;
+    };
+    let mut names = fields.iter().map(|(path, _)| path.join("."));
+    names.any(|name| name == "regs" || REGISTERS.contains(&&*name))
 }
 
 fn no_argument(of: &str, all: &[Parameter], name: &str) -> String {

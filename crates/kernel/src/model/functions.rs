@@ -1,8 +1,16 @@
 //! Functions about objects that a test gives: tasks, control groups, files; and about the process.
 
-use vm::ModelPort;
+use spec::Errno;
+use vm::{GivenAccess, GivenMemory, ModelPort};
 
 use super::calls::Model;
+
+/// Families and states of sockets.
+const UNIX: u64 = 1;
+const INET: u64 = 2;
+const INET6: u64 = 10;
+const TIME_WAIT: u64 = 6;
+const NEW_SYN_RECV: u64 = 12;
 
 /// Most objects that a function follows from one to the next.
 const MOST_STEPS: usize = 4096;
@@ -55,6 +63,8 @@ impl Model {
                 needs(process.task.is_some(), "task")
             }
             "bpf_get_func_arg_cnt" => return Some(Ok(self.context.arguments as u64)),
+            "bpf_get_func_arg" => return Some(self.argument(arguments, memory)),
+            "bpf_get_func_ret" => return Some(self.returned(second, memory)),
             "bpf_task_from_pid" | "bpf_task_from_vpid" => {
                 return Some(self.find_by("task_struct", &["pid"], first as u32 as u64));
             }
@@ -76,12 +86,108 @@ impl Model {
                 }));
             }
             "bpf_d_path" | "bpf_path_d_path" => return Some(self.path(arguments, memory)),
-            _ => return None,
+            name => return self.socket_of_kind(name, first),
         };
         match checked {
             Ok(()) => None,
             Err(why) => Some(Err(why)),
         }
+    }
+
+    /// `long bpf_get_func_arg(void *ctx, u32 n, u64 *value)`.
+    fn argument<M: ModelPort>(
+        &self,
+        [_, number, to, ..]: [u64; 5],
+        memory: &mut M,
+    ) -> Result<u64, String> {
+        match number < self.context.arguments as u64 {
+            true => self.copy_argument(number, to, memory),
+            false => Ok(Errno::EINVAL.negated()),
+        }
+    }
+
+    /// `long bpf_get_func_ret(void *ctx, u64 *value)`: the word behind the arguments, if there is one.
+    fn returned<M: ModelPort>(&self, to: u64, memory: &mut M) -> Result<u64, String> {
+        match self.context.has_result {
+            true => self.copy_argument(self.context.arguments as u64, to, memory),
+            false => Ok(Errno::EOPNOTSUPP.negated()),
+        }
+    }
+
+    fn copy_argument<M: ModelPort>(
+        &self,
+        number: u64,
+        to: u64,
+        memory: &mut M,
+    ) -> Result<u64, String> {
+        let mut word = [0; 8];
+        match self
+            .memory
+            .read(self.context.address + 8 * number, &mut word)
+        {
+            GivenAccess::Done => {}
+            GivenAccess::NotGiven(what) => return Err(format!("{what} was not given")),
+            GivenAccess::Absent => return Err("the program has no arguments".to_owned()),
+        }
+        let written = memory.write(to, &word);
+        written.map_err(|_| "the value cannot be written".to_owned())?;
+        Ok(0)
+    }
+
+    /// `bpf_skc_to_*_sock`: the socket if it is of the kind, as its members say; those that were not given are
+    /// as an object of the kind has them. `None` for other functions and other sockets than given ones.
+    fn socket_of_kind(&self, name: &str, socket: u64) -> Option<Result<u64, String>> {
+        const FULL: fn(u64) -> bool = |state| state != TIME_WAIT && state != NEW_SYN_RECV;
+        const ANY: fn(u64) -> bool = |_| true;
+        type Rule = (&'static [&'static str], fn(u64) -> bool);
+        const FAMILY: &[&str] = &["__sk_common", "skc_family"];
+        const STATE: &[&str] = &["__sk_common", "skc_state"];
+        const KIND: &[&str] = &["sk_type"];
+        const PROTOCOL: &[&str] = &["sk_protocol"];
+        let stream: Rule = (KIND, |kind| kind == 1);
+        let tcp: Rule = (PROTOCOL, |protocol| protocol == 6);
+        let (kind, rules): (&str, Vec<Rule>) = match name {
+            "bpf_skc_to_tcp_sock" => {
+                let inet: Rule = (FAMILY, |family| family == INET || family == INET6);
+                ("tcp_sock", vec![(STATE, FULL), inet, stream, tcp])
+            }
+            "bpf_skc_to_tcp6_sock" => {
+                let inet: Rule = (FAMILY, |family| family == INET6);
+                ("tcp6_sock", vec![(STATE, FULL), inet, stream, tcp])
+            }
+            "bpf_skc_to_udp6_sock" => {
+                let datagrams: Rule = (KIND, |kind| kind == 2);
+                let udp: Rule = (PROTOCOL, |protocol| protocol == 17);
+                let inet: Rule = (FAMILY, |family| family == INET6);
+                ("udp6_sock", vec![(STATE, FULL), udp, datagrams, inet])
+            }
+            "bpf_skc_to_unix_sock" => {
+                let unix: Rule = (FAMILY, |family| family == UNIX);
+                ("unix_sock", vec![(STATE, ANY), unix])
+            }
+            "bpf_skc_to_tcp_timewait_sock" => {
+                let waits: Rule = (STATE, |state| state == TIME_WAIT);
+                ("tcp_timewait_sock", vec![waits])
+            }
+            "bpf_skc_to_tcp_request_sock" => {
+                let waits: Rule = (STATE, |state| state == NEW_SYN_RECV);
+                ("tcp_request_sock", vec![waits])
+            }
+            _ => return None,
+        };
+        if socket == 0 {
+            return Some(Ok(0));
+        }
+        let is_of_kind = self.memory.is_of(socket, kind)?;
+        for (path, is_it) in rules {
+            match self.memory.member_of(socket, "sock", path) {
+                Ok(value) if is_it(value) => {}
+                Ok(_) => return Some(Ok(0)),
+                Err(_) if is_of_kind => {}
+                Err(missing) => return Some(Err(missing)),
+            }
+        }
+        Some(Ok(socket))
     }
 
     /// The object of a type with a number in a member; 0 if none has it.
@@ -148,9 +254,8 @@ impl Model {
         [path, buffer, size, ..]: [u64; 5],
         memory: &mut M,
     ) -> Result<u64, String> {
-        const ENAMETOOLONG: u64 = -36i64 as u64;
         let mut names = Vec::new();
-        let mut dentry = self.memory.pointer_at(path, "path", "dentry")?;
+        let mut dentry = self.memory.member_of(path, "path", &["dentry"])?;
         for _ in 0..MOST_STEPS {
             let name = self.memory.number(dentry, &["d_name", "name"])?;
             let name = read_text(memory, name).ok_or("the name of an entry is no text")?;
@@ -173,7 +278,7 @@ impl Model {
         }
         let bytes = [text.as_bytes(), &[0]].concat();
         if bytes.len() as u64 > u64::from(size as u32) {
-            return Ok(ENAMETOOLONG);
+            return Ok(Errno::ENAMETOOLONG.negated());
         }
         let written = memory.write(buffer, &bytes);
         written.map_err(|_| "the buffer cannot be written".to_owned())?;

@@ -9,7 +9,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use btf::{Btf, TypeId};
 use vm::{GivenAccess, GivenMemory};
 
-use super::names::{member, name_at, type_name, type_of};
+use super::names::{begins_with, larger_types, member, name_at, type_name, type_of};
 
 /// First address of the memory of the process.
 const USER_START: u64 = 0x7ffc_3a5e_1000;
@@ -35,19 +35,24 @@ pub(super) struct ModelObject {
     pub(super) ty: TypeId,
     pub(super) label: Label,
     pub(super) bytes: Vec<u8>,
-    /// Which bytes were given.
-    pub(super) given: Vec<bool>,
+    /// Which bits of each byte were given.
+    pub(super) given: Vec<u8>,
+    /// Offsets and sizes of units of bit fields of which some were given.
+    pub(super) units: Vec<(usize, usize)>,
     /// Names of words that are arguments, by their offsets.
     pub(super) arguments: Vec<(usize, String)>,
     pub(super) is_user: bool,
 }
 
 impl ModelObject {
-    /// The first of some bytes that was not given, in words; bytes between members are zero.
-    fn missing(&self, offset: usize, len: usize) -> Option<String> {
-        let all = offset..offset + len;
-        let mut missing = all.filter(|at| !self.given[*at]);
-        missing.find_map(|at| {
+    /// The first of some bits of bytes that was not given, in words; bits between members are zero.
+    fn missing(&self, offset: usize, bits: &[u8]) -> Option<String> {
+        let all = (offset..).zip(bits);
+        let mut missing = all.filter_map(|(at, wanted)| match wanted & !self.given[at] {
+            0 => None,
+            missing => Some((at, missing)),
+        });
+        missing.find_map(|(at, missing)| {
             let Label { path, owner } = &self.label;
             let argument = self
                 .arguments
@@ -59,10 +64,42 @@ impl ModelObject {
             if self.ty.is_void() {
                 return Some(format!("byte {at} of {path}{owner}"));
             }
-            let len = if at == offset { len } else { 0 };
-            let field = name_at(&self.types, self.ty, at, len)?;
+            let len = if at == offset { bits.len() } else { 0 };
+            let field = name_at(&self.types, self.ty, (at, len), missing)?;
             Some(format!("{path}{field}{owner}"))
         })
+    }
+
+    /// The bits of a copy of bytes that have to be given: a copy of a whole unit of bit fields has those
+    /// that were given, as what programs make of it is unknown here.
+    fn copied(&self, offset: usize, len: usize) -> Vec<u8> {
+        let mut wanted = vec![0xff; len];
+        for (start, size) in &self.units {
+            if *start >= offset && start + size <= offset + len {
+                let unit = start - offset..start - offset + size;
+                wanted[unit].copy_from_slice(&self.given[*start..start + size]);
+            }
+        }
+        wanted
+    }
+
+    /// What a member beyond the end would be of larger types that begin with this one, in words.
+    fn beyond(&self, offset: usize, len: usize) -> String {
+        let Label { path, owner } = &self.label;
+        let size = self.bytes.len();
+        let what = format!("byte {offset} of {path}{owner}, which has {size} bytes,");
+        if self.ty.is_void() {
+            return what;
+        }
+        let larger = larger_types(&self.types, self.ty, (offset, len));
+        match &larger[..] {
+            [] => what,
+            [first] => format!("{first}{owner}, which is only a {path},"),
+            [first, others @ ..] => {
+                let others = others.join(" or ");
+                format!("{first} (or {others}){owner}, which is only a {path},")
+            }
+        }
     }
 }
 
@@ -158,7 +195,8 @@ impl ModelMemory {
             ty,
             label,
             bytes: vec![0; size],
-            given: vec![false; size],
+            given: vec![0; size],
+            units: Vec::new(),
             arguments: Vec::new(),
             is_user,
         };
@@ -221,9 +259,34 @@ impl ModelMemory {
             (place.offset as u64, (size as usize).min(8))
         };
         let mut bytes = [0; 8];
-        match self.access(address + offset, size, false, |object, at| {
-            bytes[..size].copy_from_slice(&object.bytes[at..at + size]);
-        }) {
+        match self.read(address + offset, &mut bytes[..size]) {
+            GivenAccess::Done => Ok(u64::from_le_bytes(bytes)),
+            GivenAccess::NotGiven(what) => Err(format!("{what} was not given")),
+            GivenAccess::Absent => Err(format!("no given object is at {address:#x}")),
+        }
+    }
+
+    /// Whether the object that an address is the start of is one of a type, or begins with one; `None` if no
+    /// object begins there.
+    pub(super) fn is_of(&self, address: u64, ty: &str) -> Option<bool> {
+        let objects = self.objects();
+        let object = objects.get(&address)?;
+        let wanted = type_of(&self.types, ty);
+        Some(
+            wanted.is_ok_and(|wanted| begins_with(&object.types, object.ty, (&self.types, wanted))),
+        )
+    }
+
+    /// A member of an object at an address, which is seen as one of a type, as a number.
+    ///
+    /// # Errors
+    /// If it was not given.
+    pub(super) fn member_of(&self, address: u64, ty: &str, path: &[&str]) -> Result<u64, String> {
+        let path: Vec<String> = path.iter().map(|name| (*name).to_owned()).collect();
+        let place = member(&self.types, type_of(&self.types, ty)?, &path)?;
+        let size = self.types.size_of(place.ty).unwrap_or(0).min(8) as usize;
+        let mut bytes = [0; 8];
+        match self.read(address + place.offset as u64, &mut bytes[..size]) {
             GivenAccess::Done => Ok(u64::from_le_bytes(bytes)),
             GivenAccess::NotGiven(what) => Err(format!("{what} was not given")),
             GivenAccess::Absent => Err(format!("no given object is at {address:#x}")),
@@ -238,74 +301,98 @@ impl ModelMemory {
         Some((address + place.offset as u64, place.ty))
     }
 
-    /// The pointer in a member of a structure that may lie within an object.
-    pub(super) fn pointer_at(&self, address: u64, ty: &str, name: &str) -> Result<u64, String> {
-        let place = member(&self.types, type_of(&self.types, ty)?, &[name.to_owned()])?;
-        let mut bytes = [0; 8];
-        match self.read(address + place.offset as u64, &mut bytes) {
-            GivenAccess::Done => Ok(u64::from_le_bytes(bytes)),
-            GivenAccess::NotGiven(what) => Err(format!("{what} was not given")),
-            GivenAccess::Absent => Err(format!("no given {ty} is at {address:#x}")),
-        }
-    }
-
-    /// Hands over the object that holds bytes which were given, and their offset.
+    /// Copies bytes of an object, of which some bits have to be given: all that a copy needs without them.
     fn access(
         &self,
         address: u64,
-        len: usize,
+        into: &mut [u8],
+        bits: Option<u64>,
         is_user: bool,
-        copy: impl FnOnce(&ModelObject, usize),
     ) -> GivenAccess {
         let objects = self.objects();
-        let Some((start, object)) = objects.range(..=address).next_back() else {
+        let Some((start, object)) = near(&objects, address) else {
             return GivenAccess::Absent;
         };
-        let offset = (address - start) as usize;
-        if object.is_user != is_user || offset >= object.bytes.len() {
+        if object.is_user != is_user {
             return GivenAccess::Absent;
         }
-        let inside = len.min(object.bytes.len() - offset);
         let Label { path, owner } = &object.label;
-        match object.missing(offset, inside) {
+        let size = object.bytes.len();
+        let Some(offset) = address.checked_sub(start) else {
+            let before = start - address;
+            return GivenAccess::NotGiven(format!("what is {before} bytes before {path}{owner}"));
+        };
+        let (offset, len) = (offset as usize, into.len());
+        if offset >= size {
+            return GivenAccess::NotGiven(object.beyond(offset, len));
+        }
+        let inside = len.min(size - offset);
+        let wanted = match bits {
+            Some(bits) => bits.to_le_bytes()[..inside].to_vec(),
+            None => object.copied(offset, inside),
+        };
+        match object.missing(offset, &wanted) {
             Some(missing) => GivenAccess::NotGiven(missing),
             None if inside < len => {
                 GivenAccess::NotGiven(format!("the memory behind {path}{owner}"))
             }
             None => {
-                copy(object, offset);
+                into.copy_from_slice(&object.bytes[offset..offset + len]);
                 GivenAccess::Done
             }
         }
     }
 }
 
+/// The object that an address is in, or in whose guard, which is as long behind it as in front of it.
+fn near(objects: &BTreeMap<u64, ModelObject>, address: u64) -> Option<(u64, &ModelObject)> {
+    let before = objects.range(..=address).next_back();
+    let behind = objects.range(address..).next();
+    let distance_before = before.map_or(u64::MAX, |(start, object)| {
+        (address - start).saturating_sub(object.bytes.len() as u64)
+    });
+    let distance_behind = behind.map_or(u64::MAX, |(start, _)| start - address);
+    let (found, distance) = match distance_before <= distance_behind {
+        true => (before, distance_before),
+        false => (behind, distance_behind),
+    };
+    found
+        .filter(|_| distance < GUARD)
+        .map(|(start, object)| (*start, object))
+}
+
 impl GivenMemory for ModelMemory {
     fn read(&self, address: u64, into: &mut [u8]) -> GivenAccess {
-        self.access(address, into.len(), false, |object, at| {
-            into.copy_from_slice(&object.bytes[at..at + into.len()]);
-        })
+        self.access(address, into, None, false)
+    }
+
+    fn load(&self, address: u64, into: &mut [u8], bits: u64) -> GivenAccess {
+        self.access(address, into, Some(bits), false)
     }
 
     fn write(&self, address: u64, bytes: &[u8]) -> GivenAccess {
         let mut objects = self.objects_mut();
-        let Some((start, object)) = objects.range_mut(..=address).next_back() else {
+        let Some((start, object)) = near(&objects, address) else {
             return GivenAccess::Absent;
         };
-        let offset = (address - start) as usize;
-        let end = offset.saturating_add(bytes.len());
-        if object.is_user || end > object.bytes.len() {
+        let offset = address.wrapping_sub(start) as usize;
+        let is_inside = offset.saturating_add(bytes.len()) <= object.bytes.len();
+        if object.is_user {
             return GivenAccess::Absent;
         }
-        object.bytes[offset..end].copy_from_slice(bytes);
-        object.given[offset..end].fill(true);
+        if !is_inside {
+            let Label { path, owner } = &object.label;
+            return GivenAccess::NotGiven(format!("the memory beside {path}{owner}"));
+        }
+        if let Some(object) = objects.get_mut(&start) {
+            object.bytes[offset..offset + bytes.len()].copy_from_slice(bytes);
+            object.given[offset..offset + bytes.len()].fill(0xff);
+        }
         GivenAccess::Done
     }
 
     fn read_user(&self, address: u64, into: &mut [u8]) -> GivenAccess {
-        self.access(address, into.len(), true, |object, at| {
-            into.copy_from_slice(&object.bytes[at..at + into.len()]);
-        })
+        self.access(address, into, None, true)
     }
 
     fn place(&self, address: u64) -> Option<(String, u64)> {

@@ -4,6 +4,8 @@ use btf::{Btf, Kind, Shape, TypeId};
 
 /// Most structures in structures.
 const MOST_DEPTH: usize = 32;
+/// Most larger types that a message names.
+const MOST_LARGER: usize = 3;
 
 /// A member of a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +53,16 @@ fn unknown(types: &Btf<'_>, ty: TypeId, name: &str) -> String {
     let mut names = Vec::new();
     collect(types, ty, &mut names, MOST_DEPTH);
     let of = type_name(types, ty);
+    if let Some(Shape::Ptr(to)) = types
+        .skip_modifiers(ty)
+        .and_then(|id| types.get(id))
+        .map(|ty| ty.shape())
+    {
+        let to = type_name(types, to);
+        return format!(
+            "{name} is a member of the {to} that a pointer leads to: {{{name}: …}} gives it"
+        );
+    }
     if names.is_empty() {
         return format!("{of} has no members, and so no {name}");
     }
@@ -125,18 +137,76 @@ pub(super) fn type_name(types: &Btf<'_>, ty: TypeId) -> String {
     }
 }
 
-/// The member that bytes at an offset belong to, as `.a.b[1]`; `None` between members. Of members of a union
+/// The member that bits of a byte belong to, as `.a.b[1]`; `None` between members. Of members of a union
 /// that which begins there and has this size, if there is one.
-pub(super) fn name_at(types: &Btf<'_>, ty: TypeId, offset: usize, len: usize) -> Option<String> {
-    let found = search(types, ty, (offset, len), MOST_DEPTH)?;
+pub(super) fn name_at(
+    types: &Btf<'_>,
+    ty: TypeId,
+    (offset, len): (usize, usize),
+    bits: u8,
+) -> Option<String> {
+    let found = search(types, ty, (offset, len, bits), MOST_DEPTH)?;
     Some(found.0)
+}
+
+/// Members at an offset of structures that begin with a type and are larger, as `tcp_sock.snd_cwnd`, those
+/// first that have the length.
+pub(super) fn larger_types(
+    types: &Btf<'_>,
+    ty: TypeId,
+    (offset, len): (usize, usize),
+) -> Vec<String> {
+    let wanted = type_name(types, ty);
+    let mut found: Vec<(u8, String)> = Vec::new();
+    for larger in types.of_kind(Kind::Struct) {
+        let id = larger.id();
+        if types.size_of(id).unwrap_or(0) as usize <= offset
+            || !begins_with(types, id, (types, ty))
+            || type_name(types, id) == wanted
+        {
+            continue;
+        }
+        if let Some((field, fit)) = search(types, id, (offset, len, 0xff), MOST_DEPTH)
+            && !field.is_empty()
+        {
+            found.push((2 - fit, format!("{}{field}", type_name(types, id))));
+        }
+    }
+    found.sort();
+    found.dedup();
+    found.truncate(MOST_LARGER);
+    found.into_iter().map(|(_, name)| name).collect()
+}
+
+/// True if a type is another one, or has it as its first member and so on.
+pub(super) fn begins_with(
+    types: &Btf<'_>,
+    ty: TypeId,
+    (others, other): (&Btf<'_>, TypeId),
+) -> bool {
+    let wanted = type_name(others, other);
+    let mut id = ty;
+    for _ in 0..MOST_DEPTH {
+        let Some(found) = types.skip_modifiers(id) else {
+            return false;
+        };
+        if type_name(types, found) == wanted {
+            return true;
+        }
+        let composite = types.get(found).and_then(|ty| ty.as_composite());
+        match composite.and_then(|composite| composite.member(0)) {
+            Some(first) if first.bit_offset == 0 => id = first.ty,
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// Name, and how well it fits: 2 for the bytes themselves.
 fn search(
     types: &Btf<'_>,
     ty: TypeId,
-    (offset, len): (usize, usize),
+    (offset, len, bits): (usize, usize, u8),
     depth: usize,
 ) -> Option<(String, u8)> {
     let id = types.skip_modifiers(ty)?;
@@ -158,10 +228,15 @@ fn search(
                     continue;
                 };
                 let found = match member.bits {
-                    0 => search(types, member.ty, (inside, len), depth - 1),
-                    bits => {
-                        let end = (member.bit_offset % 8 + bits).div_ceil(8) as usize;
-                        (inside < end).then(|| (String::new(), 1))
+                    0 => search(types, member.ty, (inside, len, bits), depth - 1),
+                    count => {
+                        let first = (member.bit_offset % 8) as usize;
+                        let is_it = |bit: &usize| {
+                            let of_field = 8 * inside + bit;
+                            bits & 1 << bit != 0
+                                && (first..first + count as usize).contains(&of_field)
+                        };
+                        (0..8).find(is_it).map(|_| (String::new(), 1))
                     }
                 };
                 let Some((inner, fit)) = found else {
@@ -186,7 +261,8 @@ fn search(
                 return Some((String::new(), fit));
             }
             let number = offset / each.max(1);
-            let inner = search(types, element, (offset % each.max(1), len), depth - 1);
+            let inside = (offset % each.max(1), len, bits);
+            let inner = search(types, element, inside, depth - 1);
             inner.map(|(inner, fit)| (format!("[{number}]{inner}"), fit))
         }
         _ => Some((String::new(), fit)),

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use btf::{Btf, TypeId};
 
 use super::memory::ModelMemory;
-use super::names::{type_name, type_of};
-use super::value::ModelValue;
+use super::names::{begins_with, type_name, type_of};
+use super::value::{ModelError, ModelValue};
 use super::write::Target;
+
+/// Addresses of sockets of each family stand for `sockaddr` without having it as a member.
+const FAMILIES: &str = "sockaddr_";
 
 impl ModelMemory {
     /// The address that a value is for a pointer to a type.
@@ -16,7 +19,7 @@ impl ModelMemory {
         at: &Target,
         to: TypeId,
         value: &ModelValue,
-    ) -> Result<u64, String> {
+    ) -> Result<u64, ModelError> {
         let types = at.types.clone();
         let path = at.label.path.clone();
         let pointee = types.skip_modifiers(to).unwrap_or(TypeId::VOID);
@@ -25,22 +28,33 @@ impl ModelMemory {
             .is_some_and(|ty| ty.as_composite().is_some());
         let takes = || match is_composite {
             true => format!("{path} takes @NAME, {{…}} or null, not {value}"),
+            false if pointee.is_void() => {
+                format!(
+                    "{path}, which is void *, takes @NAME, TYPE {{…}}, a text, hex or null, not {value}"
+                )
+            }
             false => format!("{path} takes @NAME, a text, [...], hex or null, not {value}"),
         };
         match value {
             ModelValue::Word(word) if word == "null" => Ok(0),
-            ModelValue::Word(_) | ModelValue::BigEndian(_) => Err(takes()),
+            ModelValue::Word(_) | ModelValue::BigEndian(_) => Err(takes().into()),
+            // A mistake for @NAME: no object is there.
+            ModelValue::Number(1..4096) if is_composite => Err(takes().into()),
             ModelValue::Number(number) => {
-                u64::try_from(*number).map_err(|_| format!("{path}: {number} is no address"))
+                u64::try_from(*number).map_err(|_| format!("{path}: {number} is no address").into())
             }
             ModelValue::Object(name, members) => {
                 let (address, ty) = self.member(name, members)?;
-                match is_composite && !begins_with(&self.types, ty, (&types, pointee)) {
+                let is_family = type_name(&types, pointee) == "sockaddr"
+                    && type_name(&self.types, ty).starts_with(FAMILIES);
+                let is_other = !is_family && !begins_with(&self.types, ty, (&types, pointee));
+                match is_composite && is_other {
                     true => Err(format!(
                         "{path} points to {}, and {value} is a {}",
                         type_name(&types, pointee),
                         type_name(&self.types, ty)
-                    )),
+                    )
+                    .into()),
                     false => Ok(address),
                 }
             }
@@ -51,7 +65,7 @@ impl ModelMemory {
                 };
                 self.pointer(&at, to, inner)
             }
-            ModelValue::Text(_) if is_composite => Err(takes()),
+            ModelValue::Text(_) if is_composite => Err(takes().into()),
             ModelValue::Text(text) => {
                 let bytes = [text.as_bytes(), &[0]].concat();
                 self.allocate_bytes(at, &bytes)
@@ -65,9 +79,17 @@ impl ModelMemory {
                         return Err(format!(
                             "{path} points to {}: the type of the object is needed, as TYPE {{…}}",
                             type_name(&types, to)
-                        ));
+                        )
+                        .into());
                     }
                 };
+                let wanted = type_name(&at.types, pointee);
+                let given = type_name(&types, id);
+                let is_family = wanted == "sockaddr" && given.starts_with(FAMILIES);
+                if is_composite && !is_family && !begins_with(&self.types, id, (&at.types, pointee))
+                {
+                    return Err(format!("{path} points to {wanted}, not to {given}").into());
+                }
                 let size = types.size_of(id).unwrap_or(0) as usize;
                 self.allocate_typed(at, (types, id), size, |memory, inner| {
                     memory.put(inner, id, value)
@@ -75,7 +97,7 @@ impl ModelMemory {
             }
             ModelValue::List(values) => {
                 let each = match pointee.is_void() {
-                    true => return Err(takes()),
+                    true => return Err(takes().into()),
                     false => types.size_of(pointee).unwrap_or(0) as usize,
                 };
                 let size = each.saturating_mul(values.len());
@@ -93,7 +115,7 @@ impl ModelMemory {
         }
     }
 
-    fn allocate_bytes(&mut self, at: &Target, bytes: &[u8]) -> Result<u64, String> {
+    fn allocate_bytes(&mut self, at: &Target, bytes: &[u8]) -> Result<u64, ModelError> {
         let target = (at.types.clone(), TypeId::VOID);
         self.allocate_typed(at, target, bytes.len(), |memory, inner| {
             memory.store(inner, bytes);
@@ -107,8 +129,8 @@ impl ModelMemory {
         at: &Target,
         (types, ty): (Arc<Btf<'static>>, TypeId),
         size: usize,
-        fill: impl FnOnce(&mut ModelMemory, &Target) -> Result<(), String>,
-    ) -> Result<u64, String> {
+        fill: impl FnOnce(&mut ModelMemory, &Target) -> Result<(), ModelError>,
+    ) -> Result<u64, ModelError> {
         let object = self.allocate((types.clone(), ty), size, at.label.clone(), at.is_user)?;
         let inner = Target {
             types,
@@ -120,24 +142,4 @@ impl ModelMemory {
         fill(self, &inner)?;
         Ok(object)
     }
-}
-
-/// True if a type is another one, or has it as its first member and so on.
-fn begins_with(types: &Btf<'_>, ty: TypeId, (others, other): (&Btf<'_>, TypeId)) -> bool {
-    let wanted = type_name(others, other);
-    let mut id = ty;
-    for _ in 0..16 {
-        let Some(found) = types.skip_modifiers(id) else {
-            return false;
-        };
-        if type_name(types, found) == wanted {
-            return true;
-        }
-        let composite = types.get(found).and_then(|ty| ty.as_composite());
-        match composite.and_then(|composite| composite.member(0)) {
-            Some(first) if first.bit_offset == 0 => id = first.ty,
-            _ => return false,
-        }
-    }
-    false
 }

@@ -2,6 +2,7 @@
 //! and memory of the process. A recursive-descent parser, bounded in depth.
 
 use std::fmt;
+use std::ops::Deref;
 
 /// Most values in values.
 const MOST_DEPTH: usize = 64;
@@ -26,7 +27,7 @@ pub enum ModelValue {
         /// The type, if it is named.
         ty: Option<String>,
         /// Members, by the names between their dots.
-        fields: Vec<(Vec<String>, ModelValue)>,
+        fields: Vec<(MemberPath, ModelValue)>,
         /// True for `..`: what is not named is zero.
         others_are_zero: bool,
     },
@@ -35,6 +36,81 @@ pub enum ModelValue {
     /// `user VALUE`: a pointer to the value in memory of the process.
     User(Box<ModelValue>),
 }
+
+/// The names between the dots of a member's path, and where a text has it.
+#[derive(Clone, Debug)]
+pub struct MemberPath {
+    names: Vec<String>,
+    /// Bytes in the text in front of the path and of its value; `None` for a path that no text has.
+    pub(super) written: Option<(usize, usize)>,
+}
+
+impl Deref for MemberPath {
+    type Target = [String];
+
+    fn deref(&self) -> &[String] {
+        &self.names
+    }
+}
+
+impl From<&str> for MemberPath {
+    fn from(name: &str) -> MemberPath {
+        MemberPath {
+            names: vec![name.to_owned()],
+            written: None,
+        }
+    }
+}
+
+impl PartialEq for MemberPath {
+    fn eq(&self, other: &MemberPath) -> bool {
+        self.names == other.names
+    }
+}
+
+impl Eq for MemberPath {}
+
+/// Why a model does not take what a test gives: the fact, and where the text has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelError {
+    /// The fact.
+    pub what: String,
+    /// Bytes in front of the place in the text of the value, if it is about a member.
+    pub at: Option<usize>,
+}
+
+impl ModelError {
+    /// The same at a place, if it has none closer to the fault.
+    pub(super) fn within(mut self, place: Option<usize>) -> ModelError {
+        self.at = self.at.or(place);
+        self
+    }
+
+    pub(super) fn reword(mut self, words: impl FnOnce(&str) -> String) -> ModelError {
+        self.what = words(&self.what);
+        self
+    }
+}
+
+impl From<String> for ModelError {
+    fn from(what: String) -> ModelError {
+        ModelError { what, at: None }
+    }
+}
+
+impl From<&str> for ModelError {
+    fn from(what: &str) -> ModelError {
+        what.to_owned().into()
+    }
+}
+
+impl fmt::Display for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for ModelError {}
 
 /// Reason why a text is no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,23 +130,20 @@ impl fmt::Display for ValueError {
 impl std::error::Error for ValueError {}
 
 impl ModelValue {
-    /// The value at the begin of a text, and what follows it.
-    ///
-    /// # Errors
-    /// If the text does not begin with one.
-    pub fn parse_start(text: &str) -> Result<(ModelValue, &str), ValueError> {
-        let mut parser = Parser { text, at: 0 };
-        let value = parser.value(0)?;
-        parser.skip_blanks();
-        Ok((value, &text[parser.at..]))
-    }
-
     /// The value that a text is.
     ///
     /// # Errors
     /// If it is none.
     pub fn parse(text: &str) -> Result<ModelValue, ValueError> {
-        let mut parser = Parser { text, at: 0 };
+        ModelValue::parse_behind(text, 0)
+    }
+
+    /// The value that a text is behind so many bytes; places of errors and members are in the whole text.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn parse_behind(text: &str, start: usize) -> Result<ModelValue, ValueError> {
+        let mut parser = Parser { text, at: start };
         let value = parser.value(0)?;
         parser.skip_blanks();
         match parser.rest().is_empty() {
@@ -253,7 +326,7 @@ impl<'t> Parser<'t> {
 
     fn fields(&mut self, ty: Option<String>, depth: usize) -> Result<ModelValue, ValueError> {
         self.takes("{");
-        let mut fields: Vec<(Vec<String>, ModelValue)> = Vec::new();
+        let mut fields: Vec<(MemberPath, ModelValue)> = Vec::new();
         let mut others_are_zero = false;
         while !self.takes("}") {
             if self.takes("..") {
@@ -265,18 +338,20 @@ impl<'t> Parser<'t> {
             }
             self.skip_blanks();
             let start = self.at;
-            let path = match self.rest().starts_with('"') {
+            let names: Vec<String> = match self.rest().starts_with('"') {
                 true => self.quoted()?.split('.').map(str::to_owned).collect(),
                 false => self.path()?,
             };
-            if fields.iter().any(|(known, _)| *known == path) {
+            if fields.iter().any(|(known, _)| known.names == names) {
                 self.at = start;
                 return Err(self.expected("a member that was not named before"));
             }
             if !self.takes(":") {
                 return Err(self.expected("a colon behind the name of a member"));
             }
-            fields.push((path, self.value(depth + 1)?));
+            self.skip_blanks();
+            let written = Some((start, self.at));
+            fields.push((MemberPath { names, written }, self.value(depth + 1)?));
             if !self.takes(",") && !self.rest().trim_start().starts_with('}') {
                 return Err(self.expected("a comma or }"));
             }
@@ -370,7 +445,7 @@ mod tests {
             panic!("{value:?}");
         };
         assert_eq!((ty.as_str(), fields.len()), ("task_struct", 4));
-        assert_eq!(fields[3].0, ["a", "b"]);
+        assert_eq!(*fields[3].0, ["a", "b"]);
         let user = ModelValue::parse("user [user \"ls\", null, be 80, hex 00ff, -ENOENT]");
         assert!(matches!(user, Ok(ModelValue::User(_))), "{user:?}");
         let mut brackets = OpenBrackets::default();

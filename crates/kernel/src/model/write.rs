@@ -8,7 +8,7 @@ use spec::Errno;
 
 use super::memory::{Label, ModelMemory};
 use super::names::{nearest, type_name};
-use super::value::ModelValue;
+use super::value::{ModelError, ModelValue};
 
 /// Largest error number of Linux (`MAX_ERRNO`) of those with names.
 const LAST_ERRNO: i32 = 531;
@@ -32,7 +32,7 @@ impl ModelMemory {
     ///
     /// # Errors
     /// If a member is unknown or does not take its value, with the path of the member.
-    pub fn give(&mut self, name: &str, value: &ModelValue) -> Result<(), String> {
+    pub fn give(&mut self, name: &str, value: &ModelValue) -> Result<(), ModelError> {
         let object = self.address(name)?;
         let (types, ty, label) = {
             let objects = self.objects();
@@ -55,13 +55,13 @@ impl ModelMemory {
         at: &Target,
         ty: TypeId,
         value: &ModelValue,
-    ) -> Result<(), String> {
+    ) -> Result<(), ModelError> {
         let types = at.types.clone();
         let id = types.skip_modifiers(ty).unwrap_or(TypeId::VOID);
         let size = types.size_of(id).unwrap_or(0) as usize;
         let path = &at.label.path;
         let Some(found) = types.get(id) else {
-            return Err(format!("{path} has no type"));
+            return Err(format!("{path} has no type").into());
         };
         match found.shape() {
             Shape::Ptr(to) => {
@@ -86,7 +86,8 @@ impl ModelMemory {
                 _ => Err(format!(
                     "{path}, {}, takes {size} bytes as hex",
                     type_name(&types, ty)
-                )),
+                )
+                .into()),
             },
         }
     }
@@ -97,7 +98,7 @@ impl ModelMemory {
         at: &Target,
         ty: TypeId,
         value: &ModelValue,
-    ) -> Result<u64, String> {
+    ) -> Result<u64, ModelError> {
         let types = at.types.clone();
         let id = types.skip_modifiers(ty).unwrap_or(TypeId::VOID);
         let size = types.size_of(id).unwrap_or(8) as usize;
@@ -108,17 +109,18 @@ impl ModelMemory {
                 "{}, {}, is no number and no pointer",
                 at.label.path,
                 type_name(&types, ty)
-            )),
+            )
+            .into()),
         }
     }
 
-    /// The bytes of a value of a type without a place, and which of them it names.
+    /// The bytes of a value of a type without a place, and which bits of them it names.
     pub(super) fn encode(
         &mut self,
         at: &Target,
         ty: TypeId,
         value: &ModelValue,
-    ) -> Result<(Vec<u8>, Vec<bool>), String> {
+    ) -> Result<(Vec<u8>, Vec<u8>), ModelError> {
         let size = at.types.size_of(ty).unwrap_or(0) as usize;
         let place = (at.types.clone(), ty);
         let object = self.allocate(place, size, at.label.clone(), false)?;
@@ -138,7 +140,7 @@ impl ModelMemory {
             let end = (at.offset + bytes.len()).min(object.bytes.len());
             let start = at.offset.min(end);
             object.bytes[start..end].copy_from_slice(&bytes[..end - start]);
-            object.given[start..end].fill(true);
+            object.given[start..end].fill(0xff);
         }
     }
 
@@ -149,7 +151,7 @@ impl ModelMemory {
         id: TypeId,
         size: usize,
         value: &ModelValue,
-    ) -> Result<u64, String> {
+    ) -> Result<u64, ModelError> {
         let size = size.clamp(1, 8);
         let (path, types) = (&at.label.path, &at.types);
         let name = || type_name(types, id);
@@ -159,7 +161,7 @@ impl ModelMemory {
             ModelValue::BigEndian(number) => {
                 let mut bytes = number.to_be_bytes();
                 if size < 8 && number >> (8 * size) != 0 {
-                    return Err(format!("{path}: {number} has more than {size} bytes"));
+                    return Err(format!("{path}: {number} has more than {size} bytes").into());
                 }
                 bytes.rotate_left(8 - size);
                 bytes[size..].fill(0);
@@ -167,7 +169,11 @@ impl ModelMemory {
             }
             ModelValue::Text(text) => match text.parse::<Ipv4Addr>() {
                 Ok(address) if size == 4 => i128::from(u32::from_le_bytes(address.octets())),
-                _ => return Err(format!("{path}, {}, takes a number, not {value}", name())),
+                _ if size == 4 && text.matches('.').count() == 3 => {
+                    let what = "an IPv4 address or a number";
+                    return Err(format!("{path}, {}, takes {what}, not {value}", name()).into());
+                }
+                _ => return Err(format!("{path}, {}, takes a number, not {value}", name()).into()),
             },
             ModelValue::Bytes(bytes) if bytes.len() == size => {
                 let mut wide = [0; 8];
@@ -187,7 +193,7 @@ impl ModelMemory {
             | ModelValue::Fields { .. }
             | ModelValue::List(_)
             | ModelValue::Bytes(_) => {
-                return Err(format!("{path}, {}, takes a number, not {value}", name()));
+                return Err(format!("{path}, {}, takes a number, not {value}", name()).into());
             }
         };
         let bits = 8 * size as u32;
@@ -197,7 +203,8 @@ impl ModelMemory {
             false => Err(format!(
                 "{path}: {number} does not fit into {} ({bits} bits)",
                 name()
-            )),
+            )
+            .into()),
         }
     }
 

@@ -23,8 +23,8 @@ const MOST_WIRE_LEN: u32 = 65_536;
 const MOST_SEGMENTS: u32 = 65_535;
 
 use field::{
-    CB, FAMILY, GSO_SEGS, GSO_SIZE, HWTSTAMP, IFINDEX, INGRESS_IFINDEX, LOCAL_IP4, LOCAL_IP6, MARK,
-    PACKET_TYPE, PRIORITY, PROTOCOL, REMOTE_IP4, REMOTE_IP6, TSTAMP, WIRE_LEN,
+    CB, DATA, FAMILY, GSO_SEGS, GSO_SIZE, HWTSTAMP, IFINDEX, INGRESS_IFINDEX, LOCAL_IP4, LOCAL_IP6,
+    MARK, PACKET_TYPE, PRIORITY, PROTOCOL, REMOTE_IP4, REMOTE_IP6, TSTAMP, WIRE_LEN,
 };
 
 /// Offsets in `struct __sk_buff`.
@@ -40,6 +40,8 @@ pub(crate) mod field {
     pub(crate) const IFINDEX: usize = 40;
     pub(crate) const CB: usize = 48;
     pub(crate) const HASH: usize = 68;
+    /// Start of the packet, and its end behind it.
+    pub(crate) const DATA: usize = 76;
     pub(crate) const FAMILY: usize = 88;
     pub(crate) const REMOTE_IP4: usize = 92;
     pub(crate) const LOCAL_IP4: usize = 96;
@@ -129,6 +131,31 @@ pub(super) fn test_input(
         true => Err(Errno::EINVAL),
         false => Ok(TestInput { given, ..input }),
     }
+}
+
+/// Bytes of a stream, as a program of a socket map sees them, with the fields of the context that are given.
+///
+/// # Errors
+/// EINVAL for too many bytes, E2BIG for a larger context.
+pub(super) fn stream(bytes: &[u8], given: &[u8]) -> Result<TestInput, Errno> {
+    if bytes.len() > MOST {
+        return Err(Errno::EINVAL);
+    }
+    let rules = SkbRun {
+        has_link_header: true,
+        is_sent: false,
+        is_read_only: false,
+    };
+    let given = match given {
+        [] => Vec::new(),
+        _ => sized(given, SKB.size)?,
+    };
+    let mut input = captured(bytes, rules);
+    let is_address = |at: &usize| (DATA..DATA + 8).contains(at);
+    for at in (0..given.len()).filter(|at| !is_address(at) && given[*at] != 0) {
+        input.context[at] = given[at];
+    }
+    Ok(TestInput { given, ..input })
 }
 
 /// A frame of any length.

@@ -31,6 +31,8 @@ pub struct TestProgram {
     rules: TestRunKind,
     /// Bytes of the context up to the last one that the program accesses.
     context_bytes: u32,
+    /// In a model it gets the bytes of a stream, with a `struct __sk_buff`.
+    has_stream: bool,
 }
 
 /// Packet and context of a run, before it and after it.
@@ -61,14 +63,16 @@ impl TestProgram {
         Some(TestProgram {
             rules: kind.test_run()?,
             context_bytes: 0,
+            has_stream: false,
         })
     }
 
-    /// The rules of types that Linux does not test-run, whose programs run in a model of the kernel.
-    pub fn model() -> TestProgram {
+    /// The rules of a type that Linux does not test-run, whose programs run in a model of the kernel.
+    pub fn model(kind: ProgramType) -> TestProgram {
         TestProgram {
             rules: Model,
             context_bytes: 0,
+            has_stream: kind == ProgramType::SkSkb,
         }
     }
 
@@ -129,6 +133,7 @@ impl TestProgram {
             Syscall | RawTracepoint => {
                 context_only::test_input(frame, context, self.rules, self.context_bytes)
             }
+            Model if self.has_stream => skb::stream(frame, context),
             Model => Err(Errno::ENOTSUPP),
         }
     }
@@ -158,6 +163,7 @@ impl TestProgram {
             RawTracepoint => {
                 "up to 12 arguments of 8 bytes, all that the program reads, and no packet"
             }
+            Model if self.has_stream => "none or a struct __sk_buff",
             Model => "arguments and fields by name, of a model of the kernel",
             Syscall => "up to 65535 bytes, all that the program accesses, and no packet",
         }
@@ -209,6 +215,7 @@ impl TestProgram {
             Skb(_) => skb::sizes(frame),
             FlowDissector => flow_dissector::SIZES,
             Netfilter => netfilter::sizes(frame),
+            Model if self.has_stream => 0..=skb::MOST,
             SkLookup | Syscall | RawTracepoint | Model => 0..=0,
         }
     }

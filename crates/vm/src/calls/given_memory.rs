@@ -16,6 +16,9 @@ pub trait GivenMemory {
     /// Copies bytes of the kernel.
     fn read(&self, address: u64, into: &mut [u8]) -> GivenAccess;
 
+    /// Copies up to eight bytes of the kernel, of which only some bits are used.
+    fn load(&self, address: u64, into: &mut [u8], bits: u64) -> GivenAccess;
+
     /// Writes bytes of the kernel, which are given afterwards.
     fn write(&self, address: u64, bytes: &[u8]) -> GivenAccess;
 

@@ -9,6 +9,7 @@ use object::Object;
 use report::why::Why;
 
 use super::compare::{compare_maps, compare_run, printed, record};
+use super::model_statement::line_and_column;
 use super::resolve::{check_applicable, resolve};
 #[cfg(feature = "trace")]
 use super::runs::inputs;
@@ -20,7 +21,9 @@ use super::{
 use crate::internal::maps_json::{Element, LeftOut, RecordTypes};
 #[cfg(feature = "trace")]
 use crate::internal::run::{Explained, WhyOptions};
-use crate::internal::run::{Faults, LoadedObject, RunClock, RunError, RunRecord, RunnableProgram};
+use crate::internal::run::{
+    Faults, LoadedObject, RunClock, RunError, RunRecord, RunnableProgram, can_test_run,
+};
 
 /// An expectation file, and the loaded object whose programs it runs.
 /// [`Instance::check`](crate::Instance::check) is the short form.
@@ -147,6 +150,15 @@ impl<'c> ExpectCheck<'c, '_> {
         None
     }
 
+    /// True if programs run in a model of the kernel.
+    pub(super) fn has_model(&self) -> bool {
+        self.file.has_model()
+            || self.file.programs().any(|(_, name)| {
+                let place = self.loaded.program_place(name);
+                place.is_some_and(|place| !can_test_run(self.loaded.program_kind(place)))
+            })
+    }
+
     /// The state in front of the first statement.
     fn start(&self) -> State {
         let fallback_reason = self.file.programs().find_map(|(_, name)| {
@@ -158,7 +170,7 @@ impl<'c> ExpectCheck<'c, '_> {
                 file: self.file.name().to_owned(),
                 fallback_reason,
                 unwritten: Vec::new(),
-                is_model: self.file.has_model(),
+                is_model: self.has_model(),
                 runs: 0,
                 expectations: Vec::new(),
                 zeroed: Vec::new(),
@@ -239,7 +251,15 @@ impl<'c> ExpectCheck<'c, '_> {
     }
 
     pub(super) fn at(&self, line: &Line, problem: ExpectProblem) -> ExpectError {
-        ExpectError::new(self.file.name(), Some(line.number), problem)
+        let (below, problem) = match problem {
+            ExpectProblem::Value { what, at: Some(at) } => {
+                let (below, column) = line_and_column(&line.source, at);
+                let what = format!("column {column}: {what}");
+                (below, ExpectProblem::Unsuitable(what))
+            }
+            problem => (0, problem),
+        };
+        ExpectError::new(self.file.name(), Some(line.number + below), problem)
     }
 
     fn resolve(&self) -> Result<(), ExpectError> {

@@ -27,8 +27,43 @@ pub(super) fn context(
     };
     let size = types.size_of(ty).unwrap_or(0) as usize;
     let mut bytes = vec![0; size];
-    read(Some(types), ty, value, &mut bytes, &Formats::default())?;
+    let Some((name, element)) = last_array(types, ty) else {
+        read(Some(types), ty, value, &mut bytes, &Formats::default())?;
+        return Ok(bytes);
+    };
+    // The array has as many elements as are given.
+    let mut members = value.as_object().cloned().unwrap_or_default();
+    let elements = members.remove(&name);
+    let others = match value.is_object() {
+        true => Value::Object(members),
+        false => value.clone(),
+    };
+    read(Some(types), ty, &others, &mut bytes, &Formats::default())?;
+    let elements = match elements {
+        None => Vec::new(),
+        Some(Value::Array(elements)) => elements,
+        Some(other) => return Err(format!("{name}: a list is expected, not {other}")),
+    };
+    for value in elements {
+        let mut one = vec![0; types.size_of(element).unwrap_or(0) as usize];
+        let form = Formats::default();
+        read(Some(types), element, &value, &mut one, &form)
+            .map_err(|what| format!("{name}: {what}"))?;
+        bytes.extend(one);
+    }
     Ok(bytes)
+}
+
+/// Name and elements of an array without a length at the end of a structure.
+fn last_array(types: &Btf<'_>, ty: TypeId) -> Option<(String, TypeId)> {
+    let composite = types.get(types.skip_modifiers(ty)?)?.as_composite()?;
+    let last = composite.members().last()?;
+    match types.get(types.skip_modifiers(last.ty)?)?.shape() {
+        Shape::Array(array) if array.count == 0 => {
+            Some((types.string(last.name).to_string(), array.element))
+        }
+        _ => None,
+    }
 }
 
 /// The structure that the first parameter of a function points to.

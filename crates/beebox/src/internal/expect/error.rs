@@ -5,6 +5,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use ::kernel::model::ModelError;
+
 use crate::internal::bytes::ByteSourceError;
 use crate::internal::maps_json::LeftOut;
 use crate::internal::name_of;
@@ -43,6 +45,13 @@ pub enum ExpectProblem {
     Statement(String),
     /// A statement names what the object does not have, or does not suit the run before it.
     Unsuitable(String),
+    /// A model of the kernel does not take a value.
+    Value {
+        /// The fact.
+        what: String,
+        /// Bytes of the statement in front of the value, if they are known.
+        at: Option<usize>,
+    },
     /// A packet or context cannot be read.
     Source(Box<ByteSourceError>),
     /// The capture is standard input, which is a terminal.
@@ -86,13 +95,24 @@ impl From<ByteSourceError> for ExpectProblem {
     }
 }
 
+impl From<ModelError> for ExpectProblem {
+    fn from(error: ModelError) -> ExpectProblem {
+        ExpectProblem::Value {
+            what: error.what,
+            at: error.at,
+        }
+    }
+}
+
 impl fmt::Display for ExpectProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ExpectProblem::File { path, error } => write!(f, "{}: {error}", name_of(path)),
             ExpectProblem::NoText => write!(f, "no text"),
             ExpectProblem::Empty => write!(f, "it expects nothing"),
-            ExpectProblem::Statement(what) | ExpectProblem::Unsuitable(what) => f.write_str(what),
+            ExpectProblem::Statement(what)
+            | ExpectProblem::Unsuitable(what)
+            | ExpectProblem::Value { what, .. } => f.write_str(what),
             ExpectProblem::Source(error) => error.fmt(f),
             ExpectProblem::Terminal => write!(f, "standard input is a terminal, not a capture"),
             ExpectProblem::Capture { path, stop } => write!(f, "{}: {stop}", name_of(path)),

@@ -126,6 +126,7 @@ impl ExpectFile {
             lines.push(Line {
                 number,
                 text: text.lines().map(str::trim).collect::<Vec<_>>().join(" "),
+                source: text,
                 statement,
             });
         }
@@ -257,6 +258,7 @@ impl ExpectFile {
             at,
             Line {
                 number,
+                source: text.clone(),
                 text,
                 statement,
             },

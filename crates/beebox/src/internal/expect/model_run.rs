@@ -1,12 +1,12 @@
 //! Statements about models of the kernel: what they give, their runs, and what is expected of these.
 
-use ::kernel::model::{Model, ModelMemory, ModelValue};
+use ::kernel::model::{Iteration, IteratorContext, Model, ModelError, ModelMemory, ModelValue};
 
 use super::check::State;
 use super::runs::Ran;
 use super::statement::{Expected, Line, Statement};
 use super::{ExpectCheck, ExpectDifference, ExpectError, ExpectProblem};
-use crate::internal::run::RunnableProgram;
+use crate::internal::run::{RunError, RunnableProgram, TestRunOutput};
 
 /// Bytes of a differing text that are shown.
 const SHOWN: usize = 200;
@@ -14,7 +14,7 @@ const SHOWN: usize = 200;
 impl<'c> ExpectCheck<'c, '_> {
     /// Makes the model of the file, with room for all objects, so that they refer to each other.
     pub(super) fn declare(&self, state: &mut State) -> Result<(), ExpectError> {
-        if !self.file.has_model() {
+        if !self.has_model() {
             return Ok(());
         }
         let Some(types) = self.loaded.kernel_types() else {
@@ -64,9 +64,9 @@ impl<'c> ExpectCheck<'c, '_> {
                 program.set_model(Some(model));
                 Ok(())
             }
-            Err(what) => {
+            Err(error) => {
                 state.model = Some(model);
-                Err(ExpectProblem::Unsuitable(what))
+                Err(error.into())
             }
         }
     }
@@ -74,14 +74,10 @@ impl<'c> ExpectCheck<'c, '_> {
     pub(super) fn step_model(&self, state: &mut State, line: &Line) -> Result<(), ExpectProblem> {
         match &line.statement {
             Statement::RunModel { program, value } => {
-                let values = std::slice::from_ref(value);
-                return self.run_model(state, line, program, values);
+                return self.run_model(state, line, program, Input::Context(value));
             }
             Statement::Iterate { program, elements } => {
-                let values: Vec<ModelValue> = (0..=elements.len())
-                    .map(|number| iteration(number, elements.get(number)))
-                    .collect();
-                return self.run_model(state, line, program, &values);
+                return self.run_model(state, line, program, Input::Elements(elements));
             }
             _ => {}
         }
@@ -89,7 +85,7 @@ impl<'c> ExpectCheck<'c, '_> {
         let Some(model) = &mut state.model else {
             return Ok(());
         };
-        let given = match &line.statement {
+        let given: Result<(), ModelError> = match &line.statement {
             Statement::Given { name, value, .. } => model.memory.give(name, value),
             Statement::Process(value) => model.give_process(value),
             Statement::Result {
@@ -100,93 +96,101 @@ impl<'c> ExpectCheck<'c, '_> {
             } => model.give_result(function, *at, value, fills),
             _ => Ok(()),
         };
-        given.map_err(ExpectProblem::Unsuitable)
+        given.map_err(ExpectProblem::from)
     }
 
-    /// Runs a program on contexts, one after the other.
+    /// Runs a program on a context, or an iterator over its elements.
     fn run_model(
         &self,
         state: &mut State,
         line: &Line,
         name: &str,
-        values: &[ModelValue],
+        input: Input<'_>,
     ) -> Result<(), ExpectProblem> {
         state.report.runs += 1;
         state.last = Some((state.report.runs, name.to_owned()));
         let mut program = self.runnable(state, name)?;
         self.lend_model(state, &mut program);
-        let mut all: Option<crate::internal::run::TestRunOutput> = None;
-        for value in values {
-            let value = self.with_context_names(&program, value);
-            self.make_context(state, &mut program, &value)?;
-            match program.model_run() {
-                Ok(mut output) => {
-                    if let Some(before) = all.take() {
-                        output.records.splice(0..0, before.records);
-                        output.printk.texts.splice(0..0, before.printk.texts);
-                        output.printk.lost += before.printk.lost;
-                    }
-                    all = Some(output);
-                }
-                Err(error) => {
-                    state.model = program.take_model();
-                    self.return_faults(state, &mut program);
-                    if !error.is_stop() {
-                        return Err(ExpectProblem::Run(Box::new(error)));
-                    }
-                    self.end(state, line, Err(error));
-                    return Ok(());
-                }
-            }
+        let ran = match input {
+            Input::Context(value) => self.run_once(state, &mut program, value),
+            Input::Elements(elements) => self.iterate(state, &mut program, elements),
+        };
+        if let Some(model) = program.take_model() {
+            state.model = Some(model);
         }
-        state.model = program.take_model();
-        self.return_faults(state, &mut program);
-        if let Some(run) = all {
-            let ran = Ran::Packet {
-                packet: Vec::new(),
-                context: None,
-                run: Box::new(run),
-                executed: program.executed(),
-            };
-            self.end(state, line, Ok(ran));
+        state.faults = program.take_faults().unwrap_or_default();
+        match ran? {
+            Err(error) if !error.is_stop() => {
+                return Err(ExpectProblem::Run(Box::new(error)));
+            }
+            Err(error) => self.end(state, line, Err(error)),
+            Ok(run) => {
+                let ran = Ran::Packet {
+                    packet: Vec::new(),
+                    context: None,
+                    run: Box::new(run),
+                    executed: program.executed(),
+                };
+                self.end(state, line, Ok(ran));
+            }
         }
         Ok(())
     }
 
-    /// The element of an iterator by the name of its first member.
-    fn with_context_names(&self, program: &RunnableProgram<'_>, value: &ModelValue) -> ModelValue {
-        let ModelValue::Fields {
-            ty,
-            fields,
-            others_are_zero,
-        } = value
-        else {
-            return value.clone();
-        };
-        let of = program.loaded_program();
-        let named = fields.iter().map(|(path, value)| match &path[..] {
-            [name] if name == ELEMENT => {
-                let name = self
-                    .loaded
-                    .kernel_types()
-                    .and_then(|types| ::kernel::model::iterated_member(of, &types));
-                (
-                    vec![name.unwrap_or_else(|| ELEMENT.to_owned())],
-                    value.clone(),
-                )
-            }
-            _ => (path.clone(), value.clone()),
-        });
-        ModelValue::Fields {
-            ty: ty.clone(),
-            fields: named.collect(),
-            others_are_zero: *others_are_zero,
-        }
+    fn run_once(
+        &self,
+        state: &mut State,
+        program: &mut RunnableProgram<'c>,
+        value: &ModelValue,
+    ) -> Result<Result<TestRunOutput, RunError>, ExpectProblem> {
+        self.make_context(state, program, value)?;
+        Ok(program.model_run())
     }
 
-    /// Takes back the faults of a program.
-    fn return_faults(&self, state: &mut State, program: &mut RunnableProgram<'_>) {
-        state.faults = program.take_faults().unwrap_or_default();
+    /// Reads an iterator to its end, as `cat` does: reads of Linux give the text of the elements up to one
+    /// for which the program returns 1, whose own text is lost, and begin with it again the next time; one that
+    /// gives no text ends with EAGAIN.
+    fn iterate(
+        &self,
+        state: &mut State,
+        program: &mut RunnableProgram<'c>,
+        elements: &[ModelValue],
+    ) -> Result<Result<TestRunOutput, RunError>, ExpectProblem> {
+        let types = self.loaded.kernel_types();
+        let of = types.and_then(|types| IteratorContext::of(program.loaded_program(), &types));
+        let Some(of) = of else {
+            let what = format!(
+                "programs of type {} are no iterators: run NAME {{…}}",
+                program.kind().name()
+            );
+            return Err(ExpectProblem::Unsuitable(what));
+        };
+        let mut iteration = Iteration::new(&of, elements);
+        let mut all: Option<TestRunOutput> = None;
+        while let Some(value) = iteration.next_context() {
+            self.make_context(state, program, &value)?;
+            let written = seq_len(program);
+            let output = match program.model_run() {
+                Ok(output) => output,
+                Err(error) => return Ok(Err(error)),
+            };
+            let retries = iteration.end_call(output.retval, seq_len(program) > written);
+            if retries && let Some(model) = program.model() {
+                model.cut_seq(written);
+            }
+            all = Some(match all {
+                None => output,
+                Some(before) => with_output_before(output, before),
+            });
+        }
+        let Some(mut output) = all else {
+            let what = "nothing is called for no element".to_owned();
+            return Err(ExpectProblem::Unsuitable(what));
+        };
+        if let Some(errno) = iteration.error() {
+            output.retval = errno;
+        }
+        Ok(Ok(output))
     }
 
     pub(super) fn expect_of_model(
@@ -201,56 +205,34 @@ impl<'c> ExpectCheck<'c, '_> {
                 return Err(ExpectProblem::Unsuitable(what));
             }
             (Some(_), Ran::Stopped) => Some("there is no run that ended".to_owned()),
-            (Some(model), _) => compare(model, expected).map_err(ExpectProblem::Unsuitable)?,
+            (Some(model), _) => compare(model, expected)?,
         };
         state.put(line, difference.map(ExpectDifference::from), Vec::new());
         Ok(())
     }
 }
 
-/// The name that stands for the first member of an iterator's context behind `meta`.
-const ELEMENT: &str = "element of the iterator";
+/// What a program runs on.
+enum Input<'v> {
+    Context(&'v ModelValue),
+    Elements(&'v [ModelValue]),
+}
 
-/// The context of a run of an iterator.
-fn iteration(number: usize, element: Option<&ModelValue>) -> ModelValue {
-    let path = |name: &str| vec![name.to_owned()];
-    let meta = ModelValue::Fields {
-        ty: None,
-        fields: vec![
-            (
-                path("seq"),
-                ModelValue::Fields {
-                    ty: None,
-                    fields: Vec::new(),
-                    others_are_zero: true,
-                },
-            ),
-            (path("session_id"), ModelValue::Number(1)),
-            (path("seq_num"), ModelValue::Number(number as i128)),
-        ],
-        others_are_zero: false,
-    };
-    let mut fields = vec![(path("meta"), meta)];
-    let mut others_are_zero = false;
-    match element {
-        Some(ModelValue::Fields {
-            ty: None,
-            fields: given,
-            ..
-        }) => fields.extend(given.iter().cloned()),
-        Some(element) => fields.push((path(ELEMENT), element.clone())),
-        // The last call has null pointers.
-        None => others_are_zero = true,
-    }
-    ModelValue::Fields {
-        ty: None,
-        fields,
-        others_are_zero,
-    }
+/// Bytes of text that the iterator has written.
+fn seq_len(program: &RunnableProgram<'_>) -> usize {
+    program.model().map_or(0, |model| model.seq_len())
+}
+
+/// The output of a call behind that of others.
+fn with_output_before(mut output: TestRunOutput, before: TestRunOutput) -> TestRunOutput {
+    output.records.splice(0..0, before.records);
+    output.printk.texts.splice(0..0, before.printk.texts);
+    output.printk.lost += before.printk.lost;
+    output
 }
 
 /// What a run did, beside what is expected.
-fn compare(model: &mut Model, expected: &Expected) -> Result<Option<String>, String> {
+fn compare(model: &mut Model, expected: &Expected) -> Result<Option<String>, ModelError> {
     match expected {
         Expected::Call { function: None, .. } => {
             let next = model.next_call();

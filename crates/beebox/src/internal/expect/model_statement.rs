@@ -70,23 +70,20 @@ fn split(text: &str) -> (&str, &str) {
 
 /// The value that a part of a statement is.
 fn value(text: &str, part: &str) -> Result<ModelValue, ModelFault> {
-    ModelValue::parse(part).map_err(|error| placed(text, part, &error))
+    let start = part.as_ptr() as usize - text.as_ptr() as usize;
+    let text = &text[..start + part.len()];
+    ModelValue::parse_behind(text, start).map_err(|error| {
+        let before = text.chars().take(error.column - 1);
+        let (line, column) = line_and_column(text, before.map(char::len_utf8).sum());
+        (line, format!("column {column}: {}", error.what))
+    })
 }
 
-/// An error with its column in the line that it is in.
-fn placed(text: &str, part: &str, error: &::kernel::model::ValueError) -> ModelFault {
-    let start = part.as_ptr() as usize - text.as_ptr() as usize;
-    let column = text[..start].chars().count() + error.column;
-    let before: String = text.chars().take(column - 1).collect();
-    let line = before.matches('\n').count();
-    let column = before
-        .rsplit('\n')
-        .next()
-        .unwrap_or_default()
-        .chars()
-        .count()
-        + 1;
-    (line, format!("column {column}: {}", error.what))
+/// Lines below the first one, and the column from 1, of a place in a statement.
+pub(super) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
+    let before = &text[..at.min(text.len())];
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    (before.matches('\n').count(), line.chars().count() + 1)
 }
 
 /// `@NAME = TYPE {…}` or `@NAME {…}`.

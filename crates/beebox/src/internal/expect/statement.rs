@@ -18,8 +18,10 @@ use crate::internal::run::ForcedResult;
 pub(crate) struct Line {
     /// From 1.
     pub(crate) number: usize,
-    /// As written, without blanks around it.
+    /// As written, without blanks around it, in one line.
     pub(crate) text: String,
+    /// As written, in its lines.
+    pub(crate) source: String,
     pub(crate) statement: Statement,
 }
 
@@ -287,7 +289,7 @@ pub(super) fn statement(text: &str, directory: &Path) -> Result<Statement, Strin
             Statement::Run {
                 program: second.to_owned(),
                 packet: match packet {
-                    "" => return Err(needed("a program and a packet, or none")),
+                    "" => return Err(needed("a program and a packet, none or {NAME: VALUE}")),
                     "none" => None,
                     packet => Some(packet_source(packet, (text, directory))?),
                 },
@@ -321,7 +323,8 @@ fn expected(word: &str, rest: &str) -> Result<Expected, String> {
             Expected::Verdict { name, count }
         }
         "retval" => {
-            let value: i64 = number(rest).ok_or_else(|| needed("a number"))?;
+            let value = number(rest).or_else(|| negated_error(rest));
+            let value: i64 = value.ok_or_else(|| needed("a number or an error as -EPERM"))?;
             let fits = i64::from(i32::MIN)..=i64::from(u32::MAX);
             let value = Some(value).filter(|value| fits.contains(value));
             Expected::Retval(value.ok_or("a return value has 32 bits")? as u32)
@@ -423,7 +426,10 @@ fn fault(text: &str) -> Result<ForcedResult, String> {
     let name = words.next().ok_or(form)?;
     let known = spec::helpers::number(name)
         .or_else(|| spec::helpers::number(&format!("bpf_{name}")))
-        .ok_or_else(|| format!("there is no helper {name:?}"))?;
+        .ok_or_else(|| match spec::kfuncs::KernelFunction::of_linux(name) {
+            Some(_) => format!("{name} is a kfunc: result {name} = VALUE says what it returns"),
+            None => format!("there is no helper {name:?}"),
+        })?;
     let mut rest: Vec<&str> = words.collect();
     let at = match rest[..] {
         [.., "at", at] => {
@@ -445,11 +451,23 @@ fn fault(text: &str) -> Result<ForcedResult, String> {
         at,
         result: fault_result(result).ok_or_else(|| {
             format!(
-                "{result:?} is no result: an error as ENOSPC, NULL, a number or a result of                  bpf_fib_lookup as NO_NEIGH"
+                "{result:?} is no result: an error as ENOSPC, NULL, a number or a result of \
+                 bpf_fib_lookup as NO_NEIGH"
             )
         })?,
     })
 }
+
+/// `-EPERM` and the like.
+fn negated_error(text: &str) -> Option<i64> {
+    let name = text.strip_prefix('-')?;
+    let mut errors = (1..=LAST_ERRNO).map(Errno);
+    let error = errors.find(|error| error.name() == Some(name))?;
+    Some(-i64::from(error.0))
+}
+
+/// Largest error number with a name.
+const LAST_ERRNO: i32 = Errno::ENOTSUPP.0;
 
 /// Results of `bpf_fib_lookup` (`BPF_FIB_LKUP_RET_*`), from 0.
 const FIB_RESULTS: [&str; 10] = [
@@ -472,7 +490,7 @@ fn fault_result(text: &str) -> Option<u64> {
     if let Some(code) = FIB_RESULTS.iter().position(|name| *name == text) {
         return Some(code as u64);
     }
-    let mut errors = (1..=524).map(Errno);
+    let mut errors = (1..=LAST_ERRNO).map(Errno);
     if let Some(error) = errors.find(|error| error.name() == Some(text)) {
         return Some(error.negated());
     }
@@ -568,6 +586,11 @@ fn json<'t>(text: &'t str, what: &str) -> Result<(Value, &'t str), String> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter();
     let value = match values.next() {
         Some(Ok(UniqueKeys(value))) => value,
+        Some(Err(error)) if error.to_string().starts_with("key must be a string") => {
+            return Err(format!(
+                "{text:?} does not begin with {what}: names of members have quotes in JSON, as {{\"pid\": 7}}"
+            ));
+        }
         Some(Err(error)) => return Err(format!("{text:?} does not begin with {what}: {error}")),
         None => return Err(format!("it has no {}", what.trim_start_matches("a "))),
     };

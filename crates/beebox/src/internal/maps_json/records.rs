@@ -146,7 +146,25 @@ impl<'a> RecordTypes<'a> {
         bytes: &mut [u8],
     ) -> Result<(), String> {
         let formats = self.formats_of(record);
-        let ty = self.type_of(record).unwrap_or(TypeId::VOID);
+        let Some(ty) = self
+            .type_of(record)
+            .or((!value.is_object()).then_some(TypeId::VOID))
+        else {
+            let (map, len) = (&record.map, record.bytes.len());
+            let count = self
+                .pointed
+                .iter()
+                .filter(|(size, _)| *size == len as u64)
+                .count();
+            let what = match count {
+                0 => "no type",
+                _ => "several types",
+            };
+            return Err(format!(
+                "record of {map}: {what} of {len} bytes: a variable that points to its structure names it, as \
+                 struct event *unused_event __attribute__((unused))"
+            ));
+        };
         let read = read(self.types, ty, value, bytes, formats);
         read.map_err(|error| format!("record of {}: {error}", record.map))
     }

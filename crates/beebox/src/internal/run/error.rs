@@ -178,7 +178,8 @@ impl fmt::Display for LoadError {
                 let kind = kind.name();
                 write!(
                     f,
-                    "program {program}: {who} does not test-run programs of type {kind}"
+                    "program {program}: {who} does not test-run programs of type {kind}; \
+                     `beebox test` runs them in a model of the kernel"
                 )
             }
             LoadError::Refused {

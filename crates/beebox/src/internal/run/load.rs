@@ -172,7 +172,7 @@ impl LoadedObject {
         for program in linked {
             let rules = match TestProgram::of(program.kind()) {
                 Some(rules) => rules,
-                None if options.models => TestProgram::model(),
+                None if options.models => TestProgram::model(program.kind()),
                 None => {
                     return Err(LoadError::Type {
                         program: program.name().to_owned(),

@@ -372,6 +372,11 @@ impl<'o> RunnableProgram<'o> {
         self.attached.model = model;
     }
 
+    /// The model of the next runs.
+    pub(crate) fn model(&self) -> Option<&Model> {
+        self.model.as_deref()
+    }
+
     /// The model, as the runs left it.
     pub(crate) fn take_model(&mut self) -> Option<Box<Model>> {
         self.attached.model.take()

@@ -49,7 +49,7 @@ impl<'m> Memory<'m> {
         if self.read_shared(address, &mut bytes).is_some() {
             return Ok(number(&bytes));
         }
-        if self.read_given(address, &mut bytes)? {
+        if self.load_all_given(address, &mut bytes)? {
             return Ok(number(&bytes));
         }
         Err(self.fault(address, N as u64, Access::Read))
