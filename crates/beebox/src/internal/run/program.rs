@@ -374,7 +374,7 @@ impl<'o> RunnableProgram<'o> {
 
     /// The model of the next runs.
     pub(crate) fn model(&self) -> Option<&Model> {
-        self.model.as_deref()
+        self.attached.model.as_deref()
     }
 
     /// The model, as the runs left it.
