@@ -45,7 +45,7 @@ pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()
             return Err(refuse!(env => Program::LoadReservedFields));
         }
         let is_reserved =
-            insn.code & CLASS == STX && (insn.imm != 0 || !STX_MODES.contains(&(insn.code & MODE)));
+            insn.is_of_register_store_class() && (insn.imm != 0 || !insn.is_register_store());
         if is_reserved && !input.rules.has(Behaviour::StoresCheckedFirst) {
             return Err(refuse!(env => Program::StoreReservedFields));
         }
@@ -77,11 +77,16 @@ pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()
 
 /// `BPF_JMP | BPF_JA | BPF_X`.
 const INDIRECT_JUMP: u8 = 0x0d;
-/// Class and mode of opcodes; the class of stores of registers, and its modes.
-const CLASS: u8 = 7;
-const MODE: u8 = 0xe0;
-const STX: u8 = 3;
-const STX_MODES: [u8; 2] = [0x60, 0xc0];
+/// Opcodes that came with features.
+const LATER: [(u8, Feature); 7] = [
+    (0xd7, Feature::ByteSwap),
+    (0x06, Feature::LongJumps),
+    (0xe5, Feature::MayGoto),
+    (0x81, Feature::SignedLoads),
+    (0x89, Feature::SignedLoads),
+    (0x91, Feature::SignedLoads),
+    (INDIRECT_JUMP, Feature::IndirectJumps),
+];
 
 /// The feature that an instruction needs and the kernel does not have.
 fn lacking(input: &Input<'_>, index: usize) -> Option<Feature> {
@@ -91,16 +96,9 @@ fn lacking(input: &Input<'_>, index: usize) -> Option<Feature> {
 
 /// The feature whose opcode an instruction has, whatever its fields, if the kernel does not have it.
 fn lacking_opcode(input: &Input<'_>, insn: RawInsn) -> Option<Feature> {
-    let feature = match insn.code {
-        _ if !input.lacks_insns => return None,
-        0xd7 => Feature::ByteSwap,
-        0x06 => Feature::LongJumps,
-        0xe5 => Feature::MayGoto,
-        0x81 | 0x89 | 0x91 => Feature::SignedLoads,
-        INDIRECT_JUMP => Feature::IndirectJumps,
-        _ => return None,
-    };
-    Some(feature).filter(|feature| input.lacks(*feature))
+    let mut later = LATER.iter().filter(|_| input.lacks_insns);
+    let (_, feature) = later.find(|(code, _)| *code == insn.code)?;
+    Some(*feature).filter(|feature| input.lacks(*feature))
 }
 
 /// The name of the instructions among which older kernels count one of a feature that they lack, and

@@ -89,6 +89,16 @@ impl RawInsn {
         self.is_of_load_class() && matches!(self.code & MODE, MEM | MEMSX)
     }
 
+    /// True for stores of registers, of whatever size and mode.
+    pub const fn is_of_register_store_class(self) -> bool {
+        self.code & CLASS == STX
+    }
+
+    /// True for stores of registers of a mode that exists, atomic ones among them, of whatever size.
+    pub const fn is_register_store(self) -> bool {
+        self.is_of_register_store_class() && matches!(self.code & MODE, MEM | ATOMIC)
+    }
+
     /// True for packet loads of classic BPF.
     pub const fn is_packet_load(self) -> bool {
         self.code & CLASS == LD && matches!(self.code & MODE, ABS | IND)
