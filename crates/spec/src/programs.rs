@@ -483,7 +483,7 @@ impl LoadFlags {
     /// The bits that are no flag of any release.
     #[doc(hidden)]
     pub fn unknown(self) -> LoadFlags {
-        let mut flags = LoadFlags::ALL.iter();
+        let flags = LoadFlags::ALL.iter();
         LoadFlags(flags.fold(self.0, |rest, (flag, _)| rest & !flag.0))
     }
 
