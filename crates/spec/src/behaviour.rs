@@ -235,8 +235,8 @@ behaviours! {
         "Before `and` and `or` with a constant, a number that is 0 or -1 is followed as each of both.";
     BranchesFolded: Walk, 7 2 [],
         "A branch that constants in registers decide is a jump before the walk begins.";
-    SingularLinksEnd: LinkedNumbers, 7 0 [],
-        "A number that is linked with nothing that is still known is linked no more when a state is kept.";
+    FillsLinked: LinkedNumbers, 7 0 [],
+        "A number that is filled from the stack is linked with its slot; one that is linked with nothing else is not linked when a state is kept.";
     DeadForgotten: Walk, 7 2 [],
         "Registers and halves of stack slots that nothing reads any more are forgotten before states are compared; both are known before the walk.";
     HalfSlots: Walk, 7 2 [],

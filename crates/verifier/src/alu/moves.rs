@@ -5,7 +5,8 @@ use isa::ebpf::{Operand, Reg, Size, Width};
 use spec::behaviour::Behaviour;
 
 use crate::env::{Env, RegArg};
-use crate::state::{ADD_CONST, RegState};
+use crate::mem::registers::assign_scalar_id;
+use crate::state::RegState;
 use crate::{Result, refuse};
 
 /// Checks `dst = src`.
@@ -91,28 +92,4 @@ fn copy(env: &mut Env<'_>, src: Reg, keeps_value: bool) -> RegState {
         result = result.without_link(env.input.rules);
     }
     result
-}
-
-/// Gives a scalar that is about to be copied an identity, unless it is a constant
-/// (`assign_scalar_id_before_mov`). A difference to another identity is forgotten, as
-/// only one is tracked.
-#[doc(alias = "assign_scalar_id_before_mov")]
-pub(crate) fn assign_scalar_id(env: &mut Env<'_>, reg: Reg) {
-    let state = env.reg(reg);
-    if !state.is_scalar() {
-        return;
-    }
-    let forgets = state.id & ADD_CONST != 0;
-    let lacks = state.id == 0 || forgets;
-    let is_linked = !state.num.is_const() || !env.input.rules.has(Behaviour::ConstantsUnlinked);
-    let needs = lacks && is_linked;
-    if !forgets && !needs {
-        return;
-    }
-    let id = if needs { env.new_id() } else { 0 };
-    let state = env.reg_mut(reg);
-    state.id = id;
-    if forgets {
-        state.off = 0;
-    }
 }

@@ -419,7 +419,7 @@ fn add_checkpoint(env: &mut Env<'_>, bucket: usize) {
     explorer.insns_at_checkpoint = explorer.statistics.insns_processed;
     env.state.propagated = 0;
     env.state.stack_zeros = 0;
-    if env.input.rules.has(Behaviour::SingularLinksEnd) {
+    if env.input.rules.has(Behaviour::FillsLinked) {
         env.state.clear_singular_ids(env.input.rules);
     }
     let mut state = env.state.clone();

@@ -4,6 +4,7 @@
 //! old value vanish with it.
 
 use isa::ebpf::Reg;
+use spec::behaviour::Behaviour;
 
 use crate::env::Env;
 use crate::input::Input;
@@ -41,22 +42,27 @@ pub(crate) fn invalid(input: &Input<'_>) -> RegState {
     }
 }
 
-/// Gives a scalar that is about to be copied an identity, so that both copies are refined
-/// together (`assign_scalar_id_before_mov`).
+/// A scalar that is about to be copied, with an identity, so that both copies are refined together, unless it is
+/// a constant (`assign_scalar_id_before_mov`). A difference to another identity is forgotten, as only one is
+/// tracked.
 #[doc(alias = "assign_scalar_id_before_mov")]
+pub(crate) fn with_scalar_id(env: &mut Env<'_>, reg: RegState) -> RegState {
+    let forgets = reg.id & ADD_CONST != 0;
+    if !reg.is_scalar() || reg.id != 0 && !forgets {
+        return reg;
+    }
+    let is_linked = !reg.num.is_const() || !env.input.rules.has(Behaviour::ConstantsUnlinked);
+    RegState {
+        id: if is_linked { env.new_id() } else { 0 },
+        off: if forgets { 0 } else { reg.off },
+        ..reg
+    }
+}
+
+/// Gives a register that is about to be copied an identity ([`with_scalar_id`]).
 pub(crate) fn assign_scalar_id(env: &mut Env<'_>, reg: Reg) {
     let old = *env.reg(reg);
-    if !old.is_scalar() {
-        return;
-    }
-    let mut new = old;
-    if new.id & ADD_CONST != 0 {
-        new.id = 0;
-        new.off = 0;
-    }
-    if new.id == 0 && !new.num.var_off.is_const() {
-        new.id = env.new_id();
-    }
+    let new = with_scalar_id(env, old);
     if new != old {
         *env.reg_mut(reg) = new;
     }

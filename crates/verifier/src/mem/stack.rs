@@ -12,7 +12,7 @@ use isa::ebpf::{Insn, Operand, Reg};
 use spec::behaviour::Behaviour;
 
 use super::helper_mem::RawMem;
-use super::registers::{assign_scalar_id, set_constant, set_unknown};
+use super::registers::{assign_scalar_id, set_constant, set_unknown, with_scalar_id};
 use super::{Access, MAX_STACK, MAX_VAR_OFF};
 use crate::call::dynptr;
 use crate::domain::Scalar;
@@ -174,7 +174,10 @@ fn read_fixed(
             let Some(dst) = dst else { return Ok(()) };
             let narrows = env.input.rules.has(Behaviour::NarrowFills);
             if (size == spilled || size < spilled && narrows) && off % 8 == 0 {
-                let mut filled = reg;
+                let mut filled = match size == 4 && spilled == 4 && reg.num.width() <= 32 {
+                    true => linked_with_slot(env, frame, spi),
+                    false => reg,
+                };
                 if reg.num.width() > size * 8 && narrows {
                     filled = filled.without_link(env.input.rules);
                 }
@@ -201,7 +204,7 @@ fn read_fixed(
                 }
             }
         } else if let Some(dst) = dst {
-            *env.reg_mut(dst) = reg;
+            *env.reg_mut(dst) = linked_with_slot(env, frame, spi);
             is_fill = true;
         } else {
             if !env.input.allow_ptr_leaks && !reg.is_scalar() {
@@ -225,6 +228,19 @@ fn read_fixed(
         push_access(env, frame, spi)?;
     }
     Ok(())
+}
+
+/// What is spilled in a slot, linked with the slot where fills are.
+fn linked_with_slot(env: &mut Env<'_>, frame: usize, spi: usize) -> RegState {
+    let old = env.state.frame(frame).stack[spi].reg;
+    if !env.input.rules.has(Behaviour::FillsLinked) || !env.input.bpf_capable {
+        return old;
+    }
+    let new = with_scalar_id(env, old);
+    if new != old {
+        env.state.frame_mut(frame).stack.slot_mut(spi).reg = new;
+    }
+    new
 }
 
 fn refuse_read(env: &mut Env<'_>, off: i32, index: u32, size: u32) -> Stop {
