@@ -135,6 +135,7 @@ fn a_model_has_helpers_of_packet_programs_fail() {
     let run = beebox::TestRun::packet(&[0; 64]);
     let program = instance.program("firewall").unwrap();
     assert!(program.test_run_in(&mut model, &run).is_ok());
-    assert!(model.calls()[0].starts_with("bpf_map_lookup_elem {arg1: "));
+    let call = &model.calls()[0];
+    assert!(call.starts_with("bpf_map_lookup_elem {map: "), "{call}");
     assert!(model.result("bpf_map_lookup", None, "0").is_err());
 }

@@ -18,7 +18,7 @@ use beebox::internal::run::{
 
 use crate::answer::{Answer, Failure, note};
 use crate::input::read_source;
-use crate::kernel_input::{FOR_VERIFYING, note_assumed, note_rules};
+use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
 use crate::limits::frames;
 use crate::object_input::ObjectFile;
 use crate::run::choice::choose;
@@ -71,6 +71,9 @@ pub(crate) struct Args {
     /// Most stack frames at once [default: 8]
     #[arg(long, value_name = "N", value_parser = frames)]
     frames: Option<usize>,
+
+    #[command(flatten)]
+    kernel: KernelArgs,
 }
 
 /// Where a session is held.
@@ -106,7 +109,7 @@ fn session(args: &Args, held: &Held) -> Result<Answer, Failure> {
         let failure = Failure::new(format_args!("{name}: this file is not a BPF object"));
         return Err(failure.hint("an object (*.bpf.o) as FILE, --pcap for a capture"));
     }
-    let kernel = args.inputs.kernel.read()?;
+    let kernel = args.kernel.read()?;
     note_assumed(&kernel, FOR_VERIFYING, "verified");
     let kernel = match args.inputs.cpus {
         Some(cpus) if cpus <= args.inputs.cpu => {

@@ -43,7 +43,7 @@ use crate::answer::{Answer, Failure};
 use crate::coverage::CoverageOutput;
 use crate::engine;
 use crate::input::{read_file, read_source};
-use crate::kernel_input::{FOR_VERIFYING, note_assumed, note_rules};
+use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
 use crate::limits::LimitArgs;
 use crate::loading::{change, note_guess};
 use crate::object_input::ObjectFile;
@@ -195,6 +195,9 @@ pub(crate) struct Args {
     /// other packets in any order, and the run does not repeat bit for bit
     #[arg(long, requires = "jobs")]
     share_maps: bool,
+
+    #[command(flatten)]
+    kernel: KernelArgs,
 }
 
 /// The form of the answer of a run.
@@ -292,7 +295,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         return Err(failure.hint(remedy));
     }
     let mut several = match &args.against {
-        Some(_) => args.inputs.kernel.read_several()?,
+        Some(_) => args.kernel.read_several()?,
         None => Vec::new(),
     };
     let kernel = match several.pop() {
@@ -301,7 +304,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             let failure = Failure::new("--against compares two kernels at most");
             return Err(failure.hint("--kernel OLD,NEW, that of OLD first"));
         }
-        None => args.inputs.kernel.read()?,
+        None => args.kernel.read()?,
     };
     let old_kernel = several.pop().map(|(_, kernel)| match args.inputs.cpus {
         Some(cpus) => kernel.with_cpus(cpus, beebox::internal::kernel::Source::Given),

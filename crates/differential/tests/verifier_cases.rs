@@ -80,17 +80,11 @@ fn recorded_answers_are_those_of_the_running_kernel() {
                 oracle::skip("the verifier of the running kernel", errno);
                 return;
             }
-            Err(_) => reason(&String::from_utf8_lossy(&log)),
+            Err(_) => {
+                let log = String::from_utf8_lossy(&log);
+                sys::kernel::last_words(&log).unwrap_or_default().to_owned()
+            }
         };
         assert_eq!(answer, case.answer, "\n{}", case.source);
     }
-}
-
-/// The last line of a log before its statistics, without source lines.
-fn reason(log: &str) -> String {
-    let is_reason = |line: &&str| {
-        !line.is_empty() && !line.starts_with("; ") && !sys::kernel::is_statistics(line)
-    };
-    let lines = log.lines().map(|line| line.trim_matches('\0'));
-    lines.rev().find(is_reason).unwrap_or_default().to_owned()
 }

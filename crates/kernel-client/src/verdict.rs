@@ -154,7 +154,7 @@ pub fn kernel_answer(
             counts: counts_of(&log),
             reason: match result {
                 Ok(_) => String::new(),
-                Err(_) => last_line(&log).to_owned(),
+                Err(_) => sys::kernel::last_words(&log).unwrap_or_default().to_owned(),
             },
         }),
     }
@@ -163,17 +163,6 @@ pub fn kernel_answer(
 /// The fault as text.
 pub fn describe(fault: LoadFault) -> String {
     format!("{fault:?}")
-}
-
-/// The last line of a log before its statistics, without source lines.
-fn last_line(log: &str) -> &str {
-    let is_reason = |line: &&str| {
-        !line.is_empty() && !line.starts_with("; ") && !sys::kernel::is_statistics(line)
-    };
-    // Some messages have no newline, and the statistics follow on their line.
-    let lines = log.lines().rev();
-    let lines = lines.map(|line| line.split("verification time ").next().unwrap_or(line));
-    lines.into_iter().find(is_reason).unwrap_or_default()
 }
 
 /// Counts in the statistics of a log.

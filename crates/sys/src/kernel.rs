@@ -221,9 +221,19 @@ fn last_cpu(list: &str) -> u32 {
         .unwrap_or(0)
 }
 
+/// The last line of a verifier's log that is no statistics and no source line: the reason of a refusal.
+pub fn last_words(log: &str) -> Option<&str> {
+    // Some messages have no newline, and the statistics follow on their line.
+    let lines = log.lines().rev();
+    let lines = lines.map(|line| line.split("verification time ").next().unwrap_or(line));
+    lines
+        .map(|line| line.trim_matches('\0').trim_end())
+        .find(|line| !line.is_empty() && !line.starts_with("; ") && !is_statistics(line))
+}
+
 /// True for a line of the statistics at the end of a verifier's log. Those of Linux 7.2 and later have
 /// lines for each function too.
-pub fn is_statistics(line: &str) -> bool {
+fn is_statistics(line: &str) -> bool {
     let first = [
         "processed ",
         "verification time ",
@@ -237,6 +247,17 @@ pub fn is_statistics(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn last_words_are_the_reason() {
+        let log = "0: exit\nR0 !read_ok\n; return 0; @ a.c:7\nverification time 3 usec\nstack depth 0\nprocessed 1 insns\n";
+        assert_eq!(last_words(log), Some("R0 !read_ok"));
+        assert_eq!(
+            last_words("bad callverification time 3 usec\n"),
+            Some("bad call")
+        );
+        assert_eq!(last_words("processed 1 insns\n"), None);
+    }
 
     #[test]
     fn cpus_are_counted_to_the_last() {

@@ -284,7 +284,6 @@ pub(super) const WITHOUT: &[(&str, &[&str])] = &[
             "arg_from_argno",
             "arg_idx_from_argno",
             "bpf_check_attach_btf_id_multi",
-            "bpf_clear_singular_ids",
             "bpf_copy_insn_array_uniq",
             "bpf_iarray_realloc",
             "bt_clear_frame_stack_arg_slot",

@@ -19,7 +19,7 @@ pub(super) fn page_path(args: &Args) -> Result<Option<OutputPath<'_>>, Failure> 
     let Some(path) = &args.html else {
         return Ok(None);
     };
-    let page = OutputPath::new(path, args.inputs().chain(args.inputs.kernel.files()))?;
+    let page = OutputPath::new(path, args.inputs().chain(args.kernel.files()))?;
     if page.is_standard() {
         let failure = Failure::new("--html -: standard output holds the results");
         return Err(failure.hint("the name of a file; --why N --format html prints a page"));

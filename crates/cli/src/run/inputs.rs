@@ -9,7 +9,7 @@ use super::changes::Changes;
 use super::choice::Given;
 use crate::answer::Failure;
 use crate::input::source_failure;
-use crate::kernel_input::{KernelArgs, parse_size};
+use crate::kernel_input::parse_size;
 use crate::loading::LoadingArgs;
 
 /// Most CPUs of Linux on x86-64 (`NR_CPUS`).
@@ -94,9 +94,6 @@ pub(crate) struct RunInputs {
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     pub(crate) ifindex: Option<u32>,
-
-    #[command(flatten)]
-    pub(crate) kernel: KernelArgs,
 }
 
 impl RunInputs {

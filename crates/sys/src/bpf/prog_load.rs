@@ -5,7 +5,7 @@
 use super::attributes::{ProgramLoad, call};
 use super::{BtfObject, LoadedProgram};
 use crate::Errno;
-use crate::kernel::is_statistics;
+use crate::kernel::last_words;
 use isa::ebpf::RawInsn;
 use std::ffi::CStr;
 use std::fmt;
@@ -155,11 +155,7 @@ impl LoadError {
     /// Reason of the rejection: the last line of the log that is no statistics; empty
     /// without a log.
     pub fn reason(&self) -> &str {
-        let lines = self.log.lines().rev();
-        lines
-            .map(str::trim)
-            .find(|line| !line.is_empty() && !is_statistics(line))
-            .unwrap_or("")
+        last_words(&self.log).unwrap_or("").trim()
     }
 
     /// True if the process may not call bpf(2) at all: it lacks the privilege, or the

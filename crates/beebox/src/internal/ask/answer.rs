@@ -46,12 +46,7 @@ impl GuestAnswer {
         if let Some(map) = &self.refused_map {
             return format!("map {map:?} is not created (error {})", self.errno);
         }
-        let last_of = |log: &'_ str| {
-            let mut lines = log.lines().rev();
-            let last =
-                lines.find(|line| !line.trim().is_empty() && !sys::kernel::is_statistics(line));
-            last.map(str::to_owned)
-        };
+        let last_of = |log: &'_ str| sys::kernel::last_words(log).map(str::to_owned);
         // Words that the report ends in are indented; some refusals have one more line behind it.
         let report = self.log.find("\nVerification failed: ");
         let last = last_of(&self.log);

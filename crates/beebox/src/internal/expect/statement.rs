@@ -689,7 +689,7 @@ mod tests {
             ("data", "no bytes"),
             ("data 0", "hexadecimal"),
             ("data[x] 00", "no offset"),
-            ("run p ctx=00", "a packet, or none"),
+            ("run p ctx=00", "a packet, none or {NAME: VALUE}"),
             ("run p none ctx=0", "no such file"),
             ("ctx", "no bytes"),
             ("record", "needs a map"),
