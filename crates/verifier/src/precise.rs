@@ -276,11 +276,15 @@ pub fn carry_propagated(env: &mut Env<'_>, insn_idx: u32) {
 }
 
 /// Hands the marks of zeros from the stack on over an instruction that is to be executed.
+#[inline]
 pub fn carry_stack_zeros(env: &mut Env<'_>, insn_idx: u32) {
-    let mask = env.state.stack_zeros;
-    if mask == 0 {
-        return;
+    if env.state.stack_zeros != 0 {
+        hand_on_stack_zeros(env, insn_idx);
     }
+}
+
+fn hand_on_stack_zeros(env: &mut Env<'_>, insn_idx: u32) {
+    let mask = env.state.stack_zeros;
     let has = |reg: Reg| mask & 1 << reg.number() != 0;
     let (dst, is_zero) = match env.input.insns[insn_idx as usize] {
         Insn::Alu {

@@ -318,6 +318,7 @@ impl State {
     }
 
     /// The frame of that number.
+    #[inline]
     pub fn frame(&self, number: usize) -> &Frame {
         self.frames[number]
             .as_deref()
@@ -325,6 +326,7 @@ impl State {
     }
 
     /// The frame of that number for writing; copied first if another state shares it.
+    #[inline]
     pub fn frame_mut(&mut self, number: usize) -> &mut Frame {
         Rc::make_mut(self.frames[number].as_mut().expect("frame within curframe"))
     }
@@ -340,11 +342,13 @@ impl State {
     }
 
     /// The executing frame.
+    #[inline]
     pub fn cur(&self) -> &Frame {
         self.frame(self.curframe)
     }
 
     /// The executing frame for writing.
+    #[inline]
     pub fn cur_mut(&mut self) -> &mut Frame {
         self.frame_mut(self.curframe)
     }
@@ -378,11 +382,13 @@ impl State {
     }
 
     /// A register of the executing frame.
+    #[inline]
     pub fn reg(&self, reg: Reg) -> &RegState {
         &self.cur().regs[reg.index()]
     }
 
     /// A register of the executing frame for writing.
+    #[inline]
     pub fn reg_mut(&mut self, reg: Reg) -> &mut RegState {
         &mut self.cur_mut().regs[reg.index()]
     }
