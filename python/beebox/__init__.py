@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping, Sequence
 from importlib.metadata import version as _version
 
+from beebox import packets
 from beebox._beebox import (
     Batch,
     CaptureRun,
@@ -53,7 +54,6 @@ from beebox._errors import (
 )
 from beebox._struct import Struct
 from beebox._verdict import Verdict
-from beebox import packets
 
 __version__ = _version("beebox")
 

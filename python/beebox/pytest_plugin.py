@@ -2,8 +2,9 @@
 
 Fixtures are ``kernel``, ``bpf_object``, ``bpf_instance``, ``bpf_program`` and ``bpf_model``; the
 object is named by ``@pytest.mark.bpf_object("path")``, with keyword arguments of ``Object.load``,
-or by the ini option ``bpf_object``. ``*.expect`` files are tests if their object is beside them; of those
-that name their object (``object FILE``) each ``test NAME`` is one, and a failing one tells its run.
+or by the ini option ``bpf_object``. ``*.expect`` files are tests if their object is beside them; of
+those that name their object (``object FILE``) each ``test NAME`` is one, and a failing one tells
+its run.
 """
 
 from __future__ import annotations

@@ -101,9 +101,9 @@ class Captures:
                 spent = (time.perf_counter() - clock, work() - before)
                 if number:
                     least[at] = (min(least[at][0], spent[0]), min(least[at][1], spent[1]))
-        (spent, used), (_, command) = least
+        (clock, used), (_, command) = least
         say(
-            f"{name + ', ' + self.name:32} {tasks:4} tasks {spent:7.2f} s {used:7.2f} s of work"
+            f"{name + ', ' + self.name:32} {tasks:4} tasks {clock:7.2f} s {used:7.2f} s of work"
             f" {used * 1e9 / self.packets:7.0f} ns/packet {used * 1e3 / tasks:8.2f} ms/task"
             + (f" {used / command:5.2f} x command" if self.name == "large" else "")
         )

@@ -103,7 +103,7 @@ impl Kernel {
 /// A kernel as an argument.
 pub(crate) enum KernelArg {
     Given(Py<Kernel>),
-    Named(Described),
+    Named(Box<Described>),
     Path(PathBuf),
 }
 
@@ -117,7 +117,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for KernelArg {
         if let Ok(name) = value.extract::<&str>()
             && kernel::select(name).is_ok()
         {
-            return Ok(KernelArg::Named(Kernel::builtin(value.py(), name)?.0));
+            let kernel = Kernel::builtin(value.py(), name)?.0;
+            return Ok(KernelArg::Named(Box::new(kernel)));
         }
         Ok(KernelArg::Path(value.extract()?))
     }
@@ -128,7 +129,7 @@ pub(crate) fn read(py: Python<'_>, given: Option<KernelArg>) -> PyResult<Describ
     match given {
         None => Ok(kernel::linux_6_18()),
         Some(KernelArg::Given(kernel)) => Ok(kernel.get().0.clone()),
-        Some(KernelArg::Named(kernel)) => Ok(kernel),
+        Some(KernelArg::Named(kernel)) => Ok(*kernel),
         Some(KernelArg::Path(path)) => Ok(Kernel::open(py, path)?.0),
     }
 }
