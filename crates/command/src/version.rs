@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use beebox::kernel::Preset;
+
 /// Release and commit, and a line for the built-in kernels.
 pub fn long() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
@@ -10,8 +12,9 @@ pub fn long() -> &'static str {
             None => String::new(),
         };
         let release = env!("CARGO_PKG_VERSION");
-        let kernel = kernel_data::RELEASE;
-        format!("{release}{commit}\nbuilt-in kernels: Linux 6.18 ({kernel}), 6.18-minimal")
+        let kernels: Vec<&str> = Preset::all().iter().map(|preset| preset.name()).collect();
+        let kernels = kernels.join(", ");
+        format!("{release}{commit}\nbuilt-in kernels: Linux {kernels}, 6.18-minimal")
     });
     &TEXT
 }
