@@ -25,7 +25,7 @@ use crate::run::choice::choose;
 use crate::run::inputs::RunInputs;
 use crate::run::maps_file::MapsFile;
 use crate::run::refused::Loading;
-use crate::run::{RunFormat, change_as_told, fill, opened, read_network};
+use crate::run::{RunFormat, change_as_told, fill, opened};
 
 /// Debug a program of an object, forward and back
 ///
@@ -123,18 +123,8 @@ fn session(args: &Args, held: &Held) -> Result<Answer, Failure> {
     let loading = args.inputs.loading.read()?;
     let mut object = opened(&file, &loading)?;
     change_as_told(&mut object, &loading, &args.inputs.changes, &name)?;
-    let system = args
-        .inputs
-        .network
-        .as_deref()
-        .map(read_network)
-        .transpose()?;
-    let filling = args
-        .inputs
-        .maps
-        .as_deref()
-        .map(MapsFile::read)
-        .transpose()?;
+    let system = args.inputs.network()?;
+    let filling = args.inputs.filling()?;
     let program = choose(&object, &args.inputs.given()).map_err(|failure| failure.within(&name))?;
     choose_programs(&mut object, &program, filling.as_ref());
     let options = LoadOptions {

@@ -331,23 +331,13 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     }
     change_as_told(&mut object, &loading, &args.inputs.changes, &name)?;
     let mut expected = args.expect.as_deref().map(expect::read).transpose()?;
-    let system = args
-        .inputs
-        .network
-        .as_deref()
-        .map(read_network)
-        .transpose()?;
+    let system = args.inputs.network()?;
     if let Some(path) = expected.as_ref().and_then(ExpectFile::network) {
         let what = "the statement network is for `beebox test`";
         let failure = Failure::new(what).within(args.expect.as_deref().unwrap_or(path).display());
         return Err(failure.hint(format_args!("--network {}", path.display())));
     }
-    let filling = args
-        .inputs
-        .maps
-        .as_deref()
-        .map(MapsFile::read)
-        .transpose()?;
+    let filling = args.inputs.filling()?;
     let has_input = args.inputs.packet.is_some()
         || args.inputs.pcap.is_some()
         || args.inputs.ctx.is_some()

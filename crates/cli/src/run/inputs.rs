@@ -4,9 +4,12 @@
 use std::path::PathBuf;
 
 use beebox::internal::bytes::ByteSource;
+use beebox::network::System;
 
 use super::changes::Changes;
 use super::choice::Given;
+use super::maps_file::MapsFile;
+use super::read_network;
 use crate::answer::Failure;
 use crate::input::source_failure;
 use crate::kernel_input::parse_size;
@@ -104,6 +107,22 @@ impl RunInputs {
             has_packet: self.packet.is_some() || self.pcap.is_some(),
             has_ifindex: self.ifindex.is_some(),
         }
+    }
+
+    /// The network of `--network`.
+    ///
+    /// # Errors
+    /// For a file that cannot be read, or is no network.
+    pub(crate) fn network(&self) -> Result<Option<System>, Failure> {
+        self.network.as_deref().map(read_network).transpose()
+    }
+
+    /// The contents of `--maps`.
+    ///
+    /// # Errors
+    /// For a file that cannot be read, or has no contents of maps.
+    pub(crate) fn filling(&self) -> Result<Option<MapsFile>, Failure> {
+        self.maps.as_deref().map(MapsFile::read).transpose()
     }
 
     /// The packet of `--packet`.
