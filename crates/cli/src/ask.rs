@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use beebox::Kernel;
 use beebox::internal::ask::{AskError, AskOptions};
-use beebox::internal::kernel::Source;
 use beebox::internal::program::{LoadFlags, Program};
 use beebox::internal::verify::results::{Job, Logs, Row};
 use beebox::verify::Options;
@@ -80,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
         limit: Duration::from_secs(args.limit),
         ..AskOptions::default()
     };
-    let kernel = kernel.with_memory(u64::from(options.memory) << 20, Source::Given);
+    let kernel = options.in_machine(kernel);
     let (rows, mut failures) = rows(args, &kernel)?;
     let asked: Vec<(&Row, Option<&Program>)> =
         rows.iter().map(|row| (row, row.program())).collect();

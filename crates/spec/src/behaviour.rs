@@ -237,6 +237,8 @@ behaviours! {
         "A branch that constants in registers decide is a jump before the walk begins.";
     FillsLinked: LinkedNumbers, 7 0 [],
         "A number that is filled from the stack is linked with its slot; one that is linked with nothing else is not linked when a state is kept.";
+    LoopsWriteStack: Walk, 7 0 [],
+        "A loop of an iterator or callback ends where its ranges are within those of an earlier pass, though more of the stack was written since.";
     DeadForgotten: Walk, 7 2 [],
         "Registers and halves of stack slots that nothing reads any more are forgotten before states are compared; both are known before the walk.";
     HalfSlots: Walk, 7 2 [],
@@ -284,6 +286,8 @@ behaviours! {
         "A function that calls itself is refused before the walk; before, where its stack is counted.";
     FieldsCheckedFirst: ControlFlow, 7 2 [],
         "Registers and reserved fields are checked in all instructions first; before, when the walk reaches one.";
+    JumpsTooMany: ControlFlow, 7 0 [6 12 117],
+        "Too many waiting paths are E2BIG; before, EFAULT.";
     SixteenFrames: ControlFlow, 7 2 [],
         "There are up to 16 frames, counted from the last global function; before, 8 from the main function.";
     // Memory
@@ -346,6 +350,10 @@ behaviours! {
         "Pointers that kfuncs take must be trusted.";
     ArenaTags: Calls, 7 2 [],
         "Arguments and results of functions may be pointers into the arena, by the tag of their type.";
+    ReleasedFirst: Calls, 7 2 [],
+        "What a kfunc releases must hold a reference before its kind is looked at; before, behind all arguments.";
+    OwnKfuncsUnderLock: Calls, 7 3 [],
+        "While a lock is held, a kfunc that programs of the type do not have is refused for the lock.";
     ArgumentsByType: Calls, 7 3 [],
         "Kinds of a kfunc's arguments follow from its prototype alone; offsets are checked before trust.";
     NullIsNoMemory: Calls, 7 2 [],
@@ -400,6 +408,12 @@ behaviours! {
         "A pointer to an integer among the arguments of a function is a number.";
     ZeroSizesFirst: Memory, 6 8 [],
         "Memory of no bytes is refused before its place is looked at.";
+    LocksInObjects: Memory, 6 2 [],
+        "Objects that programs allocate may hold a lock.";
+    PointersInObjects: Memory, 6 12 [],
+        "Objects that programs allocate may hold pointers to objects.";
+    PointersWhole: Memory, 6 13 [6 12 117],
+        "A pointer among the arguments of a function is read whole; before, in any size.";
     PointersTagged: Memory, 6 4 [],
         "A pointer in a value that is tagged `kptr` holds a reference; before, it held none.";
     // Calls
@@ -477,7 +491,7 @@ behaviours! {
     SleepersOfProbes: Wording, 6 0 [],
         "The refusal of a program that cannot sleep lists probes.";
     LocksOfRecords: Wording, 6 2 [],
-        "The refusal of a lock where a value has none says so.";
+        "The refusal of a lock where a value has none says so, and elsewhere where it has one.";
     ReleaseOffsetsNamed: Wording, 6 2 [],
         "The refusal of an offset in what a call releases is one of its own.";
     NullChecksAdvised: Wording, 5 17 [],
@@ -490,6 +504,12 @@ behaviours! {
         "The refusal of an endless loop ends with the state that repeats.";
     AtomicStores: Wording, 5 12 [],
         "Atomic instructions are called so; before, `BPF_XADD`.";
+    AsyncReturnsNamed: Wording, 6 8 [],
+        "The refusal of what an asynchronous callback returns says that it returns.";
+    KfuncNumbersSigned: Wording, 7 0 [],
+        "The refusal of a kfunc by a number below 1 says so.";
+    ObjectWritesNamed: Wording, 7 2 [],
+        "The refusal of a write to an object of the kernel ends with register, type and place.";
 }
 
 /// Set of behaviours: those that one kernel has.

@@ -201,7 +201,7 @@ fn adjust_reg_min_max_vals(
 /// Checks that a cast is one between the arena and the kernel's address space, in a
 /// program with an arena.
 pub(crate) fn check_address_spaces(env: &mut Env<'_>, cast: AddrSpaceCast) -> Result<()> {
-    if !matches!((cast.from, cast.to), (1, 0) | (0, 1)) {
+    if !cast.is_known() {
         return Err(refuse!(env => Alu::AddressSpaces));
     }
     let program = env.input.program;

@@ -71,6 +71,11 @@ pub(crate) fn check_call(env: &mut Env<'_>, callee: Callee) -> Result<Outcome> {
             let found = kfunc::fetch_kfunc_meta(env.input, id, module);
             let kfunc = found.as_ref().ok().and_then(|found| found.kfunc);
             let rules = env.input.rules;
+            let context = &env.input.context;
+            let kfunc = kfunc.filter(|kfunc| {
+                !rules.has(Behaviour::OwnKfuncsUnderLock)
+                    || kfunc.is_for(context.kind, context.attach)
+            });
             let is_allowed = kfunc.is_some_and(|kfunc| {
                 let by_name = |special: SpecialKfunc| special.is_allowed_under_lock(rules);
                 kfunc.flags.has(KfuncFlags::SPINLOCK_SAFE) || kfunc.special.is_some_and(by_name)

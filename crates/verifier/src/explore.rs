@@ -25,15 +25,17 @@ mod visited;
 mod widen;
 
 pub(crate) use checkpoint::{Checkpoint, Explorer, Fork};
-pub(crate) use dispatch::refuse_fields;
+pub(crate) use dispatch::{refuse_fields, refuse_registers};
 pub(crate) use ids::IdMap;
 pub(crate) use main_loop::check_function;
 pub(crate) use marks::Liveness;
 pub(crate) use widen::widen_to_earlier;
 
+use spec::behaviour::Behaviour;
+
 use crate::env::Env;
 use crate::state::State;
-use crate::{LIMITS, Result, Stop, refuse, walk};
+use crate::{Errno, LIMITS, Result, Stop, refuse, walk};
 
 /// Forks off the path of a state at `insn_idx`, which is explored after the paths that follow
 /// (`push_stack`): refuses the program if too many paths wait. The main loop pushes it when
@@ -44,7 +46,11 @@ pub(crate) fn fork<'w>(env: &'w mut Env<'_>, state: State, insn_idx: u32) -> Res
     }
     let waiting = env.explorer.pending.len() + 1;
     if waiting > LIMITS.jump_sequence as usize {
-        return Err(refuse!(env => Flow::TooManyJumps { waiting }));
+        let stop = refuse!(env => Flow::TooManyJumps { waiting });
+        return Err(match env.input.rules.has(Behaviour::JumpsTooMany) {
+            true => stop.with_errno(Errno::E2BIG),
+            false => stop,
+        });
     }
     let fork = Fork {
         state,

@@ -15,7 +15,7 @@ use spec::since::Feature;
 pub(crate) use maps::{Map, Maps};
 
 use crate::env::{Env, RegArg};
-use crate::explore::refuse_fields;
+use crate::explore::{refuse_fields, refuse_registers};
 use crate::input::Input;
 use crate::log::{LogAt, Sink};
 use crate::mem::registers::{set_constant, set_pointer, set_unknown};
@@ -34,14 +34,13 @@ pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()
     while index < insns.len() {
         let insn = insns[index];
         env.insn_idx = index as u32;
-        if input.rules.has(Behaviour::FieldsCheckedFirst)
-            && let Some(stop) = refuse_fields(&mut env, insn)
-        {
-            return Err(stop);
-        }
+        let fields_first = input.rules.has(Behaviour::FieldsCheckedFirst);
         let feature = lacking_opcode(input, insn);
-        let is_load = insn.is_memory_load() && feature != Some(Feature::SignedLoads);
-        if insn.is_of_load_class() && (!is_load || insn.imm != 0) {
+        let is_load = insn.is_plain_load()
+            || insn.is_memory_load() && !(input.lacks_insns && input.lacks(Feature::SignedLoads));
+        if fields_first {
+            refuse_registers(&mut env, insn)?;
+        } else if insn.is_of_load_class() && (!is_load || insn.imm != 0) {
             return Err(refuse!(env => Program::LoadReservedFields));
         }
         let is_reserved =
@@ -53,7 +52,7 @@ pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()
             let Some(&high) = insns.get(index + 1).filter(|high| is_high_half(high)) else {
                 return Err(refuse!(env => Program::InvalidWideLoad));
             };
-            if insn.off != 0 && input.rules.has(Behaviour::FieldsCheckedFirst) {
+            if insn.off != 0 && fields_first {
                 return Err(refuse!(env => Program::WideLoadReservedFields));
             }
             check_wide(input, &mut env, &mut used, insn, high)?;
@@ -63,12 +62,13 @@ pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()
         let is_narrow_atomic = insn.is_atomic() && !matches!(insn.code, 0xc3 | 0xdb);
         let is_unknown =
             is_narrow_atomic && !input.rules.has(Behaviour::OrderedAccess) || feature.is_some();
-        if insn.code == INDIRECT_JUMP && input.rules.has(Behaviour::IndirectJumps) {
-            index += 1;
-            continue;
-        }
-        if is_unknown || insn.row().is_none_or(|row| row.group == Group::Later) {
+        let is_indirect = insn.code == INDIRECT_JUMP && input.rules.has(Behaviour::IndirectJumps);
+        let is_later = || insn.row().is_none_or(|row| row.group == Group::Later);
+        if !is_indirect && (is_unknown || is_later()) {
             return Err(refuse!(env => Program::UnknownOpcode { code: insn.code }));
+        }
+        if fields_first {
+            refuse_fields(&mut env, insn)?;
         }
         index += 1;
     }

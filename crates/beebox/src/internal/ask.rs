@@ -15,7 +15,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use program::Program;
-use spec::kernel::Release;
+use spec::Kernel;
+use spec::kernel::{Release, Source};
 
 pub use answer::GuestAnswer;
 pub use image::{image_in, image_version};
@@ -31,6 +32,18 @@ pub struct AskOptions {
     pub limit: Duration,
     /// Memory of the machine in MiB.
     pub memory: u32,
+}
+
+/// Processors of the machine.
+const PROCESSORS: u32 = 1;
+
+impl AskOptions {
+    /// A kernel as it is in the machine, whose memory and processors decide some answers.
+    pub fn in_machine(&self, kernel: Kernel) -> Kernel {
+        kernel
+            .with_memory(u64::from(self.memory) << 20, Source::Given)
+            .with_cpus(PROCESSORS, Source::Given)
+    }
 }
 
 impl Default for AskOptions {

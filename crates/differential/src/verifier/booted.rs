@@ -15,7 +15,6 @@ use beebox::internal::ask::{AskError, AskOptions, GuestAnswer, NotAsked, ask};
 use kernel_client::verdict::{Answer, counts_of};
 use program::{MapDef, Program};
 use spec::Kernel;
-use spec::kernel::Source;
 use spec::registry::Registry;
 use testkit::verifier::Reduction;
 use verifier::{Options, verify};
@@ -91,7 +90,7 @@ impl BootedKernel {
             limit: LIMIT,
             ..AskOptions::default()
         };
-        let kernel = kernel.with_memory(u64::from(options.memory) << 20, Source::Given);
+        let kernel = options.in_machine(kernel);
         Ok(BootedKernel {
             image,
             kernel,

@@ -70,6 +70,11 @@ impl AddrSpaceCast {
             from: imm as u16,
         }
     }
+
+    /// True for the two that there are: between the arena (1) and the kernel's space (0).
+    pub const fn is_known(self) -> bool {
+        matches!((self.from, self.to), (1, 0) | (0, 1))
+    }
 }
 
 impl RawInsn {

@@ -68,7 +68,12 @@ impl RawInsn {
 
     /// True for `goto` and `gotol`.
     pub const fn is_goto(self) -> bool {
-        self.code == JMP | JA || self.code == JMP32 | JA
+        self.code == JMP | JA || self.is_long_goto()
+    }
+
+    /// True for `gotol`.
+    pub const fn is_long_goto(self) -> bool {
+        self.code == JMP32 | JA
     }
 
     /// True for `may_goto` (`is_may_goto_insn`, `is_may_goto_insn_at`, `bpf_is_may_goto_insn`).
@@ -87,6 +92,11 @@ impl RawInsn {
     /// True for loads through a register of a mode that exists, of whatever size.
     pub const fn is_memory_load(self) -> bool {
         self.is_of_load_class() && matches!(self.code & MODE, MEM | MEMSX)
+    }
+
+    /// True for loads through a register that extend no sign, of whatever size.
+    pub const fn is_plain_load(self) -> bool {
+        self.is_of_load_class() && self.code & MODE == MEM
     }
 
     /// True for stores of registers, of whatever size and mode.
@@ -124,7 +134,7 @@ impl RawInsn {
                 Some(PseudoCall::Local) => Some(self.imm),
                 Some(PseudoCall::Helper | PseudoCall::Kfunc) | None => None,
             }),
-            JA if self.code == JMP32 | JA => Flow::Goto(self.imm),
+            JA if self.is_long_goto() => Flow::Goto(self.imm),
             JA => Flow::Goto(self.off as i32),
             _ => Flow::Branch(self.off as i32),
         }

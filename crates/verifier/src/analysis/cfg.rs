@@ -111,12 +111,14 @@ impl Search<'_, '_, '_, '_> {
         let here = i64::from(index);
         match insn.opcode_flow() {
             Flow::Exit | Flow::Nowhere => Ok(false),
-            Flow::Next | Flow::SkipOne | Flow::GotoReg(_) => self.push(
-                index,
-                here + i64::from(slots(insn)),
-                Edge::Fallthrough,
-                self.may_close(),
-            ),
+            Flow::Next | Flow::SkipOne | Flow::GotoReg(_) => {
+                let width = match self.input.rules.has(Behaviour::WideLoadsWhole) {
+                    true => slots(insn),
+                    false => 1,
+                };
+                let next = here + i64::from(width);
+                self.push(index, next, Edge::Fallthrough, self.may_close())
+            }
             Flow::Call(target) => {
                 if self.state[index as usize] == Visit::Discovered(None) {
                     self.mark_call(index, insn);

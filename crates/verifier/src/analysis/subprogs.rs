@@ -11,6 +11,7 @@ use isa::ebpf::{Effect, Flow, RawInsn};
 use spec::behaviour::Behaviour;
 use spec::helpers::HelperId;
 use spec::registry::SpecialKfunc;
+use spec::since::Feature;
 
 use super::calls::{called_helper, is_function_address, is_kfunc_call, is_local_call};
 use super::{SubprogInfo, func_model};
@@ -92,6 +93,9 @@ fn add_kfunc(
         return Err(refuse!(pass => Program::TooManyKfuncs));
     }
     known.insert(id);
+    if id < 0 && input.rules.has(Behaviour::KfuncNumbersSigned) {
+        return Err(refuse!(pass => Program::KfuncNumber { id }));
+    }
     let Some(types) = input.vmlinux else {
         return Ok(());
     };
@@ -153,7 +157,12 @@ pub(super) fn check_layout(
                 subprog.exit_idx = index;
             }
             let by_table = is_table_jump(input, insn);
-            if let Flow::Goto(offset) | Flow::Branch(offset) = insn.opcode_flow()
+            let is_unknown = insn.is_long_goto() && input.lacks(Feature::LongJumps);
+            let flow = match insn.opcode_flow() {
+                Flow::Goto(_) if is_unknown => Flow::Goto(insn.off.into()),
+                flow => flow,
+            };
+            if let Flow::Goto(offset) | Flow::Branch(offset) = flow
                 && !by_table
             {
                 // Linux computes the target in 32 bits, and prints it so.
@@ -164,7 +173,7 @@ pub(super) fn check_layout(
                     }));
                 }
             }
-            let ends = insn.is_exit() || insn.is_goto() || by_table;
+            let ends = insn.is_exit() || insn.is_goto() && !is_unknown || by_table;
             if index == subprog.end - 1 && !ends {
                 return Err(refuse!(pass => Program::LastInsn));
             }

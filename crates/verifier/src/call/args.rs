@@ -99,6 +99,7 @@ pub(super) fn check_reg_type(
     let knows_trust = env.input.rules.has(Behaviour::TrustedPointers);
     let rules = env.input.rules;
     let is_map = matches!(arg.base, ArgBase::PtrToMapKey | ArgBase::PtrToMapValue);
+    let is_object = |ty: &RegType| ty.base == RegBase::PtrToBtfId;
     let is_known = |ty: &&RegType| {
         let is_plain_memory = !matches!(ty.base, RegBase::PtrToMem | RegBase::PtrToBuf);
         (knows_trust
@@ -107,6 +108,11 @@ pub(super) fn check_reg_type(
                 .has_any(TypeFlags::PTR_TRUSTED | TypeFlags::MEM_RCU))
             && (!is_map || is_plain_memory || rules.has(Behaviour::MemoryIsKey))
             && (ty.base != RegBase::PtrToMapKey || rules.has(Behaviour::MapKeys))
+            && match arg.base {
+                ArgBase::PtrToSpinLock => !is_object(ty) || rules.has(Behaviour::LocksInObjects),
+                ArgBase::KptrXchgDest => !is_object(ty) || rules.has(Behaviour::PointersInObjects),
+                _ => true,
+            }
     };
     let compatible: Vec<RegType> = compatible.iter().filter(is_known).copied().collect();
     let mut flags = reg.flags;

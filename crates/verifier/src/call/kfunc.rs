@@ -21,12 +21,12 @@ use spec::programs::{HookKind, ProgramType};
 use spec::registry::{Kfunc, KfuncFlags, SpecialKfunc, TypeFlags};
 
 use super::meta::CallMeta;
-use super::{callback, clear_caller_saved, leak, lock};
+use super::{REGS, callback, clear_caller_saved, leak, lock};
 use crate::domain::Scalar;
 use crate::env::{Env, Outcome};
 use crate::input::Input;
 use crate::mem::packet;
-use crate::state::{BtfRef, State, TypeRef};
+use crate::state::{BtfRef, RegState, State, TypeRef};
 use crate::{Result, Stop, refuse};
 use FieldKind::{
     KptrPercpu, KptrRef, KptrUnref, ListHead, ListNode, RbNode, RbRoot, Refcount, ResSpinLock,
@@ -63,6 +63,15 @@ impl Callee<'_> {
             Shape::Ptr(pointee) => arg_kind::strip(self.btf, pointee),
             _ => TypeId::VOID,
         }
+    }
+
+    /// True if it releases what a register holds, which holds no reference.
+    fn lacks_reference(&self, ptr: Reg, reg: &RegState) -> bool {
+        let releases = self.has(KfuncFlags::RELEASE) && ptr == Reg::R1;
+        releases
+            && reg.ref_obj_id == 0
+            && !reg.is_null()
+            && !self.is(SpecialKfunc::DynptrFileDiscard)
     }
 
     /// A type among those of the function.
@@ -191,6 +200,9 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
     // The default callback returns the cookie.
     if throws && env.analysis.exception_callback.is_none() {
         crate::flow::check_thrown(env)?;
+    }
+    for reg in &REGS[..callee.params.len()] {
+        env.mark_reg_read(*reg);
     }
     clear_caller_saved(env)?;
     returns::set_result(env, &callee, &meta)?;

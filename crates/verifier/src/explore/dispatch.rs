@@ -161,29 +161,31 @@ fn class_of(raw: RawInsn) -> Option<&'static str> {
     })
 }
 
-/// The refusal of registers and reserved fields of an instruction before the walk
-/// (`check_insn_fields`).
+/// Refuses numbers of registers that there are not (in `check_and_resolve_insns`).
+pub(crate) fn refuse_registers(log: &mut LogAt<'_, '_>, raw: RawInsn) -> Result<()> {
+    let mut numbers = [raw.dst(), raw.src()].into_iter();
+    match numbers.find(|number| Reg::new(*number).is_none()) {
+        None => Ok(()),
+        Some(STACK_ARGUMENTS) if accesses_memory(raw) => {
+            Err(Stop::unsupported("arguments on the stack"))
+        }
+        Some(reg) => Err(refuse!(log => Flow::InvalidRegister { reg })),
+    }
+}
+
+/// Refuses reserved fields of an instruction before the walk (`check_insn_fields`).
 #[doc(alias = "check_insn_fields")]
-pub(crate) fn refuse_fields(log: &mut LogAt<'_, '_>, raw: RawInsn) -> Option<Stop> {
-    let insn = Insn::decode_one(raw, Some(RawInsn::default()));
-    let Insn::Invalid { fault, .. } = insn else {
-        return None;
-    };
-    match fault {
-        Fault::UnknownOpcode | Fault::BrokenImm64 => None,
-        Fault::RegisterOutOfRange => {
-            let mut numbers = [raw.dst(), raw.src()].into_iter();
-            let reg = numbers.find(|number| Reg::new(*number).is_none())?;
-            match reg == STACK_ARGUMENTS && accesses_memory(raw) {
-                true => Some(Stop::unsupported("arguments on the stack")),
-                false => Some(refuse!(log => Flow::InvalidRegister { reg })),
+pub(crate) fn refuse_fields(log: &mut LogAt<'_, '_>, raw: RawInsn) -> Result<()> {
+    match Insn::decode_one(raw, Some(RawInsn::default())) {
+        Insn::Cast { cast, .. } if !cast.is_known() => Err(refuse!(log => Alu::AddressSpaces)),
+        Insn::Invalid { fault, .. } if fault == Fault::ReservedField && !raw.is_atomic() => {
+            match class_of(raw) {
+                None => Ok(()),
+                Some("may_goto") => Err(refuse!(log => Flow::InvalidMayGoto { imm: raw.imm })),
+                Some(name) => Err(refuse!(log => Flow::ReservedFields { name })),
             }
         }
-        Fault::ReservedField if raw.is_atomic() => None,
-        Fault::ReservedField => Some(match class_of(raw)? {
-            "may_goto" => refuse!(log => Flow::InvalidMayGoto { imm: raw.imm }),
-            name => refuse!(log => Flow::ReservedFields { name }),
-        }),
+        _ => Ok(()),
     }
 }
 

@@ -166,6 +166,11 @@ impl Comparison<'_> {
         exact: Exactness,
     ) -> bool {
         let stack = &cur.stack;
+        let same_kinds = match exact {
+            Exactness::Covers => false,
+            Exactness::Exact => true,
+            Exactness::RangeWithin => !self.rules.has(Behaviour::LoopsWriteStack),
+        };
         for (spi, slot) in old.stack.iter().enumerate() {
             let slot = if dead & 1 << spi != 0 {
                 &StackSlot::INVALID
@@ -173,7 +178,7 @@ impl Comparison<'_> {
                 slot
             };
             let cur = stack.get(spi);
-            if exact != Exactness::Covers && cur.is_none_or(|cur| !cur.has_kinds_of(slot)) {
+            if same_kinds && cur.is_none_or(|cur| !cur.has_kinds_of(slot)) {
                 return false;
             }
             if slot.is_unwritten() {

@@ -122,7 +122,11 @@ fn check_return_code(env: &mut Env<'_>, reg: Reg, is_subprog: bool) -> Result<()
         return Err(refuse!(env => Flow::LeaksReturn { reg: reg }));
     }
     if in_async {
-        return enforce(env, reg, async_range, false, "At async callback return");
+        let context = match env.input.rules.has(Behaviour::AsyncReturnsNamed) {
+            true => "At async callback return",
+            false => "At async callback",
+        };
+        return enforce(env, reg, async_range, false, context);
     }
     if is_subprog && !in_exception {
         let is_arena = value.kind == RegKind::Arena && env.input.rules.has(Behaviour::ArenaTags);

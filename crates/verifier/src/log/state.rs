@@ -63,6 +63,11 @@ fn print(
         true => (!0, !0),
         false => (sink.scratched_regs, sink.scratched_slots),
     };
+    let marks = |is_read: &dyn Fn(PreciseMask) -> bool, is_written: bool| {
+        let is_read = reads.is_some_and(|(reads, _)| is_read(reads));
+        let is_done = reads.is_some_and(|(_, is_done)| is_done);
+        [(is_read, 'r'), (is_written, 'w'), (is_done, 'D')]
+    };
     let out = &mut sink.text;
     if frame.frameno != 0 {
         let _ = write!(out, " frame{}:", frame.frameno);
@@ -73,16 +78,21 @@ fn print(
         }
         let _ = write!(out, " R{number}");
         if shows_marks && number < 10 {
-            let is_read = reads.is_some_and(|(reads, _)| reads.regs >> number & 1 != 0);
             let is_written = frame.marks.written_regs >> number & 1 != 0;
-            let is_done = reads.is_some_and(|(_, is_done)| is_done);
-            write_marks(out, [(is_read, 'r'), (is_written, 'w'), (is_done, 'D')]);
+            let is_read = |reads: PreciseMask| reads.regs >> number & 1 != 0;
+            write_marks(out, marks(&is_read, is_written));
         }
         out.push('=');
         let is_precise = !input.bpf_capable || precise.regs >> number & 1 != 0;
         write_reg(input, out, frame.frameno, reg, is_precise);
     }
-    write_stack(input, out, frame, slots, precise);
+    write_stack(input, out, frame, slots, precise, &|out, spi| {
+        if shows_marks {
+            let is_written = frame.marks.written_slots >> spi & 1 != 0;
+            let is_read = |reads: PreciseMask| reads.slots >> spi & 1 != 0;
+            write_marks(out, marks(&is_read, is_written));
+        }
+    });
     write_references(out, state);
     if frame.in_callback_fn {
         out.push_str(" cb");
@@ -149,17 +159,25 @@ impl Sink<'_> {
     }
 }
 
+/// Writes the place of a slot with its marks.
+fn write_place(out: &mut String, spi: usize, marks: &dyn Fn(&mut String, usize)) {
+    let _ = write!(out, " fp{}", -(spi as i64 + 1) * 8);
+    marks(out, spi);
+    out.push('=');
+}
+
 fn write_stack(
     input: &Input<'_>,
     out: &mut String,
     frame: &Frame,
     slots: u64,
     precise: PreciseMask,
+    marks: &dyn Fn(&mut String, usize),
 ) {
     let mut spi = 0;
     while spi < frame.stack.len() {
         let slot = &frame.stack[spi];
-        let offset = |spi: usize| -(spi as i64 + 1) * 8;
+        let place = |out: &mut String| write_place(out, spi, marks);
         let is_valid = slot.kinds.iter().any(|kind| *kind != SlotKind::Invalid);
         if slots >> (spi & 63) & 1 == 0 || !is_valid {
             spi += 1;
@@ -167,7 +185,7 @@ fn write_stack(
         }
         match slot.kinds[7] {
             SlotKind::Spill => {
-                let _ = write!(out, " fp{}=", offset(spi));
+                place(out);
                 // Bytes above a narrow spill stand before the register.
                 let bytes = slot.kinds.iter();
                 out.extend(
@@ -181,11 +199,11 @@ fn write_stack(
             SlotKind::Dynptr => {
                 // It stands where it begins.
                 spi += 1;
-                write_object(input, out, frame, spi);
+                write_object(input, out, frame, spi, marks);
             }
-            SlotKind::Iter => write_object(input, out, frame, spi),
+            SlotKind::Iter => write_object(input, out, frame, spi, marks),
             SlotKind::Invalid | SlotKind::Misc | SlotKind::Zero | SlotKind::IrqFlag => {
-                let _ = write!(out, " fp{}=", offset(spi));
+                place(out);
                 out.extend(slot.kinds.iter().map(letter));
             }
         }
@@ -196,7 +214,14 @@ fn write_stack(
 /// The text of a slot without its place; empty where nothing is stored.
 pub(crate) fn slot_text(input: &Input<'_>, frame: &Frame, spi: usize) -> String {
     let mut text = String::new();
-    write_stack(input, &mut text, frame, 1 << spi, PreciseMask::default());
+    write_stack(
+        input,
+        &mut text,
+        frame,
+        1 << spi,
+        PreciseMask::default(),
+        &|_, _| {},
+    );
     match text.split_once('=') {
         Some((_, value)) => value.to_owned(),
         None => text,
@@ -218,7 +243,13 @@ fn letter(kind: &SlotKind) -> char {
 /// Writes the object that begins in a slot (`iter_type_str`, `iter_state_str`).
 #[doc(alias = "iter_type_str")]
 #[doc(alias = "iter_state_str")]
-fn write_object(input: &Input<'_>, out: &mut String, frame: &Frame, spi: usize) {
+fn write_object(
+    input: &Input<'_>,
+    out: &mut String,
+    frame: &Frame,
+    spi: usize,
+    marks: &dyn Fn(&mut String, usize),
+) {
     let Some(object) = frame.stack.object_at(spi) else {
         return;
     };
@@ -231,10 +262,10 @@ fn write_object(input: &Input<'_>, out: &mut String, frame: &Frame, spi: usize) 
     if first_slot != spi {
         return;
     }
-    let offset = -(spi as i64 + 1) * 8;
     match kind {
         StackObjectKind::Dynptr(kind) => {
-            let _ = write!(out, " fp{offset}=dynptr_{}(", dynptr_type_str(kind));
+            write_place(out, spi, marks);
+            let _ = write!(out, "dynptr_{}(", dynptr_type_str(kind));
             let mut comma = "";
             if id != 0 {
                 let _ = write!(out, "id={id}");
@@ -257,9 +288,10 @@ fn write_object(input: &Input<'_>, out: &mut String, frame: &Frame, spi: usize) 
                 IterState::Active => "active",
                 IterState::Drained => "drained",
             };
+            write_place(out, spi, marks);
             let _ = write!(
                 out,
-                " fp{offset}=iter_{name}(ref_id={ref_obj_id},state={state},depth={depth})"
+                "iter_{name}(ref_id={ref_obj_id},state={state},depth={depth})"
             );
         }
         // Its bytes are written.

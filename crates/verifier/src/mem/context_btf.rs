@@ -79,7 +79,7 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
             return Err(refuse(env, off, size));
         }
     };
-    if size != 8 {
+    if size != 8 && env.input.rules.has(Behaviour::PointersWhole) {
         verbose!(env, "func '{name}' size {size} must be 8\n");
         return Err(refuse(env, off, size));
     }

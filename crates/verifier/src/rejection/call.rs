@@ -221,7 +221,9 @@ rejections! {
     FieldNotFound { name: String, off: i64 } EINVAL Argument
         "{name} not found at offset={off}";
     FieldOffset { off: i64, name: String, expected: i64 } EINVAL Argument
-        "off {off} doesn't point to 'struct {name}' that is at {expected}";
+        "off {off} doesn't point to 'struct {name}' that is at {expected}"
+        => LocksOfRecords "off {off} doesn't point to 'struct {name}'{}",
+            if name == "bpf_spin_lock" { String::new() } else { format!(" that is at {expected}") };
     FieldVariable { reg: Register, name: String } EINVAL Argument
         "R{reg} doesn't have constant offset. {name} has to be at the constant offset";
     HelperReturnType { base: i64, name: String, id: i64 } EINVAL Btf

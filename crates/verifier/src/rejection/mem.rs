@@ -99,6 +99,8 @@ rejections! {
         "no write support to {name} at off {off}";
     WriteBeyondMember { off: i64, size: i64, name: String, end: i64 } EACCES OutOfBounds
         "write access at off {off} with size {size} beyond the member of {name} ended at {end}";
+    ObjectNotWritten { reg: Register, name: String, off: i64, size: i64 } EACCES Forbidden
+        "R{reg} cannot write into ptr_{name} at off={off} size={size}";
     ObjectWithoutReference EFAULT KernelBug
         "verifier bug: ref_obj_id for allocated object must be non-zero";
     ObjectSpecialField { name: String } EACCES Forbidden

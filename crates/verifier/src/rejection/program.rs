@@ -212,6 +212,8 @@ rejections! {
         "cannot call kernel function from non-GPL compatible program";
     TooManyKfuncs E2BIG Limit
         "too many different kernel function calls";
+    KfuncNumber { id: i64 } EINVAL Btf
+        "invalid kernel function btf_id {id}";
     KfuncNotFunction { id: i64 } EINVAL Btf
         "kernel btf_id {id} is not a function";
     MetadataKfunc EINVAL Unavailable

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::AskOptions;
+use super::{AskOptions, PROCESSORS};
 
 /// The emulator.
 const QEMU: &str = "qemu-system-x86_64";
@@ -85,7 +85,15 @@ pub(super) fn run(image: &Path, plan: &[u8], options: &AskOptions) -> Result<Vec
     let file = |path: &Path| format!("file:{}", path.display());
     let mut command = Command::new(QEMU);
     command
-        .args(["-accel", "tcg", "-cpu", "max", "-smp", "1", "-m"])
+        .args([
+            "-accel",
+            "tcg",
+            "-cpu",
+            "max",
+            "-smp",
+            &PROCESSORS.to_string(),
+            "-m",
+        ])
         .arg(format!("{}M", options.memory))
         .args([
             "-display",

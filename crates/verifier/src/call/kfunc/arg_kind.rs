@@ -87,6 +87,14 @@ pub(super) enum KfuncArgKind {
 }
 
 impl KfuncArgKind {
+    /// True for numbers.
+    pub(super) const fn is_number(self) -> bool {
+        matches!(
+            self,
+            KfuncArgKind::Scalar | KfuncArgKind::Constant | KfuncArgKind::ResultSize { .. }
+        )
+    }
+
     /// The kind of argument `index` of a call with these registers, in a program of that type;
     /// refuses what no kind is for (`check_kfunc_args`, `get_kfunc_ptr_arg_type`).
     #[doc(alias = "get_kfunc_ptr_arg_type")]
@@ -126,6 +134,10 @@ impl KfuncArgKind {
         let is_nullable = suffix == Some(ParamSuffix::Nullable);
         if callee.must_trust(rules) && may_be_null && !is_nullable {
             return Err(refuse!(log => Call::TrustedMaybeNull { reg: ptr, index }));
+        }
+        if rules.has(Behaviour::ReleasedFirst) && callee.lacks_reference(ptr, reg) {
+            let name = &callee.kfunc.name;
+            return Err(refuse!(log => Call::ReleaseExpectsReference { name, reg: ptr }));
         }
         let takes_context = SESSION.contains(&&*callee.kfunc.name);
         let is_cast = callee.is(SpecialKfunc::CastToKernCtx) || takes_context;

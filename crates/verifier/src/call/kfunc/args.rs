@@ -36,7 +36,7 @@ pub(super) fn check_kfunc_args(env: &mut Env<'_>, callee: &Callee<'_>) -> Result
     while index < count {
         index += check_one(env, callee, index, &mut meta)?;
     }
-    let is_checked = env.input.rules.has(Behaviour::ArgumentsByType);
+    let is_checked = env.input.rules.has(Behaviour::ReleasedFirst);
     let releases = callee.has(KfuncFlags::RELEASE) && !callee.is(SpecialKfunc::DynptrFileDiscard);
     if !is_checked && releases && meta.release.is_none() {
         return Err(refuse!(env => Call::ReleaseExpectsReference { name, reg: Reg::R1 }));
@@ -55,9 +55,7 @@ fn check_one(
     let program = env.input.context.kind;
     let reg = *env.reg(ptr);
     let by_type = env.input.rules.has(Behaviour::ArgumentsByType);
-    let releases = callee.has(KfuncFlags::RELEASE) && ptr == Reg::R1;
-    let holds_none = reg.ref_obj_id == 0 && !reg.is_null() && !reg.may_be_null();
-    if by_type && releases && holds_none && !callee.is(SpecialKfunc::DynptrFileDiscard) {
+    if by_type && callee.lacks_reference(ptr, &reg) && !reg.may_be_null() {
         let name = &callee.kfunc.name;
         return Err(refuse!(env => Call::ReleaseExpectsReference { name, reg: ptr }));
     }
@@ -66,6 +64,9 @@ fn check_one(
         insn_idx: env.insn_idx,
     };
     let kind = KfuncArgKind::of(&mut log, callee, program, index, &env.state.cur().regs)?;
+    if by_type && kind.is_number() {
+        check_pointer(env, callee, ptr, meta)?;
+    }
     match kind {
         KfuncArgKind::Ignored | KfuncArgKind::Program => note_unchecked_read(env, ptr, u64::MAX),
         KfuncArgKind::Scalar => _ = scalar(env, ptr)?,

@@ -136,19 +136,23 @@ fn kernel_context(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<RegState> {
 fn read_only(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<RegState> {
     let constant = meta.constant.unwrap_or(0);
     // The kernel looks the lower half up, and names all of it.
+    let to_memory = env.input.rules.has(Behaviour::CastsToMemory);
     let ty = callee.btf.get(TypeId(constant as u32));
     let Some(ty) = ty else {
-        return Err(refuse!(env => Call::CastOfUnknownType { id: constant as i64 }));
+        return Err(match to_memory {
+            true => refuse!(env => Call::CastOfUnknownType { id: constant as i64 }),
+            false => refuse!(env => Call::CastOfNoObject),
+        });
     };
     if ty.kind().is_composite() {
         return Ok(object(callee.type_ref(ty.id()), TypeFlags::PTR_UNTRUSTED));
     }
-    if ty.kind() == Kind::Void && env.input.rules.has(Behaviour::CastsToMemory) {
+    if ty.kind() == Kind::Void && to_memory {
         let kind = RegKind::memory(0);
         let flags = TypeFlags::MEM_RDONLY.with(TypeFlags::PTR_UNTRUSTED);
         return Ok(RegState::pointer(kind, flags));
     }
-    Err(match env.input.rules.has(Behaviour::CastsToMemory) {
+    Err(match to_memory {
         true => refuse!(env => Call::CastOfNoStruct),
         false => refuse!(env => Call::CastOfNoObject),
     })

@@ -33,6 +33,18 @@ pub(super) fn check_write(
     if !env.input.type_rules().writes_objects {
         return Err(refuse!(env => Mem::ObjectWrite));
     }
+    check_members(env, access, ty, off).map_err(|stop| match stop {
+        Stop::Refused(_) if env.input.rules.has(Behaviour::ObjectWritesNamed) => {
+            let name = env.input.type_name(ty);
+            let MemAccess { ptr: reg, size, .. } = access;
+            refuse!(env => Mem::ObjectNotWritten { reg, name, off, size })
+        }
+        stop => stop,
+    })
+}
+
+/// Checks a write of a program whose type writes to some objects.
+fn check_members(env: &mut Env<'_>, access: MemAccess, ty: TypeRef, off: i32) -> Result<()> {
     let Some(types) = env.input.btf(ty) else {
         return Err(Stop::unsupported("write to an object without its type"));
     };

@@ -67,7 +67,7 @@ pub(super) fn return_value(scene: &Scene<'_>) -> Option<Finding> {
     };
     let by = match context {
         "At callback return" => ReturnedBy::Callback,
-        "At async callback return" => ReturnedBy::AsyncCallback,
+        "At async callback return" | "At async callback" => ReturnedBy::AsyncCallback,
         _ if matches!(scene.insn(), Some(Insn::Call(_))) => ReturnedBy::Throw,
         _ if { scene.refusal.insn }
             .is_some_and(|at| scene.analysis.subprog_containing(at) != 0) =>

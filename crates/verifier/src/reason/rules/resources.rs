@@ -3,10 +3,10 @@
 use isa::ebpf::{Callee, Insn};
 
 use super::Finding;
-use crate::Errno;
 use crate::reason::cause::Cause;
 use crate::reason::explanation::{Chain, InsnPlace};
 use crate::reason::scene::Scene;
+use crate::rejection::{Flow, Rejection};
 
 /// Lines shown of a program that is too complex.
 const MOST_LINES: usize = 5;
@@ -14,8 +14,8 @@ const MOST_LINES: usize = 5;
 /// Too many instructions or pending branches.
 pub(super) fn complexity(scene: &Scene<'_>) -> Option<Finding> {
     let lines = costly_lines(scene);
-    Some(Finding::new(match scene.refusal.errno {
-        Errno::EFAULT => Cause::TooManyBranches { lines },
+    Some(Finding::new(match &*scene.refusal.rejection {
+        Rejection::Flow(Flow::TooManyJumps { .. }) => Cause::TooManyBranches { lines },
         _ => Cause::TooComplex { lines },
     }))
 }
