@@ -340,6 +340,12 @@ behaviours! {
         "Pages of the arena may be allocated and freed while a lock is held.";
     SharedAtStart: Calls, 7 2 [],
         "Another reference of an object is taken by a pointer to its start alone.";
+    ReferencesOfProgram: Calls, 6 14 [],
+        "References are those of the program; before, a callback releases what it acquires, and nothing else.";
+    LoopCountsAreNumbers: Calls, 7 2 [6 12 117],
+        "The number of passes of `bpf_loop` is refused if it is none before the call is looked at.";
+    ExchangesInNodes: Calls, 7 2 [],
+        "`bpf_kptr_xchg` takes fields of objects that a list or tree holds.";
     ExchangesUnderLock: Calls, 7 2 [],
         "`bpf_kptr_xchg` may be called while a lock is held.";
     ReferencesByUse: Calls, 7 2 [],
@@ -352,6 +358,10 @@ behaviours! {
         "Arguments and results of functions may be pointers into the arena, by the tag of their type.";
     ReleasedFirst: Calls, 7 2 [],
         "What a kfunc releases must hold a reference before its kind is looked at; before, behind all arguments.";
+    AcquiredTrusted: Calls, 7 3 [],
+        "What a kfunc acquires is a trusted pointer by its type; before, by its reference.";
+    ObjectsBelowFrame: Calls, 7 3 [],
+        "No object begins at the end of the stack; before, one was looked for in the slot below.";
     OwnKfuncsUnderLock: Calls, 7 3 [],
         "While a lock is held, a kfunc that programs of the type do not have is refused for the lock.";
     ArgumentsByType: Calls, 7 3 [],
@@ -479,7 +489,7 @@ behaviours! {
     StackOffsetsNamed: Wording, 6 8 [],
         "The refusal of an access somewhere in the stack names the offset.";
     FaultsNamed: Wording, 6 17 [],
-        "The refusal of a second reference is no internal error.";
+        "The refusal of a second reference is no internal error, and a call of no function is named.";
     NegativeOffsets: Wording, 5 16 [],
         "The refusal of a pointer with a negative offset says so.";
     RingbufNamed: Wording, 6 2 [],

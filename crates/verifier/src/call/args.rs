@@ -57,9 +57,11 @@ pub(super) fn compatible_types(arg: ArgBase, takes_context: bool) -> Option<&'st
         ArgBase::PtrToBtfId => {
             types![PtrToBtfId, PtrToBtfId with PTR_TRUSTED, PtrToBtfId with MEM_RCU]
         }
-        ArgBase::PtrToSpinLock | ArgBase::KptrXchgDest => {
-            types![PtrToMapValue, PtrToBtfId with MEM_ALLOC]
-        }
+        ArgBase::PtrToSpinLock => types![PtrToMapValue, PtrToBtfId with MEM_ALLOC],
+        ArgBase::KptrXchgDest => types![
+            PtrToMapValue, PtrToBtfId with MEM_ALLOC, PtrToBtfId with MEM_ALLOC NON_OWN_REF,
+            PtrToBtfId with MEM_ALLOC NON_OWN_REF MEM_RCU
+        ],
         ArgBase::PtrToRingbufMem => types![PtrToMem with MEM_RINGBUF],
         ArgBase::PtrToPercpuBtfId => types![
             PtrToBtfId with MEM_PERCPU,
@@ -110,7 +112,11 @@ pub(super) fn check_reg_type(
             && (ty.base != RegBase::PtrToMapKey || rules.has(Behaviour::MapKeys))
             && match arg.base {
                 ArgBase::PtrToSpinLock => !is_object(ty) || rules.has(Behaviour::LocksInObjects),
-                ArgBase::KptrXchgDest => !is_object(ty) || rules.has(Behaviour::PointersInObjects),
+                ArgBase::KptrXchgDest => {
+                    (!is_object(ty) || rules.has(Behaviour::PointersInObjects))
+                        && (!ty.flags.has(TypeFlags::NON_OWN_REF)
+                            || rules.has(Behaviour::ExchangesInNodes))
+                }
                 _ => true,
             }
     };
@@ -271,6 +277,12 @@ pub(super) fn check_arg(
         return Ok(());
     }
     env.check_reg_arg(ptr, RegArg::Src)?;
+    let counts = proto.helper() == Some(HelperId::Loop) && ptr == Reg::R1;
+    if counts && env.input.rules.has(Behaviour::LoopCountsAreNumbers) && !env.reg(ptr).is_scalar() {
+        let kind = env.reg(ptr).reg_type();
+        let expected = vec![RegBase::Scalar.plain().into()];
+        return Err(refuse!(env => Call::ArgumentType { reg: ptr, kind, expected }));
+    }
     if arg == ArgBase::Anything.plain() {
         if is_pointer_value(env, ptr) {
             return Err(refuse!(env => Call::LeaksAddress { reg: ptr }));

@@ -4,7 +4,7 @@ use isa::ebpf::Reg;
 use spec::behaviour::Behaviour;
 
 use crate::env::Env;
-use crate::state::ReferenceKind;
+use crate::state::{Reference, ReferenceKind};
 use crate::type_rules::{TargetKind, TypeRules};
 use crate::{Result, refuse};
 
@@ -78,12 +78,22 @@ fn check_exit_leak(env: &mut Env<'_>, is_exception: bool, check_lock: bool) -> R
 }
 
 /// The last acquired reference that is left; logs those before it (`check_reference_leak`).
-/// Functions that return to a caller may keep them.
+/// Functions that return to a caller may keep them, callbacks where references are the program's.
 #[doc(alias = "check_reference_leak")]
 fn has_leaked(env: &mut Env<'_>, is_exception: bool) -> Option<(u32, u32)> {
-    if !is_exception && env.frame().frameno != 0 {
+    let (frameno, in_callback) = (env.frame().frameno, env.frame().in_callback_fn);
+    let by_callbacks = !env.input.rules.has(Behaviour::ReferencesOfProgram) && in_callback;
+    if !is_exception && frameno != 0 && !by_callbacks {
         return None;
     }
+    let is_kept = |found: &&Reference| {
+        let of_other = || {
+            found
+                .callback
+                .is_some_and(|number| u32::from(number) != frameno)
+        };
+        !is_exception && by_callbacks && of_other()
+    };
     let is_operation = TypeRules::of(env.input.program.kind()).target == TargetKind::Operation;
     let returned = match is_operation && !is_exception {
         true => env.reg(Reg::R0).ref_obj_id,
@@ -95,6 +105,7 @@ fn has_leaked(env: &mut Env<'_>, is_exception: bool) -> Option<(u32, u32)> {
         .iter()
         .filter(|found| found.kind == ReferenceKind::Pointer)
         .filter(|found| returned == 0 || found.id != returned)
+        .filter(|found| !is_kept(found))
         .map(|found| (found.id, found.insn_idx))
         .collect();
     let (last, before) = leaked.split_last()?;

@@ -105,6 +105,7 @@ fn lock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
         id: reg.id,
         insn_idx: env.insn_idx,
         owner,
+        callback: None,
     };
     acquire_lock(&mut env.state, lock);
     Ok(())

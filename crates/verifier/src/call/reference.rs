@@ -1,5 +1,7 @@
 //! References that calls acquire and release, and held locks.
 
+use spec::behaviour::Behaviour;
+
 use crate::env::Env;
 use crate::state::{LockOwner, Reference, ReferenceKind, State};
 
@@ -13,11 +15,19 @@ pub(crate) fn acquire(env: &mut Env<'_>) -> u32 {
 #[doc(alias = "acquire_reference_state")]
 pub(crate) fn acquire_at(env: &mut Env<'_>, insn_idx: u32) -> u32 {
     let id = env.new_id();
+    let frame = env.frame();
+    let number = if frame.in_callback_fn {
+        frame.frameno as u8
+    } else {
+        0
+    };
+    let by_callbacks = !env.input.rules.has(Behaviour::ReferencesOfProgram);
     env.state.refs.push(Reference {
         kind: ReferenceKind::Pointer,
         id,
         insn_idx,
         owner: LockOwner::None,
+        callback: by_callbacks.then_some(number),
     });
     id
 }
@@ -29,13 +39,21 @@ pub(crate) fn acquire_at(env: &mut Env<'_>, insn_idx: u32) -> u32 {
 #[doc(alias = "find_reference_state")]
 pub(crate) fn release_only(state: &mut State, id: u32) -> bool {
     let is_it = |found: &Reference| found.kind == ReferenceKind::Pointer && found.id == id;
-    match state.refs.iter().position(is_it) {
-        Some(index) => {
+    let Some(index) = state.refs.iter().position(is_it) else {
+        return false;
+    };
+    let frame = state.cur();
+    match state.refs[index].callback {
+        None => {
             state.refs.remove(index);
-            true
         }
-        None => false,
+        Some(number) if frame.in_callback_fn && u32::from(number) != frame.frameno => return false,
+        // The last one takes its place.
+        Some(_) => {
+            state.refs.swap_remove(index);
+        }
     }
+    true
 }
 
 /// Releases a reference and invalidates all registers that hold it

@@ -1,6 +1,7 @@
 //! Slots of objects on the stack that are arguments of calls.
 
 use isa::ebpf::Reg;
+use spec::behaviour::Behaviour;
 
 use crate::env::Env;
 use crate::mem::{Access, MemAccess, check_mem_access};
@@ -35,9 +36,10 @@ pub(super) fn place_of(env: &mut Env<'_>, ptr: Reg, what: &str, slots: usize) ->
         return Place::Misplaced;
     };
     let off = reg.off.wrapping_add(var_off as i32);
-    // Linux takes an offset of 0 for the slot below it.
+    // Before, Linux takes an offset of 0 for the slot below it.
     let spi = i64::from(off).wrapping_neg().wrapping_sub(1) / 8;
-    if off % 8 != 0 || spi + 1 < slots as i64 {
+    let is_above = off >= 0 && env.input.rules.has(Behaviour::ObjectsBelowFrame);
+    if off % 8 != 0 || spi + 1 < slots as i64 || is_above {
         verbose!(env, "cannot pass in {what} at an offset={off}\n");
         return Place::Misplaced;
     }
@@ -102,6 +104,7 @@ pub(super) fn acquire_irq_state(env: &mut Env<'_>) -> u32 {
         id,
         insn_idx,
         owner: LockOwner::None,
+        callback: None,
     });
     env.state.active_irq_id = id;
     id

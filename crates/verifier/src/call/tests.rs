@@ -121,6 +121,7 @@ fn locks_are_released_inside_out() {
             id,
             insn_idx: 0,
             owner,
+            callback: None,
         };
         reference::acquire_lock(&mut state, lock);
     }

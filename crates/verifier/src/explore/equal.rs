@@ -190,7 +190,7 @@ impl Comparison<'_> {
             }
             if slot.is_special() {
                 let parts = old.stack.object_at(spi).zip(stack.object_at(spi));
-                if !parts.is_some_and(|(old, cur)| is_part_safe(spi, old, cur, ids)) {
+                if !parts.is_some_and(|(old, cur)| is_part_safe(spi, old, cur, ids, self.rules)) {
                     return false;
                 }
             }
@@ -301,14 +301,21 @@ impl Comparison<'_> {
 /// True if slots with parts of objects may be equal. The depth of an iterator does not count, nor
 /// what RCU says of it (in `stacksafe`).
 #[doc(alias = "stacksafe")]
-fn is_part_safe(spi: usize, old: &StackObject, cur: &StackObject, ids: &mut IdMap) -> bool {
+fn is_part_safe(
+    spi: usize,
+    old: &StackObject,
+    cur: &StackObject,
+    ids: &mut IdMap,
+    rules: Behaviours,
+) -> bool {
     let is_first = old.first_slot == spi;
     if is_first != (cur.first_slot == spi) {
         return false;
     }
     match (old.kind, cur.kind) {
         (StackObjectKind::Dynptr(old_kind), StackObjectKind::Dynptr(kind)) => {
-            old_kind == kind && ids.check_ids(old.ref_obj_id, cur.ref_obj_id)
+            let is_same = !rules.has(Behaviour::ReferencesByUse) || ids.check_ids(old.id, cur.id);
+            old_kind == kind && is_same && ids.check_ids(old.ref_obj_id, cur.ref_obj_id)
         }
         (
             StackObjectKind::Iter {
@@ -379,6 +386,13 @@ fn is_reg_state_safe(
             let corresponds = rules.has(Behaviour::NumbersCorrespond);
             old.num.contains(&cur.num) && (!corresponds || ids.check_scalar(old.id, cur.id, rules))
         }
+        (RegKind::Mem { .. }, _) if rules.has(Behaviour::ReferencesByUse) => {
+            is_same_memory(old.kind, cur.kind, ids)
+                && old.flags == cur.flags
+                && covers_offset(old, cur, rules)
+                && ids.check_ids(old.id, cur.id)
+                && ids.check_ids(old.ref_obj_id, cur.ref_obj_id)
+        }
         (
             RegKind::MapKey { .. }
             | RegKind::MapValue { .. }
@@ -429,6 +443,20 @@ fn is_reg_state_safe(
             | RegKind::ConstDynptr { .. },
             _,
         ) => is_reg_exact(old, cur, ids),
+    }
+}
+
+/// True if both are memory of the same size, of dynptrs that correspond.
+fn is_same_memory(old: RegKind, cur: RegKind, ids: &mut IdMap) -> bool {
+    match (old, cur) {
+        (
+            RegKind::Mem {
+                size: old_size,
+                dynptr_id: old_id,
+            },
+            RegKind::Mem { size, dynptr_id },
+        ) => old_size == size && ids.check_ids(old_id, dynptr_id),
+        _ => false,
     }
 }
 

@@ -191,14 +191,22 @@ pub(crate) fn write_reg(
 }
 
 fn write_attributes(input: &Input<'_>, list: &mut List<'_>, reg: &RegState) {
-    if reg.id != 0 {
-        list.item(format_args!("id={}", reg.id & !ADD_CONST));
+    // Of an object that is held, the reference is the identity; of what is in it, it is the parent.
+    let by_use = input.rules.has(Behaviour::ReferencesByUse);
+    let id = if by_use && reg.id == 0 {
+        reg.ref_obj_id
+    } else {
+        reg.id
+    };
+    if id != 0 {
+        list.item(format_args!("id={}", id & !ADD_CONST));
     }
-    if reg.id & ADD_CONST != 0 {
+    if id & ADD_CONST != 0 {
         list.more(format_args!("{:+}", reg.off));
     }
-    if reg.ref_obj_id != 0 {
-        list.item(format_args!("ref_obj_id={}", reg.ref_obj_id));
+    if reg.ref_obj_id != 0 && (!by_use || reg.ref_obj_id != id) {
+        let name = if by_use { "parent_id" } else { "ref_obj_id" };
+        list.item(format_args!("{name}={}", reg.ref_obj_id));
     }
     if reg.flags.has(TypeFlags::MEM_ALLOC) && reg.flags.has(TypeFlags::NON_OWN_REF) {
         list.item(format_args!("non_own_ref"));

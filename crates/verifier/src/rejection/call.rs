@@ -129,8 +129,8 @@ rejections! {
     NotObject { index: i64, found: TypeText, expected: TypeText } EINVAL Argument
         "R{} is {found} expected {expected} or socket", index + 1
         => ArgumentsByRegister "arg#{index} is {found} expected {expected} or socket";
-    NotStructure { index: i64, found: TypeText, kind: String, name: String } EINVAL Argument
-        "R{} is {found} expected {kind} {name}", index + 1;
+    NotStructure { index: i64, found: TypeText, kind: String, name: String, or: String } EINVAL Argument
+        "R{} is {found} expected {kind} {name}{or}", index + 1;
     UnsizedReference { index: i64, kind: String, name: String } EINVAL Argument
         "R{} reference type('{kind} {name}') size cannot be determined: -22", index + 1
         => ArgumentsByRegister "arg#{index} reference type('{kind} {name}') size cannot be determined: -22";

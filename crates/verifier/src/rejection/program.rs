@@ -286,5 +286,5 @@ rejections! {
     KfuncLeft EINVAL Unavailable
         "invalid kernel function call not eliminated in verifier pass";
     NothingToJit { place: i64 } EFAULT KernelBug
-        "verifier bug: No program to jit at insn {place} (subprog < 0)";
+        "verifier bug: No program to jit at insn {place} (subprog < 0)" => FaultsNamed "";
 }

@@ -51,4 +51,8 @@ pub struct Reference {
     pub insn_idx: u32,
     /// Of a lock, the object that contains it.
     pub owner: LockOwner,
+    /// Where callbacks release what they acquire, the frame of the callback that acquired it; 0: none did
+    /// (`callback_ref`).
+    #[doc(alias = "callback_ref")]
+    pub callback: Option<u8>,
 }

@@ -226,8 +226,9 @@ fn of_pointee(
     match target.kind().is_composite() {
         true if is_object => Ok(KfuncArgKind::BtfId),
         _ if is_memory => Ok(KfuncArgKind::Mem),
+        true if log.sink.rules.has(Behaviour::ArgumentsByType) => Ok(KfuncArgKind::BtfId),
         true => Err(refuse!(log => Call::NotStructure {
-            index, found: reg.reg_type(), kind, name
+            index, found: reg.reg_type(), kind, name, or: ""
         })),
         false => {
             let or_void = "";

@@ -13,10 +13,11 @@ use crate::call::prototype::is_projection;
 use crate::call::{REGS, constant, field, lock};
 use crate::env::Env;
 use crate::log::LogAt;
+use crate::log::TypeText;
 use crate::mem::Access;
 use crate::mem::helper_mem::{check_global_mem, check_sized_mem};
 use crate::mem::region::check_ptr_off;
-use crate::state::{RegKind, TypeFlags, TypeRef};
+use crate::state::{RegKind, RegRules, RegState, TypeFlags, TypeRef};
 use crate::{Result, Stop, flow, refuse};
 
 /// Modifiers of pointers that the kernel trusts (`BPF_REG_TRUSTED_MODIFIERS`).
@@ -94,6 +95,7 @@ fn check_one(
         }
         KfuncArgKind::BtfId if by_type => {
             check_pointer(env, callee, ptr, meta)?;
+            check_is_object(env, callee, index, &reg)?;
             check_trust(env, callee, ptr)?;
             check_object(env, callee, index, callee.pointee(index))?;
         }
@@ -114,6 +116,9 @@ fn check_one(
         }
         KfuncArgKind::MemSize => {
             check_pointer(env, callee, ptr, meta)?;
+            if by_type {
+                check_pointer(env, callee, REGS[index + 1], meta)?;
+            }
             check_memory(env, callee, index, meta)?;
             return Ok(2);
         }
@@ -232,6 +237,27 @@ pub(super) fn check_pointer(
         }
     }
     check_offset(env, ptr, Some(arg))
+}
+
+/// Refuses what is no object where the parameter is a structure, and says what else stands for it.
+fn check_is_object(
+    env: &mut Env<'_>,
+    callee: &Callee<'_>,
+    index: usize,
+    reg: &RegState,
+) -> Result<()> {
+    if stands_for(reg).is_some() || matches!(reg.kind, RegKind::BtfId { .. }) {
+        return Ok(());
+    }
+    let target = callee.btf.at(callee.pointee(index));
+    let (kind, name) = (target.kind().name(), target.name());
+    let base = RegBase::ALL
+        .iter()
+        .find(|base| RegRules::of(**base).structure.is_some_and(|of| name == of));
+    let or = base.map_or(String::new(), |base| {
+        format!(" or {}", TypeText::from(base.plain()))
+    });
+    Err(refuse!(env => Call::NotStructure { index, found: reg.reg_type(), kind, name, or }))
 }
 
 /// Refuses a pointer that is not trusted where it must be, unless RCU protects it and the kfunc

@@ -83,6 +83,8 @@ pub(super) fn set_result(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta
                 TypeFlags::PTR_UNTRUSTED
             } else if callee.has(KfuncFlags::RCU_PROTECTED) {
                 TypeFlags::MEM_RCU
+            } else if acquires && env.input.rules.has(Behaviour::AcquiredTrusted) {
+                TypeFlags::PTR_TRUSTED
             } else {
                 TypeFlags::NONE
             };
