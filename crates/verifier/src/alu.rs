@@ -90,7 +90,7 @@ pub(crate) fn check_alu_op(env: &mut Env<'_>, insn: Insn) -> Result<()> {
     };
     if env.reg(dst).num.violation().is_some() {
         let mut num = env.reg(dst).num;
-        check_bounds(env.input, &mut env.log(), &mut num, "alu")?;
+        check_bounds(env.input, &mut env.sink, &mut num, "alu")?;
         env.reg_mut(dst).num = num;
     }
     Ok(())

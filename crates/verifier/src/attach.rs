@@ -14,7 +14,7 @@ use spec::programs::{AttachType, HookKind, LoadFlags, ProgramType, Sleeps};
 
 use crate::analysis::{Analysis, check_func_proto};
 use crate::input::Input;
-use crate::log::{LogAt, Sink};
+use crate::log::Sink;
 use crate::rejection::Program;
 use crate::type_rules::{HookRules, TargetKind, TypeRules};
 use crate::{RULES, Result, Stop, refuse};
@@ -43,7 +43,7 @@ pub(crate) fn check_attach_target(
     analysis: &Analysis,
     sink: &mut Sink<'_>,
 ) -> Result<()> {
-    let mut check = LogAt { sink, insn_idx: 0 };
+    let check = sink.at(0);
     let program = input.program;
     let is_sleepable = program.flags().has(LoadFlags::SLEEPABLE);
     let sleeps = program.kind().sleeps();
@@ -64,9 +64,9 @@ pub(crate) fn check_attach_target(
         return Err(refuse!(check => Program::NotSleepableType));
     }
     match TypeRules::of(program.kind()).target {
-        TargetKind::Operation => struct_ops::check_struct_ops(input, &mut check),
+        TargetKind::Operation => struct_ops::check_struct_ops(input, check),
         TargetKind::Function | TargetKind::Hook | TargetKind::Program => {
-            check_target(input, analysis, &mut check)
+            check_target(input, analysis, check)
         }
         TargetKind::Nothing => Ok(()),
     }
@@ -102,7 +102,7 @@ fn may_sleep_by_type(input: &Input<'_>, sleeps: Sleeps) -> bool {
 
 /// Checks a target in the kernel or in another program (`bpf_check_attach_target`).
 #[doc(alias = "bpf_check_attach_target")]
-fn check_target(input: &Input<'_>, analysis: &Analysis, check: &mut LogAt<'_, '_>) -> Result<()> {
+fn check_target(input: &Input<'_>, analysis: &Analysis, check: &mut Sink<'_>) -> Result<()> {
     let target = input.program.attach_target();
     if of_many(input) && target.is_none_or(|target| target.module == 0) {
         return check_many(input);
@@ -141,7 +141,7 @@ fn check_many(input: &Input<'_>) -> Result<()> {
 fn check_kernel_target(
     input: &Input<'_>,
     target: &AttachTarget,
-    check: &mut LogAt<'_, '_>,
+    check: &mut Sink<'_>,
 ) -> Result<()> {
     if target.module != 0 {
         return Err(Stop::unsupported("attach target in a module"));
@@ -211,11 +211,7 @@ fn unknown_attach_type(number: u32) -> Stop {
     Stop::refusal(Program::UnknownAttachType { name, since }, None)
 }
 
-fn find<'b>(
-    types: &'b Btf<'b>,
-    target: &AttachTarget,
-    check: &mut LogAt<'_, '_>,
-) -> Result<Type<'b>> {
+fn find<'b>(types: &'b Btf<'b>, target: &AttachTarget, check: &mut Sink<'_>) -> Result<Type<'b>> {
     types
         .get(target.btf_id)
         .ok_or_else(|| refuse!(check => Program::InvalidAttachBtfId { id: target.btf_id.0 }))
@@ -226,7 +222,7 @@ fn find<'b>(
 #[doc(alias = "bpf_iter_prog_supported")]
 fn check_iterator(
     input: &Input<'_>,
-    check: &mut LogAt<'_, '_>,
+    check: &mut Sink<'_>,
     types: &Btf<'_>,
     function: Type<'_>,
 ) -> Result<()> {
@@ -253,12 +249,7 @@ fn no_iterator(name: &str) -> Stop {
 /// Checks the size of a result that the program sees or replaces
 /// (`attach_uses_trampoline_retval`).
 #[doc(alias = "attach_uses_trampoline_retval")]
-fn check_returned(
-    input: &Input<'_>,
-    check: &mut LogAt<'_, '_>,
-    name: &str,
-    size: u32,
-) -> Result<()> {
+fn check_returned(input: &Input<'_>, check: &mut Sink<'_>, name: &str, size: u32) -> Result<()> {
     let hook = HookKind::of(input.program.attach_type());
     match HookRules::of(hook).uses_returned && size > 8 {
         true => Err(refuse!(check => Program::LargeReturn { name })),
@@ -274,7 +265,7 @@ const SECURITY: &str = "security_";
 /// (`btf_id_allow_sleepable`). The running kernels of development refuse all of these: the lists
 /// are their data, the order is that of the source.
 #[doc(alias = "btf_id_allow_sleepable")]
-fn check_function(input: &Input<'_>, check: &mut LogAt<'_, '_>, ty: Type<'_>) -> Result<()> {
+fn check_function(input: &Input<'_>, check: &mut Sink<'_>, ty: Type<'_>) -> Result<()> {
     let Some(types) = input.vmlinux else {
         return Ok(());
     };
@@ -319,7 +310,7 @@ fn check_function(input: &Input<'_>, check: &mut LogAt<'_, '_>, ty: Type<'_>) ->
 
 /// `bpf_lsm_verify_prog`.
 #[doc(alias = "bpf_lsm_verify_prog")]
-fn check_lsm_hook(input: &Input<'_>, check: &mut LogAt<'_, '_>, name: &str) -> Result<()> {
+fn check_lsm_hook(input: &Input<'_>, check: &mut Sink<'_>, name: &str) -> Result<()> {
     let lists = &input.registry.lists;
     if !input.program.is_gpl_compatible() {
         return Err(refuse!(check => Program::LsmLicense));

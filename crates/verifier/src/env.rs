@@ -16,15 +16,16 @@ use crate::cost::CostCounter;
 use crate::explore::{Explorer, Fork, Liveness};
 use crate::input::Input;
 use crate::insn_facts::Collector;
-use crate::log::{LogAt, Sink};
+use crate::log::Sink;
 use crate::precise::PrecisionCounts;
 use crate::recorded::Recorder;
+use crate::rejection::Rejection;
 use crate::speculation::Barriers;
 use crate::state::{
     Frame, HistoryEntry, HistoryFlags, LinkedRegs, MAIN_CALLSITE, MapRef, PreciseMask, RegKind,
     RegState, RegType, State,
 };
-use crate::{Result, refuse};
+use crate::{Result, Stop, refuse};
 
 /// Next step of the walk after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,8 +184,6 @@ pub struct Env<'a> {
     pub aux: Vec<InsnAux>,
     /// By subprogram, what the walk collects.
     pub subprogs: Vec<SubprogAux>,
-    /// The instruction that executes.
-    pub insn_idx: u32,
     /// The one executed before; -1 at the start.
     pub prev_insn_idx: i32,
     /// Last identity given.
@@ -219,7 +218,6 @@ impl<'a> Env<'a> {
             live: LiveStack::default(),
             aux: vec![InsnAux::default(); input.insns.len()],
             subprogs: analysis.subprogs.iter().map(SubprogAux::new).collect(),
-            insn_idx: 0,
             prev_insn_idx: -1,
             id_gen: 0,
             cur_history: None,
@@ -236,12 +234,9 @@ impl<'a> Env<'a> {
         self.id_gen
     }
 
-    /// The log at this instruction.
-    pub(crate) fn log(&mut self) -> LogAt<'_, 'a> {
-        LogAt {
-            sink: &mut self.sink,
-            insn_idx: self.insn_idx,
-        }
+    /// Refuses the program at this instruction.
+    pub(crate) fn refuse(&mut self, rejection: impl Into<Rejection>) -> Stop {
+        self.sink.refuse(rejection)
     }
 
     /// A register of the executing frame (`reg_state`).
@@ -345,7 +340,7 @@ impl<'a> Env<'a> {
 
     /// Marks slots of a frame as read.
     pub(crate) fn mark_slots_read(&mut self, frame: usize, slots: u64) {
-        let insn_idx = self.insn_idx;
+        let insn_idx = self.sink.insn_idx;
         self.live
             .mark_read(self.analysis, &self.state, frame, insn_idx, slots);
         if self.explorer.liveness == Liveness::Marks {
@@ -376,7 +371,7 @@ impl<'a> Env<'a> {
             return Ok(());
         }
         self.cur_history = Some(self.state.history.len());
-        let entry = HistoryEntry::new(self.insn_idx, self.prev_insn_idx, flags, linked);
+        let entry = HistoryEntry::new(self.sink.insn_idx, self.prev_insn_idx, flags, linked);
         self.state.history.push(entry);
         Ok(())
     }
@@ -406,7 +401,7 @@ pub(crate) fn assert_invariants(env: &Env<'_>) -> Result<()> {
             let message = violation.message();
             return Err(crate::Stop::Bug(format!(
                 "r{number} at {}: {message}",
-                env.insn_idx
+                env.sink.insn_idx
             )));
         }
     }

@@ -24,7 +24,7 @@ use crate::{Errno, Result, Stop, refuse};
 
 /// Checks a jump or exit.
 pub(crate) fn check_flow(env: &mut Env<'_>, insn: Insn) -> Result<Outcome> {
-    let next = env.insn_idx as i32 + 1;
+    let next = env.sink.insn_idx as i32 + 1;
     match insn {
         Insn::Jump {
             cond,
@@ -82,7 +82,7 @@ fn may_goto(env: &mut Env<'_>, off: i16) -> Result<Outcome> {
     if off == 0 && !env.input.rules.has(Behaviour::EmptyMayGoto) {
         return Err(refuse!(env => Flow::InvalidMayGotoOffset { off, imm: 0 }));
     }
-    let idx = env.insn_idx;
+    let idx = env.sink.insn_idx;
     let fork = env.fork(idx + 1);
     let later = fork.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;
     later.may_goto_depth += 1;

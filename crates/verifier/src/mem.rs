@@ -208,7 +208,7 @@ pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<(
     let is_read = direction == Access::Read;
     check_ptr_alignment(
         env.input,
-        &mut env.log(),
+        &mut env.sink,
         &reg,
         access.off,
         size,
@@ -232,7 +232,7 @@ pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<(
                 return Err(refuse!(env => Mem::WriteToKey { reg: ptr }));
             }
             let key_size = env.input.maps[map].key_size();
-            region::check_region(&mut env.log(), &reg, ptr, off, bytes, key_size, false)?;
+            region::check_region(&mut env.sink, &reg, ptr, off, bytes, key_size, false)?;
             load_unknown(env, value);
         }
         RegKind::MapValue { map, .. } => {
@@ -250,7 +250,7 @@ pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<(
                 return Err(refuse_leak(env, value, "mem"));
             }
             if !(is_rdonly && reg.flags.has(TypeFlags::PTR_UNTRUSTED)) {
-                region::check_region(&mut env.log(), &reg, ptr, off, bytes, mem_size, false)?;
+                region::check_region(&mut env.sink, &reg, ptr, off, bytes, mem_size, false)?;
             }
             if is_read || is_rdonly {
                 load_unknown(env, value);
@@ -276,7 +276,7 @@ pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<(
             if leaks {
                 return Err(refuse_leak(env, value, "packet"));
             }
-            packet::check_packet_access(&mut env.log(), &reg, ptr, off, bytes, false)?;
+            packet::check_packet_access(&mut env.sink, &reg, ptr, off, bytes, false)?;
             if is_read {
                 load_unknown(env, value);
             }
@@ -296,11 +296,11 @@ pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<(
             if !is_read {
                 return Err(refuse_write(env, ptr));
             }
-            socket::check_sock_access(env.input, &mut env.log(), &reg, access, off)?;
+            socket::check_sock_access(env.input, &mut env.sink, &reg, access, off)?;
             load_unknown(env, value);
         }
         RegKind::TpBuffer => {
-            region::check_buffer(&mut env.log(), &reg, ptr, off, bytes, "tracepoint")?;
+            region::check_buffer(&mut env.sink, &reg, ptr, off, bytes, "tracepoint")?;
             if is_read {
                 load_unknown(env, value);
             }
@@ -317,7 +317,7 @@ pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<(
                 return Err(refuse_write(env, ptr));
             }
             let what = if is_rdonly { "rdonly" } else { "rdwr" };
-            region::check_buffer(&mut env.log(), &reg, ptr, off, bytes, what)?;
+            region::check_buffer(&mut env.sink, &reg, ptr, off, bytes, what)?;
             if is_rdonly || is_read {
                 load_unknown(env, value);
             }
@@ -388,7 +388,7 @@ pub(crate) fn save_ptr_type(
     allow_trust_mismatch: bool,
 ) -> Result<()> {
     const TRUST: TypeFlags = TypeFlags::PTR_UNTRUSTED.with(TypeFlags::MEM_RDONLY);
-    let noted = &mut env.aux[env.insn_idx as usize].ptr_type;
+    let noted = &mut env.aux[env.sink.insn_idx as usize].ptr_type;
     let Some(before) = *noted else {
         *noted = Some(ty);
         return Ok(());

@@ -117,7 +117,6 @@ pub fn propagate_precision_of(env: &mut Env<'_>, covering: StateId, state: &Stat
         explorer: &mut env.explorer,
         counts: &mut env.precision,
         sink: &mut env.sink,
-        insn_idx: env.insn_idx,
     }
     .mark(state, bt)
 }
@@ -154,7 +153,11 @@ fn collect(env: &mut Env<'_>, covering: StateId, frame: usize) -> Backtrack {
                 .filter(|spi| slots & 1 << spi != 0)
                 .map(|spi| format!("fp{}", -8 * (spi + 1)));
             let names: Vec<String> = regs.chain(slots).collect();
-            verbose!(env, "frame {number}: propagating {}\n", names.join(","));
+            verbose!(
+                env.sink,
+                "frame {number}: propagating {}\n",
+                names.join(",")
+            );
         }
     }
     bt
@@ -315,25 +318,14 @@ fn hand_on_stack_zeros(env: &mut Env<'_>, insn_idx: u32) {
 }
 
 fn mark_from_current(env: &mut Env<'_>, bt: Backtrack) -> Result<()> {
-    let Env {
-        input,
-        analysis,
-        state,
-        explorer,
-        precision,
-        sink,
-        insn_idx,
-        ..
-    } = env;
     Tracker {
-        input,
-        analysis,
-        explorer,
-        counts: precision,
-        sink,
-        insn_idx: *insn_idx,
+        input: env.input,
+        analysis: env.analysis,
+        explorer: &mut env.explorer,
+        counts: &mut env.precision,
+        sink: &mut env.sink,
     }
-    .mark(state, bt)?;
+    .mark(&env.state, bt)?;
     Ok(())
 }
 

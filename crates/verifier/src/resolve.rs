@@ -17,7 +17,7 @@ pub(crate) use maps::{Map, Maps};
 use crate::env::{Env, RegArg};
 use crate::explore::refuse_fields;
 use crate::input::Input;
-use crate::log::{LogAt, Sink};
+use crate::log::Sink;
 use crate::mem::registers::{set_constant, set_pointer, set_unknown};
 use crate::state::{MapRef, RegKind, RegState, TypeFlags};
 use crate::{LIMITS, Result, Stop};
@@ -26,37 +26,36 @@ use crate::{LIMITS, Result, Stop};
 /// `check_and_resolve_insns`).
 #[doc(alias = "resolve_pseudo_ldimm64")]
 #[doc(alias = "check_and_resolve_insns")]
-pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()> {
+pub(crate) fn resolve_insns(input: &Input<'_>, log: &mut Sink<'_>) -> Result<()> {
     let insns = input.program.insns();
     let mut used = maps::UsedMaps::new(input);
-    let mut env = LogAt { sink, insn_idx: 0 };
     let mut index = 0;
     while index < insns.len() {
         let insn = insns[index];
-        env.insn_idx = index as u32;
+        log.insn_idx = index as u32;
         if input.rules.has(Behaviour::FieldsCheckedFirst)
-            && let Some(stop) = refuse_fields(&mut env, insn)
+            && let Some(stop) = refuse_fields(log, insn)
         {
             return Err(stop);
         }
         let feature = lacking_opcode(input, insn);
         let is_load = insn.is_memory_load() && feature != Some(Feature::SignedLoads);
         if insn.is_of_load_class() && (!is_load || insn.imm != 0) {
-            return Err(refuse!(env => Program::LoadReservedFields));
+            return Err(refuse!(log => Program::LoadReservedFields));
         }
         let is_reserved =
             insn.is_of_register_store_class() && (insn.imm != 0 || !insn.is_register_store());
         if is_reserved && !input.rules.has(Behaviour::StoresCheckedFirst) {
-            return Err(refuse!(env => Program::StoreReservedFields));
+            return Err(refuse!(log => Program::StoreReservedFields));
         }
         if insn.is_wide_load() {
             let Some(&high) = insns.get(index + 1).filter(|high| is_high_half(high)) else {
-                return Err(refuse!(env => Program::InvalidWideLoad));
+                return Err(refuse!(log => Program::InvalidWideLoad));
             };
             if insn.off != 0 && input.rules.has(Behaviour::FieldsCheckedFirst) {
-                return Err(refuse!(env => Program::WideLoadReservedFields));
+                return Err(refuse!(log => Program::WideLoadReservedFields));
             }
-            check_wide(input, &mut env, &mut used, insn, high)?;
+            check_wide(input, log, &mut used, insn, high)?;
             index += 2;
             continue;
         }
@@ -68,7 +67,7 @@ pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()
             continue;
         }
         if is_unknown || insn.row().is_none_or(|row| row.group == Group::Later) {
-            return Err(refuse!(env => Program::UnknownOpcode { code: insn.code }));
+            return Err(refuse!(log => Program::UnknownOpcode { code: insn.code }));
         }
         index += 1;
     }
@@ -119,23 +118,23 @@ fn is_high_half(high: &RawInsn) -> bool {
 /// Checks one wide immediate.
 fn check_wide(
     input: &Input<'_>,
-    env: &mut LogAt<'_, '_>,
+    log: &mut Sink<'_>,
     used: &mut maps::UsedMaps<'_>,
     insn: RawInsn,
     high: RawInsn,
 ) -> Result<()> {
     match insn.pseudo_load() {
         Some(PseudoLoad::Func) if input.lacks(Feature::Callbacks) => {
-            return Err(refuse!(env => Program::UnrecognizedWideLoad));
+            return Err(refuse!(log => Program::UnrecognizedWideLoad));
         }
         Some(PseudoLoad::Plain | PseudoLoad::Func) => return Ok(()),
         Some(PseudoLoad::BtfId) => {
-            return btf_var::resolve(input, env, insn.imm as u32, high.imm).map(|_| ());
+            return btf_var::resolve(input, log, insn.imm as u32, high.imm).map(|_| ());
         }
         Some(PseudoLoad::MapValue | PseudoLoad::MapIdxValue) => {}
         Some(PseudoLoad::MapFd | PseudoLoad::MapIdx) if high.imm == 0 => {}
         Some(PseudoLoad::MapFd | PseudoLoad::MapIdx) | None => {
-            return Err(refuse!(env => Program::UnrecognizedWideLoad));
+            return Err(refuse!(log => Program::UnrecognizedWideLoad));
         }
     }
     let map = MapRef(insn.imm as u32);
@@ -145,18 +144,18 @@ fn check_wide(
     );
     let is_map = insn.imm >= 0 && input.program.maps().get(insn.imm as usize).is_some();
     if !is_index || !is_map {
-        return Err(refuse!(env => Program::NotMap { fd: insn.imm }));
+        return Err(refuse!(log => Program::NotMap { fd: insn.imm }));
     }
-    used.add(env, map)?;
+    used.add(log, map)?;
     let is_value = insn.pseudo_load() == Some(PseudoLoad::MapIdxValue);
     if is_value {
         let info = &input.maps[map];
         let off = high.imm as u32;
         if off >= LIMITS.variable_offset {
-            return Err(refuse!(env => Program::ValueOffset { off }));
+            return Err(refuse!(log => Program::ValueOffset { off }));
         }
         if !input.has_direct_value(map) {
-            return Err(refuse!(env => Program::NoDirectValue));
+            return Err(refuse!(log => Program::NoDirectValue));
         }
         let value_size = info.value_size();
         let is_arena = info.kind() == Some(MapKind::Arena);
@@ -168,10 +167,10 @@ fn check_wide(
         };
         let is_many = !is_arena && !is_table && info.max_entries() != 1;
         if is_many {
-            return Err(refuse!(env => Program::ValuePointerUnsupported { value_size, off }));
+            return Err(refuse!(log => Program::ValuePointerUnsupported { value_size, off }));
         }
         if u64::from(off) >= limit {
-            return Err(refuse!(env => Program::ValuePointer { value_size, off }));
+            return Err(refuse!(log => Program::ValuePointer { value_size, off }));
         }
     }
     Ok(())
@@ -179,7 +178,7 @@ fn check_wide(
 
 /// Checks `BPF_LD_IMM64` (`check_ld_imm`).
 pub(crate) fn check_ld_imm(env: &mut Env<'_>, insn: Insn) -> Result<()> {
-    let raw = env.input.program.insns()[env.insn_idx as usize];
+    let raw = env.input.program.insns()[env.sink.insn_idx as usize];
     if raw.off != 0 {
         return Err(refuse!(env => Program::WideLoadReservedFields));
     }
@@ -190,15 +189,11 @@ pub(crate) fn check_ld_imm(env: &mut Env<'_>, insn: Insn) -> Result<()> {
     match imm {
         Imm64::Value(value) => set_constant(env, dst, value.get()),
         Imm64::BtfId { id, module_fd } => {
-            let mut log = LogAt {
-                sink: &mut env.sink,
-                insn_idx: env.insn_idx,
-            };
-            let value = btf_var::resolve(env.input, &mut log, id as u32, module_fd)?;
+            let value = btf_var::resolve(env.input, &mut env.sink, id as u32, module_fd)?;
             *env.reg_mut(dst) = value;
         }
         Imm64::Func { off, .. } => {
-            let target = i64::from(env.insn_idx) + i64::from(off) + 1;
+            let target = i64::from(env.sink.insn_idx) + i64::from(off) + 1;
             let starts = &env.analysis.subprogs;
             let subprog = starts
                 .iter()

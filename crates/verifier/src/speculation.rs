@@ -132,7 +132,7 @@ impl PointerMove {
             env.explore_alu_limits |= !is_const;
         }
         if !is_const {
-            let idx = env.insn_idx;
+            let idx = env.sink.insn_idx;
             let mut moved = *pointer;
             if !self.reversed {
                 moved.num.unbound32();
@@ -240,7 +240,7 @@ const fn is_masked(op: AluOp) -> bool {
 fn can_skip(env: &Env<'_>, src: Operand) -> bool {
     env.input.bypass_spec_v1
         || matches!(src, Operand::Imm(_))
-        || env.aux[env.insn_idx as usize].barriers.before
+        || env.aux[env.sink.insn_idx as usize].barriers.before
 }
 
 /// Bytes from a pointer to the end of its object in the direction of the offset
@@ -277,7 +277,7 @@ fn pointer_limit(
 /// Notes a mask; paths must agree (`update_alu_sanitation_state`).
 #[doc(alias = "update_alu_sanitation_state")]
 fn note_mask(env: &mut Env<'_>, mask: OffsetMask) -> std::result::Result<(), Unmasked> {
-    let noted = &mut env.aux[env.insn_idx as usize].barriers.mask;
+    let noted = &mut env.aux[env.sink.insn_idx as usize].barriers.mask;
     match noted.replace(mask) {
         Some(before) if before != mask => Err(Unmasked::Paths),
         _ => Ok(()),

@@ -258,7 +258,7 @@ fn run(
         .and_then(|recorder| recorder.finish(&analysis, &mut env.live));
     let walk = env.sink.walk.take().map(|walk| {
         let processed = verification.statistics.insns_processed;
-        let refused = (env.state.clone(), env.insn_idx, processed);
+        let refused = (env.state.clone(), env.sink.insn_idx, processed);
         let refused = (!is_accepted).then_some(refused);
         walk.finish(&input, &analysis, refused)
     });
@@ -553,7 +553,7 @@ fn check_global_functions(env: &mut Env<'_>) -> Result<()> {
             if env.sink.walks() {
                 let name = &env.analysis.subprogs[subprog].name;
                 verbose!(
-                    env,
+                    env.sink,
                     "Func#{subprog} ('{name}') is safe for any args that match its prototype\n"
                 );
             }

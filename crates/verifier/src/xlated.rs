@@ -57,8 +57,7 @@ fn check_ctx_conversions(env: &mut Env<'_>) -> Result<()> {
     let Some(at) = seen.find(|&at| lengths.lacks_conversion(at)) else {
         return Ok(());
     };
-    env.insn_idx = at as u32;
-    Err(refuse!(env => Program::ContextConversion))
+    Err(refuse!(env.sink.at(at as u32) => Program::ContextConversion))
 }
 
 /// Refuses loads from arenas that extend the sign, where the kernel has no instruction for them
@@ -79,8 +78,7 @@ fn check_arena_loads(env: &mut Env<'_>) -> Result<()> {
     let Some(at) = (0..env.aux.len() as u32).find(is_signed) else {
         return Ok(());
     };
-    env.insn_idx = at;
-    Err(refuse!(env => Program::ArenaSignedLoad))
+    Err(refuse!(env.sink.at(at) => Program::ArenaSignedLoad))
 }
 
 /// Refuses tail calls into several maps: without CAP_PERFMON, the index is masked to the size of
@@ -100,8 +98,7 @@ fn check_tail_calls(env: &mut Env<'_>) -> Result<()> {
     let Some(at) = (0..env.aux.len() as u32).find(is_abusing) else {
         return Ok(());
     };
-    env.insn_idx = at;
-    Err(refuse!(env => Program::TailCallMap))
+    Err(refuse!(env.sink.at(at) => Program::TailCallMap))
 }
 
 /// Refuses calls of the kernel function 0, which stands for one that is absent (`fixup_kfunc_call`,
@@ -115,8 +112,7 @@ fn check_absent_kfuncs(env: &mut Env<'_>) -> Result<()> {
     let Some((at, _)) = absent.next() else {
         return Ok(());
     };
-    env.insn_idx = at;
-    Err(refuse!(env => Program::KfuncLeft))
+    Err(refuse!(env.sink.at(at) => Program::KfuncLeft))
 }
 
 /// Refuses addresses of functions that are gone with the dead code: each range of dead code is
@@ -149,8 +145,7 @@ fn check_function_addresses(env: &mut Env<'_>) -> Result<()> {
         let place = removal.place_of((at + 1).wrapping_add_signed(off));
         if is_seen(env, at) && !left.contains(&place) {
             let place = rewritten_place(&lengths, &removal, place);
-            env.insn_idx = at;
-            return Err(refuse!(env => Program::NothingToJit { place }));
+            return Err(refuse!(env.sink.at(at) => Program::NothingToJit { place }));
         }
     }
     Ok(())

@@ -9,7 +9,7 @@ use spec::behaviour::{Behaviour, Behaviours};
 
 use crate::domain::Scalar;
 use crate::env::Env;
-use crate::log::LogAt;
+use crate::log::Sink;
 use crate::mem::MAX_VAR_OFF;
 use crate::speculation::PointerMove;
 use crate::state::{Offsets, RegKind, RegRules, RegState, TypeFlags};
@@ -57,8 +57,8 @@ pub(super) fn adjust_ptr_min_max_vals(
     if !is_free && !is_offset_allowed(op, pointer.kind, num) {
         return Err(refuse!(env => Alu::PointerKind { reg: dst, kind: pointer.reg_type() }));
     }
-    check_sane_offset(&mut env.log(), scalar, pointer)?;
-    check_sane_pointer(env.input.rules, &mut env.log(), pointer)?;
+    check_sane_offset(&mut env.sink, scalar, pointer)?;
+    check_sane_pointer(env.input.rules, &mut env.sink, pointer)?;
     let movement = PointerMove {
         op,
         dst,
@@ -98,7 +98,7 @@ pub(super) fn adjust_ptr_min_max_vals(
             *frame = 0;
         }
     }
-    check_sane_offset(&mut env.log(), &result, pointer)?;
+    check_sane_offset(&mut env.sink, &result, pointer)?;
     result.num.sync(env.input.rules);
     movement.check_after(env, &result, scalar, before)?;
     *env.reg_mut(dst) = result;
@@ -114,7 +114,7 @@ fn move_whole(
     reversed: bool,
 ) -> Result<RegState> {
     if op == AluOp::Sub {
-        check_subtraction(&mut env.log(), dst, pointer, reversed)?;
+        check_subtraction(&mut env.sink, dst, pointer, reversed)?;
     }
     let rules = env.input.rules;
     let is_known = scalar.num.is_const();
@@ -135,7 +135,7 @@ fn move_whole(
         }
     }
     result.set_whole_offset(offset);
-    check_sane_pointer(env.input.rules, &mut env.log(), &result)?;
+    check_sane_pointer(env.input.rules, &mut env.sink, &result)?;
     // The end of a range that is proven of a packet does not become lower.
     let keeps_end = is_known || result.kind.packet_range().is_some_and(|range| range > 0);
     match result.kind.is_packet() && keeps_end {
@@ -190,7 +190,7 @@ fn subtract(
     scalar: &RegState,
     reversed: bool,
 ) -> Result<RegState> {
-    check_subtraction(&mut env.log(), dst, pointer, reversed)?;
+    check_subtraction(&mut env.sink, dst, pointer, reversed)?;
     let (base, num) = (&pointer.num, &scalar.num);
     let mut result = *pointer;
     if num.is_const()
@@ -223,7 +223,7 @@ fn subtract(
 
 /// Refuses to subtract a pointer from a scalar, and from a pointer to the stack.
 fn check_subtraction(
-    log: &mut LogAt<'_, '_>,
+    log: &mut Sink<'_>,
     dst: Reg,
     pointer: &RegState,
     reversed: bool,
@@ -246,11 +246,7 @@ fn forget_range(reg: &mut RegState) {
 
 /// Refuses a pointer whose offset is beyond the bound (`check_reg_sane_offset_ptr`).
 #[doc(alias = "check_reg_sane_offset_ptr")]
-fn check_sane_pointer(
-    rules: Behaviours,
-    log: &mut LogAt<'_, '_>,
-    pointer: &RegState,
-) -> Result<()> {
+fn check_sane_pointer(rules: Behaviours, log: &mut Sink<'_>, pointer: &RegState) -> Result<()> {
     if !rules.has(Behaviour::UnitedOffsets) {
         return check_sane_offset(log, pointer, pointer);
     }
@@ -269,7 +265,7 @@ fn check_sane_pointer(
 #[doc(alias = "check_reg_sane_offset")]
 #[doc(alias = "check_reg_sane_offset_scalar")]
 pub(super) fn check_sane_offset(
-    log: &mut LogAt<'_, '_>,
+    log: &mut Sink<'_>,
     reg: &RegState,
     named: &RegState,
 ) -> Result<()> {

@@ -8,14 +8,14 @@ use program::FuncInfo;
 
 use super::SubprogInfo;
 use crate::input::Input;
-use crate::log::LogAt;
+use crate::log::Sink;
 use crate::{Result, refuse};
 
 /// Checks the records of functions on their own; comes before subprograms are found
 /// (`check_btf_info_early`) (`check_btf_func_early`, `bpf_check_btf_info_early`).
 #[doc(alias = "check_btf_func_early")]
 #[doc(alias = "bpf_check_btf_info_early")]
-pub(super) fn check_btf_info_early(input: &Input<'_>, pass: &mut LogAt<'_, '_>) -> Result<()> {
+pub(super) fn check_btf_info_early(input: &Input<'_>, pass: &mut Sink<'_>) -> Result<()> {
     let Some(types) = input.program.btf() else {
         return Ok(());
     };
@@ -46,7 +46,7 @@ pub(super) fn check_btf_info_early(input: &Input<'_>, pass: &mut LogAt<'_, '_>) 
 #[doc(alias = "bpf_check_btf_info")]
 pub(super) fn check_btf_info(
     input: &Input<'_>,
-    pass: &mut LogAt<'_, '_>,
+    pass: &mut Sink<'_>,
     subprogs: &mut [SubprogInfo],
 ) -> Result<()> {
     match input.program.btf() {
@@ -64,7 +64,7 @@ pub(super) fn check_btf_info(
 /// A subprog without a return type in BTF may end only by its own exit
 /// (`check_abnormal_return`).
 #[doc(alias = "check_abnormal_return")]
-fn check_without_types(pass: &mut LogAt<'_, '_>, subprogs: &[SubprogInfo]) -> Result<()> {
+fn check_without_types(pass: &mut Sink<'_>, subprogs: &[SubprogInfo]) -> Result<()> {
     for subprog in subprogs.iter().skip(1) {
         if subprog.has_ld_abs {
             return Err(refuse!(pass => Program::PacketLoadWithoutBtf));
@@ -81,7 +81,7 @@ fn check_without_types(pass: &mut LogAt<'_, '_>, subprogs: &[SubprogInfo]) -> Re
 fn check_functions(
     types: &Btf<'_>,
     records: &[FuncInfo],
-    pass: &mut LogAt<'_, '_>,
+    pass: &mut Sink<'_>,
     subprogs: &mut [SubprogInfo],
 ) -> Result<()> {
     if records.len() != subprogs.len() {
@@ -135,7 +135,7 @@ fn is_small(int: Int) -> bool {
 fn check_lines(
     input: &Input<'_>,
     types: &Btf<'_>,
-    pass: &mut LogAt<'_, '_>,
+    pass: &mut Sink<'_>,
     subprogs: &[SubprogInfo],
 ) -> Result<()> {
     let records = input.program.line_info();

@@ -6,12 +6,12 @@ use program::EXCEPTION_CALLBACK_TAG;
 use spec::behaviour::Behaviour;
 
 use crate::input::Input;
-use crate::log::LogAt;
+use crate::log::Sink;
 use crate::{Result, refuse};
 
 /// First instruction of the exception callback (`bpf_find_exception_callback_insn_off`).
 #[doc(alias = "bpf_find_exception_callback_insn_off")]
-pub(super) fn find_callback(input: &Input<'_>, pass: &mut LogAt<'_, '_>) -> Result<Option<u32>> {
+pub(super) fn find_callback(input: &Input<'_>, pass: &mut Sink<'_>) -> Result<Option<u32>> {
     if !input.rules.has(Behaviour::ExceptionCallbacks) {
         return Ok(None);
     }

@@ -10,7 +10,6 @@ use super::Analysis;
 use super::calls::{is_function_address, is_local_call, throws};
 use crate::env::SubprogAux;
 use crate::input::Input;
-use crate::log::LogAt;
 use crate::log::Sink;
 use crate::rejection::Program;
 use crate::state::MAX_CALL_FRAMES;
@@ -43,7 +42,7 @@ pub(crate) fn check_max_stack_depth(
     let mut check = Check {
         input,
         analysis,
-        pass: LogAt { sink, insn_idx: 0 },
+        pass: sink.at(0),
         modes: vec![StackMode::Unknown; subprogs.len()],
         subprogs,
     };
@@ -80,7 +79,7 @@ struct Return {
 struct Check<'s, 'e, 'l> {
     input: &'s Input<'e>,
     analysis: &'s Analysis,
-    pass: LogAt<'s, 'l>,
+    pass: &'s mut Sink<'l>,
     modes: Vec<StackMode>,
     subprogs: &'s mut [SubprogAux],
 }
@@ -167,7 +166,7 @@ impl Check<'_, '_, '_> {
         }
         let is_private = self.modes[subprog] == StackMode::Private;
         let chain = if is_private { own } else { *depth + own };
-        let deepest = &mut self.pass.sink.deepest_stack;
+        let deepest = &mut self.pass.deepest_stack;
         *deepest = chain.max(*deepest);
         if is_private {
             if own > LIMITS.stack {

@@ -15,7 +15,7 @@ use spec::registry::SpecialKfunc;
 use super::calls::{called_helper, is_function_address, is_kfunc_call, is_local_call};
 use super::{SubprogInfo, func_model};
 use crate::input::Input;
-use crate::log::LogAt;
+use crate::log::Sink;
 use crate::{Result, refuse, verbose};
 
 /// Finds the subprograms (`add_subprog_and_kfunc`), ordered by start. The exception callback
@@ -23,7 +23,7 @@ use crate::{Result, refuse, verbose};
 #[doc(alias = "add_subprog_and_kfunc")]
 pub(super) fn find(
     input: &Input<'_>,
-    pass: &mut LogAt<'_, '_>,
+    pass: &mut Sink<'_>,
     exception_callback: Option<u32>,
 ) -> Result<Vec<SubprogInfo>> {
     let mut starts: Vec<u32> = vec![0];
@@ -50,7 +50,7 @@ pub(super) fn find(
     if let Some(start) = exception_callback {
         add(input, pass, &mut starts, start.into())?;
     }
-    if pass.sink.is_full() {
+    if pass.is_full() {
         for (number, start) in starts.iter().enumerate() {
             verbose!(pass, "func#{number} @{start}\n");
         }
@@ -77,7 +77,7 @@ pub(super) fn find(
 #[doc(alias = "bpf_add_kfunc_call")]
 fn add_kfunc(
     input: &Input<'_>,
-    pass: &mut LogAt<'_, '_>,
+    pass: &mut Sink<'_>,
     known: &mut BTreeSet<i32>,
     insn: RawInsn,
 ) -> Result<()> {
@@ -110,12 +110,7 @@ fn add_kfunc(
 
 /// Linux's `add_subprog`.
 #[doc(alias = "add_subprog")]
-fn add(
-    input: &Input<'_>,
-    pass: &mut LogAt<'_, '_>,
-    starts: &mut Vec<u32>,
-    target: i64,
-) -> Result<()> {
+fn add(input: &Input<'_>, pass: &mut Sink<'_>, starts: &mut Vec<u32>, target: i64) -> Result<()> {
     let Some(start) = u32::try_from(target)
         .ok()
         .filter(|start| (*start as usize) < input.program.insns().len())
@@ -136,7 +131,7 @@ fn add(
 #[doc(alias = "check_subprogs")]
 pub(super) fn check_layout(
     input: &Input<'_>,
-    pass: &mut LogAt<'_, '_>,
+    pass: &mut Sink<'_>,
     subprogs: &mut [SubprogInfo],
 ) -> Result<()> {
     for subprog in subprogs {

@@ -9,7 +9,7 @@ use super::function::{AttachedFunction, prototype};
 use crate::analysis::{Analysis, check_func_proto};
 use crate::env::Env;
 use crate::input::Input;
-use crate::log::LogAt;
+use crate::log::Sink;
 use crate::{Result, Stop, Verdict, refuse};
 
 /// What Linux keeps of a loaded program that others attach to (`bpf_prog_aux`).
@@ -94,7 +94,7 @@ pub(super) fn check_program_target(
     analysis: &Analysis,
     target: &Program,
     id: TypeId,
-    check: &mut LogAt<'_, '_>,
+    check: &mut Sink<'_>,
 ) -> Result<()> {
     let Some(loaded) = &input.target else {
         return Err(Stop::Bug("the target program is not verified".into()));
@@ -195,7 +195,7 @@ pub(super) fn check_program_target(
 fn check_replacement(
     analysis: &Analysis,
     function: LoadedFunction,
-    check: &mut LogAt<'_, '_>,
+    check: &mut Sink<'_>,
 ) -> Result<()> {
     if function.is_unreliable {
         return Err(refuse!(check => Program::ReplacesStatic));
@@ -220,7 +220,7 @@ fn check_type_match(
     program: &Program,
     theirs: &Btf<'_>,
     target: Type<'_>,
-    check: &mut LogAt<'_, '_>,
+    check: &mut Sink<'_>,
 ) -> Result<()> {
     let (Some(ours), Some(func)) = (program.btf(), program.func_info().first()) else {
         return Err(refuse!(check => Program::ReplacementWithoutBtf));
@@ -279,7 +279,7 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    fn check_parameter(&self, one: TypeId, other: TypeId, check: &mut LogAt<'_, '_>) -> Result<()> {
+    fn check_parameter(&self, one: TypeId, other: TypeId, check: &mut Sink<'_>) -> Result<()> {
         let Pair {
             name,
             their_name,

@@ -187,7 +187,7 @@ fn check_object_type(
     let expected = TypeRef::vmlinux(expected);
     if env
         .input
-        .has_prefix(&mut env.log(), ty, expected, off, is_strict)
+        .has_prefix(&mut env.sink, ty, expected, off, is_strict)
     {
         return Ok(());
     }
@@ -213,7 +213,7 @@ pub(super) fn check_offset(env: &mut Env<'_>, ptr: Reg, arg: Option<ArgType>) ->
         if reg.off != 0 && rules.has(Behaviour::ReleaseOffsetsNamed) {
             return Err(refuse!(env => Call::NonzeroOffset { reg: ptr }));
         }
-        return check_ptr_off(&mut env.log(), &reg, ptr, false);
+        return check_ptr_off(&mut env.sink, &reg, ptr, false);
     }
     let RegType { base, flags } = reg.reg_type();
     let takes_context = arg.is_none_or(|arg| arg.base == ArgBase::PtrToCtx);
@@ -234,7 +234,7 @@ pub(super) fn check_offset(env: &mut Env<'_>, ptr: Reg, arg: Option<ArgType>) ->
     ];
     let is_object = base == RegBase::PtrToBtfId;
     check_ptr_off(
-        &mut env.log(),
+        &mut env.sink,
         &reg,
         ptr,
         is_object && OBJECTS.contains(&flags),
@@ -363,7 +363,7 @@ pub(super) fn check_arg(
             let raw = meta.is_raw.then_some(&mut meta.raw);
             check_helper_mem(env, ptr, size as i32, access, false, raw)?;
             if arg.flags.has(TypeFlags::MEM_ALIGNED) {
-                check_ptr_alignment(env.input, &mut env.log(), &reg, 0, size, true)?;
+                check_ptr_alignment(env.input, &mut env.sink, &reg, 0, size, true)?;
             }
             Ok(())
         }
@@ -474,8 +474,8 @@ fn check_reference(
                 id: reg.ref_obj_id.into(),
                 first: meta.ref_obj_id.into(),
             };
-            verbose!(env, "{rejection}");
-            return Err(Stop::refusal(rejection, Some(env.insn_idx)));
+            verbose!(env.sink, "{rejection}");
+            return Err(Stop::refusal(rejection, Some(env.sink.insn_idx)));
         }
         meta.ref_obj_id = reg.ref_obj_id;
     }

@@ -44,7 +44,7 @@ fn may_change_sockmap(env: &mut Env<'_>, helper: HelperId) -> bool {
         _ => rules.updates_sockmap,
     });
     if !is_allowed {
-        crate::verbose!(env, "cannot update sockmap in this context\n");
+        crate::verbose!(env.sink, "cannot update sockmap in this context\n");
     }
     is_allowed
 }

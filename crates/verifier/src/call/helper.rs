@@ -118,7 +118,7 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
         } else {
             // The tail call fails and the function goes on, or it ends the function.
             env.mark_scratched(Reg::R0);
-            env.fork(env.insn_idx + 1)?;
+            env.fork(env.sink.insn_idx + 1)?;
             packet::clear_pointers(env);
             registers::set_unknown(env, Reg::R0);
             outcome = Outcome::Jump(crate::flow::prepare_func_exit(env)?);
@@ -147,7 +147,7 @@ fn check_is_of_no_module(env: &Env<'_>, id: i32) -> Result<()> {
             let calls = calls.filter(|insn| insn.pseudo_call() == Some(PseudoCall::Helper));
             let mut absent = calls.filter_map(|insn| program.absent_extern(insn.imm));
             let mut relocations = program.failed_relocations().iter();
-            let failed = relocations.find(|failed| failed.insn == env.insn_idx);
+            let failed = relocations.find(|failed| failed.insn == env.sink.insn_idx);
             let missing = absent.find_map(|symbol| missing_module(env.input, symbol));
             missing.map(|module| match failed {
                 Some(failed) => format!("{}: {}; {module}", failed.access, failed.absence),
@@ -224,7 +224,7 @@ fn check_sleep(env: &mut Env<'_>, proto: &HelperProto) -> Result<()> {
     }
     let gets_storage = proto.helper().is_some_and(HelperId::gets_storage);
     if gets_storage && (where_it_is.is_some() || !env.state.in_sleepable) {
-        env.aux[env.insn_idx as usize].storage_get_atomic = true;
+        env.aux[env.sink.insn_idx as usize].storage_get_atomic = true;
     }
     Ok(())
 }
@@ -242,7 +242,7 @@ fn record_map(env: &mut Env<'_>, helper: HelperId, meta: &CallMeta) -> Result<()
     if helper.changes_map() && !env.input.maps[map].can_write() {
         return Err(refuse!(env => Call::MapReadOnly));
     }
-    let used = &mut env.aux[env.insn_idx as usize].map;
+    let used = &mut env.aux[env.sink.insn_idx as usize].map;
     *used = match *used {
         MapUse::None => MapUse::One(map),
         MapUse::One(before) if before == map => MapUse::One(map),
@@ -265,13 +265,13 @@ fn record_key(env: &mut Env<'_>, helper: HelperId, meta: &CallMeta) -> Result<()
     else {
         // The kernel ends this line of the log with its statistics.
         let rejection = Call::NotProgArray;
-        verbose!(env, "{rejection}");
-        return Err(Stop::refusal(rejection, Some(env.insn_idx)));
+        verbose!(env.sink, "{rejection}");
+        return Err(Stop::refusal(rejection, Some(env.sink.insn_idx)));
     };
     let max = u64::from(env.input.maps[map].max_entries());
     let reg = *env.reg(Reg::R3);
     let key = reg.num.as_const().filter(|_| reg.is_scalar());
-    let index = env.insn_idx as usize;
+    let index = env.sink.insn_idx as usize;
     let Some(key) = key.filter(|key| *key < max) else {
         env.aux[index].map_key |= KEY_POISON | KEY_SEEN;
         return Ok(());
@@ -332,7 +332,7 @@ fn check_set_result(env: &mut Env<'_>) -> Result<()> {
 
 /// Checks that what an allocated object has for each CPU is a structure.
 fn check_percpu_object(env: &mut Env<'_>, meta: &CallMeta) -> Result<()> {
-    env.aux[env.insn_idx as usize].is_percpu_allocated |= meta.is_percpu_allocated;
+    env.aux[env.sink.insn_idx as usize].is_percpu_allocated |= meta.is_percpu_allocated;
     let object = meta.object.filter(|_| meta.is_percpu_allocated);
     let is_struct = object.is_none_or(|ty| {
         let found = env.input.btf(ty).and_then(|btf| btf.get(TypeId(ty.id)));

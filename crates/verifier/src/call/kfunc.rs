@@ -161,7 +161,7 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
         return Err(refuse!(env => Call::KfuncNotAllowed { name: found.name() }));
     };
     let name = &*kfunc.name;
-    env.aux[env.insn_idx as usize].is_iter_next = kfunc.flags.has(KfuncFlags::ITER_NEXT);
+    env.aux[env.sink.insn_idx as usize].is_iter_next = kfunc.flags.has(KfuncFlags::ITER_NEXT);
     if kfunc.special == Some(SpecialKfunc::Trap) {
         return Err(refuse!(env => Call::Trap));
     }

@@ -103,7 +103,7 @@ fn lock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
     let lock = Reference {
         kind,
         id: reg.id,
-        insn_idx: env.insn_idx,
+        insn_idx: env.sink.insn_idx,
         owner,
     };
     acquire_lock(&mut env.state, lock);
@@ -138,7 +138,7 @@ fn unlock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
 /// of 64 bits, though the function returns 32: code that rests on the proof must extend the sign.
 pub(super) fn push_failed_lock(env: &mut Env<'_>) -> Result<()> {
     const MAX_ERRNO: i32 = 4095;
-    let (next, rules) = (env.insn_idx + 1, env.input.rules);
+    let (next, rules) = (env.sink.insn_idx + 1, env.input.rules);
     let failed = match env.fork(next) {
         Ok(failed) => failed,
         Err(Stop::Refused(_)) => {

@@ -6,7 +6,7 @@ use crate::state::{LockOwner, Reference, ReferenceKind, State};
 /// Acquires a reference and returns its identity (`acquire_reference`).
 #[doc(alias = "acquire_reference")]
 pub(crate) fn acquire(env: &mut Env<'_>) -> u32 {
-    acquire_at(env, env.insn_idx)
+    acquire_at(env, env.sink.insn_idx)
 }
 
 /// Acquires a reference as of an instruction (`acquire_reference_state`).

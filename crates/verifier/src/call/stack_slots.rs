@@ -31,14 +31,14 @@ pub(super) fn place_of(env: &mut Env<'_>, ptr: Reg, what: &str, slots: usize) ->
         return Place::Misplaced;
     };
     let Some(var_off) = reg.num.as_const() else {
-        verbose!(env, "{what} has to be at a constant offset\n");
+        verbose!(env.sink, "{what} has to be at a constant offset\n");
         return Place::Misplaced;
     };
     let off = reg.off.wrapping_add(var_off as i32);
     // Linux takes an offset of 0 for the slot below it.
     let spi = i64::from(off).wrapping_neg().wrapping_sub(1) / 8;
     if off % 8 != 0 || spi + 1 < slots as i64 {
-        verbose!(env, "cannot pass in {what} at an offset={off}\n");
+        verbose!(env.sink, "cannot pass in {what} at an offset={off}\n");
         return Place::Misplaced;
     }
     let (frame, spi) = (frame as usize, spi as usize);
@@ -96,7 +96,7 @@ pub(super) fn mark_scratched(env: &mut Env<'_>, object: &StackObject) {
 
 /// Saves the IRQ state, and returns its identity (`acquire_irq_state`).
 pub(super) fn acquire_irq_state(env: &mut Env<'_>) -> u32 {
-    let (id, insn_idx) = (env.new_id(), env.insn_idx);
+    let (id, insn_idx) = (env.new_id(), env.sink.insn_idx);
     env.state.refs.push(Reference {
         kind: ReferenceKind::Irq,
         id,

@@ -25,7 +25,7 @@ use crate::{Errno, Refusal, Result, Stop, log, refuse, verbose};
 /// (`check_func_call`) (`set_callee_state`).
 #[doc(alias = "set_callee_state")]
 pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
-    let target = i64::from(env.insn_idx) + i64::from(off) + 1;
+    let target = i64::from(env.sink.insn_idx) + i64::from(off) + 1;
     let subprogs = &env.analysis.subprogs;
     let found = subprogs
         .binary_search_by_key(&target, |subprog| subprog.start.into())
@@ -36,7 +36,7 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
     if !info.is_global {
         check_frame_limit(env)?;
         let curframe = env.state.curframe;
-        let mut frame = Frame::new(env.insn_idx as i32, curframe as u32 + 1, subprog);
+        let mut frame = Frame::new(env.sink.insn_idx as i32, curframe as u32 + 1, subprog);
         for arg in 1..6 {
             frame.regs[arg] = env.frame().regs[arg];
             frame.marks.take_reg(arg, &env.frame().marks, arg);
@@ -47,7 +47,7 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
     }
     if env.state.active_locks != 0 {
         verbose!(
-            env,
+            env.sink,
             "global function calls are not allowed while holding a lock,\n"
         );
         return Err(refuse!(env => Call::GlobalUnderLock));
@@ -55,7 +55,7 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
     let may_disable = env.input.rules.has(Behaviour::GlobalsUnderPreemption);
     if !may_disable && env.state.active_preempt_locks != 0 {
         verbose!(
-            env,
+            env.sink,
             "global function calls are not allowed with preemption disabled,\n"
         );
         return Err(refuse!(env => Call::GlobalUnderLock));
@@ -68,7 +68,7 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
     if may_disable && info.might_sleep && must_not_sleep {
         if !env.input.rules.has(Behaviour::ContextsNamed) {
             verbose!(
-                env,
+                env.sink,
                 "global functions that may sleep are not allowed in non-sleepable context,\ni.e., in a RCU/IRQ/preempt-disabled section, or in\n"
             );
         }
@@ -82,7 +82,7 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
         return Err(refusal.with_errno(errno));
     }
     verbose!(
-        env,
+        env.sink,
         "Func#{subprog} ('{name}') is global and assumed valid.\n"
     );
     if info.changes_pkt_data && env.input.rules.has(Behaviour::GlobalsChangePackets) {
@@ -96,7 +96,7 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
         env.mark_scratched(Reg::R0);
     }
     if may_throw {
-        env.fork(env.insn_idx + 1)?;
+        env.fork(env.sink.insn_idx + 1)?;
         check_resource_leak(env, true, true, "bpf_throw")?;
         return Ok(Outcome::Exit);
     }
@@ -132,9 +132,9 @@ pub(super) fn enter(env: &mut Env<'_>, frame: Frame) -> Outcome {
     env.live.reset_callchain();
     if env.sink.walks() {
         let input = env.input;
-        verbose!(env, "caller:\n");
+        verbose!(env.sink, "caller:\n");
         log::print_verifier_state(input, &mut env.sink, &env.state, curframe, true);
-        verbose!(env, "callee:\n");
+        verbose!(env.sink, "callee:\n");
         log::print_verifier_state(input, &mut env.sink, &env.state, curframe + 1, true);
     }
     env.mark_scratched(Reg::R0);
@@ -212,7 +212,7 @@ fn arguments(env: &mut Env<'_>, subprog: u32) -> Result<Rc<[SubprogArg]>> {
             env.subprogs[subprog as usize].args = Some(Rc::clone(&args));
             Ok(args)
         }
-        Err(error) => Err(env.sink.refuse(error.rejection, env.insn_idx)),
+        Err(error) => Err(env.refuse(error.rejection)),
     }
 }
 
@@ -308,7 +308,7 @@ pub(crate) fn set_up_entry_args(env: &mut Env<'_>, subprog: u32) -> Result<()> {
         return Ok(());
     }
     let name = &env.analysis.subprogs[subprog as usize].name;
-    verbose!(env, "Validating {name}() func#{subprog}...\n");
+    verbose!(env.sink, "Validating {name}() func#{subprog}...\n");
     let args = arguments(env, subprog)?;
     if env.analysis.exception_callback == Some(subprog as usize) {
         env.frame_mut().in_exception_callback_fn = true;

@@ -18,7 +18,7 @@ pub(crate) fn check_function(env: &mut Env<'_>, subprog: u32) -> Result<()> {
         start,
         env.input.context.sleepable,
     );
-    env.insn_idx = start;
+    env.sink.insn_idx = start;
     env.sink.reset_line_info();
     env.sink.mark_all_scratched();
     crate::call::set_up_entry_args(env, subprog)?;
@@ -41,7 +41,7 @@ fn explore(env: &mut Env<'_>) -> Result<()> {
     loop {
         env.cur_history = None;
         env.prev_insn_idx = prev_insn_idx;
-        let insn_idx = env.insn_idx;
+        let insn_idx = env.sink.insn_idx;
         let count = env.input.insns.len();
         if insn_idx as usize >= count {
             return Err(refuse!(env => Flow::InvalidInsnIdx { insn_idx, count }));
@@ -71,9 +71,12 @@ fn explore(env: &mut Env<'_>) -> Result<()> {
             if env.sink.walks() {
                 if prints_state {
                     let how = speculative(&env.state);
-                    verbose!(env, "\nfrom {prev_insn_idx} to {insn_idx}{how}: safe\n");
+                    verbose!(
+                        env.sink,
+                        "\nfrom {prev_insn_idx} to {insn_idx}{how}: safe\n"
+                    );
                 } else {
-                    verbose!(env, "{insn_idx}: safe\n");
+                    verbose!(env.sink, "{insn_idx}: safe\n");
                 }
             }
             match next_path(env)? {
@@ -126,7 +129,7 @@ fn explore(env: &mut Env<'_>) -> Result<()> {
             assert_invariants(env)?;
         }
         let ends = is_speculative && env.aux[insn_idx as usize].barriers.behind;
-        env.insn_idx = match if ends { Outcome::Exit } else { outcome } {
+        env.sink.insn_idx = match if ends { Outcome::Exit } else { outcome } {
             Outcome::Next => insn_idx + 1,
             Outcome::NextWide => insn_idx + 2,
             Outcome::Jump(target) | Outcome::Call(target) => target,
@@ -148,7 +151,7 @@ fn explore(env: &mut Env<'_>) -> Result<()> {
 /// Notes that a run may reach the instruction, and with which state (`sanitize_mark_insn_seen`).
 #[doc(alias = "sanitize_mark_insn_seen")]
 fn enter(env: &mut Env<'_>) {
-    env.aux[env.insn_idx as usize].seen = true;
+    env.aux[env.sink.insn_idx as usize].seen = true;
     if env.observers.recorder.is_some() {
         recorded::record(env);
     }
@@ -190,7 +193,7 @@ fn count_by_function(env: &mut Env<'_>) {
 fn observe(env: &mut Env<'_>, prints_state: &mut bool) {
     env.sink.record(&env.state);
     if let Some(walk) = &mut env.sink.walk {
-        walk.step(env.input, &env.state, env.insn_idx);
+        walk.step(env.input, &env.state, env.sink.insn_idx);
     }
     if env.sink.walks() {
         log_insn(env, prints_state);
@@ -199,12 +202,12 @@ fn observe(env: &mut Env<'_>, prints_state: &mut bool) {
 
 /// Writes the state and the instruction to the log.
 fn log_insn(env: &mut Env<'_>, prints_state: &mut bool) {
-    let insn_idx = env.insn_idx;
+    let insn_idx = env.sink.insn_idx;
     let frame = env.state.curframe;
     if env.sink.is_full() && *prints_state {
         let prev = env.prev_insn_idx;
         let how = speculative(&env.state);
-        verbose!(env, "\nfrom {prev} to {insn_idx}{how}:");
+        verbose!(env.sink, "\nfrom {prev} to {insn_idx}{how}:");
         log::print_verifier_state(env.input, &mut env.sink, &env.state, frame, true);
         *prints_state = false;
     }
@@ -242,6 +245,6 @@ fn next_path(env: &mut Env<'_>) -> Result<Option<i32>> {
         env.sink.reset(pending.log_position);
     }
     env.sink.rewind_trace(pending.trace_position);
-    env.insn_idx = pending.insn_idx;
+    env.sink.insn_idx = pending.insn_idx;
     Ok(Some(pending.prev_insn_idx))
 }

@@ -31,7 +31,7 @@ enum Answer {
 #[doc(alias = "is_state_visited")]
 #[doc(alias = "bpf_is_state_visited")]
 pub(super) fn is_visited(env: &mut Env<'_>) -> Result<bool> {
-    let insn_idx = env.insn_idx;
+    let insn_idx = env.sink.insn_idx;
     let info = env.analysis.insns[insn_idx as usize];
     let options = env.input.options;
     let explorer = &env.explorer;
@@ -143,7 +143,7 @@ fn compare_open(
     id: StateId,
     loops: bool,
 ) -> Result<Answer> {
-    let insn_idx = env.insn_idx;
+    let insn_idx = env.sink.insn_idx;
     let (old, cur) = (env.explorer.state(id), &env.state);
     let old_frame = old.cur();
     if old_frame.in_async_callback_fn && old_frame.async_entry_cnt != cur.cur().async_entry_cnt {
@@ -237,13 +237,16 @@ fn have_other_depths(old: &State, cur: &State) -> bool {
 /// The refusal of a loop whose state repeats. Its last line is the state of the
 /// checkpoint.
 fn refuse_loop(env: &mut Env<'_>, id: StateId) -> crate::Stop {
-    let insn_idx = env.insn_idx;
+    let insn_idx = env.sink.insn_idx;
     let frame = env.state.curframe;
     if env.sink.is_on() {
-        log::verbose_linfo(env.input, &mut env.sink, insn_idx, "; ");
+        log::verbose_linfo(env.input, &mut env.sink, "; ");
     }
     if env.sink.is_on() && env.input.rules.has(Behaviour::OldStateShown) {
-        verbose!(env, "infinite loop detected at insn {insn_idx}\ncur state:");
+        verbose!(
+            env.sink,
+            "infinite loop detected at insn {insn_idx}\ncur state:"
+        );
         log::print_verifier_state(env.input, &mut env.sink, &env.state, frame, true);
     }
     if !env.input.rules.has(Behaviour::OldStateShown) {
@@ -262,12 +265,12 @@ fn prune(env: &mut Env<'_>, id: StateId, loops: bool) -> Result<()> {
     env.explorer.checkpoint_mut(id).hits += 1;
     if let Some(walk) = &mut env.sink.walk {
         let by = env.explorer.checkpoint(id).step;
-        walk.pruned(env.input, &env.state, (env.insn_idx, by), loops);
+        walk.pruned(env.input, &env.state, (env.sink.insn_idx, by), loops);
     }
     if env.explorer.liveness == Liveness::Marks {
         env.explorer.propagate_reads(&env.state, id);
     }
-    if env.analysis.insns[env.insn_idx as usize].jmp_point {
+    if env.analysis.insns[env.sink.insn_idx as usize].jmp_point {
         env.push_history(HistoryFlags::NONE, LinkedRegs::default())?;
     }
     if env.observers.collector.is_some() && !env.state.speculative {
@@ -348,7 +351,7 @@ fn without_dead(slot: &StackSlot, low: bool, high: bool) -> Option<StackSlot> {
 fn clean_checkpoints(env: &mut Env<'_>, bucket: usize) {
     for position in (0..env.explorer.buckets[bucket].len()).rev() {
         let entry = env.explorer.buckets[bucket][position];
-        if entry.insn_idx != env.insn_idx {
+        if entry.insn_idx != env.sink.insn_idx {
             continue;
         }
         let checkpoint = env.explorer.checkpoint(entry.id);
@@ -407,7 +410,7 @@ fn clean_checkpoint(env: &mut Env<'_>, id: StateId) {
 #[doc(alias = "mark_all_scalars_imprecise")]
 #[doc(alias = "bpf_clear_jmp_history")]
 fn add_checkpoint(env: &mut Env<'_>, bucket: usize) {
-    let insn_idx = env.insn_idx;
+    let insn_idx = env.sink.insn_idx;
     let explorer = &mut env.explorer;
     explorer.statistics.total_states += 1;
     if let Some(cost) = &mut env.observers.cost {

@@ -9,7 +9,7 @@ use crate::domain::{Scalar, decide, decide_by_constant, decide_same, refine_same
 use crate::env::{Env, Outcome, RegArg};
 use crate::explore::Fork;
 use crate::input::Input;
-use crate::log::LogAt;
+use crate::log::Sink;
 use crate::state::{HistoryFlags, LinkedReg, LinkedRegs, RegKind, RegState, State};
 use crate::{Result, log, refuse, speculation};
 
@@ -51,7 +51,7 @@ pub(super) fn check_cond_jmp_op(
     if flags != HistoryFlags::NONE {
         env.push_history(flags, LinkedRegs::default())?;
     }
-    let target = (env.insn_idx as i32 + 1 + i32::from(off)) as u32;
+    let target = (env.sink.insn_idx as i32 + 1 + i32::from(off)) as u32;
     let rules = env.input.rules;
     let is_taken = match src == Operand::Reg(dst) && dst_reg.is_scalar() {
         true if rules.has(Behaviour::SameOperands) => decide_same(cond, width, &dst_reg.num),
@@ -67,7 +67,7 @@ pub(super) fn check_cond_jmp_op(
             env.mark_precise(src)?;
         }
         let (untaken, outcome) = match is_taken {
-            true => (env.insn_idx + 1, Outcome::Jump(target)),
+            true => (env.sink.insn_idx + 1, Outcome::Jump(target)),
             false => (target, Outcome::Next),
         };
         speculation::push_untaken(env, untaken, dst, src)?;
@@ -212,7 +212,7 @@ fn refine_both(
     let refined = match learns && dst_reg.is_scalar() && src_reg.is_scalar() {
         true => Some(refine_scalars(
             env.input,
-            &mut env.log(),
+            &mut env.sink,
             cond,
             width,
             (&dst_reg, &src_reg),
@@ -295,7 +295,7 @@ fn refine_both(
 #[doc(alias = "regs_bounds_sanity_check_branches")]
 fn refine_scalars(
     input: &Input<'_>,
-    log: &mut LogAt<'_, '_>,
+    log: &mut Sink<'_>,
     cond: Cond,
     width: Width,
     (dst, src): (&RegState, &RegState),

@@ -65,7 +65,7 @@ pub(crate) fn prepare_func_exit(env: &mut Env<'_>) -> Result<u32> {
             return Err(refuse_value(env, Reg::R0, range, "At callback return"));
         }
         if iterates && !env.analysis.insns[callsite as usize].calls_callback {
-            let insn_idx = env.insn_idx;
+            let insn_idx = env.sink.insn_idx;
             return Err(refuse!(env => Flow::NotCallback { insn_idx, callsite }));
         }
     } else {
@@ -77,9 +77,9 @@ pub(crate) fn prepare_func_exit(env: &mut Env<'_>) -> Result<u32> {
     let again = in_callback && iterates;
     let target = if again { callsite } else { callsite + 1 };
     if env.sink.walks() {
-        verbose!(env, "returning from callee:\n");
+        verbose!(env.sink, "returning from callee:\n");
         log::print_verifier_state(env.input, &mut env.sink, &env.state, callee_number, true);
-        verbose!(env, "to caller at {target}:\n");
+        verbose!(env.sink, "to caller at {target}:\n");
         log::print_verifier_state(env.input, &mut env.sink, &env.state, caller_number, true);
     }
     env.state.pop_frame();
@@ -104,7 +104,7 @@ fn check_return_code(env: &mut Env<'_>, reg: Reg, is_subprog: bool) -> Result<()
             Returned::Unknown => return Err(Stop::unsupported("return values by prototype")),
             Returned::Object(ty) if !in_exception && returns_object(env.reg(reg), ty) => {
                 let value = *env.reg(reg);
-                return check_ptr_off(&mut env.log(), &value, reg, false);
+                return check_ptr_off(&mut env.sink, &value, reg, false);
             }
             Returned::Any
             | Returned::ByProgramType

@@ -17,7 +17,7 @@ pub(super) fn check_map_kptr_access(
     field: &SpecialField,
 ) -> Result<()> {
     let is_referenced = matches!(field.kind, FieldKind::KptrRef | FieldKind::KptrPercpu);
-    let insn = env.input.insns[env.insn_idx as usize];
+    let insn = env.input.insns[env.sink.insn_idx as usize];
     let is_load = matches!(insn, Insn::Load { signed: false, .. });
     if !is_load && !matches!(insn, Insn::Store { .. }) {
         return Err(refuse!(env => Mem::KptrMode));
@@ -118,10 +118,10 @@ pub(crate) fn match_type(env: &mut Env<'_>, value: Reg, field: &SpecialField) ->
         && reg.flags.without(permitted_flags(field, ty)).is_empty()
     {
         name = env.input.type_name(ty);
-        check_ptr_off(&mut env.log(), &reg, value, true)?;
+        check_ptr_off(&mut env.sink, &reg, value, true)?;
         if env
             .input
-            .has_prefix(&mut env.log(), ty, expected, reg.off, !is_unref)
+            .has_prefix(&mut env.sink, ty, expected, reg.off, !is_unref)
         {
             return Ok(());
         }

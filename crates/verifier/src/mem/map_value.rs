@@ -99,7 +99,7 @@ pub(crate) fn check_bounds(
     let info = &input.maps[map];
     let reg = *env.reg(ptr);
     region::check_region(
-        &mut env.log(),
+        &mut env.sink,
         &reg,
         ptr,
         off,

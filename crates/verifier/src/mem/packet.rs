@@ -13,7 +13,7 @@ use super::registers::{set_constant, set_unknown};
 use crate::Result;
 use crate::call::leak::check_resource_leak;
 use crate::env::{Env, Outcome, RegArg};
-use crate::log::LogAt;
+use crate::log::Sink;
 use crate::state::{DynptrKind, RegBase, RegKind, RegState};
 use crate::type_rules::PacketAccess;
 
@@ -40,7 +40,7 @@ pub(crate) fn may_access(env: &mut Env<'_>, pkt_access: Option<bool>, access: Ac
 /// Checks an access at `ptr`, whose fixed offset is part of `off`
 /// (`check_packet_access`).
 pub(super) fn check_packet_access(
-    log: &mut LogAt<'_, '_>,
+    log: &mut Sink<'_>,
     reg: &RegState,
     ptr: Reg,
     off: i32,
@@ -48,7 +48,7 @@ pub(super) fn check_packet_access(
     is_zero_ok: bool,
 ) -> Result<()> {
     let range = reg.kind.packet_range().unwrap_or(-1);
-    if range >= 0 && log.sink.rules.has(Behaviour::PacketRangesChecked) {
+    if range >= 0 && log.rules.has(Behaviour::PacketRangesChecked) {
         return check_region(log, reg, ptr, off, size, range as u32, is_zero_ok);
     }
     if reg.num.smin < 0 {
@@ -85,7 +85,7 @@ pub(crate) fn check_ld_abs(env: &mut Env<'_>, insn: Insn) -> Result<Outcome> {
     if let Insn::PacketInd { src, .. } = insn {
         env.check_reg_arg(src, RegArg::Src)?;
     }
-    check_ptr_off(&mut env.log(), &ctx, Reg::R6, false)?;
+    check_ptr_off(&mut env.sink, &ctx, Reg::R6, false)?;
     for number in 0..=5 {
         scratch(env, number)?;
     }
@@ -96,7 +96,7 @@ pub(crate) fn check_ld_abs(env: &mut Env<'_>, insn: Insn) -> Result<Outcome> {
     }
     // A load beyond the packet ends the subprogram with 0.
     env.mark_scratched(Reg::R0);
-    env.fork(env.insn_idx + 1)?;
+    env.fork(env.sink.insn_idx + 1)?;
     set_constant(env, Reg::R0, 0);
     Ok(Outcome::Jump(crate::flow::prepare_func_exit(env)?))
 }

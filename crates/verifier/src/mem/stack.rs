@@ -109,7 +109,7 @@ fn grow(env: &mut Env<'_>, frame: usize, bytes: usize) {
 #[doc(alias = "check_fastcall_stack_contract")]
 fn check_fastcall_contract(env: &mut Env<'_>, frame: usize, off: i32) {
     let subprog = env.state.frame(frame).subprogno as usize;
-    let is_pattern = env.analysis.insns[env.insn_idx as usize].fastcall_pattern;
+    let is_pattern = env.analysis.insns[env.sink.insn_idx as usize].fastcall_pattern;
     let limit = &mut env.subprogs[subprog].fastcall_stack_off;
     if *limit > off && !is_pattern {
         *limit = i16::MIN.into();
@@ -168,7 +168,7 @@ fn read_fixed(
         let spilled = spill_size(&kinds);
         if size != 8 || spilled != 8 {
             if !reg.is_scalar() {
-                log::verbose_linfo(env.input, &mut env.sink, env.insn_idx, "; ");
+                log::verbose_linfo(env.input, &mut env.sink, "; ");
                 return Err(refuse!(env => Mem::FillSize));
             }
             let Some(dst) = dst else { return Ok(()) };
@@ -288,7 +288,7 @@ pub(super) fn check_write(
 /// The immediate of the executing instruction, if it stores one (`is_bpf_st_mem`).
 #[doc(alias = "is_bpf_st_mem")]
 fn stored_imm(env: &Env<'_>) -> Option<i32> {
-    match env.input.insns[env.insn_idx as usize] {
+    match env.input.insns[env.sink.insn_idx as usize] {
         Insn::Store {
             src: Operand::Imm(imm),
             ..
@@ -334,7 +334,7 @@ fn write_fixed(
                 Some(reg)
             } else if is_spillable(&reg) {
                 if size != 8 {
-                    log::verbose_linfo(env.input, &mut env.sink, env.insn_idx, "; ");
+                    log::verbose_linfo(env.input, &mut env.sink, "; ");
                     return Err(refuse!(env => Mem::SpillSize));
                 }
                 if frame != env.state.curframe && matches!(reg.kind, RegKind::Stack { .. }) {
@@ -422,7 +422,7 @@ fn begin_write(
         };
         let is_pointer = value.is_some_and(|value| is_spillable(env.reg(value)));
         let needs_barrier = is_pointer || !(0..size).all(is_data);
-        env.aux[env.insn_idx as usize].barriers.behind |= needs_barrier;
+        env.aux[env.sink.insn_idx as usize].barriers.behind |= needs_barrier;
     }
     dynptr::overwrite(env, frame, spi)?;
     insn_facts::note_stack_write(env, frame, off, off + size as i32);
@@ -468,7 +468,7 @@ fn write_var(
         let old = env.state.frame(frame).stack[spi];
         let kind = old.kinds[slot % 8];
         if !env.input.allow_ptr_leaks && !matches!(kind, SlotKind::Misc | SlotKind::Zero) {
-            return Err(refuse!(env => Mem::SpilledInWrite { insn: env.insn_idx, at }));
+            return Err(refuse!(env => Mem::SpilledInWrite { insn: env.sink.insn_idx, at }));
         }
         let is_spilled_zero =
             kind == SlotKind::Spill && old.is_spilled_scalar() && old.reg.num.as_const() == Some(0);
@@ -477,7 +477,7 @@ fn write_var(
             continue;
         }
         if kind == SlotKind::Invalid && !env.input.allow_uninit_stack {
-            return Err(refuse!(env => Mem::UninitInWrite { insn: env.insn_idx, at }));
+            return Err(refuse!(env => Mem::UninitInWrite { insn: env.sink.insn_idx, at }));
         }
         let scrubs = env.input.rules.has(Behaviour::WritesScrubSpills);
         let slot_mut = env.state.frame_mut(frame).stack.slot_mut(spi);
@@ -630,7 +630,7 @@ fn push_access(env: &mut Env<'_>, frame: usize, spi: usize) -> Result<()> {
 
 /// True if the instruction accesses memory through the frame pointer.
 fn is_by_frame_pointer(env: &Env<'_>) -> bool {
-    match env.input.insns[env.insn_idx as usize] {
+    match env.input.insns[env.sink.insn_idx as usize] {
         Insn::Load { base, .. } | Insn::Store { base, .. } => base == Reg::R10,
         _ => false,
     }

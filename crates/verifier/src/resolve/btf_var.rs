@@ -7,7 +7,7 @@ use spec::kernel::SymbolAddress;
 use spec::kfuncs::KernelFunction;
 
 use crate::input::Input;
-use crate::log::LogAt;
+use crate::log::Sink;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::{Result, Stop};
 
@@ -16,7 +16,7 @@ use crate::{Result, Stop};
 #[doc(alias = "__check_pseudo_btf_id")]
 pub(super) fn resolve(
     input: &Input<'_>,
-    env: &mut LogAt<'_, '_>,
+    env: &mut Sink<'_>,
     id: u32,
     module: i32,
 ) -> Result<RegState> {

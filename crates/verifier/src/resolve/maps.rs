@@ -12,7 +12,7 @@ use spec::programs::ProgramType;
 
 use crate::Result;
 use crate::input::Input;
-use crate::log::LogAt;
+use crate::log::Sink;
 use crate::state::MapRef;
 
 /// One map.
@@ -252,7 +252,7 @@ impl<'e> UsedMaps<'e> {
     #[doc(alias = "__add_used_map")]
     #[doc(alias = "add_used_map")]
     #[doc(alias = "add_used_map_from_fd")]
-    pub(super) fn add(&mut self, env: &mut LogAt<'_, '_>, map: MapRef) -> Result<()> {
+    pub(super) fn add(&mut self, env: &mut Sink<'_>, map: MapRef) -> Result<()> {
         if self.used.contains(&map) {
             return Ok(());
         }
@@ -274,7 +274,7 @@ impl<'e> UsedMaps<'e> {
     #[doc(alias = "check_map_prog_compatibility")]
     #[doc(alias = "is_tracing_prog_type")]
     #[doc(alias = "bpf_map_is_cgroup_storage")]
-    fn check_compatibility(&mut self, env: &mut LogAt<'_, '_>, map: MapRef) -> Result<()> {
+    fn check_compatibility(&mut self, env: &mut Sink<'_>, map: MapRef) -> Result<()> {
         let input = self.input;
         let info = &input.maps[map];
         let record = info.record();

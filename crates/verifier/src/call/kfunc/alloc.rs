@@ -103,7 +103,7 @@ pub(super) fn allocated(
         if size == 0 {
             return Err(refuse!(env => Call::Silent));
         }
-        if !is_scalar_struct(&mut env.log(), types, ty.id(), 0) {
+        if !is_scalar_struct(&mut env.sink, types, ty.id(), 0) {
             return Err(refuse!(env => Call::PercpuNotScalars));
         }
         if env.input.structure_fields(id).is_some() {

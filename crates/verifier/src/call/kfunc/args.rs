@@ -12,7 +12,6 @@ use crate::call::meta::CallMeta;
 use crate::call::prototype::is_projection;
 use crate::call::{REGS, constant, field, lock};
 use crate::env::Env;
-use crate::log::LogAt;
 use crate::mem::Access;
 use crate::mem::helper_mem::{check_global_mem, check_sized_mem};
 use crate::mem::region::check_ptr_off;
@@ -61,11 +60,7 @@ fn check_one(
         let name = &callee.kfunc.name;
         return Err(refuse!(env => Call::ReleaseExpectsReference { name, reg: ptr }));
     }
-    let mut log = LogAt {
-        sink: &mut env.sink,
-        insn_idx: env.insn_idx,
-    };
-    let kind = KfuncArgKind::of(&mut log, callee, program, index, &env.state.cur().regs)?;
+    let kind = KfuncArgKind::of(&mut env.sink, callee, program, index, &env.state.cur().regs)?;
     match kind {
         KfuncArgKind::Ignored | KfuncArgKind::Program => note_unchecked_read(env, ptr, u64::MAX),
         KfuncArgKind::Scalar => _ = scalar(env, ptr)?,
@@ -125,7 +120,7 @@ fn check_one(
             check_pointer(env, callee, ptr, meta)?;
             let at_start = env.input.rules.has(Behaviour::SharedAtStart);
             if at_start && matches!(reg.kind, RegKind::BtfId { .. }) {
-                check_ptr_off(&mut env.log(), &reg, ptr, false)?;
+                check_ptr_off(&mut env.sink, &reg, ptr, false)?;
             }
             alloc::check_refcounted(env, index, meta)?;
         }
@@ -290,7 +285,7 @@ pub(super) fn check_object(
     let wanted_ref = callee.type_ref(target);
     let is_same = env
         .input
-        .has_prefix(&mut env.log(), found, wanted_ref, reg.off, is_strict);
+        .has_prefix(&mut env.sink, found, wanted_ref, reg.off, is_strict);
     let takes_projection = wanted
         .to_str()
         .is_some_and(|context| is_projection(context, given.as_bytes()));

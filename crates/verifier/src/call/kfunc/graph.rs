@@ -70,7 +70,10 @@ fn is_locked(env: &mut Env<'_>, reg: &RegState) -> bool {
     let mut held = env.state.refs.iter();
     let is_held = held.any(|held| held.kind.is_lock() && held.id == reg.id && held.owner == owner);
     if !is_held {
-        verbose!(env, "held lock and object are not in the same allocation\n");
+        verbose!(
+            env.sink,
+            "held lock and object are not in the same allocation\n"
+        );
     }
     is_held
 }
@@ -142,7 +145,7 @@ fn check_place(
     let contained = TypeRef::program(root.target.0);
     let wanted = env.input.type_name(contained);
     let wanted_off = root.node;
-    if !env.input.has_prefix(&mut env.log(), ty, contained, 0, true) {
+    if !env.input.has_prefix(&mut env.sink, ty, contained, 0, true) {
         let (root, given) = (root.kind.name(), env.input.type_name(ty));
         return Err(refuse!(env => Call::OtherNode {
             root, node, wanted_off, wanted, off, given

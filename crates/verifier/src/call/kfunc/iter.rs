@@ -243,7 +243,7 @@ pub(super) fn advance(env: &mut Env<'_>, meta: &CallMeta) -> Result<()> {
                 "no checkpoint at a call that advances an iterator".into(),
             ));
         };
-        let insn_idx = env.insn_idx;
+        let insn_idx = env.sink.insn_idx;
         let fork = env.fork(insn_idx + 1);
         fork.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;
         let Some(fork) = &mut env.forked else {
