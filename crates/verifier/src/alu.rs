@@ -17,7 +17,7 @@ use spec::behaviour::Behaviour;
 use spec::maps::MapKind;
 
 use crate::domain::Scalar;
-use crate::env::{Env, RegArg};
+use crate::env::{Check, Env, RegArg};
 use crate::mem::registers::set_unknown;
 use crate::state::{RegKind, RegState};
 use crate::{Result, Stop, refuse};
@@ -200,7 +200,7 @@ fn adjust_reg_min_max_vals(
 
 /// Checks that a cast is one between the arena and the kernel's address space, in a
 /// program with an arena.
-pub(crate) fn check_address_spaces(env: &mut Env<'_>, cast: AddrSpaceCast) -> Result<()> {
+pub(crate) fn check_address_spaces(env: &mut Check<'_>, cast: AddrSpaceCast) -> Result<()> {
     if !matches!((cast.from, cast.to), (1, 0) | (0, 1)) {
         return Err(refuse!(env => Alu::AddressSpaces));
     }

@@ -86,8 +86,8 @@ fn may_goto(env: &mut Env<'_>, off: i16) -> Result<Outcome> {
     let fork = env.fork(idx + 1);
     let later = fork.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;
     later.may_goto_depth += 1;
-    if let (Some(parent), Some(Fork { state, .. })) = (env.state.parent, &mut env.forked) {
-        widen_to_earlier(&env.explorer, state, Some(parent), idx, env.id_gen);
+    if let (Some(parent), Some(Fork { state, .. })) = (env.check.state.parent, &mut env.forked) {
+        widen_to_earlier(&env.explorer, state, Some(parent), idx, env.check.id_gen);
     }
     Ok(Outcome::Jump((idx as i32 + 1 + i32::from(off)) as u32))
 }

@@ -39,7 +39,7 @@ pub(crate) mod stack;
 use isa::ebpf::{Insn, Operand, Reg};
 use spec::behaviour::Behaviour;
 
-use crate::env::{Env, RegArg};
+use crate::env::{Check, Env, RegArg};
 use crate::state::{RegBase, RegKind, RegRules, RegState, RegType, TypeFlags};
 use crate::{LIMITS, Result};
 
@@ -188,7 +188,7 @@ fn check_store(
 /// True if the register holds what unprivileged programs may not disclose (`is_pointer_value`)
 /// (`__is_pointer_value`).
 #[doc(alias = "__is_pointer_value")]
-pub(crate) fn is_pointer_value(env: &Env<'_>, reg: Reg) -> bool {
+pub(crate) fn is_pointer_value(env: &Check<'_>, reg: Reg) -> bool {
     !env.input.allow_ptr_leaks && !env.reg(reg).is_scalar()
 }
 
@@ -350,18 +350,18 @@ pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<(
     Ok(())
 }
 
-fn load_unknown(env: &mut Env<'_>, value: Option<Reg>) {
+fn load_unknown(env: &mut Check<'_>, value: Option<Reg>) {
     if let Some(value) = value {
         set_unknown(env, value);
     }
 }
 
-fn refuse_leak(env: &mut Env<'_>, value: Option<Reg>, where_to: &str) -> crate::Stop {
+fn refuse_leak(env: &mut Check<'_>, value: Option<Reg>, where_to: &str) -> crate::Stop {
     let number = value.map_or(0, Reg::number);
     refuse!(env => Mem::LeaksAddress { reg: number, where_to })
 }
 
-fn refuse_type(env: &mut Env<'_>, ptr: Reg) -> crate::Stop {
+fn refuse_type(env: &mut Check<'_>, ptr: Reg) -> crate::Stop {
     let reg = *env.reg(ptr);
     let kind = reg.reg_type();
     if reg.may_be_null() {
@@ -370,7 +370,7 @@ fn refuse_type(env: &mut Env<'_>, ptr: Reg) -> crate::Stop {
     refuse!(env => Mem::NotMemory { reg: ptr, kind })
 }
 
-fn refuse_write(env: &mut Env<'_>, ptr: Reg) -> crate::Stop {
+fn refuse_write(env: &mut Check<'_>, ptr: Reg) -> crate::Stop {
     let kind = env.reg(ptr).reg_type();
     refuse!(env => Mem::ReadOnly { reg: ptr, kind })
 }
@@ -383,12 +383,12 @@ fn refuse_write(env: &mut Env<'_>, ptr: Reg) -> crate::Stop {
 #[doc(alias = "is_ptr_to_mem_or_btf_id")]
 #[doc(alias = "is_ptr_to_mem")]
 pub(crate) fn save_ptr_type(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     ty: RegType,
     allow_trust_mismatch: bool,
 ) -> Result<()> {
     const TRUST: TypeFlags = TypeFlags::PTR_UNTRUSTED.with(TypeFlags::MEM_RDONLY);
-    let noted = &mut env.aux[env.sink.insn_idx as usize].ptr_type;
+    let noted = &mut env.insn_aux().ptr_type;
     let Some(before) = *noted else {
         *noted = Some(ty);
         return Ok(());
@@ -411,7 +411,7 @@ pub(crate) fn save_ptr_type(
 }
 
 /// Invalidates every register and spilled register for which `wanted` is true.
-pub(crate) fn invalidate_where(env: &mut Env<'_>, wanted: impl Fn(&RegState) -> bool) {
+pub(crate) fn invalidate_where(env: &mut Check<'_>, wanted: impl Fn(&RegState) -> bool) {
     let invalid = registers::invalid(env.input);
     env.state.for_each_reg_mut(wanted, |reg| *reg = invalid);
 }

@@ -8,7 +8,7 @@ use isa::ebpf::{AluOp, Operand, Reg, Width};
 use spec::behaviour::{Behaviour, Behaviours};
 
 use crate::domain::Scalar;
-use crate::env::Env;
+use crate::env::{Check, Env};
 use crate::log::Sink;
 use crate::mem::MAX_VAR_OFF;
 use crate::speculation::PointerMove;
@@ -107,7 +107,7 @@ pub(super) fn adjust_ptr_min_max_vals(
 
 /// A pointer moved by a scalar, whose offset is one number.
 fn move_whole(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     op: AluOp,
     dst: Reg,
     (pointer, scalar): (&RegState, &RegState),
@@ -156,7 +156,7 @@ fn is_offset_allowed(op: AluOp, kind: RegKind, num: &Scalar) -> bool {
     }
 }
 
-fn add(env: &mut Env<'_>, pointer: &RegState, scalar: &RegState) -> RegState {
+fn add(env: &mut Check<'_>, pointer: &RegState, scalar: &RegState) -> RegState {
     let (base, num) = (&pointer.num, &scalar.num);
     let mut result = *pointer;
     if num.is_const()
@@ -184,7 +184,7 @@ fn add(env: &mut Env<'_>, pointer: &RegState, scalar: &RegState) -> RegState {
 }
 
 fn subtract(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     dst: Reg,
     pointer: &RegState,
     scalar: &RegState,

@@ -10,7 +10,7 @@ use spec::registry::{ArgBase, ArgDetail, ArgType, HelperProto};
 
 use super::meta::CallMeta;
 use super::{constant, dynptr, field, kptr, lock};
-use crate::env::{Env, RegArg};
+use crate::env::{Check, Env, RegArg};
 use crate::log::TypeText;
 use crate::mem::helper_mem::{check_helper_mem, check_sized_mem};
 use crate::mem::region::check_ptr_off;
@@ -85,7 +85,7 @@ const DYNPTR_FLAGS: TypeFlags = TypeFlags::DYNPTR_TYPE_LOCAL
 /// Checks that the register is of a type that the argument takes (`check_reg_type`); `helper` is
 /// `None` for arguments of a subprogram.
 pub(super) fn check_reg_type(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     ptr: Reg,
     arg: ArgType,
     btf_id: Option<u32>,
@@ -177,7 +177,7 @@ pub(super) fn check_reg_type(
 
 /// Checks that an object is of the expected type of vmlinux, or begins with one.
 fn check_object_type(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     ptr: Reg,
     ty: TypeRef,
     expected: u32,
@@ -199,7 +199,7 @@ fn check_object_type(
 /// `__check_func_arg_reg_off`).
 #[doc(alias = "check_func_arg_reg_off")]
 #[doc(alias = "__check_func_arg_reg_off")]
-pub(super) fn check_offset(env: &mut Env<'_>, ptr: Reg, arg: Option<ArgType>) -> Result<()> {
+pub(super) fn check_offset(env: &mut Check<'_>, ptr: Reg, arg: Option<ArgType>) -> Result<()> {
     let reg = *env.reg(ptr);
     if arg.is_some_and(|arg| arg.flags.has(TypeFlags::OBJ_RELEASE)) {
         let is_dynptr = arg.is_some_and(|arg| arg.base == ArgBase::PtrToDynptr);
@@ -423,7 +423,7 @@ fn map_of(meta: &CallMeta) -> Result<(MapRef, u32)> {
 /// (`resolve_map_arg_type`).
 #[doc(alias = "resolve_map_arg_type")]
 fn resolve_map_value(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     proto: &HelperProto,
     arg: ArgType,
     meta: &CallMeta,
@@ -448,7 +448,7 @@ fn resolve_map_value(
 #[doc(alias = "update_ref_obj")]
 #[doc(alias = "validate_ref_obj")]
 fn check_reference(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     reg: &RegState,
     ptr: Reg,
     arg: ArgType,
@@ -482,7 +482,7 @@ fn check_reference(
     Ok(())
 }
 
-fn check_map_ptr(env: &mut Env<'_>, reg: &RegState, meta: &mut CallMeta) -> Result<()> {
+fn check_map_ptr(env: &mut Check<'_>, reg: &RegState, meta: &mut CallMeta) -> Result<()> {
     let RegKind::MapPtr { map, uid } = reg.kind else {
         return Err(Stop::Bug("map argument is no map".into()));
     };

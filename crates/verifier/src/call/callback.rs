@@ -13,7 +13,7 @@ use spec::maps::MapKind;
 use super::dynptr;
 use super::kfunc::graph;
 use super::subprog::{check_args_by_btf, check_frame_limit};
-use crate::env::{Env, MapUse};
+use crate::env::{Check, Env, MapUse};
 use crate::explore::Fork;
 use crate::state::{
     Frame, MAIN_CALLSITE, MapRef, RegKind, RegState, Registers, State, TypeFlags, TypeRef,
@@ -62,11 +62,8 @@ fn push_loop(env: &mut Env<'_>, subprog: u32) -> Result<()> {
     }
     env.frame_mut().callback_depth = 0;
     if env.sink.is_full() {
-        verbose!(
-            env.sink,
-            "frame{} bpf_loop iteration limit reached\n",
-            env.state.curframe
-        );
+        let frame = env.state.curframe;
+        verbose!(env.sink, "frame{frame} bpf_loop iteration limit reached\n");
     }
     Ok(())
 }
@@ -137,7 +134,7 @@ fn enter(env: &mut Env<'_>, subprog: u32, kind: CallbackKind) -> Result<()> {
 /// Sets the arguments and the allowed results of a callback (`set_callee_state_cb`).
 #[doc(alias = "set_callee_state_cb")]
 fn set_args(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     caller: &Frame,
     frame: &mut Frame,
     kind: CallbackKind,
@@ -158,7 +155,7 @@ fn set_args(
             {
                 return Err(refuse!(env => Call::CallbackForMap));
             }
-            let is_poisoned = env.aux[env.sink.insn_idx as usize].map == MapUse::Several;
+            let is_poisoned = env.insn_aux().map == MapUse::Several;
             if is_poisoned && !env.input.rules.has(Behaviour::ManyMapsFollowed) {
                 return Err(refuse!(env => Program::TailCallMap));
             }

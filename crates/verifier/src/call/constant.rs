@@ -3,7 +3,7 @@
 use isa::ebpf::Reg;
 
 use super::format;
-use crate::env::Env;
+use crate::env::{Check, Env};
 use crate::mem::map_value::{Source, check_bounds};
 use crate::state::{PreciseMask, RegKind, SlotKind, TypeFlags};
 use crate::{Result, refuse};
@@ -12,7 +12,7 @@ use crate::{Result, refuse};
 /// `check_arg_const_str`).
 #[doc(alias = "check_reg_const_str")]
 #[doc(alias = "check_arg_const_str")]
-pub(super) fn check_string(env: &mut Env<'_>, ptr: Reg) -> Result<()> {
+pub(super) fn check_string(env: &mut Check<'_>, ptr: Reg) -> Result<()> {
     let reg = *env.reg(ptr);
     let RegKind::MapValue { map, .. } = reg.kind else {
         return Err(refuse!(env => Call::Silent));
@@ -46,7 +46,7 @@ pub(super) fn check_string(env: &mut Env<'_>, ptr: Reg) -> Result<()> {
 
 /// Checks the format of `bpf_snprintf` (`check_bpf_snprintf_call`).
 #[doc(alias = "check_bpf_snprintf_call")]
-pub(super) fn check_snprintf(env: &mut Env<'_>) -> Result<()> {
+pub(super) fn check_snprintf(env: &mut Check<'_>) -> Result<()> {
     let size = env.reg(Reg::R5).num.var_off.value;
     if !size.is_multiple_of(8) {
         return Err(refuse!(env => Call::Silent));

@@ -17,7 +17,7 @@ use super::meta::CallMeta;
 use super::subprog::enter;
 use super::{callback, clear_caller_saved, compat, constant, kptr, leak, returns};
 use crate::attach::{self, Returned};
-use crate::env::{Env, MapUse, Outcome};
+use crate::env::{Check, Env, MapUse, Outcome};
 use crate::input::Input;
 use crate::insn_facts;
 use crate::mem::{packet, registers, stack};
@@ -136,7 +136,7 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
 
 /// Refuses to answer to a call in place of what a module has whose BTF is not given, a kfunc or a
 /// type of a CO-RE relocation, or of a kfunc that a given module has with another prototype.
-fn check_is_of_no_module(env: &Env<'_>, id: i32) -> Result<()> {
+fn check_is_of_no_module(env: &Check<'_>, id: i32) -> Result<()> {
     let program = env.input.program;
     let what = match program.absent_extern(id) {
         Some(symbol) => {
@@ -208,7 +208,7 @@ pub(super) fn section(state: &State) -> Option<&'static str> {
 
 /// Refuses helpers that may sleep where the program must not (`in_sleepable_context`).
 #[doc(alias = "in_sleepable_context")]
-fn check_sleep(env: &mut Env<'_>, proto: &HelperProto) -> Result<()> {
+fn check_sleep(env: &mut Check<'_>, proto: &HelperProto) -> Result<()> {
     let state = &env.state;
     let where_it_is = section(state);
     let region = where_it_is.unwrap_or("non-sleepable prog");
@@ -224,7 +224,7 @@ fn check_sleep(env: &mut Env<'_>, proto: &HelperProto) -> Result<()> {
     }
     let gets_storage = proto.helper().is_some_and(HelperId::gets_storage);
     if gets_storage && (where_it_is.is_some() || !env.state.in_sleepable) {
-        env.aux[env.sink.insn_idx as usize].storage_get_atomic = true;
+        env.insn_aux().storage_get_atomic = true;
     }
     Ok(())
 }
@@ -232,7 +232,7 @@ fn check_sleep(env: &mut Env<'_>, proto: &HelperProto) -> Result<()> {
 /// Notes the map of a call, and refuses changes of maps that programs may only read
 /// (`record_func_map`).
 #[doc(alias = "record_func_map")]
-fn record_map(env: &mut Env<'_>, helper: HelperId, meta: &CallMeta) -> Result<()> {
+fn record_map(env: &mut Check<'_>, helper: HelperId, meta: &CallMeta) -> Result<()> {
     if !helper.names_map() {
         return Ok(());
     }
@@ -242,7 +242,7 @@ fn record_map(env: &mut Env<'_>, helper: HelperId, meta: &CallMeta) -> Result<()
     if helper.changes_map() && !env.input.maps[map].can_write() {
         return Err(refuse!(env => Call::MapReadOnly));
     }
-    let used = &mut env.aux[env.sink.insn_idx as usize].map;
+    let used = &mut env.insn_aux().map;
     *used = match *used {
         MapUse::None => MapUse::One(map),
         MapUse::One(before) if before == map => MapUse::One(map),
@@ -331,8 +331,8 @@ fn check_set_result(env: &mut Env<'_>) -> Result<()> {
 }
 
 /// Checks that what an allocated object has for each CPU is a structure.
-fn check_percpu_object(env: &mut Env<'_>, meta: &CallMeta) -> Result<()> {
-    env.aux[env.sink.insn_idx as usize].is_percpu_allocated |= meta.is_percpu_allocated;
+fn check_percpu_object(env: &mut Check<'_>, meta: &CallMeta) -> Result<()> {
+    env.insn_aux().is_percpu_allocated |= meta.is_percpu_allocated;
     let object = meta.object.filter(|_| meta.is_percpu_allocated);
     let is_struct = object.is_none_or(|ty| {
         let found = env.input.btf(ty).and_then(|btf| btf.get(TypeId(ty.id)));
@@ -346,7 +346,7 @@ fn check_percpu_object(env: &mut Env<'_>, meta: &CallMeta) -> Result<()> {
 
 /// Checks that the program runs at the entry or exit of a function
 /// (`check_get_func_ip`).
-fn check_get_func_ip(env: &mut Env<'_>, proto: &HelperProto) -> Result<()> {
+fn check_get_func_ip(env: &mut Check<'_>, proto: &HelperProto) -> Result<()> {
     let (name, id) = (&proto.name, proto.id);
     match env.input.program.kind() {
         ProgramType::Kprobe => Ok(()),

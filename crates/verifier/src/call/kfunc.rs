@@ -23,7 +23,7 @@ use spec::registry::{Kfunc, KfuncFlags, SpecialKfunc, TypeFlags};
 use super::meta::CallMeta;
 use super::{callback, clear_caller_saved, leak, lock};
 use crate::domain::Scalar;
-use crate::env::{Env, Outcome};
+use crate::env::{Check, Env, Outcome};
 use crate::input::Input;
 use crate::mem::packet;
 use crate::state::{BtfRef, State, TypeRef};
@@ -161,7 +161,7 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
         return Err(refuse!(env => Call::KfuncNotAllowed { name: found.name() }));
     };
     let name = &*kfunc.name;
-    env.aux[env.sink.insn_idx as usize].is_iter_next = kfunc.flags.has(KfuncFlags::ITER_NEXT);
+    env.insn_aux().is_iter_next = kfunc.flags.has(KfuncFlags::ITER_NEXT);
     if kfunc.special == Some(SpecialKfunc::Trap) {
         return Err(refuse!(env => Call::Trap));
     }
@@ -181,9 +181,8 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
     if !meta.release_reference(env) {
         return Err(refuse!(env => Call::KfuncNotAcquired { name, id: found.id }));
     }
-    if kfunc.special.is_some_and(SpecialKfunc::gives_away)
-        && !graph::give_away(env, env.reg(Reg::R2).ref_obj_id)
-    {
+    let node = env.reg(Reg::R2).ref_obj_id;
+    if kfunc.special.is_some_and(SpecialKfunc::gives_away) && !graph::give_away(env, node) {
         return Err(refuse!(env => Call::KfuncConversion { name, id: found.id }));
     }
     let throws = kfunc.special == Some(SpecialKfunc::Throw);
@@ -225,7 +224,7 @@ const TRACING: [ProgramType; 5] = [
 ];
 
 /// Refuses to drop objects whose fields are unsafe in an NMI, in tracing programs that may run there.
-fn check_drop(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<()> {
+fn check_drop(env: &mut Check<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<()> {
     let drops = callee.is(SpecialKfunc::ObjDrop) || callee.is(SpecialKfunc::PercpuObjDrop);
     if !drops || !env.input.rules.has(Behaviour::DropsInTracing) {
         return Ok(());
@@ -251,7 +250,7 @@ fn check_drop(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result
 }
 
 /// Checks an exception as an exit, which leaves sections and locks of callers unseen.
-fn check_exit_by_exception(env: &mut Env<'_>) -> Result<()> {
+fn check_exit_by_exception(env: &mut Check<'_>) -> Result<()> {
     let is_outermost = env.state.curframe == 0;
     leak::check_resource_leak(env, true, is_outermost, leak::MAIN_EXIT)
 }
@@ -304,7 +303,7 @@ fn callee<'e>(found: KfuncMeta<'e>, kfunc: &'e Kfunc) -> Result<Callee<'e>> {
 }
 
 /// Enters and leaves RCU and non-preemptible sections, and refuses what may sleep inside.
-fn change_sections(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<()> {
+fn change_sections(env: &mut Check<'_>, callee: &Callee<'_>) -> Result<()> {
     let name = &callee.kfunc.name;
     let sleepable = callee.has(KfuncFlags::SLEEPABLE);
     let locks = callee.is(SpecialKfunc::RcuReadLock);
@@ -360,7 +359,7 @@ fn change_sections(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<()> {
 }
 
 /// Leaves a section; behind the outermost, pointers that RCU protected may dangle.
-fn leave_section(env: &mut Env<'_>) {
+fn leave_section(env: &mut Check<'_>) {
     let rules = env.input.rules;
     let protects = rules.has(Behaviour::SectionsProtect) && env.state.in_rcu_section(rules);
     if env.state.active_rcu_locks == 0 && !protects {

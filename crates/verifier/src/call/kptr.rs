@@ -9,7 +9,7 @@ use spec::registry::ArgBase;
 use super::args::compatible_types;
 use super::meta::CallMeta;
 use super::reference;
-use crate::env::Env;
+use crate::env::Check;
 use crate::input::Input;
 use crate::log::TypeText;
 use crate::mem::kptr::match_type;
@@ -19,7 +19,7 @@ use crate::{Result, Stop, refuse};
 
 /// Checks the place of a pointer, and notes the field (`process_kptr_func`).
 #[doc(alias = "process_kptr_func")]
-pub(super) fn check_destination(env: &mut Env<'_>, ptr: Reg, meta: &mut CallMeta) -> Result<()> {
+pub(super) fn check_destination(env: &mut Check<'_>, ptr: Reg, meta: &mut CallMeta) -> Result<()> {
     let reg = *env.reg(ptr);
     if let RegKind::MapValue { map, uid } = reg.kind {
         if !env.input.maps[map].has_btf() {
@@ -57,7 +57,7 @@ pub(super) fn check_destination(env: &mut Env<'_>, ptr: Reg, meta: &mut CallMeta
 }
 
 /// Checks the pointer that is put there (`check_reg_type`).
-pub(super) fn check_source(env: &mut Env<'_>, ptr: Reg, meta: &CallMeta) -> Result<()> {
+pub(super) fn check_source(env: &mut Check<'_>, ptr: Reg, meta: &CallMeta) -> Result<()> {
     const LOCAL: TypeFlags = TypeFlags::MEM_ALLOC.with(TypeFlags::MEM_PERCPU);
     let reg = *env.reg(ptr);
     let mut flags = reg.flags.without(TypeFlags::PTR_MAYBE_NULL);
@@ -86,7 +86,7 @@ pub(super) fn check_source(env: &mut Env<'_>, ptr: Reg, meta: &CallMeta) -> Resu
 /// Gives the reference of the pointer that is put there to the field; false if it is not held
 /// (`ref_convert_alloc_rcu_protected`). Under RCU an object of each CPU stays readable.
 #[doc(alias = "ref_convert_alloc_rcu_protected")]
-pub(super) fn release_source(env: &mut Env<'_>, id: u32) -> bool {
+pub(super) fn release_source(env: &mut Check<'_>, id: u32) -> bool {
     if !reference::release_only(&mut env.state, id) {
         return false;
     }

@@ -3,7 +3,7 @@
 use isa::ebpf::Reg;
 use spec::behaviour::Behaviour;
 
-use crate::env::Env;
+use crate::env::Check;
 use crate::state::ReferenceKind;
 use crate::type_rules::{TargetKind, TypeRules};
 use crate::{Result, refuse};
@@ -14,7 +14,7 @@ pub(crate) const MAIN_EXIT: &str = "BPF_EXIT instruction in main prog";
 /// Checks that no lock, section or reference is held (`check_resource_leak`); `what`
 /// begins the message.
 pub(crate) fn check_resource_leak(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     is_exception: bool,
     check_lock: bool,
     what: &str,
@@ -48,7 +48,7 @@ pub(crate) fn check_resource_leak(
 
 /// As earlier kernels check an exit or exception: sections before references, each with words of its
 /// own.
-fn check_exit_leak(env: &mut Env<'_>, is_exception: bool, check_lock: bool) -> Result<()> {
+fn check_exit_leak(env: &mut Check<'_>, is_exception: bool, check_lock: bool) -> Result<()> {
     let what = "bpf_throw";
     let check_lock = check_lock || !env.input.rules.has(Behaviour::StaticUnderLock);
     if check_lock && env.state.active_locks != 0 {
@@ -80,7 +80,7 @@ fn check_exit_leak(env: &mut Env<'_>, is_exception: bool, check_lock: bool) -> R
 /// The last acquired reference that is left; logs those before it (`check_reference_leak`).
 /// Functions that return to a caller may keep them.
 #[doc(alias = "check_reference_leak")]
-fn has_leaked(env: &mut Env<'_>, is_exception: bool) -> Option<(u32, u32)> {
+fn has_leaked(env: &mut Check<'_>, is_exception: bool) -> Option<(u32, u32)> {
     if !is_exception && env.frame().frameno != 0 {
         return None;
     }

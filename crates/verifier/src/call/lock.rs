@@ -7,7 +7,7 @@ use spec::registry::SpecialKfunc;
 use super::REGS;
 use super::field::{self, FieldArg};
 use super::reference::{acquire_lock, release_lock};
-use crate::env::Env;
+use crate::env::{Check, Env};
 use crate::input::Input;
 use crate::state::{
     LockOwner, Reference, ReferenceKind, RegBase, RegKind, RegState, State, TypeFlags,
@@ -27,7 +27,7 @@ const RES_LOCK: FieldArg = FieldArg {
 };
 
 /// Checks `bpf_spin_lock` and `bpf_spin_unlock`.
-pub(super) fn check_spin_lock(env: &mut Env<'_>, ptr: Reg, is_lock: bool) -> Result<()> {
+pub(super) fn check_spin_lock(env: &mut Check<'_>, ptr: Reg, is_lock: bool) -> Result<()> {
     if in_rbtree_callback(env.input, &env.state) {
         return Err(refuse!(env => Call::LockInCallback));
     }
@@ -39,7 +39,7 @@ pub(super) fn check_spin_lock(env: &mut Env<'_>, ptr: Reg, is_lock: bool) -> Res
 
 /// Checks the lock of a kfunc of resilient locks.
 pub(super) fn check_res_spin_lock(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     index: usize,
     special: Option<SpecialKfunc>,
 ) -> Result<()> {
@@ -82,7 +82,7 @@ const fn field_of(kind: ReferenceKind) -> &'static FieldArg {
 
 /// Takes a lock (`process_spin_lock`).
 #[doc(alias = "process_spin_lock")]
-fn lock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
+fn lock(env: &mut Check<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
     field::check_field(env, ptr, field_of(kind))?;
     let reg = *env.reg(ptr);
     let owner = owner(&reg);
@@ -114,7 +114,7 @@ fn lock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
 #[doc(alias = "process_spin_lock")]
 #[doc(alias = "find_lock_state")]
 #[doc(alias = "invalidate_non_owning_refs")]
-fn unlock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
+fn unlock(env: &mut Check<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
     field::check_field(env, ptr, field_of(kind))?;
     let reg = *env.reg(ptr);
     let owner = owner(&reg);

@@ -14,12 +14,12 @@ use super::leak::check_resource_leak;
 use super::prototype::{self, SubprogArg};
 use super::{REGS, clear_caller_saved, reference};
 use crate::attach::AttachedFunction;
-use crate::env::{Env, Outcome};
+use crate::env::{Check, Env, Outcome};
 use crate::mem::helper_mem::check_global_mem;
 use crate::mem::packet;
 use crate::mem::registers::set_unknown;
 use crate::state::{Frame, MAX_CALL_FRAMES, RegKind, RegState, TypeFlags, TypeRef};
-use crate::{Errno, Refusal, Result, Stop, log, refuse, verbose};
+use crate::{Errno, Refusal, Result, Stop, refuse, verbose};
 
 /// Checks a call of a subprogram: enters a static one, assumes a global one to be good
 /// (`check_func_call`) (`set_callee_state`).
@@ -106,12 +106,12 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
 /// True for a global function that returns nothing, of kernels that take those
 /// (`subprog_returns_void`).
 #[doc(alias = "subprog_returns_void")]
-pub(crate) fn returns_void(env: &Env<'_>, subprog: u32) -> bool {
+pub(crate) fn returns_void(env: &Check<'_>, subprog: u32) -> bool {
     env.input.rules.has(Behaviour::GlobalsReturnVoid) && prototype::returns_void(env.input, subprog)
 }
 
 /// Refuses a call chain that is too deep.
-pub(super) fn check_frame_limit(env: &mut Env<'_>) -> Result<()> {
+pub(super) fn check_frame_limit(env: &mut Check<'_>) -> Result<()> {
     let curframe = env.state.curframe;
     if curframe + 1 < MAX_CALL_FRAMES {
         return Ok(());
@@ -131,11 +131,10 @@ pub(super) fn enter(env: &mut Env<'_>, frame: Frame) -> Outcome {
     env.sink.mark_all_scratched();
     env.live.reset_callchain();
     if env.sink.walks() {
-        let input = env.input;
         verbose!(env.sink, "caller:\n");
-        log::print_verifier_state(input, &mut env.sink, &env.state, curframe, true);
+        env.print_state(curframe);
         verbose!(env.sink, "callee:\n");
-        log::print_verifier_state(input, &mut env.sink, &env.state, curframe + 1, true);
+        env.print_state(curframe + 1);
     }
     env.mark_scratched(Reg::R0);
     Outcome::Call(start)
@@ -199,7 +198,7 @@ pub(super) fn check_args_by_btf(
 }
 
 /// The arguments of a subprogram by its BTF, computed once.
-fn arguments(env: &mut Env<'_>, subprog: u32) -> Result<Rc<[SubprogArg]>> {
+fn arguments(env: &mut Check<'_>, subprog: u32) -> Result<Rc<[SubprogArg]>> {
     if let Some(args) = &env.subprogs[subprog as usize].args {
         return Ok(Rc::clone(args));
     }
@@ -293,7 +292,7 @@ fn match_arg(env: &mut Env<'_>, arg: SubprogArg, ptr: Reg) -> Result<()> {
 /// Sets the registers that a function is verified with: the context for the main
 /// function, what BTF says for any other (in `do_check_common`).
 #[doc(alias = "do_check_common")]
-pub(crate) fn set_up_entry_args(env: &mut Env<'_>, subprog: u32) -> Result<()> {
+pub(crate) fn set_up_entry_args(env: &mut Check<'_>, subprog: u32) -> Result<()> {
     env.sink.mark_all_scratched();
     let is_ext = env.input.program.kind() == ProgramType::Ext;
     if subprog == 0 && !is_ext {
@@ -324,7 +323,7 @@ pub(crate) fn set_up_entry_args(env: &mut Env<'_>, subprog: u32) -> Result<()> {
 }
 
 /// Acquires the references that arguments of a struct_ops program hold.
-fn acquire_args(env: &mut Env<'_>) {
+fn acquire_args(env: &mut Check<'_>) {
     let function = AttachedFunction::of(env.input).filter(|_| env.input.struct_ops().is_some());
     let held = function.map(|function| function.referenced_args(env.input));
     for index in held.unwrap_or_default() {
@@ -334,7 +333,7 @@ fn acquire_args(env: &mut Env<'_>) {
 }
 
 /// State of an argument on entry.
-fn entry_value(env: &mut Env<'_>, arg: SubprogArg) -> Result<RegState> {
+fn entry_value(env: &mut Check<'_>, arg: SubprogArg) -> Result<RegState> {
     Ok(match arg {
         SubprogArg::Scalar | SubprogArg::Arena => RegState::UNKNOWN,
         SubprogArg::Ctx => RegState::pointer(RegKind::Ctx, TypeFlags::NONE),

@@ -93,7 +93,7 @@ pub(super) fn is_visited(env: &mut Env<'_>) -> Result<bool> {
         if is_open && is_recent {
             is_new = false;
         }
-        if let Some(walk) = &mut env.sink.walk {
+        if let Some(walk) = &mut env.check.sink.walk {
             walk.note_missed(env.explorer.checkpoint(id).step);
         }
         let checkpoint = env.explorer.checkpoint_mut(id);
@@ -131,7 +131,7 @@ pub(super) fn is_visited(env: &mut Env<'_>) -> Result<bool> {
 fn compare(env: &mut Env<'_>, comparison: &Comparison<'_>, id: StateId, exact: Exactness) -> bool {
     let mut ids = std::mem::take(&mut env.explorer.ids);
     let old = env.explorer.checkpoint_mut(id);
-    let is_equal = comparison.states_equal(old, &env.state, &mut ids, exact);
+    let is_equal = comparison.states_equal(old, &env.check.state, &mut ids, exact);
     env.explorer.ids = ids;
     is_equal
 }
@@ -247,7 +247,7 @@ fn refuse_loop(env: &mut Env<'_>, id: StateId) -> crate::Stop {
             env.sink,
             "infinite loop detected at insn {insn_idx}\ncur state:"
         );
-        log::print_verifier_state(env.input, &mut env.sink, &env.state, frame, true);
+        env.print_state(frame);
     }
     if !env.input.rules.has(Behaviour::OldStateShown) {
         return refuse!(env => Flow::LoopDetected { insn: insn_idx });
@@ -263,12 +263,17 @@ fn refuse_loop(env: &mut Env<'_>, id: StateId) -> crate::Stop {
 /// precisely, the current path needs too.
 fn prune(env: &mut Env<'_>, id: StateId, loops: bool) -> Result<()> {
     env.explorer.checkpoint_mut(id).hits += 1;
-    if let Some(walk) = &mut env.sink.walk {
+    if let Some(walk) = &mut env.check.sink.walk {
         let by = env.explorer.checkpoint(id).step;
-        walk.pruned(env.input, &env.state, (env.sink.insn_idx, by), loops);
+        walk.pruned(
+            env.check.input,
+            &env.check.state,
+            (env.check.sink.insn_idx, by),
+            loops,
+        );
     }
     if env.explorer.liveness == Liveness::Marks {
-        env.explorer.propagate_reads(&env.state, id);
+        env.explorer.propagate_reads(&env.check.state, id);
     }
     if env.analysis.insns[env.sink.insn_idx as usize].jmp_point {
         env.push_history(HistoryFlags::NONE, LinkedRegs::default())?;
@@ -376,13 +381,13 @@ fn clean_checkpoint(env: &mut Env<'_>, id: StateId) {
     checkpoint.is_cleaned = true;
     let state = &checkpoint.state;
     if (0..=state.curframe).any(|number| !state.frame(number).stack.is_empty()) {
-        env.live.query_init(env.analysis, state);
+        env.live.query_init(env.check.analysis, state);
     }
     let mut dead_slots = [0; MAX_CALL_FRAMES];
     for (number, dead_slots) in dead_slots.iter_mut().enumerate().take(state.curframe + 1) {
-        let live = env.analysis.insns[state.frame_insn_idx(number) as usize].live_regs;
+        let live = env.check.analysis.insns[state.frame_insn_idx(number) as usize].live_regs;
         let slots = state.frame(number).stack.len();
-        let dead = if slots == 0 || env.input.rules.has(Behaviour::DeadForgotten) {
+        let dead = if slots == 0 || env.check.input.rules.has(Behaviour::DeadForgotten) {
             0
         } else {
             !env.live.alive_slots(number)
@@ -390,7 +395,7 @@ fn clean_checkpoint(env: &mut Env<'_>, id: StateId) {
         let reads = checkpoint.reads.of(number);
         let (live, dead) = match liveness {
             Liveness::Flow => (live, dead),
-            Liveness::Marks if env.input.rules.has(Behaviour::LivenessBeforeWalk) => {
+            Liveness::Marks if env.check.input.rules.has(Behaviour::LivenessBeforeWalk) => {
                 (live, !reads.slots)
             }
             Liveness::Marks => (reads.regs, !reads.slots),
@@ -414,7 +419,7 @@ fn add_checkpoint(env: &mut Env<'_>, bucket: usize) {
     let explorer = &mut env.explorer;
     explorer.statistics.total_states += 1;
     if let Some(cost) = &mut env.observers.cost {
-        cost.count_state(&env.state, env.analysis, insn_idx);
+        cost.count_state(&env.check.state, env.check.analysis, insn_idx);
     }
     explorer.kept = explorer.kept.wrapping_add(1);
     explorer.update_peak();
@@ -423,7 +428,7 @@ fn add_checkpoint(env: &mut Env<'_>, bucket: usize) {
     env.state.propagated = 0;
     env.state.stack_zeros = 0;
     if env.input.rules.has(Behaviour::FillsLinked) {
-        env.state.clear_singular_ids(env.input.rules);
+        env.check.state.clear_singular_ids(env.check.input.rules);
     }
     let mut state = env.state.clone();
     env.state.history.clear();

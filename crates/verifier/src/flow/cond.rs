@@ -6,12 +6,12 @@ use spec::behaviour::{Behaviour, Behaviours};
 use super::{linked, null, packet};
 use crate::alu::check_bounds;
 use crate::domain::{Scalar, decide, decide_by_constant, decide_same, refine_same, refine_synced};
-use crate::env::{Env, Outcome, RegArg};
+use crate::env::{Check, Env, Outcome, RegArg};
 use crate::explore::Fork;
 use crate::input::Input;
 use crate::log::Sink;
 use crate::state::{HistoryFlags, LinkedReg, LinkedRegs, RegKind, RegState, State};
-use crate::{Result, log, refuse, speculation};
+use crate::{Result, refuse, speculation};
 
 /// Checks `if dst cond src goto off` (`check_cond_jmp_op`).
 pub(super) fn check_cond_jmp_op(
@@ -79,14 +79,14 @@ pub(super) fn check_cond_jmp_op(
     Ok(Outcome::Next)
 }
 
-fn print_state(env: &mut Env<'_>) {
+fn print_state(env: &mut Check<'_>) {
     if env.sink.walks() {
         let frame = env.state.curframe;
-        log::print_insn_state(env.input, &mut env.sink, &env.state, frame);
+        env.print_insn_state(frame);
     }
 }
 
-fn refuse_comparison(env: &mut Env<'_>, reg: Reg) -> crate::Stop {
+fn refuse_comparison(env: &mut Check<'_>, reg: Reg) -> crate::Stop {
     refuse!(env => Flow::PointerComparison { reg })
 }
 
@@ -221,7 +221,7 @@ fn refine_both(
         false => None,
     };
     let input = env.input;
-    let (this, Some(Fork { state: other, .. })) = (&mut env.state, &mut env.forked) else {
+    let (this, Some(Fork { state: other, .. })) = (&mut env.check.state, &mut env.forked) else {
         return Err(crate::Stop::Bug("no pending path".to_owned()));
     };
     if let Some([passed, taken]) = refined {

@@ -7,14 +7,14 @@ use spec::programs::ProgramType;
 use crate::attach::Returned;
 use crate::call::{MAIN_EXIT, check_resource_leak};
 use crate::domain::Tnum;
-use crate::env::{Env, Outcome, RegArg};
+use crate::env::{Check, Env, Outcome, RegArg};
 use crate::explore::widen_to_earlier;
 use crate::input::Input;
 use crate::log::BitsText;
 use crate::mem::region::check_ptr_off;
 use crate::rejection::{Flow, Rejection};
 use crate::state::{RegKind, RegState, TypeRef};
-use crate::{Result, Stop, log, refuse, verbose};
+use crate::{Result, Stop, refuse, verbose};
 
 /// Checks `exit` (`process_bpf_exit_full`).
 #[doc(alias = "process_bpf_exit_full")]
@@ -39,7 +39,7 @@ pub(crate) fn check_thrown(env: &mut Env<'_>) -> Result<()> {
 
 /// Leaves the executing function; the instruction to go on with (`prepare_func_exit`).
 pub(crate) fn prepare_func_exit(env: &mut Env<'_>) -> Result<u32> {
-    env.live.update(env.analysis, &mut env.sink, &env.state)?;
+    env.update_live()?;
     let callee = env.frame();
     let r0 = callee.regs[0];
     let (callsite, callee_number) = (callee.callsite as u32, callee.frameno as usize);
@@ -78,13 +78,19 @@ pub(crate) fn prepare_func_exit(env: &mut Env<'_>) -> Result<u32> {
     let target = if again { callsite } else { callsite + 1 };
     if env.sink.walks() {
         verbose!(env.sink, "returning from callee:\n");
-        log::print_verifier_state(env.input, &mut env.sink, &env.state, callee_number, true);
+        env.print_state(callee_number);
         verbose!(env.sink, "to caller at {target}:\n");
-        log::print_verifier_state(env.input, &mut env.sink, &env.state, caller_number, true);
+        env.print_state(caller_number);
     }
     env.state.pop_frame();
     if again {
-        widen_to_earlier(&env.explorer, &mut env.state, None, target, env.id_gen);
+        widen_to_earlier(
+            &env.explorer,
+            &mut env.check.state,
+            None,
+            target,
+            env.check.id_gen,
+        );
     }
     Ok(target)
 }
@@ -153,7 +159,7 @@ fn check_return_code(env: &mut Env<'_>, reg: Reg, is_subprog: bool) -> Result<()
 }
 
 /// True if the function that is verified on its own returns nothing.
-fn is_void_subprog(env: &Env<'_>) -> bool {
+fn is_void_subprog(env: &Check<'_>) -> bool {
     crate::call::returns_void(env, env.state.frame(0).subprogno)
 }
 
@@ -185,7 +191,7 @@ fn returns_object(value: &RegState, ty: TypeRef) -> bool {
 }
 
 /// Adds a note to the refusal of a value of a hook that returns nothing.
-fn of_void_hook(env: &mut Env<'_>, stop: Stop) -> Stop {
+fn of_void_hook(env: &mut Check<'_>, stop: Stop) -> Stop {
     match stop {
         Stop::Refused(refusal)
             if matches!(
@@ -243,7 +249,7 @@ fn bits_of((min, max): (i32, i32)) -> Tnum {
 
 /// `verbose_invalid_scalar`.
 #[doc(alias = "verbose_invalid_scalar")]
-fn refuse_value(env: &mut Env<'_>, reg: Reg, (min, max): (i32, i32), context: &str) -> Stop {
+fn refuse_value(env: &mut Check<'_>, reg: Reg, (min, max): (i32, i32), context: &str) -> Stop {
     let num = env.reg(reg).num;
     if !env.input.rules.has(Behaviour::ReturnsByRange) {
         let known = match num.var_off.is_unknown() {

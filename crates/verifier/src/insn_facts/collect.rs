@@ -312,7 +312,7 @@ pub(crate) fn note_object(env: &mut Env<'_>) {
 /// Notes slots of a frame in which a call keeps addresses.
 pub(crate) fn note_addresses(env: &mut Env<'_>, frame: usize, slots: u64) {
     if let Some(collector) = &mut env.observers.collector {
-        collector.note_addresses(env.state.frame(frame), slots);
+        collector.note_addresses(env.check.state.frame(frame), slots);
     }
 }
 

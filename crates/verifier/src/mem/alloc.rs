@@ -6,7 +6,7 @@ use spec::behaviour::Behaviour;
 
 use super::registers::{set_pointer, set_unknown};
 use super::{Access, MemAccess};
-use crate::env::Env;
+use crate::env::Check;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::{Errno, Result, Stop};
 
@@ -14,7 +14,7 @@ use crate::{Errno, Result, Stop};
 /// included.
 #[doc(alias = "btf_struct_access")]
 pub(super) fn check_object_access(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     access: MemAccess,
     ty: TypeRef,
     off: i32,
@@ -64,7 +64,7 @@ pub(super) fn check_object_access(
 }
 
 /// Refuses accesses that touch a special field.
-fn check_fields(env: &mut Env<'_>, ty: TypeRef, off: i32, size: u32) -> Result<()> {
+fn check_fields(env: &mut Check<'_>, ty: TypeRef, off: i32, size: u32) -> Result<()> {
     let (start, end) = (off as u32, (off as u32).wrapping_add(size));
     let record = env.input.structure_fields(ty);
     let mut fields = record.iter().flat_map(|record| record.fields());

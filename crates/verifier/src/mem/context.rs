@@ -75,7 +75,7 @@ pub(super) fn check_ctx_access(env: &mut Env<'_>, access: MemAccess, off: i32) -
         }
     };
     note_bytes(env, off, size);
-    env.aux[env.sink.insn_idx as usize].ctx_field_size = found.field_size;
+    env.insn_aux().ctx_field_size = found.field_size;
     let Some(value) = access.value else {
         return Ok(());
     };

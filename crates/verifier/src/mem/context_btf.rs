@@ -11,7 +11,7 @@ use spec::registry::{RegBase, TracepointArg};
 use super::context::pointer_of;
 use crate::attach::{self, ArgumentMark, AttachedFunction, ContextEntry, Returned};
 use crate::call::prototype;
-use crate::env::Env;
+use crate::env::Check;
 use crate::input::Input;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::type_rules::{HookRules, TargetKind, TypeRules};
@@ -29,7 +29,7 @@ pub(super) enum Argument {
 
 /// Finds what a read of `size` bytes at `off` of the context yields (`btf_ctx_access`).
 #[doc(alias = "btf_ctx_access")]
-pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
+pub(super) fn read(env: &mut Check<'_>, off: i32, size: u32) -> Result<Argument> {
     let function = AttachedFunction::of(env.input);
     let function = function.ok_or_else(|| Stop::unsupported("type of the attach target"))?;
     let (types, name) = (function.btf, &function.name);
@@ -232,7 +232,7 @@ fn object_of_operation(
 
 /// An argument of an operation whose stub says more of it.
 fn marked(
-    env: &Env<'_>,
+    env: &Check<'_>,
     function: &AttachedFunction<'_>,
     object: TypeId,
     index: usize,
@@ -272,6 +272,6 @@ fn pointer_to(
     RegState::pointer(RegKind::BtfId { ty }, flags)
 }
 
-fn refuse(env: &mut Env<'_>, off: i32, size: u32) -> Stop {
+fn refuse(env: &mut Check<'_>, off: i32, size: u32) -> Stop {
     refuse!(env => Mem::Context { off, size })
 }

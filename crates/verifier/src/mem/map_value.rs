@@ -6,7 +6,7 @@ use isa::ebpf::Reg;
 use super::registers::{set_constant, set_unknown};
 use super::{Access, MemAccess, kptr, region};
 use crate::Result;
-use crate::env::Env;
+use crate::env::Check;
 use crate::state::{MapRef, RegKind};
 
 /// Accessor of a value.
@@ -20,7 +20,7 @@ pub(crate) enum Source {
 
 /// Checks a load or store at `off`, the pointer's fixed offset included (`check_map_access`).
 pub(super) fn check_map_access(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     access: MemAccess,
     map: MapRef,
     off: i32,
@@ -66,7 +66,7 @@ pub(super) fn check_map_access(
 /// Checks the map's flags for programs (`check_map_access_type`).
 #[doc(alias = "check_map_access_type")]
 pub(super) fn check_capability(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     map: MapRef,
     off: i32,
     size: i32,
@@ -87,7 +87,7 @@ pub(super) fn check_capability(
 /// Checks bounds and special fields (`check_map_access`).
 #[doc(alias = "check_map_access")]
 pub(crate) fn check_bounds(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     ptr: Reg,
     map: MapRef,
     off: i32,

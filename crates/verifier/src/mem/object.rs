@@ -13,7 +13,7 @@ use spec::registry::SafeList;
 
 use super::registers::{set_pointer, set_unknown};
 use super::{Access, MemAccess};
-use crate::env::Env;
+use crate::env::{Check, Env};
 use crate::state::{BtfRef, MapRef, RegKind, RegState, TypeFlags, TypeRef};
 use crate::{Errno, Result, Stop};
 
@@ -61,7 +61,7 @@ pub(super) fn check_ptr_to_btf_access(
 /// Reads `access.size` bytes at `off` of an object of the kernel into `access.value`
 /// (`mark_btf_ld_reg`).
 #[doc(alias = "mark_btf_ld_reg")]
-fn load(env: &mut Env<'_>, access: MemAccess, ty: TypeRef, off: i32) -> Result<()> {
+fn load(env: &mut Check<'_>, access: MemAccess, ty: TypeRef, off: i32) -> Result<()> {
     let Some(types) = env.input.btf(ty) else {
         return Err(Stop::unsupported("kernel object without its BTF"));
     };
@@ -124,7 +124,7 @@ fn load(env: &mut Env<'_>, access: MemAccess, ty: TypeRef, off: i32) -> Result<(
 /// `btf_nested_type_is_trusted`).
 #[doc(alias = "clear_trusted_flags")]
 #[doc(alias = "btf_nested_type_is_trusted")]
-fn trust(env: &Env<'_>, reg: &RegState, ty: TypeRef, field: &str, flags: TypeFlags) -> TypeFlags {
+fn trust(env: &Check<'_>, reg: &RegState, ty: TypeRef, field: &str, flags: TypeFlags) -> TypeFlags {
     const TRUSTED: TypeFlags = TypeFlags::MEM_ALLOC
         .with(TypeFlags::PTR_TRUSTED)
         .with(TypeFlags::NON_OWN_REF)
@@ -168,7 +168,7 @@ fn trust(env: &Env<'_>, reg: &RegState, ty: TypeRef, field: &str, flags: TypeFla
 
 /// Checks a read of `struct bpf_map` (`check_ptr_to_map_access`).
 pub(super) fn check_ptr_to_map_access(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     access: MemAccess,
     map: MapRef,
     off: i32,

@@ -12,7 +12,7 @@ use super::region::{check_fixed, check_ptr_off, check_region};
 use super::registers::{set_constant, set_unknown};
 use crate::Result;
 use crate::call::leak::check_resource_leak;
-use crate::env::{Env, Outcome, RegArg};
+use crate::env::{Check, Env, Outcome, RegArg};
 use crate::log::Sink;
 use crate::state::{DynptrKind, RegBase, RegKind, RegState};
 use crate::type_rules::PacketAccess;
@@ -20,7 +20,7 @@ use crate::type_rules::PacketAccess;
 /// True if the program may use packet data directly, or pass it to a helper whose
 /// prototype says `pkt_access` (`may_access_direct_pkt_data`).
 #[doc(alias = "may_access_direct_pkt_data")]
-pub(crate) fn may_access(env: &mut Env<'_>, pkt_access: Option<bool>, access: Access) -> bool {
+pub(crate) fn may_access(env: &mut Check<'_>, pkt_access: Option<bool>, access: Access) -> bool {
     let is_write = access == Access::Write;
     match (env.input.type_rules().packet, pkt_access) {
         (PacketAccess::None, _) => false,
@@ -66,7 +66,7 @@ pub(super) fn check_packet_access(
 /// Refuses `BPF_LD_ABS` and `BPF_LD_IND` in programs without an skb
 /// (`may_access_skb`).
 #[doc(alias = "may_access_skb")]
-pub(crate) fn check_skb_loads(env: &mut Env<'_>) -> Result<()> {
+pub(crate) fn check_skb_loads(env: &mut Check<'_>) -> Result<()> {
     if env.input.type_rules().has_packet_loads {
         return Ok(());
     }
@@ -119,7 +119,7 @@ fn is_slice(reg: &RegState) -> bool {
 
 /// Invalidates packet pointers, whose data may have moved (`clear_all_pkt_pointers`).
 #[doc(alias = "clear_all_pkt_pointers")]
-pub(crate) fn clear_pointers(env: &mut Env<'_>) {
+pub(crate) fn clear_pointers(env: &mut Check<'_>) {
     super::invalidate_where(env, |reg| {
         reg.kind.is_packet() || reg.kind == RegKind::PacketEnd || is_slice(reg)
     });

@@ -9,7 +9,7 @@ use super::Callee;
 use super::arg_kind::is_scalar_struct;
 use crate::call::REGS;
 use crate::call::meta::CallMeta;
-use crate::env::Env;
+use crate::env::Check;
 use crate::state::{RegKind, RegState, TypeRef};
 use crate::{Result, Stop, refuse};
 
@@ -18,7 +18,7 @@ const MAX_PERCPU_SIZE: u32 = 512;
 
 /// Checks an object that the call drops.
 pub(super) fn check_dropped(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     callee: &Callee<'_>,
     index: usize,
     meta: &mut CallMeta,
@@ -44,7 +44,7 @@ pub(super) fn check_dropped(
 }
 
 /// Refuses an object that the program does not own.
-pub(super) fn check_referenced(env: &mut Env<'_>, reg: &RegState) -> Result<()> {
+pub(super) fn check_referenced(env: &mut Check<'_>, reg: &RegState) -> Result<()> {
     if reg.ref_obj_id == 0 {
         return Err(refuse!(env => Call::ObjectNotReferenced));
     }
@@ -52,7 +52,11 @@ pub(super) fn check_referenced(env: &mut Env<'_>, reg: &RegState) -> Result<()> 
 }
 
 /// Checks an object of which the call makes another reference.
-pub(super) fn check_refcounted(env: &mut Env<'_>, index: usize, meta: &mut CallMeta) -> Result<()> {
+pub(super) fn check_refcounted(
+    env: &mut Check<'_>,
+    index: usize,
+    meta: &mut CallMeta,
+) -> Result<()> {
     let reg = *env.reg(REGS[index]);
     let RegKind::BtfId { ty } = reg.kind else {
         return Err(refuse!(env => Call::NeitherOwning { index }));
@@ -74,7 +78,7 @@ pub(super) fn check_refcounted(env: &mut Env<'_>, index: usize, meta: &mut CallM
 /// The object that a call allocates (`check_special_kfunc`).
 #[doc(alias = "check_special_kfunc")]
 pub(super) fn allocated(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     callee: &Callee<'_>,
     meta: &CallMeta,
 ) -> Result<RegState> {

@@ -11,7 +11,7 @@ use crate::call::args::{check_offset, note_unchecked_read};
 use crate::call::meta::CallMeta;
 use crate::call::prototype::is_projection;
 use crate::call::{REGS, constant, field, lock};
-use crate::env::Env;
+use crate::env::{Check, Env};
 use crate::mem::Access;
 use crate::mem::helper_mem::{check_global_mem, check_sized_mem};
 use crate::mem::region::check_ptr_off;
@@ -60,7 +60,13 @@ fn check_one(
         let name = &callee.kfunc.name;
         return Err(refuse!(env => Call::ReleaseExpectsReference { name, reg: ptr }));
     }
-    let kind = KfuncArgKind::of(&mut env.sink, callee, program, index, &env.state.cur().regs)?;
+    let kind = KfuncArgKind::of(
+        &mut env.check.sink,
+        callee,
+        program,
+        index,
+        &env.check.state.cur().regs,
+    )?;
     match kind {
         KfuncArgKind::Ignored | KfuncArgKind::Program => note_unchecked_read(env, ptr, u64::MAX),
         KfuncArgKind::Scalar => _ = scalar(env, ptr)?,
@@ -170,7 +176,7 @@ fn check_one(
 }
 
 /// The number in a register, if it is known; refuses what is no number.
-fn scalar(env: &mut Env<'_>, reg: Reg) -> Result<Option<u64>> {
+fn scalar(env: &mut Check<'_>, reg: Reg) -> Result<Option<u64>> {
     let value = env.reg(reg);
     if !value.is_scalar() {
         return Err(refuse!(env => Call::NotScalar { reg }));
@@ -211,7 +217,7 @@ fn check_result_size(
 
 /// Checks the offset of a pointer, and notes its reference.
 pub(super) fn check_pointer(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     callee: &Callee<'_>,
     ptr: Reg,
     meta: &mut CallMeta,
@@ -231,7 +237,7 @@ pub(super) fn check_pointer(
 /// Refuses a pointer that is not trusted where it must be, unless RCU protects it and the kfunc
 /// takes such (`is_rcu_reg`).
 #[doc(alias = "is_rcu_reg")]
-pub(super) fn check_trust(env: &mut Env<'_>, callee: &Callee<'_>, ptr: Reg) -> Result<()> {
+pub(super) fn check_trust(env: &mut Check<'_>, callee: &Callee<'_>, ptr: Reg) -> Result<()> {
     let reg = env.reg(ptr);
     if !callee.must_trust(env.input.rules) || flow::is_trusted(reg) {
         return Ok(());
@@ -248,7 +254,7 @@ pub(super) fn check_trust(env: &mut Env<'_>, callee: &Callee<'_>, ptr: Reg) -> R
 /// Checks the type of an object (`process_kf_arg_ptr_to_btf_id`).
 #[doc(alias = "process_kf_arg_ptr_to_btf_id")]
 pub(super) fn check_object(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     callee: &Callee<'_>,
     index: usize,
     target: TypeId,

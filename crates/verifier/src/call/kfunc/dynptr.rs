@@ -7,7 +7,7 @@ use super::Callee;
 use crate::call::REGS;
 use crate::call::dynptr::{self, Usage};
 use crate::call::meta::CallMeta;
-use crate::env::Env;
+use crate::env::{Check, Env};
 use crate::mem::{Access, packet};
 use crate::state::{DynptrKind, RegKind, RegState, TypeFlags};
 use crate::{Result, Stop, refuse};
@@ -58,7 +58,7 @@ fn made(callee: &Callee<'_>, meta: &CallMeta) -> Result<(DynptrKind, u32)> {
 
 /// The slice that a kfunc returns (in `check_special_kfunc`).
 #[doc(alias = "check_special_kfunc")]
-pub(super) fn slice(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<RegState> {
+pub(super) fn slice(env: &mut Check<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<RegState> {
     let (Some(dynptr), Some(size)) = (meta.dynptr, meta.constant) else {
         return Err(Stop::Bug("slice of no dynptr or of no size".into()));
     };

@@ -11,7 +11,7 @@ use crate::call::REGS;
 use crate::call::lock::{holds_field, in_rbtree_callback, owner};
 use crate::call::meta::CallMeta;
 use crate::call::reference;
-use crate::env::Env;
+use crate::env::Check;
 use crate::state::{RegKind, RegState, TypeRef};
 use crate::{Result, Stop, refuse, verbose};
 
@@ -25,7 +25,7 @@ const NO_LOCK: i64 = -22;
 #[doc(alias = "process_kf_arg_ptr_to_list_head")]
 #[doc(alias = "process_kf_arg_ptr_to_rbtree_root")]
 pub(super) fn check_root(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     index: usize,
     kind: FieldKind,
     meta: &mut CallMeta,
@@ -62,7 +62,7 @@ pub(super) fn check_root(
 /// `find_lock_state`).
 #[doc(alias = "check_reg_allocation_locked")]
 #[doc(alias = "find_lock_state")]
-fn is_locked(env: &mut Env<'_>, reg: &RegState) -> bool {
+fn is_locked(env: &mut Check<'_>, reg: &RegState) -> bool {
     if env.state.active_locks == 0 {
         return false;
     }
@@ -83,7 +83,7 @@ fn is_locked(env: &mut Env<'_>, reg: &RegState) -> bool {
 #[doc(alias = "process_kf_arg_ptr_to_list_node")]
 #[doc(alias = "process_kf_arg_ptr_to_rbtree_node")]
 pub(super) fn check_node(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     callee: &Callee<'_>,
     index: usize,
     kind: FieldKind,
@@ -122,7 +122,7 @@ pub(super) fn check_node(
 /// (`__process_kf_arg_ptr_to_graph_node`).
 #[doc(alias = "__process_kf_arg_ptr_to_graph_node")]
 fn check_place(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     index: usize,
     kind: FieldKind,
     meta: &mut CallMeta,
@@ -162,7 +162,7 @@ fn check_place(
 /// pointers that the owner's lock protects (`ref_convert_owning_non_owning`). False if the program
 /// does not hold it.
 #[doc(alias = "ref_convert_owning_non_owning")]
-pub(super) fn give_away(env: &mut Env<'_>, id: u32) -> bool {
+pub(super) fn give_away(env: &mut Check<'_>, id: u32) -> bool {
     if !reference::release_only(&mut env.state, id) {
         return false;
     }

@@ -6,7 +6,7 @@ use spec::registry::SpecialKfunc;
 use super::Callee;
 use crate::call::REGS;
 use crate::call::stack_slots::{self, Place};
-use crate::env::Env;
+use crate::env::{Check, Env};
 use crate::state::{IrqClass, RegBase, SlotKind, StackObject, StackObjectKind};
 use crate::{Result, Stop, refuse};
 
@@ -89,7 +89,7 @@ fn restore(env: &mut Env<'_>, ptr: Reg, class: IrqClass) -> Result<()> {
 
 /// Place of the flags that a register points to (`irq_flag_get_spi`).
 #[doc(alias = "irq_flag_get_spi")]
-fn place_of(env: &mut Env<'_>, ptr: Reg) -> Place {
+fn place_of(env: &mut Check<'_>, ptr: Reg) -> Place {
     stack_slots::place_of(env, ptr, "irq_flag", 1)
 }
 

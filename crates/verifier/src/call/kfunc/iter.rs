@@ -14,7 +14,7 @@ use crate::call::REGS;
 use crate::call::meta::CallMeta;
 use crate::call::reference;
 use crate::call::stack_slots::{self, Place};
-use crate::env::Env;
+use crate::env::{Check, Env};
 use crate::explore::widen_to_earlier;
 use crate::state::{
     IterState, IterTrust, RegBase, RegKind, RegState, SlotKind, StackObject, StackObjectKind,
@@ -79,7 +79,7 @@ fn structure(callee: &Callee<'_>, index: usize) -> Option<Structure> {
 
 /// True if the program may go through the tasks of a cgroup (`check_css_task_iter_allowlist`).
 #[doc(alias = "check_css_task_iter_allowlist")]
-fn may_iterate_css_tasks(env: &Env<'_>) -> bool {
+fn may_iterate_css_tasks(env: &Check<'_>) -> bool {
     let is_allowed = match TypeRules::of(env.input.program.kind()).target {
         TargetKind::Hook => true,
         TargetKind::Function => env.input.context.hook() == HookKind::Iterator,
@@ -258,9 +258,9 @@ pub(super) fn advance(env: &mut Env<'_>, meta: &CallMeta) -> Result<()> {
             &mut fork.state,
             Some(parent),
             insn_idx,
-            env.id_gen,
+            env.check.id_gen,
         );
-        flow::mark_not_null(env.input, fork.state.reg_mut(Reg::R0));
+        flow::mark_not_null(env.check.input, fork.state.reg_mut(Reg::R0));
     }
     change(&mut env.state, frame, spi, |state, _| {
         *state = IterState::Drained

@@ -8,7 +8,7 @@ use spec::behaviour::Behaviour;
 use spec::registry::{PACKET_WRITES, Writes, WrittenMember};
 
 use super::super::MemAccess;
-use crate::env::Env;
+use crate::env::Check;
 use crate::state::TypeRef;
 use crate::{Result, Stop};
 
@@ -17,7 +17,7 @@ const MAX_NESTING: u32 = 8;
 
 /// True if the kernel has the part of nf_conntrack that decides about such writes: built in, or
 /// in a module that is given.
-fn has_conntrack(env: &Env<'_>) -> bool {
+fn has_conntrack(env: &Check<'_>) -> bool {
     const KFUNC: &str = "bpf_ct_insert_entry";
     let modules = env.input.modules.iter().map(|module| &*module.btf);
     { modules.chain(env.input.vmlinux) }.any(|types| types.find(Kind::Func, KFUNC).is_some())
@@ -25,7 +25,7 @@ fn has_conntrack(env: &Env<'_>) -> bool {
 
 /// Checks a write to an object at `off`, the pointer's offset included.
 pub(super) fn check_write(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     access: MemAccess,
     ty: TypeRef,
     off: i32,
@@ -81,7 +81,7 @@ pub(super) fn check_write(
 
 /// Checks a write to an object that has members for it, by its name and that in the log.
 fn check_member(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     types: &Btf<'_>,
     members: &'static [WrittenMember],
     (object, name): (Name<'_>, &str),
