@@ -17,7 +17,7 @@ use crate::input::Input;
 use crate::log::Sink;
 use crate::rejection::Program;
 use crate::type_rules::{HookRules, TargetKind, TypeRules};
-use crate::{RULES, Result, Stop, refuse};
+use crate::{RULES, Result, Stop, refuse, refuse_if};
 
 pub(crate) use function::{
     ArgumentMark, AttachedFunction, ContextEntry, Returned, hook_range, returned,
@@ -47,9 +47,7 @@ pub(crate) fn check_attach_target(
     let program = input.program;
     let is_sleepable = program.flags().has(LoadFlags::SLEEPABLE);
     let sleeps = program.kind().sleeps();
-    if sleeps == Sleeps::Always && !is_sleepable {
-        return Err(refuse!(check => Program::SleepableOnly));
-    }
+    refuse_if!(sleeps == Sleeps::Always && !is_sleepable, check => Program::SleepableOnly);
     let is_of_cgroup = input.context.attach == Some(AttachType::LsmCgroup);
     let stays_awake = is_of_cgroup && input.rules.has(Behaviour::CgroupHooksStayAwake);
     let of_tracepoint = input.rules.has(Behaviour::TracepointsSleep) && is_of_tracepoint(input);
@@ -60,9 +58,7 @@ pub(crate) fn check_attach_target(
     if is_sleepable && stays_awake && !input.rules.has(Behaviour::SleepsByHook) {
         return Err(refuse!(check => Program::SleepableCgroupHook));
     }
-    if is_sleepable && (stays_awake || !may_sleep) {
-        return Err(refuse!(check => Program::NotSleepableType));
-    }
+    refuse_if!(is_sleepable && (stays_awake || !may_sleep), check => Program::NotSleepableType);
     match TypeRules::of(program.kind()).target {
         TargetKind::Operation => struct_ops::check_struct_ops(input, check),
         TargetKind::Function | TargetKind::Hook | TargetKind::Program => {
@@ -154,9 +150,7 @@ fn check_kernel_target(
     let name = ty.name().to_string_lossy();
     match input.context.hook() {
         HookKind::RawTracepoint => {
-            if ty.kind() != Kind::Typedef {
-                return Err(refuse!(check => Program::NotTypedef { id }));
-            }
+            refuse_if!(ty.kind() != Kind::Typedef, check => Program::NotTypedef { id });
             let Some(tracepoint) = name.strip_prefix(HookKind::RawTracepoint.target_prefix())
             else {
                 return Err(refuse!(check => Program::WrongTypeName { id, name }));
@@ -273,9 +267,7 @@ fn check_function(input: &Input<'_>, check: &mut Sink<'_>, ty: Type<'_>) -> Resu
     let name = &*ty.name().to_string_lossy();
     check_returned(input, check, name, returned)?;
     let address = input.symbols.map(|symbols| symbols.address(name));
-    if address == Some(SymbolAddress::Missing) {
-        return Err(refuse!(check => Program::NoAddress { name }));
-    }
+    refuse_if!(address == Some(SymbolAddress::Missing), check => Program::NoAddress { name });
     let lists = &input.registry.lists;
     let hook = input.context.hook();
     let is_lsm = TypeRules::of(input.program.kind()).target == TargetKind::Hook;
@@ -284,9 +276,7 @@ fn check_function(input: &Input<'_>, check: &mut Sink<'_>, ty: Type<'_>) -> Resu
             true => lists.lsm_sleepable.contains(name),
             false => lists.traced_sleepable.contains(name),
         };
-        if !sleeps {
-            return Err(refuse!(check => Program::NotSleepable { name }));
-        }
+        refuse_if!(!sleeps, check => Program::NotSleepable { name });
     } else if hook == HookKind::ModifyReturn
         && !name.starts_with(SECURITY)
         && !lists.modify_return.contains(name)
@@ -296,9 +286,7 @@ fn check_function(input: &Input<'_>, check: &mut Sink<'_>, ty: Type<'_>) -> Resu
     if is_lsm {
         return check_lsm_hook(input, check, name);
     }
-    if lists.attach_denied.contains(name) {
-        return Err(refuse!(check => Program::DeniedTarget { name }));
-    }
+    refuse_if!(lists.attach_denied.contains(name), check => Program::DeniedTarget { name });
     if HookRules::of(hook).uses_returned && lists.noreturn.contains(name) {
         return Err(match input.rules.has(Behaviour::NoreturnNamed) {
             true => refuse!(check => Program::NoreturnTarget { name }),
@@ -312,18 +300,12 @@ fn check_function(input: &Input<'_>, check: &mut Sink<'_>, ty: Type<'_>) -> Resu
 #[doc(alias = "bpf_lsm_verify_prog")]
 fn check_lsm_hook(input: &Input<'_>, check: &mut Sink<'_>, name: &str) -> Result<()> {
     let lists = &input.registry.lists;
-    if !input.program.is_gpl_compatible() {
-        return Err(refuse!(check => Program::LsmLicense));
-    }
+    refuse_if!(!input.program.is_gpl_compatible(), check => Program::LsmLicense);
     let id = input
         .program
         .attach_target()
         .map_or(0, |target| target.btf_id.0);
-    if lists.lsm_disabled.contains(name) {
-        return Err(refuse!(check => Program::DisabledHook { id, name }));
-    }
-    if !lists.lsm_hooks.contains(name) {
-        return Err(refuse!(check => Program::WrongTypeName { id, name }));
-    }
+    refuse_if!(lists.lsm_disabled.contains(name), check => Program::DisabledHook { id, name });
+    refuse_if!(!lists.lsm_hooks.contains(name), check => Program::WrongTypeName { id, name });
     Ok(())
 }

@@ -33,7 +33,7 @@ pub(crate) use widen::widen_to_earlier;
 
 use crate::env::Env;
 use crate::state::State;
-use crate::{LIMITS, Result, Stop, refuse, walk};
+use crate::{LIMITS, Result, Stop, refuse_if, walk};
 
 /// Forks off the path of a state at `insn_idx`, which is explored after the paths that follow
 /// (`push_stack`): refuses the program if too many paths wait. The main loop pushes it when
@@ -43,9 +43,7 @@ pub(crate) fn fork<'w>(env: &'w mut Env<'_>, state: State, insn_idx: u32) -> Res
         return Err(Stop::Bug("an instruction forks twice".into()));
     }
     let waiting = env.explorer.pending.len() + 1;
-    if waiting > LIMITS.jump_sequence as usize {
-        return Err(refuse!(env => Flow::TooManyJumps { waiting }));
-    }
+    refuse_if!(waiting > LIMITS.jump_sequence as usize, env => Flow::TooManyJumps { waiting });
     let fork = Fork {
         state,
         insn_idx,

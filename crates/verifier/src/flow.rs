@@ -20,7 +20,7 @@ use spec::behaviour::Behaviour;
 use crate::env::{Env, Outcome};
 use crate::explore::{Fork, widen_to_earlier};
 use crate::state::RegKind;
-use crate::{Errno, Result, Stop, refuse};
+use crate::{Errno, Result, Stop, refuse, refuse_if};
 
 /// Checks a jump or exit.
 pub(crate) fn check_flow(env: &mut Env<'_>, insn: Insn) -> Result<Outcome> {
@@ -54,9 +54,7 @@ fn check_table_jump(env: &mut Env<'_>, dst: Reg) -> Result<Outcome> {
     let offset = reg.whole_offset(env.input.rules);
     let most = u64::from(u32::MAX) * 8;
     for (name, sum) in [("umin_value", offset.umin), ("umax_value", offset.umax)] {
-        if sum > most {
-            return Err(refuse!(env => Flow::TargetSum { reg: dst, name, sum }));
-        }
+        refuse_if!(sum > most, env => Flow::TargetSum { reg: dst, name, sum });
     }
     let (first, last) = (offset.umin / 8, offset.umax / 8);
     let info = &env.input.maps[map];

@@ -314,8 +314,7 @@ impl<'l> Sink<'l> {
     }
 }
 
-/// Writes to a log as `write!` does; formats
-/// nothing when the log is off (`bpf_log`, `bpf_verifier_log_write`).
+/// Writes to a log as `write!` does; formats nothing when the log is off (`bpf_log`, `bpf_verifier_log_write`).
 #[doc(alias = "bpf_log")]
 #[doc(alias = "bpf_verifier_log_write")]
 #[macro_export]
@@ -340,3 +339,14 @@ macro_rules! refuse {
     (@$field:ident, $value:expr) => { $value };
 }
 pub(crate) use refuse;
+
+/// Refuses the program if a condition holds, from the function that it stands in:
+/// `refuse_if!(off < 0, env => Mem::NegativeOffset { kind, reg, off })`.
+macro_rules! refuse_if {
+    ($condition:expr, $log:expr => $($rejection:tt)*) => {
+        if $condition {
+            return Err($crate::log::refuse!($log => $($rejection)*));
+        }
+    };
+}
+pub(crate) use refuse_if;

@@ -228,9 +228,7 @@ pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<(
     }
     match reg.kind {
         RegKind::MapKey { map, .. } => {
-            if !is_read {
-                return Err(refuse!(env => Mem::WriteToKey { reg: ptr }));
-            }
+            refuse_if!(!is_read, env => Mem::WriteToKey { reg: ptr });
             let key_size = env.input.maps[map].key_size();
             region::check_region(&mut env.sink, &reg, ptr, off, bytes, key_size, false)?;
             load_unknown(env, value);

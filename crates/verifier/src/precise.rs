@@ -49,9 +49,7 @@ pub struct PrecisionCounts {
 /// Demands that the scalar in a register of the executing frame be precise wherever its
 /// value came from.
 pub fn mark_chain_precision(env: &mut Env<'_>, reg: Reg) -> Result<()> {
-    if !env.reg(reg).is_scalar() {
-        return Err(refuse!(env => Flow::BacktrackMisuse));
-    }
+    refuse_if!(!env.reg(reg).is_scalar(), env => Flow::BacktrackMisuse);
     if !env.input.bpf_capable {
         return Ok(());
     }

@@ -143,20 +143,14 @@ fn check_wide(
         Some(PseudoLoad::MapIdx | PseudoLoad::MapIdxValue)
     );
     let is_map = insn.imm >= 0 && input.program.maps().get(insn.imm as usize).is_some();
-    if !is_index || !is_map {
-        return Err(refuse!(log => Program::NotMap { fd: insn.imm }));
-    }
+    refuse_if!(!is_index || !is_map, log => Program::NotMap { fd: insn.imm });
     used.add(log, map)?;
     let is_value = insn.pseudo_load() == Some(PseudoLoad::MapIdxValue);
     if is_value {
         let info = &input.maps[map];
         let off = high.imm as u32;
-        if off >= LIMITS.variable_offset {
-            return Err(refuse!(log => Program::ValueOffset { off }));
-        }
-        if !input.has_direct_value(map) {
-            return Err(refuse!(log => Program::NoDirectValue));
-        }
+        refuse_if!(off >= LIMITS.variable_offset, log => Program::ValueOffset { off });
+        refuse_if!(!input.has_direct_value(map), log => Program::NoDirectValue);
         let value_size = info.value_size();
         let is_arena = info.kind() == Some(MapKind::Arena);
         let is_table = info.kind() == Some(MapKind::InsnArray);
@@ -166,12 +160,8 @@ fn check_wide(
             false => info.region_size().into(),
         };
         let is_many = !is_arena && !is_table && info.max_entries() != 1;
-        if is_many {
-            return Err(refuse!(log => Program::ValuePointerUnsupported { value_size, off }));
-        }
-        if u64::from(off) >= limit {
-            return Err(refuse!(log => Program::ValuePointer { value_size, off }));
-        }
+        refuse_if!(is_many, log => Program::ValuePointerUnsupported { value_size, off });
+        refuse_if!(u64::from(off) >= limit, log => Program::ValuePointer { value_size, off });
     }
     Ok(())
 }
@@ -179,9 +169,7 @@ fn check_wide(
 /// Checks `BPF_LD_IMM64` (`check_ld_imm`).
 pub(crate) fn check_ld_imm(env: &mut Env<'_>, insn: Insn) -> Result<()> {
     let raw = env.input.program.insns()[env.sink.insn_idx as usize];
-    if raw.off != 0 {
-        return Err(refuse!(env => Program::WideLoadReservedFields));
-    }
+    refuse_if!(raw.off != 0, env => Program::WideLoadReservedFields);
     let Insn::LoadImm64 { dst, imm } = insn else {
         return Err(refuse!(env => Program::InvalidImmediateLoad));
     };

@@ -206,9 +206,7 @@ impl PointerMove {
         if let RegKind::Stack { .. } = moved.kind {
             let var_off = moved.num.var_off;
             let off = moved.off.wrapping_add(var_off.value as i32);
-            if !var_off.is_const() {
-                return Err(refuse!(env => Alu::StackVariable { reg: dst, var_off, off }));
-            }
+            refuse_if!(!var_off.is_const(), env => Alu::StackVariable { reg: dst, var_off, off });
             if !(-(LIMITS.stack as i32)..0).contains(&off) {
                 return Err(refuse!(env => Alu::StackRange { reg: dst, off }));
             }

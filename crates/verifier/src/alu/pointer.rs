@@ -13,7 +13,7 @@ use crate::log::Sink;
 use crate::mem::MAX_VAR_OFF;
 use crate::speculation::PointerMove;
 use crate::state::{Offsets, RegKind, RegRules, RegState, TypeFlags};
-use crate::{Result, refuse};
+use crate::{Result, refuse, refuse_if};
 
 /// Checks `dst op= src` of a pointer and a scalar; `reversed` if the scalar is in the
 /// destination (`adjust_ptr_min_max_vals`).
@@ -228,9 +228,7 @@ fn check_subtraction(
     pointer: &RegState,
     reversed: bool,
 ) -> Result<()> {
-    if reversed {
-        return Err(refuse!(log => Alu::PointerFromScalar { reg: dst }));
-    }
+    refuse_if!(reversed, log => Alu::PointerFromScalar { reg: dst });
     if matches!(pointer.kind, RegKind::Stack { .. }) && pointer.flags.is_empty() {
         return Err(refuse!(log => Alu::StackSubtraction { reg: dst }));
     }

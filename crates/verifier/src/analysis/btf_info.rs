@@ -9,7 +9,7 @@ use program::FuncInfo;
 use super::SubprogInfo;
 use crate::input::Input;
 use crate::log::Sink;
-use crate::{Result, refuse};
+use crate::{Result, refuse, refuse_if};
 
 /// Checks the records of functions on their own; comes before subprograms are found
 /// (`check_btf_info_early`) (`check_btf_func_early`, `bpf_check_btf_info_early`).
@@ -33,9 +33,7 @@ pub(super) fn check_btf_info_early(input: &Input<'_>, pass: &mut Sink<'_>) -> Re
         let is_function = types
             .get(record.type_id)
             .is_some_and(|ty| ty.kind() == Kind::Func);
-        if !is_function {
-            return Err(refuse!(pass => Program::FuncInfoType { id: record.type_id.0 as i32 }));
-        }
+        refuse_if!(!is_function, pass => Program::FuncInfoType { id: record.type_id.0 as i32 });
         previous = Some(record.insn);
     }
     Ok(())
@@ -66,12 +64,8 @@ pub(super) fn check_btf_info(
 #[doc(alias = "check_abnormal_return")]
 fn check_without_types(pass: &mut Sink<'_>, subprogs: &[SubprogInfo]) -> Result<()> {
     for subprog in subprogs.iter().skip(1) {
-        if subprog.has_ld_abs {
-            return Err(refuse!(pass => Program::PacketLoadWithoutBtf));
-        }
-        if subprog.has_tail_call {
-            return Err(refuse!(pass => Program::TailCallWithoutBtf));
-        }
+        refuse_if!(subprog.has_ld_abs, pass => Program::PacketLoadWithoutBtf);
+        refuse_if!(subprog.has_tail_call, pass => Program::TailCallWithoutBtf);
     }
     Ok(())
 }
@@ -84,13 +78,9 @@ fn check_functions(
     pass: &mut Sink<'_>,
     subprogs: &mut [SubprogInfo],
 ) -> Result<()> {
-    if records.len() != subprogs.len() {
-        return Err(refuse!(pass => Program::FuncInfoCount));
-    }
+    refuse_if!(records.len() != subprogs.len(), pass => Program::FuncInfoCount);
     for (index, (record, subprog)) in records.iter().zip(subprogs).enumerate() {
-        if record.insn != subprog.start {
-            return Err(refuse!(pass => Program::FuncInfoLayout));
-        }
+        refuse_if!(record.insn != subprog.start, pass => Program::FuncInfoLayout);
         let ty = types.at(record.type_id);
         subprog.name = ty.name().to_string_lossy().into_owned();
         let Shape::Func(function) = ty.shape() else {
@@ -100,12 +90,8 @@ fn check_functions(
         if index == 0 || returns_scalar(types, function.proto) {
             continue;
         }
-        if subprog.has_ld_abs {
-            return Err(refuse!(pass => Program::PacketLoadReturn));
-        }
-        if subprog.has_tail_call {
-            return Err(refuse!(pass => Program::TailCallReturn));
-        }
+        refuse_if!(subprog.has_ld_abs, pass => Program::PacketLoadReturn);
+        refuse_if!(subprog.has_tail_call, pass => Program::TailCallReturn);
     }
     Ok(())
 }
@@ -152,9 +138,7 @@ fn check_lines(
                 index, off: record.insn, previous, count: insns.len()
             }));
         }
-        if insns[record.insn as usize].code == 0 {
-            return Err(refuse!(pass => Program::LineInfoInsn { index }));
-        }
+        refuse_if!(insns[record.insn as usize].code == 0, pass => Program::LineInfoInsn { index });
         if record.text.0 >= strings || record.file.0 >= strings {
             return Err(refuse!(pass => Program::LineInfoString { index }));
         }

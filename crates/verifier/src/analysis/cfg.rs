@@ -21,7 +21,7 @@ use super::calls::{self, called_helper, is_function_address};
 use super::subprogs::{is_table_jump, slots};
 use crate::input::Input;
 use crate::log::Sink;
-use crate::{Result, log, refuse};
+use crate::{Result, log, refuse, refuse_if};
 
 /// Edge from an instruction, in the order in which they are followed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -145,9 +145,10 @@ impl Search<'_, '_, '_> {
     }
 
     /// A jump to an address in a register, which goes by the tables of its function: those whose
-    /// least target is in it (`visit_gotox_insn`). All targets are discovered at once; true if there
+    /// least target is in it (`visit_gotox_insn`, `create_jt`). All targets are discovered at once; true if there
     /// are new ones.
     #[doc(alias = "visit_gotox_insn")]
+    #[doc(alias = "create_jt")]
     fn visit_table_jump(&mut self, index: u32) -> Result<bool> {
         let subprog = &self.analysis.subprogs[self.analysis.subprog_containing(index)];
         let (start, end) = (subprog.start, subprog.end);
@@ -160,9 +161,7 @@ impl Search<'_, '_, '_> {
             let mut targets: Vec<u32> = tables.flatten().copied().collect();
             targets.sort_unstable();
             targets.dedup();
-            if targets.is_empty() {
-                return Err(refuse!(self.pass.at(start) => Program::NoJumpTable { start }));
-            }
+            refuse_if!(targets.is_empty(), self.pass.at(start) => Program::NoJumpTable { start });
             self.pass.insn_idx = index;
             if !targets.iter().all(|target| (start..end).contains(target)) {
                 return Err(refuse!(self.pass => Program::JumpTableOutside { index, start, end }));

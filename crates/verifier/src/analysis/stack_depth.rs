@@ -12,7 +12,7 @@ use crate::input::Input;
 use crate::rejection::Program;
 use crate::state::MAX_CALL_FRAMES;
 use crate::type_rules::{HookRules, TargetKind};
-use crate::{LIMITS, Result, Stop, refuse, verbose};
+use crate::{LIMITS, Result, Stop, refuse, refuse_if, verbose};
 
 /// Stack of the callers above which a subprogram may not make tail calls.
 const MAX_STACK_BEFORE_TAIL_CALL: u32 = 256;
@@ -107,9 +107,7 @@ impl StackDepths<'_, '_> {
                     false => frame + 1,
                 };
                 self.env.sink.insn_idx = site;
-                if frame >= most {
-                    return Err(refuse!(self.env => Program::TooManyFramesLinked { frame }));
-                }
+                refuse_if!(frame >= most, self.env => Program::TooManyFramesLinked { frame });
                 self.enter(subprog, private, returns.len() + 1, &mut depth)?;
                 continue;
             }
@@ -154,9 +152,7 @@ impl StackDepths<'_, '_> {
         let deepest = &mut self.env.sink.deepest_stack;
         *deepest = chain.max(*deepest);
         if is_private {
-            if own > LIMITS.stack {
-                return Err(refuse!(self.env => Program::SubprogStack { subprog, own }));
-            }
+            refuse_if!(own > LIMITS.stack, self.env => Program::SubprogStack { subprog, own });
             return Ok(());
         }
         *depth += own;

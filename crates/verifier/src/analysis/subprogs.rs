@@ -16,7 +16,7 @@ use super::calls::{called_helper, is_function_address, is_kfunc_call, is_local_c
 use super::{SubprogInfo, func_model};
 use crate::input::Input;
 use crate::log::Sink;
-use crate::{Result, refuse, verbose};
+use crate::{Result, refuse, refuse_if, verbose};
 
 /// Finds the subprograms (`add_subprog_and_kfunc`), ordered by start. The exception callback
 /// is one, called or not.
@@ -37,9 +37,7 @@ pub(super) fn find(
             continue;
         }
         pass.insn_idx = index as u32;
-        if !input.bpf_capable {
-            return Err(refuse!(pass => Program::CallPrivilege));
-        }
+        refuse_if!(!input.bpf_capable, pass => Program::CallPrivilege);
         if is_local {
             let target = index as i64 + i64::from(insn.imm) + 1;
             add(input, pass, &mut starts, target)?;
@@ -81,9 +79,7 @@ fn add_kfunc(
     known: &mut BTreeSet<i32>,
     insn: RawInsn,
 ) -> Result<()> {
-    if !input.program.is_gpl_compatible() {
-        return Err(refuse!(pass => Program::KfuncLicense));
-    }
+    refuse_if!(!input.program.is_gpl_compatible(), pass => Program::KfuncLicense);
     let id = insn.imm;
     if id == 0 || insn.off != 0 || known.contains(&id) {
         return Ok(());
@@ -102,9 +98,7 @@ fn add_kfunc(
         return Err(refuse!(pass => Program::KfuncNotFunction { id: id as u32 }));
     };
     let special = func.name().to_str().and_then(SpecialKfunc::named);
-    if special.is_some_and(SpecialKfunc::is_device_bound) {
-        return Err(refuse!(pass => Program::MetadataKfunc));
-    }
+    refuse_if!(special.is_some_and(SpecialKfunc::is_device_bound), pass => Program::MetadataKfunc);
     func_model::check_func_proto(pass, types, func).map(|_| ())
 }
 
@@ -160,9 +154,7 @@ pub(super) fn check_layout(
                 }
             }
             let ends = insn.is_exit() || insn.is_goto() || by_table;
-            if index == subprog.end - 1 && !ends {
-                return Err(refuse!(pass => Program::LastInsn));
-            }
+            refuse_if!(index == subprog.end - 1 && !ends, pass => Program::LastInsn);
         }
     }
     Ok(())

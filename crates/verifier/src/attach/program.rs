@@ -10,7 +10,7 @@ use crate::analysis::{Analysis, check_func_proto};
 use crate::env::Env;
 use crate::input::Input;
 use crate::log::Sink;
-use crate::{Result, Stop, Verdict, refuse};
+use crate::{Result, Stop, Verdict, refuse, refuse_if};
 
 /// What Linux keeps of a loaded program that others attach to (`bpf_prog_aux`).
 #[derive(Clone, Debug)]
@@ -163,9 +163,7 @@ pub(super) fn check_program_target(
             }
         }
     }
-    if ty.kind() != Kind::Func {
-        return Err(refuse!(check => Program::NotFunction { id: id.0 }));
-    }
+    refuse_if!(ty.kind() != Kind::Func, check => Program::NotFunction { id: id.0 });
     if replaces {
         check_type_match(input.program, types, ty, check)?;
     }
@@ -179,15 +177,11 @@ pub(super) fn check_program_target(
         false => hook == HookKind::Iterator,
     };
     let is_sleepable = input.program.flags().has(LoadFlags::SLEEPABLE);
-    if is_sleepable && hook != HookKind::Iterator {
-        return Err(refuse!(check => Program::NotSleepable { name }));
-    }
+    refuse_if!(is_sleepable && hook != HookKind::Iterator, check => Program::NotSleepable { name });
     if is_of_iterator {
         return Err(super::no_iterator(&name.to_string_lossy()));
     }
-    if hook == HookKind::ModifyReturn {
-        return Err(refuse!(check => Program::ModifiesReturn));
-    }
+    refuse_if!(hook == HookKind::ModifyReturn, check => Program::ModifiesReturn);
     Ok(())
 }
 
@@ -197,18 +191,14 @@ fn check_replacement(
     function: LoadedFunction,
     check: &mut Sink<'_>,
 ) -> Result<()> {
-    if function.is_unreliable {
-        return Err(refuse!(check => Program::ReplacesStatic));
-    }
+    refuse_if!(function.is_unreliable, check => Program::ReplacesStatic);
     let Some(own) = analysis.subprogs.first() else {
         return Ok(());
     };
     if own.changes_pkt_data && !function.changes_packet {
         return Err(refuse!(check => Program::ReplacementChangesPacket));
     }
-    if own.might_sleep && !function.might_sleep {
-        return Err(refuse!(check => Program::ReplacementSleeps));
-    }
+    refuse_if!(own.might_sleep && !function.might_sleep, check => Program::ReplacementSleeps);
     Ok(())
 }
 

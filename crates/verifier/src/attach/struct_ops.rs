@@ -10,14 +10,12 @@ use spec::registry::StructOps;
 use super::function::{AttachedFunction, operation};
 use crate::input::Input;
 use crate::log::Sink;
-use crate::{Result, Stop, refuse};
+use crate::{Result, Stop, refuse, refuse_if};
 
 /// Checks that the program is an operation that programs can be (`check_struct_ops_btf_id`).
 #[doc(alias = "check_struct_ops_btf_id")]
 pub(super) fn check_struct_ops(input: &Input<'_>, check: &mut Sink<'_>) -> Result<()> {
-    if !input.program.is_gpl_compatible() {
-        return Err(refuse!(check => Program::StructOpsLicense));
-    }
+    refuse_if!(!input.program.is_gpl_compatible(), check => Program::StructOpsLicense);
     let Some(target) = input.program.attach_target() else {
         return Err(refuse!(check => Program::NoOperation));
     };

@@ -18,7 +18,7 @@ use crate::mem::{Access, check_ptr_alignment, context, is_pointer_value, packet}
 use crate::rejection::Call;
 use crate::resolve::Map;
 use crate::state::{MapRef, RegBase, RegKind, RegRules, RegState, RegType, TypeFlags, TypeRef};
-use crate::{Errno, Result, Stop, insn_facts, refuse, verbose};
+use crate::{Errno, Result, Stop, insn_facts, refuse, refuse_if, verbose};
 
 /// Types of registers that an argument takes, in the order in which refusals list them;
 /// `None` for arguments without such a list (`compatible_reg_types`); `takes_context` if the context
@@ -266,9 +266,7 @@ pub(super) fn check_arg(
     }
     env.check_reg_arg(ptr, RegArg::Src)?;
     if arg == ArgBase::Anything.plain() {
-        if is_pointer_value(env, ptr) {
-            return Err(refuse!(env => Call::LeaksAddress { reg: ptr }));
-        }
+        refuse_if!(is_pointer_value(env, ptr), env => Call::LeaksAddress { reg: ptr });
         let size = match proto.helper() {
             Some(HelperId::ProbeRead | HelperId::ProbeReadKernel) => env.reg(Reg::R2).num.umax,
             // Texts have no size.

@@ -15,7 +15,7 @@ use crate::state::{
     DynptrKind, RegBase, RegKind, RegState, SlotKind, StackObject, StackObjectKind, State,
     TypeFlags,
 };
-use crate::{Result, Stop, insn_facts, refuse};
+use crate::{Result, Stop, insn_facts, refuse, refuse_if};
 
 /// Slots of a dynptr (`BPF_DYNPTR_NR_SLOTS`).
 const SLOTS: usize = 2;
@@ -95,9 +95,7 @@ pub(super) fn check_dynptr(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<
             let rules = env.input.rules;
             let is_fixed =
                 rules.has(Behaviour::DynptrsTracked) && !rules.has(Behaviour::ViewsMayChange);
-            if is_const && !is_rdonly && is_fixed {
-                return Err(refuse!(env => Call::DynptrConst));
-            }
+            refuse_if!(is_const && !is_rdonly && is_fixed, env => Call::DynptrConst);
             let Some(found) = initialized(env, ptr) else {
                 return Err(refuse!(env => Call::DynptrNotInit { index }));
             };
@@ -270,9 +268,7 @@ pub(crate) fn overwrite(env: &mut Env<'_>, frame: usize, spi: usize) -> Result<(
     }
     let may_replace =
         env.input.rules.has(Behaviour::ClonesReplaced) && has_clone(&env.state, &object);
-    if object.ref_obj_id != 0 && !may_replace {
-        return Err(refuse!(env => Call::OverwritesDynptr));
-    }
+    refuse_if!(object.ref_obj_id != 0 && !may_replace, env => Call::OverwritesDynptr);
     stack_slots::mark_scratched(env, &object);
     invalidate_where(env, |reg| {
         let is_slice = matches!(reg.kind, RegKind::Mem { dynptr_id, .. } if dynptr_id == object.id);

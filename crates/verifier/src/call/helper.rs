@@ -24,7 +24,7 @@ use crate::mem::{packet, registers, stack};
 use crate::rejection::Call;
 use crate::state::{Frame, RegBase, State};
 use crate::type_rules::HookRules;
-use crate::{Result, Stop, refuse, verbose};
+use crate::{Result, Stop, refuse, refuse_if, verbose};
 
 /// The key of a tail call is not the same on all paths (`BPF_MAP_KEY_POISON`,
 /// `bpf_map_key_poisoned`).
@@ -95,9 +95,7 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
             is_held && meta.release_reference(env)
         }
     };
-    if !is_released {
-        return Err(refuse!(env => Call::NotAcquired { name, id }));
-    }
+    refuse_if!(!is_released, env => Call::NotAcquired { name, id });
     if let Some(helper) = helper {
         callback = apply_rules(env, helper, &mut meta)?;
         changes_data |= helper == HelperId::DynptrWrite && meta.dynptr.is_some_and(Dynptr::moves);
@@ -239,9 +237,7 @@ fn record_map(env: &mut Check<'_>, helper: HelperId, meta: &CallMeta) -> Result<
     let Some((map, _)) = meta.map else {
         return Err(Stop::Bug("expected map for helper call".into()));
     };
-    if helper.changes_map() && !env.input.maps[map].can_write() {
-        return Err(refuse!(env => Call::MapReadOnly));
-    }
+    refuse_if!(helper.changes_map() && !env.input.maps[map].can_write(), env => Call::MapReadOnly);
     let used = &mut env.insn_aux().map;
     *used = match *used {
         MapUse::None => MapUse::One(map),

@@ -27,7 +27,7 @@ use crate::env::{Check, Env, Outcome};
 use crate::input::Input;
 use crate::mem::packet;
 use crate::state::{BtfRef, State, TypeRef};
-use crate::{Result, Stop, refuse};
+use crate::{Result, Stop, refuse, refuse_if};
 use FieldKind::{
     KptrPercpu, KptrRef, KptrUnref, ListHead, ListNode, RbNode, RbRoot, Refcount, ResSpinLock,
     SpinLock, TaskWork, Timer, Uptr, Workqueue,
@@ -105,8 +105,9 @@ impl KfuncMeta<'_> {
     }
 }
 
-/// What a call of a kernel function names (`fetch_kfunc_meta`) (`find_kfunc_desc_btf`,
-/// `__find_kfunc_desc_btf`).
+/// What a call of a kernel function names (`fetch_kfunc_meta`) (`find_kfunc_desc`,
+/// `find_kfunc_desc_btf`, `__find_kfunc_desc_btf`).
+#[doc(alias = "find_kfunc_desc")]
 #[doc(alias = "find_kfunc_desc_btf")]
 #[doc(alias = "__find_kfunc_desc_btf")]
 pub(super) fn fetch_kfunc_meta<'e>(
@@ -162,9 +163,7 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
     };
     let name = &*kfunc.name;
     env.insn_aux().is_iter_next = kfunc.flags.has(KfuncFlags::ITER_NEXT);
-    if kfunc.special == Some(SpecialKfunc::Trap) {
-        return Err(refuse!(env => Call::Trap));
-    }
+    refuse_if!(kfunc.special == Some(SpecialKfunc::Trap), env => Call::Trap);
     if kfunc.flags.has(KfuncFlags::SLEEPABLE) && !env.state.in_sleepable {
         return Err(refuse!(env => Call::SleepableKfunc { name }));
     }
@@ -178,9 +177,7 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
         push_callback(env, &found, kind, &meta)?;
     }
     change_sections(env, &callee)?;
-    if !meta.release_reference(env) {
-        return Err(refuse!(env => Call::KfuncNotAcquired { name, id: found.id }));
-    }
+    refuse_if!(!meta.release_reference(env), env => Call::KfuncNotAcquired { name, id: found.id });
     let node = env.reg(Reg::R2).ref_obj_id;
     if kfunc.special.is_some_and(SpecialKfunc::gives_away) && !graph::give_away(env, node) {
         return Err(refuse!(env => Call::KfuncConversion { name, id: found.id }));
@@ -311,12 +308,8 @@ fn change_sections(env: &mut Check<'_>, callee: &Callee<'_>) -> Result<()> {
     let nests = env.input.rules.has(Behaviour::SectionsNest);
     let in_callback = (locks || unlocks) && lock::in_rbtree_callback(env.input, &env.state);
     if env.state.active_rcu_locks != 0 {
-        if in_callback && !nests {
-            return Err(refuse!(env => Call::SectionInCallback));
-        }
-        if locks && !nests {
-            return Err(refuse!(env => Call::NestedRcuLock { name }));
-        }
+        refuse_if!(in_callback && !nests, env => Call::SectionInCallback);
+        refuse_if!(locks && !nests, env => Call::NestedRcuLock { name });
         if locks {
             env.state.active_rcu_locks += 1;
         } else if unlocks {
@@ -346,12 +339,8 @@ fn change_sections(env: &mut Check<'_>, callee: &Callee<'_>) -> Result<()> {
         }
         _ => {}
     }
-    if sleepable && env.state.active_irq_id != 0 {
-        return Err(refuse!(env => Call::SleepsIrqDisabled { name }));
-    }
-    if in_callback && nests {
-        return Err(refuse!(env => Call::SectionInCallback));
-    }
+    refuse_if!(sleepable && env.state.active_irq_id != 0, env => Call::SleepsIrqDisabled { name });
+    refuse_if!(in_callback && nests, env => Call::SectionInCallback);
     if callee.has(KfuncFlags::RCU_PROTECTED) && !env.state.in_rcu_section(env.input.rules) {
         return Err(refuse!(env => Call::RequiresRcu { name }));
     }

@@ -15,7 +15,7 @@ use crate::log::TypeText;
 use crate::mem::kptr::match_type;
 use crate::mem::registers;
 use crate::state::{BtfRef, RegKind, RegState, TypeFlags};
-use crate::{Result, Stop, refuse};
+use crate::{Result, Stop, refuse, refuse_if};
 
 /// Checks the place of a pointer, and notes the field (`process_kptr_func`).
 #[doc(alias = "process_kptr_func")]
@@ -41,9 +41,7 @@ pub(super) fn check_destination(env: &mut Check<'_>, ptr: Reg, meta: &mut CallMe
         let map = env.input.map_name(map);
         return Err(refuse!(env => Call::NoKptrInMap { map }));
     }
-    if has_none {
-        return Err(refuse!(env => Call::NoKptr { reg: ptr }));
-    }
+    refuse_if!(has_none, env => Call::NoKptr { reg: ptr });
     let off = (reg.off as u32).wrapping_add(var_off as u32);
     let is_it = |field: &&SpecialField| field.offset == off && field.kind.is_kptr();
     let Some(field) = fields.iter().find(is_it) else {
@@ -74,9 +72,7 @@ pub(super) fn check_source(env: &mut Check<'_>, ptr: Reg, meta: &CallMeta) -> Re
     if reg.flags.has(TypeFlags::MEM_ALLOC) && !reg.flags.without(LOCAL).is_empty() {
         return Err(refuse!(env => Call::UnmatchedObject));
     }
-    if reg.may_be_null() {
-        return Err(refuse!(env => Call::ArgumentMaybeNull { reg: ptr }));
-    }
+    refuse_if!(reg.may_be_null(), env => Call::ArgumentMaybeNull { reg: ptr });
     match &meta.kptr {
         Some(field) => match_type(env, ptr, field),
         None => Err(Stop::Bug("pointer behind no field".into())),

@@ -6,7 +6,7 @@ use spec::behaviour::Behaviour;
 use crate::env::Check;
 use crate::state::ReferenceKind;
 use crate::type_rules::{TargetKind, TypeRules};
-use crate::{Result, refuse};
+use crate::{Result, refuse, refuse_if};
 
 /// An exit in messages, of whichever function.
 pub(crate) const MAIN_EXIT: &str = "BPF_EXIT instruction in main prog";
@@ -22,9 +22,7 @@ pub(crate) fn check_resource_leak(
     if !env.input.rules.has(Behaviour::LeaksNamePlace) && (is_exception || what == MAIN_EXIT) {
         return check_exit_leak(env, is_exception, check_lock);
     }
-    if check_lock && env.state.active_locks != 0 {
-        return Err(refuse!(env => Call::InsideLock { what }));
-    }
+    refuse_if!(check_lock && env.state.active_locks != 0, env => Call::InsideLock { what });
     if let Some((id, insn)) = has_leaked(env, is_exception) {
         let _ = refuse!(env => Call::Unreleased { id, insn });
         return Err(refuse!(env => Call::ReferenceLeak { what }));

@@ -12,7 +12,7 @@ use crate::input::Input;
 use crate::state::{
     LockOwner, Reference, ReferenceKind, RegBase, RegKind, RegState, State, TypeFlags,
 };
-use crate::{Errno, RefusalKind, Result, Stop, refuse};
+use crate::{Errno, RefusalKind, Result, Stop, refuse, refuse_if};
 
 /// `struct bpf_spin_lock`.
 const LOCK: FieldArg = FieldArg {
@@ -28,9 +28,7 @@ const RES_LOCK: FieldArg = FieldArg {
 
 /// Checks `bpf_spin_lock` and `bpf_spin_unlock`.
 pub(super) fn check_spin_lock(env: &mut Check<'_>, ptr: Reg, is_lock: bool) -> Result<()> {
-    if in_rbtree_callback(env.input, &env.state) {
-        return Err(refuse!(env => Call::LockInCallback));
-    }
+    refuse_if!(in_rbtree_callback(env.input, &env.state), env => Call::LockInCallback);
     match is_lock {
         true => lock(env, ptr, ReferenceKind::Lock),
         false => unlock(env, ptr, ReferenceKind::Lock),
@@ -44,9 +42,7 @@ pub(super) fn check_res_spin_lock(
     special: Option<SpecialKfunc>,
 ) -> Result<()> {
     let ptr = REGS[index];
-    if !holds_field(env.reg(ptr)) {
-        return Err(refuse!(env => Call::NotLockOwner { index }));
-    }
+    refuse_if!(!holds_field(env.reg(ptr)), env => Call::NotLockOwner { index });
     match special {
         Some(SpecialKfunc::ResSpinLock) => lock(env, ptr, ReferenceKind::ResLock),
         Some(SpecialKfunc::ResSpinLockIrqsave) => lock(env, ptr, ReferenceKind::ResLockIrq),
@@ -88,9 +84,7 @@ fn lock(env: &mut Check<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
     let owner = owner(&reg);
     let mut held = env.state.refs.iter();
     if kind == ReferenceKind::Lock {
-        if held.any(|held| held.kind == kind) {
-            return Err(refuse!(env => Call::SecondLock));
-        }
+        refuse_if!(held.any(|held| held.kind == kind), env => Call::SecondLock);
     } else if held.any(|held| {
         let is_res = matches!(
             held.kind,
@@ -119,9 +113,7 @@ fn unlock(env: &mut Check<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
     let reg = *env.reg(ptr);
     let owner = owner(&reg);
     let lock = field_of(kind).kind.name().trim_end_matches("_lock");
-    if env.state.active_locks == 0 {
-        return Err(refuse!(env => Call::UnlockWithoutLock { lock }));
-    }
+    refuse_if!(env.state.active_locks == 0, env => Call::UnlockWithoutLock { lock });
     let mut held = env.state.refs.iter();
     if !held.any(|held| held.kind == kind && held.id == reg.id && held.owner == owner) {
         return Err(refuse!(env => Call::UnlockOther { lock }));

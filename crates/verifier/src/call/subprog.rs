@@ -19,7 +19,7 @@ use crate::mem::helper_mem::check_global_mem;
 use crate::mem::packet;
 use crate::mem::registers::set_unknown;
 use crate::state::{Frame, MAX_CALL_FRAMES, RegKind, RegState, TypeFlags, TypeRef};
-use crate::{Errno, Refusal, Result, Stop, refuse, verbose};
+use crate::{Errno, Refusal, Result, Stop, refuse, refuse_if, verbose};
 
 /// Checks a call of a subprogram: enters a static one, assumes a global one to be good
 /// (`check_func_call`) (`set_callee_state`).
@@ -232,16 +232,12 @@ fn match_arg(env: &mut Env<'_>, arg: SubprogArg, ptr: Reg) -> Result<()> {
     let index = number - 1;
     match arg {
         SubprogArg::Scalar => {
-            if !reg.is_scalar() {
-                return Err(refuse!(env => Call::NotScalar { reg: ptr }));
-            }
+            refuse_if!(!reg.is_scalar(), env => Call::NotScalar { reg: ptr });
         }
         SubprogArg::UntrustedMem | SubprogArg::Btf { trusted: false, .. } => {}
         SubprogArg::Ctx => {
             check_offset(env, ptr, None)?;
-            if !reg.is_plain(RegBase::PtrToCtx) {
-                return Err(refuse!(env => Call::ExpectsContext { index }));
-            }
+            refuse_if!(!reg.is_plain(RegBase::PtrToCtx), env => Call::ExpectsContext { index });
         }
         SubprogArg::Mem { size, nullable } => {
             check_offset(env, ptr, None)?;
@@ -311,9 +307,7 @@ pub(crate) fn set_up_entry_args(env: &mut Check<'_>, subprog: u32) -> Result<()>
     let args = arguments(env, subprog)?;
     if env.analysis.exception_callback == Some(subprog as usize) {
         env.frame_mut().in_exception_callback_fn = true;
-        if !matches!(&*args, [SubprogArg::Scalar]) {
-            return Err(refuse!(env => Call::ExceptionCallback));
-        }
+        refuse_if!(!matches!(&*args, [SubprogArg::Scalar]), env => Call::ExceptionCallback);
     }
     for (arg, ptr) in args.iter().zip(REGS) {
         let value = entry_value(env, *arg)?;

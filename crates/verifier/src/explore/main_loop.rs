@@ -5,7 +5,9 @@ use super::{scc, visited};
 use crate::env::{Env, Outcome, assert_invariants};
 use crate::state::{Frame, HistoryFlags, LinkedRegs, MAIN_CALLSITE, State};
 use crate::walk::{self, StepEnd};
-use crate::{LIMITS, Result, Stop, insn_facts, precise, recorded, refuse, speculation, verbose};
+use crate::{
+    LIMITS, Result, Stop, insn_facts, precise, recorded, refuse, refuse_if, speculation, verbose,
+};
 
 /// Verifies the main program or a global function on its own (`do_check_common`).
 #[doc(alias = "do_check_common")]
@@ -41,9 +43,7 @@ fn explore(env: &mut Env<'_>) -> Result<()> {
         env.prev_insn_idx = prev_insn_idx;
         let insn_idx = env.sink.insn_idx;
         let count = env.input.insns.len();
-        if insn_idx as usize >= count {
-            return Err(refuse!(env => Flow::InvalidInsnIdx { insn_idx, count }));
-        }
+        refuse_if!(insn_idx as usize >= count, env => Flow::InvalidInsnIdx { insn_idx, count });
         if let Some(cost) = &mut env.observers.cost {
             cost.count_insn(&env.check.state, env.check.analysis, insn_idx);
         }

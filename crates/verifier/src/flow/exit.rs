@@ -14,7 +14,7 @@ use crate::log::BitsText;
 use crate::mem::region::check_ptr_off;
 use crate::rejection::{Flow, Rejection};
 use crate::state::{RegKind, RegState, TypeRef};
-use crate::{Result, Stop, refuse, verbose};
+use crate::{Result, Stop, refuse, refuse_if, verbose};
 
 /// Checks `exit` (`process_bpf_exit_full`).
 #[doc(alias = "process_bpf_exit_full")]
@@ -52,9 +52,7 @@ pub(crate) fn prepare_func_exit(env: &mut Env<'_>) -> Result<u32> {
     let iterates = env.input.rules.has(Behaviour::CallbacksIterate);
     let is_by_range = env.input.rules.has(Behaviour::ReturnsByRange);
     if in_callback {
-        if !r0.is_scalar() {
-            return Err(refuse!(env => Flow::CallbackReturn { reg: Reg::R0 }));
-        }
+        refuse_if!(!r0.is_scalar(), env => Flow::CallbackReturn { reg: Reg::R0 });
         env.mark_reg_read(Reg::R0);
         env.mark_precise(Reg::R0)?;
         let is_within = match is_by_range {

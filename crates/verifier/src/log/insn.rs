@@ -96,7 +96,8 @@ fn callee_name<'e>(input: &'e Input<'_>, callee: Callee) -> Option<&'e str> {
 }
 
 /// Writes the source line of an instruction behind `prefix`, unless it was written last
-/// (`verbose_linfo`).
+/// (`verbose_linfo`, `find_linfo`).
+#[doc(alias = "find_linfo")]
 pub(crate) fn verbose_linfo(input: &Input<'_>, sink: &mut Sink<'_>, prefix: impl fmt::Display) {
     if !sink.is_on() {
         return;

@@ -136,9 +136,7 @@ pub(crate) fn check_sized_mem(
     mut raw: Option<&mut RawMem>,
 ) -> Result<()> {
     let num = env.reg(size).num;
-    if num.smin < 0 {
-        return Err(refuse!(env => Mem::NegativeSize { reg: size }));
-    }
+    refuse_if!(num.smin < 0, env => Mem::NegativeSize { reg: size });
     if !env.input.rules.has(Behaviour::ZeroSizesFirst) {
         if num.umin == 0 {
             check_helper_mem(env, ptr, 0, access, is_zero_ok, None)?;
@@ -148,9 +146,7 @@ pub(crate) fn check_sized_mem(
             reg: size, umin: num.umin as i64, umax: num.umax as i64
         }));
     }
-    if num.umax >= LIMITS.variable_size.into() {
-        return Err(refuse!(env => Mem::UnboundedSize { reg: size }));
-    }
+    refuse_if!(num.umax >= LIMITS.variable_size.into(), env => Mem::UnboundedSize { reg: size });
     if let Some(raw) = &mut raw {
         raw.has_variable_size = !num.var_off.is_const();
     }

@@ -22,12 +22,8 @@ pub(super) fn check_map_kptr_access(
     if !is_load && !matches!(insn, Insn::Store { .. }) {
         return Err(refuse!(env => Mem::KptrMode));
     }
-    if !is_load && is_referenced {
-        return Err(refuse!(env => Mem::KptrReferencedStore));
-    }
-    if !is_load && field.kind == FieldKind::Uptr {
-        return Err(refuse!(env => Mem::UptrStore));
-    }
+    refuse_if!(!is_load && is_referenced, env => Mem::KptrReferencedStore);
+    refuse_if!(!is_load && field.kind == FieldKind::Uptr, env => Mem::UptrStore);
     match insn {
         Insn::Load { dst, .. } => load(env, dst, field),
         Insn::Store {

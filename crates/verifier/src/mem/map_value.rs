@@ -41,9 +41,7 @@ pub(super) fn check_map_access(
         return Ok(());
     };
     if info.is_jump_table() {
-        if size != 8 {
-            return Err(refuse!(env => Mem::JumpTableRead { size }));
-        }
+        refuse_if!(size != 8, env => Mem::JumpTableRead { size });
         let mut target = *env.reg(ptr);
         target.kind = RegKind::Insn { map };
         target.off = off;
@@ -54,9 +52,7 @@ pub(super) fn check_map_access(
         set_unknown(env, value);
         return Ok(());
     }
-    if info.max_entries() != 1 {
-        return Err(refuse!(env => Mem::MapSilent));
-    }
+    refuse_if!(info.max_entries() != 1, env => Mem::MapSilent);
     let at = off.wrapping_add(var_off.value as i32) as u32;
     let constant = info.constant(at, size, access.signed);
     set_constant(env, value, constant);
@@ -120,22 +116,12 @@ pub(crate) fn check_bounds(
             continue;
         }
         let name = field.kind.name();
-        if !field.kind.is_pointer() {
-            return Err(refuse!(env => Mem::FieldDirect { name }));
-        }
-        if source != Source::Direct {
-            return Err(refuse!(env => Mem::FieldIndirect { name }));
-        }
-        if !num.var_off.is_const() {
-            return Err(refuse!(env => Mem::FieldVariable { name }));
-        }
+        refuse_if!(!field.kind.is_pointer(), env => Mem::FieldDirect { name });
+        refuse_if!(source != Source::Direct, env => Mem::FieldIndirect { name });
+        refuse_if!(!num.var_off.is_const(), env => Mem::FieldVariable { name });
         let at = (i64::from(off) as u64).wrapping_add(num.var_off.value);
-        if u64::from(start) != at {
-            return Err(refuse!(env => Mem::FieldMisaligned { name, start, at }));
-        }
-        if size != 8 {
-            return Err(refuse!(env => Mem::FieldSize { name }));
-        }
+        refuse_if!(u64::from(start) != at, env => Mem::FieldMisaligned { name, start, at });
+        refuse_if!(size != 8, env => Mem::FieldSize { name });
     }
     Ok(())
 }

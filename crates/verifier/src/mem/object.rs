@@ -27,16 +27,12 @@ pub(super) fn check_ptr_to_btf_access(
 ) -> Result<()> {
     let reg = *env.reg(access.ptr);
     let name = env.input.type_name(ty);
-    if !env.input.allow_ptr_leaks {
-        return Err(refuse!(env => Mem::StructPrivilege { name }));
-    }
+    refuse_if!(!env.input.allow_ptr_leaks, env => Mem::StructPrivilege { name });
     let needs_license = env.input.rules.has(Behaviour::ObjectsNeedLicense);
     if needs_license && !env.input.program.is_gpl_compatible() && ty.btf != BtfRef::Program {
         return Err(refuse!(env => Mem::StructLicense { name }));
     }
-    if off < 0 {
-        return Err(refuse!(env => Mem::ObjectNegative { reg: access.ptr, name, off }));
-    }
+    refuse_if!(off < 0, env => Mem::ObjectNegative { reg: access.ptr, name, off });
     let var_off = reg.num.var_off;
     if !var_off.equals(0) {
         return Err(refuse!(env => Mem::ObjectVariable { reg: access.ptr, name, off, var_off }));
@@ -176,15 +172,9 @@ pub(super) fn check_ptr_to_map_access(
     let name = env.input.maps[map]
         .kind()
         .map_or("bpf_map", MapKind::structure);
-    if !env.input.allow_ptr_leaks {
-        return Err(refuse!(env => Mem::StructPrivilege { name }));
-    }
-    if off < 0 {
-        return Err(refuse!(env => Mem::MapNegative { reg: access.ptr, name, off }));
-    }
-    if access.access != Access::Read {
-        return Err(refuse!(env => Mem::MapWrite { name }));
-    }
+    refuse_if!(!env.input.allow_ptr_leaks, env => Mem::StructPrivilege { name });
+    refuse_if!(off < 0, env => Mem::MapNegative { reg: access.ptr, name, off });
+    refuse_if!(access.access != Access::Read, env => Mem::MapWrite { name });
     let found = env
         .input
         .vmlinux

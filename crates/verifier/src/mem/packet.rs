@@ -51,12 +51,8 @@ pub(super) fn check_packet_access(
     if range >= 0 && log.rules.has(Behaviour::PacketRangesChecked) {
         return check_region(log, reg, ptr, off, size, range as u32, is_zero_ok);
     }
-    if reg.num.smin < 0 {
-        return Err(refuse!(log => Mem::NegativeIndex { reg: ptr }));
-    }
-    if range < 0 {
-        return Err(refuse!(log => Mem::PacketUnchecked { reg: ptr }));
-    }
+    refuse_if!(reg.num.smin < 0, log => Mem::NegativeIndex { reg: ptr });
+    refuse_if!(range < 0, log => Mem::PacketUnchecked { reg: ptr });
     if !check_fixed(log, reg, ptr, off, size, range as u32, is_zero_ok) {
         return Err(refuse!(log => Mem::OutsidePacket { reg: ptr }));
     }
@@ -79,9 +75,7 @@ pub(crate) fn check_ld_abs(env: &mut Env<'_>, insn: Insn) -> Result<Outcome> {
     env.check_reg_arg(Reg::R6, RegArg::Src)?;
     check_resource_leak(env, false, true, "BPF_LD_[ABS|IND]")?;
     let ctx = *env.reg(Reg::R6);
-    if !ctx.is_plain(RegBase::PtrToCtx) {
-        return Err(refuse!(env => Mem::PacketLoadContext { reg: Reg::R6 }));
-    }
+    refuse_if!(!ctx.is_plain(RegBase::PtrToCtx), env => Mem::PacketLoadContext { reg: Reg::R6 });
     if let Insn::PacketInd { src, .. } = insn {
         env.check_reg_arg(src, RegArg::Src)?;
     }

@@ -152,15 +152,9 @@ pub(crate) fn check_ptr_off(
     if !var_off.is_const() && log.rules.has(Behaviour::UnitedOffsets) {
         return Err(refuse!(log => Mem::Variable { kind, var_off }));
     }
-    if off < 0 {
-        return Err(refuse!(log => Mem::NegativeOffset { kind, reg: ptr, off }));
-    }
-    if !is_fixed_ok && off != 0 {
-        return Err(refuse!(log => Mem::Modified { kind, reg: ptr, off }));
-    }
-    if !var_off.equals(0) {
-        return Err(refuse!(log => Mem::Variable { kind, var_off }));
-    }
+    refuse_if!(off < 0, log => Mem::NegativeOffset { kind, reg: ptr, off });
+    refuse_if!(!is_fixed_ok && off != 0, log => Mem::Modified { kind, reg: ptr, off });
+    refuse_if!(!var_off.equals(0), log => Mem::Variable { kind, var_off });
     Ok(())
 }
 
@@ -181,11 +175,7 @@ pub(super) fn check_buffer(
     if !var_off.is_const() && log.rules.has(Behaviour::UnitedOffsets) {
         return Err(refuse!(log => Mem::BufferVariable { reg: ptr, off, var_off }));
     }
-    if off < 0 {
-        return Err(refuse!(log => Mem::Buffer { reg: ptr, what, base, off, size }));
-    }
-    if !var_off.equals(0) {
-        return Err(refuse!(log => Mem::BufferVariable { reg: ptr, off, var_off }));
-    }
+    refuse_if!(off < 0, log => Mem::Buffer { reg: ptr, what, base, off, size });
+    refuse_if!(!var_off.equals(0), log => Mem::BufferVariable { reg: ptr, off, var_off });
     Ok(())
 }

@@ -17,9 +17,7 @@ pub(super) fn check_sock_access(
     access: MemAccess,
     off: i32,
 ) -> Result<()> {
-    if reg.num.smin < 0 {
-        return Err(refuse!(log => Mem::NegativeIndex { reg: access.ptr }));
-    }
+    refuse_if!(reg.num.smin < 0, log => Mem::NegativeIndex { reg: access.ptr });
     let size = access.size;
     let query = CtxQuery {
         offset: off,

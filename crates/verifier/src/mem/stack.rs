@@ -413,9 +413,7 @@ fn begin_write(
     let spi = slot / 8;
     let old = &env.state.frame(frame).stack[spi];
     let has_pointer = old.is_spilled() && !old.is_spilled_scalar();
-    if !env.input.allow_ptr_leaks && has_pointer && !is_whole {
-        return Err(refuse!(env => Mem::CorruptsSpill));
-    }
+    refuse_if!(!env.input.allow_ptr_leaks && has_pointer && !is_whole, env => Mem::CorruptsSpill);
     if !env.input.bypass_spec_v4 {
         let is_data = |index: u32| {
             let kind = old.kinds[(slot - index as usize) % 8];
@@ -512,9 +510,7 @@ pub(super) fn check_range(
     access: Access,
     raw: Option<&mut RawMem>,
 ) -> Result<()> {
-    if size == 0 && !is_zero_ok {
-        return Err(refuse!(env => Mem::ZeroRead));
-    }
+    refuse_if!(size == 0 && !is_zero_ok, env => Mem::ZeroRead);
     check_bounds(env, ptr, off, size, access, true)?;
     let num = env.reg(ptr).num;
     let var_off = num.var_off;
@@ -556,9 +552,7 @@ pub(super) fn check_range(
                 }
             });
         }
-        if env.state.frame(frame).allocated_stack() <= slot {
-            return Err(refuse!(env => Mem::AllocatedStack));
-        }
+        refuse_if!(env.state.frame(frame).allocated_stack() <= slot, env => Mem::AllocatedStack);
         let old = &env.state.frame(frame).stack[spi];
         match old.kinds[slot % 8] {
             SlotKind::Misc => {}

@@ -168,9 +168,7 @@ impl Tracker<'_, '_> {
             let total = frame.stack.len();
             for spi in bits(bt.slots[number]) {
                 let Some(slot) = frame.stack.get(spi) else {
-                    if ends {
-                        return Err(refuse!(self.sink => Flow::BacktrackSlot { spi, total }));
-                    }
+                    refuse_if!(ends, self.sink => Flow::BacktrackSlot { spi, total });
                     // A store through another register made it, which the walk took for none.
                     is_unmade = true;
                     break;

@@ -45,9 +45,7 @@ pub(super) fn resolve(
     };
     let name = ty.name().to_string_lossy();
     let address = input.symbols.map(|symbols| symbols.address(&name));
-    if address == Some(SymbolAddress::Missing) {
-        return Err(refuse!(env => Program::UnknownSymbol { name }));
-    }
+    refuse_if!(address == Some(SymbolAddress::Missing), env => Program::UnknownSymbol { name });
     let Some(var) = var else {
         return Ok(memory(0));
     };

@@ -16,7 +16,7 @@ use crate::mem::Access;
 use crate::mem::helper_mem::{check_global_mem, check_sized_mem};
 use crate::mem::region::check_ptr_off;
 use crate::state::{RegKind, TypeFlags, TypeRef};
-use crate::{Result, Stop, flow, refuse};
+use crate::{Result, Stop, flow, refuse, refuse_if};
 
 /// Modifiers of pointers that the kernel trusts (`BPF_REG_TRUSTED_MODIFIERS`).
 pub(super) const TRUSTED: TypeFlags = TypeFlags::MEM_ALLOC
@@ -27,9 +27,7 @@ pub(super) const TRUSTED: TypeFlags = TypeFlags::MEM_ALLOC
 pub(super) fn check_kfunc_args(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<CallMeta> {
     let count = callee.params.len();
     let name = &callee.kfunc.name;
-    if count > REGS.len() {
-        return Err(refuse!(env => Call::TooManyArguments { name, count, most: REGS.len() }));
-    }
+    refuse_if!(count > REGS.len(), env => Call::TooManyArguments { name, count, most: REGS.len() });
     let mut meta = CallMeta::default();
     let mut index = 0;
     while index < count {
@@ -140,9 +138,7 @@ fn check_one(
         }
         KfuncArgKind::InValue(field) => {
             check_pointer(env, callee, ptr, meta)?;
-            if !reg.is_plain(RegBase::PtrToMapValue) {
-                return Err(refuse!(env => Call::NotMapValue { index }));
-            }
+            refuse_if!(!reg.is_plain(RegBase::PtrToMapValue), env => Call::NotMapValue { index });
             meta.map = Some(field::check_in_value(env, ptr, field)?);
         }
         KfuncArgKind::ResSpinLock => {
@@ -178,18 +174,14 @@ fn check_one(
 /// The number in a register, if it is known; refuses what is no number.
 fn scalar(env: &mut Check<'_>, reg: Reg) -> Result<Option<u64>> {
     let value = env.reg(reg);
-    if !value.is_scalar() {
-        return Err(refuse!(env => Call::NotScalar { reg }));
-    }
+    refuse_if!(!value.is_scalar(), env => Call::NotScalar { reg });
     Ok(value.num.as_const())
 }
 
 /// Checks a number that must be known.
 fn check_constant(env: &mut Env<'_>, reg: Reg, meta: &mut CallMeta) -> Result<()> {
     meta.constant = scalar(env, reg)?;
-    if meta.constant.is_none() {
-        return Err(refuse!(env => Call::UnknownConstant { reg }));
-    }
+    refuse_if!(meta.constant.is_none(), env => Call::UnknownConstant { reg });
     env.mark_precise(reg)
 }
 
@@ -202,9 +194,7 @@ fn check_result_size(
 ) -> Result<()> {
     let constant = scalar(env, reg)?;
     meta.is_mem_rdonly |= is_rdonly;
-    if meta.mem_size.is_some() {
-        return Err(refuse!(env => Call::SecondBufferSize));
-    }
+    refuse_if!(meta.mem_size.is_some(), env => Call::SecondBufferSize);
     let Some(constant) = constant else {
         return Err(refuse!(env => Call::BufferSizeNotConst { reg }));
     };
@@ -242,12 +232,8 @@ pub(super) fn check_trust(env: &mut Check<'_>, callee: &Callee<'_>, ptr: Reg) ->
     if !callee.must_trust(env.input.rules) || flow::is_trusted(reg) {
         return Ok(());
     }
-    if !callee.has(KfuncFlags::RCU) {
-        return Err(refuse!(env => Call::NotTrusted { reg: ptr }));
-    }
-    if !reg.flags.has(TypeFlags::MEM_RCU) {
-        return Err(refuse!(env => Call::NotRcu { reg: ptr }));
-    }
+    refuse_if!(!callee.has(KfuncFlags::RCU), env => Call::NotTrusted { reg: ptr });
+    refuse_if!(!reg.flags.has(TypeFlags::MEM_RCU), env => Call::NotRcu { reg: ptr });
     Ok(())
 }
 

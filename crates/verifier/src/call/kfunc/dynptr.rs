@@ -10,7 +10,7 @@ use crate::call::meta::CallMeta;
 use crate::env::{Check, Env};
 use crate::mem::{Access, packet};
 use crate::state::{DynptrKind, RegKind, RegState, TypeFlags};
-use crate::{Result, Stop, refuse};
+use crate::{Result, Stop, refuse, refuse_if};
 
 /// Checks the dynptr that a kfunc is given.
 pub(super) fn check_kfunc_dynptr(
@@ -22,9 +22,7 @@ pub(super) fn check_kfunc_dynptr(
     let ptr = REGS[index];
     let is_const = matches!(env.reg(ptr).kind, RegKind::ConstDynptr { .. });
     if ParamSuffix::of(&callee.params[index].1) == Some(ParamSuffix::Uninit) {
-        if is_const {
-            return Err(refuse!(env => Call::MisconfiguredDynptr));
-        }
+        refuse_if!(is_const, env => Call::MisconfiguredDynptr);
         let (kind, clone_of) = made(callee, meta)?;
         return dynptr::check_dynptr(env, ptr, Usage::Makes { kind, clone_of });
     }

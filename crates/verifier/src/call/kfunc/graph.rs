@@ -13,7 +13,7 @@ use crate::call::meta::CallMeta;
 use crate::call::reference;
 use crate::env::Check;
 use crate::state::{RegKind, RegState, TypeRef};
-use crate::{Result, Stop, refuse, verbose};
+use crate::{Result, Stop, refuse, refuse_if, verbose};
 
 /// Offset of a lock in messages about objects without one (`-EINVAL`).
 const NO_LOCK: i64 = -22;
@@ -32,9 +32,7 @@ pub(super) fn check_root(
 ) -> Result<()> {
     let ptr = REGS[index];
     let reg = *env.reg(ptr);
-    if !holds_field(&reg) {
-        return Err(refuse!(env => Call::NotRootOwner { index }));
-    }
+    refuse_if!(!holds_field(&reg), env => Call::NotRootOwner { index });
     if reg.is_allocated() {
         alloc::check_referenced(env, &reg)?;
     }
@@ -105,15 +103,11 @@ pub(super) fn check_node(
         let kfunc = &callee.kfunc.name;
         let is_held = reg.ref_obj_id != 0;
         if !env.input.rules.has(Behaviour::NodesOwnedOrNot) {
-            if !reg.is_non_owning() || is_held {
-                return Err(refuse!(env => Call::NodeOwned));
-            }
+            refuse_if!(!reg.is_non_owning() || is_held, env => Call::NodeOwned);
         } else if !reg.is_non_owning() && !is_held {
             return Err(refuse!(env => Call::NodeNotOwned { kfunc }));
         }
-        if in_rbtree_callback(env.input, &env.state) {
-            return Err(refuse!(env => Call::NotInCallback { kfunc }));
-        }
+        refuse_if!(in_rbtree_callback(env.input, &env.state), env => Call::NotInCallback { kfunc });
     }
     check_place(env, index, kind, meta)
 }
@@ -151,9 +145,7 @@ fn check_place(
             root, node, wanted_off, wanted, off, given
         }));
     }
-    if off != wanted_off {
-        return Err(refuse!(env => Call::NodeOffset { off, node, wanted_off, wanted }));
-    }
+    refuse_if!(off != wanted_off, env => Call::NodeOffset { off, node, wanted_off, wanted });
     meta.object = Some(ty);
     Ok(())
 }

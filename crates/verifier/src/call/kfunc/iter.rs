@@ -21,7 +21,7 @@ use crate::state::{
     State, TypeFlags, TypeRef,
 };
 use crate::type_rules::{TargetKind, TypeRules};
-use crate::{Errno, Result, Stop, flow, refuse};
+use crate::{Errno, Result, Stop, flow, refuse, refuse_if};
 
 /// The structure of an iterator.
 struct Structure {
@@ -43,9 +43,7 @@ pub(super) fn check_iter(
         return Err(refuse!(env => Call::CssTaskIterator));
     }
     let ptr = REGS[index];
-    if !env.reg(ptr).is_plain(RegBase::PtrToStack) {
-        return Err(refuse!(env => Call::NotIterator { index }));
-    }
+    refuse_if!(!env.reg(ptr).is_plain(RegBase::PtrToStack), env => Call::NotIterator { index });
     let Some(structure) = structure(callee, index) else {
         return Err(refuse!(env => Call::InvalidIterator { index }));
     };
@@ -102,9 +100,7 @@ fn create(env: &mut Env<'_>, callee: &Callee<'_>, ptr: Reg, structure: Structure
         Place::Unallocated => true,
         Place::Misplaced => false,
     };
-    if !is_free {
-        return Err(refuse!(env => Call::IteratorNotUninit { name, index }));
-    }
+    refuse_if!(!is_free, env => Call::IteratorNotUninit { name, index });
     stack_slots::write_slots(env, ptr, slots)?;
     let Place::At(frame, first_slot) = stack_slots::place_of(env, ptr, "iter", slots) else {
         return Err(Stop::Bug("slots of an iterator were written".into()));

@@ -11,7 +11,7 @@ use crate::call::reference;
 use crate::env::Check;
 use crate::mem::registers::{set_constant, set_unknown};
 use crate::state::{RegKind, RegState, TypeRef};
-use crate::{Result, refuse};
+use crate::{Result, refuse, refuse_if};
 
 /// Bytes of what programs keep between entry and exit of a function.
 const COOKIE_SIZE: u32 = 8;
@@ -29,9 +29,7 @@ pub(super) fn set_result(env: &mut Check<'_>, callee: &Callee<'_>, meta: &CallMe
     let is_object = target.is_some_and(|target| btf.at(target).kind().is_composite());
     let special = callee.kfunc.special;
     let returns_allocated = special.is_some_and(SpecialKfunc::returns_allocated);
-    if acquires && !is_object && !returns_allocated {
-        return Err(refuse!(env => Call::AcquiresNoObject));
-    }
+    refuse_if!(acquires && !is_object && !returns_allocated, env => Call::AcquiresNoObject);
     let Some(target) = target else {
         if matches!(returned.kind(), Kind::Int | Kind::Enum | Kind::Enum64) {
             set_unknown(env, Reg::R0);

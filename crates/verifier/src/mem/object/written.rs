@@ -30,9 +30,7 @@ pub(super) fn check_write(
     ty: TypeRef,
     off: i32,
 ) -> Result<()> {
-    if !env.input.type_rules().writes_objects {
-        return Err(refuse!(env => Mem::ObjectWrite));
-    }
+    refuse_if!(!env.input.type_rules().writes_objects, env => Mem::ObjectWrite);
     let Some(types) = env.input.btf(ty) else {
         return Err(Stop::unsupported("write to an object without its type"));
     };
