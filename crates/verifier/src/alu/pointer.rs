@@ -73,8 +73,11 @@ pub(super) fn adjust_ptr_min_max_vals(
             *env.reg_mut(dst) = result;
             return Ok(());
         }
-        AluOp::Add => add(env, pointer, scalar),
-        AluOp::Sub => subtract(env, dst, pointer, scalar, reversed)?,
+        AluOp::Add => move_varying(env, op, pointer, scalar),
+        AluOp::Sub => {
+            check_subtraction(&mut env.sink, dst, pointer, reversed)?;
+            move_varying(env, op, pointer, scalar)
+        }
         AluOp::And | AluOp::Or | AluOp::Xor => {
             return Err(refuse!(env => Alu::BitwiseOperator { reg: dst, op }));
         }
@@ -156,69 +159,36 @@ fn is_offset_allowed(op: AluOp, kind: RegKind, num: &Scalar) -> bool {
     }
 }
 
-fn add(env: &mut Check<'_>, pointer: &RegState, scalar: &RegState) -> RegState {
-    let (base, num) = (&pointer.num, &scalar.num);
+/// A pointer moved by a scalar, whose fixed offset is apart from what varies.
+fn move_varying(env: &mut Check<'_>, op: AluOp, pointer: &RegState, scalar: &RegState) -> RegState {
+    let (is_sum, num) = (op == AluOp::Add, &scalar.num);
     let mut result = *pointer;
+    let off = i64::from(pointer.off);
+    let off = match is_sum {
+        true => off.wrapping_add(num.smin),
+        false => off.wrapping_sub(num.smin),
+    };
     if num.is_const()
-        && let Ok(off) = i32::try_from(i64::from(pointer.off).wrapping_add(num.smin))
+        && let Ok(off) = i32::try_from(off)
     {
         result.off = off;
         return result;
     }
-    (result.num.smin, result.num.smax) = base
-        .smin
-        .checked_add(num.smin)
-        .zip(base.smax.checked_add(num.smax))
-        .unwrap_or((i64::MIN, i64::MAX));
-    (result.num.umin, result.num.umax) = base
-        .umin
-        .checked_add(num.umin)
-        .zip(base.umax.checked_add(num.umax))
-        .unwrap_or((0, u64::MAX));
-    result.num.var_off = base.var_off.add(num.var_off);
+    let var_off = pointer.num.var_off;
+    if is_sum {
+        result.num.add_ranges(num, false);
+        result.num.var_off = var_off.add(num.var_off);
+    } else {
+        result.num.sub_ranges(num, false);
+        result.num.var_off = var_off.sub(num.var_off);
+    }
     if result.kind.is_packet() {
         result.id = env.new_id();
-        forget_range(&mut result);
-    }
-    result
-}
-
-fn subtract(
-    env: &mut Check<'_>,
-    dst: Reg,
-    pointer: &RegState,
-    scalar: &RegState,
-    reversed: bool,
-) -> Result<RegState> {
-    check_subtraction(&mut env.sink, dst, pointer, reversed)?;
-    let (base, num) = (&pointer.num, &scalar.num);
-    let mut result = *pointer;
-    if num.is_const()
-        && let Ok(off) = i32::try_from(i64::from(pointer.off).wrapping_sub(num.smin))
-    {
-        result.off = off;
-        return Ok(result);
-    }
-    (result.num.smin, result.num.smax) = base
-        .smin
-        .checked_sub(num.smax)
-        .zip(base.smax.checked_sub(num.smin))
-        .unwrap_or((i64::MIN, i64::MAX));
-    (result.num.umin, result.num.umax) = match base.umin < num.umax {
-        true => (0, u64::MAX),
-        false => (
-            base.umin.wrapping_sub(num.umax),
-            base.umax.wrapping_sub(num.umin),
-        ),
-    };
-    result.num.var_off = base.var_off.sub(num.var_off);
-    if result.kind.is_packet() {
-        result.id = env.new_id();
-        if num.smin < 0 {
+        if is_sum || num.smin < 0 {
             forget_range(&mut result);
         }
     }
-    Ok(result)
+    result
 }
 
 /// Refuses to subtract a pointer from a scalar, and from a pointer to the stack.

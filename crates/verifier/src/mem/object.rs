@@ -58,17 +58,7 @@ pub(super) fn check_ptr_to_btf_access(
 /// (`mark_btf_ld_reg`).
 #[doc(alias = "mark_btf_ld_reg")]
 fn load(env: &mut Check<'_>, access: MemAccess, ty: TypeRef, off: i32) -> Result<()> {
-    let Some(types) = env.input.btf(ty) else {
-        return Err(Stop::unsupported("kernel object without its BTF"));
-    };
-    let marks = env.input.rules.has(Behaviour::UnionsMarked);
-    let found = match types.find_at(TypeId(ty.id), off, access.size, marks) {
-        Ok(found) => found,
-        Err(fault) => {
-            let refusal = refuse!(env => Mem::ObjectField { fault: fault.to_string() });
-            return Err(refusal.with_errno(Errno(fault.errno())));
-        }
-    };
+    let found = find_at(env, ty, off, access.size)?;
     let Some(value) = access.value else {
         return Ok(());
     };
@@ -114,6 +104,25 @@ fn load(env: &mut Check<'_>, access: MemAccess, ty: TypeRef, off: i32) -> Result
         }
     }
     Ok(())
+}
+
+/// What an access of so many bytes reads at `off` of an object.
+pub(super) fn find_at<'a>(
+    env: &mut Check<'a>,
+    ty: TypeRef,
+    off: i32,
+    size: u32,
+) -> Result<FoundAt<'a>> {
+    let Some(types) = env.input.btf(ty) else {
+        return Err(Stop::unsupported("object without its BTF"));
+    };
+    let marks = env.input.rules.has(Behaviour::UnionsMarked);
+    types
+        .find_at(TypeId(ty.id), off, size, marks)
+        .map_err(|fault| {
+            let refusal = refuse!(env => Mem::ObjectField { fault: fault.to_string() });
+            refusal.with_errno(Errno(fault.errno()))
+        })
 }
 
 /// Flags of a pointer read from member `field` of an object in `reg` (`clear_trusted_flags`,
