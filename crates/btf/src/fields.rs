@@ -349,8 +349,9 @@ impl FieldRecord {
         self.fields.iter().find(|field| field.kind == kind)
     }
 
-    /// The field of this kind at exactly this offset (`btf_record_find`).
+    /// The field of this kind at exactly this offset (`btf_record_find`, `reg_find_field_offset`).
     #[doc(alias = "btf_record_find")]
+    #[doc(alias = "reg_find_field_offset")]
     pub fn field_at(&self, kind: FieldKind, offset: u32) -> Option<&SpecialField> {
         let mut fields = self.fields.iter();
         fields.find(|field| field.offset == offset && field.kind == kind)

@@ -38,8 +38,10 @@ impl Btf<'_> {
     }
 
     /// Size of a type in bytes; `None` for types without size, or beyond 32 bits
-    /// (`btf_type_id_size`).
+    /// (`btf_type_id_size`, `btf_resolve_size`, `__btf_resolve_size`).
     #[doc(alias = "btf_type_id_size")]
+    #[doc(alias = "btf_resolve_size")]
+    #[doc(alias = "__btf_resolve_size")]
     pub fn size_of(&self, id: TypeId) -> Option<u32> {
         let mut id = id;
         let mut count = 1u32;

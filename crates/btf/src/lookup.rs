@@ -85,7 +85,9 @@ impl<'a> Btf<'a> {
     }
 
     /// Types of the blob itself with this name or a flavour of it, by id: functions if
-    /// `kind` is one, else the other kinds.
+    /// `kind` is one, else the other kinds (`bpf_core_find_cands`, `bpf_core_add_cands`).
+    #[doc(alias = "bpf_core_find_cands")]
+    #[doc(alias = "bpf_core_add_cands")]
     pub(crate) fn find_flavours<'b>(
         &'b self,
         kind: Kind,

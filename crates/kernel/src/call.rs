@@ -19,3 +19,14 @@ macro_rules! helper {
     };
 }
 pub(crate) use helper;
+
+/// Returns the negated error number from a helper or kfunc if a condition holds:
+/// `fail_if!(flags != 0 => Errno::EINVAL)`.
+macro_rules! fail_if {
+    ($condition:expr => $errno:expr) => {
+        if $condition {
+            return Ok($errno.negated());
+        }
+    };
+}
+pub(crate) use fail_if;

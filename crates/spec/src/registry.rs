@@ -75,7 +75,9 @@ impl ProgramContext<'_> {
     }
 
     /// What goes by the structure whose operation a struct_ops program is; `None` for
-    /// structures that are not known.
+    /// structures that are not known (`bpf_struct_ops_find`, `bpf_struct_ops_find_value`).
+    #[doc(alias = "bpf_struct_ops_find")]
+    #[doc(alias = "bpf_struct_ops_find_value")]
     pub fn struct_ops(&self) -> Option<&'static StructOps> {
         StructOps::named(
             self.attach_target

@@ -17,10 +17,10 @@ use spec::behaviour::Behaviour;
 use spec::maps::MapKind;
 
 use crate::domain::Scalar;
-use crate::env::{Env, RegArg};
+use crate::env::{Check, Env, RegArg};
 use crate::mem::registers::set_unknown;
 use crate::state::{RegKind, RegState};
-use crate::{Result, Stop, refuse};
+use crate::{Result, Stop, refuse, refuse_if};
 
 pub(crate) use bounds::check_bounds;
 
@@ -90,7 +90,7 @@ pub(crate) fn check_alu_op(env: &mut Env<'_>, insn: Insn) -> Result<()> {
     };
     if env.reg(dst).num.violation().is_some() {
         let mut num = env.reg(dst).num;
-        check_bounds(env.input, &mut env.log(), &mut num, "alu")?;
+        check_bounds(env.input, &mut env.sink, &mut num, "alu")?;
         env.reg_mut(dst).num = num;
     }
     Ok(())
@@ -100,9 +100,7 @@ pub(crate) fn check_alu_op(env: &mut Env<'_>, insn: Insn) -> Result<()> {
 fn check_unary(env: &mut Env<'_>, dst: Reg, change: impl FnOnce(&mut RegState)) -> Result<()> {
     env.check_reg_arg(dst, RegArg::Src)?;
     let is_scalar = env.reg(dst).is_scalar();
-    if !is_scalar && !env.input.allow_ptr_leaks {
-        return Err(refuse!(env => Alu::PointerOperation { reg: dst }));
-    }
+    refuse_if!(!is_scalar && !env.input.allow_ptr_leaks, env => Alu::PointerOperation { reg: dst });
     if !is_scalar {
         return env.check_reg_arg(dst, RegArg::Dst);
     }
@@ -124,16 +122,12 @@ fn check_operation(
     }
     env.check_reg_arg(dst, RegArg::Src)?;
     if let Operand::Imm(imm) = src {
-        if op.is_division() && imm == 0 {
-            return Err(refuse!(env => Alu::DivisionByZero));
-        }
+        refuse_if!(op.is_division() && imm == 0, env => Alu::DivisionByZero);
         let bits = match width {
             Width::W64 => 64,
             Width::W32 => 32,
         };
-        if op.is_shift() && !(0..bits).contains(&imm) {
-            return Err(refuse!(env => Alu::InvalidShift { imm }));
-        }
+        refuse_if!(op.is_shift() && !(0..bits).contains(&imm), env => Alu::InvalidShift { imm });
     }
     env.check_reg_arg(dst, RegArg::DstNoMark)?;
     adjust_reg_min_max_vals(env, op, width, dst, src)
@@ -200,17 +194,13 @@ fn adjust_reg_min_max_vals(
 
 /// Checks that a cast is one between the arena and the kernel's address space, in a
 /// program with an arena.
-pub(crate) fn check_address_spaces(env: &mut Env<'_>, cast: AddrSpaceCast) -> Result<()> {
-    if !cast.is_known() {
-        return Err(refuse!(env => Alu::AddressSpaces));
-    }
+pub(crate) fn check_address_spaces(env: &mut Check<'_>, cast: AddrSpaceCast) -> Result<()> {
+    refuse_if!(!cast.is_known(), env => Alu::AddressSpaces);
     let program = env.input.program;
     let maps = program.used_maps().into_iter();
     let mut maps = maps.filter_map(|id| program.map(id));
     let has_arena = maps.any(|map| map.kind() == Some(MapKind::Arena));
-    if !has_arena {
-        return Err(refuse!(env => Alu::AddressSpaceWithoutArena));
-    }
+    refuse_if!(!has_arena, env => Alu::AddressSpaceWithoutArena);
     Ok(())
 }
 

@@ -45,7 +45,7 @@ use isa::ebpf::Insn;
 use spec::behaviour::Behaviour;
 
 use crate::input::Input;
-use crate::log::{LogAt, Sink};
+use crate::log::Sink;
 use crate::precise;
 use crate::{Result, refuse};
 
@@ -204,14 +204,13 @@ pub(crate) fn find_subprogs(
     sink: &mut Sink<'_>,
     analysis: &mut Analysis,
 ) -> Result<()> {
-    let mut pass = LogAt { sink, insn_idx: 0 };
-    btf_info::check_btf_info_early(input, &mut pass)?;
-    let callback = exceptions::find_callback(input, &mut pass)?;
+    btf_info::check_btf_info_early(input, sink)?;
+    let callback = exceptions::find_callback(input, sink)?;
     // Where a check behind this refuses the program, its report and statistics name the subprograms.
-    analysis.subprogs = subprogs::find(input, &mut pass, callback)?;
+    analysis.subprogs = subprogs::find(input, sink, callback)?;
     let subprogs = &mut analysis.subprogs;
-    subprogs::check_layout(input, &mut pass, subprogs)?;
-    btf_info::check_btf_info(input, &mut pass, subprogs)?;
+    subprogs::check_layout(input, sink, subprogs)?;
+    btf_info::check_btf_info(input, sink, subprogs)?;
     analysis.exception_callback =
         callback.and_then(|start| subprogs.iter().position(|subprog| subprog.start == start));
     let info = |insn: &Insn| InsnInfo {
@@ -234,7 +233,7 @@ pub(crate) fn check_cfg(
     sink: &mut Sink<'_>,
     analysis: &mut Analysis,
 ) -> Result<()> {
-    cfg::check_cfg(input, &mut LogAt { sink, insn_idx: 0 }, analysis)?;
+    cfg::check_cfg(input, sink.at(0), analysis)?;
     order::compute_postorder(analysis);
     Ok(())
 }
@@ -254,7 +253,7 @@ pub(crate) fn finish(
         constants.fold_branches(input, analysis);
         constants
     });
-    let mut pass = LogAt { sink, insn_idx: 0 };
+    let pass = sink.at(0);
     if input.rules.has(Behaviour::FunctionsRecurNot) {
         let found = stack_liveness::find_recursion(input, analysis);
         if let Some((caller, callee, insn)) = found {
@@ -265,7 +264,7 @@ pub(crate) fn finish(
         }
     }
     order::compute_components(input.rules, analysis);
-    live_regs::compute(input, &mut pass, analysis);
+    live_regs::compute(input, pass, analysis);
     fastcall::mark_fastcall_patterns(input, analysis);
     if let Some(constants) = constants.filter(|_| input.rules.has(Behaviour::DeadForgotten)) {
         let Some(found) = StackLiveness::of(input, analysis, &constants) else {

@@ -14,10 +14,10 @@ use spec::programs::{AttachType, HookKind, LoadFlags, ProgramType, Sleeps};
 
 use crate::analysis::{Analysis, check_func_proto};
 use crate::input::Input;
-use crate::log::{LogAt, Sink};
+use crate::log::Sink;
 use crate::rejection::Program;
 use crate::type_rules::{HookRules, TargetKind, TypeRules};
-use crate::{RULES, Result, Stop, refuse};
+use crate::{RULES, Result, Stop, refuse, refuse_if};
 
 pub(crate) use function::{
     ArgumentMark, AttachedFunction, ContextEntry, Returned, hook_range, returned,
@@ -43,13 +43,11 @@ pub(crate) fn check_attach_target(
     analysis: &Analysis,
     sink: &mut Sink<'_>,
 ) -> Result<()> {
-    let mut check = LogAt { sink, insn_idx: 0 };
+    let check = sink.at(0);
     let program = input.program;
     let is_sleepable = program.flags().has(LoadFlags::SLEEPABLE);
     let sleeps = program.kind().sleeps();
-    if sleeps == Sleeps::Always && !is_sleepable {
-        return Err(refuse!(check => Program::SleepableOnly));
-    }
+    refuse_if!(sleeps == Sleeps::Always && !is_sleepable, check => Program::SleepableOnly);
     let is_of_cgroup = input.context.attach == Some(AttachType::LsmCgroup);
     let stays_awake = is_of_cgroup && input.rules.has(Behaviour::CgroupHooksStayAwake);
     let of_tracepoint = input.rules.has(Behaviour::TracepointsSleep) && is_of_tracepoint(input);
@@ -60,13 +58,11 @@ pub(crate) fn check_attach_target(
     if is_sleepable && stays_awake && !input.rules.has(Behaviour::SleepsByHook) {
         return Err(refuse!(check => Program::SleepableCgroupHook));
     }
-    if is_sleepable && (stays_awake || !may_sleep) {
-        return Err(refuse!(check => Program::NotSleepableType));
-    }
+    refuse_if!(is_sleepable && (stays_awake || !may_sleep), check => Program::NotSleepableType);
     match TypeRules::of(program.kind()).target {
-        TargetKind::Operation => struct_ops::check_struct_ops(input, &mut check),
+        TargetKind::Operation => struct_ops::check_struct_ops(input, check),
         TargetKind::Function | TargetKind::Hook | TargetKind::Program => {
-            check_target(input, analysis, &mut check)
+            check_target(input, analysis, check)
         }
         TargetKind::Nothing => Ok(()),
     }
@@ -102,7 +98,7 @@ fn may_sleep_by_type(input: &Input<'_>, sleeps: Sleeps) -> bool {
 
 /// Checks a target in the kernel or in another program (`bpf_check_attach_target`).
 #[doc(alias = "bpf_check_attach_target")]
-fn check_target(input: &Input<'_>, analysis: &Analysis, check: &mut LogAt<'_, '_>) -> Result<()> {
+fn check_target(input: &Input<'_>, analysis: &Analysis, check: &mut Sink<'_>) -> Result<()> {
     let target = input.program.attach_target();
     if of_many(input) && target.is_none_or(|target| target.module == 0) {
         return check_many(input);
@@ -141,7 +137,7 @@ fn check_many(input: &Input<'_>) -> Result<()> {
 fn check_kernel_target(
     input: &Input<'_>,
     target: &AttachTarget,
-    check: &mut LogAt<'_, '_>,
+    check: &mut Sink<'_>,
 ) -> Result<()> {
     if target.module != 0 {
         return Err(Stop::unsupported("attach target in a module"));
@@ -154,9 +150,7 @@ fn check_kernel_target(
     let name = ty.name().to_string_lossy();
     match input.context.hook() {
         HookKind::RawTracepoint => {
-            if ty.kind() != Kind::Typedef {
-                return Err(refuse!(check => Program::NotTypedef { id }));
-            }
+            refuse_if!(ty.kind() != Kind::Typedef, check => Program::NotTypedef { id });
             let Some(tracepoint) = name.strip_prefix(HookKind::RawTracepoint.target_prefix())
             else {
                 return Err(refuse!(check => Program::WrongTypeName { id, name }));
@@ -211,11 +205,7 @@ fn unknown_attach_type(number: u32) -> Stop {
     Stop::refusal(Program::UnknownAttachType { name, since }, None)
 }
 
-fn find<'b>(
-    types: &'b Btf<'b>,
-    target: &AttachTarget,
-    check: &mut LogAt<'_, '_>,
-) -> Result<Type<'b>> {
+fn find<'b>(types: &'b Btf<'b>, target: &AttachTarget, check: &mut Sink<'_>) -> Result<Type<'b>> {
     types
         .get(target.btf_id)
         .ok_or_else(|| refuse!(check => Program::InvalidAttachBtfId { id: target.btf_id.0 }))
@@ -226,7 +216,7 @@ fn find<'b>(
 #[doc(alias = "bpf_iter_prog_supported")]
 fn check_iterator(
     input: &Input<'_>,
-    check: &mut LogAt<'_, '_>,
+    check: &mut Sink<'_>,
     types: &Btf<'_>,
     function: Type<'_>,
 ) -> Result<()> {
@@ -253,12 +243,7 @@ fn no_iterator(name: &str) -> Stop {
 /// Checks the size of a result that the program sees or replaces
 /// (`attach_uses_trampoline_retval`).
 #[doc(alias = "attach_uses_trampoline_retval")]
-fn check_returned(
-    input: &Input<'_>,
-    check: &mut LogAt<'_, '_>,
-    name: &str,
-    size: u32,
-) -> Result<()> {
+fn check_returned(input: &Input<'_>, check: &mut Sink<'_>, name: &str, size: u32) -> Result<()> {
     let hook = HookKind::of(input.program.attach_type());
     match HookRules::of(hook).uses_returned && size > 8 {
         true => Err(refuse!(check => Program::LargeReturn { name })),
@@ -274,7 +259,7 @@ const SECURITY: &str = "security_";
 /// (`btf_id_allow_sleepable`). The running kernels of development refuse all of these: the lists
 /// are their data, the order is that of the source.
 #[doc(alias = "btf_id_allow_sleepable")]
-fn check_function(input: &Input<'_>, check: &mut LogAt<'_, '_>, ty: Type<'_>) -> Result<()> {
+fn check_function(input: &Input<'_>, check: &mut Sink<'_>, ty: Type<'_>) -> Result<()> {
     let Some(types) = input.vmlinux else {
         return Ok(());
     };
@@ -282,9 +267,7 @@ fn check_function(input: &Input<'_>, check: &mut LogAt<'_, '_>, ty: Type<'_>) ->
     let name = &*ty.name().to_string_lossy();
     check_returned(input, check, name, returned)?;
     let address = input.symbols.map(|symbols| symbols.address(name));
-    if address == Some(SymbolAddress::Missing) {
-        return Err(refuse!(check => Program::NoAddress { name }));
-    }
+    refuse_if!(address == Some(SymbolAddress::Missing), check => Program::NoAddress { name });
     let lists = &input.registry.lists;
     let hook = input.context.hook();
     let is_lsm = TypeRules::of(input.program.kind()).target == TargetKind::Hook;
@@ -293,9 +276,7 @@ fn check_function(input: &Input<'_>, check: &mut LogAt<'_, '_>, ty: Type<'_>) ->
             true => lists.lsm_sleepable.contains(name),
             false => lists.traced_sleepable.contains(name),
         };
-        if !sleeps {
-            return Err(refuse!(check => Program::NotSleepable { name }));
-        }
+        refuse_if!(!sleeps, check => Program::NotSleepable { name });
     } else if hook == HookKind::ModifyReturn
         && !name.starts_with(SECURITY)
         && !lists.modify_return.contains(name)
@@ -305,9 +286,7 @@ fn check_function(input: &Input<'_>, check: &mut LogAt<'_, '_>, ty: Type<'_>) ->
     if is_lsm {
         return check_lsm_hook(input, check, name);
     }
-    if lists.attach_denied.contains(name) {
-        return Err(refuse!(check => Program::DeniedTarget { name }));
-    }
+    refuse_if!(lists.attach_denied.contains(name), check => Program::DeniedTarget { name });
     if HookRules::of(hook).uses_returned && lists.noreturn.contains(name) {
         return Err(match input.rules.has(Behaviour::NoreturnNamed) {
             true => refuse!(check => Program::NoreturnTarget { name }),
@@ -319,20 +298,14 @@ fn check_function(input: &Input<'_>, check: &mut LogAt<'_, '_>, ty: Type<'_>) ->
 
 /// `bpf_lsm_verify_prog`.
 #[doc(alias = "bpf_lsm_verify_prog")]
-fn check_lsm_hook(input: &Input<'_>, check: &mut LogAt<'_, '_>, name: &str) -> Result<()> {
+fn check_lsm_hook(input: &Input<'_>, check: &mut Sink<'_>, name: &str) -> Result<()> {
     let lists = &input.registry.lists;
-    if !input.program.is_gpl_compatible() {
-        return Err(refuse!(check => Program::LsmLicense));
-    }
+    refuse_if!(!input.program.is_gpl_compatible(), check => Program::LsmLicense);
     let id = input
         .program
         .attach_target()
         .map_or(0, |target| target.btf_id.0);
-    if lists.lsm_disabled.contains(name) {
-        return Err(refuse!(check => Program::DisabledHook { id, name }));
-    }
-    if !lists.lsm_hooks.contains(name) {
-        return Err(refuse!(check => Program::WrongTypeName { id, name }));
-    }
+    refuse_if!(lists.lsm_disabled.contains(name), check => Program::DisabledHook { id, name });
+    refuse_if!(!lists.lsm_hooks.contains(name), check => Program::WrongTypeName { id, name });
     Ok(())
 }

@@ -46,7 +46,7 @@ use spec::helpers::HelperId;
 use spec::registry::{KfuncFlags, SpecialKfunc};
 
 use crate::Result;
-use crate::env::{Env, Outcome, RegArg};
+use crate::env::{Check, Env, Outcome, RegArg};
 use crate::state::RegState;
 
 pub(crate) use leak::{MAIN_EXIT, check_resource_leak};
@@ -96,7 +96,7 @@ pub(crate) fn check_call(env: &mut Env<'_>, callee: Callee) -> Result<Outcome> {
 
 /// Refuses calls that must not happen while a lock is held (in `do_check_insn`).
 #[doc(alias = "do_check_insn")]
-fn check_held_lock(env: &mut Env<'_>, is_allowed: bool) -> Result<()> {
+fn check_held_lock(env: &mut Check<'_>, is_allowed: bool) -> Result<()> {
     if is_allowed || env.state.active_locks == 0 {
         return Ok(());
     }

@@ -1,11 +1,13 @@
 //! The current path and the requests that checks make.
 //!
-//! A check is a function of the form `fn check_x(env: &mut Env<'_>, ...) -> Result<T>`.
-//! It reads `input`, `analysis` and `state`, changes `state`, returns what comes next
-//! ([`Outcome`]), and requests what reaches beyond the path by a method:
-//! [`Env::mark_precise`], [`Env::fork`], [`Env::new_id`],
-//! [`Env::push_history`]. Only [`crate::explore`] pushes, prunes and changes checkpoints.
+//! A check is a function of the form `fn check_x(env: &mut Check<'_>, ...) -> Result<T>`.
+//! It reads `input`, `analysis` and `state`, changes `state`, and returns what comes next
+//! ([`Outcome`]). One that requests what reaches beyond the path takes an [`Env`], which is a
+//! [`Check`] with the walk around it, and requests it by a method: [`Env::mark_precise`],
+//! [`Env::fork`], [`Env::push_history`]. Only [`crate::explore`] pushes, prunes and changes
+//! checkpoints.
 
+use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
 use isa::ebpf::Reg;
@@ -16,15 +18,16 @@ use crate::cost::CostCounter;
 use crate::explore::{Explorer, Fork, Liveness};
 use crate::input::Input;
 use crate::insn_facts::Collector;
-use crate::log::{LogAt, Sink};
+use crate::log::{self, Sink};
 use crate::precise::PrecisionCounts;
 use crate::recorded::Recorder;
+use crate::rejection::Rejection;
 use crate::speculation::Barriers;
 use crate::state::{
     Frame, HistoryEntry, HistoryFlags, LinkedRegs, MAIN_CALLSITE, MapRef, PreciseMask, RegKind,
     RegState, RegType, State,
 };
-use crate::{Result, refuse};
+use crate::{Result, Stop, refuse};
 
 /// Next step of the walk after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,9 +160,8 @@ pub(crate) struct Observers {
     pub(crate) recorder: Option<Box<Recorder>>,
 }
 
-/// The current path, with everything that checks read and request (`bpf_verifier_env`).
-#[doc(alias = "bpf_verifier_env")]
-pub struct Env<'a> {
+/// What a check takes: program and kernel, the current path, the log and what the walk collects.
+pub struct Check<'a> {
     /// Program, kernel, options.
     pub input: &'a Input<'a>,
     /// Results of the passes before the walk.
@@ -168,30 +170,12 @@ pub struct Env<'a> {
     pub state: State,
     /// The log.
     pub sink: Sink<'a>,
-    /// Work list, checkpoints, counters.
-    pub explorer: Explorer,
-    /// The path that this instruction forked off; the explorer pushes it when the check is
-    /// over, also behind a refusal that only ends a speculative path.
-    pub(crate) forked: Option<Fork>,
-    /// What watches the walk.
-    pub(crate) observers: Observers,
-    /// Counts of precision tracking.
-    pub(crate) precision: PrecisionCounts,
-    /// Live stack slots, found as the walk goes.
-    pub live: LiveStack,
     /// By instruction, what the walk collects.
     pub aux: Vec<InsnAux>,
     /// By subprogram, what the walk collects.
     pub subprogs: Vec<SubprogAux>,
-    /// The instruction that executes.
-    pub insn_idx: u32,
-    /// The one executed before; -1 at the start.
-    pub prev_insn_idx: i32,
     /// Last identity given.
     pub id_gen: u32,
-    /// The history entry of this instruction, if there is one: index into
-    /// [`State::history`].
-    pub cur_history: Option<usize>,
     /// Arguments of a struct_ops program that hold references, by index, with the identities.
     pub referenced_args: Vec<(usize, u32)>,
     /// The program writes to packets.
@@ -203,45 +187,72 @@ pub struct Env<'a> {
     pub explore_alu_limits: bool,
 }
 
-impl<'a> Env<'a> {
-    /// Before the walk.
-    pub fn new(input: &'a Input<'a>, analysis: &'a Analysis, sink: Sink<'a>) -> Env<'a> {
-        let frame = Frame::new(MAIN_CALLSITE, 0, 0);
-        Env {
-            input,
-            analysis,
-            state: State::new(frame, 0, input.context.sleepable),
-            sink,
-            explorer: Explorer::new(input.insns.len(), input.rules),
-            forked: None,
-            observers: Observers::default(),
-            precision: PrecisionCounts::default(),
-            live: LiveStack::default(),
-            aux: vec![InsnAux::default(); input.insns.len()],
-            subprogs: analysis.subprogs.iter().map(SubprogAux::new).collect(),
-            insn_idx: 0,
-            prev_insn_idx: -1,
-            id_gen: 0,
-            cur_history: None,
-            referenced_args: Vec::new(),
-            seen_direct_write: false,
-            seen_exception: false,
-            explore_alu_limits: false,
-        }
-    }
+/// What a check takes that also makes requests to the explorer (`bpf_verifier_env`): it is a
+/// [`Check`] with the walk around it.
+#[doc(alias = "bpf_verifier_env")]
+pub struct Env<'a> {
+    /// What all checks take.
+    pub check: Check<'a>,
+    /// Work list, checkpoints, counters.
+    pub explorer: Explorer,
+    /// The path that this instruction forked off; the explorer pushes it when the check is
+    /// over, also behind a refusal that only ends a speculative path.
+    pub(crate) forked: Option<Fork>,
+    /// What watches the walk.
+    pub(crate) observers: Observers,
+    /// Counts of precision tracking.
+    pub(crate) precision: PrecisionCounts,
+    /// Live stack slots, found as the walk goes.
+    pub live: LiveStack,
+    /// The instruction executed before; -1 at the start.
+    pub prev_insn_idx: i32,
+    /// The history entry of this instruction, if there is one: index into
+    /// [`State::history`].
+    pub cur_history: Option<usize>,
+}
 
+impl<'a> Deref for Env<'a> {
+    type Target = Check<'a>;
+
+    #[inline]
+    fn deref(&self) -> &Check<'a> {
+        &self.check
+    }
+}
+
+impl<'a> DerefMut for Env<'a> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Check<'a> {
+        &mut self.check
+    }
+}
+
+impl Check<'_> {
     /// A new identity for registers or references.
     pub fn new_id(&mut self) -> u32 {
         self.id_gen += 1;
         self.id_gen
     }
 
-    /// The log at this instruction.
-    pub(crate) fn log(&mut self) -> LogAt<'_, 'a> {
-        LogAt {
-            sink: &mut self.sink,
-            insn_idx: self.insn_idx,
-        }
+    /// What the walk collects of this instruction (`cur_aux`).
+    #[doc(alias = "cur_aux")]
+    pub(crate) fn insn_aux(&mut self) -> &mut InsnAux {
+        &mut self.aux[self.sink.insn_idx as usize]
+    }
+
+    /// Writes a frame whole.
+    pub(crate) fn print_state(&mut self, frame: usize) {
+        log::print_verifier_state(self.input, &mut self.sink, &self.state, frame, true);
+    }
+
+    /// Writes what this instruction changed in a frame.
+    pub(crate) fn print_insn_state(&mut self, frame: usize) {
+        log::print_insn_state(self.input, &mut self.sink, &self.state, frame);
+    }
+
+    /// Refuses the program at this instruction.
+    pub(crate) fn refuse(&mut self, rejection: impl Into<Rejection>) -> Stop {
+        self.sink.refuse(rejection)
     }
 
     /// A register of the executing frame (`reg_state`).
@@ -282,6 +293,36 @@ impl<'a> Env<'a> {
     #[inline]
     pub fn mark_slot_scratched(&mut self, spi: usize) {
         self.sink.scratched_slots |= 1 << (spi & 63);
+    }
+}
+
+impl<'a> Env<'a> {
+    /// Before the walk.
+    pub fn new(input: &'a Input<'a>, analysis: &'a Analysis, sink: Sink<'a>) -> Env<'a> {
+        let frame = Frame::new(MAIN_CALLSITE, 0, 0);
+        let check = Check {
+            input,
+            analysis,
+            state: State::new(frame, 0, input.context.sleepable),
+            sink,
+            aux: vec![InsnAux::default(); input.insns.len()],
+            subprogs: analysis.subprogs.iter().map(SubprogAux::new).collect(),
+            id_gen: 0,
+            referenced_args: Vec::new(),
+            seen_direct_write: false,
+            seen_exception: false,
+            explore_alu_limits: false,
+        };
+        Env {
+            check,
+            explorer: Explorer::new(input.insns.len(), input.rules),
+            forked: None,
+            observers: Observers::default(),
+            precision: PrecisionCounts::default(),
+            live: LiveStack::default(),
+            prev_insn_idx: -1,
+            cur_history: None,
+        }
     }
 
     /// Demands that the scalar in a register of the executing frame be precise, here and
@@ -339,17 +380,19 @@ impl<'a> Env<'a> {
     pub(crate) fn mark_reg_read(&mut self, reg: Reg) {
         if self.explorer.liveness == Liveness::Marks {
             let frame = self.state.curframe;
-            self.explorer.read_reg(&self.state, frame, reg.index());
+            self.explorer
+                .read_reg(&self.check.state, frame, reg.index());
         }
     }
 
     /// Marks slots of a frame as read.
     pub(crate) fn mark_slots_read(&mut self, frame: usize, slots: u64) {
-        let insn_idx = self.insn_idx;
+        let check = &self.check;
+        let insn_idx = check.sink.insn_idx;
         self.live
-            .mark_read(self.analysis, &self.state, frame, insn_idx, slots);
+            .mark_read(check.analysis, &check.state, frame, insn_idx, slots);
         if self.explorer.liveness == Liveness::Marks {
-            self.explorer.read_slots(&self.state, frame, slots);
+            self.explorer.read_slots(&self.check.state, frame, slots);
         }
     }
 
@@ -359,6 +402,13 @@ impl<'a> Env<'a> {
         if self.explorer.liveness == Liveness::Marks {
             self.state.frame_mut(frame).marks.written_slots |= slots;
         }
+    }
+
+    /// Hands the live slots of the finished path or frame on.
+    pub(crate) fn update_live(&mut self) -> Result<()> {
+        let check = &mut self.check;
+        self.live
+            .update(check.analysis, &mut check.sink, &check.state)
     }
 
     /// Adds to the history what this instruction does, or extends its entry (`push_jmp_history`,
@@ -376,7 +426,7 @@ impl<'a> Env<'a> {
             return Ok(());
         }
         self.cur_history = Some(self.state.history.len());
-        let entry = HistoryEntry::new(self.insn_idx, self.prev_insn_idx, flags, linked);
+        let entry = HistoryEntry::new(self.sink.insn_idx, self.prev_insn_idx, flags, linked);
         self.state.history.push(entry);
         Ok(())
     }
@@ -406,7 +456,7 @@ pub(crate) fn assert_invariants(env: &Env<'_>) -> Result<()> {
             let message = violation.message();
             return Err(crate::Stop::Bug(format!(
                 "r{number} at {}: {message}",
-                env.insn_idx
+                env.sink.insn_idx
             )));
         }
     }

@@ -55,7 +55,7 @@ pub(crate) fn fork<'w>(env: &'w mut Env<'_>, state: State, insn_idx: u32) -> Res
     let fork = Fork {
         state,
         insn_idx,
-        prev_insn_idx: env.insn_idx as i32,
+        prev_insn_idx: env.sink.insn_idx as i32,
         log_position: env.sink.position(),
         trace_position: env.sink.traced(),
         step: (env.sink.walk.as_ref()).map_or(walk::NONE, |walk| walk.last_step()),

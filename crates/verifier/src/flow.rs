@@ -20,11 +20,11 @@ use spec::behaviour::Behaviour;
 use crate::env::{Env, Outcome};
 use crate::explore::{Fork, widen_to_earlier};
 use crate::state::RegKind;
-use crate::{Errno, Result, Stop, refuse};
+use crate::{Errno, Result, Stop, refuse, refuse_if};
 
 /// Checks a jump or exit.
 pub(crate) fn check_flow(env: &mut Env<'_>, insn: Insn) -> Result<Outcome> {
-    let next = env.insn_idx as i32 + 1;
+    let next = env.sink.insn_idx as i32 + 1;
     match insn {
         Insn::Jump {
             cond,
@@ -54,9 +54,7 @@ fn check_table_jump(env: &mut Env<'_>, dst: Reg) -> Result<Outcome> {
     let offset = reg.whole_offset(env.input.rules);
     let most = u64::from(u32::MAX) * 8;
     for (name, sum) in [("umin_value", offset.umin), ("umax_value", offset.umax)] {
-        if sum > most {
-            return Err(refuse!(env => Flow::TargetSum { reg: dst, name, sum }));
-        }
+        refuse_if!(sum > most, env => Flow::TargetSum { reg: dst, name, sum });
     }
     let (first, last) = (offset.umin / 8, offset.umax / 8);
     let info = &env.input.maps[map];
@@ -82,12 +80,12 @@ fn may_goto(env: &mut Env<'_>, off: i16) -> Result<Outcome> {
     if off == 0 && !env.input.rules.has(Behaviour::EmptyMayGoto) {
         return Err(refuse!(env => Flow::InvalidMayGotoOffset { off, imm: 0 }));
     }
-    let idx = env.insn_idx;
+    let idx = env.sink.insn_idx;
     let fork = env.fork(idx + 1);
     let later = fork.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;
     later.may_goto_depth += 1;
-    if let (Some(parent), Some(Fork { state, .. })) = (env.state.parent, &mut env.forked) {
-        widen_to_earlier(&env.explorer, state, Some(parent), idx, env.id_gen);
+    if let (Some(parent), Some(Fork { state, .. })) = (env.check.state.parent, &mut env.forked) {
+        widen_to_earlier(&env.explorer, state, Some(parent), idx, env.check.id_gen);
     }
     Ok(Outcome::Jump((idx as i32 + 1 + i32::from(off)) as u32))
 }

@@ -89,7 +89,7 @@ pub use state::MapRef;
 pub use verdict::{Refusal, RefusalKind, Result, Statistics, Stop, Verdict, Verification};
 pub use xlated::{FormSlot, KernelCode, LiveCode, Spills};
 
-pub(crate) use log::refuse;
+pub(crate) use log::{refuse, refuse_if};
 pub(crate) use spec::Errno;
 
 /// Limits of the verifier whose rules are here.

@@ -58,6 +58,8 @@ pub struct Sink<'l> {
     /// Bytes in the output.
     written: usize,
     output: Option<&'l mut dyn LogOutput>,
+    /// The instruction that is checked, which refusals name.
+    pub insn_idx: u32,
     /// Registers written since the state was printed, one bit each.
     pub scratched_regs: u32,
     /// Slots written since the state was printed, one bit each.
@@ -192,7 +194,7 @@ impl<'l> Sink<'l> {
 
     /// Writes the words of a rejection and a line feed, nothing if there are none, as the kernel
     /// refuses some programs without a word.
-    pub(crate) fn refuse(&mut self, rejection: impl Into<Rejection>, insn: u32) -> Stop {
+    pub(crate) fn refuse(&mut self, rejection: impl Into<Rejection>) -> Stop {
         let mut rejection = rejection.into();
         rejection.adapt(self.rules);
         if self.is_on() {
@@ -207,13 +209,19 @@ impl<'l> Sink<'l> {
             self.noted.push(Noted {
                 position: self.position(),
                 rejection: rejection.clone(),
-                insn,
+                insn: self.insn_idx,
                 access,
             });
         }
-        let mut refusal = Refusal::new(rejection, Some(insn));
+        let mut refusal = Refusal::new(rejection, Some(self.insn_idx));
         refusal.adapt(self.rules);
         Stop::Refused(Box::new(refusal))
+    }
+
+    /// The log at an instruction.
+    pub(crate) fn at(&mut self, insn_idx: u32) -> &mut Self {
+        self.insn_idx = insn_idx;
+        self
     }
 
     /// Notes the access that is refused next.
@@ -306,23 +314,14 @@ impl<'l> Sink<'l> {
     }
 }
 
-/// The log at an instruction: what a check needs that refuses, and changes nothing.
-pub(crate) struct LogAt<'s, 'l> {
-    /// The log.
-    pub(crate) sink: &'s mut Sink<'l>,
-    /// The instruction.
-    pub(crate) insn_idx: u32,
-}
-
-/// Writes to the log of a `Env`, or of anything with a field `sink`, as `write!` does; formats
-/// nothing when the log is off (`bpf_log`, `bpf_verifier_log_write`).
+/// Writes to a log as `write!` does; formats nothing when the log is off (`bpf_log`, `bpf_verifier_log_write`).
 #[doc(alias = "bpf_log")]
 #[doc(alias = "bpf_verifier_log_write")]
 #[macro_export]
 macro_rules! verbose {
-    ($env:expr, $($text:tt)*) => {
-        if $env.sink.is_on() {
-            $env.sink.write(format_args!($($text)*));
+    ($sink:expr, $($text:tt)*) => {
+        if $sink.is_on() {
+            $sink.write(format_args!($($text)*));
         }
     };
 }
@@ -330,13 +329,24 @@ macro_rules! verbose {
 /// A [`Stop`] that refuses the program: `refuse!(env => Mem::NotMemory { reg, kind })`.
 /// Fields are converted to their types. Writes the kernel's words to the log.
 macro_rules! refuse {
-    ($env:expr => $part:ident::$row:ident $({ $($field:ident $(: $value:expr)?),* $(,)? })?) => {{
+    ($log:expr => $part:ident::$row:ident $({ $($field:ident $(: $value:expr)?),* $(,)? })?) => {{
         let rejection = $crate::rejection::$part::$row $({
             $($field: $crate::rejection::Fill::fill($crate::refuse!(@$field $(, $value)?))),*
         })?;
-        $env.sink.refuse(rejection, $env.insn_idx)
+        $log.refuse(rejection)
     }};
     (@$field:ident) => { $field };
     (@$field:ident, $value:expr) => { $value };
 }
 pub(crate) use refuse;
+
+/// Refuses the program if a condition holds, from the function that it stands in:
+/// `refuse_if!(off < 0, env => Mem::NegativeOffset { kind, reg, off })`.
+macro_rules! refuse_if {
+    ($condition:expr, $log:expr => $($rejection:tt)*) => {
+        if $condition {
+            return Err($crate::log::refuse!($log => $($rejection)*));
+        }
+    };
+}
+pub(crate) use refuse_if;

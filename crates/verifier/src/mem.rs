@@ -39,7 +39,7 @@ pub(crate) mod stack;
 use isa::ebpf::{Insn, Operand, Reg};
 use spec::behaviour::Behaviour;
 
-use crate::env::{Env, RegArg};
+use crate::env::{Check, Env, RegArg};
 use crate::state::{RegBase, RegKind, RegRules, RegState, RegType, TypeFlags};
 use crate::{LIMITS, Result};
 
@@ -188,7 +188,7 @@ fn check_store(
 /// True if the register holds what unprivileged programs may not disclose (`is_pointer_value`)
 /// (`__is_pointer_value`).
 #[doc(alias = "__is_pointer_value")]
-pub(crate) fn is_pointer_value(env: &Env<'_>, reg: Reg) -> bool {
+pub(crate) fn is_pointer_value(env: &Check<'_>, reg: Reg) -> bool {
     !env.input.allow_ptr_leaks && !env.reg(reg).is_scalar()
 }
 
@@ -208,7 +208,7 @@ pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<(
     let is_read = direction == Access::Read;
     check_ptr_alignment(
         env.input,
-        &mut env.log(),
+        &mut env.sink,
         &reg,
         access.off,
         size,
@@ -228,11 +228,9 @@ pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<(
     }
     match reg.kind {
         RegKind::MapKey { map, .. } => {
-            if !is_read {
-                return Err(refuse!(env => Mem::WriteToKey { reg: ptr }));
-            }
+            refuse_if!(!is_read, env => Mem::WriteToKey { reg: ptr });
             let key_size = env.input.maps[map].key_size();
-            region::check_region(&mut env.log(), &reg, ptr, off, bytes, key_size, false)?;
+            region::check_region(&mut env.sink, &reg, ptr, off, bytes, key_size, false)?;
             load_unknown(env, value);
         }
         RegKind::MapValue { map, .. } => {
@@ -250,7 +248,7 @@ pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<(
                 return Err(refuse_leak(env, value, "mem"));
             }
             if !(is_rdonly && reg.flags.has(TypeFlags::PTR_UNTRUSTED)) {
-                region::check_region(&mut env.log(), &reg, ptr, off, bytes, mem_size, false)?;
+                region::check_region(&mut env.sink, &reg, ptr, off, bytes, mem_size, false)?;
             }
             if is_read || is_rdonly {
                 load_unknown(env, value);
@@ -276,7 +274,7 @@ pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<(
             if leaks {
                 return Err(refuse_leak(env, value, "packet"));
             }
-            packet::check_packet_access(&mut env.log(), &reg, ptr, off, bytes, false)?;
+            packet::check_packet_access(&mut env.sink, &reg, ptr, off, bytes, false)?;
             if is_read {
                 load_unknown(env, value);
             }
@@ -296,11 +294,11 @@ pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<(
             if !is_read {
                 return Err(refuse_write(env, ptr));
             }
-            socket::check_sock_access(env.input, &mut env.log(), &reg, access, off)?;
+            socket::check_sock_access(env.input, &mut env.sink, &reg, access, off)?;
             load_unknown(env, value);
         }
         RegKind::TpBuffer => {
-            region::check_buffer(&mut env.log(), &reg, ptr, off, bytes, "tracepoint")?;
+            region::check_buffer(&mut env.sink, &reg, ptr, off, bytes, "tracepoint")?;
             if is_read {
                 load_unknown(env, value);
             }
@@ -317,7 +315,7 @@ pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<(
                 return Err(refuse_write(env, ptr));
             }
             let what = if is_rdonly { "rdonly" } else { "rdwr" };
-            region::check_buffer(&mut env.log(), &reg, ptr, off, bytes, what)?;
+            region::check_buffer(&mut env.sink, &reg, ptr, off, bytes, what)?;
             if is_rdonly || is_read {
                 load_unknown(env, value);
             }
@@ -350,18 +348,18 @@ pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<(
     Ok(())
 }
 
-fn load_unknown(env: &mut Env<'_>, value: Option<Reg>) {
+fn load_unknown(env: &mut Check<'_>, value: Option<Reg>) {
     if let Some(value) = value {
         set_unknown(env, value);
     }
 }
 
-fn refuse_leak(env: &mut Env<'_>, value: Option<Reg>, where_to: &str) -> crate::Stop {
+fn refuse_leak(env: &mut Check<'_>, value: Option<Reg>, where_to: &str) -> crate::Stop {
     let number = value.map_or(0, Reg::number);
     refuse!(env => Mem::LeaksAddress { reg: number, where_to })
 }
 
-fn refuse_type(env: &mut Env<'_>, ptr: Reg) -> crate::Stop {
+fn refuse_type(env: &mut Check<'_>, ptr: Reg) -> crate::Stop {
     let reg = *env.reg(ptr);
     let kind = reg.reg_type();
     if reg.may_be_null() {
@@ -370,7 +368,7 @@ fn refuse_type(env: &mut Env<'_>, ptr: Reg) -> crate::Stop {
     refuse!(env => Mem::NotMemory { reg: ptr, kind })
 }
 
-fn refuse_write(env: &mut Env<'_>, ptr: Reg) -> crate::Stop {
+fn refuse_write(env: &mut Check<'_>, ptr: Reg) -> crate::Stop {
     let kind = env.reg(ptr).reg_type();
     refuse!(env => Mem::ReadOnly { reg: ptr, kind })
 }
@@ -383,12 +381,12 @@ fn refuse_write(env: &mut Env<'_>, ptr: Reg) -> crate::Stop {
 #[doc(alias = "is_ptr_to_mem_or_btf_id")]
 #[doc(alias = "is_ptr_to_mem")]
 pub(crate) fn save_ptr_type(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     ty: RegType,
     allow_trust_mismatch: bool,
 ) -> Result<()> {
     const TRUST: TypeFlags = TypeFlags::PTR_UNTRUSTED.with(TypeFlags::MEM_RDONLY);
-    let noted = &mut env.aux[env.insn_idx as usize].ptr_type;
+    let noted = &mut env.insn_aux().ptr_type;
     let Some(before) = *noted else {
         *noted = Some(ty);
         return Ok(());
@@ -411,7 +409,7 @@ pub(crate) fn save_ptr_type(
 }
 
 /// Invalidates every register and spilled register for which `wanted` is true.
-pub(crate) fn invalidate_where(env: &mut Env<'_>, wanted: impl Fn(&RegState) -> bool) {
+pub(crate) fn invalidate_where(env: &mut Check<'_>, wanted: impl Fn(&RegState) -> bool) {
     let invalid = registers::invalid(env.input);
     env.state.for_each_reg_mut(wanted, |reg| *reg = invalid);
 }

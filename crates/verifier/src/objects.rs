@@ -5,7 +5,7 @@ use btf::fields::{FieldRecord, SpecialField, StructureFields};
 use btf::{Kind, TypeId};
 
 use crate::input::Input;
-use crate::log::LogAt;
+use crate::log::Sink;
 use crate::state::{BtfRef, RegKind, RegState, TypeRef};
 use crate::{Result, Stop};
 
@@ -101,7 +101,7 @@ impl Input<'_> {
     #[doc(alias = "btf_struct_ids_match")]
     pub(crate) fn has_prefix(
         &self,
-        log: &mut LogAt<'_, '_>,
+        log: &mut Sink<'_>,
         ty: TypeRef,
         expected: TypeRef,
         off: i32,

@@ -29,7 +29,7 @@ use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg};
 use spec::behaviour::Behaviour;
 
 use crate::Result;
-use crate::env::Env;
+use crate::env::{Check, Env};
 use crate::explore::{Checkpoint, Explorer, Liveness};
 use crate::log::Sink;
 use crate::state::{ARGS, HistoryFlags, PreciseMask, State, StateId};
@@ -49,17 +49,15 @@ pub struct PrecisionCounts {
 /// Demands that the scalar in a register of the executing frame be precise wherever its
 /// value came from.
 pub fn mark_chain_precision(env: &mut Env<'_>, reg: Reg) -> Result<()> {
-    if !env.reg(reg).is_scalar() {
-        return Err(refuse!(env => Flow::BacktrackMisuse));
-    }
+    refuse_if!(!env.reg(reg).is_scalar(), env => Flow::BacktrackMisuse);
     if !env.input.bpf_capable {
         return Ok(());
     }
     let bit = 1u16 << reg.number();
     let counts = &mut env.precision;
     counts.requests += 1;
-    let skips = env.input.options.precision_skip && !env.sink.is_full();
-    if skips && env.state.propagated & bit != 0 {
+    let skips = env.check.input.options.precision_skip && !env.check.sink.is_full();
+    if skips && env.check.state.propagated & bit != 0 {
         counts.skipped += 1;
         return Ok(());
     }
@@ -112,12 +110,11 @@ pub fn propagate_precision(env: &mut Env<'_>, covering: StateId) -> Result<()> {
 pub fn propagate_precision_of(env: &mut Env<'_>, covering: StateId, state: &State) -> Result<bool> {
     let bt = collect(env, covering, state.curframe);
     Tracker {
-        input: env.input,
-        analysis: env.analysis,
+        input: env.check.input,
+        analysis: env.check.analysis,
         explorer: &mut env.explorer,
         counts: &mut env.precision,
-        sink: &mut env.sink,
-        insn_idx: env.insn_idx,
+        sink: &mut env.check.sink,
     }
     .mark(state, bt)
 }
@@ -154,7 +151,11 @@ fn collect(env: &mut Env<'_>, covering: StateId, frame: usize) -> Backtrack {
                 .filter(|spi| slots & 1 << spi != 0)
                 .map(|spi| format!("fp{}", -8 * (spi + 1)));
             let names: Vec<String> = regs.chain(slots).collect();
-            verbose!(env, "frame {number}: propagating {}\n", names.join(","));
+            verbose!(
+                env.check.sink,
+                "frame {number}: propagating {}\n",
+                names.join(",")
+            );
         }
     }
     bt
@@ -277,13 +278,13 @@ pub fn carry_propagated(env: &mut Env<'_>, insn_idx: u32) {
 
 /// Hands the marks of zeros from the stack on over an instruction that is to be executed.
 #[inline]
-pub fn carry_stack_zeros(env: &mut Env<'_>, insn_idx: u32) {
+pub fn carry_stack_zeros(env: &mut Check<'_>, insn_idx: u32) {
     if env.state.stack_zeros != 0 {
         hand_on_stack_zeros(env, insn_idx);
     }
 }
 
-fn hand_on_stack_zeros(env: &mut Env<'_>, insn_idx: u32) {
+fn hand_on_stack_zeros(env: &mut Check<'_>, insn_idx: u32) {
     let mask = env.state.stack_zeros;
     let has = |reg: Reg| mask & 1 << reg.number() != 0;
     let (dst, is_zero) = match env.input.insns[insn_idx as usize] {
@@ -315,25 +316,14 @@ fn hand_on_stack_zeros(env: &mut Env<'_>, insn_idx: u32) {
 }
 
 fn mark_from_current(env: &mut Env<'_>, bt: Backtrack) -> Result<()> {
-    let Env {
-        input,
-        analysis,
-        state,
-        explorer,
-        precision,
-        sink,
-        insn_idx,
-        ..
-    } = env;
     Tracker {
-        input,
-        analysis,
-        explorer,
-        counts: precision,
-        sink,
-        insn_idx: *insn_idx,
+        input: env.check.input,
+        analysis: env.check.analysis,
+        explorer: &mut env.explorer,
+        counts: &mut env.precision,
+        sink: &mut env.check.sink,
     }
-    .mark(state, bt)?;
+    .mark(&env.check.state, bt)?;
     Ok(())
 }
 
@@ -341,7 +331,7 @@ fn mark_from_current(env: &mut Env<'_>, bt: Backtrack) -> Result<()> {
 /// (`bpf_mark_all_scalars_precise`).
 #[doc(alias = "bpf_mark_all_scalars_precise")]
 pub fn mark_all_scalars_precise(env: &mut Env<'_>, state: &State) {
-    let (explorer, sink) = (&mut env.explorer, &mut env.sink);
+    let (explorer, sink) = (&mut env.explorer, &mut env.check.sink);
     force_all_precise(explorer, sink, state.curframe, state.parent);
     if let Some(walk) = &mut sink.walk {
         walk.end_request();

@@ -161,7 +161,7 @@ pub(crate) fn record(env: &mut Env<'_>) {
         let history = std::mem::take(&mut env.state.history);
         let mut state = env.state.clone();
         env.state.history = history;
-        state.insn_idx = env.insn_idx;
+        state.insn_idx = env.sink.insn_idx;
         recorder.states.push(RecordedState {
             state,
             precise: None,

@@ -17,7 +17,7 @@ pub(crate) use maps::{Map, Maps};
 use crate::env::{Env, RegArg};
 use crate::explore::{refuse_fields, refuse_registers};
 use crate::input::Input;
-use crate::log::{LogAt, Sink};
+use crate::log::Sink;
 use crate::mem::registers::{set_constant, set_pointer, set_unknown};
 use crate::state::{MapRef, RegKind, RegState, TypeFlags};
 use crate::{LIMITS, Result, Stop};
@@ -26,36 +26,35 @@ use crate::{LIMITS, Result, Stop};
 /// `check_and_resolve_insns`).
 #[doc(alias = "resolve_pseudo_ldimm64")]
 #[doc(alias = "check_and_resolve_insns")]
-pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()> {
+pub(crate) fn resolve_insns(input: &Input<'_>, log: &mut Sink<'_>) -> Result<()> {
     let insns = input.program.insns();
     let mut used = maps::UsedMaps::new(input);
-    let mut env = LogAt { sink, insn_idx: 0 };
     let mut index = 0;
     while index < insns.len() {
         let insn = insns[index];
-        env.insn_idx = index as u32;
+        log.insn_idx = index as u32;
         let fields_first = input.rules.has(Behaviour::FieldsCheckedFirst);
         let feature = lacking_opcode(input, insn);
         let is_load = insn.is_plain_load()
             || insn.is_memory_load() && !(input.lacks_insns && input.lacks(Feature::SignedLoads));
         if fields_first {
-            refuse_registers(&mut env, insn)?;
+            refuse_registers(log, insn)?;
         } else if insn.is_of_load_class() && (!is_load || insn.imm != 0) {
-            return Err(refuse!(env => Program::LoadReservedFields));
+            return Err(refuse!(log => Program::LoadReservedFields));
         }
         let is_reserved =
             insn.is_of_register_store_class() && (insn.imm != 0 || !insn.is_register_store());
         if is_reserved && !input.rules.has(Behaviour::StoresCheckedFirst) {
-            return Err(refuse!(env => Program::StoreReservedFields));
+            return Err(refuse!(log => Program::StoreReservedFields));
         }
         if insn.is_wide_load() {
             let Some(&high) = insns.get(index + 1).filter(|high| is_high_half(high)) else {
-                return Err(refuse!(env => Program::InvalidWideLoad));
+                return Err(refuse!(log => Program::InvalidWideLoad));
             };
             if insn.off != 0 && fields_first {
-                return Err(refuse!(env => Program::WideLoadReservedFields));
+                return Err(refuse!(log => Program::WideLoadReservedFields));
             }
-            check_wide(input, &mut env, &mut used, insn, high)?;
+            check_wide(input, log, &mut used, insn, high)?;
             index += 2;
             continue;
         }
@@ -65,10 +64,10 @@ pub(crate) fn resolve_insns(input: &Input<'_>, sink: &mut Sink<'_>) -> Result<()
         let is_indirect = insn.code == INDIRECT_JUMP && input.rules.has(Behaviour::IndirectJumps);
         let is_later = || insn.row().is_none_or(|row| row.group == Group::Later);
         if !is_indirect && (is_unknown || is_later()) {
-            return Err(refuse!(env => Program::UnknownOpcode { code: insn.code }));
+            return Err(refuse!(log => Program::UnknownOpcode { code: insn.code }));
         }
         if fields_first {
-            refuse_fields(&mut env, insn)?;
+            refuse_fields(log, insn)?;
         }
         index += 1;
     }
@@ -119,23 +118,23 @@ fn is_high_half(high: &RawInsn) -> bool {
 /// Checks one wide immediate.
 fn check_wide(
     input: &Input<'_>,
-    env: &mut LogAt<'_, '_>,
+    log: &mut Sink<'_>,
     used: &mut maps::UsedMaps<'_>,
     insn: RawInsn,
     high: RawInsn,
 ) -> Result<()> {
     match insn.pseudo_load() {
         Some(PseudoLoad::Func) if input.lacks(Feature::Callbacks) => {
-            return Err(refuse!(env => Program::UnrecognizedWideLoad));
+            return Err(refuse!(log => Program::UnrecognizedWideLoad));
         }
         Some(PseudoLoad::Plain | PseudoLoad::Func) => return Ok(()),
         Some(PseudoLoad::BtfId) => {
-            return btf_var::resolve(input, env, insn.imm as u32, high.imm).map(|_| ());
+            return btf_var::resolve(input, log, insn.imm as u32, high.imm).map(|_| ());
         }
         Some(PseudoLoad::MapValue | PseudoLoad::MapIdxValue) => {}
         Some(PseudoLoad::MapFd | PseudoLoad::MapIdx) if high.imm == 0 => {}
         Some(PseudoLoad::MapFd | PseudoLoad::MapIdx) | None => {
-            return Err(refuse!(env => Program::UnrecognizedWideLoad));
+            return Err(refuse!(log => Program::UnrecognizedWideLoad));
         }
     }
     let map = MapRef(insn.imm as u32);
@@ -144,20 +143,14 @@ fn check_wide(
         Some(PseudoLoad::MapIdx | PseudoLoad::MapIdxValue)
     );
     let is_map = insn.imm >= 0 && input.program.maps().get(insn.imm as usize).is_some();
-    if !is_index || !is_map {
-        return Err(refuse!(env => Program::NotMap { fd: insn.imm }));
-    }
-    used.add(env, map)?;
+    refuse_if!(!is_index || !is_map, log => Program::NotMap { fd: insn.imm });
+    used.add(log, map)?;
     let is_value = insn.pseudo_load() == Some(PseudoLoad::MapIdxValue);
     if is_value {
         let info = &input.maps[map];
         let off = high.imm as u32;
-        if off >= LIMITS.variable_offset {
-            return Err(refuse!(env => Program::ValueOffset { off }));
-        }
-        if !input.has_direct_value(map) {
-            return Err(refuse!(env => Program::NoDirectValue));
-        }
+        refuse_if!(off >= LIMITS.variable_offset, log => Program::ValueOffset { off });
+        refuse_if!(!input.has_direct_value(map), log => Program::NoDirectValue);
         let value_size = info.value_size();
         let is_arena = info.kind() == Some(MapKind::Arena);
         let is_table = info.kind() == Some(MapKind::InsnArray);
@@ -167,22 +160,16 @@ fn check_wide(
             false => info.region_size().into(),
         };
         let is_many = !is_arena && !is_table && info.max_entries() != 1;
-        if is_many {
-            return Err(refuse!(env => Program::ValuePointerUnsupported { value_size, off }));
-        }
-        if u64::from(off) >= limit {
-            return Err(refuse!(env => Program::ValuePointer { value_size, off }));
-        }
+        refuse_if!(is_many, log => Program::ValuePointerUnsupported { value_size, off });
+        refuse_if!(u64::from(off) >= limit, log => Program::ValuePointer { value_size, off });
     }
     Ok(())
 }
 
 /// Checks `BPF_LD_IMM64` (`check_ld_imm`).
 pub(crate) fn check_ld_imm(env: &mut Env<'_>, insn: Insn) -> Result<()> {
-    let raw = env.input.program.insns()[env.insn_idx as usize];
-    if raw.off != 0 {
-        return Err(refuse!(env => Program::WideLoadReservedFields));
-    }
+    let raw = env.input.program.insns()[env.sink.insn_idx as usize];
+    refuse_if!(raw.off != 0, env => Program::WideLoadReservedFields);
     let Insn::LoadImm64 { dst, imm } = insn else {
         return Err(refuse!(env => Program::InvalidImmediateLoad));
     };
@@ -190,15 +177,11 @@ pub(crate) fn check_ld_imm(env: &mut Env<'_>, insn: Insn) -> Result<()> {
     match imm {
         Imm64::Value(value) => set_constant(env, dst, value.get()),
         Imm64::BtfId { id, module_fd } => {
-            let mut log = LogAt {
-                sink: &mut env.sink,
-                insn_idx: env.insn_idx,
-            };
-            let value = btf_var::resolve(env.input, &mut log, id as u32, module_fd)?;
+            let value = btf_var::resolve(env.input, &mut env.sink, id as u32, module_fd)?;
             *env.reg_mut(dst) = value;
         }
         Imm64::Func { off, .. } => {
-            let target = i64::from(env.insn_idx) + i64::from(off) + 1;
+            let target = i64::from(env.sink.insn_idx) + i64::from(off) + 1;
             let starts = &env.analysis.subprogs;
             let subprog = starts
                 .iter()

@@ -9,7 +9,7 @@
 
 use isa::ebpf::{AluOp, Operand, Reg};
 
-use crate::env::Env;
+use crate::env::{Check, Env};
 use crate::mem::map_value::{self, Source};
 use crate::state::{RegKind, RegState};
 use crate::verdict::Stop;
@@ -75,7 +75,7 @@ pub(crate) fn push_untaken(env: &mut Env<'_>, target: u32, dst: Reg, src: Operan
 
 /// Notes that an addition or subtraction has two scalars (`sanitize_val_alu`).
 #[doc(alias = "sanitize_val_alu")]
-pub(crate) fn note_scalars(env: &mut Env<'_>, op: AluOp, dst: Reg, src: Operand) -> Result<()> {
+pub(crate) fn note_scalars(env: &mut Check<'_>, op: AluOp, dst: Reg, src: Operand) -> Result<()> {
     if !is_masked(op) || can_skip(env, src) {
         return Ok(());
     }
@@ -132,7 +132,7 @@ impl PointerMove {
             env.explore_alu_limits |= !is_const;
         }
         if !is_const {
-            let idx = env.insn_idx;
+            let idx = env.sink.insn_idx;
             let mut moved = *pointer;
             if !self.reversed {
                 moved.num.unbound32();
@@ -150,7 +150,7 @@ impl PointerMove {
 
     fn limit_before(
         self,
-        env: &Env<'_>,
+        env: &Check<'_>,
         pointer: &RegState,
         scalar: &RegState,
     ) -> std::result::Result<LimitBefore, Unmasked> {
@@ -170,7 +170,7 @@ impl PointerMove {
     #[doc(alias = "commit_window")]
     pub(crate) fn check_after(
         self,
-        env: &mut Env<'_>,
+        env: &mut Check<'_>,
         moved: &RegState,
         scalar: &RegState,
         before: Option<LimitBefore>,
@@ -195,7 +195,7 @@ impl PointerMove {
     /// The pointer must stay inside its object, as an access through it may be masked only there
     /// (`check_stack_access_for_ptr_arithmetic`).
     #[doc(alias = "check_stack_access_for_ptr_arithmetic")]
-    fn check_bounds(self, env: &mut Env<'_>, moved: &RegState) -> Result<()> {
+    fn check_bounds(self, env: &mut Check<'_>, moved: &RegState) -> Result<()> {
         if env.input.bypass_spec_v1 {
             return Ok(());
         }
@@ -206,9 +206,7 @@ impl PointerMove {
         if let RegKind::Stack { .. } = moved.kind {
             let var_off = moved.num.var_off;
             let off = moved.off.wrapping_add(var_off.value as i32);
-            if !var_off.is_const() {
-                return Err(refuse!(env => Alu::StackVariable { reg: dst, var_off, off }));
-            }
+            refuse_if!(!var_off.is_const(), env => Alu::StackVariable { reg: dst, var_off, off });
             if !(-(LIMITS.stack as i32)..0).contains(&off) {
                 return Err(refuse!(env => Alu::StackRange { reg: dst, off }));
             }
@@ -224,7 +222,7 @@ impl PointerMove {
         Ok(())
     }
 
-    fn refuse(self, env: &mut Env<'_>, why: Unmasked) -> Stop {
+    fn refuse(self, env: &mut Check<'_>, why: Unmasked) -> Stop {
         refuse_alu(env, why, self.op, self.dst, self.src, self.reversed)
     }
 }
@@ -237,17 +235,17 @@ const fn is_masked(op: AluOp) -> bool {
 
 /// True if nothing is masked at the instruction (`can_skip_alu_sanitation`).
 #[doc(alias = "can_skip_alu_sanitation")]
-fn can_skip(env: &Env<'_>, src: Operand) -> bool {
+fn can_skip(env: &Check<'_>, src: Operand) -> bool {
     env.input.bypass_spec_v1
         || matches!(src, Operand::Imm(_))
-        || env.aux[env.insn_idx as usize].barriers.before
+        || env.aux[env.sink.insn_idx as usize].barriers.before
 }
 
 /// Bytes from a pointer to the end of its object in the direction of the offset
 /// (`retrieve_ptr_limit`).
 #[doc(alias = "retrieve_ptr_limit")]
 fn pointer_limit(
-    env: &Env<'_>,
+    env: &Check<'_>,
     pointer: &RegState,
     to_left: bool,
 ) -> std::result::Result<u32, Unmasked> {
@@ -276,8 +274,8 @@ fn pointer_limit(
 
 /// Notes a mask; paths must agree (`update_alu_sanitation_state`).
 #[doc(alias = "update_alu_sanitation_state")]
-fn note_mask(env: &mut Env<'_>, mask: OffsetMask) -> std::result::Result<(), Unmasked> {
-    let noted = &mut env.aux[env.insn_idx as usize].barriers.mask;
+fn note_mask(env: &mut Check<'_>, mask: OffsetMask) -> std::result::Result<(), Unmasked> {
+    let noted = &mut env.insn_aux().barriers.mask;
     match noted.replace(mask) {
         Some(before) if before != mask => Err(Unmasked::Paths),
         _ => Ok(()),
@@ -287,7 +285,7 @@ fn note_mask(env: &mut Env<'_>, mask: OffsetMask) -> std::result::Result<(), Unm
 /// The refusal of arithmetic that cannot be masked (`sanitize_err`).
 #[doc(alias = "sanitize_err")]
 fn refuse_alu(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     why: Unmasked,
     op: AluOp,
     dst: Reg,

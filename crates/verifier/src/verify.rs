@@ -15,7 +15,7 @@ use crate::analysis::{self, Analysis, SubprogInfo};
 use crate::attach::{self, LoadedTarget};
 use crate::cost::{Cost, CostCounter};
 use crate::diagnosis::{Noted, Scene};
-use crate::env::{Env, SubprogAux};
+use crate::env::{Check, Env, SubprogAux};
 use crate::explore::check_function;
 use crate::input::Input;
 use crate::insn_facts::{Collector, FunctionStack};
@@ -258,7 +258,7 @@ fn run(
         .and_then(|recorder| recorder.finish(&analysis, &mut env.live));
     let walk = env.sink.walk.take().map(|walk| {
         let processed = verification.statistics.insns_processed;
-        let refused = (env.state.clone(), env.insn_idx, processed);
+        let refused = (env.state.clone(), env.sink.insn_idx, processed);
         let refused = (!is_accepted).then_some(refused);
         walk.finish(&input, &analysis, refused)
     });
@@ -267,13 +267,19 @@ fn run(
         let verdict = &verification.verdict;
         let loops =
             matches!(verdict, Verdict::Refused(refusal) if refusal.kind == RefusalKind::Loop);
-        env.sink.end_trace(&env.state, loops);
+        env.check.sink.end_trace(&env.check.state, loops);
         explanation = explain_refusal(&input, &analysis, cost, &mut env.sink, &verification);
     }
     verification.cost = cost;
     let reports = report_all(&input, &analysis, &mut env.sink, &extras.noted);
     add_reports(program, kernel, registry, options, &mut env.sink);
-    finish(&mut verification, env.sink, &analysis, &env.subprogs, begin);
+    finish(
+        &mut verification,
+        env.check.sink,
+        &analysis,
+        &env.check.subprogs,
+        begin,
+    );
     Done {
         verification,
         states,
@@ -438,7 +444,7 @@ fn check_program(env: &mut Env<'_>) -> Result<()> {
     }
     note_stack(env);
     drop_fastcall_spills(env);
-    analysis::check_max_stack_depth(env.input, env.analysis, &mut env.sink, &mut env.subprogs)?;
+    analysis::check_max_stack_depth(env)?;
     add_rewritten_stack(env);
     note_compiled_stack(env);
     xlated::check_rewriting(env)
@@ -446,7 +452,7 @@ fn check_program(env: &mut Env<'_>) -> Result<()> {
 
 /// Keeps the stack of each function for its facts, before anything is rewritten.
 fn note_stack(env: &mut Env<'_>) {
-    let subprogs = env.analysis.subprogs.iter().zip(&env.subprogs);
+    let subprogs = env.check.analysis.subprogs.iter().zip(&env.check.subprogs);
     if let Some(collector) = &mut env.observers.collector {
         collector.stack = subprogs
             .map(|(info, aux)| (info.start, aux.stack_depth))
@@ -456,7 +462,7 @@ fn note_stack(env: &mut Env<'_>) {
 
 /// Keeps the stack of each function as the kernel compiles it.
 fn note_compiled_stack(env: &mut Env<'_>) {
-    let subprogs = env.analysis.subprogs.iter().zip(&env.subprogs);
+    let subprogs = env.check.analysis.subprogs.iter().zip(&env.check.subprogs);
     if let Some(collector) = &mut env.observers.collector {
         let stack = subprogs.map(|(info, aux)| FunctionStack {
             start: info.start,
@@ -471,7 +477,7 @@ fn note_compiled_stack(env: &mut Env<'_>) {
 /// `bpf_remove_fastcall_spills_fills`).
 #[doc(alias = "remove_fastcall_spills_fills")]
 #[doc(alias = "bpf_remove_fastcall_spills_fills")]
-fn drop_fastcall_spills(env: &mut Env<'_>) {
+fn drop_fastcall_spills(env: &mut Check<'_>) {
     for (info, aux) in env.analysis.subprogs.iter().zip(&mut env.subprogs) {
         let insns = &env.analysis.insns[info.start as usize..info.end as usize];
         let is_kept = aux.keep_fastcall_stack || aux.fastcall_stack_off == i32::from(i16::MIN);
@@ -486,7 +492,7 @@ fn drop_fastcall_spills(env: &mut Env<'_>) {
 #[doc(alias = "optimize_bpf_loop")]
 #[doc(alias = "do_misc_fixups")]
 #[doc(alias = "bpf_optimize_bpf_loop")]
-fn add_rewritten_stack(env: &mut Env<'_>) {
+fn add_rewritten_stack(env: &mut Check<'_>) {
     const LOOP_BYTES: u32 = 24;
     const MAY_GOTO_BYTES: u32 = 16;
     for (info, aux) in env.analysis.subprogs.iter().zip(&mut env.subprogs) {
@@ -553,7 +559,7 @@ fn check_global_functions(env: &mut Env<'_>) -> Result<()> {
             if env.sink.walks() {
                 let name = &env.analysis.subprogs[subprog].name;
                 verbose!(
-                    env,
+                    env.sink,
                     "Func#{subprog} ('{name}') is safe for any args that match its prototype\n"
                 );
             }

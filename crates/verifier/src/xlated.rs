@@ -12,7 +12,7 @@ use spec::helpers::HelperId;
 use spec::registry::RegBase;
 
 use crate::analysis::Analysis;
-use crate::env::{Env, MapUse, SubprogAux};
+use crate::env::{Check, MapUse, SubprogAux};
 use crate::{InsnFact, ProgramFacts, Result};
 
 pub use dead_code::LiveCode;
@@ -34,7 +34,7 @@ pub enum Spills {
 }
 
 /// Checks what is left of the program.
-pub(crate) fn check_rewriting(env: &mut Env<'_>) -> Result<()> {
+pub(crate) fn check_rewriting(env: &mut Check<'_>) -> Result<()> {
     check_ctx_conversions(env)?;
     check_arena_loads(env)?;
     check_tail_calls(env)?;
@@ -43,7 +43,7 @@ pub(crate) fn check_rewriting(env: &mut Env<'_>) -> Result<()> {
 }
 
 /// True if the walk reached the instruction.
-fn is_seen(env: &Env<'_>, at: u32) -> bool {
+fn is_seen(env: &Check<'_>, at: u32) -> bool {
     env.aux.get(at as usize).is_some_and(|aux| aux.seen)
 }
 
@@ -51,19 +51,18 @@ fn is_seen(env: &Env<'_>, at: u32) -> bool {
 /// `struct bpf_tcp_sock`, for one (`convert_ctx_accesses`, `bpf_convert_ctx_accesses`).
 #[doc(alias = "convert_ctx_accesses")]
 #[doc(alias = "bpf_convert_ctx_accesses")]
-fn check_ctx_conversions(env: &mut Env<'_>) -> Result<()> {
+fn check_ctx_conversions(env: &mut Check<'_>) -> Result<()> {
     let lengths = Lengths::of(env);
     let mut seen = (0..env.aux.len()).filter(|&at| env.aux[at].seen);
     let Some(at) = seen.find(|&at| lengths.lacks_conversion(at)) else {
         return Ok(());
     };
-    env.insn_idx = at as u32;
-    Err(refuse!(env => Program::ContextConversion))
+    Err(refuse!(env.sink.at(at as u32) => Program::ContextConversion))
 }
 
 /// Refuses loads from arenas that extend the sign, where the kernel has no instruction for them
 /// (`convert_ctx_accesses`).
-fn check_arena_loads(env: &mut Env<'_>) -> Result<()> {
+fn check_arena_loads(env: &mut Check<'_>) -> Result<()> {
     if env.input.rules.has(Behaviour::ArenaSignedLoads) {
         return Ok(());
     }
@@ -79,15 +78,14 @@ fn check_arena_loads(env: &mut Env<'_>) -> Result<()> {
     let Some(at) = (0..env.aux.len() as u32).find(is_signed) else {
         return Ok(());
     };
-    env.insn_idx = at;
-    Err(refuse!(env => Program::ArenaSignedLoad))
+    Err(refuse!(env.sink.at(at) => Program::ArenaSignedLoad))
 }
 
 /// Refuses tail calls into several maps: without CAP_PERFMON, the index is masked to the size of
 /// one (`do_misc_fixups`, `bpf_map_ptr_unpriv`).
 #[doc(alias = "do_misc_fixups")]
 #[doc(alias = "bpf_map_ptr_unpriv")]
-fn check_tail_calls(env: &mut Env<'_>) -> Result<()> {
+fn check_tail_calls(env: &mut Check<'_>) -> Result<()> {
     if env.input.bypass_spec_v1 {
         return Ok(());
     }
@@ -100,23 +98,21 @@ fn check_tail_calls(env: &mut Env<'_>) -> Result<()> {
     let Some(at) = (0..env.aux.len() as u32).find(is_abusing) else {
         return Ok(());
     };
-    env.insn_idx = at;
-    Err(refuse!(env => Program::TailCallMap))
+    Err(refuse!(env.sink.at(at) => Program::TailCallMap))
 }
 
 /// Refuses calls of the kernel function 0, which stands for one that is absent (`fixup_kfunc_call`,
 /// `bpf_fixup_kfunc_call`).
 #[doc(alias = "fixup_kfunc_call")]
 #[doc(alias = "bpf_fixup_kfunc_call")]
-fn check_absent_kfuncs(env: &mut Env<'_>) -> Result<()> {
+fn check_absent_kfuncs(env: &mut Check<'_>) -> Result<()> {
     let is_absent = |insn: &Insn| matches!(insn, Insn::Call(Callee::Kfunc { id: 0, .. }));
     let insns = (0u32..).zip(&env.input.insns);
     let mut absent = insns.filter(|(at, insn)| is_absent(insn) && is_seen(env, *at));
     let Some((at, _)) = absent.next() else {
         return Ok(());
     };
-    env.insn_idx = at;
-    Err(refuse!(env => Program::KfuncLeft))
+    Err(refuse!(env.sink.at(at) => Program::KfuncLeft))
 }
 
 /// Refuses addresses of functions that are gone with the dead code: each range of dead code is
@@ -127,7 +123,7 @@ fn check_absent_kfuncs(env: &mut Env<'_>) -> Result<()> {
 #[doc(alias = "bpf_adj_delta_to_imm")]
 #[doc(alias = "jit_subprogs")]
 #[doc(alias = "bpf_jit_subprogs")]
-fn check_function_addresses(env: &mut Env<'_>) -> Result<()> {
+fn check_function_addresses(env: &mut Check<'_>) -> Result<()> {
     let starts = env.analysis.subprogs.iter().map(|info| info.start);
     let left: Vec<u32> = starts.filter(|&start| is_seen(env, start)).collect();
     let is_address = |insn: &Insn| function_address(insn).is_some();
@@ -149,8 +145,7 @@ fn check_function_addresses(env: &mut Env<'_>) -> Result<()> {
         let place = removal.place_of((at + 1).wrapping_add_signed(off));
         if is_seen(env, at) && !left.contains(&place) {
             let place = rewritten_place(&lengths, &removal, place);
-            env.insn_idx = at;
-            return Err(refuse!(env => Program::NothingToJit { place }));
+            return Err(refuse!(env.sink.at(at) => Program::NothingToJit { place }));
         }
     }
     Ok(())

@@ -4,7 +4,8 @@
 const SEPARATOR: usize = 3;
 
 /// Name without its flavour: the part before the last three underscores that have other
-/// characters on both sides.
+/// characters on both sides (`bpf_core_essential_name_len`).
+#[doc(alias = "bpf_core_essential_name_len")]
 pub fn essential_name(name: &[u8]) -> &[u8] {
     // Three consecutive underscores cover a multiple of three.
     let mut at = name.len();

@@ -27,11 +27,12 @@ pub struct StructureFields {
 }
 
 impl StructureFields {
-    /// Finds and checks them. Without the types of the kernel, pointers to kernel structures
-    /// without destructor are not recognised.
+    /// Finds and checks them (`btf_parse_struct_metas`). Without the types of the kernel, pointers
+    /// to kernel structures without destructor are not recognised.
     ///
     /// # Errors
     /// The first structure that violates a rule, and the rule.
+    #[doc(alias = "btf_parse_struct_metas")]
     pub fn new(
         btf: &Btf<'_>,
         kernel: Option<&Btf<'_>>,

@@ -30,6 +30,7 @@ impl Moment<'_, '_> {
 
 /// An observer, called before every instruction, or where control is transferred. `()` is the observer that
 /// does nothing, at no cost.
+#[expect(unused_variables, reason = "defaults do not read them")]
 pub trait Observer {
     /// Its methods `before` and `adjust` are called.
     const SEES_EACH: bool = true;
@@ -40,21 +41,15 @@ pub trait Observer {
     /// Called before the first instruction, and that of a program that a tail call goes on with: the number
     /// of the program and the index of the instruction.
     #[inline(always)]
-    fn enter(&mut self, program: u32, at: usize) {
-        let _ = (program, at);
-    }
+    fn enter(&mut self, program: u32, at: usize) {}
 
     /// Called where an instruction is not followed by that of the next index: both indexes.
     #[inline(always)]
-    fn leap(&mut self, from: usize, to: usize) {
-        let _ = (from, to);
-    }
+    fn leap(&mut self, from: usize, to: usize) {}
 
     /// Called behind the last instruction, and in front of a tail call.
     #[inline(always)]
-    fn leave(&mut self, at: usize) {
-        let _ = at;
-    }
+    fn leave(&mut self, at: usize) {}
 
     /// Called before each instruction; `Break` ends the run with
     /// [`Reason::Stopped`](super::Reason::Stopped).
@@ -63,9 +58,7 @@ pub trait Observer {
     /// Called ahead of [`Observer::before`] with the index of the instruction, to change
     /// registers.
     #[inline(always)]
-    fn adjust(&mut self, at: usize, registers: &mut [u64; Reg::COUNT]) {
-        let _ = (at, registers);
-    }
+    fn adjust(&mut self, at: usize, registers: &mut [u64; Reg::COUNT]) {}
 }
 
 impl Observer for () {

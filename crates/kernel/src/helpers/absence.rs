@@ -6,7 +6,7 @@ use vm::MemoryPort;
 
 use super::EFAULT;
 use super::bytes::Bytes;
-use crate::call::{Call, Return};
+use crate::call::{Call, Return, fail_if};
 
 /// `u32 bpf_get_cgroup_classid(skb)`: 0, no class is configured.
 pub(super) fn get_cgroup_classid<M: MemoryPort>(_: Call<M>) -> Return<M> {
@@ -67,9 +67,7 @@ pub(super) fn kallsyms_lookup_name<M: MemoryPort>(
 ) -> Return<M> {
     memory.write(address, &[0; 8])?;
     let size = size as i32;
-    if flags as u32 != 0 || size <= 1 {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(flags as u32 != 0 || size <= 1 => Errno::EINVAL);
     let mut last = [0];
     memory.read(name + size as u64 - 1, &mut last)?;
     Ok(match last {

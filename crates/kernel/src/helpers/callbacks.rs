@@ -4,7 +4,7 @@ use spec::Errno;
 use spec::registry::Limits;
 use vm::{Cursor, Iteration, IterationStep, MemoryPort, Samples, SamplesReader, ValueOf};
 
-use crate::call::{Call, Return};
+use crate::call::{Call, Return, fail_if};
 use crate::dynptr::{Dynptr, DynptrKind};
 
 /// Most calls of `bpf_loop` (`BPF_MAX_LOOPS`).
@@ -18,9 +18,7 @@ const MAX_LOOPS: u64 = Limits::LINUX_6_18.loops as u64;
 pub(super) fn r#loop<M: MemoryPort>(
     Call([count, function, context, flags, _], memory, _): Call<M>,
 ) -> Return<M> {
-    if flags != 0 {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(flags != 0 => Errno::EINVAL);
     if count > MAX_LOOPS {
         return Ok(u64::from(Errno::E2BIG.negated() as u32));
     }
@@ -65,12 +63,8 @@ pub(super) fn for_each_map_elem<M: MemoryPort>(
     Call([map, function, context, flags, _], memory, cx): Call<M>,
 ) -> Return<M> {
     let kind = memory.map(map)?.kind;
-    if !kind.has_for_each() {
-        return Ok(Errno::ENOTSUPP.negated());
-    }
-    if flags != 0 {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(!kind.has_for_each() => Errno::ENOTSUPP);
+    fail_if!(flags != 0 => Errno::EINVAL);
     memory.begin(Box::new(Entries {
         map,
         function,
@@ -94,9 +88,7 @@ const WAKEUPS: u64 = 1 << 0 | 1 << 1;
 pub(super) fn user_ringbuf_drain<M: MemoryPort>(
     Call([map, function, context, flags, _], memory, _): Call<M>,
 ) -> Return<M> {
-    if flags & !WAKEUPS != 0 {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(flags & !WAKEUPS != 0 => Errno::EINVAL);
     let started = match memory.map(map)?.operations().samples() {
         Some(samples) => samples.start(),
         None => Err(Errno::EINVAL),

@@ -6,7 +6,7 @@ use vm::MemoryPort;
 
 use super::EFAULT;
 use super::csum_diff::{add, fold};
-use crate::call::{Call, Return};
+use crate::call::{Call, Return, fail_if};
 
 /// Bytes of the replaced field (`BPF_F_HDR_FIELD_MASK`); 0: `to` is a difference.
 const FIELD_SIZE: u64 = 0xf;
@@ -26,9 +26,7 @@ const IPV6: u64 = 0x80;
 pub(super) fn l3_csum_replace<M: MemoryPort>(
     Call([context, offset, from, to, flags], memory, _): Call<M>,
 ) -> Return<M> {
-    if flags & !FIELD_SIZE != 0 {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(flags & !FIELD_SIZE != 0 => Errno::EINVAL);
     replace(memory, context, offset, |old| adjust(old, from, to, flags))
 }
 
@@ -38,9 +36,7 @@ pub(super) fn l4_csum_replace<M: MemoryPort>(
     Call([context, offset, from, to, flags], memory, _): Call<M>,
 ) -> Return<M> {
     let known = FIELD_SIZE | PSEUDO_HEADER | MARK_MANGLED_0 | MARK_ENFORCE | IPV6;
-    if flags & !known != 0 {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(flags & !known != 0 => Errno::EINVAL);
     let marks = flags & MARK_MANGLED_0 != 0;
     replace(memory, context, offset, |old| {
         if marks && flags & MARK_ENFORCE == 0 && old == 0 {

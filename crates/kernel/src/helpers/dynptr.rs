@@ -5,7 +5,7 @@ use vm::MemoryPort;
 
 use super::bytes::Bytes;
 use super::map::status;
-use crate::call::{Call, Return};
+use crate::call::{Call, Return, fail_if};
 use crate::dynptr::{Dynptr, DynptrKind, MOST_BYTES};
 
 /// `long bpf_dynptr_from_mem(void *data, u32 size, u64 flags, struct bpf_dynptr *ptr)`: 0;
@@ -33,9 +33,7 @@ fn set<M: MemoryPort>(memory: &mut M, address: u64, made: Result<Dynptr>) -> Ret
 pub(super) fn dynptr_read<M: MemoryPort>(
     Call([to, len, dynptr, offset, flags], memory, _): Call<M>,
 ) -> Return<M> {
-    if flags != 0 {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(flags != 0 => Errno::EINVAL);
     let mut bytes = Bytes::zeroed(narrow(len) as usize);
     let dynptr = Dynptr::read(memory, dynptr)?;
     let read = dynptr.read_bytes(memory, narrow(offset), bytes.get_mut())?;

@@ -10,7 +10,7 @@ use vm::{Checksum, MemoryPort, PacketBuffer, RunContext, System};
 use super::bytes::Bytes;
 use super::csum_diff::{add, fold, sum_of};
 use super::skb::{self, ETHERTYPE_IPV4, ETHERTYPE_IPV6, get, protocol, set, set_protocol};
-use crate::call::{Call, Return};
+use crate::call::{Call, Return, fail_if};
 use crate::lookups::{Flow, NoRoute, Tables, lookup_ipv6, source_ipv6_on};
 use crate::programs::field::{CB, GSO_SIZE, IFINDEX, INGRESS_IFINDEX, MARK, WIRE_LEN};
 
@@ -53,9 +53,7 @@ pub(super) fn lwt_push_encap<M: MemoryPort>(
         (IP, _) => MOST_IP,
         _ => 0,
     };
-    if len > most {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(len > most => Errno::EINVAL);
     let header = Bytes::read(memory, header, len)?;
     let result = match kind as u32 {
         IP => push_ip(memory, context, header.get())?,

@@ -7,7 +7,7 @@ use vm::network::{NetDevice, Network, NextHop, RouteKind, table};
 use vm::{MemoryPort, System, XDP};
 
 use super::skb::get;
-use crate::call::{Call, Return};
+use crate::call::{Call, Return, fail_if};
 use crate::lookups::{
     self, Flow, Found, NoRoute, Tables, lookup_ipv4, lookup_ipv6, source_ipv4, source_ipv6,
 };
@@ -70,9 +70,7 @@ pub(super) fn fib_lookup<M: MemoryPort>(
     Call([context, at, size, flags, _], memory, cx): Call<M>,
 ) -> Return<M> {
     let flags = flags as u32;
-    if (size as i32) < SIZE as i32 || flags & !FLAGS != 0 {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!((size as i32) < SIZE as i32 || flags & !FLAGS != 0 => Errno::EINVAL);
     let mut bytes = [0; SIZE];
     memory.read(at, &mut bytes)?;
     let mut params = Params(bytes);

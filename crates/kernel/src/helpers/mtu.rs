@@ -4,7 +4,7 @@ use spec::Errno;
 use vm::{MemoryPort, System, XDP};
 
 use super::skb::get;
-use crate::call::{Call, Return};
+use crate::call::{Call, Return, fail_if};
 use crate::programs::LINK_HEADER;
 use crate::programs::field::{GSO_SIZE, IFINDEX};
 
@@ -34,9 +34,7 @@ pub(super) fn check_mtu<M: MemoryPort>(
         true => flags != 0,
         false => flags & !SEGMENTS != 0 || flags != 0 && (difference != 0 || given != 0),
     };
-    if is_wrong {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(is_wrong => Errno::EINVAL);
     let index = match (index as u32, is_xdp) {
         (0, true) => System::LOOPBACK,
         (0, false) => get(memory, context, IFINDEX)?,

@@ -6,7 +6,7 @@ use vm::MemoryPort;
 use super::EFAULT;
 use super::bytes::Bytes;
 use super::map::status;
-use crate::call::{Call, Return};
+use crate::call::{Call, Return, fail_if};
 
 /// Bits of the flags that name the buffer; all of them: the one of this CPU.
 const INDEX: u64 = 0xffff_ffff;
@@ -26,9 +26,7 @@ pub(super) fn perf_event_output<M: MemoryPort>(
     } else {
         INDEX
     };
-    if flags & !known != 0 {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(flags & !known != 0 => Errno::EINVAL);
     let mut record = Bytes::read(memory, data, size as usize)?.get().to_vec();
     let packet_bytes = (flags >> 32) as usize;
     if has_packet {

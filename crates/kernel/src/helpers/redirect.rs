@@ -5,7 +5,7 @@ use vm::network::DeviceQueue;
 use vm::{ClonedPacket, MemoryPort, Redirect, RunContext, XDP};
 
 use super::skb::get;
-use crate::call::{Call, Return};
+use crate::call::{Call, Return, fail_if};
 use crate::programs::field::GSO_SIZE;
 use crate::programs::{XDP_IFINDEX, XDP_QUEUE};
 
@@ -125,12 +125,8 @@ fn record<M: MemoryPort>(memory: &mut M, redirect: Redirect) -> Result<(), M::Fa
 pub(super) fn clone_redirect<M: MemoryPort>(
     Call([context, index, flags, ..], memory, cx): Call<M>,
 ) -> Return<M> {
-    if flags & !INGRESS != 0 {
-        return Ok(Errno::EINVAL.negated());
-    }
-    if get(memory, context, GSO_SIZE)? as u16 != 0 {
-        return Ok(Errno::EBADMSG.negated());
-    }
+    fail_if!(flags & !INGRESS != 0 => Errno::EINVAL);
+    fail_if!(get(memory, context, GSO_SIZE)? as u16 != 0 => Errno::EBADMSG);
     let index = index as u32;
     let Some(interface) = cx.system.network.device(index) else {
         return Ok(Errno::EINVAL.negated());

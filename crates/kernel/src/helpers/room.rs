@@ -4,7 +4,7 @@ use spec::{Errno, Result};
 use vm::{Checksum, MemoryPort, PacketBuffer};
 
 use super::skb::{self, ETHERTYPE_IPV4, ETHERTYPE_IPV6, get, protocol, set, set_protocol};
-use crate::call::{Call, Return};
+use crate::call::{Call, Return, fail_if};
 use crate::programs::field::{GSO_SEGS, GSO_SIZE};
 
 /// Most bytes of a packet (`SKB_MAX_ALLOC`).
@@ -53,12 +53,8 @@ pub(super) fn skb_change_tail<M: MemoryPort>(
         offset(state.network_header),
     ];
     let least = headers.into_iter().flatten().next().unwrap_or(0);
-    if flags != 0 || len > MOST || len < least {
-        return Ok(Errno::EINVAL.negated());
-    }
-    if state.is_encapsulated {
-        return Ok(Errno::ENOTSUPP.negated());
-    }
+    fail_if!(flags != 0 || len > MOST || len < least => Errno::EINVAL);
+    fail_if!(state.is_encapsulated => Errno::ENOTSUPP);
     memory.change_packet(context, |packet| packet.set_linear_len(len))?;
     if is_gso(memory, context)? {
         set(memory, context, GSO_SIZE, 0)?;
@@ -77,12 +73,8 @@ pub(super) fn skb_change_head<M: MemoryPort>(
     let len = len as u32;
     let new = memory.packet(context)?.len() as u64 + u64::from(len);
     let is_long = new > MOST as u64 && !is_gso(memory, context)?;
-    if flags != 0 || len > i32::MAX as u32 || is_long {
-        return Ok(Errno::EINVAL.negated());
-    }
-    if new > MOST_AT_ONCE {
-        return Ok(Errno::ENOMEM.negated());
-    }
+    fail_if!(flags != 0 || len > i32::MAX as u32 || is_long => Errno::EINVAL);
+    fail_if!(new > MOST_AT_ONCE => Errno::ENOMEM);
     memory.change_packet(context, |packet| {
         packet.insert(0, len as usize);
         packet.state.link_header = packet.start();
@@ -98,9 +90,7 @@ pub(super) fn skb_change_proto<M: MemoryPort>(
     Call([context, to, flags, ..], memory, _): Call<M>,
 ) -> Return<M> {
     const DIFFERENCE: usize = IPV6 - IPV4;
-    if flags != 0 {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(flags != 0 => Errno::EINVAL);
     let (from, to) = (protocol(memory, context)?, (to as u16).swap_bytes());
     let is_longer = match (from, to) {
         (ETHERTYPE_IPV4, ETHERTYPE_IPV6) => true,
@@ -133,12 +123,8 @@ pub(super) fn skb_adjust_room<M: MemoryPort>(
     const DECAP: u64 = DECAP_IPV4 | DECAP_IPV6;
     let difference = difference as i32;
     let count = difference.unsigned_abs() as usize;
-    if flags & !KNOWN != 0 {
-        return Ok(Errno::EINVAL.negated());
-    }
-    if count > 0xfff {
-        return Ok(Errno::EFAULT.negated());
-    }
+    fail_if!(flags & !KNOWN != 0 => Errno::EINVAL);
+    fail_if!(count > 0xfff => Errno::EFAULT);
     let mut protocol = protocol(memory, context)?;
     let header = match protocol {
         ETHERTYPE_IPV4 => IPV4,
@@ -167,15 +153,9 @@ pub(super) fn skb_adjust_room<M: MemoryPort>(
             .is_none_or(|rest| rest == 0 || rest < least),
         false => packet.len() + count > MOST && !is_gso(memory, context)?,
     };
-    if is_wrong {
-        return Ok(Errno::ENOTSUPP.negated());
-    }
-    if is_shorter && flags & !SHRINKING != 0 {
-        return Ok(Errno::EINVAL.negated());
-    }
-    if is_gso(memory, context)? {
-        return Ok(Errno::ENOTSUPP.negated());
-    }
+    fail_if!(is_wrong => Errno::ENOTSUPP);
+    fail_if!(is_shorter && flags & !SHRINKING != 0 => Errno::EINVAL);
+    fail_if!(is_gso(memory, context)? => Errno::ENOTSUPP);
     let result = memory.change_packet(context, |packet| match is_shorter {
         true => shrink(packet, at, count, flags, &mut protocol),
         false => grow(packet, at, count, flags, &mut protocol),

@@ -5,7 +5,7 @@ use spec::{Errno, SplitMix};
 use vm::{Checksum, MemoryPort};
 
 use super::vlan;
-use crate::call::{Call, Return};
+use crate::call::{Call, Return, fail_if};
 use crate::programs::field::{HASH, PACKET_TYPE, PROTOCOL, TSTAMP, TSTAMP_TYPE};
 
 pub(super) const ETHERTYPE_IPV4: u16 = 0x0800;
@@ -152,9 +152,7 @@ pub(super) fn skb_change_type<M: MemoryPort>(
     /// `PACKET_OTHERHOST`, the last type of received packets.
     const LAST: u32 = 3;
     let kind = kind as u32;
-    if get(memory, context, PACKET_TYPE)? > LAST || kind > LAST {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(get(memory, context, PACKET_TYPE)? > LAST || kind > LAST => Errno::EINVAL);
     set(memory, context, PACKET_TYPE, kind)?;
     Ok(0)
 }

@@ -10,7 +10,7 @@ use vm::{MemoryPort, RunContext};
 
 use super::bytes::Bytes;
 use super::socket_parts::{Found, found};
-use crate::call::{Call, Return};
+use crate::call::{Call, Return, fail_if};
 use crate::lookups::siphash;
 
 /// Bytes of a TCP header without options.
@@ -82,22 +82,14 @@ pub(super) fn tcp_gen_syncookie<M: MemoryPort>(
     if segment.len() < TCP_HEADER || segment.len() != usize::from(segment[12] >> 4) * 4 {
         return Ok(Errno::EINVAL.negated());
     }
-    if !is_listener(socket) {
-        return Ok(Errno::EINVAL.negated());
-    }
-    if network.syncookies == SynCookies::Never {
-        return Ok(Errno::ENOENT.negated());
-    }
-    if segment[13] & (SYN | ACK | FIN | RST) != SYN {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(!is_listener(socket) => Errno::EINVAL);
+    fail_if!(network.syncookies == SynCookies::Never => Errno::ENOENT);
+    fail_if!(segment[13] & (SYN | ACK | FIN | RST) != SYN => Errno::EINVAL);
     let version = match version(socket, ip_bytes) {
         Ok(version) => version,
         Err(errno) => return Ok(errno.negated()),
     };
-    if network.syncookies != SynCookies::Always {
-        return Ok(Errno::ENOENT.negated());
-    }
+    fail_if!(network.syncookies != SynCookies::Always => Errno::ENOENT);
     let now = cx.nanoseconds();
     network.sockets.note_cookie(number, now);
     let arguments = [ip, tcp, tcp_len as u64, 0, 0];
@@ -118,21 +110,13 @@ pub(super) fn tcp_check_syncookie<M: MemoryPort>(
         return Ok(Errno::EINVAL.negated());
     };
     let takes_cookies = is_listener(socket) && network.syncookies != SynCookies::Never;
-    if segment.len() < TCP_HEADER || !takes_cookies {
-        return Ok(Errno::EINVAL.negated());
-    }
-    if segment[13] & (SYN | ACK | RST) != ACK {
-        return Ok(Errno::ENOENT.negated());
-    }
-    if ip_bytes.len() < IPV4.header {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(segment.len() < TCP_HEADER || !takes_cookies => Errno::EINVAL);
+    fail_if!(segment[13] & (SYN | ACK | RST) != ACK => Errno::ENOENT);
+    fail_if!(ip_bytes.len() < IPV4.header => Errno::EINVAL);
     let sent = network.sockets.cookie_sent(number);
     let now = cx.nanoseconds();
     let is_recent = |sent: u64| now.saturating_sub(sent) <= VALID;
-    if !sent.is_some_and(is_recent) {
-        return Ok(Errno::ENOENT.negated());
-    }
+    fail_if!(!sent.is_some_and(is_recent) => Errno::ENOENT);
     let version = match version(socket, ip_bytes) {
         Ok(version) => version,
         Err(errno) => return Ok(errno.negated()),
@@ -187,14 +171,10 @@ fn generate<M: MemoryPort>(
     Call([ip, tcp, len, ..], memory, cx): Call<M>,
 ) -> Return<M> {
     let len = len as u32 as usize;
-    if len < TCP_HEADER {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(len < TCP_HEADER => Errno::EINVAL);
     let segment = Bytes::read(memory, tcp, len)?;
     let segment = segment.get();
-    if len != usize::from(segment[12] >> 4) * 4 {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(len != usize::from(segment[12] >> 4) * 4 => Errno::EINVAL);
     let wanted = match segment_size(&segment[TCP_HEADER..]) {
         0 => version.default,
         size => size,

@@ -4,7 +4,7 @@ use spec::Errno;
 use vm::{BpfCall, MemoryPort};
 
 use super::bytes::Bytes;
-use crate::call::{Call, Return};
+use crate::call::{Call, Return, fail_if};
 
 /// Most bytes of attributes (a page).
 const MOST_BYTES: usize = 4096;
@@ -20,15 +20,11 @@ pub(super) fn sys_bpf<M: MemoryPort>(
     Call([command, attributes, size, ..], memory, cx): Call<M>,
 ) -> Return<M> {
     let (command, size) = (command as u32, size as u32 as usize);
-    if !ALLOWED.contains(&command) {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(!ALLOWED.contains(&command) => Errno::EINVAL);
     let Some(process) = cx.process else {
         return Ok(Errno::EPERM.negated());
     };
-    if size > MOST_BYTES {
-        return Ok(Errno::E2BIG.negated());
-    }
+    fail_if!(size > MOST_BYTES => Errno::E2BIG);
     let mut bytes = Bytes::zeroed(size);
     memory.read(attributes, bytes.get_mut())?;
     let before = bytes.get().to_vec();

@@ -4,7 +4,7 @@ use spec::{Errno, Result};
 use vm::{MemoryPort, RunContext, TimerClock, Timers};
 
 use super::map::status;
-use crate::call::{Call, Return};
+use crate::call::{Call, Return, fail_if};
 
 /// `CLOCK_REALTIME`, `CLOCK_MONOTONIC` and `CLOCK_BOOTTIME`.
 const REALTIME: u64 = 0;
@@ -49,9 +49,7 @@ pub(super) fn timer_start<M: MemoryPort>(
     Call([timer, span, flags, ..], memory, cx): Call<M>,
 ) -> Return<M> {
     let address = memory.value_address(timer)?;
-    if flags & !(ABSOLUTE | CPU_PIN) != 0 {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(flags & !(ABSOLUTE | CPU_PIN) != 0 => Errno::EINVAL);
     let (now, system) = (cx.nanoseconds() as i64, cx.system);
     // Linux 6.18 takes the number for a signed one.
     let span = span as i64;

@@ -4,7 +4,7 @@ use spec::Errno;
 use vm::{MemoryPort, Tunnel};
 
 use super::bytes::Bytes;
-use crate::call::{Call, Return};
+use crate::call::{Call, Return, fail_if};
 
 /// Bytes of `struct bpf_tunnel_key`.
 const KEY: usize = 44;
@@ -46,9 +46,7 @@ pub(super) fn skb_set_tunnel_key<M: MemoryPort>(
 ) -> Return<M> {
     let size = size as u32 as usize;
     let known = IPV6 | ZERO_CSUM | DONT_FRAGMENT | SEQUENCE | NO_KEY;
-    if flags & !known != 0 || size != KEY && !OLDER.contains(&size) {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(flags & !known != 0 || size != KEY && !OLDER.contains(&size) => Errno::EINVAL);
     let mut bytes = [0; KEY];
     memory.read(key, &mut bytes[..size])?;
     let word = |at: usize| {
@@ -57,9 +55,7 @@ pub(super) fn skb_set_tunnel_key<M: MemoryPort>(
         u32::from_le_bytes(word)
     };
     let is_ipv6 = flags & IPV6 != 0;
-    if !is_ipv6 && word(LABEL) != 0 || bytes[EXT..EXT + 2] != [0; 2] {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(!is_ipv6 && word(LABEL) != 0 || bytes[EXT..EXT + 2] != [0; 2] => Errno::EINVAL);
     let address = |at: usize| match is_ipv6 {
         true => [0, 4, 8, 12].map(|offset| word(at + offset)),
         false => [word(at), 0, 0, 0],
@@ -143,9 +139,7 @@ pub(super) fn skb_set_tunnel_opt<M: MemoryPort>(
     if memory.packet(context)?.state.tunnel.is_none() || !size.is_multiple_of(4) {
         return Ok(Errno::EINVAL.negated());
     }
-    if size > MOST_OPTIONS {
-        return Ok(Errno::ENOMEM.negated());
-    }
+    fail_if!(size > MOST_OPTIONS => Errno::ENOMEM);
     let options = Bytes::read(memory, from, size)?;
     memory.change_packet(context, |packet| {
         if let Some(tunnel) = &mut packet.state.tunnel {

@@ -6,7 +6,7 @@ use vm::MemoryPort;
 
 use super::bytes::Bytes;
 use super::probe::why_unreadable;
-use crate::call::{Call, Return};
+use crate::call::{Call, Return, fail_if};
 
 /// Size of `struct btf_ptr`.
 const POINTER_SIZE: u32 = 16;
@@ -29,12 +29,8 @@ pub(super) fn snprintf_btf<M: MemoryPort>(
     memory.read(pointer, &mut address)?;
     memory.read(pointer + 8, &mut id[..4])?;
     let id = u64::from_le_bytes(id) as u32;
-    if id == 0 {
-        return Ok(Errno::EINVAL.negated());
-    }
-    if types.get(TypeId(id)).is_none() {
-        return Ok(Errno::ENOENT.negated());
-    }
+    fail_if!(id == 0 => Errno::EINVAL);
+    fail_if!(types.get(TypeId(id)).is_none() => Errno::ENOENT);
     let address = u64::from_le_bytes(address);
     let (mut text, shown) = types.show(TypeId(id), address, ShowFlags(flags), &mut |at, into| {
         memory.probe(at, into)
@@ -61,9 +57,7 @@ pub(super) fn btf_find_by_name_kind<M: MemoryPort>(
     Call([name, size, kind, flags, _], memory, cx): Call<M>,
 ) -> Return<M> {
     let size = size as i32;
-    if flags as u32 != 0 || size <= 1 {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(flags as u32 != 0 || size <= 1 => Errno::EINVAL);
     let mut bytes = Bytes::zeroed(size as usize);
     memory.read(name, bytes.get_mut())?;
     let (Some(types), Some(0)) = (cx.types, bytes.get().last()) else {

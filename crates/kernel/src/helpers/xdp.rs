@@ -6,7 +6,7 @@ use vm::{MemoryPort, PacketBuffer};
 use super::EFAULT;
 use super::bytes::Bytes;
 use super::map::status;
-use crate::call::{Call, Return};
+use crate::call::{Call, Return, fail_if};
 use crate::programs::{LINK_HEADER, XDP_FRAME, is_wrong_metadata};
 
 /// Largest offset and length of an access.
@@ -118,12 +118,7 @@ pub(super) fn xdp_load_bytes<M: MemoryPort>(
         return Ok(EFAULT);
     }
     let mut bytes = Bytes::zeroed(len as usize);
-    if !memory
-        .packet(context)?
-        .read(offset as usize, bytes.get_mut())
-    {
-        return Ok(Errno::EINVAL.negated());
-    }
+    fail_if!(!memory .packet(context)? .read(offset as usize, bytes.get_mut()) => Errno::EINVAL);
     memory.write(to, bytes.get())?;
     Ok(0)
 }

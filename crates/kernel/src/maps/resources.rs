@@ -11,34 +11,30 @@ use vm::TailTarget;
 use super::{Map, PerfBuffer, Socket};
 
 /// Finds the objects that bpf(2) finds by the numbers in a value.
+#[expect(unused_variables, reason = "defaults do not read them")]
 pub trait Resources {
     /// The program of a descriptor.
     fn program(&self, descriptor: u32) -> Option<Arc<StoredProgram>> {
-        let _ = descriptor;
         None
     }
 
     /// The map of a descriptor.
     fn map(&self, descriptor: u32) -> Option<Arc<StoredMap>> {
-        let _ = descriptor;
         None
     }
 
     /// The perf buffer of a descriptor.
     fn perf_buffer(&self, descriptor: u32) -> Option<Arc<PerfBuffer>> {
-        let _ = descriptor;
         None
     }
 
     /// The socket of a descriptor.
     fn socket(&self, descriptor: u32) -> Option<Arc<Socket>> {
-        let _ = descriptor;
         None
     }
 
     /// The control group of a descriptor.
     fn cgroup(&self, descriptor: u32) -> Option<Arc<Cgroup>> {
-        let _ = descriptor;
         None
     }
 
@@ -75,7 +71,6 @@ pub trait Resources {
 
     /// True if there is an interface of this index.
     fn has_interface(&self, index: u32) -> bool {
-        let _ = index;
         false
     }
 }

@@ -10,6 +10,7 @@ use super::{ProgramClass, Resources, StoredMap, StoredProgram};
 /// Operations of bpf(2) on the maps of a kind (`struct bpf_map_ops`), beside those of programs.
 /// Keys and values have the map's sizes; the caller checks that. An operation that a kind does
 /// not define fails as in the kernel's kinds without it.
+#[expect(unused_variables, reason = "defaults do not read them")]
 pub trait SyscallOperations: MapOperations {
     /// Forgets what belongs to one test run: sets the value of the program that runs to zero,
     /// removes that of the packet's socket.
@@ -24,19 +25,16 @@ pub trait SyscallOperations: MapOperations {
 
     /// Reads the value of a key, which may name an object of the host.
     fn copy_object(&self, key: &[u8], out: &mut [u8], resources: &dyn Resources) -> Result {
-        let _ = resources;
         self.copy(key, out)
     }
 
     /// Removes the entry of a key, which may name an object of the host.
     fn delete_object(&self, key: &[u8], resources: &dyn Resources) -> Result {
-        let _ = resources;
         self.delete(0, key)
     }
 
     /// Reads the value of a key and removes it.
     fn take(&self, key: &[u8], out: &mut [u8]) -> Result {
-        let _ = (key, out);
         Err(Errno::ENOTSUPP)
     }
 
@@ -52,20 +50,17 @@ pub trait SyscallOperations: MapOperations {
     /// Keys and values in a bucket of a hash, removed with `delete`; `None` if there are
     /// more than `most`.
     fn read_bucket(&self, bucket: u32, most: usize, delete: bool) -> Option<Entries> {
-        let _ = (bucket, most, delete);
         None
     }
 
     /// Checks a program that uses the map, when it is loaded: the first program of a program
     /// array decides which others it takes. EINVAL if this one does not fit.
     fn admit(&self, class: &ProgramClass) -> Result {
-        let _ = class;
         Ok(())
     }
 
     /// The program at an index, for a tail call.
     fn program(&self, index: u32) -> Option<Arc<StoredProgram>> {
-        let _ = index;
         None
     }
 

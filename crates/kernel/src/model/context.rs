@@ -638,39 +638,13 @@ impl ModelMemory {
         has_returned: bool,
         value: &ModelValue,
     ) -> Result<ModelContext, ModelError> {
-        let types = self.types.clone();
-        let id = type_of(&types, "pt_regs")?;
-        let size = types.size_of(id).unwrap_or(0) as usize;
-        let target = self.context_object(id, size, "pt_regs")?;
-        let register = |name: &str| member(&types, id, &[name.to_owned()]);
-        let word = type_of(&types, "u64")?;
-        let mut all: Vec<(usize, Parameter)> = Vec::new();
-        match has_returned {
-            true => all.push((register("ax")?.offset, ("ret".to_owned(), word))),
-            false => {
-                for (name, parameter) in REGISTERS.iter().zip(parameters) {
-                    all.push((register(name)?.offset, parameter.clone()));
-                }
-            }
-        }
-        self.name_arguments(&target, all.iter().map(|(offset, named)| (*offset, named)));
-        let named: Vec<Parameter> = all.iter().map(|(_, named)| named.clone()).collect();
-        for (path, value) in self.named(of, &named, value)? {
-            let (name_at, value_at) = path.written.unzip();
-            let name = path.join(".");
-            let argument = all.iter().find(|(_, (known, _))| *known == name);
-            let (offset, parameter) = match argument {
-                Some((offset, parameter)) => (*offset, parameter.clone()),
-                None => {
-                    let place = register(&name).map_err(|_| {
-                        ModelError::from(no_argument(of, &named, &name)).within(name_at)
-                    })?;
-                    (place.offset, (name, word))
-                }
-            };
-            let put = self.put_word(&target, offset, &parameter, value);
-            put.map_err(|error| error.within(value_at))?;
-        }
+        let word = type_of(&self.types, "u64")?;
+        let result = [("ret".to_owned(), word)];
+        let (registers, named) = match has_returned {
+            true => (&["ax"][..], &result[..]),
+            false => (&REGISTERS[..], parameters),
+        };
+        let target = self.put_registers(of, (registers, named), Some(word), value)?;
         Ok(ModelContext {
             address: target.object,
             arguments: 0,
@@ -685,34 +659,54 @@ impl ModelMemory {
         parameters: &[Parameter],
         value: &ModelValue,
     ) -> Result<ModelContext, ModelError> {
-        let types = self.types.clone();
-        let id = type_of(&types, "pt_regs")?;
-        let size = types.size_of(id).unwrap_or(0) as usize;
-        let inner = self.context_object(id, size, "pt_regs")?;
-        let offset_of = |name: &str| member(&types, id, &[name.to_owned()]);
-        let mut all: Vec<(usize, Parameter)> = Vec::new();
-        for (name, parameter) in SYSCALL_REGISTERS.iter().zip(parameters) {
-            all.push((offset_of(name)?.offset, parameter.clone()));
-        }
-        self.name_arguments(&inner, all.iter().map(|(offset, named)| (*offset, named)));
-        let named: Vec<Parameter> = all.iter().map(|(_, named)| named.clone()).collect();
-        for (path, value) in self.named(of, &named, value)? {
-            let (name_at, value_at) = path.written.unzip();
-            let name = path.join(".");
-            let argument = all.iter().find(|(_, (known, _))| *known == name);
-            let (offset, parameter) = argument
-                .ok_or_else(|| ModelError::from(no_argument(of, &named, &name)).within(name_at))?;
-            let put = self.put_word(&inner, *offset, parameter, value);
-            put.map_err(|error| error.within(value_at))?;
-        }
-        let mut outer = self.context_object(id, size, "pt_regs")?;
-        outer.offset = offset_of(REGISTERS[0])?.offset;
+        let inner = self.put_registers(of, (&SYSCALL_REGISTERS, parameters), None, value)?;
+        let (types, id, mut outer) = self.registers()?;
+        outer.offset = member(&types, id, &[REGISTERS[0].to_owned()])?.offset;
         self.store(&outer, &inner.object.to_le_bytes());
         Ok(ModelContext {
             address: outer.object,
             arguments: 0,
             has_result: false,
         })
+    }
+
+    /// An object of the registers of a process, with their type.
+    fn registers(&mut self) -> Result<(Arc<Btf<'static>>, TypeId, Target), ModelError> {
+        let types = self.types.clone();
+        let id = type_of(&types, "pt_regs")?;
+        let size = types.size_of(id).unwrap_or(0) as usize;
+        let target = self.context_object(id, size, "pt_regs")?;
+        Ok((types, id, target))
+    }
+
+    /// Registers with arguments in some of them; the others have their own names, and values of the type
+    /// `other`, if they take any.
+    fn put_registers(
+        &mut self,
+        of: &str,
+        (registers, parameters): (&[&str], &[Parameter]),
+        other: Option<TypeId>,
+        value: &ModelValue,
+    ) -> Result<Target, ModelError> {
+        let (types, id, target) = self.registers()?;
+        let register = |name: &str| member(&types, id, &[name.to_owned()]);
+        let mut all: Vec<(usize, Parameter)> = Vec::new();
+        for (name, parameter) in registers.iter().zip(parameters) {
+            all.push((register(name)?.offset, parameter.clone()));
+        }
+        self.name_arguments(&target, all.iter().map(|(offset, named)| (*offset, named)));
+        let named: Vec<Parameter> = all.iter().map(|(_, named)| named.clone()).collect();
+        for (path, value) in self.named(of, &named, value)? {
+            let (name_at, value_at) = path.written.unzip();
+            let name = path.join(".");
+            let argument = all.iter().find(|(_, (known, _))| *known == name);
+            let other = || Some((register(&name).ok()?.offset, (name.clone(), other?)));
+            let (offset, parameter) = (argument.cloned().or_else(other))
+                .ok_or_else(|| ModelError::from(no_argument(of, &named, &name)).within(name_at))?;
+            let put = self.put_word(&target, offset, &parameter, value);
+            put.map_err(|error| error.within(value_at))?;
+        }
+        Ok(target)
     }
 
     /// Sets the ends of bytes that a context points to.

@@ -4,6 +4,7 @@ use spec::Errno;
 use vm::{GivenAccess, GivenMemory, ModelPort};
 
 use super::calls::Model;
+use crate::call::fail_if;
 
 /// Families and states of sockets.
 const UNIX: u64 = 1;
@@ -277,9 +278,7 @@ impl Model {
             text.push('/');
         }
         let bytes = [text.as_bytes(), &[0]].concat();
-        if bytes.len() as u64 > u64::from(size as u32) {
-            return Ok(Errno::ENAMETOOLONG.negated());
-        }
+        fail_if!(bytes.len() as u64 > u64::from(size as u32) => Errno::ENAMETOOLONG);
         let written = memory.write(buffer, &bytes);
         written.map_err(|_| "the buffer cannot be written".to_owned())?;
         Ok(bytes.len() as u64)

@@ -4,7 +4,7 @@ use spec::behaviour::Behaviour;
 
 use crate::domain::Scalar;
 use crate::input::Input;
-use crate::log::LogAt;
+use crate::log::Sink;
 use crate::rejection::Alu;
 use crate::{Result, verbose};
 
@@ -14,7 +14,7 @@ use crate::{Result, verbose};
 #[doc(alias = "reg_bounds_sanity_check")]
 pub(crate) fn check_bounds(
     input: &Input<'_>,
-    log: &mut LogAt<'_, '_>,
+    log: &mut Sink<'_>,
     num: &mut Scalar,
     context: &str,
 ) -> Result<()> {
@@ -30,7 +30,7 @@ pub(crate) fn check_bounds(
         num: *num,
     };
     if input.test_reg_invariants {
-        return Err(log.sink.refuse(rejection, log.insn_idx));
+        return Err(log.refuse(rejection));
     }
     verbose!(log, "{rejection}\n");
     num.unbound();

@@ -4,7 +4,7 @@
 use isa::ebpf::{Operand, Reg, Size, Width};
 use spec::behaviour::Behaviour;
 
-use crate::env::{Env, RegArg};
+use crate::env::{Check, Env, RegArg};
 use crate::mem::registers::assign_scalar_id;
 use crate::state::RegState;
 use crate::{Result, refuse};
@@ -71,7 +71,7 @@ pub(super) fn check_sign_extension(
 }
 
 /// The low half of a pointer is for privileged programs.
-fn check_partial_copy(env: &mut Env<'_>, src: Reg) -> Result<()> {
+fn check_partial_copy(env: &mut Check<'_>, src: Reg) -> Result<()> {
     if env.reg(src).is_scalar() || env.input.allow_ptr_leaks {
         return Ok(());
     }
@@ -80,7 +80,7 @@ fn check_partial_copy(env: &mut Env<'_>, src: Reg) -> Result<()> {
 
 /// A copy of a scalar, with its identity only if the value is kept; of a pointer, an
 /// unknown scalar.
-fn copy(env: &mut Env<'_>, src: Reg, keeps_value: bool) -> RegState {
+fn copy(env: &mut Check<'_>, src: Reg, keeps_value: bool) -> RegState {
     if !env.reg(src).is_scalar() {
         return RegState::UNKNOWN;
     }

@@ -8,12 +8,12 @@ use isa::ebpf::{AluOp, Operand, Reg, Width};
 use spec::behaviour::{Behaviour, Behaviours};
 
 use crate::domain::Scalar;
-use crate::env::Env;
-use crate::log::LogAt;
+use crate::env::{Check, Env};
+use crate::log::Sink;
 use crate::mem::MAX_VAR_OFF;
 use crate::speculation::PointerMove;
 use crate::state::{Offsets, RegKind, RegRules, RegState, TypeFlags};
-use crate::{Result, refuse};
+use crate::{Result, refuse, refuse_if};
 
 /// Checks `dst op= src` of a pointer and a scalar; `reversed` if the scalar is in the
 /// destination (`adjust_ptr_min_max_vals`).
@@ -57,8 +57,8 @@ pub(super) fn adjust_ptr_min_max_vals(
     if !is_free && !is_offset_allowed(op, pointer.kind, num) {
         return Err(refuse!(env => Alu::PointerKind { reg: dst, kind: pointer.reg_type() }));
     }
-    check_sane_offset(&mut env.log(), scalar, pointer)?;
-    check_sane_pointer(env.input.rules, &mut env.log(), pointer)?;
+    check_sane_offset(&mut env.sink, scalar, pointer)?;
+    check_sane_pointer(env.input.rules, &mut env.sink, pointer)?;
     let movement = PointerMove {
         op,
         dst,
@@ -73,8 +73,11 @@ pub(super) fn adjust_ptr_min_max_vals(
             *env.reg_mut(dst) = result;
             return Ok(());
         }
-        AluOp::Add => add(env, pointer, scalar),
-        AluOp::Sub => subtract(env, dst, pointer, scalar, reversed)?,
+        AluOp::Add => move_varying(env, op, pointer, scalar),
+        AluOp::Sub => {
+            check_subtraction(&mut env.sink, dst, pointer, reversed)?;
+            move_varying(env, op, pointer, scalar)
+        }
         AluOp::And | AluOp::Or | AluOp::Xor => {
             return Err(refuse!(env => Alu::BitwiseOperator { reg: dst, op }));
         }
@@ -98,7 +101,7 @@ pub(super) fn adjust_ptr_min_max_vals(
             *frame = 0;
         }
     }
-    check_sane_offset(&mut env.log(), &result, pointer)?;
+    check_sane_offset(&mut env.sink, &result, pointer)?;
     result.num.sync(env.input.rules);
     movement.check_after(env, &result, scalar, before)?;
     *env.reg_mut(dst) = result;
@@ -107,14 +110,14 @@ pub(super) fn adjust_ptr_min_max_vals(
 
 /// A pointer moved by a scalar, whose offset is one number.
 fn move_whole(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     op: AluOp,
     dst: Reg,
     (pointer, scalar): (&RegState, &RegState),
     reversed: bool,
 ) -> Result<RegState> {
     if op == AluOp::Sub {
-        check_subtraction(&mut env.log(), dst, pointer, reversed)?;
+        check_subtraction(&mut env.sink, dst, pointer, reversed)?;
     }
     let rules = env.input.rules;
     let is_known = scalar.num.is_const();
@@ -135,7 +138,7 @@ fn move_whole(
         }
     }
     result.set_whole_offset(offset);
-    check_sane_pointer(env.input.rules, &mut env.log(), &result)?;
+    check_sane_pointer(env.input.rules, &mut env.sink, &result)?;
     // The end of a range that is proven of a packet does not become lower.
     let keeps_end = is_known || result.kind.packet_range().is_some_and(|range| range > 0);
     match result.kind.is_packet() && keeps_end {
@@ -156,81 +159,46 @@ fn is_offset_allowed(op: AluOp, kind: RegKind, num: &Scalar) -> bool {
     }
 }
 
-fn add(env: &mut Env<'_>, pointer: &RegState, scalar: &RegState) -> RegState {
-    let (base, num) = (&pointer.num, &scalar.num);
+/// A pointer moved by a scalar, whose fixed offset is apart from what varies.
+fn move_varying(env: &mut Check<'_>, op: AluOp, pointer: &RegState, scalar: &RegState) -> RegState {
+    let (is_sum, num) = (op == AluOp::Add, &scalar.num);
     let mut result = *pointer;
+    let off = i64::from(pointer.off);
+    let off = match is_sum {
+        true => off.wrapping_add(num.smin),
+        false => off.wrapping_sub(num.smin),
+    };
     if num.is_const()
-        && let Ok(off) = i32::try_from(i64::from(pointer.off).wrapping_add(num.smin))
+        && let Ok(off) = i32::try_from(off)
     {
         result.off = off;
         return result;
     }
-    (result.num.smin, result.num.smax) = base
-        .smin
-        .checked_add(num.smin)
-        .zip(base.smax.checked_add(num.smax))
-        .unwrap_or((i64::MIN, i64::MAX));
-    (result.num.umin, result.num.umax) = base
-        .umin
-        .checked_add(num.umin)
-        .zip(base.umax.checked_add(num.umax))
-        .unwrap_or((0, u64::MAX));
-    result.num.var_off = base.var_off.add(num.var_off);
+    let var_off = pointer.num.var_off;
+    if is_sum {
+        result.num.add_ranges(num, false);
+        result.num.var_off = var_off.add(num.var_off);
+    } else {
+        result.num.sub_ranges(num, false);
+        result.num.var_off = var_off.sub(num.var_off);
+    }
     if result.kind.is_packet() {
         result.id = env.new_id();
-        forget_range(&mut result);
+        if is_sum || num.smin < 0 {
+            forget_range(&mut result);
+        }
     }
     result
 }
 
-fn subtract(
-    env: &mut Env<'_>,
-    dst: Reg,
-    pointer: &RegState,
-    scalar: &RegState,
-    reversed: bool,
-) -> Result<RegState> {
-    check_subtraction(&mut env.log(), dst, pointer, reversed)?;
-    let (base, num) = (&pointer.num, &scalar.num);
-    let mut result = *pointer;
-    if num.is_const()
-        && let Ok(off) = i32::try_from(i64::from(pointer.off).wrapping_sub(num.smin))
-    {
-        result.off = off;
-        return Ok(result);
-    }
-    (result.num.smin, result.num.smax) = base
-        .smin
-        .checked_sub(num.smax)
-        .zip(base.smax.checked_sub(num.smin))
-        .unwrap_or((i64::MIN, i64::MAX));
-    (result.num.umin, result.num.umax) = match base.umin < num.umax {
-        true => (0, u64::MAX),
-        false => (
-            base.umin.wrapping_sub(num.umax),
-            base.umax.wrapping_sub(num.umin),
-        ),
-    };
-    result.num.var_off = base.var_off.sub(num.var_off);
-    if result.kind.is_packet() {
-        result.id = env.new_id();
-        if num.smin < 0 {
-            forget_range(&mut result);
-        }
-    }
-    Ok(result)
-}
-
 /// Refuses to subtract a pointer from a scalar, and from a pointer to the stack.
 fn check_subtraction(
-    log: &mut LogAt<'_, '_>,
+    log: &mut Sink<'_>,
     dst: Reg,
     pointer: &RegState,
     reversed: bool,
 ) -> Result<()> {
-    if reversed {
-        return Err(refuse!(log => Alu::PointerFromScalar { reg: dst }));
-    }
+    refuse_if!(reversed, log => Alu::PointerFromScalar { reg: dst });
     if matches!(pointer.kind, RegKind::Stack { .. }) && pointer.flags.is_empty() {
         return Err(refuse!(log => Alu::StackSubtraction { reg: dst }));
     }
@@ -246,11 +214,7 @@ fn forget_range(reg: &mut RegState) {
 
 /// Refuses a pointer whose offset is beyond the bound (`check_reg_sane_offset_ptr`).
 #[doc(alias = "check_reg_sane_offset_ptr")]
-fn check_sane_pointer(
-    rules: Behaviours,
-    log: &mut LogAt<'_, '_>,
-    pointer: &RegState,
-) -> Result<()> {
+fn check_sane_pointer(rules: Behaviours, log: &mut Sink<'_>, pointer: &RegState) -> Result<()> {
     if !rules.has(Behaviour::UnitedOffsets) {
         return check_sane_offset(log, pointer, pointer);
     }
@@ -269,7 +233,7 @@ fn check_sane_pointer(
 #[doc(alias = "check_reg_sane_offset")]
 #[doc(alias = "check_reg_sane_offset_scalar")]
 pub(super) fn check_sane_offset(
-    log: &mut LogAt<'_, '_>,
+    log: &mut Sink<'_>,
     reg: &RegState,
     named: &RegState,
 ) -> Result<()> {

@@ -66,7 +66,7 @@ fn fork_at_zero(env: &mut Env<'_>, dst: Reg) -> Result<()> {
             reg
         }
     };
-    let branch = env.fork(env.insn_idx)?;
+    let branch = env.fork(env.sink.insn_idx)?;
     *branch.reg_mut(dst) = with(0);
     *env.reg_mut(dst) = with(-1);
     Ok(())

@@ -6,7 +6,7 @@ use super::{bounds, moves, pointer, scalar};
 use crate::Errno;
 use crate::domain::Scalar;
 use crate::env::tests::{Given, refusal};
-use crate::log::{LogAt, Sink};
+use crate::log::Sink;
 use crate::state::{RegKind, RegState, TypeFlags};
 
 const EXIT: &str = "r0 = 0; exit";
@@ -16,7 +16,7 @@ fn a_contradiction_is_logged_and_forgotten() {
     Given::program(EXIT).check(|env| {
         let mut num = Scalar::up_to(5, env.input.rules);
         (num.umin, num.umax) = (7, 5);
-        bounds::check_bounds(env.input, &mut env.log(), &mut num, "alu").unwrap();
+        bounds::check_bounds(env.input, &mut env.sink, &mut num, "alu").unwrap();
         assert!(num.is_unbounded());
         assert!(env.text().contains("REG INVARIANTS VIOLATION (alu)"));
     });
@@ -24,11 +24,8 @@ fn a_contradiction_is_logged_and_forgotten() {
 
 #[test]
 fn an_offset_beyond_the_bound_is_refused() {
-    let mut sink = Sink::new(0);
-    let mut log = LogAt {
-        sink: &mut sink,
-        insn_idx: 3,
-    };
+    let mut log = Sink::new(0);
+    log.insn_idx = 3;
     let pointer = RegState::pointer(RegKind::Ctx, TypeFlags::NONE);
     let mut check = |offset: i64| {
         pointer::check_sane_offset(&mut log, &RegState::constant(offset as u64), &pointer)

@@ -8,14 +8,14 @@ use program::FuncInfo;
 
 use super::SubprogInfo;
 use crate::input::Input;
-use crate::log::LogAt;
-use crate::{Result, refuse};
+use crate::log::Sink;
+use crate::{Result, refuse, refuse_if};
 
 /// Checks the records of functions on their own; comes before subprograms are found
 /// (`check_btf_info_early`) (`check_btf_func_early`, `bpf_check_btf_info_early`).
 #[doc(alias = "check_btf_func_early")]
 #[doc(alias = "bpf_check_btf_info_early")]
-pub(super) fn check_btf_info_early(input: &Input<'_>, pass: &mut LogAt<'_, '_>) -> Result<()> {
+pub(super) fn check_btf_info_early(input: &Input<'_>, pass: &mut Sink<'_>) -> Result<()> {
     let Some(types) = input.program.btf() else {
         return Ok(());
     };
@@ -33,9 +33,7 @@ pub(super) fn check_btf_info_early(input: &Input<'_>, pass: &mut LogAt<'_, '_>) 
         let is_function = types
             .get(record.type_id)
             .is_some_and(|ty| ty.kind() == Kind::Func);
-        if !is_function {
-            return Err(refuse!(pass => Program::FuncInfoType { id: record.type_id.0 as i32 }));
-        }
+        refuse_if!(!is_function, pass => Program::FuncInfoType { id: record.type_id.0 as i32 });
         previous = Some(record.insn);
     }
     Ok(())
@@ -46,7 +44,7 @@ pub(super) fn check_btf_info_early(input: &Input<'_>, pass: &mut LogAt<'_, '_>) 
 #[doc(alias = "bpf_check_btf_info")]
 pub(super) fn check_btf_info(
     input: &Input<'_>,
-    pass: &mut LogAt<'_, '_>,
+    pass: &mut Sink<'_>,
     subprogs: &mut [SubprogInfo],
 ) -> Result<()> {
     match input.program.btf() {
@@ -64,14 +62,10 @@ pub(super) fn check_btf_info(
 /// A subprog without a return type in BTF may end only by its own exit
 /// (`check_abnormal_return`).
 #[doc(alias = "check_abnormal_return")]
-fn check_without_types(pass: &mut LogAt<'_, '_>, subprogs: &[SubprogInfo]) -> Result<()> {
+fn check_without_types(pass: &mut Sink<'_>, subprogs: &[SubprogInfo]) -> Result<()> {
     for subprog in subprogs.iter().skip(1) {
-        if subprog.has_ld_abs {
-            return Err(refuse!(pass => Program::PacketLoadWithoutBtf));
-        }
-        if subprog.has_tail_call {
-            return Err(refuse!(pass => Program::TailCallWithoutBtf));
-        }
+        refuse_if!(subprog.has_ld_abs, pass => Program::PacketLoadWithoutBtf);
+        refuse_if!(subprog.has_tail_call, pass => Program::TailCallWithoutBtf);
     }
     Ok(())
 }
@@ -81,16 +75,12 @@ fn check_without_types(pass: &mut LogAt<'_, '_>, subprogs: &[SubprogInfo]) -> Re
 fn check_functions(
     types: &Btf<'_>,
     records: &[FuncInfo],
-    pass: &mut LogAt<'_, '_>,
+    pass: &mut Sink<'_>,
     subprogs: &mut [SubprogInfo],
 ) -> Result<()> {
-    if records.len() != subprogs.len() {
-        return Err(refuse!(pass => Program::FuncInfoCount));
-    }
+    refuse_if!(records.len() != subprogs.len(), pass => Program::FuncInfoCount);
     for (index, (record, subprog)) in records.iter().zip(subprogs).enumerate() {
-        if record.insn != subprog.start {
-            return Err(refuse!(pass => Program::FuncInfoLayout));
-        }
+        refuse_if!(record.insn != subprog.start, pass => Program::FuncInfoLayout);
         let ty = types.at(record.type_id);
         subprog.name = ty.name().to_string_lossy().into_owned();
         let Shape::Func(function) = ty.shape() else {
@@ -100,12 +90,8 @@ fn check_functions(
         if index == 0 || returns_scalar(types, function.proto) {
             continue;
         }
-        if subprog.has_ld_abs {
-            return Err(refuse!(pass => Program::PacketLoadReturn));
-        }
-        if subprog.has_tail_call {
-            return Err(refuse!(pass => Program::TailCallReturn));
-        }
+        refuse_if!(subprog.has_ld_abs, pass => Program::PacketLoadReturn);
+        refuse_if!(subprog.has_tail_call, pass => Program::TailCallReturn);
     }
     Ok(())
 }
@@ -135,7 +121,7 @@ fn is_small(int: Int) -> bool {
 fn check_lines(
     input: &Input<'_>,
     types: &Btf<'_>,
-    pass: &mut LogAt<'_, '_>,
+    pass: &mut Sink<'_>,
     subprogs: &[SubprogInfo],
 ) -> Result<()> {
     let records = input.program.line_info();
@@ -152,9 +138,7 @@ fn check_lines(
                 index, off: record.insn, previous, count: insns.len()
             }));
         }
-        if insns[record.insn as usize].code == 0 {
-            return Err(refuse!(pass => Program::LineInfoInsn { index }));
-        }
+        refuse_if!(insns[record.insn as usize].code == 0, pass => Program::LineInfoInsn { index });
         if record.text.0 >= strings || record.file.0 >= strings {
             return Err(refuse!(pass => Program::LineInfoString { index }));
         }

@@ -20,8 +20,8 @@ use super::Analysis;
 use super::calls::{self, called_helper, is_function_address};
 use super::subprogs::{is_table_jump, slots};
 use crate::input::Input;
-use crate::log::LogAt;
-use crate::{Result, log, refuse};
+use crate::log::Sink;
+use crate::{Result, log, refuse, refuse_if};
 
 /// Edge from an instruction, in the order in which they are followed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,9 +39,9 @@ enum Visit {
     Explored,
 }
 
-struct Search<'s, 'e, 'p, 'l> {
+struct Search<'s, 'e, 'l> {
     input: &'s Input<'e>,
-    pass: &'s mut LogAt<'p, 'l>,
+    pass: &'s mut Sink<'l>,
     analysis: &'s mut Analysis,
     state: Vec<Visit>,
     stack: Vec<u32>,
@@ -51,7 +51,7 @@ struct Search<'s, 'e, 'p, 'l> {
 #[doc(alias = "bpf_check_cfg")]
 pub(super) fn check_cfg(
     input: &Input<'_>,
-    pass: &mut LogAt<'_, '_>,
+    pass: &mut Sink<'_>,
     analysis: &mut Analysis,
 ) -> Result<()> {
     let count = input.program.insns().len();
@@ -84,7 +84,7 @@ fn note_early_returns(input: &Input<'_>, analysis: &mut Analysis) {
     }
 }
 
-impl Search<'_, '_, '_, '_> {
+impl Search<'_, '_, '_> {
     /// Explores what is reached from an instruction.
     fn walk(&mut self, from: u32) -> Result<()> {
         self.state[from as usize] = Visit::Discovered(None);
@@ -147,9 +147,10 @@ impl Search<'_, '_, '_, '_> {
     }
 
     /// A jump to an address in a register, which goes by the tables of its function: those whose
-    /// least target is in it (`visit_gotox_insn`). All targets are discovered at once; true if there
+    /// least target is in it (`visit_gotox_insn`, `create_jt`). All targets are discovered at once; true if there
     /// are new ones.
     #[doc(alias = "visit_gotox_insn")]
+    #[doc(alias = "create_jt")]
     fn visit_table_jump(&mut self, index: u32) -> Result<bool> {
         let subprog = &self.analysis.subprogs[self.analysis.subprog_containing(index)];
         let (start, end) = (subprog.start, subprog.end);
@@ -162,10 +163,7 @@ impl Search<'_, '_, '_, '_> {
             let mut targets: Vec<u32> = tables.flatten().copied().collect();
             targets.sort_unstable();
             targets.dedup();
-            if targets.is_empty() {
-                self.pass.insn_idx = start;
-                return Err(refuse!(self.pass => Program::NoJumpTable { start }));
-            }
+            refuse_if!(targets.is_empty(), self.pass.at(start) => Program::NoJumpTable { start });
             self.pass.insn_idx = index;
             if !targets.iter().all(|target| (start..end).contains(target)) {
                 return Err(refuse!(self.pass => Program::JumpTableOutside { index, start, end }));
@@ -270,9 +268,8 @@ impl Search<'_, '_, '_, '_> {
             .ok()
             .filter(|target| *target < self.state.len())
         else {
-            log::verbose_linfo(self.input, self.pass.sink, from, format_args!("{from}: "));
-            self.pass.insn_idx = from;
-            return Err(refuse!(self.pass => Program::JumpOutOfRange { from, to }));
+            log::verbose_linfo(self.input, self.pass.at(from), format_args!("{from}: "));
+            return Err(refuse!(self.pass.at(from) => Program::JumpOutOfRange { from, to }));
         };
         if edge == Edge::Branch {
             self.mark_join(target as u32);
@@ -292,15 +289,10 @@ impl Search<'_, '_, '_, '_> {
                 if self.input.bpf_capable && may_close {
                     return Ok(false);
                 }
-                log::verbose_linfo(self.input, self.pass.sink, from, format_args!("{from}: "));
-                log::verbose_linfo(
-                    self.input,
-                    self.pass.sink,
-                    target as u32,
-                    format_args!("{target}: "),
-                );
-                self.pass.insn_idx = from;
-                Err(refuse!(self.pass => Program::BackEdge { from, target }))
+                log::verbose_linfo(self.input, self.pass.at(from), format_args!("{from}: "));
+                let to = self.pass.at(target as u32);
+                log::verbose_linfo(self.input, to, format_args!("{target}: "));
+                Err(refuse!(self.pass.at(from) => Program::BackEdge { from, target }))
             }
         }
     }

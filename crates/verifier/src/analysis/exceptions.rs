@@ -6,12 +6,12 @@ use program::EXCEPTION_CALLBACK_TAG;
 use spec::behaviour::Behaviour;
 
 use crate::input::Input;
-use crate::log::LogAt;
-use crate::{Result, refuse};
+use crate::log::Sink;
+use crate::{Result, refuse, refuse_if};
 
 /// First instruction of the exception callback (`bpf_find_exception_callback_insn_off`).
 #[doc(alias = "bpf_find_exception_callback_insn_off")]
-pub(super) fn find_callback(input: &Input<'_>, pass: &mut LogAt<'_, '_>) -> Result<Option<u32>> {
+pub(super) fn find_callback(input: &Input<'_>, pass: &mut Sink<'_>) -> Result<Option<u32>> {
     if !input.rules.has(Behaviour::ExceptionCallbacks) {
         return Ok(None);
     }
@@ -29,16 +29,12 @@ pub(super) fn find_callback(input: &Input<'_>, pass: &mut LogAt<'_, '_>) -> Resu
     let Some(name) = names.next() else {
         return Ok(None);
     };
-    if names.next().is_some() {
-        return Err(refuse!(pass => Program::SeveralExceptionCallbacks));
-    }
+    refuse_if!(names.next().is_some(), pass => Program::SeveralExceptionCallbacks);
     let name = String::from_utf8_lossy(&name);
     let Some(callback) = types.find(Kind::Func, &name) else {
         return Err(refuse!(pass => Program::NoExceptionCallback { name }));
     };
-    if !is_global(types, callback.id()) {
-        return Err(refuse!(pass => Program::ExceptionCallbackStatic { name }));
-    }
+    refuse_if!(!is_global(types, callback.id()), pass => Program::ExceptionCallbackStatic { name });
     let mut records = input.program.func_info().iter();
     match records.rfind(|record| record.type_id == callback.id()) {
         None => Err(refuse!(pass => Program::ExceptionCallbackType)),

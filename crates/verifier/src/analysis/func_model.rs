@@ -3,7 +3,7 @@
 
 use btf::{Btf, Kind, Shape, Type, TypeId};
 
-use crate::log::LogAt;
+use crate::log::Sink;
 use crate::{Result, refuse};
 
 /// Most arguments of a kernel function (`MAX_BPF_FUNC_ARGS`).
@@ -18,7 +18,7 @@ const MAX_ARGUMENT_SIZE: u32 = 16;
 /// EINVAL for too many or variable arguments, and for arguments or a result that do not fit.
 #[doc(alias = "btf_distill_func_proto")]
 pub(crate) fn check_func_proto(
-    pass: &mut LogAt<'_, '_>,
+    pass: &mut Sink<'_>,
     types: &Btf<'_>,
     func: Type<'_>,
 ) -> Result<u32> {

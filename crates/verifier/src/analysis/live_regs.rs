@@ -6,14 +6,14 @@ use isa::ebpf::{Insn, Op, RawInsn, RegSet, Row};
 
 use super::{Analysis, calls};
 use crate::input::Input;
-use crate::log::LogAt;
+use crate::log::Sink;
 use crate::verbose;
 
 /// Computes [`super::InsnInfo::live_regs`], and writes them to the log at level 2
 /// (`compute_live_registers`, `bpf_compute_live_registers`).
 #[doc(alias = "compute_live_registers")]
 #[doc(alias = "bpf_compute_live_registers")]
-pub(super) fn compute(input: &Input<'_>, pass: &mut LogAt<'_, '_>, analysis: &mut Analysis) {
+pub(super) fn compute(input: &Input<'_>, pass: &mut Sink<'_>, analysis: &mut Analysis) {
     let slots = input.insns.iter().zip(input.program.insns());
     let accesses: Vec<Access> = slots.map(|slot| access(input, slot)).collect();
     loop {
@@ -32,7 +32,7 @@ pub(super) fn compute(input: &Input<'_>, pass: &mut LogAt<'_, '_>, analysis: &mu
         }
     }
     // The second slot of a wide load is not in the graph; Linux 6.18 leaves its sets.
-    if pass.sink.is_full() {
+    if pass.is_full() {
         write(input, pass, analysis);
     }
 }
@@ -98,7 +98,7 @@ fn access(input: &Input<'_>, (insn, raw): (&Insn, &RawInsn)) -> Access {
     }
 }
 
-fn write(input: &Input<'_>, pass: &mut LogAt<'_, '_>, analysis: &Analysis) {
+fn write(input: &Input<'_>, pass: &mut Sink<'_>, analysis: &Analysis) {
     verbose!(pass, "Live regs before insn:\n");
     let mut index = 0;
     while index < input.program.insns().len() {
@@ -115,7 +115,7 @@ fn write(input: &Input<'_>, pass: &mut LogAt<'_, '_>, analysis: &Analysis) {
             }
         }
         verbose!(pass, " ");
-        crate::log::verbose_insn(input, pass.sink, index as u32);
+        crate::log::verbose_insn(input, pass, index as u32);
         index += super::subprogs::slots(input.program.insns()[index]) as usize;
     }
 }

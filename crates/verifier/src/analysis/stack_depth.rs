@@ -6,16 +6,13 @@
 
 use spec::behaviour::Behaviour;
 
-use super::Analysis;
 use super::calls::{is_function_address, is_local_call, throws};
-use crate::env::SubprogAux;
+use crate::env::Check;
 use crate::input::Input;
-use crate::log::LogAt;
-use crate::log::Sink;
 use crate::rejection::Program;
 use crate::state::MAX_CALL_FRAMES;
 use crate::type_rules::{HookRules, TargetKind};
-use crate::{LIMITS, Result, Stop, refuse, verbose};
+use crate::{LIMITS, Result, Stop, refuse, refuse_if, verbose};
 
 /// Stack of the callers above which a subprogram may not make tail calls.
 const MAX_STACK_BEFORE_TAIL_CALL: u32 = 256;
@@ -33,28 +30,18 @@ enum StackMode {
 }
 
 /// Checks the stack of all chains of calls (`check_max_stack_depth`). Sets
-/// [`SubprogAux::tail_call_reachable`].
-pub(crate) fn check_max_stack_depth(
-    input: &Input<'_>,
-    analysis: &Analysis,
-    sink: &mut Sink<'_>,
-    subprogs: &mut [SubprogAux],
-) -> Result<()> {
-    let mut check = Check {
-        input,
-        analysis,
-        pass: LogAt { sink, insn_idx: 0 },
-        modes: vec![StackMode::Unknown; subprogs.len()],
-        subprogs,
-    };
-    let has_tail_call = analysis
-        .subprogs
-        .iter()
-        .any(|subprog| subprog.has_tail_call);
+/// `tail_call_reachable` of functions.
+pub(crate) fn check_max_stack_depth(env: &mut Check<'_>) -> Result<()> {
+    env.sink.insn_idx = 0;
+    let input = env.input;
+    let mut subprogs = env.analysis.subprogs.iter();
+    let has_tail_call = subprogs.any(|subprog| subprog.has_tail_call);
     let private = input.private_stack && !has_tail_call && has_private_stack(input);
-    for root in (0..check.subprogs.len()).rev() {
-        if root == 0 || check.subprogs[root].is_async_cb {
-            check.walk(root, root == 0 && private)?;
+    let modes = vec![StackMode::Unknown; env.subprogs.len()];
+    let mut depths = StackDepths { env, modes };
+    for root in (0..depths.modes.len()).rev() {
+        if root == 0 || depths.env.subprogs[root].is_async_cb {
+            depths.walk(root, root == 0 && private)?;
         }
     }
     Ok(())
@@ -77,20 +64,17 @@ struct Return {
     frame: usize,
 }
 
-struct Check<'s, 'e, 'l> {
-    input: &'s Input<'e>,
-    analysis: &'s Analysis,
-    pass: LogAt<'s, 'l>,
+struct StackDepths<'s, 'a> {
+    env: &'s mut Check<'a>,
     modes: Vec<StackMode>,
-    subprogs: &'s mut [SubprogAux],
 }
 
-impl Check<'_, '_, '_> {
+impl StackDepths<'_, '_> {
     /// Stack of a function, as Linux rounds it (`round_up_stack_depth`).
     #[doc(alias = "round_up_stack_depth")]
     fn rounded(&self, subprog: usize) -> u32 {
-        let depth = self.subprogs[subprog].stack_depth;
-        match self.input.rules.has(Behaviour::FramesOf16) {
+        let depth = self.env.subprogs[subprog].stack_depth;
+        match self.env.input.rules.has(Behaviour::FramesOf16) {
             true => depth.next_multiple_of(16),
             false => depth.max(1).next_multiple_of(32),
         }
@@ -99,14 +83,14 @@ impl Check<'_, '_, '_> {
     /// Follows all calls from one function (`check_max_stack_depth_subprog`).
     #[doc(alias = "check_max_stack_depth_subprog")]
     fn walk(&mut self, root: usize, private: bool) -> Result<()> {
-        let many = self.input.rules.has(Behaviour::SixteenFrames);
+        let many = self.env.input.rules.has(Behaviour::SixteenFrames);
         let most = if many { MANY_FRAMES } else { MAX_CALL_FRAMES };
         let mut returns: Vec<Return> = Vec::new();
         let (mut frame, mut depth) = (0, 0);
         let mut subprog = root;
         let mut tail_call_reachable = false;
         self.enter(subprog, private, 1, &mut depth)?;
-        let mut insn = self.analysis.subprogs[subprog].start;
+        let mut insn = self.env.analysis.subprogs[subprog].start;
         loop {
             let call = self.next_call(subprog, insn, &returns)?;
             if let Some((site, callee)) = call {
@@ -116,22 +100,20 @@ impl Check<'_, '_, '_> {
                     frame,
                 });
                 subprog = callee;
-                insn = self.analysis.subprogs[subprog].start;
-                tail_call_reachable |= self.analysis.subprogs[subprog].has_tail_call;
-                frame = match many && self.analysis.subprogs[subprog].is_global {
+                insn = self.env.analysis.subprogs[subprog].start;
+                tail_call_reachable |= self.env.analysis.subprogs[subprog].has_tail_call;
+                frame = match many && self.env.analysis.subprogs[subprog].is_global {
                     true => 0,
                     false => frame + 1,
                 };
-                self.pass.insn_idx = site;
-                if frame >= most {
-                    return Err(refuse!(self.pass => Program::TooManyFramesLinked { frame }));
-                }
+                self.env.sink.insn_idx = site;
+                refuse_if!(frame >= most, self.env => Program::TooManyFramesLinked { frame });
                 self.enter(subprog, private, returns.len() + 1, &mut depth)?;
                 continue;
             }
             if tail_call_reachable {
                 for caller in &returns {
-                    self.subprogs[caller.subprog].tail_call_reachable = true;
+                    self.env.subprogs[caller.subprog].tail_call_reachable = true;
                 }
             }
             let Some(caller) = returns.pop() else {
@@ -156,10 +138,10 @@ impl Check<'_, '_, '_> {
             self.modes[subprog] = StackMode::Kernel;
         }
         if subprog != 0
-            && self.analysis.subprogs[subprog].has_tail_call
+            && self.env.analysis.subprogs[subprog].has_tail_call
             && *depth >= MAX_STACK_BEFORE_TAIL_CALL
         {
-            return Err(refuse!(self.pass => Program::TailCallStack { depth: *depth }));
+            return Err(refuse!(self.env => Program::TailCallStack { depth: *depth }));
         }
         let own = self.rounded(subprog);
         if private && self.modes[subprog] == StackMode::Unknown && own >= MIN_PRIVATE_STACK {
@@ -167,17 +149,15 @@ impl Check<'_, '_, '_> {
         }
         let is_private = self.modes[subprog] == StackMode::Private;
         let chain = if is_private { own } else { *depth + own };
-        let deepest = &mut self.pass.sink.deepest_stack;
+        let deepest = &mut self.env.sink.deepest_stack;
         *deepest = chain.max(*deepest);
         if is_private {
-            if own > LIMITS.stack {
-                return Err(refuse!(self.pass => Program::SubprogStack { subprog, own }));
-            }
+            refuse_if!(own > LIMITS.stack, self.env => Program::SubprogStack { subprog, own });
             return Ok(());
         }
         *depth += own;
         if *depth > LIMITS.stack {
-            return Err(refuse!(self.pass => Program::CombinedStack { frames, depth: *depth }));
+            return Err(refuse!(self.env => Program::CombinedStack { frames, depth: *depth }));
         }
         Ok(())
     }
@@ -191,13 +171,13 @@ impl Check<'_, '_, '_> {
         from: u32,
         callers: &[Return],
     ) -> Result<Option<(u32, usize)>> {
-        for index in from..self.analysis.subprogs[subprog].end {
-            let insn = self.input.program.insns()[index as usize];
-            if throws(self.input, insn) {
+        for index in from..self.env.analysis.subprogs[subprog].end {
+            let insn = self.env.input.program.insns()[index as usize];
+            if throws(self.env.input, insn) {
                 let callers = callers.iter().map(|caller| caller.subprog);
                 let mut chain = callers.chain([subprog]);
-                if chain.any(|frame| self.subprogs[frame].is_cb) {
-                    return Err(refuse!(self.pass => Program::ThrowInCallback { index, subprog }));
+                if chain.any(|frame| self.env.subprogs[frame].is_cb) {
+                    return Err(refuse!(self.env => Program::ThrowInCallback { index, subprog }));
                 }
             }
             let is_call = is_local_call(insn);
@@ -206,18 +186,19 @@ impl Check<'_, '_, '_> {
             }
             let target = (index + 1).wrapping_add_signed(insn.imm);
             let callee = self
+                .env
                 .analysis
                 .subprog_at(target)
                 .ok_or_else(|| Stop::Bug(format!("callee not found at insn {target}")))?;
-            if is_call && self.analysis.exception_callback == Some(callee) {
+            if is_call && self.env.analysis.exception_callback == Some(callee) {
                 // The kernel ends this line of the log with its statistics.
                 let rejection = Program::ExceptionCallbackCall {
                     index: index.into(),
                 };
-                verbose!(self.pass, "{rejection}");
-                return Err(Stop::refusal(rejection, Some(self.pass.insn_idx)));
+                verbose!(self.env.sink, "{rejection}");
+                return Err(Stop::refusal(rejection, Some(self.env.sink.insn_idx)));
             }
-            if is_call || !self.subprogs[callee].is_async_cb {
+            if is_call || !self.env.subprogs[callee].is_async_cb {
                 return Ok(Some((index, callee)));
             }
         }

@@ -16,15 +16,15 @@ use spec::since::Feature;
 use super::calls::{called_helper, is_function_address, is_kfunc_call, is_local_call};
 use super::{SubprogInfo, func_model};
 use crate::input::Input;
-use crate::log::LogAt;
-use crate::{Result, refuse, verbose};
+use crate::log::Sink;
+use crate::{Result, refuse, refuse_if, verbose};
 
 /// Finds the subprograms (`add_subprog_and_kfunc`), ordered by start. The exception callback
 /// is one, called or not.
 #[doc(alias = "add_subprog_and_kfunc")]
 pub(super) fn find(
     input: &Input<'_>,
-    pass: &mut LogAt<'_, '_>,
+    pass: &mut Sink<'_>,
     exception_callback: Option<u32>,
 ) -> Result<Vec<SubprogInfo>> {
     let mut starts: Vec<u32> = vec![0];
@@ -38,9 +38,7 @@ pub(super) fn find(
             continue;
         }
         pass.insn_idx = index as u32;
-        if !input.bpf_capable {
-            return Err(refuse!(pass => Program::CallPrivilege));
-        }
+        refuse_if!(!input.bpf_capable, pass => Program::CallPrivilege);
         if is_local {
             let target = index as i64 + i64::from(insn.imm) + 1;
             add(input, pass, &mut starts, target)?;
@@ -51,7 +49,7 @@ pub(super) fn find(
     if let Some(start) = exception_callback {
         add(input, pass, &mut starts, start.into())?;
     }
-    if pass.sink.is_full() {
+    if pass.is_full() {
         for (number, start) in starts.iter().enumerate() {
             verbose!(pass, "func#{number} @{start}\n");
         }
@@ -78,13 +76,11 @@ pub(super) fn find(
 #[doc(alias = "bpf_add_kfunc_call")]
 fn add_kfunc(
     input: &Input<'_>,
-    pass: &mut LogAt<'_, '_>,
+    pass: &mut Sink<'_>,
     known: &mut BTreeSet<i32>,
     insn: RawInsn,
 ) -> Result<()> {
-    if !input.program.is_gpl_compatible() {
-        return Err(refuse!(pass => Program::KfuncLicense));
-    }
+    refuse_if!(!input.program.is_gpl_compatible(), pass => Program::KfuncLicense);
     let id = insn.imm;
     if id == 0 || insn.off != 0 || known.contains(&id) {
         return Ok(());
@@ -106,20 +102,13 @@ fn add_kfunc(
         return Err(refuse!(pass => Program::KfuncNotFunction { id: id as u32 }));
     };
     let special = func.name().to_str().and_then(SpecialKfunc::named);
-    if special.is_some_and(SpecialKfunc::is_device_bound) {
-        return Err(refuse!(pass => Program::MetadataKfunc));
-    }
+    refuse_if!(special.is_some_and(SpecialKfunc::is_device_bound), pass => Program::MetadataKfunc);
     func_model::check_func_proto(pass, types, func).map(|_| ())
 }
 
 /// Linux's `add_subprog`.
 #[doc(alias = "add_subprog")]
-fn add(
-    input: &Input<'_>,
-    pass: &mut LogAt<'_, '_>,
-    starts: &mut Vec<u32>,
-    target: i64,
-) -> Result<()> {
+fn add(input: &Input<'_>, pass: &mut Sink<'_>, starts: &mut Vec<u32>, target: i64) -> Result<()> {
     let Some(start) = u32::try_from(target)
         .ok()
         .filter(|start| (*start as usize) < input.program.insns().len())
@@ -140,7 +129,7 @@ fn add(
 #[doc(alias = "check_subprogs")]
 pub(super) fn check_layout(
     input: &Input<'_>,
-    pass: &mut LogAt<'_, '_>,
+    pass: &mut Sink<'_>,
     subprogs: &mut [SubprogInfo],
 ) -> Result<()> {
     for subprog in subprogs {
@@ -174,9 +163,7 @@ pub(super) fn check_layout(
                 }
             }
             let ends = insn.is_exit() || insn.is_goto() && !is_unknown || by_table;
-            if index == subprog.end - 1 && !ends {
-                return Err(refuse!(pass => Program::LastInsn));
-            }
+            refuse_if!(index == subprog.end - 1 && !ends, pass => Program::LastInsn);
         }
     }
     Ok(())

@@ -221,6 +221,8 @@ fn pointer_to_function<'a>(btf: &'a Btf<'static>, id: TypeId) -> Option<Proto<'a
     }
 }
 
+/// The prototype of a function, by its type (`btf_attach_func_proto`).
+#[doc(alias = "btf_attach_func_proto")]
 pub(super) fn prototype<'a>(btf: &'a Btf<'_>, id: TypeId) -> Option<Proto<'a>> {
     match btf.get(id)?.shape() {
         Shape::Proto(proto) => Some(proto),

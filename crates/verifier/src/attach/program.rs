@@ -9,8 +9,8 @@ use super::function::{AttachedFunction, prototype};
 use crate::analysis::{Analysis, check_func_proto};
 use crate::env::Env;
 use crate::input::Input;
-use crate::log::LogAt;
-use crate::{Result, Stop, Verdict, refuse};
+use crate::log::Sink;
+use crate::{Result, Stop, Verdict, refuse, refuse_if};
 
 /// What Linux keeps of a loaded program that others attach to (`bpf_prog_aux`).
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ pub(super) fn check_program_target(
     analysis: &Analysis,
     target: &Program,
     id: TypeId,
-    check: &mut LogAt<'_, '_>,
+    check: &mut Sink<'_>,
 ) -> Result<()> {
     let Some(loaded) = &input.target else {
         return Err(Stop::Bug("the target program is not verified".into()));
@@ -163,9 +163,7 @@ pub(super) fn check_program_target(
             }
         }
     }
-    if ty.kind() != Kind::Func {
-        return Err(refuse!(check => Program::NotFunction { id: id.0 }));
-    }
+    refuse_if!(ty.kind() != Kind::Func, check => Program::NotFunction { id: id.0 });
     if replaces {
         check_type_match(input.program, types, ty, check)?;
     }
@@ -179,15 +177,11 @@ pub(super) fn check_program_target(
         false => hook == HookKind::Iterator,
     };
     let is_sleepable = input.program.flags().has(LoadFlags::SLEEPABLE);
-    if is_sleepable && hook != HookKind::Iterator {
-        return Err(refuse!(check => Program::NotSleepable { name }));
-    }
+    refuse_if!(is_sleepable && hook != HookKind::Iterator, check => Program::NotSleepable { name });
     if is_of_iterator {
         return Err(super::no_iterator(&name.to_string_lossy()));
     }
-    if hook == HookKind::ModifyReturn {
-        return Err(refuse!(check => Program::ModifiesReturn));
-    }
+    refuse_if!(hook == HookKind::ModifyReturn, check => Program::ModifiesReturn);
     Ok(())
 }
 
@@ -195,20 +189,16 @@ pub(super) fn check_program_target(
 fn check_replacement(
     analysis: &Analysis,
     function: LoadedFunction,
-    check: &mut LogAt<'_, '_>,
+    check: &mut Sink<'_>,
 ) -> Result<()> {
-    if function.is_unreliable {
-        return Err(refuse!(check => Program::ReplacesStatic));
-    }
+    refuse_if!(function.is_unreliable, check => Program::ReplacesStatic);
     let Some(own) = analysis.subprogs.first() else {
         return Ok(());
     };
     if own.changes_pkt_data && !function.changes_packet {
         return Err(refuse!(check => Program::ReplacementChangesPacket));
     }
-    if own.might_sleep && !function.might_sleep {
-        return Err(refuse!(check => Program::ReplacementSleeps));
-    }
+    refuse_if!(own.might_sleep && !function.might_sleep, check => Program::ReplacementSleeps);
     Ok(())
 }
 
@@ -220,7 +210,7 @@ fn check_type_match(
     program: &Program,
     theirs: &Btf<'_>,
     target: Type<'_>,
-    check: &mut LogAt<'_, '_>,
+    check: &mut Sink<'_>,
 ) -> Result<()> {
     let (Some(ours), Some(func)) = (program.btf(), program.func_info().first()) else {
         return Err(refuse!(check => Program::ReplacementWithoutBtf));
@@ -279,7 +269,7 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    fn check_parameter(&self, one: TypeId, other: TypeId, check: &mut LogAt<'_, '_>) -> Result<()> {
+    fn check_parameter(&self, one: TypeId, other: TypeId, check: &mut Sink<'_>) -> Result<()> {
         let Pair {
             name,
             their_name,

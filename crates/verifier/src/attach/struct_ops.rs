@@ -9,15 +9,13 @@ use spec::registry::StructOps;
 
 use super::function::{AttachedFunction, operation};
 use crate::input::Input;
-use crate::log::LogAt;
-use crate::{Result, Stop, refuse};
+use crate::log::Sink;
+use crate::{Result, Stop, refuse, refuse_if};
 
 /// Checks that the program is an operation that programs can be (`check_struct_ops_btf_id`).
 #[doc(alias = "check_struct_ops_btf_id")]
-pub(super) fn check_struct_ops(input: &Input<'_>, check: &mut LogAt<'_, '_>) -> Result<()> {
-    if !input.program.is_gpl_compatible() {
-        return Err(refuse!(check => Program::StructOpsLicense));
-    }
+pub(super) fn check_struct_ops(input: &Input<'_>, check: &mut Sink<'_>) -> Result<()> {
+    refuse_if!(!input.program.is_gpl_compatible(), check => Program::StructOpsLicense);
     let Some(target) = input.program.attach_target() else {
         return Err(refuse!(check => Program::NoOperation));
     };
@@ -60,9 +58,9 @@ fn check_member(
     program: &Program,
     operations: &StructOps,
     member: Name<'_>,
-    check: &mut LogAt<'_, '_>,
+    check: &mut Sink<'_>,
 ) -> Result<()> {
-    let refused = |check: &mut LogAt<'_, '_>| refuse!(check => Program::UnsupportedMember { name: member, structure: operations.name });
+    let refused = |check: &mut Sink<'_>| refuse!(check => Program::UnsupportedMember { name: member, structure: operations.name });
     let name = member.to_str().unwrap_or_default();
     if !operations.operations.has(name) {
         return Err(refused(check));
@@ -74,7 +72,7 @@ fn check_member(
 }
 
 /// Programs with referenced arguments make no tail calls.
-fn check_tail_calls(input: &Input<'_>, check: &mut LogAt<'_, '_>) -> Result<()> {
+fn check_tail_calls(input: &Input<'_>, check: &mut Sink<'_>) -> Result<()> {
     let is_tail_call = |insn: &Insn| {
         matches!(insn, Insn::Call(Callee::Helper(id))
             if HelperId::from_number(*id) == Some(HelperId::TailCall))

@@ -10,7 +10,7 @@ use spec::registry::{ArgBase, ArgDetail, ArgType, HelperProto};
 
 use super::meta::CallMeta;
 use super::{constant, dynptr, field, kptr, lock};
-use crate::env::{Env, RegArg};
+use crate::env::{Check, Env, RegArg};
 use crate::log::TypeText;
 use crate::mem::helper_mem::{check_helper_mem, check_sized_mem};
 use crate::mem::region::check_ptr_off;
@@ -18,7 +18,7 @@ use crate::mem::{Access, check_ptr_alignment, context, is_pointer_value, packet}
 use crate::rejection::Call;
 use crate::resolve::Map;
 use crate::state::{MapRef, RegBase, RegKind, RegRules, RegState, RegType, TypeFlags, TypeRef};
-use crate::{Errno, Result, Stop, insn_facts, refuse, verbose};
+use crate::{Errno, Result, Stop, insn_facts, refuse, refuse_if, verbose};
 
 /// Types of registers that an argument takes, in the order in which refusals list them;
 /// `None` for arguments without such a list (`compatible_reg_types`); `takes_context` if the context
@@ -87,7 +87,7 @@ const DYNPTR_FLAGS: TypeFlags = TypeFlags::DYNPTR_TYPE_LOCAL
 /// Checks that the register is of a type that the argument takes (`check_reg_type`); `helper` is
 /// `None` for arguments of a subprogram.
 pub(super) fn check_reg_type(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     ptr: Reg,
     arg: ArgType,
     btf_id: Option<u32>,
@@ -189,7 +189,7 @@ pub(super) fn check_reg_type(
 
 /// Checks that an object is of the expected type of vmlinux, or begins with one.
 fn check_object_type(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     ptr: Reg,
     ty: TypeRef,
     expected: u32,
@@ -199,7 +199,7 @@ fn check_object_type(
     let expected = TypeRef::vmlinux(expected);
     if env
         .input
-        .has_prefix(&mut env.log(), ty, expected, off, is_strict)
+        .has_prefix(&mut env.sink, ty, expected, off, is_strict)
     {
         return Ok(());
     }
@@ -211,7 +211,7 @@ fn check_object_type(
 /// `__check_func_arg_reg_off`).
 #[doc(alias = "check_func_arg_reg_off")]
 #[doc(alias = "__check_func_arg_reg_off")]
-pub(super) fn check_offset(env: &mut Env<'_>, ptr: Reg, arg: Option<ArgType>) -> Result<()> {
+pub(super) fn check_offset(env: &mut Check<'_>, ptr: Reg, arg: Option<ArgType>) -> Result<()> {
     let reg = *env.reg(ptr);
     if arg.is_some_and(|arg| arg.flags.has(TypeFlags::OBJ_RELEASE)) {
         let is_dynptr = arg.is_some_and(|arg| arg.base == ArgBase::PtrToDynptr);
@@ -225,7 +225,7 @@ pub(super) fn check_offset(env: &mut Env<'_>, ptr: Reg, arg: Option<ArgType>) ->
         if reg.off != 0 && rules.has(Behaviour::ReleaseOffsetsNamed) {
             return Err(refuse!(env => Call::NonzeroOffset { reg: ptr }));
         }
-        return check_ptr_off(&mut env.log(), &reg, ptr, false);
+        return check_ptr_off(&mut env.sink, &reg, ptr, false);
     }
     let RegType { base, flags } = reg.reg_type();
     let takes_context = arg.is_none_or(|arg| arg.base == ArgBase::PtrToCtx);
@@ -246,7 +246,7 @@ pub(super) fn check_offset(env: &mut Env<'_>, ptr: Reg, arg: Option<ArgType>) ->
     ];
     let is_object = base == RegBase::PtrToBtfId;
     check_ptr_off(
-        &mut env.log(),
+        &mut env.sink,
         &reg,
         ptr,
         is_object && OBJECTS.contains(&flags),
@@ -284,9 +284,7 @@ pub(super) fn check_arg(
         return Err(refuse!(env => Call::ArgumentType { reg: ptr, kind, expected }));
     }
     if arg == ArgBase::Anything.plain() {
-        if is_pointer_value(env, ptr) {
-            return Err(refuse!(env => Call::LeaksAddress { reg: ptr }));
-        }
+        refuse_if!(is_pointer_value(env, ptr), env => Call::LeaksAddress { reg: ptr });
         let size = match proto.helper() {
             Some(HelperId::ProbeRead | HelperId::ProbeReadKernel) => env.reg(Reg::R2).num.umax,
             // Texts have no size.
@@ -381,7 +379,7 @@ pub(super) fn check_arg(
             let raw = meta.is_raw.then_some(&mut meta.raw);
             check_helper_mem(env, ptr, size as i32, access, false, raw)?;
             if arg.flags.has(TypeFlags::MEM_ALIGNED) {
-                check_ptr_alignment(env.input, &mut env.log(), &reg, 0, size, true)?;
+                check_ptr_alignment(env.input, &mut env.sink, &reg, 0, size, true)?;
             }
             Ok(())
         }
@@ -441,7 +439,7 @@ fn map_of(meta: &CallMeta) -> Result<(MapRef, u32)> {
 /// (`resolve_map_arg_type`).
 #[doc(alias = "resolve_map_arg_type")]
 fn resolve_map_value(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     proto: &HelperProto,
     arg: ArgType,
     meta: &CallMeta,
@@ -466,7 +464,7 @@ fn resolve_map_value(
 #[doc(alias = "update_ref_obj")]
 #[doc(alias = "validate_ref_obj")]
 fn check_reference(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     reg: &RegState,
     ptr: Reg,
     arg: ArgType,
@@ -492,15 +490,15 @@ fn check_reference(
                 id: reg.ref_obj_id.into(),
                 first: meta.ref_obj_id.into(),
             };
-            verbose!(env, "{rejection}");
-            return Err(Stop::refusal(rejection, Some(env.insn_idx)));
+            verbose!(env.sink, "{rejection}");
+            return Err(Stop::refusal(rejection, Some(env.sink.insn_idx)));
         }
         meta.ref_obj_id = reg.ref_obj_id;
     }
     Ok(())
 }
 
-fn check_map_ptr(env: &mut Env<'_>, reg: &RegState, meta: &mut CallMeta) -> Result<()> {
+fn check_map_ptr(env: &mut Check<'_>, reg: &RegState, meta: &mut CallMeta) -> Result<()> {
     let RegKind::MapPtr { map, uid } = reg.kind else {
         return Err(Stop::Bug("map argument is no map".into()));
     };

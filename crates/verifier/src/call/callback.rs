@@ -13,7 +13,7 @@ use spec::maps::MapKind;
 use super::dynptr;
 use super::kfunc::graph;
 use super::subprog::{check_args_by_btf, check_frame_limit};
-use crate::env::{Env, MapUse};
+use crate::env::{Check, Env, MapUse};
 use crate::explore::Fork;
 use crate::state::{
     Frame, MAIN_CALLSITE, MapRef, RegKind, RegState, Registers, State, TypeFlags, TypeRef,
@@ -41,7 +41,11 @@ fn frame_of(env: &mut Env<'_>, subprog: u32, kind: CallbackKind) -> Result<Frame
     check_args_by_btf(env, subprog)?.ok();
     env.subprogs[subprog as usize].is_cb = true;
     let caller = env.frame().clone();
-    let mut frame = Frame::new(env.insn_idx as i32, env.state.curframe as u32 + 1, subprog);
+    let mut frame = Frame::new(
+        env.sink.insn_idx as i32,
+        env.state.curframe as u32 + 1,
+        subprog,
+    );
     set_args(env, &caller, &mut frame, kind)?;
     // The kernel marks the callee's registers where it means the caller's.
     frame.marks.written_regs |= 0x3f;
@@ -58,11 +62,8 @@ fn push_loop(env: &mut Env<'_>, subprog: u32) -> Result<()> {
     }
     env.frame_mut().callback_depth = 0;
     if env.sink.is_full() {
-        verbose!(
-            env,
-            "frame{} bpf_loop iteration limit reached\n",
-            env.state.curframe
-        );
+        let frame = env.state.curframe;
+        verbose!(env.sink, "frame{frame} bpf_loop iteration limit reached\n");
     }
     Ok(())
 }
@@ -72,7 +73,7 @@ fn push_loop(env: &mut Env<'_>, subprog: u32) -> Result<()> {
 #[doc(alias = "loop_flag_is_zero")]
 #[doc(alias = "update_loop_inline_state")]
 fn note_inline(env: &mut Env<'_>, subprog: u32) -> Result<()> {
-    let index = env.insn_idx as usize;
+    let index = env.sink.insn_idx as usize;
     let before = env.aux[index].loop_inline;
     if before.initialized && !before.fits {
         return Ok(());
@@ -99,7 +100,7 @@ fn enter(env: &mut Env<'_>, subprog: u32, kind: CallbackKind) -> Result<()> {
     check_args_by_btf(env, subprog)?.ok();
     env.subprogs[subprog as usize].is_cb = true;
     let start = env.analysis.subprogs[subprog as usize].start;
-    let insn_idx = env.insn_idx;
+    let insn_idx = env.sink.insn_idx;
     let caller = env.frame().clone();
     env.sink.mark_all_scratched();
     if kind.is_async() {
@@ -133,7 +134,7 @@ fn enter(env: &mut Env<'_>, subprog: u32, kind: CallbackKind) -> Result<()> {
 /// Sets the arguments and the allowed results of a callback (`set_callee_state_cb`).
 #[doc(alias = "set_callee_state_cb")]
 fn set_args(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     caller: &Frame,
     frame: &mut Frame,
     kind: CallbackKind,
@@ -154,7 +155,7 @@ fn set_args(
             {
                 return Err(refuse!(env => Call::CallbackForMap));
             }
-            let is_poisoned = env.aux[env.insn_idx as usize].map == MapUse::Several;
+            let is_poisoned = env.insn_aux().map == MapUse::Several;
             if is_poisoned && !env.input.rules.has(Behaviour::ManyMapsFollowed) {
                 return Err(refuse!(env => Program::TailCallMap));
             }

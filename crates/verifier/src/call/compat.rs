@@ -4,13 +4,13 @@ use spec::helpers::HelperId;
 use spec::maps::MapKind;
 use spec::registry::HelperProto;
 
-use crate::env::Env;
+use crate::env::Check;
 use crate::state::MapRef;
 use crate::{Result, refuse};
 
 /// Checks that a helper takes a map (`check_map_func_compatibility`).
 pub(super) fn check_map_func_compatibility(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     proto: &HelperProto,
     map: Option<MapRef>,
 ) -> Result<()> {
@@ -37,14 +37,14 @@ pub(super) fn check_map_func_compatibility(
 /// True if the program may change sockets in a map; says so in the log if not
 /// (`may_update_sockmap`).
 #[doc(alias = "may_update_sockmap")]
-fn may_change_sockmap(env: &mut Env<'_>, helper: HelperId) -> bool {
+fn may_change_sockmap(env: &mut Check<'_>, helper: HelperId) -> bool {
     let rules = env.input.registry.rules(&env.input.context);
     let is_allowed = rules.is_some_and(|rules| match helper {
         HelperId::MapDeleteElem => rules.deletes_sockmap,
         _ => rules.updates_sockmap,
     });
     if !is_allowed {
-        crate::verbose!(env, "cannot update sockmap in this context\n");
+        crate::verbose!(env.sink, "cannot update sockmap in this context\n");
     }
     is_allowed
 }

@@ -3,34 +3,28 @@
 use isa::ebpf::Reg;
 
 use super::format;
-use crate::env::Env;
+use crate::env::{Check, Env};
 use crate::mem::map_value::{Source, check_bounds};
 use crate::state::{PreciseMask, RegKind, SlotKind, TypeFlags};
-use crate::{Result, refuse};
+use crate::{Result, refuse, refuse_if};
 
 /// Checks that a pointer points at a string that nothing changes (`check_reg_const_str`,
 /// `check_arg_const_str`).
 #[doc(alias = "check_reg_const_str")]
 #[doc(alias = "check_arg_const_str")]
-pub(super) fn check_string(env: &mut Env<'_>, ptr: Reg) -> Result<()> {
+pub(super) fn check_string(env: &mut Check<'_>, ptr: Reg) -> Result<()> {
     let reg = *env.reg(ptr);
     let RegKind::MapValue { map, .. } = reg.kind else {
         return Err(refuse!(env => Call::Silent));
     };
-    if reg.flags != TypeFlags::NONE {
-        return Err(refuse!(env => Call::Silent));
-    }
+    refuse_if!(reg.flags != TypeFlags::NONE, env => Call::Silent);
     let input = env.input;
     let info = &input.maps[map];
-    if !info.is_rdonly() {
-        return Err(refuse!(env => Call::NotReadOnlyMap { reg: ptr }));
-    }
+    refuse_if!(!info.is_rdonly(), env => Call::NotReadOnlyMap { reg: ptr });
     let Some(var_off) = reg.num.as_const() else {
         return Err(refuse!(env => Call::NotConstantAddress { reg: ptr }));
     };
-    if !input.has_direct_value(map) {
-        return Err(refuse!(env => Call::NoDirectValue));
-    }
+    refuse_if!(!input.has_direct_value(map), env => Call::NoDirectValue);
     let rest = (info.value_size() as i32).wrapping_sub(reg.off);
     check_bounds(env, ptr, map, reg.off, rest, false, Source::Helper)?;
     let off = reg.off.wrapping_add(var_off as i32);
@@ -46,11 +40,9 @@ pub(super) fn check_string(env: &mut Env<'_>, ptr: Reg) -> Result<()> {
 
 /// Checks the format of `bpf_snprintf` (`check_bpf_snprintf_call`).
 #[doc(alias = "check_bpf_snprintf_call")]
-pub(super) fn check_snprintf(env: &mut Env<'_>) -> Result<()> {
+pub(super) fn check_snprintf(env: &mut Check<'_>) -> Result<()> {
     let size = env.reg(Reg::R5).num.var_off.value;
-    if !size.is_multiple_of(8) {
-        return Err(refuse!(env => Call::Silent));
-    }
+    refuse_if!(!size.is_multiple_of(8), env => Call::Silent);
     let reg = *env.reg(Reg::R3);
     let RegKind::MapValue { map, .. } = reg.kind else {
         return Ok(());

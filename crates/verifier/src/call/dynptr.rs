@@ -9,13 +9,13 @@ use spec::registry::ArgType;
 
 use super::stack_slots::{self, Place};
 use super::{meta::CallMeta, reference};
-use crate::env::Env;
+use crate::env::{Check, Env};
 use crate::mem::invalidate_where;
 use crate::state::{
     DynptrKind, RegBase, RegKind, RegState, SlotKind, StackObject, StackObjectKind, State,
     TypeFlags,
 };
-use crate::{Result, Stop, insn_facts, refuse};
+use crate::{Result, Stop, insn_facts, refuse, refuse_if};
 
 /// Slots of a dynptr (`BPF_DYNPTR_NR_SLOTS`).
 const SLOTS: usize = 2;
@@ -95,9 +95,7 @@ pub(super) fn check_dynptr(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<
             let rules = env.input.rules;
             let is_fixed =
                 rules.has(Behaviour::DynptrsTracked) && !rules.has(Behaviour::ViewsMayChange);
-            if is_const && !is_rdonly && is_fixed {
-                return Err(refuse!(env => Call::DynptrConst));
-            }
+            refuse_if!(is_const && !is_rdonly && is_fixed, env => Call::DynptrConst);
             let Some(found) = initialized(env, ptr) else {
                 return Err(refuse!(env => Call::DynptrNotInit { index }));
             };
@@ -114,7 +112,7 @@ pub(super) fn check_dynptr(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<
 }
 
 /// True if a slot of a dynptr that begins at `ptr` is one of another.
-fn covers_dynptr(env: &mut Env<'_>, ptr: Reg) -> bool {
+fn covers_dynptr(env: &mut Check<'_>, ptr: Reg) -> bool {
     let Place::At(frame, spi) = place_of(env, ptr) else {
         return false;
     };
@@ -124,7 +122,7 @@ fn covers_dynptr(env: &mut Env<'_>, ptr: Reg) -> bool {
 
 /// The initialised dynptr that `ptr` points to (`dynptr_get_type`).
 #[doc(alias = "dynptr_get_type")]
-pub(super) fn initialized(env: &mut Env<'_>, ptr: Reg) -> Option<Dynptr> {
+pub(super) fn initialized(env: &mut Check<'_>, ptr: Reg) -> Option<Dynptr> {
     let reg = *env.reg(ptr);
     if let RegKind::ConstDynptr { kind } = reg.kind {
         return Some(Dynptr {
@@ -145,7 +143,7 @@ pub(super) fn initialized(env: &mut Env<'_>, ptr: Reg) -> Option<Dynptr> {
 }
 
 /// The dynptr on the stack that `ptr` points to, with the number of its frame.
-fn on_stack(env: &mut Env<'_>, ptr: Reg) -> Option<(usize, StackObject)> {
+fn on_stack(env: &mut Check<'_>, ptr: Reg) -> Option<(usize, StackObject)> {
     let Place::At(frame, spi) = place_of(env, ptr) else {
         return None;
     };
@@ -155,7 +153,7 @@ fn on_stack(env: &mut Env<'_>, ptr: Reg) -> Option<(usize, StackObject)> {
 
 /// First slot and frame of the dynptr that a register points to (`dynptr_get_spi`).
 #[doc(alias = "dynptr_get_spi")]
-fn place_of(env: &mut Env<'_>, ptr: Reg) -> Place {
+fn place_of(env: &mut Check<'_>, ptr: Reg) -> Place {
     stack_slots::place_of(env, ptr, "dynptr", SLOTS)
 }
 
@@ -190,7 +188,7 @@ fn create(env: &mut Env<'_>, ptr: Reg, kind: DynptrKind, clone_of: u32) -> Resul
 /// `__mark_dynptr_reg`).
 #[doc(alias = "mark_dynptr_cb_reg")]
 #[doc(alias = "__mark_dynptr_reg")]
-pub(super) fn constant(env: &mut Env<'_>) -> RegState {
+pub(super) fn constant(env: &mut Check<'_>) -> RegState {
     let kind = RegKind::ConstDynptr {
         kind: DynptrKind::Local,
     };
@@ -202,7 +200,7 @@ pub(super) fn constant(env: &mut Env<'_>) -> RegState {
 
 /// Checks that a helper may release the dynptr that it is given (in `check_func_arg`).
 #[doc(alias = "check_func_arg")]
-pub(super) fn check_release(env: &mut Env<'_>, ptr: Reg, meta: &mut CallMeta) -> Result<()> {
+pub(super) fn check_release(env: &mut Check<'_>, ptr: Reg, meta: &mut CallMeta) -> Result<()> {
     let is_named = env.input.rules.has(Behaviour::DynptrsTracked);
     if !env.reg(ptr).is_plain(RegBase::PtrToStack) && is_named {
         return Err(refuse!(env => Call::ReleasesConstDynptr));
@@ -270,9 +268,7 @@ pub(crate) fn overwrite(env: &mut Env<'_>, frame: usize, spi: usize) -> Result<(
     }
     let may_replace =
         env.input.rules.has(Behaviour::ClonesReplaced) && has_clone(&env.state, &object);
-    if object.ref_obj_id != 0 && !may_replace {
-        return Err(refuse!(env => Call::OverwritesDynptr));
-    }
+    refuse_if!(object.ref_obj_id != 0 && !may_replace, env => Call::OverwritesDynptr);
     stack_slots::mark_scratched(env, &object);
     invalidate_where(env, |reg| {
         let is_slice = matches!(reg.kind, RegKind::Mem { dynptr_id, .. } if dynptr_id == object.id);

@@ -6,7 +6,7 @@ use btf::fields::FieldKind;
 use isa::ebpf::Reg;
 use spec::behaviour::Behaviour;
 
-use crate::env::Env;
+use crate::env::Check;
 use crate::state::{MapRef, RegKind};
 use crate::{RefusalKind, Result, Stop, refuse};
 
@@ -27,7 +27,7 @@ pub(super) struct FieldArg {
 #[doc(alias = "process_timer_kfunc")]
 #[doc(alias = "process_wq_func")]
 pub(super) fn check_in_value(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     ptr: Reg,
     kind: FieldKind,
 ) -> Result<(MapRef, u32)> {
@@ -43,7 +43,7 @@ pub(super) fn check_in_value(
 }
 
 /// Checks that a pointer into a map value or an object points at the field.
-pub(super) fn check_field(env: &mut Env<'_>, ptr: Reg, field: &FieldArg) -> Result<()> {
+pub(super) fn check_field(env: &mut Check<'_>, ptr: Reg, field: &FieldArg) -> Result<()> {
     let var_off = check_constant_offset(env, ptr, field)?;
     let (kind, name) = (field.kind, field.kind.name());
     let reg = *env.reg(ptr);
@@ -72,7 +72,7 @@ pub(super) fn check_field(env: &mut Env<'_>, ptr: Reg, field: &FieldArg) -> Resu
 }
 
 /// True if the kernel says of a value that it has members and no such field.
-fn is_named_missing(env: &Env<'_>, map: MapRef) -> bool {
+fn is_named_missing(env: &Check<'_>, map: MapRef) -> bool {
     let rules = env.input.rules;
     let value = env.input.maps[map].def().params.value_type;
     let kind = env.input.program.btf().and_then(|btf| {
@@ -85,7 +85,7 @@ fn is_named_missing(env: &Env<'_>, map: MapRef) -> bool {
 }
 
 /// The variable part of a pointer's offset, which must be a constant.
-fn check_constant_offset(env: &mut Env<'_>, ptr: Reg, field: &FieldArg) -> Result<i64> {
+fn check_constant_offset(env: &mut Check<'_>, ptr: Reg, field: &FieldArg) -> Result<i64> {
     if let Some(var_off) = env.reg(ptr).num.as_const() {
         return Ok(var_off as i64);
     }

@@ -17,14 +17,14 @@ use super::meta::CallMeta;
 use super::subprog::enter;
 use super::{callback, clear_caller_saved, compat, constant, kptr, leak, returns};
 use crate::attach::{self, Returned};
-use crate::env::{Env, MapUse, Outcome};
+use crate::env::{Check, Env, MapUse, Outcome};
 use crate::input::Input;
 use crate::insn_facts;
 use crate::mem::{packet, registers, stack};
 use crate::rejection::Call;
 use crate::state::{Frame, RegBase, State};
 use crate::type_rules::HookRules;
-use crate::{Result, Stop, refuse, verbose};
+use crate::{Result, Stop, refuse, refuse_if, verbose};
 
 /// The key of a tail call is not the same on all paths (`BPF_MAP_KEY_POISON`,
 /// `bpf_map_key_poisoned`).
@@ -95,9 +95,7 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
             is_held && meta.release_reference(env)
         }
     };
-    if !is_released {
-        return Err(refuse!(env => Call::NotAcquired { name, id }));
-    }
+    refuse_if!(!is_released, env => Call::NotAcquired { name, id });
     if let Some(helper) = helper {
         callback = apply_rules(env, helper, &mut meta)?;
         changes_data |= helper == HelperId::DynptrWrite && meta.dynptr.is_some_and(Dynptr::moves);
@@ -118,7 +116,7 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
         } else {
             // The tail call fails and the function goes on, or it ends the function.
             env.mark_scratched(Reg::R0);
-            env.fork(env.insn_idx + 1)?;
+            env.fork(env.sink.insn_idx + 1)?;
             packet::clear_pointers(env);
             registers::set_unknown(env, Reg::R0);
             outcome = Outcome::Jump(crate::flow::prepare_func_exit(env)?);
@@ -136,7 +134,7 @@ pub(super) fn check_helper_call(env: &mut Env<'_>, id: i32) -> Result<Outcome> {
 
 /// Refuses to answer to a call in place of what a module has whose BTF is not given, a kfunc or a
 /// type of a CO-RE relocation, or of a kfunc that a given module has with another prototype.
-fn check_is_of_no_module(env: &Env<'_>, id: i32) -> Result<()> {
+fn check_is_of_no_module(env: &Check<'_>, id: i32) -> Result<()> {
     let program = env.input.program;
     let what = match program.absent_extern(id) {
         Some(symbol) => {
@@ -147,7 +145,7 @@ fn check_is_of_no_module(env: &Env<'_>, id: i32) -> Result<()> {
             let calls = calls.filter(|insn| insn.pseudo_call() == Some(PseudoCall::Helper));
             let mut absent = calls.filter_map(|insn| program.absent_extern(insn.imm));
             let mut relocations = program.failed_relocations().iter();
-            let failed = relocations.find(|failed| failed.insn == env.insn_idx);
+            let failed = relocations.find(|failed| failed.insn == env.sink.insn_idx);
             let missing = absent.find_map(|symbol| missing_module(env.input, symbol));
             missing.map(|module| match failed {
                 Some(failed) => format!("{}: {}; {module}", failed.access, failed.absence),
@@ -208,7 +206,7 @@ pub(super) fn section(state: &State) -> Option<&'static str> {
 
 /// Refuses helpers that may sleep where the program must not (`in_sleepable_context`).
 #[doc(alias = "in_sleepable_context")]
-fn check_sleep(env: &mut Env<'_>, proto: &HelperProto) -> Result<()> {
+fn check_sleep(env: &mut Check<'_>, proto: &HelperProto) -> Result<()> {
     let state = &env.state;
     let where_it_is = section(state);
     let region = where_it_is.unwrap_or("non-sleepable prog");
@@ -224,7 +222,7 @@ fn check_sleep(env: &mut Env<'_>, proto: &HelperProto) -> Result<()> {
     }
     let gets_storage = proto.helper().is_some_and(HelperId::gets_storage);
     if gets_storage && (where_it_is.is_some() || !env.state.in_sleepable) {
-        env.aux[env.insn_idx as usize].storage_get_atomic = true;
+        env.insn_aux().storage_get_atomic = true;
     }
     Ok(())
 }
@@ -232,17 +230,15 @@ fn check_sleep(env: &mut Env<'_>, proto: &HelperProto) -> Result<()> {
 /// Notes the map of a call, and refuses changes of maps that programs may only read
 /// (`record_func_map`).
 #[doc(alias = "record_func_map")]
-fn record_map(env: &mut Env<'_>, helper: HelperId, meta: &CallMeta) -> Result<()> {
+fn record_map(env: &mut Check<'_>, helper: HelperId, meta: &CallMeta) -> Result<()> {
     if !helper.names_map() {
         return Ok(());
     }
     let Some((map, _)) = meta.map else {
         return Err(Stop::Bug("expected map for helper call".into()));
     };
-    if helper.changes_map() && !env.input.maps[map].can_write() {
-        return Err(refuse!(env => Call::MapReadOnly));
-    }
-    let used = &mut env.aux[env.insn_idx as usize].map;
+    refuse_if!(helper.changes_map() && !env.input.maps[map].can_write(), env => Call::MapReadOnly);
+    let used = &mut env.insn_aux().map;
     *used = match *used {
         MapUse::None => MapUse::One(map),
         MapUse::One(before) if before == map => MapUse::One(map),
@@ -265,13 +261,13 @@ fn record_key(env: &mut Env<'_>, helper: HelperId, meta: &CallMeta) -> Result<()
     else {
         // The kernel ends this line of the log with its statistics.
         let rejection = Call::NotProgArray;
-        verbose!(env, "{rejection}");
-        return Err(Stop::refusal(rejection, Some(env.insn_idx)));
+        verbose!(env.sink, "{rejection}");
+        return Err(Stop::refusal(rejection, Some(env.sink.insn_idx)));
     };
     let max = u64::from(env.input.maps[map].max_entries());
     let reg = *env.reg(Reg::R3);
     let key = reg.num.as_const().filter(|_| reg.is_scalar());
-    let index = env.insn_idx as usize;
+    let index = env.sink.insn_idx as usize;
     let Some(key) = key.filter(|key| *key < max) else {
         env.aux[index].map_key |= KEY_POISON | KEY_SEEN;
         return Ok(());
@@ -331,8 +327,8 @@ fn check_set_result(env: &mut Env<'_>) -> Result<()> {
 }
 
 /// Checks that what an allocated object has for each CPU is a structure.
-fn check_percpu_object(env: &mut Env<'_>, meta: &CallMeta) -> Result<()> {
-    env.aux[env.insn_idx as usize].is_percpu_allocated |= meta.is_percpu_allocated;
+fn check_percpu_object(env: &mut Check<'_>, meta: &CallMeta) -> Result<()> {
+    env.insn_aux().is_percpu_allocated |= meta.is_percpu_allocated;
     let object = meta.object.filter(|_| meta.is_percpu_allocated);
     let is_struct = object.is_none_or(|ty| {
         let found = env.input.btf(ty).and_then(|btf| btf.get(TypeId(ty.id)));
@@ -346,7 +342,7 @@ fn check_percpu_object(env: &mut Env<'_>, meta: &CallMeta) -> Result<()> {
 
 /// Checks that the program runs at the entry or exit of a function
 /// (`check_get_func_ip`).
-fn check_get_func_ip(env: &mut Env<'_>, proto: &HelperProto) -> Result<()> {
+fn check_get_func_ip(env: &mut Check<'_>, proto: &HelperProto) -> Result<()> {
     let (name, id) = (&proto.name, proto.id);
     match env.input.program.kind() {
         ProgramType::Kprobe => Ok(()),

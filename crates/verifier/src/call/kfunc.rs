@@ -23,11 +23,11 @@ use spec::registry::{Kfunc, KfuncFlags, SpecialKfunc, TypeFlags};
 use super::meta::CallMeta;
 use super::{REGS, callback, clear_caller_saved, leak, lock};
 use crate::domain::Scalar;
-use crate::env::{Env, Outcome};
+use crate::env::{Check, Env, Outcome};
 use crate::input::Input;
 use crate::mem::packet;
 use crate::state::{BtfRef, RegState, State, TypeRef};
-use crate::{Result, Stop, refuse};
+use crate::{Result, Stop, refuse, refuse_if};
 use FieldKind::{
     KptrPercpu, KptrRef, KptrUnref, ListHead, ListNode, RbNode, RbRoot, Refcount, ResSpinLock,
     SpinLock, TaskWork, Timer, Uptr, Workqueue,
@@ -114,8 +114,9 @@ impl KfuncMeta<'_> {
     }
 }
 
-/// What a call of a kernel function names (`fetch_kfunc_meta`) (`find_kfunc_desc_btf`,
-/// `__find_kfunc_desc_btf`).
+/// What a call of a kernel function names (`fetch_kfunc_meta`) (`find_kfunc_desc`,
+/// `find_kfunc_desc_btf`, `__find_kfunc_desc_btf`).
+#[doc(alias = "find_kfunc_desc")]
 #[doc(alias = "find_kfunc_desc_btf")]
 #[doc(alias = "__find_kfunc_desc_btf")]
 pub(super) fn fetch_kfunc_meta<'e>(
@@ -170,10 +171,8 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
         return Err(refuse!(env => Call::KfuncNotAllowed { name: found.name() }));
     };
     let name = &*kfunc.name;
-    env.aux[env.insn_idx as usize].is_iter_next = kfunc.flags.has(KfuncFlags::ITER_NEXT);
-    if kfunc.special == Some(SpecialKfunc::Trap) {
-        return Err(refuse!(env => Call::Trap));
-    }
+    env.insn_aux().is_iter_next = kfunc.flags.has(KfuncFlags::ITER_NEXT);
+    refuse_if!(kfunc.special == Some(SpecialKfunc::Trap), env => Call::Trap);
     if kfunc.flags.has(KfuncFlags::SLEEPABLE) && !env.state.in_sleepable {
         return Err(refuse!(env => Call::SleepableKfunc { name }));
     }
@@ -187,12 +186,9 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
         push_callback(env, &found, kind, &meta)?;
     }
     change_sections(env, &callee)?;
-    if !meta.release_reference(env) {
-        return Err(refuse!(env => Call::KfuncNotAcquired { name, id: found.id }));
-    }
-    if kfunc.special.is_some_and(SpecialKfunc::gives_away)
-        && !graph::give_away(env, env.reg(Reg::R2).ref_obj_id)
-    {
+    refuse_if!(!meta.release_reference(env), env => Call::KfuncNotAcquired { name, id: found.id });
+    let node = env.reg(Reg::R2).ref_obj_id;
+    if kfunc.special.is_some_and(SpecialKfunc::gives_away) && !graph::give_away(env, node) {
         return Err(refuse!(env => Call::KfuncConversion { name, id: found.id }));
     }
     let throws = kfunc.special == Some(SpecialKfunc::Throw);
@@ -237,7 +233,7 @@ const TRACING: [ProgramType; 5] = [
 ];
 
 /// Refuses to drop objects whose fields are unsafe in an NMI, in tracing programs that may run there.
-fn check_drop(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<()> {
+fn check_drop(env: &mut Check<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<()> {
     let drops = callee.is(SpecialKfunc::ObjDrop) || callee.is(SpecialKfunc::PercpuObjDrop);
     if !drops || !env.input.rules.has(Behaviour::DropsInTracing) {
         return Ok(());
@@ -263,7 +259,7 @@ fn check_drop(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result
 }
 
 /// Checks an exception as an exit, which leaves sections and locks of callers unseen.
-fn check_exit_by_exception(env: &mut Env<'_>) -> Result<()> {
+fn check_exit_by_exception(env: &mut Check<'_>) -> Result<()> {
     let is_outermost = env.state.curframe == 0;
     leak::check_resource_leak(env, true, is_outermost, leak::MAIN_EXIT)
 }
@@ -316,7 +312,7 @@ fn callee<'e>(found: KfuncMeta<'e>, kfunc: &'e Kfunc) -> Result<Callee<'e>> {
 }
 
 /// Enters and leaves RCU and non-preemptible sections, and refuses what may sleep inside.
-fn change_sections(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<()> {
+fn change_sections(env: &mut Check<'_>, callee: &Callee<'_>) -> Result<()> {
     let name = &callee.kfunc.name;
     let sleepable = callee.has(KfuncFlags::SLEEPABLE);
     let locks = callee.is(SpecialKfunc::RcuReadLock);
@@ -324,12 +320,8 @@ fn change_sections(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<()> {
     let nests = env.input.rules.has(Behaviour::SectionsNest);
     let in_callback = (locks || unlocks) && lock::in_rbtree_callback(env.input, &env.state);
     if env.state.active_rcu_locks != 0 {
-        if in_callback && !nests {
-            return Err(refuse!(env => Call::SectionInCallback));
-        }
-        if locks && !nests {
-            return Err(refuse!(env => Call::NestedRcuLock { name }));
-        }
+        refuse_if!(in_callback && !nests, env => Call::SectionInCallback);
+        refuse_if!(locks && !nests, env => Call::NestedRcuLock { name });
         if locks {
             env.state.active_rcu_locks += 1;
         } else if unlocks {
@@ -359,12 +351,8 @@ fn change_sections(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<()> {
         }
         _ => {}
     }
-    if sleepable && env.state.active_irq_id != 0 {
-        return Err(refuse!(env => Call::SleepsIrqDisabled { name }));
-    }
-    if in_callback && nests {
-        return Err(refuse!(env => Call::SectionInCallback));
-    }
+    refuse_if!(sleepable && env.state.active_irq_id != 0, env => Call::SleepsIrqDisabled { name });
+    refuse_if!(in_callback && nests, env => Call::SectionInCallback);
     if callee.has(KfuncFlags::RCU_PROTECTED) && !env.state.in_rcu_section(env.input.rules) {
         return Err(refuse!(env => Call::RequiresRcu { name }));
     }
@@ -372,7 +360,7 @@ fn change_sections(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<()> {
 }
 
 /// Leaves a section; behind the outermost, pointers that RCU protected may dangle.
-fn leave_section(env: &mut Env<'_>) {
+fn leave_section(env: &mut Check<'_>) {
     let rules = env.input.rules;
     let protects = rules.has(Behaviour::SectionsProtect) && env.state.in_rcu_section(rules);
     if env.state.active_rcu_locks == 0 && !protects {

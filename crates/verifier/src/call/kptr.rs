@@ -9,17 +9,17 @@ use spec::registry::ArgBase;
 use super::args::compatible_types;
 use super::meta::CallMeta;
 use super::reference;
-use crate::env::Env;
+use crate::env::Check;
 use crate::input::Input;
 use crate::log::TypeText;
 use crate::mem::kptr::match_type;
 use crate::mem::registers;
 use crate::state::{BtfRef, RegKind, RegState, TypeFlags};
-use crate::{Result, Stop, refuse};
+use crate::{Result, Stop, refuse, refuse_if};
 
 /// Checks the place of a pointer, and notes the field (`process_kptr_func`).
 #[doc(alias = "process_kptr_func")]
-pub(super) fn check_destination(env: &mut Env<'_>, ptr: Reg, meta: &mut CallMeta) -> Result<()> {
+pub(super) fn check_destination(env: &mut Check<'_>, ptr: Reg, meta: &mut CallMeta) -> Result<()> {
     let reg = *env.reg(ptr);
     if let RegKind::MapValue { map, uid } = reg.kind {
         if !env.input.maps[map].has_btf() {
@@ -41,9 +41,7 @@ pub(super) fn check_destination(env: &mut Env<'_>, ptr: Reg, meta: &mut CallMeta
         let map = env.input.map_name(map);
         return Err(refuse!(env => Call::NoKptrInMap { map }));
     }
-    if has_none {
-        return Err(refuse!(env => Call::NoKptr { reg: ptr }));
-    }
+    refuse_if!(has_none, env => Call::NoKptr { reg: ptr });
     let off = (reg.off as u32).wrapping_add(var_off as u32);
     let is_it = |field: &&SpecialField| field.offset == off && field.kind.is_kptr();
     let Some(field) = fields.iter().find(is_it) else {
@@ -57,7 +55,7 @@ pub(super) fn check_destination(env: &mut Env<'_>, ptr: Reg, meta: &mut CallMeta
 }
 
 /// Checks the pointer that is put there (`check_reg_type`).
-pub(super) fn check_source(env: &mut Env<'_>, ptr: Reg, meta: &CallMeta) -> Result<()> {
+pub(super) fn check_source(env: &mut Check<'_>, ptr: Reg, meta: &CallMeta) -> Result<()> {
     const LOCAL: TypeFlags = TypeFlags::MEM_ALLOC.with(TypeFlags::MEM_PERCPU);
     let reg = *env.reg(ptr);
     let mut flags = reg.flags.without(TypeFlags::PTR_MAYBE_NULL);
@@ -74,9 +72,7 @@ pub(super) fn check_source(env: &mut Env<'_>, ptr: Reg, meta: &CallMeta) -> Resu
     if reg.flags.has(TypeFlags::MEM_ALLOC) && !reg.flags.without(LOCAL).is_empty() {
         return Err(refuse!(env => Call::UnmatchedObject));
     }
-    if reg.may_be_null() {
-        return Err(refuse!(env => Call::ArgumentMaybeNull { reg: ptr }));
-    }
+    refuse_if!(reg.may_be_null(), env => Call::ArgumentMaybeNull { reg: ptr });
     match &meta.kptr {
         Some(field) => match_type(env, ptr, field),
         None => Err(Stop::Bug("pointer behind no field".into())),
@@ -86,7 +82,7 @@ pub(super) fn check_source(env: &mut Env<'_>, ptr: Reg, meta: &CallMeta) -> Resu
 /// Gives the reference of the pointer that is put there to the field; false if it is not held
 /// (`ref_convert_alloc_rcu_protected`). Under RCU an object of each CPU stays readable.
 #[doc(alias = "ref_convert_alloc_rcu_protected")]
-pub(super) fn release_source(env: &mut Env<'_>, id: u32) -> bool {
+pub(super) fn release_source(env: &mut Check<'_>, id: u32) -> bool {
     if !reference::release_only(&mut env.state, id) {
         return false;
     }

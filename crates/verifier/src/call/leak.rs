@@ -3,10 +3,10 @@
 use isa::ebpf::Reg;
 use spec::behaviour::Behaviour;
 
-use crate::env::Env;
+use crate::env::Check;
 use crate::state::{Reference, ReferenceKind};
 use crate::type_rules::{TargetKind, TypeRules};
-use crate::{Result, refuse};
+use crate::{Result, refuse, refuse_if};
 
 /// An exit in messages, of whichever function.
 pub(crate) const MAIN_EXIT: &str = "BPF_EXIT instruction in main prog";
@@ -14,7 +14,7 @@ pub(crate) const MAIN_EXIT: &str = "BPF_EXIT instruction in main prog";
 /// Checks that no lock, section or reference is held (`check_resource_leak`); `what`
 /// begins the message.
 pub(crate) fn check_resource_leak(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     is_exception: bool,
     check_lock: bool,
     what: &str,
@@ -22,9 +22,7 @@ pub(crate) fn check_resource_leak(
     if !env.input.rules.has(Behaviour::LeaksNamePlace) && (is_exception || what == MAIN_EXIT) {
         return check_exit_leak(env, is_exception, check_lock);
     }
-    if check_lock && env.state.active_locks != 0 {
-        return Err(refuse!(env => Call::InsideLock { what }));
-    }
+    refuse_if!(check_lock && env.state.active_locks != 0, env => Call::InsideLock { what });
     if let Some((id, insn)) = has_leaked(env, is_exception) {
         let _ = refuse!(env => Call::Unreleased { id, insn });
         return Err(refuse!(env => Call::ReferenceLeak { what }));
@@ -48,7 +46,7 @@ pub(crate) fn check_resource_leak(
 
 /// As earlier kernels check an exit or exception: sections before references, each with words of its
 /// own.
-fn check_exit_leak(env: &mut Env<'_>, is_exception: bool, check_lock: bool) -> Result<()> {
+fn check_exit_leak(env: &mut Check<'_>, is_exception: bool, check_lock: bool) -> Result<()> {
     let what = "bpf_throw";
     let check_lock = check_lock || !env.input.rules.has(Behaviour::StaticUnderLock);
     if check_lock && env.state.active_locks != 0 {
@@ -80,7 +78,7 @@ fn check_exit_leak(env: &mut Env<'_>, is_exception: bool, check_lock: bool) -> R
 /// The last acquired reference that is left; logs those before it (`check_reference_leak`).
 /// Functions that return to a caller may keep them, callbacks where references are the program's.
 #[doc(alias = "check_reference_leak")]
-fn has_leaked(env: &mut Env<'_>, is_exception: bool) -> Option<(u32, u32)> {
+fn has_leaked(env: &mut Check<'_>, is_exception: bool) -> Option<(u32, u32)> {
     let (frameno, in_callback) = (env.frame().frameno, env.frame().in_callback_fn);
     let by_callbacks = !env.input.rules.has(Behaviour::ReferencesOfProgram) && in_callback;
     if !is_exception && frameno != 0 && !by_callbacks {

@@ -7,12 +7,12 @@ use spec::registry::SpecialKfunc;
 use super::REGS;
 use super::field::{self, FieldArg};
 use super::reference::{acquire_lock, release_lock};
-use crate::env::Env;
+use crate::env::{Check, Env};
 use crate::input::Input;
 use crate::state::{
     LockOwner, Reference, ReferenceKind, RegBase, RegKind, RegState, State, TypeFlags,
 };
-use crate::{Errno, RefusalKind, Result, Stop, refuse};
+use crate::{Errno, RefusalKind, Result, Stop, refuse, refuse_if};
 
 /// `struct bpf_spin_lock`.
 const LOCK: FieldArg = FieldArg {
@@ -27,10 +27,8 @@ const RES_LOCK: FieldArg = FieldArg {
 };
 
 /// Checks `bpf_spin_lock` and `bpf_spin_unlock`.
-pub(super) fn check_spin_lock(env: &mut Env<'_>, ptr: Reg, is_lock: bool) -> Result<()> {
-    if in_rbtree_callback(env.input, &env.state) {
-        return Err(refuse!(env => Call::LockInCallback));
-    }
+pub(super) fn check_spin_lock(env: &mut Check<'_>, ptr: Reg, is_lock: bool) -> Result<()> {
+    refuse_if!(in_rbtree_callback(env.input, &env.state), env => Call::LockInCallback);
     match is_lock {
         true => lock(env, ptr, ReferenceKind::Lock),
         false => unlock(env, ptr, ReferenceKind::Lock),
@@ -39,14 +37,12 @@ pub(super) fn check_spin_lock(env: &mut Env<'_>, ptr: Reg, is_lock: bool) -> Res
 
 /// Checks the lock of a kfunc of resilient locks.
 pub(super) fn check_res_spin_lock(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     index: usize,
     special: Option<SpecialKfunc>,
 ) -> Result<()> {
     let ptr = REGS[index];
-    if !holds_field(env.reg(ptr)) {
-        return Err(refuse!(env => Call::NotLockOwner { index }));
-    }
+    refuse_if!(!holds_field(env.reg(ptr)), env => Call::NotLockOwner { index });
     match special {
         Some(SpecialKfunc::ResSpinLock) => lock(env, ptr, ReferenceKind::ResLock),
         Some(SpecialKfunc::ResSpinLockIrqsave) => lock(env, ptr, ReferenceKind::ResLockIrq),
@@ -82,15 +78,13 @@ const fn field_of(kind: ReferenceKind) -> &'static FieldArg {
 
 /// Takes a lock (`process_spin_lock`).
 #[doc(alias = "process_spin_lock")]
-fn lock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
+fn lock(env: &mut Check<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
     field::check_field(env, ptr, field_of(kind))?;
     let reg = *env.reg(ptr);
     let owner = owner(&reg);
     let mut held = env.state.refs.iter();
     if kind == ReferenceKind::Lock {
-        if held.any(|held| held.kind == kind) {
-            return Err(refuse!(env => Call::SecondLock));
-        }
+        refuse_if!(held.any(|held| held.kind == kind), env => Call::SecondLock);
     } else if held.any(|held| {
         let is_res = matches!(
             held.kind,
@@ -103,7 +97,7 @@ fn lock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
     let lock = Reference {
         kind,
         id: reg.id,
-        insn_idx: env.insn_idx,
+        insn_idx: env.sink.insn_idx,
         owner,
         callback: None,
     };
@@ -115,14 +109,12 @@ fn lock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
 #[doc(alias = "process_spin_lock")]
 #[doc(alias = "find_lock_state")]
 #[doc(alias = "invalidate_non_owning_refs")]
-fn unlock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
+fn unlock(env: &mut Check<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
     field::check_field(env, ptr, field_of(kind))?;
     let reg = *env.reg(ptr);
     let owner = owner(&reg);
     let lock = field_of(kind).kind.name().trim_end_matches("_lock");
-    if env.state.active_locks == 0 {
-        return Err(refuse!(env => Call::UnlockWithoutLock { lock }));
-    }
+    refuse_if!(env.state.active_locks == 0, env => Call::UnlockWithoutLock { lock });
     let mut held = env.state.refs.iter();
     if !held.any(|held| held.kind == kind && held.id == reg.id && held.owner == owner) {
         return Err(refuse!(env => Call::UnlockOther { lock }));
@@ -139,7 +131,7 @@ fn unlock(env: &mut Env<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
 /// of 64 bits, though the function returns 32: code that rests on the proof must extend the sign.
 pub(super) fn push_failed_lock(env: &mut Env<'_>) -> Result<()> {
     const MAX_ERRNO: i32 = 4095;
-    let (next, rules) = (env.insn_idx + 1, env.input.rules);
+    let (next, rules) = (env.sink.insn_idx + 1, env.input.rules);
     let failed = match env.fork(next) {
         Ok(failed) => failed,
         Err(Stop::Refused(_)) => {

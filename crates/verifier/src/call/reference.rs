@@ -2,18 +2,18 @@
 
 use spec::behaviour::Behaviour;
 
-use crate::env::Env;
+use crate::env::Check;
 use crate::state::{LockOwner, Reference, ReferenceKind, State};
 
 /// Acquires a reference and returns its identity (`acquire_reference`).
 #[doc(alias = "acquire_reference")]
-pub(crate) fn acquire(env: &mut Env<'_>) -> u32 {
-    acquire_at(env, env.insn_idx)
+pub(crate) fn acquire(env: &mut Check<'_>) -> u32 {
+    acquire_at(env, env.sink.insn_idx)
 }
 
 /// Acquires a reference as of an instruction (`acquire_reference_state`).
 #[doc(alias = "acquire_reference_state")]
-pub(crate) fn acquire_at(env: &mut Env<'_>, insn_idx: u32) -> u32 {
+pub(crate) fn acquire_at(env: &mut Check<'_>, insn_idx: u32) -> u32 {
     let id = env.new_id();
     let frame = env.frame();
     let number = if frame.in_callback_fn {
@@ -59,7 +59,7 @@ pub(crate) fn release_only(state: &mut State, id: u32) -> bool {
 /// Releases a reference and invalidates all registers that hold it
 /// (`release_reference`); false if it is not held.
 #[doc(alias = "release_reference")]
-pub(crate) fn release(env: &mut Env<'_>, id: u32) -> bool {
+pub(crate) fn release(env: &mut Check<'_>, id: u32) -> bool {
     if !release_only(&mut env.state, id) {
         return false;
     }

@@ -13,7 +13,7 @@ use super::meta::CallMeta;
 use super::{kptr, reference};
 use crate::attach::{self, Returned};
 use crate::domain::Scalar;
-use crate::env::Env;
+use crate::env::Check;
 use crate::input::Input;
 use crate::mem::registers::set_unknown;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
@@ -24,7 +24,7 @@ use btf::fields::FieldKind;
 const MAX_ERRNO: i32 = 4095;
 
 /// Puts the result of a helper into r0.
-pub(super) fn set_result(env: &mut Env<'_>, proto: &HelperProto, meta: &CallMeta) -> Result<()> {
+pub(super) fn set_result(env: &mut Check<'_>, proto: &HelperProto, meta: &CallMeta) -> Result<()> {
     let mut flags = proto.ret.flags;
     let helper = proto.helper();
     let mut result = match proto.ret.base {
@@ -104,7 +104,7 @@ fn slice_of(helper: Option<HelperId>, meta: &CallMeta) -> Option<Dynptr> {
 
 /// Numbers carry a reference only in calls that cast one, which return pointers.
 fn check_single_reference(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     helper: Option<HelperId>,
     meta: &CallMeta,
 ) -> Result<()> {
@@ -148,7 +148,7 @@ fn of_object(input: &Input<'_>, meta: &CallMeta, flags: TypeFlags) -> Result<Reg
 
 /// Bounds of the numbers that some helpers return (`do_refine_retval_range`).
 #[doc(alias = "do_refine_retval_range")]
-fn refine(env: &mut Env<'_>, helper: Option<HelperId>, meta: &CallMeta) {
+fn refine(env: &mut Check<'_>, helper: Option<HelperId>, meta: &CallMeta) {
     let (cpus, rules) = (env.input.cpus, env.input.rules);
     let num = &mut env.reg_mut(Reg::R0).num;
     match helper {
@@ -180,7 +180,7 @@ fn refine(env: &mut Env<'_>, helper: Option<HelperId>, meta: &CallMeta) {
 
 /// Results that a program of a cgroup may see of others and may set; `None` if any
 /// (`bpf_lsm_get_retval_range`).
-pub(super) fn range_of_result(env: &Env<'_>) -> Option<(i32, i32)> {
+pub(super) fn range_of_result(env: &Check<'_>) -> Option<(i32, i32)> {
     let is_free = env.input.context.attach == Some(AttachType::CgroupGetsockopt);
     if is_free || !env.input.rules.has(Behaviour::HookResultsSet) {
         return None;

@@ -3,7 +3,7 @@
 use isa::ebpf::Reg;
 use spec::behaviour::Behaviour;
 
-use crate::env::Env;
+use crate::env::{Check, Env};
 use crate::mem::{Access, MemAccess, check_mem_access};
 use crate::state::{LockOwner, Reference, ReferenceKind, RegKind, StackObject, State};
 use crate::{Result, insn_facts, verbose};
@@ -26,13 +26,13 @@ pub(super) enum Place {
 #[doc(alias = "iter_get_spi")]
 #[doc(alias = "is_spi_bounds_valid")]
 #[doc(alias = "__get_spi")]
-pub(super) fn place_of(env: &mut Env<'_>, ptr: Reg, what: &str, slots: usize) -> Place {
+pub(super) fn place_of(env: &mut Check<'_>, ptr: Reg, what: &str, slots: usize) -> Place {
     let reg = *env.reg(ptr);
     let RegKind::Stack { frame } = reg.kind else {
         return Place::Misplaced;
     };
     let Some(var_off) = reg.num.as_const() else {
-        verbose!(env, "{what} has to be at a constant offset\n");
+        verbose!(env.sink, "{what} has to be at a constant offset\n");
         return Place::Misplaced;
     };
     let off = reg.off.wrapping_add(var_off as i32);
@@ -40,7 +40,7 @@ pub(super) fn place_of(env: &mut Env<'_>, ptr: Reg, what: &str, slots: usize) ->
     let spi = i64::from(off).wrapping_neg().wrapping_sub(1) / 8;
     let is_above = off >= 0 && env.input.rules.has(Behaviour::ObjectsBelowFrame);
     if off % 8 != 0 || spi + 1 < slots as i64 || is_above {
-        verbose!(env, "cannot pass in {what} at an offset={off}\n");
+        verbose!(env.sink, "cannot pass in {what} at an offset={off}\n");
         return Place::Misplaced;
     }
     let (frame, spi) = (frame as usize, spi as usize);
@@ -92,13 +92,13 @@ pub(super) fn note_above(env: &mut Env<'_>, ptr: Reg) {
 
 /// Notes for the log that the slots of an object were written (`mark_stack_slots_scratched`).
 #[doc(alias = "mark_stack_slots_scratched")]
-pub(super) fn mark_scratched(env: &mut Env<'_>, object: &StackObject) {
+pub(super) fn mark_scratched(env: &mut Check<'_>, object: &StackObject) {
     object.slots().for_each(|spi| env.mark_slot_scratched(spi));
 }
 
 /// Saves the IRQ state, and returns its identity (`acquire_irq_state`).
-pub(super) fn acquire_irq_state(env: &mut Env<'_>) -> u32 {
-    let (id, insn_idx) = (env.new_id(), env.insn_idx);
+pub(super) fn acquire_irq_state(env: &mut Check<'_>) -> u32 {
+    let (id, insn_idx) = (env.new_id(), env.sink.insn_idx);
     env.state.refs.push(Reference {
         kind: ReferenceKind::Irq,
         id,

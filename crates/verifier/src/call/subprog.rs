@@ -14,18 +14,18 @@ use super::leak::check_resource_leak;
 use super::prototype::{self, SubprogArg};
 use super::{REGS, clear_caller_saved, reference};
 use crate::attach::AttachedFunction;
-use crate::env::{Env, Outcome};
+use crate::env::{Check, Env, Outcome};
 use crate::mem::helper_mem::check_global_mem;
 use crate::mem::packet;
 use crate::mem::registers::set_unknown;
 use crate::state::{Frame, MAX_CALL_FRAMES, RegKind, RegState, TypeFlags, TypeRef};
-use crate::{Errno, Refusal, Result, Stop, log, refuse, verbose};
+use crate::{Errno, Refusal, Result, Stop, refuse, refuse_if, verbose};
 
 /// Checks a call of a subprogram: enters a static one, assumes a global one to be good
 /// (`check_func_call`) (`set_callee_state`).
 #[doc(alias = "set_callee_state")]
 pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
-    let target = i64::from(env.insn_idx) + i64::from(off) + 1;
+    let target = i64::from(env.sink.insn_idx) + i64::from(off) + 1;
     let subprogs = &env.analysis.subprogs;
     let found = subprogs
         .binary_search_by_key(&target, |subprog| subprog.start.into())
@@ -36,7 +36,7 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
     if !info.is_global {
         check_frame_limit(env)?;
         let curframe = env.state.curframe;
-        let mut frame = Frame::new(env.insn_idx as i32, curframe as u32 + 1, subprog);
+        let mut frame = Frame::new(env.sink.insn_idx as i32, curframe as u32 + 1, subprog);
         for arg in 1..6 {
             frame.regs[arg] = env.frame().regs[arg];
             frame.marks.take_reg(arg, &env.frame().marks, arg);
@@ -47,7 +47,7 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
     }
     if env.state.active_locks != 0 {
         verbose!(
-            env,
+            env.sink,
             "global function calls are not allowed while holding a lock,\n"
         );
         return Err(refuse!(env => Call::GlobalUnderLock));
@@ -55,7 +55,7 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
     let may_disable = env.input.rules.has(Behaviour::GlobalsUnderPreemption);
     if !may_disable && env.state.active_preempt_locks != 0 {
         verbose!(
-            env,
+            env.sink,
             "global function calls are not allowed with preemption disabled,\n"
         );
         return Err(refuse!(env => Call::GlobalUnderLock));
@@ -68,7 +68,7 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
     if may_disable && info.might_sleep && must_not_sleep {
         if !env.input.rules.has(Behaviour::ContextsNamed) {
             verbose!(
-                env,
+                env.sink,
                 "global functions that may sleep are not allowed in non-sleepable context,\ni.e., in a RCU/IRQ/preempt-disabled section, or in\n"
             );
         }
@@ -82,7 +82,7 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
         return Err(refusal.with_errno(errno));
     }
     verbose!(
-        env,
+        env.sink,
         "Func#{subprog} ('{name}') is global and assumed valid.\n"
     );
     if info.changes_pkt_data && env.input.rules.has(Behaviour::GlobalsChangePackets) {
@@ -96,7 +96,7 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
         env.mark_scratched(Reg::R0);
     }
     if may_throw {
-        env.fork(env.insn_idx + 1)?;
+        env.fork(env.sink.insn_idx + 1)?;
         check_resource_leak(env, true, true, "bpf_throw")?;
         return Ok(Outcome::Exit);
     }
@@ -106,12 +106,12 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
 /// True for a global function that returns nothing, of kernels that take those
 /// (`subprog_returns_void`).
 #[doc(alias = "subprog_returns_void")]
-pub(crate) fn returns_void(env: &Env<'_>, subprog: u32) -> bool {
+pub(crate) fn returns_void(env: &Check<'_>, subprog: u32) -> bool {
     env.input.rules.has(Behaviour::GlobalsReturnVoid) && prototype::returns_void(env.input, subprog)
 }
 
 /// Refuses a call chain that is too deep.
-pub(super) fn check_frame_limit(env: &mut Env<'_>) -> Result<()> {
+pub(super) fn check_frame_limit(env: &mut Check<'_>) -> Result<()> {
     let curframe = env.state.curframe;
     if curframe + 1 < MAX_CALL_FRAMES {
         return Ok(());
@@ -131,11 +131,10 @@ pub(super) fn enter(env: &mut Env<'_>, frame: Frame) -> Outcome {
     env.sink.mark_all_scratched();
     env.live.reset_callchain();
     if env.sink.walks() {
-        let input = env.input;
-        verbose!(env, "caller:\n");
-        log::print_verifier_state(input, &mut env.sink, &env.state, curframe, true);
-        verbose!(env, "callee:\n");
-        log::print_verifier_state(input, &mut env.sink, &env.state, curframe + 1, true);
+        verbose!(env.sink, "caller:\n");
+        env.print_state(curframe);
+        verbose!(env.sink, "callee:\n");
+        env.print_state(curframe + 1);
     }
     env.mark_scratched(Reg::R0);
     Outcome::Call(start)
@@ -199,7 +198,7 @@ pub(super) fn check_args_by_btf(
 }
 
 /// The arguments of a subprogram by its BTF, computed once.
-fn arguments(env: &mut Env<'_>, subprog: u32) -> Result<Rc<[SubprogArg]>> {
+fn arguments(env: &mut Check<'_>, subprog: u32) -> Result<Rc<[SubprogArg]>> {
     if let Some(args) = &env.subprogs[subprog as usize].args {
         return Ok(Rc::clone(args));
     }
@@ -212,7 +211,7 @@ fn arguments(env: &mut Env<'_>, subprog: u32) -> Result<Rc<[SubprogArg]>> {
             env.subprogs[subprog as usize].args = Some(Rc::clone(&args));
             Ok(args)
         }
-        Err(error) => Err(env.sink.refuse(error.rejection, env.insn_idx)),
+        Err(error) => Err(env.refuse(error.rejection)),
     }
 }
 
@@ -233,16 +232,12 @@ fn match_arg(env: &mut Env<'_>, arg: SubprogArg, ptr: Reg) -> Result<()> {
     let index = number - 1;
     match arg {
         SubprogArg::Scalar => {
-            if !reg.is_scalar() {
-                return Err(refuse!(env => Call::NotScalar { reg: ptr }));
-            }
+            refuse_if!(!reg.is_scalar(), env => Call::NotScalar { reg: ptr });
         }
         SubprogArg::UntrustedMem | SubprogArg::Btf { trusted: false, .. } => {}
         SubprogArg::Ctx => {
             check_offset(env, ptr, None)?;
-            if !reg.is_plain(RegBase::PtrToCtx) {
-                return Err(refuse!(env => Call::ExpectsContext { index }));
-            }
+            refuse_if!(!reg.is_plain(RegBase::PtrToCtx), env => Call::ExpectsContext { index });
         }
         SubprogArg::Mem { size, nullable } => {
             check_offset(env, ptr, None)?;
@@ -293,7 +288,7 @@ fn match_arg(env: &mut Env<'_>, arg: SubprogArg, ptr: Reg) -> Result<()> {
 /// Sets the registers that a function is verified with: the context for the main
 /// function, what BTF says for any other (in `do_check_common`).
 #[doc(alias = "do_check_common")]
-pub(crate) fn set_up_entry_args(env: &mut Env<'_>, subprog: u32) -> Result<()> {
+pub(crate) fn set_up_entry_args(env: &mut Check<'_>, subprog: u32) -> Result<()> {
     env.sink.mark_all_scratched();
     let is_ext = env.input.program.kind() == ProgramType::Ext;
     if subprog == 0 && !is_ext {
@@ -308,13 +303,11 @@ pub(crate) fn set_up_entry_args(env: &mut Env<'_>, subprog: u32) -> Result<()> {
         return Ok(());
     }
     let name = &env.analysis.subprogs[subprog as usize].name;
-    verbose!(env, "Validating {name}() func#{subprog}...\n");
+    verbose!(env.sink, "Validating {name}() func#{subprog}...\n");
     let args = arguments(env, subprog)?;
     if env.analysis.exception_callback == Some(subprog as usize) {
         env.frame_mut().in_exception_callback_fn = true;
-        if !matches!(&*args, [SubprogArg::Scalar]) {
-            return Err(refuse!(env => Call::ExceptionCallback));
-        }
+        refuse_if!(!matches!(&*args, [SubprogArg::Scalar]), env => Call::ExceptionCallback);
     }
     for (arg, ptr) in args.iter().zip(REGS) {
         let value = entry_value(env, *arg)?;
@@ -324,7 +317,7 @@ pub(crate) fn set_up_entry_args(env: &mut Env<'_>, subprog: u32) -> Result<()> {
 }
 
 /// Acquires the references that arguments of a struct_ops program hold.
-fn acquire_args(env: &mut Env<'_>) {
+fn acquire_args(env: &mut Check<'_>) {
     let function = AttachedFunction::of(env.input).filter(|_| env.input.struct_ops().is_some());
     let held = function.map(|function| function.referenced_args(env.input));
     for index in held.unwrap_or_default() {
@@ -334,7 +327,7 @@ fn acquire_args(env: &mut Env<'_>) {
 }
 
 /// State of an argument on entry.
-fn entry_value(env: &mut Env<'_>, arg: SubprogArg) -> Result<RegState> {
+fn entry_value(env: &mut Check<'_>, arg: SubprogArg) -> Result<RegState> {
     Ok(match arg {
         SubprogArg::Scalar | SubprogArg::Arena => RegState::UNKNOWN,
         SubprogArg::Ctx => RegState::pointer(RegKind::Ctx, TypeFlags::NONE),

@@ -12,6 +12,20 @@ use spec::behaviour::{Behaviour, Behaviours};
 
 use super::Scalar;
 
+/// The ends of ranges, each made of one of both operands; a range is unknown if it is lost by what
+/// overflowed at its ends.
+macro_rules! combine_ranges {
+    ($this:ident $operation:ident $other:ident:
+        $($min:ident $low:ident, $max:ident $high:ident, $type:ident $is_lost:ident;)*) => {$(
+        let (min, low) = $this.$min.$operation($other.$low);
+        let (max, high) = $this.$max.$operation($other.$high);
+        ($this.$min, $this.$max) = match $is_lost(low, high) {
+            false => (min, max),
+            true => ($type::MIN, $type::MAX),
+        };
+    )*};
+}
+
 impl Scalar {
     /// `self op other` at `width`, synchronised; `None` if the result is unknown: divisions,
     /// remainders, and shifts by a count that is not a constant below the width
@@ -117,7 +131,7 @@ impl Scalar {
         if rules.has(Behaviour::CircularRanges) {
             return self.add_circular(other);
         }
-        self.add_ranges(other, rules);
+        self.add_ranges(other, rules.has(Behaviour::SumsWrap));
         self.var_off = self.var_off.add(other.var_off);
     }
 
@@ -129,65 +143,37 @@ impl Scalar {
         if rules.has(Behaviour::CircularRanges) {
             return self.sub_circular(other);
         }
-        let wraps = rules.has(Behaviour::SumsWrap);
-        let (s32_min, low) = self.s32_min.overflowing_sub(other.s32_max);
-        let (s32_max, high) = self.s32_max.overflowing_sub(other.s32_min);
-        (self.s32_min, self.s32_max) = match low | high {
-            false => (s32_min, s32_max),
-            true => (i32::MIN, i32::MAX),
-        };
-        let (u32_min, low) = self.u32_min.overflowing_sub(other.u32_max);
-        let (u32_max, high) = self.u32_max.overflowing_sub(other.u32_min);
-        (self.u32_min, self.u32_max) = match low & !(wraps & high) {
-            false => (u32_min, u32_max),
-            true => (0, u32::MAX),
-        };
-        let (smin, low) = self.smin.overflowing_sub(other.smax);
-        let (smax, high) = self.smax.overflowing_sub(other.smin);
-        (self.smin, self.smax) = match low | high {
-            false => (smin, smax),
-            true => (i64::MIN, i64::MAX),
-        };
-        let (umin, low) = self.umin.overflowing_sub(other.umax);
-        let (umax, high) = self.umax.overflowing_sub(other.umin);
-        (self.umin, self.umax) = match low & !(wraps & high) {
-            false => (umin, umax),
-            true => (0, u64::MAX),
-        };
+        self.sub_ranges(other, rules.has(Behaviour::SumsWrap));
         self.var_off = self.var_off.sub(other.var_off);
     }
 
     /// The ranges of the sum (`scalar_min_max_add`, `scalar32_min_max_add`). Signed ranges are kept
-    /// if neither end overflows, unsigned ones if both ends do or neither does.
+    /// if neither end overflows, unsigned ones if neither does or, where sums wrap, both do.
     #[doc(alias = "scalar32_min_max_add")]
     #[doc(alias = "scalar_min_max_add")]
     #[inline]
-    fn add_ranges(&mut self, other: &Scalar, rules: Behaviours) {
-        let wraps = rules.has(Behaviour::SumsWrap);
-        let (s32_min, low) = self.s32_min.overflowing_add(other.s32_min);
-        let (s32_max, high) = self.s32_max.overflowing_add(other.s32_max);
-        (self.s32_min, self.s32_max) = match low | high {
-            false => (s32_min, s32_max),
-            true => (i32::MIN, i32::MAX),
-        };
-        let (u32_min, low) = self.u32_min.overflowing_add(other.u32_min);
-        let (u32_max, high) = self.u32_max.overflowing_add(other.u32_max);
-        (self.u32_min, self.u32_max) = match high & !(wraps & low) {
-            false => (u32_min, u32_max),
-            true => (0, u32::MAX),
-        };
-        let (smin, low) = self.smin.overflowing_add(other.smin);
-        let (smax, high) = self.smax.overflowing_add(other.smax);
-        (self.smin, self.smax) = match low | high {
-            false => (smin, smax),
-            true => (i64::MIN, i64::MAX),
-        };
-        let (umin, low) = self.umin.overflowing_add(other.umin);
-        let (umax, high) = self.umax.overflowing_add(other.umax);
-        (self.umin, self.umax) = match high & !(wraps & low) {
-            false => (umin, umax),
-            true => (0, u64::MAX),
-        };
+    pub(crate) fn add_ranges(&mut self, other: &Scalar, wraps: bool) {
+        let signed = |low, high| low | high;
+        let unsigned = |low: bool, high: bool| high & !(wraps & low);
+        combine_ranges! { self overflowing_add other:
+            s32_min s32_min, s32_max s32_max, i32 signed;
+            u32_min u32_min, u32_max u32_max, u32 unsigned;
+            smin smin, smax smax, i64 signed;
+            umin umin, umax umax, u64 unsigned;
+        }
+    }
+
+    /// The ranges of the difference, likewise.
+    #[inline]
+    pub(crate) fn sub_ranges(&mut self, other: &Scalar, wraps: bool) {
+        let signed = |low, high| low | high;
+        let unsigned = |low: bool, high: bool| low & !(wraps & high);
+        combine_ranges! { self overflowing_sub other:
+            s32_min s32_max, s32_max s32_min, i32 signed;
+            u32_min u32_max, u32_max u32_min, u32 unsigned;
+            smin smax, smax smin, i64 signed;
+            umin umax, umax umin, u64 unsigned;
+        }
     }
 
     /// Linux's `scalar_min_max_mul` and `scalar32_min_max_mul`.

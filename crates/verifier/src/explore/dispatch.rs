@@ -4,15 +4,15 @@ use isa::ebpf::{AddrSpaceCast, AluOp, Effect, Fault, Field, Insn, Op, Operand, R
 use spec::behaviour::Behaviour;
 
 use crate::env::{Env, Outcome, RegArg};
-use crate::log::LogAt;
+use crate::log::Sink;
 use crate::{Result, Stop, alu, call, flow, mem, refuse, resolve};
 
 /// Checks the instruction that the walk stands at (`do_check_insn`).
 #[doc(alias = "do_check_insn")]
 pub(super) fn check_insn(env: &mut Env<'_>) -> Result<Outcome> {
-    let insn = env.input.insns[env.insn_idx as usize];
+    let insn = env.input.insns[env.sink.insn_idx as usize];
     if env.input.lacks_insns
-        && let Some(name) = resolve::unknown_fields(env.input, env.insn_idx)
+        && let Some(name) = resolve::unknown_fields(env.input, env.sink.insn_idx)
     {
         return Err(refuse!(env => Flow::ReservedFields { name }));
     }
@@ -62,7 +62,7 @@ pub(super) fn check_insn(env: &mut Env<'_>) -> Result<Outcome> {
 
 /// Refuses loads with acquire and stores with release that the kernel does not know.
 fn check_order(env: &mut Env<'_>) -> Result<()> {
-    let imm = env.input.program.insns()[env.insn_idx as usize].imm;
+    let imm = env.input.program.insns()[env.sink.insn_idx as usize].imm;
     match env.input.rules.has(Behaviour::OrderedAccess) {
         true => Ok(()),
         false => Err(refuse!(env => Flow::InvalidAtomic { imm })),
@@ -162,7 +162,7 @@ fn class_of(raw: RawInsn) -> Option<&'static str> {
 }
 
 /// Refuses numbers of registers that there are not (in `check_and_resolve_insns`).
-pub(crate) fn refuse_registers(log: &mut LogAt<'_, '_>, raw: RawInsn) -> Result<()> {
+pub(crate) fn refuse_registers(log: &mut Sink<'_>, raw: RawInsn) -> Result<()> {
     let mut numbers = [raw.dst(), raw.src()].into_iter();
     match numbers.find(|number| Reg::new(*number).is_none()) {
         None => Ok(()),
@@ -175,7 +175,7 @@ pub(crate) fn refuse_registers(log: &mut LogAt<'_, '_>, raw: RawInsn) -> Result<
 
 /// Refuses reserved fields of an instruction before the walk (`check_insn_fields`).
 #[doc(alias = "check_insn_fields")]
-pub(crate) fn refuse_fields(log: &mut LogAt<'_, '_>, raw: RawInsn) -> Result<()> {
+pub(crate) fn refuse_fields(log: &mut Sink<'_>, raw: RawInsn) -> Result<()> {
     match Insn::decode_one(raw, Some(RawInsn::default())) {
         Insn::Cast { cast, .. } if !cast.is_known() => Err(refuse!(log => Alu::AddressSpaces)),
         Insn::Invalid { fault, .. } if fault == Fault::ReservedField && !raw.is_atomic() => {

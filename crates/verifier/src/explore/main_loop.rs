@@ -6,7 +6,7 @@ use crate::env::{Env, Outcome, assert_invariants};
 use crate::state::{Frame, HistoryFlags, LinkedRegs, MAIN_CALLSITE, State};
 use crate::walk::{self, StepEnd};
 use crate::{
-    LIMITS, Result, Stop, insn_facts, log, precise, recorded, refuse, speculation, verbose,
+    LIMITS, Result, Stop, insn_facts, precise, recorded, refuse, refuse_if, speculation, verbose,
 };
 
 /// Verifies the main program or a global function on its own (`do_check_common`).
@@ -18,7 +18,7 @@ pub(crate) fn check_function(env: &mut Env<'_>, subprog: u32) -> Result<()> {
         start,
         env.input.context.sleepable,
     );
-    env.insn_idx = start;
+    env.sink.insn_idx = start;
     env.sink.reset_line_info();
     env.sink.mark_all_scratched();
     crate::call::set_up_entry_args(env, subprog)?;
@@ -41,17 +41,15 @@ fn explore(env: &mut Env<'_>) -> Result<()> {
     loop {
         env.cur_history = None;
         env.prev_insn_idx = prev_insn_idx;
-        let insn_idx = env.insn_idx;
+        let insn_idx = env.sink.insn_idx;
         let count = env.input.insns.len();
-        if insn_idx as usize >= count {
-            return Err(refuse!(env => Flow::InvalidInsnIdx { insn_idx, count }));
-        }
+        refuse_if!(insn_idx as usize >= count, env => Flow::InvalidInsnIdx { insn_idx, count });
         if let Some(cost) = &mut env.observers.cost {
-            cost.count_insn(&env.state, env.analysis, insn_idx);
+            cost.count_insn(&env.check.state, env.check.analysis, insn_idx);
         }
         let statistics = &mut env.explorer.statistics;
         statistics.insns_processed += 1;
-        if statistics.insns_processed > env.input.options.most_insns {
+        if statistics.insns_processed > env.check.input.options.most_insns {
             let processed = statistics.insns_processed;
             return Err(match processed > LIMITS.insns_processed {
                 true => refuse!(env => Flow::TooLarge { processed }),
@@ -71,9 +69,12 @@ fn explore(env: &mut Env<'_>) -> Result<()> {
             if env.sink.walks() {
                 if prints_state {
                     let how = speculative(&env.state);
-                    verbose!(env, "\nfrom {prev_insn_idx} to {insn_idx}{how}: safe\n");
+                    verbose!(
+                        env.sink,
+                        "\nfrom {prev_insn_idx} to {insn_idx}{how}: safe\n"
+                    );
                 } else {
-                    verbose!(env, "{insn_idx}: safe\n");
+                    verbose!(env.sink, "{insn_idx}: safe\n");
                 }
             }
             match next_path(env)? {
@@ -103,7 +104,7 @@ fn explore(env: &mut Env<'_>) -> Result<()> {
         }
 
         env.live
-            .reset_write_marks(env.analysis, &env.state, insn_idx);
+            .reset_write_marks(env.check.analysis, &env.check.state, insn_idx);
         precise::carry_stack_zeros(env, insn_idx);
         let outcome = match check_insn(env) {
             Err(stop) if is_speculative && speculation::is_recoverable(&stop) => {
@@ -126,7 +127,7 @@ fn explore(env: &mut Env<'_>) -> Result<()> {
             assert_invariants(env)?;
         }
         let ends = is_speculative && env.aux[insn_idx as usize].barriers.behind;
-        env.insn_idx = match if ends { Outcome::Exit } else { outcome } {
+        env.sink.insn_idx = match if ends { Outcome::Exit } else { outcome } {
             Outcome::Next => insn_idx + 1,
             Outcome::NextWide => insn_idx + 2,
             Outcome::Jump(target) | Outcome::Call(target) => target,
@@ -148,7 +149,7 @@ fn explore(env: &mut Env<'_>) -> Result<()> {
 /// Notes that a run may reach the instruction, and with which state (`sanitize_mark_insn_seen`).
 #[doc(alias = "sanitize_mark_insn_seen")]
 fn enter(env: &mut Env<'_>) {
-    env.aux[env.insn_idx as usize].seen = true;
+    env.insn_aux().seen = true;
     if env.observers.recorder.is_some() {
         recorded::record(env);
     }
@@ -179,8 +180,8 @@ fn end_walked_path(env: &mut Env<'_>, end: StepEnd) {
 fn count_by_function(env: &mut Env<'_>) {
     for number in 0..=env.state.curframe {
         let subprog = env.state.frame_rc(number).subprogno as usize;
-        let [own, all] = &mut env.subprogs[subprog].insns;
-        *own += u32::from(number == env.state.curframe);
+        let [own, all] = &mut env.check.subprogs[subprog].insns;
+        *own += u32::from(number == env.check.state.curframe);
         *all += 1;
     }
 }
@@ -188,9 +189,9 @@ fn count_by_function(env: &mut Env<'_>) {
 /// Records the instruction and its state, or logs them.
 #[cold]
 fn observe(env: &mut Env<'_>, prints_state: &mut bool) {
-    env.sink.record(&env.state);
-    if let Some(walk) = &mut env.sink.walk {
-        walk.step(env.input, &env.state, env.insn_idx);
+    env.check.sink.record(&env.check.state);
+    if let Some(walk) = &mut env.check.sink.walk {
+        walk.step(env.check.input, &env.check.state, env.check.sink.insn_idx);
     }
     if env.sink.walks() {
         log_insn(env, prints_state);
@@ -199,19 +200,19 @@ fn observe(env: &mut Env<'_>, prints_state: &mut bool) {
 
 /// Writes the state and the instruction to the log.
 fn log_insn(env: &mut Env<'_>, prints_state: &mut bool) {
-    let insn_idx = env.insn_idx;
+    let insn_idx = env.sink.insn_idx;
     let frame = env.state.curframe;
     if env.sink.is_full() && *prints_state {
         let prev = env.prev_insn_idx;
         let how = speculative(&env.state);
-        verbose!(env, "\nfrom {prev} to {insn_idx}{how}:");
-        log::print_verifier_state(env.input, &mut env.sink, &env.state, frame, true);
+        verbose!(env.sink, "\nfrom {prev} to {insn_idx}{how}:");
+        env.print_state(frame);
         *prints_state = false;
     }
     if env.sink.is_scratched() {
-        log::print_insn_state(env.input, &mut env.sink, &env.state, frame);
+        env.print_insn_state(frame);
     }
-    env.sink.print_insn(env.input, insn_idx);
+    env.check.sink.print_insn(env.check.input, insn_idx);
 }
 
 /// Suffix in the log of a path that only speculative execution takes.
@@ -229,7 +230,7 @@ fn speculative(state: &State) -> &'static str {
 fn next_path(env: &mut Env<'_>) -> Result<Option<i32>> {
     env.sink.mark_all_scratched();
     scc::finish_path(env)?;
-    env.live.update(env.analysis, &mut env.sink, &env.state)?;
+    env.update_live()?;
     let Some(pending) = env.explorer.pending.pop() else {
         end_walked_path(env, StepEnd::Exits);
         return Ok(None);
@@ -242,6 +243,6 @@ fn next_path(env: &mut Env<'_>) -> Result<Option<i32>> {
         env.sink.reset(pending.log_position);
     }
     env.sink.rewind_trace(pending.trace_position);
-    env.insn_idx = pending.insn_idx;
+    env.sink.insn_idx = pending.insn_idx;
     Ok(Some(pending.prev_insn_idx))
 }

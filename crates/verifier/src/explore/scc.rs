@@ -131,7 +131,7 @@ pub(super) fn enter(env: &mut Env<'_>, id: StateId) {
     }
     env.explorer.checkpoint_mut(id).visit = Some(index);
     if is_entry && env.sink.is_full() {
-        verbose!(env, "SCC enter {}\n", format_callchain(&chain));
+        verbose!(env.sink, "SCC enter {}\n", format_callchain(&chain));
     }
 }
 
@@ -152,7 +152,7 @@ fn leave(env: &mut Env<'_>, id: StateId) -> Result<()> {
     visit.counted = 0;
     explorer.update_peak();
     if env.sink.is_full() {
-        verbose!(env, "SCC exit {}\n", format_callchain(&chain));
+        verbose!(env.sink, "SCC exit {}\n", format_callchain(&chain));
     }
     propagate(env, index)
 }
@@ -167,7 +167,7 @@ fn propagate(env: &mut Env<'_>, visit: u32) -> Result<()> {
         round += 1;
         if round > MAX_ROUNDS + 1 {
             if env.sink.is_full() {
-                verbose!(env, "propagate_backedges: too many iterations\n");
+                verbose!(env.sink, "propagate_backedges: too many iterations\n");
             }
             for BackEdge { state, .. } in backedges.iter().rev() {
                 precise::mark_all_scalars_precise(env, state);
@@ -193,7 +193,7 @@ pub(super) fn add_backedge(env: &mut Env<'_>, checkpoint: StateId) -> Result<()>
         ));
     };
     let mut state = env.state.clone();
-    state.insn_idx = env.insn_idx;
+    state.insn_idx = env.sink.insn_idx;
     let explorer = &mut env.explorer;
     explorer.outlines.reduce(&mut state);
     let visit = &mut explorer.visits.list[index as usize];
@@ -206,7 +206,7 @@ pub(super) fn add_backedge(env: &mut Env<'_>, checkpoint: StateId) -> Result<()>
     explorer.backedges += 1;
     explorer.update_peak();
     if env.sink.is_full() {
-        verbose!(env, "SCC backedge {}\n", format_callchain(&chain));
+        verbose!(env.sink, "SCC backedge {}\n", format_callchain(&chain));
     }
     Ok(())
 }

@@ -31,7 +31,7 @@ enum Answer {
 #[doc(alias = "is_state_visited")]
 #[doc(alias = "bpf_is_state_visited")]
 pub(super) fn is_visited(env: &mut Env<'_>) -> Result<bool> {
-    let insn_idx = env.insn_idx;
+    let insn_idx = env.sink.insn_idx;
     let info = env.analysis.insns[insn_idx as usize];
     let options = env.input.options;
     let explorer = &env.explorer;
@@ -93,7 +93,7 @@ pub(super) fn is_visited(env: &mut Env<'_>) -> Result<bool> {
         if is_open && is_recent {
             is_new = false;
         }
-        if let Some(walk) = &mut env.sink.walk {
+        if let Some(walk) = &mut env.check.sink.walk {
             walk.note_missed(env.explorer.checkpoint(id).step);
         }
         let checkpoint = env.explorer.checkpoint_mut(id);
@@ -131,7 +131,7 @@ pub(super) fn is_visited(env: &mut Env<'_>) -> Result<bool> {
 fn compare(env: &mut Env<'_>, comparison: &Comparison<'_>, id: StateId, exact: Exactness) -> bool {
     let mut ids = std::mem::take(&mut env.explorer.ids);
     let old = env.explorer.checkpoint_mut(id);
-    let is_equal = comparison.states_equal(old, &env.state, &mut ids, exact);
+    let is_equal = comparison.states_equal(old, &env.check.state, &mut ids, exact);
     env.explorer.ids = ids;
     is_equal
 }
@@ -143,7 +143,7 @@ fn compare_open(
     id: StateId,
     loops: bool,
 ) -> Result<Answer> {
-    let insn_idx = env.insn_idx;
+    let insn_idx = env.sink.insn_idx;
     let (old, cur) = (env.explorer.state(id), &env.state);
     let old_frame = old.cur();
     if old_frame.in_async_callback_fn && old_frame.async_entry_cnt != cur.cur().async_entry_cnt {
@@ -237,14 +237,17 @@ fn have_other_depths(old: &State, cur: &State) -> bool {
 /// The refusal of a loop whose state repeats. Its last line is the state of the
 /// checkpoint.
 fn refuse_loop(env: &mut Env<'_>, id: StateId) -> crate::Stop {
-    let insn_idx = env.insn_idx;
+    let insn_idx = env.sink.insn_idx;
     let frame = env.state.curframe;
     if env.sink.is_on() {
-        log::verbose_linfo(env.input, &mut env.sink, insn_idx, "; ");
+        log::verbose_linfo(env.input, &mut env.sink, "; ");
     }
     if env.sink.is_on() && env.input.rules.has(Behaviour::OldStateShown) {
-        verbose!(env, "infinite loop detected at insn {insn_idx}\ncur state:");
-        log::print_verifier_state(env.input, &mut env.sink, &env.state, frame, true);
+        verbose!(
+            env.sink,
+            "infinite loop detected at insn {insn_idx}\ncur state:"
+        );
+        env.print_state(frame);
     }
     if !env.input.rules.has(Behaviour::OldStateShown) {
         return refuse!(env => Flow::LoopDetected { insn: insn_idx });
@@ -260,14 +263,19 @@ fn refuse_loop(env: &mut Env<'_>, id: StateId) -> crate::Stop {
 /// precisely, the current path needs too.
 fn prune(env: &mut Env<'_>, id: StateId, loops: bool) -> Result<()> {
     env.explorer.checkpoint_mut(id).hits += 1;
-    if let Some(walk) = &mut env.sink.walk {
+    if let Some(walk) = &mut env.check.sink.walk {
         let by = env.explorer.checkpoint(id).step;
-        walk.pruned(env.input, &env.state, (env.insn_idx, by), loops);
+        walk.pruned(
+            env.check.input,
+            &env.check.state,
+            (env.check.sink.insn_idx, by),
+            loops,
+        );
     }
     if env.explorer.liveness == Liveness::Marks {
-        env.explorer.propagate_reads(&env.state, id);
+        env.explorer.propagate_reads(&env.check.state, id);
     }
-    if env.analysis.insns[env.insn_idx as usize].jmp_point {
+    if env.analysis.insns[env.sink.insn_idx as usize].jmp_point {
         env.push_history(HistoryFlags::NONE, LinkedRegs::default())?;
     }
     if env.observers.collector.is_some() && !env.state.speculative {
@@ -348,7 +356,7 @@ fn without_dead(slot: &StackSlot, low: bool, high: bool) -> Option<StackSlot> {
 fn clean_checkpoints(env: &mut Env<'_>, bucket: usize) {
     for position in (0..env.explorer.buckets[bucket].len()).rev() {
         let entry = env.explorer.buckets[bucket][position];
-        if entry.insn_idx != env.insn_idx {
+        if entry.insn_idx != env.sink.insn_idx {
             continue;
         }
         let checkpoint = env.explorer.checkpoint(entry.id);
@@ -373,13 +381,13 @@ fn clean_checkpoint(env: &mut Env<'_>, id: StateId) {
     checkpoint.is_cleaned = true;
     let state = &checkpoint.state;
     if (0..=state.curframe).any(|number| !state.frame(number).stack.is_empty()) {
-        env.live.query_init(env.analysis, state);
+        env.live.query_init(env.check.analysis, state);
     }
     let mut dead_slots = [0; MAX_CALL_FRAMES];
     for (number, dead_slots) in dead_slots.iter_mut().enumerate().take(state.curframe + 1) {
-        let live = env.analysis.insns[state.frame_insn_idx(number) as usize].live_regs;
+        let live = env.check.analysis.insns[state.frame_insn_idx(number) as usize].live_regs;
         let slots = state.frame(number).stack.len();
-        let dead = if slots == 0 || env.input.rules.has(Behaviour::DeadForgotten) {
+        let dead = if slots == 0 || env.check.input.rules.has(Behaviour::DeadForgotten) {
             0
         } else {
             !env.live.alive_slots(number)
@@ -387,7 +395,7 @@ fn clean_checkpoint(env: &mut Env<'_>, id: StateId) {
         let reads = checkpoint.reads.of(number);
         let (live, dead) = match liveness {
             Liveness::Flow => (live, dead),
-            Liveness::Marks if env.input.rules.has(Behaviour::LivenessBeforeWalk) => {
+            Liveness::Marks if env.check.input.rules.has(Behaviour::LivenessBeforeWalk) => {
                 (live, !reads.slots)
             }
             Liveness::Marks => (reads.regs, !reads.slots),
@@ -407,11 +415,11 @@ fn clean_checkpoint(env: &mut Env<'_>, id: StateId) {
 #[doc(alias = "mark_all_scalars_imprecise")]
 #[doc(alias = "bpf_clear_jmp_history")]
 fn add_checkpoint(env: &mut Env<'_>, bucket: usize) {
-    let insn_idx = env.insn_idx;
+    let insn_idx = env.sink.insn_idx;
     let explorer = &mut env.explorer;
     explorer.statistics.total_states += 1;
     if let Some(cost) = &mut env.observers.cost {
-        cost.count_state(&env.state, env.analysis, insn_idx);
+        cost.count_state(&env.check.state, env.check.analysis, insn_idx);
     }
     explorer.kept = explorer.kept.wrapping_add(1);
     explorer.update_peak();
@@ -420,7 +428,7 @@ fn add_checkpoint(env: &mut Env<'_>, bucket: usize) {
     env.state.propagated = 0;
     env.state.stack_zeros = 0;
     if env.input.rules.has(Behaviour::FillsLinked) {
-        env.state.clear_singular_ids(env.input.rules);
+        env.check.state.clear_singular_ids(env.check.input.rules);
     }
     let mut state = env.state.clone();
     env.state.history.clear();

@@ -6,12 +6,12 @@ use spec::behaviour::{Behaviour, Behaviours};
 use super::{linked, null, packet};
 use crate::alu::check_bounds;
 use crate::domain::{Scalar, decide, decide_by_constant, decide_same, refine_same, refine_synced};
-use crate::env::{Env, Outcome, RegArg};
+use crate::env::{Check, Env, Outcome, RegArg};
 use crate::explore::Fork;
 use crate::input::Input;
-use crate::log::LogAt;
+use crate::log::Sink;
 use crate::state::{HistoryFlags, LinkedReg, LinkedRegs, RegKind, RegState, State};
-use crate::{Result, log, refuse, speculation};
+use crate::{Result, refuse, speculation};
 
 /// Checks `if dst cond src goto off` (`check_cond_jmp_op`).
 pub(super) fn check_cond_jmp_op(
@@ -51,7 +51,7 @@ pub(super) fn check_cond_jmp_op(
     if flags != HistoryFlags::NONE {
         env.push_history(flags, LinkedRegs::default())?;
     }
-    let target = (env.insn_idx as i32 + 1 + i32::from(off)) as u32;
+    let target = (env.sink.insn_idx as i32 + 1 + i32::from(off)) as u32;
     let rules = env.input.rules;
     let is_taken = match src == Operand::Reg(dst) && dst_reg.is_scalar() {
         true if rules.has(Behaviour::SameOperands) => decide_same(cond, width, &dst_reg.num),
@@ -67,7 +67,7 @@ pub(super) fn check_cond_jmp_op(
             env.mark_precise(src)?;
         }
         let (untaken, outcome) = match is_taken {
-            true => (env.insn_idx + 1, Outcome::Jump(target)),
+            true => (env.sink.insn_idx + 1, Outcome::Jump(target)),
             false => (target, Outcome::Next),
         };
         speculation::push_untaken(env, untaken, dst, src)?;
@@ -79,14 +79,14 @@ pub(super) fn check_cond_jmp_op(
     Ok(Outcome::Next)
 }
 
-fn print_state(env: &mut Env<'_>) {
+fn print_state(env: &mut Check<'_>) {
     if env.sink.walks() {
         let frame = env.state.curframe;
-        log::print_insn_state(env.input, &mut env.sink, &env.state, frame);
+        env.print_insn_state(frame);
     }
 }
 
-fn refuse_comparison(env: &mut Env<'_>, reg: Reg) -> crate::Stop {
+fn refuse_comparison(env: &mut Check<'_>, reg: Reg) -> crate::Stop {
     refuse!(env => Flow::PointerComparison { reg })
 }
 
@@ -212,7 +212,7 @@ fn refine_both(
     let refined = match learns && dst_reg.is_scalar() && src_reg.is_scalar() {
         true => Some(refine_scalars(
             env.input,
-            &mut env.log(),
+            &mut env.sink,
             cond,
             width,
             (&dst_reg, &src_reg),
@@ -221,7 +221,7 @@ fn refine_both(
         false => None,
     };
     let input = env.input;
-    let (this, Some(Fork { state: other, .. })) = (&mut env.state, &mut env.forked) else {
+    let (this, Some(Fork { state: other, .. })) = (&mut env.check.state, &mut env.forked) else {
         return Err(crate::Stop::Bug("no pending path".to_owned()));
     };
     if let Some([passed, taken]) = refined {
@@ -295,7 +295,7 @@ fn refine_both(
 #[doc(alias = "regs_bounds_sanity_check_branches")]
 fn refine_scalars(
     input: &Input<'_>,
-    log: &mut LogAt<'_, '_>,
+    log: &mut Sink<'_>,
     cond: Cond,
     width: Width,
     (dst, src): (&RegState, &RegState),

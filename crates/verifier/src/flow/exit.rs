@@ -7,14 +7,14 @@ use spec::programs::ProgramType;
 use crate::attach::Returned;
 use crate::call::{MAIN_EXIT, check_resource_leak};
 use crate::domain::Tnum;
-use crate::env::{Env, Outcome, RegArg};
+use crate::env::{Check, Env, Outcome, RegArg};
 use crate::explore::widen_to_earlier;
 use crate::input::Input;
 use crate::log::BitsText;
 use crate::mem::region::check_ptr_off;
 use crate::rejection::{Flow, Rejection};
 use crate::state::{RegKind, RegState, TypeRef};
-use crate::{Result, Stop, log, refuse, verbose};
+use crate::{Result, Stop, refuse, refuse_if, verbose};
 
 /// Checks `exit` (`process_bpf_exit_full`).
 #[doc(alias = "process_bpf_exit_full")]
@@ -39,7 +39,7 @@ pub(crate) fn check_thrown(env: &mut Env<'_>) -> Result<()> {
 
 /// Leaves the executing function; the instruction to go on with (`prepare_func_exit`).
 pub(crate) fn prepare_func_exit(env: &mut Env<'_>) -> Result<u32> {
-    env.live.update(env.analysis, &mut env.sink, &env.state)?;
+    env.update_live()?;
     let callee = env.frame();
     let r0 = callee.regs[0];
     let (callsite, callee_number) = (callee.callsite as u32, callee.frameno as usize);
@@ -52,9 +52,7 @@ pub(crate) fn prepare_func_exit(env: &mut Env<'_>) -> Result<u32> {
     let iterates = env.input.rules.has(Behaviour::CallbacksIterate);
     let is_by_range = env.input.rules.has(Behaviour::ReturnsByRange);
     if in_callback {
-        if !r0.is_scalar() {
-            return Err(refuse!(env => Flow::CallbackReturn { reg: Reg::R0 }));
-        }
+        refuse_if!(!r0.is_scalar(), env => Flow::CallbackReturn { reg: Reg::R0 });
         env.mark_reg_read(Reg::R0);
         env.mark_precise(Reg::R0)?;
         let is_within = match is_by_range {
@@ -65,7 +63,7 @@ pub(crate) fn prepare_func_exit(env: &mut Env<'_>) -> Result<u32> {
             return Err(refuse_value(env, Reg::R0, range, "At callback return"));
         }
         if iterates && !env.analysis.insns[callsite as usize].calls_callback {
-            let insn_idx = env.insn_idx;
+            let insn_idx = env.sink.insn_idx;
             return Err(refuse!(env => Flow::NotCallback { insn_idx, callsite }));
         }
     } else {
@@ -77,14 +75,20 @@ pub(crate) fn prepare_func_exit(env: &mut Env<'_>) -> Result<u32> {
     let again = in_callback && iterates;
     let target = if again { callsite } else { callsite + 1 };
     if env.sink.walks() {
-        verbose!(env, "returning from callee:\n");
-        log::print_verifier_state(env.input, &mut env.sink, &env.state, callee_number, true);
-        verbose!(env, "to caller at {target}:\n");
-        log::print_verifier_state(env.input, &mut env.sink, &env.state, caller_number, true);
+        verbose!(env.sink, "returning from callee:\n");
+        env.print_state(callee_number);
+        verbose!(env.sink, "to caller at {target}:\n");
+        env.print_state(caller_number);
     }
     env.state.pop_frame();
     if again {
-        widen_to_earlier(&env.explorer, &mut env.state, None, target, env.id_gen);
+        widen_to_earlier(
+            &env.explorer,
+            &mut env.check.state,
+            None,
+            target,
+            env.check.id_gen,
+        );
     }
     Ok(target)
 }
@@ -104,7 +108,7 @@ fn check_return_code(env: &mut Env<'_>, reg: Reg, is_subprog: bool) -> Result<()
             Returned::Unknown => return Err(Stop::unsupported("return values by prototype")),
             Returned::Object(ty) if !in_exception && returns_object(env.reg(reg), ty) => {
                 let value = *env.reg(reg);
-                return check_ptr_off(&mut env.log(), &value, reg, false);
+                return check_ptr_off(&mut env.sink, &value, reg, false);
             }
             Returned::Any
             | Returned::ByProgramType
@@ -157,7 +161,7 @@ fn check_return_code(env: &mut Env<'_>, reg: Reg, is_subprog: bool) -> Result<()
 }
 
 /// True if the function that is verified on its own returns nothing.
-fn is_void_subprog(env: &Env<'_>) -> bool {
+fn is_void_subprog(env: &Check<'_>) -> bool {
     crate::call::returns_void(env, env.state.frame(0).subprogno)
 }
 
@@ -189,7 +193,7 @@ fn returns_object(value: &RegState, ty: TypeRef) -> bool {
 }
 
 /// Adds a note to the refusal of a value of a hook that returns nothing.
-fn of_void_hook(env: &mut Env<'_>, stop: Stop) -> Stop {
+fn of_void_hook(env: &mut Check<'_>, stop: Stop) -> Stop {
     match stop {
         Stop::Refused(refusal)
             if matches!(
@@ -247,7 +251,7 @@ fn bits_of((min, max): (i32, i32)) -> Tnum {
 
 /// `verbose_invalid_scalar`.
 #[doc(alias = "verbose_invalid_scalar")]
-fn refuse_value(env: &mut Env<'_>, reg: Reg, (min, max): (i32, i32), context: &str) -> Stop {
+fn refuse_value(env: &mut Check<'_>, reg: Reg, (min, max): (i32, i32), context: &str) -> Stop {
     let num = env.reg(reg).num;
     if !env.input.rules.has(Behaviour::ReturnsByRange) {
         let known = match num.var_off.is_unknown() {

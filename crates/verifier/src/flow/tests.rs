@@ -66,7 +66,12 @@ fn live_copies_learn_of_each_other() {
         let mut found = LinkedRegs::default();
         linked::collect(env.analysis, env.input.rules, &mut env.state, 1, &mut found);
         env.reg_mut(Reg::R1).num = Scalar::up_to(9, env.input.rules);
-        linked::sync(&mut env.state, env.input.rules, Reg::R1.index(), found);
+        linked::sync(
+            &mut env.check.state,
+            env.check.input.rules,
+            Reg::R1.index(),
+            found,
+        );
         assert_eq!(env.reg(Reg::R2).num.umax, 9);
         assert!(env.reg(Reg::R3).num.is_unknown(), "r3 is dead");
     });

@@ -237,7 +237,7 @@ pub(crate) fn enter(env: &mut Env<'_>) {
     let Some(mut collector) = env.observers.collector.take() else {
         return;
     };
-    let index = env.insn_idx as usize;
+    let index = env.sink.insn_idx as usize;
     let insn = env.input.insns[index];
     let frame = env.state.cur();
     let number = env.state.curframe;
@@ -303,7 +303,7 @@ fn writes_object(helper: i32, frame: &Frame) -> bool {
 
 /// Notes that the instruction may access memory that need not be there.
 pub(crate) fn note_object(env: &mut Env<'_>) {
-    let insn = env.insn_idx as usize;
+    let insn = env.sink.insn_idx as usize;
     if let Some(collector) = &mut env.observers.collector {
         collector.seen[insn].accesses_object = true;
     }
@@ -312,7 +312,7 @@ pub(crate) fn note_object(env: &mut Env<'_>) {
 /// Notes slots of a frame in which a call keeps addresses.
 pub(crate) fn note_addresses(env: &mut Env<'_>, frame: usize, slots: u64) {
     if let Some(collector) = &mut env.observers.collector {
-        collector.note_addresses(env.state.frame(frame), slots);
+        collector.note_addresses(env.check.state.frame(frame), slots);
     }
 }
 

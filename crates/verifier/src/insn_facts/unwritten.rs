@@ -352,7 +352,7 @@ pub(crate) fn note_range_read(env: &mut Env<'_>, frame: usize, min: i32, end: i3
         return;
     }
     note_stack_read(env, frame, min, end);
-    if let Insn::Call(_) = env.input.insns[env.insn_idx as usize] {
+    if let Insn::Call(_) = env.input.insns[env.sink.insn_idx as usize] {
         note_reads_of_texts(env, frame, min, end);
     }
 }
@@ -363,7 +363,7 @@ pub(crate) fn note_stack_read(env: &mut Env<'_>, frame: usize, min: i32, end: i3
     if env.observers.collector.is_none() {
         return;
     }
-    let (insn, is_own) = (env.insn_idx, frame == env.state.curframe);
+    let (insn, is_own) = (env.sink.insn_idx, frame == env.state.curframe);
     let subprog = env.state.frame(frame).subprogno;
     let is_unwritten = !unwritten_in(env.state.frame(frame), min, end).is_empty();
     let Some(uses) = collecting(env) else {
@@ -435,7 +435,7 @@ pub(crate) fn note_filling(env: &mut Env<'_>, ptr: Reg, size: i32, filling: Fill
         Filling::Whole => return,
         Filling::OnSuccess if frame == env.state.curframe => {
             let bytes = unwritten_in(env.state.frame(frame), min, end);
-            let insn = env.insn_idx;
+            let insn = env.sink.insn_idx;
             if let Some(uses) = collecting(env) {
                 let known = uses.on_failure.entry(insn).or_default();
                 *known = known.union(&bytes);
@@ -467,7 +467,7 @@ pub(crate) fn note_possible_stack_write(env: &mut Env<'_>, frame: usize, min: i3
     let bytes = unwritten_in(env.state.frame(frame), min, end);
     // The function goes on behind this instruction, a caller behind its call.
     let insn = match frame == env.state.curframe {
-        true => env.insn_idx,
+        true => env.sink.insn_idx,
         false => env.state.frame_insn_idx(frame),
     };
     if let Some(uses) = collecting(env) {

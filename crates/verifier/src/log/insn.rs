@@ -96,18 +96,14 @@ fn callee_name<'e>(input: &'e Input<'_>, callee: Callee) -> Option<&'e str> {
 }
 
 /// Writes the source line of an instruction behind `prefix`, unless it was written last
-/// (`verbose_linfo`).
-pub(crate) fn verbose_linfo(
-    input: &Input<'_>,
-    sink: &mut Sink<'_>,
-    insn_idx: u32,
-    prefix: impl fmt::Display,
-) {
+/// (`verbose_linfo`, `find_linfo`).
+#[doc(alias = "find_linfo")]
+pub(crate) fn verbose_linfo(input: &Input<'_>, sink: &mut Sink<'_>, prefix: impl fmt::Display) {
     if !sink.is_on() {
         return;
     }
     let lines = input.program.line_info();
-    let count = lines.partition_point(|line| line.insn <= insn_idx);
+    let count = lines.partition_point(|line| line.insn <= sink.insn_idx);
     let Some(index) = count.checked_sub(1) else {
         return;
     };

@@ -150,7 +150,7 @@ impl Sink<'_> {
     /// Writes the line of the instruction that the walk comes to, and the source line
     /// above it.
     pub fn print_insn(&mut self, input: &Input<'_>, insn_idx: u32) {
-        super::verbose_linfo(input, self, insn_idx, "; ");
+        super::verbose_linfo(input, self.at(insn_idx), "; ");
         let start = self.position();
         self.write(format_args!("{insn_idx}: "));
         super::verbose_insn(input, self, insn_idx);

@@ -23,9 +23,9 @@ pub(crate) fn print_statistics(
     }
     let out = Writer { sink };
     if out.sink.counts_by_function() {
-        verbose!(out, "verification time {microseconds} usec\n");
+        verbose!(out.sink, "verification time {microseconds} usec\n");
         let deepest = out.sink.deepest_stack;
-        verbose!(out, "stack depth max {deepest}\n");
+        verbose!(out.sink, "stack depth max {deepest}\n");
         for (number, (info, aux)) in functions.iter().enumerate() {
             let name = match info.name.as_str() {
                 "" => "<unknown>",
@@ -38,32 +38,32 @@ pub(crate) fn print_statistics(
             };
             let ([own, all], stack) = (aux.insns, aux.stack_depth);
             verbose!(
-                out,
+                out.sink,
                 "subprog {number} ({name}) {kind} insns_self {own} insns_total {all} stack {stack}\n"
             );
         }
     } else if out.sink.level & super::STATISTICS != 0 {
-        verbose!(out, "verification time {microseconds} usec\n");
-        verbose!(out, "stack depth ");
+        verbose!(out.sink, "verification time {microseconds} usec\n");
+        verbose!(out.sink, "stack depth ");
         for (index, depth) in stack_depths.iter().enumerate() {
             let plus = if index == 0 { "" } else { "+" };
-            verbose!(out, "{plus}{depth}");
+            verbose!(out.sink, "{plus}{depth}");
         }
         if out.sink.rules.has(Behaviour::DeepestShown) {
             let deepest = out.sink.deepest_stack;
-            verbose!(out, " max {deepest}\ninsns processed ");
+            verbose!(out.sink, " max {deepest}\ninsns processed ");
             let of_main = |number: usize| number == 0;
             let own = functions.iter().enumerate();
             let own = own.filter(|(number, (info, _))| of_main(*number) || info.is_global);
             for (number, (_, aux)) in own {
                 let plus = if of_main(number) { "" } else { "+" };
-                verbose!(out, "{plus}{}", aux.insns[1]);
+                verbose!(out.sink, "{plus}{}", aux.insns[1]);
             }
         }
-        verbose!(out, "\n");
+        verbose!(out.sink, "\n");
     }
     verbose!(
-        out,
+        out.sink,
         "processed {} insns (limit {}) max_states_per_insn {} total_states {} peak_states {} mark_read {}\n",
         statistics.insns_processed,
         crate::LIMITS.insns_processed,

@@ -4,7 +4,7 @@
 use crate::Result;
 use crate::domain::Tnum;
 use crate::input::Input;
-use crate::log::LogAt;
+use crate::log::Sink;
 use crate::state::{Alignment, RegKind, RegRules, RegState, TypeFlags};
 
 /// Bytes before a packet's network header that strict alignment assumes
@@ -15,7 +15,7 @@ pub(crate) const IP_ALIGN: i64 = 2;
 /// (`check_ptr_alignment`).
 pub(crate) fn check_ptr_alignment(
     input: &Input<'_>,
-    log: &mut LogAt<'_, '_>,
+    log: &mut Sink<'_>,
     reg: &RegState,
     off: i32,
     size: u32,
@@ -49,7 +49,7 @@ pub(crate) fn check_ptr_alignment(
 /// Checks the alignment of an access to a packet (`check_pkt_ptr_alignment`).
 #[doc(alias = "check_pkt_ptr_alignment")]
 fn check_packet(
-    log: &mut LogAt<'_, '_>,
+    log: &mut Sink<'_>,
     reg: &RegState,
     off: i32,
     size: u32,

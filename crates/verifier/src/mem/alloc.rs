@@ -1,20 +1,21 @@
 //! Objects that programs allocate: reads and writes of what is no special field
 //! (`check_ptr_to_btf_access`, `btf_struct_access`).
 
-use btf::{FoundAt, TypeId};
+use btf::FoundAt;
 use spec::behaviour::Behaviour;
 
+use super::object::find_at;
 use super::registers::{set_pointer, set_unknown};
 use super::{Access, MemAccess};
-use crate::env::Env;
+use crate::Result;
+use crate::env::Check;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
-use crate::{Errno, Result, Stop};
 
 /// Checks an access at `off` to an object of a type of the program, the pointer's fixed offset
 /// included.
 #[doc(alias = "btf_struct_access")]
 pub(super) fn check_object_access(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     access: MemAccess,
     ty: TypeRef,
     off: i32,
@@ -31,17 +32,7 @@ pub(super) fn check_object_access(
     if reg.is_allocated() {
         check_fields(env, ty, off, access.size)?;
     }
-    let Some(types) = env.input.btf(ty) else {
-        return Err(Stop::Bug("an object without types".into()));
-    };
-    let marks = env.input.rules.has(Behaviour::UnionsMarked);
-    let found = match types.find_at(TypeId(ty.id), off, access.size, marks) {
-        Ok(found) => found,
-        Err(fault) => {
-            let refusal = refuse!(env => Mem::ObjectField { fault: fault.to_string() });
-            return Err(refusal.with_errno(Errno(fault.errno())));
-        }
-    };
+    let found = find_at(env, ty, off, access.size)?;
     let Some(value) = access.value.filter(|_| !is_write) else {
         return Ok(());
     };
@@ -64,7 +55,7 @@ pub(super) fn check_object_access(
 }
 
 /// Refuses accesses that touch a special field.
-fn check_fields(env: &mut Env<'_>, ty: TypeRef, off: i32, size: u32) -> Result<()> {
+fn check_fields(env: &mut Check<'_>, ty: TypeRef, off: i32, size: u32) -> Result<()> {
     let (start, end) = (off as u32, (off as u32).wrapping_add(size));
     let record = env.input.structure_fields(ty);
     let mut fields = record.iter().flat_map(|record| record.fields());

@@ -5,7 +5,7 @@ use isa::ebpf::{AtomicOp, Insn, Reg};
 use super::{
     Access, MemAccess, check_load, check_mem_access, check_store, is_pointer_value, save_ptr_type,
 };
-use crate::env::{Env, RegArg};
+use crate::env::{Check, Env, RegArg};
 use crate::state::{RegKind, RegRules, RegState, TypeFlags};
 use crate::{Result, Stop};
 
@@ -139,11 +139,11 @@ const fn is_compiled_for_arenas(insn: Insn) -> bool {
     }
 }
 
-fn refuse_leak(env: &mut Env<'_>, reg: Reg) -> Stop {
+fn refuse_leak(env: &mut Check<'_>, reg: Reg) -> Stop {
     refuse!(env => Mem::LeaksAddressAtomic { reg: reg })
 }
 
-fn refuse_pointer(env: &mut Env<'_>, base: Reg, what: &str) -> Stop {
+fn refuse_pointer(env: &mut Check<'_>, base: Reg, what: &str) -> Stop {
     let kind = env.reg(base).reg_type();
     refuse!(env => Mem::Atomic { what, reg: base, kind })
 }

@@ -36,7 +36,7 @@ pub(super) fn check_ctx_access(env: &mut Env<'_>, access: MemAccess, off: i32) -
         true => {
             let bytes = size as i32;
             check_region(
-                &mut env.log(),
+                &mut env.sink,
                 &reg,
                 access.ptr,
                 off,
@@ -48,7 +48,7 @@ pub(super) fn check_ctx_access(env: &mut Env<'_>, access: MemAccess, off: i32) -
         }
         false => {
             let is_fixed_ok = is_plain && rules.has(Behaviour::ContextVaries);
-            check_ptr_off(&mut env.log(), &reg, access.ptr, is_fixed_ok)?;
+            check_ptr_off(&mut env.sink, &reg, access.ptr, is_fixed_ok)?;
             off
         }
     };
@@ -63,7 +63,7 @@ pub(super) fn check_ctx_access(env: &mut Env<'_>, access: MemAccess, off: i32) -
         Ok(found) => found,
         Err(CtxRefused::Invalid) => {
             let refusal = refuse!(env => Mem::Context { off, size });
-            log::verbose_linfo(env.input, &mut env.sink, env.insn_idx, "; ");
+            log::verbose_linfo(env.input, &mut env.sink, "; ");
             return Err(refusal);
         }
         Err(CtxRefused::Btf) => return check_by_btf(env, access, off),
@@ -75,7 +75,7 @@ pub(super) fn check_ctx_access(env: &mut Env<'_>, access: MemAccess, off: i32) -
         }
     };
     note_bytes(env, off, size);
-    env.aux[env.insn_idx as usize].ctx_field_size = found.field_size;
+    env.insn_aux().ctx_field_size = found.field_size;
     let Some(value) = access.value else {
         return Ok(());
     };

@@ -11,7 +11,7 @@ use spec::registry::{RegBase, TracepointArg};
 use super::context::pointer_of;
 use crate::attach::{self, ArgumentMark, AttachedFunction, ContextEntry, Returned};
 use crate::call::prototype;
-use crate::env::Env;
+use crate::env::Check;
 use crate::input::Input;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::type_rules::{HookRules, TargetKind, TypeRules};
@@ -29,12 +29,15 @@ pub(super) enum Argument {
 
 /// Finds what a read of `size` bytes at `off` of the context yields (`btf_ctx_access`).
 #[doc(alias = "btf_ctx_access")]
-pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
+pub(super) fn read(env: &mut Check<'_>, off: i32, size: u32) -> Result<Argument> {
     let function = AttachedFunction::of(env.input);
     let function = function.ok_or_else(|| Stop::unsupported("type of the attach target"))?;
     let (types, name) = (function.btf, &function.name);
     if off % 8 != 0 {
-        verbose!(env, "func '{name}' offset {off} is not multiple of 8\n");
+        verbose!(
+            env.sink,
+            "func '{name}' offset {off} is not multiple of 8\n"
+        );
         return Err(refuse(env, off, size));
     }
     let index = function.index_at(off);
@@ -48,7 +51,10 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
         }
         ContextEntry::Returned(_) | ContextEntry::Unknown(_) | ContextEntry::Nothing => {
             let number = index + 1;
-            verbose!(env, "func '{name}' doesn't have {number}-th argument\n");
+            verbose!(
+                env.sink,
+                "func '{name}' doesn't have {number}-th argument\n"
+            );
             return Err(refuse(env, off, size));
         }
     };
@@ -57,7 +63,7 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
     let is_small_int = matches!(ty.shape(), Shape::Int(int) if matches!(int.size, 1 | 2 | 4 | 8));
     if param_name.is_none() && hook == HookKind::ModifyReturn && !is_small_int {
         let kind = ty.kind().name();
-        verbose!(env, "ret type {kind} not allowed for fmod_ret\n");
+        verbose!(env.sink, "ret type {kind} not allowed for fmod_ret\n");
         return Err(refuse(env, off, size));
     }
     let pointee = match ty.shape() {
@@ -73,14 +79,14 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
             };
             let kind = ty.kind().name();
             verbose!(
-                env,
+                env.sink,
                 "func '{name}' arg{index} '{type_name}' has type {kind}. Only pointer access is allowed\n"
             );
             return Err(refuse(env, off, size));
         }
     };
     if size != 8 && env.input.rules.has(Behaviour::PointersWhole) {
-        verbose!(env, "func '{name}' size {size} must be 8\n");
+        verbose!(env.sink, "func '{name}' size {size} must be 8\n");
         return Err(refuse(env, off, size));
     }
     if let Some(object) = object_of_operation(env.input, &function, index) {
@@ -143,20 +149,20 @@ pub(super) fn read(env: &mut Env<'_>, off: i32, size: u32) -> Result<Argument> {
     let kind = types.at(object).kind().name();
     if !types.at(object).kind().is_composite() {
         verbose!(
-            env,
+            env.sink,
             "func '{name}' arg{index} type {kind} is not a struct\n"
         );
         return Err(refuse(env, off, size));
     }
     let object_name = types.at(object).name();
     verbose!(
-        env,
+        env.sink,
         "func '{name}' arg{index} has btf_id {} type {kind} '{object_name}'\n",
         object.0
     );
     if tracepoint.may_be_error {
         verbose!(
-            env,
+            env.sink,
             "marking pointer arg{index} as scalar as it may encode error"
         );
         return Ok(Argument::Scalar);
@@ -226,7 +232,7 @@ fn object_of_operation(
 
 /// An argument of an operation whose stub says more of it.
 fn marked(
-    env: &Env<'_>,
+    env: &Check<'_>,
     function: &AttachedFunction<'_>,
     object: TypeId,
     index: usize,
@@ -266,6 +272,6 @@ fn pointer_to(
     RegState::pointer(RegKind::BtfId { ty }, flags)
 }
 
-fn refuse(env: &mut Env<'_>, off: i32, size: u32) -> Stop {
+fn refuse(env: &mut Check<'_>, off: i32, size: u32) -> Stop {
     refuse!(env => Mem::Context { off, size })
 }

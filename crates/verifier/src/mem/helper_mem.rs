@@ -34,14 +34,14 @@ pub(crate) fn check_helper_mem(
     let is_rdonly = reg.flags.has(TypeFlags::MEM_RDONLY);
     match reg.kind {
         RegKind::Packet { .. } | RegKind::PacketMeta { .. } => {
-            packet::check_packet_access(&mut env.log(), &reg, ptr, reg.off, size, is_zero_ok)
+            packet::check_packet_access(&mut env.sink, &reg, ptr, reg.off, size, is_zero_ok)
         }
         RegKind::MapKey { map, .. } => {
             if is_write {
                 return Err(super::refuse_write(env, ptr));
             }
             let key_size = env.input.maps[map].key_size();
-            region::check_region(&mut env.log(), &reg, ptr, reg.off, size, key_size, false)
+            region::check_region(&mut env.sink, &reg, ptr, reg.off, size, key_size, false)
         }
         RegKind::MapValue { map, .. } => {
             map_value::check_capability(env, map, reg.off, size, access)?;
@@ -52,7 +52,7 @@ pub(crate) fn check_helper_mem(
                 return Err(super::refuse_write(env, ptr));
             }
             region::check_region(
-                &mut env.log(),
+                &mut env.sink,
                 &reg,
                 ptr,
                 reg.off,
@@ -66,7 +66,7 @@ pub(crate) fn check_helper_mem(
                 return Err(super::refuse_write(env, ptr));
             }
             let what = if is_rdonly { "rdonly" } else { "rdwr" };
-            region::check_buffer(&mut env.log(), &reg, ptr, reg.off, size, what)
+            region::check_buffer(&mut env.sink, &reg, ptr, reg.off, size, what)
         }
         RegKind::Stack { .. } => {
             let access = match env.input.rules.has(Behaviour::HelperReadsKeep) {
@@ -85,7 +85,7 @@ pub(crate) fn check_helper_mem(
         }
         RegKind::Ctx if context::may_vary(env.input) => {
             let most = context::MOST_BYTES;
-            region::check_region(&mut env.log(), &reg, ptr, reg.off, size, most, is_zero_ok)
+            region::check_region(&mut env.sink, &reg, ptr, reg.off, size, most, is_zero_ok)
         }
         RegKind::Ctx
             if env.input.type_rules().has_plain_context
@@ -136,9 +136,7 @@ pub(crate) fn check_sized_mem(
     mut raw: Option<&mut RawMem>,
 ) -> Result<()> {
     let num = env.reg(size).num;
-    if num.smin < 0 {
-        return Err(refuse!(env => Mem::NegativeSize { reg: size }));
-    }
+    refuse_if!(num.smin < 0, env => Mem::NegativeSize { reg: size });
     if !env.input.rules.has(Behaviour::ZeroSizesFirst) {
         if num.umin == 0 {
             check_helper_mem(env, ptr, 0, access, is_zero_ok, None)?;
@@ -148,9 +146,7 @@ pub(crate) fn check_sized_mem(
             reg: size, umin: num.umin as i64, umax: num.umax as i64
         }));
     }
-    if num.umax >= LIMITS.variable_size.into() {
-        return Err(refuse!(env => Mem::UnboundedSize { reg: size }));
-    }
+    refuse_if!(num.umax >= LIMITS.variable_size.into(), env => Mem::UnboundedSize { reg: size });
     if let Some(raw) = &mut raw {
         raw.has_variable_size = !num.var_off.is_const();
     }

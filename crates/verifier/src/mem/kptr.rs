@@ -5,29 +5,25 @@ use isa::ebpf::{Insn, Operand, Reg};
 use super::MemAccess;
 use super::region::check_ptr_off;
 use crate::Result;
-use crate::env::Env;
+use crate::env::Check;
 use crate::log::reg_type_str;
 use crate::state::{BtfRef, RegBase, RegKind, RegState, TypeFlags, TypeRef};
 use btf::fields::{FieldKind, SpecialField};
 
 /// Checks a load or store of exactly the pointer in a field (`check_map_kptr_access`).
 pub(super) fn check_map_kptr_access(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     access: MemAccess,
     field: &SpecialField,
 ) -> Result<()> {
     let is_referenced = matches!(field.kind, FieldKind::KptrRef | FieldKind::KptrPercpu);
-    let insn = env.input.insns[env.insn_idx as usize];
+    let insn = env.input.insns[env.sink.insn_idx as usize];
     let is_load = matches!(insn, Insn::Load { signed: false, .. });
     if !is_load && !matches!(insn, Insn::Store { .. }) {
         return Err(refuse!(env => Mem::KptrMode));
     }
-    if !is_load && is_referenced {
-        return Err(refuse!(env => Mem::KptrReferencedStore));
-    }
-    if !is_load && field.kind == FieldKind::Uptr {
-        return Err(refuse!(env => Mem::UptrStore));
-    }
+    refuse_if!(!is_load && is_referenced, env => Mem::KptrReferencedStore);
+    refuse_if!(!is_load && field.kind == FieldKind::Uptr, env => Mem::UptrStore);
     match insn {
         Insn::Load { dst, .. } => load(env, dst, field),
         Insn::Store {
@@ -49,7 +45,7 @@ pub(super) fn check_map_kptr_access(
 /// Puts the pointer in a field into a register (`mark_uptr_ld_reg`, `mark_btf_ld_reg`).
 #[doc(alias = "mark_uptr_ld_reg")]
 #[doc(alias = "mark_btf_ld_reg")]
-fn load(env: &mut Env<'_>, dst: Reg, field: &SpecialField) -> Result<()> {
+fn load(env: &mut Check<'_>, dst: Reg, field: &SpecialField) -> Result<()> {
     if field.kind == FieldKind::Uptr {
         let btf = env.input.program.btf();
         let size = btf.and_then(|btf| btf.size_of(field.target)).unwrap_or(0);
@@ -73,7 +69,7 @@ fn load(env: &mut Env<'_>, dst: Reg, field: &SpecialField) -> Result<()> {
 #[doc(alias = "rcu_safe_kptr")]
 #[doc(alias = "rcu_protected_object")]
 #[doc(alias = "kptr_pointee_btf_record")]
-fn loaded_flags(env: &Env<'_>, field: &SpecialField, ty: TypeRef) -> TypeFlags {
+fn loaded_flags(env: &Check<'_>, field: &SpecialField, ty: TypeRef) -> TypeFlags {
     let is_local = ty.btf == BtfRef::Program;
     let is_protected = |name: String| env.input.registry.lists.rcu_protected.contains(&*name);
     let is_safe = match field.kind {
@@ -99,7 +95,7 @@ fn loaded_flags(env: &Env<'_>, field: &SpecialField, ty: TypeRef) -> TypeFlags {
     }
 }
 
-fn store(env: &mut Env<'_>, value: Reg, field: &SpecialField) -> Result<()> {
+fn store(env: &mut Check<'_>, value: Reg, field: &SpecialField) -> Result<()> {
     match env.reg(value).is_null() {
         true => Ok(()),
         false => match_type(env, value, field),
@@ -108,7 +104,7 @@ fn store(env: &mut Env<'_>, value: Reg, field: &SpecialField) -> Result<()> {
 
 /// Checks that a pointer may be put into a field (`map_kptr_match_type`).
 #[doc(alias = "map_kptr_match_type")]
-pub(crate) fn match_type(env: &mut Env<'_>, value: Reg, field: &SpecialField) -> Result<()> {
+pub(crate) fn match_type(env: &mut Check<'_>, value: Reg, field: &SpecialField) -> Result<()> {
     let reg = *env.reg(value);
     let expected = env.input.kptr_target(field)?;
     let expected_name = env.input.type_name(expected);
@@ -118,10 +114,10 @@ pub(crate) fn match_type(env: &mut Env<'_>, value: Reg, field: &SpecialField) ->
         && reg.flags.without(permitted_flags(field, ty)).is_empty()
     {
         name = env.input.type_name(ty);
-        check_ptr_off(&mut env.log(), &reg, value, true)?;
+        check_ptr_off(&mut env.sink, &reg, value, true)?;
         if env
             .input
-            .has_prefix(&mut env.log(), ty, expected, reg.off, !is_unref)
+            .has_prefix(&mut env.sink, ty, expected, reg.off, !is_unref)
         {
             return Ok(());
         }

@@ -6,7 +6,7 @@ use isa::ebpf::Reg;
 use super::registers::{set_constant, set_unknown};
 use super::{Access, MemAccess, kptr, region};
 use crate::Result;
-use crate::env::Env;
+use crate::env::Check;
 use crate::state::{MapRef, RegKind};
 
 /// Accessor of a value.
@@ -20,7 +20,7 @@ pub(crate) enum Source {
 
 /// Checks a load or store at `off`, the pointer's fixed offset included (`check_map_access`).
 pub(super) fn check_map_access(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     access: MemAccess,
     map: MapRef,
     off: i32,
@@ -41,9 +41,7 @@ pub(super) fn check_map_access(
         return Ok(());
     };
     if info.is_jump_table() {
-        if size != 8 {
-            return Err(refuse!(env => Mem::JumpTableRead { size }));
-        }
+        refuse_if!(size != 8, env => Mem::JumpTableRead { size });
         let mut target = *env.reg(ptr);
         target.kind = RegKind::Insn { map };
         target.off = off;
@@ -54,9 +52,7 @@ pub(super) fn check_map_access(
         set_unknown(env, value);
         return Ok(());
     }
-    if info.max_entries() != 1 {
-        return Err(refuse!(env => Mem::MapSilent));
-    }
+    refuse_if!(info.max_entries() != 1, env => Mem::MapSilent);
     let at = off.wrapping_add(var_off.value as i32) as u32;
     let constant = info.constant(at, size, access.signed);
     set_constant(env, value, constant);
@@ -66,7 +62,7 @@ pub(super) fn check_map_access(
 /// Checks the map's flags for programs (`check_map_access_type`).
 #[doc(alias = "check_map_access_type")]
 pub(super) fn check_capability(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     map: MapRef,
     off: i32,
     size: i32,
@@ -87,7 +83,7 @@ pub(super) fn check_capability(
 /// Checks bounds and special fields (`check_map_access`).
 #[doc(alias = "check_map_access")]
 pub(crate) fn check_bounds(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     ptr: Reg,
     map: MapRef,
     off: i32,
@@ -99,7 +95,7 @@ pub(crate) fn check_bounds(
     let info = &input.maps[map];
     let reg = *env.reg(ptr);
     region::check_region(
-        &mut env.log(),
+        &mut env.sink,
         &reg,
         ptr,
         off,
@@ -120,22 +116,12 @@ pub(crate) fn check_bounds(
             continue;
         }
         let name = field.kind.name();
-        if !field.kind.is_pointer() {
-            return Err(refuse!(env => Mem::FieldDirect { name }));
-        }
-        if source != Source::Direct {
-            return Err(refuse!(env => Mem::FieldIndirect { name }));
-        }
-        if !num.var_off.is_const() {
-            return Err(refuse!(env => Mem::FieldVariable { name }));
-        }
+        refuse_if!(!field.kind.is_pointer(), env => Mem::FieldDirect { name });
+        refuse_if!(source != Source::Direct, env => Mem::FieldIndirect { name });
+        refuse_if!(!num.var_off.is_const(), env => Mem::FieldVariable { name });
         let at = (i64::from(off) as u64).wrapping_add(num.var_off.value);
-        if u64::from(start) != at {
-            return Err(refuse!(env => Mem::FieldMisaligned { name, start, at }));
-        }
-        if size != 8 {
-            return Err(refuse!(env => Mem::FieldSize { name }));
-        }
+        refuse_if!(u64::from(start) != at, env => Mem::FieldMisaligned { name, start, at });
+        refuse_if!(size != 8, env => Mem::FieldSize { name });
     }
     Ok(())
 }

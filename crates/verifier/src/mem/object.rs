@@ -13,7 +13,7 @@ use spec::registry::SafeList;
 
 use super::registers::{set_pointer, set_unknown};
 use super::{Access, MemAccess};
-use crate::env::Env;
+use crate::env::{Check, Env};
 use crate::state::{BtfRef, MapRef, RegKind, RegState, TypeFlags, TypeRef};
 use crate::{Errno, Result, Stop};
 
@@ -27,16 +27,12 @@ pub(super) fn check_ptr_to_btf_access(
 ) -> Result<()> {
     let reg = *env.reg(access.ptr);
     let name = env.input.type_name(ty);
-    if !env.input.allow_ptr_leaks {
-        return Err(refuse!(env => Mem::StructPrivilege { name }));
-    }
+    refuse_if!(!env.input.allow_ptr_leaks, env => Mem::StructPrivilege { name });
     let needs_license = env.input.rules.has(Behaviour::ObjectsNeedLicense);
     if needs_license && !env.input.program.is_gpl_compatible() && ty.btf != BtfRef::Program {
         return Err(refuse!(env => Mem::StructLicense { name }));
     }
-    if off < 0 {
-        return Err(refuse!(env => Mem::ObjectNegative { reg: access.ptr, name, off }));
-    }
+    refuse_if!(off < 0, env => Mem::ObjectNegative { reg: access.ptr, name, off });
     let var_off = reg.num.var_off;
     if !var_off.equals(0) {
         return Err(refuse!(env => Mem::ObjectVariable { reg: access.ptr, name, off, var_off }));
@@ -61,18 +57,8 @@ pub(super) fn check_ptr_to_btf_access(
 /// Reads `access.size` bytes at `off` of an object of the kernel into `access.value`
 /// (`mark_btf_ld_reg`).
 #[doc(alias = "mark_btf_ld_reg")]
-fn load(env: &mut Env<'_>, access: MemAccess, ty: TypeRef, off: i32) -> Result<()> {
-    let Some(types) = env.input.btf(ty) else {
-        return Err(Stop::unsupported("kernel object without its BTF"));
-    };
-    let marks = env.input.rules.has(Behaviour::UnionsMarked);
-    let found = match types.find_at(TypeId(ty.id), off, access.size, marks) {
-        Ok(found) => found,
-        Err(fault) => {
-            let refusal = refuse!(env => Mem::ObjectField { fault: fault.to_string() });
-            return Err(refusal.with_errno(Errno(fault.errno())));
-        }
-    };
+fn load(env: &mut Check<'_>, access: MemAccess, ty: TypeRef, off: i32) -> Result<()> {
+    let found = find_at(env, ty, off, access.size)?;
     let Some(value) = access.value else {
         return Ok(());
     };
@@ -120,11 +106,30 @@ fn load(env: &mut Env<'_>, access: MemAccess, ty: TypeRef, off: i32) -> Result<(
     Ok(())
 }
 
+/// What an access of so many bytes reads at `off` of an object.
+pub(super) fn find_at<'a>(
+    env: &mut Check<'a>,
+    ty: TypeRef,
+    off: i32,
+    size: u32,
+) -> Result<FoundAt<'a>> {
+    let Some(types) = env.input.btf(ty) else {
+        return Err(Stop::unsupported("object without its BTF"));
+    };
+    let marks = env.input.rules.has(Behaviour::UnionsMarked);
+    types
+        .find_at(TypeId(ty.id), off, size, marks)
+        .map_err(|fault| {
+            let refusal = refuse!(env => Mem::ObjectField { fault: fault.to_string() });
+            refusal.with_errno(Errno(fault.errno()))
+        })
+}
+
 /// Flags of a pointer read from member `field` of an object in `reg` (`clear_trusted_flags`,
 /// `btf_nested_type_is_trusted`).
 #[doc(alias = "clear_trusted_flags")]
 #[doc(alias = "btf_nested_type_is_trusted")]
-fn trust(env: &Env<'_>, reg: &RegState, ty: TypeRef, field: &str, flags: TypeFlags) -> TypeFlags {
+fn trust(env: &Check<'_>, reg: &RegState, ty: TypeRef, field: &str, flags: TypeFlags) -> TypeFlags {
     const TRUSTED: TypeFlags = TypeFlags::MEM_ALLOC
         .with(TypeFlags::PTR_TRUSTED)
         .with(TypeFlags::NON_OWN_REF)
@@ -168,7 +173,7 @@ fn trust(env: &Env<'_>, reg: &RegState, ty: TypeRef, field: &str, flags: TypeFla
 
 /// Checks a read of `struct bpf_map` (`check_ptr_to_map_access`).
 pub(super) fn check_ptr_to_map_access(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     access: MemAccess,
     map: MapRef,
     off: i32,
@@ -176,15 +181,9 @@ pub(super) fn check_ptr_to_map_access(
     let name = env.input.maps[map]
         .kind()
         .map_or("bpf_map", MapKind::structure);
-    if !env.input.allow_ptr_leaks {
-        return Err(refuse!(env => Mem::StructPrivilege { name }));
-    }
-    if off < 0 {
-        return Err(refuse!(env => Mem::MapNegative { reg: access.ptr, name, off }));
-    }
-    if access.access != Access::Read {
-        return Err(refuse!(env => Mem::MapWrite { name }));
-    }
+    refuse_if!(!env.input.allow_ptr_leaks, env => Mem::StructPrivilege { name });
+    refuse_if!(off < 0, env => Mem::MapNegative { reg: access.ptr, name, off });
+    refuse_if!(access.access != Access::Read, env => Mem::MapWrite { name });
     let found = env
         .input
         .vmlinux

@@ -12,15 +12,15 @@ use super::region::{check_fixed, check_ptr_off, check_region};
 use super::registers::{set_constant, set_unknown};
 use crate::Result;
 use crate::call::leak::check_resource_leak;
-use crate::env::{Env, Outcome, RegArg};
-use crate::log::LogAt;
+use crate::env::{Check, Env, Outcome, RegArg};
+use crate::log::Sink;
 use crate::state::{DynptrKind, RegBase, RegKind, RegState};
 use crate::type_rules::PacketAccess;
 
 /// True if the program may use packet data directly, or pass it to a helper whose
 /// prototype says `pkt_access` (`may_access_direct_pkt_data`).
 #[doc(alias = "may_access_direct_pkt_data")]
-pub(crate) fn may_access(env: &mut Env<'_>, pkt_access: Option<bool>, access: Access) -> bool {
+pub(crate) fn may_access(env: &mut Check<'_>, pkt_access: Option<bool>, access: Access) -> bool {
     let is_write = access == Access::Write;
     match (env.input.type_rules().packet, pkt_access) {
         (PacketAccess::None, _) => false,
@@ -40,7 +40,7 @@ pub(crate) fn may_access(env: &mut Env<'_>, pkt_access: Option<bool>, access: Ac
 /// Checks an access at `ptr`, whose fixed offset is part of `off`
 /// (`check_packet_access`).
 pub(super) fn check_packet_access(
-    log: &mut LogAt<'_, '_>,
+    log: &mut Sink<'_>,
     reg: &RegState,
     ptr: Reg,
     off: i32,
@@ -48,15 +48,11 @@ pub(super) fn check_packet_access(
     is_zero_ok: bool,
 ) -> Result<()> {
     let range = reg.kind.packet_range().unwrap_or(-1);
-    if range >= 0 && log.sink.rules.has(Behaviour::PacketRangesChecked) {
+    if range >= 0 && log.rules.has(Behaviour::PacketRangesChecked) {
         return check_region(log, reg, ptr, off, size, range as u32, is_zero_ok);
     }
-    if reg.num.smin < 0 {
-        return Err(refuse!(log => Mem::NegativeIndex { reg: ptr }));
-    }
-    if range < 0 {
-        return Err(refuse!(log => Mem::PacketUnchecked { reg: ptr }));
-    }
+    refuse_if!(reg.num.smin < 0, log => Mem::NegativeIndex { reg: ptr });
+    refuse_if!(range < 0, log => Mem::PacketUnchecked { reg: ptr });
     if !check_fixed(log, reg, ptr, off, size, range as u32, is_zero_ok) {
         return Err(refuse!(log => Mem::OutsidePacket { reg: ptr }));
     }
@@ -66,7 +62,7 @@ pub(super) fn check_packet_access(
 /// Refuses `BPF_LD_ABS` and `BPF_LD_IND` in programs without an skb
 /// (`may_access_skb`).
 #[doc(alias = "may_access_skb")]
-pub(crate) fn check_skb_loads(env: &mut Env<'_>) -> Result<()> {
+pub(crate) fn check_skb_loads(env: &mut Check<'_>) -> Result<()> {
     if env.input.type_rules().has_packet_loads {
         return Ok(());
     }
@@ -79,13 +75,11 @@ pub(crate) fn check_ld_abs(env: &mut Env<'_>, insn: Insn) -> Result<Outcome> {
     env.check_reg_arg(Reg::R6, RegArg::Src)?;
     check_resource_leak(env, false, true, "BPF_LD_[ABS|IND]")?;
     let ctx = *env.reg(Reg::R6);
-    if !ctx.is_plain(RegBase::PtrToCtx) {
-        return Err(refuse!(env => Mem::PacketLoadContext { reg: Reg::R6 }));
-    }
+    refuse_if!(!ctx.is_plain(RegBase::PtrToCtx), env => Mem::PacketLoadContext { reg: Reg::R6 });
     if let Insn::PacketInd { src, .. } = insn {
         env.check_reg_arg(src, RegArg::Src)?;
     }
-    check_ptr_off(&mut env.log(), &ctx, Reg::R6, false)?;
+    check_ptr_off(&mut env.sink, &ctx, Reg::R6, false)?;
     for number in 0..=5 {
         scratch(env, number)?;
     }
@@ -96,7 +90,7 @@ pub(crate) fn check_ld_abs(env: &mut Env<'_>, insn: Insn) -> Result<Outcome> {
     }
     // A load beyond the packet ends the subprogram with 0.
     env.mark_scratched(Reg::R0);
-    env.fork(env.insn_idx + 1)?;
+    env.fork(env.sink.insn_idx + 1)?;
     set_constant(env, Reg::R0, 0);
     Ok(Outcome::Jump(crate::flow::prepare_func_exit(env)?))
 }
@@ -119,7 +113,7 @@ fn is_slice(reg: &RegState) -> bool {
 
 /// Invalidates packet pointers, whose data may have moved (`clear_all_pkt_pointers`).
 #[doc(alias = "clear_all_pkt_pointers")]
-pub(crate) fn clear_pointers(env: &mut Env<'_>) {
+pub(crate) fn clear_pointers(env: &mut Check<'_>) {
     super::invalidate_where(env, |reg| {
         reg.kind.is_packet() || reg.kind == RegKind::PacketEnd || is_slice(reg)
     });

@@ -7,7 +7,7 @@ use spec::behaviour::Behaviour;
 use super::MAX_VAR_OFF;
 use crate::Result;
 use crate::diagnosis::Access;
-use crate::log::LogAt;
+use crate::log::Sink;
 use crate::state::{RegKind, RegState};
 
 /// True if `[off, off + size)` lies within `mem_size` bytes.
@@ -19,7 +19,7 @@ fn is_within(off: i32, size: i32, mem_size: u32, is_zero_ok: bool) -> bool {
 /// Logs that an access is outside (`__check_mem_access`); the caller adds the last line.
 #[doc(alias = "__check_mem_access")]
 pub(super) fn log_outside(
-    log: &mut LogAt<'_, '_>,
+    log: &mut Sink<'_>,
     reg: &RegState,
     ptr: Reg,
     off: i32,
@@ -77,7 +77,7 @@ pub(super) fn log_outside(
 
 /// Checks an access without a variable offset.
 pub(super) fn check_fixed(
-    log: &mut LogAt<'_, '_>,
+    log: &mut Sink<'_>,
     reg: &RegState,
     ptr: Reg,
     off: i32,
@@ -96,7 +96,7 @@ pub(super) fn check_fixed(
 /// (`check_mem_region_access`).
 #[doc(alias = "check_mem_region_access")]
 pub(crate) fn check_region(
-    log: &mut LogAt<'_, '_>,
+    log: &mut Sink<'_>,
     reg: &RegState,
     ptr: Reg,
     off: i32,
@@ -104,7 +104,7 @@ pub(crate) fn check_region(
     mem_size: u32,
     is_zero_ok: bool,
 ) -> Result<()> {
-    let (smin, umax, off) = match log.sink.rules.has(Behaviour::UnitedOffsets) && reg.off != 0 {
+    let (smin, umax, off) = match log.rules.has(Behaviour::UnitedOffsets) && reg.off != 0 {
         true => (
             reg.num.smin.wrapping_add(reg.off.into()),
             reg.num.umax.wrapping_add(i64::from(reg.off) as u64),
@@ -119,20 +119,20 @@ pub(crate) fn check_region(
         region: mem_size,
     };
     if smin < 0 && (smin == i64::MIN || sum != i64::from(sum as i32) || sum < 0) {
-        log.sink.note_access(access);
+        log.note_access(access);
         return Err(refuse!(log => Mem::NegativeIndex { reg: ptr }));
     }
     if !check_fixed(log, reg, ptr, sum as i32, size, mem_size, is_zero_ok) {
-        log.sink.note_access(access);
+        log.note_access(access);
         return Err(refuse!(log => Mem::BelowRegion { reg: ptr }));
     }
     if umax >= MAX_VAR_OFF as u64 {
-        log.sink.note_access(access);
+        log.note_access(access);
         return Err(refuse!(log => Mem::Unbounded { reg: ptr }));
     }
     let last = umax.wrapping_add(off as i64 as u64) as i32;
     if !check_fixed(log, reg, ptr, last, size, mem_size, is_zero_ok) {
-        log.sink.note_access(access);
+        log.note_access(access);
         return Err(refuse!(log => Mem::AboveRegion { reg: ptr }));
     }
     Ok(())
@@ -143,24 +143,18 @@ pub(crate) fn check_region(
 #[doc(alias = "check_ptr_off_reg")]
 #[doc(alias = "__check_ptr_off_reg")]
 pub(crate) fn check_ptr_off(
-    log: &mut LogAt<'_, '_>,
+    log: &mut Sink<'_>,
     reg: &RegState,
     ptr: Reg,
     is_fixed_ok: bool,
 ) -> Result<()> {
     let (kind, off, var_off) = (reg.reg_type(), reg.off, reg.num.var_off);
-    if !var_off.is_const() && log.sink.rules.has(Behaviour::UnitedOffsets) {
+    if !var_off.is_const() && log.rules.has(Behaviour::UnitedOffsets) {
         return Err(refuse!(log => Mem::Variable { kind, var_off }));
     }
-    if off < 0 {
-        return Err(refuse!(log => Mem::NegativeOffset { kind, reg: ptr, off }));
-    }
-    if !is_fixed_ok && off != 0 {
-        return Err(refuse!(log => Mem::Modified { kind, reg: ptr, off }));
-    }
-    if !var_off.equals(0) {
-        return Err(refuse!(log => Mem::Variable { kind, var_off }));
-    }
+    refuse_if!(off < 0, log => Mem::NegativeOffset { kind, reg: ptr, off });
+    refuse_if!(!is_fixed_ok && off != 0, log => Mem::Modified { kind, reg: ptr, off });
+    refuse_if!(!var_off.equals(0), log => Mem::Variable { kind, var_off });
     Ok(())
 }
 
@@ -170,7 +164,7 @@ pub(crate) fn check_ptr_off(
 #[doc(alias = "check_buffer_access")]
 #[doc(alias = "check_tp_buffer_access")]
 pub(super) fn check_buffer(
-    log: &mut LogAt<'_, '_>,
+    log: &mut Sink<'_>,
     reg: &RegState,
     ptr: Reg,
     off: i32,
@@ -178,14 +172,10 @@ pub(super) fn check_buffer(
     what: &str,
 ) -> Result<()> {
     let (var_off, base) = (reg.num.var_off, reg.off);
-    if !var_off.is_const() && log.sink.rules.has(Behaviour::UnitedOffsets) {
+    if !var_off.is_const() && log.rules.has(Behaviour::UnitedOffsets) {
         return Err(refuse!(log => Mem::BufferVariable { reg: ptr, off, var_off }));
     }
-    if off < 0 {
-        return Err(refuse!(log => Mem::Buffer { reg: ptr, what, base, off, size }));
-    }
-    if !var_off.equals(0) {
-        return Err(refuse!(log => Mem::BufferVariable { reg: ptr, off, var_off }));
-    }
+    refuse_if!(off < 0, log => Mem::Buffer { reg: ptr, what, base, off, size });
+    refuse_if!(!var_off.equals(0), log => Mem::BufferVariable { reg: ptr, off, var_off });
     Ok(())
 }

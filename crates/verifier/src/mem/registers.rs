@@ -6,7 +6,7 @@
 use isa::ebpf::Reg;
 use spec::behaviour::Behaviour;
 
-use crate::env::Env;
+use crate::env::Check;
 use crate::input::Input;
 use crate::state::{ADD_CONST, RegKind, RegState, TypeFlags};
 
@@ -18,18 +18,18 @@ pub(crate) const fn unknown() -> RegState {
 
 /// Makes a register a scalar of unknown value (`mark_reg_unknown`).
 #[doc(alias = "mark_reg_unknown")]
-pub(crate) fn set_unknown(env: &mut Env<'_>, reg: Reg) {
+pub(crate) fn set_unknown(env: &mut Check<'_>, reg: Reg) {
     *env.reg_mut(reg) = unknown();
 }
 
 /// Makes a register the scalar of that value.
-pub(crate) fn set_constant(env: &mut Env<'_>, reg: Reg, value: u64) {
+pub(crate) fn set_constant(env: &mut Check<'_>, reg: Reg, value: u64) {
     *env.reg_mut(reg) = RegState::constant(value);
 }
 
 /// Makes a register a pointer without offset (`mark_reg_known_zero`).
 #[doc(alias = "mark_reg_known_zero")]
-pub(crate) fn set_pointer(env: &mut Env<'_>, reg: Reg, kind: RegKind, flags: TypeFlags) {
+pub(crate) fn set_pointer(env: &mut Check<'_>, reg: Reg, kind: RegKind, flags: TypeFlags) {
     *env.reg_mut(reg) = RegState::pointer(kind, flags);
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn invalid(input: &Input<'_>) -> RegState {
 /// a constant (`assign_scalar_id_before_mov`). A difference to another identity is forgotten, as only one is
 /// tracked.
 #[doc(alias = "assign_scalar_id_before_mov")]
-pub(crate) fn with_scalar_id(env: &mut Env<'_>, reg: RegState) -> RegState {
+pub(crate) fn with_scalar_id(env: &mut Check<'_>, reg: RegState) -> RegState {
     let forgets = reg.id & ADD_CONST != 0;
     if !reg.is_scalar() || reg.id != 0 && !forgets {
         return reg;
@@ -60,7 +60,7 @@ pub(crate) fn with_scalar_id(env: &mut Env<'_>, reg: RegState) -> RegState {
 }
 
 /// Gives a register that is about to be copied an identity ([`with_scalar_id`]).
-pub(crate) fn assign_scalar_id(env: &mut Env<'_>, reg: Reg) {
+pub(crate) fn assign_scalar_id(env: &mut Check<'_>, reg: Reg) {
     let old = *env.reg(reg);
     let new = with_scalar_id(env, old);
     if new != old {

@@ -6,20 +6,18 @@ use spec::registry::CtxQuery;
 use super::MemAccess;
 use crate::Result;
 use crate::input::Input;
-use crate::log::LogAt;
+use crate::log::Sink;
 use crate::state::RegState;
 
 /// Checks a read at `off` of a socket, the pointer's offset included (`check_sock_access`).
 pub(super) fn check_sock_access(
     input: &Input<'_>,
-    log: &mut LogAt<'_, '_>,
+    log: &mut Sink<'_>,
     reg: &RegState,
     access: MemAccess,
     off: i32,
 ) -> Result<()> {
-    if reg.num.smin < 0 {
-        return Err(refuse!(log => Mem::NegativeIndex { reg: access.ptr }));
-    }
+    refuse_if!(reg.num.smin < 0, log => Mem::NegativeIndex { reg: access.ptr });
     let size = access.size;
     let query = CtxQuery {
         offset: off,

@@ -16,7 +16,7 @@ use super::registers::{assign_scalar_id, set_constant, set_unknown, with_scalar_
 use super::{Access, MAX_STACK, MAX_VAR_OFF};
 use crate::call::dynptr;
 use crate::domain::Scalar;
-use crate::env::Env;
+use crate::env::{Check, Env};
 use crate::state::{
     HistoryFlags, LinkedRegs, RegKind, RegRules, RegState, SlotKind, StackSlot, State,
 };
@@ -36,7 +36,7 @@ pub(super) fn frame_of(state: &State, ptr: Reg) -> usize {
 #[doc(alias = "check_stack_access_within_bounds")]
 #[doc(alias = "check_stack_slot_within_bounds")]
 pub(super) fn check_bounds(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     ptr: Reg,
     off: i32,
     size: i32,
@@ -92,7 +92,7 @@ pub(super) fn check_bounds(
 }
 
 /// Extends the slots of a frame and the known stack depth of its subprogram.
-fn grow(env: &mut Env<'_>, frame: usize, bytes: usize) {
+fn grow(env: &mut Check<'_>, frame: usize, bytes: usize) {
     let bytes = bytes.next_multiple_of(8);
     let state = env.state.frame(frame);
     if state.allocated_stack() >= bytes {
@@ -107,9 +107,9 @@ fn grow(env: &mut Env<'_>, frame: usize, bytes: usize) {
 /// Gives up the removal of fastcall spills in a subprogram that touches them otherwise
 /// (`check_fastcall_stack_contract`).
 #[doc(alias = "check_fastcall_stack_contract")]
-fn check_fastcall_contract(env: &mut Env<'_>, frame: usize, off: i32) {
+fn check_fastcall_contract(env: &mut Check<'_>, frame: usize, off: i32) {
     let subprog = env.state.frame(frame).subprogno as usize;
-    let is_pattern = env.analysis.insns[env.insn_idx as usize].fastcall_pattern;
+    let is_pattern = env.analysis.insns[env.sink.insn_idx as usize].fastcall_pattern;
     let limit = &mut env.subprogs[subprog].fastcall_stack_off;
     if *limit > off && !is_pattern {
         *limit = i16::MIN.into();
@@ -157,7 +157,8 @@ fn read_fixed(
     let slot = (-off - 1) as usize;
     let spi = slot / 8;
     env.mark_slot_scratched(spi);
-    check_fastcall_contract(env, env.state.curframe, off);
+    let executing = env.state.curframe;
+    check_fastcall_contract(env, executing, off);
     env.mark_slots_read(frame, 1 << spi);
     insn_facts::note_stack_read(env, frame, off, off + size as i32);
     let StackSlot { reg, kinds } = env.state.frame(frame).stack[spi];
@@ -168,7 +169,7 @@ fn read_fixed(
         let spilled = spill_size(&kinds);
         if size != 8 || spilled != 8 {
             if !reg.is_scalar() {
-                log::verbose_linfo(env.input, &mut env.sink, env.insn_idx, "; ");
+                log::verbose_linfo(env.input, &mut env.sink, "; ");
                 return Err(refuse!(env => Mem::FillSize));
             }
             let Some(dst) = dst else { return Ok(()) };
@@ -231,7 +232,7 @@ fn read_fixed(
 }
 
 /// What is spilled in a slot, linked with the slot where fills are.
-fn linked_with_slot(env: &mut Env<'_>, frame: usize, spi: usize) -> RegState {
+fn linked_with_slot(env: &mut Check<'_>, frame: usize, spi: usize) -> RegState {
     let old = env.state.frame(frame).stack[spi].reg;
     if !env.input.rules.has(Behaviour::FillsLinked) || !env.input.bpf_capable {
         return old;
@@ -243,13 +244,13 @@ fn linked_with_slot(env: &mut Env<'_>, frame: usize, spi: usize) -> RegState {
     new
 }
 
-fn refuse_read(env: &mut Env<'_>, off: i32, index: u32, size: u32) -> Stop {
+fn refuse_read(env: &mut Check<'_>, off: i32, index: u32, size: u32) -> Stop {
     refuse!(env => Mem::StackUnread { off, index, size })
 }
 
 /// Sets `dst` to what `[min, max)` of the stack may hold (`mark_reg_stack_read`).
 #[doc(alias = "mark_reg_stack_read")]
-fn read_bytes(env: &mut Env<'_>, frame: usize, min: i32, max: i32, dst: Reg) {
+fn read_bytes(env: &mut Check<'_>, frame: usize, min: i32, max: i32, dst: Reg) {
     for at in min..max {
         let slot = (-at - 1) as usize;
         env.mark_slot_scratched(slot / 8);
@@ -287,8 +288,8 @@ pub(super) fn check_write(
 
 /// The immediate of the executing instruction, if it stores one (`is_bpf_st_mem`).
 #[doc(alias = "is_bpf_st_mem")]
-fn stored_imm(env: &Env<'_>) -> Option<i32> {
-    match env.input.insns[env.insn_idx as usize] {
+fn stored_imm(env: &Check<'_>) -> Option<i32> {
+    match env.input.insns[env.sink.insn_idx as usize] {
         Insn::Store {
             src: Operand::Imm(imm),
             ..
@@ -334,7 +335,7 @@ fn write_fixed(
                 Some(reg)
             } else if is_spillable(&reg) {
                 if size != 8 {
-                    log::verbose_linfo(env.input, &mut env.sink, env.insn_idx, "; ");
+                    log::verbose_linfo(env.input, &mut env.sink, "; ");
                     return Err(refuse!(env => Mem::SpillSize));
                 }
                 if frame != env.state.curframe && matches!(reg.kind, RegKind::Stack { .. }) {
@@ -412,9 +413,7 @@ fn begin_write(
     let spi = slot / 8;
     let old = &env.state.frame(frame).stack[spi];
     let has_pointer = old.is_spilled() && !old.is_spilled_scalar();
-    if !env.input.allow_ptr_leaks && has_pointer && !is_whole {
-        return Err(refuse!(env => Mem::CorruptsSpill));
-    }
+    refuse_if!(!env.input.allow_ptr_leaks && has_pointer && !is_whole, env => Mem::CorruptsSpill);
     if !env.input.bypass_spec_v4 {
         let is_data = |index: u32| {
             let kind = old.kinds[(slot - index as usize) % 8];
@@ -422,7 +421,7 @@ fn begin_write(
         };
         let is_pointer = value.is_some_and(|value| is_spillable(env.reg(value)));
         let needs_barrier = is_pointer || !(0..size).all(is_data);
-        env.aux[env.insn_idx as usize].barriers.behind |= needs_barrier;
+        env.insn_aux().barriers.behind |= needs_barrier;
     }
     dynptr::overwrite(env, frame, spi)?;
     insn_facts::note_stack_write(env, frame, off, off + size as i32);
@@ -468,7 +467,7 @@ fn write_var(
         let old = env.state.frame(frame).stack[spi];
         let kind = old.kinds[slot % 8];
         if !env.input.allow_ptr_leaks && !matches!(kind, SlotKind::Misc | SlotKind::Zero) {
-            return Err(refuse!(env => Mem::SpilledInWrite { insn: env.insn_idx, at }));
+            return Err(refuse!(env => Mem::SpilledInWrite { insn: env.sink.insn_idx, at }));
         }
         let is_spilled_zero =
             kind == SlotKind::Spill && old.is_spilled_scalar() && old.reg.num.as_const() == Some(0);
@@ -477,7 +476,7 @@ fn write_var(
             continue;
         }
         if kind == SlotKind::Invalid && !env.input.allow_uninit_stack {
-            return Err(refuse!(env => Mem::UninitInWrite { insn: env.insn_idx, at }));
+            return Err(refuse!(env => Mem::UninitInWrite { insn: env.sink.insn_idx, at }));
         }
         let scrubs = env.input.rules.has(Behaviour::WritesScrubSpills);
         let slot_mut = env.state.frame_mut(frame).stack.slot_mut(spi);
@@ -511,9 +510,7 @@ pub(super) fn check_range(
     access: Access,
     raw: Option<&mut RawMem>,
 ) -> Result<()> {
-    if size == 0 && !is_zero_ok {
-        return Err(refuse!(env => Mem::ZeroRead));
-    }
+    refuse_if!(size == 0 && !is_zero_ok, env => Mem::ZeroRead);
     check_bounds(env, ptr, off, size, access, true)?;
     let num = env.reg(ptr).num;
     let var_off = num.var_off;
@@ -555,9 +552,7 @@ pub(super) fn check_range(
                 }
             });
         }
-        if env.state.frame(frame).allocated_stack() <= slot {
-            return Err(refuse!(env => Mem::AllocatedStack));
-        }
+        refuse_if!(env.state.frame(frame).allocated_stack() <= slot, env => Mem::AllocatedStack);
         let old = &env.state.frame(frame).stack[spi];
         match old.kinds[slot % 8] {
             SlotKind::Misc => {}
@@ -592,7 +587,7 @@ pub(super) fn check_range(
 
 /// Notes that the call writes `size` bytes at `at`, initialised or not.
 fn plan_raw(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     raw: &mut RawMem,
     frame: usize,
     ptr: Reg,
@@ -629,8 +624,8 @@ fn push_access(env: &mut Env<'_>, frame: usize, spi: usize) -> Result<()> {
 }
 
 /// True if the instruction accesses memory through the frame pointer.
-fn is_by_frame_pointer(env: &Env<'_>) -> bool {
-    match env.input.insns[env.insn_idx as usize] {
+fn is_by_frame_pointer(env: &Check<'_>) -> bool {
+    match env.input.insns[env.sink.insn_idx as usize] {
         Insn::Load { base, .. } | Insn::Store { base, .. } => base == Reg::R10,
         _ => false,
     }
@@ -644,7 +639,7 @@ fn is_unbounded(num: &Scalar) -> bool {
 
 /// Makes a register the scalar 0 (`__mark_reg_const_zero`).
 #[doc(alias = "__mark_reg_const_zero")]
-fn set_zero(env: &mut Env<'_>, dst: Reg) {
+fn set_zero(env: &mut Check<'_>, dst: Reg) {
     set_constant(env, dst, 0);
 }
 

@@ -13,7 +13,7 @@ use super::{
 use crate::Errno;
 use crate::env::Env;
 use crate::env::tests::{Given, refusal};
-use crate::log::{LogAt, Sink};
+use crate::log::Sink;
 use crate::state::{MapRef, RegKind, RegState, TypeFlags, TypeRef};
 
 const EXIT: &str = "r0 = 0; exit";
@@ -30,14 +30,10 @@ fn plain(kind: RegKind) -> RegState {
 }
 
 /// The words of a refusal of a check of one register, with the log.
-fn words(check: impl FnOnce(&mut LogAt<'_, '_>) -> crate::Result<()>) -> (String, String) {
-    let mut sink = Sink::new(1);
-    let mut log = LogAt {
-        sink: &mut sink,
-        insn_idx: 0,
-    };
+fn words(check: impl FnOnce(&mut Sink<'_>) -> crate::Result<()>) -> (String, String) {
+    let mut log = Sink::new(1);
     let (_, message) = refusal(check(&mut log));
-    (message, sink.into_text())
+    (message, log.into_text())
 }
 
 #[test]
@@ -45,7 +41,7 @@ fn the_stack_is_accessed_aligned() {
     Given::program(EXIT).check(|env| {
         let stack = *env.reg(Reg::R10);
         let mut check =
-            |off| align::check_ptr_alignment(env.input, &mut env.log(), &stack, off, 8, false);
+            |off| align::check_ptr_alignment(env.input, &mut env.sink, &stack, off, 8, false);
         check(-16).unwrap();
         let (_, message) = refusal(check(-12));
         assert_eq!(message, "misaligned stack access off 0+0+-12 size 8");
@@ -186,11 +182,7 @@ fn a_packet_is_readable_as_far_as_it_is_proven() {
 fn a_variable_offset_stays_within_a_region() {
     let mut memory = plain(RegKind::memory(16));
     memory.num = crate::Scalar::up_to(8, Behaviours::LINUX_6_18);
-    let mut sink = Sink::default();
-    let mut log = LogAt {
-        sink: &mut sink,
-        insn_idx: 0,
-    };
+    let mut log = Sink::default();
     region::check_region(&mut log, &memory, Reg::R1, 0, 8, 16, false).unwrap();
     let (message, _) = words(|log| region::check_region(log, &memory, Reg::R1, 1, 8, 16, false));
     assert!(message.starts_with("R1 max value is outside"), "{message}");
@@ -213,7 +205,7 @@ fn sockets_have_fields() {
         let socket = plain(RegKind::Socket);
         let mut check = |off, size| {
             let access = reads(Reg::R1, off, size);
-            socket::check_sock_access(env.input, &mut env.log(), &socket, access, off)
+            socket::check_sock_access(env.input, &mut env.sink, &socket, access, off)
         };
         check(0, 4).unwrap();
         let (_, message) = refusal(check(1, 4));

@@ -20,8 +20,6 @@ pub(super) struct Tracker<'w, 'a> {
     pub(super) explorer: &'w mut Explorer,
     pub(super) counts: &'w mut PrecisionCounts,
     pub(super) sink: &'w mut Sink<'a>,
-    /// Position of the walk, for refusals.
-    pub(super) insn_idx: u32,
 }
 
 impl Tracker<'_, '_> {
@@ -103,7 +101,7 @@ impl Tracker<'_, '_> {
                             return Ok(changed);
                         }
                         Step::Bug(message) => {
-                            return Err(refuse!(self => Flow::Backtracking { message }));
+                            return Err(refuse!(self.sink => Flow::Backtracking { message }));
                         }
                     }
                     if let Some(asked) = asked {
@@ -128,7 +126,7 @@ impl Tracker<'_, '_> {
                 }
                 if idx as usize >= self.input.insns.len() {
                     let idx = idx as i32;
-                    return Err(refuse!(self => Flow::BacktrackIdx { idx }));
+                    return Err(refuse!(self.sink => Flow::BacktrackIdx { idx }));
                 }
             }
             let Some(id) = parent else { break };
@@ -170,9 +168,7 @@ impl Tracker<'_, '_> {
             let total = frame.stack.len();
             for spi in bits(bt.slots[number]) {
                 let Some(slot) = frame.stack.get(spi) else {
-                    if ends {
-                        return Err(refuse!(self => Flow::BacktrackSlot { spi, total }));
-                    }
+                    refuse_if!(ends, self.sink => Flow::BacktrackSlot { spi, total });
                     // A store through another register made it, which the walk took for none.
                     is_unmade = true;
                     break;
@@ -214,7 +210,7 @@ impl Tracker<'_, '_> {
         let (regs, slots) = (bt.regs[bt.frame], bt.slots[bt.frame]);
         let Some(id) = at else {
             let subprog = start.frame(0).subprogno;
-            return Err(refuse!(self => Flow::BacktrackEntry { subprog, regs, slots }));
+            return Err(refuse!(self.sink => Flow::BacktrackEntry { subprog, regs, slots }));
         };
         let checkpoint = self.explorer.checkpoint_mut(id);
         let state = checkpoint.state();
@@ -222,7 +218,7 @@ impl Tracker<'_, '_> {
         let subprog = frame.subprogno;
         let is_entry = state.curframe == 0 && subprog > 0 && frame.callsite == MAIN_CALLSITE;
         if !is_entry || slots != 0 || regs & !ARGS != 0 {
-            return Err(refuse!(self => Flow::BacktrackEntry { subprog, regs, slots }));
+            return Err(refuse!(self.sink => Flow::BacktrackEntry { subprog, regs, slots }));
         }
         let scalars = bits(u64::from(regs)).filter(|&reg| frame.regs[reg].is_scalar());
         let mask = scalars.fold(0u16, |mask, reg| mask | 1 << reg);

@@ -7,7 +7,7 @@ use spec::kernel::SymbolAddress;
 use spec::kfuncs::KernelFunction;
 
 use crate::input::Input;
-use crate::log::LogAt;
+use crate::log::Sink;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 use crate::{Result, Stop};
 
@@ -16,7 +16,7 @@ use crate::{Result, Stop};
 #[doc(alias = "__check_pseudo_btf_id")]
 pub(super) fn resolve(
     input: &Input<'_>,
-    env: &mut LogAt<'_, '_>,
+    env: &mut Sink<'_>,
     id: u32,
     module: i32,
 ) -> Result<RegState> {
@@ -45,9 +45,7 @@ pub(super) fn resolve(
     };
     let name = ty.name().to_string_lossy();
     let address = input.symbols.map(|symbols| symbols.address(&name));
-    if address == Some(SymbolAddress::Missing) {
-        return Err(refuse!(env => Program::UnknownSymbol { name }));
-    }
+    refuse_if!(address == Some(SymbolAddress::Missing), env => Program::UnknownSymbol { name });
     let Some(var) = var else {
         return Ok(memory(0));
     };

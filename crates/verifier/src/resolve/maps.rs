@@ -12,7 +12,7 @@ use spec::programs::ProgramType;
 
 use crate::Result;
 use crate::input::Input;
-use crate::log::LogAt;
+use crate::log::Sink;
 use crate::state::MapRef;
 
 /// One map.
@@ -252,14 +252,12 @@ impl<'e> UsedMaps<'e> {
     #[doc(alias = "__add_used_map")]
     #[doc(alias = "add_used_map")]
     #[doc(alias = "add_used_map_from_fd")]
-    pub(super) fn add(&mut self, env: &mut LogAt<'_, '_>, map: MapRef) -> Result<()> {
+    pub(super) fn add(&mut self, env: &mut Sink<'_>, map: MapRef) -> Result<()> {
         if self.used.contains(&map) {
             return Ok(());
         }
         let limit = self.input.registry.limits.maps;
-        if self.used.len() >= limit as usize {
-            return Err(refuse!(env => Program::TooManyMaps { limit }));
-        }
+        refuse_if!(self.used.len() >= limit as usize, env => Program::TooManyMaps { limit });
         self.check_compatibility(env, map)?;
         self.used.push(map);
         let info = &self.input.maps[map];
@@ -274,7 +272,7 @@ impl<'e> UsedMaps<'e> {
     #[doc(alias = "check_map_prog_compatibility")]
     #[doc(alias = "is_tracing_prog_type")]
     #[doc(alias = "bpf_map_is_cgroup_storage")]
-    fn check_compatibility(&mut self, env: &mut LogAt<'_, '_>, map: MapRef) -> Result<()> {
+    fn check_compatibility(&mut self, env: &mut Sink<'_>, map: MapRef) -> Result<()> {
         let input = self.input;
         let info = &input.maps[map];
         let record = info.record();
@@ -319,16 +317,12 @@ impl<'e> UsedMaps<'e> {
         if let Some(field) = field {
             return Err(refuse!(env => Program::FieldForType { whose, field }));
         }
-        if info.kind() == Some(MapKind::StructOps) {
-            return Err(refuse!(env => Program::StructOpsMap));
-        }
+        refuse_if!(info.kind() == Some(MapKind::StructOps), env => Program::StructOpsMap);
         let in_sleepable = info
             .kind()
             .and_then(|kind| input.registry.map(kind))
             .is_none_or(|traits| traits.in_sleepable);
-        if input.context.sleepable && !in_sleepable {
-            return Err(refuse!(env => Program::MapForSleepable));
-        }
+        refuse_if!(input.context.sleepable && !in_sleepable, env => Program::MapForSleepable);
         if let Some(kind) = info.kind().filter(|kind| kind.is_cgroup_storage())
             && self.cgroup_storage[usize::from(kind.is_percpu())]
                 .replace(map)
@@ -337,9 +331,7 @@ impl<'e> UsedMaps<'e> {
             return Err(refuse!(env => Program::SecondCgroupStorage));
         }
         if info.kind() == Some(MapKind::Arena) {
-            if self.arena.replace(map).is_some() {
-                return Err(refuse!(env => Program::SecondArena));
-            }
+            refuse_if!(self.arena.replace(map).is_some(), env => Program::SecondArena);
             if !input.allow_ptr_leaks || !input.bpf_capable {
                 return Err(refuse!(env => Program::ArenaPrivilege));
             }

@@ -10,7 +10,7 @@ use spec::registry::{AccessForm, RegBase, SpecialKfunc};
 
 use super::kernel_code::guarded_division;
 use crate::ProgramFacts;
-use crate::env::{Env, InsnAux, MapUse};
+use crate::env::{Check, InsnAux, MapUse};
 use crate::speculation::OffsetMask;
 use crate::state::RegRules;
 
@@ -24,13 +24,13 @@ const TSTAMP_TYPE: i16 = 180;
 /// The lengths of a program whose walk has ended (`convert_ctx_accesses`).
 #[doc(alias = "convert_ctx_accesses")]
 pub(super) struct Lengths<'w, 'a> {
-    env: &'w Env<'a>,
+    env: &'w Check<'a>,
     accesses_tstamp_type: bool,
 }
 
 impl<'w, 'a> Lengths<'w, 'a> {
     /// The lengths of this walk's program.
-    pub(super) fn of(env: &'w Env<'a>) -> Lengths<'w, 'a> {
+    pub(super) fn of(env: &'w Check<'a>) -> Lengths<'w, 'a> {
         let is_of_skb = env.input.type_rules().context == Some("__sk_buff");
         let is_tstamp_type = |(insn, aux): (&Insn, &InsnAux)| {
             let offset = insn.access().map(|access| access.off);
@@ -249,7 +249,7 @@ fn load_form(signed: bool, into_base: bool) -> AccessForm {
 }
 
 /// Adds to the facts of an accepted program what Linux makes of its instructions.
-pub(crate) fn note_lengths(env: &Env<'_>, facts: &mut ProgramFacts) {
+pub(crate) fn note_lengths(env: &Check<'_>, facts: &mut ProgramFacts) {
     let lengths = Lengths::of(env);
     facts.prologue = lengths.prologue();
     for (slot, fact) in facts.insns.iter_mut().enumerate() {

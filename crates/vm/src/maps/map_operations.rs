@@ -56,10 +56,10 @@ impl Drop for SamplesReader {
 /// Operations of programs on the maps of a kind (`struct bpf_map_ops`). Keys and values have the
 /// map's sizes; the caller checks that. An operation that a kind does not define fails as in the
 /// kernel's kinds without it; updates of kinds that Linux lets no program update, with EOPNOTSUPP.
+#[expect(unused_variables, reason = "defaults do not read them")]
 pub trait MapOperations: Any + fmt::Debug + Send + Sync {
     /// The value of a key, as a program on this CPU gets it.
     fn lookup<'g>(&'g self, guard: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
-        let _ = (guard, cpu, key);
         None
     }
 
@@ -82,26 +82,22 @@ pub trait MapOperations: Any + fmt::Debug + Send + Sync {
 
     /// A value that is not found by its key.
     fn find<'g>(&'g self, guard: &'g RunGuard, what: ValueOf<'_>) -> Option<CellSlice<'g>> {
-        let _ = (guard, what);
         None
     }
 
     /// Removes the value of an object from local storage. ENOENT if it has none.
     fn disown(&self, owner: u64) -> Result {
-        let _ = owner;
         Err(Errno::EINVAL)
     }
 
     /// True if bytes at an address on the host are in the map's values, or in those of maps
     /// in it.
     fn covers(&self, address: u64, len: usize) -> bool {
-        let _ = (address, len);
         false
     }
 
     /// The key and the value that has an address in it, where timers are.
     fn entry_at<'g>(&'g self, guard: &'g RunGuard, address: u64) -> Option<[CellSlice<'g>; 2]> {
-        let _ = (guard, address);
         None
     }
 
@@ -114,13 +110,11 @@ pub trait MapOperations: Any + fmt::Debug + Send + Sync {
         cpu: u32,
         cursor: &mut Cursor,
     ) -> Option<[CellSlice<'g>; 2]> {
-        let _ = (guard, cpu, cursor);
         None
     }
 
     /// Adds or changes an entry.
     fn update(&self, cpu: u32, key: &[u8], value: &[u8], flags: u64) -> Result {
-        let _ = (cpu, key, value, flags);
         Err(Errno::EOPNOTSUPP)
     }
 
@@ -129,57 +123,47 @@ pub trait MapOperations: Any + fmt::Debug + Send + Sync {
 
     /// Adds a value to a map without keys.
     fn push(&self, value: &[u8], flags: u64) -> Result {
-        let _ = (value, flags);
         Err(Errno::ENOTSUPP)
     }
 
     /// Removes the next value of a map without keys. Without one, writes zeros.
     fn pop(&self, out: &mut [u8]) -> Result {
-        let _ = out;
         Err(Errno::ENOTSUPP)
     }
 
     /// Reads the next value of a map without keys; of a set, tests the given one.
     fn peek(&self, out: &mut [u8]) -> Result {
-        let _ = out;
         Err(Errno::ENOTSUPP)
     }
 
     /// Adds a record to a ring buffer.
     fn output(&self, record: &[u8], flags: u64) -> Result {
-        let _ = (record, flags);
         Err(Errno::EINVAL)
     }
 
     /// Reserves a record of `len` bytes in a ring buffer, if there is room: its bytes, which hold
     /// what was there before, and its name in [`MapOperations::submit`].
     fn reserve(&self, len: u64, flags: u64) -> Option<(CellSlice<'_>, u64)> {
-        let _ = (len, flags);
         None
     }
 
     /// Ends the writing of a record that was reserved. A discarded one does not reach the
     /// host.
-    fn submit(&self, record: u64, is_discarded: bool) {
-        let _ = (record, is_discarded);
-    }
+    fn submit(&self, record: u64, is_discarded: bool) {}
 
     /// A number about a ring buffer (`bpf_ringbuf_query`).
     fn query(&self, what: u64) -> u64 {
-        let _ = what;
         0
     }
 
     /// Adds a record of a program on this CPU to the perf buffer at an index.
     fn perf_output(&self, index: u32, cpu: u32, record: &[u8]) -> Result {
-        let _ = (index, cpu, record);
         Err(Errno::EINVAL)
     }
 
     /// The address of the handle of the map that a map of maps holds under a key. It is valid
     /// while the guard exists.
     fn inner(&self, guard: &RunGuard, key: &[u8]) -> Option<u64> {
-        let _ = (guard, key);
         None
     }
 
@@ -202,19 +186,16 @@ pub trait MapOperations: Any + fmt::Debug + Send + Sync {
     /// Id of the control group at an index. E2BIG if it is out of range, EAGAIN if there is
     /// none.
     fn cgroup(&self, index: u32) -> Result<u64> {
-        let _ = index;
         Err(Errno::EINVAL)
     }
 
     /// The cookie of the socket that a map of sockets holds under a key.
     fn socket(&self, key: &[u8]) -> Option<u64> {
-        let _ = key;
         None
     }
 
     /// Puts a socket of the network into a map of sockets.
     fn update_socket(&self, key: &[u8], socket: &NetSocket, flags: u64) -> Result {
-        let _ = (key, socket, flags);
         Err(Errno::EOPNOTSUPP)
     }
 }

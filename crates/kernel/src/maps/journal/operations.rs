@@ -11,15 +11,20 @@ use super::super::syscall_operations::Entries;
 use super::super::{ProgramClass, RunGuard, StoredMap, SyscallOperations};
 use super::{Journal, is_queue};
 
+/// Operations that change nothing which a journal notes: those of the map behind it.
+macro_rules! of_inner {
+    ($(fn $name:ident(&self $(, $argument:ident: $type:ty)*) $(-> $result:ty)?;)*) => {
+        $(fn $name(&self $(, $argument: $type)*) $(-> $result)? {
+            self.inner.$name($($argument),*)
+        })*
+    };
+}
+
 impl MapOperations for Journal {
     fn lookup<'g>(&'g self, guard: &'g RunGuard, cpu: u32, key: &[u8]) -> Option<CellSlice<'g>> {
         let found = self.inner.lookup(guard, cpu, key)?;
         self.note_found(key);
         Some(found)
-    }
-
-    fn direct_value(&self) -> Option<CellSlice<'_>> {
-        self.inner.direct_value()
     }
 
     fn direct_output(self: Arc<Self>) -> Option<MapFunction> {
@@ -28,14 +33,6 @@ impl MapOperations for Journal {
 
     fn find<'g>(&'g self, guard: &'g RunGuard, what: ValueOf<'_>) -> Option<CellSlice<'g>> {
         self.inner.find(guard, what)
-    }
-
-    fn disown(&self, owner: u64) -> Result<(), Errno> {
-        self.inner.disown(owner)
-    }
-
-    fn covers(&self, address: u64, len: usize) -> bool {
-        self.inner.covers(address, len)
     }
 
     fn entry_at<'g>(&'g self, guard: &'g RunGuard, address: u64) -> Option<[CellSlice<'g>; 2]> {
@@ -72,68 +69,27 @@ impl MapOperations for Journal {
         self.inner.pop(out)
     }
 
-    fn peek(&self, out: &mut [u8]) -> Result<(), Errno> {
-        self.inner.peek(out)
-    }
-
-    fn output(&self, record: &[u8], flags: u64) -> Result<(), Errno> {
-        self.inner.output(record, flags)
-    }
-
-    fn reserve(&self, len: u64, flags: u64) -> Option<(CellSlice<'_>, u64)> {
-        self.inner.reserve(len, flags)
-    }
-
-    fn submit(&self, record: u64, is_discarded: bool) {
-        self.inner.submit(record, is_discarded);
-    }
-
-    fn query(&self, what: u64) -> u64 {
-        self.inner.query(what)
-    }
-
-    fn perf_output(&self, index: u32, cpu: u32, record: &[u8]) -> Result<(), Errno> {
-        self.inner.perf_output(index, cpu, record)
-    }
-
-    fn inner(&self, guard: &RunGuard, key: &[u8]) -> Option<u64> {
-        self.inner.inner(guard, key)
-    }
-
-    fn tail_table(&self) -> Option<Arc<TailTable>> {
-        self.inner.tail_table()
-    }
-
-    fn arena(&self) -> Option<&dyn ArenaObject> {
-        self.inner.arena()
-    }
-
-    fn samples(&self) -> Option<&dyn Samples> {
-        self.inner.samples()
-    }
-
-    fn cgroup(&self, index: u32) -> Result<u64, Errno> {
-        self.inner.cgroup(index)
-    }
-
-    fn socket(&self, key: &[u8]) -> Option<u64> {
-        self.inner.socket(key)
-    }
-
-    fn update_socket(&self, key: &[u8], socket: &NetSocket, flags: u64) -> Result<(), Errno> {
-        self.inner.update_socket(key, socket, flags)
+    of_inner! {
+        fn direct_value(&self) -> Option<CellSlice<'_>>;
+        fn disown(&self, owner: u64) -> Result<(), Errno>;
+        fn covers(&self, address: u64, len: usize) -> bool;
+        fn peek(&self, out: &mut [u8]) -> Result<(), Errno>;
+        fn output(&self, record: &[u8], flags: u64) -> Result<(), Errno>;
+        fn reserve(&self, len: u64, flags: u64) -> Option<(CellSlice<'_>, u64)>;
+        fn submit(&self, record: u64, is_discarded: bool);
+        fn query(&self, what: u64) -> u64;
+        fn perf_output(&self, index: u32, cpu: u32, record: &[u8]) -> Result<(), Errno>;
+        fn inner(&self, guard: &RunGuard, key: &[u8]) -> Option<u64>;
+        fn tail_table(&self) -> Option<Arc<TailTable>>;
+        fn arena(&self) -> Option<&dyn ArenaObject>;
+        fn samples(&self) -> Option<&dyn Samples>;
+        fn cgroup(&self, index: u32) -> Result<u64, Errno>;
+        fn socket(&self, key: &[u8]) -> Option<u64>;
+        fn update_socket(&self, key: &[u8], socket: &NetSocket, flags: u64) -> Result<(), Errno>;
     }
 }
 
 impl SyscallOperations for Journal {
-    fn reset(&self) {
-        self.inner.reset();
-    }
-
-    fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
-        self.inner.copy(key, out)
-    }
-
     fn store(
         &self,
         key: &[u8],
@@ -170,14 +126,6 @@ impl SyscallOperations for Journal {
         self.inner.take(key, out)
     }
 
-    fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno> {
-        self.inner.next_key(key, next)
-    }
-
-    fn buckets(&self) -> u32 {
-        self.inner.buckets()
-    }
-
     fn read_bucket(&self, bucket: u32, most: usize, delete: bool) -> Option<Entries> {
         if delete {
             self.note_whole();
@@ -185,19 +133,14 @@ impl SyscallOperations for Journal {
         self.inner.read_bucket(bucket, most, delete)
     }
 
-    fn admit(&self, class: &ProgramClass) -> Result<(), Errno> {
-        self.inner.admit(class)
-    }
-
-    fn program(&self, index: u32) -> Option<Arc<StoredProgram>> {
-        self.inner.program(index)
-    }
-
-    fn inner_maps(&self) -> Vec<Arc<StoredMap>> {
-        self.inner.inner_maps()
-    }
-
-    fn release(&self) {
-        self.inner.release();
+    of_inner! {
+        fn reset(&self);
+        fn copy(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno>;
+        fn next_key(&self, key: Option<&[u8]>, next: &mut [u8]) -> Result<(), Errno>;
+        fn buckets(&self) -> u32;
+        fn admit(&self, class: &ProgramClass) -> Result<(), Errno>;
+        fn program(&self, index: u32) -> Option<Arc<StoredProgram>>;
+        fn inner_maps(&self) -> Vec<Arc<StoredMap>>;
+        fn release(&self);
     }
 }

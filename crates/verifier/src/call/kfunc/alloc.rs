@@ -9,16 +9,16 @@ use super::Callee;
 use super::arg_kind::is_scalar_struct;
 use crate::call::REGS;
 use crate::call::meta::CallMeta;
-use crate::env::Env;
+use crate::env::Check;
 use crate::state::{RegKind, RegState, TypeRef};
-use crate::{Result, Stop, refuse};
+use crate::{Result, Stop, refuse, refuse_if};
 
 /// Bytes of the largest object for each CPU (`BPF_GLOBAL_PERCPU_MA_MAX_SIZE`).
 const MAX_PERCPU_SIZE: u32 = 512;
 
 /// Checks an object that the call drops.
 pub(super) fn check_dropped(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     callee: &Callee<'_>,
     index: usize,
     meta: &mut CallMeta,
@@ -44,29 +44,27 @@ pub(super) fn check_dropped(
 }
 
 /// Refuses an object that the program does not own.
-pub(super) fn check_referenced(env: &mut Env<'_>, reg: &RegState) -> Result<()> {
-    if reg.ref_obj_id == 0 {
-        return Err(refuse!(env => Call::ObjectNotReferenced));
-    }
+pub(super) fn check_referenced(env: &mut Check<'_>, reg: &RegState) -> Result<()> {
+    refuse_if!(reg.ref_obj_id == 0, env => Call::ObjectNotReferenced);
     Ok(())
 }
 
 /// Checks an object of which the call makes another reference.
-pub(super) fn check_refcounted(env: &mut Env<'_>, index: usize, meta: &mut CallMeta) -> Result<()> {
+pub(super) fn check_refcounted(
+    env: &mut Check<'_>,
+    index: usize,
+    meta: &mut CallMeta,
+) -> Result<()> {
     let reg = *env.reg(REGS[index]);
     let RegKind::BtfId { ty } = reg.kind else {
         return Err(refuse!(env => Call::NeitherOwning { index }));
     };
-    if !reg.is_allocated() {
-        return Err(refuse!(env => Call::NeitherOwning { index }));
-    }
+    refuse_if!(!reg.is_allocated(), env => Call::NeitherOwning { index });
     meta.is_owning = !reg.is_non_owning() && reg.ref_obj_id != 0;
     let Some(record) = env.input.structure_fields(ty) else {
         return Err(refuse!(env => Call::ObjectWithoutRecord));
     };
-    if !record.has(FieldKind::Refcount) {
-        return Err(refuse!(env => Call::WithoutRefcount { index }));
-    }
+    refuse_if!(!record.has(FieldKind::Refcount), env => Call::WithoutRefcount { index });
     meta.object = Some(ty);
     Ok(())
 }
@@ -74,7 +72,7 @@ pub(super) fn check_refcounted(env: &mut Env<'_>, index: usize, meta: &mut CallM
 /// The object that a call allocates (`check_special_kfunc`).
 #[doc(alias = "check_special_kfunc")]
 pub(super) fn allocated(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     callee: &Callee<'_>,
     meta: &CallMeta,
 ) -> Result<RegState> {
@@ -100,15 +98,11 @@ pub(super) fn allocated(
             return Err(refuse!(env => Call::PercpuTooLarge { size, most }));
         }
         // The allocator has no bytes for it (`bpf_mem_alloc_percpu_unit_init`).
-        if size == 0 {
-            return Err(refuse!(env => Call::Silent));
-        }
-        if !is_scalar_struct(&mut env.log(), types, ty.id(), 0) {
+        refuse_if!(size == 0, env => Call::Silent);
+        if !is_scalar_struct(&mut env.sink, types, ty.id(), 0) {
             return Err(refuse!(env => Call::PercpuNotScalars));
         }
-        if env.input.structure_fields(id).is_some() {
-            return Err(refuse!(env => Call::PercpuSpecialFields));
-        }
+        refuse_if!(env.input.structure_fields(id).is_some(), env => Call::PercpuSpecialFields);
     }
     let flags = match is_percpu {
         true => TypeFlags::MEM_ALLOC.with(TypeFlags::MEM_PERCPU),

@@ -10,7 +10,7 @@ use spec::registry::{KfuncFlags, SpecialKfunc};
 use super::Callee;
 use crate::call::REGS;
 use crate::call::prototype::is_context;
-use crate::log::LogAt;
+use crate::log::Sink;
 use crate::state::{RegKind, RegRules, RegState, Registers};
 use crate::{Result, refuse, verbose};
 
@@ -99,14 +99,14 @@ impl KfuncArgKind {
     /// refuses what no kind is for (`check_kfunc_args`, `get_kfunc_ptr_arg_type`).
     #[doc(alias = "get_kfunc_ptr_arg_type")]
     pub(super) fn of(
-        log: &mut LogAt<'_, '_>,
+        log: &mut Sink<'_>,
         callee: &Callee<'_>,
         program: ProgramType,
         index: usize,
         regs: &Registers,
     ) -> Result<KfuncArgKind> {
         let btf = callee.btf;
-        let rules = log.sink.rules;
+        let rules = log.rules;
         let by_type = rules.has(Behaviour::ArgumentsByType);
         let (param, name) = &callee.params[index];
         let suffix = ParamSuffix::of(name);
@@ -203,7 +203,7 @@ const SESSION: [&str; 2] = ["bpf_session_cookie", "bpf_session_is_return"];
 /// (`get_kfunc_arg_type`).
 #[doc(alias = "get_kfunc_arg_type")]
 fn of_pointee(
-    log: &mut LogAt<'_, '_>,
+    log: &mut Sink<'_>,
     callee: &Callee<'_>,
     index: usize,
     target: btf::Type<'_>,
@@ -226,7 +226,7 @@ fn of_pointee(
     match target.kind().is_composite() {
         true if is_object => Ok(KfuncArgKind::BtfId),
         _ if is_memory => Ok(KfuncArgKind::Mem),
-        true if log.sink.rules.has(Behaviour::ArgumentsByType) => Ok(KfuncArgKind::BtfId),
+        true if log.rules.has(Behaviour::ArgumentsByType) => Ok(KfuncArgKind::BtfId),
         true => Err(refuse!(log => Call::NotStructure {
             index, found: reg.reg_type(), kind, name, or: ""
         })),
@@ -313,12 +313,7 @@ pub(super) fn stands_for(reg: &RegState) -> Option<&'static str> {
 /// True if a structure is made of numbers, nested at most four deep
 /// (`__btf_type_is_scalar_struct`).
 #[doc(alias = "__btf_type_is_scalar_struct")]
-pub(super) fn is_scalar_struct(
-    log: &mut LogAt<'_, '_>,
-    btf: &Btf<'_>,
-    id: TypeId,
-    depth: u32,
-) -> bool {
+pub(super) fn is_scalar_struct(log: &mut Sink<'_>, btf: &Btf<'_>, id: TypeId, depth: u32) -> bool {
     let Some(composite) = btf.at(id).as_composite() else {
         return false;
     };
@@ -600,11 +595,7 @@ mod tests {
         regs[1] = reg;
         regs[2] = RegState::UNKNOWN;
         let mut sink = Sink::new(1);
-        let mut log = LogAt {
-            sink: &mut sink,
-            insn_idx: 0,
-        };
-        let kind = KfuncArgKind::of(&mut log, &callee, ProgramType::SchedCls, 0, &regs);
+        let kind = KfuncArgKind::of(&mut sink, &callee, ProgramType::SchedCls, 0, &regs);
         kind.map_err(|_| sink.into_text())
     }
 }

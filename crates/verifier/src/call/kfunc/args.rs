@@ -11,14 +11,13 @@ use crate::call::args::{check_offset, note_unchecked_read};
 use crate::call::meta::CallMeta;
 use crate::call::prototype::is_projection;
 use crate::call::{REGS, constant, field, lock};
-use crate::env::Env;
-use crate::log::LogAt;
+use crate::env::{Check, Env};
 use crate::log::TypeText;
 use crate::mem::Access;
 use crate::mem::helper_mem::{check_global_mem, check_sized_mem};
 use crate::mem::region::check_ptr_off;
 use crate::state::{RegKind, RegRules, RegState, TypeFlags, TypeRef};
-use crate::{Result, Stop, flow, refuse};
+use crate::{Result, Stop, flow, refuse, refuse_if};
 
 /// Modifiers of pointers that the kernel trusts (`BPF_REG_TRUSTED_MODIFIERS`).
 pub(super) const TRUSTED: TypeFlags = TypeFlags::MEM_ALLOC
@@ -29,9 +28,7 @@ pub(super) const TRUSTED: TypeFlags = TypeFlags::MEM_ALLOC
 pub(super) fn check_kfunc_args(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<CallMeta> {
     let count = callee.params.len();
     let name = &callee.kfunc.name;
-    if count > REGS.len() {
-        return Err(refuse!(env => Call::TooManyArguments { name, count, most: REGS.len() }));
-    }
+    refuse_if!(count > REGS.len(), env => Call::TooManyArguments { name, count, most: REGS.len() });
     let mut meta = CallMeta::default();
     let mut index = 0;
     while index < count {
@@ -60,11 +57,13 @@ fn check_one(
         let name = &callee.kfunc.name;
         return Err(refuse!(env => Call::ReleaseExpectsReference { name, reg: ptr }));
     }
-    let mut log = LogAt {
-        sink: &mut env.sink,
-        insn_idx: env.insn_idx,
-    };
-    let kind = KfuncArgKind::of(&mut log, callee, program, index, &env.state.cur().regs)?;
+    let kind = KfuncArgKind::of(
+        &mut env.check.sink,
+        callee,
+        program,
+        index,
+        &env.check.state.cur().regs,
+    )?;
     if by_type && kind.is_number() {
         check_pointer(env, callee, ptr, meta)?;
     }
@@ -131,7 +130,7 @@ fn check_one(
             check_pointer(env, callee, ptr, meta)?;
             let at_start = env.input.rules.has(Behaviour::SharedAtStart);
             if at_start && matches!(reg.kind, RegKind::BtfId { .. }) {
-                check_ptr_off(&mut env.log(), &reg, ptr, false)?;
+                check_ptr_off(&mut env.sink, &reg, ptr, false)?;
             }
             alloc::check_refcounted(env, index, meta)?;
         }
@@ -145,9 +144,7 @@ fn check_one(
         }
         KfuncArgKind::InValue(field) => {
             check_pointer(env, callee, ptr, meta)?;
-            if !reg.is_plain(RegBase::PtrToMapValue) {
-                return Err(refuse!(env => Call::NotMapValue { index }));
-            }
+            refuse_if!(!reg.is_plain(RegBase::PtrToMapValue), env => Call::NotMapValue { index });
             meta.map = Some(field::check_in_value(env, ptr, field)?);
         }
         KfuncArgKind::ResSpinLock => {
@@ -181,20 +178,16 @@ fn check_one(
 }
 
 /// The number in a register, if it is known; refuses what is no number.
-fn scalar(env: &mut Env<'_>, reg: Reg) -> Result<Option<u64>> {
+fn scalar(env: &mut Check<'_>, reg: Reg) -> Result<Option<u64>> {
     let value = env.reg(reg);
-    if !value.is_scalar() {
-        return Err(refuse!(env => Call::NotScalar { reg }));
-    }
+    refuse_if!(!value.is_scalar(), env => Call::NotScalar { reg });
     Ok(value.num.as_const())
 }
 
 /// Checks a number that must be known.
 fn check_constant(env: &mut Env<'_>, reg: Reg, meta: &mut CallMeta) -> Result<()> {
     meta.constant = scalar(env, reg)?;
-    if meta.constant.is_none() {
-        return Err(refuse!(env => Call::UnknownConstant { reg }));
-    }
+    refuse_if!(meta.constant.is_none(), env => Call::UnknownConstant { reg });
     env.mark_precise(reg)
 }
 
@@ -207,9 +200,7 @@ fn check_result_size(
 ) -> Result<()> {
     let constant = scalar(env, reg)?;
     meta.is_mem_rdonly |= is_rdonly;
-    if meta.mem_size.is_some() {
-        return Err(refuse!(env => Call::SecondBufferSize));
-    }
+    refuse_if!(meta.mem_size.is_some(), env => Call::SecondBufferSize);
     let Some(constant) = constant else {
         return Err(refuse!(env => Call::BufferSizeNotConst { reg }));
     };
@@ -222,7 +213,7 @@ fn check_result_size(
 
 /// Checks the offset of a pointer, and notes its reference.
 pub(super) fn check_pointer(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     callee: &Callee<'_>,
     ptr: Reg,
     meta: &mut CallMeta,
@@ -263,24 +254,20 @@ fn check_is_object(
 /// Refuses a pointer that is not trusted where it must be, unless RCU protects it and the kfunc
 /// takes such (`is_rcu_reg`).
 #[doc(alias = "is_rcu_reg")]
-pub(super) fn check_trust(env: &mut Env<'_>, callee: &Callee<'_>, ptr: Reg) -> Result<()> {
+pub(super) fn check_trust(env: &mut Check<'_>, callee: &Callee<'_>, ptr: Reg) -> Result<()> {
     let reg = env.reg(ptr);
     if !callee.must_trust(env.input.rules) || flow::is_trusted(reg) {
         return Ok(());
     }
-    if !callee.has(KfuncFlags::RCU) {
-        return Err(refuse!(env => Call::NotTrusted { reg: ptr }));
-    }
-    if !reg.flags.has(TypeFlags::MEM_RCU) {
-        return Err(refuse!(env => Call::NotRcu { reg: ptr }));
-    }
+    refuse_if!(!callee.has(KfuncFlags::RCU), env => Call::NotTrusted { reg: ptr });
+    refuse_if!(!reg.flags.has(TypeFlags::MEM_RCU), env => Call::NotRcu { reg: ptr });
     Ok(())
 }
 
 /// Checks the type of an object (`process_kf_arg_ptr_to_btf_id`).
 #[doc(alias = "process_kf_arg_ptr_to_btf_id")]
 pub(super) fn check_object(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     callee: &Callee<'_>,
     index: usize,
     target: TypeId,
@@ -317,7 +304,7 @@ pub(super) fn check_object(
     let wanted_ref = callee.type_ref(target);
     let is_same = env
         .input
-        .has_prefix(&mut env.log(), found, wanted_ref, reg.off, is_strict);
+        .has_prefix(&mut env.sink, found, wanted_ref, reg.off, is_strict);
     let takes_projection = wanted
         .to_str()
         .is_some_and(|context| is_projection(context, given.as_bytes()));

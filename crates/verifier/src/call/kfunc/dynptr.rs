@@ -7,10 +7,10 @@ use super::Callee;
 use crate::call::REGS;
 use crate::call::dynptr::{self, Usage};
 use crate::call::meta::CallMeta;
-use crate::env::Env;
+use crate::env::{Check, Env};
 use crate::mem::{Access, packet};
 use crate::state::{DynptrKind, RegKind, RegState, TypeFlags};
-use crate::{Result, Stop, refuse};
+use crate::{Result, Stop, refuse, refuse_if};
 
 /// Checks the dynptr that a kfunc is given.
 pub(super) fn check_kfunc_dynptr(
@@ -22,9 +22,7 @@ pub(super) fn check_kfunc_dynptr(
     let ptr = REGS[index];
     let is_const = matches!(env.reg(ptr).kind, RegKind::ConstDynptr { .. });
     if ParamSuffix::of(&callee.params[index].1) == Some(ParamSuffix::Uninit) {
-        if is_const {
-            return Err(refuse!(env => Call::MisconfiguredDynptr));
-        }
+        refuse_if!(is_const, env => Call::MisconfiguredDynptr);
         let (kind, clone_of) = made(callee, meta)?;
         return dynptr::check_dynptr(env, ptr, Usage::Makes { kind, clone_of });
     }
@@ -58,7 +56,7 @@ fn made(callee: &Callee<'_>, meta: &CallMeta) -> Result<(DynptrKind, u32)> {
 
 /// The slice that a kfunc returns (in `check_special_kfunc`).
 #[doc(alias = "check_special_kfunc")]
-pub(super) fn slice(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<RegState> {
+pub(super) fn slice(env: &mut Check<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<RegState> {
     let (Some(dynptr), Some(size)) = (meta.dynptr, meta.constant) else {
         return Err(Stop::Bug("slice of no dynptr or of no size".into()));
     };

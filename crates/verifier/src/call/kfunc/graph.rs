@@ -11,9 +11,9 @@ use crate::call::REGS;
 use crate::call::lock::{holds_field, in_rbtree_callback, owner};
 use crate::call::meta::CallMeta;
 use crate::call::reference;
-use crate::env::Env;
+use crate::env::Check;
 use crate::state::{RegKind, RegState, TypeRef};
-use crate::{Result, Stop, refuse, verbose};
+use crate::{Result, Stop, refuse, refuse_if, verbose};
 
 /// Offset of a lock in messages about objects without one (`-EINVAL`).
 const NO_LOCK: i64 = -22;
@@ -25,16 +25,14 @@ const NO_LOCK: i64 = -22;
 #[doc(alias = "process_kf_arg_ptr_to_list_head")]
 #[doc(alias = "process_kf_arg_ptr_to_rbtree_root")]
 pub(super) fn check_root(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     index: usize,
     kind: FieldKind,
     meta: &mut CallMeta,
 ) -> Result<()> {
     let ptr = REGS[index];
     let reg = *env.reg(ptr);
-    if !holds_field(&reg) {
-        return Err(refuse!(env => Call::NotRootOwner { index }));
-    }
+    refuse_if!(!holds_field(&reg), env => Call::NotRootOwner { index });
     if reg.is_allocated() {
         alloc::check_referenced(env, &reg)?;
     }
@@ -62,7 +60,7 @@ pub(super) fn check_root(
 /// `find_lock_state`).
 #[doc(alias = "check_reg_allocation_locked")]
 #[doc(alias = "find_lock_state")]
-fn is_locked(env: &mut Env<'_>, reg: &RegState) -> bool {
+fn is_locked(env: &mut Check<'_>, reg: &RegState) -> bool {
     if env.state.active_locks == 0 {
         return false;
     }
@@ -70,7 +68,10 @@ fn is_locked(env: &mut Env<'_>, reg: &RegState) -> bool {
     let mut held = env.state.refs.iter();
     let is_held = held.any(|held| held.kind.is_lock() && held.id == reg.id && held.owner == owner);
     if !is_held {
-        verbose!(env, "held lock and object are not in the same allocation\n");
+        verbose!(
+            env.sink,
+            "held lock and object are not in the same allocation\n"
+        );
     }
     is_held
 }
@@ -80,7 +81,7 @@ fn is_locked(env: &mut Env<'_>, reg: &RegState) -> bool {
 #[doc(alias = "process_kf_arg_ptr_to_list_node")]
 #[doc(alias = "process_kf_arg_ptr_to_rbtree_node")]
 pub(super) fn check_node(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     callee: &Callee<'_>,
     index: usize,
     kind: FieldKind,
@@ -102,15 +103,11 @@ pub(super) fn check_node(
         let kfunc = &callee.kfunc.name;
         let is_held = reg.ref_obj_id != 0;
         if !env.input.rules.has(Behaviour::NodesOwnedOrNot) {
-            if !reg.is_non_owning() || is_held {
-                return Err(refuse!(env => Call::NodeOwned));
-            }
+            refuse_if!(!reg.is_non_owning() || is_held, env => Call::NodeOwned);
         } else if !reg.is_non_owning() && !is_held {
             return Err(refuse!(env => Call::NodeNotOwned { kfunc }));
         }
-        if in_rbtree_callback(env.input, &env.state) {
-            return Err(refuse!(env => Call::NotInCallback { kfunc }));
-        }
+        refuse_if!(in_rbtree_callback(env.input, &env.state), env => Call::NotInCallback { kfunc });
     }
     check_place(env, index, kind, meta)
 }
@@ -119,7 +116,7 @@ pub(super) fn check_node(
 /// (`__process_kf_arg_ptr_to_graph_node`).
 #[doc(alias = "__process_kf_arg_ptr_to_graph_node")]
 fn check_place(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     index: usize,
     kind: FieldKind,
     meta: &mut CallMeta,
@@ -142,15 +139,13 @@ fn check_place(
     let contained = TypeRef::program(root.target.0);
     let wanted = env.input.type_name(contained);
     let wanted_off = root.node;
-    if !env.input.has_prefix(&mut env.log(), ty, contained, 0, true) {
+    if !env.input.has_prefix(&mut env.sink, ty, contained, 0, true) {
         let (root, given) = (root.kind.name(), env.input.type_name(ty));
         return Err(refuse!(env => Call::OtherNode {
             root, node, wanted_off, wanted, off, given
         }));
     }
-    if off != wanted_off {
-        return Err(refuse!(env => Call::NodeOffset { off, node, wanted_off, wanted }));
-    }
+    refuse_if!(off != wanted_off, env => Call::NodeOffset { off, node, wanted_off, wanted });
     meta.object = Some(ty);
     Ok(())
 }
@@ -159,7 +154,7 @@ fn check_place(
 /// pointers that the owner's lock protects (`ref_convert_owning_non_owning`). False if the program
 /// does not hold it.
 #[doc(alias = "ref_convert_owning_non_owning")]
-pub(super) fn give_away(env: &mut Env<'_>, id: u32) -> bool {
+pub(super) fn give_away(env: &mut Check<'_>, id: u32) -> bool {
     if !reference::release_only(&mut env.state, id) {
         return false;
     }

@@ -6,17 +6,15 @@ use spec::registry::SpecialKfunc;
 use super::Callee;
 use crate::call::REGS;
 use crate::call::stack_slots::{self, Place};
-use crate::env::Env;
+use crate::env::{Check, Env};
 use crate::state::{IrqClass, RegBase, SlotKind, StackObject, StackObjectKind};
-use crate::{Result, Stop, refuse};
+use crate::{Result, Stop, refuse, refuse_if};
 
 /// Checks the IRQ flags that a kfunc saves or restores (`process_irq_flag`).
 #[doc(alias = "process_irq_flag")]
 pub(super) fn check_irq_flag(env: &mut Env<'_>, callee: &Callee<'_>, index: usize) -> Result<()> {
     let ptr = REGS[index];
-    if !env.reg(ptr).is_plain(RegBase::PtrToStack) {
-        return Err(refuse!(env => Call::NotIrqFlag { index }));
-    }
+    refuse_if!(!env.reg(ptr).is_plain(RegBase::PtrToStack), env => Call::NotIrqFlag { index });
     match callee.kfunc.special {
         Some(SpecialKfunc::LocalIrqSave) => save(env, ptr, IrqClass::Native),
         Some(SpecialKfunc::ResSpinLockIrqsave) => save(env, ptr, IrqClass::Lock),
@@ -37,9 +35,7 @@ fn save(env: &mut Env<'_>, ptr: Reg, class: IrqClass) -> Result<()> {
         Place::Unallocated => true,
         Place::Misplaced => false,
     };
-    if !is_free {
-        return Err(refuse!(env => Call::IrqFlagNotUninit { index: ptr.number() - 1 }));
-    }
+    refuse_if!(!is_free, env => Call::IrqFlagNotUninit { index: ptr.number() - 1 });
     stack_slots::write_slots(env, ptr, 1)?;
     let Place::At(frame, first_slot) = place_of(env, ptr) else {
         return Err(Stop::Bug("the slot of IRQ flags was written".into()));
@@ -89,7 +85,7 @@ fn restore(env: &mut Env<'_>, ptr: Reg, class: IrqClass) -> Result<()> {
 
 /// Place of the flags that a register points to (`irq_flag_get_spi`).
 #[doc(alias = "irq_flag_get_spi")]
-fn place_of(env: &mut Env<'_>, ptr: Reg) -> Place {
+fn place_of(env: &mut Check<'_>, ptr: Reg) -> Place {
     stack_slots::place_of(env, ptr, "irq_flag", 1)
 }
 

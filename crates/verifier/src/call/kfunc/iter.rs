@@ -14,14 +14,14 @@ use crate::call::REGS;
 use crate::call::meta::CallMeta;
 use crate::call::reference;
 use crate::call::stack_slots::{self, Place};
-use crate::env::Env;
+use crate::env::{Check, Env};
 use crate::explore::widen_to_earlier;
 use crate::state::{
     IterState, IterTrust, RegBase, RegKind, RegState, SlotKind, StackObject, StackObjectKind,
     State, TypeFlags, TypeRef,
 };
 use crate::type_rules::{TargetKind, TypeRules};
-use crate::{Errno, Result, Stop, flow, refuse};
+use crate::{Errno, Result, Stop, flow, refuse, refuse_if};
 
 /// The structure of an iterator.
 struct Structure {
@@ -43,9 +43,7 @@ pub(super) fn check_iter(
         return Err(refuse!(env => Call::CssTaskIterator));
     }
     let ptr = REGS[index];
-    if !env.reg(ptr).is_plain(RegBase::PtrToStack) {
-        return Err(refuse!(env => Call::NotIterator { index }));
-    }
+    refuse_if!(!env.reg(ptr).is_plain(RegBase::PtrToStack), env => Call::NotIterator { index });
     let Some(structure) = structure(callee, index) else {
         return Err(refuse!(env => Call::InvalidIterator { index }));
     };
@@ -79,7 +77,7 @@ fn structure(callee: &Callee<'_>, index: usize) -> Option<Structure> {
 
 /// True if the program may go through the tasks of a cgroup (`check_css_task_iter_allowlist`).
 #[doc(alias = "check_css_task_iter_allowlist")]
-fn may_iterate_css_tasks(env: &Env<'_>) -> bool {
+fn may_iterate_css_tasks(env: &Check<'_>) -> bool {
     let is_allowed = match TypeRules::of(env.input.program.kind()).target {
         TargetKind::Hook => true,
         TargetKind::Function => env.input.context.hook() == HookKind::Iterator,
@@ -102,9 +100,7 @@ fn create(env: &mut Env<'_>, callee: &Callee<'_>, ptr: Reg, structure: Structure
         Place::Unallocated => true,
         Place::Misplaced => false,
     };
-    if !is_free {
-        return Err(refuse!(env => Call::IteratorNotUninit { name, index }));
-    }
+    refuse_if!(!is_free, env => Call::IteratorNotUninit { name, index });
     stack_slots::write_slots(env, ptr, slots)?;
     let Place::At(frame, first_slot) = stack_slots::place_of(env, ptr, "iter", slots) else {
         return Err(Stop::Bug("slots of an iterator were written".into()));
@@ -243,7 +239,7 @@ pub(super) fn advance(env: &mut Env<'_>, meta: &CallMeta) -> Result<()> {
                 "no checkpoint at a call that advances an iterator".into(),
             ));
         };
-        let insn_idx = env.insn_idx;
+        let insn_idx = env.sink.insn_idx;
         let fork = env.fork(insn_idx + 1);
         fork.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;
         let Some(fork) = &mut env.forked else {
@@ -258,9 +254,9 @@ pub(super) fn advance(env: &mut Env<'_>, meta: &CallMeta) -> Result<()> {
             &mut fork.state,
             Some(parent),
             insn_idx,
-            env.id_gen,
+            env.check.id_gen,
         );
-        flow::mark_not_null(env.input, fork.state.reg_mut(Reg::R0));
+        flow::mark_not_null(env.check.input, fork.state.reg_mut(Reg::R0));
     }
     change(&mut env.state, frame, spi, |state, _| {
         *state = IterState::Drained

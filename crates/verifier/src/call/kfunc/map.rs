@@ -8,7 +8,7 @@ use super::arg_kind::stands_for;
 use super::args::{TRUSTED, check_object, check_pointer, check_trust};
 use crate::call::REGS;
 use crate::call::meta::CallMeta;
-use crate::env::Env;
+use crate::env::Check;
 use crate::state::{MapRef, RegKind, RegState};
 use crate::{Result, Stop, refuse};
 
@@ -19,7 +19,7 @@ const CRASH: &str =
 
 /// Checks a map, or a pointer to its structure.
 pub(super) fn check_map(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     callee: &Callee<'_>,
     index: usize,
     meta: &mut CallMeta,
@@ -48,7 +48,11 @@ pub(super) fn check_map(
 }
 
 /// Checks a map of the program.
-pub(super) fn check_const_map(env: &mut Env<'_>, index: usize, meta: &mut CallMeta) -> Result<()> {
+pub(super) fn check_const_map(
+    env: &mut Check<'_>,
+    index: usize,
+    meta: &mut CallMeta,
+) -> Result<()> {
     let ptr = REGS[index];
     let reg = *env.reg(ptr);
     match reg.kind {
@@ -103,7 +107,7 @@ impl SeenMap {
 }
 
 /// Checks that the map of a work queue or of work of a task is the one whose value has it.
-fn check_field_map(env: &mut Env<'_>, map: (MapRef, u32), meta: &mut CallMeta) -> Result<()> {
+fn check_field_map(env: &mut Check<'_>, map: (MapRef, u32), meta: &mut CallMeta) -> Result<()> {
     let record = env.input.maps[map.0].record();
     let is_task_work = record.has(FieldKind::TaskWork);
     let of_value = meta.map.replace(map);

@@ -8,16 +8,16 @@ use spec::registry::{KfuncFlags, KfuncResult, SpecialKfunc, TypeFlags};
 use super::{Callee, alloc, dynptr, graph, iter};
 use crate::call::meta::CallMeta;
 use crate::call::reference;
-use crate::env::Env;
+use crate::env::Check;
 use crate::mem::registers::{set_constant, set_unknown};
 use crate::state::{RegKind, RegState, TypeRef};
-use crate::{Result, refuse};
+use crate::{Result, refuse, refuse_if};
 
 /// Bytes of what programs keep between entry and exit of a function.
 const COOKIE_SIZE: u32 = 8;
 
 /// Puts the result into r0.
-pub(super) fn set_result(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<()> {
+pub(super) fn set_result(env: &mut Check<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<()> {
     let btf = callee.btf;
     let strip = |id: TypeId| btf.skip_modifiers(id).unwrap_or(TypeId::VOID);
     let returned = btf.at(strip(callee.returns));
@@ -29,9 +29,7 @@ pub(super) fn set_result(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta
     let is_object = target.is_some_and(|target| btf.at(target).kind().is_composite());
     let special = callee.kfunc.special;
     let returns_allocated = special.is_some_and(SpecialKfunc::returns_allocated);
-    if acquires && !is_object && !returns_allocated {
-        return Err(refuse!(env => Call::AcquiresNoObject));
-    }
+    refuse_if!(acquires && !is_object && !returns_allocated, env => Call::AcquiresNoObject);
     let Some(target) = target else {
         if matches!(returned.kind(), Kind::Int | Kind::Enum | Kind::Enum64) {
             set_unknown(env, Reg::R0);
@@ -122,7 +120,7 @@ fn object(ty: TypeRef, flags: TypeFlags) -> RegState {
 }
 
 /// The kernel's structure behind the context of the program type.
-fn kernel_context(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<RegState> {
+fn kernel_context(env: &mut Check<'_>, callee: &Callee<'_>) -> Result<RegState> {
     let found = callee.btf.kernel_context(env.input.context.kind.name());
     let is_struct = |id: &TypeId| {
         let ty = callee.btf.get(*id);
@@ -135,7 +133,7 @@ fn kernel_context(env: &mut Env<'_>, callee: &Callee<'_>) -> Result<RegState> {
 }
 
 /// Result of `bpf_rdonly_cast` for the type that its constant names.
-fn read_only(env: &mut Env<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<RegState> {
+fn read_only(env: &mut Check<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<RegState> {
     let constant = meta.constant.unwrap_or(0);
     // The kernel looks the lower half up, and names all of it.
     let to_memory = env.input.rules.has(Behaviour::CastsToMemory);

@@ -8,7 +8,7 @@ use spec::behaviour::Behaviour;
 use spec::registry::{PACKET_WRITES, Writes, WrittenMember};
 
 use super::super::MemAccess;
-use crate::env::Env;
+use crate::env::Check;
 use crate::state::TypeRef;
 use crate::{Result, Stop};
 
@@ -17,7 +17,7 @@ const MAX_NESTING: u32 = 8;
 
 /// True if the kernel has the part of nf_conntrack that decides about such writes: built in, or
 /// in a module that is given.
-fn has_conntrack(env: &Env<'_>) -> bool {
+fn has_conntrack(env: &Check<'_>) -> bool {
     const KFUNC: &str = "bpf_ct_insert_entry";
     let modules = env.input.modules.iter().map(|module| &*module.btf);
     { modules.chain(env.input.vmlinux) }.any(|types| types.find(Kind::Func, KFUNC).is_some())
@@ -25,14 +25,12 @@ fn has_conntrack(env: &Env<'_>) -> bool {
 
 /// Checks a write to an object at `off`, the pointer's offset included.
 pub(super) fn check_write(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     access: MemAccess,
     ty: TypeRef,
     off: i32,
 ) -> Result<()> {
-    if !env.input.type_rules().writes_objects {
-        return Err(refuse!(env => Mem::ObjectWrite));
-    }
+    refuse_if!(!env.input.type_rules().writes_objects, env => Mem::ObjectWrite);
     check_members(env, access, ty, off).map_err(|stop| match stop {
         Stop::Refused(_) if env.input.rules.has(Behaviour::ObjectWritesNamed) => {
             let name = env.input.type_name(ty);
@@ -44,7 +42,7 @@ pub(super) fn check_write(
 }
 
 /// Checks a write of a program whose type writes to some objects.
-fn check_members(env: &mut Env<'_>, access: MemAccess, ty: TypeRef, off: i32) -> Result<()> {
+fn check_members(env: &mut Check<'_>, access: MemAccess, ty: TypeRef, off: i32) -> Result<()> {
     let Some(types) = env.input.btf(ty) else {
         return Err(Stop::unsupported("write to an object without its type"));
     };
@@ -93,7 +91,7 @@ fn check_members(env: &mut Env<'_>, access: MemAccess, ty: TypeRef, off: i32) ->
 
 /// Checks a write to an object that has members for it, by its name and that in the log.
 fn check_member(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     types: &Btf<'_>,
     members: &'static [WrittenMember],
     (object, name): (Name<'_>, &str),
