@@ -66,6 +66,35 @@ fn casts_bits_arguments_and_streams_run() {
 }
 
 #[oracle::test]
+fn storage_belongs_to_what_was_given() {
+    let (code, out, said) = test(&["crates/cli/tests/data/storage.expect"]);
+    assert_eq!(code, 0, "{out}{said}");
+    // A map of no program is an error wherever it stands, and one of other tests in a test.
+    let object = "../crates/cli/tests/data/storage.bpf.o";
+    let run_on = "run on_setsockopt { level: 0 }\nretval 1";
+    for (statements, part) in [
+        (
+            "set of_task \"task\" = 1",
+            "no program uses a map \"of_task\"; there are of_sockets",
+        ),
+        (
+            "set of_tasks \"task\" = 1",
+            "no program uses a map \"of_tasks\"",
+        ),
+        ("set of_sockets 7x = 1", "does not begin with a key"),
+        (
+            "set of_sockets [7] = 1",
+            "map of_sockets is local storage: its keys are",
+        ),
+        ("map of_sockets \"@gone\" = 1", "@gone was not given"),
+    ] {
+        let (code, out, said) = run(object, &format!("{run_on}\n{statements}"));
+        assert_eq!(code, 2, "{statements}: {out}{said}");
+        assert!(said.contains(part), "{statements}: {said}");
+    }
+}
+
+#[oracle::test]
 fn what_is_beside_what_was_given_is_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let objects = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
@@ -158,7 +187,7 @@ fn what_was_not_given_is_named() {
         (
             "tools/runqlat.bpf.o",
             "run on_wakeup { p: task_struct { pid: 4 } }\nretval 0".to_owned(),
-            "the time was not given: time 5s",
+            "the time was not given: `time 5s` in front of the run",
         ),
         (
             "tools/fifo.bpf.o",
@@ -253,7 +282,7 @@ fn mistakes_are_named_with_their_line() {
         ),
         (
             "call scx_bpf_dsq_insert none",
-            ":3: no statement before it is about a model",
+            ":3: it is about runs in a model of the kernel (run PROGRAM {NAME: VALUE}), and there is none",
         ),
     ] {
         let (code, out, said) = run("tools/execsnoop.bpf.o", &format!("{statements}\nretval 0"));

@@ -331,6 +331,9 @@ impl<'p> Watch<'p> {
             .zip(&self.shown)
             .zip(&self.missing);
         let unseen = variables.filter_map(|((variable, shown), missing)| {
+            if Function::is_static(variable) {
+                return None;
+            }
             // One whose line was not reached has no value yet.
             let is_reached = variable.line.is_none_or(|line| self.lines.contains(&line));
             let is_told = shown.is_none()

@@ -21,7 +21,7 @@ use report::why;
 use super::Args;
 use super::files::{NamedTest, TestFile};
 use crate::answer::Failure;
-use crate::loading::{change, note_guess};
+use crate::loading::{change, load_failure, note_guess};
 use crate::object_input::ObjectFile;
 use crate::run::{PERF_BUFFER_BYTES, expect};
 
@@ -271,10 +271,7 @@ fn load(
         Err(error @ (LoadError::Refused { .. } | LoadError::Map(_) | LoadError::Memory { .. })) => {
             return Ok(Err(error.to_string()));
         }
-        Err(error) => {
-            let hint = format!("beebox verify {name} --explain");
-            return Err(Failure::new(error).within(&name).hint(hint));
-        }
+        Err(error) => return Err(load_failure(error, &name.to_string())),
     };
     if let Some(system) = &unit.file.system {
         loaded.set_system(system.clone());

@@ -213,6 +213,12 @@ impl ModelMemory {
         Err(format!("@{name} was not given{near}"))
     }
 
+    /// True if an object of the kernel begins at an address.
+    pub(super) fn is_object(&self, address: u64) -> bool {
+        let objects = self.objects();
+        objects.get(&address).is_some_and(|object| !object.is_user)
+    }
+
     /// The name of the object that begins at an address.
     pub fn name_of(&self, address: u64) -> Option<&str> {
         let mut names = self.names.iter();

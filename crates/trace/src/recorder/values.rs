@@ -128,8 +128,19 @@ impl Recorder<'_> {
         // Fields of the packet and the constants beside them are read in the order of the network.
         if let (Operand::Imm(imm), Some(field)) = (src, self.field_of(dst)) {
             let of = |number: u64| number.to_le_bytes()[..field.len.min(8)].to_vec();
-            left.text = field.text(&of(left.number));
-            right.text = field.text(&of(imm as i64 as u64));
+            // What is larger depends on the order.
+            let is_order = !matches!(cond, Cond::Eq | Cond::Ne | Cond::Set);
+            match is_order && field.len > 1 {
+                true => {
+                    let (number, other) = (left.number, masked(imm as i64 as u64, width));
+                    (left.text, right.text) =
+                        (format!("{number:#x} as loaded"), format!("{other:#x}"));
+                }
+                false => {
+                    left.text = field.text(&of(left.number));
+                    right.text = field.text(&of(imm as i64 as u64));
+                }
+            }
         }
         let is_pointer =
             left.text == NULL || left.text.starts_with("value of ") || left.text.starts_with('&');

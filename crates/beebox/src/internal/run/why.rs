@@ -9,6 +9,7 @@ use std::time::Instant;
 use ::kernel::maps::RunGuard;
 use ::kernel::programs::verdict;
 use capture::Event;
+use isa::ebpf::Flow;
 use packet::{fields, summary};
 use report::why::{CodeLine, FieldChange, Unseen, Why, WhyLine, WhyStep};
 use trace::dwarf::Debug;
@@ -270,7 +271,26 @@ impl<'o> RunnableProgram<'o> {
         let prepared = self.shared.programs.get(visit.program as usize);
         let program = prepared.map(|prepared| &prepared.program);
         let subprog = program.and_then(|program| program.subprog_at(visit.function));
-        let line = |slot| self.source(visit.program, slot).map(|source| source.line);
+        // What has no line goes on to what has one.
+        let insns = prepared.map_or(&[][..], |prepared| prepared.checked.insns());
+        let line = |slot: u32| {
+            let mut next = slot;
+            loop {
+                if let Some(source) = self.source(visit.program, next) {
+                    return Some(source.line);
+                }
+                next = match insns.get(next as usize)?.flow() {
+                    Flow::Next | Flow::Call(_) => next + 1,
+                    Flow::SkipOne => next + 2,
+                    Flow::Goto(distance) if distance >= 0 => next + 1 + distance as u32,
+                    Flow::Goto(_)
+                    | Flow::Branch(_)
+                    | Flow::GotoReg(_)
+                    | Flow::Exit
+                    | Flow::Nowhere => return None,
+                };
+            }
+        };
         WhyLine {
             prog: program.map_or_else(String::new, |program| program.name().to_owned()),
             function: subprog.map_or_else(String::new, |subprog| subprog.name.clone()),
