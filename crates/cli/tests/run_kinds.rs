@@ -365,3 +365,26 @@ fn finds_of_netfilter_programs_are_captures() {
     let output = beebox(&["test", &finds, "--no-why"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
 }
+
+/// Packets are words, too; what a program does not see of one is not changed, though Linux returns zeros for it.
+#[oracle::test]
+fn packets_of_words_keep_their_link_header() {
+    let packet = "proto udp from 192.0.2.1 port 7 to 198.51.100.1 port 9 text \"abc\"";
+    let output = run(&["--prog", "tunnel_out", "--packet", packet]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("packet (45 bytes): unchanged"), "{text}");
+    let output = run(&["--prog", "tunnel_out", "--packet", packet, "--why"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.contains("udp 192.0.2.1:7") && !text.contains("changed"),
+        "{text}"
+    );
+    let output = run(&[
+        "--prog",
+        "tunnel_out",
+        "--packet",
+        "proto udp from 1.1.1.1 port 7 too 2.2.2.2",
+    ]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("column 31: proto, from, to"), "{said}");
+}

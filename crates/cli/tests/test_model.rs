@@ -94,6 +94,38 @@ fn storage_belongs_to_what_was_given() {
     }
 }
 
+/// Tests that pass are told, too: what was given has its names, and so has the context.
+#[oracle::test]
+fn runs_of_models_are_told_by_names() {
+    let (code, out, said) = test(&[
+        "crates/cli/tests/data/storage.expect",
+        "--only",
+        "socket",
+        "--why",
+    ]);
+    assert_eq!(code, 0, "{out}{said}");
+    for part in [
+        "ctx->level (4660) != 4660: no",
+        "bpf_sk_storage_delete(&of_sockets, bpf_sock of @socket)",
+    ] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    assert!(!out.contains("no packet"), "{out}");
+    let tool = ["examples/tools/egress.expect", "--why"];
+    let (code, out, said) = test(&tool);
+    assert_eq!(code, 0, "{out}{said}");
+    let (code, out, said) = test(&[
+        "crates/cli/tests/data/model.expect",
+        "--only",
+        "connect goes",
+        "--why",
+    ]);
+    assert_eq!(code, 0, "{out}{said}");
+    assert!(out.contains("ctx->user_port: "), "{out}");
+    let (code, _, said) = test(&["examples/tools", "--why", "--no-why"]);
+    assert!(code == 2 && said.contains("--no-why"), "{said}");
+}
+
 #[oracle::test]
 fn what_is_beside_what_was_given_is_named() {
     let directory = tempfile::tempdir().expect("a directory");

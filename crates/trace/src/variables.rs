@@ -128,6 +128,11 @@ impl<'p> Watch<'p> {
         }
     }
 
+    /// The registers at its begin.
+    pub(crate) fn entry(&self) -> &[u64; Reg::COUNT] {
+        &self.entry
+    }
+
     /// A frame whose variables are not watched until [`Watch::begin`].
     pub(crate) fn unwatched(
         facts: Rc<Facts<'p>>,

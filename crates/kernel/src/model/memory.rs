@@ -408,4 +408,23 @@ impl GivenMemory for ModelMemory {
         let Label { path, owner } = &object.label;
         (offset < object.bytes.len() as u64).then(|| (format!("{path}{owner}"), offset))
     }
+
+    fn member_name(&self, address: u64, len: usize) -> Option<String> {
+        let objects = self.objects();
+        let (start, object) = objects.range(..=address).next_back()?;
+        let offset = (address - start) as usize;
+        let Label { path, owner } = &object.label;
+        if let Some((_, argument)) = object.arguments.iter().find(|(at, _)| *at == offset) {
+            return Some(argument.clone());
+        }
+        if object.ty.is_void() || offset >= object.bytes.len() {
+            return None;
+        }
+        let field = name_at(&object.types, object.ty, (offset, len), 0xff)?;
+        // An object with a name is called by it.
+        Some(match owner.strip_prefix(" of ") {
+            Some(owner) if !path.contains('.') => format!("{owner}{field}"),
+            _ => format!("{path}{field}{owner}"),
+        })
+    }
 }

@@ -231,7 +231,10 @@ impl Recorder<'_> {
                 let function = functions.find(|function| function.start as usize == slot)?;
                 function.name.clone()
             }
-            MemoryPlace::Region { name, offset } => format!("{name}{}", behind(offset)),
+            MemoryPlace::Region { name, offset } => match memory.given_member(number, 0) {
+                Some(member) if offset > 0 => format!("&{member}"),
+                _ => format!("{name}{}", behind(offset)),
+            },
         })
     }
 
@@ -327,10 +330,13 @@ impl Recorder<'_> {
                 let is_it = u64::from_le_bytes(bytes) == *number;
                 is_it.then(|| origin.clone())
             }
-            MemoryPlace::Value { .. }
-            | MemoryPlace::Map(_)
-            | MemoryPlace::Function(_)
-            | MemoryPlace::Region { .. } => None,
+            MemoryPlace::Region { .. } => match self.given_context_name(access, moment) {
+                Some((name, _)) => Some(Origin::named(name)),
+                None => Some(Origin::named(
+                    memory.given_member(access.address, access.len)?,
+                )),
+            },
+            MemoryPlace::Value { .. } | MemoryPlace::Map(_) | MemoryPlace::Function(_) => None,
         }
     }
 
@@ -351,6 +357,21 @@ impl Recorder<'_> {
         };
         let (path, ty) = member_path(types, target, offset, len as u64)?;
         Some((format!("{name}->{}", path.trim_start_matches('.')), ty))
+    }
+
+    /// The name of bytes of a context that a test gives, which is a structure, and their type.
+    pub(super) fn given_context_name(
+        &self,
+        access: Access,
+        moment: &Moment<'_, '_>,
+    ) -> Option<(String, TypeId)> {
+        let context = self.frames.first()?.watch.entry()[1];
+        let member = moment.memory.given_member(access.address, access.len)?;
+        // Arguments have names of their own.
+        let offset = access.address.checked_sub(context)?;
+        let is_structure = member.contains('.') && !member.starts_with('@');
+        self.context_name(offset, access.len, moment)
+            .filter(|_| is_structure)
     }
 
     /// The name of bytes of the packet, and the field that they are.

@@ -18,7 +18,7 @@ use trace::{Folded, Run, Visit, fold};
 use super::capture::frame_time;
 use super::{
     LoadOptions, PrintedText, RunCaptureError, RunError, RunnableProgram, TestRunOutput,
-    redirect_json, redirect_text,
+    packet_behind, redirect_json, redirect_text,
 };
 use crate::internal::captures::Input;
 use crate::internal::maps_json::RecordTypes;
@@ -147,12 +147,15 @@ impl<'o> RunnableProgram<'o> {
         let printed = output
             .as_ref()
             .map_or_else(PrintedText::default, |output| output.printk.clone());
-        let has_packet = super::takes_packet(self.kind());
-        let after = output
-            .as_ref()
-            .filter(|_| has_packet)
-            .map(|output| &output.data_out[..]);
-        let mut why = self.tell(&run, (packet, after), told(result)?, &printed, with);
+        let left = output.as_ref().map(|output| &output.data_out[..]);
+        let after = left.and_then(|left| packet_behind(self.kind(), packet, left));
+        let mut why = self.tell(
+            &run,
+            (packet, after.as_deref()),
+            told(result)?,
+            &printed,
+            with,
+        );
         let redirect = output.and_then(|output| output.redirect);
         why.redirect_text = redirect.map(redirect_text);
         why.redirect = redirect.map(redirect_json);
