@@ -93,6 +93,11 @@ fn runs_merge_to_what_each_executed() {
         let read = |name| std::fs::read_to_string(file(name)).expect("a tracefile");
         assert_eq!(read(engine), read("all"), "{engine}");
     }
+    // Other observers take nothing away.
+    let dropped = format!("DROP={}", file("dropped.pcapng").display());
+    cover(&file("observed"), &["-w", &dropped, "--comments"]);
+    let read = |name| std::fs::read_to_string(file(name)).expect("a tracefile");
+    assert_eq!(read("observed"), read("all"));
     // The sum of both halves of the capture is the whole.
     cover(&file("first"), &["--only", "1-140"]);
     cover(&file("second"), &["--only", "141-298"]);

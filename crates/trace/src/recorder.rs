@@ -197,9 +197,9 @@ impl<'p> Recorder<'p> {
             None => return false,
             Some((program, depth, slot)) if (program, depth) == (place.0, place.1) => {
                 match self.follows(slot, place.2, program) {
-                    Follows::NoLine => return true,
-                    Follows::SameLine => slot < place.2,
-                    Follows::OtherLine => false,
+                    Follows::Unlined => return true,
+                    Follows::Same => slot < place.2,
+                    Follows::Other => false,
                 }
             }
             Some(_) => false,
@@ -460,9 +460,9 @@ impl<'p> Recorder<'p> {
         let last = self.last_lined;
         let goes_on = is_in_frame
             && match self.follows(last, at, number) {
-                Follows::NoLine => true,
-                Follows::SameLine => at > last,
-                Follows::OtherLine => false,
+                Follows::Unlined => true,
+                Follows::Same => at > last,
+                Follows::Other => false,
             };
         if !goes_on {
             let variables = self.changed_variables(moment);
@@ -506,9 +506,9 @@ impl<'p> Recorder<'p> {
             self.line_number(last, program),
             self.line_number(at, program),
         ) {
-            (_, None) => Follows::NoLine,
-            (last, at) if last == at => Follows::SameLine,
-            _ => Follows::OtherLine,
+            (_, None) => Follows::Unlined,
+            (last, at) if last == at => Follows::Same,
+            _ => Follows::Other,
         }
     }
 
@@ -559,10 +559,10 @@ fn line_numbers(program: &Program) -> Vec<Option<u32>> {
 
 /// What an instruction is to the line of the one before it.
 enum Follows {
-    SameLine,
-    OtherLine,
+    Same,
+    Other,
     /// It has no line, and goes on with that one.
-    NoLine,
+    Unlined,
 }
 
 impl Observer for Recorder<'_> {

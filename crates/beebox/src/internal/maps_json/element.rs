@@ -105,7 +105,13 @@ impl<'a> Element<'a> {
             return Ok(());
         }
         let read = self.types.read(Part::Value, value, bytes);
-        read.map_err(|error| format!("map {}: value: {error}", self.map.def.name))
+        let name = &self.map.def.name;
+        read.map_err(|error| match is_percpu(self.map) && value.is_array() {
+            true => {
+                format!("map {name}: value: {error}; it is that of one CPU, which `cpu N` chooses")
+            }
+            false => format!("map {name}: value: {error}"),
+        })
     }
 
     /// Members of the key that are left out, which are 0.
