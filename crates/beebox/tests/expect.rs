@@ -60,7 +60,7 @@ fn differences_and_members_that_are_left_out_are_data() {
 fn errors_name_the_line() {
     let parsed = ExpectFile::parse("a", "run firewall zero:60\nverdct 3", Path::new(""));
     let error = parsed.err().unwrap();
-    assert!(matches!(error.problem, ExpectProblem::Statement(_)));
+    assert!(matches!(error.problem, ExpectProblem::Statement { .. }));
     assert_eq!(error.line, Some(2));
     for (text, kind, message) in [
         (

@@ -20,7 +20,7 @@ use beebox::network::System;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::FormatArgs;
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
-use crate::loading::{LoadingArgs, change, note_guess};
+use crate::loading::{LoadingArgs, change, load_failure, note_guess};
 use crate::object_input::ObjectFile;
 use crate::run::maps_file::MapsFile;
 use crate::run::{PERF_BUFFER_BYTES, read_network};
@@ -223,7 +223,7 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
     let outcome = Outcome {
         program: &program,
         report: &report,
-        runs_on_captures: campaign.runs_on_captures(),
+        captures: campaign.capture_form(),
     };
     outcome.print(args)
 }
@@ -330,10 +330,7 @@ impl Setup<'_> {
             ..LoadOptions::default()
         });
         let loaded = LoadedObject::load(object, self.kernel, &options);
-        let mut loaded = loaded.map_err(|error| {
-            let hint = format!("beebox verify {name} --explain");
-            Failure::new(error).within(&name).hint(hint)
-        })?;
+        let mut loaded = loaded.map_err(|error| load_failure(error, &name.to_string()))?;
         if let Some(system) = self.system {
             loaded.set_system(system.clone());
         }

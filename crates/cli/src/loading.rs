@@ -3,10 +3,29 @@
 use beebox::internal::loading::{LoadingError, ObjectLoading};
 use beebox::internal::object::Object;
 use beebox::internal::program::{LoaderKind, ProgramType};
+use beebox::internal::run::LoadError;
 
 use crate::answer::{Failure, note};
 use crate::object_input::{expected_value, program_type};
 use crate::verify::globals;
+
+/// The failure for an object that is not loaded; a program that is refused with the command that says why.
+pub(crate) fn load_failure(error: LoadError, name: &str) -> Failure {
+    let hint = match &error {
+        LoadError::Refused { program, .. } => {
+            Some(format!("beebox verify {name} --prog {program} --explain"))
+        }
+        LoadError::Link(_) | LoadError::Unsupported { .. } => {
+            Some(format!("beebox verify {name} --explain"))
+        }
+        _ => None,
+    };
+    let failure = Failure::new(error).within(name);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
 
 /// The options.
 #[derive(clap::Args)]

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
-use crate::loading::{LoadingArgs, change, note_guess};
+use crate::loading::{LoadingArgs, change, load_failure, note_guess};
 use crate::object_input::ObjectFile;
 use crate::stdout::{print, write_json};
 use crate::test::autoload;
@@ -208,10 +208,7 @@ fn try_all(
     }
     let name = args.file.display();
     report.map_err(|error| match error {
-        MutationError::Load(error) => {
-            let hint = format!("beebox verify {name} --explain");
-            Failure::new(error).within(&name).hint(hint)
-        }
+        MutationError::Load(error) => load_failure(error, &name.to_string()),
         MutationError::Test { name: test, what } => {
             let failure = Failure::new(format_args!("it does not pass: {what}")).within(test);
             failure.hint("tests that pass on the program as it is")

@@ -68,7 +68,8 @@ use verdicts::Rows;
 #[derive(clap::Args)]
 #[command(after_help = "\
 A SOURCE of bytes is a file, or bytes in hexadecimal (\"01 02\", 0x0102), or zero:N
-for N zero bytes; hex: and file: before it say which one is meant.
+for N zero bytes; hex: and file: before it say which one is meant. That of a packet may
+be words, as 'proto tcp from 192.0.2.1 port 4000 to 198.51.100.7 port 443 flags syn'.
 
 Examples:
   beebox run firewall.bpf.o --pcap in.pcap -w out.pcap --maps rules.json --dump-maps

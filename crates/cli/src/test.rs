@@ -63,6 +63,10 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["list", "coverage"])]
     watch: bool,
 
+    /// Tell the last run of tests that pass, too, line by line
+    #[arg(long, conflicts_with = "no_why")]
+    why: bool,
+
     /// Leave out how the run of a failing test went
     #[arg(long)]
     no_why: bool,

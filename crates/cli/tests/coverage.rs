@@ -34,6 +34,44 @@ fn cover(path: &Path, words: &[&str]) -> String {
     said
 }
 
+/// Blocks begin with instructions that the compiler gave no line, behind code of a line that is not executed.
+#[oracle::test]
+fn instructions_without_a_line_are_of_no_other_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("lines");
+    let coverage = format!("lcov={}", path.display());
+    let object = "crates/cli/tests/data/lineless.bpf.o";
+    let packet = "000000000000000000000000000011000000000000";
+    for engine in ["native", "interp", "checked"] {
+        let run = ["run", object, "--packet", packet, "--engine", engine];
+        let (code, out, said) = answer(&[&run[..], &["--coverage", &coverage]].concat());
+        assert!(code == 0 && out.contains("XDP_TX"), "{out}{said}");
+        assert_eq!(
+            said,
+            "coverage: 11 of 12 lines, 6 of 20 branches, 1 of 1 functions\n"
+        );
+        let lines = std::fs::read_to_string(&path).expect("a tracefile");
+        assert!(
+            lines.contains("DA:33,1\n") && lines.contains("DA:45,0\n"),
+            "{lines}"
+        );
+    }
+    let (_, out, _) = answer(&["run", object, "--packet", packet, "--why"]);
+    assert!(
+        out.contains("(*value)++;") && !out.contains("return 1;"),
+        "{out}"
+    );
+    let (_, out, _) = answer(&["run", object, "--packet", packet, "--profile"]);
+    assert!(!out.contains("bpf.c:45"), "{out}");
+    let commands = ["b 45", "b 33", "c", "c"].map(|command| ["--execute", command]);
+    let debug = ["debug", object, "--packet", packet];
+    let (_, out, _) = answer(&[&debug[..], &commands.concat(), &["--execute", "q"]].concat());
+    assert!(
+        out.contains("Breakpoint 2\n") && !out.contains("Breakpoint 1\n"),
+        "{out}"
+    );
+}
+
 #[oracle::test]
 fn runs_merge_to_what_each_executed() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -55,6 +93,11 @@ fn runs_merge_to_what_each_executed() {
         let read = |name| std::fs::read_to_string(file(name)).expect("a tracefile");
         assert_eq!(read(engine), read("all"), "{engine}");
     }
+    // Other observers take nothing away.
+    let dropped = format!("DROP={}", file("dropped.pcapng").display());
+    cover(&file("observed"), &["-w", &dropped, "--comments"]);
+    let read = |name| std::fs::read_to_string(file(name)).expect("a tracefile");
+    assert_eq!(read("observed"), read("all"));
     // The sum of both halves of the capture is the whole.
     cover(&file("first"), &["--only", "1-140"]);
     cover(&file("second"), &["--only", "141-298"]);

@@ -67,6 +67,10 @@ fn a_page_of_a_run_has_what_the_other_forms_have() {
     ];
     let (code, rows, said) = answer(&[&run[..], &rest[..]].concat());
     assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("coverage: 32 of 34 lines, 16 of 20 branches"),
+        "{said}"
+    );
     let data = data(&fs::read_to_string(&page).expect("a page"));
     let text = |number: &Value| items(&data["strings"])[number.as_u64().unwrap() as usize].clone();
     let packets = items(&data["packets"]);

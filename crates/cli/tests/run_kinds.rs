@@ -336,3 +336,55 @@ fn input_that_a_type_does_not_take_is_refused_with_the_reason() {
         }
     }
 }
+
+/// Finds of hooks are captures from the network header on.
+#[oracle::test]
+fn finds_of_netfilter_programs_are_captures() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let finds = directory.path().display().to_string();
+    let object = "crates/cli/tests/data/hook.bpf.o";
+    let never = "NF_DROP if ip and tcp dst port 23";
+    let beebox = |words: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_beebox"))
+            .args(words)
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+            .output()
+            .expect("beebox starts")
+    };
+    let output = beebox(&[
+        "fuzz", object, "--never", never, "--runs", "400000", "-o", &finds,
+    ]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let files = std::fs::read_dir(&finds).expect("the finds").flatten();
+    let capture = files
+        .map(|file| file.path())
+        .find(|path| path.extension() == Some("pcap".as_ref()));
+    let capture = std::fs::read(capture.expect("a capture")).expect("its bytes");
+    // LINKTYPE_IPV4, and a packet that begins with its version.
+    assert_eq!((&capture[20..24], capture[40]), (&[228, 0, 0, 0][..], 0x45));
+    let output = beebox(&["test", &finds, "--no-why"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+}
+
+/// Packets are words, too; what a program does not see of one is not changed, though Linux returns zeros for it.
+#[oracle::test]
+fn packets_of_words_keep_their_link_header() {
+    let packet = "proto udp from 192.0.2.1 port 7 to 198.51.100.1 port 9 text \"abc\"";
+    let output = run(&["--prog", "tunnel_out", "--packet", packet]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("packet (45 bytes): unchanged"), "{text}");
+    let output = run(&["--prog", "tunnel_out", "--packet", packet, "--why"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.contains("udp 192.0.2.1:7") && !text.contains("changed"),
+        "{text}"
+    );
+    let output = run(&[
+        "--prog",
+        "tunnel_out",
+        "--packet",
+        "proto udp from 1.1.1.1 port 7 too 2.2.2.2",
+    ]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("column 31: proto, from, to"), "{said}");
+}

@@ -152,6 +152,47 @@ fn contexts_have_their_fields_by_name() {
     let (code, _, said) = run("run add none ctx={\"middle\": 3}", "ctx[8] 07");
     assert_eq!(code, 2);
     assert!(said.contains("middle"), "{said}");
+    // Behind a run they are held to names, too.
+    let packet = "run marked zero:60 ctx={\"mark\": 8}";
+    let (code, out, said) = run(packet, "ctx { mark: 011, pkt_type: 0 }");
+    assert_eq!(code, 0, "{out}{said}");
+    let (code, out, said) = run(packet, "ctx { mark: 11 }");
+    assert_eq!(code, 1, "{out}{said}");
+    assert!(out.contains("mark: expected 11, got 9"), "{out}");
+    let hook = "run accept proto udp from ::1 port 1 to ::2 port 2 ctx={\"hook\": 0, \"pf\": 10}";
+    for (run_on, expected, part) in [
+        (packet, "ctx { color: 1 }", "color"),
+        (hook, "ctx { mark: 1 }", "leaves no context"),
+        (packet, "call none", "runs in a model of the kernel"),
+    ] {
+        let (code, out, said) = run(run_on, expected);
+        assert_eq!(code, 2, "{expected}: {out}{said}");
+        assert!(said.contains(part), "{expected}: {said}");
+    }
+}
+
+#[oracle::test]
+fn statements_in_front_of_tests_are_about_those_with_the_map() {
+    let tests = "object edge.bpf.o\nset ports 53 = {\"segments\": 1, \"bytes\": 1}\n\
+                 test an edge\nrun edge zero:60\nmap ports entries 1\n";
+    let (code, out, said) = run(tests, &[]);
+    assert_eq!(code, 0, "{out}{said}");
+    let (code, _, said) = run(&tests.replace("set ports", "set prots"), &[]);
+    assert_eq!(code, 2);
+    assert!(said.contains("no program uses a map \"prots\""), "{said}");
+}
+
+#[oracle::test]
+fn faults_of_statements_show_their_forms() {
+    let (code, _, said) = run(
+        "object firewall.bpf.o\ntest a\nrun firewall zero:60\nmap open_ports none\n",
+        &[],
+    );
+    assert_eq!(code, 2);
+    assert!(said.contains("map MAP KEY absent"), "{said}");
+    assert!(!said.contains("checksums valid"), "{said}");
+    let (_, _, said) = run("object firewall.bpf.o\ntest a\nmpa open_ports 1 = 2\n", &[]);
+    assert!(said.contains("checksums valid"), "{said}");
 }
 
 #[oracle::test]

@@ -66,6 +66,67 @@ fn casts_bits_arguments_and_streams_run() {
 }
 
 #[oracle::test]
+fn storage_belongs_to_what_was_given() {
+    let (code, out, said) = test(&["crates/cli/tests/data/storage.expect"]);
+    assert_eq!(code, 0, "{out}{said}");
+    // A map of no program is an error wherever it stands, and one of other tests in a test.
+    let object = "../crates/cli/tests/data/storage.bpf.o";
+    let run_on = "run on_setsockopt { level: 0 }\nretval 1";
+    for (statements, part) in [
+        (
+            "set of_task \"task\" = 1",
+            "no program uses a map \"of_task\"; there are of_sockets",
+        ),
+        (
+            "set of_tasks \"task\" = 1",
+            "no program uses a map \"of_tasks\"",
+        ),
+        ("set of_sockets 7x = 1", "does not begin with a key"),
+        (
+            "set of_sockets [7] = 1",
+            "map of_sockets is local storage: its keys are",
+        ),
+        ("map of_sockets \"@gone\" = 1", "@gone was not given"),
+    ] {
+        let (code, out, said) = run(object, &format!("{run_on}\n{statements}"));
+        assert_eq!(code, 2, "{statements}: {out}{said}");
+        assert!(said.contains(part), "{statements}: {said}");
+    }
+}
+
+/// Tests that pass are told, too: what was given has its names, and so has the context.
+#[oracle::test]
+fn runs_of_models_are_told_by_names() {
+    let (code, out, said) = test(&[
+        "crates/cli/tests/data/storage.expect",
+        "--only",
+        "socket",
+        "--why",
+    ]);
+    assert_eq!(code, 0, "{out}{said}");
+    for part in [
+        "ctx->level (4660) != 4660: no",
+        "bpf_sk_storage_delete(&of_sockets, bpf_sock of @socket)",
+    ] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    assert!(!out.contains("no packet"), "{out}");
+    let tool = ["examples/tools/egress.expect", "--why"];
+    let (code, out, said) = test(&tool);
+    assert_eq!(code, 0, "{out}{said}");
+    let (code, out, said) = test(&[
+        "crates/cli/tests/data/model.expect",
+        "--only",
+        "connect goes",
+        "--why",
+    ]);
+    assert_eq!(code, 0, "{out}{said}");
+    assert!(out.contains("ctx->user_port: "), "{out}");
+    let (code, _, said) = test(&["examples/tools", "--why", "--no-why"]);
+    assert!(code == 2 && said.contains("--no-why"), "{said}");
+}
+
+#[oracle::test]
 fn what_is_beside_what_was_given_is_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let objects = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
@@ -158,7 +219,7 @@ fn what_was_not_given_is_named() {
         (
             "tools/runqlat.bpf.o",
             "run on_wakeup { p: task_struct { pid: 4 } }\nretval 0".to_owned(),
-            "the time was not given: time 5s",
+            "the time was not given: `time 5s` in front of the run",
         ),
         (
             "tools/fifo.bpf.o",
@@ -253,7 +314,7 @@ fn mistakes_are_named_with_their_line() {
         ),
         (
             "call scx_bpf_dsq_insert none",
-            ":3: no statement before it is about a model",
+            ":3: it is about runs in a model of the kernel (run PROGRAM {NAME: VALUE}), and there is none",
         ),
     ] {
         let (code, out, said) = run("tools/execsnoop.bpf.o", &format!("{statements}\nretval 0"));

@@ -10,8 +10,8 @@ const KERNEL_TYPES: &str = "/sys/kernel/btf";
 /// The most files of a directory that are compared with a missing name.
 const MOST_FILES: usize = 10_000;
 
-/// The most objects that are named where one is missing.
-const MOST_OBJECTS: usize = 4;
+/// The most files that are named where one is missing.
+const MOST_NAMED: usize = 4;
 
 /// The remedy for an error of the system about a path; `None` if there is none.
 pub(crate) fn hint(path: &Path, error: &io::Error) -> Option<String> {
@@ -48,16 +48,16 @@ fn instead(path: &Path) -> Option<String> {
     let beside = |name: &str| parent.join(name).display().to_string();
     match nearest(directory, &name) {
         Some(near) => Some(beside(&near)),
-        None if name.ends_with(".o") => Some(instead_of_object(path, directory, beside)),
-        None => None,
+        None => Some(others(path, directory, beside)),
     }
 }
 
-/// For a missing object: how it is compiled if its source is there, or the objects of the
-/// directory.
-fn instead_of_object(path: &Path, directory: &Path, beside: impl Fn(&str) -> String) -> String {
+/// For a missing file: how it is compiled if it is an object whose source is there, or the files of the
+/// directory with its ending; without one all.
+fn others(path: &Path, directory: &Path, beside: impl Fn(&str) -> String) -> String {
+    let ending = path.extension().and_then(|ending| ending.to_str());
     let source = path.with_extension("c");
-    if source.is_file() {
+    if ending == Some("o") && source.is_file() {
         return format!(
             "clang -target bpf -O2 -g -c {} -o {}",
             source.display(),
@@ -65,19 +65,29 @@ fn instead_of_object(path: &Path, directory: &Path, beside: impl Fn(&str) -> Str
         );
     }
     let files = fs::read_dir(directory).into_iter().flatten();
-    let names = files.take(MOST_FILES).flatten();
-    let names = names.filter_map(|file| file.file_name().into_string().ok());
-    let mut objects: Vec<String> = names.filter(|name| name.ends_with(".o")).collect();
-    objects.sort();
-    let named = objects.iter().take(MOST_OBJECTS).map(|name| beside(name));
+    let files = files.take(MOST_FILES).flatten();
+    let alike = files.filter(|file| {
+        let name = file.file_name();
+        ending.is_none_or(|ending| Path::new(&name).extension() == Some(ending.as_ref()))
+    });
+    let names = alike.filter_map(|file| file.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+    names.sort();
+    let kind = match ending {
+        Some("o") => "objects".to_owned(),
+        Some(ending) => format!("files *.{ending}"),
+        None => "files".to_owned(),
+    };
+    let named = names.iter().take(MOST_NAMED).map(|name| beside(name));
     let named = named.collect::<Vec<_>>().join(", ");
-    match objects.len() {
-        0 => format!(
-            "another path: there are no objects (*.o) in {}",
-            directory.display()
-        ),
-        1..=MOST_OBJECTS => format!("another path: the objects there are {named}"),
-        all => format!("another path: of the {all} objects there the first are {named}"),
+    match names.len() {
+        0 => {
+            let directory = directory.display();
+            let ending = if ending == Some("o") { " (*.o)" } else { "" };
+            format!("another path: there are no {kind}{ending} in {directory}")
+        }
+        1..=MOST_NAMED => format!("another path: the {kind} there are {named}"),
+        all => format!("another path: of the {all} {kind} there the first are {named}"),
     }
 }
 
@@ -121,9 +131,12 @@ mod tests {
         assert_eq!(hint("counter.o"), file("counter.bpf.o"));
         assert_eq!(hint("counter"), file("counter.bpf.o"));
         assert_eq!(hint("counter.bpf"), file("counter.bpf.o"));
-        assert_eq!(hint("a"), None);
         assert_eq!(hint("filtre.txt"), file("filter.txt"));
-        assert_eq!(hint("something else"), None);
+        let told = hint("something else").unwrap();
+        let start = "another path: the files there are ";
+        assert!(told.starts_with(start) && told.ends_with("/x"), "{told}");
+        let told = hint("in.pcap").unwrap();
+        assert!(told.contains("there are no files *.pcap in "), "{told}");
         let listed = format!(
             "another path: the objects there are {}",
             file("counter.bpf.o").unwrap()

@@ -48,6 +48,7 @@ pub(crate) use bytes::Bytes;
 pub(crate) use packet::store_bytes;
 pub(crate) use probe::why_unreadable;
 pub(crate) use snprintf::{arguments as format_arguments, text as format_text};
+pub(crate) use storage::{delete as owned_delete, get as owned_get};
 
 /// The result of a helper that fails with `EFAULT`.
 const EFAULT: u64 = -14i64 as u64;

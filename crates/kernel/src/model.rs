@@ -10,7 +10,7 @@
 //! `write.rs` puts values into them by type, with `composites.rs` and `pointers.rs`, `names.rs` names bytes,
 //! `context.rs` makes contexts of programs, with the names of `syscalls.rs`, `iterator.rs` those of a read of an
 //! iterator. `calls.rs` answers calls and records those of functions that are
-//! not modelled, `functions.rs` has those about given objects, `answer.rs` results that were given, `seq.rs`
+//! not modelled, `functions.rs` has those about given objects, `storage.rs` their local storage, `answer.rs` results that were given, `seq.rs`
 //! the text of iterators; `compare.rs` compares what programs left.
 
 mod answer;
@@ -24,6 +24,7 @@ mod memory;
 mod names;
 mod pointers;
 mod seq;
+mod storage;
 mod syscalls;
 mod value;
 mod write;
@@ -33,4 +34,4 @@ pub use calls::Model;
 pub use context::{ContextForm, ModelContext};
 pub use iterator::{Iteration, IteratorContext};
 pub use memory::ModelMemory;
-pub use value::{MemberPath, ModelError, ModelValue, OpenBrackets, ValueError};
+pub use value::{MemberPath, ModelError, ModelValue, OpenBrackets, ValueError, number_of};

@@ -79,6 +79,11 @@ impl<'a> Object<'a> {
         Object::open_with(file, &OpenOptions::default())
     }
 
+    /// Bytes of the file.
+    pub fn file(&self) -> &'a [u8] {
+        self.file
+    }
+
     /// Opens an object file with options.
     pub fn open_with(file: &'a [u8], options: &OpenOptions<'_>) -> Result<Object<'a>, Error> {
         let opened = Object::read(file, options);

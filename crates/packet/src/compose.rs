@@ -33,6 +33,11 @@ impl fmt::Display for ComposeError {
 
 impl std::error::Error for ComposeError {}
 
+/// Words that fields begin with, but those that go with another one.
+const KEYS: [&str; 13] = [
+    "proto", "from", "to", "type", "code", "flags", "ttl", "vlan", "smac", "dmac", "length",
+    "text", "payload",
+];
 const FIELDS: &str = "proto, from, to, port, type, code, flags, ttl, vlan, smac, dmac, length, text, \
                       payload or the end";
 const FLAGS: [(&str, u8); 8] = [
@@ -58,16 +63,16 @@ struct Words {
     code: u8,
     flags: u8,
     ttl: Option<u8>,
-    vlan: Option<u16>,
+    /// Tags, the outer one first.
+    vlans: Vec<u16>,
     macs: [[u8; 6]; 2],
     payload: Vec<u8>,
 }
 
 /// True for text that begins with a word of packets.
 pub fn is_packet_text(text: &str) -> bool {
-    ["proto ", "from ", "to "]
-        .iter()
-        .any(|word| text.starts_with(word))
+    let word = text.split_once(char::is_whitespace).map(|(word, _)| word);
+    word.is_some_and(|word| KEYS.contains(&word))
 }
 
 /// The Ethernet frame that a text describes.
@@ -116,8 +121,9 @@ pub fn compose(text: &str) -> Result<Vec<u8>, ComposeError> {
     let [from, to] = words.macs;
     packet.extend(to);
     packet.extend(from);
-    if let Some(vlan) = words.vlan {
-        packet.extend([0x81, 0]);
+    for (at, vlan) in words.vlans.iter().enumerate() {
+        let is_outer = at + 1 < words.vlans.len();
+        packet.extend(if is_outer { [0x88, 0xa8] } else { [0x81, 0] });
         packet.extend(vlan.to_be_bytes());
     }
     let ttl = words.ttl.unwrap_or(64);
@@ -200,8 +206,16 @@ impl<'t> Reader<'t> {
                 ("port", Some(_)) => "destination port",
                 (word, _) => word,
             };
-            if seen.contains(&key) {
-                return Err(self.fault(place, word, &format!("{key} once")));
+            let again = match key {
+                "vlan" if words.vlans.len() < 2 => false,
+                key => seen.contains(&key),
+            };
+            if again {
+                let at_most = match key {
+                    "vlan" => "vlan twice at most".to_owned(),
+                    key => format!("{key} once"),
+                };
+                return Err(self.fault(place, word, &at_most));
             }
             match key {
                 "proto" => {
@@ -230,7 +244,7 @@ impl<'t> Reader<'t> {
                 }
                 "vlan" => {
                     let tag = |it: &str| it.parse::<u16>().ok().filter(|it| *it < 4096);
-                    words.vlan = Some(self.value("a number to 4095", tag)?);
+                    words.vlans.push(self.value("a number to 4095", tag)?);
                 }
                 "smac" => words.macs[0] = self.value("an address as 02:00:00:00:00:01", mac)?,
                 "dmac" => words.macs[1] = self.value("an address as 02:00:00:00:00:01", mac)?,
@@ -325,7 +339,12 @@ mod tests {
                 "from 10.0.0.1 to 10.0.0.2 proto icmp type 8 vlan 7 length 3",
                 "icmp 10.0.0.1 > 10.0.0.2",
             ),
+            (
+                "vlan 7 vlan 8 from 10.0.0.1 to 10.0.0.2 proto 99",
+                "10.0.0.1 > 10.0.0.2",
+            ),
         ] {
+            assert!(is_packet_text(text), "{text}");
             let packet = compose(text).expect(text);
             assert_eq!(wrong_checksums(&packet), [], "{text}");
             assert!(
@@ -372,6 +391,7 @@ mod tests {
             ),
             ("proto icmp from 1.1.1.1 to ::1", 31, "one family"),
             ("proto icmp from 1.1.1.1 from 2.2.2.2", 25, "from once"),
+            ("vlan 1 vlan 2 vlan 3", 15, "vlan twice at most"),
             (
                 "from 1.1.1.1 to 2.2.2.2 proto tcp flags syn,x",
                 41,

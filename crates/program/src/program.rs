@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use btf::{Btf, Kind, StrOffset, TypeId};
-use isa::ebpf::{Insn, PseudoLoad, RawInsn, decode};
+use isa::ebpf::{Flow, Insn, PseudoLoad, RawInsn, decode};
 use spec::programs::{AttachType, LoadFlags, ProgramType};
 
 use crate::builder::ProgramBuilder;
@@ -295,6 +295,64 @@ impl Program {
     pub fn line_at(&self, insn: u32) -> Option<&LineInfo> {
         let after = self.line_info.partition_point(|line| line.insn <= insn);
         self.line_info.get(after.checked_sub(1)?)
+    }
+
+    /// The record of the source line of each slot. What the compiler gives line 0 goes on with the line before it
+    /// where control comes from there alone; otherwise it has none.
+    pub fn source_lines(&self) -> Vec<Option<&LineInfo>> {
+        let insns = self.decode();
+        let mut begins = vec![false; insns.len()];
+        for (slot, insn) in (0..).zip(&insns) {
+            let (target, next) = match insn.flow() {
+                Flow::Branch(distance) => (Some(slot + 1 + i64::from(distance)), None),
+                Flow::Goto(distance) => (Some(slot + 1 + i64::from(distance)), Some(slot + 1)),
+                Flow::GotoReg(_) | Flow::Exit => (None, Some(slot + 1)),
+                Flow::Next | Flow::SkipOne | Flow::Call(_) | Flow::Nowhere => (None, None),
+            };
+            for begin in [target, next].into_iter().flatten() {
+                let begin = usize::try_from(begin).ok();
+                if let Some(begin) = begin.and_then(|begin| begins.get_mut(begin)) {
+                    *begin = true;
+                }
+            }
+        }
+        for subprog in &self.subprogs {
+            if let Some(begin) = begins.get_mut(subprog.start as usize) {
+                *begin = true;
+            }
+        }
+        let mut last = None;
+        let lines = begins.iter().zip(0..).map(|(begin, slot)| {
+            let own = self.line_at(slot).filter(|line| line.line > 0);
+            last = own.or(last.filter(|_| !begin));
+            last
+        });
+        lines.collect()
+    }
+
+    /// Has instructions belong to no source line where debug information says so: from each of these slots on,
+    /// which ascend, they have one or none. Where a record begins, it holds.
+    pub fn leave_out_lines(&mut self, places: &[(u32, bool)]) {
+        let mut lines = Vec::with_capacity(self.line_info.len() + places.len());
+        let mut records = self.line_info.iter().peekable();
+        let (mut last, mut is_gap): (Option<LineInfo>, _) = (None, false);
+        for (slot, has_line) in places {
+            while let Some(record) = records.next_if(|record| record.insn <= *slot) {
+                lines.push(*record);
+                (last, is_gap) = (Some(*record), false);
+            }
+            if let Some(last) = last.filter(|last| last.insn != *slot && *has_line == is_gap) {
+                let line = if *has_line { last.line } else { 0 };
+                lines.push(LineInfo {
+                    insn: *slot,
+                    line,
+                    ..last
+                });
+                is_gap = !has_line;
+            }
+        }
+        lines.extend(records);
+        self.line_info = lines;
     }
 
     /// First slot of the function that a declaration tag of the main function names as its

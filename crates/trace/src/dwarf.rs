@@ -5,6 +5,7 @@
 //! expressions, which are evaluated at an instruction.
 
 mod form;
+mod lines;
 mod location;
 mod read;
 mod types;
@@ -14,6 +15,7 @@ use std::ops::Range;
 
 use gimli::Encoding;
 
+pub use lines::LineTable;
 pub(crate) use location::UNWRITTEN;
 pub use location::{Found, FoundPiece, FrameState, PieceAt};
 pub(crate) use location::{FramePiece, InFrame};
@@ -159,6 +161,18 @@ impl Function {
             Locations::None => true,
             Locations::Ranges(ranges) => ranges.is_empty(),
             Locations::One(_) | Locations::Constant(_) => false,
+        }
+    }
+
+    /// True if a variable is in a section of the object: it is among the global variables.
+    pub(crate) fn is_static(variable: &Variable) -> bool {
+        let addresses = [gimli::DW_OP_addr.0, gimli::DW_OP_addrx.0];
+        match &variable.locations {
+            Locations::One(expression) => {
+                let first = expression.first();
+                first.is_some_and(|first| addresses.contains(first))
+            }
+            Locations::None | Locations::Ranges(_) | Locations::Constant(_) => false,
         }
     }
 

@@ -33,7 +33,7 @@ impl Origin {
         let name = &self.name;
         let is_undone = op == AluOp::Rsh && constant == 32;
         if let (true, Some(inner)) = (is_undone, name.strip_suffix(" << 32)")) {
-            return Some(Origin::named(inner.trim_start_matches('(')));
+            return Some(Origin::named(inner.strip_prefix('(').unwrap_or(inner)));
         }
         let named = match op {
             AluOp::Add if constant < 0 => format!("({name} - {})", constant.unsigned_abs()),

@@ -107,7 +107,9 @@ pub struct Recorder<'p> {
     /// Functions that were entered, by program and first slot.
     facts: HashMap<(u32, u32), Rc<Facts<'p>>>,
     /// By program the number of the source line of each slot, as they follow each other.
-    line_numbers: Vec<Vec<u32>>,
+    line_numbers: Vec<Vec<Option<u32>>>,
+    /// The last slot of the line that is executed which has a line itself.
+    last_lined: u32,
     /// The instruction from which lines are recorded again, if those before it are only counted.
     tail_from: u64,
     executed: u64,
@@ -145,6 +147,7 @@ impl<'p> Recorder<'p> {
             last: None,
             facts: HashMap::new(),
             line_numbers: programs.iter().map(|_| Vec::new()).collect(),
+            last_lined: 0,
             tail_from: u64::MAX,
             executed: 0,
             caller: None,
@@ -192,11 +195,14 @@ impl<'p> Recorder<'p> {
                 false
             }
             None => return false,
-            Some((program, depth, slot)) => {
-                (program, depth) == (place.0, place.1)
-                    && slot < place.2
-                    && self.is_one_line(slot, place.2, program)
+            Some((program, depth, slot)) if (program, depth) == (place.0, place.1) => {
+                match self.follows(slot, place.2, program) {
+                    Follows::Unlined => return true,
+                    Follows::Same => slot < place.2,
+                    Follows::Other => false,
+                }
             }
+            Some(_) => false,
         };
         if !goes_on && !is_due {
             self.counting = None;
@@ -434,6 +440,7 @@ impl<'p> Recorder<'p> {
             }
             None => (0, Vec::new()),
         };
+        self.last_lined = at;
         self.line = Some(Visit {
             program: moment.program.number(),
             function,
@@ -450,8 +457,13 @@ impl<'p> Recorder<'p> {
         let line = self.line.as_ref();
         let is_in_frame =
             line.is_some_and(|line| line.depth == moment.depth && line.program == number);
-        let last = line.map_or(0, Visit::last);
-        let goes_on = is_in_frame && at > last && self.is_one_line(last, at, number);
+        let last = self.last_lined;
+        let goes_on = is_in_frame
+            && match self.follows(last, at, number) {
+                Follows::Unlined => true,
+                Follows::Same => at > last,
+                Follows::Other => false,
+            };
         if !goes_on {
             let variables = self.changed_variables(moment);
             if !is_in_frame {
@@ -469,6 +481,9 @@ impl<'p> Recorder<'p> {
             Some(Insn::LoadImm64 { .. }) => 2,
             _ => 1,
         };
+        if self.has_line(at, number) {
+            self.last_lined = at;
+        }
         if let Some(line) = &mut self.line
             && let Some((_, last)) = line.spans.last_mut()
         {
@@ -485,16 +500,30 @@ impl<'p> Recorder<'p> {
         }
     }
 
-    /// True if two slots of a program have the same source line.
-    fn is_one_line(&mut self, one: u32, other: u32, program: u32) -> bool {
-        let Some(traced) = self.programs.get(program as usize) else {
-            return true;
-        };
+    /// How a slot of a program goes on behind another one.
+    fn follows(&mut self, last: u32, at: u32, program: u32) -> Follows {
+        match (
+            self.line_number(last, program),
+            self.line_number(at, program),
+        ) {
+            (_, None) => Follows::Unlined,
+            (last, at) if last == at => Follows::Same,
+            _ => Follows::Other,
+        }
+    }
+
+    fn has_line(&mut self, at: u32, program: u32) -> bool {
+        self.line_number(at, program).is_some()
+    }
+
+    /// The number of the source line of a slot.
+    fn line_number(&mut self, at: u32, program: u32) -> Option<u32> {
+        let traced = self.programs.get(program as usize)?;
         let numbers = &mut self.line_numbers[program as usize];
         if numbers.is_empty() {
             *numbers = line_numbers(traced.program);
         }
-        numbers.get(one as usize) == numbers.get(other as usize)
+        numbers.get(at as usize).copied().flatten()
     }
 
     fn changed_variables(&mut self, moment: &Moment<'_, '_>) -> Vec<SeenVariable> {
@@ -511,20 +540,29 @@ impl<'p> Recorder<'p> {
     }
 }
 
-/// The number of the source line of each slot: slots of one line have one number.
-fn line_numbers(program: &Program) -> Vec<u32> {
+/// The number of the source line of each slot: slots of one line have one number. Without any source lines all
+/// are one.
+fn line_numbers(program: &Program) -> Vec<Option<u32>> {
     let mut known = HashMap::new();
-    let slots = 0..program.insns().len() as u32;
-    let mut last = None;
-    let numbers = slots.map(|slot| {
-        let line = program.line_at(slot).map(|line| (line.file, line.line));
-        // What the compiler gives line 0 belongs to no line of its own.
-        last = line.filter(|(_, line)| *line > 0).or(last);
-        let line = last;
+    let lines = program.source_lines().into_iter();
+    let has_lines = !program.line_info().is_empty();
+    let numbers = lines.map(|line| {
+        let line = line.map(|line| (line.file, line.line));
+        if has_lines && line.is_none() {
+            return None;
+        }
         let next = known.len() as u32;
-        *known.entry(line).or_insert(next)
+        Some(*known.entry(line).or_insert(next))
     });
     numbers.collect()
+}
+
+/// What an instruction is to the line of the one before it.
+enum Follows {
+    Same,
+    Other,
+    /// It has no line, and goes on with that one.
+    Unlined,
 }
 
 impl Observer for Recorder<'_> {

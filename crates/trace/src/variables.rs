@@ -128,6 +128,11 @@ impl<'p> Watch<'p> {
         }
     }
 
+    /// The registers at its begin.
+    pub(crate) fn entry(&self) -> &[u64; Reg::COUNT] {
+        &self.entry
+    }
+
     /// A frame whose variables are not watched until [`Watch::begin`].
     pub(crate) fn unwatched(
         facts: Rc<Facts<'p>>,
@@ -331,6 +336,9 @@ impl<'p> Watch<'p> {
             .zip(&self.shown)
             .zip(&self.missing);
         let unseen = variables.filter_map(|((variable, shown), missing)| {
+            if Function::is_static(variable) {
+                return None;
+            }
             // One whose line was not reached has no value yet.
             let is_reached = variable.line.is_none_or(|line| self.lines.contains(&line));
             let is_told = shown.is_none()

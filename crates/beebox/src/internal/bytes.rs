@@ -63,6 +63,21 @@ impl ByteSource {
         Ok(ByteSource::Bytes(bytes))
     }
 
+    /// Reads a source of a packet: as [`ByteSource::parse`], or words as `proto tcp from 192.0.2.1 port 4000 to
+    /// 198.51.100.7 port 443 flags syn`.
+    ///
+    /// # Errors
+    /// As there, and for words that are no packet.
+    pub fn parse_packet(text: &str) -> Result<ByteSource, ByteSourceError> {
+        match packet::is_packet_text(text) {
+            true => match packet::compose(text) {
+                Ok(bytes) => Ok(ByteSource::Bytes(bytes)),
+                Err(error) => Err(ByteSourceError::Words(error)),
+            },
+            false => ByteSource::parse(text),
+        }
+    }
+
     /// The bytes.
     ///
     /// # Errors
@@ -114,6 +129,8 @@ pub enum ByteSourceError {
     Hex(ProgramReadError),
     /// The text is no file that exists, and not hexadecimal.
     NoFile(ProgramReadError),
+    /// The words are no packet.
+    Words(packet::ComposeError),
     /// The text behind `zero:` is no number up to [`MOST_BYTES`].
     Zeros,
     /// The file cannot be read.
@@ -133,6 +150,7 @@ pub enum ByteSourceError {
 impl fmt::Display for ByteSourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            ByteSourceError::Words(error) => error.fmt(f),
             ByteSourceError::Hex(error) => error.fmt(f),
             ByteSourceError::NoFile(error) => write!(
                 f,
@@ -154,6 +172,7 @@ impl Error for ByteSourceError {
         match self {
             ByteSourceError::Hex(error) | ByteSourceError::NoFile(error) => Some(error),
             ByteSourceError::File { error, .. } => Some(error),
+            ByteSourceError::Words(error) => Some(error),
             ByteSourceError::Zeros | ByteSourceError::Capture { .. } => None,
         }
     }

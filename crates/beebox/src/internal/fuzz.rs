@@ -24,6 +24,7 @@ mod packets;
 mod property;
 mod random;
 mod steps;
+mod verdicts;
 mod worker;
 
 use spec::helpers::HelperId;
@@ -31,7 +32,7 @@ use spec::helpers::HelperId;
 pub use campaign::{Campaign, FuzzPlan, FuzzProgress, FuzzReport};
 pub use corpus::{Corpus, CorpusError, read_corpus, write_corpus};
 pub use executor::FuzzTarget;
-pub use find::{FindTest, FuzzFind, capture_of};
+pub use find::{CaptureForm, FindTest, FuzzFind, capture_as, capture_of};
 pub use input::{FuzzInput, InputElement, InputStep};
 pub use property::{FuzzRun, Property};
 

@@ -10,7 +10,7 @@ mod records;
 mod storage;
 
 pub use dump::MapsDump;
-pub(crate) use element::Element;
+pub(crate) use element::{Element, KeyNames};
 pub use error::{LeftOut, MapsJsonError, MapsJsonFault};
 pub use fill::MapsJson;
 pub use formats::{FieldFormat, MapFormats};

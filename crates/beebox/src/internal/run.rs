@@ -126,12 +126,32 @@ pub use vm::{Redirect, Stream};
 #[cfg(feature = "trace")]
 pub use why::{Explained, WhyOptions, tail_from};
 
-use ::kernel::programs::TestProgram;
+use std::borrow::Cow;
+
+use ::kernel::programs::{LINK_HEADER, TestProgram};
 use spec::programs::ProgramType;
 
 /// True for the program types that `BPF_PROG_TEST_RUN` takes and [`RunnableProgram`] runs.
 pub fn can_test_run(kind: ProgramType) -> bool {
     TestProgram::of(kind).is_some()
+}
+
+/// The packet behind a test run, of what that returns; `None` for types whose runs return none. Linux returns zeros
+/// in place of the link-layer header that a program does not see.
+pub fn packet_behind<'d>(
+    kind: ProgramType,
+    before: &[u8],
+    data_out: &'d [u8],
+) -> Option<Cow<'d, [u8]>> {
+    let rules = TestProgram::of(kind).filter(|rules| rules.has_packet())?;
+    match kind {
+        ProgramType::FlowDissector | ProgramType::Netfilter => None,
+        _ if rules.has_link_header() => Some(data_out.into()),
+        _ => {
+            let header = LINK_HEADER.min(before.len()).min(data_out.len());
+            Some([&before[..header], &data_out[header..]].concat().into())
+        }
+    }
 }
 
 /// True for the program types whose test runs get a packet; the others get a context only.

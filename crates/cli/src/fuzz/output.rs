@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use beebox::internal::fuzz::{FuzzFind, FuzzReport, capture_of};
+use beebox::internal::fuzz::{CaptureForm, FuzzFind, FuzzReport, capture_as};
 use report::json::pretty;
 use serde_json::{Value, json};
 
@@ -18,8 +18,8 @@ use crate::stdout::{print, write_json};
 pub(super) struct Outcome<'o> {
     pub(super) program: &'o str,
     pub(super) report: &'o FuzzReport,
-    /// Programs of its type run on captures.
-    pub(super) runs_on_captures: bool,
+    /// The form of captures, if it gets packets.
+    pub(super) captures: Option<CaptureForm>,
 }
 
 impl Outcome<'_> {
@@ -27,7 +27,7 @@ impl Outcome<'_> {
         let mut files = Vec::new();
         for find in &self.report.finds {
             files.push(match &args.output {
-                Some(directory) => write(directory, find, self.runs_on_captures)?,
+                Some(directory) => write(directory, find, self.captures)?,
                 None => Vec::new(),
             });
         }
@@ -148,15 +148,14 @@ pub(super) fn object_path(object: &Path, directory: Option<&Path>) -> PathBuf {
     up.chain(down).collect()
 }
 
-/// Writes a find: a test, and a capture if there are packets that the program runs on; its files.
+/// Writes a find: a test, and a capture if there are packets; its files.
 fn write(
     directory: &Path,
     find: &FuzzFind,
-    runs_on_captures: bool,
+    captures: Option<CaptureForm>,
 ) -> Result<Vec<PathBuf>, Failure> {
     const MOST: u32 = 10_000;
-    let has_packets =
-        runs_on_captures && find.input.steps.iter().any(|step| !step.packet.is_empty());
+    let has_packets = find.input.steps.iter().any(|step| !step.packet.is_empty());
     for number in 1..=MOST {
         let name = match number {
             1 => find.slug(),
@@ -172,8 +171,8 @@ fn write(
             made => made.map_err(|error| Failure::of_file(&path, &error))?,
         }
         let mut files = vec![path];
-        if has_packets {
-            let made = create(&capture, &capture_of(&find.input));
+        if let Some(form) = captures.filter(|_| has_packets) {
+            let made = create(&capture, &capture_as(&find.input, form));
             made.map_err(|error| Failure::of_file(&capture, &error))?;
             files.push(capture);
         }

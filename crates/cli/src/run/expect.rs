@@ -44,14 +44,15 @@ pub(crate) fn failure(error: ExpectError) -> Failure {
         }
         .within(place),
         // The words of a packet are no statement.
-        ExpectProblem::Statement(what) if what.starts_with("column ") => {
+        ExpectProblem::Statement { what, .. } if what.starts_with("column ") => {
             Failure::new(what).within(place)
         }
-        problem @ (ExpectProblem::NoText | ExpectProblem::Empty | ExpectProblem::Statement(_)) => {
-            Failure::new(problem)
-                .within(place)
-                .hint(format_args!("one of these statements on a line:\n{FORM}"))
-        }
+        ExpectProblem::Statement { what, forms } => Failure::new(what)
+            .within(place)
+            .hint(format_args!("one of these statements on a line:\n{forms}")),
+        problem @ (ExpectProblem::NoText | ExpectProblem::Empty) => Failure::new(problem)
+            .within(place)
+            .hint(format_args!("one of these statements on a line:\n{FORM}")),
         problem => Failure::new(problem).within(place),
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct RunInputs {
     pub(crate) prog: Option<String>,
 
     /// The packet
-    #[arg(long, value_name = "SOURCE", value_parser = ByteSource::parse)]
+    #[arg(long, value_name = "SOURCE", value_parser = ByteSource::parse_packet)]
     pub(crate) packet: Option<ByteSource>,
 
     /// Run on each packet of a capture (`-` is standard input), at the time of its capture

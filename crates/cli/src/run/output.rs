@@ -9,7 +9,8 @@ use beebox::internal::program::ProgramType;
 use beebox::internal::raw::{limit_json, trap_json};
 use beebox::internal::run::{
     CaptureSummary, PrintedText, RecordList, RunError, RunOutputs, Spool, Stream, TestRunOutput,
-    TextList, UnwrittenRead, VerdictCount, redirect_json, redirect_text, takes_packet,
+    TextList, UnwrittenRead, VerdictCount, packet_behind, redirect_json, redirect_text,
+    takes_packet,
 };
 use report::run::{hex, hex_rows, not_native_line, one_line};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -131,11 +132,7 @@ impl Report<'_> {
                 is_cold,
             } => {
                 let packet = takes_packet(self.kind).then_some(packet);
-                let data = match self.kind == ProgramType::FlowDissector {
-                    true => "flow keys",
-                    false => "packet",
-                };
-                write_packet(&mut text, (data, packet), context, run, *is_cold)
+                write_packet(&mut text, (self.kind, packet), context, run, *is_cold)
             }
             Ran::Capture { counts, written } => write_summary(&mut text, counts, written.chooses),
             Ran::Stopped { packet, error } => {
@@ -352,7 +349,7 @@ impl Serialize for Report<'_> {
 
 fn write_packet(
     text: &mut String,
-    (data, packet): (&str, Option<&Vec<u8>>),
+    (kind, packet): (ProgramType, Option<&Vec<u8>>),
     context: &[u8],
     run: &TestRunOutput,
     is_cold: bool,
@@ -371,7 +368,14 @@ fn write_packet(
         writeln!(text, "redirected to {}", redirect_text(redirect))?;
     }
     match packet {
-        Some(packet) if !run.data_out.is_empty() => write_bytes(text, data, packet, &run.data_out)?,
+        Some(packet) if !run.data_out.is_empty() => {
+            let left = packet_behind(kind, packet, &run.data_out);
+            let left = left.as_deref().unwrap_or(&run.data_out);
+            match kind == ProgramType::FlowDissector {
+                true => write_bytes(text, "flow keys", packet, left)?,
+                false => write_bytes(text, "packet", packet, left)?,
+            }
+        }
         _ => {}
     }
     match run.ctx_out.is_empty() || context.is_empty() {

@@ -60,11 +60,8 @@ fn text(outcomes: &[TestOutcome], failed: usize) -> String {
     } in outcomes
     {
         let label = if report.is_model { " (model)" } else { "" };
-        if report.is_met() {
-            let _ = writeln!(out, "ok    {file}: {name}{label}");
-            continue;
-        }
-        let _ = writeln!(out, "FAIL  {file}: {name}{label}");
+        let outcome = if report.is_met() { "ok  " } else { "FAIL" };
+        let _ = writeln!(out, "{outcome}  {file}: {name}{label}");
         out.push_str(&indented(&report.differences_text()));
         if let Some(why) = why {
             out.push_str(&indented(why));

@@ -21,7 +21,7 @@ use report::why;
 use super::Args;
 use super::files::{NamedTest, TestFile};
 use crate::answer::Failure;
-use crate::loading::{change, note_guess};
+use crate::loading::{change, load_failure, note_guess};
 use crate::object_input::ObjectFile;
 use crate::run::{PERF_BUFFER_BYTES, expect};
 
@@ -143,9 +143,13 @@ fn run_unit(
             failure.within(format_args!("test {name:?}"))
         })?;
         let time = start.elapsed();
-        let told = match args.no_why || report.is_met() || unit.file.shares_maps {
-            true => None,
-            false => match load()? {
+        let is_told = match report.is_met() {
+            true => args.why && test.is_chosen,
+            false => !args.no_why,
+        };
+        let told = match is_told && !unit.file.shares_maps {
+            false => None,
+            true => match load()? {
                 Err(_) => None,
                 Ok(fresh) => {
                     let debug = Debug::read(file.bytes());
@@ -156,7 +160,7 @@ fn run_unit(
                         tail_from: None,
                         folds: true,
                     };
-                    let told = first_difference(&report);
+                    let told = first_difference(&report).or(Some((report.runs, None)));
                     let check = check(&fresh);
                     told.and_then(|(run, packet)| check.explain(run, packet, with))
                 }
@@ -271,10 +275,7 @@ fn load(
         Err(error @ (LoadError::Refused { .. } | LoadError::Map(_) | LoadError::Memory { .. })) => {
             return Ok(Err(error.to_string()));
         }
-        Err(error) => {
-            let hint = format!("beebox verify {name} --explain");
-            return Err(Failure::new(error).within(&name).hint(hint));
-        }
+        Err(error) => return Err(load_failure(error, &name.to_string())),
     };
     if let Some(system) = &unit.file.system {
         loaded.set_system(system.clone());

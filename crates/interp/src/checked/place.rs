@@ -59,6 +59,18 @@ impl Memory<'_> {
         }
     }
 
+    /// True for an address of what a test gives.
+    pub fn is_given(&self, address: u64) -> bool {
+        self.given
+            .is_some_and(|given| given.place(address).is_some())
+    }
+
+    /// Name of the member of an object that a test gives, which so many bytes at an address are, 0 for that which
+    /// begins there.
+    pub fn given_member(&self, address: u64, len: usize) -> Option<String> {
+        self.given?.member_name(address, len)
+    }
+
     /// The object that an address is in or ends at; `None` for a number that is no address.
     pub fn place(&self, address: u64) -> Option<MemoryPlace> {
         if let Some(place) = self.value_place(address) {

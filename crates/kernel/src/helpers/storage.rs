@@ -94,7 +94,10 @@ fn socket_owner<M: MemoryPort>(socket: u64, memory: &M, cx: &RunContext<'_>) -> 
 }
 
 /// The value of an object in local storage.
-fn get<M: MemoryPort>([map, owner, initial, flags, _]: [u64; 5], memory: &mut M) -> Return<M> {
+pub(crate) fn get<M: MemoryPort>(
+    [map, owner, initial, flags, _]: [u64; 5],
+    memory: &mut M,
+) -> Return<M> {
     let size = memory.map(map)?.value_size;
     if owner == 0 || flags & !CREATE != 0 {
         return Ok(0);
@@ -107,7 +110,8 @@ fn get<M: MemoryPort>([map, owner, initial, flags, _]: [u64; 5], memory: &mut M)
     memory.find(map, ValueOf::Owner(owner, initial))
 }
 
-fn delete<M: MemoryPort>([map, owner, ..]: [u64; 5], memory: &mut M) -> Return<M> {
+/// Deletes the value of an object in local storage.
+pub(crate) fn delete<M: MemoryPort>([map, owner, ..]: [u64; 5], memory: &mut M) -> Return<M> {
     let map = memory.map(map)?;
     Ok(status(match owner {
         0 => Err(Errno::EINVAL),

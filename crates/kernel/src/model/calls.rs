@@ -384,6 +384,9 @@ impl Model {
             "bpf_seq_write" => return Some(self.seq_write(arguments, memory)),
             _ => {}
         }
+        if let Some(result) = self.storage(name, arguments, memory) {
+            return Some(result);
+        }
         let refuse = |memory: &M, why: String| Some(Err(memory.refuse(why)));
         match self.answer(name, arguments, memory) {
             Some(Ok(result)) => return Some(Ok(result)),
@@ -393,6 +396,7 @@ impl Model {
         let is_absent = crate::helpers::is_about_absent(number)
             && !crate::helpers::is_about_user_memory(number)
             || crate::kfuncs::state(name) == Some(CallState::Absent);
+        let is_absent = is_absent || self.wants_other_socket(name, arguments);
         if crate::find::<M>(number).is_some() && !is_absent {
             return None;
         }

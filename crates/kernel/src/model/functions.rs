@@ -58,7 +58,7 @@ impl Model {
             | "bpf_ktime_get_tai_ns"
             | "bpf_jiffies64" => match self.has_time {
                 true => Ok(()),
-                false => Err("the time was not given: time 5s".to_owned()),
+                false => Err("the time was not given: `time 5s` in front of the run".to_owned()),
             },
             "bpf_get_current_task" | "bpf_get_current_task_btf" => {
                 needs(process.task.is_some(), "task")
@@ -138,7 +138,7 @@ impl Model {
     /// `bpf_skc_to_*_sock`: the socket if it is of the kind, as its members say; those that were not given are
     /// as an object of the kind has them. `None` for other functions and other sockets than given ones.
     fn socket_of_kind(&self, name: &str, socket: u64) -> Option<Result<u64, String>> {
-        const FULL: fn(u64) -> bool = |state| state != TIME_WAIT && state != NEW_SYN_RECV;
+        const FULL: fn(u64) -> bool = is_full;
         const ANY: fn(u64) -> bool = |_| true;
         type Rule = (&'static [&'static str], fn(u64) -> bool);
         const FAMILY: &[&str] = &["__sk_common", "skc_family"];
@@ -283,6 +283,11 @@ impl Model {
         written.map_err(|_| "the buffer cannot be written".to_owned())?;
         Ok(bytes.len() as u64)
     }
+}
+
+/// True for the state of a whole socket (`sk_fullsock`).
+pub(super) fn is_full(state: u64) -> bool {
+    state != TIME_WAIT && state != NEW_SYN_RECV
 }
 
 /// Text at an address, if one is there.

@@ -213,6 +213,12 @@ impl ModelMemory {
         Err(format!("@{name} was not given{near}"))
     }
 
+    /// True if an object of the kernel begins at an address.
+    pub(super) fn is_object(&self, address: u64) -> bool {
+        let objects = self.objects();
+        objects.get(&address).is_some_and(|object| !object.is_user)
+    }
+
     /// The name of the object that begins at an address.
     pub fn name_of(&self, address: u64) -> Option<&str> {
         let mut names = self.names.iter();
@@ -401,5 +407,24 @@ impl GivenMemory for ModelMemory {
         let offset = address - start;
         let Label { path, owner } = &object.label;
         (offset < object.bytes.len() as u64).then(|| (format!("{path}{owner}"), offset))
+    }
+
+    fn member_name(&self, address: u64, len: usize) -> Option<String> {
+        let objects = self.objects();
+        let (start, object) = objects.range(..=address).next_back()?;
+        let offset = (address - start) as usize;
+        let Label { path, owner } = &object.label;
+        if let Some((_, argument)) = object.arguments.iter().find(|(at, _)| *at == offset) {
+            return Some(argument.clone());
+        }
+        if object.ty.is_void() || offset >= object.bytes.len() {
+            return None;
+        }
+        let field = name_at(&object.types, object.ty, (offset, len), 0xff)?;
+        // An object with a name is called by it.
+        Some(match owner.strip_prefix(" of ") {
+            Some(owner) if !path.contains('.') => format!("{owner}{field}"),
+            _ => format!("{path}{field}{owner}"),
+        })
     }
 }

@@ -178,6 +178,25 @@ impl OpenBrackets {
     }
 }
 
+/// The number that a text is in C's forms: decimal, `0x` and hexadecimal, `0` and octal (modes of files), with a
+/// sign in front.
+pub fn number_of(text: &str) -> Option<i128> {
+    let (is_negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    let (digits, radix) = match (digits.strip_prefix("0x"), digits.strip_prefix('0')) {
+        (Some(digits), _) => (digits, 16),
+        (None, Some(digits)) if !digits.is_empty() => (digits, 8),
+        (None, _) => (digits, 10),
+    };
+    let is_plain = digits.bytes().all(|digit| digit.is_ascii_alphanumeric());
+    let number = i128::from_str_radix(digits, radix)
+        .ok()
+        .filter(|_| is_plain)?;
+    Some(if is_negative { -number } else { number })
+}
+
 struct Parser<'t> {
     text: &'t str,
     /// In bytes.
@@ -259,18 +278,17 @@ impl<'t> Parser<'t> {
         if is_negative && word.starts_with(|each: char| each.is_ascii_uppercase()) {
             return Ok(ModelValue::Word(format!("-{word}")));
         }
-        let number = match word.strip_prefix("0x") {
-            Some(digits) => i128::from_str_radix(digits, 16),
-            None => word.parse(),
-        };
-        match number {
-            Ok(number) if number < 1 << 64 => Ok(ModelValue::Number(match is_negative {
+        match number_of(word) {
+            Some(number) if number < 1 << 64 => Ok(ModelValue::Number(match is_negative {
                 true => -number,
                 false => number,
             })),
             _ => {
                 self.at = start;
-                Err(self.expected("a number of 64 bits"))
+                Err(self.expected(match word.strip_prefix('0') {
+                    Some(_) => "a number of 64 bits (0 in front is octal, 0x hexadecimal)",
+                    None => "a number of 64 bits",
+                }))
             }
         }
     }

@@ -10,9 +10,6 @@ use super::memory::{Label, ModelMemory};
 use super::names::{nearest, type_name};
 use super::value::{ModelError, ModelValue};
 
-/// Largest error number of Linux (`MAX_ERRNO`) of those with names.
-const LAST_ERRNO: i32 = 531;
-
 /// Where a value goes.
 #[derive(Clone)]
 pub(super) struct Target {
@@ -220,8 +217,7 @@ impl ModelMemory {
             Some(name) => (true, name),
             None => (false, word),
         };
-        let mut errors = (1..=LAST_ERRNO).map(Errno);
-        if let Some(error) = errors.find(|error| error.name() == Some(name)) {
+        if let Some(error) = Errno::from_name(name) {
             let number = i128::from(error.0);
             return Ok(if is_negative { -number } else { number });
         }
@@ -258,7 +254,8 @@ impl ModelMemory {
             }
         }
         Err(format!(
-            "{path}: the kernel has no enumerator {word}; texts have quotes, objects an @"
+            "{path}: the kernel has no enumerator {word}; macros of C as AF_INET are given as numbers, texts \
+             have quotes, objects an @"
         ))
     }
 }

@@ -370,9 +370,11 @@
             { class: write.isMade && write.at === step ? "new" : null },
             el("td", {}, write.name),
             el("td", {}, valueText(write.now) ?? "absent"),
-            el("td", { class: "quiet" }, write.isMade ? `was ${valueText(write.first) ?? "absent"}` : "written later, in "),
+            write.isMade
+              ? el("td", { class: "quiet" }, `was ${valueText(write.first) ?? "absent"}`)
+              : el("td", { class: "quiet short" }, "written later, in "),
             el("td", { class: "short" }, stepLink(write.at)),
-            write.event.map ? el("td", { class: "quiet" }, otherWriters(write.name)) : "",
+            write.event.map ? el("td", { class: "quiet short" }, otherWriters(write.name)) : "",
           ),
         );
         content.push(el("h3", {}, title), el("table", {}, rows));

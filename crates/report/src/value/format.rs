@@ -35,6 +35,8 @@ pub const ADDRESSES: &[&str] = &[
     "ip6",
     "ipv4",
     "ipv6",
+    "v4",
+    "v6",
     "src_ip",
     "dst_ip",
     "src_addr",

@@ -1,5 +1,7 @@
 //! JSON as values of a type.
 
+use std::net::{IpAddr, Ipv6Addr};
+
 use btf::{Btf, Composite, Encoding, Member, Shape, TypeId};
 use serde_json::{Map, Value};
 
@@ -248,6 +250,12 @@ pub fn bytes_from_json_as(value: &Value, into: &mut [u8], formats: &Formats) -> 
     }
 }
 
+/// The bytes of an IPv6 address.
+fn ipv6_of(value: &Value) -> Option<[u8; 16]> {
+    let address: Ipv6Addr = value.as_str()?.parse().ok()?;
+    Some(address.octets())
+}
+
 struct Writer<'b> {
     types: &'b Btf<'b>,
     formats: &'b Formats,
@@ -276,7 +284,14 @@ impl Writer<'_> {
             return Err(no_form());
         }
         let ty = types.skip_modifiers(ty).ok_or_else(no_form)?;
-        let wrong = |what: &str| format!("{} is no {what}", quoted(value));
+        let wrong = |what: &str| match value.as_str().and_then(|text| text.parse::<IpAddr>().ok()) {
+            Some(_) => format!(
+                "{} is no {what}: fields that hold addresses are known by their names and types \
+                 (docs/run-objects.md, addresses and ports)",
+                quoted(value)
+            ),
+            None => format!("{} is no {what}", quoted(value)),
+        };
         let shape = types.get(ty).ok_or_else(no_form)?.shape();
         self.depth += 1;
         match shape {
@@ -321,6 +336,10 @@ impl Writer<'_> {
                     if let Some(end) = into.get_mut(text.len()).filter(|_| text.len() < count) {
                         *end = 0;
                     }
+                } else if let Some(address) = ipv6_of(value).filter(|_| (count, size) == (4, 4)) {
+                    // Four numbers are no text.
+                    let place = into.get_mut(..address.len()).ok_or_else(no_form)?;
+                    place.copy_from_slice(&address);
                 } else {
                     let items = value.as_array().ok_or_else(|| wrong("array"))?;
                     if items.len() > count {

@@ -67,7 +67,9 @@ fn head(out: &mut String, why: &Why) {
     if let Some(packet) = why.packet {
         let _ = write!(out, "{BOLD}packet {packet}{BOLD:#}, ");
     }
-    let _ = writeln!(out, "{} bytes: {}", why.bytes, why.packet_text);
+    if why.bytes > 0 || why.packet.is_some() {
+        let _ = writeln!(out, "{} bytes: {}", why.bytes, why.packet_text);
+    }
     let place = why
         .source
         .as_ref()
@@ -304,6 +306,8 @@ fn note(event: &WhyEvent) -> (String, Style) {
         } => {
             let operands: Vec<String> = operands.iter().map(pointed).collect();
             let result = match result_operand {
+                // It returns only where it cannot be made.
+                Some(_) if callee == "bpf_tail_call" => ", which falls through".to_owned(),
                 Some(result) => format!(" = {}", pointed(result)),
                 None => String::new(),
             };

@@ -93,6 +93,9 @@ impl Debug {
                     pieces: Vec::new(),
                 };
             }
+            Locations::One(_) if Function::is_static(variable) => {
+                return Found::Missing("static: among the global variables");
+            }
             Locations::One(expression) => expression,
             Locations::Ranges(ranges) => {
                 let address = function.address(slot);

@@ -69,7 +69,7 @@ fn decompressed(section: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The bytes of a section with its relocations applied.
-fn relocated(elf: &Elf<'_>, name: &str) -> Option<Vec<u8>> {
+pub(super) fn relocated(elf: &Elf<'_>, name: &str) -> Option<Vec<u8>> {
     let section = elf.section_named(name.as_bytes())?;
     let mut bytes = match section.compressed {
         true => decompressed(section.data().ok()?)?,

@@ -128,8 +128,19 @@ impl Recorder<'_> {
         // Fields of the packet and the constants beside them are read in the order of the network.
         if let (Operand::Imm(imm), Some(field)) = (src, self.field_of(dst)) {
             let of = |number: u64| number.to_le_bytes()[..field.len.min(8)].to_vec();
-            left.text = field.text(&of(left.number));
-            right.text = field.text(&of(imm as i64 as u64));
+            // What is larger depends on the order.
+            let is_order = !matches!(cond, Cond::Eq | Cond::Ne | Cond::Set);
+            match is_order && field.len > 1 {
+                true => {
+                    let (number, other) = (left.number, masked(imm as i64 as u64, width));
+                    (left.text, right.text) =
+                        (format!("{number:#x} as loaded"), format!("{other:#x}"));
+                }
+                false => {
+                    left.text = field.text(&of(left.number));
+                    right.text = field.text(&of(imm as i64 as u64));
+                }
+            }
         }
         let is_pointer =
             left.text == NULL || left.text.starts_with("value of ") || left.text.starts_with('&');
@@ -220,7 +231,10 @@ impl Recorder<'_> {
                 let function = functions.find(|function| function.start as usize == slot)?;
                 function.name.clone()
             }
-            MemoryPlace::Region { name, offset } => format!("{name}{}", behind(offset)),
+            MemoryPlace::Region { name, offset } => match memory.given_member(number, 0) {
+                Some(member) if offset > 0 => format!("&{member}"),
+                _ => format!("{name}{}", behind(offset)),
+            },
         })
     }
 
@@ -316,10 +330,13 @@ impl Recorder<'_> {
                 let is_it = u64::from_le_bytes(bytes) == *number;
                 is_it.then(|| origin.clone())
             }
-            MemoryPlace::Value { .. }
-            | MemoryPlace::Map(_)
-            | MemoryPlace::Function(_)
-            | MemoryPlace::Region { .. } => None,
+            MemoryPlace::Region { .. } => match self.given_context_name(access, moment) {
+                Some((name, _)) => Some(Origin::named(name)),
+                None => Some(Origin::named(
+                    memory.given_member(access.address, access.len)?,
+                )),
+            },
+            MemoryPlace::Value { .. } | MemoryPlace::Map(_) | MemoryPlace::Function(_) => None,
         }
     }
 
@@ -340,6 +357,21 @@ impl Recorder<'_> {
         };
         let (path, ty) = member_path(types, target, offset, len as u64)?;
         Some((format!("{name}->{}", path.trim_start_matches('.')), ty))
+    }
+
+    /// The name of bytes of a context that a test gives, which is a structure, and their type.
+    pub(super) fn given_context_name(
+        &self,
+        access: Access,
+        moment: &Moment<'_, '_>,
+    ) -> Option<(String, TypeId)> {
+        let context = self.frames.first()?.watch.entry()[1];
+        let member = moment.memory.given_member(access.address, access.len)?;
+        // Arguments have names of their own.
+        let offset = access.address.checked_sub(context)?;
+        let is_structure = member.contains('.') && !member.starts_with('@');
+        self.context_name(offset, access.len, moment)
+            .filter(|_| is_structure)
     }
 
     /// The name of bytes of the packet, and the field that they are.

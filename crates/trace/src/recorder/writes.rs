@@ -80,12 +80,18 @@ impl Recorder<'_> {
                 };
                 (name, kind, target)
             }
+            MemoryPlace::Region { name, offset } if memory.is_given(address) => {
+                let access = Access { address, len };
+                let member = || memory.given_member(address, len);
+                let name = || member().unwrap_or_else(|| format!("{name}[{offset}]"));
+                let named = self.given_context_name(access, moment);
+                let (name, ty) = named.unwrap_or_else(|| (name(), TypeId::VOID));
+                (name, ty, Target::Context)
+            }
             MemoryPlace::Stack { .. }
             | MemoryPlace::Map(_)
             | MemoryPlace::Function(_)
-            | MemoryPlace::Region { .. } => {
-                return;
-            }
+            | MemoryPlace::Region { .. } => return,
         };
         let insn = self.line.as_ref().map_or(0, |line| line.last());
         let after = Vec::new();

@@ -27,4 +27,7 @@ pub trait GivenMemory {
 
     /// Name of the object that an address is in, and the offset in it.
     fn place(&self, address: u64) -> Option<(String, u64)>;
+
+    /// Name of the member that so many bytes at an address are, 0 for that which begins there.
+    fn member_name(&self, address: u64, len: usize) -> Option<String>;
 }

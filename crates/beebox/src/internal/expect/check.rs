@@ -10,7 +10,7 @@ use report::why::Why;
 
 use super::compare::{compare_maps, compare_run, printed, record};
 use super::model_statement::line_and_column;
-use super::resolve::{check_applicable, resolve};
+use super::resolve::{check_applicable, is_of_other_test, resolve};
 #[cfg(feature = "trace")]
 use super::runs::inputs;
 use super::runs::{MOST_RECORD_BYTES, MOST_TEXTS, Ran, run};
@@ -18,11 +18,12 @@ use super::statement::{Expected, Line, Statement};
 use super::{
     CheckReport, CheckedExpectation, ExpectDifference, ExpectError, ExpectFile, ExpectProblem,
 };
-use crate::internal::maps_json::{Element, LeftOut, RecordTypes};
+use crate::internal::maps_json::{Element, KeyNames, LeftOut, RecordTypes};
 #[cfg(feature = "trace")]
 use crate::internal::run::{Explained, WhyOptions};
 use crate::internal::run::{
-    Faults, LoadedObject, RunClock, RunError, RunRecord, RunnableProgram, can_test_run,
+    Faults, LoadedObject, RunClock, RunError, RunRecord, RunnableProgram, StorageOwner,
+    can_test_run,
 };
 
 /// An expectation file, and the loaded object whose programs it runs.
@@ -128,7 +129,12 @@ impl<'c> ExpectCheck<'c, '_> {
             let mut runnable = self.runnable(&mut state, program).ok()?;
             self.lend_model(&mut state, &mut runnable);
             return match &line.statement {
-                Statement::RunModel { value, .. } => {
+                Statement::RunModel { value, repeat, .. } => {
+                    // The last one is told.
+                    if *repeat > 1 {
+                        let before = (value, repeat - 1);
+                        self.repeat(&mut state, &mut runnable, before).ok()?.ok()?;
+                    }
                     self.make_context(&mut state, &mut runnable, value).ok()?;
                     runnable.explain_model_run(with).ok()
                 }
@@ -192,9 +198,10 @@ impl<'c> ExpectCheck<'c, '_> {
 
     fn step(&self, state: &mut State, line: &Line) -> Result<(), ExpectProblem> {
         match &line.statement {
+            _ if is_of_other_test(line, self.object, self.loaded) => Ok(()),
             Statement::Set { map, key, value } => {
                 state.has_set = true;
-                self.set(map, key, value)
+                self.set(state, (map, key), value)
                     .map(|members| state.zero(line, map, members))
                     .map_err(ExpectProblem::Unsuitable)
             }
@@ -206,6 +213,9 @@ impl<'c> ExpectCheck<'c, '_> {
             | Statement::Result { .. }
             | Statement::RunModel { .. }
             | Statement::Iterate { .. } => self.step_model(state, line),
+            Statement::Expect(Expected::ContextFields(value)) if matches!(&state.ran, Ran::Packet { run, .. } if !run.ctx_out.is_empty()) => {
+                self.expect_context(state, line, value)
+            }
             Statement::Expect(
                 expected @ (Expected::Call { .. }
                 | Expected::Seq(_)
@@ -215,7 +225,8 @@ impl<'c> ExpectCheck<'c, '_> {
             Statement::Expect(expected) => self.expect(state, line, expected),
             Statement::Delete { map, key } => {
                 state.has_set = true;
-                self.delete(map, key).map_err(ExpectProblem::Unsuitable)
+                self.delete(state, map, key)
+                    .map_err(ExpectProblem::Unsuitable)
             }
             Statement::Time {
                 nanoseconds,
@@ -265,6 +276,9 @@ impl<'c> ExpectCheck<'c, '_> {
     fn resolve(&self) -> Result<(), ExpectError> {
         let mut before = None;
         for line in &self.file.lines {
+            if is_of_other_test(line, self.object, self.loaded) {
+                continue;
+            }
             if line.statement.program().is_some() {
                 before = Some(&line.statement);
             }
@@ -283,19 +297,33 @@ impl<'c> ExpectCheck<'c, '_> {
     /// Stores an element; the members that the statement leaves out.
     fn set(
         &self,
-        map: &str,
-        key: &serde_json::Value,
+        state: &State,
+        (map, key): (&str, &serde_json::Value),
         value: &serde_json::Value,
     ) -> Result<Vec<String>, String> {
-        let element = Element::find(self.loaded, self.object.btf(), map, key, self.cpu)?;
+        let owner = |name: &str| state.owner(name);
+        let names = self.key_names(state, &owner);
+        let element = Element::find(self.loaded, self.object.btf(), (map, key), names)?;
         let stored = element.store(value);
         let left_out = stored.map_err(|what| format!("map {map}: {what}"))?;
         Ok([element.key_left_out(), &left_out].concat())
     }
 
-    fn delete(&self, map: &str, key: &serde_json::Value) -> Result<(), String> {
-        let element = Element::find(self.loaded, self.object.btf(), map, key, self.cpu)?;
+    fn delete(&self, state: &State, map: &str, key: &serde_json::Value) -> Result<(), String> {
+        let owner = |name: &str| state.owner(name);
+        let names = self.key_names(state, &owner);
+        let element = Element::find(self.loaded, self.object.btf(), (map, key), names)?;
         element.delete()
+    }
+
+    /// What keys of elements may name: values of per-CPU maps are those of the CPU that runs.
+    fn key_names<'n>(
+        &self,
+        state: &State,
+        owner: &'n dyn Fn(&str) -> Result<StorageOwner, String>,
+    ) -> KeyNames<'n> {
+        let cpu = state.cpu.unwrap_or(self.cpu);
+        KeyNames { cpu, owner }
     }
 
     /// The program, as statements in front of its next run have set it.
@@ -395,7 +423,9 @@ impl<'c> ExpectCheck<'c, '_> {
                 record(self.types, next, value.as_ref()).map_err(ExpectProblem::Unsuitable)?
             }
             Expected::Element { .. } | Expected::Entries { .. } | Expected::Global { .. } => {
-                let compared = compare_maps(expected, self.object, self.loaded, self.cpu)
+                let owner = |name: &str| state.owner(name);
+                let names = self.key_names(state, &owner);
+                let compared = compare_maps(expected, self.object, self.loaded, names)
                     .map_err(ExpectProblem::Unsuitable)?;
                 if let Expected::Element { map, .. } = expected {
                     state.zero(line, map, compared.key_left_out);
@@ -417,6 +447,18 @@ impl<'c> ExpectCheck<'c, '_> {
 }
 
 impl State {
+    /// The owner of local storage that an object of a name is.
+    fn owner(&self, name: &str) -> Result<StorageOwner, String> {
+        let model = self.model.as_ref();
+        let model =
+            model.ok_or_else(|| format!("@{name} was not given: given @{name} = TYPE {{…}}"))?;
+        let address = model.memory.address(name)?;
+        Ok(match model.task() == Some(address) {
+            true => StorageOwner::Task,
+            false => StorageOwner::Number(address),
+        })
+    }
+
     /// The first packet of the capture whose verdict an expectation is about, and the options that
     /// tell its run; `None` where statements before it change maps, which the options do not.
     fn first_of(&self, expected: &Expected) -> Option<(u64, String)> {

@@ -11,7 +11,7 @@ use super::ExpectDifference as Difference;
 use super::resolve::global;
 use super::runs::Ran;
 use super::statement::{Expected, Output};
-use crate::internal::maps_json::{Element, RecordTypes, find, left_out, read, show};
+use crate::internal::maps_json::{Element, KeyNames, RecordTypes, find, left_out, read, show};
 use crate::internal::run::{LoadedObject, RunRecord, TestRunOutput, redirect_json};
 
 pub(super) fn printed(got: Option<String>, expected: Option<&str>) -> Option<Difference> {
@@ -277,13 +277,16 @@ pub(super) fn compare_maps(
     expected: &Expected,
     object: &Object<'_>,
     loaded: &LoadedObject,
-    cpu: u32,
+    names: KeyNames<'_>,
 ) -> Result<Compared, String> {
     let types = object.btf();
     match expected {
         Expected::Entries { map, count } => {
             let map = find(loaded, map).map_err(|fault| fault.to_string())?;
-            let got = map.entries().map_err(|errno| errno.to_string())?.len();
+            let got = match map.map.kind().is_storage() {
+                true => map.owned_values().len(),
+                false => map.entries().map_err(|errno| errno.to_string())?.len(),
+            };
             let difference = || format!("expected {count} entries, got {got}").into();
             Ok(Compared {
                 difference: (got != *count).then(difference),
@@ -291,7 +294,7 @@ pub(super) fn compare_maps(
             })
         }
         Expected::Element { map, key, value } => {
-            let element = Element::find(loaded, types, map, key, cpu)?;
+            let element = Element::find(loaded, types, (map, key), names)?;
             let got = element.load()?;
             let difference = match (value, got) {
                 (None, None) => None,

@@ -41,8 +41,13 @@ pub enum ExpectProblem {
     NoText,
     /// The file has no expectation.
     Empty,
-    /// A line is no statement ([`FORM`](super::FORM)).
-    Statement(String),
+    /// A line is no statement.
+    Statement {
+        /// The fact.
+        what: String,
+        /// The forms of what it may be, of [`FORM`](super::FORM).
+        forms: String,
+    },
     /// A statement names what the object does not have, or does not suit the run before it.
     Unsuitable(String),
     /// A model of the kernel does not take a value.
@@ -110,7 +115,7 @@ impl fmt::Display for ExpectProblem {
             ExpectProblem::File { path, error } => write!(f, "{}: {error}", name_of(path)),
             ExpectProblem::NoText => write!(f, "no text"),
             ExpectProblem::Empty => write!(f, "it expects nothing"),
-            ExpectProblem::Statement(what)
+            ExpectProblem::Statement { what, .. }
             | ExpectProblem::Unsuitable(what)
             | ExpectProblem::Value { what, .. } => f.write_str(what),
             ExpectProblem::Source(error) => error.fmt(f),

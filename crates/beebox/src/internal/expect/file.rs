@@ -31,7 +31,8 @@ pub const FORM: &str =
                                an object of kernel memory; given @NAME {FIELD: VALUE} more of it
   process {pid: 7, task: @NAME}
                                the process of the next runs
-  run PROGRAM {NAME: VALUE}    run by arguments or fields, in a model of the kernel
+  run PROGRAM {NAME: VALUE} [xTIMES]
+                               run by arguments or fields, in a model of the kernel
   iterate PROGRAM [ELEMENT]    run an iterator on each, and once without one
   result FUNCTION [at N] = VALUE [{ARGUMENT: VALUE}]
                                what calls return, and what they write
@@ -63,6 +64,29 @@ pub const FORM: &str =
   object FILE | maps shared | network FILE
                                in front of the tests: their object; they share its maps; the
                                network that programs see";
+
+/// The forms of the statements that begin with the word that a text begins with; all if none does.
+fn forms_of(text: &str) -> String {
+    let word = text.split(|each: char| !each.is_ascii_alphabetic()).next();
+    let mut is_of_word = false;
+    let lines = FORM.lines().filter(|line| {
+        if let Some(form) = line
+            .strip_prefix("  ")
+            .filter(|line| !line.starts_with(' '))
+        {
+            let mut alternatives = form.split(" | ").map(str::split_whitespace);
+            is_of_word = alternatives.any(|mut words| {
+                let first = words.next().unwrap_or_default();
+                first.split('[').next() == word
+            });
+        }
+        is_of_word
+    });
+    match lines.collect::<Vec<_>>() {
+        none if none.is_empty() => FORM.to_owned(),
+        lines => lines.join("\n"),
+    }
+}
 
 /// Bytes of the largest file.
 const LARGEST: u64 = 16 << 20;
@@ -121,12 +145,14 @@ impl ExpectFile {
                 None => statement(&text, directory).map_err(|what| (number, what)),
             };
             let statement = statement.map_err(|(number, what)| {
-                ExpectError::new(name, Some(number), ExpectProblem::Statement(what))
+                let forms = forms_of(&text);
+                ExpectError::new(name, Some(number), ExpectProblem::Statement { what, forms })
             })?;
             lines.push(Line {
                 number,
                 text: text.lines().map(str::trim).collect::<Vec<_>>().join(" "),
                 source: text,
+                is_setup: false,
                 statement,
             });
         }
@@ -197,9 +223,13 @@ impl ExpectFile {
             if let Statement::Test(name) = &line.statement {
                 let has_setup = tests.is_empty() || !self.shares_maps();
                 let lines = setup.iter().filter(|_| has_setup).filter(is_run);
+                let lines = lines.cloned().map(|line| Line {
+                    is_setup: true,
+                    ..line
+                });
                 let file = ExpectFile {
                     name: self.name.clone(),
-                    lines: lines.cloned().collect(),
+                    lines: lines.collect(),
                 };
                 tests.push((name.clone(), file));
             } else if let (Some((_, file)), true) = (tests.last_mut(), is_run(&line)) {
@@ -260,6 +290,7 @@ impl ExpectFile {
                 number,
                 source: text.clone(),
                 text,
+                is_setup: false,
                 statement,
             },
         );

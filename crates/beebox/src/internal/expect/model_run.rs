@@ -3,6 +3,7 @@
 use ::kernel::model::{Iteration, IteratorContext, Model, ModelError, ModelMemory, ModelValue};
 
 use super::check::State;
+use super::context::compare_fields;
 use super::runs::Ran;
 use super::statement::{Expected, Line, Statement};
 use super::{ExpectCheck, ExpectDifference, ExpectError, ExpectProblem};
@@ -73,8 +74,12 @@ impl<'c> ExpectCheck<'c, '_> {
 
     pub(super) fn step_model(&self, state: &mut State, line: &Line) -> Result<(), ExpectProblem> {
         match &line.statement {
-            Statement::RunModel { program, value } => {
-                return self.run_model(state, line, program, Input::Context(value));
+            Statement::RunModel {
+                program,
+                value,
+                repeat,
+            } => {
+                return self.run_model(state, line, program, Input::Context(value, *repeat));
             }
             Statement::Iterate { program, elements } => {
                 return self.run_model(state, line, program, Input::Elements(elements));
@@ -112,7 +117,7 @@ impl<'c> ExpectCheck<'c, '_> {
         let mut program = self.runnable(state, name)?;
         self.lend_model(state, &mut program);
         let ran = match input {
-            Input::Context(value) => self.run_once(state, &mut program, value),
+            Input::Context(value, repeat) => self.repeat(state, &mut program, (value, repeat)),
             Input::Elements(elements) => self.iterate(state, &mut program, elements),
         };
         if let Some(model) = program.take_model() {
@@ -137,14 +142,26 @@ impl<'c> ExpectCheck<'c, '_> {
         Ok(())
     }
 
-    fn run_once(
+    /// Runs on a context so many times, each time on one that is made anew; the result is that of the last run,
+    /// with the records and texts of all.
+    pub(super) fn repeat(
         &self,
         state: &mut State,
         program: &mut RunnableProgram<'c>,
-        value: &ModelValue,
+        (value, times): (&ModelValue, u32),
     ) -> Result<Result<TestRunOutput, RunError>, ExpectProblem> {
         self.make_context(state, program, value)?;
-        Ok(program.model_run())
+        let mut all = program.model_run();
+        for _ in 1..times {
+            let Ok(before) = all else {
+                break;
+            };
+            self.make_context(state, program, value)?;
+            all = program
+                .model_run()
+                .map(|output| with_output_before(output, before));
+        }
+        Ok(all)
     }
 
     /// Reads an iterator to its end, as `cat` does: reads of Linux give the text of the elements up to one
@@ -193,6 +210,21 @@ impl<'c> ExpectCheck<'c, '_> {
         Ok(Ok(output))
     }
 
+    /// Compares fields of the context behind a run on a packet or context.
+    pub(super) fn expect_context(
+        &self,
+        state: &mut State,
+        line: &Line,
+        value: &ModelValue,
+    ) -> Result<(), ExpectProblem> {
+        if let (Ran::Packet { run, .. }, Some((_, program))) = (&state.ran, &state.last) {
+            let difference = compare_fields(self.loaded, program, value, &run.ctx_out);
+            let difference = difference.map_err(ExpectProblem::Unsuitable)?;
+            state.put(line, difference.map(ExpectDifference::from), Vec::new());
+        }
+        Ok(())
+    }
+
     pub(super) fn expect_of_model(
         &self,
         state: &mut State,
@@ -200,9 +232,18 @@ impl<'c> ExpectCheck<'c, '_> {
         expected: &Expected,
     ) -> Result<(), ExpectProblem> {
         let difference = match (&mut state.model, &state.ran) {
+            (None, Ran::Stopped) if state.last.is_some() => {
+                Some("there is no run that ended".to_owned())
+            }
             (None, _) => {
-                let what = "no statement before it is about a model of the kernel".to_owned();
-                return Err(ExpectProblem::Unsuitable(what));
+                let what = match expected {
+                    Expected::ContextFields(_) => "the run before it leaves no context",
+                    _ => {
+                        "it is about runs in a model of the kernel (run PROGRAM {NAME: VALUE}), and there \
+                         is none before it"
+                    }
+                };
+                return Err(ExpectProblem::Unsuitable(what.to_owned()));
             }
             (Some(_), Ran::Stopped) => Some("there is no run that ended".to_owned()),
             (Some(model), _) => compare(model, expected)?,
@@ -214,7 +255,7 @@ impl<'c> ExpectCheck<'c, '_> {
 
 /// What a program runs on.
 enum Input<'v> {
-    Context(&'v ModelValue),
+    Context(&'v ModelValue, u32),
     Elements(&'v [ModelValue]),
 }
 

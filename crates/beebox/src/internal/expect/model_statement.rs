@@ -2,7 +2,7 @@
 
 use ::kernel::model::ModelValue;
 
-use super::statement::{Expected, Statement};
+use super::statement::{Expected, Statement, repeated};
 
 /// A statement that cannot be read: lines below its first one, and what is wrong.
 pub(super) type ModelFault = (usize, String);
@@ -34,12 +34,7 @@ pub(super) fn model_statement(text: &str) -> Option<Result<Statement, ModelFault
             Ok(_) => fault("iterate PROGRAM [ELEMENT, …] is expected"),
             Err(error) => Err(error),
         },
-        "run" if behind.starts_with(['{', '[']) => {
-            value(text, behind).map(|value| Statement::RunModel {
-                program: second.to_owned(),
-                value,
-            })
-        }
+        "run" if behind.starts_with(['{', '[']) => run(text, (second, behind)),
         "ctx" if rest.starts_with('{') => {
             value(text, rest).map(|value| Statement::Expect(Expected::ContextFields(value)))
         }
@@ -84,6 +79,20 @@ pub(super) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     let before = &text[..at.min(text.len())];
     let line = before.rsplit('\n').next().unwrap_or_default();
     (before.matches('\n').count(), line.chars().count() + 1)
+}
+
+/// `PROGRAM {NAME: VALUE} [xTIMES]`.
+fn run(text: &str, (program, behind): (&str, &str)) -> Result<Statement, ModelFault> {
+    let last = behind.split_whitespace().next_back().unwrap_or_default();
+    let (part, repeat) = match last.contains(['}', ']']) {
+        true => (behind, 1),
+        false => repeated(behind).map_err(|what| (text.matches('\n').count(), what))?,
+    };
+    Ok(Statement::RunModel {
+        program: program.to_owned(),
+        value: value(text, part)?,
+        repeat,
+    })
 }
 
 /// `@NAME = TYPE {…}` or `@NAME {…}`.
@@ -212,6 +221,8 @@ mod tests {
             "result bpf_get_stackid at 2 = -EFAULT",
             "run p { a: 1,\n b: @a }",
             "run p [1, @a]",
+            "run p { mode: 0755 } x3",
+            "run p {a: x3}",
             "iterate p [@a, { task: @b }]",
             "ctx { user_port: be 80 }",
             "memory @a.scx.slice = 5",
@@ -241,6 +252,8 @@ mod tests {
             ("memory @a = 5", (0, "memory @NAME.MEMBER")),
             ("result f at 0 = 1", (0, "N from 1")),
             ("call", (0, "call FUNCTION")),
+            ("run p { a: 1,\n b: 2 } x0", (1, "no number of runs")),
+            ("run p { mode: 0799 }", (0, "0 in front is octal")),
             ("seq 5", (0, "seq \"TEXT\"")),
             ("seq", (0, "seq \"TEXT\"")),
             ("iterate", (0, "a value")),

@@ -3,9 +3,24 @@
 use object::Object;
 use spec::programs::ProgramType;
 
-use super::statement::{Expected, Statement};
-use crate::internal::maps_json::{Element, find, read};
-use crate::internal::run::{LoadedObject, can_test_run, verdict_names};
+use super::statement::{Expected, Line, Statement};
+use crate::internal::maps_json::{Element, KeyNames, find, read};
+use crate::internal::run::{LoadedObject, StorageOwner, can_test_run, verdict_names};
+
+/// True for a statement in front of tests about a map of the object that no program of this test uses: it is
+/// about the other tests.
+pub(super) fn is_of_other_test(line: &Line, object: &Object<'_>, loaded: &LoadedObject) -> bool {
+    let map = match &line.statement {
+        Statement::Set { map, .. } | Statement::Delete { map, .. } => map,
+        Statement::Fault(fault) => match &fault.map {
+            Some(map) => map,
+            None => return false,
+        },
+        _ => return false,
+    };
+    let mut maps = object.maps().iter();
+    line.is_setup && find(loaded, map).is_err() && maps.any(|(_, known)| known.name() == map)
+}
 
 /// Checks that a statement's map, key, value and variable are there and fit.
 pub(super) fn resolve(
@@ -15,12 +30,15 @@ pub(super) fn resolve(
     cpu: u32,
 ) -> Result<(), String> {
     let types = object.btf();
+    // Objects are given later.
+    let owner = |_: &str| Ok(StorageOwner::Number(0));
+    let names = KeyNames { cpu, owner: &owner };
     match statement {
         Statement::Set { map, key, value } => {
-            Element::find(loaded, types, map, key, cpu)?.check(value)
+            Element::find(loaded, types, (map, key), names)?.check(value)
         }
         Statement::Expect(Expected::Element { map, key, value }) => {
-            let element = Element::find(loaded, types, map, key, cpu)?;
+            let element = Element::find(loaded, types, (map, key), names)?;
             value.iter().try_for_each(|value| element.check(value))
         }
         Statement::Expect(Expected::Entries { map, .. }) => find(loaded, map)
@@ -41,7 +59,9 @@ pub(super) fn resolve(
             let formats = loaded.formats_of_variable(object, name);
             read(types, ty, value, &mut bytes, &formats)
         }
-        Statement::Delete { map, key } => Element::find(loaded, types, map, key, cpu).map(|_| ()),
+        Statement::Delete { map, key } => {
+            Element::find(loaded, types, (map, key), names).map(|_| ())
+        }
         Statement::Fault(fault) => match &fault.map {
             Some(map) => find(loaded, map)
                 .map(|_| ())
@@ -122,6 +142,7 @@ pub(super) fn check_applicable(
         | Expected::Redirect(_)
         | Expected::Checksums
         | Expected::Field { .. }
+        | Expected::ContextFields(_)
             if is_capture =>
         {
             Err("it is of a run on one packet, and the last run is on a capture".to_owned())

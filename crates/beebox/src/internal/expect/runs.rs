@@ -1,5 +1,6 @@
 //! Runs of an expectation file, and their results.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -8,7 +9,7 @@ use crate::internal::bytes::ByteSource;
 use crate::internal::captures::{CaptureError, Input};
 use crate::internal::run::{
     CaptureSummary, LoadedObject, PacketRun, PrintedText, RunCaptureError, RunError, RunRecord,
-    RunnableProgram, TestRunOutput,
+    RunnableProgram, TestRunOutput, packet_behind,
 };
 
 use super::ExpectProblem;
@@ -141,12 +142,18 @@ pub(super) fn run(
         Statement::Run { repeat, .. } => {
             let (packet, context) = inputs(statement, loaded)?;
             match program.test_run_with_context(&packet, context.as_deref(), *repeat) {
-                Ok(run) => Ok(Ok(Ran::Packet {
-                    packet,
-                    context,
-                    run: Box::new(run),
-                    executed: program.executed(),
-                })),
+                Ok(mut run) => {
+                    let left = packet_behind(program.kind(), &packet, &run.data_out);
+                    if let Some(left) = left.map(Cow::into_owned) {
+                        run.data_out = left;
+                    }
+                    Ok(Ok(Ran::Packet {
+                        packet,
+                        context,
+                        run: Box::new(run),
+                        executed: program.executed(),
+                    }))
+                }
                 Err(error) if error.is_stop() => Ok(Err(error)),
                 Err(error) => Err(ExpectProblem::Run(Box::new(error))),
             }

@@ -8,6 +8,7 @@ use super::compare::{compare_maps, compare_run};
 use super::resolve::{check_applicable, resolve};
 use super::runs::Ran;
 use super::statement::{Expected, Statement, statement};
+use crate::internal::maps_json::KeyNames;
 use crate::internal::run::{LoadedObject, TestRunOutput};
 
 /// An expectation.
@@ -137,7 +138,12 @@ impl Expectation {
         object: &Object<'_>,
         loaded: &LoadedObject,
     ) -> Result<Option<String>, String> {
-        let compared = compare_maps(&self.expected, object, loaded, 0)?;
+        let owner = |name: &str| Err(format!("no @{name} is given"));
+        let names = KeyNames {
+            cpu: 0,
+            owner: &owner,
+        };
+        let compared = compare_maps(&self.expected, object, loaded, names)?;
         Ok(compared.difference.map(|difference| difference.what))
     }
 }

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use ::kernel::programs::TestProgram;
 use object::Object;
+use spec::programs::ProgramType;
 
 use super::executor::{Executor, FuzzTarget, Violation};
-use super::find::FuzzFind;
+use super::find::{CaptureForm, FuzzFind};
 use super::fit::{check, check_varied, shape};
 use super::input::FuzzInput;
 use super::minimize::minimize;
@@ -336,12 +337,15 @@ impl<'c, 'o> Campaign<'c, 'o> {
         Ok(finds)
     }
 
-    /// True if programs of the type run on captures.
-    pub fn runs_on_captures(&self) -> bool {
+    /// The form of captures of what the program gets; `None` if it gets no packets.
+    pub fn capture_form(&self) -> Option<CaptureForm> {
         let loaded = self.loaded();
-        let place = loaded.program_place(&self.plan.program);
-        let rules = place.and_then(|place| TestProgram::of(loaded.program_kind(place)));
-        rules.is_some_and(|rules| rules.captured(&[]).is_some())
+        let kind = loaded.program_kind(loaded.program_place(&self.plan.program)?);
+        let runs_on_captures = TestProgram::of(kind)?.captured(&[]).is_some();
+        match kind {
+            ProgramType::Netfilter => Some(CaptureForm::Network),
+            _ => runs_on_captures.then_some(CaptureForm::Link),
+        }
     }
 
     /// The object of the first job, as it was loaded.

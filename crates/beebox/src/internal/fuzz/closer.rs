@@ -19,7 +19,7 @@ impl Executor<'_, '_> {
     ) -> Option<Violation> {
         let retval = self.known[known].retval;
         let records = self.side.records();
-        let context = step.context.as_deref();
+        let context = step.context_of(self.side.program.kind());
         let wrong = |property: usize, what: String, expects: Expects| {
             Some(Violation {
                 property,
@@ -99,7 +99,12 @@ impl Executor<'_, '_> {
             packet: first,
             ..step.clone()
         };
-        let given = given(input, place, &step, self.is_seeded);
+        let given = given(
+            input,
+            place,
+            (&step, self.side.program.kind()),
+            self.is_seeded,
+        );
         let result = self.side.program.run_input(given, &mut self.guard);
         self.side.loaded.drain_counters(|_, _| {});
         self.side.records();
@@ -129,7 +134,7 @@ impl Executor<'_, '_> {
         (input, step): (&FuzzInput, &InputStep),
     ) -> Option<(String, Expects)> {
         let old = self.old.as_mut()?;
-        let given = given(input, place, step, self.is_seeded);
+        let given = given(input, place, (step, old.program.kind()), self.is_seeded);
         let result = old.program.run_input(given, &mut self.guard);
         old.loaded.drain_counters(|_, _| {});
         let old_records = old.records();

@@ -2,17 +2,17 @@
 
 use std::time::Instant;
 
-use ::kernel::programs::{PacketVerdict, verdict};
+use ::kernel::programs::PacketVerdict;
 use interp::checked::Limits;
 use object::Object;
-use packet::{Metadata, Packet};
+use spec::programs::ProgramType;
 
 use super::features::{STATE_FEATURES, class_of, state_feature};
 use super::input::{FuzzInput, InputStep};
 use super::property::{Condition, Holds, Property};
 use crate::internal::expect::ExpectationKind;
 use crate::internal::run::{
-    Compared, LoadedObject, Marked, RunError, RunGuard, RunInput, RunRecord, RunnableProgram,
+    Compared, LoadedObject, Marked, RunGuard, RunInput, RunRecord, RunnableProgram,
 };
 use crate::{Engine, FilterRunner};
 
@@ -58,7 +58,7 @@ pub(super) struct Known {
     pub(super) retval: u32,
     pub(super) verdict: PacketVerdict,
     /// Properties about verdicts that it may not have.
-    suspects: Vec<usize>,
+    pub(super) suspects: Vec<usize>,
 }
 
 /// One program with what runs it.
@@ -77,7 +77,7 @@ pub(super) struct Executor<'w, 'o> {
     pub(super) properties: &'w [Property],
     /// Those that were found already, or are not looked for.
     pub(super) skipped: Vec<bool>,
-    runners: Vec<Option<FilterRunner<'w>>>,
+    pub(super) runners: Vec<Option<FilterRunner<'w>>>,
     pub(super) side: Side<'w>,
     pub(super) old: Option<Side<'w>>,
     pub(super) guard: RunGuard,
@@ -240,7 +240,12 @@ impl<'w, 'o> Executor<'w, 'o> {
             ..whole
         });
         for (place, step) in input.steps.iter().enumerate() {
-            let given = given(input, place, step, self.is_seeded);
+            let given = given(
+                input,
+                place,
+                (step, self.side.program.kind()),
+                self.is_seeded,
+            );
             compared.extend(self.side.program.comparisons(given, &mut self.guard));
             self.side.records();
         }
@@ -259,7 +264,12 @@ impl<'w, 'o> Executor<'w, 'o> {
         step: &InputStep,
         each: &mut impl FnMut(usize, u8),
     ) -> Option<Violation> {
-        let given = given(input, place, step, self.is_seeded);
+        let given = given(
+            input,
+            place,
+            (step, self.side.program.kind()),
+            self.is_seeded,
+        );
         let result = self.side.program.run_input(given, &mut self.guard);
         let mut instructions = 0;
         let weights = self.weights;
@@ -299,117 +309,18 @@ impl<'w, 'o> Executor<'w, 'o> {
             }
         }
     }
-
-    fn holds_no_more(&self, property: usize) -> bool {
-        self.skipped[property]
-    }
-
-    #[cold]
-    fn stopped(&self, step: usize, error: &RunError) -> Option<Violation> {
-        let is_ends = |property: &Property| matches!(property.0, Holds::Ends);
-        let property = self.properties.iter().position(is_ends)?;
-        (!self.skipped[property]).then(|| Violation {
-            property,
-            step,
-            what: error.to_string(),
-            expects: Expects::Lines(vec!["instructions <= 1000000".to_owned()]),
-        })
-    }
-
-    /// Remembers a value that programs return.
-    #[cold]
-    fn learn(&mut self, retval: u32) -> usize {
-        let known = verdict(self.side.program.kind(), retval);
-        let mut suspects = Vec::new();
-        for (place, property) in self.properties.iter().enumerate() {
-            let is_suspect = match &property.0 {
-                Holds::Never { verdict, .. } => *verdict == known.name,
-                Holds::Always { verdict, .. } => *verdict != known.name,
-                Holds::Expect(expectation) if expectation.kind() == ExpectationKind::Value => {
-                    let run = self.side.program.output(retval);
-                    expectation.differs(&[], None, run).is_some()
-                }
-                _ => false,
-            };
-            if is_suspect {
-                suspects.push(place);
-            }
-        }
-        // Programs may return any number.
-        self.known.truncate(255);
-        self.known.push(Known {
-            retval,
-            verdict: known,
-            suspects,
-        });
-        self.known.len() - 1
-    }
-
-    fn check_verdict(&mut self, known: usize, place: usize, step: &InputStep) -> Option<Violation> {
-        let known = &self.known[known];
-        for property in known.suspects.iter().copied() {
-            if self.skipped[property] {
-                continue;
-            }
-            if let Some(runner) = &mut self.runners[property] {
-                let packet = Packet::whole(&step.packet, &Metadata::UNKNOWN);
-                // A filter that does not end takes no packet.
-                if runner.run(&packet).unwrap_or(0) == 0 {
-                    continue;
-                }
-            }
-            let line = match &self.properties[property].0 {
-                Holds::Always { verdict, .. } => format!("verdict {verdict}"),
-                Holds::Expect(expectation) => expectation.text().to_owned(),
-                _ => format!("verdict not {}", known.verdict.name),
-            };
-            return Some(Violation {
-                property,
-                step: place,
-                what: format!("got {} ({})", known.verdict.name, known.retval as i32),
-                expects: Expects::Lines(vec![line]),
-            });
-        }
-        None
-    }
-
-    fn check_instructions(
-        &self,
-        known: usize,
-        instructions: u64,
-        step: usize,
-    ) -> Option<Violation> {
-        for (property, holds) in self.properties.iter().enumerate() {
-            let Holds::Expect(expectation) = &holds.0 else {
-                continue;
-            };
-            let Some((verdict, most)) = expectation.most_instructions() else {
-                continue;
-            };
-            let is_of = verdict.is_none_or(|name| name == self.known[known].verdict.name);
-            if instructions > most && is_of && !self.holds_no_more(property) {
-                return Some(Violation {
-                    property,
-                    step,
-                    what: format!("got {instructions} instructions"),
-                    expects: Expects::Lines(vec![expectation.text().to_owned()]),
-                });
-            }
-        }
-        None
-    }
 }
 
-/// A step as a program runs it.
+/// A step as a program of a type runs it.
 pub(super) fn given<'i>(
     input: &FuzzInput,
     place: usize,
-    step: &'i InputStep,
+    (step, kind): (&'i InputStep, ProgramType),
     is_seeded: bool,
 ) -> RunInput<'i> {
     RunInput {
         frame: &step.packet,
-        context: step.context.as_deref(),
+        context: step.context_of(kind),
         time: step.time,
         // Expectation files number the runs behind `seed` from 1.
         seed: is_seeded.then(|| input.seed.wrapping_add(place as u64 + 1)),

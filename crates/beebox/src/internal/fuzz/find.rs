@@ -1,14 +1,17 @@
 //! A find as data, as a capture, and as a test.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
+use capture::LinkType;
 use object::Object;
+use spec::programs::ProgramType;
 
 use super::executor::{Expects, Violation};
 use super::hex;
-use super::input::FuzzInput;
+use super::input::{FuzzInput, InputStep};
 use crate::internal::expect::{ExpectCheck, ExpectFile};
 use crate::internal::maps_json::{RecordTypes, show_part};
 use crate::internal::run::{LoadedObject, ObjectMap};
@@ -134,6 +137,8 @@ impl FuzzFind {
             let _ = writeln!(text, "seed {}", self.input.seed);
         }
         let has_time = loaded.calls(super::TIME_HELPERS);
+        let kind = loaded.program_place(program);
+        let kind = kind.map(|place| loaded.program_kind(place));
         for (place, step) in self.input.steps.iter().enumerate().take(self.step + 1) {
             if has_time {
                 let _ = writeln!(text, "time {}ns", step.time);
@@ -142,7 +147,7 @@ impl FuzzFind {
                 true => "none".to_owned(),
                 false => hex(&step.packet),
             };
-            let context = step.context.as_ref();
+            let context = kind.and_then(|kind| step.context_of(kind));
             let context = context.map_or(String::new(), |it| format!(" ctx={}", hex(it)));
             let _ = writeln!(text, "run {program} {packet}{context}");
             if place < self.step {
@@ -209,10 +214,63 @@ fn element(map: &ObjectMap, object: &Object<'_>, key: &[u8], value: Option<&[u8]
     }
 }
 
+/// What captures of a program's packets begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CaptureForm {
+    /// Ethernet.
+    Link,
+    /// The network header, which netfilter programs see first.
+    Network,
+}
+
 /// A capture (pcap, nanoseconds) of the packets of an input, at their times.
 pub fn capture_of(input: &FuzzInput) -> Vec<u8> {
+    capture(
+        input.steps.iter().map(|step| (step, &step.packet[..])),
+        LinkType::ETHERNET,
+    )
+}
+
+/// The same in the form that a program sees.
+pub fn capture_as(input: &FuzzInput, form: CaptureForm) -> Vec<u8> {
+    let seen = |step: &'_ InputStep| -> Option<(u8, usize)> {
+        let [hook, family, ..] = step.context_of(ProgramType::Netfilter)? else {
+            return None;
+        };
+        // At the hook of sent packets a test run shows the whole frame as the packet.
+        Some((*family, if *hook == LOCAL_OUT { 0 } else { LINK_HEADER }))
+    };
+    if form == CaptureForm::Link {
+        return capture_of(input);
+    }
+    let families: BTreeSet<u8> = input
+        .steps
+        .iter()
+        .filter_map(seen)
+        .map(|(family, _)| family)
+        .collect();
+    let link_type = match families.iter().collect::<Vec<_>>()[..] {
+        [2] => LinkType::IPV4,
+        [10] => LinkType::IPV6,
+        _ => LinkType::RAW,
+    };
+    let packets = input.steps.iter().map(|step| {
+        let start = seen(step).map_or(0, |(_, start)| start);
+        (step, step.packet.get(start..).unwrap_or_default())
+    });
+    capture(packets, link_type)
+}
+
+/// `NF_INET_LOCAL_OUT`.
+const LOCAL_OUT: u8 = 3;
+/// Bytes of the header of Ethernet.
+const LINK_HEADER: usize = 14;
+
+fn capture<'s>(
+    packets: impl Iterator<Item = (&'s InputStep, &'s [u8])>,
+    link_type: LinkType,
+) -> Vec<u8> {
     const NANOSECONDS: u32 = 0xa1b2_3c4d;
-    const ETHERNET: u32 = 1;
     const SNAPLEN: u32 = 262_144;
     let mut file = Vec::new();
     file.extend_from_slice(&NANOSECONDS.to_le_bytes());
@@ -220,14 +278,14 @@ pub fn capture_of(input: &FuzzInput) -> Vec<u8> {
     file.extend_from_slice(&4_u16.to_le_bytes());
     file.extend_from_slice(&[0; 8]);
     file.extend_from_slice(&SNAPLEN.to_le_bytes());
-    file.extend_from_slice(&ETHERNET.to_le_bytes());
-    for step in &input.steps {
+    file.extend_from_slice(&link_type.0.to_le_bytes());
+    for (step, packet) in packets {
         let (seconds, nanoseconds) = (step.time / 1_000_000_000, step.time % 1_000_000_000);
-        let len = step.packet.len() as u32;
+        let len = packet.len() as u32;
         for number in [seconds as u32, nanoseconds as u32, len, len] {
             file.extend_from_slice(&number.to_le_bytes());
         }
-        file.extend_from_slice(&step.packet);
+        file.extend_from_slice(packet);
     }
     file
 }

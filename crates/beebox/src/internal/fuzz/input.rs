@@ -1,5 +1,7 @@
 //! What a program is run on: elements of maps, then packets one after the other, each at its time.
 
+use spec::programs::ProgramType;
+
 /// An input. The maps are as they were set up in front of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FuzzInput {
@@ -31,6 +33,22 @@ pub struct InputStep {
     pub context: Option<Vec<u8>>,
     /// The clock, in nanoseconds.
     pub time: u64,
+}
+
+impl InputStep {
+    /// The context of a run of a program of a type: of netfilter, which has no other, the hook of received
+    /// packets of the family that the frame is of, behind which the program sees it from its network header.
+    pub(super) fn context_of(&self, kind: ProgramType) -> Option<&[u8]> {
+        // Hook and family of `struct nf_hook_state`, the first of all hooks.
+        const IPV4: &[u8] = &[0, 2];
+        const IPV6: &[u8] = &[0, 10];
+        let given = self.context.as_deref();
+        given.or_else(|| match (kind, self.packet.get(12..14)) {
+            (ProgramType::Netfilter, Some([0x86, 0xdd])) => Some(IPV6),
+            (ProgramType::Netfilter, _) => Some(IPV4),
+            _ => None,
+        })
+    }
 }
 
 impl FuzzInput {

@@ -98,11 +98,13 @@ impl fmt::Display for MapsJsonFault {
         match self {
             MapsJsonFault::Json(error) => write!(f, "invalid JSON: {error}"),
             MapsJsonFault::NoObject => write!(f, "no object with maps by name"),
-            MapsJsonFault::NoMap { name, known } => write!(
-                f,
-                "no program uses a map {name:?}; there are {}",
-                known.join(", ")
-            ),
+            MapsJsonFault::NoMap { name, known } => {
+                write!(f, "no program uses a map {name:?}; ")?;
+                match &known[..] {
+                    [] => write!(f, "the programs that are loaded use none"),
+                    known => write!(f, "there are {}", known.join(", ")),
+                }
+            }
             MapsJsonFault::NoPlace { place, variables } => {
                 write!(f, "{place} is no MAP.key, MAP.value or variable")?;
                 match &variables[..] {

@@ -29,16 +29,20 @@ pub(super) fn values(map: &ObjectMap, of: &Types<'_>) -> impl Iterator<Item = Or
     })
 }
 
+/// The object that a value names.
+pub(super) fn owner_of(value: &Value) -> Option<StorageOwner> {
+    match value {
+        Value::String(name) if name == TASK => Some(StorageOwner::Task),
+        Value::String(name) if name == PACKET => Some(StorageOwner::PacketSocket),
+        owner => owner.as_u64().map(StorageOwner::Number),
+    }
+}
+
 /// Sets the value of an entry; the members that it leaves out.
 pub(super) fn put(map: &ObjectMap, of: &Types<'_>, entry: &Value) -> Result<Vec<String>, String> {
-    let owner = match entry.get("owner").ok_or("it has no owner")? {
-        Value::String(name) if name == TASK => StorageOwner::Task,
-        Value::String(name) if name == PACKET => StorageOwner::PacketSocket,
-        owner => match owner.as_u64() {
-            Some(number) => StorageOwner::Number(number),
-            None => return Err(format!("owner: {owner} is no object with storage")),
-        },
-    };
+    let owner = entry.get("owner").ok_or("it has no owner")?;
+    let owner =
+        owner_of(owner).ok_or_else(|| format!("owner: {owner} is no object with storage"))?;
     let mut value = vec![0; map.def.params.value_size as usize];
     let given = entry.get("value").ok_or("it has no value")?;
     let left_out = of.fill(Part::Value, given, &mut value);

@@ -232,13 +232,32 @@ pub(super) struct Seen {
 }
 
 impl Observer for Observers<'_> {
+    const SEES_LEAPS: bool = cfg!(feature = "coverage");
+
+    #[cfg(feature = "coverage")]
+    fn enter(&mut self, program: u32, at: usize) {
+        if let Some(counts) = &mut self.counts {
+            counts.enter(program, at);
+        }
+    }
+
+    #[cfg(feature = "coverage")]
+    fn leap(&mut self, from: usize, to: usize) {
+        if let Some(counts) = &mut self.counts {
+            counts.leap(from, to);
+        }
+    }
+
+    #[cfg(feature = "coverage")]
+    fn leave(&mut self, at: usize) {
+        if let Some(counts) = &mut self.counts {
+            counts.leave(at);
+        }
+    }
+
     #[inline]
     fn before(&mut self, moment: &Moment<'_, '_>) -> ControlFlow<()> {
         self.last = Some((moment.program.number(), moment.at));
-        #[cfg(feature = "coverage")]
-        if let Some(counts) = &mut self.counts {
-            counts.before(moment)?;
-        }
         #[cfg(feature = "coverage")]
         if let Some(profiler) = &mut self.profiler {
             profiler.before(moment)?;

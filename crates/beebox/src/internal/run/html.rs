@@ -13,7 +13,8 @@ use vm::Redirect;
 
 use super::recording::Recording;
 use super::{
-    PrintedText, RunError, RunnableProgram, TestRunOutput, WhyOptions, redirect_text, takes_packet,
+    PrintedText, RunError, RunnableProgram, TestRunOutput, WhyOptions, packet_behind,
+    redirect_text, takes_packet,
 };
 
 /// The runs of a program that a page shows.
@@ -73,12 +74,12 @@ impl<'o> RunnableProgram<'o> {
         let (outcome, after, printed) = match &result {
             Ok(output) => (
                 Ok((output.retval, output.redirect)),
-                takes_packet(self.kind()).then_some(&output.data_out[..]),
+                packet_behind(self.kind(), packet, &output.data_out),
                 output.printk.clone(),
             ),
             Err(error) => (Err(error), None, PrintedText::default()),
         };
-        self.add_page_run(line, (packet, after), outcome, &printed);
+        self.add_page_run(line, (packet, after.as_deref()), outcome, &printed);
         result
     }
 

@@ -19,6 +19,9 @@ use spec::kfuncs::KernelFunction;
 use verifier::{Options, Proof, Verdict, explain};
 use vm::{Addresses, HostFunction, Objects, System};
 
+#[cfg(feature = "trace")]
+use trace::dwarf::LineTable;
+
 use super::compiled::Compiler;
 #[cfg(feature = "coverage")]
 use super::counts::ProgramCounts;
@@ -97,7 +100,23 @@ impl LoadedObject {
         let kernel = with_cpus(kernel, options.possible_cpus());
         let programs = LoadedObject::link(object, &kernel)?;
         let globals = object.globals().collect();
-        LoadedObject::from_programs(programs, globals, &kernel, options, (functions, reused))
+        let given = (functions, reused);
+        let loaded = LoadedObject::from_programs(programs, globals, &kernel, options, given);
+        #[cfg(feature = "trace")]
+        let loaded = loaded.map(|loaded| loaded.with_line_table(object.file()));
+        loaded
+    }
+
+    /// The same, with the instructions that have no source line by the line table of the file (`clang -g`).
+    #[cfg(feature = "trace")]
+    fn with_line_table(mut self, file: &[u8]) -> LoadedObject {
+        if let Some(table) = LineTable::read(file) {
+            for prepared in &mut self.shared.programs {
+                let places = table.of(&prepared.program);
+                prepared.program.leave_out_lines(&places);
+            }
+        }
+        self
     }
 
     /// The programs of an object that are to be loaded, linked for a kernel.

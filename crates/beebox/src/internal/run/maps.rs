@@ -188,6 +188,17 @@ impl ObjectMap {
         storage.set(owner.number(), value, 0).map(drop)
     }
 
+    /// The value of an object in local storage; `None` if it has none, and for other maps.
+    pub(crate) fn owned_value(&self, owner: StorageOwner) -> Option<Vec<u8>> {
+        self.map.of_kind::<LocalStorage>()?.bytes(owner.number())
+    }
+
+    /// Removes the value of an object in local storage; ENOENT if it has none, ENOTSUPP for other maps.
+    pub(crate) fn remove_owned_value(&self, owner: StorageOwner) -> Result<(), Errno> {
+        let storage = self.map.of_kind::<LocalStorage>();
+        storage.ok_or(Errno::ENOTSUPP)?.remove(owner.number())
+    }
+
     /// The memory of an arena, and the address in user space of its global variables.
     pub(super) fn arena_variables(&self) -> Option<(&Arena, u64)> {
         let arena = self.map.of_kind::<Arena>()?;
@@ -285,7 +296,7 @@ pub enum StorageOwner {
     Task,
     /// The socket of the packet of a test run.
     PacketSocket,
-    /// A socket by its cookie, or a control group by its address.
+    /// A socket by its cookie, or an object by its address.
     Number(u64),
 }
 

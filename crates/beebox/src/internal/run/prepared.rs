@@ -1,15 +1,15 @@
 //! A loaded program in the forms that engines run.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use ::kernel::programs::TestProgram;
 use ::kernel::variables::Variables;
 use btf::TypeId;
 use interp::checked::CheckedProgram;
 use isa::ebpf::{Callee, Imm64, Insn, Value64};
-use program::Program;
+use program::{LineInfo, Program};
 use spec::Kernel;
 use spec::kfuncs::KernelFunction;
 use spec::programs::{AttachType, ProgramType};
@@ -52,6 +52,8 @@ pub(super) struct Prepared {
     /// The attach type, if Linux does not test-run programs of it.
     refused_attach: Option<AttachType>,
     read_unwritten: AtomicUsize,
+    /// The source lines of its slots.
+    lines: OnceLock<Vec<Option<LineInfo>>>,
 }
 
 /// A program, and what the checked engine has to know of it.
@@ -131,6 +133,7 @@ impl Prepared {
         Prepared {
             may_read_unwritten,
             read_unwritten: AtomicUsize::new(usize::MAX),
+            lines: OnceLock::new(),
             refused_attach: refused_attach(&program),
             uses_current_task,
             rules,
@@ -187,16 +190,11 @@ impl Prepared {
 
     /// File, number and text of the source line of an instruction.
     pub(super) fn line_at(&self, insn: usize) -> Option<(String, u32, String)> {
-        // What the compiler gives line 0 belongs to the line before it.
-        let lines = self.program.line_info();
-        let begun = lines.partition_point(|line| line.insn as usize <= insn);
-        let start = self
-            .program
-            .subprog_at(insn as u32)
-            .map_or(0, |it| it.start);
-        let mut begun = lines[..begun].iter().rev();
-        let line = begun.find(|line| line.line > 0 || line.insn < start)?;
-        let line = Some(line).filter(|line| line.insn >= start && line.line > 0)?;
+        let lines = self.lines.get_or_init(|| {
+            let lines = self.program.source_lines().into_iter();
+            lines.map(|line| line.copied()).collect()
+        });
+        let line = (*lines.get(insn)?)?;
         let types = self.program.btf()?;
         let (file, text) = (types.string(line.file), types.string(line.text));
         Some((file.to_string(), line.line, text.to_string()))

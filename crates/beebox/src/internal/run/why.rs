@@ -9,6 +9,7 @@ use std::time::Instant;
 use ::kernel::maps::RunGuard;
 use ::kernel::programs::verdict;
 use capture::Event;
+use isa::ebpf::Flow;
 use packet::{fields, summary};
 use report::why::{CodeLine, FieldChange, Unseen, Why, WhyLine, WhyStep};
 use trace::dwarf::Debug;
@@ -17,7 +18,7 @@ use trace::{Folded, Run, Visit, fold};
 use super::capture::frame_time;
 use super::{
     LoadOptions, PrintedText, RunCaptureError, RunError, RunnableProgram, TestRunOutput,
-    redirect_json, redirect_text,
+    packet_behind, redirect_json, redirect_text,
 };
 use crate::internal::captures::Input;
 use crate::internal::maps_json::RecordTypes;
@@ -146,12 +147,15 @@ impl<'o> RunnableProgram<'o> {
         let printed = output
             .as_ref()
             .map_or_else(PrintedText::default, |output| output.printk.clone());
-        let has_packet = super::takes_packet(self.kind());
-        let after = output
-            .as_ref()
-            .filter(|_| has_packet)
-            .map(|output| &output.data_out[..]);
-        let mut why = self.tell(&run, (packet, after), told(result)?, &printed, with);
+        let left = output.as_ref().map(|output| &output.data_out[..]);
+        let after = left.and_then(|left| packet_behind(self.kind(), packet, left));
+        let mut why = self.tell(
+            &run,
+            (packet, after.as_deref()),
+            told(result)?,
+            &printed,
+            with,
+        );
         let redirect = output.and_then(|output| output.redirect);
         why.redirect_text = redirect.map(redirect_text);
         why.redirect = redirect.map(redirect_json);
@@ -270,7 +274,26 @@ impl<'o> RunnableProgram<'o> {
         let prepared = self.shared.programs.get(visit.program as usize);
         let program = prepared.map(|prepared| &prepared.program);
         let subprog = program.and_then(|program| program.subprog_at(visit.function));
-        let line = |slot| self.source(visit.program, slot).map(|source| source.line);
+        // What has no line goes on to what has one.
+        let insns = prepared.map_or(&[][..], |prepared| prepared.checked.insns());
+        let line = |slot: u32| {
+            let mut next = slot;
+            loop {
+                if let Some(source) = self.source(visit.program, next) {
+                    return Some(source.line);
+                }
+                next = match insns.get(next as usize)?.flow() {
+                    Flow::Next | Flow::Call(_) => next + 1,
+                    Flow::SkipOne => next + 2,
+                    Flow::Goto(distance) if distance >= 0 => next + 1 + distance as u32,
+                    Flow::Goto(_)
+                    | Flow::Branch(_)
+                    | Flow::GotoReg(_)
+                    | Flow::Exit
+                    | Flow::Nowhere => return None,
+                };
+            }
+        };
         WhyLine {
             prog: program.map_or_else(String::new, |program| program.name().to_owned()),
             function: subprog.map_or_else(String::new, |subprog| subprog.name.clone()),

@@ -121,6 +121,14 @@ fn addresses_and_ports_are_text_by_type_and_name() {
         assert_eq!(from_json(&types, all, &wrong, &mut read).unwrap_err(), why);
     }
 
+    // Four numbers of any name are an address where one is given; of one number the order is unknown.
+    let address = json!({"values": "2001:db8::2"});
+    from_json(&types, all, &address, &mut read).unwrap();
+    assert_eq!((&read[60..64], read[75]), (&[0x20, 1, 0x0d, 0xb8][..], 2));
+    let unknown = json!({"count": "10.0.0.1"});
+    let why = from_json(&types, all, &unknown, &mut read).unwrap_err();
+    assert!(why.contains("known by their names"), "{why}");
+
     let mut formats = Formats::default();
     let set = |formats: &mut Formats, path: &[&str], format: &str| {
         let path = path.iter().map(|name| (*name).to_owned()).collect();

@@ -41,16 +41,8 @@ impl Sources {
     pub(super) fn new<'p>(programs: impl Iterator<Item = &'p Program>, folder: &Path) -> Sources {
         let mut sources = Sources::default();
         for program in programs {
-            let slots = 0..program.insns().len() as u32;
             let mut columns = Vec::new();
-            let mut last = None;
-            let numbers = slots.map(|slot| {
-                // What the compiler gives line 0 belongs to the line before it.
-                let subprogs = program.subprogs();
-                let is_begin = subprogs.binary_search_by_key(&slot, |it| it.start).is_ok();
-                last = last.filter(|_| !is_begin);
-                let known = program.line_at(slot).filter(|line| line.line > 0).or(last);
-                last = known;
+            let numbers = program.source_lines().into_iter().map(|known| {
                 let Some((line, types)) = known.zip(program.btf()) else {
                     columns.push(0);
                     return 0;
@@ -201,7 +193,10 @@ impl Sources {
                 if *at == number && before != number {
                     places.push((program as u32, slot as u32));
                 }
-                before = *at;
+                // Instructions without a line go on with that of the one before them.
+                if *at != 0 {
+                    before = *at;
+                }
             }
         }
         Ok((found, places))

@@ -32,6 +32,41 @@ l [LINE]            source lines; disas: the instructions of the function
 q                   end the session
 An empty line repeats the last command.";
 
+/// Commands that take nothing behind them.
+const ALONE: [&str; 31] = [
+    "c",
+    "continue",
+    "rc",
+    "reverse-continue",
+    "s",
+    "step",
+    "n",
+    "next",
+    "si",
+    "stepi",
+    "ni",
+    "nexti",
+    "fin",
+    "finish",
+    "rs",
+    "reverse-step",
+    "rn",
+    "reverse-next",
+    "rsi",
+    "reverse-stepi",
+    "rni",
+    "reverse-nexti",
+    "rfin",
+    "reverse-finish",
+    "run",
+    "start",
+    "bt",
+    "backtrace",
+    "where",
+    "up",
+    "down",
+];
+
 /// A front end of line commands.
 pub struct Terminal {
     /// Commands that come before those of the input.
@@ -112,6 +147,9 @@ impl Terminal {
         let view = pause.view;
         let step = |kind, is_insn| Next::Resume(Resume::Step(DebugStep { kind, is_insn }));
         let back = |kind, is_insn| Next::Resume(Resume::BackStep(DebugStep { kind, is_insn }));
+        if ALONE.contains(&word) && !rest.is_empty() {
+            return Err(format!("{word} takes nothing behind it, not {rest:?}"));
+        }
         match word {
             "" => {}
             "h" | "help" => self.print(HELP),
@@ -178,10 +216,17 @@ impl Terminal {
                 let text = show::printed(&view, &node, form);
                 self.print(&text);
             }
-            "x" => self.print(&show::examined(&view, self.frame, form, rest)?),
+            // Of instructions it shows those at hand.
+            "x" if !rest.is_empty() || form.contains('i') => {
+                self.print(&show::examined(&view, self.frame, form, rest)?);
+            }
+            "x" => return Err("x EXPR, x/16 EXPR, x/4i".to_owned()),
             "bt" | "backtrace" | "where" => self.print(&show::frames(&view, self.frame)),
             "f" | "frame" => {
-                let number = rest.parse().unwrap_or(self.frame);
+                let number = match rest {
+                    "" => self.frame,
+                    rest => rest.parse().map_err(|_| frames_of(&view, rest))?,
+                };
                 self.choose(&view, number)?;
             }
             "up" => self.choose(&view, self.frame + 1)?,
@@ -194,7 +239,13 @@ impl Terminal {
                 self.print(&text);
             }
             "l" | "list" => {
-                let line = rest.parse().ok().or(self.listed);
+                let line = match rest {
+                    "" => self.listed,
+                    rest => Some(
+                        rest.parse()
+                            .map_err(|_| format!("list LINE, not {rest:?}"))?,
+                    ),
+                };
                 let (text, next) = show::listing(&view, self.frame, line)?;
                 self.listed = Some(next);
                 self.print(&text);
@@ -208,7 +259,7 @@ impl Terminal {
 
     fn choose(&mut self, view: &View<'_, '_, '_>, number: usize) -> Result<(), String> {
         if number >= view.depth() {
-            return Err(format!("there are frames 0 to {}", view.depth().max(1) - 1));
+            return Err(frames_of(view, &number.to_string()));
         }
         self.frame = number;
         self.listed = None;
@@ -243,6 +294,12 @@ impl Terminal {
         self.print(&show::breakpoint(&view, &set));
         Ok(())
     }
+}
+
+/// That there is no such frame, and which ones there are.
+fn frames_of(view: &View<'_, '_, '_>, given: &str) -> String {
+    let last = view.depth().max(1) - 1;
+    format!("there is no frame {given}; there are frames 0 to {last}")
 }
 
 /// The argument of a command; an error with its usage if there is none.

@@ -545,7 +545,7 @@ fn commands_that_say_nothing_are_answered() {
         1,
         &format!(
             "fly\nb\nb 9999\nb other.c:3\nb insn:5000\nd 7\np\np nothing\np {deep}\np ctx->nothing\n\
-             p 1 +\nx 0\nwho 3\nframe 9\npacket 0\ninfo\nwatch 1+1\np $r77\np ports[99]\nlog x"
+             p 1 +\nx 0\nwho 3\nframe 9\nframe x\ns 3\nlist foo\nx\npacket 0\ninfo\nwatch 1+1\np $r77\np ports[99]\nlog x"
         ),
     );
     expect_file!["tests/errors.txt"].assert_eq(&text);
