@@ -59,7 +59,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers."""
+    """Register the markers, and check the forms of coverage."""
+    for word in config.getoption("--bpf-cov"):
+        form, _, path = word.partition("=")
+        if form not in ("lcov", "cobertura", "html") or not path:
+            raise pytest.UsageError(
+                f"--bpf-cov {word}: write lcov=FILE, cobertura=FILE or html=DIR"
+            )
     for line in (
         "bpf_object(path, **options): the object of the fixtures bpf_object, bpf_instance and "
         "bpf_program, a path from the test's file; options are those of Object.load",
@@ -226,17 +232,20 @@ def _refusal(row: ProgramResult) -> list[str]:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect expectation files whose object is there."""
+    """Collect expectation files that name their object, or have it beside them."""
     if file_path.suffix != ".expect":
         return None
-    named = _named_object(file_path)
-    if named is not None:
-        there = (file_path.parent / named).is_file()
-        return NamedTests.from_parent(parent, path=file_path) if there else None
+    if _named_object(file_path) is not None:
+        return NamedTests.from_parent(parent, path=file_path)
     header = _header(file_path)
-    if not (file_path.parent / header["object"]).is_file():
-        return None
-    return ExpectationFile.from_parent(parent, path=file_path)
+    if "object" in header or _beside(file_path).is_file():
+        return ExpectationFile.from_parent(parent, path=file_path)
+    return None
+
+
+def _beside(path: Path) -> Path:
+    """The object of an expectation file that names none."""
+    return path.with_suffix(".bpf.o")
 
 
 #: Options in comments of an expectation file, ``# maps: rules.json``, and what they name.
@@ -244,7 +253,7 @@ _OPTIONS = ("object", "maps", "network", "perf_buffers")
 
 
 def _header(path: Path) -> dict[str, str]:
-    found = {"object": f"{path.stem}.bpf.o"}
+    found = {}
     for line in path.read_text(errors="replace").splitlines():
         if not line.startswith("#"):
             break
@@ -306,6 +315,12 @@ class NamedTests(pytest.File):
             for kernel in kernels:
                 name = test["test"] if kernels == ["6.18"] else f"{test['test']}[{kernel}]"
                 yield NamedTest.from_parent(self, name=name, of=test["test"], kernel_name=kernel)
+
+    def repr_failure(self, excinfo: Any) -> Any:  # type: ignore[override]
+        """Show what the command said."""
+        if isinstance(excinfo.value, NotAnswered):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo)
 
 
 class NamedTest(pytest.Item):
@@ -371,7 +386,8 @@ class ExpectationItem(pytest.Item):
         options: dict[str, Any] = {"perf_buffers": int(header.get("perf_buffers", 1 << 16))}
         if "network" in header:
             options["system"] = (directory / header["network"]).read_text()
-        loaded = Object(directory / header["object"])
+        named = header.get("object")
+        loaded = Object(directory / named if named else _beside(self.path))
         instance = loaded.load(kernel=_kernel(self.kernel_name), **options)
         if "maps" in header:
             instance.fill_maps(directory / header["maps"])

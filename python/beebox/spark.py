@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import json
 from collections.abc import Iterator
@@ -88,12 +89,16 @@ class Reader(DataSourceReader):
 
     def read(self, partition: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """The rows of a task."""
-        # Spark collects garbage behind every task: what a worker has imported stays out of that.
-        if not gc.get_freeze_count():
-            gc.freeze()
+        freeze_imports()
         names = self.schema.names
         for batch in self.scan.batches(partition.task, names):
             yield batch.select(names).cast(self.schema)
+
+
+@functools.cache
+def freeze_imports() -> None:
+    """Keeps what this worker has imported out of the garbage collection that follows every task."""
+    gc.freeze()
 
 
 def spark_field(field: pa.Field) -> pa.Field:

@@ -2,12 +2,13 @@
 
 With ``ray`` or ``spark`` only that; ``--write`` puts the lines into docs/clusters.md.
 
-Counts the packets that a filter keeps of a capture of about 2 GiB, which is read 24 times: by the
+Counts the packets that a filter keeps of a capture of about 2 GiB, which is read 16 times: by the
 command, by one process, and by clusters with one worker and with as many as there are cores. Then
-the same of many small captures, to show what a task costs. Time is that of the clock; work is the
-processor time of this process and all below it, those of the cluster among them. The command runs
-in turns with what is compared with it, in five rounds behind one that warms up, and the least of
-each counts: other load of the machine concerns both.
+the same of many small captures, to show what a task costs. "Constant" is Spark with a source that
+reads nothing, and hands over as many rows of the same columns: what Spark costs alone. Time is that
+of the clock; work is the processor time of this process and all below it, those of the cluster
+among them. The command runs in turns with what is compared with it, in five rounds behind one that
+warms up, and the least of each counts: other load of the machine concerns both.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ import captures as generate
 FILTER = "udp port 53"
 OPTIONS: dict[str, Any] = {"filter": FILTER, "columns": ["offset", "time", "wire_length"]}
 LARGE = (2 << 30) + (64 << 20)
-TIMES = 24
+TIMES = 16
 ROUNDS = 5
 SMALL = 100
 CORES = os.cpu_count() or 1
@@ -141,22 +142,53 @@ def in_spark(sets: list[Captures], cores: int) -> None:
 
     from beebox.spark import Captures as Source
 
+    Constant = constant_source(sets[0].expected // sets[0].tasks())
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.ui.showConsoleProgress", "false")
     spark = builder.config("spark.log.level", "ERROR").getOrCreate()
-    spark.dataSource.register(Source)
-    for captures in sets:
+    for source, captures in [*((Source, it) for it in sets), (Constant, sets[0])]:
+        spark.dataSource.register(source)
 
-        def read(them: Captures = captures) -> int:
-            reader = spark.read.format("beebox").option("filter", FILTER)
+        def read(name: str = source.name(), them: Captures = captures) -> int:
+            reader = spark.read.format(name).option("filter", FILTER)
             reader = reader.option("columns", ",".join(OPTIONS["columns"]))
             return int(
                 reader.option("partSize", them.part_size or 0).load(",".join(them.paths)).count()
             )
 
-        captures.measure(f"spark, {cores} workers", read, captures.tasks())
+        name = f"spark, {cores} workers" + ("" if source is Source else ", constant")
+        captures.measure(name, read, captures.tasks())
     spark.stop()
+
+
+def constant_source(rows: int) -> Any:
+    """A data source of Spark whose tasks read nothing, and have so many rows each."""
+    from beebox import spark
+
+    class Reader(spark.Reader):
+        def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+            """As many rows of zeros, whose columns have eight bytes each."""
+            spark.freeze_imports()
+            size, left = 1 << 16, rows
+            zeros = [None, pa.py_buffer(bytes(8 * size))]
+            columns = [pa.Array.from_buffers(field.type, size, zeros) for field in self.schema]
+            batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+            while left > 0:
+                yield batch.slice(0, left)
+                left -= size
+
+    class Constant(spark.Captures):
+        @classmethod
+        def name(cls) -> str:
+            """The name of the format."""
+            return "constant"
+
+        def reader(self, schema: Any) -> Reader:
+            """A reader of the same tasks."""
+            return Reader(**vars(super().reader(schema)))
+
+    return Constant
 
 
 def main() -> None:

@@ -120,7 +120,18 @@ impl<'a, 'py> FromPyObject<'a, 'py> for KernelArg {
             let kernel = Kernel::builtin(value.py(), name)?.0;
             return Ok(KernelArg::Named(Box::new(kernel)));
         }
-        Ok(KernelArg::Path(value.extract()?))
+        let path: PathBuf = value.extract()?;
+        match value.extract::<&str>() {
+            // A name of another kernel, rather than the path of a file.
+            Ok(name) if !path.exists() && !name.contains('/') => {
+                let presets = kernel::select("all").unwrap_or_default();
+                let presets: Vec<_> = presets.into_iter().map(Preset::name).collect();
+                let known = format!("there are {}", presets.join(", "));
+                let what = format!("no kernel {name:?} is built in, and no file; {known}");
+                Err(Fault::absent(what).into())
+            }
+            _ => Ok(KernelArg::Path(path)),
+        }
     }
 }
 

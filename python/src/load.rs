@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyString};
 use crate::errors::{Fault, raised};
 use crate::instance::Instance;
 use crate::map::Map;
-use crate::options::{assignments, pairs, program_types, unknown};
+use crate::options::{assignments, of_option, pairs, program_types, unknown};
 use crate::types::Types;
 use crate::verify::{VerifyArgs, first_refused};
 
@@ -63,39 +63,46 @@ impl LoadArgs {
         let mut args = LoadArgs::default();
         for (name, value) in options.into_iter().flatten() {
             let name: String = name.extract()?;
+            if !KNOWN.contains(&name.as_str()) {
+                return Err(unknown(&name, KNOWN));
+            }
             if value.is_none() && name != "time_limit" {
-                match KNOWN.contains(&name.as_str()) {
-                    true => continue,
-                    false => return Err(unknown(&name, KNOWN)),
-                }
+                continue;
             }
-            match name.as_str() {
-                "engine" => args.engine = Some(engine(&value.extract::<String>()?)?),
-                "unverified" => args.unverified = value.extract()?,
-                "programs" => args.programs = Some(value.extract()?),
-                "program_types" => args.program_types = program_types(&value)?,
-                "globals" => args.globals = assignments(&value)?,
-                "define" => args.define = pairs(&value)?,
-                "max_entries" => args.max_entries = pairs(&value)?,
-                "map_formats" => args.map_formats = value.extract()?,
-                "reuse_maps" => {
-                    for (name, map) in pairs::<Bound<'_, PyAny>>(&value)? {
-                        args.reuse_maps
-                            .push((name, map.cast::<Map>()?.clone().unbind()));
-                    }
-                }
-                "map_memory" => args.map_memory = Some(value.extract()?),
-                "time_limit" => args.time_limit = Some(limit(&value)?),
-                "instruction_limit" => args.instruction_limit = Some(value.extract()?),
-                "seed" => args.seed = Some(value.extract()?),
-                "cpus" => args.cpus = Some(value.extract()?),
-                "perf_buffers" => args.perf_buffers = Some(value.extract()?),
-                "system" => args.system = Some(json_text(py, &value)?),
-                "models" => args.models = value.extract()?,
-                _ => return Err(unknown(&name, KNOWN)),
-            }
+            let set = args.set(py, &name, &value);
+            set.map_err(|error| of_option(py, &name, error))?;
         }
         Ok(args)
+    }
+
+    /// Sets an option by its name.
+    fn set(&mut self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        match name {
+            "engine" => self.engine = Some(engine(&value.extract::<String>()?)?),
+            "unverified" => self.unverified = value.extract()?,
+            "programs" => self.programs = Some(value.extract()?),
+            "program_types" => self.program_types = program_types(value)?,
+            "globals" => self.globals = assignments(value)?,
+            "define" => self.define = pairs(value)?,
+            "max_entries" => self.max_entries = pairs(value)?,
+            "map_formats" => self.map_formats = value.extract()?,
+            "reuse_maps" => {
+                for (name, map) in pairs::<Bound<'_, PyAny>>(value)? {
+                    self.reuse_maps
+                        .push((name, map.cast::<Map>()?.clone().unbind()));
+                }
+            }
+            "map_memory" => self.map_memory = Some(value.extract()?),
+            "time_limit" => self.time_limit = Some(limit(value)?),
+            "instruction_limit" => self.instruction_limit = Some(value.extract()?),
+            "seed" => self.seed = Some(value.extract()?),
+            "cpus" => self.cpus = Some(value.extract()?),
+            "perf_buffers" => self.perf_buffers = Some(value.extract()?),
+            "system" => self.system = Some(json_text(py, value)?),
+            "models" => self.models = value.extract()?,
+            _ => return Err(unknown(name, KNOWN)),
+        }
+        Ok(())
     }
 
     /// Loads an object.

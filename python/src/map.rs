@@ -118,6 +118,12 @@ impl Map {
             );
             return Err(Fault::of_type(what).into());
         };
+        let cpus = self.shared.instance.loaded().cpus() as usize;
+        if values.len() != cpus {
+            let what = format!("a list with a value for each of {cpus} CPUs fits");
+            let what = format!("{place}: {what}, got a list of {}", values.len());
+            return Err(Fault::of_type(what).into());
+        }
         let stride = codec.size().next_multiple_of(8);
         let mut bytes = vec![0; stride * values.len()];
         for (cpu, value) in values.iter().enumerate() {

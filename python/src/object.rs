@@ -44,7 +44,12 @@ impl Object {
         let opened = match opened {
             Some(opened) => opened,
             None => {
-                let bytes = bytes_of(source)?;
+                let bytes = bytes_of(source).map_err(|_| {
+                    let kind = source.get_type().name();
+                    let kind = kind.map_or_else(|_| "it".to_owned(), |kind| kind.to_string());
+                    let what = "a path or the bytes of an object is expected";
+                    PyErr::from(Fault::of_type(format!("{what}, got {kind}")))
+                })?;
                 let bytes = bytes.as_slice();
                 py.detach(|| beebox::Object::from_bytes_for(bytes, kind))
             }

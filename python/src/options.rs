@@ -2,9 +2,9 @@
 
 use beebox::ProgramType;
 use beebox::variables::Assignment;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyMapping, PyString, PyTuple, PyType};
 
 use crate::errors::{Fault, raised};
 
@@ -12,6 +12,15 @@ use crate::errors::{Fault, raised};
 pub(crate) fn unknown(name: &str, known: &[&str]) -> PyErr {
     let known = known.join(", ");
     PyTypeError::new_err(format!("no option {name:?}; there are {known}"))
+}
+
+/// The error of an option whose value has another type, with its name: a fault of ours has its place.
+pub(crate) fn of_option(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
+    let is_plain = |kind: &Bound<'_, PyType>| error.get_type(py).is(kind);
+    match is_plain(&py.get_type::<PyTypeError>()) || is_plain(&py.get_type::<PyOverflowError>()) {
+        true => Fault::of_type(format!("{name}: {}", error.value(py))).into(),
+        false => error,
+    }
 }
 
 /// Pairs of a mapping by name.

@@ -65,7 +65,14 @@ impl<'py> Packets<'py> {
         for object in objects.iter_borrowed() {
             let Ok(bytes) = object.extract::<&[u8]>() else {
                 // Not all of them are `bytes`.
-                let payloads = objects.iter().map(|packet| bytes_of(&packet));
+                let read = |(at, packet): (usize, Bound<'py, PyAny>)| {
+                    let failed = |error: PyErr| {
+                        let error = error.value(packet.py()).to_string();
+                        PyTypeError::new_err(format!("packet {at}: {error}"))
+                    };
+                    bytes_of(&packet).map_err(failed)
+                };
+                let payloads = objects.iter().enumerate().map(read);
                 let payloads: Vec<_> = payloads.collect::<PyResult<_>>()?;
                 let slices: Vec<_> = payloads.iter().map(Payload::as_slice).collect();
                 return Ok(call(&slices));

@@ -187,7 +187,10 @@ pub(crate) fn read_clock(clock: Option<&Bound<'_, PyAny>>) -> PyResult<RunClock>
             Err(_) if clock.extract::<&str>().is_ok_and(|word| word == "real") => {
                 Ok(RunClock::Real)
             }
-            Err(error) => Err(error),
+            Err(_) => {
+                let what = "clock: None, \"real\" or nanoseconds from 0 on fit";
+                Err(Fault::of_type(format!("{what}, got {}", clock.repr()?)).into())
+            }
         },
     }
 }

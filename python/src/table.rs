@@ -57,7 +57,7 @@ impl CaptureTable {
     fn new(
         py: Python<'_>,
         source: &Bound<'_, PyAny>,
-        columns: Option<Vec<String>>,
+        columns: Option<&Bound<'_, PyAny>>,
         filter: Option<&Bound<'_, PyAny>>,
         matches: Option<&Bound<'_, PyDict>>,
         program: Option<&Bound<'_, Program>>,
@@ -73,7 +73,11 @@ impl CaptureTable {
         let named = named.map(|(name, filter)| Ok((name.extract()?, read_filter(&filter)?)));
         let records = records.map(|wanted| read_records(py, wanted, program));
         let plan = Plan {
-            columns: choose(columns, program.is_some(), records.is_some())?,
+            columns: choose(
+                columns.map(read_names).transpose()?,
+                program.is_some(),
+                records.is_some(),
+            )?,
             filter: filter.map(read_filter).transpose()?,
             matches: named.collect::<PyResult<_>>()?,
             program: program.map(|program| program.get().program.clone()),
@@ -81,8 +85,14 @@ impl CaptureTable {
             batch_size: batch_size.max(1),
         };
         let sources = sources?.into_iter().map(Arc::new).collect::<Vec<_>>();
-        if part.is_some() && sources.len() != 1 {
-            return Err(Fault::of_type("a part is one of a single capture").into());
+        if let Some((start, size, len)) = part {
+            if sources.len() != 1 {
+                return Err(Fault::of_type("a part is one of a single capture").into());
+            }
+            if size < LEAST_PART || !start.is_multiple_of(size) || start >= len {
+                let what = format!("part ({start}, {size}, {len}): none of capture_parts(source)");
+                return Err(Fault::of_type(what).into());
+            }
         }
         Ok(CaptureTable {
             plan: Arc::new(plan),
@@ -144,9 +154,7 @@ impl CaptureTable {
                 Ok::<_, PacketsError>((packets.counts(), packets.offsets()))
             };
             let read = py.detach(read);
-            let name = source.name();
-            let failed = |error| raised(Fault::new("capture", format!("{name}: {error}")));
-            let (found, (first, next)) = read.map_err(failed)?;
+            let (found, (first, next)) = read.map_err(|error| unread(source, &error))?;
             total += found;
             counts.set_item("first", first)?;
             counts.set_item("next", next)?;
@@ -183,9 +191,7 @@ pub(crate) fn capture_parts(
     let source = Source::read(source)?;
     let size = part_size.max(LEAST_PART).next_multiple_of(4);
     let input = py.detach(|| source.open());
-    let name = source.name();
-    let failed = |error| raised(Fault::new("capture", format!("{name}: {error}")));
-    let input = input.map_err(failed)?;
+    let input = input.map_err(|error| unread(&source, &error))?;
     let len = input.seekable_len()?.unwrap_or(0);
     if len < 2 * size {
         return Ok(vec![None]);
@@ -194,6 +200,24 @@ pub(crate) fn capture_parts(
     let size = len.div_ceil(len / size).next_multiple_of(4);
     let starts = (0..len).step_by(size as usize);
     Ok(starts.map(|start| Some((start, size, len))).collect())
+}
+
+/// The error for a capture that cannot be read.
+fn unread(source: &Source, error: &impl ToString) -> PyErr {
+    raised(Fault::new(
+        "capture",
+        stream::at_file(&source.name(), &error.to_string()),
+    ))
+}
+
+/// Names of columns.
+fn read_names(columns: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    columns.extract().map_err(|_| {
+        let what = "columns: a list of names fits, such as [\"time\", \"source\"]";
+        let kind = columns.get_type().name();
+        let kind = kind.map_or_else(|_| "it".to_owned(), |kind| kind.to_string());
+        Fault::of_type(format!("{what}, got {kind}")).into()
+    })
 }
 
 /// A stream of Arrow in a capsule.

@@ -19,7 +19,7 @@ use pyo3::types::{PyDict, PySlice};
 
 use crate::errors::Fault;
 use crate::json::to_python;
-use crate::options::{assignments, pairs, program_type, program_types, unknown};
+use crate::options::{assignments, of_option, pairs, program_type, program_types, unknown};
 use crate::text::plain;
 
 const KNOWN: &[&str] = &[
@@ -96,38 +96,56 @@ impl VerifyArgs {
         let mut args = VerifyArgs::default();
         for (name, value) in options.into_iter().flatten() {
             let name: String = name.extract()?;
-            if value.is_none() && KNOWN.contains(&name.as_str()) {
-                continue;
+            if !KNOWN.contains(&name.as_str()) {
+                return Err(unknown(&name, KNOWN));
             }
-            match name.as_str() {
-                "programs" => args.programs = value.extract()?,
-                "log_level" => args.options.log_level = value.extract()?,
-                "explain" => args.explains = value.extract()?,
-                "cost" => args.options.collect_cost = value.extract()?,
-                "facts" => args.options.collect_facts = value.extract()?,
-                "privileges" => {
-                    let parsed = value.extract::<String>()?.parse();
-                    args.privileges = Some(parsed.map_err(|error| bad(&error))?);
-                }
-                "define" => args.loading.defines = pairs(&value)?,
-                "program_type" => {
-                    args.loading.kind = Some(program_type(&value.extract::<String>()?)?);
-                }
-                "program_types" => args.loading.kinds = program_types(&value)?,
-                "attach" => args.loading.attach = pairs(&value)?,
-                "globals" => args.loading.globals = assignments(&value)?,
-                "flags" => args.flags = value.extract()?,
-                "test_tags" => args.test_tags = value.extract()?,
-                "target" => {
-                    let (object, program): (Bound<'_, PyAny>, String) = value.extract()?;
-                    let object = object.cast::<crate::object::Object>()?;
-                    args.target = Some((object.get().0.clone(), program));
-                }
-                _ => return Err(unknown(&name, KNOWN)),
+            if !value.is_none() {
+                let set = args.set(&name, &value);
+                set.map_err(|error| of_option(value.py(), &name, error))?;
             }
         }
         Ok(args)
     }
+
+    /// Sets an option by its name.
+    fn set(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        match name {
+            "programs" => self.programs = value.extract()?,
+            "log_level" => self.options.log_level = log_level(value)?,
+            "explain" => self.explains = value.extract()?,
+            "cost" => self.options.collect_cost = value.extract()?,
+            "facts" => self.options.collect_facts = value.extract()?,
+            "privileges" => {
+                let parsed = value.extract::<String>()?.parse();
+                self.privileges = Some(parsed.map_err(|error| bad(&error))?);
+            }
+            "define" => self.loading.defines = pairs(value)?,
+            "program_type" => {
+                self.loading.kind = Some(program_type(&value.extract::<String>()?)?);
+            }
+            "program_types" => self.loading.kinds = program_types(value)?,
+            "attach" => self.loading.attach = pairs(value)?,
+            "globals" => self.loading.globals = assignments(value)?,
+            "flags" => self.flags = value.extract()?,
+            "test_tags" => self.test_tags = value.extract()?,
+            "target" => {
+                let (object, program): (Bound<'_, PyAny>, String) = value.extract()?;
+                let object = object.cast::<crate::object::Object>()?;
+                self.target = Some((object.get().0.clone(), program));
+            }
+            _ => return Err(unknown(name, KNOWN)),
+        }
+        Ok(())
+    }
+}
+
+/// The levels of Linux, and 8 for fixed logs.
+fn log_level(value: &Bound<'_, PyAny>) -> PyResult<u32> {
+    let level = value.extract().ok().filter(|level| *level <= 15);
+    level.ok_or_else(|| {
+        let given = value.repr().map(|it| it.to_string()).unwrap_or_default();
+        Fault::of_type(format!("log_level: an int from 0 to 15 fits, got {given}")).into()
+    })
 }
 
 fn bad(error: &impl ToString) -> PyErr {
@@ -241,10 +259,15 @@ fn rows(object: &Object, kernel: Kernel, args: &VerifyArgs) -> Result<Vec<Row>, 
             "helpers and contexts of the kernel are unknown",
         )
     })?;
-    match results.failures.pop() {
-        Some(fault) => Err(fault),
-        None => Ok(results.rows),
+    if let Some(fault) = results.failures.pop() {
+        return Err(fault);
     }
+    let mut defines = args.loading.defines.iter().map(|(name, _)| name);
+    if let Some(name) = defines.find(|name| !results.definable.contains(*name)) {
+        let what = "no undefined symbol, kconfig value or variable of the kernel is called so";
+        return Err(Fault::absent(format!("define {name}: {what}")));
+    }
+    Ok(results.rows)
 }
 
 /// The program of an object that others attach to.

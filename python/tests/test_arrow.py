@@ -91,6 +91,11 @@ def test_batches_have_a_size_and_a_table_is_read_again(sample: Path) -> None:
     assert (counted.num_rows, counted.num_columns) == (298, 0)
 
 
+def test_a_batch_of_any_size_takes_memory_for_its_rows(sample: Path) -> None:
+    table = beebox.CaptureTable(sample, columns=["offset", "data"], batch_size=1 << 62)
+    assert [len(batch) for batch in pa.RecordBatchReader.from_stream(table)] == [298]
+
+
 def test_a_program_decides_and_its_records_are_rows(sample: Path) -> None:
     packets = sample.parent / "packets"
     firewall = beebox.Object(packets / "firewall.bpf.o").load()
@@ -263,3 +268,10 @@ def test_what_cannot_be_read_says_why(sample: Path, tmp_path: Path) -> None:
         beebox.CaptureTable(sample, filter=22)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="not int"):
         beebox.CaptureTable(22)  # type: ignore[arg-type]
+    with pytest.raises(beebox.DataTypeError, match=r"columns: a list of names.*got str"):
+        beebox.CaptureTable(sample, columns="offset")
+    for part in ((5, 4 << 20, 9 << 20), (0, 7, 9), (8 << 20, 4 << 20, 8 << 20)):
+        with pytest.raises(beebox.DataTypeError, match="none of capture_parts"):
+            beebox.CaptureTable(sample, part=part)
+    with pytest.raises(beebox.CaptureError, match=r"^\S*absent.pcap: No such file"):
+        beebox.capture_parts(tmp_path / "absent.pcap")

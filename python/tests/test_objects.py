@@ -82,5 +82,5 @@ def test_files_that_are_no_objects_are_refused(tmp_path: Path) -> None:
         beebox.Object(tmp_path / "absent.o")
     with pytest.raises(beebox.ObjectError):
         beebox.Object(b"no object")
-    with pytest.raises(TypeError, match="not int"):
+    with pytest.raises(TypeError, match="got int"):
         beebox.Object(5)  # type: ignore[arg-type]

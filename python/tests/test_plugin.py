@@ -107,6 +107,16 @@ def test_expectation_files_are_tests(project: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*expected XDP_DROP, got XDP_PASS (2)*"])
 
 
+def test_an_object_that_is_named_has_to_be_there(project: pytest.Pytester) -> None:
+    (project.path / "lost.expect").write_text("# object: lost.bpf.o\nrun firewall zero:60\n")
+    (project.path / "named.expect").write_text("object lost.bpf.o\n\ntest it\nrun x zero:60\n")
+    result = project.runpytest_subprocess("lost.expect", "named.expect")
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["*lost.bpf.o: No such file*"])
+    result = project.runpytest_subprocess("--bpf-cov", "gcov=all.info")
+    result.stderr.fnmatch_lines(["*--bpf-cov gcov=all.info: write lcov=FILE*"])
+
+
 def test_named_tests_tell_the_run_that_differs(project: pytest.Pytester) -> None:
     (project.path / "named.expect").write_text(
         "object firewall.bpf.o\n\ntest zeros pass\nrun firewall zero:60\nverdict XDP_PASS\n\n"

@@ -48,6 +48,8 @@ def test_packets_and_options_that_linux_refuses_are_refused(firewall: beebox.Pro
         firewall.test_run(bytes(64), flags=2)
     with pytest.raises(TypeError, match="not str"):
         firewall.test_run("00")  # type: ignore[arg-type]
+    with pytest.raises(beebox.DataTypeError, match=r'clock: None, "real" or nanoseconds'):
+        firewall.test_run(bytes(64), clock="never")  # type: ignore[arg-type]
 
 
 def test_a_batch_gives_what_single_runs_give(firewall: beebox.Program) -> None:
@@ -83,7 +85,7 @@ def test_a_batch_gives_what_single_runs_give(firewall: beebox.Program) -> None:
         ({"packets": b"abc", "offsets": [2, 1]}, beebox.FormatError, "from 2 to 1"),
         ({"packets": [b"a"], "threads": 5}, beebox.RunError, "the instance has 4"),
         ({"packets": [b"a"], "threads": 0}, beebox.RunError, "no threads"),
-        ({"packets": ["a"]}, TypeError, "not str"),
+        ({"packets": [b"a", "a"]}, TypeError, "packet 1: .*not str"),
         ({"packets": 5}, TypeError, "not iterable"),
     ],
 )

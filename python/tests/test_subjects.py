@@ -27,6 +27,8 @@ def test_kernels_are_built_in_or_read(examples: Path, tmp_path: Path) -> None:
     assert beebox.__version__ == importlib.metadata.version("beebox")
     with pytest.raises(beebox.FileError, match="absent"):
         firewall.verify(kernel=tmp_path / "absent")
+    with pytest.raises(beebox.NotFoundError, match=r'no kernel "4\.9" is built in, and no file'):
+        firewall.verify(kernel="4.9")
 
 
 def test_verification_takes_the_options_of_the_command(examples: Path) -> None:
@@ -52,6 +54,14 @@ def test_verification_takes_the_options_of_the_command(examples: Path) -> None:
         replacements.verify(target=(replaced, "other"))
     with pytest.raises(TypeError, match="log_level"):
         firewall.verify(log=1)  # type: ignore[call-arg]
+    with pytest.raises(beebox.DataTypeError, match=r"log_level: an int from 0 to 15 fits, got 99"):
+        firewall.verify(log_level=99)
+    with pytest.raises(beebox.NotFoundError, match="define nothing: no undefined symbol"):
+        firewall.verify(define={"nothing": 1})
+    with pytest.raises(beebox.DataTypeError, match=r"cpus: .* integer"):
+        firewall.load(cpus="many")  # type: ignore[arg-type]
+    with pytest.raises(beebox.DataTypeError, match="a path or the bytes of an object is expected"):
+        beebox.Object(7)  # type: ignore[arg-type]
 
 
 def test_globals_are_set_before_loading_and_after(examples: Path) -> None:

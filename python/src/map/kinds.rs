@@ -193,9 +193,14 @@ impl Map {
     /// none waits. `type` is the name of their type in the object; without it a record has the type
     /// of its size to which a variable of the object points, or is bytes.
     ///
-    /// Raises NotFoundError if the object has no such type.
+    /// Raises NotFoundError if the object has no such type, MapError for maps of other kinds.
     #[pyo3(signature = (r#type = None, *, cpu = 0))]
     fn records(&self, py: Python<'_>, r#type: Option<&str>, cpu: u32) -> PyResult<Records> {
+        let kind = self.map.kind();
+        if !matches!(kind, MapKind::Ringbuf | MapKind::PerfEventArray) {
+            let what = format!("{}: ring and perf buffers have records", kind.name());
+            return Err(self.failed(22, &what));
+        }
         let codec = r#type.map(|name| self.shared.types.named(py, name));
         let taken: Vec<RunRecord> = self.map.take_records(cpu);
         Records::new(py, taken, codec.transpose()?, &self.shared.types)

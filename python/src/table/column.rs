@@ -17,6 +17,8 @@ use beebox::internal::captures::{FlowFields, LinkType, Record, packet_metadata, 
 use beebox::internal::run::redirect_text;
 use beebox::{Packet, PacketResult};
 
+use super::BATCH;
+
 /// A packet, as the columns see it.
 #[derive(Clone, Copy)]
 pub(super) struct Row<'r> {
@@ -258,7 +260,9 @@ impl Value {
         }
     }
 
+    /// A builder for so many rows, in memory that grows where there are many.
     pub(super) fn builder(self, rows: usize) -> Builder {
+        let rows = rows.min(BATCH);
         match self {
             Value::U8(get) => Builder::U8(get, UInt8Builder::with_capacity(rows)),
             Value::U16(get) => Builder::U16(get, UInt16Builder::with_capacity(rows)),

@@ -144,7 +144,7 @@ impl Stream {
 }
 
 /// A fault with its file, unless it names it.
-fn at_file(name: &str, stop: &str) -> String {
+pub(super) fn at_file(name: &str, stop: &str) -> String {
     match stop.contains(name) {
         true => stop.to_owned(),
         false => format!("{name}: {stop}"),
