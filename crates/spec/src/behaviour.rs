@@ -245,6 +245,10 @@ behaviours! {
         "A number spilled to half of a stack slot is compared as a number.";
     HalvesUndecided: Walk, 7 2 [6 12 117],
         "A comparison of the low half of a pointer with 0 decides nothing.";
+    AtomicsLoad: Walk, 7 2 [],
+        "The old value that an atomic instruction returns is followed to where it was.";
+    AtomicLoadsPlaced: Memory, 7 2 [],
+        "Where a load with acquire may read is asked before what is there.";
     BuffersNotNull: Walk, 7 2 [6 12 117],
         "Sockets of XDP and buffers are not null where they are compared again; of buffers read in the source, not asked.";
     NullByRegister: Walk, 7 2 [],
@@ -358,8 +362,8 @@ behaviours! {
         "Arguments and results of functions may be pointers into the arena, by the tag of their type.";
     ReleasedFirst: Calls, 7 2 [],
         "What a kfunc releases must hold a reference before its kind is looked at; before, behind all arguments.";
-    AcquiredTrusted: Calls, 7 3 [],
-        "What a kfunc acquires is a trusted pointer by its type; before, by its reference.";
+    ResultsTrusted: Calls, 7 2 [],
+        "Objects that kfuncs return are trusted; before, those that they acquire, by their reference.";
     ObjectsBelowFrame: Calls, 7 3 [],
         "No object begins at the end of the stack; before, one was looked for in the slot below.";
     OwnKfuncsUnderLock: Calls, 7 3 [],

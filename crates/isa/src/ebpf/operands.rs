@@ -415,6 +415,15 @@ impl AtomicOp {
         }
     }
 
+    /// The register that receives the old value, `src` being the source register.
+    pub const fn receiver(self, src: Reg) -> Option<Reg> {
+        match self {
+            CmpXchg => Some(Reg::R0),
+            _ if self.fetches_into_src() => Some(src),
+            Add { .. } | Or { .. } | And { .. } | Xor { .. } | Xchg => None,
+        }
+    }
+
     /// True if `r0` receives the old value (`is_cmpxchg_insn`).
     #[doc(alias = "is_cmpxchg_insn")]
     pub const fn fetches_into_r0(self) -> bool {

@@ -262,6 +262,7 @@ fn write_object(
     if first_slot != spi {
         return;
     }
+    let by_use = input.rules.has(Behaviour::ReferencesByUse);
     match kind {
         StackObjectKind::Dynptr(kind) => {
             write_place(out, spi, marks);
@@ -271,12 +272,21 @@ fn write_object(
                 let _ = write!(out, "id={id}");
                 comma = ",";
             }
-            if ref_obj_id != 0 {
-                let _ = write!(out, "{comma}ref_id={ref_obj_id}");
-                comma = ",";
+            match ref_obj_id {
+                0 => {}
+                _ if !by_use => {
+                    let _ = write!(out, "{comma}ref_id={ref_obj_id}");
+                    comma = ",";
+                }
+                _ if ref_obj_id != id => {
+                    let _ = write!(out, "{comma}parent_id={ref_obj_id}");
+                }
+                _ => {}
             }
             // The kernel shows `dynptr.first_slot`, which has the same place in the union.
-            let _ = write!(out, "{comma}dynptr_id=1");
+            if !by_use {
+                let _ = write!(out, "{comma}dynptr_id=1");
+            }
             out.push(')');
         }
         StackObjectKind::Iter {
@@ -289,9 +299,10 @@ fn write_object(
                 IterState::Drained => "drained",
             };
             write_place(out, spi, marks);
+            let id_name = if by_use { "id" } else { "ref_id" };
             let _ = write!(
                 out,
-                "iter_{name}(ref_id={ref_obj_id},state={state},depth={depth})"
+                "iter_{name}({id_name}={ref_obj_id},state={state},depth={depth})"
             );
         }
         // Its bytes are written.

@@ -1,6 +1,7 @@
 //! Atomic instructions: read-modify-write, load-acquire, store-release.
 
 use isa::ebpf::{AtomicOp, Insn, Reg};
+use spec::behaviour::Behaviour;
 
 use super::{
     Access, MemAccess, check_load, check_mem_access, check_store, is_pointer_value, save_ptr_type,
@@ -27,6 +28,13 @@ pub(super) fn check_atomic(env: &mut Env<'_>, insn: Insn) -> Result<()> {
             base,
             off,
         } => {
+            if env.input.rules.has(Behaviour::AtomicLoadsPlaced) {
+                env.check_reg_arg(base, RegArg::Src)?;
+                if !is_pointer_ok(env.reg(base), insn) {
+                    return Err(refuse_pointer(env, base, "loads from"));
+                }
+                return check_load(env, size.bytes(), false, dst, base, off, true, false);
+            }
             check_load(env, size.bytes(), false, dst, base, off, true, false)?;
             if !is_pointer_ok(env.reg(base), insn) {
                 return Err(refuse_pointer(env, base, "loads from"));
@@ -75,14 +83,7 @@ fn check_rmw(
     if !is_pointer_ok(env.reg(base), insn) {
         return Err(refuse_pointer(env, base, "stores into"));
     }
-    let loaded = match op {
-        AtomicOp::CmpXchg => Some(Reg::R0),
-        AtomicOp::Xchg => Some(src),
-        AtomicOp::Add { fetch }
-        | AtomicOp::Or { fetch }
-        | AtomicOp::And { fetch }
-        | AtomicOp::Xor { fetch } => fetch.then_some(src),
-    };
+    let loaded = op.receiver(src);
     if let Some(loaded) = loaded {
         env.check_reg_arg(loaded, RegArg::Dst)?;
     }

@@ -1,7 +1,7 @@
 //! One step back: what must be precise before an instruction, given what must be precise
 //! after it (`backtrack_insn`).
 
-use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg};
+use isa::ebpf::{AluOp, AtomicOp, Callee, Insn, Operand, Reg};
 use spec::behaviour::{Behaviour, Behaviours};
 use spec::helpers::HelperId;
 
@@ -98,6 +98,17 @@ impl Backtrack {
         self.regs[self.frame] &= !(1 << reg.number());
     }
 
+    /// Goes back over a load: what is requested of the register is requested of the slot.
+    fn load(&mut self, dst: Reg, slot: Option<(usize, usize)>) {
+        if !self.has(dst) {
+            return;
+        }
+        self.clear(dst);
+        if let Some((frame, spi)) = slot {
+            self.slots[frame] |= 1 << spi;
+        }
+    }
+
     /// Goes back over instruction `idx`; `subseq_idx` was executed after it, -1 if
     /// unknown (`backtrack_insn`).
     #[doc(alias = "backtrack_insn")]
@@ -153,17 +164,18 @@ impl Backtrack {
             }
             Insn::Neg { .. } | Insn::Endian { .. } => return Step::Done,
             Insn::Load { dst, .. } | Insn::LoadAcquire { dst, .. } => {
-                if !self.has(dst) {
-                    return Step::Done;
-                }
-                self.clear(dst);
-                if let Some((frame, spi)) = self.accessed_slot(input, insn, flags) {
-                    self.slots[frame] |= 1 << spi;
-                }
+                let slot = self.accessed_slot(input, insn, flags);
+                self.load(dst, slot);
             }
             Insn::Store { base, src, .. } => {
                 let slot = self.accessed_slot(input, insn, flags);
                 return self.store(base, src, slot, entry);
+            }
+            Insn::Atomic { op, src, .. } if received(op, src, input.rules).is_some() => {
+                let slot = self.accessed_slot(input, insn, flags);
+                if let Some(dst) = received(op, src, input.rules) {
+                    self.load(dst, slot);
+                }
             }
             Insn::Atomic { base, src, .. } | Insn::StoreRelease { base, src, .. } => {
                 let slot = self.accessed_slot(input, insn, flags);
@@ -408,6 +420,12 @@ impl Backtrack {
     }
 }
 
+/// The register that an atomic instruction loads, to kernels that go back over it as a load.
+fn received(op: AtomicOp, src: Reg, rules: Behaviours) -> Option<Reg> {
+    op.receiver(src)
+        .filter(|_| rules.has(Behaviour::AtomicsLoad))
+}
+
 /// Registers of which a request changes [`Backtrack`] at the instruction; [`ALWAYS`] where the
 /// step is more than that. Accesses to the stack and linked registers are in the history.
 pub(crate) fn concerned_regs(insn: Insn, rules: Behaviours) -> u16 {
@@ -417,6 +435,9 @@ pub(crate) fn concerned_regs(insn: Insn, rules: Behaviours) -> u16 {
             if base == Reg::R10 && !rules.has(Behaviour::StackByAnyRegister) =>
         {
             ALWAYS
+        }
+        Insn::Atomic { op, src, .. } if received(op, src, rules).is_some() => {
+            received(op, src, rules).map_or(0, bit)
         }
         Insn::Alu { op, dst, src, .. } => match (op, src) {
             (AluOp::Mov, _) => bit(dst),

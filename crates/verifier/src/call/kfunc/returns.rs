@@ -77,16 +77,18 @@ pub(super) fn set_result(env: &mut Check<'_>, callee: &Callee<'_>, meta: &CallMe
             memory
         }
         KfuncResult::ByType | KfuncResult::Untrusted | KfuncResult::Cookie => {
+            let is_next = callee.has(KfuncFlags::ITER_NEXT);
+            let by_type = !is_next && env.input.rules.has(Behaviour::ResultsTrusted);
             let flags = if rule == KfuncResult::Untrusted {
                 TypeFlags::PTR_UNTRUSTED
             } else if callee.has(KfuncFlags::RCU_PROTECTED) {
                 TypeFlags::MEM_RCU
-            } else if acquires && env.input.rules.has(Behaviour::AcquiredTrusted) {
+            } else if by_type {
                 TypeFlags::PTR_TRUSTED
             } else {
                 TypeFlags::NONE
             };
-            let flags = match callee.has(KfuncFlags::ITER_NEXT) {
+            let flags = match is_next {
                 true => flags.with(iter::result_flags(&env.state, meta)),
                 false => flags,
             };
