@@ -147,7 +147,9 @@ def in_spark(sets: list[Captures], cores: int) -> None:
     builder = SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.ui.showConsoleProgress", "false")
     spark = builder.config("spark.log.level", "ERROR").getOrCreate()
-    for source, captures in [*((Source, it) for it in sets), (Constant, sets[0])]:
+    # The large captures last, when the JVM has compiled what runs often.
+    order = [(Source, it) for it in reversed(sets)]
+    for source, captures in [(Constant, sets[0]), *order]:
         spark.dataSource.register(source)
 
         def read(name: str = source.name(), them: Captures = captures) -> int:
