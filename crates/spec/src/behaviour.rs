@@ -237,14 +237,18 @@ behaviours! {
         "A branch that constants in registers decide is a jump before the walk begins.";
     FillsLinked: LinkedNumbers, 7 0 [],
         "A number that is filled from the stack is linked with its slot; one that is linked with nothing else is not linked when a state is kept.";
-    LoopsWriteStack: Walk, 7 0 [],
-        "A loop of an iterator or callback ends where its ranges are within those of an earlier pass, though more of the stack was written since.";
+    LoopsWrite: Walk, 7 0 [],
+        "A loop of an iterator or callback ends where its ranges are within those of an earlier pass, though more of the stack or more registers were written since.";
     DeadForgotten: Walk, 7 2 [],
         "Registers and halves of stack slots that nothing reads any more are forgotten before states are compared; both are known before the walk.";
     HalfSlots: Walk, 7 2 [],
         "A number spilled to half of a stack slot is compared as a number.";
     HalvesUndecided: Walk, 7 2 [6 12 117],
         "A comparison of the low half of a pointer with 0 decides nothing.";
+    LoopArgumentsKept: Walk, 7 2 [],
+        "What a call gives a callback's loop stays precise in its frame while the callback is gone back over.";
+    NullArgumentsPrecise: Walk, 7 2 [],
+        "A number 0 that stands for no pointer in the call of a helper is precise.";
     AtomicsLoad: Walk, 7 2 [],
         "The old value that an atomic instruction returns is followed to where it was.";
     AtomicLoadsPlaced: Memory, 7 2 [],

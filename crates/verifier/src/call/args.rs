@@ -310,6 +310,8 @@ pub(super) fn check_arg(
             _ => check_reg_type(env, ptr, arg, btf_id, Some(proto))?,
         }
         check_offset(env, ptr, Some(arg))?;
+    } else if env.input.rules.has(Behaviour::NullArgumentsPrecise) {
+        env.mark_precise(ptr)?;
     }
     check_reference(env, &reg, ptr, arg, &proto.name, meta)?;
     let access = match arg.flags.has(TypeFlags::MEM_WRITE) {

@@ -169,7 +169,7 @@ impl Comparison<'_> {
         let same_kinds = match exact {
             Exactness::Covers => false,
             Exactness::Exact => true,
-            Exactness::RangeWithin => !self.rules.has(Behaviour::LoopsWriteStack),
+            Exactness::RangeWithin => !self.rules.has(Behaviour::LoopsWrite),
         };
         for (spi, slot) in old.stack.iter().enumerate() {
             let slot = if dead & 1 << spi != 0 {
@@ -370,7 +370,7 @@ fn is_reg_state_safe(
     }
     match (old.kind, cur.kind) {
         (RegKind::NotInit, RegKind::NotInit) => true,
-        (RegKind::NotInit, _) => exact == Exactness::Covers,
+        (RegKind::NotInit, _) => exact == Exactness::Covers || rules.has(Behaviour::LoopsWrite),
         (RegKind::Scalar, RegKind::Scalar) => {
             if !precise && exact == Exactness::Covers {
                 return true;

@@ -372,19 +372,19 @@ impl Backtrack {
     #[doc(alias = "bt_subprog_enter")]
     fn exit(&mut self, input: &Input<'_>, analysis: &Analysis, subseq_idx: i32) -> Step {
         let iterates = input.rules.has(Behaviour::CallbacksIterate);
-        if iterates && subseq_idx >= 0 && analysis.insns[subseq_idx as usize].calls_callback {
+        let keeps = input.rules.has(Behaviour::LoopArgumentsKept);
+        let calls_callback = |at: i32| at >= 0 && analysis.insns[at as usize].calls_callback;
+        if iterates && !keeps && calls_callback(subseq_idx) {
             self.regs[self.frame] &= !ARGS;
         }
+        let is_local =
+            |at: i32| at >= 0 && matches!(input.insns[at as usize], Insn::Call(Callee::Local(_)));
+        let from_call = is_local(subseq_idx - 1);
         let regs = self.regs[self.frame];
-        if regs & ARGS != 0 {
+        if regs & ARGS != 0 && (from_call || !keeps) {
             return Step::Bug(format!("backtracking exit unexpected regs {regs:x}"));
         }
-        let r0_precise = subseq_idx >= 1
-            && matches!(
-                input.insns[subseq_idx as usize - 1],
-                Insn::Call(Callee::Local(_))
-            )
-            && self.has(Reg::R0);
+        let r0_precise = from_call && self.has(Reg::R0);
         self.clear(Reg::R0);
         if self.frame == MAX_CALL_FRAMES - 1 {
             return Step::Bug(format!("subprog enter from frame {}", self.frame));
