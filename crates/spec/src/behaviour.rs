@@ -249,7 +249,7 @@ behaviours! {
         "What a call gives a callback's loop stays precise in its frame while the callback is gone back over.";
     NullArgumentsPrecise: Walk, 7 2 [],
         "A number 0 that stands for no pointer in the call of a helper is precise.";
-    AtomicsLoad: Walk, 7 2 [],
+    AtomicsLoad: Walk, 7 0 [],
         "The old value that an atomic instruction returns is followed to where it was.";
     AtomicLoadsPlaced: Memory, 7 2 [],
         "Where a load with acquire may read is asked before what is there.";
@@ -366,9 +366,9 @@ behaviours! {
         "Arguments and results of functions may be pointers into the arena, by the tag of their type.";
     ReleasedFirst: Calls, 7 2 [],
         "What a kfunc releases must hold a reference before its kind is looked at; before, behind all arguments.";
-    ResultsTrusted: Calls, 7 2 [],
+    ResultsTrusted: Calls, 7 0 [],
         "Objects that kfuncs return are trusted; before, those that they acquire, by their reference.";
-    ObjectsBelowFrame: Calls, 7 3 [],
+    ObjectsBelowFrame: Calls, 7 2 [],
         "No object begins at the end of the stack; before, one was looked for in the slot below.";
     OwnKfuncsUnderLock: Calls, 7 3 [],
         "While a lock is held, a kfunc that programs of the type do not have is refused for the lock.";
