@@ -76,6 +76,7 @@ pub(super) struct Watchers<'o> {
 
 /// What a run is of, as its observers know it.
 #[derive(Clone, Copy)]
+#[cfg_attr(not(feature = "trace"), allow(dead_code))]
 pub(super) struct Watched<'r> {
     pub(super) shared: &'r Shared,
     pub(super) prepared: &'r Prepared,
@@ -113,6 +114,8 @@ impl<'o> Watchers<'o> {
     where
         'o: 'r,
     {
+        #[cfg(not(feature = "trace"))]
+        let _ = of;
         Ground {
             #[cfg(feature = "trace")]
             recording: self.recording.as_deref().map(|recording| {
