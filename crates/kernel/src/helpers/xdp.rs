@@ -118,7 +118,7 @@ pub(super) fn xdp_load_bytes<M: MemoryPort>(
         return Ok(EFAULT);
     }
     let mut bytes = Bytes::zeroed(len as usize);
-    fail_if!(!memory .packet(context)? .read(offset as usize, bytes.get_mut()) => Errno::EINVAL);
+    fail_if!(!memory.packet(context)?.read(offset as usize, bytes.get_mut()) => Errno::EINVAL);
     memory.write(to, bytes.get())?;
     Ok(0)
 }

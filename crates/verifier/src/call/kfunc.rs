@@ -197,6 +197,7 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
     if throws && env.analysis.exception_callback.is_none() {
         crate::flow::check_thrown(env)?;
     }
+    // No check of an argument marks its register: what is not marked counts as dead in explored states.
     for reg in &REGS[..callee.params.len()] {
         env.mark_reg_read(*reg);
     }

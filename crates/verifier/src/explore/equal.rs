@@ -386,13 +386,6 @@ fn is_reg_state_safe(
             let corresponds = rules.has(Behaviour::NumbersCorrespond);
             old.num.contains(&cur.num) && (!corresponds || ids.check_scalar(old.id, cur.id, rules))
         }
-        (RegKind::Mem { .. }, _) if rules.has(Behaviour::ReferencesByUse) => {
-            is_same_memory(old.kind, cur.kind, ids)
-                && old.flags == cur.flags
-                && covers_offset(old, cur, rules)
-                && ids.check_ids(old.id, cur.id)
-                && ids.check_ids(old.ref_obj_id, cur.ref_obj_id)
-        }
         (
             RegKind::MapKey { .. }
             | RegKind::MapValue { .. }
@@ -401,7 +394,7 @@ fn is_reg_state_safe(
             | RegKind::TpBuffer,
             _,
         ) => {
-            old.kind == cur.kind
+            is_same_kind(old.kind, cur.kind, ids, rules)
                 && old.flags == cur.flags
                 && covers_offset(old, cur, rules)
                 && ids.check_ids(old.id, cur.id)
@@ -446,8 +439,9 @@ fn is_reg_state_safe(
     }
 }
 
-/// True if both are memory of the same size, of dynptrs that correspond.
-fn is_same_memory(old: RegKind, cur: RegKind, ids: &mut IdMap) -> bool {
+/// True if both are of one kind: memory of dynptrs, if those correspond or, before
+/// [`Behaviour::ReferencesByUse`], are the same.
+fn is_same_kind(old: RegKind, cur: RegKind, ids: &mut IdMap, rules: Behaviours) -> bool {
     match (old, cur) {
         (
             RegKind::Mem {
@@ -455,8 +449,10 @@ fn is_same_memory(old: RegKind, cur: RegKind, ids: &mut IdMap) -> bool {
                 dynptr_id: old_id,
             },
             RegKind::Mem { size, dynptr_id },
-        ) => old_size == size && ids.check_ids(old_id, dynptr_id),
-        _ => false,
+        ) if rules.has(Behaviour::ReferencesByUse) => {
+            old_size == size && ids.check_ids(old_id, dynptr_id)
+        }
+        _ => old == cur,
     }
 }
 
