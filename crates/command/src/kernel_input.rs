@@ -704,8 +704,9 @@ fn failure(error: KernelFileError) -> Failure {
                         format_args!("--kernel {word:?}: no kernel and no file of this name");
                     Failure::new(place).hint(format_args!(
                         "6.18 or 6.18-minimal, the built-in Linux {}; running; a file with BTF, or a \
-                         directory with vmlinux",
-                        kernel_data::RELEASE
+                         directory with vmlinux; {}",
+                        kernel_data::RELEASE,
+                        listed(&known())
                     ))
                 }
                 _ => Failure::of_file(path, error),
