@@ -51,7 +51,14 @@ impl Compression {
 }
 
 /// Reader of the decompressed bytes of a source. The first bytes decide the compression.
-pub fn decompress<'a>(mut source: impl Read + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
+pub fn decompress<'a>(source: impl Read + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
+    // Boxed, so that the decoders are compiled once and not for each kind of source.
+    decompress_boxed(Box::new(source))
+}
+
+fn decompress_boxed<'a>(
+    mut source: Box<dyn Read + Send + 'a>,
+) -> io::Result<Box<dyn Read + Send + 'a>> {
     let mut start = [0; Compression::MAGIC];
     let mut len = 0;
     while len < start.len() {

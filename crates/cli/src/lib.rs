@@ -65,6 +65,7 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Command {
     Filter(filter::Args),
     Asm(asm::Args),

@@ -38,7 +38,7 @@ use std::num::{IntErrorKind, ParseIntError};
 
 use answer::{Answer, Failure};
 use clap::Parser;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use unused_options::Rule;
 
 /// Parses arguments, of which the first is the name of the command, checks them by the rules, and
@@ -49,9 +49,20 @@ pub fn main<P: Parser>(
     run: impl FnOnce(P) -> Result<Answer, Failure>,
 ) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let mut command = take_negative_numbers(P::command(), &arguments);
+    let mut command = P::command();
     answer::set_command_name(command.get_name());
-    let matches = match command.try_get_matches_from_mut(arguments) {
+    // Only the options of the command that is named are built, in which most of the time of a start
+    // would go. Help, other errors and negative numbers need them all.
+    let mut matches = command.try_get_matches_from_mut(&arguments);
+    if matches
+        .as_ref()
+        .is_err_and(|error| error.kind() != ErrorKind::DisplayVersion)
+    {
+        command.build();
+        command = take_negative_numbers(command, &arguments);
+        matches = command.try_get_matches_from_mut(arguments);
+    }
+    let matches = match matches {
         Ok(matches) => matches,
         Err(error) => return show_parsed(&error),
     };
@@ -76,7 +87,6 @@ fn take_negative_numbers(command: clap::Command, arguments: &[OsString]) -> clap
         true => arg,
         false => arg.allow_negative_numbers(true),
     };
-    // To change all takes a sixth of the time in which a command starts.
     let is_named = |name: &str| arguments.iter().any(|word| word == name);
     let named = command.get_subcommands().filter(|command| {
         let mut names = command.get_all_aliases().chain([command.get_name()]);

@@ -71,6 +71,7 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Command {
     Import(import::Args),
     Compile(compile::Args),
