@@ -28,7 +28,8 @@ const MOST_CONTENTS: usize = 1 << 16;
 /// Kernels and numbers of programs.
 #[derive(Args)]
 pub(crate) struct KernelSoak {
-    /// Kernels by the names that `tools/kernels/vm` has for them; without names all that are described
+    /// Kernels by the names that `tools/kernels/vm` has for them; without names all that are
+    /// kept
     names: Vec<String>,
     /// Generated programs for each
     #[arg(long, value_name = "N", default_value_t = 20_000)]
@@ -62,7 +63,7 @@ pub(crate) fn compare(soak: &KernelSoak) -> Outcome {
         false => soak.names.clone(),
     };
     if names.is_empty() {
-        return Err("no kernel is kept: tools/kernels/vm fetch NAME, then vm describe NAME".into());
+        return Err("no kernel is kept: tools/kernels/vm fetch NAME".into());
     }
     let kernels: Vec<Kept> = names
         .iter()
@@ -141,12 +142,8 @@ fn print_difference(kernel: &Kept, agreement: Agreement, count: u64, found: &Fou
 /// A kernel by its name.
 pub(super) fn kept(name: &str) -> Outcome<Kept> {
     let directory = described_kernel(name);
-    let image = image_in(&directory).ok_or_else(|| {
-        format!("no kernel {name} is kept: tools/kernels/vm fetch {name}, then tools/kernels/vm describe {name}")
-    })?;
-    if !directory.is_dir() {
-        return Err(format!("no description of {name}: tools/kernels/vm describe {name}").into());
-    }
+    let image = image_in(&directory)
+        .ok_or_else(|| format!("no kernel {name} is kept: tools/kernels/vm fetch {name}"))?;
     let target = Target::described(&directory)?;
     let version = target.kernel.version().ok_or("a kernel without version")?;
     Ok(Kept {

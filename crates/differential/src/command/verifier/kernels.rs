@@ -10,6 +10,7 @@ use super::selftests::{Options, Target, name_of};
 use super::sides::{self, Sides};
 use super::truth;
 use crate::command::Outcome;
+use beebox::internal::ask::image_in;
 use beebox_differential::page::write_part;
 use spec::behaviour::{Behaviour, is_compared};
 
@@ -119,7 +120,7 @@ pub(super) fn described(home: &Path) -> PathBuf {
     home.join("described")
 }
 
-/// Names of the kernels of releases with rules that are described, oldest first.
+/// Names of the kernels of releases with rules that are kept, oldest first.
 pub(crate) fn kept() -> Outcome<Vec<String>> {
     let homes = homes()?.into_iter();
     Ok(homes
@@ -127,12 +128,12 @@ pub(crate) fn kept() -> Outcome<Vec<String>> {
         .collect())
 }
 
-/// The kernels of releases with rules that are described, oldest first.
+/// The descriptions of the kernels of releases with rules that are kept, oldest first.
 fn homes() -> Outcome<Vec<PathBuf>> {
     let entries = std::fs::read_dir(kernels())?.filter_map(|entry| Some(entry.ok()?.path()));
     let has_rules = |home: &Path| name_of(home).parse().is_ok_and(is_compared);
     let mut homes: Vec<PathBuf> = entries
-        .filter(|home| has_rules(home) && described(home).is_dir())
+        .filter(|home| has_rules(home) && image_in(&described(home)).is_some())
         .collect();
     homes.sort_by_key(|home| {
         let name = name_of(home);
@@ -145,10 +146,6 @@ fn homes() -> Outcome<Vec<PathBuf>> {
 }
 
 fn describe(home: &Path, truth: impl Fn(&str) -> PathBuf) -> Outcome<Described> {
-    if !home.is_dir() {
-        let name = home.parent().map(name_of).unwrap_or_default();
-        return Err(format!("no description of {name}: tools/kernels/vm describe {name}").into());
-    }
     let target = Target::described(home)?;
     let version = target.kernel.version().ok_or("a kernel without version")?;
     let version = version.to_string();

@@ -9,9 +9,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use beebox::Kernel;
+use beebox::internal::ask::{image_in, image_version};
 use beebox::internal::object::Object;
 use beebox::internal::program::Program;
 use beebox::internal::verify::{ProgramLoader, Registry, StandaloneProgram};
+use beebox::kernel::Presets;
 use beebox_differential::recorded::read_text;
 use beebox_differential::verifier::{VerifierPair, registry_of};
 use btf::Btf;
@@ -205,6 +207,23 @@ pub(crate) fn name_of(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
+/// The built-in kernel of the release whose image lies beside a directory.
+fn built_in_beside(directory: &Path) -> Outcome<Kernel> {
+    let image = image_in(directory).ok_or_else(|| {
+        let home = directory.parent().unwrap_or(directory);
+        format!(
+            "no kernel is kept in {}: tools/kernels/vm fetch",
+            home.display()
+        )
+    })?;
+    let version = image_version(&image)?.ok_or("an image without version")?;
+    let built_in = Kernel::presets().iter().find(|it| it.version() == version);
+    let built_in = built_in.ok_or_else(|| {
+        format!("Linux {version} is not built in and not described: tools/kernels/vm describe")
+    })?;
+    Ok(built_in.kernel())
+}
+
 /// The running kernel, as the recorded answers had it.
 pub(crate) struct Target {
     pub(crate) kernel: Kernel,
@@ -230,9 +249,12 @@ impl Target {
     }
 
     /// Reads the description of another kernel. Without a registry of its own it has that of the
-    /// built-in kernel.
+    /// built-in kernel. A kernel that is kept and not described is the built-in one of its release.
     pub(crate) fn described(directory: &Path) -> Outcome<Target> {
-        let kernel = beebox::internal::kernel::files::open(directory)?;
+        let kernel = match directory.is_dir() {
+            true => beebox::internal::kernel::files::open(directory)?,
+            false => built_in_beside(directory)?,
+        };
         let registry = kernel.registry().ok_or("the kernel has no BTF")?.clone();
         Ok(Target {
             kernel,
