@@ -342,6 +342,10 @@ behaviours! {
         "Tracing programs that do not sleep do not drop objects whose fields are unsafe in an interrupt.";
     SectionsNest: Calls, 7 0 [],
         "Sections of RCU may be entered within one.";
+    LookupsKnowObjects: Calls, 7 3 [],
+        "A lookup in a map of maps or of sockets returns the pointer that the check for null leaves; before, one to a value.";
+    WritesByTrusted: Memory, 7 3 [],
+        "Objects of the kernel are written by pointers that are trusted, or that RCU protects; before, by any.";
     SectionsProtect: Calls, 7 3 [],
         "Sections without preemption or interrupts protect what RCU protects, and so does a program that does not sleep.";
     ArenaUnderLock: Calls, 7 0 [],

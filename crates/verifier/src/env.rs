@@ -27,7 +27,7 @@ use crate::state::{
     Frame, HistoryEntry, HistoryFlags, LinkedRegs, MAIN_CALLSITE, MapRef, PreciseMask, RegKind,
     RegState, RegType, State,
 };
-use crate::{Result, Stop, refuse};
+use crate::{Errno, Result, Stop, refuse};
 
 /// Next step of the walk after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -435,14 +435,19 @@ impl<'a> Env<'a> {
     /// paths that follow, which the check may change (`push_stack`).
     #[doc(alias = "push_stack")]
     pub fn fork(&mut self, insn_idx: u32) -> Result<&mut State> {
+        self.fork_or(insn_idx, Errno::EFAULT)
+    }
+
+    /// As [`Env::fork`], for a check that had an error number of its own for too many paths.
+    pub fn fork_or(&mut self, insn_idx: u32, errno: Errno) -> Result<&mut State> {
         let state = self.state.clone();
-        crate::explore::fork(self, state, insn_idx)
+        crate::explore::fork(self, state, insn_idx, errno)
     }
 
     /// Forks off a path with a state of its own, of an asynchronous callback (`push_async_cb`).
     #[doc(alias = "push_async_cb")]
     pub fn fork_async(&mut self, state: State, insn_idx: u32) -> Result<()> {
-        crate::explore::fork(self, state, insn_idx)?;
+        crate::explore::fork(self, state, insn_idx, Errno::EFAULT)?;
         Ok(())
     }
 }

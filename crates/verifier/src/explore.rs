@@ -38,19 +38,24 @@ use crate::state::State;
 use crate::{Errno, LIMITS, Result, Stop, refuse, walk};
 
 /// Forks off the path of a state at `insn_idx`, which is explored after the paths that follow
-/// (`push_stack`): refuses the program if too many paths wait. The main loop pushes it when
-/// the check of the instruction is over.
-pub(crate) fn fork<'w>(env: &'w mut Env<'_>, state: State, insn_idx: u32) -> Result<&'w mut State> {
+/// (`push_stack`): refuses the program if too many paths wait, with the error number of the check
+/// on kernels where each has its own. The main loop pushes it when the check of the instruction is over.
+pub(crate) fn fork<'w>(
+    env: &'w mut Env<'_>,
+    state: State,
+    insn_idx: u32,
+    errno: Errno,
+) -> Result<&'w mut State> {
     if env.forked.is_some() {
         return Err(Stop::Bug("an instruction forks twice".into()));
     }
     let waiting = env.explorer.pending.len() + 1;
     if waiting > LIMITS.jump_sequence as usize {
-        let stop = refuse!(env => Flow::TooManyJumps { waiting });
-        return Err(match env.input.rules.has(Behaviour::JumpsTooMany) {
-            true => stop.with_errno(Errno::E2BIG),
-            false => stop,
-        });
+        let errno = match env.input.rules.has(Behaviour::JumpsTooMany) {
+            true => Errno::E2BIG,
+            false => errno,
+        };
+        return Err(refuse!(env => Flow::TooManyJumps { waiting }).with_errno(errno));
     }
     let fork = Fork {
         state,

@@ -81,8 +81,7 @@ fn may_goto(env: &mut Env<'_>, off: i16) -> Result<Outcome> {
         return Err(refuse!(env => Flow::InvalidMayGotoOffset { off, imm: 0 }));
     }
     let idx = env.sink.insn_idx;
-    let fork = env.fork(idx + 1);
-    let later = fork.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;
+    let later = env.fork_or(idx + 1, Errno::ENOMEM)?;
     later.may_goto_depth += 1;
     if let (Some(parent), Some(Fork { state, .. })) = (env.check.state.parent, &mut env.forked) {
         widen_to_earlier(&env.explorer, state, Some(parent), idx, env.check.id_gen);

@@ -34,8 +34,8 @@ use crate::state::{MapRef, RegBase, RegKind, RegState};
 
 pub(crate) use collect::{Collector, enter, leave, note_addresses, note_object, pruned};
 pub(crate) use unwritten::{
-    note_filling, note_possible_stack_write, note_range_read, note_read_behind, note_stack_read,
-    note_stack_write,
+    note_filling, note_possible_stack_write, note_range_read, note_read_behind, note_scratch,
+    note_stack_read, note_stack_write,
 };
 
 /// Facts of a program.

@@ -118,8 +118,7 @@ fn enter(env: &mut Env<'_>, subprog: u32, kind: CallbackKind) -> Result<()> {
     let curframe = env.state.curframe;
     // Linux 6.18 counts the branch before it checks the depth of the call chain.
     let mut frame = Frame::new(insn_idx as i32, curframe as u32 + 1, subprog);
-    let fork = env.fork(start);
-    fork.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;
+    env.fork_or(start, Errno::ENOMEM)?;
     check_frame_limit(env)?;
     set_args(env, &caller, &mut frame, kind)?;
     if let Some(Fork { state, .. }) = &mut env.forked {

@@ -14,6 +14,7 @@ use super::{kptr, reference};
 use crate::attach::{self, Returned};
 use crate::domain::Scalar;
 use crate::env::Check;
+use crate::flow::mark_not_null;
 use crate::input::Input;
 use crate::mem::registers::set_unknown;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
@@ -82,6 +83,11 @@ pub(super) fn set_result(env: &mut Check<'_>, proto: &HelperProto, meta: &CallMe
     };
     if result.may_be_null() {
         result.id = env.new_id();
+        let is_value = matches!(result.kind, RegKind::MapValue { .. });
+        if is_value && env.input.rules.has(Behaviour::LookupsKnowObjects) {
+            mark_not_null(env.input, &mut result);
+            result.flags = flags;
+        }
     }
     if let Some(dynptr) = slice_of(helper, meta) {
         result.ref_obj_id = dynptr.ref_obj_id;

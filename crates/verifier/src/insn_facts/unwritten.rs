@@ -389,6 +389,19 @@ pub(crate) fn note_read_behind(env: &mut Env<'_>, ptr: &RegState, frame: usize, 
     note_stack_read(env, frame, min as i32, end as i32);
 }
 
+/// Notes that a call reads nothing of the stack: memory that it is given is scratch.
+pub(crate) fn note_scratch(env: &mut Env<'_>) {
+    let insn = env.sink.insn_idx;
+    let Some(uses) = collecting(env) else {
+        return;
+    };
+    uses.seen.remove(&insn);
+    if let Some(used) = uses.by_insn.get_mut(&insn) {
+        used.reads = FrameBytes::default();
+        used.other_reads.clear();
+    }
+}
+
 /// Notes that a call may read what pointers to the stack lead to that bytes of a frame hold, from
 /// `min` on, before `end`: arguments of texts.
 fn note_reads_of_texts(env: &mut Env<'_>, frame: usize, min: i32, end: i32) {

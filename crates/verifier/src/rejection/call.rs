@@ -256,7 +256,8 @@ rejections! {
     KptrNotReferenced { off: i64 } EACCES Argument
         "off={off} kptr isn't referenced kptr";
     UnmatchedObject EFAULT KernelBug
-        "verifier bug: invalid PTR_TO_BTF_ID register for type match";
+        "verifier bug: invalid PTR_TO_BTF_ID register for type match"
+        => FaultsNamed "verifier internal error: invalid PTR_TO_BTF_ID register for type match";
     PercpuNotStruct EFAULT Argument
         "Helper has invalid btf/btf_id in R1";
     NotAllocated { index: i64 } EINVAL Argument

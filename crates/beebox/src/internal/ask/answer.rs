@@ -54,12 +54,21 @@ impl GuestAnswer {
             (Some(at), Some(line)) if line.starts_with(' ') => last_of(&self.log[..at]),
             _ => last,
         };
-        match last {
+        // Some refusals have no words: the log ends with the instruction.
+        match last.filter(|line| !is_insn(line)) {
             Some(line) => line.trim().to_owned(),
             None if self.errno == 0 => String::new(),
             None => format!("the kernel refuses it with error {}", self.errno),
         }
     }
+}
+
+/// True for a line of the log that shows an instruction: `1: (7a) *(u64 *)(r0 +144) = 1`.
+fn is_insn(line: &str) -> bool {
+    let Some((place, insn)) = line.split_once(": (") else {
+        return false;
+    };
+    place.parse::<u32>().is_ok() && insn.get(2..4) == Some(") ")
 }
 
 /// The answers in the output, by number.
@@ -127,5 +136,18 @@ mod tests {
         let cut = read(&output[..output.len() - 1], &programs);
         assert_eq!(cut.keys().collect::<Vec<_>>(), [&0]);
         assert!(read(b"", &programs).is_empty() && read(b"BXUPBXAN", &programs).is_empty());
+    }
+
+    #[test]
+    fn a_refusal_without_words_has_its_error_number() {
+        let log = "0: R1=ctx() R10=fp0\n1: (7a) *(u64 *)(r0 +144) = 1\nprocessed 2 insns\n";
+        let answer = GuestAnswer {
+            errno: 13,
+            refused_map: None,
+            btf_errno: 0,
+            log: log.to_owned(),
+            log_left_out: 0,
+        };
+        assert_eq!(answer.reason(), "the kernel refuses it with error 13");
     }
 }

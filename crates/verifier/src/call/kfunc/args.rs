@@ -17,7 +17,7 @@ use crate::mem::Access;
 use crate::mem::helper_mem::{check_global_mem, check_sized_mem};
 use crate::mem::region::check_ptr_off;
 use crate::state::{RegKind, RegRules, RegState, TypeFlags, TypeRef};
-use crate::{Result, Stop, flow, refuse, refuse_if};
+use crate::{Result, Stop, flow, insn_facts, refuse, refuse_if};
 
 /// Modifiers of pointers that the kernel trusts (`BPF_REG_TRUSTED_MODIFIERS`).
 pub(super) const TRUSTED: TypeFlags = TypeFlags::MEM_ALLOC
@@ -355,6 +355,9 @@ fn check_memory(
                 return Err(refusal.with_errno(inner.errno));
             }
             other => other?,
+        }
+        if callee.is(SpecialKfunc::DynptrSlice) || callee.is(SpecialKfunc::DynptrSliceRdwr) {
+            insn_facts::note_scratch(env);
         }
     }
     if ParamSuffix::of(&callee.params[index + 1].1) == Some(ParamSuffix::ConstSize) {

@@ -240,8 +240,7 @@ pub(super) fn advance(env: &mut Env<'_>, meta: &CallMeta) -> Result<()> {
             ));
         };
         let insn_idx = env.sink.insn_idx;
-        let fork = env.fork(insn_idx + 1);
-        fork.map_err(|stop| stop.with_errno(Errno::ENOMEM))?;
+        env.fork_or(insn_idx + 1, Errno::ENOMEM)?;
         let Some(fork) = &mut env.forked else {
             return Ok(());
         };

@@ -9,7 +9,8 @@ use spec::registry::{PACKET_WRITES, Writes, WrittenMember};
 
 use super::super::MemAccess;
 use crate::env::Check;
-use crate::state::TypeRef;
+use crate::flow::is_trusted;
+use crate::state::{TypeFlags, TypeRef};
 use crate::{Result, Stop};
 
 /// Most structures around a member.
@@ -30,7 +31,11 @@ pub(super) fn check_write(
     ty: TypeRef,
     off: i32,
 ) -> Result<()> {
-    refuse_if!(!env.input.type_rules().writes_objects, env => Mem::ObjectWrite);
+    let reg = env.reg(access.ptr);
+    let is_trusted = is_trusted(reg) || reg.flags.has(TypeFlags::MEM_RCU);
+    let may_write = is_trusted || !env.input.rules.has(Behaviour::WritesByTrusted);
+    let may_write = may_write && env.input.type_rules().writes_objects;
+    refuse_if!(!may_write, env => Mem::ObjectWrite);
     check_members(env, access, ty, off).map_err(|stop| match stop {
         Stop::Refused(_) if env.input.rules.has(Behaviour::ObjectWritesNamed) => {
             let name = env.input.type_name(ty);
