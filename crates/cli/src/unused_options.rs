@@ -179,6 +179,6 @@ mod tests {
 
     #[test]
     fn rules_name_commands_and_arguments() {
-        command::unused_options::check_names(super::RULES, &crate::Cli::command());
+        command::unused_options::check_names(super::RULES, crate::Cli::command());
     }
 }

@@ -125,10 +125,11 @@ fn shown(command: &clap::Command, name: &str) -> String {
 }
 
 /// Panics if a rule names no command or argument. For tests.
-pub fn check_names(rules: &[Rule], all: &clap::Command) {
+pub fn check_names(rules: &[Rule], mut all: clap::Command) {
+    all.build();
     for rule in rules {
         let words = rule.command.split(' ');
-        let command = words.fold(all, |command, name| {
+        let command = words.fold(&all, |command, name| {
             let found = command.find_subcommand(name);
             found.unwrap_or_else(|| panic!("no command {}", rule.command))
         });

@@ -294,6 +294,8 @@ behaviours! {
         "A function that calls itself is refused before the walk; before, where its stack is counted.";
     FieldsCheckedFirst: ControlFlow, 7 2 [],
         "Registers and reserved fields are checked in all instructions first; before, when the walk reaches one.";
+    WidenedByBounds: Walk, 7 0 [],
+        "A number of a loop is widened if its bounds differ from those of an earlier turn; before, also if its identity does.";
     JumpsTooMany: ControlFlow, 7 0 [6 12 117],
         "Too many waiting paths are E2BIG; before, EFAULT.";
     SixteenFrames: ControlFlow, 7 2 [],

@@ -84,7 +84,8 @@ fn may_goto(env: &mut Env<'_>, off: i16) -> Result<Outcome> {
     let later = env.fork_or(idx + 1, Errno::ENOMEM)?;
     later.may_goto_depth += 1;
     if let (Some(parent), Some(Fork { state, .. })) = (env.check.state.parent, &mut env.forked) {
-        widen_to_earlier(&env.explorer, state, Some(parent), idx, env.check.id_gen);
+        let (last_id, rules) = (env.check.id_gen, env.check.input.rules);
+        widen_to_earlier(&env.explorer, state, Some(parent), idx, last_id, rules);
     }
     Ok(Outcome::Jump((idx as i32 + 1 + i32::from(off)) as u32))
 }

@@ -117,6 +117,6 @@ mod tests {
 
     #[test]
     fn rules_name_commands_and_arguments() {
-        command::unused_options::check_names(RULES, &Cli::command());
+        command::unused_options::check_names(RULES, Cli::command());
     }
 }

@@ -88,6 +88,7 @@ pub(crate) fn prepare_func_exit(env: &mut Env<'_>) -> Result<u32> {
             None,
             target,
             env.check.id_gen,
+            env.check.input.rules,
         );
     }
     Ok(target)

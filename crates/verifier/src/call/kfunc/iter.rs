@@ -254,6 +254,7 @@ pub(super) fn advance(env: &mut Env<'_>, meta: &CallMeta) -> Result<()> {
             Some(parent),
             insn_idx,
             env.check.id_gen,
+            env.check.input.rules,
         );
         flow::mark_not_null(env.check.input, fork.state.reg_mut(Reg::R0));
     }
