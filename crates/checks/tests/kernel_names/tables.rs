@@ -321,7 +321,6 @@ pub(super) const WITHOUT: &[(&str, &[&str])] = &[
             "mark_stack_arg_precision",
             "reg_from_argno",
             "release_insn_arrays",
-            "scalars_exact_for_widen",
             "sort_insn_array_uniq",
             "stack_arg_off_to_slot",
             "stack_arg_safe",
