@@ -130,7 +130,8 @@ const READERS: [ProgramType; 4] = [
     ProgramType::RawTracepoint,
 ];
 
-/// The address of the value, of the stack, or one where nothing is.
+/// The address of the value, of the stack, or one where nothing is: none that is canonical on a
+/// processor with addresses of 57 bits alone, where Linux has another error number for it.
 fn address(choices: &mut Choices<'_>) -> String {
     match choices.below(4) {
         0 => {
@@ -140,9 +141,9 @@ fn address(choices: &mut Choices<'_>) -> String {
                 4096,
                 0x7fff_ffff_dfff,
                 0x7fff_ffff_ffff,
-                0x8000_0000_0000,
+                1 << 56,
                 1 << 60,
-                0xffff_7fff_ffff_ffff,
+                0xfeff_ffff_ffff_ffff,
                 0xffff_ffff_ffff_f000,
             ];
             format!("r3 = {:#x} ll\n", choices.pick(&nowhere))

@@ -71,7 +71,6 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-#[command(defer = true)]
 enum Command {
     Import(import::Args),
     Compile(compile::Args),
