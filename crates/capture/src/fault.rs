@@ -151,7 +151,9 @@ impl error::Error for Fault {}
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Problem::Empty => f.write_str("the capture is empty"),
+            Problem::Empty => f.write_str(
+                "the capture is empty: not even its header was written; record it again",
+            ),
             Problem::UnknownFormat {
                 magic: [a, b, c, d],
             } => write!(

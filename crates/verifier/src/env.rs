@@ -206,9 +206,8 @@ pub struct Env<'a> {
     pub live: LiveStack,
     /// The instruction executed before; -1 at the start.
     pub prev_insn_idx: i32,
-    /// The history entry of this instruction, if there is one: index into
-    /// [`State::history`].
-    pub cur_history: Option<usize>,
+    /// This instruction has an entry in the history, the last one.
+    pub(crate) has_history: bool,
 }
 
 impl<'a> Deref for Env<'a> {
@@ -321,7 +320,7 @@ impl<'a> Env<'a> {
             precision: PrecisionCounts::default(),
             live: LiveStack::default(),
             prev_insn_idx: -1,
-            cur_history: None,
+            has_history: false,
         }
     }
 
@@ -411,21 +410,27 @@ impl<'a> Env<'a> {
             .update(check.analysis, &mut check.sink, &check.state)
     }
 
+    /// The entry of this instruction in the history.
+    pub(crate) fn history_entry(&self) -> Option<&HistoryEntry> {
+        self.state.history.last().filter(|_| self.has_history)
+    }
+
     /// Adds to the history what this instruction does, or extends its entry (`push_jmp_history`,
     /// `push_insn_history`, `bpf_push_jmp_history`).
     #[doc(alias = "push_jmp_history")]
     #[doc(alias = "push_insn_history")]
     #[doc(alias = "bpf_push_jmp_history")]
     pub fn push_history(&mut self, flags: HistoryFlags, linked: LinkedRegs) -> Result<()> {
-        if let Some(index) = self.cur_history {
-            let entry = &mut self.state.history[index];
+        if self.has_history
+            && let Some(entry) = self.state.history.last_mut()
+        {
             entry.add_flags(flags);
             if linked != LinkedRegs::default() {
                 entry.linked = linked;
             }
             return Ok(());
         }
-        self.cur_history = Some(self.state.history.len());
+        self.has_history = true;
         let entry = HistoryEntry::new(self.sink.insn_idx, self.prev_insn_idx, flags, linked);
         self.state.history.push(entry);
         Ok(())

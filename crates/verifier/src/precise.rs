@@ -237,9 +237,7 @@ pub fn carry_propagated(env: &mut Env<'_>, insn_idx: u32) {
         Insn::MovSx { dst, src, .. } => (dst, has(src)),
         Insn::LoadImm64 { dst, .. } => (dst, true),
         Insn::Load { dst, base, .. } | Insn::LoadAcquire { dst, base, .. } => {
-            let entry = env
-                .cur_history
-                .map(|index| env.state.history[index].flags());
+            let entry = env.history_entry().map(|entry| entry.flags());
             let is_fill = match env.input.rules.has(Behaviour::StackByAnyRegister) {
                 true => entry.is_some_and(|flags| flags.has(HistoryFlags::STACK_ACCESS)),
                 false => base == Reg::R10,

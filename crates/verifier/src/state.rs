@@ -11,6 +11,7 @@
 //! `[fp-8, fp)`, slot n covers `[fp-8(n+1), fp-8n)`; `frames` is never empty.
 
 mod frame;
+mod history;
 mod reference;
 mod reg;
 mod reg_rules;
@@ -21,6 +22,7 @@ mod stack_object;
 mod verifier_state;
 
 pub use frame::{Frame, FrameMarks, MAIN_CALLSITE, RegPlace};
+pub use history::{History, HistoryEntry, HistoryFlags, LinkedReg, LinkedRegs};
 pub use reference::{LockOwner, Reference, ReferenceKind};
 pub use reg::{
     ADD_CONST, ADD_CONST32, ADD_CONST64, BtfRef, DynptrKind, MapRef, PKT_AT_END, PKT_BEYOND_END,
@@ -31,7 +33,4 @@ pub use registers::Registers;
 pub use slot::{SlotKind, StackSlot};
 pub use stack::Stack;
 pub use stack_object::{IrqClass, IterState, IterTrust, StackObject, StackObjectKind};
-pub use verifier_state::{
-    ARGS, HistoryEntry, HistoryFlags, LinkedReg, LinkedRegs, MAX_CALL_FRAMES, PreciseMask,
-    PreciseMasks, State, StateId,
-};
+pub use verifier_state::{ARGS, MAX_CALL_FRAMES, PreciseMask, PreciseMasks, State, StateId};

@@ -25,7 +25,7 @@ use super::verdict_comparison::{Agreement, VerdictComparison, answer};
 /// Differences that are kept of those that are alike.
 const ALIKE: usize = 2;
 /// Differences that are reduced at most.
-const REDUCED: usize = 40;
+const REDUCED: usize = 200;
 /// Time after which a machine is stopped.
 const LIMIT: Duration = Duration::from_secs(3600);
 /// Boots that may fail.

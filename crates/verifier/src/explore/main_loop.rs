@@ -39,7 +39,7 @@ fn explore(env: &mut Env<'_>) -> Result<()> {
     let mut prev_insn_idx = -1;
     let mut prints_state = false;
     loop {
-        env.cur_history = None;
+        env.has_history = false;
         env.prev_insn_idx = prev_insn_idx;
         let insn_idx = env.sink.insn_idx;
         let count = env.input.insns.len();

@@ -446,6 +446,6 @@ fn add_checkpoint(env: &mut Env<'_>, bucket: usize) {
     if env.explorer.liveness == Liveness::Marks {
         marks::connect(&mut env.state);
     }
-    env.cur_history = None;
+    env.has_history = false;
     env.explorer.buckets[bucket].push(super::checkpoint::Entry { id, insn_idx });
 }

@@ -412,8 +412,8 @@ pub(crate) fn leave(env: &mut Env<'_>, insn_idx: u32, outcome: Outcome) {
     if let Insn::Jump { .. } = insn {
         seen.jumped |= has_forked || matches!(outcome, Outcome::Jump(_));
         seen.passed |= has_forked || outcome == Outcome::Next;
-        if let Some(index) = env.cur_history {
-            for linked in env.state.history[index].linked.iter() {
+        if let Some(entry) = env.history_entry() {
+            for linked in entry.linked.iter() {
                 seen.flow.note_linked(linked, env.state.curframe);
             }
         }

@@ -75,7 +75,7 @@ impl Tracker<'_, '_> {
                 true => start.parent,
                 false => parent,
             };
-            let mut history = state.history.as_slice();
+            let mut history = state.history.backward();
             let mut idx = last_idx as u32;
             loop {
                 let entry = history.last().filter(|entry| entry.idx == idx);
@@ -117,12 +117,12 @@ impl Tracker<'_, '_> {
                 if idx == first && history.len() <= 1 && (history.is_empty() || entry.is_some()) {
                     break;
                 }
-                match (entry, history) {
-                    (Some(entry), [earlier @ .., _]) => {
+                match entry {
+                    Some(entry) => {
                         idx = entry.prev_idx();
-                        history = earlier;
+                        history.pass();
                     }
-                    _ => idx = idx.wrapping_sub(1),
+                    None => idx = idx.wrapping_sub(1),
                 }
                 if idx as usize >= self.input.insns.len() {
                     let idx = idx as i32;

@@ -8,6 +8,7 @@ use isa::ebpf::Reg;
 use spec::behaviour::{Behaviour, Behaviours};
 
 use super::frame::Frame;
+use super::history::History;
 use super::reference::{LockOwner, Reference};
 use super::reg::{ADD_CONST, RegState};
 
@@ -17,164 +18,6 @@ pub const MAX_CALL_FRAMES: usize = crate::LIMITS.frames as usize;
 /// A checkpoint: index into the explorer's arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StateId(pub u32);
-
-/// Flags of a history entry (kernel: `INSN_F_*`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct HistoryFlags(pub u16);
-
-impl HistoryFlags {
-    /// Nothing particular.
-    pub const NONE: HistoryFlags = HistoryFlags(0);
-    /// The instruction accessed a stack slot through a stack pointer.
-    pub const STACK_ACCESS: HistoryFlags = HistoryFlags(1 << 9);
-    /// The destination register is a stack pointer.
-    pub const DST_STACK: HistoryFlags = HistoryFlags(1 << 10);
-    /// The source register is a stack pointer.
-    pub const SRC_STACK: HistoryFlags = HistoryFlags(1 << 11);
-
-    /// An access to slot `spi` of frame `frameno` (`insn_stack_access_flags`).
-    #[doc(alias = "insn_stack_access_flags")]
-    pub fn stack_access(spi: usize, frameno: u32) -> HistoryFlags {
-        HistoryFlags((frameno as u16 & 7) | ((spi as u16 & 63) << 3) | Self::STACK_ACCESS.0)
-    }
-
-    /// True if all flags of `other` are set.
-    pub fn has(self, other: HistoryFlags) -> bool {
-        self.0 & other.0 == other.0
-    }
-
-    /// Frame of a stack access (`insn_stack_access_frameno`).
-    #[doc(alias = "insn_stack_access_frameno")]
-    pub fn frame(self) -> usize {
-        usize::from(self.0 & 7)
-    }
-
-    /// Slot of a stack access (`insn_stack_access_spi`).
-    #[doc(alias = "insn_stack_access_spi")]
-    pub fn spi(self) -> usize {
-        usize::from((self.0 >> 3) & 63)
-    }
-}
-
-/// A register or slot that is linked with a compared scalar.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkedReg {
-    /// A register.
-    Reg {
-        /// Frame number.
-        frame: usize,
-        /// Register number.
-        reg: usize,
-    },
-    /// A slot.
-    Slot {
-        /// Frame number.
-        frame: usize,
-        /// Slot number.
-        spi: usize,
-    },
-}
-
-/// Up to six linked registers and slots, packed in ten bits each (frame 3, number 6, is register 1)
-/// above a count of four bits (`linked_regs_pack`, `linked_regs_unpack`).
-#[doc(alias = "linked_regs_pack")]
-#[doc(alias = "linked_regs_unpack")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct LinkedRegs(u64);
-
-impl LinkedRegs {
-    /// Most entries.
-    pub const MAX: usize = 6;
-
-    /// Number of entries.
-    pub const fn len(self) -> usize {
-        (self.0 & 15) as usize
-    }
-
-    /// True if there are none.
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    /// Adds an entry; false if there is no room (`linked_regs_push`).
-    #[doc(alias = "linked_regs_push")]
-    pub fn push(&mut self, linked: LinkedReg) -> bool {
-        let count = self.len();
-        if count == LinkedRegs::MAX {
-            return false;
-        }
-        let entry = match linked {
-            LinkedReg::Reg { frame, reg } => frame | reg << 3 | 1 << 9,
-            LinkedReg::Slot { frame, spi } => frame | spi << 3,
-        };
-        self.0 = (self.0 | (entry as u64) << (4 + 10 * count)) + 1;
-        true
-    }
-
-    /// The entries.
-    pub fn iter(self) -> impl Iterator<Item = LinkedReg> {
-        (0..self.len()).map(move |index| {
-            let entry = (self.0 >> (4 + 10 * index)) as usize & 0x3ff;
-            let (frame, number) = (entry & 7, entry >> 3 & 63);
-            if entry & 1 << 9 != 0 {
-                LinkedReg::Reg { frame, reg: number }
-            } else {
-                LinkedReg::Slot { frame, spi: number }
-            }
-        })
-    }
-}
-
-/// One instruction on the path since the last checkpoint that backtracking must know
-/// (kernel: `struct bpf_jmp_history_entry`) (`bpf_jmp_history_entry`).
-#[doc(alias = "bpf_jmp_history_entry")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HistoryEntry {
-    /// The instruction.
-    pub idx: u32,
-    /// The instruction executed before it, in 20 bits (programs have at most 1,000,000
-    /// instructions), and the flags above it.
-    prev_and_flags: u32,
-    /// Registers linked with a compared scalar.
-    pub linked: LinkedRegs,
-}
-
-const _: () = assert!(size_of::<HistoryEntry>() == 16);
-
-impl HistoryEntry {
-    const PREV_BITS: u32 = 20;
-    const PREV_MASK: u32 = (1 << Self::PREV_BITS) - 1;
-
-    /// An entry of instruction `idx`, executed after `prev_idx`; -1 at the start.
-    pub fn new(idx: u32, prev_idx: i32, flags: HistoryFlags, linked: LinkedRegs) -> HistoryEntry {
-        HistoryEntry {
-            idx,
-            prev_and_flags: prev_idx as u32 & Self::PREV_MASK
-                | u32::from(flags.0) << Self::PREV_BITS,
-            linked,
-        }
-    }
-
-    /// The instruction executed before it; beyond every program at the start.
-    pub fn prev_idx(self) -> u32 {
-        self.prev_and_flags & Self::PREV_MASK
-    }
-
-    /// The accessed slot and flags.
-    pub fn flags(self) -> HistoryFlags {
-        HistoryFlags((self.prev_and_flags >> Self::PREV_BITS) as u16)
-    }
-
-    /// True if it notes the way here alone: no access to the stack, no linked registers.
-    pub fn is_of_jump(&self) -> bool {
-        self.flags() == HistoryFlags::NONE && self.linked.is_empty()
-    }
-
-    /// Adds what it accessed.
-    pub fn add_flags(&mut self, flags: HistoryFlags) {
-        self.prev_and_flags |= u32::from(flags.0) << Self::PREV_BITS;
-    }
-}
 
 /// Registers and slots of a frame that are precise: the scalar's value matters for
 /// safety.
@@ -278,7 +121,7 @@ pub struct State {
     /// The checkpoint that this state continues.
     pub parent: Option<StateId>,
     /// Instructions since the last checkpoint that backtracking must know.
-    pub history: Vec<HistoryEntry>,
+    pub history: History,
     /// Checkpoints above this state.
     pub dfs_depth: u32,
     /// Simulated iterations of callbacks so far.
@@ -310,7 +153,7 @@ impl State {
             first_insn_idx: insn_idx,
             last_insn_idx: -1,
             parent: None,
-            history: Vec::new(),
+            history: History::default(),
             dfs_depth: 0,
             callback_unroll_depth: 0,
             may_goto_depth: 0,
@@ -470,55 +313,10 @@ impl IndexMut<Reg> for Frame {
 
 #[cfg(test)]
 mod tests {
-    use super::{HistoryEntry, HistoryFlags, LinkedReg, LinkedRegs, State};
+    use super::State;
     use crate::state::{Frame, MAIN_CALLSITE, RegState};
     use isa::ebpf::Reg;
     use std::rc::Rc;
-
-    #[test]
-    fn history_flags_keep_slot_and_frame() {
-        for (spi, frame) in [(0, 0), (63, 7), (17, 3)] {
-            let flags = HistoryFlags::stack_access(spi, frame);
-            assert!(flags.has(HistoryFlags::STACK_ACCESS));
-            assert!(!flags.has(HistoryFlags::DST_STACK));
-            assert_eq!((flags.spi(), flags.frame()), (spi, frame as usize));
-        }
-    }
-
-    #[test]
-    fn history_entries_keep_their_parts_apart() {
-        let flags = HistoryFlags::stack_access(63, 7);
-        let mut entry = HistoryEntry::new(5, 999_999, flags, LinkedRegs::default());
-        assert_eq!((entry.prev_idx(), entry.flags()), (999_999, flags));
-        entry.add_flags(HistoryFlags::SRC_STACK);
-        assert_eq!(entry.prev_idx(), 999_999);
-        assert!(entry.flags().has(flags) && entry.flags().has(HistoryFlags::SRC_STACK));
-        let first = HistoryEntry::new(0, -1, HistoryFlags::NONE, LinkedRegs::default());
-        assert!(first.prev_idx() > 1_000_000 && first.flags() == HistoryFlags::NONE);
-    }
-
-    #[test]
-    fn linked_registers_are_at_most_six() {
-        let mut linked = LinkedRegs::default();
-        assert!(linked.is_empty());
-        let entries: Vec<LinkedReg> = (0..6)
-            .map(|n| match n % 2 {
-                0 => LinkedReg::Reg {
-                    frame: n,
-                    reg: 9 - n,
-                },
-                _ => LinkedReg::Slot {
-                    frame: 7 - n,
-                    spi: 58 + n,
-                },
-            })
-            .collect();
-        assert!(entries.iter().all(|&entry| linked.push(entry)));
-        assert_eq!(linked.iter().collect::<Vec<_>>(), entries);
-        let full = linked;
-        assert!(!linked.push(entries[0]));
-        assert_eq!(linked, full);
-    }
 
     #[test]
     fn a_fork_shares_frames_until_one_side_writes() {

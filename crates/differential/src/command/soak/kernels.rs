@@ -1,7 +1,7 @@
 //! `cargo differential soak kernels`: generated programs, and real ones with one instruction changed,
 //! beside kernels that are booted under QEMU.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -28,8 +28,7 @@ const MOST_CONTENTS: usize = 1 << 16;
 /// Kernels and numbers of programs.
 #[derive(Args)]
 pub(crate) struct KernelSoak {
-    /// Kernels by the names that `tools/kernels/vm` has for them; without names all that are
-    /// kept
+    /// Kernels by the names that `tools/kernels/vm` has for them; without names all that are kept
     names: Vec<String>,
     /// Generated programs for each
     #[arg(long, value_name = "N", default_value_t = 20_000)]
@@ -40,12 +39,47 @@ pub(crate) struct KernelSoak {
     /// First seed
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+    /// Ask about these cases alone
+    #[arg(long, value_name = "CASE", num_args = 1..)]
+    from: Vec<PathBuf>,
     /// Write each reduced difference as a case, with the answers of every kernel that is described
     #[arg(long, value_name = "DIRECTORY")]
     cases: Option<PathBuf>,
     /// Print differences as they are found
     #[arg(long)]
     whole: bool,
+}
+
+/// Where programs come from.
+#[derive(Clone, Copy)]
+enum Source {
+    Generated,
+    Mutations,
+    Cases,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Source::Generated => "generated",
+            Source::Mutations => "mutations",
+            Source::Cases => "cases",
+        })
+    }
+}
+
+impl KernelSoak {
+    fn sources(&self) -> Vec<Source> {
+        if !self.from.is_empty() {
+            return vec![Source::Cases];
+        }
+        let counts = [
+            (Source::Generated, self.programs),
+            (Source::Mutations, self.mutations),
+        ];
+        let asked = counts.into_iter().filter(|(_, count)| *count > 0);
+        asked.map(|(source, _)| source).collect()
+    }
 }
 
 /// A kernel that is kept.
@@ -76,14 +110,16 @@ pub(crate) fn compare(soak: &KernelSoak) -> Outcome {
     let mut differ = 0;
     for kernel in &kernels {
         let mut found = Vec::new();
-        for (what, count) in [("generated", soak.programs), ("mutations", soak.mutations)] {
-            if count == 0 {
-                continue;
-            }
+        for what in soak.sources() {
             let mut comparison = BootedSoak::new(&kernel.booted);
             match what {
-                "generated" => ask_generated(kernel, &mut comparison, soak.seed, count)?,
-                _ => ask_mutations(kernel, &mut comparison, soak.seed, count)?,
+                Source::Generated => {
+                    ask_generated(kernel, &mut comparison, soak.seed, soak.programs)?;
+                }
+                Source::Mutations => {
+                    ask_mutations(kernel, &mut comparison, soak.seed, soak.mutations)?;
+                }
+                Source::Cases => comparison.compare(questions_of(&soak.from)?)?,
             }
             let tally = &comparison.tally;
             for (why, count) in tally.unanswered.iter().chain(&tally.unsupported) {
@@ -151,6 +187,20 @@ pub(super) fn kept(name: &str) -> Outcome<Kept> {
         booted: BootedKernel::new(image, target.kernel.clone())?,
         target,
     })
+}
+
+/// The programs of cases.
+fn questions_of(paths: &[PathBuf]) -> Outcome<Vec<Question>> {
+    let questions = paths.iter().map(|path| {
+        let case = Case::parse(&fs::read_to_string(path)?)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Question {
+            origin: name_of(path),
+            kind: Some(Source::Cases.to_string()),
+            program: case.program,
+        })
+    });
+    questions.collect()
 }
 
 fn ask_generated(kernel: &Kept, soak: &mut BootedSoak<'_>, seed: u64, count: u64) -> Outcome {

@@ -3,7 +3,7 @@
 use btf::{Kind, ParamSuffix, TypeId};
 use isa::ebpf::Reg;
 use spec::behaviour::Behaviour;
-use spec::registry::{ArgBase, ArgType, KfuncFlags, RegBase, SpecialKfunc};
+use spec::registry::{ArgBase, ArgType, KfuncFlags, KfuncResult, RegBase, SpecialKfunc};
 
 use super::arg_kind::{KfuncArgKind, stands_for, strip};
 use super::{Callee, alloc, dynptr, graph, irq_flag, iter, map};
@@ -356,7 +356,7 @@ fn check_memory(
             }
             other => other?,
         }
-        if callee.is(SpecialKfunc::DynptrSlice) || callee.is(SpecialKfunc::DynptrSliceRdwr) {
+        if callee.kfunc.special.map(SpecialKfunc::result) == Some(KfuncResult::Slice) {
             insn_facts::note_scratch(env);
         }
     }
