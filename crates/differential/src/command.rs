@@ -133,8 +133,8 @@ enum Comparison {
     /// Programs whose recorded answers each behaviour decides, on both sides of it (needs the selftests, and
     /// the kernels described); `compare kernels` has them in its table
     Behaviours,
-    /// The answers of kernels to crates/testkit/cases/kernels, written into these and compared with ours (needs
-    /// the kernels described)
+    /// The answers of kernels to crates/testkit/cases/kernels, written into these and compared with ours, and
+    /// to kernels-open beside them, where they differ (needs the kernels; without names all)
     Cases {
         /// Kernels by the names that `tools/kernels/vm` has for them; without names all that are described
         names: Vec<String>,

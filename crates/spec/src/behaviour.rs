@@ -300,6 +300,8 @@ behaviours! {
         "Too many waiting paths are E2BIG; before, EFAULT.";
     SixteenFrames: ControlFlow, 7 2 [],
         "There are up to 16 frames, counted from the last global function; before, 8 from the main function.";
+    BeyondEndApart: Walk, 7 0 [6 18 44, 6 12 117, 6 1 192, 5 10 262],
+        "A packet pointer beyond the end is equal to others beyond the end alone; before, it covers those with any range.";
     // Memory
     NullableBuffers: Memory, 7 0 [6 18 44, 6 12 117, 6 1 192, 5 10 262],
         "A buffer that may be null is not accessed before it is compared with null.";
@@ -378,6 +380,10 @@ behaviours! {
         "No object begins at the end of the stack; before, one was looked for in the slot below.";
     OwnKfuncsUnderLock: Calls, 7 3 [],
         "While a lock is held, a kfunc that programs of the type do not have is refused for the lock.";
+    SizesConstant: Calls, 7 3 [],
+        "The size of memory that a helper allocates is at most 32 bits, and refused as no constant; before, as not known.";
+    SetsNumbers: Calls, 7 2 [],
+        "The result that bpf_set_retval sets is refused as no scalar first; before, as no value of the range.";
     ArgumentsByType: Calls, 7 3 [],
         "Kinds of a kfunc's arguments follow from its prototype alone; offsets are checked before trust.";
     NullIsNoMemory: Calls, 7 2 [],

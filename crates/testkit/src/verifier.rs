@@ -8,7 +8,7 @@ mod names;
 mod reduction;
 mod source;
 
-pub use edit::reduce;
+pub use edit::{reduce, without_unused_maps};
 pub use grammar::{generated_case, generated_plain_case, generated_runnable};
 pub use mutate::{Mutation, mutate};
 pub use reduction::Reduction;

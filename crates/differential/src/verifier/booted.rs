@@ -16,7 +16,7 @@ use kernel_client::verdict::{Answer, counts_of};
 use program::{MapDef, Program};
 use spec::Kernel;
 use spec::registry::Registry;
-use testkit::verifier::Reduction;
+use testkit::verifier::{Reduction, without_unused_maps};
 use verifier::{Options, verify};
 
 use super::soak::{MOST_INSNS, Tally, without_numbers};
@@ -337,15 +337,25 @@ impl<'k> BootedSoak<'k> {
             .iter()
             .map(|(.., reduction)| reduction.least())
             .collect();
-        let compared = self.kernel.compare(&least.iter().collect::<Vec<_>>())?;
-        for (((wanted, found, _), program), compared) in
-            reduced.into_iter().zip(least).zip(compared)
-        {
-            if let Ok(comparison) = compared
-                && likeness(&comparison).as_ref() == Some(wanted)
-            {
-                found.program = program;
-                found.comparison = comparison;
+        // Of each the one with fewest lines that still differs alike.
+        let forms = least.into_iter().map(|program| {
+            let fewer = without_unused_maps(&program);
+            [without_types(&fewer), Some(fewer), Some(program)]
+        });
+        let forms: Vec<[Option<Program>; 3]> = forms.collect();
+        let all: Vec<&Program> = forms.iter().flatten().flatten().collect();
+        let mut compared = self.kernel.compare(&all)?.into_iter();
+        for ((wanted, found, _), forms) in reduced.into_iter().zip(forms) {
+            let mut is_found = false;
+            for program in forms.into_iter().flatten() {
+                if let Some(Ok(comparison)) = compared.next()
+                    && !is_found
+                    && likeness(&comparison).as_ref() == Some(wanted)
+                {
+                    is_found = true;
+                    found.program = program;
+                    found.comparison = comparison;
+                }
             }
         }
         Ok(())

@@ -109,6 +109,23 @@ pub fn reduce<T>(
     (least, shown)
 }
 
+/// The program without the maps that no instruction refers to.
+pub fn without_unused_maps(program: &Program) -> Program {
+    let mut used = program.used_maps();
+    used.sort_by_key(|map| map.0);
+    let mut insns = program.insns().to_vec();
+    for (at, map, _) in program.map_loads() {
+        let number = used.partition_point(|before| before.0 < map.0);
+        insns[at].imm = number as i32;
+    }
+    let maps: Vec<_> = used
+        .iter()
+        .map(|map| program.maps()[map.0 as usize].clone())
+        .collect();
+    let fewer = program.to_builder().insns(insns).maps(maps).build();
+    fewer.unwrap_or_else(|_| program.clone())
+}
+
 /// The instruction that was at `at` and is at `here`, with its distance changed to where
 /// its target has moved.
 fn retarget(

@@ -213,8 +213,12 @@ fn check_object_type(
 #[doc(alias = "__check_func_arg_reg_off")]
 pub(super) fn check_offset(env: &mut Check<'_>, ptr: Reg, arg: Option<ArgType>) -> Result<()> {
     let reg = *env.reg(ptr);
+    let is_dynptr = arg.is_some_and(|arg| arg.base == ArgBase::PtrToDynptr);
+    let is_tracked = env.input.rules.has(Behaviour::DynptrsTracked);
+    let is_between =
+        is_dynptr && !is_tracked && reg.is_plain(RegBase::PtrToStack) && reg.off % 8 != 0;
+    refuse_if!(is_between, env => Call::DynptrAtOffset);
     if arg.is_some_and(|arg| arg.flags.has(TypeFlags::OBJ_RELEASE)) {
-        let is_dynptr = arg.is_some_and(|arg| arg.base == ArgBase::PtrToDynptr);
         if is_dynptr && reg.is_plain(RegBase::PtrToStack) {
             return Ok(());
         }
@@ -400,9 +404,15 @@ pub(super) fn check_arg(
             check_sized_mem(env, before, ptr, access, is_zero_ok, raw)
         }
         ArgBase::ConstAllocSizeOrZero => {
+            let is_narrow = env.input.rules.has(Behaviour::SizesConstant);
             let Some(size) = reg.num.as_const() else {
-                return Err(refuse!(env => Call::NotKnownConstant { reg: ptr }));
+                return Err(match is_narrow {
+                    true => refuse!(env => Call::BufferSizeNotConst { reg: ptr }),
+                    false => refuse!(env => Call::NotKnownConstant { reg: ptr }),
+                });
             };
+            let is_beyond = is_narrow && u32::try_from(size).is_err();
+            refuse_if!(is_beyond, env => Call::AllocationTooLarge { reg: ptr });
             meta.mem_size = Some(size as u32);
             env.mark_precise(ptr)
         }

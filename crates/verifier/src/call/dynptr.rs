@@ -82,12 +82,11 @@ pub(super) fn check_dynptr(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<
             if is_const && !env.input.rules.has(Behaviour::DynptrsTracked) {
                 return Ok(());
             }
-            if is_const || place_of(env, ptr) == Place::Misplaced {
-                return Err(refuse!(env => Call::DynptrNotUninit));
-            }
-            if !env.input.rules.has(Behaviour::DynptrsTracked) && covers_dynptr(env, ptr) {
-                return Err(refuse!(env => Call::DynptrNotUninit));
-            }
+            let is_refused = match env.input.rules.has(Behaviour::DynptrsTracked) {
+                true => is_const || place_of(env, ptr) == Place::Misplaced,
+                false => covers_dynptr(env, ptr),
+            };
+            refuse_if!(is_refused, env => Call::DynptrNotUninit);
             stack_slots::write_slots(env, ptr, SLOTS)?;
             create(env, ptr, kind, clone_of)
         }
@@ -211,7 +210,14 @@ pub(super) fn check_release(env: &mut Check<'_>, ptr: Reg, meta: &mut CallMeta) 
             let object = stack.object_at(spi).filter(|object| {
                 object.first_slot == spi || matches!(object.kind, StackObjectKind::Dynptr(_))
             });
-            object.map_or(stack[spi].reg.ref_obj_id, |object| object.ref_obj_id)
+            let spilled = &stack[spi].reg;
+            // Before, Linux reads the identity of whatever was spilled there.
+            let other = if is_named {
+                spilled.ref_obj_id
+            } else {
+                spilled.id
+            };
+            object.map_or(other, |object| object.ref_obj_id)
         }
         Place::Unallocated | Place::Misplaced => 0,
     };

@@ -320,7 +320,10 @@ fn check_set_result(env: &mut Env<'_>) -> Result<()> {
     if attach::returned(env.input) == (Returned::OfCgroup { is_void: true }) {
         return Err(refuse!(env => Call::SetsVoid));
     }
+    let reg = Reg::R1;
+    let is_number = env.reg(reg).is_scalar() || !env.input.rules.has(Behaviour::SetsNumbers);
     match returns::range_of_result(env) {
+        Some(_) if !is_number => Err(refuse!(env => Call::NotScalar { reg })),
         Some(range) => crate::flow::check_result(env, Reg::R1, range, "At bpf_set_retval"),
         None => Ok(()),
     }

@@ -40,7 +40,9 @@ pub(super) fn place_of(env: &mut Check<'_>, ptr: Reg, what: &str, slots: usize) 
     let spi = i64::from(off).wrapping_neg().wrapping_sub(1) / 8;
     let is_above = off >= 0 && env.input.rules.has(Behaviour::ObjectsBelowFrame);
     if off % 8 != 0 || spi + 1 < slots as i64 || is_above {
-        verbose!(env.sink, "cannot pass in {what} at an offset={off}\n");
+        if env.input.rules.has(Behaviour::DynptrsTracked) {
+            verbose!(env.sink, "cannot pass in {what} at an offset={off}\n");
+        }
         return Place::Misplaced;
     }
     let (frame, spi) = (frame as usize, spi as usize);

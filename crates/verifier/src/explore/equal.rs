@@ -366,7 +366,7 @@ fn is_reg_state_safe(
         return is_reg_exact(old, cur, ids);
     }
     if !rules.has(Behaviour::IdentitiesCorrespond) {
-        return old == cur || is_reg_covered(old, precise, cur, ids);
+        return old == cur || is_reg_covered(old, precise, cur, ids, rules);
     }
     match (old.kind, cur.kind) {
         (RegKind::NotInit, RegKind::NotInit) => true,
@@ -402,12 +402,7 @@ fn is_reg_state_safe(
         }
         (RegKind::PacketMeta { range: old_range }, RegKind::PacketMeta { range: cur_range })
         | (RegKind::Packet { range: old_range }, RegKind::Packet { range: cur_range }) => {
-            let has_range = if old_range < 0 || cur_range < 0 {
-                old_range == cur_range
-            } else {
-                old_range <= cur_range
-            };
-            has_range
+            covers_range(old_range, cur_range, rules)
                 && old.flags == cur.flags
                 && ids.check_ids(old.id, cur.id)
                 && has_same_distance(old, cur, rules)
@@ -471,9 +466,23 @@ fn has_same_distance(old: &RegState, cur: &RegState, rules: Behaviours) -> bool 
     old.id == 0 || !rules.has(Behaviour::PacketDistances) || base(old) == base(cur)
 }
 
+/// True if a packet pointer with one range, negative at or beyond the end, covers one with another.
+fn covers_range(old: i32, cur: i32, rules: Behaviours) -> bool {
+    match rules.has(Behaviour::BeyondEndApart) && (old < 0 || cur < 0) {
+        true => old == cur,
+        false => old <= cur,
+    }
+}
+
 /// True if what is safe with the one register is safe with the other that is not the same (`regsafe`
 /// before [`Behaviour::IdentitiesCorrespond`]).
-fn is_reg_covered(old: &RegState, precise: bool, cur: &RegState, ids: &mut IdMap) -> bool {
+fn is_reg_covered(
+    old: &RegState,
+    precise: bool,
+    cur: &RegState,
+    ids: &mut IdMap,
+    rules: Behaviours,
+) -> bool {
     let is_same = old.kind == cur.kind && old.flags == cur.flags && old.off == cur.off;
     match (old.kind, cur.kind) {
         (RegKind::Stack { .. }, _) => false,
@@ -487,11 +496,7 @@ fn is_reg_covered(old: &RegState, precise: bool, cur: &RegState, ids: &mut IdMap
         }
         (RegKind::PacketMeta { range: old_range }, RegKind::PacketMeta { range })
         | (RegKind::Packet { range: old_range }, RegKind::Packet { range }) => {
-            let has_range = match old_range < 0 || range < 0 {
-                true => old_range == range,
-                false => old_range <= range,
-            };
-            has_range
+            covers_range(old_range, range, rules)
                 && old.off == cur.off
                 && (old.id == 0 || ids.leads_to(old.id, cur.id))
                 && old.num.contains(&cur.num)

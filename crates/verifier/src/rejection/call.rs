@@ -142,6 +142,8 @@ rejections! {
         "2 or more rdonly/rdwr_buf_size parameters for kfunc";
     BufferSizeNotConst { reg: Register } EINVAL Argument
         "R{reg} is not a const";
+    AllocationTooLarge { reg: Register } EINVAL Argument
+        "R{reg} allocation size exceeds u32 max";
     BufferSizeTooLarge { reg: Register } EINVAL Argument
         "R{reg} rdonly/rdwr_buf_size exceeds u32 max";
     UnsupportedPointer { kfunc: String, index: i64, kind: String, name: String } EINVAL Argument
@@ -336,6 +338,8 @@ rejections! {
         => ArgumentsByRegister "Expected a dynptr of type {kind} as arg #{index}";
     DynptrMemory { kind: TypeText } EACCES Argument
         "Unsupported reg type {kind} for bpf_dynptr_from_mem data";
+    DynptrAtOffset EINVAL Argument
+        "cannot pass in dynptr at an offset";
     UnacquiredDynptr { number: i64 } EINVAL Reference
         "arg {number} is an unacquired reference";
     ReleasesConstDynptr EINVAL Reference

@@ -6,23 +6,68 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use beebox_differential::verifier::Agreement;
+use beebox_differential::page::write_part;
+use beebox_differential::verifier::{Agreement, VerdictComparison};
 use kernel_client::verdict::Answer;
 use program::Program;
 use program::case::Case;
 
-use super::kernels::kept;
+use super::kernels::{Kept, kept};
 use crate::command::Outcome;
 use crate::command::verifier::kept_kernels;
 
-/// The directory of the cases.
+/// The directory of the cases on which all answers are equal.
 const CASES: &str = "crates/testkit/cases/kernels";
+/// That of cases on which some differ.
+const OPEN: &str = "crates/testkit/cases/kernels-open";
 
-/// Asks the kernels of these names, or all, about the cases, and writes what they answer.
+/// Cases of a directory, and the answers to them.
+struct Asked {
+    cases: Vec<(PathBuf, String, Case)>,
+    /// Of each case by kernel.
+    answers: Vec<BTreeMap<usize, (String, VerdictComparison)>>,
+}
+
+/// Asks the kernels of these names, or all, about the cases, and writes what they answer; without names
+/// also the list of what differs in docs/kernels.md.
 pub(crate) fn record(names: &[String]) -> Outcome {
+    let is_whole = names.is_empty();
+    let names = match is_whole {
+        true => kept_kernels()?,
+        false => names.to_vec(),
+    };
+    let mut kernels = Vec::new();
+    for name in &names {
+        kernels.push(kept(name)?);
+    }
+    let mut differ = 0;
+    for (case, version, comparison) in ask(CASES, &kernels)?.differing() {
+        differ += 1;
+        let ours = comparison
+            .ours
+            .as_ref()
+            .map_or_else(Clone::clone, ToString::to_string);
+        println!(
+            "{}, Linux {version}: {}\n  ours: {ours}",
+            case.program.name(),
+            comparison.kernel
+        );
+    }
+    let open = ask(OPEN, &kernels)?;
+    if is_whole {
+        write_part("docs/kernels.md", "open", &open.table())?;
+    }
+    match differ {
+        0 => Ok(()),
+        differ => Err(format!("{differ} answers differ").into()),
+    }
+}
+
+/// Asks kernels about the cases of a directory, and writes their answers into them.
+fn ask(directory: &str, kernels: &[Kept]) -> Outcome<Asked> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
-        .join(CASES);
+        .join(directory);
     let files = fs::read_dir(&directory)?.filter_map(|entry| Some(entry.ok()?.path()));
     let mut files: Vec<PathBuf> = files.collect();
     files.sort();
@@ -33,45 +78,75 @@ pub(crate) fn record(names: &[String]) -> Outcome {
         cases.push((path, text, case));
     }
     let programs: Vec<&Program> = cases.iter().map(|(.., case)| &case.program).collect();
-    let names = match names.is_empty() {
-        true => kept_kernels()?,
-        false => names.to_vec(),
-    };
-    let mut answers: Vec<BTreeMap<usize, String>> = vec![BTreeMap::new(); cases.len()];
-    let mut differ = 0;
-    for (order, name) in names.iter().enumerate() {
-        let kernel = kept(name)?;
+    let mut answers = vec![BTreeMap::new(); cases.len()];
+    for (order, kernel) in kernels.iter().enumerate() {
         for (at, compared) in kernel.booted.compare(&programs)?.into_iter().enumerate() {
-            let name = cases[at].2.program.name();
-            let comparison = match compared {
-                Ok(comparison) => comparison,
-                Err(why) => {
-                    println!("{name}, Linux {}: {why}", kernel.version);
-                    continue;
+            match compared {
+                Ok(comparison) => {
+                    answers[at].insert(order, (kernel.version.clone(), comparison));
                 }
-            };
-            if comparison.agreement != Agreement::Equal {
-                differ += 1;
-                let ours = comparison
-                    .ours
-                    .map_or_else(|what| what, |ours| ours.to_string());
-                println!(
-                    "{name}, Linux {}: {}\n  ours: {ours}",
-                    kernel.version, comparison.kernel
-                );
+                Err(why) => {
+                    let name = cases[at].2.program.name();
+                    println!("{name}, Linux {}: {why}", kernel.version);
+                }
             }
-            answers[at].insert(order, block(&kernel.version, &comparison.kernel));
         }
     }
-    for ((path, text, _), answers) in cases.iter().zip(answers) {
-        fs::write(
-            path,
-            with_answers(text, &answers.into_values().collect::<String>()),
-        )?;
+    for ((path, text, _), answers) in cases.iter().zip(&answers) {
+        let blocks = answers
+            .values()
+            .map(|(version, it)| block(version, &it.kernel));
+        fs::write(path, with_answers(text, &blocks.collect::<String>()))?;
     }
-    match differ {
-        0 => Ok(()),
-        differ => Err(format!("{differ} answers differ").into()),
+    Ok(Asked { cases, answers })
+}
+
+impl Asked {
+    /// What differs: case, release, answers.
+    fn differing(&self) -> impl Iterator<Item = (&Case, &str, &VerdictComparison)> {
+        let all = self.cases.iter().zip(&self.answers);
+        let all = all.flat_map(|((.., case), answers)| {
+            let answers = answers.values();
+            answers.map(move |(version, comparison)| (case, version.as_str(), comparison))
+        });
+        all.filter(|(.., comparison)| comparison.agreement != Agreement::Equal)
+    }
+
+    /// A table of what differs.
+    fn table(&self) -> String {
+        let mut table =
+            String::from("| case | Linux | what differs | there | here |\n|---|---|---|---|---|\n");
+        for (case, version, comparison) in self.differing() {
+            let told = |answer: &Answer| match (answer.is_accepted(), answer.counts) {
+                (_, Some(counts)) if comparison.agreement == Agreement::Counts => {
+                    let (insns, states, peak) = (counts.insns, counts.total, counts.peak);
+                    format!("{insns} instructions, {states} states, {peak} at once")
+                }
+                (true, _) => "accepted".to_owned(),
+                (false, _) => {
+                    let reason = answer.reason.replace('|', "\\|").replace('`', "'");
+                    format!("`{reason}` ({})", answer.errno)
+                }
+            };
+            let ours = comparison.ours.as_ref();
+            let ours = ours.map_or_else(|why| format!("unsupported: {why}"), told);
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                table,
+                "| {} | {version} | {} | {} | {ours} |",
+                case.program.name(),
+                match comparison.agreement {
+                    Agreement::Equal => "nothing",
+                    Agreement::Unsupported => "unsupported",
+                    Agreement::FalseAccept => "accepted wrongly",
+                    Agreement::FalseReject => "refused wrongly",
+                    Agreement::Counts => "counts",
+                    Agreement::Reason => "last line or error number",
+                },
+                told(&comparison.kernel)
+            );
+        }
+        table
     }
 }
 
@@ -93,17 +168,22 @@ fn block(version: &str, answer: &Answer) -> String {
     block + ".end\n"
 }
 
-/// The text with the answers in front of the first subprogram.
+/// The text with the answers in place of those that it has, else in front of the first subprogram.
 fn with_answers(text: &str, answers: &str) -> String {
+    let place = if text.contains("\n.kernel ") {
+        ".kernel "
+    } else {
+        ".subprog "
+    };
     let mut written = String::new();
     let (mut is_skipped, mut is_written) = (false, false);
     for line in text.lines() {
+        if line.starts_with(place) && !is_written {
+            written += answers;
+            is_written = true;
+        }
         is_skipped |= line.starts_with(".kernel ");
         if !is_skipped {
-            if line.starts_with(".subprog ") && !is_written {
-                written += answers;
-                is_written = true;
-            }
             written += line;
             written.push('\n');
         }

@@ -192,10 +192,11 @@ pub(super) fn kept(name: &str) -> Outcome<Kept> {
 /// The programs of cases.
 fn questions_of(paths: &[PathBuf]) -> Outcome<Vec<Question>> {
     let questions = paths.iter().map(|path| {
-        let case = Case::parse(&fs::read_to_string(path)?)
-            .map_err(|error| format!("{}: {error}", path.display()))?;
+        let text = fs::read_to_string(path)?;
+        let case = Case::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        let comment = text.lines().next().and_then(|line| line.strip_prefix("# "));
         Ok(Question {
-            origin: name_of(path),
+            origin: comment.map_or_else(|| name_of(path), str::to_owned),
             kind: Some(Source::Cases.to_string()),
             program: case.program,
         })
@@ -342,13 +343,10 @@ fn write_cases(directory: &Path, kernel: &Kept, found: &[Found]) -> Outcome {
         }
     }
     for (at, (of, answers)) in found.iter().zip(answers).enumerate() {
-        let case = Case {
-            program: of.program.clone(),
-            answers,
-        };
-        let name = format!("{}-{at}.case", kernel.version);
-        let text = format!("# {:?}: {}\n{case}", of.comparison.agreement, of.origin);
-        fs::write(directory.join(name), text)?;
+        let name = format!("{}-{at}", kernel.version);
+        let program = of.program.to_builder().name(name.clone()).build()?;
+        let text = format!("# {}\n{}", of.origin, Case { program, answers });
+        fs::write(directory.join(name).with_added_extension("case"), text)?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use btf::{Kind, ParamSuffix, TypeId};
 use isa::ebpf::Reg;
+use spec::Errno;
 use spec::behaviour::Behaviour;
 use spec::registry::{ArgBase, ArgType, KfuncFlags, KfuncResult, RegBase, SpecialKfunc};
 
@@ -57,6 +58,10 @@ fn check_one(
         let name = &callee.kfunc.name;
         return Err(refuse!(env => Call::ReleaseExpectsReference { name, reg: ptr }));
     }
+    let is_pointer = callee.btf.at(callee.params[index].0).kind() == Kind::Ptr;
+    if is_pointer && !env.input.rules.has(Behaviour::TrustedPointers) {
+        check_pointer(env, callee, ptr, meta)?;
+    }
     let kind = KfuncArgKind::of(
         &mut env.check.sink,
         callee,
@@ -111,7 +116,11 @@ fn check_one(
                     index, kind: ty.kind().name(), name: ty.name()
                 }));
             };
-            check_global_mem(env, ptr, size)?;
+            let checked = check_global_mem(env, ptr, size);
+            match env.input.rules.has(Behaviour::TrustedPointers) {
+                true => checked?,
+                false => checked.map_err(|stop| stop.with_errno(Errno::EINVAL))?,
+            }
         }
         KfuncArgKind::MemSize => {
             check_pointer(env, callee, ptr, meta)?;

@@ -2,6 +2,7 @@
 
 use btf::Kind;
 use btf::fields::FieldKind;
+use spec::behaviour::Behaviour;
 
 use super::Callee;
 use super::arg_kind::stands_for;
@@ -27,6 +28,12 @@ pub(super) fn check_map(
     let ptr = REGS[index];
     let reg = *env.reg(ptr);
     match SeenMap::of(&reg) {
+        SeenMap::None if env.input.rules.has(Behaviour::ArgumentsByType) => {
+            check_pointer(env, callee, ptr, meta)?;
+            let (kind, name, or) = (Kind::Struct.name(), "bpf_map", " or map_ptr");
+            let found = reg.reg_type();
+            return Err(refuse!(env => Call::NotStructure { index, found, kind, name, or }));
+        }
         SeenMap::None => return Err(refuse!(env => Call::NotMapPointer { reg: ptr })),
         SeenMap::Map(map) => check_field_map(env, map, meta)?,
         SeenMap::Other if meta.map.is_some() => return Err(Stop::unsupported(CRASH)),
