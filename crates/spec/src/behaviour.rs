@@ -300,6 +300,8 @@ behaviours! {
         "Too many waiting paths are E2BIG; before, EFAULT.";
     SixteenFrames: ControlFlow, 7 2 [],
         "There are up to 16 frames, counted from the last global function; before, 8 from the main function.";
+    IdentitiesKept: Walk, 7 2 [],
+        "A pointer that is not null keeps its identity; before, only if it may point to a lock.";
     BeyondEndApart: Walk, 7 0 [6 18 44, 6 12 117, 6 1 192, 5 10 262],
         "A packet pointer beyond the end is equal to others beyond the end alone; before, it covers those with any range.";
     // Memory

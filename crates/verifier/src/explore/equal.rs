@@ -207,9 +207,8 @@ impl Comparison<'_> {
         ids: &mut IdMap,
         exact: Exactness,
     ) -> bool {
-        let is_free = |kind: SlotKind| {
-            kind == SlotKind::Invalid || kind == SlotKind::Misc && self.allow_uninit_stack
-        };
+        let is_free =
+            |kind: SlotKind| kind.is_empty() || kind == SlotKind::Misc && self.allow_uninit_stack;
         let by_load = self.rules.has(Behaviour::StackNumbersCover);
         let has_halves = self.rules.has(Behaviour::HalfSlots);
         let mut is_first = true;
@@ -254,9 +253,9 @@ impl Comparison<'_> {
         if slot.kinds[from] == SlotKind::Spill && slot.reg.is_scalar() {
             return Some(&slot.reg);
         }
-        let is_misc = slot.kinds[from..].iter().all(|&kind| {
-            kind == SlotKind::Misc || kind == SlotKind::Invalid && self.allow_uninit_stack
-        });
+        let is_misc = slot.kinds[from..]
+            .iter()
+            .all(|&kind| kind == SlotKind::Misc || kind.is_empty() && self.allow_uninit_stack);
         is_misc.then_some(&RegState::UNKNOWN)
     }
 
@@ -274,7 +273,7 @@ impl Comparison<'_> {
             SlotKind::Spill => self.is_reg_state_safe(&old.reg, precise, &cur.reg, ids, exact),
             // What they are a part of is compared apart.
             SlotKind::Dynptr | SlotKind::Iter | SlotKind::IrqFlag => true,
-            SlotKind::Misc | SlotKind::Zero | SlotKind::Invalid => true,
+            SlotKind::Misc | SlotKind::Zero | SlotKind::Invalid | SlotKind::Poison => true,
         }
     }
 

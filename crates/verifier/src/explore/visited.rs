@@ -343,10 +343,10 @@ fn without_dead(slot: &StackSlot, low: bool, high: bool) -> Option<StackSlot> {
             }
         }
         new.reg = RegState::NOT_INIT;
-        new.kinds[4..].fill(SlotKind::Invalid);
+        new.kinds[4..].fill(SlotKind::Poison);
     }
     if !low {
-        new.kinds[..4].fill(SlotKind::Invalid);
+        new.kinds[..4].fill(SlotKind::Poison);
     }
     (new != *slot).then_some(new)
 }

@@ -116,7 +116,7 @@ pub(crate) fn mark_ptr_or_null_regs(input: &Input<'_>, state: &mut State, reg: R
             return;
         }
         mark_not_null(input, reg);
-        if !input.may_point_to_lock(reg) {
+        if !input.rules.has(Behaviour::IdentitiesKept) && !input.may_point_to_lock(reg) {
             reg.id = 0;
         }
     });

@@ -38,7 +38,7 @@ use crate::analysis::Analysis;
 use crate::env::Env;
 use crate::explore::Checkpoint;
 use crate::input::Input;
-use crate::state::{Frame, RegKind, RegState, SlotKind, StackSlot, State};
+use crate::state::{Frame, RegKind, RegState, StackSlot, State};
 
 mod bytes;
 mod negative;
@@ -141,11 +141,11 @@ impl StackUses {
                 }
                 let cur = cur_frame.stack.get(spi);
                 let cur = cur.map_or(StackSlot::INVALID.kinds, |cur| cur.kinds);
-                if !cur.contains(&SlotKind::Invalid) {
+                if !cur.iter().any(|kind| kind.is_empty()) {
                     continue;
                 }
                 for (byte, kind) in slot.kinds.iter().enumerate() {
-                    if cur[byte] == SlotKind::Invalid && *kind != SlotKind::Invalid {
+                    if cur[byte].is_empty() && !kind.is_empty() {
                         bytes.insert(-((spi * 8 + byte) as i32) - 1);
                     }
                 }
@@ -338,7 +338,7 @@ fn unwritten_in(frame: &Frame, min: i32, end: i32) -> FrameBytes {
     for offset in min.max(-512)..end.min(0) {
         let bit = (-offset - 1) as usize;
         let slot = frame.stack.get(bit / 8);
-        if slot.is_none_or(|slot| slot.kinds[bit % 8] == SlotKind::Invalid) {
+        if slot.is_none_or(|slot| slot.kinds[bit % 8].is_empty()) {
             bytes.insert(offset);
         }
     }

@@ -178,7 +178,7 @@ fn write_stack(
     while spi < frame.stack.len() {
         let slot = &frame.stack[spi];
         let place = |out: &mut String| write_place(out, spi, marks);
-        let is_valid = slot.kinds.iter().any(|kind| *kind != SlotKind::Invalid);
+        let is_valid = slot.kinds.iter().any(|kind| !kind.is_empty());
         if slots >> (spi & 63) & 1 == 0 || !is_valid {
             spi += 1;
             continue;
@@ -202,7 +202,11 @@ fn write_stack(
                 write_object(input, out, frame, spi, marks);
             }
             SlotKind::Iter => write_object(input, out, frame, spi, marks),
-            SlotKind::Invalid | SlotKind::Misc | SlotKind::Zero | SlotKind::IrqFlag => {
+            SlotKind::Invalid
+            | SlotKind::Poison
+            | SlotKind::Misc
+            | SlotKind::Zero
+            | SlotKind::IrqFlag => {
                 place(out);
                 out.extend(slot.kinds.iter().map(letter));
             }
@@ -231,6 +235,7 @@ pub(crate) fn slot_text(input: &Input<'_>, frame: &Frame, spi: usize) -> String 
 fn letter(kind: &SlotKind) -> char {
     match kind {
         SlotKind::Invalid => '?',
+        SlotKind::Poison => 'p',
         SlotKind::Spill => 'r',
         SlotKind::Misc => 'm',
         SlotKind::Zero => '0',

@@ -191,7 +191,7 @@ fn read_fixed(
                         SlotKind::Spill => spills += 1,
                         SlotKind::Misc => {}
                         SlotKind::Zero => zeros += 1,
-                        SlotKind::Invalid if is_uninit_ok => {}
+                        SlotKind::Invalid | SlotKind::Poison if is_uninit_ok => {}
                         _ => return Err(refuse_read(env, off, index, size)),
                     }
                 }
@@ -217,7 +217,7 @@ fn read_fixed(
         for index in 0..size {
             match byte(index) {
                 SlotKind::Misc | SlotKind::Zero => {}
-                SlotKind::Invalid if is_uninit_ok => {}
+                SlotKind::Invalid | SlotKind::Poison if is_uninit_ok => {}
                 _ => return Err(refuse_read(env, off, index, size)),
             }
         }
@@ -475,7 +475,7 @@ fn write_var(
             is_zero_kept = true;
             continue;
         }
-        if kind == SlotKind::Invalid && !env.input.allow_uninit_stack {
+        if kind.is_empty() && !env.input.allow_uninit_stack {
             return Err(refuse!(env => Mem::UninitInWrite { insn: env.sink.insn_idx, at }));
         }
         let scrubs = env.input.rules.has(Behaviour::WritesScrubSpills);
@@ -557,7 +557,7 @@ pub(super) fn check_range(
         match old.kinds[slot % 8] {
             SlotKind::Misc => {}
             SlotKind::Zero => clobber_byte(&mut env.state, frame, slot, is_clobber),
-            SlotKind::Invalid if env.input.allow_uninit_stack => {
+            SlotKind::Invalid | SlotKind::Poison if env.input.allow_uninit_stack => {
                 clobber_byte(&mut env.state, frame, slot, is_clobber);
             }
             _ if old.is_spilled() && (old.reg.is_scalar() || env.input.allow_ptr_leaks) => {
@@ -667,7 +667,7 @@ fn spill(slot: &mut StackSlot, reg: RegState, size: usize, keeps_zeros: bool) {
     let (low, high) = slot.kinds.split_at_mut(8 - size);
     high.fill(SlotKind::Spill);
     for kind in low {
-        let stays = *kind == SlotKind::Invalid || *kind == SlotKind::Zero && keeps_zeros;
+        let stays = kind.is_empty() || *kind == SlotKind::Zero && keeps_zeros;
         if !stays {
             *kind = SlotKind::Misc;
         }
@@ -687,7 +687,7 @@ fn scrub(slot: &mut StackSlot) {
 #[doc(alias = "scrub_spilled_slot")]
 fn scrub_kinds(slot: &mut StackSlot) {
     for kind in &mut slot.kinds {
-        if *kind != SlotKind::Invalid {
+        if !kind.is_empty() {
             *kind = SlotKind::Misc;
         }
     }

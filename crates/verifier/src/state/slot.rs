@@ -21,6 +21,17 @@ pub enum SlotKind {
     Iter = 5,
     /// Part of saved IRQ flags.
     IrqFlag = 6,
+    /// No instruction reads it, and what was stored is forgotten (`STACK_POISON`).
+    #[doc(alias = "STACK_POISON")]
+    Poison = 7,
+}
+
+impl SlotKind {
+    /// True if no value is there: nothing was stored, or it is forgotten.
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        matches!(self, SlotKind::Invalid | SlotKind::Poison)
+    }
 }
 
 /// Eight bytes of stack (kernel: `struct bpf_stack_state`).

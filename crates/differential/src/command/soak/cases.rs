@@ -2,6 +2,7 @@
 //! them and compared with ours.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,8 +19,14 @@ use crate::command::verifier::kept_kernels;
 
 /// The directory of the cases on which all answers are equal.
 const CASES: &str = "crates/testkit/cases/kernels";
-/// That of cases on which some differ.
+/// That of cases on which some differ. What is reduced from the kernel's selftests stays outside the tree,
+/// in [`kept_open`].
 const OPEN: &str = "crates/testkit/cases/kernels-open";
+
+/// Cases on which answers differ, in the cache.
+fn kept_open() -> PathBuf {
+    oracle::selftests().with_file_name("kernels-open")
+}
 
 /// Cases of a directory, and the answers to them.
 struct Asked {
@@ -41,7 +48,8 @@ pub(crate) fn record(names: &[String]) -> Outcome {
         kernels.push(kept(name)?);
     }
     let mut differ = 0;
-    for (case, version, comparison) in ask(CASES, &kernels)?.differing() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for (_, case, version, comparison) in ask(&[root.join(CASES)], &kernels)?.differing() {
         differ += 1;
         let ours = comparison
             .ours
@@ -53,7 +61,7 @@ pub(crate) fn record(names: &[String]) -> Outcome {
             comparison.kernel
         );
     }
-    let open = ask(OPEN, &kernels)?;
+    let open = ask(&[root.join(OPEN), kept_open()], &kernels)?;
     if is_whole {
         write_part("docs/kernels.md", "open", &open.table())?;
     }
@@ -63,14 +71,14 @@ pub(crate) fn record(names: &[String]) -> Outcome {
     }
 }
 
-/// Asks kernels about the cases of a directory, and writes their answers into them.
-fn ask(directory: &str, kernels: &[Kept]) -> Outcome<Asked> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .join(directory);
-    let files = fs::read_dir(&directory)?.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut files: Vec<PathBuf> = files.collect();
-    files.sort();
+/// Asks kernels about the cases of directories, and writes their answers into them.
+fn ask(directories: &[PathBuf], kernels: &[Kept]) -> Outcome<Asked> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    for directory in directories.iter().filter(|directory| directory.exists()) {
+        let entries = fs::read_dir(directory)?.filter_map(|entry| Some(entry.ok()?.path()));
+        files.extend(entries);
+    }
+    files.sort_by_key(|path| path.file_name().map(OsStr::to_owned));
     let mut cases = Vec::new();
     for path in files {
         let text = fs::read_to_string(&path)?;
@@ -101,22 +109,33 @@ fn ask(directory: &str, kernels: &[Kept]) -> Outcome<Asked> {
     Ok(Asked { cases, answers })
 }
 
+/// True if both refuse with one error number, and the kernel without words.
+fn is_wordless(comparison: &VerdictComparison) -> bool {
+    let theirs = &comparison.kernel;
+    let ours = comparison.ours.as_ref();
+    theirs.reason.starts_with("the kernel refuses it")
+        && ours.is_ok_and(|ours| ours.errno == theirs.errno)
+}
+
 impl Asked {
-    /// What differs: case, release, answers.
-    fn differing(&self) -> impl Iterator<Item = (&Case, &str, &VerdictComparison)> {
+    /// What differs: comment and case, release, answers.
+    fn differing(&self) -> impl Iterator<Item = (&str, &Case, &str, &VerdictComparison)> {
         let all = self.cases.iter().zip(&self.answers);
-        let all = all.flat_map(|((.., case), answers)| {
+        let all = all.flat_map(|((_, text, case), answers)| {
+            let comment = text.lines().next().unwrap_or_default();
+            let comment = comment.trim_start_matches("# ");
             let answers = answers.values();
-            answers.map(move |(version, comparison)| (case, version.as_str(), comparison))
+            answers.map(move |(version, comparison)| (comment, case, version.as_str(), comparison))
         });
-        all.filter(|(.., comparison)| comparison.agreement != Agreement::Equal)
+        all.filter(|(.., it)| it.agreement != Agreement::Equal && !is_wordless(it))
     }
 
     /// A table of what differs.
     fn table(&self) -> String {
-        let mut table =
-            String::from("| case | Linux | what differs | there | here |\n|---|---|---|---|---|\n");
-        for (case, version, comparison) in self.differing() {
+        let mut table = String::from(
+            "| case | from | Linux | what differs | there | here |\n|---|---|---|---|---|---|\n",
+        );
+        for (comment, case, version, comparison) in self.differing() {
             let told = |answer: &Answer| match (answer.is_accepted(), answer.counts) {
                 (_, Some(counts)) if comparison.agreement == Agreement::Counts => {
                     let (insns, states, peak) = (counts.insns, counts.total, counts.peak);
@@ -133,7 +152,7 @@ impl Asked {
             // Writing to a string cannot fail.
             let _ = writeln!(
                 table,
-                "| {} | {version} | {} | {} | {ours} |",
+                "| {} | {comment} | {version} | {} | {} | {ours} |",
                 case.program.name(),
                 match comparison.agreement {
                     Agreement::Equal => "nothing",

@@ -343,7 +343,7 @@ fn write_cases(directory: &Path, kernel: &Kept, found: &[Found]) -> Outcome {
         }
     }
     for (at, (of, answers)) in found.iter().zip(answers).enumerate() {
-        let name = format!("{}-{at}", kernel.version);
+        let name = format!("{}_{at}", kernel.version);
         let program = of.program.to_builder().name(name.clone()).build()?;
         let text = format!("# {}\n{}", of.origin, Case { program, answers });
         fs::write(directory.join(name).with_added_extension("case"), text)?;
