@@ -69,6 +69,7 @@ impl CoverageOutput {
         };
         match path {
             "" => Err(format!("it has no path: {FORMS}")),
+            "-" => Err(format!("standard output holds the results: {FORMS}")),
             path => Ok(CoverageOutput {
                 form,
                 path: path.into(),

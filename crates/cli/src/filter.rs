@@ -180,10 +180,11 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         return Err(failure);
     }
     let (expression, paths) = inputs::tell_apart(&args.words, &args.read, args.filter.is_some())?;
-    if args.format == AnswerFormat::Json && output::is_standard(args.output.given()) {
+    let has_summary = args.format == AnswerFormat::Json || args.count;
+    if has_summary && output::is_standard(args.output.given()) {
         return Err(
             Failure::new("the packets and the summary can't both go to standard output")
-                .hint("name a file with -o, or leave --format out"),
+                .hint("name a file with -o, or leave --format and --count out"),
         );
     }
     let programs = args.programs(&expression)?;

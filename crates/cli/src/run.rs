@@ -276,6 +276,8 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         let failure = Failure::new("--format html shows --why");
         return Err(failure.hint("--why N, or --html PAGE for all packets"));
     }
+    profile::check(&args.profile, args.format())?;
+    args.selection.check()?;
     let page = html::page_path(args)?;
     let only = args.selection.only()?;
     let clock = clock(args.clock, args.inputs.time)?;

@@ -399,6 +399,10 @@ const MISTAKES: &[(&[&str], &str)] = &[
     ),
     (&["-F", "tcp.ddd", "empty"], "the capture is empty"),
     (
+        &["-F", "tcp.ddd", "day.pcap", "--count", "-w", "-"],
+        "can't both go to standard output",
+    ),
+    (
         &["-F", "tcp.ddd", "day.pcap", "--engine", "steam"],
         "[possible values: native, interp, checked]",
     ),

@@ -198,3 +198,31 @@ fn a_capture_is_no_packet() {
         "{said}"
     );
 }
+
+#[oracle::test]
+fn what_has_no_room_on_standard_output_is_refused_before_the_run() {
+    let on_sample = [OUTPUTS, "--prog", "look", "--pcap", SAMPLE];
+    for (words, part) in [
+        (
+            &["--verdicts", "-w", "-"][..],
+            "standard output holds the results",
+        ),
+        (
+            &["--profile", "folded=-"],
+            "standard output holds the results",
+        ),
+        (
+            &["--coverage", "lcov=-"],
+            "standard output holds the results",
+        ),
+        (&["--profile", "-j"], "a profile to standard output is text"),
+    ] {
+        let output = run(&[&on_sample, words].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(
+            output.stdout.is_empty() && said.contains(part),
+            "{words:?}: {said}"
+        );
+    }
+}

@@ -271,6 +271,7 @@ fn faults_name_the_line_and_what_is_expected() {
         ("fault bpf_map_update_elem nowhere = ENOSPC", "nowhere"),
         ("instructions 3", "instructions [VERDICT] <= NUMBER"),
         ("maps private", "maps shared is expected"),
+        ("object other.bpf.o", "the file names its object above"),
         ("cpu 77", "there is no CPU 77"),
         ("run other zero:60", "has no program \"other\""),
     ] {

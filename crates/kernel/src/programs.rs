@@ -14,7 +14,7 @@ pub use netfilter::NetfilterHook;
 pub(crate) use sk_lookup::field as lookup_field;
 pub(crate) use skb::field;
 pub use test_run::{LINK_HEADER, TestInput, TestProgram};
-pub use verdict::{PacketVerdict, verdict, verdict_names};
+pub use verdict::{PacketVerdict, verdict, verdict_list, verdict_names};
 pub use vm::{HEADROOM, PacketBuffer, PacketContext, SKB, XDP};
 pub(crate) use xdp::{
     FRAME as XDP_FRAME, INGRESS_IFINDEX as XDP_IFINDEX, RX_QUEUE_INDEX as XDP_QUEUE,

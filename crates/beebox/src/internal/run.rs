@@ -89,7 +89,7 @@ pub use ::kernel::kfuncs::state as kfunc_state;
 pub use ::kernel::maps::RunGuard;
 pub use ::kernel::maps::{Arena, Map, Ring};
 pub use ::kernel::process::{Descriptor, LoadedProgram, Process, ProgramVerifier};
-pub use ::kernel::programs::{PacketVerdict, verdict_names};
+pub use ::kernel::programs::{PacketVerdict, verdict_list, verdict_names};
 #[cfg(feature = "trace")]
 pub use against::{Comparison, Differing, PartingGroup, RunDifference, Sides};
 pub use by_verdict::VerdictOutput;

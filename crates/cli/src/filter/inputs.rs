@@ -1,7 +1,7 @@
 //! Parsing of the command line's captures and expression, and opening of captures.
 
 use std::ffi::OsString;
-use std::fs::Metadata;
+use std::fs::{self, Metadata};
 use std::path::Path;
 
 use beebox::captures::{CaptureError, Input};
@@ -71,9 +71,10 @@ fn text(word: &OsString) -> Result<&str, Failure> {
         .ok_or_else(|| Failure::new("the expression is not UTF-8"))
 }
 
-/// True for standard input and files.
+/// True for standard input, files, and pipes by name.
 pub(super) fn is_capture(word: &OsString) -> bool {
-    word == "-" || Path::new(word).is_file()
+    let is_read = |found: Metadata| !found.is_dir();
+    word == "-" || fs::metadata(word).is_ok_and(is_read)
 }
 
 /// The failure if no capture is given: none of several words is a file or looks like the

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use report::profile::{Profile, pprof, speedscope};
 
-use super::Args;
 use super::output::Ran;
+use super::{Args, RunFormat};
 use crate::answer::{Answer, Failure};
 use crate::output_file::write_whole;
 use crate::stdout::print;
@@ -28,6 +28,7 @@ impl ProfileOutput {
         match text.split_once('=') {
             None if text == "table" => Ok(ProfileOutput::Table),
             None if text == "time" => Ok(ProfileOutput::Time),
+            Some((_, "-")) => Err(format!("standard output holds the results: {FORMS}")),
             Some((_, "")) => Err(format!("it has no path: {FORMS}")),
             Some(("folded", path)) => Ok(ProfileOutput::Folded(path.into())),
             Some(("pprof", path)) => Ok(ProfileOutput::Pprof(path.into())),
@@ -35,6 +36,19 @@ impl ProfileOutput {
             Some((form, _)) => Err(format!("there is no form {form:?}: {FORMS}")),
             None => Err(format!("there is no form {text:?}: {FORMS}")),
         }
+    }
+}
+
+/// Checks that tables are not asked for beside JSON.
+pub(super) fn check(outputs: &[ProfileOutput], format: RunFormat) -> Result<(), Failure> {
+    let is_table =
+        |output: &ProfileOutput| matches!(output, ProfileOutput::Table | ProfileOutput::Time);
+    match format {
+        RunFormat::Json if outputs.iter().any(is_table) => {
+            let failure = Failure::new("a profile to standard output is text, not JSON");
+            Err(failure.hint("--profile speedscope=FILE is JSON; folded=FILE and pprof=FILE"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -63,6 +63,15 @@ impl SelectionArgs {
         self.only.as_deref().map(Only::read).transpose()
     }
 
+    /// Checks that no output is standard output, where the results go.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        for given in &self.output {
+            let path = verdict_and_path(given).map_or(given.as_path(), |(_, path)| path);
+            OutputPath::new(path, [])?.of_packets()?;
+        }
+        Ok(())
+    }
+
     /// True if `--output` names a file.
     pub(super) fn writes(&self, file: &Path) -> bool {
         let paths = self

@@ -135,6 +135,16 @@ pub fn verdict_names(kind: ProgramType) -> Vec<&'static str> {
     }
 }
 
+/// Names of verdicts in a row, in quotes where one has a comma.
+pub fn verdict_list(names: &[&str]) -> String {
+    let has_comma = names.iter().any(|name| name.contains(','));
+    let quoted = |name: &&str| match has_comma {
+        true => format!("{name:?}"),
+        false => (*name).to_owned(),
+    };
+    names.iter().map(quoted).collect::<Vec<_>>().join(", ")
+}
+
 fn unknown(retval: u32) -> Cow<'static, str> {
     format!("unknown ({retval})").into()
 }

@@ -148,6 +148,18 @@ impl ExpectFile {
                 let forms = forms_of(&text);
                 ExpectError::new(name, Some(number), ExpectProblem::Statement { what, forms })
             })?;
+            if let Some(kind) = statement.named_once()
+                && lines
+                    .iter()
+                    .any(|line: &Line| line.statement.named_once() == Some(kind))
+            {
+                let what = format!(
+                    "the file names its {kind} above: tests of another one are a file of their own"
+                );
+                let forms = forms_of(&text);
+                let problem = ExpectProblem::Statement { what, forms };
+                return Err(ExpectError::new(name, Some(number), problem));
+            }
             lines.push(Line {
                 number,
                 text: text.lines().map(str::trim).collect::<Vec<_>>().join(" "),

@@ -5,7 +5,7 @@ use spec::programs::ProgramType;
 
 use super::statement::{Expected, Line, Statement};
 use crate::internal::maps_json::{Element, KeyNames, find, read};
-use crate::internal::run::{LoadedObject, StorageOwner, can_test_run, verdict_names};
+use crate::internal::run::{LoadedObject, StorageOwner, can_test_run, verdict_list, verdict_names};
 
 /// True for a statement in front of tests about a map of the object that no program of this test uses: it is
 /// about the other tests.
@@ -116,7 +116,7 @@ pub(super) fn check_applicable(
         };
         let names = match names.is_empty() {
             true => "numbers".to_owned(),
-            false => names.join(", "),
+            false => verdict_list(&names),
         };
         let kind = kind.name();
         is_name.then_some(()).ok_or_else(|| {

@@ -103,6 +103,15 @@ pub(crate) enum Statement {
 }
 
 impl Statement {
+    /// What a file names once, if it is that.
+    pub(super) fn named_once(&self) -> Option<&'static str> {
+        match self {
+            Statement::Object(_) => Some("object"),
+            Statement::Network(_) => Some("network"),
+            _ => None,
+        }
+    }
+
     /// The program that it runs.
     pub(super) fn program(&self) -> Option<&str> {
         match self {

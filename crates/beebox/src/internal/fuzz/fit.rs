@@ -9,7 +9,7 @@ use super::mutator::Shape;
 use super::property::{Holds, Property};
 use super::{RANDOM_HELPERS, TIME_HELPERS};
 use crate::internal::expect::ExpectationKind;
-use crate::internal::run::{LoadedObject, Marked, verdict_names};
+use crate::internal::run::{LoadedObject, Marked, verdict_list, verdict_names};
 
 /// Offset of the family in `struct bpf_sk_lookup`, the cookie in front of which is not given, and the end of the
 /// fields that are.
@@ -88,7 +88,7 @@ pub(super) fn check(
             };
             let known = match names.is_empty() {
                 true => "numbers".to_owned(),
-                false => names.join(", "),
+                false => verdict_list(&names),
             };
             let kind = kind.name();
             is_known.then_some(()).ok_or_else(|| {
@@ -116,10 +116,11 @@ pub(super) fn check_varied(loaded: &LoadedObject, name: &str) -> Result<(), Stri
     let found = loaded.maps().find(|map| map.def.name == name);
     let Some(map) = found else {
         let known: Vec<&str> = loaded.maps().map(|map| map.def.name.as_str()).collect();
-        let known = known.join(", ");
-        return Err(format!(
-            "no loaded program uses a map {name}; there are {known}"
-        ));
+        let known = match known.is_empty() {
+            true => "they use none".to_owned(),
+            false => format!("there are {}", known.join(", ")),
+        };
+        return Err(format!("no loaded program uses a map {name}; {known}"));
     };
     let is_kept = loaded.kept_maps().any(|kept| kept == name);
     let has_keys = map.def.params.key_size > 0 && map.def.initial_value().is_none();

@@ -187,7 +187,7 @@ pub(super) fn info(
         "globals" | "g" | "variables" => {
             rows_text(view, &view.globals(), "the object has no global variables")
         }
-        "maps" | "m" => rows_text(view, &view.map_rows(), "the object has no maps"),
+        "maps" | "m" => rows_text(view, &view.map_rows(), "the program uses no maps"),
         "packet" => rows_text(
             view,
             &view.children(&TreeNode::Packet),
