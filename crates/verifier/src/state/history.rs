@@ -342,7 +342,7 @@ mod tests {
                 places.push(entry.idx);
                 backward.pass();
             }
-            assert!(backward.is_empty() && backward.len() == 0);
+            assert!(backward.is_empty());
             places.reverse();
             places
         };
