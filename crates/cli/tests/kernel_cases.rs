@@ -28,7 +28,9 @@ fn cases(directory: &str) -> Vec<(PathBuf, Case)> {
 /// Our answers for a kernel, by name of the program: verdict, and the lines that a case has.
 fn ours(release: &str, cases: &[PathBuf]) -> BTreeMap<String, (bool, Vec<String>)> {
     let output = Command::new(env!("CARGO_BIN_EXE_beebox"))
-        .args(["verify", "--format", "json", "--kernel", release])
+        .args([
+            "verify", "--format", "json", "-v", "-l1", "--kernel", release,
+        ])
         .args(cases)
         .output()
         .unwrap();
@@ -44,8 +46,13 @@ fn ours(release: &str, cases: &[PathBuf]) -> BTreeMap<String, (bool, Vec<String>
             number("total_states"),
             number("peak_states"),
         );
-        let reason = word("reason").lines().last().unwrap_or_default().trim().to_owned();
         let is_accepted = word("verifier_verdict") == "success";
+        let (reason, log) = (word("reason"), word("log"));
+        let reason = reason.lines().last().unwrap_or_default().trim();
+        // Behind an endless loop the log has two states.
+        let of_loop = log.lines().filter(|_| reason.starts_with("infinite loop"));
+        let state = of_loop.filter(|line| line.starts_with("old state:")).last();
+        let reason = state.unwrap_or(reason).to_owned();
         let lines = [reason, counts].into_iter().filter(|line| !line.is_empty());
         (word("prog_name"), (is_accepted, lines.collect()))
     });
