@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: Bytes of a part: a task costs an engine some 20 ms, and a core reads a cached GiB in 100 to 200.
-PART_SIZE = 8 << 30
+PART_SIZE = 2 << 30
 
 
 @dataclass(frozen=True)

@@ -361,7 +361,11 @@ fn check_memory(
             Err(Stop::Refused(inner)) => {
                 let next = index + 1;
                 let refusal = refuse!(env => Call::SizedMemory { index, next });
-                return Err(refusal.with_errno(inner.errno));
+                let errno = match env.input.rules.has(Behaviour::TrustedPointers) {
+                    true => inner.errno,
+                    false => Errno::EINVAL,
+                };
+                return Err(refusal.with_errno(errno));
             }
             other => other?,
         }
