@@ -50,8 +50,8 @@ fn ours(release: &str, cases: &[PathBuf]) -> BTreeMap<String, (bool, Vec<String>
         let (reason, log) = (word("reason"), word("log"));
         let reason = reason.lines().last().unwrap_or_default().trim();
         // Behind an endless loop the log has two states.
-        let of_loop = log.lines().filter(|_| reason.starts_with("infinite loop"));
-        let state = of_loop.filter(|line| line.starts_with("old state:")).last();
+        let mut of_loop = log.lines().rev().filter(|_| reason.starts_with("infinite loop"));
+        let state = of_loop.find(|line| line.starts_with("old state:"));
         let reason = state.unwrap_or(reason).to_owned();
         let lines = [reason, counts].into_iter().filter(|line| !line.is_empty());
         (word("prog_name"), (is_accepted, lines.collect()))
