@@ -31,7 +31,10 @@ pub(super) fn place_of(env: &mut Check<'_>, ptr: Reg, what: &str, slots: usize) 
     let RegKind::Stack { frame } = reg.kind else {
         return Place::Misplaced;
     };
-    let Some(var_off) = reg.num.as_const() else {
+    let is_tracked = env.input.rules.has(Behaviour::DynptrsTracked);
+    // Before, Linux looks at the fixed offset alone.
+    let var_off = reg.num.as_const().or((!is_tracked).then_some(0));
+    let Some(var_off) = var_off else {
         verbose!(env.sink, "{what} has to be at a constant offset\n");
         return Place::Misplaced;
     };
@@ -40,7 +43,7 @@ pub(super) fn place_of(env: &mut Check<'_>, ptr: Reg, what: &str, slots: usize) 
     let spi = i64::from(off).wrapping_neg().wrapping_sub(1) / 8;
     let is_above = off >= 0 && env.input.rules.has(Behaviour::ObjectsBelowFrame);
     if off % 8 != 0 || spi + 1 < slots as i64 || is_above {
-        if env.input.rules.has(Behaviour::DynptrsTracked) {
+        if is_tracked {
             verbose!(env.sink, "cannot pass in {what} at an offset={off}\n");
         }
         return Place::Misplaced;
