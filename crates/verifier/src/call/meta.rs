@@ -5,7 +5,7 @@ use isa::ebpf::Reg;
 
 use super::dynptr::Dynptr;
 use super::reference;
-use crate::env::Env;
+use crate::env::Check;
 use crate::mem::helper_mem::RawMem;
 use crate::state::{MapRef, TypeRef};
 
@@ -60,7 +60,7 @@ impl CallMeta {
     /// Releases the reference that an argument holds; false if it is not held (`release_reg`). Null
     /// holds none.
     #[doc(alias = "release_reg")]
-    pub(super) fn release_reference(&self, env: &mut Env<'_>) -> bool {
+    pub(super) fn release_reference(&self, env: &mut Check<'_>) -> bool {
         let Some(released) = self.release else {
             return true;
         };

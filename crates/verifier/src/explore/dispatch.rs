@@ -3,7 +3,7 @@
 use isa::ebpf::{AddrSpaceCast, AluOp, Effect, Fault, Field, Insn, Op, Operand, RawInsn, Reg, Row};
 use spec::behaviour::Behaviour;
 
-use crate::env::{Env, Outcome, RegArg};
+use crate::env::{Check, Env, Outcome, RegArg};
 use crate::log::Sink;
 use crate::{Result, Stop, alu, call, flow, mem, refuse, resolve};
 
@@ -61,7 +61,7 @@ pub(super) fn check_insn(env: &mut Env<'_>) -> Result<Outcome> {
 }
 
 /// Refuses loads with acquire and stores with release that the kernel does not know.
-fn check_order(env: &mut Env<'_>) -> Result<()> {
+fn check_order(env: &mut Check<'_>) -> Result<()> {
     let imm = env.input.program.insns()[env.sink.insn_idx as usize].imm;
     match env.input.rules.has(Behaviour::OrderedAccess) {
         true => Ok(()),

@@ -2,7 +2,7 @@
 
 use super::dispatch::check_insn;
 use super::{scc, visited};
-use crate::env::{Env, Outcome, assert_invariants};
+use crate::env::{Check, Env, Outcome, assert_invariants};
 use crate::state::{Frame, HistoryFlags, LinkedRegs, MAIN_CALLSITE, State};
 use crate::walk::{self, StepEnd};
 use crate::{
@@ -159,14 +159,14 @@ fn enter(env: &mut Env<'_>) {
 }
 
 /// Has the next step of a recorded walk follow another one than the last.
-fn begin_walked_path(env: &mut Env<'_>, before: u32) {
+fn begin_walked_path(env: &mut Check<'_>, before: u32) {
     if let Some(walk) = &mut env.sink.walk {
         walk.begin_path(before);
     }
 }
 
 /// Says how the path of a recorded walk ended.
-fn end_walked_path(env: &mut Env<'_>, end: StepEnd) {
+fn end_walked_path(env: &mut Check<'_>, end: StepEnd) {
     if let Some(walk) = &mut env.sink.walk {
         walk.end_path(end);
     }

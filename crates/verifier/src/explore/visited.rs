@@ -6,7 +6,7 @@ use super::equal::{Comparison, Exactness, may_be_looping};
 use super::loop_entries::{self, LoopTracking};
 use super::marks::{self, Liveness};
 use super::{scc, widen};
-use crate::env::Env;
+use crate::env::{Check, Env};
 use crate::state::{
     HistoryFlags, IterState, LinkedRegs, MAX_CALL_FRAMES, RegKind, RegState, SlotKind, StackObject,
     StackObjectKind, StackSlot, State, StateId,
@@ -296,7 +296,7 @@ fn prune(env: &mut Env<'_>, id: StateId, loops: bool) -> Result<()> {
 /// any more (`clean_verifier_state`).
 #[doc(alias = "clean_verifier_state")]
 #[inline(never)]
-fn forget_dead(env: &mut Env<'_>) {
+fn forget_dead(env: &mut Check<'_>) {
     let analysis = env.analysis;
     let Some(liveness) = &analysis.stack_liveness else {
         return;

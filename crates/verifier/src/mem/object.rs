@@ -13,14 +13,14 @@ use spec::registry::SafeList;
 
 use super::registers::{set_pointer, set_unknown};
 use super::{Access, MemAccess};
-use crate::env::{Check, Env};
+use crate::env::Check;
 use crate::state::{BtfRef, MapRef, RegKind, RegState, TypeFlags, TypeRef};
 use crate::{Errno, Result, Stop};
 
 /// Checks an access to a kernel object at `off`, the pointer's fixed offset included
 /// (`check_ptr_to_btf_access`).
 pub(super) fn check_ptr_to_btf_access(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     access: MemAccess,
     ty: TypeRef,
     off: i32,

@@ -241,7 +241,7 @@ pub(super) fn check_pointer(
 
 /// Refuses what is no object where the parameter is a structure, and says what else stands for it.
 fn check_is_object(
-    env: &mut Env<'_>,
+    env: &mut Check<'_>,
     callee: &Callee<'_>,
     index: usize,
     reg: &RegState,
