@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use beebox::expect::{CheckReport as Report, CheckedExpectation, ExpectFile};
-use beebox::maps_json::MapsJson;
+use beebox::MapsJson;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -26,7 +26,7 @@ pub(crate) struct Expectations {
 impl Expectations {
     #[new]
     fn new(path: PathBuf) -> PyResult<Expectations> {
-        let file = ExpectFile::open(&path).map_err(|error| raised(beebox::Error::from(error)))?;
+        let file = ExpectFile::open(&path).map_err(raised)?;
         let name = path.display().to_string();
         Ok(Expectations { file, name })
     }
@@ -37,7 +37,7 @@ impl Expectations {
     #[pyo3(signature = (text, *, name = "expectations", directory = None))]
     fn parse(text: &str, name: &str, directory: Option<PathBuf>) -> PyResult<Expectations> {
         let file = ExpectFile::parse(name, text, &directory.unwrap_or_default());
-        let file = file.map_err(|error| raised(beebox::Error::from(error)))?;
+        let file = file.map_err(raised)?;
         let name = name.to_owned();
         Ok(Expectations { file, name })
     }
@@ -81,14 +81,13 @@ impl Instance {
     /// been put.
     fn fill_maps(&self, entries: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
         let py = entries.py();
-        let failed = |error| PyErr::from(Fault::of_format(error));
         let maps = match entries.cast::<PyDict>() {
             Ok(_) => {
                 let text: String = py
                     .import("json")?
                     .call_method1("dumps", (entries,))?
                     .extract()?;
-                MapsJson::parse(text.as_bytes()).map_err(failed)?
+                MapsJson::parse(text.as_bytes()).map_err(raised)?
             }
             Err(_) => {
                 let path: PathBuf = entries.extract()?;

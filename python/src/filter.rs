@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use beebox::captures::{self, FilterCaptureError, FilterSource, LinkType, Options, Output};
+use beebox::captures::{self, FilterSource, LinkType};
+use beebox::internal::captures::{FilterCaptureError, Options, Output};
 use beebox::internal::captures::FileFormat;
 use beebox::internal::captures::filter_capture;
 use beebox::{Expression, FilterBuilder, FilterError, Metadata, Packet, Semantics};

@@ -7,7 +7,7 @@ use ::gateway::analysis::{self, BUDGET};
 use ::gateway::import::{Assumptions, Imported, Variant, iptables_save, nft_json};
 use ::gateway::{Capacity, Compiled, Field, Header, Hook, Packet, Plane, RuleSet};
 use beebox::internal::run::{LoadOptions, SplitMix};
-use beebox::kernel;
+use beebox::internal::kernel::linux_6_18;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
@@ -211,7 +211,7 @@ impl Rules {
 impl Rules {
     fn run_plane(&self, path: &std::path::Path) -> Result<Value, Fault> {
         let failed = |error| Fault::new("unsupported", error);
-        let kernel = kernel::linux_6_18().with_bit_operations();
+        let kernel = linux_6_18().with_bit_operations();
         let (table, options) = (self.compiled.table(), LoadOptions::default());
         let plane = Plane::load(
             table,

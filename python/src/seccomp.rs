@@ -6,7 +6,7 @@ use beebox::internal::seccomp::profile::{
     self, ContainerProfile, FilterFile, NEWEST_KERNEL, ProgramShape, Runtime, TargetMachine,
 };
 use beebox::internal::seccomp::read_expectations;
-use beebox::seccomp::{Arch, FilterStack, SeccompFilter, TooComplex, call};
+use beebox::seccomp::{Arch, FilterStack, SeccompFilter};
 use beebox::{Engine, SockFilter};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -99,7 +99,7 @@ fn arch(name: Option<&str>) -> PyResult<Arch> {
     })
 }
 
-fn too_complex(error: TooComplex) -> Fault {
+fn too_complex(error: beebox::Error) -> Fault {
     Fault::new("too_complex", error)
 }
 
@@ -169,7 +169,7 @@ impl Seccomp {
                 Err(_) => argument.extract::<i64>()? as u64,
             };
         }
-        let found = call(arch, name, args);
+        let found = arch.call(name, args);
         let absent = || PyErr::from(Fault::absent(format!("{} has no call {name}", arch.name())));
         let call = found.ok_or_else(absent)?;
         Ok(self.stack.decide(&call).to_string())

@@ -32,7 +32,7 @@ use spec::helpers::HelperId;
 pub use campaign::{Campaign, FuzzPlan, FuzzProgress, FuzzReport};
 pub use corpus::{Corpus, CorpusError, read_corpus, write_corpus};
 pub use executor::FuzzTarget;
-pub use find::{CaptureForm, FindTest, FuzzFind, capture_as, capture_of};
+pub use find::{CaptureForm, FuzzFind, capture_as};
 pub use input::{FuzzInput, InputElement, InputStep};
 pub use property::{FuzzRun, Property};
 

@@ -3,8 +3,9 @@
 use std::time::Instant;
 
 use beebox::JumpLimitExceeded;
-use beebox::captures::{FilterCaptureError, Options, Output, PacketCounts};
+use beebox::captures::PacketCounts;
 use beebox::internal::captures;
+use beebox::internal::captures::{FilterCaptureError, Options, Output};
 use sys::interruptible::Interruption;
 
 use super::inputs::NamedInput;

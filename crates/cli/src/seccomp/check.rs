@@ -6,7 +6,7 @@ use std::fmt::Write;
 use beebox::Engine;
 use beebox::internal::seccomp::Finding;
 use beebox::internal::seccomp::profile::ProfileNote;
-use beebox::seccomp::{FilterStack, TooComplex};
+use beebox::seccomp::FilterStack;
 use report::seccomp::{ACCEPTED, REFUSED, finding_json, finding_text};
 
 use super::input::{Inputs, Program, install_one, note_text, refusal_text};
@@ -99,7 +99,7 @@ const INEFFECTIVE: &str = "rule-without-effect";
 
 fn text(
     installations: &[Installation<'_>],
-    findings: &Result<Vec<Finding>, TooComplex>,
+    findings: &Result<Vec<Finding>, beebox::Error>,
     ineffective: &[String],
 ) -> String {
     let mut text = String::new();
@@ -124,7 +124,7 @@ fn text(
 
 fn json(
     installations: &[Installation<'_>],
-    findings: &Result<Vec<Finding>, TooComplex>,
+    findings: &Result<Vec<Finding>, beebox::Error>,
     ineffective: &[String],
 ) -> String {
     let filters = installations.iter().map(|one| {

@@ -118,10 +118,7 @@ fn calls(analysis: &mut Analysis, archs: &[Arch], args: &Args) -> Result<String,
 
 /// The architectures to show: those given, or those that the filters treat specially, or
 /// this machine's.
-fn shown(
-    analysis: &mut Analysis,
-    given: Vec<Arch>,
-) -> Result<Vec<Arch>, beebox::seccomp::TooComplex> {
+fn shown(analysis: &mut Analysis, given: Vec<Arch>) -> Result<Vec<Arch>, beebox::Error> {
     if !given.is_empty() {
         return Ok(given);
     }
@@ -137,7 +134,7 @@ fn text(
     analysis: &mut Analysis,
     archs: &[Arch],
     all: bool,
-) -> Result<String, beebox::seccomp::TooComplex> {
+) -> Result<String, beebox::Error> {
     let mut text = String::new();
     for &arch in archs {
         let _ = writeln!(
@@ -175,7 +172,7 @@ fn json(
     programs: &[Program],
     analysis: &mut Analysis,
     archs: &[Arch],
-) -> Result<String, beebox::seccomp::TooComplex> {
+) -> Result<String, beebox::Error> {
     let mut tables = Vec::new();
     for &arch in archs {
         tables.push(table_json(&analysis.table(arch)?));

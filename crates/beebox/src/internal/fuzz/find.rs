@@ -31,18 +31,11 @@ pub struct FuzzFind {
     pub runs: u64,
     /// Time until it was found.
     pub time: Duration,
-    /// A test of it.
-    pub test: FindTest,
-    expects: Expects,
-}
-
-/// A test of a find.
-#[derive(Clone, Debug, Default)]
-pub struct FindTest {
-    /// The file, which `beebox test` takes.
-    pub text: String,
+    /// A test of it: the file, which `beebox test` takes.
+    pub test: String,
     /// False if the test passes, or there is no statement that says what is wrong.
-    pub fails: bool,
+    pub test_fails: bool,
+    expects: Expects,
 }
 
 impl FuzzFind {
@@ -58,7 +51,8 @@ impl FuzzFind {
             what: violation.what,
             runs,
             time,
-            test: FindTest::default(),
+            test: String::new(),
+            test_fails: false,
             expects: violation.expects,
         }
     }
@@ -115,7 +109,7 @@ impl FuzzFind {
         let _ = writeln!(text, "object {}\n", object_path.display());
         let _ = writeln!(text, "test {}", self.property);
         text.push_str(&statements);
-        self.test = FindTest { text, fails };
+        (self.test, self.test_fails) = (text, fails);
     }
 
     fn statements(&self, object: &Object<'_>, program: &str, loaded: &LoadedObject) -> String {
@@ -223,15 +217,7 @@ pub enum CaptureForm {
     Network,
 }
 
-/// A capture (pcap, nanoseconds) of the packets of an input, at their times.
-pub fn capture_of(input: &FuzzInput) -> Vec<u8> {
-    capture(
-        input.steps.iter().map(|step| (step, &step.packet[..])),
-        LinkType::ETHERNET,
-    )
-}
-
-/// The same in the form that a program sees.
+/// A capture (pcap, nanoseconds) of the packets of an input, at their times, in a form.
 pub fn capture_as(input: &FuzzInput, form: CaptureForm) -> Vec<u8> {
     let seen = |step: &'_ InputStep| -> Option<(u8, usize)> {
         let [hook, family, ..] = step.context_of(ProgramType::Netfilter)? else {
@@ -241,7 +227,8 @@ pub fn capture_as(input: &FuzzInput, form: CaptureForm) -> Vec<u8> {
         Some((*family, if *hook == LOCAL_OUT { 0 } else { LINK_HEADER }))
     };
     if form == CaptureForm::Link {
-        return capture_of(input);
+        let packets = input.steps.iter().map(|step| (step, &step.packet[..]));
+        return capture(packets, LinkType::ETHERNET);
     }
     let families: BTreeSet<u8> = input
         .steps

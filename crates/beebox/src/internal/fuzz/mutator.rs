@@ -49,7 +49,7 @@ impl Mutator {
 
     /// Makes an input from nothing.
     pub(super) fn generate(&mut self, chooser: &mut Chooser, input: &mut FuzzInput) {
-        input.copy(&FuzzInput::of_packet(Vec::new()));
+        input.copy(&FuzzInput::from_packet(Vec::new()));
         let step = &mut input.steps[0];
         if self.shape.has_packets {
             self.packets.generate(chooser, &mut step.packet);
