@@ -452,10 +452,7 @@ fn pseudo_numbers_are_defined_in_isa() {
 /// one, and list none.
 #[test]
 fn kinds_are_named() {
-    const NUMBERS: [&str; 12] = [
-        ".code & ",
-        ".code == 0x",
-        "match insn.code",
+    const NUMBERS: [&str; 9] = [
         "kind.number() ",
         "kind().number() ",
         "map_type ==",
@@ -497,9 +494,16 @@ fn kinds_are_named() {
     ];
     let mut faults = Faults::default();
     const BELOW: [&str; 6] = ["program", "object", "interp", "jit", "vm", "kernel"];
+    const ABOVE: [&str; 4] = ["beebox", "capi", "report", "trace"];
     for (name, path, source) in sources() {
         let is_verifier = ["verifier", "lower"].contains(&&*name);
-        if is_test(&path) || !is_verifier && !BELOW.contains(&&*name) {
+        let (is_below, is_above) = (BELOW.contains(&&*name), ABOVE.contains(&&*name));
+        if is_test(&path) || !is_verifier && !is_below && !is_above {
+            continue;
+        }
+        check_opcodes(&path, &source, &mut faults);
+        check_lists(&path, &source, &KINDS, &mut faults);
+        if is_above {
             continue;
         }
         check_defaults(&path, &source, &KINDS, &mut faults);
@@ -519,6 +523,118 @@ fn kinds_are_named() {
             });
         }
     }
+}
+
+/// Notes where opcodes are compared: `isa` has their properties as functions and columns.
+fn check_opcodes(path: &Path, source: &str, faults: &mut Faults) {
+    const COMPARED: [&str; 4] = [".code == ", ".code != ", ".code & ", ".code {"];
+    for (line, at) in without_tests(source).lines().zip(1..) {
+        let code = line.split("//").next().unwrap();
+        let is_compared = COMPARED.iter().any(|word| code.contains(word))
+            || code.contains("matches!(") && code.contains(".code,");
+        // Results of programs are codes, too.
+        let is_opcode = ["insn", "slot", "raw", "first", "second", "high"];
+        let is_opcode = is_opcode
+            .iter()
+            .any(|name| code.contains(&format!("{name}.code")));
+        faults.note(!(is_compared && is_opcode), || {
+            format!(
+                "{}:{at}: an opcode is compared: {}",
+                path.display(),
+                line.trim()
+            )
+        });
+    }
+}
+
+/// Lists of kinds that are the rule of a place, not a property of kinds: the file, and the first one.
+const LISTS: &[(&str, &str)] = &[
+    // Words that are left out, since nearly all types have them.
+    ("report/src/kfuncs.rs", "ProgramType::LircMode2"),
+    // Programs that bpf(2) does not test-run.
+    (
+        "beebox/src/internal/run/prepared.rs",
+        "AttachType::XdpDevmap",
+    ),
+    // What Linux 6.18 has of programs of tracepoints alone.
+    ("verifier/src/attach.rs", "ProgramType::Tracepoint"),
+    // Programs that `freplace` does not extend.
+    ("verifier/src/attach/program.rs", "HookKind::Fentry"),
+];
+
+/// Notes where several kinds are listed, by `matches!`, comparisons or an array: a column of their
+/// table says what they have in common, which a new kind has to state.
+fn check_lists(path: &Path, source: &str, enums: &[&str], faults: &mut Faults) {
+    let code: Vec<&str> = without_tests(source)
+        .lines()
+        .map(|line| line.split("//").next().unwrap())
+        .collect();
+    let words: Vec<String> = code.iter().flat_map(|line| words_of(line)).collect();
+    // The end of `matches!`, at which its brackets are closed.
+    let mut matches_until = 0;
+    for (at, word) in words.iter().enumerate() {
+        if word == "matches!" {
+            let mut depth = 0;
+            let mut rest = words[at + 1..].iter();
+            let end = rest.position(|word| {
+                depth += i32::from(word == "(") - i32::from(word == ")");
+                depth == 0
+            });
+            matches_until = at + 1 + end.unwrap_or(0);
+        }
+        let Some(kind) = enums.iter().find(|kind| word.starts_with(**kind)) else {
+            continue;
+        };
+        let is_other = |word: &&String| word.starts_with(*kind);
+        let mut after = words[at + 1..].iter().filter(|word| *word != ")");
+        let (next, second) = (after.next(), after.next());
+        let has_next = |sign: &str| next.is_some_and(|word| word == sign);
+        let before = at.checked_sub(1).map(|at| words[at].as_str());
+        let is_alternative = has_next("|") && second.is_some_and(|word| is_other(&word));
+        let is_element =
+            before == Some("[") && has_next(",") && second.is_some_and(|word| is_other(&word));
+        // `a == K::A || a == K::B`, and the same with `!=` and `&&`.
+        let is_compared = |sign: &str, joined: &str| {
+            let end = |word: &&String| !["&&", "||", ";", "{", "}"].contains(&word.as_str());
+            let rest: Vec<&String> = after.clone().take_while(end).collect();
+            let has_before = before == Some(sign) || before == Some("(");
+            let signs = rest.iter().chain(second.iter()).any(|word| *word == sign);
+            has_before && has_next(joined) && signs && rest.iter().any(is_other)
+        };
+        let is_list = at < matches_until && is_alternative
+            || is_element
+            || is_compared("==", "||")
+            || is_compared("!=", "&&");
+        let is_known = LISTS
+            .iter()
+            .any(|(file, first)| path.ends_with(Path::new(file)) && word == first);
+        faults.note(!is_list || is_known, || {
+            format!(
+                "{}: a list of kinds from {word} on is a column",
+                path.display()
+            )
+        });
+    }
+}
+
+/// The words and signs of a line of code.
+fn words_of(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for part in line.split_whitespace() {
+        let mut word = String::new();
+        for letter in part.chars() {
+            match letter {
+                '(' | ')' | '[' | ']' | ',' | ';' => {
+                    words.push(std::mem::take(&mut word));
+                    words.push(letter.to_string());
+                }
+                letter => word.push(letter),
+            }
+        }
+        words.push(word);
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 /// Notes the matches on one of these enums that have a default, but for one that is an error.
@@ -559,6 +675,27 @@ fn no_file_is_called_utils() {
                 format!("{}: a catch-all name", path.display())
             });
         }
+    }
+}
+
+/// A name of a file in both `vm` and `kernel` is that of one thing.
+#[test]
+fn files_of_vm_and_kernel_are_told_apart() {
+    const SAME: [&str; 3] = ["lib.rs", "maps.rs", "tests.rs"];
+    let of = |name: &str| -> BTreeSet<String> {
+        let own = sources()
+            .into_iter()
+            .filter(|(of, path, _)| of == name && !is_test(path));
+        own.map(|(_, path, _)| path.file_name().unwrap().to_string_lossy().into_owned())
+            .collect()
+    };
+    let (vm, kernel) = (of("vm"), of("kernel"));
+    let common: Vec<&String> = vm.intersection(&kernel).collect();
+    let mut faults = Faults::default();
+    for name in common {
+        faults.note(SAME.contains(&&**name), || {
+            format!("{name} is a file of vm and one of kernel")
+        });
     }
 }
 

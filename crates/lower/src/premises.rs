@@ -121,15 +121,30 @@ fn is_inside(offset: OffsetRange, bytes: usize, size: usize) -> bool {
 /// Bytes of the structure of a socket that programs read; `None` for other pointers.
 pub(crate) fn socket_bytes(kind: PointerKind) -> Option<usize> {
     match kind {
-        PointerKind::Other {
-            base: RegBase::PtrToSocket | RegBase::PtrToSockCommon,
-        } => Some(SocketView::SIZE),
-        PointerKind::Other {
-            base: RegBase::PtrToTcpSock,
-        } => Some(TcpFigures::SIZE),
-        PointerKind::Other {
-            base: RegBase::PtrToXdpSock,
-        } => Some(XDP_SOCKET_BYTES),
+        PointerKind::Other { base } => match base {
+            RegBase::PtrToSocket | RegBase::PtrToSockCommon => Some(SocketView::SIZE),
+            RegBase::PtrToTcpSock => Some(TcpFigures::SIZE),
+            RegBase::PtrToXdpSock => Some(XDP_SOCKET_BYTES),
+            RegBase::NotInit
+            | RegBase::Scalar
+            | RegBase::PtrToCtx
+            | RegBase::ConstPtrToMap
+            | RegBase::PtrToMapValue
+            | RegBase::PtrToMapKey
+            | RegBase::PtrToStack
+            | RegBase::PtrToPacketMeta
+            | RegBase::PtrToPacket
+            | RegBase::PtrToPacketEnd
+            | RegBase::PtrToFlowKeys
+            | RegBase::PtrToTpBuffer
+            | RegBase::PtrToBtfId
+            | RegBase::PtrToMem
+            | RegBase::PtrToArena
+            | RegBase::PtrToBuf
+            | RegBase::PtrToFunc
+            | RegBase::ConstPtrToDynptr
+            | RegBase::PtrToInsn => None,
+        },
         PointerKind::Context
         | PointerKind::Map(_)
         | PointerKind::MapValue(_)
@@ -140,7 +155,6 @@ pub(crate) fn socket_bytes(kind: PointerKind) -> Option<usize> {
         | PointerKind::PacketEnd
         | PointerKind::FlowKeys
         | PointerKind::Memory { .. }
-        | PointerKind::Function { .. }
-        | PointerKind::Other { .. } => None,
+        | PointerKind::Function { .. } => None,
     }
 }

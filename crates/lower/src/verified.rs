@@ -1,6 +1,6 @@
 //! The rewriting of verified programs that runs: map references become addresses, context
 //! accesses those of the internal context (`convert_ctx_accesses`, `do_misc_fixups`). What Linux
-//! would make of them is `verifier/src/rewrite.rs`.
+//! would make of them is `verifier/src/xlated.rs`.
 
 use std::fmt;
 use std::sync::Arc;

@@ -33,7 +33,7 @@ use spec::{Errno, Kernel};
 use crate::map_def::{MapDef, MapParams};
 
 pub use allocation::{bloom_hashes, bloom_mask};
-pub use attributes::{LOADER_STACK_BYTES, added_flags};
+pub use attributes::LOADER_STACK_BYTES;
 pub use fault::{
     EntriesRule, InnerFault, MapFault, MapRefusal, RefusedMap, SizeRule, TypeRule, map_noun,
 };

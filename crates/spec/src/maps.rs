@@ -186,7 +186,9 @@ enum Cpus {
 enum Size {
     /// The number of entries.
     Entries,
-    /// Likewise, and a number more (`map_extra`).
+    /// Likewise; one for each CPU if it is 0 or more.
+    EntriesByCpu,
+    /// The number of entries, and a number more (`map_extra`).
     EntriesAndExtra,
     /// 0: the kernel counts no entries, or there is one.
     NoEntries,
@@ -242,7 +244,7 @@ kinds! {
     /// Programs by index, for tail calls.
     ProgArray = 3, "prog_array", (4, 2, "04fd61ab36ec"), "bpf_array", Anyone, Programs Sparse Apart Entries Typed Loaded NeverInner;
     /// Perf events by index, usually by CPU.
-    PerfEventArray = 4, "perf_event_array", (4, 3, "ea317b267e9d"), "bpf_array", Anyone, Records Sparse Apart Entries Untyped Free Inner;
+    PerfEventArray = 4, "perf_event_array", (4, 3, "ea317b267e9d"), "bpf_array", Anyone, Records Sparse Apart EntriesByCpu Untyped Free Inner;
     /// Hash table with a value for each CPU.
     PercpuHash = 5, "percpu_hash", (4, 6, "824bd0ce6c7c"), "bpf_htab", Anyone, Values Hash Percpu Entries Typed Free Inner;
     /// Array with a value for each CPU.
@@ -266,7 +268,7 @@ kinds! {
     /// Sockets by index.
     Sockmap = 15, "sockmap", (4, 14, "174a79ff9515"), "bpf_stab", NetAdmin, Sockets(SocketUse::References) Own Shared Entries Untyped Loaded Inner;
     /// CPUs to redirect to.
-    Cpumap = 16, "cpumap", (4, 15, "6710e1126934"), "bpf_cpu_map", Bpf, Cpus Own Apart Entries Untyped Free Inner;
+    Cpumap = 16, "cpumap", (4, 15, "6710e1126934"), "bpf_cpu_map", Bpf, Cpus Own Apart EntriesByCpu Untyped Free Inner;
     /// AF_XDP sockets by queue.
     Xskmap = 17, "xskmap", (4, 18, "fbfc504a24f5"), "xsk_map", NetAdmin, Sockets(SocketUse::Xdp) Own Apart Entries Untyped Loaded Inner;
     /// Sockets by key.
@@ -318,9 +320,14 @@ impl MapKind {
         matches!(self.row().contents, Contents::Maps)
     }
 
+    /// True for maps of values of the program.
+    pub const fn holds_values(self) -> bool {
+        matches!(self.row().contents, Contents::Values)
+    }
+
     /// True for maps whose elements `bpf_for_each_map_elem` visits: hashes and arrays.
     pub const fn has_for_each(self) -> bool {
-        matches!(self.row().contents, Contents::Values) && !matches!(self.row().layout, Layout::Own)
+        self.holds_values() && !matches!(self.row().layout, Layout::Own)
     }
 
     /// True for maps of sockets, from which programs look up references.
@@ -396,6 +403,28 @@ impl MapKind {
     /// True for maps that are created with 0 entries.
     pub const fn has_no_entries(self) -> bool {
         matches!(self.row().size, Size::NoEntries)
+    }
+
+    /// True for maps with an entry for each CPU, which loaders count where the declaration does not.
+    #[doc(hidden)]
+    pub const fn has_entry_by_cpu(self) -> bool {
+        matches!(self.row().size, Size::EntriesByCpu)
+    }
+
+    /// True for maps without values of a declared size, in which programs write records or use pages.
+    #[doc(hidden)]
+    pub const fn is_memory(self) -> bool {
+        matches!(self.row().contents, Contents::Records | Contents::Pages)
+    }
+
+    /// Flags that the kernel adds to those of a request: the values of device maps, which lookups
+    /// return, and targets of jumps are read only for programs.
+    #[doc(hidden)]
+    pub const fn added_flags(self) -> MapFlags {
+        match self.row().contents {
+            Contents::Devices | Contents::Targets => MapFlags::RDONLY_PROG,
+            _ => MapFlags(0),
+        }
     }
 
     /// True for maps to which programs write records for the host.

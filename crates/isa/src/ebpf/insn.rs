@@ -105,6 +105,17 @@ impl Size {
             Size::DW => 8,
         }
     }
+
+    /// The size of this many bytes.
+    pub const fn from_bytes(bytes: u32) -> Option<Size> {
+        Some(match bytes {
+            1 => Size::B,
+            2 => Size::H,
+            4 => Size::W,
+            8 => Size::DW,
+            _ => return None,
+        })
+    }
 }
 
 /// A second operand.

@@ -5,27 +5,46 @@
 //! Decoding makes [`Insn::Invalid`](super::Insn::Invalid) of both; these passes read what
 //! follows. Constant time.
 
-use super::RawInsn;
 use super::operands::Flow;
 use super::pseudo::PseudoCall;
 use super::row::Row;
 use super::table::{Op, ROWS};
+use super::{RawInsn, Size};
 
-/// Bits of an opcode that are its class, and classes (RFC 9669 section 3.1).
-const CLASS: u8 = 0x07;
-const LD: u8 = 0x00;
-const LDX: u8 = 0x01;
-const STX: u8 = 0x03;
-const JMP: u8 = 0x05;
-const JMP32: u8 = 0x06;
+/// Class of an opcode: its lowest three bits (RFC 9669 section 3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+#[repr(u8)]
+pub enum Class {
+    Ld,
+    Ldx,
+    St,
+    Stx,
+    Alu,
+    Jmp,
+    Jmp32,
+    Alu64,
+}
+
+const JMP: u8 = Class::Jmp as u8;
+
+/// Bits of the size of a load or store.
+const SIZE: u8 = 0x18;
 
 /// Bits that are the mode of a load or store, and modes.
 const MODE: u8 = 0xe0;
+const IMM: u8 = 0x00;
 const ABS: u8 = 0x20;
 const IND: u8 = 0x40;
 const MEM: u8 = 0x60;
 const MEMSX: u8 = 0x80;
 const ATOMIC: u8 = 0xc0;
+
+/// Bit of the second operand of arithmetic and jumps: a register, not the immediate.
+const REGISTER: u8 = 0x08;
+
+/// Bit of the immediate of an atomic operation that returns the old value.
+const FETCH: i32 = 1;
 
 /// Bits that are the operation of a jump, and operations.
 const OPERATION: u8 = 0xf0;
@@ -51,9 +70,78 @@ impl RawInsn {
         FIRST[usize::from(self.code)].map(Op::row)
     }
 
+    /// The class of the opcode.
+    pub const fn class(self) -> Class {
+        match self.code & 7 {
+            0 => Class::Ld,
+            1 => Class::Ldx,
+            2 => Class::St,
+            3 => Class::Stx,
+            4 => Class::Alu,
+            5 => Class::Jmp,
+            6 => Class::Jmp32,
+            _ => Class::Alu64,
+        }
+    }
+
+    /// True for arithmetic with an immediate.
+    pub const fn is_immediate_arithmetic(self) -> bool {
+        matches!(self.class(), Class::Alu | Class::Alu64) && self.code & REGISTER == 0
+    }
+
+    /// The size of a load or store.
+    pub const fn size(self) -> Size {
+        match self.code & SIZE {
+            0x00 => Size::W,
+            0x08 => Size::H,
+            0x10 => Size::B,
+            _ => Size::DW,
+        }
+    }
+
+    /// The load or store with another size.
+    #[must_use]
+    pub const fn with_size(self, size: Size) -> RawInsn {
+        let bits = match size {
+            Size::W => 0x00,
+            Size::H => 0x08,
+            Size::B => 0x10,
+            Size::DW => SIZE,
+        };
+        RawInsn {
+            code: self.code & !SIZE | bits,
+            ..self
+        }
+    }
+
+    /// A call of a helper.
+    pub const fn call_helper(number: i32) -> RawInsn {
+        RawInsn {
+            code: JMP | CALL,
+            regs: 0,
+            off: 0,
+            imm: number,
+        }
+    }
+
+    /// True for the first of the two slots of a 64-bit immediate load.
+    pub const fn is_wide_load(self) -> bool {
+        self.code == Class::Ld as u8 | IMM | SIZE
+    }
+
+    /// True unless the opcode is that of the second of two slots, 0.
+    pub const fn has_opcode(self) -> bool {
+        self.code != 0
+    }
+
+    /// True for a slot that may be the second one of a 64-bit immediate load.
+    pub const fn is_second_slot(&self) -> bool {
+        self.code == 0 && self.regs == 0 && self.off == 0
+    }
+
     /// True for the classes of jumps.
     pub const fn is_of_jump_class(self) -> bool {
-        matches!(self.code & CLASS, JMP | JMP32)
+        matches!(self.class(), Class::Jmp | Class::Jmp32)
     }
 
     /// True for calls.
@@ -73,7 +161,7 @@ impl RawInsn {
 
     /// True for `gotol`.
     pub const fn is_long_goto(self) -> bool {
-        self.code == JMP32 | JA
+        self.code == Class::Jmp32 as u8 | JA
     }
 
     /// True for `may_goto` (`is_may_goto_insn`, `is_may_goto_insn_at`, `bpf_is_may_goto_insn`).
@@ -86,7 +174,7 @@ impl RawInsn {
 
     /// True for the class of loads through a register (`BPF_LDX`).
     pub const fn is_of_load_class(self) -> bool {
-        self.code & CLASS == LDX
+        matches!(self.class(), Class::Ldx)
     }
 
     /// True for loads through a register of a mode that exists, of whatever size.
@@ -101,7 +189,7 @@ impl RawInsn {
 
     /// True for stores of registers, of whatever size and mode.
     pub const fn is_of_register_store_class(self) -> bool {
-        self.code & CLASS == STX
+        matches!(self.class(), Class::Stx)
     }
 
     /// True for stores of registers of a mode that exists, atomic ones among them, of whatever size.
@@ -111,12 +199,17 @@ impl RawInsn {
 
     /// True for packet loads of classic BPF.
     pub const fn is_packet_load(self) -> bool {
-        self.code & CLASS == LD && matches!(self.code & MODE, ABS | IND)
+        matches!(self.class(), Class::Ld) && matches!(self.code & MODE, ABS | IND)
     }
 
     /// True for atomic instructions, loads and stores with an order among them.
     pub const fn is_atomic(self) -> bool {
-        self.code & (CLASS | MODE) == STX | ATOMIC
+        self.is_of_register_store_class() && self.code & MODE == ATOMIC
+    }
+
+    /// True for the immediate of an atomic operation that returns the old value, whatever the operation.
+    pub const fn fetches(self) -> bool {
+        self.imm & FETCH != 0
     }
 
     /// Control flow after the opcode (`bpf_jmp_offset`).

@@ -7,15 +7,13 @@ use vm::{ClonedPacket, MemoryPort, Redirect, RunContext, XDP};
 use super::skb::get;
 use crate::call::{Call, Return, fail_if};
 use crate::programs::field::GSO_SIZE;
-use crate::programs::{XDP_IFINDEX, XDP_QUEUE};
+use crate::programs::{TC_ACT_REDIRECT, XDP_IFINDEX, XDP_QUEUE, XDP_REDIRECT};
 
 /// The packet is received instead of sent (`BPF_F_INGRESS`).
 const INGRESS: u64 = 1;
 
 const XDP_ABORTED: u64 = 0;
-const XDP_REDIRECT: u64 = 4;
 const TC_ACT_SHOT: u64 = 2;
-const TC_ACT_REDIRECT: u64 = 7;
 
 /// A receiver drops a packet, a queue drops one.
 const NET_RX_DROP: u64 = 1;

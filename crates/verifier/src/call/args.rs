@@ -117,7 +117,28 @@ pub(super) fn check_reg_type(
                         && (!ty.flags.has(TypeFlags::NON_OWN_REF)
                             || rules.has(Behaviour::ExchangesInNodes))
                 }
-                _ => true,
+                ArgBase::DontCare
+                | ArgBase::ConstMapPtr
+                | ArgBase::PtrToMapKey
+                | ArgBase::PtrToMapValue
+                | ArgBase::PtrToMem
+                | ArgBase::PtrToArena
+                | ArgBase::ConstSize
+                | ArgBase::ConstSizeOrZero
+                | ArgBase::PtrToCtx
+                | ArgBase::Anything
+                | ArgBase::PtrToSockCommon
+                | ArgBase::PtrToSocket
+                | ArgBase::PtrToBtfId
+                | ArgBase::PtrToRingbufMem
+                | ArgBase::ConstAllocSizeOrZero
+                | ArgBase::PtrToBtfIdSockCommon
+                | ArgBase::PtrToPercpuBtfId
+                | ArgBase::PtrToFunc
+                | ArgBase::PtrToStack
+                | ArgBase::PtrToConstStr
+                | ArgBase::PtrToTimer
+                | ArgBase::PtrToDynptr => true,
             }
     };
     let compatible: Vec<RegType> = compatible.iter().filter(is_known).copied().collect();

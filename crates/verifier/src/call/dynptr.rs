@@ -5,7 +5,7 @@
 
 use isa::ebpf::Reg;
 use spec::behaviour::Behaviour;
-use spec::registry::ArgType;
+use spec::registry::{ArgType, DYNPTR_SIZE};
 
 use super::stack_slots::{self, Place};
 use super::{meta::CallMeta, reference};
@@ -18,7 +18,7 @@ use crate::state::{
 use crate::{Result, Stop, insn_facts, refuse, refuse_if};
 
 /// Slots of a dynptr (`BPF_DYNPTR_NR_SLOTS`).
-const SLOTS: usize = 2;
+const SLOTS: usize = DYNPTR_SIZE as usize / 8;
 
 /// What a call does with a dynptr that it is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,8 +19,8 @@ pub(super) struct FieldArg {
 }
 
 /// Checks that a pointer into a map value points at a field of this kind, and returns the map with
-/// its identity (`check_map_field_pointer`, `process_timer_helper`, `process_timer_kfunc`,
-/// `process_wq_func`).
+/// its identity (`check_map_field_pointer`, `process_timer_func`, `process_timer_helper`,
+/// `process_timer_kfunc`, `process_wq_func`).
 #[doc(alias = "check_map_field_pointer")]
 #[doc(alias = "process_timer_func")]
 #[doc(alias = "process_timer_helper")]

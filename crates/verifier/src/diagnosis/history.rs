@@ -7,6 +7,7 @@
 //!
 //! Complexity: linear in the path, times the registers and slots of its calls.
 
+use isa::ebpf::properties::Halves;
 use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg, Size};
 use spec::behaviour::Behaviours;
 
@@ -16,7 +17,6 @@ use super::value;
 use crate::input::Input;
 use crate::reason::{StepState, Trace};
 use crate::state::{Frame, ReferenceKind, RegKind, RegState, TypeFlags};
-use AluOp::{Add, And, Arsh, Lsh, Mov, Mul, Or, Rsh, Sub, Xor};
 
 /// Most events that a report shows.
 const SHOWN: usize = 64;
@@ -366,7 +366,7 @@ impl Change {
 /// True for arithmetic that computes a value from the one that its register had.
 fn computes(insn: Insn) -> bool {
     match insn {
-        Insn::Alu { op, .. } => matches!(op, Add | Sub | Mul | Or | And | Xor | Lsh | Rsh | Arsh),
+        Insn::Alu { op, .. } => !op.is_division() && op.reads_of_dst() != Halves::Neither,
         Insn::Neg { .. } | Insn::Endian { .. } => true,
         _ => false,
     }
@@ -374,13 +374,9 @@ fn computes(insn: Insn) -> bool {
 
 /// True if a report says the same of both.
 fn is_alike(rules: Behaviours, one: &RegState, other: &RegState) -> bool {
-    let kind = |reg: &RegState| match reg.kind {
-        RegKind::Packet { .. } => RegKind::Packet { range: 0 },
-        RegKind::PacketMeta { .. } => RegKind::PacketMeta { range: 0 },
-        kind => kind,
-    };
-    let is_same_kind = kind(one) == kind(other) && one.flags == other.flags;
-    is_same_kind && one.whole_offset(rules) == other.whole_offset(rules)
+    let has_range = one.kind.packet_range().is_some();
+    let is_same_kind = one.kind == other.kind || has_range && one.kind.base() == other.kind.base();
+    is_same_kind && one.flags == other.flags && one.whole_offset(rules) == other.whole_offset(rules)
 }
 
 /// One instruction on the path.
@@ -411,7 +407,7 @@ impl Step<'_> {
             }
             Insn::Alu { op, dst, src, .. } => {
                 let origin = match (op, src) {
-                    (Mov, Operand::Reg(src)) => Some(reg(history, src)),
+                    (AluOp::Mov, Operand::Reg(src)) => Some(reg(history, src)),
                     _ => None,
                 };
                 self.write(history, dst, old(dst), origin);

@@ -12,7 +12,7 @@ use crate::env::Check;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 
 /// Checks an access at `off` to an object of a type of the program, the pointer's fixed offset
-/// included.
+/// included (`btf_struct_access`).
 #[doc(alias = "btf_struct_access")]
 pub(super) fn check_object_access(
     env: &mut Check<'_>,

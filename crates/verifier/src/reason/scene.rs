@@ -331,7 +331,7 @@ impl<'a> Scene<'a> {
 /// The context, by the kernel's types.
 impl Scene<'_> {
     fn context_type(&self) -> Option<btf::Type<'_>> {
-        let name = self.input.type_rules().context?;
+        let name = self.input.context.kind.context()?;
         self.input.vmlinux?.find(btf::Kind::Struct, name)
     }
 

@@ -13,10 +13,10 @@ use crate::call::meta::CallMeta;
 use crate::call::reference;
 use crate::env::Check;
 use crate::state::{RegKind, RegState, TypeRef};
-use crate::{Result, Stop, refuse, refuse_if, verbose};
+use crate::{Errno, Result, Stop, refuse, refuse_if, verbose};
 
 /// Offset of a lock in messages about objects without one (`-EINVAL`).
-const NO_LOCK: i64 = -22;
+const NO_LOCK: i64 = -(Errno::EINVAL.0 as i64);
 
 /// Checks the head of a list or the root of a tree, whose lock must be held
 /// (`__process_kf_arg_ptr_to_graph_root`, `process_kf_arg_ptr_to_list_head`,

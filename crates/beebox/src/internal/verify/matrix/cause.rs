@@ -581,29 +581,6 @@ pub(super) fn of_refusal(
     }
 }
 
-/// Contexts whose fields have offsets of their own.
-const CONTEXTS: &[(ProgramType, &str)] = &[
-    (ProgramType::SocketFilter, "__sk_buff"),
-    (ProgramType::SchedCls, "__sk_buff"),
-    (ProgramType::SchedAct, "__sk_buff"),
-    (ProgramType::CgroupSkb, "__sk_buff"),
-    (ProgramType::LwtIn, "__sk_buff"),
-    (ProgramType::LwtOut, "__sk_buff"),
-    (ProgramType::LwtXmit, "__sk_buff"),
-    (ProgramType::LwtSeg6local, "__sk_buff"),
-    (ProgramType::SkSkb, "__sk_buff"),
-    (ProgramType::FlowDissector, "__sk_buff"),
-    (ProgramType::Xdp, "xdp_md"),
-    (ProgramType::SockOps, "bpf_sock_ops"),
-    (ProgramType::SkMsg, "sk_msg_md"),
-    (ProgramType::SkLookup, "bpf_sk_lookup"),
-    (ProgramType::SkReuseport, "sk_reuseport_md"),
-    (ProgramType::CgroupSock, "bpf_sock"),
-    (ProgramType::CgroupSockAddr, "bpf_sock_addr"),
-    (ProgramType::CgroupSockopt, "bpf_sockopt"),
-    (ProgramType::CgroupSysctl, "bpf_sysctl"),
-];
-
 /// The part of the context at an offset, by the types of the kernel that has it. Types of the refusing one
 /// have it, too, where it is for programs of other types.
 fn context_part(program: &Program, off: i16, kernel: &Kernel, other: Option<&Kernel>) -> Decider {
@@ -612,8 +589,9 @@ fn context_part(program: &Program, off: i16, kernel: &Kernel, other: Option<&Ker
     if let Some(target) = target_name(program, kernel) {
         return part(format!("argument {} of {target}", off / 8 + 1));
     }
-    let structure = CONTEXTS.iter().find(|(of, _)| *of == kind);
-    let Some((_, structure)) = structure else {
+    // Where the kernel converts accesses, the fields have offsets of their own.
+    let structure = kind.context().filter(|_| !kind.has_plain_context());
+    let Some(structure) = structure else {
         return part(format!("offset {off} of the context"));
     };
     let own = field_at(structure, off, kernel);
