@@ -600,52 +600,6 @@ fn no_path_of_a_machine_is_in_the_tree() {
     }
 }
 
-/// A release changes the version in the manifest of the workspace, and that of the Python package, a
-/// workspace of its own; the changelog has a section of it, and the symbols of the C library are of no later
-/// one.
-#[test]
-fn the_version_stands_in_one_file() {
-    let manifest = read("Cargo.toml");
-    let (_, package) = manifest
-        .split_once("[workspace.package]\nversion = \"")
-        .unwrap();
-    let version = package.split('"').next().unwrap();
-    let inside = manifest.matches("version = \"=").count();
-    assert_eq!(
-        inside,
-        manifest
-            .matches(&format!("version = \"={version}\""))
-            .count()
-    );
-    assert!(inside > 15, "{inside} crates of this version");
-    for package in members("Cargo.toml") {
-        assert_eq!(package["version"], version, "{}", package["name"]);
-    }
-    let python = read("python/Cargo.toml");
-    let line = python.lines().find(|line| line.starts_with("version = "));
-    assert_eq!(
-        line,
-        Some(&*format!("version = \"{version}\"")),
-        "python/Cargo.toml"
-    );
-    let changelog = read("CHANGELOG.md");
-    let newest = changelog.lines().find_map(|line| line.strip_prefix("## "));
-    assert_eq!(newest.and_then(|it| it.split(' ').next()), Some(version));
-    let symbols = read("crates/capi/libbeebox.map");
-    let nodes = symbols
-        .lines()
-        .filter_map(|line| line.strip_prefix("BEEBOX_"));
-    let numbers = |text: &str| -> Vec<u32> {
-        let parts = text.trim_end_matches(" {").split('.');
-        parts.take(2).map(|part| part.parse().unwrap()).collect()
-    };
-    assert!(
-        nodes
-            .max_by_key(|node| numbers(node))
-            .is_some_and(|it| numbers(it) <= numbers(version))
-    );
-}
-
 #[test]
 fn what_the_readme_promises_runs_in_ci() {
     let commands = commands_of_steps(&format!("{}\n{}", read(".ci/common"), read(".ci/run")));
@@ -837,7 +791,7 @@ impl Drop for Faults {
     }
 }
 
-fn read(name: &str) -> String {
+pub(crate) fn read(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
@@ -855,7 +809,7 @@ fn packages() -> Vec<Value> {
 }
 
 /// The packages of a workspace, by its manifest.
-fn members(manifest: &str) -> Vec<Value> {
+pub(crate) fn members(manifest: &str) -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline"])
         .args(["--format-version", "1", "--manifest-path", manifest])
@@ -876,7 +830,7 @@ fn short(package: &str) -> String {
         .to_owned()
 }
 
-fn crate_name(package: &Value) -> String {
+pub(crate) fn crate_name(package: &Value) -> String {
     short(package["name"].as_str().unwrap())
 }
 
@@ -917,35 +871,4 @@ fn is_test(path: &Path) -> bool {
 /// A source without its unit tests, which are at its end.
 fn without_tests(source: &str) -> &str {
     source.split("#[cfg(test)]\nmod ").next().unwrap()
-}
-
-/// Files of tests that Cargo compiles: those that `tests/main.rs` names, and executables of their
-/// own that the manifest names.
-#[test]
-fn every_file_of_tests_is_compiled() {
-    let crates = fs::read_dir(root().join("crates")).expect("the crates");
-    let mut files = 0;
-    for directory in crates.map(|entry| entry.expect("an entry").path()) {
-        let tests = directory.join("tests");
-        let Ok(main) = fs::read_to_string(tests.join("main.rs")) else {
-            continue;
-        };
-        let manifest = fs::read_to_string(directory.join("Cargo.toml")).expect("a manifest");
-        for entry in fs::read_dir(&tests).expect("the tests") {
-            let path = entry.expect("an entry").path();
-            if path.extension().is_none_or(|it| it != "rs") || path.ends_with("main.rs") {
-                continue;
-            }
-            let name = path.file_stem().and_then(|it| it.to_str()).expect("a name");
-            let is_module = main.lines().any(|line| line == format!("mod {name};"));
-            let is_target = manifest.contains(&format!("[[test]]\nname = \"{name}\"\n"));
-            assert!(
-                is_module != is_target,
-                "{}: name it once, as a module of tests/main.rs or as a [[test]]",
-                path.display()
-            );
-            files += 1;
-        }
-    }
-    assert!(files > 150, "{files} files of tests");
 }
