@@ -573,7 +573,7 @@ fn check_lists(path: &Path, source: &str, enums: &[&str], faults: &mut Faults) {
     // The end of `matches!`, at which its brackets are closed.
     let mut matches_until = 0;
     for (at, word) in words.iter().enumerate() {
-        if word == "matches!" {
+        if word.ends_with("matches!") {
             let mut depth = 0;
             let mut rest = words[at + 1..].iter();
             let end = rest.position(|word| {
@@ -582,10 +582,14 @@ fn check_lists(path: &Path, source: &str, enums: &[&str], faults: &mut Faults) {
             });
             matches_until = at + 1 + end.unwrap_or(0);
         }
-        let Some(kind) = enums.iter().find(|kind| word.starts_with(**kind)) else {
+        let is_variant = |word: &str, kind: &str| {
+            let name = word.strip_prefix(kind);
+            name.is_some_and(|name| name.starts_with(char::is_uppercase))
+        };
+        let Some(kind) = enums.iter().find(|kind| is_variant(word, kind)) else {
             continue;
         };
-        let is_other = |word: &&String| word.starts_with(*kind);
+        let is_other = |word: &&String| is_variant(word, kind);
         let mut after = words[at + 1..].iter().filter(|word| *word != ")");
         let (next, second) = (after.next(), after.next());
         let has_next = |sign: &str| next.is_some_and(|word| word == sign);
@@ -615,6 +619,36 @@ fn check_lists(path: &Path, source: &str, enums: &[&str], faults: &mut Faults) {
             )
         });
     }
+}
+
+#[test]
+fn lists_of_kinds_are_found() {
+    let is_list = |code: &str| {
+        let mut faults = Faults::default();
+        check_lists(Path::new("x.rs"), code, &["MapKind::"], &mut faults);
+        !std::mem::take(&mut faults.0).is_empty()
+    };
+    assert!(is_list(
+        "!matches!(kind, Some(MapKind::Array | MapKind::Hash))"
+    ));
+    assert!(is_list(
+        "kind == MapKind::Array\n    || kind == MapKind::Hash"
+    ));
+    assert!(is_list(
+        "a != Some(MapKind::Array) && b != Some(MapKind::Hash)"
+    ));
+    assert!(is_list(
+        "const X: &[MapKind] = &[\n    MapKind::Array,\n    MapKind::Hash,\n];"
+    ));
+    assert!(!is_list(
+        "match kind {\n    MapKind::Array | MapKind::Hash => 1,\n}"
+    ));
+    assert!(!is_list(
+        "matches!(kind, MapKind::Array) || kind.is_percpu()"
+    ));
+    assert!(!is_list(
+        "kind.is_some_and(MapKind::is_lru) || kind == Some(MapKind::Array)"
+    ));
 }
 
 /// The words and signs of a line of code.

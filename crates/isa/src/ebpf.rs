@@ -53,7 +53,6 @@ pub use asm::{AsmError, AsmProblem, assemble};
 pub use codec::{NoEncoding, PartialSlot, decode, decode_bytes, encode, from_bytes, to_bytes};
 pub use disasm::{CalleeNames, KernelForm};
 pub use insn::*;
-pub use opcode::Class;
 pub use operands::{Access, Flow, RegRoles, RegSet};
 pub use pseudo::{PseudoCall, PseudoLoad};
 pub use row::{Effect, Field, Group, Row};

@@ -120,30 +120,20 @@ fn is_inside(offset: OffsetRange, bytes: usize, size: usize) -> bool {
 
 /// Bytes of the structure of a socket that programs read; `None` for other pointers.
 pub(crate) fn socket_bytes(kind: PointerKind) -> Option<usize> {
+    use RegBase::{
+        ConstPtrToDynptr, ConstPtrToMap, NotInit, PtrToArena, PtrToBtfId, PtrToBuf, PtrToCtx,
+        PtrToFlowKeys, PtrToFunc, PtrToInsn, PtrToMapKey, PtrToMapValue, PtrToMem, PtrToPacket,
+        PtrToPacketEnd, PtrToPacketMeta, PtrToStack, PtrToTpBuffer, Scalar,
+    };
     match kind {
         PointerKind::Other { base } => match base {
             RegBase::PtrToSocket | RegBase::PtrToSockCommon => Some(SocketView::SIZE),
             RegBase::PtrToTcpSock => Some(TcpFigures::SIZE),
             RegBase::PtrToXdpSock => Some(XDP_SOCKET_BYTES),
-            RegBase::NotInit
-            | RegBase::Scalar
-            | RegBase::PtrToCtx
-            | RegBase::ConstPtrToMap
-            | RegBase::PtrToMapValue
-            | RegBase::PtrToMapKey
-            | RegBase::PtrToStack
-            | RegBase::PtrToPacketMeta
-            | RegBase::PtrToPacket
-            | RegBase::PtrToPacketEnd
-            | RegBase::PtrToFlowKeys
-            | RegBase::PtrToTpBuffer
-            | RegBase::PtrToBtfId
-            | RegBase::PtrToMem
-            | RegBase::PtrToArena
-            | RegBase::PtrToBuf
-            | RegBase::PtrToFunc
-            | RegBase::ConstPtrToDynptr
-            | RegBase::PtrToInsn => None,
+            NotInit | Scalar | PtrToCtx | ConstPtrToMap | PtrToMapValue | PtrToMapKey
+            | PtrToStack | PtrToPacketMeta | PtrToPacket | PtrToPacketEnd | PtrToFlowKeys
+            | PtrToTpBuffer | PtrToBtfId | PtrToMem | PtrToArena | PtrToBuf | PtrToFunc
+            | ConstPtrToDynptr | PtrToInsn => None,
         },
         PointerKind::Context
         | PointerKind::Map(_)

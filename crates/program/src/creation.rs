@@ -34,9 +34,7 @@ use crate::map_def::{MapDef, MapParams};
 
 pub use allocation::{bloom_hashes, bloom_mask};
 pub use attributes::LOADER_STACK_BYTES;
-pub use fault::{
-    EntriesRule, InnerFault, MapFault, MapRefusal, RefusedMap, SizeRule, TypeRule, map_noun,
-};
+pub use fault::{EntriesRule, InnerFault, MapFault, MapRefusal, RefusedMap, SizeRule, TypeRule};
 pub use types::{field_fault, value_fields};
 
 /// The caller and the kernel of a map creation.

@@ -60,15 +60,12 @@ impl CallbackKind {
     /// Its rules.
     pub const fn rules(self) -> CallbackRules {
         const ANY: (i32, i32) = (i32::MIN, i32::MAX);
-        const R3_TO_R4: Option<(Reg, Reg)> = Some((Reg::R3, Reg::R4));
-        const R3_TO_R2: Option<(Reg, Reg)> = Some((Reg::R3, Reg::R2));
-        const R4_TO_R3: Option<(Reg, Reg)> = Some((Reg::R4, Reg::R3));
         let (register, given, is_async, may_sleep, returns) = match self {
-            CallbackKind::MapElement => (Reg::R2, R3_TO_R4, false, false, (0, 1)),
-            CallbackKind::Loop => (Reg::R2, R3_TO_R2, false, false, (0, 1)),
+            CallbackKind::MapElement => (Reg::R2, Some((Reg::R3, Reg::R4)), false, false, (0, 1)),
+            CallbackKind::Loop => (Reg::R2, Some((Reg::R3, Reg::R2)), false, false, (0, 1)),
             CallbackKind::Timer => (Reg::R2, None, true, false, (0, 0)),
-            CallbackKind::FindVma => (Reg::R3, R4_TO_R3, false, false, (0, 1)),
-            CallbackKind::UserRingbuf => (Reg::R2, R3_TO_R2, false, false, (0, 1)),
+            CallbackKind::FindVma => (Reg::R3, Some((Reg::R4, Reg::R3)), false, false, (0, 1)),
+            CallbackKind::UserRingbuf => (Reg::R2, Some((Reg::R3, Reg::R2)), false, false, (0, 1)),
             CallbackKind::RbtreeAdd => (Reg::R3, None, false, false, (0, 1)),
             CallbackKind::Workqueue => (Reg::R2, None, true, true, (0, 0)),
             CallbackKind::TaskWork => (Reg::R4, None, true, true, ANY),

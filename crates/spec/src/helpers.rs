@@ -122,6 +122,8 @@ enum CodeRule {
 pub enum HelperRule {
     /// None: the prototype says all.
     Prototype,
+    /// It takes or releases a lock, as its argument says.
+    Lock,
     /// It leaves the program: nothing may be held.
     TailCall,
     /// Flags of local storage must be 0.
@@ -295,8 +297,8 @@ helpers! {
     MsgPushData "bpf_msg_push_data" 4 20 "6fff607e2f14" Mapless MovesPacket Plain Unlocked Called Whole Prototype;
     MsgPopData "bpf_msg_pop_data" 5 0 "7246d8ed4dcc" Mapless MovesPacket Plain Unlocked Called Whole Prototype;
     RcPointerRel "bpf_rc_pointer_rel" 5 0 "01d3240a04f4" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
-    SpinLock "bpf_spin_lock" 5 1 "d83525ca62cf" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
-    SpinUnlock "bpf_spin_unlock" 5 1 "d83525ca62cf" Mapless KeepsPacket Plain UnderLock Called Whole Prototype;
+    SpinLock "bpf_spin_lock" 5 1 "d83525ca62cf" Mapless KeepsPacket Plain Unlocked Called Whole Lock;
+    SpinUnlock "bpf_spin_unlock" 5 1 "d83525ca62cf" Mapless KeepsPacket Plain UnderLock Called Whole Lock;
     SkFullsock "bpf_sk_fullsock" 5 1 "46f8bc92758c" Mapless KeepsPacket Casts Unlocked Called Whole Prototype;
     TcpSock "bpf_tcp_sock" 5 1 "655a51e536c0" Mapless KeepsPacket Casts Unlocked Called Whole Prototype;
     SkbEcnSetCe "bpf_skb_ecn_set_ce" 5 1 "f7c917ba11a6" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
@@ -505,6 +507,11 @@ impl HelperId {
     /// The part of memory that need not be initialised which it writes.
     pub const fn filling(self) -> Filling {
         self.row().filling
+    }
+
+    /// True if it takes or releases a lock.
+    pub const fn is_of_lock(self) -> bool {
+        matches!(self.row().rule, HelperRule::Lock)
     }
 
     /// Its rule beside the prototype.

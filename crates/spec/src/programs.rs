@@ -124,10 +124,9 @@ macro_rules! program_types {
             #[doc(alias = "convert_ctx_access")]
             #[doc(hidden)]
             pub const fn has_plain_context(self) -> bool {
-                let form = match self {
-                    $(ProgramType::$variant => ContextForm::$form,)*
-                };
-                matches!(form, ContextForm::Plain)
+                match self {
+                    $(ProgramType::$variant => matches!(ContextForm::$form, ContextForm::Plain),)*
+                }
             }
         }
     };

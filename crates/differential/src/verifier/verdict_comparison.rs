@@ -2,7 +2,6 @@
 //! and the last line of the log.
 
 use btf::Btf;
-use isa::ebpf::Class;
 use kernel_client::load::{LoadRequest, Resources};
 use kernel_client::unprivileged::Caller;
 use kernel_client::verdict::{Answer, Counts, LOG_BYTES, describe, kernel_answer, load_as};
@@ -271,6 +270,5 @@ pub(super) fn crashes_kernel(program: &Program, done: &Verification) -> bool {
         Verdict::Accepted | Verdict::Bug(_) => return false,
     };
     let at = refusal.insn.and_then(|at| program.insns().get(at as usize));
-    refusal.message().starts_with("The sequence of ")
-        && at.is_some_and(|insn| matches!(insn.class(), Class::Alu | Class::Alu64))
+    refusal.message().starts_with("The sequence of ") && at.is_some_and(|insn| insn.is_arithmetic())
 }

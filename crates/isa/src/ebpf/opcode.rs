@@ -11,22 +11,15 @@ use super::row::Row;
 use super::table::{Op, ROWS};
 use super::{RawInsn, Size};
 
-/// Class of an opcode: its lowest three bits (RFC 9669 section 3.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-#[repr(u8)]
-pub enum Class {
-    Ld,
-    Ldx,
-    St,
-    Stx,
-    Alu,
-    Jmp,
-    Jmp32,
-    Alu64,
-}
-
-const JMP: u8 = Class::Jmp as u8;
+/// Bits of an opcode that are its class, and classes (RFC 9669 section 3.1).
+const CLASS: u8 = 0x07;
+const LD: u8 = 0x00;
+const LDX: u8 = 0x01;
+const STX: u8 = 0x03;
+const ALU: u8 = 0x04;
+const JMP: u8 = 0x05;
+const JMP32: u8 = 0x06;
+const ALU64: u8 = 0x07;
 
 /// Bits of the size of a load or store.
 const SIZE: u8 = 0x18;
@@ -70,23 +63,24 @@ impl RawInsn {
         FIRST[usize::from(self.code)].map(Op::row)
     }
 
-    /// The class of the opcode.
-    pub const fn class(self) -> Class {
-        match self.code & 7 {
-            0 => Class::Ld,
-            1 => Class::Ldx,
-            2 => Class::St,
-            3 => Class::Stx,
-            4 => Class::Alu,
-            5 => Class::Jmp,
-            6 => Class::Jmp32,
-            _ => Class::Alu64,
-        }
+    /// True for the classes of arithmetic.
+    pub const fn is_arithmetic(self) -> bool {
+        matches!(self.code & CLASS, ALU | ALU64)
     }
 
     /// True for arithmetic with an immediate.
     pub const fn is_immediate_arithmetic(self) -> bool {
-        matches!(self.class(), Class::Alu | Class::Alu64) && self.code & REGISTER == 0
+        self.is_arithmetic() && self.code & REGISTER == 0
+    }
+
+    /// True for the class of 64-bit immediates and packet loads (`BPF_LD`).
+    pub const fn is_of_immediate_class(self) -> bool {
+        self.code & CLASS == LD
+    }
+
+    /// True for the classes of loads through a register and of stores.
+    pub const fn is_of_memory_class(self) -> bool {
+        matches!(self.code & CLASS, LDX..=STX)
     }
 
     /// The size of a load or store.
@@ -102,14 +96,8 @@ impl RawInsn {
     /// The load or store with another size.
     #[must_use]
     pub const fn with_size(self, size: Size) -> RawInsn {
-        let bits = match size {
-            Size::W => 0x00,
-            Size::H => 0x08,
-            Size::B => 0x10,
-            Size::DW => SIZE,
-        };
         RawInsn {
-            code: self.code & !SIZE | bits,
+            code: self.code & !SIZE | size as u8,
             ..self
         }
     }
@@ -126,7 +114,7 @@ impl RawInsn {
 
     /// True for the first of the two slots of a 64-bit immediate load.
     pub const fn is_wide_load(self) -> bool {
-        self.code == Class::Ld as u8 | IMM | SIZE
+        self.code == LD | IMM | SIZE
     }
 
     /// True unless the opcode is that of the second of two slots, 0.
@@ -141,7 +129,7 @@ impl RawInsn {
 
     /// True for the classes of jumps.
     pub const fn is_of_jump_class(self) -> bool {
-        matches!(self.class(), Class::Jmp | Class::Jmp32)
+        matches!(self.code & CLASS, JMP | JMP32)
     }
 
     /// True for calls.
@@ -161,7 +149,7 @@ impl RawInsn {
 
     /// True for `gotol`.
     pub const fn is_long_goto(self) -> bool {
-        self.code == Class::Jmp32 as u8 | JA
+        self.code == JMP32 | JA
     }
 
     /// True for `may_goto` (`is_may_goto_insn`, `is_may_goto_insn_at`, `bpf_is_may_goto_insn`).
@@ -174,7 +162,7 @@ impl RawInsn {
 
     /// True for the class of loads through a register (`BPF_LDX`).
     pub const fn is_of_load_class(self) -> bool {
-        matches!(self.class(), Class::Ldx)
+        self.code & CLASS == LDX
     }
 
     /// True for loads through a register of a mode that exists, of whatever size.
@@ -189,7 +177,7 @@ impl RawInsn {
 
     /// True for stores of registers, of whatever size and mode.
     pub const fn is_of_register_store_class(self) -> bool {
-        matches!(self.class(), Class::Stx)
+        self.code & CLASS == STX
     }
 
     /// True for stores of registers of a mode that exists, atomic ones among them, of whatever size.
@@ -199,7 +187,7 @@ impl RawInsn {
 
     /// True for packet loads of classic BPF.
     pub const fn is_packet_load(self) -> bool {
-        matches!(self.class(), Class::Ld) && matches!(self.code & MODE, ABS | IND)
+        self.is_of_immediate_class() && matches!(self.code & MODE, ABS | IND)
     }
 
     /// True for atomic instructions, loads and stores with an order among them.

@@ -30,17 +30,15 @@ impl Model {
         memory: &mut M,
     ) -> Option<Result<u64, String>> {
         let process = &self.process;
-        let of_task = |member: &str| match process.task {
-            Some(task) => self.memory.number(task, &[member]).map(|_| ()),
-            None => Err(format!(
-                "the {member} of the process was not given: process {{{member}: …}}"
-            )),
-        };
         let needs = |is_given: bool, member: &str| match is_given {
             true => Ok(()),
             false => Err(format!(
                 "the {member} of the process was not given: process {{{member}: …}}"
             )),
+        };
+        let of_task = |member: &str| match process.task {
+            Some(task) => self.memory.number(task, &[member]).map(|_| ()),
+            None => needs(false, member),
         };
         let checked = match helper {
             HelperId::GetCurrentPidTgid => {
@@ -66,10 +64,7 @@ impl Model {
             HelperId::DPath => return Some(self.path(arguments, memory)),
             helper => return self.socket_of_kind(helper, arguments[0]),
         };
-        match checked {
-            Ok(()) => None,
-            Err(why) => Some(Err(why)),
-        }
+        checked.err().map(Err)
     }
 
     /// As [`Model::answer`], for kfuncs.

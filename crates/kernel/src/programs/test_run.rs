@@ -22,8 +22,8 @@ pub(super) const SHARED_INFO: usize = 320;
 
 /// Results by which programs redirect packets. That of lightweight tunnels (`BPF_REDIRECT`) is
 /// tc's.
-pub(crate) const XDP_REDIRECT: u64 = 4;
-pub(crate) const TC_ACT_REDIRECT: u64 = 7;
+pub(crate) const XDP_REDIRECT: u32 = 4;
+pub(crate) const TC_ACT_REDIRECT: u32 = 7;
 
 /// A program type that can be test-run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -274,10 +274,7 @@ impl TestInput {
             Skb(_) => TC_ACT_REDIRECT,
             FlowDissector | Netfilter | SkLookup | Syscall | RawTracepoint | Model => return None,
         };
-        let packet = self
-            .packet
-            .as_ref()
-            .filter(|_| u64::from(result) == redirects)?;
+        let packet = self.packet.as_ref().filter(|_| result == redirects)?;
         packet.state.redirect
     }
 

@@ -9,7 +9,7 @@
 use btf::core::{Access, Resolution, Resolver};
 use btf::ext::{CoreRelo, CoreSpec};
 use btf::{Btf, BtfExt, Name};
-use isa::ebpf::{Class, PseudoLoad, RawInsn, Size};
+use isa::ebpf::{PseudoLoad, RawInsn, Size};
 
 use crate::elf::Elf;
 use crate::error::Error;
@@ -316,15 +316,14 @@ fn spec_text(btf: &Btf<'_>, spec: CoreSpec) -> String {
 /// failed.
 fn patch(slots: &mut [RawInsn], resolution: Resolution) -> Result<bool, RelocationFault> {
     let slot = slots[0];
-    match slot.class() {
-        Class::Alu | Class::Alu64 if slot.is_immediate_arithmetic() => {
-            patch_number(&mut slots[0], resolution)
-        }
-        Class::Ldx | Class::St | Class::Stx => patch_access(&mut slots[0], resolution),
-        Class::Ld => patch_wide(slots, resolution),
-        Class::Alu | Class::Alu64 | Class::Jmp | Class::Jmp32 => {
-            Err(RelocationFault::CoreInstruction { code: slot.code })
-        }
+    if slot.is_immediate_arithmetic() {
+        patch_number(&mut slots[0], resolution)
+    } else if slot.is_of_memory_class() {
+        patch_access(&mut slots[0], resolution)
+    } else if slot.is_of_immediate_class() {
+        patch_wide(slots, resolution)
+    } else {
+        Err(RelocationFault::CoreInstruction { code: slot.code })
     }
 }
 
@@ -409,7 +408,8 @@ fn check(expected: Option<u64>, found: u64) -> Result<(), RelocationFault> {
 /// The same access with another size.
 fn resized(slot: RawInsn, from: u32, to: u32) -> Result<RawInsn, RelocationFault> {
     let found = slot.size().bytes();
-    match Size::from_bytes(to).filter(|_| found == from) {
+    let mut sizes = [Size::B, Size::H, Size::W, Size::DW].into_iter();
+    match sizes.find(|size| size.bytes() == to && found == from) {
         Some(size) => Ok(slot.with_size(size)),
         None => Err(RelocationFault::CoreSize { found, from, to }),
     }

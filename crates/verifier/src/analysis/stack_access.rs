@@ -121,6 +121,12 @@ fn of_helper(
     insn: RawInsn,
     arg: usize,
 ) -> Bytes {
+    use ArgBase::{
+        Anything, ConstAllocSizeOrZero, ConstMapPtr, ConstSize, ConstSizeOrZero, DontCare,
+        KptrXchgDest, PtrToArena, PtrToBtfId, PtrToBtfIdSockCommon, PtrToConstStr, PtrToCtx,
+        PtrToFunc, PtrToPercpuBtfId, PtrToRingbufMem, PtrToSockCommon, PtrToSocket, PtrToSpinLock,
+        PtrToTimer,
+    };
     let proto = u32::try_from(insn.imm).ok();
     let proto = proto.and_then(|id| input.registry.helper_proto(&input.context, id).ok());
     let Some(proto) = proto else {
@@ -162,25 +168,10 @@ fn of_helper(
         }
         ArgBase::PtrToDynptr => Bytes::of_size(DYNPTR_SIZE.into(), is_written),
         ArgBase::PtrToStack => Bytes::None,
-        ArgBase::DontCare
-        | ArgBase::ConstMapPtr
-        | ArgBase::PtrToArena
-        | ArgBase::ConstSize
-        | ArgBase::ConstSizeOrZero
-        | ArgBase::PtrToCtx
-        | ArgBase::Anything
-        | ArgBase::PtrToSpinLock
-        | ArgBase::PtrToSockCommon
-        | ArgBase::PtrToSocket
-        | ArgBase::PtrToBtfId
-        | ArgBase::PtrToRingbufMem
-        | ArgBase::ConstAllocSizeOrZero
-        | ArgBase::PtrToBtfIdSockCommon
-        | ArgBase::PtrToPercpuBtfId
-        | ArgBase::PtrToFunc
-        | ArgBase::PtrToConstStr
-        | ArgBase::PtrToTimer
-        | ArgBase::KptrXchgDest => Bytes::Unknown,
+        DontCare | ConstMapPtr | PtrToArena | ConstSize | ConstSizeOrZero | PtrToCtx | Anything
+        | PtrToSpinLock | PtrToSockCommon | PtrToSocket | PtrToBtfId | PtrToRingbufMem
+        | ConstAllocSizeOrZero | PtrToBtfIdSockCommon | PtrToPercpuBtfId | PtrToFunc
+        | PtrToConstStr | PtrToTimer | KptrXchgDest => Bytes::Unknown,
     }
 }
 

@@ -293,7 +293,7 @@ fn apply_rules(env: &mut Env<'_>, helper: HelperId, meta: &mut CallMeta) -> Resu
 
 fn check_rules(env: &mut Env<'_>, helper: HelperId, meta: &mut CallMeta) -> Result<()> {
     match helper.rule() {
-        HelperRule::Prototype => Ok(()),
+        HelperRule::Prototype | HelperRule::Lock => Ok(()),
         HelperRule::TailCall => leak::check_resource_leak(env, false, true, "tail_call"),
         HelperRule::LocalStorage => {
             if env.reg(Reg::R2).is_null() {

@@ -295,10 +295,8 @@ pub(crate) fn enter(env: &mut Env<'_>) {
 /// True if a helper writes into an object that the program allocated: takes its lock, or exchanges
 /// a pointer in it.
 fn writes_object(helper: i32, frame: &Frame) -> bool {
-    let writes = matches!(
-        HelperId::from_number(helper),
-        Some(HelperId::SpinLock | HelperId::SpinUnlock | HelperId::KptrXchg)
-    );
+    let writes = HelperId::from_number(helper)
+        .is_some_and(|helper| helper.is_of_lock() || helper == HelperId::KptrXchg);
     writes && frame[Reg::R1].is_allocated()
 }
 

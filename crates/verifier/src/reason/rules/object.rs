@@ -197,8 +197,7 @@ fn fault(scene: &Scene<'_>, rejection: &Rejection) -> Option<(Option<i64>, Fault
 /// True if the refused call is `bpf_spin_lock` or `bpf_spin_unlock`, which have a rule of their own.
 fn locks(scene: &Scene<'_>) -> bool {
     let callee = scene.refusal.insn.and_then(|insn| scene.callee_at(insn));
-    matches!(
-        callee.and_then(HelperId::of_call),
-        Some(HelperId::SpinLock | HelperId::SpinUnlock)
-    )
+    callee
+        .and_then(HelperId::of_call)
+        .is_some_and(HelperId::is_of_lock)
 }
