@@ -31,7 +31,7 @@ errors! {
     beebox::internal::MemoryError,
     beebox::internal::Refusal,
     beebox::EngineRefusal,
-    btf::AccessFault<'static>,
+    btf::AccessFault,
     btf::core::CoreError,
     btf::DedupError,
     btf::DumpError,

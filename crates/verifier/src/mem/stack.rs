@@ -192,7 +192,11 @@ fn read_fixed(
                         SlotKind::Misc => {}
                         SlotKind::Zero => zeros += 1,
                         SlotKind::Invalid | SlotKind::Poison if is_uninit_ok => {}
-                        _ => return Err(refuse_read(env, off, index, size)),
+                        SlotKind::Invalid
+                        | SlotKind::Poison
+                        | SlotKind::Dynptr
+                        | SlotKind::Iter
+                        | SlotKind::IrqFlag => return Err(refuse_read(env, off, index, size)),
                     }
                 }
                 if spills == size && reg.num.as_const() == Some(0) && narrows {
@@ -218,7 +222,12 @@ fn read_fixed(
             match byte(index) {
                 SlotKind::Misc | SlotKind::Zero => {}
                 SlotKind::Invalid | SlotKind::Poison if is_uninit_ok => {}
-                _ => return Err(refuse_read(env, off, index, size)),
+                SlotKind::Invalid
+                | SlotKind::Poison
+                | SlotKind::Spill
+                | SlotKind::Dynptr
+                | SlotKind::Iter
+                | SlotKind::IrqFlag => return Err(refuse_read(env, off, index, size)),
             }
         }
         if let Some(dst) = dst {

@@ -195,8 +195,13 @@ fn find(state: &State, frame: usize, first: usize, slots: usize, ty: TypeRef) ->
             }
             Some((begin, StackObjectKind::Iter { ty: found, .. }))
                 if found == ty && begin == first => {}
-            _ if is_lost => return Found::Untrusted,
-            _ => return Found::No,
+            Some((
+                _,
+                StackObjectKind::Iter { .. }
+                | StackObjectKind::Dynptr(_)
+                | StackObjectKind::IrqFlag(_),
+            ))
+            | None => return if is_lost { Found::Untrusted } else { Found::No },
         }
     }
     match stack.whole_object(first) {
@@ -212,7 +217,15 @@ pub(super) fn result_flags(state: &State, meta: &CallMeta) -> TypeFlags {
             trust: IterTrust::Rcu,
             ..
         }) => TypeFlags::MEM_RCU,
-        _ => TypeFlags::PTR_TRUSTED,
+        Some(
+            StackObjectKind::Iter {
+                trust: IterTrust::Trusted | IterTrust::Untrusted,
+                ..
+            }
+            | StackObjectKind::Dynptr(_)
+            | StackObjectKind::IrqFlag(_),
+        )
+        | None => TypeFlags::PTR_TRUSTED,
     }
 }
 
