@@ -435,6 +435,11 @@ impl HelperId {
         }
     }
 
+    /// Its name and first release.
+    pub const fn entry(self) -> &'static Helper {
+        &HELPERS[self as usize]
+    }
+
     /// Number in `enum bpf_func_id`.
     pub const fn number(self) -> i32 {
         self as i32 + 1

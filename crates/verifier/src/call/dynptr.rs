@@ -99,7 +99,6 @@ pub(super) fn check_dynptr(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<
                 return Err(refuse!(env => Call::DynptrNotInit { index }));
             };
             if let Some(kind) = kind.filter(|kind| *kind != found.kind) {
-                let kind = crate::log::dynptr_type_str(kind);
                 return Err(refuse!(env => Call::DynptrOther { kind, index }));
             }
             if let Some((frame, object)) = on_stack(env, ptr) {

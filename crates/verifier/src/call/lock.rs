@@ -113,7 +113,7 @@ fn unlock(env: &mut Check<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
     field::check_field(env, ptr, field_of(kind))?;
     let reg = *env.reg(ptr);
     let owner = owner(&reg);
-    let lock = field_of(kind).kind.name().trim_end_matches("_lock");
+    let lock = field_of(kind).kind;
     refuse_if!(env.state.active_locks == 0, env => Call::UnlockWithoutLock { lock });
     let mut held = env.state.refs.iter();
     if !held.any(|held| held.kind == kind && held.id == reg.id && held.owner == owner) {

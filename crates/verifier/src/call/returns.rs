@@ -71,7 +71,7 @@ pub(super) fn set_result(env: &mut Check<'_>, proto: &HelperProto, meta: &CallMe
         RetBase::PtrToBtfId => {
             let Some(ty) = &proto.ret_btf else {
                 return Err(refuse!(env => Call::HelperReturnType {
-                    base: proto.ret.base as u32, name: &proto.name, id: proto.id
+                    base: proto.ret.base, name: &proto.name, id: proto.id
                 }));
             };
             let ty = TypeRef::vmlinux(ty.btf_id);

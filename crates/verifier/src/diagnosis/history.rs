@@ -16,7 +16,7 @@ use super::page::Page;
 use super::value;
 use crate::input::Input;
 use crate::reason::{StepState, Trace};
-use crate::state::{Frame, ReferenceKind, RegKind, RegState, TypeFlags};
+use crate::state::{Frame, ReferenceKind, RegKind, RegState, Section, TypeFlags};
 
 /// Most events that a report shows.
 const SHOWN: usize = 64;
@@ -30,15 +30,6 @@ pub(super) enum Scope {
     Reference(u32),
     /// A section that is so deep at the end.
     Section(Section, u32),
-}
-
-/// Sections of code that must not sleep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Section {
-    Rcu,
-    Preempt,
-    Irq,
-    Lock,
 }
 
 impl Section {
@@ -374,8 +365,11 @@ fn computes(insn: Insn) -> bool {
 
 /// True if a report says the same of both.
 fn is_alike(rules: Behaviours, one: &RegState, other: &RegState) -> bool {
-    let has_range = one.kind.packet_range().is_some();
-    let is_same_kind = one.kind == other.kind || has_range && one.kind.base() == other.kind.base();
+    // How much of a packet is proven is not told.
+    let is_same_kind = match one.kind.packet_range() {
+        Some(_) => one.kind.base() == other.kind.base(),
+        None => one.kind == other.kind,
+    };
     is_same_kind && one.flags == other.flags && one.whole_offset(rules) == other.whole_offset(rules)
 }
 

@@ -65,6 +65,6 @@ fn check_fields(env: &mut Check<'_>, ty: TypeRef, off: i32, size: u32) -> Result
     });
     match touched {
         None => Ok(()),
-        Some(field) => Err(refuse!(env => Mem::ObjectSpecialField { name: field.kind.name() })),
+        Some(field) => Err(refuse!(env => Mem::ObjectSpecialField { name: field.kind })),
     }
 }

@@ -214,7 +214,12 @@ pub(super) fn result_flags(state: &State, meta: &CallMeta) -> TypeFlags {
             ..
         }) => TypeFlags::MEM_RCU,
         Some(
-            StackObjectKind::Iter { .. } | StackObjectKind::Dynptr(_) | StackObjectKind::IrqFlag(_),
+            StackObjectKind::Iter {
+                trust: IterTrust::Trusted | IterTrust::Untrusted,
+                ..
+            }
+            | StackObjectKind::Dynptr(_)
+            | StackObjectKind::IrqFlag(_),
         )
         | None => TypeFlags::PTR_TRUSTED,
     }

@@ -30,7 +30,7 @@ use spec::kernel::KernelVersion;
 use spec::maps::MapKind;
 use spec::programs::{HookKind, ProgramType};
 use spec::since::{Feature, Release, kfunc};
-use verifier::{Options, Refusal, RefusalKind, Verdict};
+use verifier::{Options, Refusal, RefusalKind, Requirement, Verdict};
 
 use super::super::results::{Row, verify_program};
 use super::super::{LogTail, StandaloneProgram};
@@ -465,24 +465,17 @@ pub(super) fn of_refusal(
 ) -> Option<Decider> {
     use DeciderKind as Kind;
     if let Some((what, since)) = refusal.lacks() {
-        let kinds = [
-            ("kfunc ", Kind::Kfunc),
-            ("map type ", Kind::Map),
-            ("load flag ", Kind::Flag),
-            ("program type ", Kind::ProgramType),
-            ("attach type ", Kind::AttachType),
-        ];
-        let named = kinds
-            .iter()
-            .find_map(|(prefix, kind)| Some((*kind, what.strip_prefix(prefix)?)));
-        let is_helper = helpers::number(what).is_some();
-        let other = match what {
-            _ if is_helper => Kind::Helper,
-            _ if what.contains(" of map ") => Kind::MapFlag,
-            _ => Kind::Feature,
+        let decider = match what {
+            Requirement::Helper(helper) => Decider::new(Kind::Helper, helper.entry().name),
+            Requirement::Kfunc(name) => Decider::new(Kind::Kfunc, name),
+            Requirement::MapKind(kind) => Decider::new(Kind::Map, kind.name()),
+            Requirement::MapFlag { .. } => Decider::new(Kind::MapFlag, what.to_string()),
+            Requirement::ProgramType(kind) => Decider::new(Kind::ProgramType, kind.name()),
+            Requirement::AttachType(attach) => Decider::new(Kind::AttachType, attach.name()),
+            Requirement::LoadFlag(name) => Decider::new(Kind::Flag, *name),
+            Requirement::Feature(feature) => Decider::new(Kind::Feature, feature.name()),
         };
-        let (kind, name) = named.unwrap_or((other, what));
-        return Some(Decider::new(kind, name).since(Some(since)));
+        return Some(decider.since(Some(since)));
     }
     if refusal.kind == RefusalKind::MapCreation {
         return Some(Decider::new(Kind::Map, refusal.reason()));
