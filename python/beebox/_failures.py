@@ -82,7 +82,7 @@ def sections(
                 yield f"maps of {name}", map_lines(value)
 
 
-def _is_shown(entry: pytest.TracebackEntry) -> bool:
+def _is_shown(entry: Any) -> bool:
     return not {"_pytest", "pluggy"} & set(Path(str(entry.path)).parts)
 
 
