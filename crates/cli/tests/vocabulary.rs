@@ -1,7 +1,7 @@
 //! The options of `beebox` beside the vocabulary of both commands.
 
 use command_tests::vocabulary::{
-    OfTool, check_formats, check_letters, check_outputs, check_values,
+    OfTool, check_formats, check_letters, check_outputs, check_page, check_values,
 };
 
 use crate::support::BEEBOX;
@@ -56,6 +56,11 @@ const OF_TOOLS: &[OfTool] = &[
 #[oracle::test]
 fn the_value_of_an_option_has_one_name() {
     check_values(BEEBOX);
+}
+
+#[oracle::test]
+fn the_page_of_shared_options_names_their_commands() {
+    check_page(BEEBOX);
 }
 
 #[oracle::test]

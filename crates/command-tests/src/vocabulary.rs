@@ -3,9 +3,10 @@
 //! A command that takes the place of a known tool has the letters of that tool.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
-use crate::Executable;
 use crate::options::{Opt, options, value_names};
+use crate::{Executable, root};
 
 /// A command, the known tool whose letters it has, and pairs of a letter and an option.
 pub type OfTool = (&'static str, &'static str, &'static [&'static str]);
@@ -155,6 +156,55 @@ pub fn check_values(executable: Executable) {
     values.retain(|_, of_option| of_option.len() > 1);
     assert!(values.is_empty(), "options of two values: {values:#?}");
     assert!(unused.is_empty(), "without need: {unused:?}");
+}
+
+/// The page with the options that several commands have.
+const PAGE: &str = "docs/commands.md";
+
+/// Panics unless a row of the page names all commands with its options and no others, those of groups
+/// by their first word. Rows that name commands without a code span are not compared.
+pub fn check_page(executable: Executable) {
+    let page = fs::read_to_string(root().join(PAGE)).expect("the page");
+    let (_, table) = page.split_once("| option | commands |").expect("the table");
+    let options = options(executable);
+    let mut complaints = Vec::new();
+    for row in table
+        .lines()
+        .skip(2)
+        .take_while(|line| line.starts_with('|'))
+    {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let spans = |cell: &str| -> Vec<String> {
+            let spans = cell.split('`').skip(1).step_by(2);
+            spans.map(str::to_owned).collect()
+        };
+        let first = |name: &str| name.split(' ').next().unwrap_or(name).to_owned();
+        let named: BTreeSet<String> = spans(cells[1])
+            .iter()
+            .map(|name| first(name))
+            .filter(|name| *name != "beebox-gateway" && name != "dump")
+            .collect();
+        if cells[1].contains("those ") {
+            continue;
+        }
+        let of_row = spans(cells[0]).into_iter().map(|option| first(&option));
+        // Letters are those of other tools in some commands.
+        for option in of_row.filter(|option| option.starts_with("--")) {
+            let is_other = |command: &str| {
+                OTHER_VALUES.iter().any(|(name, _, commands, _)| {
+                    *name == option && commands.contains(&&*format!("beebox {command}"))
+                })
+            };
+            let have = options.iter().filter(|(command, list)| {
+                list.iter().any(|it| it.names.contains(&option)) && !is_other(command)
+            });
+            let have: BTreeSet<String> = have.map(|(command, _)| first(command)).collect();
+            if have != named {
+                complaints.push(format!("{option}: {have:?}, in the page {named:?}"));
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "{PAGE}: {}", complaints.join("\n"));
 }
 
 /// Panics unless every command with `--format` has `--output`.
