@@ -8,7 +8,7 @@ use std::time::Duration;
 use ::kernel::maps::{Journal, Map, RunGuard, Written};
 use ::kernel::programs::{TestInput, verdict};
 use interp::checked::{Limits, Moment, Observer};
-use isa::ebpf::{Callee, Imm64, Insn, Operand, Width};
+use isa::ebpf::{Imm64, Insn, Operand, Width};
 use spec::SplitMix;
 use spec::helpers::HelperId;
 use vm::Counters;

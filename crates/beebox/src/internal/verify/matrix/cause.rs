@@ -28,7 +28,7 @@ use spec::behaviour::{Behaviour, Behaviours};
 use spec::helpers;
 use spec::kernel::KernelVersion;
 use spec::maps::MapKind;
-use spec::programs::{HookKind, ProgramType};
+use spec::programs::HookKind;
 use spec::since::{Feature, Release, kfunc};
 use verifier::{Options, Refusal, RefusalKind, Requirement, Verdict};
 
