@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use beebox::expect::{CheckReport as Report, CheckedExpectation, ExpectFile};
 use beebox::MapsJson;
+use beebox::expect::{CheckReport as Report, CheckedExpectation, ExpectFile};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{Fault, raised};
+use crate::errors::raised;
 use crate::instance::Instance;
 use crate::json::to_python;
 
