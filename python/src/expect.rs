@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use beebox::expect::{CheckReport as Report, CheckedExpectation, ExpectFile};
 use beebox::MapsJson;
+use beebox::expect::{CheckReport as Report, CheckedExpectation, ExpectFile};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use beebox::captures::{self, FilterSource, LinkType};
-use beebox::internal::captures::{FilterCaptureError, Options, Output};
 use beebox::internal::captures::FileFormat;
 use beebox::internal::captures::filter_capture;
+use beebox::internal::captures::{FilterCaptureError, Options, Output};
 use beebox::{Expression, FilterBuilder, FilterError, Metadata, Packet, Semantics};
 use pyo3::prelude::*;
 

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use ::gateway::analysis::{self, BUDGET};
 use ::gateway::import::{Assumptions, Imported, Variant, iptables_save, nft_json};
 use ::gateway::{Capacity, Compiled, Field, Header, Hook, Packet, Plane, RuleSet};
-use beebox::internal::run::{LoadOptions, SplitMix};
 use beebox::internal::kernel::linux_6_18;
+use beebox::internal::run::{LoadOptions, SplitMix};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 

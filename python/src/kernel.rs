@@ -53,7 +53,9 @@ impl Kernel {
     /// Raises FileError or FormatError if a file cannot be read or is not of its kind.
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Kernel> {
-        py.detach(|| Described::open(path)).map(Kernel).map_err(raised)
+        py.detach(|| Described::open(path))
+            .map(Kernel)
+            .map_err(raised)
     }
 
     /// The running kernel, with the helpers, contexts and kfuncs of the built-in one.

@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use beebox::TestRun;
 use beebox::KernelModel;
+use beebox::TestRun;
 use pyo3::prelude::*;
 
 use crate::errors::raised;

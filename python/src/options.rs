@@ -1,7 +1,7 @@
 //! Keyword arguments that several functions take.
 
-use beebox::ProgramType;
 use beebox::Assignment;
+use beebox::ProgramType;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyMapping, PyString, PyTuple, PyType};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use beebox::Assignment;
 use beebox::internal::btf::Btf;
 use beebox::internal::kernel::{Privileges, Source};
 use beebox::internal::loading::ObjectLoading;
@@ -11,7 +12,6 @@ use beebox::internal::verify::results::{
 };
 use beebox::internal::verify::veristat::{Filters, ResultVerdict};
 use beebox::internal::verify::{Options, ProgramLoader};
-use beebox::Assignment;
 use beebox::{Kernel, Object, ProgramType};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
