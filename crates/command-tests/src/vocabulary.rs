@@ -125,6 +125,12 @@ const OTHER_VALUES: &[OtherValue] = &[
         "commands about types: a type of BTF, not of a program",
     ),
     (
+        "--from",
+        "FROM",
+        &["beebox-gateway import"],
+        "the program that wrote the rules; elsewhere the number of a packet",
+    ),
+    (
         "--why",
         "",
         &["beebox test"],
@@ -138,7 +144,14 @@ pub fn check_values(executable: Executable) {
     let mut unused: BTreeSet<(&str, &str)> = BTreeSet::new();
     for (option, _, commands, why) in OTHER_VALUES {
         assert!(!why.is_empty(), "{option}: a reason");
-        unused.extend(commands.iter().map(|command| (*option, *command)));
+        let is_read = |command: &&&str| {
+            let mut words = command.split(' ');
+            words
+                .next()
+                .is_some_and(|name| [executable.name, "beebox"].contains(&name))
+        };
+        let commands = commands.iter().filter(is_read);
+        unused.extend(commands.map(|command| (*option, *command)));
     }
     let all = value_names(executable);
     let mut values: BTreeMap<&str, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
