@@ -61,6 +61,7 @@ pub mod native;
 #[cfg(feature = "run")]
 pub mod network;
 pub mod object;
+mod object_files;
 #[cfg(feature = "run")]
 pub mod pod;
 pub mod program;
@@ -70,6 +71,8 @@ pub mod raw;
 pub mod run;
 #[cfg(feature = "seccomp")]
 pub mod seccomp;
+#[cfg(feature = "coverage")]
+pub mod test_files;
 #[cfg(any(feature = "capture", feature = "seccomp"))]
 pub mod text;
 mod type_file;

@@ -1,13 +1,10 @@
 //! `beebox ask`: another kernel's answers beside ours, from that kernel booted under QEMU.
 
-mod compare;
-mod output;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
 use beebox::Kernel;
-use beebox::internal::ask::{AskError, AskOptions};
+use beebox::internal::ask::{self, AskError, AskOptions, Asked};
 use beebox::internal::program::{LoadFlags, Program};
 use beebox::internal::verify::results::{Job, Logs, Row};
 use beebox::verify::Options;
@@ -20,7 +17,6 @@ use crate::loading::LoadingArgs;
 use crate::log_level::LogLevelArg;
 use crate::stdout::{json, print_answer, terminal_width};
 use crate::verify::run::verify_and_keep;
-use compare::Asked;
 
 /// Ask another kernel about BPF programs, and compare
 ///
@@ -95,7 +91,7 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
                 .within(format_args!("{}/{}", row.file_name, row.prog_name)),
         });
     }
-    let answers = beebox::internal::ask::ask(&image, &programs, &options);
+    let answers = ask::ask(&image, &programs, &options);
     let answers = answers.map_err(|error| failure(&error).within(image.display()))?;
     let mut answers = answers.into_iter();
     let asked = asked.into_iter().map(|(row, program)| Asked {
@@ -107,11 +103,11 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
     let version = version.unwrap_or_default();
     match args.format.format() {
         AnswerFormat::Text => {
-            let text = output::text(&asked, &version, args.log.log > 0, terminal_width());
+            let text = ask::text(&asked, &version, args.log.log > 0, terminal_width());
             print_answer(AnswerFormat::Text, text)?;
         }
         AnswerFormat::Json => {
-            let records = output::records(&asked, &version, args.log.log > 0);
+            let records = ask::records(&asked, &version, args.log.log > 0);
             let lines: Vec<u8> = records.iter().flat_map(json).collect();
             print_answer(AnswerFormat::Json, lines)?;
         }

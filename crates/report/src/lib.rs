@@ -30,6 +30,8 @@ pub mod value;
 pub mod veristat;
 pub mod why;
 
+pub use table::aligned;
+
 /// A number of things, which are one or many.
 pub fn count(number: usize, thing: &str) -> String {
     match number {

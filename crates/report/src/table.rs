@@ -4,6 +4,25 @@ use std::fmt::Write;
 
 use anstyle::Style;
 
+/// Cells in columns, two spaces apart; those of `right` are numbers, which end at the same column.
+pub fn aligned(cells: &[Vec<String>], right: &[usize]) -> String {
+    let count = cells.first().map_or(0, Vec::len);
+    let width = |at: usize| cells.iter().map(|line| line[at].chars().count()).max();
+    let widths: Vec<usize> = (0..count).map(|at| width(at).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for line in cells {
+        let padded = line.iter().zip(&widths).enumerate();
+        let padded = padded.map(|(at, (cell, width))| match right.contains(&at) {
+            true => format!("{cell:>width$}"),
+            false => format!("{cell:width$}"),
+        });
+        let padded: Vec<String> = padded.collect();
+        text.push_str(padded.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
 /// On which side a column is even.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {

@@ -20,6 +20,7 @@ mod input;
 mod layout;
 mod minimize;
 mod mutator;
+mod output;
 mod packets;
 mod property;
 mod random;
@@ -34,6 +35,7 @@ pub use corpus::{Corpus, CorpusError, read_corpus, write_corpus};
 pub use executor::FuzzTarget;
 pub use find::{CaptureForm, FindTest, FuzzFind, capture_as, capture_of};
 pub use input::{FuzzInput, InputElement, InputStep};
+pub use output::{FindsError, make_find_directory, object_path, write_find};
 pub use property::{FuzzRun, Property};
 
 /// Helpers that return random numbers.

@@ -9,6 +9,7 @@ use beebox::internal::listing::{
 use beebox::internal::loading::ObjectLoading;
 use beebox::internal::native::{CodeOptions, NativeDraft};
 use beebox::internal::object::Object;
+use beebox::internal::object::kernel_lacks_feature;
 use beebox::internal::program::ProgramId;
 use beebox::internal::program::case::Case;
 use beebox::internal::verify::ProgramLoader;
@@ -20,7 +21,7 @@ use crate::answer::Failure;
 use crate::input::name;
 use crate::kernel_input::{FOR_LINKING, FOR_VERIFYING, assumed, note_assumed, note_built_in};
 use crate::loading::{change, note_guess};
-use crate::object_input::{ObjectFile, kernel_lacks_feature, no_programs, refused};
+use crate::object_input::{ObjectFile, no_programs, refused};
 use crate::program_input::ClassicForm;
 use crate::program_output::ProgramFormat;
 

@@ -5,37 +5,106 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use beebox::Kernel;
-use beebox::coverage::Coverage;
-use beebox::expect::{CheckReport, CheckedExpectation, ExpectDifference};
-use beebox::internal::expect::ExpectCheck;
-use beebox::internal::loading::ObjectLoading;
-use beebox::internal::maps_json::RecordTypes;
-use beebox::internal::object::Object;
-use beebox::internal::run::{
-    Debug, LoadError, LoadOptions, LoadedObject, WhyOptions, leave_out_struct_ops,
-    programs_in_arrays,
-};
+use object::{Error, Object};
 use report::why;
+use spec::{Errno, Kernel};
 
-use super::Args;
-use super::files::{NamedTest, TestFile};
-use crate::answer::Failure;
-use crate::loading::{change, load_failure, note_guess};
-use crate::object_input::ObjectFile;
-use crate::run::{PERF_BUFFER_BYTES, expect};
+use super::{NamedTest, TestFile, TestResults};
+use crate::Engine;
+use crate::coverage::Coverage;
+use crate::internal::expect::{
+    CheckReport, CheckedExpectation, ExpectCheck, ExpectDifference, ExpectError,
+};
+use crate::internal::loading::{Guess, LoadingError, ObjectLoading};
+use crate::internal::maps_json::RecordTypes;
+use crate::internal::name_of;
+use crate::internal::object::is_object;
+use crate::internal::run::{
+    Debug, LoadError, LoadOptions, LoadedObject, WhyOptions, leave_out_struct_ops, load_only,
+};
+
+/// Bytes of a perf buffer for each CPU.
+const PERF_BUFFER_BYTES: usize = 16 << 20;
 
 /// Columns of the text that tells a run.
 const WIDTH: usize = 80;
 
 /// What came of a test.
-pub(super) struct TestOutcome {
-    pub(super) file: String,
-    pub(super) name: String,
-    pub(super) time: Duration,
-    pub(super) report: CheckReport,
+pub struct TestOutcome {
+    /// Its file.
+    pub file: String,
+    /// Its name.
+    pub name: String,
+    /// The time of its runs.
+    pub time: Duration,
+    /// What differs.
+    pub report: CheckReport,
     /// How the run that differs went, as text.
-    pub(super) why: Option<String>,
+    pub why: Option<String>,
+}
+
+/// Why a test is not run.
+#[derive(Debug)]
+pub enum TestFault {
+    /// The file is no object.
+    NoObject,
+    /// The object cannot be opened.
+    Open(Error),
+    /// What a loader sets cannot be set.
+    Loading(LoadingError),
+    /// A statement names a program that the object does not have.
+    NoProgram {
+        /// The line of the statement.
+        line: usize,
+        /// The name.
+        name: String,
+        /// Names of the programs.
+        known: Vec<String>,
+    },
+    /// The object cannot be loaded, and not because Linux refuses it.
+    Load(LoadError),
+    /// Perf buffers cannot be opened.
+    PerfBuffers(Errno),
+    /// The statements of a test of this name cannot be run.
+    Expect(String, Box<ExpectError>),
+}
+
+/// Reads the objects of tests, and says what is wrong with them.
+pub trait TestHost: Sync {
+    /// Error of a test.
+    type Error: Send;
+
+    /// The bytes of an object.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn read(&self, file: &TestFile) -> Result<Vec<u8>, Self::Error>;
+
+    /// The error for a fault.
+    fn fault(&self, file: &TestFile, fault: TestFault) -> Self::Error;
+
+    /// The loader whose conventions count is guessed.
+    fn guessed(&self, file: &TestFile, guess: &Guess) {
+        let _ = (file, guess);
+    }
+}
+
+/// How tests are run.
+pub struct TestPlan<'p> {
+    /// The kernel.
+    pub kernel: &'p Kernel,
+    /// How objects are opened.
+    pub loading: &'p ObjectLoading,
+    /// The engine.
+    pub engine: Engine,
+    /// Number of threads; `None` for as many as there are processors.
+    pub jobs: Option<usize>,
+    /// Count what tests execute.
+    pub counts: bool,
+    /// Tell the last run of tests that pass.
+    pub tells_passed: bool,
+    /// Tell the run of a test that fails.
+    pub tells_failed: bool,
 }
 
 /// The tests of a file that share maps, or one test.
@@ -44,13 +113,21 @@ struct Unit<'f> {
     tests: &'f [NamedTest],
 }
 
-/// Runs the tests of files; what came of them in the order of the files.
-pub(super) fn all(
-    args: &Args,
-    kernel: &Kernel,
-    loading: &ObjectLoading,
+impl TestPlan<'_> {
+    /// Runs the tests of files; what came of them in the order of the files.
+    ///
+    /// # Errors
+    /// The first one that keeps a test from being run.
+    pub fn run<H: TestHost>(&self, files: &[TestFile], host: &H) -> Result<TestResults, H::Error> {
+        run_all(self, files, host)
+    }
+}
+
+fn run_all<H: TestHost>(
+    plan: &TestPlan<'_>,
     files: &[TestFile],
-) -> Result<Vec<TestOutcome>, Failure> {
+    host: &H,
+) -> Result<TestResults, H::Error> {
     let units: Vec<Unit<'_>> = files
         .iter()
         .flat_map(|file| {
@@ -66,7 +143,7 @@ pub(super) fn all(
     let next = AtomicUsize::new(0);
     let done = Mutex::new((Coverage::default(), Vec::new()));
     let processors = thread::available_parallelism().map_or(1, usize::from);
-    let jobs = args.jobs.map_or(processors, |jobs| jobs as usize);
+    let jobs = plan.jobs.unwrap_or(processors);
     thread::scope(|scope| {
         for _ in 0..jobs.min(units.len()) {
             scope.spawn(|| {
@@ -75,7 +152,7 @@ pub(super) fn all(
                     let Some(unit) = units.get(index) else {
                         return;
                     };
-                    let ran = run_unit(args, kernel, loading, unit);
+                    let ran = run_unit(plan, host, unit);
                     let mut done = done.lock().unwrap_or_else(|lock| lock.into_inner());
                     let ran = ran.map(|(outcomes, coverage)| {
                         done.0.merge(coverage);
@@ -88,34 +165,34 @@ pub(super) fn all(
     });
     let (coverage, mut ran) = done.into_inner().unwrap_or_else(|lock| lock.into_inner());
     ran.sort_by_key(|(index, _)| *index);
-    let outcomes: Result<Vec<_>, Failure> = ran.into_iter().map(|(_, ran)| ran).collect();
-    let outcomes = outcomes?.into_iter().flatten().collect();
-    if !args.coverage.is_empty() {
-        crate::coverage::write(&coverage, &args.coverage)?;
-        crate::coverage::note(&coverage);
-    }
-    Ok(outcomes)
+    let outcomes: Result<Vec<_>, H::Error> = ran.into_iter().map(|(_, ran)| ran).collect();
+    Ok(TestResults {
+        outcomes: outcomes?.into_iter().flatten().collect(),
+        coverage,
+    })
 }
 
 /// Runs the tests of a unit over one load of the object.
-fn run_unit(
-    args: &Args,
-    kernel: &Kernel,
-    loading: &ObjectLoading,
+fn run_unit<H: TestHost>(
+    plan: &TestPlan<'_>,
+    host: &H,
     unit: &Unit<'_>,
-) -> Result<(Vec<TestOutcome>, Coverage), Failure> {
+) -> Result<(Vec<TestOutcome>, Coverage), H::Error> {
     let path = &unit.file.object;
-    let place = unit.file.path.display();
-    let file = ObjectFile::read(path).map_err(|failure| failure.within(&place))?;
-    if !file.is_object() {
-        let what = format_args!("{}: this file is not a BPF object", path.display());
-        return Err(Failure::new(what).within(&place));
+    let fault = |fault| host.fault(unit.file, fault);
+    let bytes = host.read(unit.file)?;
+    if !is_object(&bytes) {
+        return Err(fault(TestFault::NoObject));
     }
-    let mut object = file.open_by(loading, &[])?;
-    note_guess(&object, &crate::input::name(path));
-    change(&mut object, loading).map_err(|failure| failure.within(path.display()))?;
-    choose(&mut object, unit)?;
-    let load = || load(args, kernel, &object, unit);
+    let opened = plan.loading.open(&bytes, &name_of(path));
+    let mut object = opened.map_err(|error| fault(TestFault::Open(error)))?;
+    if let Some(guess) = object.guess() {
+        host.guessed(unit.file, guess);
+    }
+    let changed = plan.loading.change(&mut object);
+    changed.map_err(|error| fault(TestFault::Loading(error)))?;
+    choose(&mut object, unit).map_err(fault)?;
+    let load = || load(plan, &object, unit).map_err(fault);
     let loaded = match load()? {
         Ok(loaded) => loaded,
         Err(why) => {
@@ -137,24 +214,21 @@ fn run_unit(
             set_up: &|_| {},
         };
         let report = check(&loaded).run();
-        let report = report.map_err(|error| {
-            let name = &test.name;
-            let failure = expect::failure(error);
-            failure.within(format_args!("test {name:?}"))
-        })?;
+        let report =
+            report.map_err(|error| fault(TestFault::Expect(test.name.clone(), Box::new(error))))?;
         let time = start.elapsed();
         let is_told = match report.is_met() {
-            true => args.why && test.is_chosen,
-            false => !args.no_why,
+            true => plan.tells_passed && test.is_chosen,
+            false => plan.tells_failed,
         };
         let told = match is_told && !unit.file.shares_maps {
             false => None,
             true => match load()? {
                 Err(_) => None,
                 Ok(fresh) => {
-                    let debug = Debug::read(file.bytes());
+                    let debug = Debug::read(&bytes);
                     let with = WhyOptions {
-                        kernel,
+                        kernel: plan.kernel,
                         debug: debug.as_ref(),
                         types: &types,
                         tail_from: None,
@@ -192,32 +266,28 @@ fn first_difference(report: &CheckReport) -> Option<(usize, Option<u64>)> {
 }
 
 /// Has the programs loaded that tests run.
-fn choose(object: &mut Object<'_>, unit: &Unit<'_>) -> Result<(), Failure> {
+fn choose(object: &mut Object<'_>, unit: &Unit<'_>) -> Result<(), TestFault> {
     let mut wanted: Vec<String> = Vec::new();
     for test in unit.tests {
         for (line, program) in test.file.programs() {
             if !object.programs().any(|(_, known)| known.name == *program) {
-                let names: Vec<String> = object
-                    .programs()
-                    .map(|(_, known)| known.name.to_string())
-                    .collect();
-                let place = format_args!("{}:{line}", unit.file.path.display()).to_string();
-                let object = unit.file.object.display();
-                let what = format_args!("{object} has no program {program:?}");
-                let failure = Failure::new(what).within(place);
-                return Err(failure.hint(format_args!("run with one of {}", names.join(", "))));
+                let known = object.programs();
+                return Err(TestFault::NoProgram {
+                    line,
+                    name: program.to_owned(),
+                    known: known.map(|(_, known)| known.name.to_string()).collect(),
+                });
             }
             wanted.push(program.to_owned());
         }
     }
-    autoload(object, wanted);
+    load_tested(object, wanted);
     Ok(())
 }
 
 /// Has these programs loaded, and those that they may go on with.
-pub(crate) fn autoload(object: &mut Object<'_>, mut wanted: Vec<String>) {
-    wanted.extend(programs_in_arrays(object, &wanted));
-    object.set_autoload(|program| wanted.iter().any(|name| program.name == **name));
+pub fn load_tested(object: &mut Object<'_>, wanted: Vec<String>) {
+    let wanted = load_only(object, wanted, None);
     let mut programs = object.programs();
     let is_member = programs.any(|(_, program)| {
         let is_it = wanted.iter().any(|name| program.name == **name);
@@ -257,30 +327,28 @@ fn not_loaded(unit: &Unit<'_>, test: &NamedTest, why: &str) -> TestOutcome {
 
 /// The object, loaded; the inner error says why it is refused.
 fn load(
-    args: &Args,
-    kernel: &Kernel,
+    plan: &TestPlan<'_>,
     object: &Object<'_>,
     unit: &Unit<'_>,
-) -> Result<Result<LoadedObject, String>, Failure> {
+) -> Result<Result<LoadedObject, String>, TestFault> {
     let options = LoadOptions {
-        engine: args.engine.unwrap_or(LoadOptions::default().engine),
-        counts: !args.coverage.is_empty(),
+        engine: plan.engine,
+        counts: plan.counts,
         models: true,
         ..LoadOptions::default()
     };
-    let name = unit.file.object.display();
-    let loaded = LoadedObject::load(object, kernel, &options);
+    let loaded = LoadedObject::load(object, plan.kernel, &options);
     let mut loaded = match loaded {
         Ok(loaded) => loaded,
         Err(error @ (LoadError::Refused { .. } | LoadError::Map(_) | LoadError::Memory { .. })) => {
             return Ok(Err(error.to_string()));
         }
-        Err(error) => return Err(load_failure(error, &name.to_string())),
+        Err(error) => return Err(TestFault::Load(error)),
     };
     if let Some(system) = &unit.file.system {
         loaded.set_system(system.clone());
     }
     let opened = loaded.open_perf_buffers(PERF_BUFFER_BYTES);
-    opened.map_err(|errno| Failure::new(format_args!("{name}: perf buffers: {errno}")))?;
+    opened.map_err(TestFault::PerfBuffers)?;
     Ok(Ok(loaded))
 }
