@@ -38,6 +38,7 @@ mod attached;
 mod by_verdict;
 mod capture;
 mod checked;
+mod choice;
 mod compiled;
 #[cfg(feature = "coverage")]
 mod counts;
@@ -97,6 +98,7 @@ pub use against::{Comparison, Differing, PartingGroup, RunDifference, Sides};
 pub use answer::{RunAnswer, RunEnd, WrittenFiles};
 pub use by_verdict::VerdictOutput;
 pub use capture::{CaptureOptions, Choose, PacketOutput, PacketRun, RunCaptureError};
+pub use choice::{PacketChoice, PacketChoiceError, find_verdict, verdict_word};
 pub use data::DataError;
 pub use error::{LoadError, RunError, TrapPlace};
 pub(crate) use faults::Faults;

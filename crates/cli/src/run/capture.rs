@@ -4,12 +4,11 @@ use std::path::Path;
 
 use beebox::internal::captures::{Format, Input, Record};
 use beebox::internal::run::{
-    CaptureOptions, CaptureSummary, Choose, LoadedObject, PacketOutput, PacketRows,
+    CaptureOptions, CaptureSummary, Choose, LoadedObject, PacketChoice, PacketOutput, PacketRows,
     RunCaptureError, RunEnd, RunOutputs, RunnableProgram, VerdictOutput, WrittenFiles,
 };
 
 use super::progress::Progress;
-use super::selection::Only;
 use crate::answer::Failure;
 use crate::capture_file::{self, output_format};
 use crate::output_file::OutputFile;
@@ -21,7 +20,7 @@ pub(super) struct Options<'a> {
     pub(super) out: Option<OutputPath<'a>>,
     /// Verdicts and files of their packets.
     pub(super) by_verdict: Vec<(String, OutputPath<'a>)>,
-    pub(super) only: Option<Only>,
+    pub(super) only: Option<PacketChoice>,
     pub(super) most: Option<u64>,
     /// True if packets that are written get comments.
     pub(super) comments: bool,

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use report::xml::escaped;
 use serde_json::{Value, json};
 
 use super::{TestFile, TestOutcome};
@@ -157,17 +158,5 @@ fn junit(outcomes: &[TestOutcome], failed: usize, plain: &dyn Fn(&str) -> String
 
 /// Text in XML.
 fn xml(text: &str) -> String {
-    let mut out = String::new();
-    for each in text.chars() {
-        match each {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' | '\t' => out.push(each),
-            each if each.is_control() => out.push('\u{fffd}'),
-            each => out.push(each),
-        }
-    }
-    out
+    escaped(text, "\n")
 }

@@ -1,8 +1,6 @@
 //! The matrix as data: comma-separated values, and a record for each program.
 
-use std::fmt::Write as _;
-
-use report::veristat::ResultVerdict;
+use report::veristat::{ResultVerdict, csv_line};
 use serde_json::{Value, json};
 
 use super::super::{Cell, Edit, EditOutcome, RefusalCause};
@@ -10,10 +8,6 @@ use super::{MatrixTable, NamedKernel, change};
 
 /// A line for each program and kernel.
 pub fn csv(matrix: &MatrixTable<'_>) -> String {
-    let quoted = |cell: &str| match cell.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell.to_owned(),
-    };
     let mut text = String::from(
         "file_name,prog_name,kernel,version,verdict,total_insns,total_states,reason,decided_by,types_of\n",
     );
@@ -41,9 +35,7 @@ pub fn csv(matrix: &MatrixTable<'_>) -> String {
                 deciders.unwrap_or_default(),
                 named.types_of().unwrap_or_default().to_owned(),
             ];
-            let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "{}", cells.join(","));
+            text += &csv_line(cells.to_vec());
         }
     }
     text
