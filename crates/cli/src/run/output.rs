@@ -31,7 +31,9 @@ pub(super) fn print(ran: &RunAnswer<'_>, format: RunFormat) -> Result<Answer, Fa
     match format {
         RunFormat::Text => {
             let mut out = streamed_output(AnswerFormat::Text);
-            written(ran.write_text(&mut out).and_then(|()| out.finish()))?;
+            let head = out.write_all(ran.head_text().as_bytes());
+            let all = head.and_then(|()| ran.write_rest(&mut out));
+            written(all.and_then(|()| out.finish()))?;
         }
         RunFormat::Json => {
             let mut out = streamed_output(AnswerFormat::Json);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use report::aligned;
-use report::terminal::fold;
+use report::terminal::{Style, fold};
 use serde_json::{Value, json};
 
 use super::compare::{Asked, first_difference};
@@ -47,7 +47,7 @@ pub fn text(asked: &[Asked<'_>], version: &str, with_logs: bool, width: Option<u
             },
         ]);
     }
-    let mut text = aligned(&cells, &[2, 3, 5, 6]);
+    let mut text = aligned(&cells, &[2, 3, 5, 6], |_, _, _| Style::new());
     for asked in asked {
         let lines = reasons(asked);
         if !lines.is_empty() {

@@ -92,17 +92,15 @@ pub struct RunAnswer<'a> {
 }
 
 impl RunAnswer<'_> {
-    /// Writes it for people.
-    ///
-    /// # Errors
-    /// Those of the writer, and of the files that keep records and texts.
-    pub fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+    /// The verdict, or those of a capture, for people.
+    pub fn head_text(&self) -> String {
+        let mut text = String::new();
         if let Some(what) = &self.fallback_reason {
-            writeln!(out, "{}", not_native_line(what))?;
+            text = not_native_line(what) + "\n";
         }
         let (kind, engine) = (self.kind.name(), self.engine.name());
-        write!(out, "{} ({kind}, engine {engine}): ", self.prog)?;
-        let mut text = String::new();
+        text += &format!("{} ({kind}, engine {engine}): ", self.prog);
+        // Writing to a string cannot fail.
         let _ = match &self.end {
             RunEnd::Packet {
                 packet,
@@ -127,7 +125,14 @@ impl RunAnswer<'_> {
                 }
             }
         };
-        out.write_all(text.as_bytes())?;
+        text
+    }
+
+    /// Writes printed texts, records and maps for people.
+    ///
+    /// # Errors
+    /// Those of the writer, and of the files that keep records and texts.
+    pub fn write_rest(&self, out: &mut impl Write) -> io::Result<()> {
         self.write_texts(out)?;
         if let RunEnd::Capture { counts, written } = &self.end {
             if let Some(to) = &written.passing {

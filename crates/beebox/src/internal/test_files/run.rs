@@ -144,24 +144,27 @@ fn run_all<H: TestHost>(
     let done = Mutex::new((Coverage::default(), Vec::new()));
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let jobs = plan.jobs.unwrap_or(processors);
-    thread::scope(|scope| {
-        for _ in 0..jobs.min(units.len()) {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(unit) = units.get(index) else {
-                        return;
-                    };
-                    let ran = run_unit(plan, host, unit);
-                    let mut done = done.lock().unwrap_or_else(|lock| lock.into_inner());
-                    let ran = ran.map(|(outcomes, coverage)| {
-                        done.0.merge(coverage);
-                        outcomes
-                    });
-                    done.1.push((index, ran));
-                }
+    let work = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(unit) = units.get(index) else {
+                return;
+            };
+            let ran = run_unit(plan, host, unit);
+            let mut done = done.lock().unwrap_or_else(|lock| lock.into_inner());
+            let ran = ran.map(|(outcomes, coverage)| {
+                done.0.merge(coverage);
+                outcomes
             });
+            done.1.push((index, ran));
         }
+    };
+    thread::scope(|scope| {
+        for _ in 1..jobs.min(units.len()) {
+            // Without another thread, those that run do all of it.
+            let _ = thread::Builder::new().spawn_scoped(scope, work);
+        }
+        work();
     });
     let (coverage, mut ran) = done.into_inner().unwrap_or_else(|lock| lock.into_inner());
     ran.sort_by_key(|(index, _)| *index);

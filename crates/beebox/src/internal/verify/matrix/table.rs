@@ -7,7 +7,7 @@ mod words;
 use std::fmt::Write as _;
 
 use report::aligned;
-use report::terminal::fold;
+use report::terminal::{Style, fold};
 use report::veristat::ResultVerdict;
 
 use super::{Cell, ProgramAnswers, differs_much};
@@ -106,6 +106,11 @@ impl<'a> MatrixTable<'a> {
         lines
     }
 
+    /// The cells in columns.
+    fn columns(&self, form: Form) -> String {
+        aligned(&self.cells(form), &[], |_, _, _| Style::new())
+    }
+
     /// Why kernels do not take a program: kernels with the same reason, cause and edit.
     fn reasons(&self, program: &'a ProgramAnswers) -> Vec<(Vec<usize>, &'a Cell)> {
         let mut reasons: Vec<(Vec<usize>, &Cell)> = Vec::new();
@@ -142,13 +147,13 @@ impl<'a> MatrixTable<'a> {
 
     /// For people, in lines of at most so many columns.
     pub fn text(&self, width: Option<usize>) -> String {
-        let long = aligned(&self.cells(Form::Long), &[]);
+        let long = self.columns(Form::Long);
         let fits = |text: &str| {
             width.is_none_or(|width| text.lines().all(|line| line.chars().count() <= width))
         };
         let mut text = match fits(&long) {
             true => long,
-            false => aligned(&self.cells(Form::Short), &[]),
+            false => self.columns(Form::Short),
         };
         if self.programs.is_empty() {
             text = String::from(match self.is_diff {
