@@ -333,7 +333,7 @@ class NamedTest(pytest.Item):
 
     def runtest(self) -> None:
         """Run it."""
-        words = ["test", str(self.path), "--only", self.of, "--kernel", self.kernel_name]
+        words = ["test", str(self.path), "--match", self.of, "--kernel", self.kernel_name]
         if self.config.getoption("--bpf-cov"):
             files = self.config.stash.setdefault(_TRACEFILES, [])
             directory = self.config.stash.setdefault(_DIRECTORY, Path(tempfile.mkdtemp()))

@@ -37,7 +37,8 @@ pub fn boundary(framing: &Framing, bytes: &[u8], at: usize, is_end: bool) -> Opt
         Kind::Pcap(header) => {
             let end_of = |from: usize| {
                 let record = &bytes[from..];
-                let end = from + header.record_len(record)? as usize;
+                let len = usize::try_from(header.record_len(record)?).ok()?;
+                let end = from.checked_add(len)?;
                 let encloses = end >= at && end <= bytes.len() && header.is_plausible(record);
                 encloses.then_some(end)
             };
@@ -91,7 +92,7 @@ fn is_chain(framing: &Framing, bytes: &[u8], most: usize, is_end: bool) -> bool 
         if !is_plausible {
             return false;
         }
-        match rest.get(len as usize..) {
+        match usize::try_from(len).ok().and_then(|len| rest.get(len..)) {
             Some(after) => rest = after,
             None => return links >= 2,
         }

@@ -14,12 +14,14 @@ use beebox::{Engine, Kernel};
 use report::json::pretty;
 
 use crate::answer::{Answer, Failure};
+use crate::answer_format::AnswerFormat;
 use crate::coverage::CoverageOutput;
 use crate::engine;
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
 use crate::loading::LoadingArgs;
+use crate::output_path::{OutputArg, OutputPath};
 use crate::run::{expect, network_failure};
-use crate::stdout::{plain, print, write_json, write_output};
+use crate::stdout::{plain, write_answer, write_folded, write_output};
 
 /// Run the tests of expectation files
 ///
@@ -40,8 +42,8 @@ A file of tests:
 
 Examples:
   beebox test tests
-  beebox test tests/firewall.expect --only ssh
-  beebox test tests --format junit > report.xml
+  beebox test tests/firewall.expect --match ssh
+  beebox test tests --format junit -o report.xml
   beebox test tests --coverage lcov=tests.info
   beebox test tests --watch
 
@@ -52,8 +54,8 @@ pub(crate) struct Args {
     paths: Vec<PathBuf>,
 
     /// Run the tests whose name or file has this text in it; may be given several times
-    #[arg(long, value_name = "TEXT")]
-    only: Vec<String>,
+    #[arg(long = "match", value_name = "TEXT")]
+    matching: Vec<String>,
 
     /// The object of files that name none
     #[arg(long, value_name = "FILE")]
@@ -96,6 +98,9 @@ pub(crate) struct Args {
     /// Same as --format json
     #[arg(short, long, conflicts_with = "format")]
     json: bool,
+
+    #[command(flatten)]
+    output: OutputArg,
 
     #[command(flatten)]
     loading: LoadingArgs,
@@ -142,8 +147,10 @@ fn once(
     loading: &ObjectLoading,
     files: &[TestFile],
 ) -> Result<Answer, Failure> {
+    let inputs = files.iter().flat_map(|file| [&file.path, &file.object]);
+    let output = args.output.path(inputs.map(PathBuf::as_path))?;
     if args.list {
-        return list(args, files);
+        return list(args, files, output);
     }
     let plan = TestPlan {
         kernel,
@@ -160,9 +167,11 @@ fn once(
         crate::coverage::note(&results.coverage);
     }
     match args.format() {
-        TestFormat::Text => print(&results.text())?,
-        TestFormat::Json => write_json(pretty(&results.json(&plain)).as_bytes())?,
-        TestFormat::Junit => write_output(results.junit(&plain).as_bytes(), None)?,
+        TestFormat::Text => write_folded(AnswerFormat::Text, results.text(), output)?,
+        TestFormat::Json => {
+            write_answer(AnswerFormat::Json, pretty(&results.json(&plain)), output)?;
+        }
+        TestFormat::Junit => write_output(results.junit(&plain).as_bytes(), output)?,
     }
     Ok(match results.failed() {
         0 => Answer::Yes,
@@ -171,10 +180,14 @@ fn once(
 }
 
 /// Prints the names of the tests.
-fn list(args: &Args, files: &[TestFile]) -> Result<Answer, Failure> {
+fn list(
+    args: &Args,
+    files: &[TestFile],
+    output: Option<OutputPath<'_>>,
+) -> Result<Answer, Failure> {
     match args.format() {
-        TestFormat::Text => print(&list_text(files))?,
-        TestFormat::Json => write_json(pretty(&list_json(files)).as_bytes())?,
+        TestFormat::Text => write_answer(AnswerFormat::Text, list_text(files), output)?,
+        TestFormat::Json => write_answer(AnswerFormat::Json, pretty(&list_json(files)), output)?,
         TestFormat::Junit => {
             let failure = Failure::new("--format junit has results, and --list runs nothing");
             return Err(failure.hint("--format json"));
@@ -187,7 +200,7 @@ fn list(args: &Args, files: &[TestFile]) -> Result<Answer, Failure> {
 fn find(args: &Args) -> Result<Vec<TestFile>, Failure> {
     find_wanted(WantedTests {
         paths: &args.paths,
-        only: &args.only,
+        matching: &args.matching,
         object: args.object.as_deref(),
     })
 }
@@ -202,7 +215,7 @@ pub(crate) fn find_wanted(wanted: WantedTests<'_>) -> Result<Vec<TestFile>, Fail
             Some(_) => "files *.expect with `test NAME`",
             None => "files *.expect with `object FILE` and `test NAME`, or --object FILE",
         }),
-        TestFilesError::NotChosen(_) => Failure::new(format_args!("--only {error}"))
+        TestFilesError::NotChosen(_) => Failure::new(format_args!("--match {error}"))
             .hint("`beebox test PATH --list` names the tests"),
         TestFilesError::NoObject(_) => {
             Failure::new(&error).hint("object FILE in front of the tests, or --object FILE")

@@ -195,9 +195,9 @@ pub struct Env<'a> {
     pub check: Check<'a>,
     /// Work list, checkpoints, counters.
     pub explorer: Explorer,
-    /// The path that this instruction forked off; the explorer pushes it when the check is
+    /// The paths that this instruction forked off; the explorer pushes them when the check is
     /// over, also behind a refusal that only ends a speculative path.
-    pub(crate) forked: Option<Fork>,
+    pub(crate) forked: Vec<Fork>,
     /// What watches the walk.
     pub(crate) observers: Observers,
     /// Counts of precision tracking.
@@ -315,7 +315,7 @@ impl<'a> Env<'a> {
         Env {
             check,
             explorer: Explorer::new(input.insns.len(), input.rules),
-            forked: None,
+            forked: Vec::new(),
             observers: Observers::default(),
             precision: PrecisionCounts::default(),
             live: LiveStack::default(),

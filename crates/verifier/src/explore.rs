@@ -35,7 +35,7 @@ use spec::behaviour::Behaviour;
 
 use crate::env::Env;
 use crate::state::State;
-use crate::{Errno, LIMITS, Result, Stop, refuse, walk};
+use crate::{Errno, LIMITS, Result, refuse, walk};
 
 /// Forks off the path of a state at `insn_idx`, which is explored after the paths that follow
 /// (`push_stack`): refuses the program if too many paths wait, with the error number of the check
@@ -46,10 +46,7 @@ pub(crate) fn fork<'w>(
     insn_idx: u32,
     errno: Errno,
 ) -> Result<&'w mut State> {
-    if env.forked.is_some() {
-        return Err(Stop::Bug("an instruction forks twice".into()));
-    }
-    let waiting = env.explorer.pending.len() + 1;
+    let waiting = env.explorer.pending.len() + env.forked.len() + 1;
     if waiting > LIMITS.jump_sequence as usize {
         let errno = match env.input.rules.has(Behaviour::JumpsTooMany) {
             true => Errno::E2BIG,
@@ -65,5 +62,7 @@ pub(crate) fn fork<'w>(
         trace_position: env.sink.traced(),
         step: (env.sink.walk.as_ref()).map_or(walk::NONE, |walk| walk.last_step()),
     };
-    Ok(&mut env.forked.insert(fork).state)
+    let at = env.forked.len();
+    env.forked.push(fork);
+    Ok(&mut env.forked[at].state)
 }

@@ -65,7 +65,13 @@ fn ask(root: &Path, name: &str, objects: &[PathBuf]) -> Outcome<usize> {
     let began = Instant::now();
     let done = Command::new(command(root)?)
         .args([
-            "ask", "--kernel", name, "--format", "json", "--limit", LIMIT,
+            "ask",
+            "--kernel",
+            name,
+            "--format",
+            "json",
+            "--timeout",
+            LIMIT,
         ])
         .args(objects)
         .stderr(Stdio::piped())
@@ -89,7 +95,7 @@ fn ask(root: &Path, name: &str, objects: &[PathBuf]) -> Outcome<usize> {
     let programs = text.lines().count();
     let verdicts = count("\"differs\":[\"verdict\"]");
     let same = count("\"differs\":[]");
-    let unsupported = count("\"verdict\":\"unsupported\"");
+    let unsupported = count("\"verifier_verdict\":\"unsupported\"");
     println!(
         "Linux {version}: {programs} programs, {unsupported} that Beebox does not judge, {verdicts} with \
          another verdict, {} with other counts or another last line ({:.0} s)",

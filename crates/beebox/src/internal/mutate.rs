@@ -126,21 +126,24 @@ pub fn mutate(
     let candidates = bench.candidates(&reached, plan);
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(candidates.len()));
-    thread::scope(|scope| {
-        for _ in 0..plan.jobs.clamp(1, candidates.len().max(1)) {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(candidate) = candidates.get(index) else {
-                        return;
-                    };
-                    let outcome = bench.try_change(candidate);
-                    let mut done = done.lock().unwrap_or_else(|lock| lock.into_inner());
-                    done.push((index, outcome));
-                    observe(done.len(), candidates.len());
-                }
-            });
+    let work = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(candidate) = candidates.get(index) else {
+                return;
+            };
+            let outcome = bench.try_change(candidate);
+            let mut done = done.lock().unwrap_or_else(|lock| lock.into_inner());
+            done.push((index, outcome));
+            observe(done.len(), candidates.len());
         }
+    };
+    thread::scope(|scope| {
+        for _ in 1..plan.jobs.min(candidates.len()) {
+            // Without another thread, those that run do all of it.
+            let _ = thread::Builder::new().spawn_scoped(scope, work);
+        }
+        work();
     });
     let mut done = done.into_inner().unwrap_or_else(|lock| lock.into_inner());
     done.sort_by_key(|(index, _)| *index);

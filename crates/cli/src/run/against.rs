@@ -9,7 +9,7 @@ use beebox::internal::run::{Comparison, LoadedObject, RunCaptureError, RunnableP
 use super::RunFormat;
 use crate::answer::{Answer, Failure};
 use crate::capture_file;
-use crate::stdout::{print, write_json};
+use crate::stdout::{print_folded, write_json};
 
 /// Two objects that are compared.
 pub(super) struct Against<'a> {
@@ -44,7 +44,7 @@ impl Against<'_> {
             self.with_both(|sides, input| comparison.group(sides, kernels, input))?;
         }
         match format {
-            RunFormat::Text => print(&comparison.text(self.why))?,
+            RunFormat::Text => print_folded(&comparison.text(self.why))?,
             RunFormat::Json => write_json(report::json::pretty(&comparison.json()).as_bytes())?,
             RunFormat::Csv | RunFormat::Html | RunFormat::Junit => {
                 let failure = Failure::new("--against prints text or JSON");

@@ -9,7 +9,7 @@ use super::RunFormat;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::AnswerFormat;
 use crate::limits::TIMED_OUT;
-use crate::stdout::{streamed_output, written};
+use crate::stdout::{self, streamed_output, written};
 
 /// Names the limit that ended a run, with its option.
 pub(super) fn limit_text(error: &RunError) -> String {
@@ -30,10 +30,9 @@ pub(super) fn print(ran: &RunAnswer<'_>, format: RunFormat) -> Result<Answer, Fa
     }
     match format {
         RunFormat::Text => {
+            stdout::print(&ran.head_text())?;
             let mut out = streamed_output(AnswerFormat::Text);
-            let head = out.write_all(ran.head_text().as_bytes());
-            let all = head.and_then(|()| ran.write_rest(&mut out));
-            written(all.and_then(|()| out.finish()))?;
+            written(ran.write_rest(&mut out).and_then(|()| out.finish()))?;
         }
         RunFormat::Json => {
             let mut out = streamed_output(AnswerFormat::Json);

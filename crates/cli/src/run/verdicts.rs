@@ -1,5 +1,7 @@
 //! `--verdicts`: a row for each packet.
 
+use std::io::{self, Write};
+
 use beebox::Engine;
 use beebox::internal::run::{PacketRows, RowForm, RunEnd};
 
@@ -7,7 +9,21 @@ use super::RunFormat;
 use super::output::limit_text;
 use crate::answer::{Answer, note};
 use crate::answer_format::AnswerFormat;
-use crate::stdout::streamed_output;
+use crate::stdout::{print_styled, streamed_output};
+
+/// Standard output for text with styles.
+struct Styled;
+
+impl Write for Styled {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        print_styled(&String::from_utf8_lossy(text))?;
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// Begins the rows with their heading.
 pub(super) fn start(format: RunFormat, engine: Engine) -> PacketRows {
@@ -17,7 +33,11 @@ pub(super) fn start(format: RunFormat, engine: Engine) -> PacketRows {
         RunFormat::Json => (RowForm::Json, AnswerFormat::Json),
         RunFormat::Html | RunFormat::Junit => (RowForm::Json, AnswerFormat::Text),
     };
-    PacketRows::start(Box::new(streamed_output(answer)), form, engine)
+    let out: Box<dyn Write> = match form {
+        RowForm::Text => Box::new(Styled),
+        RowForm::Csv | RowForm::Json => Box::new(streamed_output(answer)),
+    };
+    PacketRows::start(out, form, engine)
 }
 
 /// The answer behind the rows of data, which says what stopped the run on standard error.

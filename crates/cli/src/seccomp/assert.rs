@@ -9,7 +9,8 @@ use super::input::{ProfileOptions, Source, read_bytes};
 use super::too_complex;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::stdout::print_answer;
+use crate::output_path::OutputArg;
+use crate::stdout::write_folded;
 
 /// Prove that a filter does what a list expects
 ///
@@ -43,6 +44,8 @@ pub(crate) struct Args {
     profiles: ProfileOptions,
     #[command(flatten)]
     format: FormatArgs,
+    #[command(flatten)]
+    output: OutputArg,
 }
 
 impl Args {
@@ -65,6 +68,7 @@ impl Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let output = args.output.path(args.files.iter().map(PathBuf::as_path))?;
     let (source, expectations) = args.split()?;
     let (name, bytes) = read_bytes(expectations)?;
     let list =
@@ -86,7 +90,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             "misses": misses.json(),
         })),
     };
-    print_answer(args.format.format(), answer)?;
+    write_folded(args.format.format(), answer, output)?;
     match misses.is_empty() {
         true => Ok(Answer::Yes),
         false if misses.has_example() => Ok(Answer::No),

@@ -8,7 +8,8 @@ use super::input::{Inputs, Program, note_text, print_notes};
 use super::too_complex;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::stdout::print_answer;
+use crate::output_path::OutputArg;
+use crate::stdout::write_folded;
 
 /// Check whether the kernel installs these filters, and why not
 ///
@@ -32,20 +33,24 @@ pub(crate) struct Args {
     deny_findings: bool,
     #[command(flatten)]
     format: FormatArgs,
+    #[command(flatten)]
+    output: OutputArg,
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let output = args.output.path(args.inputs.files())?;
     let order = args.inputs.byte_order()?;
     let mut programs = args.inputs.programs()?;
     let ineffective = take_ineffective(&mut programs);
     print_notes(&programs);
     let check = FilterCheck::new(&programs, order);
-    print_answer(
+    write_folded(
         args.format.format(),
         match args.format.format() {
             AnswerFormat::Text => check.text(&ineffective),
             AnswerFormat::Json => pretty(&check.json(&ineffective)),
         },
+        output,
     )?;
     let is_installed = check.is_installed();
     match check.findings {

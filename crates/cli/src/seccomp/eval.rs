@@ -13,7 +13,8 @@ use super::value::failure;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::engine;
-use crate::stdout::print_answer;
+use crate::output_path::OutputArg;
+use crate::stdout::write_folded;
 
 /// Show the action for one system call, and why
 #[derive(clap::Args)]
@@ -49,9 +50,12 @@ pub(crate) struct Args {
     engine: Engine,
     #[command(flatten)]
     format: FormatArgs,
+    #[command(flatten)]
+    output: OutputArg,
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let output = args.output.path(args.inputs.files())?;
     let named = args.arch.as_deref().or(args.inputs.machine());
     let (arch, audit) = parse_arch(named).map_err(|error| {
         failure(error).within(match args.arch {
@@ -77,6 +81,6 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         (AnswerFormat::Text, true) => decision.trace() + &decision.text(),
         (AnswerFormat::Json, _) => pretty(&decision.json()),
     };
-    print_answer(args.format.format(), &text)?;
+    write_folded(args.format.format(), &text, output)?;
     Ok(Answer::Yes)
 }

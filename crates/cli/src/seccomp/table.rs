@@ -11,7 +11,7 @@ use super::value::failure;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::output_path::OutputArg;
-use crate::stdout::write_answer;
+use crate::stdout::write_folded;
 
 /// Show the action for every system call, with the exact conditions
 ///
@@ -73,7 +73,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             json(&programs, &mut analysis, &archs).map_err(too_complex)?
         }
     };
-    write_answer(args.format.format(), text, output)?;
+    write_folded(args.format.format(), text, output)?;
     Ok(Answer::Yes)
 }
 

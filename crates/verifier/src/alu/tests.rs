@@ -61,7 +61,7 @@ fn a_mask_of_0_and_minus_1_forks() {
         let six = RegState::constant(6).num;
         scalar::adjust_scalar_min_max_vals(env, op, Width::W64, Reg::R1, src, &six).unwrap();
         assert_eq!(env.reg(Reg::R1).num.as_const(), Some(6));
-        let fork = env.forked.as_ref().expect("a fork");
+        let fork = env.forked.last().expect("a fork");
         assert!(fork.state.reg(Reg::R1).is_null());
     });
 }

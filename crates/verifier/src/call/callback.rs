@@ -121,7 +121,7 @@ fn enter(env: &mut Env<'_>, subprog: u32, kind: CallbackKind) -> Result<()> {
     env.fork_or(start, Errno::ENOMEM)?;
     check_frame_limit(env)?;
     set_args(env, &caller, &mut frame, kind)?;
-    if let Some(Fork { state, .. }) = &mut env.forked {
+    if let Some(Fork { state, .. }) = env.forked.last_mut() {
         state.frame_mut(curframe).callback_depth += 1;
         state.push_frame(frame);
         state.callback_unroll_depth += 1;

@@ -86,7 +86,7 @@ fn a_callback_is_entered_on_a_path_of_its_own() {
         env.set(Reg::R4, RegState::constant(0));
         callback::push(env, 1, CallbackKind::Loop).unwrap();
         assert_eq!(env.state.curframe, 0);
-        let fork = env.forked.as_ref().expect("a fork");
+        let fork = env.forked.last().expect("a fork");
         assert_eq!(fork.state.curframe, 1);
         assert_eq!(fork.state.callback_unroll_depth, 1);
     });

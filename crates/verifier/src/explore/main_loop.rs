@@ -118,7 +118,7 @@ fn explore(env: &mut Env<'_>) -> Result<()> {
         if env.observers.collector.is_some() && !is_speculative {
             insn_facts::leave(env, insn_idx, outcome);
         }
-        if let Some(fork) = env.forked.take() {
+        for fork in env.forked.drain(..) {
             env.explorer.push(fork);
         }
         precise::carry_propagated(env, insn_idx);

@@ -19,7 +19,7 @@ fn an_open_comparison_forks() {
         let next = cond::check_cond_jmp_op(env, cond, Width::W64, Reg::R1, src, 1);
         assert_eq!(next.unwrap(), Outcome::Next);
         assert_eq!(env.reg(Reg::R1).num.umax, 5);
-        let fork = env.forked.as_ref().expect("a fork");
+        let fork = env.forked.last().expect("a fork");
         assert_eq!(fork.state.reg(Reg::R1).num.umin, 6);
     });
 }
@@ -31,7 +31,7 @@ fn a_decided_comparison_is_followed_alone() {
         let (cond, src) = (Cond::Gt, Operand::Imm(5));
         let next = cond::check_cond_jmp_op(env, cond, Width::W64, Reg::R1, src, 1);
         assert_eq!(next.unwrap(), Outcome::Jump(2));
-        assert!(env.forked.is_none());
+        assert!(env.forked.is_empty());
     });
 }
 
@@ -40,7 +40,7 @@ fn may_goto_counts_the_way_out() {
     Given::program("may_goto +1; r0 = 0; r0 = 1; exit").check(|env| {
         let next = check_flow(env, Insn::MayGoto { off: 1 });
         assert_eq!(next.unwrap(), Outcome::Jump(2));
-        let fork = env.forked.as_ref().expect("a fork");
+        let fork = env.forked.last().expect("a fork");
         assert_eq!(fork.state.may_goto_depth, env.state.may_goto_depth + 1);
     });
 }

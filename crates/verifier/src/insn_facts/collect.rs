@@ -391,14 +391,11 @@ pub(crate) fn leave(env: &mut Env<'_>, insn_idx: u32, outcome: Outcome) {
         return;
     };
     let insn = env.input.insns[insn_idx as usize];
-    let fork = env.forked.as_ref().map(|fork| &fork.state);
+    let fork = env.forked.last().map(|fork| &fork.state);
     let has_forked = fork.is_some();
     let seen = &mut collector.seen[insn_idx as usize];
     // A call that forks returns one thing or the other.
-    let forked = env
-        .forked
-        .as_ref()
-        .filter(|fork| fork.insn_idx == insn_idx + 1);
+    let forked = (env.forked.last()).filter(|fork| fork.insn_idx == insn_idx + 1);
     let forked = forked.filter(|_| matches!(insn, Insn::Call(_)));
     let main = matches!(outcome, Outcome::Next | Outcome::NextWide).then_some(&env.state);
     for state in main.into_iter().chain(forked.map(|fork| &fork.state)) {

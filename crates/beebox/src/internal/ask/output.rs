@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use report::aligned;
-use report::terminal::{Style, fold};
+use report::run::verifier_verdict_style;
+use report::terminal::fold;
 use serde_json::{Value, json};
 
 use super::compare::{Asked, first_difference};
@@ -47,7 +48,9 @@ pub fn text(asked: &[Asked<'_>], version: &str, with_logs: bool, width: Option<u
             },
         ]);
     }
-    let mut text = aligned(&cells, &[2, 3, 5, 6], |_, _, _| Style::new());
+    let mut text = aligned(&cells, &[2, 3, 5, 6], |_, _, cell| {
+        verifier_verdict_style(cell)
+    });
     for asked in asked {
         let lines = reasons(asked);
         if !lines.is_empty() {
@@ -137,18 +140,21 @@ pub fn records(asked: &[Asked<'_>], version: &str, with_logs: bool) -> Vec<Value
         let row = asked.row;
         let answer = asked.answer();
         let counts = answer.and_then(|answer| answer.counts());
-        let reason = answer.map(|answer| answer.reason());
+        let reason = match &asked.theirs {
+            Some(Err(fault)) => Some(fault.to_string()),
+            _ => answer.map(|answer| answer.reason()),
+        };
         let own_reason = row.reason.trim();
         let mut kernel = json!({
             "version": version,
-            "verdict": asked.verdict(),
+            "verifier_verdict": asked.verdict_name(),
             "errno": answer.map(|answer| answer.errno),
             "total_insns": counts.map(|(insns, _)| insns),
             "total_states": counts.map(|(_, states)| states),
             "reason": reason.filter(|reason| !reason.is_empty()),
         });
         let mut ours = json!({
-            "verdict": asked.our_verdict(),
+            "verifier_verdict": row.verdict.name(),
             "total_insns": row.total_insns,
             "total_states": row.total_states,
             "reason": Some(own_reason).filter(|reason| !reason.is_empty()),

@@ -273,12 +273,19 @@ impl<'c, 'o> Campaign<'c, 'o> {
                     .collect(),
                 _ => thread::scope(|scope| {
                     let job = &job;
-                    let jobs: Vec<_> = jobs
-                        .map(|(at, (target, marked))| scope.spawn(move || job(at, target, marked)))
-                        .collect();
-                    jobs.into_iter()
-                        .map(|job| job.join().unwrap_or(None))
-                        .collect()
+                    let start = |(at, (target, marked))| {
+                        let thread = thread::Builder::new();
+                        let started = thread.spawn_scoped(scope, move || job(at, target, marked));
+                        (at, target, marked, started)
+                    };
+                    let started: Vec<_> = jobs.map(start).collect();
+                    let ends = started.into_iter();
+                    ends.map(|(at, target, marked, started)| match started {
+                        Ok(thread) => thread.join().unwrap_or(None),
+                        // Where there are no threads, this one does it.
+                        Err(_) => job(at, target, marked),
+                    })
+                    .collect()
                 }),
             };
             for round in done {

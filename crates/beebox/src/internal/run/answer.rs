@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use report::count;
 use report::json::SCHEMA;
-use report::run::{hex, hex_rows, not_native_line, one_line};
+use report::run::{hex, hex_rows, not_native_line, one_line, verdict_style};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 use spec::programs::ProgramType;
@@ -92,7 +92,7 @@ pub struct RunAnswer<'a> {
 }
 
 impl RunAnswer<'_> {
-    /// The verdict, or those of a capture, for people.
+    /// The verdict, or those of a capture, for people, with styles.
     pub fn head_text(&self) -> String {
         let mut text = String::new();
         if let Some(what) = &self.fallback_reason {
@@ -335,9 +335,10 @@ fn write_packet(
     is_cold: bool,
 ) -> fmt::Result {
     let (name, value) = (&*run.verdict.name, (run.retval as i32).to_string());
+    let style = verdict_style(name);
     match *name == value {
         true => write!(text, "{value}")?,
-        false => write!(text, "{name} ({value})")?,
+        false => write!(text, "{style}{name}{style:#} ({value})")?,
     }
     // The time of one run is mostly that of filling caches.
     match is_cold {
@@ -414,7 +415,11 @@ fn write_summary(text: &mut String, counts: &CaptureSummary, chooses: bool) -> f
             packets,
             bytes,
         } = count;
-        writeln!(text, "{name:width$}  {packets:>9}  {bytes:>11}")?;
+        let style = verdict_style(name);
+        writeln!(
+            text,
+            "{style}{name:width$}{style:#}  {packets:>9}  {bytes:>11}"
+        )?;
     }
     for (redirect, packets) in &counts.redirects {
         let target = redirect_text(*redirect);

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use report::json::SCHEMA;
+use report::run::verdict_style;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -14,7 +15,7 @@ use crate::internal::captures::Record;
 /// The form of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowForm {
-    /// Columns for people.
+    /// Columns for people, with styles.
     Text,
     /// Comma-separated values, with a heading.
     Csv,
@@ -116,17 +117,13 @@ impl PacketRows {
         match self.form {
             RowForm::Text => {
                 write!(rows, "{packet:>7}  {time:>20}  {captured:>8}  {wire:>6}  ")?;
-                match (run.executed, run.redirect) {
-                    (None, None) => write!(rows, "{verdict}")?,
-                    _ => write!(rows, "{verdict:VERDICT_WIDTH$}")?,
-                }
+                let style = verdict_style(verdict);
+                write!(rows, "{style}{verdict}{style:#}")?;
                 if let Some(executed) = run.executed {
-                    write!(rows, "  {executed}")?;
+                    let width = VERDICT_WIDTH.saturating_sub(verdict.chars().count());
+                    write!(rows, "{:width$}  {executed}", "")?;
                 }
                 if let Some(redirect) = run.redirect {
-                    while rows.last() == Some(&b' ') {
-                        rows.pop();
-                    }
                     write!(rows, "  to {}", redirect_text(redirect))?;
                 }
                 writeln!(rows)

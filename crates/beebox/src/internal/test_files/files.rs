@@ -104,7 +104,7 @@ pub struct WantedTests<'w> {
     /// Files and directories.
     pub paths: &'w [PathBuf],
     /// Texts, one of which is in the name or the file of a test; none for all tests.
-    pub only: &'w [String],
+    pub matching: &'w [String],
     /// The object of files that name none.
     pub object: Option<&'w Path>,
 }
@@ -134,7 +134,7 @@ impl WantedTests<'_> {
         }
         let is_chosen = |file: &TestFile| file.tests.iter().any(|test| test.is_chosen);
         if !files.iter().any(is_chosen) {
-            return Err(TestFilesError::NotChosen(self.only.to_vec()));
+            return Err(TestFilesError::NotChosen(self.matching.to_vec()));
         }
         files.retain(is_chosen);
         Ok(files)
@@ -188,8 +188,8 @@ fn read(
     };
     let chosen = |name: &str| {
         let place = path.display().to_string();
-        let mut texts = args.only.iter();
-        args.only.is_empty() || texts.any(|text| name.contains(text) || place.contains(text))
+        let mut texts = args.matching.iter();
+        args.matching.is_empty() || texts.any(|text| name.contains(text) || place.contains(text))
     };
     let shares_maps = file.shares_maps();
     let read_network = |network: &Path| {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use report::run::{FAILED, PASSED};
 use report::xml::escaped;
 use serde_json::{Value, json};
 
@@ -70,8 +71,11 @@ fn text(outcomes: &[TestOutcome], failed: usize) -> String {
     } in outcomes
     {
         let label = if report.is_model { " (model)" } else { "" };
-        let outcome = if report.is_met() { "ok  " } else { "FAIL" };
-        let _ = writeln!(out, "{outcome}  {file}: {name}{label}");
+        let (style, outcome) = match report.is_met() {
+            true => (PASSED, "ok  "),
+            false => (FAILED, "FAIL"),
+        };
+        let _ = writeln!(out, "{style}{outcome}{style:#}  {file}: {name}{label}");
         out.push_str(&indented(&report.differences_text()));
         if let Some(why) = why {
             out.push_str(&indented(why));
@@ -79,8 +83,8 @@ fn text(outcomes: &[TestOutcome], failed: usize) -> String {
     }
     let all = report::count(outcomes.len(), "test");
     let _ = match failed {
-        0 => writeln!(out, "{all} passed"),
-        failed => writeln!(out, "{failed} of {all} failed"),
+        0 => writeln!(out, "{PASSED}{all} passed{PASSED:#}"),
+        failed => writeln!(out, "{FAILED}{failed} of {all} failed{FAILED:#}"),
     };
     out
 }

@@ -241,7 +241,7 @@ pub(super) fn advance(env: &mut Env<'_>, meta: &CallMeta) -> Result<()> {
         };
         let insn_idx = env.sink.insn_idx;
         env.fork_or(insn_idx + 1, Errno::ENOMEM)?;
-        let Some(fork) = &mut env.forked else {
+        let Some(fork) = env.forked.last_mut() else {
             return Ok(());
         };
         change(&mut fork.state, frame, spi, |state, depth| {

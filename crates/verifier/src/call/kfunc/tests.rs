@@ -65,7 +65,7 @@ fn a_resilient_lock_that_is_not_taken_returns_an_error_number() {
         env.set(Reg::R3, RegState::constant(7));
         env.set(Reg::R6, RegState::constant(8));
         lock::push_failed_lock(env).unwrap();
-        let failed = &env.forked.as_ref().expect("a fork").state;
+        let failed = &env.forked.last().expect("a fork").state;
         let result = failed.reg(Reg::R0).num;
         assert_eq!((result.smin, result.smax), (-4095, -1));
         assert_eq!((result.s32_min, result.s32_max), (-4095, -1));

@@ -7,7 +7,8 @@ mod words;
 use std::fmt::Write as _;
 
 use report::aligned;
-use report::terminal::{Style, fold};
+use report::run::verifier_verdict_style;
+use report::terminal::{columns_of, fold};
 use report::veristat::ResultVerdict;
 
 use super::{Cell, ProgramAnswers, differs_much};
@@ -106,9 +107,14 @@ impl<'a> MatrixTable<'a> {
         lines
     }
 
-    /// The cells in columns.
+    /// The cells in columns; verdicts have their colours.
     fn columns(&self, form: Form) -> String {
-        aligned(&self.cells(form), &[], |_, _, _| Style::new())
+        let last = self.kernels.len() + 1;
+        aligned(&self.cells(form), &[], |row, column, cell| {
+            let is_verdict = row > 0 && column > 0 && column < last;
+            let word = cell.split(' ').next().filter(|_| is_verdict);
+            verifier_verdict_style(word.unwrap_or_default())
+        })
     }
 
     /// Why kernels do not take a program: kernels with the same reason, cause and edit.
@@ -149,7 +155,7 @@ impl<'a> MatrixTable<'a> {
     pub fn text(&self, width: Option<usize>) -> String {
         let long = self.columns(Form::Long);
         let fits = |text: &str| {
-            width.is_none_or(|width| text.lines().all(|line| line.chars().count() <= width))
+            width.is_none_or(|width| text.lines().all(|line| columns_of(line) <= width))
         };
         let mut text = match fits(&long) {
             true => long,
