@@ -10,10 +10,7 @@ use beebox::seccomp::{Arch, FilterStack, SeccompFilter};
 use beebox::{Engine, SockFilter};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use report::seccomp::{
-    call_json, differences_json, differences_text, finding_json, others_json, table_json,
-    table_text,
-};
+use report::seccomp::{differences_json, differences_text, table_text};
 use serde_json::json;
 
 use crate::errors::Fault;
@@ -188,19 +185,10 @@ impl Seccomp {
         let archs = archs.map(named).transpose()?;
         let table = py.detach(|| -> Result<_, beebox::Error> {
             let mut analysis = self.stack.analyze()?;
-            let archs = self.shown(&mut analysis, archs)?;
-            let mut tables = Vec::new();
-            for arch in archs {
-                tables.push(table_json(&analysis.table(arch)?));
-            }
-            let foreign = others_json(&analysis.foreign_architectures()?);
-            let findings = analysis.findings()?;
-            Ok(json!({
-                "tables": tables,
-                "other_architectures": foreign,
-                "findings": findings.iter().map(finding_json).collect::<Vec<_>>(),
-                "unreachable": analysis.unreachable(),
-            }))
+            let archs = archs.map_or_else(|| analysis.shown_architectures(), Ok)?;
+            let mut tables = analysis.tables_json(&archs)?;
+            tables["unreachable"] = json!(analysis.unreachable());
+            Ok(tables)
         });
         to_python(py, &table.map_err(too_complex)?)
     }
@@ -217,7 +205,8 @@ impl Seccomp {
         let text = py.detach(|| -> Result<_, beebox::Error> {
             let mut analysis = self.stack.analyze()?;
             let mut text = String::new();
-            for arch in self.shown(&mut analysis, archs)? {
+            let archs = archs.map_or_else(|| analysis.shown_architectures(), Ok)?;
+            for arch in archs {
                 text += &table_text(&analysis.table(arch)?, all, "");
                 text.push('\n');
             }
@@ -247,19 +236,7 @@ impl Seccomp {
         let list = py.detach(|| read_expectations(expectations));
         let list = list.map_err(Fault::of_format)?;
         let misses = py.detach(|| -> Result<_, beebox::Error> {
-            let mut analysis = self.stack.analyze()?;
-            let mut misses = Vec::new();
-            for expectation in &list {
-                if let Some(miss) = analysis.check(expectation)? {
-                    misses.push(json!({
-                        "line": expectation.line,
-                        "expectation": expectation.text,
-                        "found": miss.found.to_string(),
-                        "example": miss.example.as_ref().map(call_json),
-                    }));
-                }
-            }
-            Ok(misses)
+            Ok(self.stack.analyze()?.misses(&list)?.json())
         });
         to_python(py, &misses.map_err(too_complex)?)
     }
@@ -286,23 +263,6 @@ impl Seccomp {
 
     fn __repr__(&self) -> String {
         format!("<Seccomp {}>", self.name)
-    }
-}
-
-impl Seccomp {
-    fn shown(
-        &self,
-        analysis: &mut beebox::seccomp::Analysis,
-        given: Option<Vec<Arch>>,
-    ) -> Result<Vec<Arch>, beebox::Error> {
-        if let Some(given) = given {
-            return Ok(given);
-        }
-        let mut archs = analysis.architectures()?;
-        if archs.is_empty() {
-            archs.push(Arch::native().unwrap_or(Arch::X86_64));
-        }
-        Ok(archs)
     }
 }
 

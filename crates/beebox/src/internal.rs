@@ -16,15 +16,23 @@
 //! asserts; `native.rs` is native code for inspection; `pod.rs` has the types of keys and values;
 //! `loading.rs` opens objects by the conventions of a loader and sets what it sets;
 //! `kernel_image.rs` unpacks kernel images; `kernel_files.rs` reads kernels from files and
-//! directories, `type_file.rs` BTF in files; `variables.rs` sets global variables by path;
+//! directories, `type_file.rs` BTF in files, `object_files.rs` tells objects from other files and
+//! which of several defines a symbol; `variables.rs` sets global variables by path;
 //! `bytes.rs` has sources of bytes, `maps_json/` maps and records as JSON and back, `expect/`
 //! expectation files (`statement.rs` reads statements, `check.rs` runs them, `compare.rs` finds
-//! differences, `report.rs` is the result as text, JSON and XML); `fuzz/` looks for inputs on which a property does not hold
-//! (`executor.rs` runs them, `packets.rs` makes and changes frames, `campaign.rs` is the loop); `listing/` lists instructions: of
-//! objects, linked (`linked.rs`) or not (`unlinked.rs`), alone, converted from classic ones, and as
-//! Linux keeps them (`xlated.rs`); `verify/results/` verifies the programs of many files in
-//! parallel, one row each, and `verify/matrix/` for several kernels; `ask/` boots a kernel and asks it. The commands use no crate beside it but `command`, `report` and `sys`;
-//! `command` also `kernel-data`.
+//! differences, `report.rs` is the result as text, JSON and XML), `test_files/` finds and runs files of
+//! tests; `fuzz/` looks for inputs on which a property does not hold
+//! (`executor.rs` runs them, `packets.rs` makes and changes frames, `campaign.rs` is the loop,
+//! `output.rs` tells and keeps finds), `mutate/` changes programs that tests run; `listing/` lists
+//! instructions: of objects, linked (`linked.rs`) or not (`unlinked.rs`), alone, converted from classic
+//! ones, and as Linux keeps them (`xlated.rs`); `verify/results/` verifies the programs of many files in
+//! parallel, one row each, and `verify/matrix/` for several kernels; `ask/` boots a kernel and asks it;
+//! `seccomp/` has the answers about seccomp filters: tables, single calls, checks and expectations.
+//! Answers have methods for text and for data beside them: `run/answer.rs` and `run/packet_rows.rs`
+//! those of runs, `run/against/text.rs` of two objects, `raw/answer.rs` of instructions alone,
+//! `captures/summary.rs` of filters, `verify/matrix/table.rs`, `verify/results/table.rs` and
+//! `ask/output.rs` of verifications. The commands use no crate beside it but `command`, `report` and
+//! `sys`; `command` also `kernel-data`.
 
 #[cfg(feature = "kernel-data")]
 pub mod ask;
@@ -63,6 +71,7 @@ pub mod native;
 #[cfg(feature = "run")]
 pub mod network;
 pub mod object;
+mod object_files;
 #[cfg(feature = "run")]
 pub mod pod;
 pub mod program;
@@ -72,6 +81,8 @@ pub mod raw;
 pub mod run;
 #[cfg(feature = "seccomp")]
 pub mod seccomp;
+#[cfg(feature = "coverage")]
+pub mod test_files;
 #[cfg(any(feature = "capture", feature = "seccomp"))]
 pub mod text;
 mod type_file;

@@ -1,13 +1,10 @@
 //! `beebox ask`: another kernel's answers beside ours, from that kernel booted under QEMU.
 
-mod compare;
-mod output;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
 use beebox::Kernel;
-use beebox::internal::ask::{AskError, AskOptions};
+use beebox::internal::ask::{self, AskError, AskOptions, Asked};
 use beebox::internal::program::{LoadFlags, Program};
 use beebox::internal::verify::results::{Job, Logs, Row};
 use beebox::verify::Options;
@@ -21,7 +18,6 @@ use crate::log_level::LogLevelArg;
 use crate::output_path::OutputArg;
 use crate::stdout::{json, terminal_width, write_answer};
 use crate::verify::run::verify_and_keep;
-use compare::Asked;
 
 /// Ask another kernel about BPF programs, and compare
 ///
@@ -101,7 +97,7 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
                 .within(format_args!("{}/{}", row.file_name, row.prog_name)),
         });
     }
-    let answers = beebox::internal::ask::ask(&image, &programs, &options);
+    let answers = ask::ask(&image, &programs, &options);
     let answers = answers.map_err(|error| failure(&error).within(image.display()))?;
     let mut answers = answers.into_iter();
     let asked = asked.into_iter().map(|(row, program)| Asked {
@@ -114,11 +110,11 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
     match args.format.format() {
         AnswerFormat::Text => {
             let width = terminal_width().filter(|_| !output.is_some_and(|out| !out.is_standard()));
-            let text = output::text(&asked, &version, args.log.log > 0, width);
+            let text = ask::text(&asked, &version, args.log.log > 0, width);
             write_answer(AnswerFormat::Text, text, output)?;
         }
         AnswerFormat::Json => {
-            let records = output::records(&asked, &version, args.log.log > 0);
+            let records = ask::records(&asked, &version, args.log.log > 0);
             let lines: Vec<u8> = records.iter().flat_map(json).collect();
             write_answer(AnswerFormat::Json, lines, output)?;
         }

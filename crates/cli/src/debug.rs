@@ -13,7 +13,7 @@ use beebox::internal::run::debug::{
 };
 use beebox::internal::run::{
     Debug, LoadError, LoadOptions, LoadedObject, RunCaptureError, RunClock, RunnableProgram,
-    leave_out_struct_ops, programs_in_arrays,
+    leave_out_struct_ops, load_only,
 };
 
 use crate::answer::{Answer, Failure, note};
@@ -23,7 +23,7 @@ use crate::limits::frames;
 use crate::object_input::ObjectFile;
 use crate::run::choice::choose;
 use crate::run::inputs::RunInputs;
-use crate::run::maps_file::MapsFile;
+use crate::run::maps_file::{MapsFile, contents};
 use crate::run::refused::Loading;
 use crate::run::{RunFormat, change_as_told, fill, opened};
 
@@ -244,11 +244,7 @@ fn socket_failure(error: io::Error) -> Failure {
 
 /// Has the program loaded, and those that it may go on with.
 fn choose_programs(object: &mut Object<'_>, program: &str, filling: Option<&MapsFile>) {
-    let mut wanted = vec![program.to_owned()];
-    wanted.extend(programs_in_arrays(object, &wanted));
-    let in_files = filling.iter();
-    wanted.extend(in_files.flat_map(|file| file.contents.programs(object)));
-    object.set_autoload(|program| wanted.iter().any(|name| program.name == **name));
+    load_only(object, vec![program.to_owned()], contents(filling));
     leave_out_struct_ops(object);
 }
 

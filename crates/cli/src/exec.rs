@@ -1,9 +1,6 @@
 //! `beebox exec`.
 
-mod memory;
-mod output;
 mod program;
-mod trace;
 mod trusted;
 
 use std::path::{Path, PathBuf};
@@ -11,18 +8,20 @@ use std::time::Instant;
 
 use beebox::internal::bytes::ByteSource;
 use beebox::internal::raw::{
-    Calls, CheckedContext, CheckedProgram, Entry, Finish, Limits, Memory, SplitMix, Trap,
+    Calls, CheckedContext, CheckedProgram, Entry, Limits, Memory, RawAnswer, RawEnd, RegionError,
+    RegionSource, Regions, SplitMix, parse_region, run_traced,
 };
+use beebox::internal::seccomp::parse_number;
 use beebox::{Engine, Metadata, Packet};
+use report::json::pretty;
 
 use crate::answer::{Answer, Failure};
-use crate::answer_format::FormatArgs;
+use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::engine;
 use crate::input::source_failure;
-use crate::limits::LimitArgs;
+use crate::limits::{LimitArgs, TIMED_OUT};
 use crate::output_path::OutputPath;
-use crate::seccomp::value::parse_number;
-use memory::Regions;
+use crate::stdout::{write_bytes, write_json, write_output};
 use program::RawProgram;
 
 /// Execute unverified eBPF instructions
@@ -67,8 +66,8 @@ pub(crate) struct Args {
     trust: bool,
 
     /// Memory that the program can reach; may be given up to three times
-    #[arg(long = "mem", value_name = "[ro:][NAME=]SOURCE", value_parser = memory::parse_region)]
-    memory: Vec<memory::MemoryArg>,
+    #[arg(long = "mem", value_name = "[ro:][NAME=]SOURCE", value_parser = parse_region)]
+    memory: Vec<RegionSource>,
 
     /// Initial value of a register from r1 to r5, instead of that of --mem
     #[arg(long = "reg", value_name = "rN=VALUE", value_parser = parse_register)]
@@ -118,7 +117,7 @@ impl Args {
 
     /// The files that are read whole or as a capture.
     fn inputs(&self) -> impl Iterator<Item = &Path> {
-        let regions = self.memory.iter().map(memory::MemoryArg::source);
+        let regions = self.memory.iter().map(RegionSource::source);
         let sources = regions.chain(&self.packet);
         let files = sources.filter_map(ByteSource::path);
         [self.program.file()].into_iter().chain(files)
@@ -128,19 +127,23 @@ impl Args {
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let output = OutputPath::optional(args.output.as_deref(), args.inputs())?;
     let program = args.program.read()?;
-    let mut regions = Regions::read(&args.memory)?;
+    let mut regions = Regions::read(&args.memory).map_err(of_regions)?;
     let ran = match args.engine {
         Engine::Checked => run_checked(&args, &program, &mut regions)?,
         engine => run_trusted(&args, engine, &program, &mut regions)?,
     };
-    let report = output::Report {
+    let answer = RawAnswer {
         program: &program,
-        ran: &ran,
+        end: &ran,
         regions: args.dump_mem.then_some(&regions),
+        timed_out: TIMED_OUT,
     };
-    report.print(args.format.format())?;
-    if let Some(out) = output {
-        regions.write_first(out)?;
+    match args.format.format() {
+        AnswerFormat::Text => write_output(answer.text().as_bytes(), None)?,
+        AnswerFormat::Json => write_json(pretty(&answer.json()).as_bytes())?,
+    }
+    if let (Some(out), Some(first)) = (output, regions.iter().next()) {
+        write_bytes(&first.bytes, Some(out))?;
     }
     Ok(match ran.outcome() {
         Ok(_) => Answer::Yes,
@@ -148,26 +151,11 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     })
 }
 
-/// Result of a run.
-enum Ran {
-    /// All that the checked interpreter tells, and the lines of the trace.
-    Checked { finish: Box<Finish>, trace: String },
-    /// `r0`, from an engine that tells nothing else; `None` if the time limit passed.
-    Trusted(Option<u64>),
-}
-
-/// Why a run ended without a value.
-enum Stop<'r> {
-    Trap(&'r Trap),
-    Deadline,
-}
-
-impl Ran {
-    fn outcome(&self) -> Result<u64, Stop<'_>> {
-        match self {
-            Ran::Checked { finish, .. } => finish.outcome.as_ref().copied().map_err(Stop::Trap),
-            Ran::Trusted(value) => value.ok_or(Stop::Deadline),
-        }
+/// The failure for regions that a run does not get.
+fn of_regions(error: RegionError) -> Failure {
+    match error {
+        RegionError::Source(error) => source_failure(error),
+        error => Failure::new(error),
     }
 }
 
@@ -175,7 +163,7 @@ fn run_checked(
     args: &Args,
     program: &CheckedProgram,
     regions: &mut Regions,
-) -> Result<Ran, Failure> {
+) -> Result<RawEnd, Failure> {
     if args.trust {
         return Err(Failure::new(trusted::NEEDLESS_TRUST).hint(trusted::OTHER_ENGINES));
     }
@@ -190,7 +178,8 @@ fn run_checked(
     let mut calls = Calls::basic(SplitMix::new(args.seed), clock(args.time));
     let mut memory = Memory::seeded(args.seed);
     let mut entry = Entry::default();
-    regions.map(&mut memory, &mut entry.arguments)?;
+    let mapped = regions.map(&mut memory, &mut entry.arguments);
+    mapped.map_err(of_regions)?;
     for &(register, value) in &args.registers {
         entry.arguments[register - 1] = value;
     }
@@ -200,11 +189,11 @@ fn run_checked(
         packet: packet.as_ref(),
     };
     let (finish, trace) = match args.trace {
-        true => trace::run(program, cx, entry, &limits),
+        true => run_traced(program, cx, entry, &limits),
         false => (program.run(cx, entry, &limits), String::new()),
     };
     let finish = Box::new(finish);
-    Ok(Ran::Checked { finish, trace })
+    Ok(RawEnd::Checked { finish, trace })
 }
 
 fn run_trusted(
@@ -212,7 +201,7 @@ fn run_trusted(
     engine: Engine,
     program: &CheckedProgram,
     regions: &mut Regions,
-) -> Result<Ran, Failure> {
+) -> Result<RawEnd, Failure> {
     trusted::check_trust(args.trust)?;
     let only_checked = [
         ("--trace", args.trace),
@@ -227,9 +216,9 @@ fn run_trusted(
             "{option} is for --engine checked only"
         )));
     }
-    let memory = regions.only_bytes()?;
+    let memory = regions.only_bytes().map_err(of_regions)?;
     let (random, clock) = (SplitMix::new(args.seed), clock(args.time));
-    trusted::run(engine, program, memory, random, clock, args.limits.timeout).map(Ran::Trusted)
+    trusted::run(engine, program, memory, random, clock, args.limits.timeout).map(RawEnd::Trusted)
 }
 
 /// Clock of the time helpers: a fixed time, or the time since the start.

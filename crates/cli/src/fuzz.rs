@@ -1,6 +1,5 @@
 //! `beebox fuzz`: looks for packets on which a property does not hold.
 
-mod output;
 mod progress;
 
 use std::path::{Path, PathBuf};
@@ -8,23 +7,25 @@ use std::time::Duration;
 
 use beebox::Kernel;
 use beebox::internal::fuzz::{
-    Campaign, CorpusError, FuzzInput, FuzzPlan, Property, read_corpus, write_corpus,
+    Campaign, CorpusError, FindsError, FuzzInput, FuzzPlan, Property, make_find_directory,
+    object_path, read_corpus, write_corpus, write_find,
 };
 use beebox::internal::loading::ObjectLoading;
 use beebox::internal::object::Object;
 use beebox::internal::run::{
-    LoadOptions, LoadedObject, can_test_run, leave_out_struct_ops, programs_in_arrays,
+    LoadOptions, LoadedObject, can_test_run, leave_out_struct_ops, load_only,
 };
 use beebox::network::System;
+use report::json::pretty;
 
 use crate::answer::{Answer, Failure};
-use crate::answer_format::FormatArgs;
+use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
 use crate::loading::{LoadingArgs, change, load_failure, note_guess};
 use crate::object_input::ObjectFile;
-use crate::run::maps_file::MapsFile;
+use crate::run::maps_file::{MapsFile, contents};
 use crate::run::{PERF_BUFFER_BYTES, read_network};
-use output::Outcome;
+use crate::stdout::{print_folded, write_json};
 use progress::Progress;
 
 /// Look for packets on which a property does not hold
@@ -205,7 +206,7 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
     };
     let unfit = |what: String| Failure::new(what).within(args.file.display());
     if let Some(directory) = &args.output {
-        output::check_directory(directory)?;
+        make_find_directory(directory).map_err(|error| of_finds(directory, error))?;
     }
     let mut campaign = Campaign::new(&object, plan, targets).map_err(unfit)?;
     let mut progress = Progress::default();
@@ -217,15 +218,36 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
     for find in &mut report.finds {
         // Every test begins with the maps as they are filled.
         let fresh = setup.load(&object, &args.file)?;
-        let path = output::object_path(&args.file, args.output.as_deref());
+        let path = object_path(&args.file, args.output.as_deref());
         find.write_test(&object, &path, &program, &fresh);
     }
-    let outcome = Outcome {
-        program: &program,
-        report: &report,
-        captures: campaign.capture_form(),
-    };
-    outcome.print(args)
+    let mut files = Vec::new();
+    for find in &report.finds {
+        files.push(match &args.output {
+            Some(directory) => write_find(directory, find, campaign.capture_form())
+                .map_err(|error| of_finds(directory, error))?,
+            None => Vec::new(),
+        });
+    }
+    match args.format.format() {
+        AnswerFormat::Text => print_folded(&report.text(&program, &files))?,
+        AnswerFormat::Json => write_json(pretty(&report.json(&program, &files)).as_bytes())?,
+    }
+    Ok(match report.finds.is_empty() {
+        true => Answer::Yes,
+        false => Answer::No,
+    })
+}
+
+/// The failure for finds that are not written.
+fn of_finds(directory: &Path, error: FindsError) -> Failure {
+    match &error {
+        FindsError::NoDirectory => Failure::new(&error)
+            .within(directory.display())
+            .hint("-o with a directory, which is made if need be"),
+        FindsError::File(path, error) => Failure::of_file(path, error),
+        FindsError::Full(_) => Failure::new(&error).within(directory.display()),
+    }
 }
 
 /// The properties of the command line.
@@ -315,11 +337,7 @@ impl Setup<'_> {
 
     /// Has the programs loaded that runs of a program need.
     fn choose(&self, object: &mut Object<'_>, program: &str) {
-        let mut wanted = vec![program.to_owned()];
-        wanted.extend(programs_in_arrays(object, &wanted));
-        let in_files = self.filling.iter();
-        wanted.extend(in_files.flat_map(|file| file.contents.programs(object)));
-        object.set_autoload(|program| wanted.iter().any(|name| program.name == **name));
+        load_only(object, vec![program.to_owned()], contents(self.filling));
         leave_out_struct_ops(object);
     }
 

@@ -4,9 +4,10 @@
 //!
 //! # Modules
 //!
-//! `object_input.rs` opens objects, `dis/native.rs` shows native code beside the instructions that
-//! it comes from, `exec/trusted.rs` passes on the user's assertion of safety, `filter/profile.rs`
-//! writes for the profiler.
+//! A module reads the arguments, asks the library, and prints its answer, which has methods for text
+//! and for data. `object_input.rs` opens objects, `test/host.rs` those of tests, `dis/native.rs` is the
+//! disassembler that native code is listed with, `exec/trusted.rs` passes on the user's assertion of
+//! safety, `filter/profile.rs` writes for the profiler.
 #![deny(unsafe_code)]
 
 #[macro_use]

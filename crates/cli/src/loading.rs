@@ -1,6 +1,6 @@
 //! Options that open an object by the conventions of a loader, and set what a loader sets.
 
-use beebox::internal::loading::{LoadingError, ObjectLoading};
+use beebox::internal::loading::{Guess, LoadingError, ObjectLoading};
 use beebox::internal::object::Object;
 use beebox::internal::program::{LoaderKind, ProgramType};
 use beebox::internal::run::LoadError;
@@ -107,8 +107,13 @@ impl LoadingArgs {
 /// Says on standard error by whose conventions an object is opened, if that is guessed.
 pub(crate) fn note_guess(object: &Object<'_>, name: &str) {
     if let Some(guess) = object.guess() {
-        note(format_args!("{name}: {guess}"));
+        note_guessed(guess, name);
     }
+}
+
+/// Says whose conventions are guessed.
+pub(crate) fn note_guessed(guess: &Guess, name: &str) {
+    note(format_args!("{name}: {guess}"));
 }
 
 /// Sets what is to be set.

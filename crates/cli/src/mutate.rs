@@ -1,6 +1,5 @@
 //! `beebox mutate`: changes of a program that its tests do not notice.
 
-use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -8,13 +7,10 @@ use std::thread;
 use std::time::Instant;
 
 use beebox::Kernel;
-use beebox::internal::mutate::{
-    MutantOutcome, MutationError, MutationPlan, MutationReport, MutationTest, mutate,
-};
+use beebox::internal::mutate::{MutationError, MutationPlan, MutationReport, MutationTest, mutate};
 use beebox::internal::object::Object;
-use report::count;
+use beebox::internal::test_files::{TestFile, WantedTests, load_tested};
 use report::json::pretty;
-use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
@@ -23,8 +19,7 @@ use crate::loading::{LoadingArgs, change, load_failure, note_guess};
 use crate::object_input::ObjectFile;
 use crate::output_path::OutputArg;
 use crate::stdout::write_folded;
-use crate::test::autoload;
-use crate::test::files::{TestFile, Wanted, find_wanted};
+use crate::test::find_wanted;
 
 /// Change a program, one instruction at a time, and see whether its tests notice
 ///
@@ -104,13 +99,13 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
     let inputs: Vec<PathBuf> = inputs.chain([args.file.clone()]).collect();
     let output = args.output.path(inputs.iter().map(PathBuf::as_path))?;
     choose(&mut object, &files, &args.file)?;
-    let tests = tests(files);
+    let tests = MutationTest::of_files(files);
     let start = Instant::now();
     let report = try_all(args, &object, &kernel, &tests)?;
     let seconds = start.elapsed().as_secs_f64();
     let answer = match args.format.format() {
-        AnswerFormat::Text => text(&report, seconds),
-        AnswerFormat::Json => pretty(&record(&report, seconds)),
+        AnswerFormat::Text => report.text(seconds),
+        AnswerFormat::Json => pretty(&report.json(seconds)),
     };
     write_folded(args.format.format(), answer, output)?;
     let (noticed, all) = report.share();
@@ -123,7 +118,7 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
 
 /// The files of tests of the object.
 fn find(args: &Args) -> Result<Vec<TestFile>, Failure> {
-    let mut files = find_wanted(Wanted {
+    let mut files = find_wanted(WantedTests {
         paths: &args.test,
         matching: &args.matching,
         object: Some(&args.file),
@@ -160,33 +155,8 @@ fn choose(object: &mut Object<'_>, files: &[TestFile], path: &Path) -> Result<()
             wanted.push(program.to_owned());
         }
     }
-    autoload(object, wanted);
+    load_tested(object, wanted);
     Ok(())
-}
-
-/// The tests of files; those that share maps are one.
-fn tests(files: Vec<TestFile>) -> Vec<MutationTest> {
-    let mut tests = Vec::new();
-    for file in files {
-        let (system, path) = (file.system, file.path.display().to_string());
-        if file.shares_maps {
-            let files = file.tests.into_iter().map(|test| test.file);
-            tests.push(MutationTest {
-                name: path,
-                files: files.collect(),
-                system,
-            });
-            continue;
-        }
-        for test in file.tests.into_iter().filter(|test| test.is_chosen) {
-            tests.push(MutationTest {
-                name: format!("{path}: {}", test.name),
-                files: vec![test.file],
-                system: system.clone(),
-            });
-        }
-    }
-    tests
 }
 
 fn try_all(
@@ -222,73 +192,5 @@ fn try_all(
             failure.hint("tests that pass on the program as it is")
         }
         MutationError::NoTests => Failure::new("there is no test").within(&name),
-    })
-}
-
-fn text(report: &MutationReport, seconds: f64) -> String {
-    let mut text = String::new();
-    for missed in report.missed() {
-        let note = match missed.is_executed {
-            true => "",
-            false => ", which no test executes",
-        };
-        let _ = match missed.line {
-            Some((file, line, code)) => writeln!(text, "{file}:{line}{note}\n  {code}"),
-            None => writeln!(text, "without a source line{note}"),
-        };
-        for mutant in missed.mutants {
-            let (slot, before, after) = (mutant.slot, &mutant.before, &mutant.after);
-            let is_executed = mutant.outcome == MutantOutcome::Missed { is_executed: true };
-            // Of a line that is executed, some instructions may not be.
-            let note = match is_executed || !missed.is_executed {
-                true => "",
-                false => " (not executed)",
-            };
-            let _ = writeln!(text, "    {slot}: {before} -> {after}{note}");
-        }
-    }
-    let (noticed, all) = report.share();
-    let percent = noticed as f64 * 100.0 / all.max(1) as f64;
-    let refused = report.mutants.len() - all;
-    let _ = writeln!(
-        text,
-        "{noticed} of {} noticed, {percent:.1} %; {refused} more are refused by the verifier; {seconds:.1} s",
-        count(all, "change")
-    );
-    text
-}
-
-fn record(report: &MutationReport, seconds: f64) -> Value {
-    let mutants = report.mutants.iter().map(|mutant| {
-        let (outcome, test) = match &mutant.outcome {
-            MutantOutcome::Refused => ("refused", None),
-            MutantOutcome::Noticed { test } => ("noticed", Some(test)),
-            MutantOutcome::Missed { is_executed: true } => ("missed", None),
-            MutantOutcome::Missed { is_executed: false } => ("not executed", None),
-        };
-        let mut record = json!({
-            "prog": mutant.program,
-            "insn": mutant.slot,
-            "original": mutant.before,
-            "replacement": mutant.after,
-            "outcome": outcome,
-        });
-        if let Some((file, line, code)) = &mutant.line {
-            record["file"] = json!(file);
-            record["line"] = json!(line);
-            record["line_text"] = json!(code);
-        }
-        if let Some(test) = test {
-            record["test"] = json!(test);
-        }
-        record
-    });
-    let (noticed, all) = report.share();
-    json!({
-        "mutants": mutants.collect::<Vec<_>>(),
-        "noticed": noticed,
-        "verified": all,
-        "refused": report.mutants.len() - all,
-        "seconds": seconds,
     })
 }

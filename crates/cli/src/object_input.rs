@@ -1,19 +1,14 @@
 //! Objects on the command line.
 
-use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use beebox::Kernel;
-use beebox::internal::btf::Linkage;
 use beebox::internal::loading::ObjectLoading;
-use beebox::internal::object::elf::{Binding, Elf, ElfFault};
 use beebox::internal::object::{
-    AttachFault, Blame, Error, ExternFault, LinkReport, MapFault, Object, Problem, ProgramDefFault,
-    ProgramLinkReport, RelocationFault, SectionFault, UnlinkedObject,
+    Blame, Error, Object, UnlinkedObject, defines, is_object, is_undecided, undefined_symbol,
 };
-
 use beebox::internal::program::ProgramType;
 
 use crate::answer::Failure;
@@ -41,12 +36,12 @@ impl ObjectFile {
         let mut start = Vec::new();
         let file = File::open(path).map_err(failed)?;
         file.take(8).read_to_end(&mut start).map_err(failed)?;
-        Ok(starts_as_object(&start))
+        Ok(is_object(&start))
     }
 
     /// True if it is an ELF file, or an archive of such.
     pub(crate) fn is_object(&self) -> bool {
-        starts_as_object(&self.bytes)
+        is_object(&self.bytes)
     }
 
     pub(crate) fn read(path: &Path) -> Result<ObjectFile, Failure> {
@@ -83,23 +78,7 @@ impl ObjectFile {
     /// The object as the compiler wrote it, if the loader refuses it only for its byte
     /// order, its legacy map definitions, static programs, or how its maps are declared.
     pub(crate) fn unlinked(&self, loading: &ObjectLoading) -> Option<UnlinkedObject<'_>> {
-        let error = loading.open(&self.bytes, "").err()?;
-        let is_shown = match error.problem() {
-            Problem::Elf(fault) => *fault == ElfFault::ForeignByteOrder,
-            Problem::Section(fault) => *fault == SectionFault::LegacyMaps,
-            Problem::Relocation(fault) => {
-                matches!(fault, RelocationFault::OtherLoadersMap { .. })
-            }
-            Problem::ProgramDef(fault) => *fault == ProgramDefFault::StaticProgram,
-            Problem::Map(fault) => is_declaration(fault),
-            // An extern map.
-            Problem::Extern(ExternFault::UnknownSection(section)) => section == ".maps",
-            _ => false,
-        };
-        let object = UnlinkedObject::open(&self.bytes)
-            .ok()
-            .filter(|_| is_shown)?;
-        Some(object.refused_for(error))
+        loading.unlinked(&self.bytes)
     }
 
     /// Opens the object, by the conventions of the loader that it is written for.
@@ -117,17 +96,6 @@ impl ObjectFile {
         let opened = loading.open(&self.bytes, &name(&self.path));
         opened.map_err(|error| refused_beside(error, None, &self.path, others))
     }
-
-    /// True if the object defines this symbol for others.
-    fn defines(&self, symbol: &str) -> bool {
-        Elf::parse_any_order(&self.bytes).is_ok_and(|elf| {
-            elf.symbols().iter().any(|it| {
-                it.binding != Binding::Local
-                    && it.section().is_some()
-                    && elf.symbol_name(it).is_some_and(|name| name == symbol)
-            })
-        })
-    }
 }
 
 /// Prints on standard error which other object defines what a listed object only declares.
@@ -140,34 +108,10 @@ pub(crate) fn note_definer(object: &UnlinkedObject<'_>, path: &Path, others: &[P
     }
 }
 
-/// True for a fault of a map's declaration that leaves the rest of the object readable.
-fn is_declaration(fault: &MapFault) -> bool {
-    match fault {
-        MapFault::NotGlobal(_) | MapFault::UnknownPinning(_) | MapFault::InnerPinned => true,
-        MapFault::Inner(fault) => is_declaration(fault),
-        _ => false,
-    }
-}
-
 /// The failure for an object without programs.
 pub(crate) fn no_programs() -> Failure {
     Failure::new("no programs: functions in .text are subprograms")
         .hint("a section for the program, as SEC(\"xdp\")")
-}
-
-/// What files are called in results: the last parts of their paths, as veristat has them, and
-/// paths as given where several files have the same last part.
-pub(crate) fn short_names(files: &[PathBuf]) -> Vec<String> {
-    let last = |path: &PathBuf| path.file_name().unwrap_or(path.as_os_str()).to_owned();
-    let mut paths: HashMap<_, HashSet<&PathBuf>> = HashMap::new();
-    for file in files {
-        paths.entry(last(file)).or_default().insert(file);
-    }
-    let name = |file: &PathBuf| match paths[&last(file)].len() {
-        1 => last(file).display().to_string(),
-        _ => file.display().to_string(),
-    };
-    files.iter().map(name).collect()
 }
 
 /// A refusal of the object at a path. Of an extern that the kernel does not define, it
@@ -187,20 +131,10 @@ pub(crate) fn refused_beside(
 /// Hint for an extern that the kernel does not define: linking with the object that
 /// does.
 fn link_hint(error: &Error, path: &Path, others: &[PathBuf]) -> Option<String> {
-    let is_of_another_object = match error.problem() {
-        Problem::Extern(fault) => {
-            matches!(
-                fault,
-                ExternFault::NotDescribed | ExternFault::NoSection | ExternFault::UnknownSection(_)
-            )
-        }
-        Problem::Map(fault) => *fault == MapFault::NotGlobal(Linkage::EXTERN),
-        _ => false,
-    };
-    let symbol = (error.place().symbol.as_deref()).filter(|_| is_of_another_object)?;
+    let symbol = undefined_symbol(error)?;
     let mut others = others.iter().filter(|other| *other != path);
-    let definer =
-        others.find(|other| ObjectFile::read(other).is_ok_and(|other| other.defines(symbol)));
+    let definer = others
+        .find(|other| ObjectFile::read(other).is_ok_and(|other| defines(&other.bytes, symbol)));
     Some(match definer {
         Some(definer) => format!(
             "{} defines {symbol}: beebox link -o linked.o {} {}",
@@ -248,32 +182,6 @@ fn expected<'n>(names: impl Iterator<Item = &'n str>, tip: Option<String>) -> St
     let tip = tip.map_or_else(String::new, |tip| format!("\n\n  tip: {tip}"));
     let names: Vec<&str> = names.collect();
     format!("expected one of {}{tip}", names.join(", "))
-}
-
-/// True for the bytes of an ELF file, or of an archive of such.
-pub(crate) fn starts_as_object(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"\x7fELF") || bytes.starts_with(b"!<arch>\n")
-}
-
-/// True if the kernel lacks something that a program needs.
-pub(crate) fn kernel_lacks_feature(link_report: &LinkReport) -> bool {
-    let programs = link_report
-        .programs
-        .iter()
-        .filter_map(ProgramLinkReport::refusal);
-    programs
-        .chain(&link_report.refusal)
-        .any(|error| error.blame() == Blame::Target)
-}
-
-/// True if the data of the kernel leave out what decides; the message has the remedy.
-fn is_undecided(error: &Error) -> bool {
-    matches!(
-        error.problem(),
-        Problem::Attach(AttachFault::LeftOut { .. })
-            | Problem::Relocation(RelocationFault::LeftOut { .. })
-            | Problem::Extern(ExternFault::NoSymbols)
-    )
 }
 
 /// A refusal for people, with the source line that it is about. What the kernel lacks

@@ -31,12 +31,12 @@ use beebox::internal::object::Object;
 use beebox::internal::program::ProgramType;
 use beebox::internal::raw;
 use beebox::internal::run::{
-    Debug, LoadOptions, LoadedObject, RunClock, RunOutputs, RunnableProgram, Stream, WhyOptions,
-    fallback_reason, leave_out_struct_ops, programs_in_arrays,
+    Debug, LoadOptions, LoadedObject, RunAnswer, RunClock, RunEnd, RunOutputs, RunnableProgram,
+    Stream, WhyOptions, fallback_reason, leave_out_struct_ops, load_only,
 };
 
 use beebox::Engine;
-use beebox::internal::network;
+use beebox::internal::network::{self, NetworkFileError};
 use beebox::network::System;
 
 use crate::answer::{Answer, Failure};
@@ -44,18 +44,18 @@ use crate::coverage::CoverageOutput;
 use crate::engine;
 use crate::input::{read_file, read_source};
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
-use crate::limits::LimitArgs;
+use crate::limits::{LimitArgs, TIMED_OUT};
 use crate::loading::{change, note_guess};
 use crate::object_input::ObjectFile;
+use crate::stdout::written;
 use changes::Changes;
 use choice::{choose, names};
 use expect::insert_run;
 use inputs::RunInputs;
-use maps_file::{MapsFile, note_left_out};
-use output::{Ran, Report};
+use maps_file::{MapsFile, contents, note_left_out};
+use output::limit_text;
 use profile::ProfileOutput;
 use selection::SelectionArgs;
-use verdicts::Rows;
 
 /// Run a program of an object on packets
 ///
@@ -372,13 +372,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         }
     }
     let runs = wanted.clone();
-    wanted.extend(programs_in_arrays(&object, &wanted));
-    wanted.extend(
-        filling
-            .iter()
-            .flat_map(|file| file.contents.programs(&object)),
-    );
-    object.set_autoload(|program| wanted.iter().any(|name| program.name == **name));
+    let wanted = load_only(&mut object, wanted, contents(filling.as_ref()));
     let is_of_ops = |name: &String| {
         let kind = object.program(name).and_then(|program| program.kind);
         kind == Some(ProgramType::StructOps)
@@ -430,11 +424,11 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
                 names(&old_object)
             )));
         }
-        let mut old_wanted = vec![program.clone()];
-        old_wanted.extend(programs_in_arrays(&old_object, &old_wanted));
-        let in_files = filling.iter();
-        old_wanted.extend(in_files.flat_map(|file| file.contents.programs(&old_object)));
-        old_object.set_autoload(|program| old_wanted.iter().any(|name| program.name == **name));
+        load_only(
+            &mut old_object,
+            vec![program.clone()],
+            contents(filling.as_ref()),
+        );
         leave_out_struct_ops(&mut old_object);
         let old_kernel = old_kernel.as_ref().unwrap_or(&kernel);
         let load = |object: &Object<'_>, name: &str, kernel| {
@@ -597,12 +591,14 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
                 most: args.selection.limit,
                 comments: args.selection.comments,
             };
-            let mut rows = args.verdicts.then(|| Rows::start(args.format(), engine));
+            let mut rows = args
+                .verdicts
+                .then(|| verdicts::start(args.format(), engine));
             let ran = capture::run(options, &mut program, &mut outputs, rows.as_mut())?;
             profile = program.take_profile();
             html::write(args, page, (&chosen, &mut program), &ran)?;
             if let Some(rows) = rows {
-                rows.finish()?;
+                written(rows.finish())?;
                 write_coverage(args, &loaded)?;
                 if args.format() != RunFormat::Text {
                     return Ok(verdicts::ended(&ran));
@@ -631,19 +627,21 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     if !args.verdicts {
         write_coverage(args, &loaded)?;
     }
-    let report = Report {
+    let answer = RunAnswer {
         prog: chosen,
         kind,
         engine,
         fallback_reason: fallback_reason.map(|(_, what)| what),
         types,
-        ran,
+        end: ran,
         unwritten,
         outputs,
         streams,
         maps: maps.transpose().map_err(Failure::new)?,
+        limit_text,
+        timed_out: TIMED_OUT,
     };
-    report.print(args.format())
+    output::print(&answer, args.format())
 }
 
 /// Writes what the runs executed.
@@ -723,13 +721,16 @@ fn record_types<'a>(
 pub(crate) fn read_network(path: &Path) -> Result<System, Failure> {
     let bytes = read_file(path)?;
     let text = String::from_utf8_lossy(&bytes);
-    network::read(&text).map_err(|error| {
-        let failure = Failure::new(format_args!("{}: {error}", path.display()));
-        match error.place.is_empty() {
-            true => failure.hint(r#"{"link": [...], "route": [...]}, as ip -json prints it"#),
-            false => failure,
-        }
-    })
+    network::read(&text).map_err(|error| network_failure(path, &error))
+}
+
+/// The failure for a file that is no network.
+pub(crate) fn network_failure(path: &Path, error: &NetworkFileError) -> Failure {
+    let failure = Failure::new(format_args!("{}: {error}", path.display()));
+    match error.place.is_empty() {
+        true => failure.hint(r#"{"link": [...], "route": [...]}, as ip -json prints it"#),
+        false => failure,
+    }
 }
 
 fn clock(kind: Option<ClockKind>, time: Option<u64>) -> Result<RunClock, Failure> {
@@ -746,7 +747,7 @@ fn on_packet(
     args: &Args,
     program: &mut RunnableProgram<'_>,
     outputs: &mut RunOutputs,
-) -> Result<Ran, Failure> {
+) -> Result<RunEnd, Failure> {
     let packet = args.inputs.packet()?.unwrap_or_default();
     let context = args.inputs.ctx.as_ref().map(read_source).transpose()?;
     let repeat = args.repeat.unwrap_or(1);
@@ -757,14 +758,14 @@ fn on_packet(
     match result {
         Ok(run) => {
             outputs.add_of(0, &run.printk, &run.records);
-            Ok(Ran::Packet {
+            Ok(RunEnd::Packet {
                 packet,
                 context: context.unwrap_or_default(),
                 run,
                 is_cold: repeat == 1,
             })
         }
-        Err(error) if error.is_stop() => Ok(Ran::Stopped {
+        Err(error) if error.is_stop() => Ok(RunEnd::Stopped {
             packet: None,
             error,
         }),

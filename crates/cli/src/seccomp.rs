@@ -9,7 +9,7 @@ mod dump;
 mod eval;
 mod input;
 mod table;
-pub(crate) mod value;
+mod value;
 
 use clap::Subcommand;
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use beebox::Kernel;
 use beebox::internal::loading::{LoadingError, ObjectLoading};
 use beebox::internal::object::{ProgramLinkReport, oldest};
+use beebox::internal::object::{kernel_lacks_feature, short_names};
 use beebox::internal::program::Release;
 use report::object::{
     Hints, LinkedFor, Shown, needs_newer_text, object_json, object_text, unlinked_json,
@@ -16,7 +17,7 @@ use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::input;
 use crate::kernel_input::{FOR_LINKING, KernelArgs, assumed, note_assumed, note_built_in};
 use crate::loading::{LoadingArgs, change, failure, note_guess};
-use crate::object_input::{ObjectFile, kernel_lacks_feature, note_definer, short_names};
+use crate::object_input::{ObjectFile, note_definer};
 use crate::output_path::OutputArg;
 use crate::stdout::{json, print_answer, terminal_width, write_answer};
 

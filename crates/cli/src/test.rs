@@ -1,22 +1,27 @@
 //! `beebox test`: runs the named tests of expectation files.
 
-pub(crate) mod files;
-mod report;
-mod run;
+mod host;
 mod watch;
-
-pub(crate) use run::autoload;
 
 use std::path::PathBuf;
 
-use beebox::Engine;
+use beebox::internal::loading::ObjectLoading;
+use beebox::internal::run::LoadOptions;
+use beebox::internal::test_files::{
+    NetworkFault, TestFile, TestFilesError, TestPlan, WantedTests, list_json, list_text,
+};
+use beebox::{Engine, Kernel};
+use report::json::pretty;
 
 use crate::answer::{Answer, Failure};
+use crate::answer_format::AnswerFormat;
 use crate::coverage::CoverageOutput;
 use crate::engine;
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
 use crate::loading::LoadingArgs;
-use crate::output_path::OutputArg;
+use crate::output_path::{OutputArg, OutputPath};
+use crate::run::{expect, network_failure};
+use crate::stdout::{plain, write_answer, write_folded, write_output};
 
 /// Run the tests of expectation files
 ///
@@ -131,22 +136,99 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let loading = args.loading.read()?;
     match args.watch {
         true => watch::run(&args, &kernel, &loading),
-        false => once(&args, &kernel, &loading, &files::find(&args)?),
+        false => once(&args, &kernel, &loading, &find(&args)?),
     }
 }
 
 /// Runs all tests of some files.
 fn once(
     args: &Args,
-    kernel: &beebox::Kernel,
-    loading: &beebox::internal::loading::ObjectLoading,
-    files: &[files::TestFile],
+    kernel: &Kernel,
+    loading: &ObjectLoading,
+    files: &[TestFile],
 ) -> Result<Answer, Failure> {
     let inputs = files.iter().flat_map(|file| [&file.path, &file.object]);
     let output = args.output.path(inputs.map(PathBuf::as_path))?;
     if args.list {
-        return report::list(args, files, output);
+        return list(args, files, output);
     }
-    let outcomes = run::all(args, kernel, loading, files)?;
-    report::print(args, &outcomes, output)
+    let plan = TestPlan {
+        kernel,
+        loading,
+        engine: args.engine.unwrap_or(LoadOptions::default().engine),
+        jobs: args.jobs.map(|jobs| jobs as usize),
+        counts: !args.coverage.is_empty(),
+        tells_passed: args.why,
+        tells_failed: !args.no_why,
+    };
+    let results = plan.run(files, &host::Objects)?;
+    if !args.coverage.is_empty() {
+        crate::coverage::write(&results.coverage, &args.coverage)?;
+        crate::coverage::note(&results.coverage);
+    }
+    match args.format() {
+        TestFormat::Text => write_folded(AnswerFormat::Text, results.text(), output)?,
+        TestFormat::Json => {
+            write_answer(AnswerFormat::Json, pretty(&results.json(&plain)), output)?;
+        }
+        TestFormat::Junit => write_output(results.junit(&plain).as_bytes(), output)?,
+    }
+    Ok(match results.failed() {
+        0 => Answer::Yes,
+        _ => Answer::No,
+    })
+}
+
+/// Prints the names of the tests.
+fn list(
+    args: &Args,
+    files: &[TestFile],
+    output: Option<OutputPath<'_>>,
+) -> Result<Answer, Failure> {
+    match args.format() {
+        TestFormat::Text => write_answer(AnswerFormat::Text, list_text(files), output)?,
+        TestFormat::Json => write_answer(AnswerFormat::Json, pretty(&list_json(files)), output)?,
+        TestFormat::Junit => {
+            let failure = Failure::new("--format junit has results, and --list runs nothing");
+            return Err(failure.hint("--format json"));
+        }
+    }
+    Ok(Answer::Yes)
+}
+
+/// Reads the files that the arguments name.
+fn find(args: &Args) -> Result<Vec<TestFile>, Failure> {
+    find_wanted(WantedTests {
+        paths: &args.paths,
+        matching: &args.matching,
+        object: args.object.as_deref(),
+    })
+}
+
+/// Reads files of tests.
+pub(crate) fn find_wanted(wanted: WantedTests<'_>) -> Result<Vec<TestFile>, Failure> {
+    let failure = |error: TestFilesError| match error {
+        TestFilesError::File(path, error) => Failure::of_file(&path, &error),
+        TestFilesError::Expect(error) => expect::failure(*error),
+        TestFilesError::NoTests(_) => Failure::new(&error).hint(match wanted.object {
+            // `beebox mutate` has the object.
+            Some(_) => "files *.expect with `test NAME`",
+            None => "files *.expect with `object FILE` and `test NAME`, or --object FILE",
+        }),
+        TestFilesError::NotChosen(_) => Failure::new(format_args!("--match {error}"))
+            .hint("`beebox test PATH --list` names the tests"),
+        TestFilesError::NoObject(_) => {
+            Failure::new(&error).hint("object FILE in front of the tests, or --object FILE")
+        }
+        TestFilesError::Network {
+            file,
+            network,
+            fault,
+        } => match fault {
+            NetworkFault::File(error) => Failure::of_file(&network, &error),
+            NetworkFault::Form(error) => network_failure(&network, &error),
+        }
+        .within(file.display()),
+    };
+    wanted.find().map_err(failure)
 }

@@ -3,11 +3,9 @@
 mod filter;
 pub(crate) mod globals;
 mod html;
-mod matrix;
 mod row;
 pub(crate) mod run;
 mod single;
-mod table;
 mod target;
 
 use std::path::{Path, PathBuf};
@@ -19,7 +17,8 @@ use beebox::internal::loading::ObjectLoading;
 use beebox::internal::object::{Error, ExternFault};
 use beebox::internal::program::LoadFlags;
 use beebox::internal::verify::matrix::ProgramAnswers;
-use beebox::internal::verify::results::{Job, Logs, Results, Row, UNTYPED};
+use beebox::internal::verify::matrix::table::{self as matrix, MatrixTable, NamedKernel};
+use beebox::internal::verify::results::{Counts, Job, Logs, Results, Row, UNTYPED, table};
 use beebox::verify::Options;
 
 use crate::answer::{Answer, Failure, note};
@@ -31,10 +30,8 @@ use crate::object_input::SET_TYPE;
 use crate::output_path::OutputPath;
 use crate::stdout::{fit, json, print, terminal_width, write_answer, write_output};
 use beebox::Kernel;
-use matrix::{Matrix, Named};
 use report::sarif::sarif;
 use report::veristat::{Emit, Filters, Joined, ResultRow, ResultVerdict, csv, differences};
-use table::Counts;
 
 /// Verify BPF programs as Linux 6.18 does, or the kernels of --kernel
 ///
@@ -475,7 +472,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         VerifyFormat::Text if rows.is_empty() && answer.is_err() => {}
         VerifyFormat::Text => {
             let width = terminal_width().filter(|_| output.is_none());
-            let text = table::table(&rows, &emit, &counts, width);
+            let text = table(&rows, &emit, &counts, width);
             write_answer(AnswerFormat::Text, text, output)?;
         }
         VerifyFormat::Csv => write_output(csv(&rows, &emit, true).as_bytes(), output)?,
@@ -531,9 +528,9 @@ fn matrix_of(
             "{what} is of one kernel, and {names}"
         )));
     }
-    let kernels: Vec<Named> = kernels
+    let kernels: Vec<NamedKernel> = kernels
         .into_iter()
-        .map(|(name, kernel)| Named {
+        .map(|(name, kernel)| NamedKernel {
             name,
             kernel: match args.privileges {
                 Some(privileges) => kernel.with_privileges(privileges, Source::Given),
@@ -571,12 +568,12 @@ fn matrix_of(
     }
     answers.programs.retain(|program| is_selected(program));
     let matrix = match args.diff.is_empty() {
-        true => Matrix {
+        true => MatrixTable {
             kernels: &kernels,
             programs: answers.programs.iter().collect(),
             is_diff: false,
         },
-        false => Matrix::of_changes(&kernels, &answers.programs),
+        false => MatrixTable::of_changes(&kernels, &answers.programs),
     };
     match args.format {
         VerifyFormat::Text if answers.programs.is_empty() && !failures.is_empty() => {}

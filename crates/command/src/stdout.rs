@@ -2,6 +2,7 @@
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 
+pub use report::json::SCHEMA;
 use report::terminal::{LONGEST_LINE, TerminalWriter, cut, escape_controls_in_styled, fold};
 use serde::Serialize;
 use terminal_size::Width;
@@ -17,9 +18,6 @@ pub fn json(record: &impl Serialize) -> Vec<u8> {
     line.push(b'\n');
     line
 }
-
-/// Version of the JSON of all commands (docs/json.md), the first member of each document.
-pub const SCHEMA: u32 = 1;
 
 /// JSON with its version as the first member of each object that begins a line: of one document, or
 /// of each of JSON Lines.

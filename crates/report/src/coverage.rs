@@ -11,7 +11,6 @@ mod lcov;
 mod text;
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 pub use json::coverage_json;
@@ -315,20 +314,7 @@ impl Coverage {
 
 /// Text for XML and HTML.
 fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for each in text.chars() {
-        match each {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            each if each.is_control() && each != '\t' => {
-                let _ = write!(out, "{}", char::REPLACEMENT_CHARACTER);
-            }
-            each => out.push(each),
-        }
-    }
-    out
+    crate::xml::escaped(text, "\u{fffd}")
 }
 
 #[cfg(test)]

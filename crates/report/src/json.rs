@@ -6,6 +6,9 @@ use serde::Serialize;
 use serde_json::Serializer;
 use serde_json::ser::Formatter;
 
+/// Version of the JSON of all commands (docs/json.md), the first member of each document.
+pub const SCHEMA: u32 = 1;
+
 /// Writes a value with a line for each member.
 ///
 /// # Errors

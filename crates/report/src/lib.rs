@@ -9,7 +9,7 @@
 //! layouts, summaries and differences of types, `why/` the paths of runs, `coverage/` and `profile/` what
 //! they executed, `html/` pages of runs and verifications (`page.js` and `page.css` are shared),
 //! `table.rs` aligned columns,
-//! `json.rs` JSON in lines, `sarif.rs` refusals for code scanning.
+//! `json.rs` JSON in lines, `xml.rs` text in XML, `sarif.rs` refusals for code scanning.
 #![forbid(unsafe_code)]
 
 pub mod bindings;
@@ -29,6 +29,9 @@ pub mod terminal;
 pub mod value;
 pub mod veristat;
 pub mod why;
+pub mod xml;
+
+pub use table::aligned;
 
 /// A number of things, which are one or many.
 pub fn count(number: usize, thing: &str) -> String {

@@ -4,6 +4,34 @@ use std::fmt::Write;
 
 use anstyle::Style;
 
+/// Cells in columns, two spaces apart; those of `right` are numbers, which end at the same column.
+/// `style` is that of a cell by its row, its column and its text.
+pub fn aligned(
+    cells: &[Vec<String>],
+    right: &[usize],
+    style: impl Fn(usize, usize, &str) -> Style,
+) -> String {
+    let count = cells.first().map_or(0, Vec::len);
+    let width = |at: usize| cells.iter().map(|line| line[at].chars().count()).max();
+    let widths: Vec<usize> = (0..count).map(|at| width(at).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for (row, line) in cells.iter().enumerate() {
+        let padded = line.iter().zip(&widths).enumerate();
+        let padded = padded.map(|(at, (cell, width))| {
+            let style = style(row, at, cell);
+            let room = width - cell.chars().count();
+            match right.contains(&at) {
+                true => format!("{:room$}{style}{cell}{style:#}", ""),
+                false => format!("{style}{cell}{style:#}{:room$}", ""),
+            }
+        });
+        let padded: Vec<String> = padded.collect();
+        text.push_str(padded.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
 /// On which side a column is even.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {

@@ -7,8 +7,10 @@
 //! file, and the loader ends the machine.
 
 mod answer;
+mod compare;
 mod image;
 mod machine;
+mod output;
 mod plan;
 
 use std::path::Path;
@@ -19,8 +21,10 @@ use spec::Kernel;
 use spec::kernel::{Release, Source};
 
 pub use answer::GuestAnswer;
+pub use compare::Asked;
 pub use image::{image_in, image_version};
 pub use machine::AskError;
+pub use output::{records, text};
 pub use plan::NotAsked;
 
 /// How a kernel is asked.

@@ -11,6 +11,7 @@
 //! Memory: one buffer of 256 KiB for each thread where a capture is not mapped, and the
 //! matching packets of a few segments; it does not grow with the capture.
 
+mod advice;
 mod input;
 mod merge;
 mod output_format;
@@ -21,6 +22,7 @@ mod part;
 mod positioned;
 mod programs;
 mod scan;
+mod summary;
 #[cfg(test)]
 mod tests;
 
@@ -38,6 +40,7 @@ pub use capture::{
 };
 
 pub use ::packet::{FlowFields, flow_fields, payload_offset};
+pub use advice::{expression_in, is_capture};
 pub use input::{Elsewhere, Input};
 pub use merge::{Merged, merge};
 pub use output_format::{FileFormat, OutputFormatError};
@@ -46,6 +49,7 @@ pub use packets::{LEAST_PART, Packets, PacketsError};
 #[cfg(feature = "run")]
 pub(crate) use part::{Part, Place};
 pub use programs::FilterSource;
+pub use summary::{FileCounts, FilterSummary};
 
 use scan::{Drain, Scan};
 

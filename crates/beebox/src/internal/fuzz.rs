@@ -20,6 +20,7 @@ mod input;
 mod layout;
 mod minimize;
 mod mutator;
+mod output;
 mod packets;
 mod property;
 mod random;
@@ -32,6 +33,7 @@ pub use corpus::{Corpus, CorpusError, read_corpus, write_corpus};
 pub use executor::FuzzTarget;
 pub use find::{CaptureForm, FuzzFind, capture_as};
 pub use input::{FuzzInput, InputElement, InputStep};
+pub use output::{FindsError, make_find_directory, object_path, write_find};
 pub use property::{FuzzRun, Property};
 
 /// Bytes as hexadecimal digits.

@@ -12,9 +12,11 @@ mod xlated;
 use std::fmt;
 
 pub use converted::{ConvertedRecord, InsnRecord, converted_slots, converted_text, insn_records};
-pub use linked::{Beside, Labels, LineForm, Listed, Outcome, linked_json, linked_text};
+pub use linked::{
+    BesideNative, Labels, LineForm, Listed, NoNative, Outcome, linked_json, linked_text,
+};
 pub use native::{NativeInsn, NativeListing, native_record, native_text};
-pub use plain::{Record, hex, initializer, slots};
+pub use plain::{ListingForm, Record, listing_of, slots};
 pub use slot::{Slot, SlotRecord, Source};
 pub use unlinked::{unlinked_json, unlinked_text};
 pub use xlated::{Xlated, xlated_json, xlated_text};

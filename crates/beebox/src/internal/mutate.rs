@@ -7,6 +7,7 @@
 
 mod change;
 mod report;
+mod text;
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -26,6 +27,7 @@ use vm::System;
 use crate::internal::expect::{ExpectCheck, ExpectFile};
 use crate::internal::maps_json::RecordTypes;
 use crate::internal::run::{LoadError, LoadOptions, LoadedObject, Marked};
+use crate::internal::test_files::TestFile;
 
 /// A test: files that run one after the other over the same maps.
 pub struct MutationTest {
@@ -35,6 +37,33 @@ pub struct MutationTest {
     pub files: Vec<ExpectFile>,
     /// The network that programs see.
     pub system: Option<System>,
+}
+
+impl MutationTest {
+    /// The tests of files; those that share maps are one.
+    pub fn of_files(files: Vec<TestFile>) -> Vec<MutationTest> {
+        let mut tests = Vec::new();
+        for file in files {
+            let (system, path) = (file.system, file.path.display().to_string());
+            if file.shares_maps {
+                let files = file.tests.into_iter().map(|test| test.file);
+                tests.push(MutationTest {
+                    name: path,
+                    files: files.collect(),
+                    system,
+                });
+                continue;
+            }
+            for test in file.tests.into_iter().filter(|test| test.is_chosen) {
+                tests.push(MutationTest {
+                    name: format!("{path}: {}", test.name),
+                    files: vec![test.file],
+                    system: system.clone(),
+                });
+            }
+        }
+        tests
+    }
 }
 
 /// Which changes are made.

@@ -34,3 +34,7 @@ pub mod elf {
         SymbolKind, SymbolPlace,
     };
 }
+
+pub use super::object_files::{
+    defines, is_object, is_undecided, kernel_lacks_feature, short_names, undefined_symbol,
+};

@@ -45,12 +45,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod answer;
 mod elf;
 mod form;
+mod regions;
+mod tracing;
 mod trap_json;
 mod unchecked;
 mod written;
 
+pub use answer::{RawAnswer, RawEnd, RawStop};
 pub use elf::{ElfError, elf_program};
 pub use form::{ProgramForm, ProgramReadError, parse_hex, read_program};
 pub use interp::Unsupported;
@@ -62,7 +66,9 @@ pub use interp::checked::{
 };
 pub use jit::CompileError;
 pub use lower::{Malformed, Problem};
+pub use regions::{Region, RegionError, RegionSource, Regions, parse_region};
 pub use spec::{Clock, Printk, Random, SplitMix};
+pub use tracing::run_traced;
 pub use trap_json::{limit_json, trap_json, trap_text};
 pub use unchecked::{UncheckedError, UncheckedProgram};
 pub use vm::{

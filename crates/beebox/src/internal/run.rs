@@ -33,10 +33,12 @@
 
 #[cfg(feature = "trace")]
 mod against;
+mod answer;
 mod attached;
 mod by_verdict;
 mod capture;
 mod checked;
+mod choice;
 mod compiled;
 #[cfg(feature = "coverage")]
 mod counts;
@@ -58,6 +60,7 @@ mod map_structure;
 mod maps;
 mod options;
 mod outputs;
+mod packet_rows;
 mod parallel;
 mod prepared;
 mod printed;
@@ -92,8 +95,10 @@ pub use ::kernel::process::{Descriptor, LoadedProgram, Process, ProgramVerifier}
 pub use ::kernel::programs::{PacketVerdict, verdict_list, verdict_names};
 #[cfg(feature = "trace")]
 pub use against::{Comparison, Differing, PartingGroup, RunDifference, Sides};
+pub use answer::{RunAnswer, RunEnd, WrittenFiles};
 pub use by_verdict::VerdictOutput;
 pub use capture::{CaptureOptions, Choose, PacketOutput, PacketRun, RunCaptureError};
+pub use choice::{PacketChoice, PacketChoiceError, find_verdict, verdict_word};
 pub use data::DataError;
 pub use error::{LoadError, RunError, TrapPlace};
 pub(crate) use faults::Faults;
@@ -108,12 +113,13 @@ pub use loaded::LoadedObject;
 pub use maps::{Entry, ObjectMap, StorageOwner};
 pub use options::LoadOptions;
 pub use outputs::{RecordList, RunOutputs, TextList};
+pub use packet_rows::{PacketRows, RowForm};
 pub use printed::PrintedText;
 pub use program::{RunnableProgram, TestRunOutput};
 pub use records::RunRecord;
 pub use redirect::{redirect_json, redirect_text};
 pub use reuse::{ReuseFault, ReusedMaps};
-pub use selection::{fallback_reason, leave_out_struct_ops, programs_in_arrays};
+pub use selection::{fallback_reason, leave_out_struct_ops, load_only, programs_in_arrays};
 pub use services::RunClock;
 pub use spec::kfuncs::CallState;
 pub use spec::{Errno, SplitMix};

@@ -6,6 +6,12 @@
 //! computes the exact table of a stack's actions for every call and argument (decision
 //! diagrams over the bits of `struct seccomp_data`).
 
+mod checks;
+mod decision;
+mod named;
+mod tables;
+mod words;
+
 use classic::run::Step;
 use classic::{Checked, Refusal};
 use isa::classic::SockFilter;
@@ -23,7 +29,15 @@ pub use ::seccomp::{
     Finding, Group, MAX_ERRNO, Miss, Others, Table, TooComplex, Word, X32_BIT, annotate, calls,
     combine, constants, decide, errno, number_text, read_expectations,
 };
+pub use checks::{FilterCheck, Misses};
 pub use classic::SeccompData;
+pub use decision::Decision;
+pub use named::{NamedFilter, listings_json, listings_text};
+pub use tables::CallCases;
+pub use words::{
+    Argument, CallWordError, argument_value, parse_arch, parse_argument, parse_number,
+    parse_syscall,
+};
 
 /// A checked seccomp filter, ready to run. It can be shared between
 /// threads; each thread runs it through a [`SeccompRunner`] of its own.

@@ -1,17 +1,15 @@
 //! eBPF programs in files, and the forms in which they are printed.
 
-use beebox::internal::ebpf::{Insn, RawInsn, encode, to_bytes};
-use beebox::internal::listing::{Record, Slot, hex, initializer, slots};
+use beebox::internal::ebpf::Insn;
+use beebox::internal::listing::{ListingForm, listing_of};
 use beebox::internal::raw::{
     ElfError, ListingReadError, ProgramForm, ProgramReadError, read_listing, read_program,
 };
-use serde::Serialize;
 
 use crate::answer::Failure;
 use crate::input::{LONGEST_TEXT, excerpt};
 use crate::program_input::{ClassicForm, ProgramInput};
 use crate::program_output::ProgramFormat;
-use crate::stdout::json;
 
 /// Reads a program in any form.
 pub(crate) fn read(input: &ProgramInput) -> Result<Vec<Insn>, Failure> {
@@ -58,22 +56,14 @@ pub(crate) fn parse(name: &str, file: &[u8]) -> Result<Vec<Insn>, Failure> {
 
 /// A program in a format.
 pub(crate) fn format(insns: &[Insn], format: ProgramFormat) -> Result<Vec<u8>, Failure> {
-    let raw = encode(insns).map_err(Failure::new)?;
-    let line_each = |line: &dyn Fn(&Slot) -> String| {
-        let lines = slots(insns);
-        lines
-            .iter()
-            .map(|slot| line(slot) + "\n")
-            .collect::<String>()
-    };
-    let text = match format {
-        ProgramFormat::Form(ClassicForm::Raw | ClassicForm::RawLe) => return Ok(to_bytes(&raw)),
-        ProgramFormat::Json => return Ok(as_json(insns, &raw)),
-        ProgramFormat::Hex => raw.iter().map(|&slot| hex(slot) + "\n").collect(),
-        ProgramFormat::Form(ClassicForm::Dd) => raw.iter().map(|&slot| initializer(slot)).collect(),
-        ProgramFormat::Form(ClassicForm::D) => line_each(&Slot::line),
-        ProgramFormat::Form(ClassicForm::Asm) => line_each(&|slot| slot.insn.to_string()),
-        ProgramFormat::Log => line_each(&|slot| format!("{}: {}", slot.index, slot.log_text())),
+    let form = match format {
+        ProgramFormat::Form(ClassicForm::Raw | ClassicForm::RawLe) => ListingForm::Bytes,
+        ProgramFormat::Json => ListingForm::Json,
+        ProgramFormat::Hex => ListingForm::Hex,
+        ProgramFormat::Form(ClassicForm::Dd) => ListingForm::Initializers,
+        ProgramFormat::Form(ClassicForm::D) => ListingForm::Llvm,
+        ProgramFormat::Form(ClassicForm::Asm) => ListingForm::Asm,
+        ProgramFormat::Log => ListingForm::Log,
         ProgramFormat::Case => {
             return Err(Failure::new(
                 "--format case: a case states the program type, which only objects do",
@@ -85,17 +75,5 @@ pub(crate) fn format(insns: &[Insn], format: ProgramFormat) -> Result<Vec<u8>, F
                 .hint("raw, hex, d, dd, asm, log or json"));
         }
     };
-    Ok(text.into_bytes())
-}
-
-#[derive(Serialize)]
-struct Program<'s> {
-    insns: Vec<Record<'s>>,
-}
-
-fn as_json(insns: &[Insn], raw: &[RawInsn]) -> Vec<u8> {
-    let slots = slots(insns);
-    json(&Program {
-        insns: slots.iter().map(|slot| Record::of(slot, raw)).collect(),
-    })
+    listing_of(insns, form).map_err(Failure::new)
 }

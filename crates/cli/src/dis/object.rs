@@ -3,16 +3,16 @@
 use beebox::Kernel;
 use beebox::internal::ebpf::decode;
 use beebox::internal::listing::{
-    Beside, Labels, LineForm, Listed, NativeListing, Outcome, Slot, UnknownProgram, Xlated,
-    linked_json, linked_text, native_record, native_text, xlated_json, xlated_text,
+    BesideNative, Labels, LineForm, Listed, Outcome, UnknownProgram, Xlated, linked_json,
+    linked_text, xlated_json, xlated_text,
 };
 use beebox::internal::loading::ObjectLoading;
-use beebox::internal::native::{CodeOptions, NativeDraft};
+use beebox::internal::native::CodeOptions;
 use beebox::internal::object::Object;
+use beebox::internal::object::kernel_lacks_feature;
 use beebox::internal::program::ProgramId;
 use beebox::internal::program::case::Case;
 use beebox::internal::verify::ProgramLoader;
-use serde_json::{Map, Value, json};
 
 use super::ebpf;
 use super::native::disassemble;
@@ -20,7 +20,7 @@ use crate::answer::Failure;
 use crate::input::name;
 use crate::kernel_input::{FOR_LINKING, FOR_VERIFYING, assumed, note_assumed, note_built_in};
 use crate::loading::{change, note_guess};
-use crate::object_input::{ObjectFile, kernel_lacks_feature, no_programs, refused};
+use crate::object_input::{ObjectFile, no_programs, refused};
 use crate::program_input::ClassicForm;
 use crate::program_output::ProgramFormat;
 
@@ -117,17 +117,22 @@ pub(super) fn show(
         let complete = complete && programs.iter().all(Xlated::is_accepted);
         return Ok(Shown { bytes, complete });
     }
-    let native = view.native.map(|options| Native { kernel, options });
+    let native = view.native.map(|options| BesideNative {
+        kernel,
+        options,
+        disassemble,
+    });
     let bytes = match view.format {
-        ProgramFormat::Json => {
-            crate::stdout::json(&linked_json(&outcomes, &labels, native.as_ref())?)
-        }
+        ProgramFormat::Json => crate::stdout::json(
+            &linked_json(&outcomes, &labels, native.as_ref()).map_err(Failure::new)?,
+        ),
         ProgramFormat::Form(ClassicForm::D) | ProgramFormat::Log => {
             let form = match view.format {
                 ProgramFormat::Log => LineForm::Log,
                 _ => LineForm::Llvm,
             };
-            let text = linked_text(&outcomes, &labels, form, view.source, native.as_ref())?;
+            let text = linked_text(&outcomes, &labels, form, view.source, native.as_ref());
+            let text = text.map_err(Failure::new)?;
             [note, text.into_bytes()].concat()
         }
         ProgramFormat::Case => {
@@ -204,40 +209,4 @@ fn choose(object: &Object<'_>, names: &[String]) -> Result<Vec<ProgramId>, Failu
 /// The failure for a name of no program.
 pub(super) fn unknown_program(error: UnknownProgram) -> Failure {
     Failure::new(&error).hint(format_args!("it has {}", error.known.join(", ")))
-}
-
-/// Native code of programs that are not loaded, beside their instructions.
-struct Native<'k> {
-    kernel: &'k Kernel,
-    options: CodeOptions,
-}
-
-impl Native<'_> {
-    fn draft(&self, program: &Listed<'_>) -> Result<NativeDraft, Failure> {
-        NativeDraft::from_linked(program.insns, self.kernel, self.options)
-            .map_err(|malformed| Failure::new(malformed).within(program.name))
-    }
-}
-
-impl Beside for Native<'_> {
-    type Error = Failure;
-
-    fn text(&self, program: &Listed<'_>, slots: Vec<Slot>) -> Result<String, Failure> {
-        let draft = self.draft(program)?;
-        Ok(native_text(&NativeListing::new(
-            None,
-            slots,
-            &draft,
-            disassemble,
-        )))
-    }
-
-    fn json(&self, program: &Listed<'_>, slots: Vec<Slot>) -> Result<Map<String, Value>, Failure> {
-        let draft = self.draft(program)?;
-        let listing = NativeListing::new(None, slots, &draft, disassemble);
-        Ok(match json!(native_record(&listing)) {
-            Value::Object(members) => members,
-            _ => Map::new(),
-        })
-    }
 }

@@ -9,9 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use beebox::captures::{FilterSource, LinkType};
-use beebox::internal::captures::Interface;
-use beebox::internal::classic::{AD_OFFSET, Cond, Extension, Insn, Operand, Size};
-use beebox::internal::text::{self, Problem};
+use beebox::internal::captures::{Interface, expression_in, is_capture};
 use beebox::{Engine, Expression, Filter, FilterError, Semantics, SockFilter};
 
 use super::inputs::{self, NamedInput};
@@ -44,17 +42,6 @@ pub(super) struct Settings {
     pub(super) optimizes: bool,
     /// Output for the profiler.
     pub(super) profile: Option<ProfilerOutput>,
-}
-
-/// True for the bytes of a capture, which is no filter.
-fn is_capture(bytes: &[u8]) -> bool {
-    let error = text::read(bytes, None).err();
-    error.is_some_and(|error| {
-        let capture = Problem::OtherFile {
-            what: "a packet capture",
-        };
-        error.problem == capture
-    })
 }
 
 impl Chosen {
@@ -123,18 +110,12 @@ impl Chosen {
         let Chosen::Compiled(filter, _) = self else {
             return None;
         };
-        if filter.semantics() == Semantics::Kernel {
-            return None;
-        }
-        let mut program = filter.checked().program().iter().enumerate();
-        program.find_map(|(at, &insn)| {
-            let extension = ancillary(insn)?;
-            Some(format!(
-                "instruction {at} loads #{}, which captures do not hold: the filter ends there \
-                 with 0 (--semantics kernel runs it as Linux does)",
-                extension.name()
-            ))
-        })
+        let (at, extension) = filter.absent_ancillary()?;
+        Some(format!(
+            "instruction {at} loads #{}, which captures do not hold: the filter ends there \
+             with 0 (--semantics kernel runs it as Linux does)",
+            extension.name()
+        ))
     }
 
     /// Warnings after the filter ran: a compiled filter is for one link type, because of
@@ -144,32 +125,13 @@ impl Chosen {
             return None;
         };
         let seen: Vec<LinkType> = seen.lock().ok()?.values().copied().collect();
-        let names: Vec<String> = seen.iter().map(LinkType::to_string).collect();
-        let names = names.join(", ");
-        if seen.len() > 1 {
-            return Some(format!(
-                "the compiled filter ran on packets of several link types, but its offsets \
-                 fit one: {names}"
-            ));
-        }
-        let compiled_for = compiled_for(filter.checked().program())?;
-        let [only] = seen[..] else { return None };
-        (only != compiled_for).then(|| {
-            format!(
-                "the compiled filter was probably compiled for {compiled_for}, but the packets \
-                 are {names}"
-            )
-        })
+        let fault = filter.link_type_fault(&seen)?;
+        Some(format!("the compiled filter {fault}"))
     }
 
     /// True when two runs on one packet may differ.
     pub(super) fn draws_random_numbers(&self) -> bool {
-        let Chosen::Compiled(filter, _) = self else {
-            return false;
-        };
-        let mut program = filter.checked().program().iter();
-        filter.semantics() == Semantics::Kernel
-            && program.any(|&insn| ancillary(insn) == Some(Extension::Random))
+        matches!(self, Chosen::Compiled(filter, _) if filter.draws_random_numbers())
     }
 
     /// Compiles for the first interface, so that a bad expression is refused
@@ -273,56 +235,5 @@ fn name_code(filter: &Filter, profile: Option<&ProfilerOutput>, name: &str) {
     if let (Some(profile), Some(code)) = (profile, filter.native_code(&name)) {
         // Without it the profile shows an address instead of a name.
         let _ = profile.add(&code);
-    }
-}
-
-/// The expression in a file, without comments; `None` if the file is not text.
-fn expression_in(bytes: &[u8]) -> Option<String> {
-    let text = str::from_utf8(bytes).ok()?;
-    let lines = text
-        .lines()
-        .map(|line| line.split('#').next().unwrap_or(""));
-    let expression = lines.collect::<Vec<_>>().join(" ");
-    let is_text = !expression.contains(|c: char| c.is_control() && !c.is_whitespace());
-    is_text.then(|| expression.trim().to_owned())
-}
-
-/// The link type that a filter was probably compiled for: the one whose header has the
-/// EtherType where the filter compares one first.
-fn compiled_for(program: &[SockFilter]) -> Option<LinkType> {
-    const ETHERTYPES: [u32; 4] = [0x0800, 0x0806, 0x8100, 0x86dd];
-    let (
-        Insn::LoadAbs {
-            size: Size::H,
-            k: offset,
-        },
-        Insn::Jump {
-            cond: Cond::Eq,
-            src: Operand::K(value),
-            ..
-        },
-    ) = (
-        Insn::decode(*program.first()?),
-        Insn::decode(*program.get(1)?),
-    )
-    else {
-        return None;
-    };
-    if !ETHERTYPES.contains(&value) {
-        return None;
-    }
-    match offset {
-        0 => Some(LinkType::LINUX_SLL2),
-        12 => Some(LinkType::ETHERNET),
-        14 => Some(LinkType::LINUX_SLL),
-        _ => None,
-    }
-}
-
-/// The ancillary value that an instruction loads.
-fn ancillary(insn: SockFilter) -> Option<Extension> {
-    match Insn::decode(insn) {
-        Insn::LoadAbs { k, .. } if k >= AD_OFFSET => Extension::from_offset(k),
-        _ => None,
     }
 }

@@ -4,14 +4,15 @@ use std::time::Instant;
 
 use beebox::JumpLimitExceeded;
 use beebox::captures::PacketCounts;
-use beebox::internal::captures;
-use beebox::internal::captures::{FilterCaptureError, Options, Output};
+use beebox::internal::captures::{
+    self, FileCounts, FilterCaptureError, FilterSummary, Options, Output,
+};
 use sys::interruptible::Interruption;
 
 use super::inputs::NamedInput;
 use super::programs::Chosen;
 use super::stopwatch::Stopwatch;
-use super::summary::{FileTally, Progress, Summary};
+use super::summary::{self, Progress};
 use super::{Args, inputs, output};
 use crate::answer::{Answer, Failure};
 use crate::output_path::OutputPath;
@@ -19,7 +20,7 @@ use crate::output_path::OutputPath;
 /// Result of filtering.
 struct Run {
     /// The captures that were read, with their counts.
-    files: Vec<FileTally>,
+    files: Vec<FileCounts>,
     jobs: usize,
     /// Time spent waiting for input.
     waited: Stopwatch,
@@ -71,14 +72,14 @@ pub(super) fn filter_all(
         Some(target) if run.fault.is_none() || run.is_damaged => target.finish(args.output.given()),
         _ => Ok(()),
     };
-    let summary = Summary {
+    let summary = FilterSummary {
         files: run.files,
         elapsed: start.elapsed(),
         outside: outside.elapsed() + run.waited.elapsed(),
         engine: args.engine,
         jobs: run.jobs,
     };
-    summary.print(args.count, args.per_file, args.format, run.fault.as_ref())?;
+    summary::print(&summary, args, run.fault.as_ref())?;
     if let (Some(signal), Ok(())) = (signal, &written) {
         signal.raise();
     }
@@ -130,7 +131,10 @@ fn one_after_the_other(
             run.is_damaged = matches!(stop, FilterCaptureError::Capture(_));
             run.fault = Some(stopped(stop, &name, programs, args));
         }
-        run.files.push(FileTally { name, tally });
+        run.files.push(FileCounts {
+            name,
+            counts: tally,
+        });
         if run.fault.is_some() || options.limit == Some(0) {
             break;
         }
@@ -164,7 +168,7 @@ fn merged(
         .stopped
         .map(|(at, stop)| stopped(stop, &names[at], programs, args));
     let tallies = result.tallies.into_iter();
-    let file = |(name, tally): (String, PacketCounts)| FileTally { name, tally };
+    let file = |(name, counts): (String, PacketCounts)| FileCounts { name, counts };
     Run {
         files: names.into_iter().zip(tallies).map(file).collect(),
         jobs: 1,

@@ -3,151 +3,36 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use beebox::Engine;
-use beebox::captures::PacketCounts;
-use serde::Serialize;
+use beebox::internal::captures::FilterSummary;
 
+use super::Args;
 use super::inputs::NamedInput;
 use crate::answer::Failure;
 use crate::answer_format::AnswerFormat;
 use crate::stdout::{json, write_json, write_output};
 
-/// The counts of one capture.
-pub(super) struct FileTally {
-    pub(super) name: String,
-    pub(super) tally: PacketCounts,
-}
-
-/// Counts of packets, and time.
-pub(super) struct Summary {
-    pub(super) files: Vec<FileTally>,
-    pub(super) elapsed: Duration,
-    /// The part of it that was spent waiting for input and writing.
-    pub(super) outside: Duration,
-    pub(super) engine: Engine,
-    pub(super) jobs: usize,
-}
-
-#[derive(Serialize)]
-struct Record<'a> {
-    packets: u64,
-    bytes: u64,
-    matched: u64,
-    matched_bytes: u64,
-    seconds: f64,
-    /// `None` for fewer packets than [`ENOUGH_PACKETS`].
-    ns_per_packet: Option<f64>,
-    engine: &'a str,
-    jobs: usize,
-    files: Vec<FileRecord<'a>>,
-    /// Error that ended it before the end of the captures.
-    error: Option<String>,
-}
-
-#[derive(Serialize)]
-struct FileRecord<'a> {
-    file: &'a str,
-    packets: u64,
-    bytes: u64,
-    matched: u64,
-    matched_bytes: u64,
-}
-
-impl Summary {
-    /// The counts of all captures together.
-    pub(super) fn total(&self) -> PacketCounts {
-        let mut total = PacketCounts::default();
-        for FileTally { tally, .. } in &self.files {
-            total += *tally;
+/// Prints the count on standard output, or the summary on standard error, or
+/// all of it as JSON on standard output.
+pub(super) fn print(
+    summary: &FilterSummary,
+    args: &Args,
+    fault: Option<&Failure>,
+) -> Result<(), Failure> {
+    match (args.format, args.count) {
+        (AnswerFormat::Json, _) => {
+            let error = fault.map(|failure| failure.what().to_owned());
+            write_json(&json(&summary.record(error)))
         }
-        total
-    }
-
-    /// Prints the count on standard output, or the summary on standard error, or
-    /// all of it as JSON on standard output.
-    pub(super) fn print(
-        &self,
-        count: bool,
-        per_file: bool,
-        format: AnswerFormat,
-        fault: Option<&Failure>,
-    ) -> Result<(), Failure> {
-        match (format, count) {
-            (AnswerFormat::Json, _) => write_json(&json(&self.record(fault))),
-            (AnswerFormat::Text, true) if per_file => {
-                let line = |file: &FileTally| format!("{}: {}\n", file.name, file.tally.matched);
-                let lines: String = self.files.iter().map(line).collect();
-                write_output(lines.as_bytes(), None)
-            }
-            (AnswerFormat::Text, true) => {
-                write_output(format!("{}\n", self.total().matched).as_bytes(), None)
-            }
-            (AnswerFormat::Text, false) => {
-                let mut summary = String::new();
-                for FileTally { name, tally } in self.files.iter().filter(|_| per_file) {
-                    summary += &format!("{name}: {}\n", counts(tally));
-                }
-                summary += &format!(
-                    "{}{}, engine {}, {}\n",
-                    counts(&self.total()),
-                    self.ns_per_packet()
-                        .map_or(String::new(), |time| format!(", {time:.0} ns per packet")),
-                    self.engine.name(),
-                    match self.jobs {
-                        1 => "1 thread".to_owned(),
-                        jobs => format!("{jobs} threads"),
-                    },
-                );
-                // A closed standard error leaves no place to report it.
-                let _ = io::stderr().write_all(summary.as_bytes());
-                Ok(())
-            }
+        (AnswerFormat::Text, true) => {
+            write_output(summary.count_text(args.per_file).as_bytes(), None)
+        }
+        (AnswerFormat::Text, false) => {
+            // A closed standard error leaves no place to report it.
+            let _ = io::stderr().write_all(summary.text(args.per_file).as_bytes());
+            Ok(())
         }
     }
-
-    fn record(&self, fault: Option<&Failure>) -> Record<'_> {
-        let total = self.total();
-        let files = self
-            .files
-            .iter()
-            .map(|FileTally { name, tally }| FileRecord {
-                file: name,
-                packets: tally.packets,
-                bytes: tally.bytes,
-                matched: tally.matched,
-                matched_bytes: tally.matched_bytes,
-            });
-        Record {
-            packets: total.packets,
-            bytes: total.bytes,
-            matched: total.matched,
-            matched_bytes: total.matched_bytes,
-            seconds: self.elapsed.as_secs_f64(),
-            ns_per_packet: self.ns_per_packet(),
-            engine: self.engine.name(),
-            jobs: self.jobs,
-            files: files.collect(),
-            error: fault.map(|failure| failure.what().to_owned()),
-        }
-    }
-
-    /// Time for each packet without waiting for input and writing.
-    fn ns_per_packet(&self) -> Option<f64> {
-        let work = self.elapsed.saturating_sub(self.outside);
-        let packets = self.total().packets;
-        (packets >= ENOUGH_PACKETS).then(|| work.as_nanos() as f64 / packets as f64)
-    }
 }
-
-fn counts(tally: &PacketCounts) -> String {
-    format!(
-        "{} of {} packets matched ({} of {} bytes)",
-        tally.matched, tally.packets, tally.matched_bytes, tally.bytes
-    )
-}
-
-/// With fewer packets, starting takes longer than filtering.
-const ENOUGH_PACKETS: u64 = 1000;
 
 /// Captures with fewer bytes are done before a line could be read.
 const WORTH_A_LINE: u64 = 256 << 20;

@@ -4,14 +4,11 @@ use std::path::Path;
 
 use beebox::internal::captures::{Format, Input, Record};
 use beebox::internal::run::{
-    CaptureOptions, CaptureSummary, Choose, LoadedObject, PacketOutput, RunCaptureError,
-    RunOutputs, RunnableProgram, VerdictOutput,
+    CaptureOptions, CaptureSummary, Choose, LoadedObject, PacketChoice, PacketOutput, PacketRows,
+    RunCaptureError, RunEnd, RunOutputs, RunnableProgram, VerdictOutput, WrittenFiles,
 };
 
-use super::output::{Ran, Written};
 use super::progress::Progress;
-use super::selection::Only;
-use super::verdicts::Rows;
 use crate::answer::Failure;
 use crate::capture_file::{self, output_format};
 use crate::output_file::OutputFile;
@@ -23,7 +20,7 @@ pub(super) struct Options<'a> {
     pub(super) out: Option<OutputPath<'a>>,
     /// Verdicts and files of their packets.
     pub(super) by_verdict: Vec<(String, OutputPath<'a>)>,
-    pub(super) only: Option<Only>,
+    pub(super) only: Option<PacketChoice>,
     pub(super) most: Option<u64>,
     /// True if packets that are written get comments.
     pub(super) comments: bool,
@@ -34,8 +31,8 @@ pub(super) fn run(
     options: Options<'_>,
     program: &mut RunnableProgram<'_>,
     outputs: &mut RunOutputs,
-    mut rows: Option<&mut Rows>,
-) -> Result<Ran, Failure> {
+    mut rows: Option<&mut PacketRows>,
+) -> Result<RunEnd, Failure> {
     let Options { path, out, .. } = options;
     let chooses = options.only.is_some();
     let mut input = capture_file::open(path, true)?;
@@ -97,7 +94,7 @@ pub(super) fn run(
         file.finish()?;
         written_to = Some(out.display().to_string());
     }
-    let written = Written {
+    let written = WrittenFiles {
         passing: written_to,
         by_verdict: verdict_files,
         chooses,
@@ -138,7 +135,7 @@ pub(super) fn run_parallel(
     threads: Threads,
     set_up: &(dyn Fn(&mut RunnableProgram<'_>) + Sync),
     outputs: &mut RunOutputs,
-) -> Result<Ran, Failure> {
+) -> Result<RunEnd, Failure> {
     let shared = loaded.shared_maps();
     if !shared.is_empty() && !threads.share_maps {
         let shared = shared.join(", ");
@@ -157,7 +154,7 @@ pub(super) fn run_parallel(
     drop(progress);
     let stopped =
         stopped.ok_or_else(|| Failure::new(format_args!("program {program} is not loaded")))?;
-    ended(path, None, stopped, Written::default())
+    ended(path, None, stopped, WrittenFiles::default())
 }
 
 /// The results of a capture, or why there are none.
@@ -165,11 +162,11 @@ fn ended(
     path: &Path,
     out: Option<&Path>,
     stopped: Result<CaptureSummary, RunCaptureError>,
-    written: Written,
-) -> Result<Ran, Failure> {
+    written: WrittenFiles,
+) -> Result<RunEnd, Failure> {
     match stopped {
-        Ok(counts) => Ok(Ran::Capture { counts, written }),
-        Err(RunCaptureError::Run { packet, error }) if error.is_stop() => Ok(Ran::Stopped {
+        Ok(counts) => Ok(RunEnd::Capture { counts, written }),
+        Err(RunCaptureError::Run { packet, error }) if error.is_stop() => Ok(RunEnd::Stopped {
             packet: Some(packet),
             error,
         }),

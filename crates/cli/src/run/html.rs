@@ -2,13 +2,13 @@
 
 use beebox::Engine;
 use beebox::internal::program::ProgramType;
-use beebox::internal::run::{RunnableProgram, takes_packet};
+use beebox::internal::run::{RunEnd, RunnableProgram, takes_packet};
 use report::coverage::Coverage;
 use report::html::{PacketLine, RunPage, RunSummary, SourceFinder};
 use report::why::Why;
 
 use super::Args;
-use super::output::{Ran, limit_text};
+use super::output::limit_text;
 use crate::answer::Failure;
 use crate::output_file::write_whole;
 use crate::output_path::OutputPath;
@@ -37,15 +37,15 @@ pub(super) fn write(
     args: &Args,
     page: Option<OutputPath<'_>>,
     (name, program): (&str, &mut RunnableProgram<'_>),
-    ran: &Ran,
+    ran: &RunEnd,
 ) -> Result<(), Failure> {
     let Some(page) = page else {
         return Ok(());
     };
     let summary = RunSummary {
         stopped: match ran {
-            Ran::Stopped { error, .. } => Some(limit_text(error)),
-            Ran::Packet { .. } | Ran::Capture { .. } => None,
+            RunEnd::Stopped { error, .. } => Some(limit_text(error)),
+            RunEnd::Packet { .. } | RunEnd::Capture { .. } => None,
         },
         ..summary(args, name, program.kind(), program.engine())
     };

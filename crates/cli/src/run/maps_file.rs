@@ -16,6 +16,11 @@ pub(crate) struct MapsFile {
     pub(crate) contents: MapsJson,
 }
 
+/// What a file fills.
+pub(crate) fn contents(file: Option<&MapsFile>) -> Option<&MapsJson> {
+    file.map(|file| &file.contents)
+}
+
 impl MapsFile {
     pub(crate) fn read(path: &Path) -> Result<MapsFile, Failure> {
         let name = name(path);

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use beebox::internal::run::RunEnd;
 use report::profile::{Profile, pprof, speedscope};
 
-use super::output::Ran;
 use super::{Args, RunFormat};
 use crate::answer::{Answer, Failure};
 use crate::output_file::write_whole;
@@ -59,7 +59,7 @@ pub(super) fn has_times(outputs: &[ProfileOutput]) -> bool {
 }
 
 /// Writes a profile; the answer is that of the run.
-pub(super) fn write(args: &Args, profile: &Profile, ran: &Ran) -> Result<Answer, Failure> {
+pub(super) fn write(args: &Args, profile: &Profile, ran: &RunEnd) -> Result<Answer, Failure> {
     for output in &args.profile {
         match output {
             ProfileOutput::Table => print_folded(&profile.text()),
@@ -70,8 +70,8 @@ pub(super) fn write(args: &Args, profile: &Profile, ran: &Ran) -> Result<Answer,
         }?;
     }
     match ran {
-        Ran::Packet { .. } | Ran::Capture { .. } => Ok(Answer::Yes),
-        Ran::Stopped { packet, error } => {
+        RunEnd::Packet { .. } | RunEnd::Capture { .. } => Ok(Answer::Yes),
+        RunEnd::Stopped { packet, error } => {
             let place = packet.map_or_else(String::new, |packet| format!("packet {packet}: "));
             diagnostic!("beebox: {place}{error}");
             Ok(Answer::No)

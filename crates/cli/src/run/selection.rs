@@ -1,13 +1,11 @@
 //! The packets of a capture that a run is on, and where packets go by their verdict.
 
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use beebox::captures::FilterSource;
-use beebox::internal::captures::Record;
 use beebox::internal::program::ProgramType;
-use beebox::internal::run::{RunCaptureError, verdict_names};
-use beebox::{Expression, Metadata, Packet};
+use beebox::internal::run::{
+    PacketChoice, PacketChoiceError, find_verdict, verdict_names, verdict_word,
+};
 
 use crate::answer::Failure;
 use crate::output_path::OutputPath;
@@ -49,18 +47,16 @@ pub(super) struct Outputs<'a> {
     pub(super) by_verdict: Vec<(String, OutputPath<'a>)>,
 }
 
-/// The packets that are chosen.
-pub(super) enum Only {
-    /// Those of these numbers.
-    Numbers(Vec<RangeInclusive<u64>>),
-    /// Those that match.
-    Filter(Expression),
-}
-
 impl SelectionArgs {
     /// The packets of `--only`.
-    pub(super) fn only(&self) -> Result<Option<Only>, Failure> {
-        self.only.as_deref().map(Only::read).transpose()
+    pub(super) fn only(&self) -> Result<Option<PacketChoice>, Failure> {
+        let only = self.only.as_deref().map(PacketChoice::read).transpose();
+        only.map_err(|error| match error {
+            PacketChoiceError::Range { .. } => {
+                Failure::new(format_args!("--only {error}")).hint("--only 17,20-30")
+            }
+            PacketChoiceError::Filter(error) => filter_failure(&error),
+        })
     }
 
     /// Checks that no output is standard output, where the results go.
@@ -160,21 +156,6 @@ fn verdict_and_path(given: &Path) -> Option<(&str, &Path)> {
     (is_word && !verdict.is_empty()).then(|| (verdict, Path::new(path)))
 }
 
-/// The name of a verdict as a word of the command line.
-fn verdict_word(name: &str) -> String {
-    name.replace(", ", "-")
-}
-
-/// The name of a verdict, which may be given without its prefix.
-fn find_verdict(kind: ProgramType, given: &str) -> Option<&'static str> {
-    let wanted = given.to_ascii_uppercase();
-    let is_it = |name: &&&str| {
-        let name = verdict_word(name).to_ascii_uppercase();
-        name == wanted || name.ends_with(&format!("_{wanted}"))
-    };
-    verdict_names(kind).iter().find(is_it).copied()
-}
-
 /// The name of a verdict that has an output.
 fn verdict_of(kind: ProgramType, given: &str, option: &Path) -> Result<String, Failure> {
     let names = verdict_names(kind);
@@ -196,50 +177,6 @@ fn verdict_of(kind: ProgramType, given: &str, option: &Path) -> Result<String, F
                         .join(", ")
                 )),
             })
-        }
-    }
-}
-
-impl Only {
-    fn read(text: &str) -> Result<Only, Failure> {
-        let is_list = text.starts_with(|first: char| first.is_ascii_digit())
-            && text
-                .chars()
-                .all(|each| each.is_ascii_digit() || matches!(each, ',' | '-' | ' '));
-        if !is_list {
-            let expression = Expression::new(text).map_err(|error| filter_failure(&error))?;
-            return Ok(Only::Filter(expression));
-        }
-        let ranges = text.split(',').map(|range| {
-            let (first, last) = range.split_once('-').unwrap_or((range, range));
-            let number = |text: &str| text.trim().parse::<u64>().ok().filter(|number| *number > 0);
-            match (number(first), number(last)) {
-                (Some(first), Some(last)) if first <= last => Ok(first..=last),
-                _ => Err(Failure::new(format_args!(
-                    "--only {text}: {range:?} is no packet from 1 on"
-                ))
-                .hint("--only 17,20-30")),
-            }
-        });
-        ranges.collect::<Result<_, _>>().map(Only::Numbers)
-    }
-
-    /// True for a packet that is chosen.
-    pub(super) fn has(&self, packet: u64, record: &Record<'_>) -> Result<bool, RunCaptureError> {
-        match self {
-            Only::Numbers(ranges) => Ok(ranges.iter().any(|range| range.contains(&packet))),
-            Only::Filter(expression) => {
-                let filter = expression.for_interface(record.interface());
-                let filter = filter.map_err(|error| {
-                    let what = "--only takes numbers of packets, as 17,20-30, or an expression";
-                    RunCaptureError::Filter(format!("{what}: {error}"))
-                })?;
-                let bytes = Packet::captured(record.data(), record.wire_len(), &Metadata::UNKNOWN);
-                let value = filter.runner().run(&bytes);
-                value
-                    .map(|value| value != 0)
-                    .map_err(|error| RunCaptureError::Filter(error.to_string()))
-            }
         }
     }
 }

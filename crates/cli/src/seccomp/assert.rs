@@ -1,11 +1,9 @@
 //! `beebox seccomp assert`: checks expectations about calls.
 
-use report::json::pretty;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use beebox::internal::seccomp::{Expectation, Miss, read_expectations};
-use report::seccomp::{action_text, call_json, call_text};
+use beebox::internal::seccomp::read_expectations;
+use report::json::pretty;
 
 use super::input::{ProfileOptions, Source, read_bytes};
 use super::too_complex;
@@ -83,69 +81,22 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let stack = source.stack(&args.profiles)?;
     args.profiles.check_use()?;
     let mut analysis = stack.analyze().map_err(too_complex)?;
-    let mut misses = Vec::new();
-    for expectation in &list {
-        if let Some(miss) = analysis.check(expectation).map_err(too_complex)? {
-            misses.push((expectation, miss));
+    let misses = analysis.misses(&list).map_err(too_complex)?;
+    let answer = match args.format.format() {
+        AnswerFormat::Text => misses.text(&name, list.len()),
+        AnswerFormat::Json => pretty(&serde_json::json!({
+            "file": name,
+            "expectations": list.len(),
+            "misses": misses.json(),
+        })),
+    };
+    write_folded(args.format.format(), answer, output)?;
+    match misses.is_empty() {
+        true => Ok(Answer::Yes),
+        false if misses.has_example() => Ok(Answer::No),
+        false => {
+            let what = "the filter is too complex to decide the lines above";
+            Err(Failure::new(what))
         }
     }
-    write_folded(
-        args.format.format(),
-        match args.format.format() {
-            AnswerFormat::Text => text(&name, list.len(), &misses),
-            AnswerFormat::Json => json(&name, list.len(), &misses),
-        },
-        output,
-    )?;
-    if misses.iter().any(|(_, miss)| miss.example.is_some()) {
-        Ok(Answer::No)
-    } else if misses.is_empty() {
-        Ok(Answer::Yes)
-    } else {
-        Err(Failure::new(
-            "the filter is too complex to decide the lines above",
-        ))
-    }
-}
-
-fn text(name: &str, count: usize, misses: &[(&Expectation, Miss)]) -> String {
-    let mut text = String::new();
-    for (expectation, miss) in misses {
-        let _ = writeln!(
-            text,
-            "{name}:{}: missed: {}",
-            expectation.line, expectation.text
-        );
-        let _ = match &miss.example {
-            Some(data) => {
-                writeln!(
-                    text,
-                    "  {} gives {}",
-                    call_text(data),
-                    action_text(miss.found)
-                )
-            }
-            None => writeln!(text, "  undecided: perhaps {}", action_text(miss.found)),
-        };
-    }
-    let held = count - misses.len();
-    let _ = writeln!(text, "{held} of {count} expectations hold");
-    text
-}
-
-fn json(name: &str, count: usize, misses: &[(&Expectation, Miss)]) -> String {
-    let misses = misses.iter().map(|(expectation, miss)| {
-        serde_json::json!({
-            "line": expectation.line,
-            "expectation": expectation.text,
-            "found": miss.found.to_string(),
-            "example": miss.example.as_ref().map(call_json),
-        })
-    });
-    let answer = serde_json::json!({
-        "file": name,
-        "expectations": count,
-        "misses": misses.collect::<Vec<_>>(),
-    });
-    pretty(&answer)
 }

@@ -1,15 +1,11 @@
 //! `beebox seccomp check`: findings about filters and profiles.
 
-use report::json::pretty;
-use std::fmt::Write;
-
-use beebox::Engine;
-use beebox::internal::seccomp::Finding;
+use beebox::internal::seccomp::FilterCheck;
 use beebox::internal::seccomp::profile::ProfileNote;
 use beebox::seccomp::FilterStack;
-use report::seccomp::{ACCEPTED, REFUSED, finding_json, finding_text};
+use report::json::pretty;
 
-use super::input::{Inputs, Program, install_one, note_text, refusal_text};
+use super::input::{Inputs, Program, note_text, print_notes};
 use super::too_complex;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
@@ -42,40 +38,23 @@ pub(crate) struct Args {
     output: OutputArg,
 }
 
-/// A filter and why the kernel refuses it, if it does.
-struct Installation<'a> {
-    program: &'a Program,
-    refusal: Option<String>,
-}
-
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let output = args.output.path(args.inputs.files())?;
     let order = args.inputs.byte_order()?;
     let mut programs = args.inputs.programs()?;
     let ineffective = take_ineffective(&mut programs);
-    programs.iter().for_each(Program::print_notes);
-    let mut stack = FilterStack::default();
-    let install = |program| Installation {
-        program,
-        refusal: install_one(program, Engine::Checked, order, &mut stack)
-            .err()
-            .map(|refusal| refusal_text(program, &refusal)),
-    };
-    let installations: Vec<_> = programs.iter().map(install).collect();
-    let is_installed = installations.iter().all(|one| one.refusal.is_none());
-    let findings = match is_installed {
-        true => stack.analyze().and_then(|mut analysis| analysis.findings()),
-        false => Ok(Vec::new()),
-    };
+    print_notes(&programs);
+    let check = FilterCheck::new(&programs, order);
     write_folded(
         args.format.format(),
         match args.format.format() {
-            AnswerFormat::Text => text(&installations, &findings, &ineffective),
-            AnswerFormat::Json => json(&installations, &findings, &ineffective),
+            AnswerFormat::Text => check.text(&ineffective),
+            AnswerFormat::Json => pretty(&check.json(&ineffective)),
         },
         output,
     )?;
-    match findings {
+    let is_installed = check.is_installed();
+    match check.findings {
         _ if !is_installed => Ok(Answer::No),
         // Whether the kernel installs it is answered nevertheless.
         _ if args.deny_findings && !ineffective.is_empty() => Ok(Answer::No),
@@ -97,58 +76,4 @@ fn take_ineffective(programs: &mut [Program]) -> Vec<String> {
         program.notes = kept;
     }
     messages
-}
-
-/// The name of the finding that a rule has no effect.
-const INEFFECTIVE: &str = "rule-without-effect";
-
-fn text(
-    installations: &[Installation<'_>],
-    findings: &Result<Vec<Finding>, beebox::Error>,
-    ineffective: &[String],
-) -> String {
-    let mut text = String::new();
-    for Installation { program, refusal } in installations {
-        let (name, count) = (&program.name, program.insns.len());
-        let _ = match refusal {
-            None => writeln!(
-                text,
-                "{name}: {ACCEPTED}accepted{ACCEPTED:#}, {count} instructions"
-            ),
-            Some(why) => writeln!(text, "{name}: {REFUSED}refused{REFUSED:#}: {why}"),
-        };
-    }
-    for finding in findings.as_deref().unwrap_or_default() {
-        let _ = writeln!(text, "{}", finding_text(finding));
-    }
-    for message in ineffective {
-        let _ = writeln!(text, "{INEFFECTIVE}: {message}");
-    }
-    text
-}
-
-fn json(
-    installations: &[Installation<'_>],
-    findings: &Result<Vec<Finding>, beebox::Error>,
-    ineffective: &[String],
-) -> String {
-    let filters = installations.iter().map(|one| {
-        serde_json::json!({
-            "file": one.program.name,
-            "insn_count": one.program.insns.len(),
-            "accepted": one.refusal.is_none(),
-            "refusal": one.refusal,
-        })
-    });
-    let list = findings.as_deref().unwrap_or_default().iter();
-    let rules = ineffective.iter();
-    let rules = rules.map(
-        |message| serde_json::json!({ "name": INEFFECTIVE, "message": message, "example": null }),
-    );
-    let answer = serde_json::json!({
-        "filters": filters.collect::<Vec<_>>(),
-        "findings": list.map(finding_json).chain(rules).collect::<Vec<_>>(),
-        "not_analysed": findings.as_ref().err().map(ToString::to_string),
-    });
-    pretty(&answer)
 }

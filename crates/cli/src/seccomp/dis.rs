@@ -1,12 +1,9 @@
 //! `beebox seccomp dis`: disassembles filters.
 
+use beebox::internal::seccomp::{listings_json, listings_text};
 use report::json::pretty;
-use std::fmt::Write;
 
-use beebox::internal::ClassicInsn as Insn;
-use beebox::internal::seccomp::annotate;
-
-use super::input::{Inputs, Program};
+use super::input::{Inputs, print_notes};
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::output_path::OutputArg;
@@ -35,38 +32,11 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let output = args.output.path(args.inputs.files())?;
     let order = args.inputs.byte_order()?;
     let programs = args.inputs.programs()?;
-    programs.iter().for_each(Program::print_notes);
-    let listings = programs.iter().map(|program| {
-        let insns: Vec<Insn> = program.insns.iter().map(|&raw| Insn::decode(raw)).collect();
-        let lines = program.insns.iter().enumerate();
-        let lines =
-            lines.map(|(at, &raw)| beebox::internal::text::dump_line(at, raw).replace('\t', " "));
-        let lines: Vec<String> = lines.map(|line| line.trim_end().to_owned()).collect();
-        (program, lines, annotate(&insns, order))
-    });
-    let mut text = String::new();
-    let mut filters = Vec::new();
-    for (program, lines, comments) in listings {
-        if programs.len() > 1 {
-            let _ = writeln!(text, "{}:", program.name);
-        }
-        let mut records = Vec::new();
-        for (line, comment) in lines.iter().zip(&comments) {
-            let line = format!("{line:<48} {comment}");
-            let _ = writeln!(text, "{}", line.trim_end());
-        }
-        for (line, comment) in lines.iter().zip(comments) {
-            records.push(serde_json::json!({ "text": line, "comment": comment }));
-        }
-        filters.push(serde_json::json!({ "file": program.name, "insns": records }));
-    }
-    write_answer(
-        args.format.format(),
-        match args.format.format() {
-            AnswerFormat::Text => text,
-            AnswerFormat::Json => pretty(&serde_json::json!({ "filters": filters })),
-        },
-        output,
-    )?;
+    print_notes(&programs);
+    let listings = match args.format.format() {
+        AnswerFormat::Text => listings_text(&programs, order),
+        AnswerFormat::Json => pretty(&listings_json(&programs, order)),
+    };
+    write_answer(args.format.format(), listings, output)?;
     Ok(Answer::Yes)
 }

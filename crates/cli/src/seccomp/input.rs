@@ -4,18 +4,18 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use beebox::Engine;
 use beebox::internal::Refusal;
-use beebox::internal::seccomp::ByteOrder;
+pub(crate) use beebox::internal::seccomp::NamedFilter as Program;
 use beebox::internal::seccomp::profile::{
     self, CompileError, Compiled, ContainerProfile, FilterFile, NEWEST_KERNEL, ProfileNote,
     ProgramShape, Runtime, TargetMachine,
 };
+use beebox::internal::seccomp::{ByteOrder, parse_arch};
 use beebox::kernel::KernelVersion;
-use beebox::seccomp::{Arch, FilterStack, SeccompFilter};
-use beebox::{Engine, FilterError, SockFilter};
+use beebox::seccomp::{Arch, FilterStack};
 
-use super::value::parse_arch;
-
+use super::value;
 use crate::answer::Failure;
 use crate::kernel_input::{KERNEL_HEADING, KernelNameArg};
 use crate::program_input;
@@ -67,7 +67,7 @@ impl Source<'_> {
     /// The stack of filters that the programs make.
     pub(crate) fn stack(&self, profiles: &ProfileOptions) -> Result<FilterStack, Failure> {
         let programs = self.programs(profiles)?;
-        programs.iter().for_each(Program::print_notes);
+        print_notes(&programs);
         install(&programs, Engine::Checked, profiles.byte_order()?)
     }
 }
@@ -169,7 +169,7 @@ impl ProfileOptions {
 
     fn arch(&self) -> Result<(Option<Arch>, u32), Failure> {
         let parsed = parse_arch(self.machine.as_deref());
-        parsed.map_err(|failure| failure.within("--machine"))
+        parsed.map_err(|error| value::failure(error).within("--machine"))
     }
 
     fn machine(&self) -> Result<TargetMachine, Failure> {
@@ -217,21 +217,11 @@ pub(crate) fn note_text(note: &ProfileNote) -> String {
     }
 }
 
-/// A program and what to call it.
-pub(crate) struct Program {
-    /// The file's name.
-    pub(crate) name: String,
-    /// Its instructions, unchecked.
-    pub(crate) insns: Vec<SockFilter>,
-    /// Notes to the author of the profile that it was compiled from.
-    pub(crate) notes: Vec<ProfileNote>,
-}
-
-impl Program {
-    /// Prints the notes on standard error.
-    pub(crate) fn print_notes(&self) {
-        for note in &self.notes {
-            diagnostic!("{}: note: {}", self.name, note_text(note));
+/// Prints the notes about programs on standard error.
+pub(crate) fn print_notes(programs: &[Program]) {
+    for program in programs {
+        for note in &program.notes {
+            diagnostic!("{}: note: {}", program.name, note_text(note));
         }
     }
 }
@@ -265,7 +255,7 @@ impl Inputs {
         order: ByteOrder,
     ) -> Result<(Vec<Program>, FilterStack), Failure> {
         let programs = self.programs()?;
-        programs.iter().for_each(Program::print_notes);
+        print_notes(&programs);
         let stack = install(&programs, engine, order)?;
         Ok((programs, stack))
     }
@@ -344,51 +334,17 @@ pub(crate) fn install(
 ) -> Result<FilterStack, Failure> {
     let mut stack = FilterStack::default();
     for program in programs {
-        let installed = install_one(program, engine, order, &mut stack);
+        let installed = program.install(engine, order, &mut stack);
         installed.map_err(|refusal| refused(program, &refusal))?;
     }
     Ok(stack)
 }
 
-/// Installs one more program.
-pub(crate) fn install_one(
-    program: &Program,
-    engine: Engine,
-    order: ByteOrder,
-    stack: &mut FilterStack,
-) -> Result<(), Refusal> {
-    let settings = SeccompFilter::builder().engine(engine).byte_order(order);
-    match settings.build(&program.insns) {
-        Ok(filter) => stack.install(filter),
-        Err(FilterError::Rule { refusal, .. }) => Err(refusal),
-        Err(error) => unreachable!("instructions are checked only: {error}"),
-    }
-}
-
 /// A filter that the kernel rejects cannot be analysed.
 pub(crate) fn refused(program: &Program, refusal: &Refusal) -> Failure {
-    let what = refusal_text(program, refusal);
+    let what = program.refusal_text(refusal);
     Failure::new(format!(
         "{}: the kernel refuses this filter: {what}",
         program.name
     ))
-}
-
-/// A refusal in words: the instruction, the rule, the error number.
-pub(crate) fn refusal_text(program: &Program, refusal: &Refusal) -> String {
-    let errno = u16::try_from(refusal.errno)
-        .ok()
-        .and_then(beebox::internal::seccomp::errno::name);
-    let errno = errno.map_or_else(|| refusal.errno.to_string(), str::to_owned);
-    let sentence = refusal.rule.sentence();
-    match refusal.at {
-        Some(at) => {
-            let line = beebox::internal::text::dump_line(at, program.insns[at]);
-            format!(
-                "{errno} at instruction {at}: {sentence}\n  {}",
-                line.trim_end()
-            )
-        }
-        None => format!("{errno}: {sentence}"),
-    }
 }

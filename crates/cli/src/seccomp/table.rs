@@ -1,18 +1,13 @@
 //! `beebox seccomp table`: actions of all calls.
 
-use report::json::pretty;
-use std::fmt::Write;
-
 use beebox::Engine;
-use beebox::seccomp::{Analysis, Arch};
-use report::seccomp::{
-    call_cases_json, call_cases_text, finding_json, finding_text, foreign_text, others_json,
-    table_json, table_text,
-};
+use beebox::internal::seccomp::{Analysis, parse_arch, parse_syscall};
+use beebox::seccomp::{Arch, TooComplex};
+use report::json::pretty;
 
 use super::input::{Inputs, Program};
 use super::too_complex;
-use super::value::{parse_arch, parse_syscall};
+use super::value::failure;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::output_path::OutputArg;
@@ -51,7 +46,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let output = args.output.path(args.inputs.files())?;
     let mut given = Vec::new();
     for text in &args.arch {
-        let (arch, _) = parse_arch(Some(text))?;
+        let (arch, _) = parse_arch(Some(text)).map_err(failure)?;
         let unnamed = || {
             Failure::new(format!(
                 "the calls of architecture {text} have no names here"
@@ -63,109 +58,42 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         .inputs
         .stack(Engine::Checked, args.inputs.byte_order()?)?;
     let mut analysis = stack.analyze().map_err(too_complex)?;
-    let archs = shown(&mut analysis, given).map_err(too_complex)?;
-    if !args.syscall.is_empty() {
-        let text = calls(&mut analysis, &archs, &args)?;
-        write_folded(args.format.format(), &text, output)?;
-        return Ok(Answer::Yes);
-    }
-    let text = match args.format.format() {
-        AnswerFormat::Text => text(&programs, &mut analysis, &archs, args.all),
-        AnswerFormat::Json => json(&programs, &mut analysis, &archs),
+    let archs = match given.is_empty() {
+        true => analysis.shown_architectures().map_err(too_complex)?,
+        false => given,
     };
-    write_folded(args.format.format(), text.map_err(too_complex)?, output)?;
+    let text = match (args.syscall.is_empty(), args.format.format()) {
+        (false, _) => calls(&mut analysis, &archs, &args)?,
+        (true, AnswerFormat::Text) => {
+            let rest = (args.all, " (--all lists them)");
+            let text = analysis.tables_text(&programs, &archs, rest);
+            text.map_err(too_complex)?
+        }
+        (true, AnswerFormat::Json) => {
+            json(&programs, &mut analysis, &archs).map_err(too_complex)?
+        }
+    };
+    write_folded(args.format.format(), text, output)?;
     Ok(Answer::Yes)
 }
 
 /// The cases of the calls that `--syscall` names, on the architectures that have them.
 fn calls(analysis: &mut Analysis, archs: &[Arch], args: &Args) -> Result<String, Failure> {
-    let mut tables = Vec::new();
-    for &arch in archs {
-        let mut cases = Vec::new();
-        for name in &args.syscall {
-            let Ok(nr) = parse_syscall(Some(arch), name) else {
-                continue;
-            };
-            cases.push((nr, analysis.cases_of(arch, nr).map_err(too_complex)?));
-        }
-        tables.push((arch, cases));
-    }
+    let number = |arch, name: &String| parse_syscall(Some(arch), name);
+    let cases = analysis.cases_of_calls(archs, &args.syscall, |arch, name| number(arch, name).ok());
+    let cases = cases.map_err(too_complex)?;
     for name in &args.syscall {
-        let parsed = archs.iter().map(|&arch| parse_syscall(Some(arch), name));
-        let parsed = parsed.collect::<Vec<_>>();
+        let parsed: Vec<_> = archs.iter().map(|&arch| number(arch, name)).collect();
         if parsed.iter().all(Result::is_err) {
-            return Err(parsed
-                .into_iter()
-                .find_map(Result::err)
-                .unwrap_or_else(|| Failure::new("no architecture is shown")));
+            let mut errors = parsed.into_iter().filter_map(Result::err);
+            let first = errors.next().map(failure);
+            return Err(first.unwrap_or_else(|| Failure::new("no architecture is shown")));
         }
     }
     Ok(match args.format.format() {
-        AnswerFormat::Text => tables
-            .iter()
-            .flat_map(|(arch, list)| list.iter().map(move |(nr, cases)| (*arch, *nr, cases)))
-            .map(|(arch, nr, cases)| call_cases_text(arch, nr, cases))
-            .collect(),
-        AnswerFormat::Json => {
-            let tables = tables
-                .iter()
-                .map(|(arch, list)| call_cases_json(*arch, list));
-            let answer = serde_json::json!({ "tables": tables.collect::<Vec<_>>() });
-            pretty(&answer)
-        }
+        AnswerFormat::Text => cases.text(),
+        AnswerFormat::Json => pretty(&cases.json()),
     })
-}
-
-/// The architectures to show: those given, or those that the filters treat specially, or
-/// this machine's.
-fn shown(analysis: &mut Analysis, given: Vec<Arch>) -> Result<Vec<Arch>, beebox::Error> {
-    if !given.is_empty() {
-        return Ok(given);
-    }
-    let mut archs = analysis.architectures()?;
-    if archs.is_empty() {
-        archs.push(Arch::native().unwrap_or(Arch::X86_64));
-    }
-    Ok(archs)
-}
-
-fn text(
-    programs: &[Program],
-    analysis: &mut Analysis,
-    archs: &[Arch],
-    all: bool,
-) -> Result<String, beebox::Error> {
-    let mut text = String::new();
-    for &arch in archs {
-        let _ = writeln!(
-            text,
-            "{}",
-            table_text(&analysis.table(arch)?, all, " (--all lists them)")
-        );
-    }
-    text.push_str(&foreign_text(&analysis.foreign_architectures()?));
-    for (program, unreachable) in programs.iter().zip(analysis.unreachable()) {
-        if unreachable.is_empty() {
-            continue;
-        }
-        let _ = writeln!(
-            text,
-            "\n{}: no call reaches these instructions",
-            program.name
-        );
-        for &at in unreachable {
-            let line = beebox::internal::text::dump_line(at, program.insns[at]).replace('\t', " ");
-            let _ = writeln!(text, "  {}", line.trim_end());
-        }
-    }
-    let findings = analysis.findings()?;
-    if !findings.is_empty() {
-        text.push('\n');
-    }
-    for finding in &findings {
-        let _ = writeln!(text, "{}", finding_text(finding));
-    }
-    Ok(text)
 }
 
 fn json(
@@ -173,12 +101,7 @@ fn json(
     analysis: &mut Analysis,
     archs: &[Arch],
 ) -> Result<String, beebox::Error> {
-    let mut tables = Vec::new();
-    for &arch in archs {
-        tables.push(table_json(&analysis.table(arch)?));
-    }
-    let foreign = analysis.foreign_architectures()?;
-    let findings = analysis.findings()?;
+    let mut answer = analysis.tables_json(archs)?;
     let filters = programs.iter().zip(analysis.unreachable());
     let filters = filters.map(|(program, unreachable)| {
         serde_json::json!({
@@ -187,11 +110,6 @@ fn json(
             "unreachable": unreachable,
         })
     });
-    let answer = serde_json::json!({
-        "filters": filters.collect::<Vec<_>>(),
-        "tables": tables,
-        "other_architectures": others_json(&foreign),
-        "findings": findings.iter().map(finding_json).collect::<Vec<_>>(),
-    });
+    answer["filters"] = filters.collect();
     Ok(pretty(&answer))
 }

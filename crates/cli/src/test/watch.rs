@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use beebox::Kernel;
 use beebox::internal::loading::ObjectLoading;
 
-use super::{Args, files};
+use super::{Args, find};
 use crate::answer::{Answer, Failure};
 
 /// Time between two looks at the files.
@@ -24,7 +24,7 @@ pub(super) fn run(
     loading: &ObjectLoading,
 ) -> Result<Answer, Failure> {
     loop {
-        let found = files::find(args);
+        let found = find(args);
         let mut times = Times::new();
         for path in args.paths.iter().chain(&args.object) {
             note(&mut times, path.clone());

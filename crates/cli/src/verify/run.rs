@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use beebox::Kernel;
 use beebox::internal::btf::Btf;
+use beebox::internal::object::{is_object, short_names};
 use beebox::internal::program::{LoadFlags, ProgramType};
 use beebox::internal::verify::matrix::{self, Matrix, ProgramAnswers};
 use beebox::internal::verify::results::{self, FileContents, FileFault, Job, Note, Results};
@@ -14,7 +15,7 @@ use super::single;
 use crate::answer::{Failure, note};
 use crate::input::name;
 use crate::loading;
-use crate::object_input::{ObjectFile, no_programs, refused_beside, short_names, starts_as_object};
+use crate::object_input::{ObjectFile, no_programs, refused_beside};
 use crate::type_file::read_types;
 
 /// Files of the command line.
@@ -125,7 +126,7 @@ impl results::Files for Files<'_> {
         match fault {
             FileFault::Object(error, bytes) => {
                 let failure = refused_beside(error, Some(self.kernel), path, self.paths);
-                match starts_as_object(&bytes) || single::is_source(path) {
+                match is_object(&bytes) || single::is_source(path) {
                     true => failure,
                     false => single::unreadable_file(path, &bytes, failure),
                 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::xml::escaped;
+
 /// What a page may do: run the script and the style that are in it, and load nothing.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       base-uri 'none'; form-action 'none'";
@@ -10,7 +12,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 pub(super) fn page(title: &str, script: &str, data: &str) -> String {
     let style = include_str!("page.css");
     let shared = include_str!("page.js");
-    let (title, data) = (escaped(title), escaped_json(data));
+    let (title, data) = (escaped(title, "\u{fffd}"), escaped_json(data));
     let mut out = String::with_capacity(data.len() + style.len() + shared.len() + script.len());
     let _ = write!(
         out,
@@ -22,22 +24,6 @@ pub(super) fn page(title: &str, script: &str, data: &str) -> String {
          <script type=\"application/json\" id=\"data\">{data}</script>\n\
          <script>\n{shared}</script>\n<script>\n{script}</script>\n</body>\n</html>\n"
     );
-    out
-}
-
-/// Text for an element.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for each in text.chars() {
-        match each {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            each if each.is_control() => out.push(char::REPLACEMENT_CHARACTER),
-            each => out.push(each),
-        }
-    }
     out
 }
 

@@ -185,7 +185,7 @@ pub fn csv<R: AsRef<ResultRow>>(rows: &[R], emit: &Emit, with_ours: bool) -> Str
 }
 
 /// A line of comma-separated values.
-pub(super) fn csv_line(cells: Vec<String>) -> String {
+pub fn csv_line(cells: Vec<String>) -> String {
     let mut text = String::new();
     push_line(&mut text, cells.into_iter().map(quoted));
     text

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use report::run::{not_native_line, one_line};
+use report::xml::escaped;
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Value, json};
 
@@ -233,20 +234,7 @@ impl Serialize for CheckReport {
     }
 }
 
-/// Text in XML; characters that XML does not have are replaced.
+/// Text in XML.
 fn xml(text: &str) -> String {
-    let mut escaped = String::new();
-    for character in text.chars() {
-        match character {
-            '&' => escaped += "&amp;",
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '"' => escaped += "&quot;",
-            '\n' => escaped += "&#10;",
-            '\t' => escaped.push(character),
-            character if character.is_control() => escaped.push('\u{fffd}'),
-            character => escaped.push(character),
-        }
-    }
-    escaped
+    escaped(text, "&#10;")
 }

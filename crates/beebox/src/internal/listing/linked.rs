@@ -1,16 +1,19 @@
 //! The programs of an object, linked, with names in place of numbers.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::rc::Rc;
 
+use lower::Malformed;
 use serde_json::{Map, Value, json};
 
+use super::native::{NativeInsn, NativeListing, native_record, native_text};
 use super::plain::Record;
 use super::slot::{Slot, Source};
 use crate::Kernel;
 use crate::internal::btf::core::Path;
 use crate::internal::btf::ext::{CoreKind, CoreSpec};
 use crate::internal::ebpf::{Callee, Insn, RawInsn, decode, helper_name};
+use crate::internal::native::{CodeOptions, NativeDraft};
 use crate::internal::object::reference_at;
 use crate::internal::object::{Error, LinkOutcome, Object, ProgramLinkReport, Reference, Referent};
 use crate::internal::program::{AttachType, LineInfo, MapId, ProgramType, Subprog};
@@ -202,40 +205,75 @@ pub enum LineForm {
     Log,
 }
 
-/// What is beside the instructions of a program in place of the instructions alone, as text and
-/// as JSON; `E` is why there is none.
-pub trait Beside {
-    /// Why there is none.
-    type Error;
+/// Native code of programs that are not loaded, beside their instructions.
+pub struct BesideNative<'k> {
+    /// The kernel that they are linked for.
+    pub kernel: &'k Kernel,
+    /// Options of the code.
+    pub options: CodeOptions,
+    /// The disassembler: from machine code at address 0 to its instructions.
+    pub disassemble: fn(&[u8]) -> Vec<NativeInsn>,
+}
 
-    /// The instructions and what is beside them.
-    ///
-    /// # Errors
-    /// If nothing can be beside them.
-    fn text(&self, program: &Listed<'_>, slots: Vec<Slot>) -> Result<String, Self::Error>;
+/// A program has no native code, since its structure is malformed.
+#[derive(Debug)]
+pub struct NoNative {
+    /// Its name.
+    pub program: String,
+    /// What is wrong.
+    pub fault: Malformed,
+}
 
-    /// What is beside them, as members of the program's record.
-    ///
-    /// # Errors
-    /// If nothing can be beside them.
-    fn json(
+impl fmt::Display for NoNative {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.program, self.fault)
+    }
+}
+
+impl std::error::Error for NoNative {}
+
+impl BesideNative<'_> {
+    /// The instructions and their code.
+    fn with_listing<T>(
         &self,
         program: &Listed<'_>,
         slots: Vec<Slot>,
-    ) -> Result<Map<String, Value>, Self::Error>;
+        show: impl FnOnce(&NativeListing<'_>) -> T,
+    ) -> Result<T, NoNative> {
+        let draft = NativeDraft::from_linked(program.insns, self.kernel, self.options);
+        let draft = draft.map_err(|fault| NoNative {
+            program: program.name.to_owned(),
+            fault,
+        })?;
+        let disassemble = self.disassemble;
+        Ok(show(&NativeListing::new(None, slots, &draft, disassemble)))
+    }
+
+    fn text(&self, program: &Listed<'_>, slots: Vec<Slot>) -> Result<String, NoNative> {
+        self.with_listing(program, slots, native_text)
+    }
+
+    /// Members of the program's record.
+    fn json(&self, program: &Listed<'_>, slots: Vec<Slot>) -> Result<Map<String, Value>, NoNative> {
+        let record = |listing: &NativeListing<'_>| json!(native_record(listing));
+        Ok(match self.with_listing(program, slots, record)? {
+            Value::Object(members) => members,
+            _ => Map::new(),
+        })
+    }
 }
 
 /// The programs as text, with source lines if `source` says so.
 ///
 /// # Errors
 /// Those of `beside`.
-pub fn linked_text<B: Beside>(
+pub fn linked_text(
     outcomes: &[Outcome<'_>],
     labels: &Labels<'_, '_>,
     form: LineForm,
     source: bool,
-    beside: Option<&B>,
-) -> Result<String, B::Error> {
+    beside: Option<&BesideNative<'_>>,
+) -> Result<String, NoNative> {
     let mut text = String::new();
     for (at, (name, outcome)) in outcomes.iter().enumerate() {
         if at > 0 {
@@ -262,16 +300,16 @@ pub fn linked_text<B: Beside>(
 ///
 /// # Errors
 /// Those of `beside`.
-pub fn linked_json<B: Beside>(
+pub fn linked_json(
     outcomes: &[Outcome<'_>],
     labels: &Labels<'_, '_>,
-    beside: Option<&B>,
-) -> Result<Value, B::Error> {
+    beside: Option<&BesideNative<'_>>,
+) -> Result<Value, NoNative> {
     let records = outcomes.iter().map(|(name, outcome)| match outcome {
         Ok(program) => record(program, labels, beside),
         Err(error) => Ok(json!({ "name": name, "error": error.to_string() })),
     });
-    let programs = records.collect::<Result<Vec<Value>, B::Error>>()?;
+    let programs = records.collect::<Result<Vec<Value>, NoNative>>()?;
     Ok(json!({ "programs": programs }))
 }
 
@@ -324,11 +362,11 @@ fn in_log_form(slot: &Slot) -> String {
     }
 }
 
-fn record<B: Beside>(
+fn record(
     program: &Listed<'_>,
     labels: &Labels<'_, '_>,
-    beside: Option<&B>,
-) -> Result<Value, B::Error> {
+    beside: Option<&BesideNative<'_>>,
+) -> Result<Value, NoNative> {
     let slots = labels.slots(program, true);
     let functions = program.subprogs.iter();
     let functions =

@@ -4,6 +4,7 @@
 //! find the packets from which maps differ, and the last one records the runs on packets that differ.
 
 mod contents;
+mod text;
 
 use std::collections::BTreeMap;
 

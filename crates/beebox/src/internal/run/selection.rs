@@ -1,5 +1,6 @@
 //! Programs and maps that runs need beside what they name.
 
+use crate::internal::maps_json::MapsJson;
 use crate::internal::object::{Contents, InitialEntry, Object};
 
 use super::LoadedObject;
@@ -23,6 +24,19 @@ pub fn programs_in_arrays(object: &Object<'_>, running: &[String]) -> Vec<String
         .filter(|(id, program)| is_held(*id) && kinds.contains(&program.kind))
         .map(|(_, program)| program.name.to_string())
         .collect()
+}
+
+/// Has these programs loaded and no others but those that they may go on with, of which some are in
+/// contents of maps; their names.
+pub fn load_only(
+    object: &mut Object<'_>,
+    mut wanted: Vec<String>,
+    maps: Option<&MapsJson>,
+) -> Vec<String> {
+    wanted.extend(programs_in_arrays(object, &wanted));
+    wanted.extend(maps.into_iter().flat_map(|maps| maps.programs(object)));
+    object.set_autoload(|program| wanted.iter().any(|name| program.name == **name));
+    wanted
 }
 
 /// Has no struct_ops created, of which no run makes use: the kernel need not have its type.

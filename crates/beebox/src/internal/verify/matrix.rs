@@ -8,6 +8,8 @@
 mod cause;
 mod edit;
 mod object;
+/// The matrix as a table for people, as comma-separated values and as records.
+pub mod table;
 
 use std::collections::BTreeSet;
 

@@ -5,6 +5,7 @@
 mod log;
 mod recorded;
 mod row;
+mod table;
 mod top_lines;
 
 use std::cell::{Cell, RefCell};
@@ -40,6 +41,7 @@ use crate::internal::loading::{LoadingError, ObjectLoading};
 pub use log::{Logs, with_heading};
 pub use recorded::Agreement;
 pub use row::{Explained, MapRow, Row, UNTYPED};
+pub use table::{Counts, table};
 pub use top_lines::{TopLine, write_top_lines};
 
 /// Bytes of stack of a thread that verifies.

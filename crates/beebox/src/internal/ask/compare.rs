@@ -1,29 +1,31 @@
 //! The answer of a kernel beside ours.
 
-use beebox::internal::ask::{GuestAnswer, NotAsked};
-use beebox::internal::verify::results::Row;
 use report::veristat::ResultVerdict;
 
+use super::{GuestAnswer, NotAsked};
+use crate::internal::verify::results::Row;
+
 /// A program with both answers.
-pub(super) struct Asked<'a> {
-    pub(super) row: &'a Row,
+pub struct Asked<'a> {
+    /// Ours.
+    pub row: &'a Row,
     /// The kernel's; none if the program cannot be linked for it.
-    pub(super) theirs: Option<Result<GuestAnswer, NotAsked>>,
+    pub theirs: Option<Result<GuestAnswer, NotAsked>>,
 }
 
 impl Asked<'_> {
     /// The kernel's answer.
-    pub(super) fn answer(&self) -> Option<&GuestAnswer> {
+    pub fn answer(&self) -> Option<&GuestAnswer> {
         self.theirs.as_ref()?.as_ref().ok()
     }
 
     /// True if the machine ended before.
-    pub(super) fn is_unanswered(&self) -> bool {
+    pub fn is_unanswered(&self) -> bool {
         matches!(self.theirs, Some(Err(NotAsked::NoAnswer)))
     }
 
     /// The kernel's verdict in a word.
-    pub(super) fn verdict(&self) -> &'static str {
+    pub fn verdict(&self) -> &'static str {
         match &self.theirs {
             Some(Ok(answer)) if answer.is_accepted() => "accepted",
             Some(Ok(_)) => "refused",
@@ -33,7 +35,7 @@ impl Asked<'_> {
     }
 
     /// The kernel's verdict as `verify` names it; none if there is no answer.
-    pub(super) fn verdict_name(&self) -> Option<&'static str> {
+    pub fn verdict_name(&self) -> Option<&'static str> {
         let verdict = match self.answer()?.is_accepted() {
             true => ResultVerdict::Success,
             false => ResultVerdict::Failure,
@@ -42,7 +44,7 @@ impl Asked<'_> {
     }
 
     /// Our verdict in a word.
-    pub(super) fn our_verdict(&self) -> &'static str {
+    pub fn our_verdict(&self) -> &'static str {
         match self.row.verdict {
             ResultVerdict::Success => "accepted",
             ResultVerdict::Failure => "refused",
@@ -52,7 +54,7 @@ impl Asked<'_> {
 
     /// What differs between both answers, where there are both: `verdict`, `instructions`, `states`,
     /// `reason`.
-    pub(super) fn differences(&self) -> Vec<&'static str> {
+    pub fn differences(&self) -> Vec<&'static str> {
         let Some(theirs) = self.answer() else {
             return Vec::new();
         };

@@ -1,13 +1,10 @@
 //! Causes and edits in words.
 
-use beebox::internal::verify::matrix::{
-    Cell, Decider, DeciderKind, EditOutcome, RefusalCause, SEARCH_INSNS,
-};
-
-use super::Named;
+use super::super::{Cell, Decider, DeciderKind, EditOutcome, RefusalCause, SEARCH_INSNS};
+use super::NamedKernel;
 
 /// What decides a refusal, and the edit.
-pub(super) fn lines(cell: &Cell, kernels: &[Named]) -> Vec<String> {
+pub(super) fn lines(cell: &Cell, kernels: &[NamedKernel]) -> Vec<String> {
     let reason = &cell.row.reason;
     let cause = cell
         .cause
@@ -24,7 +21,7 @@ pub(super) fn lines(cell: &Cell, kernels: &[Named]) -> Vec<String> {
     cause.into_iter().chain(edit).collect()
 }
 
-fn of_cause(cause: &RefusalCause, reason: &str, kernels: &[Named]) -> String {
+fn of_cause(cause: &RefusalCause, reason: &str, kernels: &[NamedKernel]) -> String {
     let deciders = cause.deciders.iter();
     let named: Vec<String> = deciders
         .map(|decider| of_decider(decider, reason))

@@ -1,48 +1,45 @@
 //! What fuzzing found, as text, JSON and files.
 
-use std::fmt::Write;
+use std::error::Error;
+use std::fmt::{self, Write};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use beebox::internal::fuzz::{CaptureForm, FuzzFind, FuzzReport, capture_as};
-use report::json::pretty;
 use serde_json::{Value, json};
 
-use super::Args;
-use crate::answer::{Answer, Failure};
-use crate::answer_format::AnswerFormat;
-use crate::stdout::{print_folded, write_json};
+use super::{CaptureForm, FuzzFind, FuzzReport, capture_as};
 
-/// What came of a campaign.
-pub(super) struct Outcome<'o> {
-    pub(super) program: &'o str,
-    pub(super) report: &'o FuzzReport,
-    /// The form of captures, if it gets packets.
-    pub(super) captures: Option<CaptureForm>,
+/// Why finds are not written.
+#[derive(Debug)]
+pub enum FindsError {
+    /// There is a file in place of the directory.
+    NoDirectory,
+    /// A file cannot be made.
+    File(PathBuf, io::Error),
+    /// The directory has as many finds of this name as are numbered.
+    Full(String),
 }
 
-impl Outcome<'_> {
-    pub(super) fn print(&self, args: &Args) -> Result<Answer, Failure> {
-        let mut files = Vec::new();
-        for find in &self.report.finds {
-            files.push(match &args.output {
-                Some(directory) => write(directory, find, self.captures)?,
-                None => Vec::new(),
-            });
+impl fmt::Display for FindsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FindsError::NoDirectory => f.write_str("this is a file, and finds are several"),
+            FindsError::File(path, error) => write!(f, "{}: {error}", path.display()),
+            FindsError::Full(name) => write!(f, "it has {MOST} finds called {name}"),
         }
-        match args.format.format() {
-            AnswerFormat::Text => print_folded(&self.text(&files))?,
-            AnswerFormat::Json => write_json(pretty(&self.record(&files)).as_bytes())?,
-        }
-        Ok(match self.report.finds.is_empty() {
-            true => Answer::Yes,
-            false => Answer::No,
-        })
     }
+}
 
-    fn text(&self, files: &[Vec<PathBuf>]) -> String {
-        let report = self.report;
+impl Error for FindsError {}
+
+/// Most finds of one name in a directory.
+const MOST: u32 = 10_000;
+
+impl FuzzReport {
+    /// For people: the program, and the files that each find was written to.
+    pub fn text(&self, program: &str, files: &[Vec<PathBuf>]) -> String {
+        let report = self;
         let mut text = String::new();
         for (find, files) in report.finds.iter().zip(files) {
             let _ = writeln!(text, "found: {}: {}", find.property, find.what);
@@ -74,17 +71,17 @@ impl Outcome<'_> {
         };
         let _ = writeln!(
             text,
-            "{}: {found}, {} inputs kept, {hit} of {all} counters, {} runs in {seconds:.2} s, \
+            "{program}: {found}, {} inputs kept, {hit} of {all} counters, {} runs in {seconds:.2} s, \
              {each:.0} a second",
-            self.program,
             report.corpus.len(),
             report.runs
         );
         text
     }
 
-    fn record(&self, files: &[Vec<PathBuf>]) -> Value {
-        let finds = self.report.finds.iter().zip(files);
+    /// As data.
+    pub fn json(&self, program: &str, files: &[Vec<PathBuf>]) -> Value {
+        let finds = self.finds.iter().zip(files);
         let finds = finds.map(|(find, files)| {
             let files: Vec<String> = files.iter().map(|it| it.display().to_string()).collect();
             json!({
@@ -100,33 +97,35 @@ impl Outcome<'_> {
             })
         });
         json!({
-            "prog": self.program,
+            "prog": program,
             "finds": finds.collect::<Vec<_>>(),
-            "runs": self.report.runs,
-            "seconds": self.report.time.as_secs_f64(),
-            "kept": self.report.corpus.len(),
-            "counters_hit": self.report.covered.0,
-            "counters": self.report.covered.1,
-            "kept_maps": self.report.kept_maps,
+            "runs": self.runs,
+            "seconds": self.time.as_secs_f64(),
+            "kept": self.corpus.len(),
+            "counters_hit": self.covered.0,
+            "counters": self.covered.1,
+            "kept_maps": self.kept_maps,
         })
     }
 }
 
 /// Makes the directory of finds, so that it is known before the runs that it can be written.
-pub(super) fn check_directory(directory: &Path) -> Result<(), Failure> {
+///
+/// # Errors
+/// If it cannot be made, or no file in it.
+pub fn make_find_directory(directory: &Path) -> Result<(), FindsError> {
     if directory.exists() && !directory.is_dir() {
-        let failure =
-            Failure::new("this is a file, and finds are several").within(directory.display());
-        return Err(failure.hint("-o with a directory, which is made if need be"));
+        return Err(FindsError::NoDirectory);
     }
-    fs::create_dir_all(directory).map_err(|error| Failure::of_file(directory, &error))?;
+    let failed = |error| FindsError::File(directory.to_owned(), error);
+    fs::create_dir_all(directory).map_err(failed)?;
     let probe = directory.join(format!(".beebox-fuzz-{}", std::process::id()));
     let made = File::create(&probe).and_then(|_| fs::remove_file(&probe));
-    made.map_err(|error| Failure::of_file(directory, &error))
+    made.map_err(failed)
 }
 
 /// The path of the object as tests in a directory name it.
-pub(super) fn object_path(object: &Path, directory: Option<&Path>) -> PathBuf {
+pub fn object_path(object: &Path, directory: Option<&Path>) -> PathBuf {
     let Some(directory) = directory else {
         return object.to_owned();
     };
@@ -148,13 +147,16 @@ pub(super) fn object_path(object: &Path, directory: Option<&Path>) -> PathBuf {
     up.chain(down).collect()
 }
 
-/// Writes a find: a test, and a capture if there are packets; its files.
-fn write(
+/// Writes a find into a directory: a test, and a capture if there are packets; its files. Files that
+/// are there stay.
+///
+/// # Errors
+/// If a file cannot be made.
+pub fn write_find(
     directory: &Path,
     find: &FuzzFind,
     captures: Option<CaptureForm>,
-) -> Result<Vec<PathBuf>, Failure> {
-    const MOST: u32 = 10_000;
+) -> Result<Vec<PathBuf>, FindsError> {
     let has_packets = find.input.steps.iter().any(|step| !step.packet.is_empty());
     for number in 1..=MOST {
         let name = match number {
@@ -168,18 +170,17 @@ fn write(
         }
         match create(&path, find.test.as_bytes()) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-            made => made.map_err(|error| Failure::of_file(&path, &error))?,
+            made => made.map_err(|error| FindsError::File(path.clone(), error))?,
         }
         let mut files = vec![path];
         if let Some(form) = captures.filter(|_| has_packets) {
             let made = create(&capture, &capture_as(&find.input, form));
-            made.map_err(|error| Failure::of_file(&capture, &error))?;
+            made.map_err(|error| FindsError::File(capture.clone(), error))?;
             files.push(capture);
         }
         return Ok(files);
     }
-    let what = format!("it has {MOST} finds called {}", find.slug());
-    Err(Failure::new(what).within(directory.display()))
+    Err(FindsError::Full(find.slug()))
 }
 
 /// Writes a file that is not there.

@@ -1,19 +1,13 @@
 //! The matrix as data: comma-separated values, and a record for each program.
 
-use std::fmt::Write as _;
-
-use beebox::internal::verify::matrix::{Cell, Edit, EditOutcome, RefusalCause};
-use report::veristat::ResultVerdict;
+use report::veristat::{ResultVerdict, csv_line};
 use serde_json::{Value, json};
 
-use super::{Matrix, Named, change};
+use super::super::{Cell, Edit, EditOutcome, RefusalCause};
+use super::{MatrixTable, NamedKernel, change};
 
 /// A line for each program and kernel.
-pub(in super::super) fn csv(matrix: &Matrix<'_>) -> String {
-    let quoted = |cell: &str| match cell.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell.to_owned(),
-    };
+pub fn csv(matrix: &MatrixTable<'_>) -> String {
     let mut text = String::from(
         "file_name,prog_name,kernel,version,verdict,total_insns,total_states,reason,decided_by,types_of\n",
     );
@@ -41,16 +35,14 @@ pub(in super::super) fn csv(matrix: &Matrix<'_>) -> String {
                 deciders.unwrap_or_default(),
                 named.types_of().unwrap_or_default().to_owned(),
             ];
-            let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "{}", cells.join(","));
+            text += &csv_line(cells.to_vec());
         }
     }
     text
 }
 
 /// A record for each program.
-pub(in super::super) fn json(matrix: &Matrix<'_>) -> Vec<Value> {
+pub fn json(matrix: &MatrixTable<'_>) -> Vec<Value> {
     let name = |at: &usize| matrix.name_of(*at).to_owned();
     let records = matrix.programs.iter().map(|program| {
         let answers = program.cells.iter().zip(matrix.kernels);
@@ -72,11 +64,11 @@ pub(in super::super) fn json(matrix: &Matrix<'_>) -> Vec<Value> {
     records.collect()
 }
 
-fn version(named: &Named) -> Option<String> {
+fn version(named: &NamedKernel) -> Option<String> {
     named.kernel.version().map(|version| version.to_string())
 }
 
-fn answer(cell: Option<&Cell>, named: &Named, kernels: &[Named]) -> Value {
+fn answer(cell: Option<&Cell>, named: &NamedKernel, kernels: &[NamedKernel]) -> Value {
     let reason = cell.map(|cell| cell.row.reason.trim());
     let cause = cell.and_then(|cell| cell.cause.as_ref());
     let edit = cell.and_then(|cell| cell.edit.as_ref());
@@ -97,7 +89,7 @@ fn answer(cell: Option<&Cell>, named: &Named, kernels: &[Named]) -> Value {
     record
 }
 
-fn of_cause(cause: &RefusalCause, kernels: &[Named]) -> Value {
+fn of_cause(cause: &RefusalCause, kernels: &[NamedKernel]) -> Value {
     let deciders = cause.deciders.iter().map(|decider| {
         json!({
             "kind": decider.kind.name(),

@@ -1,29 +1,59 @@
-//! The memory of `beebox exec`: sources of its bytes, and its output.
+//! The memory of a run in words: names, sources of bytes, and the registers that have addresses.
 
-use beebox::internal::bytes::ByteSource;
-use beebox::internal::raw::Memory;
+use std::error::Error;
+use std::fmt;
 
-use crate::answer::Failure;
-use crate::input::read_source;
-use crate::output_path::OutputPath;
-use crate::stdout::write_bytes;
+use super::{Memory, NoRoom};
+use crate::internal::bytes::{ByteSource, ByteSourceError};
+
+/// Why a run does not get its regions.
+#[derive(Debug)]
+pub enum RegionError {
+    /// There are too many.
+    TooMany,
+    /// The bytes of one cannot be read.
+    Source(ByteSourceError),
+    /// There is no room for one.
+    NoRoom(NoRoom),
+    /// The engine takes one that can be written.
+    ReadOnly,
+    /// The engine takes one.
+    Several,
+}
+
+impl fmt::Display for RegionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RegionError::TooMany => f.write_str(
+                "a run takes up to three regions, since there are five argument registers",
+            ),
+            RegionError::Source(error) => error.fmt(f),
+            RegionError::NoRoom(error) => error.fmt(f),
+            RegionError::ReadOnly => f.write_str("ro: is for --engine checked only"),
+            RegionError::Several => f.write_str("more than one --mem is for --engine checked only"),
+        }
+    }
+}
+
+impl Error for RegionError {}
 
 /// A region as it was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MemoryArg {
+pub struct RegionSource {
     read_only: bool,
     name: Option<String>,
     source: ByteSource,
 }
 
-impl MemoryArg {
-    pub(crate) fn source(&self) -> &ByteSource {
+impl RegionSource {
+    /// Where its bytes are from.
+    pub fn source(&self) -> &ByteSource {
         &self.source
     }
 }
 
 /// `[ro:][NAME=]SOURCE`.
-pub(crate) fn parse_region(text: &str) -> Result<MemoryArg, String> {
+pub fn parse_region(text: &str) -> Result<RegionSource, String> {
     let (read_only, rest) = match text.strip_prefix("ro:") {
         Some(rest) => (true, rest),
         None => (false, text),
@@ -39,7 +69,7 @@ pub(crate) fn parse_region(text: &str) -> Result<MemoryArg, String> {
         Some((name, source)) if is_name(name) => (Some(name.to_owned()), source),
         _ => (None, rest),
     };
-    Ok(MemoryArg {
+    Ok(RegionSource {
         read_only,
         name,
         source: ByteSource::parse(source).map_err(|error| error.to_string())?,
@@ -47,21 +77,27 @@ pub(crate) fn parse_region(text: &str) -> Result<MemoryArg, String> {
 }
 
 /// The regions of a run.
-pub(crate) struct Regions(Vec<Region>);
+pub struct Regions(Vec<Region>);
 
-pub(crate) struct Region {
-    pub(crate) name: String,
-    pub(crate) address: u64,
-    pub(crate) bytes: Vec<u8>,
+/// A region.
+pub struct Region {
+    /// Its name in messages.
+    pub name: String,
+    /// The address that the program sees.
+    pub address: u64,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
     read_only: bool,
 }
 
 impl Regions {
-    pub(crate) fn read(given: &[MemoryArg]) -> Result<Regions, Failure> {
+    /// Reads their bytes.
+    ///
+    /// # Errors
+    /// For too many, and for sources that cannot be read.
+    pub fn read(given: &[RegionSource]) -> Result<Regions, RegionError> {
         if given.len() > 3 {
-            return Err(Failure::new(
-                "a run takes up to three regions, since there are five argument registers",
-            ));
+            return Err(RegionError::TooMany);
         }
         let numbered = given.iter().enumerate();
         let regions = numbered.map(|(index, given)| {
@@ -72,7 +108,7 @@ impl Regions {
                     (None, _) => format!("memory {}", index + 1),
                 },
                 address: 0,
-                bytes: read_source(&given.source)?,
+                bytes: given.source.read().map_err(RegionError::Source)?,
                 read_only: given.read_only,
             })
         });
@@ -81,18 +117,18 @@ impl Regions {
 
     /// Adds them to the memory, and puts their addresses and lengths into the
     /// argument registers.
-    pub(crate) fn map<'m>(
+    pub fn map<'m>(
         &'m mut self,
         memory: &mut Memory<'m>,
         arguments: &mut [u64; 5],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RegionError> {
         for (index, region) in self.0.iter_mut().enumerate() {
             let len = region.bytes.len() as u64;
             let id = match region.read_only {
                 true => memory.add_read_only(region.name.as_str(), &region.bytes),
                 false => memory.add(region.name.as_str(), &mut region.bytes),
             };
-            region.address = memory.address(id.map_err(Failure::new)?);
+            region.address = memory.address(id.map_err(RegionError::NoRoom)?);
             arguments[2 * index] = region.address;
             if let Some(argument) = arguments.get_mut(2 * index + 1) {
                 *argument = len;
@@ -102,27 +138,18 @@ impl Regions {
     }
 
     /// The bytes of the only region, for engines that know one.
-    pub(crate) fn only_bytes(&mut self) -> Result<&mut [u8], Failure> {
+    pub fn only_bytes(&mut self) -> Result<&mut [u8], RegionError> {
         match &mut self.0[..] {
             [] => Ok(&mut []),
             [region] if !region.read_only => Ok(&mut region.bytes),
-            [_] => Err(Failure::new("ro: is for --engine checked only")),
-            _ => Err(Failure::new(
-                "more than one --mem is for --engine checked only",
-            )),
+            [_] => Err(RegionError::ReadOnly),
+            _ => Err(RegionError::Several),
         }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Region> {
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Region> {
         self.0.iter()
-    }
-
-    /// Writes the first region to a file.
-    pub(crate) fn write_first(&self, out: OutputPath<'_>) -> Result<(), Failure> {
-        let Some(region) = self.0.first() else {
-            return Ok(());
-        };
-        write_bytes(&region.bytes, Some(out))
     }
 }
 
@@ -132,7 +159,7 @@ mod tests {
 
     #[test]
     fn regions_as_people_ask_for_them() {
-        let from = |read_only, name: Option<&str>, source| MemoryArg {
+        let from = |read_only, name: Option<&str>, source| RegionSource {
             read_only,
             name: name.map(str::to_owned),
             source,

@@ -6,24 +6,26 @@ mod words;
 
 use std::fmt::Write as _;
 
-use beebox::Kernel;
-use beebox::internal::kernel::{KernelField, Source};
-use beebox::internal::verify::matrix::{Cell, ProgramAnswers, differs_much};
+use report::aligned;
 use report::run::verifier_verdict_style;
 use report::terminal::{columns_of, fold};
 use report::veristat::ResultVerdict;
 
-pub(super) use data::{csv, json};
+use super::{Cell, ProgramAnswers, differs_much};
+use crate::Kernel;
+use crate::internal::kernel::{KernelField, Source};
+
+pub use data::{csv, json};
 
 /// A kernel with the word that names it.
-pub(super) struct Named {
+pub struct NamedKernel {
     /// The word.
-    pub(super) name: String,
+    pub name: String,
     /// What it is.
-    pub(super) kernel: Kernel,
+    pub kernel: Kernel,
 }
 
-impl Named {
+impl NamedKernel {
     /// The kernel that its types are of, if that is another one that is built in.
     fn types_of(&self) -> Option<&'static str> {
         let source = |field| match self.kernel.source(field) {
@@ -36,11 +38,13 @@ impl Named {
 }
 
 /// What is shown of the answers about programs.
-pub(super) struct Matrix<'a> {
-    pub(super) kernels: &'a [Named],
-    pub(super) programs: Vec<&'a ProgramAnswers>,
+pub struct MatrixTable<'a> {
+    /// The kernels.
+    pub kernels: &'a [NamedKernel],
+    /// The answers, by program.
+    pub programs: Vec<&'a ProgramAnswers>,
     /// Two kernels are compared: what changes from the first to the second.
-    pub(super) is_diff: bool,
+    pub is_diff: bool,
 }
 
 /// Words for verdicts.
@@ -52,11 +56,14 @@ enum Form {
     Short,
 }
 
-impl<'a> Matrix<'a> {
+impl<'a> MatrixTable<'a> {
     /// The programs whose verdict or cost changes from the first kernel to the second.
-    pub(super) fn of_changes(kernels: &'a [Named], programs: &'a [ProgramAnswers]) -> Matrix<'a> {
+    pub fn of_changes(
+        kernels: &'a [NamedKernel],
+        programs: &'a [ProgramAnswers],
+    ) -> MatrixTable<'a> {
         let changed = programs.iter().filter(|program| changes(program));
-        Matrix {
+        MatrixTable {
             kernels,
             programs: changed.collect(),
             is_diff: true,
@@ -100,6 +107,16 @@ impl<'a> Matrix<'a> {
         lines
     }
 
+    /// The cells in columns; verdicts have their colours.
+    fn columns(&self, form: Form) -> String {
+        let last = self.kernels.len() + 1;
+        aligned(&self.cells(form), &[], |row, column, cell| {
+            let is_verdict = row > 0 && column > 0 && column < last;
+            let word = cell.split(' ').next().filter(|_| is_verdict);
+            verifier_verdict_style(word.unwrap_or_default())
+        })
+    }
+
     /// Why kernels do not take a program: kernels with the same reason, cause and edit.
     fn reasons(&self, program: &'a ProgramAnswers) -> Vec<(Vec<usize>, &'a Cell)> {
         let mut reasons: Vec<(Vec<usize>, &Cell)> = Vec::new();
@@ -135,14 +152,14 @@ impl<'a> Matrix<'a> {
     }
 
     /// For people, in lines of at most so many columns.
-    pub(super) fn text(&self, width: Option<usize>) -> String {
-        let long = columns(&self.cells(Form::Long));
+    pub fn text(&self, width: Option<usize>) -> String {
+        let long = self.columns(Form::Long);
         let fits = |text: &str| {
             width.is_none_or(|width| text.lines().all(|line| columns_of(line) <= width))
         };
         let mut text = match fits(&long) {
             true => long,
-            false => columns(&self.cells(Form::Short)),
+            false => self.columns(Form::Short),
         };
         if self.programs.is_empty() {
             text = String::from(match self.is_diff {
@@ -169,7 +186,7 @@ impl<'a> Matrix<'a> {
     }
 
     /// A table in Markdown, and a list of reasons.
-    pub(super) fn markdown(&self) -> String {
+    pub fn markdown(&self) -> String {
         let mut text = String::new();
         let escape = |cell: &String| cell.replace('|', "\\|");
         for (at, line) in self.cells(Form::Long).iter().enumerate() {
@@ -225,7 +242,7 @@ fn word(cell: Option<&Cell>, form: Form, costs: bool) -> String {
 }
 
 /// True if the verdict or the cost changes from the first of two kernels to the second.
-pub(super) fn changes(program: &ProgramAnswers) -> bool {
+pub fn changes(program: &ProgramAnswers) -> bool {
     change(program).is_some()
 }
 
@@ -253,28 +270,4 @@ fn change(program: &ProgramAnswers) -> Option<String> {
         .map(|(what, old, new)| format!("{what} {old} to {new}"))
         .collect();
     (!changed.is_empty()).then(|| changed.join(", "))
-}
-
-/// Cells in columns, behind two spaces; verdicts have their colours.
-fn columns(cells: &[Vec<String>]) -> String {
-    let count = cells.first().map_or(0, Vec::len);
-    let width = |column: usize| cells.iter().map(|line| line[column].chars().count()).max();
-    let widths: Vec<usize> = (0..count)
-        .map(|column| width(column).unwrap_or(0))
-        .collect();
-    let mut text = String::new();
-    for (row, line) in cells.iter().enumerate() {
-        let padded = line.iter().zip(&widths).enumerate();
-        let padded = padded.map(|(column, (cell, width))| {
-            let is_verdict = row > 0 && column > 0 && column + 1 < count;
-            let word = cell.split(' ').next().filter(|_| is_verdict);
-            let style = verifier_verdict_style(word.unwrap_or_default());
-            let room = width - cell.chars().count();
-            format!("{style}{cell}{style:#}{:room$}", "")
-        });
-        let padded: Vec<String> = padded.collect();
-        text.push_str(padded.join("  ").trim_end());
-        text.push('\n');
-    }
-    text
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use report::aligned;
 use report::run::verifier_verdict_style;
 use report::terminal::fold;
 use serde_json::{Value, json};
@@ -9,14 +10,9 @@ use serde_json::{Value, json};
 use super::compare::{Asked, first_difference};
 
 /// A table, and below it reasons and what differs.
-pub(super) fn text(
-    asked: &[Asked<'_>],
-    version: &str,
-    with_logs: bool,
-    width: Option<usize>,
-) -> String {
-    let mut cells: Vec<[String; 8]> = vec![
-        [
+pub fn text(asked: &[Asked<'_>], version: &str, with_logs: bool, width: Option<usize>) -> String {
+    let mut cells: Vec<Vec<String>> = vec![
+        vec![
             "program",
             &format!("Linux {version}"),
             "insns",
@@ -26,7 +22,9 @@ pub(super) fn text(
             "states",
             "",
         ]
-        .map(str::to_owned),
+        .into_iter()
+        .map(str::to_owned)
+        .collect(),
     ];
     for asked in asked {
         let counts = asked.answer().and_then(|answer| answer.counts());
@@ -36,7 +34,7 @@ pub(super) fn text(
         let [insns, states] = theirs;
         let row = asked.row;
         let differ = asked.differences();
-        cells.push([
+        cells.push(vec![
             format!("{}/{}", row.file_name, row.prog_name),
             asked.verdict().to_owned(),
             insns,
@@ -50,26 +48,13 @@ pub(super) fn text(
             },
         ]);
     }
-    let mut text = String::new();
-    let width_of = |at: usize| cells.iter().map(|line| line[at].chars().count()).max();
-    let widths: Vec<usize> = (0..8).map(|at| width_of(at).unwrap_or(0)).collect();
-    for line in &cells {
-        let padded = line.iter().zip(&widths).enumerate();
-        let padded = padded.map(|(at, (cell, width))| match matches!(at, 2 | 3 | 5 | 6) {
-            true => format!("{cell:>width$}"),
-            false => {
-                let style = verifier_verdict_style(cell);
-                let room = width - cell.chars().count();
-                format!("{style}{cell}{style:#}{:room$}", "")
-            }
-        });
-        let line = padded.collect::<Vec<_>>().join("  ");
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}", line.trim_end());
-    }
+    let mut text = aligned(&cells, &[2, 3, 5, 6], |_, _, cell| {
+        verifier_verdict_style(cell)
+    });
     for asked in asked {
         let lines = reasons(asked);
         if !lines.is_empty() {
+            // Writing to a string cannot fail.
             let _ = writeln!(text, "\n{}/{}", asked.row.file_name, asked.row.prog_name);
         }
         for line in lines {
@@ -150,7 +135,7 @@ fn logs(asked: &Asked<'_>, text: &mut String) {
 }
 
 /// A record for each program.
-pub(super) fn records(asked: &[Asked<'_>], version: &str, with_logs: bool) -> Vec<Value> {
+pub fn records(asked: &[Asked<'_>], version: &str, with_logs: bool) -> Vec<Value> {
     let records = asked.iter().map(|asked| {
         let row = asked.row;
         let answer = asked.answer();

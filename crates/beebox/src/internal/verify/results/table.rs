@@ -2,19 +2,21 @@
 
 use std::fmt::Write as _;
 
-use beebox::internal::verify::results::{Row, with_heading, write_top_lines};
 use report::terminal::fold;
 use report::veristat::{Column, Emit, ResultVerdict, push_columns, push_columns_within};
 
+use super::{Row, with_heading, write_top_lines};
+
 /// Numbers of programs by verdict, of all that were verified.
-pub(super) struct Counts {
+pub struct Counts {
     accepted: usize,
     refused: usize,
     unsupported: usize,
 }
 
 impl Counts {
-    pub(super) fn of(rows: &[Row]) -> Counts {
+    /// Counts the verdicts of rows.
+    pub fn of(rows: &[Row]) -> Counts {
         let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
         Counts {
             accepted: count(ResultVerdict::Success),
@@ -26,7 +28,7 @@ impl Counts {
 
 /// Columns of text, in lines of at most `width` columns, with the logs of programs that have one in
 /// front; rows may be fewer than the counts say.
-pub(super) fn table(rows: &[Row], emit: &Emit, counts: &Counts, width: Option<usize>) -> String {
+pub fn table(rows: &[Row], emit: &Emit, counts: &Counts, width: Option<usize>) -> String {
     let mut text = String::new();
     for row in rows.iter().filter(|row| !row.log.is_empty()) {
         let name = format!("{}/{}", row.file_name, row.prog_name);

@@ -1,16 +1,17 @@
-//! The output of `--trace`: every instruction, and the registers that it changed.
+//! The trace of a run: every instruction, and the registers that it changed.
 
 use std::fmt::Write;
 use std::ops::ControlFlow;
 
-use beebox::internal::ebpf::Reg;
-use beebox::internal::raw::{CheckedContext, CheckedProgram, Entry, Finish, Limits, Moment};
+use isa::ebpf::Reg;
+
+use super::{CheckedContext, CheckedProgram, Entry, Finish, Limits, Moment};
 
 /// The width of a column of instructions.
 const WIDTH: usize = 44;
 
 /// Runs a program and returns its trace.
-pub(crate) fn run(
+pub fn run_traced(
     program: &CheckedProgram,
     cx: CheckedContext<'_, '_, '_>,
     entry: Entry,

@@ -2,68 +2,62 @@
 
 use std::fmt::Write;
 
-use report::json::pretty;
 use report::run::{FAILED, PASSED};
+use report::xml::escaped;
 use serde_json::{Value, json};
 
-use super::files::TestFile;
-use super::run::TestOutcome;
-use super::{Args, TestFormat};
-use crate::answer::{Answer, Failure};
-use crate::answer_format::AnswerFormat;
-use crate::output_path::OutputPath;
-use crate::stdout::{plain, write_answer, write_folded, write_output};
+use super::{TestFile, TestOutcome};
+use crate::coverage::Coverage;
 
-/// Prints the names of the tests.
-pub(super) fn list(
-    args: &Args,
-    files: &[TestFile],
-    output: Option<OutputPath<'_>>,
-) -> Result<Answer, Failure> {
-    let tests = files.iter().flat_map(|file| {
-        let tests = file.tests.iter().filter(|test| test.is_chosen);
-        tests.map(move |test| (file.path.display().to_string(), &test.name))
-    });
-    match args.format() {
-        TestFormat::Text => {
-            let lines = tests.map(|(file, name)| format!("{file}: {name}\n"));
-            write_answer(AnswerFormat::Text, lines.collect::<String>(), output)?;
-        }
-        TestFormat::Json => {
-            let tests = tests.map(|(file, name)| json!({ "file": file, "test": name }));
-            let tests = json!({ "tests": tests.collect::<Vec<_>>() });
-            write_answer(AnswerFormat::Json, pretty(&tests), output)?;
-        }
-        TestFormat::Junit => {
-            let failure = Failure::new("--format junit has results, and --list runs nothing");
-            return Err(failure.hint("--format json"));
-        }
-    }
-    Ok(Answer::Yes)
+/// What came of tests.
+pub struct TestResults {
+    /// Each test, in the order of the files.
+    pub outcomes: Vec<TestOutcome>,
+    /// What they executed, if that was counted.
+    pub coverage: Coverage,
 }
 
-/// Prints what came of tests.
-pub(super) fn print(
-    args: &Args,
-    outcomes: &[TestOutcome],
-    output: Option<OutputPath<'_>>,
-) -> Result<Answer, Failure> {
-    let failed = outcomes.iter().filter(|it| !it.report.is_met()).count();
-    match args.format() {
-        TestFormat::Text => write_folded(AnswerFormat::Text, text(outcomes, failed), output)?,
-        TestFormat::Json => {
-            write_answer(
-                AnswerFormat::Json,
-                pretty(&record(outcomes, failed)),
-                output,
-            )?;
-        }
-        TestFormat::Junit => write_output(junit(outcomes, failed).as_bytes(), output)?,
-    }
-    Ok(match failed {
-        0 => Answer::Yes,
-        _ => Answer::No,
+/// Files and names of the tests that are chosen.
+fn chosen(files: &[TestFile]) -> impl Iterator<Item = (String, &String)> {
+    files.iter().flat_map(|file| {
+        let tests = file.tests.iter().filter(|test| test.is_chosen);
+        tests.map(move |test| (file.path.display().to_string(), &test.name))
     })
+}
+
+/// The names of tests, one a line.
+pub fn list_text(files: &[TestFile]) -> String {
+    let lines = chosen(files).map(|(file, name)| format!("{file}: {name}\n"));
+    lines.collect()
+}
+
+/// The names of tests as data.
+pub fn list_json(files: &[TestFile]) -> Value {
+    let tests = chosen(files).map(|(file, name)| json!({ "file": file, "test": name }));
+    json!({ "tests": tests.collect::<Vec<_>>() })
+}
+
+impl TestResults {
+    /// Number of tests that do not pass.
+    pub fn failed(&self) -> usize {
+        let outcomes = self.outcomes.iter();
+        outcomes.filter(|it| !it.report.is_met()).count()
+    }
+
+    /// For people, with styles for a terminal.
+    pub fn text(&self) -> String {
+        text(&self.outcomes, self.failed())
+    }
+
+    /// As data; `plain` takes the styles of a text out.
+    pub fn json(&self, plain: &dyn Fn(&str) -> String) -> Value {
+        record(&self.outcomes, self.failed(), plain)
+    }
+
+    /// XML of JUnit, with a test case for each test.
+    pub fn junit(&self, plain: &dyn Fn(&str) -> String) -> String {
+        junit(&self.outcomes, self.failed(), plain)
+    }
 }
 
 fn text(outcomes: &[TestOutcome], failed: usize) -> String {
@@ -103,7 +97,7 @@ fn indented(text: &str) -> String {
     lines.collect()
 }
 
-fn record(outcomes: &[TestOutcome], failed: usize) -> Value {
+fn record(outcomes: &[TestOutcome], failed: usize, plain: &dyn Fn(&str) -> String) -> Value {
     let tests = outcomes.iter().map(|it| {
         let report = serde_json::to_value(&it.report).unwrap_or_default();
         let mut test = json!({
@@ -124,7 +118,7 @@ fn record(outcomes: &[TestOutcome], failed: usize) -> Value {
     json!({ "tests": tests.collect::<Vec<_>>(), "failed": failed })
 }
 
-fn junit(outcomes: &[TestOutcome], failed: usize) -> String {
+fn junit(outcomes: &[TestOutcome], failed: usize, plain: &dyn Fn(&str) -> String) -> String {
     let tests = outcomes.len();
     let mut out = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites tests=\"{tests}\" \
@@ -168,17 +162,5 @@ fn junit(outcomes: &[TestOutcome], failed: usize) -> String {
 
 /// Text in XML.
 fn xml(text: &str) -> String {
-    let mut out = String::new();
-    for each in text.chars() {
-        match each {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' | '\t' => out.push(each),
-            each if each.is_control() => out.push('\u{fffd}'),
-            each => out.push(each),
-        }
-    }
-    out
+    escaped(text, "\n")
 }
