@@ -2,7 +2,6 @@
 
 use beebox::internal::seccomp::FilterCheck;
 use beebox::internal::seccomp::profile::ProfileNote;
-use beebox::seccomp::FilterStack;
 use report::json::pretty;
 
 use super::input::{Inputs, Program, note_text, print_notes};

@@ -1,6 +1,7 @@
 //! Whether the kernel installs filters, what is suspicious about them, and expectations that they
 //! miss, as text and as data.
 
+use crate::Error;
 use std::fmt::Write;
 
 use report::seccomp::{
@@ -8,9 +9,7 @@ use report::seccomp::{
 };
 use serde_json::{Value, json};
 
-use super::{
-    Analysis, ByteOrder, Expectation, FilterStack, Finding, Miss, NamedFilter, TooComplex,
-};
+use super::{Analysis, ByteOrder, Expectation, FilterStack, Finding, Miss, NamedFilter};
 use crate::Engine;
 
 /// Expectations that filters miss.
@@ -22,7 +21,7 @@ impl Analysis {
     /// # Errors
     /// Beyond the budget of the analysis.
     #[doc(hidden)]
-    pub fn misses<'e>(&mut self, list: &'e [Expectation]) -> Result<Misses<'e>, TooComplex> {
+    pub fn misses<'e>(&mut self, list: &'e [Expectation]) -> Result<Misses<'e>, Error> {
         let mut misses = Vec::new();
         for expectation in list {
             if let Some(miss) = self.check(expectation)? {
@@ -86,7 +85,7 @@ pub struct FilterCheck<'f> {
     /// The filters, and why the kernel refuses them, if it does.
     installed: Vec<(&'f NamedFilter, Option<String>)>,
     /// What is suspicious, of filters that are installed.
-    pub findings: Result<Vec<Finding>, TooComplex>,
+    pub findings: Result<Vec<Finding>, Error>,
 }
 
 impl<'f> FilterCheck<'f> {
