@@ -2,7 +2,7 @@
 
 use beebox::Engine;
 use beebox::internal::seccomp::{Analysis, parse_arch, parse_syscall};
-use beebox::seccomp::{Arch};
+use beebox::seccomp::Arch;
 use report::json::pretty;
 
 use super::input::{Inputs, Program};
