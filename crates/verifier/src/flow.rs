@@ -84,7 +84,9 @@ fn may_goto(env: &mut Env<'_>, off: i16) -> Result<Outcome> {
     let idx = env.sink.insn_idx;
     let later = env.fork_or(idx + 1, Errno::ENOMEM)?;
     later.may_goto_depth += 1;
-    if let (Some(parent), Some(Fork { state, .. })) = (env.check.state.parent, env.forked.last_mut()) {
+    if let (Some(parent), Some(Fork { state, .. })) =
+        (env.check.state.parent, env.forked.last_mut())
+    {
         let (last_id, rules) = (env.check.id_gen, env.check.input.rules);
         widen_to_earlier(&env.explorer, state, Some(parent), idx, last_id, rules);
     }

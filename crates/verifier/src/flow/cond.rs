@@ -221,7 +221,8 @@ fn refine_both(
         false => None,
     };
     let input = env.input;
-    let (this, Some(Fork { state: other, .. })) = (&mut env.check.state, env.forked.last_mut()) else {
+    let (this, Some(Fork { state: other, .. })) = (&mut env.check.state, env.forked.last_mut())
+    else {
         return Err(crate::Stop::Bug("no pending path".to_owned()));
     };
     if let Some([passed, taken]) = refined {
