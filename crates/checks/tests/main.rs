@@ -2,6 +2,7 @@
 
 mod facade;
 mod kernel_names;
+mod kinds;
 mod packages;
 mod public_types;
 mod workspace;
