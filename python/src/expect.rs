@@ -25,8 +25,8 @@ pub(crate) struct Expectations {
 #[pymethods]
 impl Expectations {
     #[new]
-    fn new(path: PathBuf) -> PyResult<Expectations> {
-        let file = ExpectFile::open(&path).map_err(raised)?;
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Expectations> {
+        let file = py.detach(|| ExpectFile::open(&path)).map_err(raised)?;
         let name = path.display().to_string();
         Ok(Expectations { file, name })
     }
@@ -35,8 +35,14 @@ impl Expectations {
     /// the current one.
     #[staticmethod]
     #[pyo3(signature = (text, *, name = "expectations", directory = None))]
-    fn parse(text: &str, name: &str, directory: Option<PathBuf>) -> PyResult<Expectations> {
-        let file = ExpectFile::parse(name, text, &directory.unwrap_or_default());
+    fn parse(
+        py: Python<'_>,
+        text: &str,
+        name: &str,
+        directory: Option<PathBuf>,
+    ) -> PyResult<Expectations> {
+        let directory = directory.unwrap_or_default();
+        let file = py.detach(|| ExpectFile::parse(name, text, &directory));
         let file = file.map_err(raised)?;
         let name = name.to_owned();
         Ok(Expectations { file, name })
@@ -65,7 +71,7 @@ impl Instance {
         let expectations = match expectations.cast::<Expectations>() {
             Ok(given) => given.get(),
             Err(_) => {
-                read = Expectations::new(expectations.extract()?)?;
+                read = Expectations::new(py, expectations.extract()?)?;
                 &read
             }
         };
@@ -87,11 +93,12 @@ impl Instance {
                     .import("json")?
                     .call_method1("dumps", (entries,))?
                     .extract()?;
-                MapsJson::parse(text.as_bytes()).map_err(raised)?
+                py.detach(|| MapsJson::parse(text.as_bytes()))
+                    .map_err(raised)?
             }
             Err(_) => {
                 let path: PathBuf = entries.extract()?;
-                MapsJson::open(&path).map_err(raised)?
+                py.detach(|| MapsJson::open(&path)).map_err(raised)?
             }
         };
         let (instance, object) = (&self.0.instance, &self.0.object);

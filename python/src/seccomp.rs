@@ -244,7 +244,8 @@ impl Seccomp {
     ///
     /// Raises FormatError for a line that is no expectation, TooComplexError beyond the budget.
     fn misses<'py>(&self, py: Python<'py>, expectations: &str) -> PyResult<Bound<'py, PyAny>> {
-        let list = read_expectations(expectations).map_err(Fault::of_format)?;
+        let list = py.detach(|| read_expectations(expectations));
+        let list = list.map_err(Fault::of_format)?;
         let misses = py.detach(|| -> Result<_, beebox::Error> {
             let mut analysis = self.stack.analyze()?;
             let mut misses = Vec::new();
@@ -338,7 +339,7 @@ fn read(py: Python<'_>, given: &Bound<'_, PyAny>) -> PyResult<(String, PathBuf, 
     let path: PathBuf = given.extract()?;
     let name = path.display().to_string();
     let failed = |error| PyErr::from(Fault::new("file", format_args!("{name}: {error}")));
-    let bytes = std::fs::read(&path).map_err(failed)?;
+    let bytes = py.detach(|| std::fs::read(&path)).map_err(failed)?;
     Ok((name, path, bytes))
 }
 

@@ -30,7 +30,7 @@ errors! {
     beebox::internal::MemoryError,
     beebox::internal::Refusal,
     beebox::internal::EngineRefusal,
-    btf::AccessFault<'static>,
+    btf::AccessFault,
     btf::core::CoreError,
     btf::DedupError,
     btf::DumpError,

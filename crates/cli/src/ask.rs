@@ -18,7 +18,8 @@ use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::kernel_input::KernelArgs;
 use crate::loading::LoadingArgs;
 use crate::log_level::LogLevelArg;
-use crate::stdout::{json, print_answer, terminal_width};
+use crate::output_path::OutputArg;
+use crate::stdout::{json, terminal_width, write_answer};
 use crate::verify::run::verify_and_keep;
 use compare::Asked;
 
@@ -53,12 +54,15 @@ pub(crate) struct Args {
     log: LogLevelArg,
 
     /// Stop the machine after so many seconds
-    #[arg(long, value_name = "S", default_value_t = 600)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86400))]
-    limit: u64,
+    timeout: u64,
 
     #[command(flatten)]
     format: FormatArgs,
+
+    #[command(flatten)]
+    output: OutputArg,
 
     /// Load flags (BPF_F_*) of every program, as a number
     #[arg(long, value_name = "BITS", value_parser = crate::verify::number)]
@@ -72,11 +76,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
+    let inputs = args.files.iter().chain(&args.image).map(PathBuf::as_path);
+    let output = args.output.path(inputs.chain(args.kernel.files()))?;
     let (kernel, image) = args.kernel.read_bootable(args.image.as_deref())?;
     let options = AskOptions {
         // Kernels before 6.4 refuse the other bits, which change how a log is kept.
         log_level: args.log.log & 7,
-        limit: Duration::from_secs(args.limit),
+        limit: Duration::from_secs(args.timeout),
         ..AskOptions::default()
     };
     let kernel = options.in_machine(kernel);
@@ -107,13 +113,14 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
     let version = version.unwrap_or_default();
     match args.format.format() {
         AnswerFormat::Text => {
-            let text = output::text(&asked, &version, args.log.log > 0, terminal_width());
-            print_answer(AnswerFormat::Text, text)?;
+            let width = terminal_width().filter(|_| !output.is_some_and(|out| !out.is_standard()));
+            let text = output::text(&asked, &version, args.log.log > 0, width);
+            write_answer(AnswerFormat::Text, text, output)?;
         }
         AnswerFormat::Json => {
             let records = output::records(&asked, &version, args.log.log > 0);
             let lines: Vec<u8> = records.iter().flat_map(json).collect();
-            print_answer(AnswerFormat::Json, lines)?;
+            write_answer(AnswerFormat::Json, lines, output)?;
         }
     }
     let unanswered = asked.iter().filter(|asked| asked.is_unanswered());
@@ -123,7 +130,7 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
                 "{}/{}",
                 asked.row.file_name, asked.row.prog_name
             ))
-            .hint("--limit S for more time")
+            .hint("--timeout SECONDS for more time")
     }));
     let last = failures.pop();
     failures.iter().for_each(|failure| _ = failure.report());
@@ -179,7 +186,7 @@ fn failure(error: &AskError) -> Failure {
         AskError::NoLoader => {
             failure.hint("the executables of a release, or a build for x86-64 Linux")
         }
-        AskError::NoAnswer { is_late: true, .. } => failure.hint("--limit S for more time"),
+        AskError::NoAnswer { is_late: true, .. } => failure.hint("--timeout SECONDS for more time"),
         AskError::NoAnswer { .. } => failure
             .hint("a kernel with CONFIG_BPF_SYSCALL, CONFIG_BLK_DEV_INITRD and a serial console"),
         AskError::System(_) | AskError::Qemu(_) => failure,

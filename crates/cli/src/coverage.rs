@@ -5,12 +5,15 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use report::coverage::{Coverage, read_lcov};
+use report::coverage::{Coverage, coverage_json, read_lcov};
+use report::json::pretty;
 
 use crate::answer::{Answer, Failure};
+use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::input::read_file;
 use crate::output_file::write_whole;
-use crate::stdout::print;
+use crate::output_path::OutputPath;
+use crate::stdout::write_folded;
 
 /// Merge coverage of several runs, show it, write it in other forms
 ///
@@ -24,6 +27,7 @@ Examples:
   beebox coverage one.info two.info
   beebox coverage one.info two.info -o lcov=all.info -o html=pages -o cobertura=all.xml
   beebox coverage all.info --least 90
+  beebox coverage all.info -j | jq -r '.files[] | [.file, .missed_lines] | @json'
 
 Exit codes: 0 it is shown or written, 1 --least is not reached, 2 could not answer.")]
 pub(crate) struct Args {
@@ -31,15 +35,37 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// Write the sum: lcov=FILE (a tracefile), cobertura=FILE (XML) or html=DIR; may be given several
-    /// times [default: print it]
-    #[arg(short, long, value_name = "FORM=PATH", value_parser = CoverageOutput::parse)]
-    output: Vec<CoverageOutput>,
+    /// Write the sum: to a file in the format of the answer, or as lcov=FILE (a tracefile),
+    /// cobertura=FILE (XML) or html=DIR; may be given several times [default: print it]
+    #[arg(short, long, value_name = "[FORM=]OUT", value_parser = Output::parse)]
+    output: Vec<Output>,
+
+    #[command(flatten)]
+    format: FormatArgs,
 
     /// Answer no if less than so many percent of the lines that a run can reach were executed
     #[arg(long, value_name = "PERCENT")]
     #[arg(value_parser = clap::value_parser!(u8).range(..=100))]
     least: Option<u8>,
+}
+
+/// An output: in the format of the answer, or in a form of coverage.
+#[derive(Clone, Debug)]
+enum Output {
+    Answer(PathBuf),
+    Form(CoverageOutput),
+}
+
+impl Output {
+    fn parse(text: &str) -> Result<Output, String> {
+        match text.split_once('=') {
+            // A file may have the sign in its name.
+            Some((form, _)) if !form.contains(['.', '/']) => {
+                CoverageOutput::parse(text).map(Output::Form)
+            }
+            _ => Ok(Output::Answer(text.into())),
+        }
+    }
 }
 
 /// Where coverage is written.
@@ -100,10 +126,29 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         })?;
         coverage.merge(read);
     }
-    match args.output.is_empty() {
-        true => print(&coverage.text()),
-        false => write(&coverage, &args.output),
-    }?;
+    let (mut forms, mut answers) = (Vec::new(), Vec::new());
+    for output in &args.output {
+        match output {
+            Output::Form(output) => forms.push(output.clone()),
+            Output::Answer(path) => {
+                let inputs = args.files.iter().map(PathBuf::as_path);
+                answers.push(Some(OutputPath::new(path, inputs)?));
+            }
+        }
+    }
+    let format = args.format.format();
+    // The text is for those who ask for nothing else.
+    if answers.is_empty() && (forms.is_empty() || format == AnswerFormat::Json) {
+        answers.push(None);
+    }
+    for out in answers {
+        let answer = match format {
+            AnswerFormat::Text => coverage.text(),
+            AnswerFormat::Json => pretty(&coverage_json(&coverage)),
+        };
+        write_folded(format, answer, out)?;
+    }
+    write(&coverage, &forms)?;
     if !args.output.is_empty() {
         note(&coverage);
     }

@@ -50,7 +50,7 @@ Examples:
 Exit codes: 0 something matched, 1 nothing did, 2 could not answer.")]
 pub(crate) struct Args {
     /// The expression (unless -F is given), then captures; `-` is standard input
-    #[arg(value_name = "[EXPR] IN", required_unless_present_any = ["read", "list_linktypes", "list_interfaces", "dump"])]
+    #[arg(value_name = "[EXPR] IN", required_unless_present_any = ["read", "list_linktypes", "dump", tcpdump::REFUSED])]
     words: Vec<OsString>,
 
     /// Read the capture FILE; all other words are the expression
@@ -59,7 +59,7 @@ pub(crate) struct Args {
 
     /// Use the filter in FILE: a compiled one in any form that `beebox dis` reads, or an
     /// expression, where # starts a comment
-    #[arg(short = 'F', long, value_name = "FILE")]
+    #[arg(short = 'F', long = "filter-file", value_name = "FILE")]
     filter: Option<PathBuf>,
 
     /// Leave out libpcap's optimizer, which takes minutes for thousands of ports
@@ -71,7 +71,12 @@ pub(crate) struct Args {
 
     /// The format of OUT [default: by its name, else pcap if all captures are pcap with
     /// one link type, else pcapng]
-    #[arg(long, value_enum, value_name = "FORMAT", requires = "output")]
+    #[arg(
+        long = "capture-format",
+        value_enum,
+        value_name = "FORMAT",
+        requires = "output"
+    )]
     output_format: Option<output::FormatArg>,
 
     /// Order the packets of several captures by time

@@ -36,9 +36,9 @@ use progress::Progress;
 #[command(after_help = "\
 Examples:
   beebox fuzz firewall.bpf.o --maps rules.json --never 'XDP_PASS if src net 192.0.2.0/24'
-  beebox fuzz firewall.bpf.o --expect 'instructions <= 120' --time 30s -o finds
+  beebox fuzz firewall.bpf.o --assert 'instructions <= 120' --duration 30s -o finds
   beebox fuzz new.bpf.o --against old.bpf.o --pcap in.pcap --corpus corpus
-  beebox fuzz nat.bpf.o --idempotent --expect 'checksums valid' --runs 1000000 --seed 7
+  beebox fuzz nat.bpf.o --idempotent --assert 'checksums valid' --runs 1000000 --seed 7
 
 Exit codes: 0 nothing was found, 1 a property does not hold, 2 could not answer.")]
 pub(crate) struct Args {
@@ -61,15 +61,15 @@ pub(crate) struct Args {
 
     /// What holds after every run, as expectation files say it: 'instructions <= 120', 'checksums valid',
     /// 'global refused = 0'; may be given several times
-    #[arg(long, value_name = "STATEMENT")]
-    expect: Vec<String>,
+    #[arg(long = "assert", value_name = "STATEMENT")]
+    statements: Vec<String>,
 
     /// A second run, on the packet that the first one left, has the same verdict and changes nothing
     #[arg(long)]
     idempotent: bool,
 
     /// Another object whose program of this name does the same: verdict, packet, records, text and maps
-    #[arg(long, value_name = "OLD")]
+    #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
 
     /// Fill maps from a JSON file, as in `run`; they are so in front of each input
@@ -107,9 +107,9 @@ pub(crate) struct Args {
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     runs: Option<u64>,
 
-    /// Most time, as 60s or 10m [default: 60s, with --runs none]
-    #[arg(long, value_name = "SPAN", value_parser = span)]
-    time: Option<Duration>,
+    /// Most time, in seconds or with a unit, as 10m [default: 60, with --runs none]
+    #[arg(long, value_name = "SECONDS", value_parser = span)]
+    duration: Option<Duration>,
 
     /// Number of threads [default: 1]
     #[arg(short = 'J', long, value_name = "N", default_value_t = 1)]
@@ -198,7 +198,7 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
         seeds,
         seed: args.seed,
         runs: args.runs,
-        time: args.time.or(args.runs.is_none().then_some(TIME)),
+        time: args.duration.or(args.runs.is_none().then_some(TIME)),
         packets: args.packets as usize,
         vary: args.vary.clone(),
         contexts: args.vary_ctx,
@@ -252,10 +252,10 @@ fn properties(args: &Args) -> Result<Vec<Property>, Failure> {
             );
         }
     }
-    for text in &args.expect {
+    for text in &args.statements {
         let property = Property::expect(text);
         properties.push(property.map_err(|what| {
-            let failure = Failure::new(what).within("--expect");
+            let failure = Failure::new(what).within("--assert");
             failure.hint("an expectation of `beebox test`, as 'instructions <= 120'")
         })?);
     }
@@ -265,7 +265,7 @@ fn properties(args: &Args) -> Result<Vec<Property>, Failure> {
     if properties.is_empty() && args.against.is_none() && args.corpus.is_none() {
         let failure = Failure::new("there is no property that runs have to have");
         return Err(failure.hint(
-            "--never, --always, --expect, --idempotent or --against; --corpus, which only collects inputs",
+            "--never, --always, --assert, --idempotent or --against; --corpus, which only collects inputs",
         ));
     }
     Ok(properties)

@@ -21,7 +21,8 @@ use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
 use crate::loading::{LoadingArgs, change, load_failure, note_guess};
 use crate::object_input::ObjectFile;
-use crate::stdout::{print, write_json};
+use crate::output_path::OutputArg;
+use crate::stdout::write_folded;
 use crate::test::autoload;
 use crate::test::files::{TestFile, Wanted, find_wanted};
 
@@ -49,8 +50,8 @@ pub(crate) struct Args {
     test: Vec<PathBuf>,
 
     /// The tests whose name or file has this text in it; may be given several times
-    #[arg(long, value_name = "TEXT")]
-    only: Vec<String>,
+    #[arg(long = "match", value_name = "TEXT")]
+    matching: Vec<String>,
 
     /// Change registers, offsets and jump targets, too
     #[arg(long)]
@@ -79,6 +80,9 @@ pub(crate) struct Args {
     format: FormatArgs,
 
     #[command(flatten)]
+    output: OutputArg,
+
+    #[command(flatten)]
     loading: LoadingArgs,
 
     #[command(flatten)]
@@ -96,15 +100,19 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
     let changed = change(&mut object, &loading);
     changed.map_err(|failure| failure.within(args.file.display()))?;
     let files = find(args)?;
+    let inputs = files.iter().map(|file| file.path.clone());
+    let inputs: Vec<PathBuf> = inputs.chain([args.file.clone()]).collect();
+    let output = args.output.path(inputs.iter().map(PathBuf::as_path))?;
     choose(&mut object, &files, &args.file)?;
     let tests = tests(files);
     let start = Instant::now();
     let report = try_all(args, &object, &kernel, &tests)?;
     let seconds = start.elapsed().as_secs_f64();
-    match args.format.format() {
-        AnswerFormat::Text => print(&text(&report, seconds))?,
-        AnswerFormat::Json => write_json(pretty(&record(&report, seconds)).as_bytes())?,
-    }
+    let answer = match args.format.format() {
+        AnswerFormat::Text => text(&report, seconds),
+        AnswerFormat::Json => pretty(&record(&report, seconds)),
+    };
+    write_folded(args.format.format(), answer, output)?;
     let (noticed, all) = report.share();
     let least = usize::from(args.least.unwrap_or(100));
     Ok(match noticed * 100 >= all * least {
@@ -117,7 +125,7 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
 fn find(args: &Args) -> Result<Vec<TestFile>, Failure> {
     let mut files = find_wanted(Wanted {
         paths: &args.test,
-        only: &args.only,
+        matching: &args.matching,
         object: Some(&args.file),
     })?;
     let whole = |path: &Path| path.canonicalize().ok();

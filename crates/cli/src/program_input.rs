@@ -41,7 +41,7 @@ pub(crate) struct ProgramInput {
 
     /// The link type that EXPR is compiled for: EN10MB, RAW, LINUX_SLL, … (`beebox
     /// filter -L` lists them) or a number
-    #[arg(long, value_name = "NAME", default_value = "EN10MB")]
+    #[arg(long, value_name = "LINKTYPE", default_value = "EN10MB")]
     #[arg(requires = "expression", conflicts_with = "file")]
     #[arg(value_parser = parse_link_type)]
     linktype: LinkType,

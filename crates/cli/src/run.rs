@@ -130,7 +130,7 @@ pub(crate) struct Args {
     /// Compare with an older object: print the packets of the capture whose verdict, bytes, records
     /// or maps differ, by the line where the paths part; exit code 1 if any does. With --kernel
     /// OLD,NEW each runs for its own kernel
-    #[arg(long, value_name = "OLD")]
+    #[arg(long, value_name = "FILE")]
     #[arg(conflicts_with_all = ["expect", "jobs", "why", "verdicts", "output", "dump_maps", "only", "limit"])]
     against: Option<PathBuf>,
 

@@ -18,7 +18,7 @@ use crate::kernel_input::{FOR_LINKING, KernelArgs, assumed, note_assumed, note_b
 use crate::loading::{LoadingArgs, change, failure, note_guess};
 use crate::object_input::{ObjectFile, kernel_lacks_feature, note_definer, short_names};
 use crate::output_path::OutputArg;
-use crate::stdout::{fit, json, print_answer, terminal_width, write_answer};
+use crate::stdout::{json, print_answer, terminal_width, write_answer};
 
 /// Show what BPF objects contain and which kernels they need
 ///
@@ -110,10 +110,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         }
         is_first &= text.is_empty();
         match output {
-            None if is_text => {
-                print_answer(AnswerFormat::Text, fit(&String::from_utf8_lossy(&text)))?
-            }
-            None => print_answer(AnswerFormat::Json, &text)?,
+            None => print_answer(args.format.format(), &text)?,
             Some(_) => written.extend(text),
         }
     }

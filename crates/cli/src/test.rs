@@ -16,6 +16,7 @@ use crate::coverage::CoverageOutput;
 use crate::engine;
 use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
 use crate::loading::LoadingArgs;
+use crate::output_path::OutputArg;
 
 /// Run the tests of expectation files
 ///
@@ -36,8 +37,8 @@ A file of tests:
 
 Examples:
   beebox test tests
-  beebox test tests/firewall.expect --only ssh
-  beebox test tests --format junit > report.xml
+  beebox test tests/firewall.expect --match ssh
+  beebox test tests --format junit -o report.xml
   beebox test tests --coverage lcov=tests.info
   beebox test tests --watch
 
@@ -48,8 +49,8 @@ pub(crate) struct Args {
     paths: Vec<PathBuf>,
 
     /// Run the tests whose name or file has this text in it; may be given several times
-    #[arg(long, value_name = "TEXT")]
-    only: Vec<String>,
+    #[arg(long = "match", value_name = "TEXT")]
+    matching: Vec<String>,
 
     /// The object of files that name none
     #[arg(long, value_name = "FILE")]
@@ -92,6 +93,9 @@ pub(crate) struct Args {
     /// Same as --format json
     #[arg(short, long, conflicts_with = "format")]
     json: bool,
+
+    #[command(flatten)]
+    output: OutputArg,
 
     #[command(flatten)]
     loading: LoadingArgs,
@@ -138,9 +142,11 @@ fn once(
     loading: &beebox::internal::loading::ObjectLoading,
     files: &[files::TestFile],
 ) -> Result<Answer, Failure> {
+    let inputs = files.iter().flat_map(|file| [&file.path, &file.object]);
+    let output = args.output.path(inputs.map(PathBuf::as_path))?;
     if args.list {
-        return report::list(args, files);
+        return report::list(args, files, output);
     }
     let outcomes = run::all(args, kernel, loading, files)?;
-    report::print(args, &outcomes)
+    report::print(args, &outcomes, output)
 }

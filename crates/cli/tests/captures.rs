@@ -180,13 +180,13 @@ fn name_or_option_decide_the_format_of_the_output() {
     assert_eq!(blocks[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
     assert_eq!(packets(&blocks), [(1, 1, 0), (3, 3, 0)]);
     assert_eq!(
-        write(&["a", "--output-format", "pcapng"], "named.pcap"),
+        write(&["a", "--capture-format", "pcapng"], "named.pcap"),
         blocks
     );
     // And back: the header has byte order, snapshot length and resolution.
     assert_eq!(write(&["other.pcapng"], "back.pcap"), kept);
     assert_eq!(
-        write(&["other.pcapng", "--output-format", "pcap"], "back"),
+        write(&["other.pcapng", "--capture-format", "pcap"], "back"),
         kept
     );
     assert_eq!(write(&["other.pcapng"], "back.pcapng"), blocks);
@@ -199,7 +199,7 @@ fn name_or_option_decide_the_format_of_the_output() {
     assert_eq!(code, 2);
     assert!(
         stderr.contains("link type EN10MB does not fit a pcap file of link type RAW")
-            && stderr.contains("--output-format pcapng"),
+            && stderr.contains("--capture-format pcapng"),
         "{stderr}"
     );
     assert!(!desk.path("both.pcap").exists());

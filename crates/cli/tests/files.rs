@@ -19,7 +19,7 @@ fn every_command_names_a_remedy_for_a_missing_file() {
         &["link", "-o", &out, missing],
         &["btf", "dump", missing],
         &["btf", "diff", missing, missing],
-        &["filter", "--filter", missing, &meant],
+        &["filter", "--filter-file", missing, &meant],
         &["exec", missing],
         &["seccomp", "table", missing],
     ] {

@@ -41,7 +41,7 @@ const SAMPLES: &[(&str, &str)] = &[
     ),
     (
         "fuzz",
-        "examples/packets/flows.bpf.o --expect 'map flows entries 0' --vary-ctx --runs 20000",
+        "examples/packets/flows.bpf.o --assert 'map flows entries 0' --vary-ctx --runs 20000",
     ),
     (
         "mutate",
@@ -219,6 +219,10 @@ const SAMPLES: &[(&str, &str)] = &[
         "examples/seccomp/web-server.json crates/cli/tests/data/json/wrong.seccomp",
     ),
     ("seccomp compile", "examples/seccomp/web-server.json"),
+    ("seccomp dump", "@crates/cli/tests/data/json/dump.json"),
+    // `-l 1` on Linux 6.12.
+    ("ask", "@crates/cli/tests/data/json/ask.json"),
+    ("coverage", "crates/cli/tests/data/json/half.info"),
     ("seccomp dis", "examples/seccomp/web-server.json"),
     (
         "seccomp assert",

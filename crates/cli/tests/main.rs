@@ -41,6 +41,7 @@ mod several_files;
 mod show_forms;
 mod support;
 mod tcpdump;
+mod terminal;
 mod test_files;
 mod test_model;
 mod verify;

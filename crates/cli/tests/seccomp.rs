@@ -353,11 +353,15 @@ fn the_filters_of_a_process_are_dumped_compared_and_asserted() {
     let answers = || {
         let answer = |words: &[&str]| run(directory.path(), words);
         let dump = answer(&["dump", "--pid", &pid, "-o", "of-process"]);
-        let one = answer(&["dump", "--pid", &pid, "--filter", "2"]);
+        let one = answer(&["dump", "--pid", &pid, "--index", "2"]);
         let diff = answer(&["diff", "--pid", &pid, "ptrace.asm"]);
         let list = answer(&["assert", "--pid", &pid, "list"]);
         [dump, one, diff, list].map(|(code, ..)| code)
     };
+    let (_, record, _) = run(
+        directory.path(),
+        &["dump", "--pid", &pid, "--index", "0", "-j"],
+    );
     let codes = (code == 0).then(answers);
     child.kill().expect("a child of ours");
     child.wait().expect("a child of ours");
@@ -367,6 +371,13 @@ fn the_filters_of_a_process_are_dumped_compared_and_asserted() {
     };
     assert_eq!(stdout.matches("ld       [4]").count(), 2, "{stdout}");
     assert_eq!(codes, [0, 2, 0, 0]);
+    let recorded = include_str!("data/json/dump.json");
+    let keys = |text: &str| {
+        let record: serde_json::Value = serde_json::from_str(text).expect("JSON");
+        let insn = record["insns"][0].as_object().expect("an instruction");
+        insn.keys().cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(keys(&record), keys(recorded));
     let code = fs::read(in_directory("ptrace.bpf")).expect("assembled");
     for name in ["of-process.0", "of-process.1"] {
         assert_eq!(

@@ -218,18 +218,17 @@ fn what_tcpdump_does_itself_is_refused_with_the_pipe() {
         ),
         (["-Z", "nobody"], "sudo -u nobody beebox filter EXPR IN"),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_beebox"));
-        let output = command
-            .arg("filter")
-            .args(words)
-            .arg("tcp")
-            .output()
-            .unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(
-            said.contains(words[0]) && said.contains(&format!("try: {pipe}\n")),
-            "{said}"
-        );
+        // With an expression, and alone.
+        for operands in [&["tcp"][..], &[]] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_beebox"));
+            let command = command.arg("filter").args(words).args(operands);
+            let output = command.output().unwrap();
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{said}");
+            assert!(
+                said.contains(words[0]) && said.contains(&format!("try: {pipe}\n")),
+                "{said}"
+            );
+        }
     }
 }

@@ -96,7 +96,7 @@ fn a_test_that_fails_tells_the_run_that_differs() {
     ] {
         assert!(out.contains(part), "{part}: {out}");
     }
-    let (code, out, _) = run(&tests, &["--only", "fine"]);
+    let (code, out, _) = run(&tests, &["--match", "fine"]);
     assert_eq!((code, out.lines().last()), (0, Some("1 test passed")));
 }
 

@@ -99,7 +99,7 @@ fn storage_belongs_to_what_was_given() {
 fn runs_of_models_are_told_by_names() {
     let (code, out, said) = test(&[
         "crates/cli/tests/data/storage.expect",
-        "--only",
+        "--match",
         "socket",
         "--why",
     ]);
@@ -116,7 +116,7 @@ fn runs_of_models_are_told_by_names() {
     assert_eq!(code, 0, "{out}{said}");
     let (code, out, said) = test(&[
         "crates/cli/tests/data/model.expect",
-        "--only",
+        "--match",
         "connect goes",
         "--why",
     ]);

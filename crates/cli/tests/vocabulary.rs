@@ -1,6 +1,8 @@
 //! The options of `beebox` beside the vocabulary of both commands.
 
-use command_tests::vocabulary::{OfTool, check_formats, check_letters};
+use command_tests::vocabulary::{
+    OfTool, check_formats, check_letters, check_outputs, check_page, check_values,
+};
 
 use crate::support::BEEBOX;
 
@@ -33,7 +35,7 @@ const OF_TOOLS: &[OfTool] = &[
             "-r --read",
             "-s --snaplen",
             "-t -t",
-            "-F --filter",
+            "-F --filter-file",
             "-C -C",
             "-G -G",
             "-D --list-interfaces",
@@ -50,6 +52,21 @@ const OF_TOOLS: &[OfTool] = &[
         ],
     ),
 ];
+
+#[oracle::test]
+fn the_value_of_an_option_has_one_name() {
+    check_values(BEEBOX);
+}
+
+#[oracle::test]
+fn the_page_of_shared_options_names_their_commands() {
+    check_page(BEEBOX);
+}
+
+#[oracle::test]
+fn every_answer_can_go_to_a_file() {
+    check_outputs(BEEBOX);
+}
 
 #[oracle::test]
 fn letters_stand_for_one_option() {

@@ -6,6 +6,7 @@ use std::{env, fs};
 
 use serde_json::Value;
 
+use crate::options::options;
 use crate::{Executable, root};
 
 /// The page of keys, which UPDATE_EXPECT=1 writes.
@@ -15,14 +16,16 @@ const PAGE: &str = "docs/json-keys.md";
 pub struct Sample<'a> {
     /// The command, as `btf show`.
     pub command: &'a str,
-    /// Words behind it; those with spaces in single quotes.
+    /// Words behind it; those with spaces in single quotes. `@FILE` is the recorded output of a command
+    /// that does not run everywhere.
     pub words: &'a str,
 }
 
 /// Types by path, as `files[].packets`.
 type Keys = BTreeMap<String, BTreeSet<&'static str>>;
 
-/// Panics unless every document begins with the version, and the page has the keys that the
+/// Panics unless every command with `--json` has a sample, every document begins with the version, and
+/// the page has the keys that the
 /// samples print, and no others, below the heading of the command; and unless a key has one type in
 /// the whole page, which is of both commands. What `by_name` lists, as `btf show: kinds`, are
 /// objects whose keys are names out of the input, or `any` values whose type the input states.
@@ -40,6 +43,12 @@ pub fn check_keys(
         }
     }
     assert!(unused.is_empty(), "no such objects: {unused:?}");
+    let unsampled = options(executable).into_iter().filter(|(command, list)| {
+        let has_json = list.iter().any(|option| option.names[0] == "--json");
+        has_json && !commands.contains_key(&**command)
+    });
+    let unsampled: Vec<String> = unsampled.map(|(command, _)| command).collect();
+    assert!(unsampled.is_empty(), "no samples of {unsampled:?}");
     let mut section = String::new();
     for (command, keys) in &commands {
         let _ = write!(section, "\n### `{command}`\n\n| key | type |\n|---|---|\n");
@@ -110,14 +119,22 @@ fn check_types(page: &str) {
 
 /// The documents that a command prints: one, or one on each line.
 fn documents(executable: Executable, sample: &Sample<'_>) -> Vec<Value> {
-    let mut command = executable.command();
-    command
-        .args(sample.command.split(' '))
-        .args(words(sample.words))
-        .arg("--json");
-    let output = command.output().expect("the command runs");
-    let said = String::from_utf8_lossy(&output.stderr);
-    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let (text, said) = match sample.words.strip_prefix('@') {
+        Some(file) => {
+            let text = fs::read_to_string(root().join(file));
+            (text.expect("a recorded output"), String::new())
+        }
+        None => {
+            let mut command = executable.command();
+            command
+                .args(sample.command.split(' '))
+                .args(words(sample.words))
+                .arg("--json");
+            let output = command.output().expect("the command runs");
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            (String::from_utf8(output.stdout).expect("UTF-8"), said)
+        }
+    };
     let name = format!("{} {}", sample.command, sample.words);
     let documents: Vec<&str> = match serde_json::from_str::<Value>(&text) {
         Ok(_) => vec![&text],

@@ -2,8 +2,9 @@
 //! fish.
 
 use std::collections::BTreeMap;
+use std::fs;
 
-use crate::Executable;
+use crate::{Executable, root};
 
 /// An option: all its names, the first of which names it in the table.
 pub struct Opt {
@@ -13,6 +14,63 @@ pub struct Opt {
     pub takes_value: bool,
     /// The values that are listed.
     pub values: Vec<String>,
+}
+
+/// An option with a value name, of the reference of a command.
+pub struct Valued {
+    /// The command, as `beebox btf show`.
+    pub command: String,
+    /// Its long name.
+    pub option: String,
+    /// What stands for its value; empty if it takes none.
+    pub value: String,
+}
+
+/// The page of the options of `beebox`, which is what its help prints.
+const REFERENCE: &str = "docs/command-options.md";
+
+/// Options with the names of their values: those of `beebox` by its page, and of this command by its
+/// help.
+pub fn value_names(executable: Executable) -> Vec<Valued> {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = executable.command();
+    let made = command.arg("man").arg(directory.path()).arg("--markdown");
+    assert!(made.status().unwrap().success());
+    let own = directory.path().join(format!("{}.md", executable.name));
+    let page = match executable.name {
+        "beebox" => String::new(),
+        _ => fs::read_to_string(root().join(REFERENCE)).unwrap(),
+    };
+    let text = page + &fs::read_to_string(own).unwrap();
+    let mut found = Vec::new();
+    let mut command = "";
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("## ") {
+            command = name;
+        }
+        // Behind two columns and a letter, or six; texts begin behind ten.
+        let indent = line.len() - line.trim_start().len();
+        let option = match line.trim_start().split_once(", --") {
+            Some((letter, option)) if letter.len() == 2 => option,
+            _ => line.trim_start().strip_prefix("--").unwrap_or_default(),
+        };
+        if !matches!(indent, 2 | 6) || option.is_empty() {
+            continue;
+        }
+        let end = option.find(|each: char| !each.is_ascii_lowercase() && each != '-');
+        let (name, rest) = option.split_at(end.unwrap_or(option.len()));
+        let value = rest.find('<').zip(rest.rfind('>'));
+        let value = value.map_or("", |(begin, end)| &rest[begin + 1..end]);
+        // Other lines are those of examples.
+        if rest.is_empty() || !value.is_empty() || rest == "..." {
+            found.push(Valued {
+                command: command.to_owned(),
+                option: format!("--{name}"),
+                value: value.to_owned(),
+            });
+        }
+    }
+    found
 }
 
 /// Options by command, of `complete -c COMMAND -n "CONDITION" -s x -l long -d '…' -r -f -a "VALUE`,

@@ -109,9 +109,21 @@ pub fn written(result: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// Prints an answer: text with its styles, or JSON.
+/// Prints an answer: text with its styles in lines that fit a terminal, or JSON.
 pub fn print_answer(format: AnswerFormat, answer: impl AsRef<[u8]>) -> Result<(), Failure> {
-    write_answer(format, answer, None)
+    write_folded(format, answer, None)
+}
+
+/// As [`write_answer`], text on a terminal in lines that fit it.
+pub fn write_folded(
+    format: AnswerFormat,
+    answer: impl AsRef<[u8]>,
+    out: Option<OutputPath<'_>>,
+) -> Result<(), Failure> {
+    match (format, out.filter(|out| !out.is_standard())) {
+        (AnswerFormat::Text, None) => print_folded(&String::from_utf8_lossy(answer.as_ref())),
+        (format, out) => write_answer(format, answer, out),
+    }
 }
 
 /// Writes an answer to a file, text without its styles, or prints it without one (or with `-`).
@@ -163,13 +175,26 @@ pub fn fit(text: &str) -> String {
     terminal_width().map_or_else(|| text.to_owned(), |width| fold(text, width))
 }
 
+/// As [`print`], in lines that fit the terminal.
+pub fn print_folded(text: &str) -> Result<(), Failure> {
+    print(&fit(text))
+}
+
 /// Prints text with styles, which a terminal gets.
 pub fn print(text: &str) -> Result<(), Failure> {
+    written(print_styled(text))
+}
+
+/// As [`print`], with the error of standard output.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn print_styled(text: &str) -> io::Result<()> {
     let mut out = anstream::stdout().lock();
     let lines = text.split('\n').map(|line| cut(line, LONGEST_LINE));
     let text = lines.collect::<Vec<_>>().join("\n");
     let text = escape_controls_in_styled(&text);
-    written(out.write_all(&text).and_then(|()| out.flush()))
+    out.write_all(&text).and_then(|()| out.flush())
 }
 
 #[cfg(test)]

@@ -69,6 +69,8 @@ fn every_option_acts_or_is_refused() {
 fn letters_stand_for_one_option_and_formats_are_text_and_json() {
     vocabulary::check_letters(GATEWAY, &[]);
     vocabulary::check_formats(GATEWAY);
+    vocabulary::check_values(GATEWAY);
+    vocabulary::check_outputs(GATEWAY);
 }
 
 #[oracle::test]

@@ -1,11 +1,12 @@
-//! Coverage of source lines, branches and functions, merged over runs, as lcov, Cobertura's XML, HTML
-//! and text.
+//! Coverage of source lines, branches and functions, merged over runs, as lcov, Cobertura's XML, HTML,
+//! JSON and text.
 //!
 //! What no run can reach is known from the verifier: it is shown as such and is not missing. Merging adds
 //! counts; what one of the merged runs can reach is reachable.
 
 mod cobertura;
 mod html;
+mod json;
 mod lcov;
 mod text;
 
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+pub use json::coverage_json;
 pub use lcov::{LcovFault, read_lcov};
 
 /// Coverage of source files by their names.

@@ -3,6 +3,42 @@
 
 use std::fmt::Write;
 
+use anstyle::{AnsiColor, Style};
+
+/// The colour of what passes.
+pub const PASSED: Style = AnsiColor::Green.on_default();
+/// The colour of what is dropped or fails.
+pub const FAILED: Style = AnsiColor::Red.on_default();
+
+/// The colour of what cannot be judged.
+pub const UNSUPPORTED: Style = AnsiColor::Yellow.on_default();
+
+/// The colour of a verifier's verdict by its word.
+pub fn verifier_verdict_style(word: &str) -> Style {
+    match word {
+        "accepted" | "yes" => PASSED,
+        "refused" | "no" => FAILED,
+        "unsupported" | "?" => UNSUPPORTED,
+        _ => Style::new(),
+    }
+}
+
+/// The colour of a program's verdict by its name: green where the packet passes, red where it is
+/// dropped, cyan where it goes elsewhere; none for numbers.
+pub fn verdict_style(name: &str) -> Style {
+    let words = || name.split(['_', ',']);
+    let has = |known: &[&str]| words().any(|word| known.contains(&word));
+    if has(&["DROP", "ABORTED", "SHOT", "drop"]) {
+        FAILED
+    } else if has(&["PASS", "OK", "ACCEPT", "PIPE", "UNSPEC", "pass", "keep"]) {
+        PASSED
+    } else if name.starts_with(|first: char| first.is_ascii_uppercase()) {
+        AnsiColor::Cyan.on_default()
+    } else {
+        Style::new()
+    }
+}
+
 /// Writes bytes as `hexdump -C` shows them, from an address on.
 pub fn hex_rows(text: &mut String, address: u64, bytes: &[u8]) {
     const ROW: usize = 16;

@@ -139,7 +139,7 @@ fn line_end(columns: &[char], begin: usize, room: usize) -> usize {
 }
 
 /// Columns that a line with styles takes.
-pub(crate) fn columns_of(line: &str) -> usize {
+pub fn columns_of(line: &str) -> usize {
     let pieces = pieces(line);
     pieces.iter().filter(|(shown, _)| shown.is_some()).count()
 }

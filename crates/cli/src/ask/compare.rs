@@ -32,6 +32,15 @@ impl Asked<'_> {
         }
     }
 
+    /// The kernel's verdict as `verify` names it; none if there is no answer.
+    pub(super) fn verdict_name(&self) -> Option<&'static str> {
+        let verdict = match self.answer()?.is_accepted() {
+            true => ResultVerdict::Success,
+            false => ResultVerdict::Failure,
+        };
+        Some(verdict.name())
+    }
+
     /// Our verdict in a word.
     pub(super) fn our_verdict(&self) -> &'static str {
         match self.row.verdict {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use report::run::verifier_verdict_style;
 use report::terminal::fold;
 use serde_json::{Value, json};
 
@@ -56,7 +57,11 @@ pub(super) fn text(
         let padded = line.iter().zip(&widths).enumerate();
         let padded = padded.map(|(at, (cell, width))| match matches!(at, 2 | 3 | 5 | 6) {
             true => format!("{cell:>width$}"),
-            false => format!("{cell:width$}"),
+            false => {
+                let style = verifier_verdict_style(cell);
+                let room = width - cell.chars().count();
+                format!("{style}{cell}{style:#}{:room$}", "")
+            }
         });
         let line = padded.collect::<Vec<_>>().join("  ");
         // Writing to a string cannot fail.
@@ -150,18 +155,21 @@ pub(super) fn records(asked: &[Asked<'_>], version: &str, with_logs: bool) -> Ve
         let row = asked.row;
         let answer = asked.answer();
         let counts = answer.and_then(|answer| answer.counts());
-        let reason = answer.map(|answer| answer.reason());
+        let reason = match &asked.theirs {
+            Some(Err(fault)) => Some(fault.to_string()),
+            _ => answer.map(|answer| answer.reason()),
+        };
         let own_reason = row.reason.trim();
         let mut kernel = json!({
             "version": version,
-            "verdict": asked.verdict(),
+            "verifier_verdict": asked.verdict_name(),
             "errno": answer.map(|answer| answer.errno),
             "total_insns": counts.map(|(insns, _)| insns),
             "total_states": counts.map(|(_, states)| states),
             "reason": reason.filter(|reason| !reason.is_empty()),
         });
         let mut ours = json!({
-            "verdict": asked.our_verdict(),
+            "verifier_verdict": row.verdict.name(),
             "total_insns": row.total_insns,
             "total_states": row.total_states,
             "reason": Some(own_reason).filter(|reason| !reason.is_empty()),

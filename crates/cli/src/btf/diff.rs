@@ -11,7 +11,8 @@ use serde::Serialize;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs, count};
 use crate::input::check_streams;
-use crate::stdout::{json, print_answer};
+use crate::output_path::OutputArg;
+use crate::stdout::{json, write_folded};
 use crate::type_file::read_types;
 
 /// Show what changed between two sets of types
@@ -36,7 +37,7 @@ pub(crate) struct Args {
     new: PathBuf,
 
     /// Only types of this name
-    #[arg(long = "type", value_name = "NAME")]
+    #[arg(long = "type", value_name = "TYPE")]
     names: Vec<String>,
 
     /// List types that were only added or extended, too
@@ -45,10 +46,15 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     format: FormatArgs,
+
+    #[command(flatten)]
+    output: OutputArg,
 }
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
-    check_streams([args.old.as_path(), args.new.as_path()])?;
+    let files = [args.old.as_path(), args.new.as_path()];
+    check_streams(files)?;
+    let output = args.output.path(files)?;
     let (old, new) = (read_types(&args.old)?, read_types(&args.new)?);
     for name in &args.names {
         check_known(name, &old, &new, &args)?;
@@ -84,7 +90,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
             text.into_bytes()
         }
     };
-    print_answer(args.format.format(), &text)?;
+    write_folded(args.format.format(), &text, output)?;
     Ok(answer)
 }
 

@@ -7,7 +7,8 @@ use super::input::{FileArg, find};
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::input::name;
-use crate::stdout::{json, print_answer};
+use crate::output_path::OutputArg;
+use crate::stdout::{json, write_folded};
 use crate::type_file::read_types;
 
 /// Show how many types there are, or the layout of one
@@ -31,9 +32,13 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     format: FormatArgs,
+
+    #[command(flatten)]
+    output: OutputArg,
 }
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
+    let output = args.output.path([args.file.file.as_path()])?;
     let types = read_types(&args.file.file)?;
     let text = match (&args.ty, args.format.format()) {
         (None, format) => {
@@ -61,7 +66,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
             }
         }
     };
-    print_answer(args.format.format(), &text)?;
+    write_folded(args.format.format(), &text, output)?;
     Ok(Answer::Yes)
 }
 

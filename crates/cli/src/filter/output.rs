@@ -124,7 +124,7 @@ fn output_format(format: Option<FileFormat>, inputs: &mut [NamedInput]) -> Resul
 
 /// Error of packets with several link types for one pcap file.
 pub(super) fn other_link_type(mismatch: OtherLinkType) -> Failure {
-    Failure::new(mismatch).hint("--output-format pcapng, or an output name that ends in .pcapng")
+    Failure::new(mismatch).hint("--capture-format pcapng, or an output name that ends in .pcapng")
 }
 
 /// True for standard output.

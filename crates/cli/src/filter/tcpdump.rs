@@ -12,9 +12,14 @@ use crate::answer::{Answer, Failure};
 use crate::program_input::ClassicForm;
 use crate::program_output::{ProgramFormat, format_program, write_program};
 
+/// Group of the options in whose place another command stands: each is refused by its name, with
+/// or without operands.
+pub(super) const REFUSED: &str = "refused";
+
 /// The options.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Options of tcpdump")]
+#[command(group = clap::ArgGroup::new(REFUSED).multiple(true))]
 pub(super) struct TcpdumpArgs {
     /// Print the compiled filter and exit: -d as a listing, -dd as a C array, -ddd as numbers;
     /// for the link type of the first capture, or Ethernet without one
@@ -69,7 +74,7 @@ pub(super) struct TcpdumpArgs {
     printing_by: Vec<OsString>,
 
     /// Capture in monitor mode
-    #[arg(short = 'I', long, hide = true)]
+    #[arg(short = 'I', long, hide = true, group = REFUSED)]
     monitor_mode: bool,
 
     /// Direction of the packets that tcpdump captures
@@ -78,40 +83,41 @@ pub(super) struct TcpdumpArgs {
         short_alias = 'P',
         long,
         value_name = "DIRECTION",
-        hide = true
+        hide = true,
+        group = REFUSED
     )]
     direction: Option<OsString>,
 
     /// Command that tcpdump runs on each file
-    #[arg(short = 'z', value_name = "COMMAND", hide = true)]
+    #[arg(short = 'z', value_name = "COMMAND", hide = true, group = REFUSED)]
     postrotate: Option<OsString>,
 
     /// The user that tcpdump becomes
-    #[arg(short = 'Z', value_name = "USER", hide = true)]
+    #[arg(short = 'Z', value_name = "USER", hide = true, group = REFUSED)]
     user: Option<OsString>,
 
     /// The interface that tcpdump reads
-    #[arg(short = 'i', long, value_name = "IFACE", hide = true)]
+    #[arg(short = 'i', long, value_name = "IFACE", hide = true, group = REFUSED)]
     interface: Option<OsString>,
 
     /// Print the packets
-    #[arg(short = 'v', short_aliases = ['A', 'X', 'x'], action = clap::ArgAction::Count, hide = true)]
+    #[arg(short = 'v', short_aliases = ['A', 'X', 'x'], action = clap::ArgAction::Count, hide = true, group = REFUSED)]
     print: u8,
 
     /// List the interfaces
-    #[arg(short = 'D', long, hide = true)]
+    #[arg(short = 'D', long, hide = true, group = REFUSED)]
     list_interfaces: bool,
 
     /// Number of files that tcpdump writes
-    #[arg(short = 'W', value_name = "FILES", hide = true)]
+    #[arg(short = 'W', value_name = "FILES", hide = true, group = REFUSED)]
     files: Option<OsString>,
 
     /// Size of a file, after which tcpdump begins the next
-    #[arg(short = 'C', value_name = "SIZE", hide = true)]
+    #[arg(short = 'C', value_name = "SIZE", hide = true, group = REFUSED)]
     file_size: Option<OsString>,
 
     /// Seconds after which tcpdump begins the next file
-    #[arg(short = 'G', value_name = "SECONDS", hide = true)]
+    #[arg(short = 'G', value_name = "SECONDS", hide = true, group = REFUSED)]
     file_seconds: Option<OsString>,
 }
 

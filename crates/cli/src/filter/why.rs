@@ -11,7 +11,7 @@ use sys::interruptible::Interruption;
 use super::inputs;
 use super::programs::Chosen;
 use crate::answer::{Answer, Failure};
-use crate::stdout::{json, write_json, write_output};
+use crate::stdout::{json, print_folded, write_json};
 
 /// Shows the path of packet `number`, counted through all captures.
 pub(super) fn explain(
@@ -46,7 +46,7 @@ pub(super) fn explain(
                     let path = PacketPath::of(filter, &record);
                     match as_json {
                         true => write_json(&json(&path.record(&named.name, in_file, &record)))?,
-                        false => write_output(path.text(&place, &record).as_bytes(), None)?,
+                        false => print_folded(&path.text(&place, &record))?,
                     }
                     return match path.verdict {
                         Some(0) => Ok(Answer::No),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::Args;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::AnswerFormat;
-use crate::stdout::{print, write_json};
+use crate::stdout::{print_folded, write_json};
 
 /// What came of a campaign.
 pub(super) struct Outcome<'o> {
@@ -32,7 +32,7 @@ impl Outcome<'_> {
             });
         }
         match args.format.format() {
-            AnswerFormat::Text => print(&self.text(&files))?,
+            AnswerFormat::Text => print_folded(&self.text(&files))?,
             AnswerFormat::Json => write_json(pretty(&self.record(&files)).as_bytes())?,
         }
         Ok(match self.report.finds.is_empty() {

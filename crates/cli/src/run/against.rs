@@ -15,7 +15,7 @@ use super::RunFormat;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::count;
 use crate::capture_file;
-use crate::stdout::{print, write_json};
+use crate::stdout::{print_folded, write_json};
 
 /// Packets of a group that are named.
 const NAMED: usize = 8;
@@ -53,7 +53,7 @@ impl Against<'_> {
             self.with_both(|sides, input| comparison.group(sides, kernels, input))?;
         }
         match format {
-            RunFormat::Text => print(&self.text(&comparison))?,
+            RunFormat::Text => print_folded(&self.text(&comparison))?,
             RunFormat::Json => write_json(report::json::pretty(&record(&comparison)).as_bytes())?,
             RunFormat::Csv | RunFormat::Html | RunFormat::Junit => {
                 let failure = Failure::new("--against prints text or JSON");

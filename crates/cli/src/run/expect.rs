@@ -15,7 +15,7 @@ use super::{Args, RunFormat, why_command};
 use crate::answer::{Answer, Failure};
 use crate::capture_file;
 use crate::input::source_failure;
-use crate::stdout::{write_json, write_output};
+use crate::stdout::{print_folded, write_json, write_output};
 
 /// Reads a file.
 pub(crate) fn read(path: &Path) -> Result<ExpectFile, Failure> {
@@ -98,7 +98,7 @@ pub(super) fn print(mut report: CheckReport, args: &Args) -> Result<Answer, Fail
         }
     }
     match format {
-        RunFormat::Text => write_output(report.to_string().as_bytes(), None)?,
+        RunFormat::Text => print_folded(&report.to_string())?,
         RunFormat::Json => {
             let record = serde_json::to_value(&report).map_err(Failure::new)?;
             write_json(pretty(&record).as_bytes())?;

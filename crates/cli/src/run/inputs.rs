@@ -58,7 +58,7 @@ pub(crate) struct RunInputs {
 
     /// Fill maps from a file, as `beebox run --dump-maps` prints them with --format json; the values of
     /// program arrays are names of programs, those of maps of sockets cookies of the network
-    #[arg(long, value_name = "FILE.json")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) maps: Option<PathBuf>,
 
     /// Put a record into a user ring buffer before the run; may be given several times

@@ -12,7 +12,7 @@ use beebox::internal::run::{
     TextList, UnwrittenRead, VerdictCount, packet_behind, redirect_json, redirect_text,
     takes_packet,
 };
-use report::run::{hex, hex_rows, not_native_line, one_line};
+use report::run::{hex, hex_rows, not_native_line, one_line, verdict_style};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ use super::RunFormat;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, count};
 use crate::limits::TIMED_OUT;
-use crate::stdout::{SCHEMA, streamed_output, written};
+use crate::stdout::{SCHEMA, print, streamed_output, written};
 
 /// Names the limit that ended a run, with its option.
 pub(super) fn limit_text(error: &RunError) -> String {
@@ -99,8 +99,9 @@ impl Report<'_> {
         }
         match format {
             RunFormat::Text => {
+                print(&self.head_text())?;
                 let mut out = streamed_output(AnswerFormat::Text);
-                written(self.write_text(&mut out).and_then(|()| out.finish()))?;
+                written(self.write_rest(&mut out).and_then(|()| out.finish()))?;
             }
             RunFormat::Json => {
                 let mut out = streamed_output(AnswerFormat::Json);
@@ -117,13 +118,15 @@ impl Report<'_> {
         })
     }
 
-    fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+    /// The verdict, or those of a capture, with styles.
+    fn head_text(&self) -> String {
+        let mut text = String::new();
         if let Some(what) = &self.fallback_reason {
-            writeln!(out, "{}", not_native_line(what))?;
+            text = not_native_line(what) + "\n";
         }
         let (kind, engine) = (self.kind.name(), self.engine.name());
-        write!(out, "{} ({kind}, engine {engine}): ", self.prog)?;
-        let mut text = String::new();
+        text += &format!("{} ({kind}, engine {engine}): ", self.prog);
+        // Writing to a string cannot fail.
         let _ = match &self.ran {
             Ran::Packet {
                 packet,
@@ -146,7 +149,10 @@ impl Report<'_> {
                 }
             }
         };
-        out.write_all(text.as_bytes())?;
+        text
+    }
+
+    fn write_rest(&self, out: &mut impl Write) -> io::Result<()> {
         self.write_texts(out)?;
         if let Ran::Capture { counts, written } = &self.ran {
             if let Some(to) = &written.passing {
@@ -355,9 +361,10 @@ fn write_packet(
     is_cold: bool,
 ) -> fmt::Result {
     let (name, value) = (&*run.verdict.name, (run.retval as i32).to_string());
+    let style = verdict_style(name);
     match *name == value {
         true => write!(text, "{value}")?,
-        false => write!(text, "{name} ({value})")?,
+        false => write!(text, "{style}{name}{style:#} ({value})")?,
     }
     // The time of one run is mostly that of filling caches.
     match is_cold {
@@ -434,7 +441,11 @@ fn write_summary(text: &mut String, counts: &CaptureSummary, chooses: bool) -> f
             packets,
             bytes,
         } = count;
-        writeln!(text, "{name:width$}  {packets:>9}  {bytes:>11}")?;
+        let style = verdict_style(name);
+        writeln!(
+            text,
+            "{style}{name:width$}{style:#}  {packets:>9}  {bytes:>11}"
+        )?;
     }
     for (redirect, packets) in &counts.redirects {
         let target = redirect_text(*redirect);

@@ -8,7 +8,7 @@ use super::output::Ran;
 use super::{Args, RunFormat};
 use crate::answer::{Answer, Failure};
 use crate::output_file::write_whole;
-use crate::stdout::print;
+use crate::stdout::print_folded;
 
 /// Where a profile goes.
 #[derive(Clone, Debug)]
@@ -62,8 +62,8 @@ pub(super) fn has_times(outputs: &[ProfileOutput]) -> bool {
 pub(super) fn write(args: &Args, profile: &Profile, ran: &Ran) -> Result<Answer, Failure> {
     for output in &args.profile {
         match output {
-            ProfileOutput::Table => print(&profile.text()),
-            ProfileOutput::Time => print(&profile.times_text()),
+            ProfileOutput::Table => print_folded(&profile.text()),
+            ProfileOutput::Time => print_folded(&profile.times_text()),
             ProfileOutput::Folded(path) => write_whole(path, profile.folded().as_bytes()),
             ProfileOutput::Pprof(path) => write_whole(path, &pprof(profile)),
             ProfileOutput::Speedscope(path) => write_whole(path, speedscope(profile).as_bytes()),

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use beebox::Engine;
 use beebox::internal::captures::Record;
 use beebox::internal::run::{PacketRun, redirect_json, redirect_text};
+use report::run::verdict_style;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -13,7 +14,7 @@ use super::RunFormat;
 use super::output::{Ran, limit_text};
 use crate::answer::{Answer, Failure, note};
 use crate::answer_format::AnswerFormat;
-use crate::stdout::{SCHEMA, streamed_output, written};
+use crate::stdout::{SCHEMA, print_styled, streamed_output, written};
 
 /// Bytes of rows that are written at once.
 const PORTION: usize = 64 << 10;
@@ -112,7 +113,10 @@ impl Rows {
     /// Writes the rows that wait.
     fn put(&mut self) {
         if self.result.is_ok() {
-            self.result = self.out.write_all(&self.rows);
+            self.result = match self.format {
+                RunFormat::Text => print_styled(&String::from_utf8_lossy(&self.rows)),
+                _ => self.out.write_all(&self.rows),
+            };
         }
         self.rows.clear();
     }
@@ -128,17 +132,13 @@ impl Rows {
         match self.format {
             RunFormat::Text => {
                 write!(rows, "{packet:>7}  {time:>20}  {captured:>8}  {wire:>6}  ")?;
-                match (run.executed, run.redirect) {
-                    (None, None) => write!(rows, "{verdict}")?,
-                    _ => write!(rows, "{verdict:VERDICT_WIDTH$}")?,
-                }
+                let style = verdict_style(verdict);
+                write!(rows, "{style}{verdict}{style:#}")?;
                 if let Some(executed) = run.executed {
-                    write!(rows, "  {executed}")?;
+                    let width = VERDICT_WIDTH.saturating_sub(verdict.chars().count());
+                    write!(rows, "{:width$}  {executed}", "")?;
                 }
                 if let Some(redirect) = run.redirect {
-                    while rows.last() == Some(&b' ') {
-                        rows.pop();
-                    }
                     write!(rows, "  to {}", redirect_text(redirect))?;
                 }
                 writeln!(rows)

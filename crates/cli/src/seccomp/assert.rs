@@ -11,7 +11,8 @@ use super::input::{ProfileOptions, Source, read_bytes};
 use super::too_complex;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::stdout::print_answer;
+use crate::output_path::OutputArg;
+use crate::stdout::write_folded;
 
 /// Prove that a filter does what a list expects
 ///
@@ -45,6 +46,8 @@ pub(crate) struct Args {
     profiles: ProfileOptions,
     #[command(flatten)]
     format: FormatArgs,
+    #[command(flatten)]
+    output: OutputArg,
 }
 
 impl Args {
@@ -67,6 +70,7 @@ impl Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let output = args.output.path(args.files.iter().map(PathBuf::as_path))?;
     let (source, expectations) = args.split()?;
     let (name, bytes) = read_bytes(expectations)?;
     let list =
@@ -85,12 +89,13 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             misses.push((expectation, miss));
         }
     }
-    print_answer(
+    write_folded(
         args.format.format(),
         match args.format.format() {
             AnswerFormat::Text => text(&name, list.len(), &misses),
             AnswerFormat::Json => json(&name, list.len(), &misses),
         },
+        output,
     )?;
     if misses.iter().any(|(_, miss)| miss.example.is_some()) {
         Ok(Answer::No)

@@ -13,7 +13,8 @@ use super::input::{Inputs, Program, install_one, note_text, refusal_text};
 use super::too_complex;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::stdout::print_answer;
+use crate::output_path::OutputArg;
+use crate::stdout::write_folded;
 
 /// Check whether the kernel installs these filters, and why not
 ///
@@ -37,6 +38,8 @@ pub(crate) struct Args {
     deny_findings: bool,
     #[command(flatten)]
     format: FormatArgs,
+    #[command(flatten)]
+    output: OutputArg,
 }
 
 /// A filter and why the kernel refuses it, if it does.
@@ -46,6 +49,7 @@ struct Installation<'a> {
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let output = args.output.path(args.inputs.files())?;
     let order = args.inputs.byte_order()?;
     let mut programs = args.inputs.programs()?;
     let ineffective = take_ineffective(&mut programs);
@@ -63,12 +67,13 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         true => stack.analyze().and_then(|mut analysis| analysis.findings()),
         false => Ok(Vec::new()),
     };
-    print_answer(
+    write_folded(
         args.format.format(),
         match args.format.format() {
             AnswerFormat::Text => text(&installations, &findings, &ineffective),
             AnswerFormat::Json => json(&installations, &findings, &ineffective),
         },
+        output,
     )?;
     match findings {
         _ if !is_installed => Ok(Answer::No),

@@ -9,7 +9,8 @@ use super::input::{ProfileOptions, Source};
 use super::too_complex;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
-use crate::stdout::print_answer;
+use crate::output_path::OutputArg;
+use crate::stdout::write_folded;
 
 /// Show where two filters, or two stacks of them, differ, with a call for each difference
 ///
@@ -43,6 +44,8 @@ pub(crate) struct Args {
     profiles: ProfileOptions,
     #[command(flatten)]
     format: FormatArgs,
+    #[command(flatten)]
+    output: OutputArg,
 }
 
 impl Args {
@@ -72,6 +75,8 @@ impl Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let files = args.files.iter().chain(&args.against);
+    let output = args.output.path(files.map(PathBuf::as_path))?;
     let [first, second] = args.sources()?;
     let names = [first.name(), second.name()];
     let (first, second) = (first.stack(&args.profiles)?, second.stack(&args.profiles)?);
@@ -84,7 +89,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             pretty(&serde_json::json!({ "differences": differences }))
         }
     };
-    print_answer(args.format.format(), &text)?;
+    write_folded(args.format.format(), &text, output)?;
     let contrasts = || {
         differences
             .iter()

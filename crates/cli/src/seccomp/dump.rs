@@ -17,14 +17,14 @@ use crate::program_output::{ProgramFormat, filter_format, format_program, text_a
 Examples:
   beebox seccomp dump --pid 4711                          listings on standard output
   beebox seccomp dump --pid 4711 -o filter.bpf            one file for each filter
-  beebox seccomp dump --pid 4711 --filter 0 --format dd   the oldest, as a C array")]
+  beebox seccomp dump --pid 4711 --index 0 --format dd   the oldest, as a C array")]
 pub(crate) struct Args {
     /// The process
     #[arg(long, value_name = "N")]
     pid: i32,
     /// Only the filter of this number, in the order of installation from 0
-    #[arg(long, value_name = "I")]
-    filter: Option<usize>,
+    #[arg(long, value_name = "N")]
+    index: Option<usize>,
     /// Output file [default: standard output, as text]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -39,7 +39,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let filters = of_process(args.pid)?;
     let count = filters.len();
-    let chosen: Vec<_> = match args.filter {
+    let chosen: Vec<_> = match args.index {
         None => filters.into_iter().enumerate().collect(),
         Some(index) => filters
             .into_iter()
@@ -52,7 +52,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         return Err(Failure::new(format_args!(
             "process {} has no filter {}: its filters are numbered 0 to {}",
             args.pid,
-            args.filter.unwrap_or_default(),
+            args.index.unwrap_or_default(),
             count - 1
         )));
     }

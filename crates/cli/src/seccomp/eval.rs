@@ -17,7 +17,8 @@ use super::value::{
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::engine;
-use crate::stdout::print_answer;
+use crate::output_path::OutputArg;
+use crate::stdout::write_folded;
 
 /// Show the action for one system call, and why
 #[derive(clap::Args)]
@@ -53,9 +54,12 @@ pub(crate) struct Args {
     engine: Engine,
     #[command(flatten)]
     format: FormatArgs,
+    #[command(flatten)]
+    output: OutputArg,
 }
 
 pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
+    let output = args.output.path(args.inputs.files())?;
     let (arch, audit) =
         parse_arch(args.arch.as_deref().or(args.inputs.machine())).map_err(|failure| {
             failure.within(match args.arch {
@@ -111,7 +115,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             pretty(&answer)
         }
     };
-    print_answer(args.format.format(), &text)?;
+    write_folded(args.format.format(), &text, output)?;
     Ok(Answer::Yes)
 }
 

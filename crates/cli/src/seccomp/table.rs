@@ -16,7 +16,7 @@ use super::value::{parse_arch, parse_syscall};
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
 use crate::output_path::OutputArg;
-use crate::stdout::write_answer;
+use crate::stdout::write_folded;
 
 /// Show the action for every system call, with the exact conditions
 ///
@@ -66,14 +66,14 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     let archs = shown(&mut analysis, given).map_err(too_complex)?;
     if !args.syscall.is_empty() {
         let text = calls(&mut analysis, &archs, &args)?;
-        write_answer(args.format.format(), &text, output)?;
+        write_folded(args.format.format(), &text, output)?;
         return Ok(Answer::Yes);
     }
     let text = match args.format.format() {
         AnswerFormat::Text => text(&programs, &mut analysis, &archs, args.all),
         AnswerFormat::Json => json(&programs, &mut analysis, &archs),
     };
-    write_answer(args.format.format(), text.map_err(too_complex)?, output)?;
+    write_folded(args.format.format(), text.map_err(too_complex)?, output)?;
     Ok(Answer::Yes)
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct TestFile {
 pub(crate) struct NamedTest {
     pub(crate) name: String,
     pub(crate) file: ExpectFile,
-    /// It is chosen by `--only`.
+    /// It is chosen by `--match`.
     pub(crate) is_chosen: bool,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Wanted<'w> {
     /// Files and directories.
     pub(crate) paths: &'w [PathBuf],
     /// Texts, one of which is in the name or the file of a test; none for all tests.
-    pub(crate) only: &'w [String],
+    pub(crate) matching: &'w [String],
     /// The object of files that name none.
     pub(crate) object: Option<&'w Path>,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Wanted<'w> {
 pub(super) fn find(args: &Args) -> Result<Vec<TestFile>, Failure> {
     find_wanted(Wanted {
         paths: &args.paths,
-        only: &args.only,
+        matching: &args.matching,
         object: args.object.as_deref(),
     })
 }
@@ -83,8 +83,8 @@ pub(crate) fn find_wanted(args: Wanted<'_>) -> Result<Vec<TestFile>, Failure> {
     }
     let is_chosen = |file: &TestFile| file.tests.iter().any(|test| test.is_chosen);
     if !files.iter().any(is_chosen) {
-        let texts = args.only.join(", ");
-        let what = format!("--only {texts}: no test has this in its name");
+        let texts = args.matching.join(", ");
+        let what = format!("--match {texts}: no test has this in its name");
         return Err(Failure::new(what).hint("`beebox test PATH --list` names the tests"));
     }
     files.retain(is_chosen);
@@ -133,8 +133,8 @@ fn read(args: Wanted<'_>, path: &Path, is_of_directory: bool) -> Result<Option<T
     };
     let chosen = |name: &str| {
         let place = path.display().to_string();
-        let mut texts = args.only.iter();
-        args.only.is_empty() || texts.any(|text| name.contains(text) || place.contains(text))
+        let mut texts = args.matching.iter();
+        args.matching.is_empty() || texts.any(|text| name.contains(text) || place.contains(text))
     };
     let shares_maps = file.shares_maps();
     let network = file.network().map(read_network).transpose();

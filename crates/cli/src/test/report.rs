@@ -3,16 +3,23 @@
 use std::fmt::Write;
 
 use report::json::pretty;
+use report::run::{FAILED, PASSED};
 use serde_json::{Value, json};
 
 use super::files::TestFile;
 use super::run::TestOutcome;
 use super::{Args, TestFormat};
 use crate::answer::{Answer, Failure};
-use crate::stdout::{plain, print as print_text, write_json, write_output};
+use crate::answer_format::AnswerFormat;
+use crate::output_path::OutputPath;
+use crate::stdout::{plain, write_answer, write_folded, write_output};
 
 /// Prints the names of the tests.
-pub(super) fn list(args: &Args, files: &[TestFile]) -> Result<Answer, Failure> {
+pub(super) fn list(
+    args: &Args,
+    files: &[TestFile],
+    output: Option<OutputPath<'_>>,
+) -> Result<Answer, Failure> {
     let tests = files.iter().flat_map(|file| {
         let tests = file.tests.iter().filter(|test| test.is_chosen);
         tests.map(move |test| (file.path.display().to_string(), &test.name))
@@ -20,12 +27,12 @@ pub(super) fn list(args: &Args, files: &[TestFile]) -> Result<Answer, Failure> {
     match args.format() {
         TestFormat::Text => {
             let lines = tests.map(|(file, name)| format!("{file}: {name}\n"));
-            print_text(&lines.collect::<String>())?;
+            write_answer(AnswerFormat::Text, lines.collect::<String>(), output)?;
         }
         TestFormat::Json => {
             let tests = tests.map(|(file, name)| json!({ "file": file, "test": name }));
             let tests = json!({ "tests": tests.collect::<Vec<_>>() });
-            write_json(pretty(&tests).as_bytes())?;
+            write_answer(AnswerFormat::Json, pretty(&tests), output)?;
         }
         TestFormat::Junit => {
             let failure = Failure::new("--format junit has results, and --list runs nothing");
@@ -36,12 +43,22 @@ pub(super) fn list(args: &Args, files: &[TestFile]) -> Result<Answer, Failure> {
 }
 
 /// Prints what came of tests.
-pub(super) fn print(args: &Args, outcomes: &[TestOutcome]) -> Result<Answer, Failure> {
+pub(super) fn print(
+    args: &Args,
+    outcomes: &[TestOutcome],
+    output: Option<OutputPath<'_>>,
+) -> Result<Answer, Failure> {
     let failed = outcomes.iter().filter(|it| !it.report.is_met()).count();
     match args.format() {
-        TestFormat::Text => print_text(&text(outcomes, failed))?,
-        TestFormat::Json => write_json(pretty(&record(outcomes, failed)).as_bytes())?,
-        TestFormat::Junit => write_output(junit(outcomes, failed).as_bytes(), None)?,
+        TestFormat::Text => write_folded(AnswerFormat::Text, text(outcomes, failed), output)?,
+        TestFormat::Json => {
+            write_answer(
+                AnswerFormat::Json,
+                pretty(&record(outcomes, failed)),
+                output,
+            )?;
+        }
+        TestFormat::Junit => write_output(junit(outcomes, failed).as_bytes(), output)?,
     }
     Ok(match failed {
         0 => Answer::Yes,
@@ -60,8 +77,11 @@ fn text(outcomes: &[TestOutcome], failed: usize) -> String {
     } in outcomes
     {
         let label = if report.is_model { " (model)" } else { "" };
-        let outcome = if report.is_met() { "ok  " } else { "FAIL" };
-        let _ = writeln!(out, "{outcome}  {file}: {name}{label}");
+        let (style, outcome) = match report.is_met() {
+            true => (PASSED, "ok  "),
+            false => (FAILED, "FAIL"),
+        };
+        let _ = writeln!(out, "{style}{outcome}{style:#}  {file}: {name}{label}");
         out.push_str(&indented(&report.differences_text()));
         if let Some(why) = why {
             out.push_str(&indented(why));
@@ -69,8 +89,8 @@ fn text(outcomes: &[TestOutcome], failed: usize) -> String {
     }
     let all = report::count(outcomes.len(), "test");
     let _ = match failed {
-        0 => writeln!(out, "{all} passed"),
-        failed => writeln!(out, "{failed} of {all} failed"),
+        0 => writeln!(out, "{PASSED}{all} passed{PASSED:#}"),
+        failed => writeln!(out, "{FAILED}{failed} of {all} failed{FAILED:#}"),
     };
     out
 }

@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 use beebox::Kernel;
 use beebox::internal::kernel::{KernelField, Source};
 use beebox::internal::verify::matrix::{Cell, ProgramAnswers, differs_much};
-use report::terminal::fold;
+use report::run::verifier_verdict_style;
+use report::terminal::{columns_of, fold};
 use report::veristat::ResultVerdict;
 
 pub(super) use data::{csv, json};
@@ -137,7 +138,7 @@ impl<'a> Matrix<'a> {
     pub(super) fn text(&self, width: Option<usize>) -> String {
         let long = columns(&self.cells(Form::Long));
         let fits = |text: &str| {
-            width.is_none_or(|width| text.lines().all(|line| line.chars().count() <= width))
+            width.is_none_or(|width| text.lines().all(|line| columns_of(line) <= width))
         };
         let mut text = match fits(&long) {
             true => long,
@@ -254,7 +255,7 @@ fn change(program: &ProgramAnswers) -> Option<String> {
     (!changed.is_empty()).then(|| changed.join(", "))
 }
 
-/// Cells in columns, behind two spaces.
+/// Cells in columns, behind two spaces; verdicts have their colours.
 fn columns(cells: &[Vec<String>]) -> String {
     let count = cells.first().map_or(0, Vec::len);
     let width = |column: usize| cells.iter().map(|line| line[column].chars().count()).max();
@@ -262,11 +263,15 @@ fn columns(cells: &[Vec<String>]) -> String {
         .map(|column| width(column).unwrap_or(0))
         .collect();
     let mut text = String::new();
-    for line in cells {
-        let padded = line
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell:width$}"));
+    for (row, line) in cells.iter().enumerate() {
+        let padded = line.iter().zip(&widths).enumerate();
+        let padded = padded.map(|(column, (cell, width))| {
+            let is_verdict = row > 0 && column > 0 && column + 1 < count;
+            let word = cell.split(' ').next().filter(|_| is_verdict);
+            let style = verifier_verdict_style(word.unwrap_or_default());
+            let room = width - cell.chars().count();
+            format!("{style}{cell}{style:#}{:room$}", "")
+        });
         let padded: Vec<String> = padded.collect();
         text.push_str(padded.join("  ").trim_end());
         text.push('\n');

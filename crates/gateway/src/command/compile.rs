@@ -27,7 +27,7 @@ pub(super) struct Args {
     rules: PathBuf,
 
     /// Write the compiled set
-    #[arg(short, long, value_name = "STATE")]
+    #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 
     /// Comparisons that the search for rules without packets may take

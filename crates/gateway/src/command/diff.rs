@@ -8,7 +8,8 @@ use super::input;
 use command::answer::{Answer, Failure};
 use command::answer_format::{AnswerFormat, FormatArgs};
 use command::input::check_streams;
-use command::stdout::print_answer;
+use command::output_path::OutputArg;
+use command::stdout::write_folded;
 
 /// List the traffic whose action changes from one set of rules to another
 ///
@@ -33,10 +34,15 @@ pub(super) struct Args {
 
     #[command(flatten)]
     format: FormatArgs,
+
+    #[command(flatten)]
+    output: OutputArg,
 }
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
-    check_streams([args.old.as_path(), args.new.as_path()])?;
+    let files = [args.old.as_path(), args.new.as_path()];
+    check_streams(files)?;
+    let output = args.output.path(files)?;
     let (old, _) = input::read_set(&args.old)?;
     let (new, _) = input::read_set(&args.new)?;
     let compiled = [
@@ -102,7 +108,7 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
             text
         }
     };
-    print_answer(args.format.format(), &text)?;
+    write_folded(args.format.format(), &text, output)?;
     let is_equal = found.changes.is_empty() && general.is_empty();
     match (is_equal, found.is_undecided) {
         (false, _) => Ok(Answer::No),

@@ -10,7 +10,8 @@ use command::answer::{Answer, Failure};
 use command::answer_format::{AnswerFormat, FormatArgs, count};
 use command::input::check_streams;
 use command::input::read_source;
-use command::stdout::print_answer;
+use command::output_path::OutputArg;
+use command::stdout::write_folded;
 
 /// Show the rule that matches a packet, and the rules that match each of its fields
 #[derive(clap::Args)]
@@ -25,17 +26,21 @@ pub(super) struct Args {
 
     /// An Ethernet frame in hexadecimal or a file, or the words of a rule for one packet:
     /// `proto tcp from 10.0.0.1 port 4000 to 192.0.2.1 port 80`
-    #[arg(long, value_name = "PACKET")]
+    #[arg(long, value_name = "SOURCE")]
     packet: String,
 
     #[command(flatten)]
     format: FormatArgs,
+
+    #[command(flatten)]
+    output: OutputArg,
 }
 
 /// Bytes of an Ethernet header.
 const ETHERNET_HEADER: usize = 14;
 
 pub(super) fn run(args: Args) -> Result<Answer, Failure> {
+    let output = args.output.path([args.rules.as_path()])?;
     let (set, _) = input::read_set(&args.rules)?;
     let header = match Packet::is_text(&args.packet) {
         true => {
@@ -66,14 +71,14 @@ pub(super) fn run(args: Args) -> Result<Answer, Failure> {
                 format!("{}\n", serde_json::json!({"rule": 0, "action": action}))
             }
         };
-        print_answer(args.format.format(), &text)?;
+        write_folded(args.format.format(), &text, output)?;
         return Ok(Answer::Yes);
     };
     let text = match args.format.format() {
         AnswerFormat::Text => text(&set, &compiled, &packet, rule),
         AnswerFormat::Json => json(&set, &compiled, &packet, rule),
     };
-    print_answer(args.format.format(), &text)?;
+    write_folded(args.format.format(), &text, output)?;
     Ok(Answer::Yes)
 }
 

@@ -54,7 +54,7 @@ pub(super) struct Args {
     ct_state: Option<StateName>,
 
     /// Write the rules
-    #[arg(short, long, value_name = "RULES")]
+    #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 }
 

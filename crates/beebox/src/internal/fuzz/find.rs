@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use capture::LinkType;
 use object::Object;
+use spec::helpers::HelperId;
 use spec::programs::ProgramType;
 
 use super::executor::{Expects, Violation};
@@ -127,10 +128,10 @@ impl FuzzFind {
                 text.push_str(&set(map, object, &element.key, &element.value));
             }
         }
-        if loaded.calls(super::RANDOM_HELPERS) {
+        if loaded.calls(HelperId::returns_random) {
             let _ = writeln!(text, "seed {}", self.input.seed);
         }
-        let has_time = loaded.calls(super::TIME_HELPERS);
+        let has_time = loaded.calls(HelperId::returns_time);
         let kind = loaded.program_place(program);
         let kind = kind.map(|place| loaded.program_kind(place));
         for (place, step) in self.input.steps.iter().enumerate().take(self.step + 1) {
