@@ -1,5 +1,5 @@
-//! Descriptions of kernels, for which objects are linked and programs verified: [`Kernel`](crate::Kernel),
-//! by name, of files or the running one ([`Kernels`]).
+//! Descriptions of kernels, for which objects are linked and programs verified: by name, of files, or the
+//! running one ([`Kernels`]).
 
 #[cfg(feature = "kernel-data")]
 use std::path::Path;
