@@ -7,7 +7,7 @@ use beebox::expect::{CheckReport as Report, CheckedExpectation, ExpectFile};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{Fault, raised};
+use crate::errors::raised;
 use crate::instance::Instance;
 use crate::json::to_python;
 

@@ -186,7 +186,7 @@ impl Seccomp {
         archs: Option<Vec<String>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let archs = archs.map(named).transpose()?;
-        let table = py.detach(|| -> Result<_, TooComplex> {
+        let table = py.detach(|| -> Result<_, beebox::Error> {
             let mut analysis = self.stack.analyze()?;
             let archs = self.shown(&mut analysis, archs)?;
             let mut tables = Vec::new();
@@ -214,7 +214,7 @@ impl Seccomp {
         all: bool,
     ) -> PyResult<String> {
         let archs = archs.map(named).transpose()?;
-        let text = py.detach(|| -> Result<_, TooComplex> {
+        let text = py.detach(|| -> Result<_, beebox::Error> {
             let mut analysis = self.stack.analyze()?;
             let mut text = String::new();
             for arch in self.shown(&mut analysis, archs)? {
@@ -246,7 +246,7 @@ impl Seccomp {
     fn misses<'py>(&self, py: Python<'py>, expectations: &str) -> PyResult<Bound<'py, PyAny>> {
         let list = py.detach(|| read_expectations(expectations));
         let list = list.map_err(Fault::of_format)?;
-        let misses = py.detach(|| -> Result<_, TooComplex> {
+        let misses = py.detach(|| -> Result<_, beebox::Error> {
             let mut analysis = self.stack.analyze()?;
             let mut misses = Vec::new();
             for expectation in &list {
@@ -294,7 +294,7 @@ impl Seccomp {
         &self,
         analysis: &mut beebox::seccomp::Analysis,
         given: Option<Vec<Arch>>,
-    ) -> Result<Vec<Arch>, TooComplex> {
+    ) -> Result<Vec<Arch>, beebox::Error> {
         if let Some(given) = given {
             return Ok(given);
         }
