@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
     let version = version.unwrap_or_default();
     match args.format.format() {
         AnswerFormat::Text => {
-            let width = terminal_width().filter(|_| !output.is_some_and(|out| !out.is_standard()));
+            let width = terminal_width().filter(|_| output.is_none_or(|out| out.is_standard()));
             let text = ask::text(&asked, &version, args.log.log > 0, width);
             write_answer(AnswerFormat::Text, text, output)?;
         }
