@@ -334,6 +334,7 @@ class Batch:
     @property
     def packets_out(self) -> list[bytes] | None: ...
     def __len__(self) -> int: ...
+    def _repr_html_(self) -> str: ...
 
 @final
 class PacketSeen:
@@ -567,6 +568,7 @@ class CaptureTable:
         matches: dict[str, _FilterLike] | None = None,
         program: Program | None = None,
         records: bool | str | None = None,
+        conditions: Sequence[tuple[str, str, Any]] | None = None,
         batch_size: int = ...,
         part: _Part | None = None,
     ) -> Self: ...

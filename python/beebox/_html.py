@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from beebox._beebox import (
+        Batch,
         CaptureRun,
         CheckReport,
         Map,
@@ -80,6 +81,14 @@ def capture_html(run: CaptureRun) -> str:
     """The packets of a capture by verdict."""
     rows: list[list[Any]] = [[name, count, run.bytes[name]] for name, count in run.counts.items()]
     return _table(["verdict", "packets", "bytes"], rows)
+
+
+def batch_html(batch: Batch) -> str:
+    """Packets by verdict, and where they were redirected."""
+    text = _table(["verdict", "packets"], [[*count] for count in batch.counts.items()])
+    if batch.redirects:
+        text += _table(["redirect", "packets"], [[*count] for count in batch.redirects.items()])
+    return text
 
 
 def report_html(report: CheckReport) -> str:

@@ -6,13 +6,15 @@ import glob
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
 
 from beebox._beebox import CaptureTable, Object, capture_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from beebox._pushdown import Condition
 
 #: Bytes of a part: a task costs an engine some 20 ms, and a core reads a cached GiB in 100 to 200.
 PART_SIZE = 2 << 30
@@ -41,12 +43,18 @@ class Scan:
         if columns is not None:
             options["columns"] = [name for name in columns if name in CaptureTable.COLUMNS]
             matches = options.get("matches") or {}
-            options["matches"] = {name: matches[name] for name in columns if name in matches}
+            used = {*columns, *(name for name, *_ in options.get("conditions") or ())}
+            options["matches"] = {name: matches[name] for name in matches if name in used}
         if self.object is not None:
             instance = Object(self.object).load()
             name = self.program or next(iter(instance.programs))
             options["program"] = instance.program(name)
         return CaptureTable(list(task.files), part=task.part, **options)
+
+    def where(self, conditions: Iterable[Condition]) -> Self:
+        """The scan, of rows that meet more conditions."""
+        both = [*(self.options.get("conditions") or ()), *conditions]
+        return replace(self, options={**self.options, "conditions": both})
 
     def batches(self, task: Task, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of a task, in batches."""

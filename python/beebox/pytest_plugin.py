@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
@@ -28,11 +29,10 @@ from beebox._beebox import (
     Model,
     Object,
     Program,
-    ProgramResult,
     TestRunResult,
-    Verification,
 )
 from beebox._errors import Error, NotFoundError
+from beebox._failures import Ran, remembering, sections
 from beebox._text import run_lines
 from beebox._verdict import Verdict
 
@@ -167,6 +167,22 @@ def bpf_model(bpf_instance: Instance) -> Model:
 #: Runs whose verdicts assertions compare, of the test that runs.
 _COMPARED = pytest.StashKey[list[TestRunResult]]()
 
+#: The last runs of a test.
+_RAN = pytest.StashKey[deque[Ran]]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Remember the last runs of a test, wherever it makes them."""
+    ran = item.stash[_RAN] = deque(maxlen=8)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("test_run", "model_run", "run_batch", "run_capture"):
+            patch.setattr(Program, name, remembering(getattr(Program, name), ran))
+        try:
+            return (yield)
+        finally:
+            ran.clear()
+
 
 def pytest_assertrepr_compare(
     config: pytest.Config, op: str, left: object, right: object
@@ -184,51 +200,18 @@ def pytest_assertrepr_compare(
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add the runs, verdicts and reports that a failing test holds to its report."""
+    """Add what a failing test ran and holds to its report, each text once."""
     report = yield
     compared = item.config.stash.get(_COMPARED, [])
     item.config.stash[_COMPARED] = []
     if report.failed and call.excinfo is not None:
-        sections = [("run", run_lines(result)) for result in compared[-1:]]
-        sections += _sections(item, call.excinfo, compared)
-        for title, lines in sections:
-            report.sections.append((f"beebox: {title}", "\n".join(lines)))
+        shown: list[str] = []
+        for title, lines in sections(call.excinfo, compared[-1:], [*item.stash.get(_RAN, ())]):
+            text = "\n".join(lines)
+            if text and not any(text in before for before in shown):
+                shown.append(text)
+                report.sections.append((f"beebox: {title}", text))
     return report
-
-
-def _sections(
-    item: pytest.Item,
-    excinfo: pytest.ExceptionInfo[BaseException],
-    shown: list[TestRunResult],
-) -> Iterable[tuple[str, list[str]]]:
-    if isinstance(excinfo.value, Error) and excinfo.value.explanation:
-        yield "explanation", excinfo.value.explanation.splitlines()
-        if excinfo.value.log:
-            yield "log", excinfo.value.log.splitlines()
-    frames = [entry for entry in excinfo.traceback if Path(str(entry.path)) == item.path]
-    if not frames:
-        return
-    for name, value in frames[-1].frame.f_locals.items():
-        if not any(value is result for result in shown):
-            yield from _held(name, value)
-
-
-def _held(name: str, value: object) -> Iterable[tuple[str, list[str]]]:
-    match value:
-        case TestRunResult():
-            yield f"run {name}", run_lines(value)
-        case CheckReport() if not value.is_met:
-            yield f"expectations {name}", str(value).splitlines()
-        case ProgramResult() if not value.accepted:
-            yield f"{name}: {value.program}", _refusal(value)
-        case Verification():
-            for row in value:
-                if not row.accepted:
-                    yield f"{name}: {row.program}", _refusal(row)
-
-
-def _refusal(row: ProgramResult) -> list[str]:
-    return [f"{row.verdict}: {row.reason}", *(row.explanation or "").splitlines()]
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

@@ -13,6 +13,7 @@ from typing import Any
 from ray.data import Datasource, ReadTask
 from ray.data.block import BlockMetadata
 
+from beebox._pushdown import columns_of_ray, conditions, of_ray
 from beebox._tasks import PART_SIZE, Scan, Task, plan
 
 
@@ -23,7 +24,7 @@ class Captures(Datasource):
     ``part_size`` bytes and more are divided, smaller ones read together; None divides none.
     ``object`` and ``program`` name a program that each task loads anew. Other arguments are those
     of ``beebox.CaptureTable``; ``select_columns`` of the dataset takes columns away before they are
-    computed.
+    computed, and packets become no rows where a comparison in ``filter(expr=…)`` leaves them out.
 
     Rows are ordered by file and offset within a task, and across tasks where the execution option
     ``preserve_order`` of Ray is on.
@@ -54,6 +55,20 @@ class Captures(Datasource):
         """Columns that are not selected are not computed."""
         return True
 
+    def supports_predicate_pushdown(self) -> bool:
+        """Packets that a comparison leaves out become no rows."""
+        return True
+
+    def apply_predicate(self, predicate_expr: Any) -> Datasource:
+        """The source of rows that meet a condition; this one if Ray has to test all of it."""
+        compared = of_ray(predicate_expr)
+        taken = [it for given in compared for it in conditions(self._schema, *given)]
+        if not taken:
+            return self
+        source = super().apply_predicate(predicate_expr)
+        source._scan = self._scan.where(taken)
+        return source
+
     def get_read_tasks(
         self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
     ) -> list[ReadTask]:
@@ -65,7 +80,7 @@ class Captures(Datasource):
         schema = self._scan.schema(columns)
 
         def read_task(task: Task) -> ReadTask:
-            read = partial(_tables, self._scan, task, columns)
+            read = partial(_tables, self._scan, task, columns, self.get_current_predicate())
             about = BlockMetadata(
                 num_rows=None, size_bytes=task.size, input_files=task.files, exec_stats=None
             )
@@ -74,9 +89,17 @@ class Captures(Datasource):
         return [read_task(task) for task in self._tasks]
 
 
-def _tables(scan: Scan, task: Task, columns: list[str] | None) -> Iterable[Any]:
+def _tables(
+    scan: Scan, task: Task, columns: list[str] | None, predicate: Any = None
+) -> Iterable[Any]:
     import pyarrow as pa
 
-    for batch in scan.batches(task, columns):
+    needed = columns
+    if columns is not None and predicate is not None:
+        needed = list(dict.fromkeys([*columns, *columns_of_ray(predicate)]))
+    for batch in scan.batches(task, needed):
         table = pa.Table.from_batches([batch])
+        if predicate is not None:
+            # Comparisons that the reader has not made.
+            table = table.filter(predicate.to_pyarrow())
         yield table if columns is None else table.select(columns)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import gc
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,24 +18,20 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from beebox._pushdown import of_spark
+from beebox._spark_types import spark_field
 from beebox._tasks import PART_SIZE, Scan, Task, plan
-
-#: Types that Spark lacks, as the next larger ones that it has.
-WIDER = {
-    pa.uint8(): pa.int16(),
-    pa.uint16(): pa.int32(),
-    pa.uint32(): pa.int64(),
-    pa.uint64(): pa.int64(),
-}
 
 
 class Captures(DataSource):
     """The packets of captures: the format ``beebox``.
 
     Options are ``filter``, ``columns`` (separated by commas), ``matches`` (JSON: filters by name),
-    ``object``, ``program`` and ``records``, as arguments of ``beebox.ray.Captures``, and
-    ``partSize`` in bytes, 0 for a task for each file. A schema that is given with ``.schema(…)``
-    chooses the columns by name.
+    ``conditions`` (JSON: a list of column, operator and value), ``object``, ``program`` and
+    ``records``, as arguments of ``beebox.ray.Captures``, ``partSize`` in bytes, 0 for a task for
+    each file, and ``pushFilters``, "once" for a frame that a single query uses once: packets that
+    the query leaves out become no rows. A schema that is given with ``.schema(…)`` chooses the
+    columns by name.
     """
 
     @classmethod
@@ -50,6 +46,9 @@ class Captures(DataSource):
             options["columns"] = [name.strip() for name in self.options["columns"].split(",")]
         if "matches" in self.options:
             options["matches"] = json.loads(self.options["matches"])
+        if "conditions" in self.options:
+            given = json.loads(self.options["conditions"])
+            options["conditions"] = [tuple(condition) for condition in given]
         if "records" in self.options:
             records = self.options["records"]
             options["records"] = {"true": True, "false": False}.get(records.lower(), records)
@@ -62,7 +61,10 @@ class Captures(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Reads the columns of the schema."""
         part_size = int(self.options.get("partSize", PART_SIZE)) or None
-        return Reader(
+        # Spark 4.3 reads all of a frame by the filters of the query that it planned last, and
+        # refuses readers that take filters in a session that pushes none.
+        pushes = self.options.get("pushFilters") == "once"
+        return (FilteringReader if pushes else Reader)(
             self.scan(), to_arrow_schema(schema, timezone="UTC"), self.options["path"], part_size
         )
 
@@ -92,26 +94,28 @@ class Reader(DataSourceReader):
         freeze_imports()
         names = self.schema.names
         for batch in self.scan.batches(partition.task, names):
-            yield batch.select(names).cast(self.schema)
+            columns = [
+                # Times lose what Spark has no digits for.
+                batch[field.name].cast(field.type, safe=not pa.types.is_timestamp(field.type))
+                for field in self.schema
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+class FilteringReader(Reader):
+    """A reader that takes filters of queries."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        """Takes those that the reader tests; Spark tests the others, and rounded times again."""
+        schema = self.scan.schema(self.schema.names)
+        for given in filters:
+            taken = of_spark(schema, given)
+            self.scan = self.scan.where(taken)
+            if not taken or "time" in taken[0]:
+                yield given
 
 
 @functools.cache
 def freeze_imports() -> None:
     """Keeps what this worker has imported out of the garbage collection that follows every task."""
     gc.freeze()
-
-
-def spark_field(field: pa.Field) -> pa.Field:
-    """A field of a type that Spark has."""
-    return field.with_type(spark_type(field.type))
-
-
-def spark_type(given: pa.DataType) -> pa.DataType:
-    """The type of Spark for a type of Arrow."""
-    if pa.types.is_timestamp(given):
-        return pa.timestamp("us", given.tz)
-    if pa.types.is_struct(given):
-        return pa.struct([spark_field(it) for it in given])
-    if pa.types.is_fixed_size_list(given):
-        return pa.list_(spark_type(given.value_type))
-    return WIDER.get(given, given)

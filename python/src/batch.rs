@@ -185,18 +185,21 @@ impl Batch {
 
     /// The names of the verdicts.
     #[getter]
-    fn verdicts(&self) -> Vec<String> {
+    fn verdicts(&self, py: Python<'_>) -> Vec<String> {
         let name = |retval: &u32| Verdict::new(self.kind, *retval).name().into_owned();
-        self.retvals.iter().map(name).collect()
+        py.detach(|| self.retvals.iter().map(name).collect())
     }
 
     /// Numbers of packets by the name of their verdict.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let mut by_value = BTreeMap::<u32, u64>::new();
-        for retval in &self.retvals {
-            *by_value.entry(*retval).or_default() += 1;
-        }
+        let by_value = py.detach(|| {
+            let mut by_value = BTreeMap::<u32, u64>::new();
+            for retval in &self.retvals {
+                *by_value.entry(*retval).or_default() += 1;
+            }
+            by_value
+        });
         let counts = PyDict::new(py);
         for (retval, count) in by_value {
             let name = Verdict::new(self.kind, retval).name();
@@ -237,6 +240,10 @@ impl Batch {
             self.retvals.len(),
             counts.repr()?
         ))
+    }
+
+    fn _repr_html_(slf: Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        crate::html(slf.as_any(), "batch_html")
     }
 }
 

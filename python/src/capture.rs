@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use beebox::captures::{CaptureError, Input};
+use beebox::captures::Input;
+use beebox::internal::captures::CaptureError;
 use beebox::internal::captures::{FileFormat, OutputFormatError};
 use beebox::internal::run::redirect_text;
 use beebox::{
@@ -90,7 +91,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
 
 /// Opens a capture.
 pub(crate) fn open(path: &Path) -> Result<Input, Fault> {
-    Input::open_path(path).map_err(|error| unreadable(path, &error))
+    Input::read_path(path).map_err(|error| unreadable(path, &error))
 }
 
 /// The fault of a capture that cannot be read.

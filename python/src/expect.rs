@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use beebox::expect::{CheckReport as Report, CheckedExpectation, ExpectFile};
-use beebox::maps_json::MapsJson;
+use beebox::MapsJson;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -25,8 +25,8 @@ pub(crate) struct Expectations {
 #[pymethods]
 impl Expectations {
     #[new]
-    fn new(path: PathBuf) -> PyResult<Expectations> {
-        let file = ExpectFile::open(&path).map_err(|error| raised(beebox::Error::from(error)))?;
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Expectations> {
+        let file = py.detach(|| ExpectFile::open(&path)).map_err(raised)?;
         let name = path.display().to_string();
         Ok(Expectations { file, name })
     }
@@ -35,9 +35,15 @@ impl Expectations {
     /// the current one.
     #[staticmethod]
     #[pyo3(signature = (text, *, name = "expectations", directory = None))]
-    fn parse(text: &str, name: &str, directory: Option<PathBuf>) -> PyResult<Expectations> {
-        let file = ExpectFile::parse(name, text, &directory.unwrap_or_default());
-        let file = file.map_err(|error| raised(beebox::Error::from(error)))?;
+    fn parse(
+        py: Python<'_>,
+        text: &str,
+        name: &str,
+        directory: Option<PathBuf>,
+    ) -> PyResult<Expectations> {
+        let directory = directory.unwrap_or_default();
+        let file = py.detach(|| ExpectFile::parse(name, text, &directory));
+        let file = file.map_err(raised)?;
         let name = name.to_owned();
         Ok(Expectations { file, name })
     }
@@ -65,7 +71,7 @@ impl Instance {
         let expectations = match expectations.cast::<Expectations>() {
             Ok(given) => given.get(),
             Err(_) => {
-                read = Expectations::new(expectations.extract()?)?;
+                read = Expectations::new(py, expectations.extract()?)?;
                 &read
             }
         };
@@ -81,18 +87,18 @@ impl Instance {
     /// been put.
     fn fill_maps(&self, entries: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
         let py = entries.py();
-        let failed = |error| PyErr::from(Fault::of_format(error));
         let maps = match entries.cast::<PyDict>() {
             Ok(_) => {
                 let text: String = py
                     .import("json")?
                     .call_method1("dumps", (entries,))?
                     .extract()?;
-                MapsJson::parse(text.as_bytes()).map_err(failed)?
+                py.detach(|| MapsJson::parse(text.as_bytes()))
+                    .map_err(raised)?
             }
             Err(_) => {
                 let path: PathBuf = entries.extract()?;
-                MapsJson::open(&path).map_err(raised)?
+                py.detach(|| MapsJson::open(&path)).map_err(raised)?
             }
         };
         let (instance, object) = (&self.0.instance, &self.0.object);

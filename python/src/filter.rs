@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use beebox::captures::{self, FilterCaptureError, FilterSource, LinkType, Options, Output};
+use beebox::captures::{self, FilterSource, LinkType};
+use beebox::internal::captures::{FilterCaptureError, Options, Output};
 use beebox::internal::captures::FileFormat;
 use beebox::internal::captures::filter_capture;
 use beebox::{Expression, FilterBuilder, FilterError, Metadata, Packet, Semantics};
@@ -91,10 +92,15 @@ impl Filter {
         engine: Option<&str>,
     ) -> PyResult<Filter> {
         let builder = builder(semantics, engine)?;
-        let built = match program.extract::<&str>() {
-            Ok(text) => builder.parse(text.as_bytes()),
-            Err(_) => builder.parse(bytes_of(program)?.as_slice()),
+        let given;
+        let bytes = match program.extract::<&str>() {
+            Ok(text) => text.as_bytes(),
+            Err(_) => {
+                given = bytes_of(program)?;
+                given.as_slice()
+            }
         };
+        let built = program.py().detach(|| builder.parse(bytes));
         Ok(Filter {
             source: Source::Program(built.map_err(refused)?),
             text: "compiled".to_owned(),

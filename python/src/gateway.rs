@@ -7,11 +7,11 @@ use ::gateway::analysis::{self, BUDGET};
 use ::gateway::import::{Assumptions, Imported, Variant, iptables_save, nft_json};
 use ::gateway::{Capacity, Compiled, Field, Header, Hook, Packet, Plane, RuleSet};
 use beebox::internal::run::{LoadOptions, SplitMix};
-use beebox::kernel;
+use beebox::internal::kernel::linux_6_18;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-use crate::bytes::bytes_of;
+use crate::bytes::{Payload, bytes_of};
 use crate::capture::open;
 use crate::errors::Fault;
 use crate::json::to_python;
@@ -70,7 +70,7 @@ impl Rules {
     /// Raises FileError if it cannot be read, FormatError with line and column.
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Rules> {
-        let text = std::fs::read_to_string(&path);
+        let text = py.detach(|| std::fs::read_to_string(&path));
         let place = path.display();
         let text = text.map_err(|error| Fault::new("file", format_args!("{place}: {error}")))?;
         Rules::new(py, &text)
@@ -81,14 +81,22 @@ impl Rules {
     /// Raises FormatError for text of another form, and if there is no such chain.
     #[staticmethod]
     #[pyo3(signature = (text, chain = None, *, nft = false))]
-    fn from_iptables(text: &str, chain: Option<&str>, nft: bool) -> PyResult<Rules> {
-        let stated = Variant::of_save(text);
-        let variant = match nft {
-            true => Variant::Nft,
-            false => stated.unwrap_or(Variant::Legacy),
-        };
-        let imported = iptables_save(text, chain, variant, &Assumptions::default());
-        Ok(Rules::imported(imported.map_err(Fault::of_format)?)?)
+    fn from_iptables(
+        py: Python<'_>,
+        text: &str,
+        chain: Option<&str>,
+        nft: bool,
+    ) -> PyResult<Rules> {
+        let made = py.detach(|| {
+            let stated = Variant::of_save(text);
+            let variant = match nft {
+                true => Variant::Nft,
+                false => stated.unwrap_or(Variant::Legacy),
+            };
+            let imported = iptables_save(text, chain, variant, &Assumptions::default());
+            Rules::imported(imported.map_err(Fault::of_format)?)
+        });
+        Ok(made?)
     }
 
     /// The rules of a base chain of `nft -j list ruleset`.
@@ -96,9 +104,12 @@ impl Rules {
     /// Raises FormatError for text of another form, and if there is no such chain.
     #[staticmethod]
     #[pyo3(signature = (text, chain = None))]
-    fn from_nft(text: &str, chain: Option<&str>) -> PyResult<Rules> {
-        let imported = nft_json(text, chain, &Assumptions::default());
-        Ok(Rules::imported(imported.map_err(Fault::of_format)?)?)
+    fn from_nft(py: Python<'_>, text: &str, chain: Option<&str>) -> PyResult<Rules> {
+        let made = py.detach(|| {
+            let imported = nft_json(text, chain, &Assumptions::default());
+            Rules::imported(imported.map_err(Fault::of_format)?)
+        });
+        Ok(made?)
     }
 
     /// Rules of an import that are left out, or do less than before, with the reason.
@@ -112,25 +123,19 @@ impl Rules {
     ///
     /// Raises FormatError for text that is no packet.
     fn explain<'py>(&self, packet: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let header = match packet.extract::<&str>() {
-            Ok(text) => {
-                let packet = text.parse::<Packet>();
-                Header::Ip(packet.map_err(|error| PyErr::from(Fault::of_format(error)))?)
-            }
-            Err(_) => Header::of(bytes_of(packet)?.as_slice()),
+        let (text, frame) = match packet.extract::<&str>() {
+            Ok(text) => (Some(text), None),
+            Err(_) => (None, Some(bytes_of(packet)?)),
         };
-        let rule = self.set.first_match(&header).rule;
-        let mut answer = self.rule_json(rule);
-        if let Header::Ip(packet) = header {
-            let matching = self.compiled.matching(&packet);
-            let fields = Field::ALL.into_iter().zip(&matching).map(|(field, rules)| {
-                json!({ "field": field.name(), "text": packet.field_text(field),
-                        "rule_numbers": rules })
-            });
-            answer["packet_text"] = packet.to_string().into();
-            answer["fields"] = fields.collect();
-        }
-        to_python(packet.py(), &answer)
+        let frame = frame.as_ref().map_or(&[][..], Payload::as_slice);
+        let answer = packet.py().detach(|| {
+            let header = match text {
+                Some(text) => Header::Ip(text.parse::<Packet>().map_err(Fault::of_format)?),
+                None => Header::of(frame),
+            };
+            Ok::<_, Fault>(self.explanation(&header))
+        });
+        to_python(packet.py(), &answer?)
     }
 
     /// What changes with other rules: a list of dicts with both rules and a packet for which their
@@ -199,8 +204,8 @@ impl Rules {
         self.set.rules.len()
     }
 
-    fn __str__(&self) -> String {
-        self.set.to_string()
+    fn __str__(&self, py: Python<'_>) -> String {
+        py.detach(|| self.set.to_string())
     }
 
     fn __repr__(&self) -> String {
@@ -209,9 +214,24 @@ impl Rules {
 }
 
 impl Rules {
+    fn explanation(&self, header: &Header) -> Value {
+        let rule = self.set.first_match(header).rule;
+        let mut answer = self.rule_json(rule);
+        if let Header::Ip(packet) = header {
+            let matching = self.compiled.matching(packet);
+            let fields = Field::ALL.into_iter().zip(&matching).map(|(field, rules)| {
+                json!({ "field": field.name(), "text": packet.field_text(field),
+                        "rule_numbers": rules })
+            });
+            answer["packet_text"] = packet.to_string().into();
+            answer["fields"] = fields.collect();
+        }
+        answer
+    }
+
     fn run_plane(&self, path: &std::path::Path) -> Result<Value, Fault> {
         let failed = |error| Fault::new("unsupported", error);
-        let kernel = kernel::linux_6_18().with_bit_operations();
+        let kernel = linux_6_18().with_bit_operations();
         let (table, options) = (self.compiled.table(), LoadOptions::default());
         let plane = Plane::load(
             table,

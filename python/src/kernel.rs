@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use beebox::Kernel as Described;
 use beebox::internal::btf::{TypeFile, TypeFileError};
-use beebox::kernel::{self, Preset, Presets as _};
+use beebox::internal::kernel::linux_6_18;
+use beebox::kernel::{Kernels as _, Preset};
 use pyo3::prelude::*;
 
 use crate::errors::{Fault, raised};
@@ -28,11 +29,7 @@ impl Kernel {
     #[staticmethod]
     #[pyo3(signature = (name = "6.18"))]
     fn builtin(py: Python<'_>, name: &str) -> PyResult<Kernel> {
-        let read = || match name {
-            "6.18-minimal" => Ok(kernel::linux_6_18_minimal()),
-            _ => Described::preset(name),
-        };
-        let kernel = py.detach(read);
+        let kernel = py.detach(|| Described::preset(name));
         kernel
             .map(Kernel)
             .map_err(|error| Fault::absent(error.to_string()).into())
@@ -45,7 +42,7 @@ impl Kernel {
     #[staticmethod]
     #[pyo3(signature = (word = "all"))]
     fn presets(word: &str) -> PyResult<Vec<&'static str>> {
-        let presets = kernel::select(word);
+        let presets = Described::select(word);
         let presets = presets.map_err(|error| PyErr::from(Fault::absent(error.to_string())))?;
         Ok(presets.into_iter().map(Preset::name).collect())
     }
@@ -56,7 +53,7 @@ impl Kernel {
     /// Raises FileError or FormatError if a file cannot be read or is not of its kind.
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Kernel> {
-        py.detach(|| kernel::open(path)).map(Kernel).map_err(raised)
+        py.detach(|| Described::open(path)).map(Kernel).map_err(raised)
     }
 
     /// The running kernel, with the helpers, contexts and kfuncs of the built-in one.
@@ -64,7 +61,7 @@ impl Kernel {
     /// Raises FileError if its BTF cannot be read.
     #[staticmethod]
     fn running(py: Python<'_>) -> PyResult<Kernel> {
-        py.detach(kernel::running).map(Kernel).map_err(raised)
+        py.detach(Described::running).map(Kernel).map_err(raised)
     }
 
     /// The kernel with other types for CO-RE relocations, from a file with BTF (libbpf's
@@ -115,7 +112,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for KernelArg {
             return Ok(KernelArg::Given(kernel.to_owned().unbind()));
         }
         if let Ok(name) = value.extract::<&str>()
-            && kernel::select(name).is_ok()
+            && Described::select(name).is_ok()
         {
             let kernel = Kernel::builtin(value.py(), name)?.0;
             return Ok(KernelArg::Named(Box::new(kernel)));
@@ -124,7 +121,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for KernelArg {
         match value.extract::<&str>() {
             // A name of another kernel, rather than the path of a file.
             Ok(name) if !path.exists() && !name.contains('/') => {
-                let presets = kernel::select("all").unwrap_or_default();
+                let presets = Described::select("all").unwrap_or_default();
                 let presets: Vec<_> = presets.into_iter().map(Preset::name).collect();
                 let known = format!("there are {}", presets.join(", "));
                 let what = format!("no kernel {name:?} is built in, and no file; {known}");
@@ -138,7 +135,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for KernelArg {
 /// The kernel of an argument.
 pub(crate) fn read(py: Python<'_>, given: Option<KernelArg>) -> PyResult<Described> {
     match given {
-        None => Ok(kernel::linux_6_18()),
+        None => Ok(linux_6_18()),
         Some(KernelArg::Given(kernel)) => Ok(kernel.get().0.clone()),
         Some(KernelArg::Named(kernel)) => Ok(*kernel),
         Some(KernelArg::Path(path)) => Ok(Kernel::open(py, path)?.0),

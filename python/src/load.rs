@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use beebox::variables::Assignment;
+use beebox::Assignment;
 use beebox::{Engine, ErrorKind, Kernel, Loader, Object, ProgramType, network};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};

@@ -14,6 +14,9 @@ use crate::errors::{Fault, raised};
 use crate::instance::Shared;
 use crate::types::MapTypes;
 
+/// Elements that become objects of Python before other threads get the interpreter.
+const PORTION: usize = 1024;
+
 /// A map of an instance: a mapping from keys to values, of the types that the object declares.
 ///
 /// Structures are `Struct`s, which are dicts with attributes; they are given as dicts, dataclasses or
@@ -142,6 +145,51 @@ impl Map {
     fn entries(&self, py: Python<'_>) -> PyResult<Vec<(Vec<u8>, Vec<u8>)>> {
         py.detach(|| self.map.entries_bytes()).map_err(raised)
     }
+
+    /// A list with an object for each element.
+    fn list<'py>(
+        &self,
+        py: Python<'py>,
+        object: impl Fn(&[u8], &[u8]) -> PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let (list, entries) = (PyList::empty(py), self.entries(py)?);
+        for portion in entries.chunks(PORTION) {
+            for (key, value) in portion {
+                list.append(object(key, value)?)?;
+            }
+            // Threads that wait have their turn.
+            py.detach(|| ());
+        }
+        py.detach(move || drop(entries));
+        Ok(list)
+    }
+
+    /// Adds a pair to those that wait, and sets them if there are so many.
+    fn add(
+        &self,
+        pair: PyResult<Bound<'_, PyAny>>,
+        waiting: &mut Vec<(Vec<u8>, Vec<u8>)>,
+        most: usize,
+    ) -> PyResult<()> {
+        let pair = pair?;
+        let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
+        if self.holds_objects() {
+            return self.put(&key, &value, "any");
+        }
+        waiting.push((self.key_bytes(&key)?, self.value_bytes(&value)?));
+        match waiting.len() < most {
+            true => Ok(()),
+            false => self.set_all(pair.py(), waiting),
+        }
+    }
+
+    /// Sets the elements that wait, up to the first that the map does not take.
+    fn set_all(&self, py: Python<'_>, waiting: &mut Vec<(Vec<u8>, Vec<u8>)>) -> PyResult<()> {
+        let set =
+            |(key, value): (Vec<u8>, Vec<u8>)| self.map.update_bytes(&key, &value, UpdateMode::Any);
+        py.detach(|| waiting.drain(..).try_for_each(set))
+            .map_err(raised)
+    }
 }
 
 #[pymethods]
@@ -249,7 +297,8 @@ impl Map {
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(self.entries(py)?.len())
+        let len = py.detach(|| Ok(self.map.entries_bytes()?.len()));
+        len.map_err(|error: beebox::Error| raised(error))
     }
 
     fn __bool__(&self) -> bool {
@@ -262,42 +311,35 @@ impl Map {
 
     /// The keys, as they are now.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let list = PyList::empty(py);
-        for (key, _) in self.entries(py)? {
-            list.append(self.key(py, &key)?)?;
-        }
-        Ok(list)
+        self.list(py, |key, _| self.key(py, key))
     }
 
     /// The values, as they are now.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let list = PyList::empty(py);
-        for (key, value) in self.entries(py)? {
-            list.append(self.shown(py, &key, &value)?)?;
-        }
-        Ok(list)
+        self.list(py, |key, value| self.shown(py, key, value))
     }
 
     /// Pairs of keys and values, as they are now.
     fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let list = PyList::empty(py);
-        for (key, value) in self.entries(py)? {
-            list.append((self.key(py, &key)?, self.shown(py, &key, &value)?))?;
-        }
-        Ok(list)
+        self.list(py, |key, value| {
+            let pair = (self.key(py, key)?, self.shown(py, key, value)?);
+            Ok(pair.into_pyobject(py)?.into_any())
+        })
     }
 
-    /// Sets the elements of a mapping, or of pairs.
+    /// Sets the elements of a mapping, or of pairs. Those in front of one that does not fit are set.
     fn update(&self, elements: &Bound<'_, PyAny>) -> PyResult<()> {
+        // What makes its pairs one by one may look at the map.
+        let most = elements.len().map_or(1, |_| PORTION);
         let pairs = match elements.hasattr("items")? {
             true => elements.call_method0("items")?,
             false => elements.clone(),
         };
-        for pair in pairs.try_iter()? {
-            let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair?.extract()?;
-            self.put(&key, &value, "any")?;
-        }
-        Ok(())
+        let mut waiting = Vec::new();
+        let mut pairs = pairs.try_iter()?;
+        let added = pairs.try_for_each(|pair| self.add(pair, &mut waiting, most));
+        self.set_all(elements.py(), &mut waiting)?;
+        added
     }
 
     /// The value of a key, which becomes `default` if there is none.
@@ -334,12 +376,15 @@ impl Map {
     ///
     /// Raises MapError for arrays, whose elements stay.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
-        for (key, _) in self.entries(py)? {
-            if !self.clear_program(&key)? {
-                self.map.delete_bytes(&key).map_err(raised)?;
+        let entries = self.entries(py)?;
+        py.detach(|| {
+            for (key, _) in entries {
+                if !self.clear_program(&key)? {
+                    self.map.delete_bytes(&key).map_err(raised)?;
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn __repr__(&self) -> String {

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard};
 
 use beebox::TestRun;
-use beebox::model::KernelModel;
+use beebox::KernelModel;
 use pyo3::prelude::*;
 
 use crate::errors::raised;

@@ -1,7 +1,7 @@
 //! Keyword arguments that several functions take.
 
 use beebox::ProgramType;
-use beebox::variables::Assignment;
+use beebox::Assignment;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyMapping, PyString, PyTuple, PyType};
@@ -89,6 +89,6 @@ fn assign(path: &str, value: &Bound<'_, PyAny>, into: &mut Vec<Assignment>) -> P
         _ => value.call_method0("__index__")?.str()?.to_string(),
     };
     let parsed = Assignment::parse(&format!("{path} = {text}"));
-    into.push(parsed.map_err(|error| raised(beebox::Error::from(error)))?);
+    into.push(parsed.map_err(raised)?);
     Ok(())
 }

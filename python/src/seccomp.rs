@@ -6,7 +6,7 @@ use beebox::internal::seccomp::profile::{
     self, ContainerProfile, FilterFile, NEWEST_KERNEL, ProgramShape, Runtime, TargetMachine,
 };
 use beebox::internal::seccomp::read_expectations;
-use beebox::seccomp::{Arch, FilterStack, SeccompFilter, TooComplex, call};
+use beebox::seccomp::{Arch, FilterStack, SeccompFilter};
 use beebox::{Engine, SockFilter};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -96,7 +96,7 @@ fn arch(name: Option<&str>) -> PyResult<Arch> {
     })
 }
 
-fn too_complex(error: TooComplex) -> Fault {
+fn too_complex(error: beebox::Error) -> Fault {
     Fault::new("too_complex", error)
 }
 
@@ -166,7 +166,7 @@ impl Seccomp {
                 Err(_) => argument.extract::<i64>()? as u64,
             };
         }
-        let found = call(arch, name, args);
+        let found = arch.call(name, args);
         let absent = || PyErr::from(Fault::absent(format!("{} has no call {name}", arch.name())));
         let call = found.ok_or_else(absent)?;
         Ok(self.stack.decide(&call).to_string())
@@ -233,7 +233,8 @@ impl Seccomp {
     ///
     /// Raises FormatError for a line that is no expectation, TooComplexError beyond the budget.
     fn misses<'py>(&self, py: Python<'py>, expectations: &str) -> PyResult<Bound<'py, PyAny>> {
-        let list = read_expectations(expectations).map_err(Fault::of_format)?;
+        let list = py.detach(|| read_expectations(expectations));
+        let list = list.map_err(Fault::of_format)?;
         let misses = py.detach(|| -> Result<_, TooComplex> {
             Ok(self.stack.analyze()?.misses(&list)?.json())
         });
@@ -298,7 +299,7 @@ fn read(py: Python<'_>, given: &Bound<'_, PyAny>) -> PyResult<(String, PathBuf, 
     let path: PathBuf = given.extract()?;
     let name = path.display().to_string();
     let failed = |error| PyErr::from(Fault::new("file", format_args!("{name}: {error}")));
-    let bytes = std::fs::read(&path).map_err(failed)?;
+    let bytes = py.detach(|| std::fs::read(&path)).map_err(failed)?;
     Ok((name, path, bytes))
 }
 

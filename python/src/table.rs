@@ -1,8 +1,10 @@
 //! Captures as tables: streams of Arrow that other libraries read without a copy.
 //!
-//! `column.rs` has the columns, `source.rs` opens captures, `stream.rs` makes batches.
+//! `column.rs` has the columns, `condition.rs` what rows have to meet, `source.rs` opens captures,
+//! `stream.rs` makes batches.
 
 mod column;
+mod condition;
 mod source;
 mod stream;
 
@@ -11,9 +13,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatchReader;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_schema::ffi::FFI_ArrowSchema;
-use beebox::internal::captures::{
-    FilterCaptureError, FilterSource, Interface, LEAST_PART, Packets, PacketsError,
-};
+use beebox::internal::captures::{FilterSource, Interface, LEAST_PART};
 use beebox::{Expression, Filter, FilterError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyString, PyTuple};
@@ -22,6 +22,7 @@ use crate::codec::Codec;
 use crate::errors::{Fault, raised};
 use crate::program::Program;
 use column::{COLUMNS, Needs, USUAL};
+use condition::{Condition, Given};
 use source::Source;
 use stream::{PartOf, Plan, Records, SharedFilter, Stream};
 
@@ -37,7 +38,10 @@ const BATCH: usize = 1 << 16;
 /// needs is not computed. `matches` adds a column of bool for each name and filter. `program` runs
 /// on each packet that is kept, for the columns `verdict`, `return_value` and `redirect`. `records`
 /// makes a row of each record that the program writes, with the columns `map` and `record`: True
-/// for bytes, or the name of their type. `part` is one of `capture_parts(source)`.
+/// for bytes, or the name of their type. `conditions` are what rows meet: each the name of a column,
+/// chosen or not, an operator (`"=="`, `"!="`, `"<"`, `"<="`, `">"`, `">="`, `"in"`, `"starts with"`,
+/// `"is null"`, `"is not null"`) and a value; times are nanoseconds since 1970. `part` is one of
+/// `capture_parts(source)`.
 ///
 /// Raises FileError and CaptureError if a capture cannot be read (also while it is read, as the
 /// error of the library that reads), FilterError for filters, NotFoundError for names.
@@ -52,7 +56,7 @@ pub(crate) struct CaptureTable {
 impl CaptureTable {
     #[new]
     #[pyo3(signature = (source, *, columns = None, filter = None, matches = None, program = None,
-        records = None, batch_size = BATCH, part = None))]
+        records = None, conditions = None, batch_size = BATCH, part = None))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn new(
         py: Python<'_>,
@@ -62,6 +66,7 @@ impl CaptureTable {
         matches: Option<&Bound<'_, PyDict>>,
         program: Option<&Bound<'_, Program>>,
         records: Option<&Bound<'_, PyAny>>,
+        conditions: Option<Vec<Given<'_>>>,
         batch_size: usize,
         part: Option<PartOf>,
     ) -> PyResult<CaptureTable> {
@@ -71,6 +76,16 @@ impl CaptureTable {
         };
         let named = matches.into_iter().flatten();
         let named = named.map(|(name, filter)| Ok((name.extract()?, read_filter(&filter)?)));
+        let matches: Vec<(String, SharedFilter)> = named.collect::<PyResult<_>>()?;
+        let names: Vec<&str> = matches.iter().map(|(name, _)| &**name).collect();
+        let conditions = conditions.iter().flatten();
+        let conditions = conditions.map(|given| {
+            let condition = Condition::read(given, &names)?;
+            let has = (program.is_some(), records.is_some());
+            check_needs(&given.0, condition.needs(), has)?;
+            Ok(condition)
+        });
+        let conditions = conditions.collect::<PyResult<_>>()?;
         let records = records.map(|wanted| read_records(py, wanted, program));
         let plan = Plan {
             columns: choose(
@@ -79,7 +94,8 @@ impl CaptureTable {
                 records.is_some(),
             )?,
             filter: filter.map(read_filter).transpose()?,
-            matches: named.collect::<PyResult<_>>()?,
+            matches,
+            conditions,
             program: program.map(|program| program.get().program.clone()),
             records: records.transpose()?.flatten(),
             batch_size: batch_size.max(1),
@@ -134,26 +150,20 @@ impl CaptureTable {
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
-    /// Reads the captures for their counts alone: `packets`, `bytes`, `matched`, `matched_bytes`,
-    /// and of the last one the offset of its first record (`first`) and the one behind its last
-    /// (`next`).
+    /// Reads the captures for their counts alone: `packets`, `bytes`, `matched`, `matched_bytes`
+    /// (of the packets that filter and conditions keep), and of the last one the offset of its first
+    /// record (`first`) and the one behind its last (`next`). No program runs.
     fn count<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let plan = &*self.plan;
+        let mut needs = plan.conditions.iter().map(Condition::needs);
+        if needs.any(|needs| matches!(needs, Needs::Run | Needs::Records)) {
+            let what = "a condition needs the program, which does not run for counts";
+            return Err(Fault::of_type(what).into());
+        }
         let counts = PyDict::new(py);
         let mut total = beebox::captures::PacketCounts::default();
         for source in &self.sources {
-            let read = || {
-                let input = source.open();
-                let input = input.map_err(FilterCaptureError::Capture)?;
-                let mut packets = match self.part {
-                    None => Packets::new(input),
-                    Some((start, size, len)) => Packets::of_part(input, (start, size), len)?,
-                };
-                let filter = self.plan.filter.as_deref();
-                let filter = filter.map(|filter| filter as _);
-                while packets.read(filter, &[], |_, _, _| Ok::<_, PacketsError>(true))? {}
-                Ok::<_, PacketsError>((packets.counts(), packets.offsets()))
-            };
-            let read = py.detach(read);
+            let read = py.detach(|| stream::count(source, plan, self.part));
             let (found, (first, next)) = read.map_err(|error| unread(source, &error))?;
             total += found;
             counts.set_item("first", first)?;
@@ -254,15 +264,20 @@ fn choose(
     };
     let chosen = names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
     for (name, needs, _) in &chosen {
-        let missing = match needs {
-            Needs::Run if !has_program => "program",
-            Needs::Records if !has_records => "records",
-            _ => continue,
-        };
-        let what = format!("the column {name} needs the argument {missing}");
-        return Err(Fault::of_type(what).into());
+        check_needs(name, *needs, (has_program, has_records))?;
     }
     Ok(chosen)
+}
+
+/// Refuses a column whose argument is not given.
+fn check_needs(name: &str, needs: Needs, (program, records): (bool, bool)) -> PyResult<()> {
+    let missing = match needs {
+        Needs::Run if !program => "program",
+        Needs::Records if !records => "records",
+        Needs::Run | Needs::Records | Needs::Record | Needs::Fields => return Ok(()),
+    };
+    let what = format!("the column {name} needs the argument {missing}");
+    Err(Fault::of_type(what).into())
 }
 
 /// A filter object of Python.

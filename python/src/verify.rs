@@ -11,7 +11,7 @@ use beebox::internal::verify::results::{
 };
 use beebox::internal::verify::veristat::{Filters, ResultVerdict};
 use beebox::internal::verify::{Options, ProgramLoader};
-use beebox::variables::Assignment;
+use beebox::Assignment;
 use beebox::{Kernel, Object, ProgramType};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;

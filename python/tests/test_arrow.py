@@ -70,6 +70,104 @@ def test_columns_filters_and_matches_are_chosen(sample: Path) -> None:
     assert beebox.CaptureTable(sample, filter=ddd).count()["matched"] == 100
 
 
+def numbers_and_texts(sample: Path) -> dict[str, Any]:
+    """The arguments of a table of all columns that conditions compare."""
+    program = beebox.Object(sample.parent / "packets/firewall.bpf.o").load().program("firewall")
+    names = [it for it in beebox.CaptureTable.COLUMNS if it not in ("map", "data")]
+    return {"columns": names, "matches": {"dns": "port 53"}, "program": program}
+
+
+@pytest.mark.parametrize("operator", ["==", "!=", "<", "<=", ">", ">=", "in", "is null"])
+def test_conditions_are_comparisons_of_columns(sample: Path, operator: str) -> None:
+    pc = pytest.importorskip("pyarrow.compute")
+    compare = {
+        "==": pc.equal,
+        "!=": pc.not_equal,
+        "<": pc.less,
+        "<=": pc.less_equal,
+        ">": pc.greater,
+        ">=": pc.greater_equal,
+    }
+    options = numbers_and_texts(sample)
+    table = pa.table(beebox.CaptureTable(sample, **options))
+    for name in table.column_names:
+        # Times are nanoseconds.
+        column = table[name].cast(pa.int64()) if name == "time" else table[name]
+        values = [it for it in dict.fromkeys(column.to_pylist()) if it is not None][:2]
+        if not values or (column.type == pa.string() and operator in ("<", "<=", ">", ">=")):
+            continue
+        value: Any = values[-1]
+        if operator == "in":
+            value, is_met = values, pc.is_in(column, pa.array(values, column.type))
+        elif operator == "is null":
+            value, is_met = None, pc.is_null(column)
+        else:
+            is_met = compare[operator](column, pa.scalar(value, column.type))
+        kept = beebox.CaptureTable(sample, conditions=[(name, operator, value)], **options)
+        assert pa.table(kept).equals(table.filter(is_met)), (name, value)
+
+
+def test_conditions_are_on_any_column_and_all_hold(sample: Path) -> None:
+    table = pa.table(beebox.CaptureTable(sample, columns=["offset", "time", "source_port"]))
+    rows = table.to_pylist()
+    middle = table["time"].cast(pa.int64())[150].as_py()
+    conditions = [("time", ">=", middle), ("source_port", "is not null", None)]
+    kept = beebox.CaptureTable(sample, columns=["offset"], conditions=conditions)
+    expected = [
+        row["offset"]
+        for row, time in zip(rows, table["time"].cast(pa.int64()).to_pylist(), strict=True)
+        if time >= middle and row["source_port"] is not None
+    ]
+    assert 0 < len(expected) < 298
+    assert pa.table(kept)["offset"].to_pylist() == expected
+    counts = kept.count()
+    assert (counts["packets"], counts["matched"]) == (298, len(expected))
+    dns = {"matches": {"dns": "port 53"}, "conditions": [("dns", "==", True)]}
+    assert beebox.CaptureTable(sample, **dns).count()["matched"] == 30  # type: ignore[arg-type]
+    starts = beebox.CaptureTable(sample, conditions=[("source", "starts with", "2001:db8::1")])
+    assert set(pa.table(starts)["source"].to_pylist()) >= {"2001:db8::1"}
+
+
+def test_a_program_sees_what_conditions_leave_out(sample: Path) -> None:
+    packets = sample.parent / "packets"
+    seen = []
+    for conditions in ([], [("verdict", "==", "XDP_DROP"), ("offset", ">", 1)]):
+        firewall = beebox.Object(packets / "firewall.bpf.o").load()
+        options: dict[str, Any] = {"program": firewall.program("firewall")}
+        table = beebox.CaptureTable(sample, columns=["verdict"], conditions=conditions, **options)
+        rows = pa.table(table)["verdict"].to_pylist()
+        seen.append((rows.count("XDP_DROP"), pa.table(firewall.map("actions"))))
+        if conditions:
+            assert set(rows) == {"XDP_DROP"}
+            with pytest.raises(beebox.DataTypeError, match="does not run for counts"):
+                table.count()
+    assert seen[0] == seen[1]
+    flows = beebox.Object(packets / "flows.bpf.o").load()
+    options = {"program": flows.program("monitor"), "records": True}
+    table = beebox.CaptureTable(sample, conditions=[("map", "!=", "events")], **options)
+    assert pa.table(table).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("condition", "error"),
+    [
+        (("sources", "==", "x"), "no column"),
+        (("source", "=", "x"), "no operator"),
+        (("source", "<", "x"), "no order"),
+        (("source", "in", "10.0.0.1"), "a list fits"),
+        (("source", "==", 3), "text fits"),
+        (("vlan", "==", "3"), "a number fits"),
+        (("vlan", "starts with", "3"), "texts start"),
+        (("vlan", "is null", 3), "None fits"),
+        (("data", "==", b""), "not compared"),
+        (("verdict", "==", "XDP_DROP"), "needs the argument program"),
+    ],
+)
+def test_conditions_that_do_not_fit(sample: Path, condition: Any, error: str) -> None:
+    with pytest.raises(beebox.Error, match=error):
+        beebox.CaptureTable(sample, conditions=[condition])
+
+
 def test_every_column_has_values_and_what_is_not_there_is_null(sample: Path) -> None:
     program = beebox.Object(sample.parent / "packets/firewall.bpf.o").load().program("firewall")
     names = [name for name in beebox.CaptureTable.COLUMNS if name != "map"]
@@ -247,6 +345,58 @@ def test_polars_reads_what_a_query_uses(sample: Path, tmp_path: Path) -> None:
     ]
     assert len(frame.head(150).collect()) == 150
     assert frame.select(polars.len()).collect().item() == 200
+
+
+def test_polars_hands_its_comparisons_over(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    polars = pytest.importorskip("polars")
+    from beebox import _tasks
+    from beebox.polars import scan_captures
+
+    handed: list[Any] = []
+    batches = _tasks.Scan.batches
+
+    def spy(scan: Any, *arguments: Any) -> Any:
+        handed.append(scan.options["conditions"])
+        return batches(scan, *arguments)
+
+    monkeypatch.setattr(_tasks.Scan, "batches", spy)
+    frame, col = scan_captures(sample, matches={"dns": "port 53"}), polars.col
+    everything = frame.collect()
+    middle = everything["time"][150]
+    port, two = col("destination_port"), ["192.0.2.1", "192.0.2.2"]
+    for condition, expected in [
+        (port == 22, [("destination_port", "==", 22)]),
+        (port > 22, [("destination_port", ">", 22)]),
+        (port <= 1024, [("destination_port", "<=", 1024)]),
+        (port != 22, [("destination_port", "!=", 22)]),
+        (port.is_between(22, 53), [("destination_port", ">=", 22), ("destination_port", "<=", 53)]),
+        (port.is_in([22, 53]), [("destination_port", "in", [22, 53])]),
+        (port.is_null(), [("destination_port", "is null", None)]),
+        (port.is_not_null(), [("destination_port", "is not null", None)]),
+        (col("source") == "192.0.2.1", [("source", "==", "192.0.2.1")]),
+        (col("source").is_in(two), [("source", "in", two)]),
+        (col("source").str.starts_with("192."), [("source", "starts with", "192.")]),
+        (col("dns"), [("dns", "==", True)]),
+        (~col("dns"), [("dns", "==", False)]),
+        (col("time") >= middle, 1),
+        (col("time") < middle, 1),
+        ((port == 22) & (col("source") == "192.0.2.1"), 2),
+        ((port == 22) & ((port == 22) | col("dns")), [("destination_port", "==", 22)]),
+        ((port == 22) | (port == 53), []),
+        (port + 1 == 23, []),
+        (port == 22.5, []),
+        (port == 70_000, []),
+        (col("source").str.ends_with(".1"), []),
+        (~port.is_in([22]), []),
+        (port == col("source_port"), []),
+    ]:
+        handed.clear()
+        kept = frame.filter(condition).select("offset").collect()
+        assert kept.equals(everything.filter(condition).select("offset")), str(condition)
+        if isinstance(expected, int):
+            assert len(handed[0]) == expected, str(condition)
+        else:
+            assert handed == [expected], str(condition)
 
 
 def test_what_cannot_be_read_says_why(sample: Path, tmp_path: Path) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import shutil
+import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +118,70 @@ def test_ray_computes_the_columns_that_are_selected(ray: Any, day: list[str]) ->
     assert table.column_names == ["offset", "dns"]
 
 
+def test_ray_hands_its_comparisons_over(ray: Any, day: list[str]) -> None:
+    from ray.data.expressions import col, lit
+
+    from beebox.ray import Captures
+
+    def read(**options: Any) -> Any:
+        matches = {"dns": "udp port 53"}
+        return ray.data.read_datasource(
+            Captures(day[1:], columns=COLUMNS, matches=matches, **options)
+        )
+
+    everything = read().take_all()
+    port, source = col("destination_port"), col("source")
+
+    def is_dns(row: dict[str, Any]) -> bool:
+        return bool(row["destination_port"] == 53)
+
+    cases: list[tuple[Any, Callable[[dict[str, Any]], bool]]] = [
+        (port == 53, is_dns),
+        (lit(53) == port, is_dns),
+        (lit(100) > port, is_dns),
+        (port.is_in([53, 54]), is_dns),
+        (col("dns"), is_dns),
+        (~col("dns"), lambda row: not row["dns"]),
+        (
+            (port == 53) & (col("wire_length") >= 700),
+            lambda row: is_dns(row) and row["wire_length"] >= 700,
+        ),
+        # A part of it, the rest of which stays.
+        ((port == 53) & (port + 1 == 54), is_dns),
+        ((port == 53) & ((port == 443) | source.is_not_null()), is_dns),
+        ((port == 53) | (port == 443), lambda row: True),
+        (port.is_null(), lambda row: False),
+        (source == "10.0.0.7", lambda row: row["source"] == "10.0.0.7"),
+        (port.not_in([443]), is_dns),
+    ]
+    for condition, keeps in cases:
+        expected = [row for row in everything if keeps(row)]
+        assert read().filter(expr=condition).take_all() == expected, condition
+        offsets = read().filter(expr=condition).select_columns(["offset"]).take_all()
+        assert offsets == [{"offset": row["offset"]} for row in expected], condition
+    assert read().filter(expr=port == 53).count() == sum(map(is_dns, everything))
+
+
+def test_ray_makes_rows_of_what_is_compared(day: list[str]) -> None:
+    pytest.importorskip("ray.data")
+    from ray.data.expressions import col
+
+    from beebox.ray import Captures
+
+    source = Captures(day, part_size=PART)
+    assert source.apply_predicate(col("destination_port") + 1 == 54) is source
+    kept = source.apply_predicate((col("destination_port") == 53) & (col("source") != "10.0.0.0"))
+    assert kept._scan.options["conditions"] == [
+        ("destination_port", "==", 53),
+        ("source", "!=", "10.0.0.0"),
+    ]
+    assert "conditions" not in source._scan.options
+    narrow = kept.apply_projection({"offset": "offset"})
+    table = next(iter(narrow.get_read_tasks(1)[-1]()))
+    assert table.column_names == ["offset"]
+    assert 0 < table.num_rows < len(rows_of(day[1:])) / 5
+
+
 def test_ray_runs_programs(ray: Any, day: list[str], examples: Path) -> None:
     from beebox.ray import Captures
 
@@ -143,6 +210,7 @@ def spark(day: list[str]) -> Iterator[Any]:
         "spark.ui.enabled": "false",
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.python.filterPushdown.enabled": "true",
         "spark.log.level": "ERROR",
     }
     for name, value in options.items():
@@ -160,6 +228,88 @@ def test_spark_reads_every_packet_once(spark: Any, day: list[str]) -> None:
     chosen = reader.schema("destination_port int, offset bigint").load(day[0])
     assert chosen.columns == ["destination_port", "offset"]
     assert chosen.first() == (53, 24)
+
+
+def test_spark_hands_its_comparisons_over(spark: Any, day: list[str]) -> None:
+    reader = spark.read.format("beebox").option("columns", ",".join([*COLUMNS, "time", "vlan"]))
+    reader = reader.option("matches", '{"dns": "udp port 53"}')
+    everything = reader.load(day[1])
+    middle = everything.collect()[100]["time"]
+    for condition in [
+        "destination_port <=> 53",
+        "destination_port <> 53",
+        "destination_port not in (53, 54)",
+        "destination_port > 53 and wire_length < 700",
+        "destination_port = 53 or wire_length < 700",
+        "destination_port = 53 and destination_port + 1 = 54",
+        "vlan is null and source is not null",
+        "source in ('10.0.0.7', '10.0.0.8')",
+        "source like '10.0.0.%' and source like '%.7'",
+        "dns and offset >= 24",
+        "not dns",
+        f"time >= '{middle}' and destination_port = 53",
+        f"time = '{middle}'",
+    ]:
+        pushed = reader.option("pushFilters", "once").load(day[1]).where(condition).collect()
+        assert pushed == everything.where(condition).collect(), condition
+    dns = json.dumps([["destination_port", "==", 53], ["wire_length", "<", 700]])
+    rows = reader.option("pushFilters", "").option("conditions", dns).load(day[1]).collect()
+    assert rows == everything.where("destination_port = 53 and wire_length < 700").collect()
+
+
+def test_spark_keeps_what_a_frame_pushed(spark: Any, day: list[str]) -> None:
+    """Why filters are pushed for frames that are used once: the second query has to have all."""
+    frame = spark.read.format("beebox").option("pushFilters", "once").load(day[1])
+    count = frame.where("destination_port = 53").count()
+    assert count < len(rows_of(day[1:2]))
+    assert frame.count() == count
+
+
+def test_spark_takes_filters(day: list[str]) -> None:
+    pytest.importorskip("pyspark")
+    from pyspark.sql import datasource
+
+    from beebox.spark import Captures
+
+    def reader(**options: str) -> Any:
+        source = Captures({"path": day[1], "partSize": "0", **options})
+        return source.reader(source.schema())
+
+    column, when = ("destination_port",), datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+    pushing = reader(pushFilters="once")
+    taken = [
+        datasource.EqualTo(column, 53),
+        datasource.IsNotNull(column),
+        datasource.Not(datasource.In(("source",), ("10.0.0.7", "10.0.0.8"))),
+    ]
+    left = [
+        datasource.GreaterThan(("time",), when),
+        datasource.StringEndsWith(("source",), ".7"),
+        datasource.Not(datasource.EqualNullSafe(column, 5)),
+        datasource.In(column, (53, None)),
+        datasource.EqualTo(("destination_port", "member"), 53),
+    ]
+    assert list(pushing.pushFilters([*taken, *left])) == left
+    rows = pa.Table.from_batches(pushing.read(pushing.partitions()[0]))
+    assert set(rows["destination_port"].to_pylist()) == {53}
+    assert not {"10.0.0.7", "10.0.0.8"} & set(rows["source"].to_pylist())
+    # Spark refuses the method in a session that pushes none.
+    plain = reader().pushFilters
+    assert plain.__func__ is datasource.DataSourceReader.pushFilters
+
+
+def test_spark_loses_the_last_digits_of_times(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    from beebox.spark import Captures
+
+    data = captures.frame(1, b"", 53)
+    nanoseconds = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1)
+    packet = struct.pack("<IIII", 1_700_000_000, 123_456_789, len(data), len(data)) + data
+    (tmp_path / "nano.pcap").write_bytes(nanoseconds + packet)
+    source = Captures({"path": str(tmp_path / "nano.pcap")})
+    reader = source.reader(source.schema())
+    (batch,) = reader.read(reader.partitions()[0])
+    assert batch["time"][0].as_py() == datetime(2023, 11, 14, 22, 13, 20, 123_456, tzinfo=UTC)
 
 
 def test_spark_loses_and_doubles_nothing_when_an_executor_dies(

@@ -58,6 +58,93 @@ def test_failures_show_packet_verdict_and_maps(project: pytest.Pytester) -> None
     )
 
 
+ELSEWHERE = """
+import pytest
+
+pytestmark = pytest.mark.bpf_object("firewall.bpf.o")
+
+BLOCKED = bytes(12) + bytes.fromhex("0800 4500001400000000400000000a000001c0000207") + bytes(20)
+
+
+def passes(program, packet):
+    result = program.test_run(packet)
+    return result.passes
+
+
+def test_helper(bpf_program):
+    bpf_program.test_run(bytes(60))
+    assert not passes(bpf_program, BLOCKED)
+
+def check(result):
+    assert result.verdict != "XDP_PASS"
+
+def test_frame_of_a_helper(bpf_program):
+    checked = bpf_program.test_run(BLOCKED)
+    check(bpf_program.test_run(bytes(64)))
+
+def test_batch(bpf_program):
+    assert bpf_program.run_batch([bytes(64), BLOCKED], packets_out=True).counts == {}
+
+def test_capture(bpf_program):
+    assert bpf_program.run_capture("sample.pcap").counts == {}
+
+def test_map(bpf_instance):
+    counters = bpf_instance.map("actions")
+    assert counters[2] == [1, 1]
+
+def test_instance(bpf_instance):
+    assert not bpf_instance.maps
+
+def test_passes(bpf_program):
+    assert passes(bpf_program, BLOCKED)
+"""
+
+
+def failure(project: pytest.Pytester, test: str) -> list[str]:
+    """The sections of a test that fails, as lines."""
+    project.makepyfile(test_elsewhere=ELSEWHERE)
+    result = project.runpytest_subprocess("test_elsewhere.py", "-k", test)
+    assert result.parseoutcomes()["failed"] == 1
+    lines = result.outlines
+    return lines[next(at for at, line in enumerate(lines) if "beebox:" in line) :]
+
+
+def test_failures_show_runs_of_helpers(project: pytest.Pytester) -> None:
+    lines = failure(project, "test_helper")
+    assert [line.strip("- ") for line in lines if "beebox:" in line] == [
+        "beebox: last run",
+        "beebox: runs before it",
+    ]
+    assert any("src 10.0.0.1, dst 192.0.2.7" in line for line in lines)
+    assert "<firewall: XDP_PASS (2), 60 bytes>" in lines
+    assert "map actions (percpu_array):" in lines
+
+
+def test_failures_show_runs_in_all_frames(project: pytest.Pytester) -> None:
+    lines = failure(project, "test_frame")
+    titles = [line.strip("- ") for line in lines if "beebox:" in line]
+    assert titles[:2] == ["beebox: run", "beebox: run checked"]
+
+
+def test_failures_show_batches_and_captures(project: pytest.Pytester, examples: Path) -> None:
+    lines = failure(project, "test_batch")
+    assert "firewall (xdp): 2 packets: XDP_PASS 2" in lines
+    assert "packet 0, XDP_PASS:" in lines
+    assert "packet 0 after the run:" in lines
+    (project.path / "sample.pcap").symlink_to(examples / "sample.pcap")
+    lines = failure(project, "test_capture")
+    assert "firewall (xdp): 298 packets: XDP_PASS 292, XDP_DROP 6" in lines
+    assert "map actions (percpu_array):" in lines
+
+
+def test_failures_show_maps(project: pytest.Pytester) -> None:
+    lines = failure(project, "test_map")
+    assert "map actions (percpu_array):" in lines
+    assert "  2: [0, 0]" in lines
+    assert sum("map actions" in line for line in lines) == 1
+    assert "global checks_ports = True" in failure(project, "test_instance")
+
+
 def test_tests_run_for_each_kernel(project: pytest.Pytester) -> None:
     result = project.runpytest_subprocess(
         "-v", "-k", "passes", "--bpf-kernel", "6.18", "--bpf-kernel", "6.18-minimal"

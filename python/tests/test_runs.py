@@ -3,6 +3,8 @@
 import signal
 import sys
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -217,3 +219,66 @@ def test_limits_and_traps_are_errors(examples: Path) -> None:
     limited = slot.load(unverified=True, instruction_limit=1).program("slot")
     with pytest.raises(beebox.LimitError):
         limited.test_run(bytes(64))
+
+
+def works_without_the_gil(work: Callable[[], object]) -> bool:
+    """True if another thread runs while this one works."""
+    ticks, done = 0, threading.Event()
+
+    def tick() -> None:
+        nonlocal ticks
+        while not done.wait(0.0002):
+            ticks += 1
+
+    interval = sys.getswitchinterval()
+    thread = threading.Thread(target=tick)
+    thread.start()
+    # Python itself takes the GIL from no thread.
+    sys.setswitchinterval(60)
+    try:
+        before = ticks
+        work()
+        return ticks > before
+    finally:
+        sys.setswitchinterval(interval)
+        done.set()
+        thread.join()
+
+
+def test_rust_works_without_the_gil(examples: Path) -> None:
+    accept = "".join(f"-A INPUT -s 10.{at >> 8}.{at & 255}.0/24 -j ACCEPT\n" for at in range(2000))
+    table = f"*filter\n:INPUT DROP [0:0]\n{accept}COMMIT\n"
+    rules = beebox.Rules.from_iptables(table)
+    packet = "proto tcp from 10.0.0.1 port 4000 to 192.0.2.1 port 80"
+    expectations = "run firewall zero:60\nverdict XDP_PASS\n" * 5000
+    blocked = beebox.Object(examples / "packets/firewall.bpf.o").load().map("blocked")
+    keys = [bytes([32, 0, 0, 0, 10, 0, at >> 8, at & 255]) for at in range(1000)]
+    elements = {key: {"name": "test"} for key in keys}
+
+    def clear() -> None:
+        blocked.update(elements)
+        blocked.clear()
+
+    works: list[Callable[[], object]] = [
+        lambda: beebox.Rules.from_iptables(table),
+        lambda: rules.explain(packet),
+        lambda: str(rules),
+        lambda: beebox.Expectations.parse(expectations),
+        partial(blocked.update, elements),
+        clear,
+    ]
+    for work in works:
+        # A short one may end before the other thread wakes.
+        assert any(works_without_the_gil(work) for _ in range(100))
+
+
+def test_an_update_sets_what_is_in_front_of_a_fault(examples: Path) -> None:
+    blocked = beebox.Object(examples / "packets/firewall.bpf.o").load().map("blocked")
+    keys = [{"prefix_length": 32, "address": bytes([10, 0, 0, at])} for at in range(3)]
+    pairs = [(keys[0], {}), (keys[1], {"hits": -1}), (keys[2], {})]
+    with pytest.raises(beebox.DataTypeError, match="hits"):
+        blocked.update(pairs)
+    assert blocked.keys() == [keys[0]]
+    # Pairs that are made one by one see the elements before them.
+    blocked.update((key, {"hits": len(blocked)}) for key in keys)
+    assert sorted(value.hits for value in blocked.values()) == [1, 1, 2]

@@ -174,6 +174,8 @@ def test_results_are_shown_as_html(examples: Path) -> None:
     capture = instance.program("firewall").run_capture(examples / "sample.pcap")
     assert "<td>298</td>" in capture._repr_html_() or "XDP_PASS" in capture._repr_html_()
     assert "<td>0</td>" in instance.map("actions")._repr_html_()
+    batch = instance.program("firewall").run_batch([bytes(64)] * 3)
+    assert "<td>XDP_PASS</td><td>3</td>" in batch._repr_html_()
     assert "&lt;" in beebox.Error("a < b")._repr_html_()
 
 

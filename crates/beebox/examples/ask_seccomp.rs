@@ -2,11 +2,11 @@
 
 use std::error::Error;
 
-use beebox::seccomp::{Action, Arch, SeccompFilter, call};
+use beebox::seccomp::{Action, Arch, SeccompFilter};
 
 /// The action for a call by name, all arguments 0, on x86_64.
 pub(crate) fn decide(filter: &SeccompFilter, name: &str) -> Result<Action, Box<dyn Error>> {
-    let call = call(Arch::X86_64, name, [0; 6]).ok_or("no such call")?;
+    let call = Arch::X86_64.call(name, [0; 6]).ok_or("no such call")?;
     Ok(filter.decide(&call))
 }
 

@@ -3,13 +3,13 @@
 use std::error::Error;
 
 use beebox::Expression;
-use beebox::captures::{self, Input};
+use beebox::captures::Input;
 
 /// Matching packets, and all packets.
 pub(crate) fn count(path: &str, expression: &str) -> Result<(u64, u64), Box<dyn Error>> {
     // The system's libpcap compiles it, once for each link type of the capture.
     let expression = Expression::new(expression)?;
-    let found = captures::count(Input::open_path(path)?, &expression)?;
+    let found = Input::open_path(path)?.count(&expression)?;
     Ok((found.matched, found.packets))
 }
 

@@ -7,9 +7,9 @@ use std::fmt::Write;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use beebox::MapsJson;
 use beebox::Object;
 use beebox::fuzz::{Fuzzer, Property};
-use beebox::maps_json::MapsJson;
 
 #[path = "../tests/planted/bugs.rs"]
 mod bugs;

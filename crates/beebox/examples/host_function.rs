@@ -2,8 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use beebox::host::HostFunction;
-use beebox::{Error, Loader, Object, TestRun};
+use beebox::{Error, HostFunction, Loader, Object, TestRun};
 
 /// The Ethernet types that the program saw.
 type Seen = Arc<Mutex<Vec<[u8; 2]>>>;

@@ -1,7 +1,6 @@
 //! Runs a tracing program on a task that is given, in a model of the kernel.
 
-use beebox::model::KernelModel;
-use beebox::{Error, Loader, Object, RunClock, TestRun};
+use beebox::{Error, KernelModel, Loader, Object, RunClock, TestRun};
 
 /// The number of tasks that waited 64 to 127 microseconds for a processor, of one that waits 100.
 pub(crate) fn waited(object: &Object) -> Result<Option<u64>, Error> {

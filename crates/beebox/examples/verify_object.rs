@@ -1,13 +1,14 @@
 //! Verifies the programs of an object as Linux 6.18 does when they are loaded.
 
-use beebox::verify::{Options, Verdict, verify_object};
-use beebox::{Error, Object};
+use beebox::kernel::Kernels as _;
+use beebox::verify::{Options, Verdict};
+use beebox::{Error, Kernel, Object};
 
 /// Each program with its verdict, and the explanation if it is refused.
 pub(crate) fn verdicts(object: &Object) -> Result<Vec<String>, Error> {
-    let kernel = beebox::kernel::linux_6_18();
+    let kernel = Kernel::preset("6.18")?;
     let mut lines = Vec::new();
-    for program in verify_object(object, &kernel, &Options::default())? {
+    for program in object.verify(&kernel, &Options::default())? {
         let verdict = match program.verification.as_ref().map(|done| &done.verdict) {
             Ok(Verdict::Accepted) => "accepted".to_owned(),
             Ok(Verdict::Refused(refusal)) => format!("refused: {}", refusal.message()),

@@ -1,12 +1,7 @@
-//! Filters on captures: files and streams in pcap and pcapng, with the same result for any number
-//! of threads.
+//! Filters on captures: files and streams in pcap and pcapng.
 //!
-//! [`count`] counts the packets that match a [`Filter`](crate::Filter) or an
-//! [`Expression`](crate::Expression), [`copy`] writes them to a file. Memory: a buffer of 256 KiB for each
-//! thread where a capture is not mapped, and the matching packets of a few segments; it does not grow
-//! with the capture.
+//! [`Input::count`] counts the packets that match a [`Filter`](crate::Filter) or an
+//! [`Expression`](crate::Expression), [`Input::copy`] writes them to a file. Memory: a buffer of 256 KiB
+//! where a capture is not mapped; it does not grow with the capture.
 
-pub use crate::internal::captures::{
-    CaptureError, FilterCaptureError, FilterSource, Format, Input, LinkType, Options, Output,
-    PacketCounts, copy, count,
-};
+pub use crate::internal::captures::{FilterSource, Format, Input, LinkType, PacketCounts};

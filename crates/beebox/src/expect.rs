@@ -14,8 +14,7 @@
 //!
 //! ```
 //! use beebox::expect::ExpectFile;
-//! use beebox::maps_json::MapsJson;
-//! use beebox::{Loader, Object, TestRun};
+//! use beebox::{Loader, MapsJson, Object, TestRun};
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
@@ -38,6 +37,4 @@
 //! }
 //! ```
 
-pub use crate::internal::expect::{
-    CheckReport, CheckedExpectation, ExpectDifference, ExpectError, ExpectFile,
-};
+pub use crate::internal::expect::{CheckReport, CheckedExpectation, ExpectDifference, ExpectFile};

@@ -10,17 +10,31 @@ use verifier::Refusal;
 use verifier::reason::Explanation;
 
 #[cfg(feature = "kernel-data")]
+use kernel_presets::UnknownPreset;
+#[cfg(feature = "coverage")]
+use report::coverage::LcovFault;
+
+#[cfg(feature = "kernel-data")]
 use crate::internal::kernel::files::KernelFileError;
 use crate::internal::variables::{VariableError, VariableFault};
 
+#[cfg(any(feature = "capture", feature = "seccomp"))]
+mod filter;
 #[cfg(feature = "run")]
 mod run;
+
+#[cfg(any(feature = "capture", feature = "seccomp"))]
+pub(crate) use filter::FilterCause;
 
 #[cfg(feature = "run")]
 pub(crate) use run::RunCause;
 
-/// Reason why an object could not be opened or loaded, a program could not run, or a map or
-/// variable could not be read or written. Its text names the object, the place and the fact.
+/// The error of the library: why an object could not be opened or loaded, a program could not run, a map or
+/// variable could not be read or written, a capture or text could not be read. Its text names the object,
+/// the place and the fact.
+///
+/// Functions that make and run packet filters and seccomp filters return [`FilterError`](crate::FilterError)
+/// and [`JumpLimitExceeded`](crate::JumpLimitExceeded), which become it by `?`.
 #[derive(Debug)]
 pub struct Error(Box<Cause>);
 
@@ -32,11 +46,11 @@ pub enum ErrorKind {
     File,
     /// A file is no object of clang, or cannot be linked for the kernel.
     Object,
-    /// The verifier refuses a program, or the kernel a map.
+    /// The verifier refuses a program, the kernel a map, or a filter breaks a rule.
     Refused,
-    /// Linux does it, and Beebox does not.
+    /// Beebox does not do it, or this machine lacks what it takes.
     Unsupported,
-    /// There is no program, map or variable of this name.
+    /// There is no program, map, variable or built-in kernel of this name.
     NotFound,
     /// A Rust type has another size than the key, value or variable.
     Type,
@@ -46,14 +60,15 @@ pub enum ErrorKind {
     Map,
     /// A run does not take this packet, context or option.
     Input,
-    /// A run ended at a limit: time, instructions, or memory of maps.
+    /// A run ended at a limit: time, instructions, jumps, or memory of maps; or an analysis at that of its
+    /// size.
     Limit,
     /// A program that was not verified did what no verified program does.
     Trap,
-    /// A packet of a capture is damaged or no Ethernet frame.
+    /// A capture is damaged, or its packets are no Ethernet frames or not of the link type of the output.
     Capture,
-    /// A file of maps, of expectations, of a network or of a kernel is not of its form, or does not
-    /// fit the object.
+    /// A text or file (maps, expectations, a network, a kernel, a filter, an expression, coverage) is not of
+    /// its form, or does not fit the object.
     Format,
 }
 
@@ -67,6 +82,12 @@ pub(crate) enum Cause {
     NoRegistry,
     #[cfg(feature = "kernel-data")]
     Kernel(KernelFileError),
+    #[cfg(feature = "kernel-data")]
+    Preset(UnknownPreset),
+    #[cfg(any(feature = "capture", feature = "seccomp"))]
+    Filter(FilterCause),
+    #[cfg(feature = "coverage")]
+    Lcov(LcovFault),
     #[cfg(feature = "run")]
     Run(RunCause),
 }
@@ -93,6 +114,12 @@ impl Error {
                 | KernelFileError::Config(..) => ErrorKind::File,
                 _ => ErrorKind::Format,
             },
+            #[cfg(feature = "kernel-data")]
+            Cause::Preset(_) => ErrorKind::NotFound,
+            #[cfg(any(feature = "capture", feature = "seccomp"))]
+            Cause::Filter(cause) => cause.kind(),
+            #[cfg(feature = "coverage")]
+            Cause::Lcov(_) => ErrorKind::Format,
             #[cfg(feature = "run")]
             Cause::Run(cause) => cause.kind(),
         }
@@ -135,6 +162,12 @@ impl fmt::Display for Error {
             Cause::NoRegistry => f.write_str("helpers and contexts of the kernel are unknown"),
             #[cfg(feature = "kernel-data")]
             Cause::Kernel(error) => error.fmt(f),
+            #[cfg(feature = "kernel-data")]
+            Cause::Preset(error) => error.fmt(f),
+            #[cfg(any(feature = "capture", feature = "seccomp"))]
+            Cause::Filter(cause) => fmt::Display::fmt(cause.error(), f),
+            #[cfg(feature = "coverage")]
+            Cause::Lcov(fault) => write!(f, "line {}: {fault}", fault.line),
             #[cfg(feature = "run")]
             Cause::Run(cause) => cause.fmt(f),
         }
@@ -150,6 +183,12 @@ impl StdError for Error {
             Cause::NoRegistry => None,
             #[cfg(feature = "kernel-data")]
             Cause::Kernel(error) => error.source(),
+            #[cfg(feature = "kernel-data")]
+            Cause::Preset(_) => None,
+            #[cfg(any(feature = "capture", feature = "seccomp"))]
+            Cause::Filter(cause) => cause.error().source(),
+            #[cfg(feature = "coverage")]
+            Cause::Lcov(_) => None,
             #[cfg(feature = "run")]
             Cause::Run(cause) => cause.source(),
         }

@@ -31,16 +31,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-pub use crate::internal::fuzz::{
-    FindTest, FuzzFind, FuzzInput, FuzzReport, FuzzRun, InputElement, InputStep, Property,
-    capture_of,
-};
+pub use crate::internal::fuzz::{FuzzFind, FuzzInput, FuzzReport, FuzzRun, Property};
 
 use crate::failure::{Error, RunCause};
 use crate::instance::{Loader, Object};
 use crate::internal::fuzz::{Campaign, FuzzPlan, read_corpus};
+use crate::internal::maps_json::MapsJson;
 use crate::internal::run::LoadedObject;
-use crate::maps_json::MapsJson;
 
 /// What is fuzzed, and for how long. Setters take it and return it.
 pub struct Fuzzer {
@@ -108,7 +105,7 @@ impl Fuzzer {
     /// Adds packets to begin with.
     #[must_use]
     pub fn packets(mut self, packets: impl IntoIterator<Item = Vec<u8>>) -> Fuzzer {
-        let inputs = packets.into_iter().map(FuzzInput::of_packet);
+        let inputs = packets.into_iter().map(FuzzInput::from_packet);
         self.plan.seeds.extend(inputs);
         self
     }

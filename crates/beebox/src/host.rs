@@ -1,83 +1,63 @@
-//! Functions of your program that BPF programs call as kernel functions or helpers.
-//!
-//! [`kfunc!`](crate::kfunc) makes a [`HostFunction`] of a typed function: its BTF prototype
-//! derives from the Rust types, so that the verifier checks calls of it with the kernel's rules
-//! and messages. The function is a closure; what it captures is the host's state. It gets copies of
-//! the memory that arguments point to, and what it changes in them is written back when it has
-//! returned.
-//!
-//! [`HostFunction::as_helper`] gives a function a helper number too: programs call it as
-//! `static long (*const name)(…) = (void *)65536;` and need no BTF. The verifier then checks the
-//! arguments as those of a helper (`ARG_PTR_TO_MEM` and a size, `ARG_PTR_TO_CONST_STR`).
-//!
-//! ```
-//! use beebox::internal::object::Object;
-//! use beebox::internal::run::{LoadOptions, LoadedObject};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
-//! let function = beebox::kfunc! {
-//!     fn host_seen(header: &[u8], length: u32) -> u64 { header.len() as u64 + u64::from(length) }
-//! };
-//! let file = std::fs::read("examples/host/helper.bpf.o")?;
-//! let functions = [function.as_helper(65536)];
-//! let (object, kernel) = (Object::open(&file)?, kernel_data::linux_6_18());
-//! let options = LoadOptions::default();
-//! let mut loaded = LoadedObject::load_with_functions(&object, &kernel, &options, &functions)?;
-//! let mut program = loaded.program("count").ok_or("no such program")?;
-//! assert_eq!(program.test_run(&[7; 64])?.retval, 78);
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! | in Rust | in C |
-//! |---|---|
-//! | `bool`, `u8` … `i64` | `_Bool`, `unsigned char` … `long long` |
-//! | `&[u8]`, `&mut [u8]` | `const void *name, unsigned int name__sz`; without `const` |
-//! | `&CStr` | `const char *name__str`, a constant string |
-//! | `&T`, `&mut T` of a number or a [`kfunc_struct!`](crate::kfunc_struct) | `const T *name`, `T *name` |
-//!
-//! ```
-//! use std::sync::{Arc, Mutex};
-//!
-//! use beebox::internal::object::Object;
-//! use beebox::internal::run::{LoadOptions, LoadedObject};
-//!
-//! fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
-//!     let seen = Arc::new(Mutex::new(Vec::new()));
-//!     let log = seen.clone();
-//!     let functions = [beebox::kfunc! {
-//!         fn host_seen(header: &[u8], length: u32) -> u64 {
-//!             let mut seen = log.lock().unwrap();
-//!             seen.push((header.to_vec(), length));
-//!             seen.len() as u64
-//!         }
-//!     }];
-//!     let file = std::fs::read("examples/host/host.bpf.o")?;
-//!     let kernel = kernel_data::linux_6_18();
-//!     let options = LoadOptions::default();
-//!     let mut loaded =
-//!         LoadedObject::load_with_functions(&Object::open(&file)?, &kernel, &options, &functions)?;
-//!     let run = loaded.program("count").ok_or("no such program")?.test_run(&[7; 64])?;
-//!     assert_eq!((run.retval, seen.lock().unwrap().len()), (1, 1));
-//!     Ok(())
-//! }
-//! ```
+//! Macros of functions of the host.
 
-pub use crate::internal::host::HostFunction;
-
-/// Declarations of functions in C, for the source of programs that call them.
-pub fn header(functions: &[HostFunction]) -> String {
-    let prototypes: Vec<_> = functions
-        .iter()
-        .map(|function| function.prototype().clone())
-        .collect();
-    crate::internal::host::header(&prototypes)
-}
-
-/// A function of the host: `fn name(parameter: type, …) -> number { … }`, with what it captures.
-/// See [`host`](crate::host) for the types.
+/// A function of your program that BPF programs call as a kernel function or helper:
+/// `fn name(parameter: type, …) -> number { … }`, with what it captures.
+///
+/// It makes a [`HostFunction`](crate::HostFunction) of a typed function: its BTF prototype derives from the
+/// Rust types, so that the verifier checks calls of it with the kernel's rules and messages. The function is
+/// a closure; what it captures is the host's state. It gets copies of the memory that arguments point to,
+/// and what it changes in them is written back when it has returned.
+///
+/// | in Rust | in C |
+/// |---|---|
+/// | `bool`, `u8` … `i64` | `_Bool`, `unsigned char` … `long long` |
+/// | `&[u8]`, `&mut [u8]` | `const void *name, unsigned int name__sz`; without `const` |
+/// | `&CStr` | `const char *name__str`, a constant string |
+/// | `&T`, `&mut T` of a number or a [`kfunc_struct!`](crate::kfunc_struct) | `const T *name`, `T *name` |
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+///
+/// use beebox::{Loader, Object, TestRun};
+///
+/// fn main() -> Result<(), beebox::Error> {
+/// #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
+///     let seen = Arc::new(Mutex::new(Vec::new()));
+///     let log = seen.clone();
+///     let function = beebox::kfunc! {
+///         fn host_seen(header: &[u8], length: u32) -> u64 {
+///             let mut seen = log.lock().unwrap();
+///             seen.push((header.to_vec(), length));
+///             seen.len() as u64
+///         }
+///     };
+///     let object = Object::open("examples/host/host.bpf.o")?;
+///     let instance = Loader::default().host_function(function).load(&object)?;
+///     let run = instance.program("count")?.test_run(&TestRun::packet(&[7; 64]))?;
+///     assert_eq!((run.retval, seen.lock().unwrap().len()), (1, 1));
+///     Ok(())
+/// }
+/// ```
+///
+/// [`HostFunction::as_helper`](crate::HostFunction::as_helper) gives a function a helper number too: programs
+/// call it as `static long (*const name)(…) = (void *)65536;` and need no BTF. The verifier then checks the
+/// arguments as those of a helper (`ARG_PTR_TO_MEM` and a size, `ARG_PTR_TO_CONST_STR`).
+///
+/// ```
+/// use beebox::{Loader, Object, TestRun};
+///
+/// # fn main() -> Result<(), beebox::Error> {
+/// # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
+/// let function = beebox::kfunc! {
+///     fn host_seen(header: &[u8], length: u32) -> u64 { header.len() as u64 + u64::from(length) }
+/// };
+/// let object = Object::open("examples/host/helper.bpf.o")?;
+/// let instance = Loader::default().host_function(function.as_helper(65536)).load(&object)?;
+/// let run = instance.program("count")?.test_run(&TestRun::packet(&[7; 64]))?;
+/// assert_eq!(run.retval, 78);
+/// # Ok(())
+/// # }
+/// ```
 #[macro_export]
 macro_rules! kfunc {
     ($(#[$meta:meta])* fn $name:ident($($parameter:ident: $ty:ty),* $(,)?) $body:block) => {

@@ -43,6 +43,8 @@ pub mod bytes;
 pub mod captures;
 #[cfg(any(feature = "capture", feature = "seccomp"))]
 pub mod classic;
+#[cfg(feature = "coverage")]
+pub mod coverage;
 pub mod ebpf;
 #[cfg(feature = "run")]
 pub mod expect;
@@ -87,6 +89,8 @@ mod type_file;
 pub mod variables;
 pub mod verify;
 
+#[cfg(any(feature = "capture", feature = "seccomp"))]
+pub use crate::engine::EngineRefusal;
 #[cfg(any(feature = "capture", feature = "seccomp"))]
 pub use ::classic::run::{Next, Step};
 #[cfg(any(feature = "capture", feature = "seccomp"))]

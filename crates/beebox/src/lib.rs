@@ -24,22 +24,22 @@
 //! | to | use |
 //! |---|---|
 //! | load an object and run its programs | [`Object`], [`Loader`], [`Instance`], [`Program`], [`Map`] |
-//! | verify the programs of an object | [`verify`] |
+//! | verify the programs of an object | [`Object::verify`], [`verify`] |
 //! | hold runs to expectation files | [`expect`] |
 //! | find packets on which a property does not hold | [`fuzz`] |
 //! | measure which source lines runs execute | [`coverage`] |
-//! | fill maps from JSON, and write them | [`maps_json`] |
-//! | set global variables by path | [`variables`] |
-//! | let programs call host functions | [`host`], [`kfunc!`] |
-//! | run tracing programs on kernel objects that are given | [`model`] |
+//! | fill maps from JSON, and write them | [`MapsJson`] |
+//! | set global variables by path | [`Assignment`] |
+//! | let programs call host functions | [`kfunc!`], [`HostFunction`] |
+//! | run tracing programs on kernel objects that are given | [`KernelModel`] |
 //! | describe the network that programs see | [`network`] |
 //! | describe the kernel that answers are for | [`kernel`] |
 //! | run a packet filter | [`Filter`], [`Expression`] |
 //! | filter captures | [`captures`] |
 //! | run a seccomp filter, or compute its actions for all calls | [`seccomp`] |
 //!
-//! Every type in a signature of these is one of them, and every error implements
-//! [`std::error::Error`]. What the pages show is stable as semantic versions say; the list is in
+//! Every type in a signature of these is one of them. Functions return [`Error`]; those of filters return
+//! [`FilterError`] and [`JumpLimitExceeded`], which `?` turns into it. What the pages show is stable as semantic versions say; the list is in
 //! `crates/beebox/public-api.txt`. The hidden module `internal`, and hidden fields and methods, are
 //! for the command and the tools of the repository: they have no promise and change with any version.
 //!
@@ -47,14 +47,14 @@
 //!
 //! ```
 //! use beebox::Expression;
-//! use beebox::captures::{self, Input};
+//! use beebox::captures::Input;
 //!
-//! fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
+//! fn main() -> Result<(), beebox::Error> {
+//! #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
 //! #   if let Err(beebox::FilterError::NoLibpcap(_)) = Expression::new("") { return Ok(()); }
 //!     // The system's libpcap compiles it, once for each link type of the capture.
 //!     let ssh = Expression::new("tcp port 22")?;
-//!     let found = captures::count(Input::open_path("examples/sample.pcap")?, &ssh)?;
+//!     let found = Input::open_path("examples/sample.pcap")?.count(&ssh)?;
 //!     println!("{} of {} packets match", found.matched, found.packets);
 //! #   assert_eq!((found.matched, found.packets), (100, 298));
 //!     Ok(())
@@ -64,12 +64,12 @@
 //! # Query a seccomp filter
 //!
 //! ```
-//! use beebox::seccomp::{Action, Arch, SeccompFilter, call};
+//! use beebox::seccomp::{Action, Arch, SeccompFilter};
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
 //!     let filter = SeccompFilter::parse(&std::fs::read("examples/sandbox.asm")?)?;
-//!     let openat = call(Arch::X86_64, "openat", [0; 6]).ok_or("no such call")?;
+//!     let openat = Arch::X86_64.call("openat", [0; 6]).ok_or("no such call")?;
 //!     assert_eq!(filter.decide(&openat), Action::Errno(1));
 //!
 //!     // All calls with all arguments at once.
@@ -90,8 +90,8 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | none | [`Object`], [`verify`], [`variables`], [`kernel`] |
-//! | `run` | [`Loader`], [`Instance`], [`Program`], [`Map`], [`expect`], [`maps_json`], [`host`], [`model`], [`network`]; with `capture` |
+//! | none | [`Object`], [`verify`], [`Assignment`], [`kernel`] |
+//! | `run` | [`Loader`], [`Instance`], [`Program`], [`Map`], [`expect`], [`MapsJson`], [`HostFunction`], [`KernelModel`], [`network`]; with `capture` |
 //! | `coverage` | [`coverage`], [`Loader::coverage`], [`Instance::coverage`]; with `run` |
 //! | `fuzz` | [`fuzz`]; with `coverage` |
 //! | `trace` | what `beebox run --why` and `--against` stand on, without promise; with `run` |
@@ -100,8 +100,9 @@
 //! | `capture` | [`Filter`], [`Expression`], [`captures`] |
 //! | `seccomp` | [`seccomp`] |
 //! | `decompress` | BTF in kernel images and compressed sections |
-//! | `kernel-data` | [`kernel::Presets`], [`kernel::linux_6_18`], [`kernel::linux_6_18_minimal`], [`kernel::open`], [`kernel::running`], `Loader::default` |
-//! | `kernel-5.10` | the preset of Linux 5.10 ([`kernel::Presets`]), 0.4 MB; off by default, as those below |
+//! | `yaml` | container profiles in YAML, which `beebox seccomp` reads, without promise; with `seccomp` |
+//! | `kernel-data` | [`kernel::Kernels`], `Loader::default` |
+//! | `kernel-5.10` | the preset of Linux 5.10 ([`kernel::Kernels`]), 0.4 MB; off by default, as those below |
 //! | `kernel-6.1` | those of 6.1 and 5.15, 0.4 MB |
 //! | `kernel-6.12` | those of 6.12 and 6.6, 0.15 MB |
 //! | `kernel-7.0` | that of 7.0, 0.14 MB |
@@ -132,24 +133,21 @@ mod filter;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 #[cfg(feature = "run")]
-pub mod host;
+mod host;
 mod instance;
 #[doc(hidden)]
 pub mod internal;
 pub mod kernel;
 #[cfg(feature = "run")]
-pub mod maps_json;
-#[cfg(feature = "run")]
-pub mod model;
+mod model;
 #[cfg(feature = "run")]
 pub mod network;
 #[cfg(feature = "seccomp")]
 pub mod seccomp;
-pub mod variables;
 pub mod verify;
 
 #[cfg(any(feature = "capture", feature = "seccomp"))]
-pub use engine::{Engine, EngineRefusal};
+pub use engine::Engine;
 #[cfg(any(feature = "capture", feature = "seccomp"))]
 pub use error::FilterError;
 #[cfg(feature = "capture")]
@@ -164,13 +162,20 @@ pub use instance::{
     Runner, SkAction, TcAction, TestRun, TestRunResult, UpdateMode, Verdict, XdpAction,
 };
 #[cfg(feature = "run")]
+pub use internal::host::HostFunction;
+#[cfg(feature = "run")]
+pub use internal::maps_json::{LeftOut, MapsJson};
+#[cfg(feature = "run")]
 pub use internal::pod::Pod;
 #[cfg(feature = "run")]
 pub use internal::run::{
     CaptureSummary, PacketOutput, PacketRun, PrintedText, RunClock, RunRecord, VerdictCount,
 };
+pub use internal::variables::Assignment;
 #[cfg(any(feature = "capture", feature = "seccomp"))]
 pub use internal::{JumpLimitExceeded, Rules, Semantics, SockFilter};
+#[cfg(feature = "run")]
+pub use model::KernelModel;
 #[cfg(feature = "capture")]
 pub use packet::{Device, Metadata, Packet, VlanTag};
 pub use spec::loader::LoaderKind;

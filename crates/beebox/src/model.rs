@@ -1,40 +1,39 @@
-//! A model of the kernel around programs that Linux does not test-run: what a test gives of it, in the
-//! language of [expectation files](crate::expect).
-//!
-//! ```
-//! use beebox::model::KernelModel;
-//! use beebox::{Loader, Object, TestRun};
-//!
-//! fn main() -> Result<(), beebox::Error> {
-//! #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
-//!     let object = Object::open("examples/tools/execsnoop.bpf.o")?;
-//!     let instance = Loader::default().models(true).load(&object)?;
-//!     let mut model = KernelModel::new(&instance)?;
-//!     model.give("init", "task_struct { tgid: 1 }")?;
-//!     model.give("shell", "task_struct { tgid: 7, comm: \"bash\", real_parent: @init }")?;
-//!
-//!     let on_exec = instance.program("on_exec")?;
-//!     let arguments = "{ p: @shell, bprm: { filename: \"/usr/bin/ls\" } }";
-//!     let result = on_exec.model_run(&mut model, arguments, &TestRun::default())?;
-//!     assert_eq!(result.retval, 0);
-//!     assert_eq!(result.records.len(), 1);
-//!
-//!     // What was not given is an error that names it.
-//!     let arguments = "{ p: { tgid: 7 }, bprm: { filename: \"/usr/bin/ls\" } }";
-//!     let error = on_exec.model_run(&mut model, arguments, &TestRun::default()).unwrap_err();
-//!     let missing = "task_struct.real_parent of argument p was not given";
-//!     assert!(error.to_string().contains(missing), "{error}");
-//!     Ok(())
-//! }
-//! ```
+//! A model of the kernel around programs that Linux does not test-run.
 
 use ::kernel::model::{Model, ModelError, ModelMemory, ModelValue};
 
 use crate::failure::{Error, RunCause};
 use crate::instance::Instance;
 
-/// What a test gives of a kernel: objects by their types, the process, results of functions; and what
-/// programs did to it. A clone is a fixture for another test.
+/// A model of the kernel around programs that Linux does not test-run: what a test gives of it (objects by
+/// their types, the process, results of functions), in the language of
+/// [expectation files](crate::expect), and what programs did to it. A clone is a fixture for another test.
+///
+/// ```
+/// use beebox::{KernelModel, Loader, Object, TestRun};
+///
+/// fn main() -> Result<(), beebox::Error> {
+/// #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
+///     let object = Object::open("examples/tools/execsnoop.bpf.o")?;
+///     let instance = Loader::default().models(true).load(&object)?;
+///     let mut model = KernelModel::new(&instance)?;
+///     model.give("init", "task_struct { tgid: 1 }")?;
+///     model.give("shell", "task_struct { tgid: 7, comm: \"bash\", real_parent: @init }")?;
+///
+///     let on_exec = instance.program("on_exec")?;
+///     let arguments = "{ p: @shell, bprm: { filename: \"/usr/bin/ls\" } }";
+///     let result = on_exec.model_run(&mut model, arguments, &TestRun::default())?;
+///     assert_eq!(result.retval, 0);
+///     assert_eq!(result.records.len(), 1);
+///
+///     // What was not given is an error that names it.
+///     let arguments = "{ p: { tgid: 7 }, bprm: { filename: \"/usr/bin/ls\" } }";
+///     let error = on_exec.model_run(&mut model, arguments, &TestRun::default()).unwrap_err();
+///     let missing = "task_struct.real_parent of argument p was not given";
+///     assert!(error.to_string().contains(missing), "{error}");
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct KernelModel(Box<Model>);
 

@@ -8,5 +8,5 @@
 
 pub use crate::internal::seccomp::{
     Action, Analysis, Arch, Case, Condition, FilterStack, Group, Others, SeccompBuilder,
-    SeccompData, SeccompFilter, SeccompRunner, Table, TooComplex, call,
+    SeccompData, SeccompFilter, SeccompRunner, Table,
 };

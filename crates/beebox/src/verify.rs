@@ -1,7 +1,8 @@
-//! Verification of the programs of an object, each loaded alone.
+//! Verification of the programs of an object, each loaded alone: [`Object::verify`](crate::Object::verify)
+//! for a kernel, [`Object::verify_matrix`](crate::Object::verify_matrix) for several.
 
-pub use crate::internal::verify::matrix::{KernelVerdict, ProgramMatrix, verify_matrix};
+pub use crate::internal::verify::matrix::{KernelVerdict, ProgramMatrix};
 pub use crate::internal::verify::{
     Explanation, InsnPlace, Options, ProgramVerification, Refusal, RefusalKind, SourceLine,
-    Statistics, Verdict, Verification, verify_object,
+    Statistics, Verdict, Verification,
 };

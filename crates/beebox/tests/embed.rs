@@ -130,7 +130,7 @@ fn a_task_that_is_given_waits() {
 fn a_model_has_helpers_of_packet_programs_fail() {
     let object = Object::open(firewall()).unwrap();
     let instance = beebox::Loader::default().load(&object).unwrap();
-    let mut model = beebox::model::KernelModel::new(&instance).unwrap();
+    let mut model = beebox::KernelModel::new(&instance).unwrap();
     model.result("bpf_map_lookup_elem", None, "0").unwrap();
     let run = beebox::TestRun::packet(&[0; 64]);
     let program = instance.program("firewall").unwrap();

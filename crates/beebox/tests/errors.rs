@@ -5,10 +5,9 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use beebox::coverage;
 use beebox::internal::{
-    ask, btf, bytes, captures, ebpf, expect, fuzz, host, kernel, loading, maps, maps_json, mutate,
-    network, object, program, raw, run, seccomp, text, variables, verify,
+    ask, btf, bytes, captures, coverage, ebpf, expect, fuzz, host, kernel, loading, maps,
+    maps_json, mutate, network, object, program, raw, run, seccomp, text, variables, verify,
 };
 
 /// Checks at compile time that the types are errors, and lists their paths.
@@ -30,8 +29,8 @@ errors! {
     beebox::JumpLimitExceeded,
     beebox::internal::MemoryError,
     beebox::internal::Refusal,
-    beebox::EngineRefusal,
-    btf::AccessFault<'static>,
+    beebox::internal::EngineRefusal,
+    btf::AccessFault,
     btf::core::CoreError,
     btf::DedupError,
     btf::DumpError,

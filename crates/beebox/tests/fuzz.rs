@@ -41,14 +41,14 @@ fn tests_of_finds_fail() {
         let fuzzer = bug.fuzzer().expect("an object");
         let report = fuzzer.seed(1).runs(MOST_RUNS).run().expect("a report");
         let find = &report.finds[0];
-        assert!(find.test.fails, "{}", find.test.text);
+        assert!(find.test_fails, "{}", find.test);
         let path = format!("crates/beebox/tests/data/planted/{}.bpf.o", bug.name);
         let object = Object::open(path).expect("an object");
         let instance = Loader::default().load(&object).expect("an instance");
-        let file = ExpectFile::parse("find", &find.test.text, ".".as_ref()).expect("a file");
+        let file = ExpectFile::parse("find", &find.test, ".".as_ref()).expect("a file");
         for (_, test) in file.tests() {
             let report = instance.check(&object, &test).expect("a report");
-            assert!(!report.is_met(), "{}", find.test.text);
+            assert!(!report.is_met(), "{}", find.test);
             tested += 1;
         }
     }
@@ -109,7 +109,7 @@ fn broken_files_of_a_corpus_are_left_out() {
     let object = Object::open("examples/packets/firewall.bpf.o").expect("an object");
     let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("broken-corpus");
     std::fs::create_dir_all(&directory).expect("a directory");
-    let input = FuzzInput::of_packet(vec![0x45; 60]);
+    let input = FuzzInput::from_packet(vec![0x45; 60]);
     let broken = directory.join("broken.json");
     std::fs::write(&broken, "{").expect("a file");
     std::fs::write(directory.join("good.json"), input.json().to_string()).expect("a file");
@@ -175,13 +175,13 @@ fn budgets_are_exact() {
                 .runs(20_000)
                 .run();
             for find in report.expect("a report").finds {
-                assert!(find.test.fails, "{}", find.test.text);
+                assert!(find.test_fails, "{}", find.test);
                 let told = find
                     .what
                     .trim_start_matches("got ")
                     .trim_end_matches(" instructions");
                 let exact: u64 = told.parse().expect("a number");
-                let text = find.test.text.replace(
+                let text = find.test.replace(
                     &format!("instructions <= {most}\n"),
                     &format!("instructions <= {exact}\n"),
                 );

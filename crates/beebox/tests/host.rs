@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use beebox::Engine;
-use beebox::host::{HostFunction, header};
+use beebox::HostFunction;
 use beebox::internal::host::KfuncFlags;
 use beebox::internal::host::{BadFunctions, Prototype};
 use beebox::internal::object::Object;
@@ -276,7 +276,7 @@ fn other_functions_than_those_of_the_object_do_not_link() {
 #[oracle::test]
 fn the_header_declares_what_the_object_uses() {
     let (functions, _) = functions();
-    let text = header(&functions);
+    let text = HostFunction::header(&functions);
     for line in [
         "struct Entry {\n\tunsigned long long hits;\n\tunsigned int limit;\n\tunsigned char name[4];\n};",
         "extern long long host_sum(const void *bytes, unsigned int bytes__sz, unsigned short scale) __weak __ksym;",
@@ -288,7 +288,7 @@ fn the_header_declares_what_the_object_uses() {
         assert!(text.contains(line), "{line}\n{text}");
     }
     let (functions, _) = helpers();
-    let text = header(&functions);
+    let text = HostFunction::header(&functions);
     for line in [
         "static long long (*const host_sum)(const void *bytes, unsigned int bytes__sz, unsigned short scale) = (void *)65536;",
         "static void (*const host_fill)(void *bytes, unsigned int bytes__sz, unsigned char value) = (void *)65538;",
@@ -301,5 +301,8 @@ fn the_header_declares_what_the_object_uses() {
         }
     }];
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/host/host.h");
-    assert_eq!(std::fs::read_to_string(file).unwrap(), header(&seen));
+    assert_eq!(
+        std::fs::read_to_string(file).unwrap(),
+        HostFunction::header(&seen)
+    );
 }

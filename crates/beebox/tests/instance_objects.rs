@@ -1,8 +1,8 @@
 //! Maps of programs, maps and sockets by their handles; captures in one thread and in several.
 
 use crate::support::file;
+use beebox::MapsJson;
 use beebox::captures::Input;
-use beebox::maps_json::MapsJson;
 use beebox::network::NetSocket;
 use beebox::{ErrorKind, Instance, Loader, Map, MapKind, Object, TestRun, XdpAction};
 

@@ -4,9 +4,10 @@
 use crate::support::{ENGINES, INTERP};
 use std::path::Path;
 
+use beebox::Engine;
+use beebox::internal::EngineRefusal;
 use beebox::internal::object::Object;
 use beebox::internal::run::{LoadError, LoadOptions, LoadedObject};
-use beebox::{Engine, EngineRefusal};
 
 fn load(program: &str, options: LoadOptions) -> Result<LoadedObject, LoadError> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/run/kfuncs.bpf.o");

@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::Path;
 
+use beebox::internal::kernel::linux_6_18;
 use beebox::internal::loading::ObjectLoading;
 use beebox::internal::program::LoadFlags;
 use beebox::internal::verify::matrix::{DeciderKind, Matrix, verify_files};
 use beebox::internal::verify::results::{FileContents, FileFault, Files, Job, Logs};
 use beebox::internal::verify::veristat::Filters;
-use beebox::verify::{Options, verify_matrix};
-use beebox::{Kernel, Object, kernel};
+use beebox::verify::Options;
+use beebox::{Kernel, Object};
 use program::Program;
 use spec::kernel::Source;
 use spec::programs::ProgramType;
@@ -43,7 +44,7 @@ impl Files for One {
 
 /// The built-in kernel with the rules of a version.
 fn of(version: &str) -> Kernel {
-    kernel::linux_6_18().with_version(version.parse().unwrap(), Source::Given)
+    linux_6_18().with_version(version.parse().unwrap(), Source::Given)
 }
 
 fn answers(text: &'static str, kernels: &[Kernel]) -> Matrix<String> {
@@ -86,11 +87,8 @@ fn the_behaviour_that_decides_is_named() {
 fn what_a_kernel_lacks_is_guarded_and_tried() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/bits/bits.bpf.o");
     let object = Object::from_bytes(fs::read(path).unwrap()).unwrap();
-    let kernels = [
-        kernel::linux_6_18(),
-        kernel::linux_6_18().with_bit_operations(),
-    ];
-    let programs = verify_matrix(&object, &kernels).unwrap();
+    let kernels = [linux_6_18(), linux_6_18().with_bit_operations()];
+    let programs = object.verify_matrix(&kernels).unwrap();
     assert!(!programs.is_empty());
     for program in &programs {
         let verdicts: Vec<_> = program

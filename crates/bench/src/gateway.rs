@@ -18,7 +18,7 @@ use crate::race::{Race, timed};
 use crate::report::{Report, Target, Unit};
 use crate::{Bench, Failure, Options, Progress};
 use matchers::{Bitmaps, Linear};
-use plane::{Ours, Theirs, failed};
+use plane::{KernelProgram, Ours, failed};
 use traffic::{ORDER, Traffic};
 
 /// The benchmark.
@@ -86,7 +86,7 @@ fn measure(count: usize, samples: u32, report: &mut Report) -> Result<(), Failur
     let ours = Ours::load(&plane::program("gateway_xdp", table)?, table)?;
     let program = plane::program("replay", table)?;
     let replay = Ours::load(&program, table)?;
-    let theirs = Theirs::load(&program, table);
+    let theirs = KernelProgram::load(&program, table);
     if let Err(failure) = &theirs {
         report
             .notes
@@ -154,7 +154,7 @@ fn describe(count: usize, compiled: &Compiled, seconds: f64, report: &mut Report
 fn race_with_kernel(
     title: &str,
     ours: &Ours,
-    theirs: &Theirs,
+    theirs: &KernelProgram,
     traffic: &Traffic,
     samples: u32,
 ) -> Result<[(&'static str, f64); 2], Failure> {

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use crate::race::Race;
 use crate::report::{Measured, Report, Target, Unit};
 use crate::{Bench, Failure, Options, Progress};
-use kernel::Theirs;
+use kernel::KernelProgram;
 use native::Ours;
 use subject::Verifier;
 use workload::{OPERATIONS, WORKLOADS, Workload};
@@ -102,7 +102,7 @@ fn measure(
     ours.fill(0, &entries)?;
     threaded.fill(0, &entries)?;
     let theirs = match asks_kernel {
-        true => Some(Theirs::load(workload.title, &program)?),
+        true => Some(KernelProgram::load(workload.title, &program)?),
         false => None,
     };
     if let Some(theirs) = &theirs {

@@ -57,6 +57,7 @@ mod dump_c;
 mod dump_raw;
 mod dump_rust;
 mod edit;
+mod errno;
 pub mod ext;
 pub mod fields;
 mod ids;

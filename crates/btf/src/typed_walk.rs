@@ -41,29 +41,29 @@ pub enum PointerTag {
 }
 
 /// Reason why nothing may be read at an offset. The text is the kernel's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AccessFault<'b> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessFault {
     /// The type is no structure or union.
-    NotStruct(Name<'b>),
+    NotStruct(String),
     /// The access ends after the structure.
     Beyond {
         /// Name of the structure.
-        name: Name<'b>,
+        name: String,
         /// Offset in bytes.
         off: i64,
         /// Size in bytes.
         size: i64,
     },
     /// The member has no size.
-    Sizeless(Name<'b>),
+    Sizeless(String),
     /// The access covers a pointer not exactly.
     PartOfPointer {
         /// Name of the member.
-        field: Name<'b>,
+        field: String,
         /// Offset of the member in bytes.
         start: i64,
         /// Name of the structure.
-        name: Name<'b>,
+        name: String,
         /// Offset in bytes.
         off: i64,
         /// Size in bytes.
@@ -72,11 +72,11 @@ pub enum AccessFault<'b> {
     /// The access ends after the member.
     BeyondMember {
         /// Name of the member.
-        field: Name<'b>,
+        field: String,
         /// End of the member in bytes.
         end: i64,
         /// Name of the structure.
-        name: Name<'b>,
+        name: String,
         /// Offset in bytes.
         off: i64,
         /// Size in bytes.
@@ -85,13 +85,13 @@ pub enum AccessFault<'b> {
     /// No member is there.
     NoMember {
         /// Name of the structure.
-        name: Name<'b>,
+        name: String,
         /// Offset in bytes.
         off: i64,
     },
 }
 
-impl AccessFault<'_> {
+impl AccessFault {
     /// The kernel's error number, positive.
     pub fn errno(&self) -> i32 {
         match self {
@@ -104,9 +104,9 @@ impl AccessFault<'_> {
     }
 }
 
-impl fmt::Display for AccessFault<'_> {
+impl fmt::Display for AccessFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
+        match self {
             AccessFault::NotStruct(name) => write!(f, "Type '{name}' is not a struct"),
             AccessFault::Beyond { name, off, size } => {
                 write!(f, "access beyond struct {name} at off {off} size {size}")
@@ -139,7 +139,7 @@ impl fmt::Display for AccessFault<'_> {
     }
 }
 
-impl std::error::Error for AccessFault<'_> {}
+impl std::error::Error for AccessFault {}
 
 impl Btf<'_> {
     /// Looks up `size` bytes at `off` of a structure. Kernels before 6.6 do not mark what lies in a
@@ -153,7 +153,7 @@ impl Btf<'_> {
         off: i32,
         size: u32,
         marks_unions: bool,
-    ) -> Result<FoundAt<'_>, AccessFault<'_>> {
+    ) -> Result<FoundAt<'_>, AccessFault> {
         find(self, id, off, size, marks_unions)
     }
 
@@ -169,7 +169,7 @@ impl Btf<'_> {
         expected: TypeId,
         off: i32,
         is_strict: bool,
-    ) -> Result<bool, AccessFault<'_>> {
+    ) -> Result<bool, AccessFault> {
         begins_with(self, id, expected, off, is_strict)
     }
 }
@@ -204,7 +204,7 @@ fn find<'b>(
     off: i32,
     size: u32,
     marks_unions: bool,
-) -> Result<FoundAt<'b>, AccessFault<'b>> {
+) -> Result<FoundAt<'b>, AccessFault> {
     let mut id = id;
     let mut off = i64::from(off);
     let mut is_in_union = false;
@@ -233,14 +233,14 @@ fn walk<'b>(
     off: i64,
     size: i64,
     mut is_in_union: Option<&mut bool>,
-) -> Result<Step<'b>, AccessFault<'b>> {
+) -> Result<Step<'b>, AccessFault> {
     let (mut id, mut off) = (id, off);
     'again: loop {
         id = btf.skip_modifiers(id).unwrap_or(TypeId::VOID);
         let ty = btf.at(id);
         let name = ty.name().or_anonymous();
         let Some(composite) = ty.as_composite() else {
-            return Err(AccessFault::NotStruct(name));
+            return Err(AccessFault::NotStruct(name.to_string()));
         };
         let count = composite.members().len();
         if ty.kind() == Kind::Union
@@ -259,7 +259,10 @@ fn walk<'b>(
                     id = element;
                     continue 'again;
                 }
-                _ => return Err(AccessFault::Beyond { name, off, size }),
+                _ => {
+                    let name = name.to_string();
+                    return Err(AccessFault::Beyond { name, off, size });
+                }
             }
         }
         for member in composite.members() {
@@ -279,7 +282,7 @@ fn walk<'b>(
             }
             let field = btf.string(member.name).or_anonymous();
             let Some(resolved) = resolve(btf, member.ty) else {
-                return Err(AccessFault::Sizeless(field));
+                return Err(AccessFault::Sizeless(field.to_string()));
             };
             let end = start + resolved.size;
             if off >= end {
@@ -305,9 +308,9 @@ fn walk<'b>(
             if let Shape::Ptr(target) = inner.shape() {
                 if member_size != size || off != start {
                     return Err(AccessFault::PartOfPointer {
-                        field,
+                        field: field.to_string(),
                         start,
-                        name,
+                        name: name.to_string(),
                         off,
                         size,
                     });
@@ -321,15 +324,16 @@ fn walk<'b>(
             }
             if off + size > end && !is_marked(&is_in_union) {
                 return Err(AccessFault::BeyondMember {
-                    field,
+                    field: field.to_string(),
                     end,
-                    name,
+                    name: name.to_string(),
                     off,
                     size,
                 });
             }
             return Ok(Step::Found(FoundAt::Scalar));
         }
+        let name = name.to_string();
         return Err(AccessFault::NoMember { name, off });
     }
 }
@@ -388,7 +392,7 @@ fn begins_with<'b>(
     expected: TypeId,
     off: i32,
     is_strict: bool,
-) -> Result<bool, AccessFault<'b>> {
+) -> Result<bool, AccessFault> {
     let expected = btf.skip_modifiers(expected);
     let mut found = btf.skip_modifiers(id);
     let mut off = i64::from(off);

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use beebox::{Errno, Map, MapKind};
+use beebox::{Errno, Map};
 
 use crate::boundary::{Failure, bytes, exclusive, number, write};
 use crate::handles;
@@ -92,13 +92,9 @@ impl Lookup {
             return Err(Failure::argument("out_batch, keys or values is NULL"));
         }
         // The place in a hash is a bucket.
-        let place = match map.kind() {
-            MapKind::Hash
-            | MapKind::PercpuHash
-            | MapKind::LruHash
-            | MapKind::LruPercpuHash
-            | MapKind::HashOfMaps => 4,
-            _ => map.key_size(),
+        let place = match map.kind().has_buckets() {
+            true => 4,
+            false => map.key_size(),
         };
         let from = match self.from.is_null() {
             true => None,

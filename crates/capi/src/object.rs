@@ -5,9 +5,9 @@ use std::ptr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use beebox::kernel::Preset;
-use beebox::variables::Assignment;
-use beebox::{Engine, Kernel, Loader, Object, kernel};
+use beebox::internal::kernel::linux_6_18;
+use beebox::kernel::Kernels as _;
+use beebox::{Assignment, Engine, Kernel, Loader, Object};
 
 use crate::boundary::{self, Failure, number, owned, pointer, text};
 use crate::handles::{self, Named};
@@ -73,7 +73,7 @@ impl beebox_object {
     /// The kernel that answers are for.
     pub(crate) fn kernel(&self) -> Kernel {
         let kernel = self.kernel.lock().unwrap_or_else(PoisonError::into_inner);
-        kernel.clone().unwrap_or_else(kernel::linux_6_18)
+        kernel.clone().unwrap_or_else(linux_6_18)
     }
 
     fn load(&self) -> Result<c_int, Failure> {
@@ -298,11 +298,10 @@ pub unsafe extern "C" fn beebox_object__set_kernel(
         // SAFETY: the caller promises an object and a text.
         let (obj, name) = unsafe { (boundary::shared(obj, "obj")?, text(name, "name")?) };
         let kernel = match name {
-            "6.18-minimal" => kernel::linux_6_18_minimal(),
-            "running" => kernel::running()?,
-            name => match Preset::named(name) {
-                Some(preset) => preset.kernel(),
-                None => kernel::open(name)?,
+            "running" => Kernel::running()?,
+            name => match Kernel::preset(name) {
+                Ok(kernel) => kernel,
+                Err(_) => Kernel::open(name)?,
             },
         };
         obj.settings.add(|loader| loader)?;

@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int, c_void};
 use beebox::internal::seccomp::profile::{
     self, ContainerProfile, NEWEST_KERNEL, ProgramShape, Runtime, TargetMachine,
 };
-use beebox::seccomp::{Arch, SeccompData, SeccompFilter, call};
+use beebox::seccomp::{Arch, SeccompData, SeccompFilter};
 
 use crate::boundary::{self, Failure, bytes, items, number, owned, pointer, put, shared, text};
 use crate::filter::{program, sock_filter};
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn beebox_seccomp__action(
             let what = format!("{} has no system call {name}", arch.name());
             Failure::new(libc::ENOENT, what)
         };
-        let data = call(arch, name, six).ok_or_else(unknown)?;
+        let data = arch.call(name, six).ok_or_else(unknown)?;
         // SAFETY: the caller promises room for a number.
         unsafe { put(filter.0.runner().run(&data), ret, "ret") }?;
         Ok(0)

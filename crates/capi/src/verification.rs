@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_char, c_int};
 use std::ptr;
 
-use beebox::verify::{Options, ProgramVerification, Verdict, verify_object};
+use beebox::verify::{Options, ProgramVerification, Verdict};
 
 use crate::boundary::{self, Failure, owned, pointer, shared, text_for_c, value};
 use crate::object::beebox_object;
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn beebox_object__verify(
             log_level,
             ..Options::default()
         };
-        let results = verify_object(obj.object(), &obj.kernel(), &options)?;
+        let results = obj.object().verify(&obj.kernel(), &options)?;
         Ok(owned(beebox_verification::new(results)))
     })
 }

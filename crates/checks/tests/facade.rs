@@ -1,6 +1,8 @@
 //! Every type in a public signature of the library `beebox` is exported from it, read from
 //! the pages that rustdoc writes: there the compiler has resolved every name, types with a
-//! page are links, and a type without one is plain text.
+//! page are links, and a type without one is plain text. No lint holds it (`unnameable_types` takes the
+//! hidden module `internal` for a name), and `cargo public-api` needs nightly Rust and lists no methods of
+//! types that other crates define.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;

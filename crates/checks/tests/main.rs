@@ -2,5 +2,6 @@
 
 mod facade;
 mod kernel_names;
+mod packages;
 mod public_types;
 mod workspace;

@@ -1,5 +1,6 @@
 //! Rules for the public types of the libraries, read from their sources: every error type
-//! implements `Display` and `Error`; names that several libraries use are listed.
+//! implements `Display` and `Error`; names that several libraries use are listed. No lint of rustc, clippy or
+//! rustdoc looks at names of types over several crates, or tells an error type by its use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -204,10 +205,11 @@ const SHARED: &[(&str, &str)] = &[
     ("Record", "beebox, capture"),
     ("Reference", "object, verifier"),
     ("Refusal", "btf, classic, verifier"),
+    ("Requirement", "object, verifier"),
     ("Resolution", "btf, capture"),
     ("Row", "beebox, isa"),
     ("Rule", "classic, gateway"),
-    ("Section", "capture, object"),
+    ("Section", "capture, object, verifier"),
     ("Source", "beebox, spec, verifier"),
     ("Stack", "seccomp, verifier"),
     ("StructOps", "object, spec"),

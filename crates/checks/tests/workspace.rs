@@ -452,10 +452,7 @@ fn pseudo_numbers_are_defined_in_isa() {
 /// one, and list none.
 #[test]
 fn kinds_are_named() {
-    const NUMBERS: [&str; 12] = [
-        ".code & ",
-        ".code == 0x",
-        "match insn.code",
+    const NUMBERS: [&str; 9] = [
         "kind.number() ",
         "kind().number() ",
         "map_type ==",
@@ -497,9 +494,16 @@ fn kinds_are_named() {
     ];
     let mut faults = Faults::default();
     const BELOW: [&str; 6] = ["program", "object", "interp", "jit", "vm", "kernel"];
+    const ABOVE: [&str; 4] = ["beebox", "capi", "report", "trace"];
     for (name, path, source) in sources() {
         let is_verifier = ["verifier", "lower"].contains(&&*name);
-        if is_test(&path) || !is_verifier && !BELOW.contains(&&*name) {
+        let (is_below, is_above) = (BELOW.contains(&&*name), ABOVE.contains(&&*name));
+        if is_test(&path) || !is_verifier && !is_below && !is_above {
+            continue;
+        }
+        check_opcodes(&path, &source, &mut faults);
+        check_lists(&path, &source, &KINDS, &mut faults);
+        if is_above {
             continue;
         }
         check_defaults(&path, &source, &KINDS, &mut faults);
@@ -519,6 +523,152 @@ fn kinds_are_named() {
             });
         }
     }
+}
+
+/// Notes where opcodes are compared: `isa` has their properties as functions and columns.
+fn check_opcodes(path: &Path, source: &str, faults: &mut Faults) {
+    const COMPARED: [&str; 4] = [".code == ", ".code != ", ".code & ", ".code {"];
+    for (line, at) in without_tests(source).lines().zip(1..) {
+        let code = line.split("//").next().unwrap();
+        let is_compared = COMPARED.iter().any(|word| code.contains(word))
+            || code.contains("matches!(") && code.contains(".code,");
+        // Results of programs are codes, too.
+        let is_opcode = ["insn", "slot", "raw", "first", "second", "high"];
+        let is_opcode = is_opcode
+            .iter()
+            .any(|name| code.contains(&format!("{name}.code")));
+        faults.note(!(is_compared && is_opcode), || {
+            format!(
+                "{}:{at}: an opcode is compared: {}",
+                path.display(),
+                line.trim()
+            )
+        });
+    }
+}
+
+/// Lists of kinds that are the rule of a place, not a property of kinds: the file, and the first one.
+const LISTS: &[(&str, &str)] = &[
+    // Words that are left out, since nearly all types have them.
+    ("report/src/kfuncs.rs", "ProgramType::LircMode2"),
+    // Programs that bpf(2) does not test-run.
+    (
+        "beebox/src/internal/run/prepared.rs",
+        "AttachType::XdpDevmap",
+    ),
+    // What Linux 6.18 has of programs of tracepoints alone.
+    ("verifier/src/attach.rs", "ProgramType::Tracepoint"),
+    // Programs that `freplace` does not extend.
+    ("verifier/src/attach/program.rs", "HookKind::Fentry"),
+];
+
+/// Notes where several kinds are listed, by `matches!`, comparisons or an array: a column of their
+/// table says what they have in common, which a new kind has to state.
+fn check_lists(path: &Path, source: &str, enums: &[&str], faults: &mut Faults) {
+    let code: Vec<&str> = without_tests(source)
+        .lines()
+        .map(|line| line.split("//").next().unwrap())
+        .collect();
+    let words: Vec<String> = code.iter().flat_map(|line| words_of(line)).collect();
+    // The end of `matches!`, at which its brackets are closed.
+    let mut matches_until = 0;
+    for (at, word) in words.iter().enumerate() {
+        if word.ends_with("matches!") {
+            let mut depth = 0;
+            let mut rest = words[at + 1..].iter();
+            let end = rest.position(|word| {
+                depth += i32::from(word == "(") - i32::from(word == ")");
+                depth == 0
+            });
+            matches_until = at + 1 + end.unwrap_or(0);
+        }
+        let is_variant = |word: &str, kind: &str| {
+            let name = word.strip_prefix(kind);
+            name.is_some_and(|name| name.starts_with(char::is_uppercase))
+        };
+        let Some(kind) = enums.iter().find(|kind| is_variant(word, kind)) else {
+            continue;
+        };
+        let is_other = |word: &&String| is_variant(word, kind);
+        let mut after = words[at + 1..].iter().filter(|word| *word != ")");
+        let (next, second) = (after.next(), after.next());
+        let has_next = |sign: &str| next.is_some_and(|word| word == sign);
+        let before = at.checked_sub(1).map(|at| words[at].as_str());
+        let is_alternative = has_next("|") && second.is_some_and(|word| is_other(&word));
+        let is_element =
+            before == Some("[") && has_next(",") && second.is_some_and(|word| is_other(&word));
+        // `a == K::A || a == K::B`, and the same with `!=` and `&&`.
+        let is_compared = |sign: &str, joined: &str| {
+            let end = |word: &&String| !["&&", "||", ";", "{", "}"].contains(&word.as_str());
+            let rest: Vec<&String> = after.clone().take_while(end).collect();
+            let has_before = before == Some(sign) || before == Some("(");
+            let signs = rest.iter().chain(second.iter()).any(|word| *word == sign);
+            has_before && has_next(joined) && signs && rest.iter().any(is_other)
+        };
+        let is_list = at < matches_until && is_alternative
+            || is_element
+            || is_compared("==", "||")
+            || is_compared("!=", "&&");
+        let is_known = LISTS
+            .iter()
+            .any(|(file, first)| path.ends_with(Path::new(file)) && word == first);
+        faults.note(!is_list || is_known, || {
+            format!(
+                "{}: a list of kinds from {word} on is a column",
+                path.display()
+            )
+        });
+    }
+}
+
+#[test]
+fn lists_of_kinds_are_found() {
+    let is_list = |code: &str| {
+        let mut faults = Faults::default();
+        check_lists(Path::new("x.rs"), code, &["MapKind::"], &mut faults);
+        !std::mem::take(&mut faults.0).is_empty()
+    };
+    assert!(is_list(
+        "!matches!(kind, Some(MapKind::Array | MapKind::Hash))"
+    ));
+    assert!(is_list(
+        "kind == MapKind::Array\n    || kind == MapKind::Hash"
+    ));
+    assert!(is_list(
+        "a != Some(MapKind::Array) && b != Some(MapKind::Hash)"
+    ));
+    assert!(is_list(
+        "const X: &[MapKind] = &[\n    MapKind::Array,\n    MapKind::Hash,\n];"
+    ));
+    assert!(!is_list(
+        "match kind {\n    MapKind::Array | MapKind::Hash => 1,\n}"
+    ));
+    assert!(!is_list(
+        "matches!(kind, MapKind::Array) || kind.is_percpu()"
+    ));
+    assert!(!is_list(
+        "kind.is_some_and(MapKind::is_lru) || kind == Some(MapKind::Array)"
+    ));
+}
+
+/// The words and signs of a line of code.
+fn words_of(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for part in line.split_whitespace() {
+        let mut word = String::new();
+        for letter in part.chars() {
+            match letter {
+                '(' | ')' | '[' | ']' | ',' | ';' => {
+                    words.push(std::mem::take(&mut word));
+                    words.push(letter.to_string());
+                }
+                letter => word.push(letter),
+            }
+        }
+        words.push(word);
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 /// Notes the matches on one of these enums that have a default, but for one that is an error.
@@ -562,6 +712,27 @@ fn no_file_is_called_utils() {
     }
 }
 
+/// A name of a file in both `vm` and `kernel` is that of one thing.
+#[test]
+fn files_of_vm_and_kernel_are_told_apart() {
+    const SAME: [&str; 3] = ["lib.rs", "maps.rs", "tests.rs"];
+    let of = |name: &str| -> BTreeSet<String> {
+        let own = sources()
+            .into_iter()
+            .filter(|(of, path, _)| of == name && !is_test(path));
+        own.map(|(_, path, _)| path.file_name().unwrap().to_string_lossy().into_owned())
+            .collect()
+    };
+    let (vm, kernel) = (of("vm"), of("kernel"));
+    let common: Vec<&String> = vm.intersection(&kernel).collect();
+    let mut faults = Faults::default();
+    for name in common {
+        faults.note(SAME.contains(&&**name), || {
+            format!("{name} is a file of vm and one of kernel")
+        });
+    }
+}
+
 /// A module that has modules is a file beside their directory.
 #[test]
 fn no_file_is_called_mod() {
@@ -598,52 +769,6 @@ fn no_path_of_a_machine_is_in_the_tree() {
             });
         }
     }
-}
-
-/// A release changes the version in the manifest of the workspace, and that of the Python package, a
-/// workspace of its own; the changelog has a section of it, and the symbols of the C library are of no later
-/// one.
-#[test]
-fn the_version_stands_in_one_file() {
-    let manifest = read("Cargo.toml");
-    let (_, package) = manifest
-        .split_once("[workspace.package]\nversion = \"")
-        .unwrap();
-    let version = package.split('"').next().unwrap();
-    let inside = manifest.matches("version = \"=").count();
-    assert_eq!(
-        inside,
-        manifest
-            .matches(&format!("version = \"={version}\""))
-            .count()
-    );
-    assert!(inside > 15, "{inside} crates of this version");
-    for package in members("Cargo.toml") {
-        assert_eq!(package["version"], version, "{}", package["name"]);
-    }
-    let python = read("python/Cargo.toml");
-    let line = python.lines().find(|line| line.starts_with("version = "));
-    assert_eq!(
-        line,
-        Some(&*format!("version = \"{version}\"")),
-        "python/Cargo.toml"
-    );
-    let changelog = read("CHANGELOG.md");
-    let newest = changelog.lines().find_map(|line| line.strip_prefix("## "));
-    assert_eq!(newest.and_then(|it| it.split(' ').next()), Some(version));
-    let symbols = read("crates/capi/libbeebox.map");
-    let nodes = symbols
-        .lines()
-        .filter_map(|line| line.strip_prefix("BEEBOX_"));
-    let numbers = |text: &str| -> Vec<u32> {
-        let parts = text.trim_end_matches(" {").split('.');
-        parts.take(2).map(|part| part.parse().unwrap()).collect()
-    };
-    assert!(
-        nodes
-            .max_by_key(|node| numbers(node))
-            .is_some_and(|it| numbers(it) <= numbers(version))
-    );
 }
 
 #[test]
@@ -837,7 +962,7 @@ impl Drop for Faults {
     }
 }
 
-fn read(name: &str) -> String {
+pub(crate) fn read(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
@@ -855,7 +980,7 @@ fn packages() -> Vec<Value> {
 }
 
 /// The packages of a workspace, by its manifest.
-fn members(manifest: &str) -> Vec<Value> {
+pub(crate) fn members(manifest: &str) -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline"])
         .args(["--format-version", "1", "--manifest-path", manifest])
@@ -876,7 +1001,7 @@ fn short(package: &str) -> String {
         .to_owned()
 }
 
-fn crate_name(package: &Value) -> String {
+pub(crate) fn crate_name(package: &Value) -> String {
     short(package["name"].as_str().unwrap())
 }
 
@@ -917,35 +1042,4 @@ fn is_test(path: &Path) -> bool {
 /// A source without its unit tests, which are at its end.
 fn without_tests(source: &str) -> &str {
     source.split("#[cfg(test)]\nmod ").next().unwrap()
-}
-
-/// Files of tests that Cargo compiles: those that `tests/main.rs` names, and executables of their
-/// own that the manifest names.
-#[test]
-fn every_file_of_tests_is_compiled() {
-    let crates = fs::read_dir(root().join("crates")).expect("the crates");
-    let mut files = 0;
-    for directory in crates.map(|entry| entry.expect("an entry").path()) {
-        let tests = directory.join("tests");
-        let Ok(main) = fs::read_to_string(tests.join("main.rs")) else {
-            continue;
-        };
-        let manifest = fs::read_to_string(directory.join("Cargo.toml")).expect("a manifest");
-        for entry in fs::read_dir(&tests).expect("the tests") {
-            let path = entry.expect("an entry").path();
-            if path.extension().is_none_or(|it| it != "rs") || path.ends_with("main.rs") {
-                continue;
-            }
-            let name = path.file_stem().and_then(|it| it.to_str()).expect("a name");
-            let is_module = main.lines().any(|line| line == format!("mod {name};"));
-            let is_target = manifest.contains(&format!("[[test]]\nname = \"{name}\"\n"));
-            assert!(
-                is_module != is_target,
-                "{}: name it once, as a module of tests/main.rs or as a [[test]]",
-                path.display()
-            );
-            files += 1;
-        }
-    }
-    assert!(files > 150, "{files} files of tests");
 }

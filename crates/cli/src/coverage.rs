@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use report::coverage::{Coverage, cobertura, coverage_json, html, lcov, read_lcov, summary, text};
+use report::coverage::{Coverage, coverage_json, read_lcov};
 use report::json::pretty;
 
 use crate::answer::{Answer, Failure};
@@ -143,7 +143,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
     }
     for out in answers {
         let answer = match format {
-            AnswerFormat::Text => text(&coverage),
+            AnswerFormat::Text => coverage.text(),
             AnswerFormat::Json => pretty(&coverage_json(&coverage)),
         };
         write_folded(format, answer, out)?;
@@ -171,9 +171,9 @@ pub(crate) fn write(coverage: &Coverage, outputs: &[CoverageOutput]) -> Result<(
     for output in outputs {
         let path = &output.path;
         match output.form {
-            CoverageForm::Lcov => write_whole(path, lcov(coverage).as_bytes())?,
+            CoverageForm::Lcov => write_whole(path, coverage.lcov().as_bytes())?,
             CoverageForm::Cobertura => {
-                write_whole(path, cobertura(coverage, timestamp()).as_bytes())?
+                write_whole(path, coverage.cobertura(timestamp()).as_bytes())?
             }
             CoverageForm::Html => {
                 if path.exists() && !path.is_dir() {
@@ -183,8 +183,8 @@ pub(crate) fn write(coverage: &Coverage, outputs: &[CoverageOutput]) -> Result<(
                 }
                 fs::create_dir_all(path).map_err(|error| Failure::of_file(path, &error))?;
                 let source = |name: &str| fs::read_to_string(name).ok();
-                for page in html(coverage, &source) {
-                    write_whole(&path.join(page.name), page.text.as_bytes())?;
+                for (name, page) in coverage.html(&source) {
+                    write_whole(&path.join(name), page.as_bytes())?;
                 }
             }
         }
@@ -194,7 +194,7 @@ pub(crate) fn write(coverage: &Coverage, outputs: &[CoverageOutput]) -> Result<(
 
 /// Says on standard error how much was covered.
 pub(crate) fn note(coverage: &Coverage) {
-    diagnostic!("coverage: {}", summary(coverage));
+    diagnostic!("coverage: {}", coverage.summary());
 }
 
 /// Milliseconds since 1970, of `SOURCE_DATE_EPOCH` if it is set.

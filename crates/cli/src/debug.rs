@@ -271,8 +271,8 @@ impl Capture {
 
     fn again(&self) -> Result<Input, RunCaptureError> {
         let input = match self {
-            Capture::File(path) => Input::open_path(path),
-            Capture::Bytes(bytes) => Input::stream(io::Cursor::new(bytes.clone())),
+            Capture::File(path) => Input::read_path(path),
+            Capture::Bytes(bytes) => Input::read_stream(io::Cursor::new(bytes.clone())),
         };
         input.map_err(RunCaptureError::Capture)
     }

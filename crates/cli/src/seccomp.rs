@@ -55,6 +55,6 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
 }
 
 /// The budget of the analysis was exceeded.
-fn too_complex(error: beebox::seccomp::TooComplex) -> Failure {
+fn too_complex(error: beebox::Error) -> Failure {
     Failure::new(error.to_string()).hint("beebox seccomp eval for single calls")
 }

@@ -6,6 +6,10 @@
 //! of the shell, and the lines up to the next one are what it prints; of a line that
 //! ends with ` …` only the part before counts, and figures that move from run to run
 //! (nanoseconds, threads) do not.
+//!
+//! `trycmd` is the usual tool for such blocks. It starts one program without a shell; more than a third of the
+//! commands here are pipes (`beebox … | jq`), redirections or exit codes of bash, and the blocks of a page share
+//! a directory.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

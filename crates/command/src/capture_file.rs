@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
-use beebox::captures::{CaptureError, Input};
+use beebox::captures::Input;
+use beebox::internal::captures::CaptureError;
 use beebox::internal::captures::{Fault, FileFormat, Format, OutputFormatError, Problem};
 use beebox::internal::run::RunCaptureError;
 
@@ -27,7 +28,7 @@ pub fn open_file(path: &Path) -> Result<File, Failure> {
 /// Opens the capture that programs run on; `-` is standard input. `has_packet` is true for
 /// commands with the option --packet.
 pub fn open(path: &Path, has_packet: bool) -> Result<Input, Failure> {
-    Input::open(open_file(path)?).map_err(|error| unopened(path, error, has_packet))
+    Input::read(open_file(path)?).map_err(|error| unopened(path, error, has_packet))
 }
 
 /// The failure for a capture that programs run on and that cannot be opened. `has_packet` is true

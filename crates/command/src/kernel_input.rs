@@ -19,7 +19,7 @@ use beebox::internal::kernel::files::{
 use beebox::internal::kernel::{Features, KernelField, Source};
 use beebox::internal::program::Release;
 use beebox::internal::verify::RULES;
-use beebox::kernel::{KernelVersion, Preset, Presets as _};
+use beebox::kernel::{KernelVersion, Kernels as _, Preset};
 
 use kernel_data::Configuration;
 

@@ -17,7 +17,7 @@ use kernel_client::{Unavailable, in_own_namespace, kernel_release, unavailable};
 use std::fmt::Write as _;
 use std::ops::Range;
 use sys::Errno;
-use testkit::reach::Reached;
+use testkit::coverage::Coverage;
 use testkit::shrink::shrink;
 
 /// Differences after which a comparison stops.
@@ -31,7 +31,7 @@ pub struct FilterComparison {
     /// Inputs that accepted programs ran on.
     pub runs: u64,
     /// Coverage.
-    pub reached: Reached,
+    pub coverage: Coverage,
     /// Differences.
     pub differences: Vec<FilterDifference>,
 }
@@ -41,7 +41,7 @@ impl FilterComparison {
     pub fn add(&mut self, other: FilterComparison) {
         self.programs += other.programs;
         self.runs += other.runs;
-        self.reached.add(&other.reached);
+        self.coverage.add(&other.coverage);
         self.differences.extend(other.differences);
     }
 

@@ -1,6 +1,7 @@
 //! The commands: `compare` makes one comparison whole, mostly for the table of a page; `soak`
 //! compares generated programs from a seed on, until a number or a time is reached.
 
+mod booted;
 mod execution;
 mod gateway;
 mod generated;
@@ -129,6 +130,12 @@ enum Comparison {
         /// Name every program that is not answered
         #[arg(long)]
         list: bool,
+    },
+    /// The objects of this repository in kernels that `tools/kernels/vm` keeps, booted for `beebox ask` (needs
+    /// QEMU; says what is absent)
+    Booted {
+        /// Kernels by the names that `tools/kernels/vm` has for them; without names all that are kept
+        names: Vec<String>,
     },
     /// Programs whose recorded answers each behaviour decides, on both sides of it (needs the selftests, and
     /// the kernels described); `compare kernels` has them in its table
@@ -307,6 +314,7 @@ impl Comparison {
                 verifier::compare_kernels(&names, only.as_deref(), list)
             }
             Comparison::Cases { names } => soak::record_cases(&names),
+            Comparison::Booted { names } => booted::compare(&names),
             Comparison::Behaviours => verifier::search_sides(),
             Comparison::Registry => verifier::compare_registry(),
             Comparison::Log(selection) => verifier::compare_logs(selection),

@@ -10,11 +10,11 @@
 
 pub mod class;
 pub mod compare;
-pub mod handed;
 pub mod harness;
 pub mod ours;
 pub mod page;
 pub mod selftests;
+pub mod syscall_record;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@
 use beebox_differential::ebpf::page::compare_engines_in_pieces;
 use isa::ebpf::Insn;
 use spec::SplitMix;
-use testkit::ebpf::reach::Reach;
+use testkit::ebpf::coverage::Coverage;
 use testkit::ebpf::reference::{self, Limits};
 use testkit::ebpf::{Choices, Dialect, Entry, Generator};
 
@@ -25,22 +25,22 @@ fn listing(code: &[Insn]) -> String {
 
 fn check(dialect: Dialect) {
     let generator = Generator::new(dialect);
-    let mut reach = Reach::new();
+    let mut coverage = Coverage::new();
     for seed in 0..PROGRAMS {
         let mut choices = Choices::from_seed(seed);
         let program = generator.program(&mut choices);
-        reach.made(&program.notes);
+        coverage.made(&program.notes);
         let code = program.code(Entry::Memory);
         let words = program.memory(&mut choices);
         let mut memory: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let mut random = SplitMix::new(seed);
         let limits = Limits::default();
-        let ended = reference::run(&code, &mut memory, &mut random, limits, &mut reach);
+        let ended = reference::run(&code, &mut memory, &mut random, limits, &mut coverage);
         if let Err(fault) = ended {
             panic!("seed {seed}: {fault:?}\n{}", listing(&code));
         }
     }
-    let missing = reach.missing(dialect);
+    let missing = coverage.missing(dialect);
     assert!(missing.is_empty(), "not reached:\n{}", missing.join("\n"));
 }
 
@@ -72,7 +72,7 @@ fn every_engine_computes_what_the_reference_does() {
         tally.programs, tally.runs
     );
     if programs >= COMPARED {
-        let missing = tally.reach.missing(Dialect::Engines);
+        let missing = tally.coverage.missing(Dialect::Engines);
         assert!(missing.is_empty(), "not reached:\n{}", missing.join("\n"));
     }
 }

@@ -40,12 +40,12 @@ fn sockets_equal_the_model() {
     let asked = classic::unix::compare_with_kernel(seeds(20_000));
     if let Some(comparison) = answered("sockets", asked) {
         assert_same(&comparison);
-        let reached = &comparison.reached;
+        let coverage = &comparison.coverage;
         if comparison.programs >= 20_000 {
-            assert_none("opcodes", &reached.missing_opcodes());
-            assert_none("extensions", &reached.missing_extensions());
-            assert_none("rules", &reached.missing_rules(SOCKET_RULES));
-            let (jt, jf) = reached.jump_lengths();
+            assert_none("opcodes", &coverage.missing_opcodes());
+            assert_none("extensions", &coverage.missing_extensions());
+            assert_none("rules", &coverage.missing_rules(SOCKET_RULES));
+            let (jt, jf) = coverage.jump_lengths();
             assert!(jt > 200 && jf > 200, "lengths of jumps taken: {jt}, {jf}");
         }
     }
@@ -65,7 +65,7 @@ fn seccomp_equals_the_model() {
     if let Some(comparison) = answered("seccomp", asked) {
         assert_same(&comparison);
         if comparison.programs >= 4_000 {
-            assert_none("rules", &comparison.reached.missing_rules(SECCOMP_RULES));
+            assert_none("rules", &comparison.coverage.missing_rules(SECCOMP_RULES));
         }
     }
 }

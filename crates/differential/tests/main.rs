@@ -1,5 +1,6 @@
 //! Tests of the crate, in one executable.
 
+mod address_independence;
 mod btf;
 mod cases;
 mod committed;
@@ -22,7 +23,6 @@ mod native;
 mod numbers;
 mod objects;
 mod packet_fusions;
-mod places;
 mod precision;
 mod printk;
 mod profiles;

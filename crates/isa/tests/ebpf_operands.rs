@@ -145,7 +145,7 @@ fn instructions_match_their_rows() {
             let access = base.map(|base| Access {
                 base,
                 off: -9,
-                size: Size::from_code(row.code),
+                size: row.slot(0, 0, 0, 0).size(),
                 reads,
                 writes,
             });

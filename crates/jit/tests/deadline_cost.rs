@@ -1,5 +1,5 @@
-//! The cost of deadline checks: `cargo test -p beebox-jit --release --test deadline_cost --
-//! --nocapture`.
+//! The cost of deadline checks: `cargo test -p beebox-jit --release --test it
+//! deadline_cost:: -- --nocapture`.
 
 #![cfg(target_arch = "x86_64")]
 

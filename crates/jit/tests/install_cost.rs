@@ -1,5 +1,5 @@
 //! The cost of installing and freeing executable memory: `cargo test -p beebox-jit
-//! --release --test install_cost -- --ignored --nocapture`.
+//! --release --test it install_cost:: -- --ignored --nocapture`.
 
 use std::time::Instant;
 

@@ -166,7 +166,7 @@ fn the_profiler_names_the_program() {
     let output = perf(&["record", "-k", "mono", "-e", "cpu-clock", "-o", recorded])
         .arg(us)
         .args(["--exact", "--include-ignored"])
-        .arg("the_profiler_names_the_program")
+        .arg("perf::the_profiler_names_the_program")
         .env(PROFILED, directory.path())
         .output();
     let is_there = output.as_ref().is_ok_and(|output| {

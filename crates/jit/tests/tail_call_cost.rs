@@ -1,5 +1,5 @@
 //! The cost of the designs of a tail call, as chains of hand-written programs: `cargo test -p
-//! beebox-jit --release --test tail_call_cost -- --nocapture`. The figures are in
+//! beebox-jit --release --test it tail_call_cost:: -- --nocapture`. The figures are in
 //! docs/performance.md, the choice is in docs/tail-calls.md.
 
 #![cfg(target_arch = "x86_64")]

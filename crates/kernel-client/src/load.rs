@@ -181,9 +181,8 @@ impl Resources {
 /// Instructions that name maps by descriptor as libbpf does, not by index: of these alone the log
 /// shows no address to callers without CAP_PERFMON (`print_bpf_insn`).
 fn by_descriptor(insns: &[RawInsn], descriptors: &[i32]) -> Vec<RawInsn> {
-    const WIDE_LOAD: u8 = 0x18;
     let mut insns = insns.to_vec();
-    for insn in insns.iter_mut().filter(|insn| insn.code == WIDE_LOAD) {
+    for insn in insns.iter_mut().filter(|insn| insn.is_wide_load()) {
         let named = match PseudoLoad::from_number(insn.src()) {
             Some(PseudoLoad::MapIdx) => PseudoLoad::MapFd,
             Some(PseudoLoad::MapIdxValue) => PseudoLoad::MapValue,

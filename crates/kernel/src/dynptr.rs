@@ -4,7 +4,7 @@
 //! (`struct bpf_dynptr_kern`): the address of what it points into, a size with its kind, and
 //! an offset. No program reads them: the verifier keeps them from it.
 
-use spec::registry::Limits;
+use spec::registry::{DYNPTR_SIZE, Limits};
 use spec::{Errno, Result};
 use vm::{MemoryPort, ModelPort};
 
@@ -61,7 +61,7 @@ impl Dynptr {
     }
 
     pub(crate) fn read<M: MemoryPort>(memory: &M, address: u64) -> Result<Dynptr, M::Fault> {
-        let mut bytes = [0; 16];
+        let mut bytes = [0; DYNPTR_SIZE as usize];
         memory.read(address, &mut bytes)?;
         let [data, rest] = [&bytes[..8], &bytes[8..]].map(|half| {
             let mut word = [0; 8];

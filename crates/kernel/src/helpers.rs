@@ -51,7 +51,7 @@ pub(crate) use snprintf::{arguments as format_arguments, text as format_text};
 pub(crate) use storage::{delete as owned_delete, get as owned_get};
 
 /// The result of a helper that fails with `EFAULT`.
-const EFAULT: u64 = -14i64 as u64;
+const EFAULT: u64 = spec::Errno::EFAULT.negated();
 
 /// The name of a helper: that of its function behind `bpf_`, or the one that is given.
 macro_rules! name {

@@ -5,6 +5,7 @@
 //! calls by; [`state()`] says for every kfunc of Linux 6.18 what a call does here.
 
 mod absence;
+mod allocations;
 mod arena;
 mod bits;
 mod casts;
@@ -16,7 +17,6 @@ mod iterators;
 mod lists;
 mod locks;
 mod maps;
-mod objects;
 mod sections;
 mod state;
 mod streams;
@@ -227,11 +227,11 @@ table! {
         dynptrs::dynptr_memset: "bpf_dynptr:16* int:4 int:4 int:1 -> int:4",
         dynptrs::probe_read_kernel_dynptr: "bpf_dynptr:16* int:4 int:4 void*__ign@ -> int:4",
         dynptrs::probe_read_kernel_str_dynptr: "bpf_dynptr:16* int:4 int:4 void*__ign@ -> int:4",
-        objects::obj_new_impl: "int:8__k void*__ign -> void* acquire ret_null",
-        objects::obj_drop_impl: "void*__alloc void*__ign -> void release",
-        objects::percpu_obj_new_impl: "int:8__k void*__ign -> void* acquire ret_null",
-        objects::percpu_obj_drop_impl: "void*__alloc void*__ign -> void release",
-        objects::refcount_acquire_impl:
+        allocations::obj_new_impl: "int:8__k void*__ign -> void* acquire ret_null",
+        allocations::obj_drop_impl: "void*__alloc void*__ign -> void release",
+        allocations::percpu_obj_new_impl: "int:8__k void*__ign -> void* acquire ret_null",
+        allocations::percpu_obj_drop_impl: "void*__alloc void*__ign -> void release",
+        allocations::refcount_acquire_impl:
             "void*__refcounted_kptr void*__ign -> void* acquire ret_null rcu",
         lists::list_push_front_impl:
             "bpf_list_head:16* bpf_list_node:24* void*__ign int:8 -> int:4",

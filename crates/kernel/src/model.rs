@@ -9,18 +9,18 @@
 //! `value.rs` is the language of values, `memory.rs` has the objects with the bytes that were given,
 //! `write.rs` puts values into them by type, with `composites.rs` and `pointers.rs`, `names.rs` names bytes,
 //! `context.rs` makes contexts of programs, with the names of `syscalls.rs`, `iterator.rs` those of a read of an
-//! iterator. `calls.rs` answers calls and records those of functions that are
+//! iterator. `model_calls.rs` answers calls and records those of functions that are
 //! not modelled, `functions.rs` has those about given objects, `storage.rs` their local storage, `answer.rs` results that were given, `seq.rs`
 //! the text of iterators; `compare.rs` compares what programs left.
 
 mod answer;
-mod calls;
 mod compare;
 mod composites;
 mod context;
 mod functions;
 mod iterator;
 mod memory;
+mod model_calls;
 mod names;
 mod pointers;
 mod seq;
@@ -30,8 +30,8 @@ mod value;
 mod write;
 
 pub use answer::{GivenResult, ModelCall};
-pub use calls::Model;
 pub use context::{ContextForm, ModelContext};
 pub use iterator::{Iteration, IteratorContext};
 pub use memory::ModelMemory;
+pub use model_calls::Model;
 pub use value::{MemberPath, ModelError, ModelValue, OpenBrackets, ValueError, number_of};

@@ -14,6 +14,7 @@ pub use netfilter::NetfilterHook;
 pub(crate) use sk_lookup::field as lookup_field;
 pub(crate) use skb::field;
 pub use test_run::{LINK_HEADER, TestInput, TestProgram};
+pub(crate) use test_run::{TC_ACT_REDIRECT, XDP_REDIRECT};
 pub use verdict::{PacketVerdict, verdict, verdict_list, verdict_names};
 pub use vm::{HEADROOM, PacketBuffer, PacketContext, SKB, XDP};
 pub(crate) use xdp::{

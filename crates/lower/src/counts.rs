@@ -6,7 +6,7 @@
 //! counter, none a difference, so that runs that end within a function count what they executed. Calls
 //! after which a run may not go on end a block. Cost: linear.
 
-use isa::ebpf::{Callee, Flow, Insn};
+use isa::ebpf::{Callee, Effect, Flow, Insn};
 use spec::helpers::HelperId;
 use verifier::{Branch, Proof};
 use vm::Counters;
@@ -232,35 +232,17 @@ fn outcomes(insn: Insn, branch: Option<Branch>) -> (bool, bool) {
 
 /// True if a block ends behind an instruction: a run may go on elsewhere, or not at all.
 fn ends_block(insn: Insn) -> bool {
-    match insn {
-        Insn::Jump { .. }
-        | Insn::Goto { .. }
-        | Insn::GotoLong { .. }
-        | Insn::GotoReg { .. }
-        | Insn::MayGoto { .. }
-        | Insn::CallReg { .. }
-        | Insn::PacketAbs { .. }
-        | Insn::PacketInd { .. }
-        | Insn::Exit
-        | Insn::Invalid { .. } => true,
-        Insn::Call(callee) => match callee {
-            Callee::Local(_) | Callee::Kfunc { .. } => true,
+    match insn.flow() {
+        Flow::Next => insn.effect() == Some(Effect::Packet),
+        Flow::SkipOne => false,
+        Flow::Branch(_) | Flow::Goto(_) | Flow::GotoReg(_) | Flow::Exit => true,
+        Flow::Call(_) => match insn {
             // Helpers that call functions of the program, from which an exception may leave.
-            Callee::Helper(number) => HelperId::from_number(number)
+            Insn::Call(Callee::Helper(number)) => HelperId::from_number(number)
                 .is_some_and(|helper| helper == HelperId::TailCall || helper.callback().is_some()),
+            _ => true,
         },
-        Insn::Alu { .. }
-        | Insn::Neg { .. }
-        | Insn::MovSx { .. }
-        | Insn::Endian { .. }
-        | Insn::Cast { .. }
-        | Insn::LoadImm64 { .. }
-        | Insn::Imm64High
-        | Insn::Load { .. }
-        | Insn::LoadAcquire { .. }
-        | Insn::Store { .. }
-        | Insn::StoreRelease { .. }
-        | Insn::Atomic { .. } => false,
+        Flow::Nowhere => insn != Insn::Imm64High,
     }
 }
 

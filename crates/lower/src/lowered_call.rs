@@ -6,11 +6,11 @@
 
 use isa::ebpf::{Callee, Insn};
 use spec::bits::BitOp;
+use spec::calls::FIRST_LOWERED;
 use spec::helpers::HelperId;
 use spec::kfuncs::KernelFunction;
 
-/// Number of the first call that only lowering makes; the kind is above the bits of an index.
-const FIRST: i32 = 1 << 30;
+/// Bits of an index, above which the kind of a call is that only lowering makes.
 const INDEX_BITS: u32 = 24;
 /// Largest index: there are fewer calls than a program has slots.
 const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
@@ -78,7 +78,7 @@ impl LoweredCall {
             None => {}
         }
         let index = number as u32 & MAX_INDEX;
-        match (number >> INDEX_BITS) - (FIRST >> INDEX_BITS) {
+        match (number >> INDEX_BITS) - (FIRST_LOWERED >> INDEX_BITS) {
             0 => LoweredCall::TailSlot(index),
             1 => LoweredCall::MapFunction(index),
             2 => LoweredCall::HashLookup(index),
@@ -109,7 +109,7 @@ impl LoweredCall {
             LoweredCall::Count(index) => (6, index),
         };
         assert!(index <= MAX_INDEX, "more calls than slots");
-        by_number(FIRST + (kind << INDEX_BITS) + index as i32)
+        by_number(FIRST_LOWERED + (kind << INDEX_BITS) + index as i32)
     }
 }
 

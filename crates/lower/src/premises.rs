@@ -120,16 +120,21 @@ fn is_inside(offset: OffsetRange, bytes: usize, size: usize) -> bool {
 
 /// Bytes of the structure of a socket that programs read; `None` for other pointers.
 pub(crate) fn socket_bytes(kind: PointerKind) -> Option<usize> {
+    use RegBase::{
+        ConstPtrToDynptr, ConstPtrToMap, NotInit, PtrToArena, PtrToBtfId, PtrToBuf, PtrToCtx,
+        PtrToFlowKeys, PtrToFunc, PtrToInsn, PtrToMapKey, PtrToMapValue, PtrToMem, PtrToPacket,
+        PtrToPacketEnd, PtrToPacketMeta, PtrToStack, PtrToTpBuffer, Scalar,
+    };
     match kind {
-        PointerKind::Other {
-            base: RegBase::PtrToSocket | RegBase::PtrToSockCommon,
-        } => Some(SocketView::SIZE),
-        PointerKind::Other {
-            base: RegBase::PtrToTcpSock,
-        } => Some(TcpFigures::SIZE),
-        PointerKind::Other {
-            base: RegBase::PtrToXdpSock,
-        } => Some(XDP_SOCKET_BYTES),
+        PointerKind::Other { base } => match base {
+            RegBase::PtrToSocket | RegBase::PtrToSockCommon => Some(SocketView::SIZE),
+            RegBase::PtrToTcpSock => Some(TcpFigures::SIZE),
+            RegBase::PtrToXdpSock => Some(XDP_SOCKET_BYTES),
+            NotInit | Scalar | PtrToCtx | ConstPtrToMap | PtrToMapValue | PtrToMapKey
+            | PtrToStack | PtrToPacketMeta | PtrToPacket | PtrToPacketEnd | PtrToFlowKeys
+            | PtrToTpBuffer | PtrToBtfId | PtrToMem | PtrToArena | PtrToBuf | PtrToFunc
+            | ConstPtrToDynptr | PtrToInsn => None,
+        },
         PointerKind::Context
         | PointerKind::Map(_)
         | PointerKind::MapValue(_)
@@ -140,7 +145,6 @@ pub(crate) fn socket_bytes(kind: PointerKind) -> Option<usize> {
         | PointerKind::PacketEnd
         | PointerKind::FlowKeys
         | PointerKind::Memory { .. }
-        | PointerKind::Function { .. }
-        | PointerKind::Other { .. } => None,
+        | PointerKind::Function { .. } => None,
     }
 }

@@ -1,6 +1,6 @@
 //! The rewriting of verified programs that runs: map references become addresses, context
 //! accesses those of the internal context (`convert_ctx_accesses`, `do_misc_fixups`). What Linux
-//! would make of them is `verifier/src/rewrite.rs`.
+//! would make of them is `verifier/src/xlated.rs`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use isa::ebpf::{AluOp, Effect, Imm64, Insn, Operand, Reg, Size, Value64, Width};
 use program::{MapDef, Program};
 use spec::kfuncs::KernelFunction;
 use spec::maps::MapKind;
-use spec::programs::ProgramType;
+use spec::programs::{ProgramType, TestRunKind};
 use spec::registry::Erased;
 use verifier::{InsnFact, PointerKind, Proof, Value};
 use vm::{CellSlice, ContextKind, DirectContext, MapHandle, TailTable};
@@ -57,39 +57,19 @@ pub enum UnsupportedConstruct {
 
 /// The context of a type of programs.
 pub(crate) fn context_of(kind: ProgramType) -> Result<ContextKind, UnsupportedConstruct> {
-    match kind {
-        ProgramType::Xdp => Ok(ContextKind::Xdp),
-        ProgramType::SchedCls
-        | ProgramType::SchedAct
-        | ProgramType::SocketFilter
-        | ProgramType::CgroupSkb
-        | ProgramType::LwtIn
-        | ProgramType::LwtOut
-        | ProgramType::LwtXmit => Ok(ContextKind::SkBuff),
-        ProgramType::FlowDissector => Ok(ContextKind::FlowDissector),
-        ProgramType::Netfilter => Ok(ContextKind::Netfilter),
-        ProgramType::SkLookup => Ok(ContextKind::SkLookup),
-        ProgramType::RawTracepoint => Ok(ContextKind::Arguments),
-        ProgramType::Syscall => Ok(ContextKind::Syscall),
-        ProgramType::Kprobe
-        | ProgramType::Tracepoint
-        | ProgramType::PerfEvent
-        | ProgramType::CgroupSock
-        | ProgramType::SockOps
-        | ProgramType::SkSkb
-        | ProgramType::CgroupDevice
-        | ProgramType::SkMsg
-        | ProgramType::CgroupSockAddr
-        | ProgramType::LwtSeg6local
-        | ProgramType::LircMode2
-        | ProgramType::SkReuseport
-        | ProgramType::CgroupSysctl
-        | ProgramType::RawTracepointWritable
-        | ProgramType::CgroupSockopt
-        | ProgramType::Tracing
-        | ProgramType::StructOps
-        | ProgramType::Ext
-        | ProgramType::Lsm => Err(UnsupportedConstruct::ProgramType(kind)),
+    let unsupported = Err(UnsupportedConstruct::ProgramType(kind));
+    match kind.test_run() {
+        Some(TestRunKind::Xdp) => Ok(ContextKind::Xdp),
+        Some(TestRunKind::Skb(_)) if kind == ProgramType::LwtSeg6local => unsupported,
+        Some(TestRunKind::Skb(_)) => Ok(ContextKind::SkBuff),
+        Some(TestRunKind::FlowDissector) => Ok(ContextKind::FlowDissector),
+        Some(TestRunKind::Netfilter) => Ok(ContextKind::Netfilter),
+        Some(TestRunKind::SkLookup) => Ok(ContextKind::SkLookup),
+        Some(TestRunKind::RawTracepoint) if kind == ProgramType::RawTracepoint => {
+            Ok(ContextKind::Arguments)
+        }
+        Some(TestRunKind::Syscall) => Ok(ContextKind::Syscall),
+        Some(TestRunKind::RawTracepoint | TestRunKind::Model) | None => unsupported,
     }
 }
 

@@ -33,10 +33,8 @@ use spec::{Errno, Kernel};
 use crate::map_def::{MapDef, MapParams};
 
 pub use allocation::{bloom_hashes, bloom_mask};
-pub use attributes::{LOADER_STACK_BYTES, added_flags};
-pub use fault::{
-    EntriesRule, InnerFault, MapFault, MapRefusal, RefusedMap, SizeRule, TypeRule, map_noun,
-};
+pub use attributes::LOADER_STACK_BYTES;
+pub use fault::{EntriesRule, InnerFault, MapFault, MapRefusal, RefusedMap, SizeRule, TypeRule};
 pub use types::{field_fault, value_fields};
 
 /// The caller and the kernel of a map creation.

@@ -13,16 +13,14 @@ mod text;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub use cobertura::cobertura;
-pub use html::{HtmlPage, html};
 pub use json::coverage_json;
-pub use lcov::{LcovFault, lcov, read_lcov};
-pub use text::{summary, text};
+pub use lcov::{LcovFault, read_lcov};
 
 /// Coverage of source files by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// The files.
+    #[doc(hidden)]
     pub files: BTreeMap<String, FileCoverage>,
 }
 
@@ -240,6 +238,53 @@ impl Coverage {
             functions: all.functions.plus(file.functions),
             unreachable: all.unreachable + file.unreachable,
         })
+    }
+
+    /// Names of the source files.
+    pub fn file_names(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
+    /// The lines of a file that have instructions, by their numbers, with how often they were executed:
+    /// `None` for those that no run can reach.
+    pub fn lines(&self, file: &str) -> impl Iterator<Item = (u32, Option<u64>)> {
+        let lines = self.files.get(file).into_iter();
+        let lines = lines.flat_map(|file| &file.lines);
+        lines.map(|(number, line)| (*number, line.is_reachable.then_some(line.count)))
+    }
+
+    /// The functions of a file by their names, with how often they were entered: `None` for those that
+    /// no run can reach.
+    pub fn functions(&self, file: &str) -> impl Iterator<Item = (&str, Option<u64>)> {
+        let functions = self.files.get(file).into_iter();
+        let functions = functions.flat_map(|file| &file.functions);
+        functions.map(|(name, it)| (&**name, it.is_reachable.then_some(it.count)))
+    }
+
+    /// The tracefile of lcov.
+    pub fn lcov(&self) -> String {
+        lcov::lcov(self)
+    }
+
+    /// Cobertura's XML. `timestamp` is in milliseconds since 1970.
+    pub fn cobertura(&self, timestamp: u64) -> String {
+        cobertura::cobertura(self, timestamp)
+    }
+
+    /// Pages by the names of their files: `index.html`, and one for each source file. `source` is the
+    /// text of a source file, if it is known.
+    pub fn html(&self, source: &dyn Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
+        html::html(self, source)
+    }
+
+    /// A table of the files, and below the lines, branches and functions that were missed.
+    pub fn text(&self) -> String {
+        text::text(self)
+    }
+
+    /// One line about all files.
+    pub fn summary(&self) -> String {
+        text::summary(self)
     }
 
     /// Names files by where they are: a relative name that is none here, but is one beside the

@@ -145,31 +145,8 @@ pub fn page(registry: &Registry, types: &Btf<'_>, state: StateOf) -> String {
          Kernel functions (kfuncs) are called by BTF id: a program declares an extern function in\n\
          `.ksyms`, and linking finds it in the kernel's BTF or in that of a module. The page is\n\
          made by `cargo xtask kfuncs`; `beebox kfuncs` prints the list. Functions of your own\n\
-         program are kernel functions too: [embed.md](embed.md).\n\n\
-         ## Bit operations\n\n\
-         Linux has none of these. `--host-functions bits` adds them to the kernel of a command,\n\
-         `Kernel::with_bit_operations` in the library; `beebox-gateway run` has them. Without, a\n\
-         program that calls them is refused as Linux refuses any unknown function: linking fails,\n\
-         or a weak declaration resolves to none, and code behind `bpf_ksym_exists(bpf_ffs64)` is\n\
-         dead. `beebox show` names them, `beebox kfuncs --header` prints the header `{}`. In\n\
-         native code they are instructions: no call, no saved register.\n\n\
-         | function | returns | native code |\n|---|---|---|\n",
-        spec::bits::HEADER
-    );
-    for op in BitOp::ALL {
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            page,
-            "| `{}` | {} | {} |",
-            op.prototype(),
-            op.summary(),
-            native(op)
-        );
-    }
-    let _ = write!(
-        page,
-        "\nA later kernel may count `bpf_ffs64` from 1, with 0 for 0; here it counts from 0, as the\n\
-         kernel's `__ffs`, with 64 for 0. `bpf_fls64` counts from 1, as the kernel's `fls64`.\n\n\
+         program are kernel functions too: [embed.md](embed.md); so are the\n\
+         [bit operations](#bit-operations-of-beebox), if you ask for them.\n\n\
          ## Functions of Linux 6.18\n\n\
          The {} functions of the built-in kernel, by what a call does in a run. The verifier checks\n\
          calls as docs/verifier.md says. Program types:\n\n",
@@ -215,7 +192,39 @@ pub fn page(registry: &Registry, types: &Btf<'_>, state: StateOf) -> String {
             );
         }
     }
+    write_bit_operations(&mut page);
     page
+}
+
+/// The part of the page about functions that no Linux has.
+fn write_bit_operations(page: &mut String) {
+    // Writing to a string cannot fail.
+    let _ = write!(
+        page,
+        "\n## Bit operations of Beebox\n\n\
+         Linux has none of these. `--host-functions bits` adds them to the kernel of a command,\n\
+         `Kernel::with_bit_operations` in the library; `beebox-gateway run` has them. Without, a\n\
+         program that calls them is refused as Linux refuses any unknown function: linking fails,\n\
+         or a weak declaration resolves to none, and code behind `bpf_ksym_exists(bpf_ffs64)` is\n\
+         dead. `beebox show` names them, `beebox kfuncs --header` prints the header `{}`. In\n\
+         native code they are instructions: no call, no saved register.\n\n\
+         | function | returns | native code |\n|---|---|---|\n",
+        spec::bits::HEADER
+    );
+    for op in BitOp::ALL {
+        let _ = writeln!(
+            page,
+            "| `{}` | {} | {} |",
+            op.prototype(),
+            op.summary(),
+            native(op)
+        );
+    }
+    let _ = write!(
+        page,
+        "\nA later kernel may count `bpf_ffs64` from 1, with 0 for 0; here it counts from 0, as the\n\
+         kernel's `__ffs`, with 64 for 0. `bpf_fls64` counts from 1, as the kernel's `fls64`.\n"
+    );
 }
 
 /// States with what they mean.

@@ -3,6 +3,10 @@
 
 use std::fmt;
 
+use classic::SeccompData;
+
+use crate::calls;
+
 pub use classic::text::ByteOrder;
 
 /// Set in every x32 system call number (`__X32_SYSCALL_BIT`).
@@ -51,6 +55,16 @@ impl Arch {
         Arch::Mipsel64,
         Arch::Loongarch64,
     ];
+
+    /// A system call by name, as filters see it; `None` if the architecture has none of that name.
+    pub fn call(self, name: &str, args: [u64; 6]) -> Option<SeccompData> {
+        Some(SeccompData {
+            nr: calls::number(self, name)? as i32,
+            arch: self.audit(),
+            instruction_pointer: 0,
+            args,
+        })
+    }
 
     /// Value of `seccomp_data.arch` (`AUDIT_ARCH_*`).
     pub const fn audit(self) -> u32 {

@@ -17,6 +17,7 @@ mod compile;
 mod filter_file;
 mod read;
 mod select;
+#[cfg(feature = "yaml")]
 mod yaml;
 
 pub use capabilities::{CAPABILITIES, CAPABILITY_SETS, UnknownCapability, parse_capabilities};

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use btf::{Btf, Encoding, Func, Int, Kind, Linkage, Param, TypeId};
 
 use crate::Kernel;
+use crate::calls;
 use crate::kernel::{KernelField, Module};
 use crate::registry::{Kfunc, KfuncFlags, ProgramTypes};
 
@@ -19,9 +20,6 @@ pub const MODULE: &str = "beebox";
 
 /// Name of the header that declares them.
 pub const HEADER: &str = "bpf_bits.h";
-
-/// Number of the first operation in resolved code, in the private range above all helpers.
-const FIRST: i32 = 0x7ffe_0000;
 
 /// An operation on 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -128,12 +126,12 @@ impl BitOp {
 
     /// Helper number that a call has in resolved code; no program can name it.
     pub const fn number(self) -> i32 {
-        FIRST + self as i32
+        calls::FIRST_BIT_OPERATION + self as i32
     }
 
     /// The operation with a number of resolved code.
     pub const fn from_number(number: i32) -> Option<BitOp> {
-        match number.wrapping_sub(FIRST) {
+        match number.wrapping_sub(calls::FIRST_BIT_OPERATION) {
             index @ 0..8 => Some(BitOp::ALL[index as usize]),
             _ => None,
         }

@@ -41,6 +41,9 @@ pub enum CallbackKind {
 pub struct CallbackRules {
     /// The register in which the call gets it.
     pub register: Reg,
+    /// The register of the call whose value is given to the function, and the register in which it gets it;
+    /// `None` if it gets objects of the kernel only.
+    pub given: Option<(Reg, Reg)>,
     /// It is called after the call returned (`is_async_callback_calling_function`), not before
     /// (`is_sync_callback_calling_function`).
     #[doc(alias = "is_async_callback_calling_function")]
@@ -57,18 +60,19 @@ impl CallbackKind {
     /// Its rules.
     pub const fn rules(self) -> CallbackRules {
         const ANY: (i32, i32) = (i32::MIN, i32::MAX);
-        let (register, is_async, may_sleep, returns) = match self {
-            CallbackKind::MapElement => (Reg::R2, false, false, (0, 1)),
-            CallbackKind::Loop => (Reg::R2, false, false, (0, 1)),
-            CallbackKind::Timer => (Reg::R2, true, false, (0, 0)),
-            CallbackKind::FindVma => (Reg::R3, false, false, (0, 1)),
-            CallbackKind::UserRingbuf => (Reg::R2, false, false, (0, 1)),
-            CallbackKind::RbtreeAdd => (Reg::R3, false, false, (0, 1)),
-            CallbackKind::Workqueue => (Reg::R2, true, true, (0, 0)),
-            CallbackKind::TaskWork => (Reg::R4, true, true, ANY),
+        let (register, given, is_async, may_sleep, returns) = match self {
+            CallbackKind::MapElement => (Reg::R2, Some((Reg::R3, Reg::R4)), false, false, (0, 1)),
+            CallbackKind::Loop => (Reg::R2, Some((Reg::R3, Reg::R2)), false, false, (0, 1)),
+            CallbackKind::Timer => (Reg::R2, None, true, false, (0, 0)),
+            CallbackKind::FindVma => (Reg::R3, Some((Reg::R4, Reg::R3)), false, false, (0, 1)),
+            CallbackKind::UserRingbuf => (Reg::R2, Some((Reg::R3, Reg::R2)), false, false, (0, 1)),
+            CallbackKind::RbtreeAdd => (Reg::R3, None, false, false, (0, 1)),
+            CallbackKind::Workqueue => (Reg::R2, None, true, true, (0, 0)),
+            CallbackKind::TaskWork => (Reg::R4, None, true, true, ANY),
         };
         CallbackRules {
             register,
+            given,
             is_async,
             may_sleep,
             returns,

@@ -3,7 +3,7 @@
 //!
 //! Two calls of converted filters are ordinary helpers. The others are functions that
 //! the kernel's conversion calls by address and that eBPF programs cannot call; they
-//! have numbers of a private range above all helpers.
+//! have numbers of a private range above all helpers, as what lowering makes of other calls.
 
 use crate::helpers::{self, HelperId};
 use crate::registry::Limits;
@@ -23,6 +23,14 @@ pub const GET_SMP_PROCESSOR_ID: i32 = HelperId::GetSmpProcessorId.number();
 pub const TAIL_CALL: i32 = HelperId::TailCall.number();
 /// Tail calls of one run, those of subprograms included (`MAX_TAIL_CALL_CNT`).
 pub const MAX_TAIL_CALLS: u32 = Limits::LINUX_6_18.tail_calls;
+/// Number of the first call that only lowering makes.
+pub const FIRST_LOWERED: i32 = 1 << 30;
+/// Number of the first function of a host in resolved code.
+pub(crate) const FIRST_HOST_FUNCTION: i32 = 0x7ffc_0000;
+/// Number of the first function of Linux in resolved code.
+pub(crate) const FIRST_KFUNC: i32 = 0x7ffd_0000;
+/// Number of the first bit operation in resolved code.
+pub(crate) const FIRST_BIT_OPERATION: i32 = 0x7ffe_0000;
 /// `u32 payload_offset(ctx)`: offset of the payload, found by a header walk.
 pub const PAYLOAD_OFFSET: i32 = 0x7fff_0000;
 /// `u32 netlink_attribute(ctx, u32 from, u32 kind)`: offset of the attribute, 0 if absent.

@@ -40,6 +40,10 @@ macro_rules! numbers {
 }
 
 impl Errno {
+    /// Largest error number that a function returns negated (`MAX_ERRNO`).
+    #[doc(hidden)]
+    pub const MAX: i32 = 4095;
+
     /// Fails with this number if a condition holds.
     ///
     /// # Errors

@@ -93,6 +93,10 @@ enum ResultRule {
     GetsStorage,
     /// An error, or at most the size that it is given (`do_refine_retval_range`).
     ReturnsSize,
+    /// The time.
+    Time,
+    /// A random number.
+    Random,
 }
 
 /// Where it may be called.
@@ -118,6 +122,8 @@ enum CodeRule {
 pub enum HelperRule {
     /// None: the prototype says all.
     Prototype,
+    /// It takes or releases a lock, as its argument says.
+    Lock,
     /// It leaves the program: nothing may be held.
     TailCall,
     /// Flags of local storage must be 0.
@@ -203,9 +209,9 @@ helpers! {
     MapUpdateElem "bpf_map_update_elem" 3 19 "d0003ec01c66" ChangesMap KeepsPacket Plain Unlocked Called Whole Prototype;
     MapDeleteElem "bpf_map_delete_elem" 3 19 "d0003ec01c66" ChangesMap KeepsPacket Plain Unlocked Called Whole Prototype;
     ProbeRead "bpf_probe_read" 4 1 "2541517c32be" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
-    KtimeGetNs "bpf_ktime_get_ns" 4 1 "d9847d310ab4" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
+    KtimeGetNs "bpf_ktime_get_ns" 4 1 "d9847d310ab4" Mapless KeepsPacket Time Unlocked Called Whole Prototype;
     TracePrintk "bpf_trace_printk" 4 1 "9c959c863f82" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
-    GetPrandomU32 "bpf_get_prandom_u32" 4 1 "03e69b508b6f" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
+    GetPrandomU32 "bpf_get_prandom_u32" 4 1 "03e69b508b6f" Mapless KeepsPacket Random Unlocked Called Whole Prototype;
     GetSmpProcessorId "bpf_get_smp_processor_id" 4 1 "c04167ce2ca0" Mapless KeepsPacket Plain Unlocked Inlined Whole Prototype;
     SkbStoreBytes "bpf_skb_store_bytes" 4 1 "608cd71a9c7c" Mapless MovesPacket Plain Unlocked Called Whole Prototype;
     L3CsumReplace "bpf_l3_csum_replace" 4 1 "91bc4822c3d6" Mapless MovesPacket Plain Unlocked Called Whole Prototype;
@@ -291,8 +297,8 @@ helpers! {
     MsgPushData "bpf_msg_push_data" 4 20 "6fff607e2f14" Mapless MovesPacket Plain Unlocked Called Whole Prototype;
     MsgPopData "bpf_msg_pop_data" 5 0 "7246d8ed4dcc" Mapless MovesPacket Plain Unlocked Called Whole Prototype;
     RcPointerRel "bpf_rc_pointer_rel" 5 0 "01d3240a04f4" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
-    SpinLock "bpf_spin_lock" 5 1 "d83525ca62cf" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
-    SpinUnlock "bpf_spin_unlock" 5 1 "d83525ca62cf" Mapless KeepsPacket Plain UnderLock Called Whole Prototype;
+    SpinLock "bpf_spin_lock" 5 1 "d83525ca62cf" Mapless KeepsPacket Plain Unlocked Called Whole Lock;
+    SpinUnlock "bpf_spin_unlock" 5 1 "d83525ca62cf" Mapless KeepsPacket Plain UnderLock Called Whole Lock;
     SkFullsock "bpf_sk_fullsock" 5 1 "46f8bc92758c" Mapless KeepsPacket Casts Unlocked Called Whole Prototype;
     TcpSock "bpf_tcp_sock" 5 1 "655a51e536c0" Mapless KeepsPacket Casts Unlocked Called Whole Prototype;
     SkbEcnSetCe "bpf_skb_ecn_set_ce" 5 1 "f7c917ba11a6" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
@@ -316,14 +322,14 @@ helpers! {
     ProbeReadKernelStr "bpf_probe_read_kernel_str" 5 5 "6ae08ae3dea2" Mapless KeepsPacket ReturnsSize Unlocked Called Text Prototype;
     TcpSendAck "bpf_tcp_send_ack" 5 6 "206057fe020a" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
     SendSignalThread "bpf_send_signal_thread" 5 6 "8482941f0906" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
-    Jiffies64 "bpf_jiffies64" 5 6 "5576b991e9c1" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
+    Jiffies64 "bpf_jiffies64" 5 6 "5576b991e9c1" Mapless KeepsPacket Time Unlocked Called Whole Prototype;
     ReadBranchRecords "bpf_read_branch_records" 5 7 "fff7b64355ea" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
     GetNsCurrentPidTgid "bpf_get_ns_current_pid_tgid" 5 7 "b4490c5c4e02" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
     XdpOutput "bpf_xdp_output" 5 7 "d831ee84bfc9" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
     GetNetnsCookie "bpf_get_netns_cookie" 5 7 "f318903c0bf4" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
     GetCurrentAncestorCgroupId "bpf_get_current_ancestor_cgroup_id" 5 7 "0f09abd105da" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
     SkAssign "bpf_sk_assign" 5 7 "cf7fbe660f2d" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
-    KtimeGetBootNs "bpf_ktime_get_boot_ns" 5 8 "71d19214776e" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
+    KtimeGetBootNs "bpf_ktime_get_boot_ns" 5 8 "71d19214776e" Mapless KeepsPacket Time Unlocked Called Whole Prototype;
     SeqPrintf "bpf_seq_printf" 5 8 "492e639f0c22" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
     SeqWrite "bpf_seq_write" 5 8 "492e639f0c22" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
     SkCgroupId "bpf_sk_cgroup_id" 5 8 "f307fa2cb4c9" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
@@ -358,7 +364,7 @@ helpers! {
     TaskStorageDelete "bpf_task_storage_delete" 5 11 "4cf1bc1f1045" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
     GetCurrentTaskBtf "bpf_get_current_task_btf" 5 11 "3ca1032ab7ab" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
     BprmOptsSet "bpf_bprm_opts_set" 5 11 "3f6719c7b62f" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
-    KtimeGetCoarseNs "bpf_ktime_get_coarse_ns" 5 11 "d05512618056" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
+    KtimeGetCoarseNs "bpf_ktime_get_coarse_ns" 5 11 "d05512618056" Mapless KeepsPacket Time Unlocked Called Whole Prototype;
     ImaInodeHash "bpf_ima_inode_hash" 5 11 "27672f0d280a" Mapless KeepsPacket Plain Unlocked Called Part Prototype;
     SockFromFile "bpf_sock_from_file" 5 11 "4f19cab76136" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
     CheckMtu "bpf_check_mtu" 5 12 "34b2021cc616" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
@@ -406,7 +412,7 @@ helpers! {
     TcpRawGenSyncookieIpv6 "bpf_tcp_raw_gen_syncookie_ipv6" 6 0 "33bf9885040c" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
     TcpRawCheckSyncookieIpv4 "bpf_tcp_raw_check_syncookie_ipv4" 6 0 "33bf9885040c" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
     TcpRawCheckSyncookieIpv6 "bpf_tcp_raw_check_syncookie_ipv6" 6 0 "33bf9885040c" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
-    KtimeGetTaiNs "bpf_ktime_get_tai_ns" 6 1 "c8996c98f703" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
+    KtimeGetTaiNs "bpf_ktime_get_tai_ns" 6 1 "c8996c98f703" Mapless KeepsPacket Time Unlocked Called Whole Prototype;
     UserRingbufDrain "bpf_user_ringbuf_drain" 6 1 "205715673844" Mapless KeepsPacket Plain Unlocked Called Whole Prototype calls UserRingbuf;
     CgrpStorageGet "bpf_cgrp_storage_get" 6 2 "c4bcfb38a95e" Mapless KeepsPacket GetsStorage Unlocked Called Whole Prototype;
     CgrpStorageDelete "bpf_cgrp_storage_delete" 6 2 "c4bcfb38a95e" Mapless KeepsPacket Plain Unlocked Called Whole Prototype;
@@ -427,6 +433,11 @@ impl HelperId {
             Callee::Helper(number) => HelperId::from_number(number),
             Callee::Kfunc { .. } | Callee::Local(_) => None,
         }
+    }
+
+    /// Its name and first release.
+    pub const fn entry(self) -> &'static Helper {
+        &HELPERS[self as usize]
     }
 
     /// Number in `enum bpf_func_id`.
@@ -475,6 +486,16 @@ impl HelperId {
         matches!(self.row().result, ResultRule::ReturnsSize)
     }
 
+    /// True if it returns the time.
+    pub const fn returns_time(self) -> bool {
+        matches!(self.row().result, ResultRule::Time)
+    }
+
+    /// True if it returns a random number.
+    pub const fn returns_random(self) -> bool {
+        matches!(self.row().result, ResultRule::Random)
+    }
+
     /// True if it may be called while a lock is held.
     pub const fn is_allowed_under_lock(self) -> bool {
         matches!(self.row().lock, LockRule::UnderLock)
@@ -491,6 +512,11 @@ impl HelperId {
     /// The part of memory that need not be initialised which it writes.
     pub const fn filling(self) -> Filling {
         self.row().filling
+    }
+
+    /// True if it takes or releases a lock.
+    pub const fn is_of_lock(self) -> bool {
+        matches!(self.row().rule, HelperRule::Lock)
     }
 
     /// Its rule beside the prototype.

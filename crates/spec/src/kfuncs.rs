@@ -11,15 +11,12 @@ use btf::{Kind, TypeId};
 
 use crate::Kernel;
 use crate::bits::BitOp;
+use crate::calls;
 use crate::host;
 use crate::kernel::Module;
 use crate::registry::SpecialKfunc;
 use crate::since;
 
-/// Number of the first function of Linux in resolved code.
-const FIRST_OF_LINUX: i32 = 0x7ffd_0000;
-/// Number of the first function of a host.
-const FIRST_OF_HOST: i32 = 0x7ffc_0000;
 /// Functions of a range at most.
 const RANGE: i32 = 0x1_0000;
 
@@ -47,8 +44,8 @@ impl KernelFunction {
     pub const fn number(self) -> i32 {
         match self {
             KernelFunction::Bits(op) => op.number(),
-            KernelFunction::Linux(index) => FIRST_OF_LINUX + index as i32,
-            KernelFunction::Host(index) => FIRST_OF_HOST + index as i32,
+            KernelFunction::Linux(index) => calls::FIRST_KFUNC + index as i32,
+            KernelFunction::Host(index) => calls::FIRST_HOST_FUNCTION + index as i32,
         }
     }
 
@@ -58,8 +55,8 @@ impl KernelFunction {
             return Some(KernelFunction::Bits(op));
         }
         match (
-            number.wrapping_sub(FIRST_OF_LINUX),
-            number.wrapping_sub(FIRST_OF_HOST),
+            number.wrapping_sub(calls::FIRST_KFUNC),
+            number.wrapping_sub(calls::FIRST_HOST_FUNCTION),
         ) {
             (index @ 0..RANGE, _) => Some(KernelFunction::Linux(index as u16)),
             (_, index @ 0..RANGE) => Some(KernelFunction::Host(index as u16)),
@@ -86,7 +83,7 @@ impl KernelFunction {
 
     /// Address that programs may compare with 0; there is nothing.
     pub const fn address(self) -> u64 {
-        0xffff_ffff_f000_0000 + 16 * (self.number() - FIRST_OF_HOST) as u64
+        0xffff_ffff_f000_0000 + 16 * (self.number() - calls::FIRST_HOST_FUNCTION) as u64
     }
 
     /// The function that an instruction calls or loads the address of, in a program that was

@@ -5,9 +5,9 @@ use crate::since::{Since, since};
 
 macro_rules! kinds {
     ($(
-        $(#[$doc:meta])* $kind:ident = $number:literal, $name:literal, $since:tt, $structure:literal,
+        $(#[$doc:meta])* $kind:ident = $number:literal, $name:literal, $noun:tt, $since:tt, $structure:literal,
         $capability:ident, $contents:ident $(($($of:tt)*))? $layout:ident $cpus:ident $size:ident $types:ident
-        $owner:ident $nesting:ident;
+        $owner:ident $nesting:ident $keys:ident $batches:ident;
     )*) => {
         /// Kind of map (`enum bpf_map_type`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,6 +35,14 @@ macro_rules! kinds {
                 }
             }
 
+            /// What its maps are called in a sentence: one, with its article, and several.
+            #[doc(hidden)]
+            pub const fn noun(self) -> (&'static str, &'static str) {
+                match self {
+                    $(MapKind::$kind => $noun,)*
+                }
+            }
+
             /// Release that introduced the map kind.
             #[doc(hidden)]
             pub const fn since(self) -> Since {
@@ -56,6 +64,22 @@ macro_rules! kinds {
             pub const fn capability(self) -> MapCapability {
                 match self {
                     $(MapKind::$kind => MapCapability::$capability,)*
+                }
+            }
+
+            /// Types of its keys, where BTF describes its maps.
+            #[doc(hidden)]
+            pub const fn key_types(self) -> KeyTypes {
+                match self {
+                    $(MapKind::$kind => KeyTypes::$keys,)*
+                }
+            }
+
+            /// Its batch operations.
+            #[doc(hidden)]
+            pub const fn batches(self) -> Batches {
+                match self {
+                    $(MapKind::$kind => Batches::$batches,)*
                 }
             }
 
@@ -186,7 +210,9 @@ enum Cpus {
 enum Size {
     /// The number of entries.
     Entries,
-    /// Likewise, and a number more (`map_extra`).
+    /// Likewise; one for each CPU if it is 0 or more.
+    EntriesByCpu,
+    /// The number of entries, and a number more (`map_extra`).
     EntriesAndExtra,
     /// 0: the kernel counts no entries, or there is one.
     NoEntries,
@@ -221,6 +247,38 @@ enum Nesting {
     NeverInner,
 }
 
+/// What a kind says of the types of its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyTypes {
+    /// The key has a type, which may be any.
+    Any,
+    /// An integer of 32 bits; of an array of variables none.
+    Index,
+    /// An integer of 32 bits.
+    Descriptor,
+    /// A structure.
+    Struct,
+    /// An integer of 64 bits, or a structure, as the size of the key says.
+    Cgroup,
+    /// None.
+    None,
+    /// BTF describes no maps of the kind.
+    Untyped,
+}
+
+/// Batch operations of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Batches {
+    /// None.
+    None,
+    /// Lookup, update.
+    Array,
+    /// Lookup, update, delete.
+    Trie,
+    /// All.
+    Hash,
+}
+
 /// Properties of a kind beside its number and name: a column each.
 struct Row {
     contents: Contents,
@@ -232,79 +290,79 @@ struct Row {
     nesting: Nesting,
 }
 
-// Number, name, first release with the commit, structure, capability; contents, layout, CPUs, size,
-// types, owner, nesting.
+// Number, name, nouns, first release with the commit, structure, capability; contents, layout, CPUs, size,
+// types, owner, nesting, types of keys, batches.
 kinds! {
     /// Hash table.
-    Hash = 1, "hash", (3, 19, "0f8e4bd8a1fc"), "bpf_htab", Anyone, Values InlineHash Shared Entries Typed Free Inner;
+    Hash = 1, "hash", ("a hash map", "hash maps"), (3, 19, "0f8e4bd8a1fc"), "bpf_htab", Anyone, Values InlineHash Shared Entries Typed Free Inner Any Hash;
     /// Array: preallocated values by index.
-    Array = 2, "array", (3, 19, "28fbcfa08d8e"), "bpf_array", Anyone, Values Dense Shared Entries Typed Free Inner;
+    Array = 2, "array", ("an array", "arrays"), (3, 19, "28fbcfa08d8e"), "bpf_array", Anyone, Values Dense Shared Entries Typed Free Inner Index Array;
     /// Programs by index, for tail calls.
-    ProgArray = 3, "prog_array", (4, 2, "04fd61ab36ec"), "bpf_array", Anyone, Programs Sparse Apart Entries Typed Loaded NeverInner;
+    ProgArray = 3, "prog_array", ("a program array", "program arrays"), (4, 2, "04fd61ab36ec"), "bpf_array", Anyone, Programs Sparse Apart Entries Typed Loaded NeverInner Any None;
     /// Perf events by index, usually by CPU.
-    PerfEventArray = 4, "perf_event_array", (4, 3, "ea317b267e9d"), "bpf_array", Anyone, Records Sparse Apart Entries Untyped Free Inner;
+    PerfEventArray = 4, "perf_event_array", ("a perf event array", "perf event arrays"), (4, 3, "ea317b267e9d"), "bpf_array", Anyone, Records Sparse Apart EntriesByCpu Untyped Free Inner Untyped None;
     /// Hash table with a value for each CPU.
-    PercpuHash = 5, "percpu_hash", (4, 6, "824bd0ce6c7c"), "bpf_htab", Anyone, Values Hash Percpu Entries Typed Free Inner;
+    PercpuHash = 5, "percpu_hash", ("a per-CPU hash map", "per-CPU hash maps"), (4, 6, "824bd0ce6c7c"), "bpf_htab", Anyone, Values Hash Percpu Entries Typed Free Inner Any Hash;
     /// Array with a value for each CPU.
-    PercpuArray = 6, "percpu_array", (4, 6, "a10423b87a7e"), "bpf_array", Anyone, Values Dense Percpu Entries Typed Free Inner;
+    PercpuArray = 6, "percpu_array", ("a per-CPU array", "per-CPU arrays"), (4, 6, "a10423b87a7e"), "bpf_array", Anyone, Values Dense Percpu Entries Typed Free Inner Index Array;
     /// Stack traces by identifier.
-    StackTrace = 7, "stack_trace", (4, 6, "d5a3b1f69186"), "bpf_stack_map", Bpf, Stacks Own Shared Entries Untyped Free Inner;
+    StackTrace = 7, "stack_trace", ("a stack trace map", "stack trace maps"), (4, 6, "d5a3b1f69186"), "bpf_stack_map", Bpf, Stacks Own Shared Entries Untyped Free Inner Untyped None;
     /// Control groups by index.
-    CgroupArray = 8, "cgroup_array", (4, 8, "4ed8ec521ed5"), "bpf_array", Anyone, Cgroups Sparse Shared Entries Untyped Free Inner;
+    CgroupArray = 8, "cgroup_array", ("a cgroup array", "cgroup arrays"), (4, 8, "4ed8ec521ed5"), "bpf_array", Anyone, Cgroups Sparse Shared Entries Untyped Free Inner Untyped None;
     /// LRU hash: evicts the least recently used entry when it is full.
-    LruHash = 9, "lru_hash", (4, 10, "29ba732acbee"), "bpf_htab", Bpf, Values InlineLru Shared Entries Typed Free Inner;
+    LruHash = 9, "lru_hash", ("an LRU hash map", "LRU hash maps"), (4, 10, "29ba732acbee"), "bpf_htab", Bpf, Values InlineLru Shared Entries Typed Free Inner Any Hash;
     /// LRU hash with a value for each CPU.
-    LruPercpuHash = 10, "lru_percpu_hash", (4, 10, "8f8449384ec3"), "bpf_htab", Bpf, Values Lru Percpu Entries Typed Free Inner;
+    LruPercpuHash = 10, "lru_percpu_hash", ("a per-CPU LRU hash map", "per-CPU LRU hash maps"), (4, 10, "8f8449384ec3"), "bpf_htab", Bpf, Values Lru Percpu Entries Typed Free Inner Any Hash;
     /// Trie: values by longest matching prefix.
-    LpmTrie = 11, "lpm_trie", (4, 11, "b95a5c4db09b"), "lpm_trie", Bpf, Values Own Shared Entries Typed Free Inner;
+    LpmTrie = 11, "lpm_trie", ("an LPM trie", "LPM tries"), (4, 11, "b95a5c4db09b"), "lpm_trie", Bpf, Values Own Shared Entries Typed Free Inner Struct Trie;
     /// Maps by index.
-    ArrayOfMaps = 12, "array_of_maps", (4, 12, "56f668dfe00d"), "bpf_array", Anyone, Maps Sparse Shared Entries Untyped Loaded Inner;
+    ArrayOfMaps = 12, "array_of_maps", ("an array of maps", "arrays of maps"), (4, 12, "56f668dfe00d"), "bpf_array", Anyone, Maps Sparse Shared Entries Untyped Loaded Inner Untyped Array;
     /// Maps by key.
-    HashOfMaps = 13, "hash_of_maps", (4, 12, "bcc6b1b7ebf8"), "bpf_htab", Anyone, Maps Hash Shared Entries Untyped Loaded Inner;
+    HashOfMaps = 13, "hash_of_maps", ("a hash of maps", "hashes of maps"), (4, 12, "bcc6b1b7ebf8"), "bpf_htab", Anyone, Maps Hash Shared Entries Untyped Loaded Inner Untyped Hash;
     /// Network devices by index, to redirect to.
-    Devmap = 14, "devmap", (4, 14, "546ac1ffb70d"), "bpf_dtab", NetAdmin, Devices Own Apart Entries Untyped Free Inner;
+    Devmap = 14, "devmap", ("a devmap", "devmaps"), (4, 14, "546ac1ffb70d"), "bpf_dtab", NetAdmin, Devices Own Apart Entries Untyped Free Inner Untyped None;
     /// Sockets by index.
-    Sockmap = 15, "sockmap", (4, 14, "174a79ff9515"), "bpf_stab", NetAdmin, Sockets(SocketUse::References) Own Shared Entries Untyped Loaded Inner;
+    Sockmap = 15, "sockmap", ("a sockmap", "sockmaps"), (4, 14, "174a79ff9515"), "bpf_stab", NetAdmin, Sockets(SocketUse::References) Own Shared Entries Untyped Loaded Inner Untyped None;
     /// CPUs to redirect to.
-    Cpumap = 16, "cpumap", (4, 15, "6710e1126934"), "bpf_cpu_map", Bpf, Cpus Own Apart Entries Untyped Free Inner;
+    Cpumap = 16, "cpumap", ("a cpumap", "cpumaps"), (4, 15, "6710e1126934"), "bpf_cpu_map", Bpf, Cpus Own Apart EntriesByCpu Untyped Free Inner Untyped None;
     /// AF_XDP sockets by queue.
-    Xskmap = 17, "xskmap", (4, 18, "fbfc504a24f5"), "xsk_map", NetAdmin, Sockets(SocketUse::Xdp) Own Apart Entries Untyped Loaded Inner;
+    Xskmap = 17, "xskmap", ("an xskmap", "xskmaps"), (4, 18, "fbfc504a24f5"), "xsk_map", NetAdmin, Sockets(SocketUse::Xdp) Own Apart Entries Untyped Loaded Inner Untyped None;
     /// Sockets by key.
-    Sockhash = 18, "sockhash", (4, 18, "81110384441a"), "bpf_shtab", NetAdmin, Sockets(SocketUse::References) Hash Shared Entries Untyped Loaded Inner;
+    Sockhash = 18, "sockhash", ("a sockhash", "sockhashes"), (4, 18, "81110384441a"), "bpf_shtab", NetAdmin, Sockets(SocketUse::References) Hash Shared Entries Untyped Loaded Inner Untyped None;
     /// A value for each control group and attached program.
-    CgroupStorage = 19, "cgroup_storage", (4, 19, "de9cbbaadba5"), "bpf_cgroup_storage_map", Anyone, AttachedStorage Own Shared NoEntries Typed Free NeverInner;
+    CgroupStorage = 19, "cgroup_storage", ("a cgroup storage", "cgroup storages"), (4, 19, "de9cbbaadba5"), "bpf_cgroup_storage_map", Anyone, AttachedStorage Own Shared NoEntries Typed Free NeverInner Cgroup None;
     /// Sockets of a reuseport group by index.
-    ReuseportSockarray = 20, "reuseport_sockarray", (4, 19, "5dc4c4b7d4e8"), "reuseport_array", Bpf, Sockets(SocketUse::Reuseport) Own Shared Entries Typed Loaded Inner;
+    ReuseportSockarray = 20, "reuseport_sockarray", ("a reuseport sockarray", "reuseport sockarrays"), (4, 19, "5dc4c4b7d4e8"), "reuseport_array", Bpf, Sockets(SocketUse::Reuseport) Own Shared Entries Typed Loaded Inner Any None;
     /// A value for each control group, attached program and CPU.
-    PercpuCgroupStorage = 21, "percpu_cgroup_storage", (4, 20, "b741f1630346"), "bpf_cgroup_storage_map", Anyone, AttachedStorage Own PercpuInOrder NoEntries Typed Free NeverInner;
+    PercpuCgroupStorage = 21, "percpu_cgroup_storage", ("a per-CPU cgroup storage", "per-CPU cgroup storages"), (4, 20, "b741f1630346"), "bpf_cgroup_storage_map", Anyone, AttachedStorage Own PercpuInOrder NoEntries Typed Free NeverInner Cgroup None;
     /// FIFO queue; no keys.
-    Queue = 22, "queue", (4, 20, "f1a2e44a3aec"), "bpf_queue_stack", Bpf, Values Own Shared Entries Untyped Free Inner;
+    Queue = 22, "queue", ("a queue", "queues"), (4, 20, "f1a2e44a3aec"), "bpf_queue_stack", Bpf, Values Own Shared Entries Untyped Free Inner Any None;
     /// LIFO stack; no keys.
-    Stack = 23, "stack", (4, 20, "f1a2e44a3aec"), "bpf_queue_stack", Bpf, Values Own Shared Entries Untyped Free Inner;
+    Stack = 23, "stack", ("a stack", "stacks"), (4, 20, "f1a2e44a3aec"), "bpf_queue_stack", Bpf, Values Own Shared Entries Untyped Free Inner Any None;
     /// Local storage of sockets.
-    SkStorage = 24, "sk_storage", (5, 2, "6ac99e8f23d4"), "bpf_local_storage_map", Bpf, Storage(StorageKind::Socket) Own Shared NoEntries Typed Free Inner;
+    SkStorage = 24, "sk_storage", ("a socket storage", "socket storages"), (5, 2, "6ac99e8f23d4"), "bpf_local_storage_map", Bpf, Storage(StorageKind::Socket) Own Shared NoEntries Typed Free Inner Descriptor None;
     /// Network devices by key, to redirect to.
-    DevmapHash = 25, "devmap_hash", (5, 4, "6f9d451ab1a3"), "bpf_dtab", NetAdmin, Devices Own Apart Entries Untyped Free Inner;
+    DevmapHash = 25, "devmap_hash", ("a devmap hash", "devmap hashes"), (5, 4, "6f9d451ab1a3"), "bpf_dtab", NetAdmin, Devices Own Apart Entries Untyped Free Inner Untyped None;
     /// struct_ops: a kernel structure whose function pointers are programs.
-    StructOps = 26, "struct_ops", (5, 6, "85d33df357b6"), "bpf_struct_ops_map", Bpf, StructOps Own Shared NoEntries Typed Loaded NeverInner;
+    StructOps = 26, "struct_ops", ("a struct_ops map", "struct_ops maps"), (5, 6, "85d33df357b6"), "bpf_struct_ops_map", Bpf, StructOps Own Shared NoEntries Typed Loaded NeverInner Any None;
     /// Ring buffer: records from programs to user space.
-    Ringbuf = 27, "ringbuf", (5, 8, "457f44363a88"), "bpf_ringbuf_map", Anyone, Records Own Shared Ring Typed Free Inner;
+    Ringbuf = 27, "ringbuf", ("a ring buffer", "ring buffers"), (5, 8, "457f44363a88"), "bpf_ringbuf_map", Anyone, Records Own Shared Ring Typed Free Inner Any None;
     /// Local storage of inodes.
-    InodeStorage = 28, "inode_storage", (5, 10, "8ea636848aca"), "bpf_local_storage_map", Bpf, Storage(StorageKind::Inode) Own Shared NoEntries Typed Free Inner;
+    InodeStorage = 28, "inode_storage", ("an inode storage", "inode storages"), (5, 10, "8ea636848aca"), "bpf_local_storage_map", Bpf, Storage(StorageKind::Inode) Own Shared NoEntries Typed Free Inner Descriptor None;
     /// Local storage of tasks.
-    TaskStorage = 29, "task_storage", (5, 11, "4cf1bc1f1045"), "bpf_local_storage_map", Bpf, Storage(StorageKind::Task) Own Shared NoEntries Typed Free Inner;
+    TaskStorage = 29, "task_storage", ("a task storage", "task storages"), (5, 11, "4cf1bc1f1045"), "bpf_local_storage_map", Bpf, Storage(StorageKind::Task) Own Shared NoEntries Typed Free Inner Descriptor None;
     /// Bloom filter: a set with false positives.
-    BloomFilter = 30, "bloom_filter", (5, 16, "9330986c0300"), "bpf_bloom_filter", Bpf, Members Own Shared EntriesAndExtra Typed Free Inner;
+    BloomFilter = 30, "bloom_filter", ("a Bloom filter", "Bloom filters"), (5, 16, "9330986c0300"), "bpf_bloom_filter", Bpf, Members Own Shared EntriesAndExtra Typed Free Inner None None;
     /// User ring buffer: records from user space to programs.
-    UserRingbuf = 31, "user_ringbuf", (6, 1, "583c1f420173"), "bpf_ringbuf_map", Anyone, UserRecords Own Shared Ring Typed Free Inner;
+    UserRingbuf = 31, "user_ringbuf", ("a user ring buffer", "user ring buffers"), (6, 1, "583c1f420173"), "bpf_ringbuf_map", Anyone, UserRecords Own Shared Ring Typed Free Inner Any None;
     /// Local storage of control groups.
-    CgrpStorage = 32, "cgrp_storage", (6, 2, "c4bcfb38a95e"), "bpf_local_storage_map", Bpf, Storage(StorageKind::Cgroup) Own Shared NoEntries Typed Free Inner;
+    CgrpStorage = 32, "cgrp_storage", ("a cgroup local storage", "cgroup local storages"), (6, 2, "c4bcfb38a95e"), "bpf_local_storage_map", Bpf, Storage(StorageKind::Cgroup) Own Shared NoEntries Typed Free Inner Descriptor None;
     /// Arena: sparse memory shared by programs and user space.
-    Arena = 33, "arena", (6, 9, "317460317a02"), "bpf_arena", Bpf, Pages Own Shared EntriesAndExtra Untyped Free Inner;
+    Arena = 33, "arena", ("an arena", "arenas"), (6, 9, "317460317a02"), "bpf_arena", Bpf, Pages Own Shared EntriesAndExtra Untyped Free Inner Any None;
     /// Instruction array: targets of indirect jumps.
-    InsnArray = 34, "insn_array", (6, 19, "b4ce5923e780"), "bpf_map", Bpf, Targets Own Shared Entries Typed Free NeverInner;
+    InsnArray = 34, "insn_array", ("an instruction array", "instruction arrays"), (6, 19, "b4ce5923e780"), "bpf_map", Bpf, Targets Own Shared Entries Typed Free NeverInner Any None;
     /// Resizable hash table.
-    Rhash = 35, "rhash", (7, 2, "16b4d3e2fb24"), "bpf_map", Bpf, Values Own Shared EntriesAndExtra Typed Free Inner;
+    Rhash = 35, "rhash", ("a resizable hash map", "resizable hash maps"), (7, 2, "16b4d3e2fb24"), "bpf_map", Bpf, Values Own Shared EntriesAndExtra Typed Free Inner Any None;
 }
 
 impl MapKind {
@@ -318,9 +376,14 @@ impl MapKind {
         matches!(self.row().contents, Contents::Maps)
     }
 
+    /// True for maps of values of the program.
+    pub const fn holds_values(self) -> bool {
+        matches!(self.row().contents, Contents::Values)
+    }
+
     /// True for maps whose elements `bpf_for_each_map_elem` visits: hashes and arrays.
     pub const fn has_for_each(self) -> bool {
-        matches!(self.row().contents, Contents::Values) && !matches!(self.row().layout, Layout::Own)
+        self.holds_values() && !matches!(self.row().layout, Layout::Own)
     }
 
     /// True for maps of sockets, from which programs look up references.
@@ -396,6 +459,28 @@ impl MapKind {
     /// True for maps that are created with 0 entries.
     pub const fn has_no_entries(self) -> bool {
         matches!(self.row().size, Size::NoEntries)
+    }
+
+    /// True for maps with an entry for each CPU, which loaders count where the declaration does not.
+    #[doc(hidden)]
+    pub const fn has_entry_by_cpu(self) -> bool {
+        matches!(self.row().size, Size::EntriesByCpu)
+    }
+
+    /// True for maps without values of a declared size, in which programs write records or use pages.
+    #[doc(hidden)]
+    pub const fn is_memory(self) -> bool {
+        matches!(self.row().contents, Contents::Records | Contents::Pages)
+    }
+
+    /// Flags that the kernel adds to those of a request: the values of device maps, which lookups
+    /// return, and targets of jumps are read only for programs.
+    #[doc(hidden)]
+    pub const fn added_flags(self) -> MapFlags {
+        match self.row().contents {
+            Contents::Devices | Contents::Targets => MapFlags::RDONLY_PROG,
+            _ => MapFlags(0),
+        }
     }
 
     /// True for maps to which programs write records for the host.

@@ -71,7 +71,7 @@ macro_rules! numbered {
 macro_rules! program_types {
     ($(
         $(#[$doc:meta])* $variant:ident = $number:literal, $text:literal, $since:tt,
-        $returns:ident, $test_run:expr, $sleeps:expr;
+        $returns:ident, $test_run:expr, $sleeps:expr, $form:ident $context:tt;
     )*) => {
         numbered! {
             /// Program type (`enum bpf_prog_type`): decides context, helpers and return values.
@@ -108,7 +108,37 @@ macro_rules! program_types {
                     $(ProgramType::$variant => $sleeps,)*
                 }
             }
+
+            /// Structure that BTF has for the context (include/linux/bpf_types.h); `None` where a
+            /// context is `void *` or a number (`find_canonical_prog_ctx_type`).
+            #[doc(alias = "find_canonical_prog_ctx_type")]
+            #[doc(hidden)]
+            pub const fn context(self) -> Option<&'static str> {
+                match self {
+                    $(ProgramType::$variant => structure!($context),)*
+                }
+            }
+
+            /// True if programs get the context as it stands, so that helpers may use it as memory
+            /// (`convert_ctx_access` is missing).
+            #[doc(alias = "convert_ctx_access")]
+            #[doc(hidden)]
+            pub const fn has_plain_context(self) -> bool {
+                match self {
+                    $(ProgramType::$variant => matches!(ContextForm::$form, ContextForm::Plain),)*
+                }
+            }
         }
+    };
+}
+
+/// A structure by name, or `_` for none.
+macro_rules! structure {
+    (_) => {
+        None
+    };
+    ($name:literal) => {
+        Some($name)
     };
 }
 
@@ -180,6 +210,14 @@ pub enum Sleeps {
     Always,
 }
 
+/// What becomes of a program's accesses of its context.
+enum ContextForm {
+    /// They become accesses of the kernel's own structure.
+    Converted,
+    /// They stay.
+    Plain,
+}
+
 /// Test run of a program type (`BPF_PROG_TEST_RUN`): its packet and context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestRunKind {
@@ -230,72 +268,72 @@ impl SkbRun {
     };
 }
 
-// Number, name, first release with the commit, return values, test run, sleep.
+// Number, name, first release with the commit, return values, test run, sleep, context.
 program_types! {
     /// Filters packets of a socket.
-    SocketFilter = 1, "socket_filter", (3, 19, "ddd872bc3098"), Length, Some(Skb(SkbRun::READ)), Never;
+    SocketFilter = 1, "socket_filter", (3, 19, "ddd872bc3098"), Length, Some(Skb(SkbRun::READ)), Never, Converted "__sk_buff";
     /// Runs at kprobes and uprobes.
-    Kprobe = 2, "kprobe", (4, 1, "2541517c32be"), Number, None, Since(Feature::SleepableUprobes);
+    Kprobe = 2, "kprobe", (4, 1, "2541517c32be"), Number, None, Since(Feature::SleepableUprobes), Plain "pt_regs";
     /// Classifies packets of a network device (tc, tcx, netkit).
-    SchedCls = 3, "sched_cls", (4, 1, "96be4325f443"), Tc, Some(Skb(SkbRun::TC)), Never;
+    SchedCls = 3, "sched_cls", (4, 1, "96be4325f443"), Tc, Some(Skb(SkbRun::TC)), Never, Converted "__sk_buff";
     /// Runs as an action of tc.
-    SchedAct = 4, "sched_act", (4, 1, "94caee8c312d"), Tc, Some(Skb(SkbRun::TC)), Never;
+    SchedAct = 4, "sched_act", (4, 1, "94caee8c312d"), Tc, Some(Skb(SkbRun::TC)), Never, Converted "__sk_buff";
     /// Runs at a tracepoint, with its formatted record.
-    Tracepoint = 5, "tracepoint", (4, 7, "98b5c2c65c29"), Number, None, Since(Feature::SleepableTracepoints);
+    Tracepoint = 5, "tracepoint", (4, 7, "98b5c2c65c29"), Number, None, Since(Feature::SleepableTracepoints), Plain _;
     /// Runs on frames in the driver, before the network stack.
-    Xdp = 6, "xdp", (4, 8, "6a773a15a1e8"), Xdp, Some(Xdp), Never;
+    Xdp = 6, "xdp", (4, 8, "6a773a15a1e8"), Xdp, Some(Xdp), Never, Converted "xdp_md";
     /// Runs on perf samples.
-    PerfEvent = 7, "perf_event", (4, 9, "0515e5999a46"), Number, None, Never;
+    PerfEvent = 7, "perf_event", (4, 9, "0515e5999a46"), Number, None, Never, Converted "bpf_perf_event_data";
     /// Filters packets of a control group.
-    CgroupSkb = 8, "cgroup_skb", (4, 10, "0e33661de493"), Cgroup, Some(Skb(SkbRun::READ)), Never;
+    CgroupSkb = 8, "cgroup_skb", (4, 10, "0e33661de493"), Cgroup, Some(Skb(SkbRun::READ)), Never, Converted "__sk_buff";
     /// Runs when sockets of a control group are created, bound and released.
-    CgroupSock = 9, "cgroup_sock", (4, 10, "610236587600"), Number, None, Never;
+    CgroupSock = 9, "cgroup_sock", (4, 10, "610236587600"), Number, None, Never, Converted "bpf_sock";
     /// Lightweight tunnel: runs on received packets of a route.
-    LwtIn = 10, "lwt_in", (4, 10, "3a0af8fd61f9"), RetCode, Some(Skb(SkbRun::READ)), Never;
+    LwtIn = 10, "lwt_in", (4, 10, "3a0af8fd61f9"), RetCode, Some(Skb(SkbRun::READ)), Never, Converted "__sk_buff";
     /// Lightweight tunnel: runs on sent packets of a route.
-    LwtOut = 11, "lwt_out", (4, 10, "3a0af8fd61f9"), RetCode, Some(Skb(SkbRun::READ)), Never;
+    LwtOut = 11, "lwt_out", (4, 10, "3a0af8fd61f9"), RetCode, Some(Skb(SkbRun::READ)), Never, Converted "__sk_buff";
     /// Lightweight tunnel: runs on transmitted packets of a route.
-    LwtXmit = 12, "lwt_xmit", (4, 10, "3a0af8fd61f9"), RetCode, Some(Skb(SkbRun::SENT)), Never;
+    LwtXmit = 12, "lwt_xmit", (4, 10, "3a0af8fd61f9"), RetCode, Some(Skb(SkbRun::SENT)), Never, Converted "__sk_buff";
     /// Runs at events of TCP connections.
-    SockOps = 13, "sock_ops", (4, 13, "40304b2a1567"), Number, None, Never;
+    SockOps = 13, "sock_ops", (4, 13, "40304b2a1567"), Number, None, Never, Converted "bpf_sock_ops";
     /// Parses and redirects streams of sockets in a sockmap.
-    SkSkb = 14, "sk_skb", (4, 14, "b005fd189cec"), Number, None, Never;
+    SkSkb = 14, "sk_skb", (4, 14, "b005fd189cec"), Number, None, Never, Converted "__sk_buff";
     /// Decides which devices a control group may access.
-    CgroupDevice = 15, "cgroup_device", (4, 15, "ebc614f68736"), Number, None, Never;
+    CgroupDevice = 15, "cgroup_device", (4, 15, "ebc614f68736"), Number, None, Never, Plain "bpf_cgroup_dev_ctx";
     /// Runs on messages that a socket in a sockmap sends.
-    SkMsg = 16, "sk_msg", (4, 17, "4f738adba30a"), Number, None, Never;
+    SkMsg = 16, "sk_msg", (4, 17, "4f738adba30a"), Number, None, Never, Converted "sk_msg_md";
     /// Runs at a tracepoint, with its raw arguments.
-    RawTracepoint = 17, "raw_tracepoint", (4, 17, "c4f6699dfcb8"), Number, Some(RawTracepoint), Since(Feature::SleepableTracepoints);
+    RawTracepoint = 17, "raw_tracepoint", (4, 17, "c4f6699dfcb8"), Number, Some(RawTracepoint), Since(Feature::SleepableTracepoints), Plain "bpf_raw_tracepoint_args";
     /// Changes the addresses of bind, connect and the like in a control group.
-    CgroupSockAddr = 18, "cgroup_sock_addr", (4, 17, "4fbac77d2d09"), Number, None, Never;
+    CgroupSockAddr = 18, "cgroup_sock_addr", (4, 17, "4fbac77d2d09"), Number, None, Never, Converted "bpf_sock_addr";
     /// Runs on packets of IPv6 segment routing.
-    LwtSeg6local = 19, "lwt_seg6local", (4, 18, "004d4b274e2a"), RetCode, Some(Skb(SkbRun::READ)), Never;
+    LwtSeg6local = 19, "lwt_seg6local", (4, 18, "004d4b274e2a"), RetCode, Some(Skb(SkbRun::READ)), Never, Converted "__sk_buff";
     /// Decodes infrared signals.
-    LircMode2 = 20, "lirc_mode2", (4, 18, "f4364dcfc86d"), Number, None, Never;
+    LircMode2 = 20, "lirc_mode2", (4, 18, "f4364dcfc86d"), Number, None, Never, Plain _;
     /// Chooses among sockets that share a port.
-    SkReuseport = 21, "sk_reuseport", (4, 19, "2dbb9b9e6df6"), Number, None, Never;
+    SkReuseport = 21, "sk_reuseport", (4, 19, "2dbb9b9e6df6"), Number, None, Never, Converted "sk_reuseport_md";
     /// Dissects the headers of a packet.
-    FlowDissector = 22, "flow_dissector", (4, 20, "d58e468b1112"), RetCode, Some(FlowDissector), Never;
+    FlowDissector = 22, "flow_dissector", (4, 20, "d58e468b1112"), RetCode, Some(FlowDissector), Never, Converted "__sk_buff";
     /// Decides which sysctls a control group may read and write.
-    CgroupSysctl = 23, "cgroup_sysctl", (5, 2, "7b146cebe30c"), Number, None, Never;
+    CgroupSysctl = 23, "cgroup_sysctl", (5, 2, "7b146cebe30c"), Number, None, Never, Converted "bpf_sysctl";
     /// Runs at a tracepoint and may write to its buffer.
-    RawTracepointWritable = 24, "raw_tracepoint_writable", (5, 2, "9df1c28bb752"), Number, Some(RawTracepoint), Never;
+    RawTracepointWritable = 24, "raw_tracepoint_writable", (5, 2, "9df1c28bb752"), Number, Some(RawTracepoint), Never, Plain "bpf_raw_tracepoint_args";
     /// Runs at getsockopt and setsockopt in a control group.
-    CgroupSockopt = 25, "cgroup_sockopt", (5, 3, "0d01da6afc54"), Number, None, Never;
+    CgroupSockopt = 25, "cgroup_sockopt", (5, 3, "0d01da6afc54"), Number, None, Never, Converted "bpf_sockopt";
     /// fentry, fexit, fmod_ret, iterators and typed raw tracepoints.
-    Tracing = 26, "tracing", (5, 5, "f1b9509c2fb0"), Number, None, ByHook;
+    Tracing = 26, "tracing", (5, 5, "f1b9509c2fb0"), Number, None, ByHook, Plain _;
     /// Implements a function pointer of a struct_ops type.
-    StructOps = 27, "struct_ops", (5, 6, "27ae7997a661"), Number, None, Since(Feature::SleepableStructOps);
+    StructOps = 27, "struct_ops", (5, 6, "27ae7997a661"), Number, None, Since(Feature::SleepableStructOps), Plain _;
     /// Replaces a function of another program (freplace).
-    Ext = 28, "ext", (5, 6, "be8704ff07d2"), Number, None, Never;
+    Ext = 28, "ext", (5, 6, "be8704ff07d2"), Number, None, Never, Converted _;
     /// Runs at LSM hooks.
-    Lsm = 29, "lsm", (5, 7, "fc611f47f218"), Number, None, Since(Feature::Sleepable);
+    Lsm = 29, "lsm", (5, 7, "fc611f47f218"), Number, None, Since(Feature::Sleepable), Plain _;
     /// Selects the socket of a new connection.
-    SkLookup = 30, "sk_lookup", (5, 9, "e9ddbb7707ff"), SkLookup, Some(SkLookup), Never;
+    SkLookup = 30, "sk_lookup", (5, 9, "e9ddbb7707ff"), SkLookup, Some(SkLookup), Never, Converted "bpf_sk_lookup";
     /// Runs on demand of user space (BPF_PROG_TEST_RUN) and may make system calls.
-    Syscall = 31, "syscall", (5, 14, "79a7f8bdb159"), Number, Some(Syscall), Always;
+    Syscall = 31, "syscall", (5, 14, "79a7f8bdb159"), Number, Some(Syscall), Always, Plain _;
     /// Runs at netfilter hooks.
-    Netfilter = 32, "netfilter", (6, 4, "84601d6ee68a"), Netfilter, Some(Netfilter), Never;
+    Netfilter = 32, "netfilter", (6, 4, "84601d6ee68a"), Netfilter, Some(Netfilter), Never, Plain "bpf_nf_ctx";
 }
 
 // Number, name, first release with the commit, hook.

@@ -29,7 +29,7 @@ pub use context::{CtxAccess, CtxQuery, CtxRefused, FieldRule, Layout, Widths};
 pub use helper::{ArgDetail, HelperProto, HostHelper, KernelType, Restriction, Unavailable};
 pub use iterator::{IteratorArg, IteratorTarget};
 pub use kfunc::{Kfunc, KfuncFlags, MODULE_KFUNCS, ModuleKfuncs, ProgramTypes};
-pub use lists::{Limits, Lists, SafeList, TracepointArg};
+pub use lists::{DYNPTR_SIZE, Limits, Lists, SafeList, TracepointArg};
 pub use map::MapTraits;
 pub use rewriting::{AccessForm, PacketLoads, Rewriting, Rewritten};
 pub use signature::kfunc_signature;

@@ -11,28 +11,28 @@
 //! - [`mod@reference`] evaluates a program step by step, with every access and every
 //!   read checked: it says what is right, and whether a program is safe at all;
 //! - [`shrink`] makes a program that shows a difference small;
-//! - [`reach`] counts what was generated and executed.
+//! - [`coverage`] counts what was generated and executed.
 //!
 //! # Modules
 //!
 //! `generate.rs`, `statements.rs` and `memory.rs` generate programs that are safe by construction;
-//! `idioms/` has compiler idioms, `twist.rs` near misses of them; `reference.rs` is the reference
+//! `idioms/` has compiler idioms, `near_miss.rs` near misses of them; `reference.rs` is the reference
 //! evaluator, which checks safety by the provenance of values (`origin.rs`).
 
 mod choices;
+pub mod coverage;
 mod draft;
 mod generate;
 mod idioms;
 mod memory;
+mod near_miss;
 mod origin;
 mod palette;
 mod program;
-pub mod reach;
 pub mod reference;
 mod scope;
 pub mod shrink;
 mod statements;
-mod twist;
 
 pub use choices::Choices;
 pub use generate::Generator;

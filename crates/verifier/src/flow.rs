@@ -13,6 +13,7 @@ mod packet;
 
 pub(crate) use exit::{check_exit, check_result, check_thrown, prepare_func_exit};
 pub(crate) use null::{is_trusted, mark_not_null};
+pub(crate) use packet::MAX_PACKET_OFF;
 
 use isa::ebpf::{Insn, Reg};
 use spec::behaviour::Behaviour;

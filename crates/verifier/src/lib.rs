@@ -85,6 +85,8 @@ pub use options::{Options, Stress};
 pub use proof::Proof;
 pub use recorded::{RecordedState, RecordedStates};
 pub use release::RULES;
+#[doc(hidden)]
+pub use release::Requirement;
 pub use state::MapRef;
 pub use verdict::{Refusal, RefusalKind, Result, Statistics, Stop, Verdict, Verification};
 pub use xlated::{FormSlot, KernelCode, LiveCode, Spills};

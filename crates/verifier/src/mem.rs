@@ -50,6 +50,8 @@ use registers::set_unknown;
 
 /// Bytes of stack of a frame (`MAX_BPF_STACK`).
 pub(crate) const MAX_STACK: i64 = LIMITS.stack as i64;
+/// Offset of the end of a frame from its frame pointer.
+pub(crate) const STACK_END: i32 = -(LIMITS.stack as i32);
 /// Variable offsets must stay below this (`BPF_MAX_VAR_OFF`).
 pub(crate) const MAX_VAR_OFF: i64 = LIMITS.variable_offset as i64;
 /// Bytes of `struct bpf_flow_keys`.

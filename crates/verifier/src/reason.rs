@@ -32,18 +32,20 @@ mod scene;
 mod trace;
 mod values;
 
+pub use crate::log::TypeText;
+pub use crate::state::{DynptrKind, Section};
 pub use capability::MissingCapabilities;
 pub(crate) use capability::missing;
 pub use cause::{
     AccessKind, Acquired, ArgumentFault, ArithmeticFault, BoundsFault, Cause, Check, ContextFault,
-    ExceptionFault, KfuncRule, LockFault, LostObject, LostTrust, MapMisuse, MapPart, MergedMembers,
-    NullCheck, NumberSource, ObjectFault, PacketBase, PacketCheckFault, PacketExtent, PacketLoop,
-    Parameter, ParameterFault, ReturnedBy, SignatureFault, SizeFault, StackObjectFault,
-    TargetFault, Unwritten,
+    ExceptionFault, Expected, KfuncRule, LockFault, LostObject, LostTrust, MapMisuse, MapPart,
+    MergedMembers, NullCheck, NumberSource, ObjectFault, OnStack, PacketBase, PacketCheckFault,
+    PacketExtent, PacketLoop, Parameter, ParameterFault, PathEnd, ReturnedBy, SignatureFault,
+    SizeFault, StackObjectFault, TargetFault, Unwritten,
 };
 pub use explanation::{
-    Capability, Chain, Decision, Explanation, InsnPlace, Known, KnownValue, Note, NoteKind, Path,
-    PointerTarget, Source,
+    Called, Capability, Chain, Decision, Explanation, InsnPlace, Known, KnownValue, Note, NoteKind,
+    Path, PointerTarget, Source,
 };
 pub(crate) use trace::{StepState, Trace};
 
@@ -73,7 +75,7 @@ pub(crate) fn explain(ending: Ending<'_>) -> Explanation {
     let finding = rules::find(&scene);
     Explanation {
         program: scene.program_name(),
-        program_type: ending.input.program.kind().name(),
+        program_type: ending.input.program.kind(),
         refusal: ending.refusal.clone(),
         place: finding.place.or_else(|| scene.failing_place()),
         cause: finding.cause,

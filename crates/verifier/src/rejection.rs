@@ -14,13 +14,20 @@ mod signature;
 
 use std::fmt;
 
+use btf::AccessFault;
+use btf::fields::FieldKind;
 use isa::ebpf::{AluOp, Reg};
 use spec::behaviour::Behaviours;
+use spec::maps::MapKind;
 use spec::programs::ProgramType;
+use spec::registry::RetBase;
 use spec::since::Release;
 
+use crate::call::Leaving;
 use crate::domain::Scalar;
 use crate::log::{BitsText, TypeText};
+use crate::release::Requirement;
+use crate::state::{DynptrKind, Section};
 use crate::verdict::RefusalKind;
 use crate::{Errno, Stop};
 
@@ -243,7 +250,8 @@ macro_rules! fields {
 }
 
 fields! {
-    AluOp, ProgramType, Scalar, Release, Option<u8>, bool, i32, u8, u64;
+    AccessFault, AluOp, DynptrKind, FieldKind, Leaving, MapKind, ProgramType, RetBase, Scalar, Section,
+    Option<Section>, Release, Requirement, Option<u8>, bool, i32, u8, u64;
     String, i64, u32, usize
 }
 

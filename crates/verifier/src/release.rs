@@ -11,11 +11,13 @@
 //! [`Options::assume_rules`]: crate::Options::assume_rules
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use isa::ebpf::{Callee, Imm64, Insn};
 use program::{ExternResolution, ExternSymbolKind, MapId, Program};
-use spec::helpers::{self, HelperId};
-use spec::programs::{LoadFlags, Sleeps};
+use spec::helpers::HelperId;
+use spec::maps::MapKind;
+use spec::programs::{AttachType, LoadFlags, ProgramType, Sleeps};
 use spec::since::{Feature, Release, Since, has_loop, kfunc};
 
 use crate::input::Input;
@@ -25,6 +27,47 @@ use crate::verdict::{Refusal, Verdict};
 
 /// Release of Linux whose rules this verifier has.
 pub const RULES: Release = Release::LINUX_6_18;
+
+/// What a program needs of the kernel's release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// A helper.
+    Helper(HelperId),
+    /// A kfunc, by name.
+    Kfunc(String),
+    /// A kind of maps.
+    MapKind(MapKind),
+    /// A flag, by name, of a map.
+    MapFlag {
+        /// Name of the flag.
+        flag: &'static str,
+        /// Name of the map.
+        map: String,
+    },
+    /// A type of programs.
+    ProgramType(ProgramType),
+    /// An attach type.
+    AttachType(AttachType),
+    /// A load flag, by name.
+    LoadFlag(&'static str),
+    /// Anything else that a release brought.
+    Feature(Feature),
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Requirement::Helper(helper) => f.write_str(helper.entry().name),
+            Requirement::Kfunc(name) => write!(f, "kfunc {name}"),
+            Requirement::MapKind(kind) => write!(f, "map type {}", kind.name()),
+            Requirement::MapFlag { flag, map } => write!(f, "{flag} of map {map}"),
+            Requirement::ProgramType(kind) => write!(f, "program type {}", kind.name()),
+            Requirement::AttachType(attach) => write!(f, "attach type {}", attach.name()),
+            Requirement::LoadFlag(name) => write!(f, "load flag {name}"),
+            Requirement::Feature(feature) => f.write_str(feature.name()),
+        }
+    }
+}
 
 /// Most instructions of a program before [`Feature::LongPrograms`].
 const FEW_INSNS: usize = 4096;
@@ -63,13 +106,13 @@ struct Absent {
 }
 
 impl Absent {
-    fn require(&mut self, since: Since, insn: Option<usize>, what: impl FnOnce() -> String) {
+    fn require(&mut self, since: Since, insn: Option<usize>, what: Requirement) {
         let known = self.newest.as_ref().map(|(release, _)| *release);
         if since.release <= known.unwrap_or(self.release) {
             return;
         }
         let rejection = rejection::Program::ReleaseLacks {
-            what: what(),
+            what,
             since: since.release,
             kernel: self.release,
         };
@@ -78,7 +121,7 @@ impl Absent {
     }
 
     /// Requires what the registry of a kernel has.
-    fn offered(&mut self, since: Since, insn: Option<usize>, what: impl FnOnce() -> String) {
+    fn offered(&mut self, since: Since, insn: Option<usize>, what: Requirement) {
         if !self.has_rules {
             self.require(since, insn, what);
         }
@@ -86,7 +129,7 @@ impl Absent {
 
     fn feature(&mut self, feature: Feature, insn: Option<usize>) {
         if !feature.is_in(self.release) {
-            self.require(feature.since(), insn, || feature.name().to_owned());
+            self.require(feature.since(), insn, Requirement::Feature(feature));
         }
     }
 }
@@ -106,14 +149,10 @@ fn sleepable_feature(program: &Program) -> Option<Feature> {
 fn of_program(input: &Input<'_>, absent: &mut Absent) {
     let program = input.program;
     let kind = program.kind();
-    absent.offered(kind.since(), None, || {
-        format!("program type {}", kind.name())
-    });
+    absent.offered(kind.since(), None, Requirement::ProgramType(kind));
     let attach = program.attach_type();
     if let Some(attach) = attach.filter(|_| TypeRules::of(kind).attach_types.is_always_checked()) {
-        absent.offered(attach.since(), None, || {
-            format!("attach type {}", attach.name())
-        });
+        absent.offered(attach.since(), None, Requirement::AttachType(attach));
     }
     let flags = program.flags();
     if flags.has(LoadFlags::XDP_HAS_FRAGS) {
@@ -166,16 +205,16 @@ fn of_insns(input: &Input<'_>, is_reached: &impl Fn(usize) -> bool, absent: &mut
         }
         match insn {
             Insn::Call(callee) if is_reached => match callee {
-                Callee::Helper(number) => {
-                    jumps_on |= HelperId::of_call(*callee) == Some(HelperId::TailCall);
-                    if let Some(helper) = helpers::helper(*number) {
-                        absent.offered(helper.since, Some(at), || helper.name.to_owned());
+                Callee::Helper(_) => {
+                    if let Some(helper) = HelperId::of_call(*callee) {
+                        jumps_on |= helper == HelperId::TailCall;
+                        absent.offered(helper.entry().since, Some(at), Requirement::Helper(helper));
                     }
                 }
                 Callee::Local(_) => calls = true,
                 Callee::Kfunc { id, .. } => {
                     if let Some((name, since)) = called_kfunc(input, *id) {
-                        absent.offered(since, Some(at), || format!("kfunc {name}"));
+                        absent.offered(since, Some(at), Requirement::Kfunc(name.to_owned()));
                     }
                 }
             },
@@ -207,9 +246,7 @@ fn of_map(input: &Input<'_>, id: MapId, at: usize, absent: &mut Absent) {
     ];
     for params in params.into_iter().flatten() {
         if let Some(kind) = params.kind() {
-            absent.offered(kind.since(), Some(at), || {
-                format!("map type {}", kind.name())
-            });
+            absent.offered(kind.since(), Some(at), Requirement::MapKind(kind));
         }
         if params.extra != 0 {
             absent.feature(Feature::MapExtra, Some(at));
@@ -223,7 +260,8 @@ fn of_map(input: &Input<'_>, id: MapId, at: usize, absent: &mut Absent) {
             ..
         }
     );
-    for (name, since) in map.params.flags.since().filter(|_| !is_data) {
-        absent.require(since, Some(at), || format!("{name} of map {}", map.name));
+    for (flag, since) in map.params.flags.since().filter(|_| !is_data) {
+        let map = map.name.to_string();
+        absent.require(since, Some(at), Requirement::MapFlag { flag, map });
     }
 }

@@ -7,7 +7,7 @@
 mod btf_var;
 mod maps;
 
-use isa::ebpf::{Group, Imm64, Insn, PseudoLoad, RawInsn};
+use isa::ebpf::{Effect, Group, Imm64, Insn, PseudoLoad, RawInsn, Size};
 use spec::behaviour::Behaviour;
 use spec::maps::MapKind;
 use spec::since::Feature;
@@ -48,7 +48,7 @@ pub(crate) fn resolve_insns(input: &Input<'_>, log: &mut Sink<'_>) -> Result<()>
             return Err(refuse!(log => Program::StoreReservedFields));
         }
         if insn.is_wide_load() {
-            let Some(&high) = insns.get(index + 1).filter(|high| is_high_half(high)) else {
+            let Some(&high) = insns.get(index + 1).filter(|high| high.is_second_slot()) else {
                 return Err(refuse!(log => Program::InvalidWideLoad));
             };
             if insn.off != 0 && fields_first {
@@ -58,12 +58,14 @@ pub(crate) fn resolve_insns(input: &Input<'_>, log: &mut Sink<'_>) -> Result<()>
             index += 2;
             continue;
         }
-        let is_narrow_atomic = insn.is_atomic() && !matches!(insn.code, 0xc3 | 0xdb);
+        let is_narrow_atomic = insn.is_atomic() && matches!(insn.size(), Size::B | Size::H);
         let is_unknown =
             is_narrow_atomic && !input.rules.has(Behaviour::OrderedAccess) || feature.is_some();
-        let is_indirect = insn.code == INDIRECT_JUMP && input.rules.has(Behaviour::IndirectJumps);
-        let is_later = || insn.row().is_none_or(|row| row.group == Group::Later);
-        if !is_indirect && (is_unknown || is_later()) {
+        let is_later = insn.row().is_none_or(|row| match row.effect {
+            Effect::GotoReg => !input.rules.has(Behaviour::IndirectJumps),
+            _ => row.group == Group::Later,
+        });
+        if is_unknown || is_later {
             return Err(refuse!(log => Program::UnknownOpcode { code: insn.code }));
         }
         if fields_first {
@@ -74,19 +76,6 @@ pub(crate) fn resolve_insns(input: &Input<'_>, log: &mut Sink<'_>) -> Result<()>
     Ok(())
 }
 
-/// `BPF_JMP | BPF_JA | BPF_X`.
-const INDIRECT_JUMP: u8 = 0x0d;
-/// Opcodes that came with features.
-const LATER: [(u8, Feature); 7] = [
-    (0xd7, Feature::ByteSwap),
-    (0x06, Feature::LongJumps),
-    (0xe5, Feature::MayGoto),
-    (0x81, Feature::SignedLoads),
-    (0x89, Feature::SignedLoads),
-    (0x91, Feature::SignedLoads),
-    (INDIRECT_JUMP, Feature::IndirectJumps),
-];
-
 /// The feature that an instruction needs and the kernel does not have.
 fn lacking(input: &Input<'_>, index: usize) -> Option<Feature> {
     let insn = input.insns.get(index).filter(|_| input.lacks_insns)?;
@@ -95,9 +84,8 @@ fn lacking(input: &Input<'_>, index: usize) -> Option<Feature> {
 
 /// The feature whose opcode an instruction has, whatever its fields, if the kernel does not have it.
 fn lacking_opcode(input: &Input<'_>, insn: RawInsn) -> Option<Feature> {
-    let mut later = LATER.iter().filter(|_| input.lacks_insns);
-    let (_, feature) = later.find(|(code, _)| *code == insn.code)?;
-    Some(*feature).filter(|feature| input.lacks(*feature))
+    let feature = Feature::of_opcode(insn).filter(|_| input.lacks_insns)?;
+    Some(feature).filter(|feature| input.lacks(*feature))
 }
 
 /// The name of the instructions among which older kernels count one of a feature that they lack, and
@@ -109,10 +97,6 @@ pub(crate) fn unknown_fields(input: &Input<'_>, index: u32) -> Option<&'static s
         Feature::Kfuncs => Some("BPF_CALL"),
         _ => None,
     }
-}
-
-fn is_high_half(high: &RawInsn) -> bool {
-    high.code == 0 && high.regs == 0 && high.off == 0
 }
 
 /// Checks one wide immediate.

@@ -10,6 +10,7 @@
 use isa::ebpf::{AluOp, Operand, Reg};
 
 use crate::env::{Check, Env};
+use crate::mem::STACK_END;
 use crate::mem::map_value::{self, Source};
 use crate::state::{RegKind, RegState};
 use crate::verdict::Stop;
@@ -207,7 +208,7 @@ impl PointerMove {
             let var_off = moved.num.var_off;
             let off = moved.off.wrapping_add(var_off.value as i32);
             refuse_if!(!var_off.is_const(), env => Alu::StackVariable { reg: dst, var_off, off });
-            if !(-(LIMITS.stack as i32)..0).contains(&off) {
+            if !(STACK_END..0).contains(&off) {
                 return Err(refuse!(env => Alu::StackRange { reg: dst, off }));
             }
         }

@@ -33,4 +33,6 @@ pub use registers::Registers;
 pub use slot::{SlotKind, StackSlot};
 pub use stack::Stack;
 pub use stack_object::{IrqClass, IterState, IterTrust, StackObject, StackObjectKind};
-pub use verifier_state::{ARGS, MAX_CALL_FRAMES, PreciseMask, PreciseMasks, State, StateId};
+pub use verifier_state::{
+    ARGS, MAX_CALL_FRAMES, PreciseMask, PreciseMasks, Section, State, StateId,
+};

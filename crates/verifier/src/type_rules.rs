@@ -99,10 +99,6 @@ pub(crate) struct TypeRules {
     pub(crate) target: TargetKind,
     /// Capabilities that loading needs.
     pub(crate) loader: Loader,
-    /// Structure that BTF has for the context (include/linux/bpf_types.h); `None` where a context
-    /// is `void *` or a number (`find_canonical_prog_ctx_type`).
-    #[doc(alias = "find_canonical_prog_ctx_type")]
-    pub(crate) context: Option<&'static str>,
     /// What an argument tagged `arg:ctx` may point to.
     pub(crate) tagged_context: TaggedContext,
     /// Direct access to packets.
@@ -111,10 +107,9 @@ pub(crate) struct TypeRules {
     /// kernel guards against recursion. Of tracing programs some have not ([`HookRules`]).
     #[doc(alias = "bpf_enable_priv_stack")]
     pub(crate) has_private_stack: bool,
-    /// Programs get the context as it stands, so that helpers may use it as memory
-    /// (`convert_ctx_access` is missing).
-    #[doc(alias = "convert_ctx_access")]
-    pub(crate) has_plain_context: bool,
+    /// Programs may run in an NMI (`is_tracing_prog_type`).
+    #[doc(alias = "is_tracing_prog_type")]
+    pub(crate) is_tracing: bool,
     /// Packet loads of classic BPF are allowed (`may_access_skb`).
     #[doc(alias = "may_access_skb")]
     pub(crate) has_packet_loads: bool,
@@ -127,8 +122,8 @@ pub(crate) struct TypeRules {
 }
 
 macro_rules! type_rules {
-    ($($kind:ident $target:ident $loader:ident $context:tt $tagged:ident $packet:ident
-        $private_stack:literal $plain:literal $loads:literal $writes:literal $attach:tt;)*) => {
+    ($($kind:ident $target:ident $loader:ident $tagged:ident $packet:ident
+        $private_stack:literal $tracing:literal $loads:literal $writes:literal $attach:tt;)*) => {
         impl TypeRules {
             /// Rules of a program type.
             pub(crate) const fn of(kind: ProgramType) -> TypeRules {
@@ -136,11 +131,10 @@ macro_rules! type_rules {
                     $(ProgramType::$kind => TypeRules {
                         target: TargetKind::$target,
                         loader: Loader::$loader,
-                        context: structure!($context),
                         tagged_context: TaggedContext::$tagged,
                         packet: PacketAccess::$packet,
                         has_private_stack: $private_stack,
-                        has_plain_context: $plain,
+                        is_tracing: $tracing,
                         has_packet_loads: $loads,
                         writes_objects: $writes,
                         attach_types: attach_types!($attach),
@@ -161,61 +155,51 @@ macro_rules! attach_types {
     };
 }
 
-/// A structure by name, or `_` for none.
-macro_rules! structure {
-    (_) => {
-        None
-    };
-    ($name:literal) => {
-        Some($name)
-    };
-}
-
 type_rules! {
-    // type, attach target, loader, context, tagged context, packet; private stack, plain
-    // context, packet loads, writes of objects, attach types
-    SocketFilter          Nothing   Anyone             "__sk_buff"               Context      None   false false true  false Any;
-    Kprobe                Nothing   Perfmon            "pt_regs"                 Registers    None   true  true  false false Any;
-    SchedCls              Nothing   NetAdmin           "__sk_buff"               Context      Write  false false true  true Any;
-    SchedAct              Nothing   NetAdmin           "__sk_buff"               Context      Write  false false true  true Any;
-    Tracepoint            Nothing   Perfmon            _                         Any          None   true  true  false false Any;
-    Xdp                   Nothing   NetAdmin           "xdp_md"                  Context      Write  false false false true  Any;
-    PerfEvent             Nothing   Perfmon            "bpf_perf_event_data"     Registers    None   true  false false false Any;
-    CgroupSkb             Nothing   Anyone             "__sk_buff"               Context      Read   false false false false
+    // type, attach target, loader, tagged context, packet; private stack, tracing, packet loads,
+    // writes of objects, attach types
+    SocketFilter          Nothing   Anyone             Context      None   false false true  false Any;
+    Kprobe                Nothing   Perfmon            Registers    None   true  true  false false Any;
+    SchedCls              Nothing   NetAdmin           Context      Write  false false true  true Any;
+    SchedAct              Nothing   NetAdmin           Context      Write  false false true  true Any;
+    Tracepoint            Nothing   Perfmon            Any          None   true  true  false false Any;
+    Xdp                   Nothing   NetAdmin           Context      Write  false false false true  Any;
+    PerfEvent             Nothing   Perfmon            Registers    None   true  true  false false Any;
+    CgroupSkb             Nothing   Anyone             Context      Read   false false false false
         [CgroupInetIngress CgroupInetEgress];
-    CgroupSock            Nothing   NetAdmin           "bpf_sock"                Context      None   false false false false
+    CgroupSock            Nothing   NetAdmin           Context      None   false false false false
         [CgroupInetSockCreate CgroupInet4PostBind CgroupInet6PostBind CgroupInetSockRelease];
-    LwtIn                 Nothing   NetAdmin           "__sk_buff"               Context      Read   false false false false Any;
-    LwtOut                Nothing   NetAdmin           "__sk_buff"               Context      Read   false false false false Any;
-    LwtXmit               Nothing   NetAdmin           "__sk_buff"               Context      Write  false false false false Any;
-    SockOps               Nothing   NetAdmin           "bpf_sock_ops"            Context      None   false false false false Any;
-    SkSkb                 Nothing   NetAdmin           "__sk_buff"               Context      Write  false false false false Any;
-    CgroupDevice          Nothing   NetAdmin           "bpf_cgroup_dev_ctx"      Context      None   false true  false false Any;
-    SkMsg                 Nothing   NetAdmin           "sk_msg_md"               Context      Write  false false false false Any;
-    RawTracepoint         Nothing   Perfmon            "bpf_raw_tracepoint_args" Words        None   true  true  false false Any;
-    CgroupSockAddr        Nothing   NetAdmin           "bpf_sock_addr"           Context      None   false false false false [
+    LwtIn                 Nothing   NetAdmin           Context      Read   false false false false Any;
+    LwtOut                Nothing   NetAdmin           Context      Read   false false false false Any;
+    LwtXmit               Nothing   NetAdmin           Context      Write  false false false false Any;
+    SockOps               Nothing   NetAdmin           Context      None   false false false false Any;
+    SkSkb                 Nothing   NetAdmin           Context      Write  false false false false Any;
+    CgroupDevice          Nothing   NetAdmin           Context      None   false false false false Any;
+    SkMsg                 Nothing   NetAdmin           Context      Write  false false false false Any;
+    RawTracepoint         Nothing   Perfmon            Words        None   true  true  false false Any;
+    CgroupSockAddr        Nothing   NetAdmin           Context      None   false false false false [
         CgroupInet4Bind CgroupInet6Bind CgroupInet4Connect CgroupInet6Connect CgroupUdp4Sendmsg
         CgroupUdp6Sendmsg CgroupUdp4Recvmsg CgroupUdp6Recvmsg CgroupInet4Getpeername
         CgroupInet6Getpeername CgroupInet4Getsockname CgroupInet6Getsockname CgroupUnixConnect
         CgroupUnixSendmsg CgroupUnixRecvmsg CgroupUnixGetpeername CgroupUnixGetsockname
     ];
-    LwtSeg6local          Nothing   NetAdmin           "__sk_buff"               Context      Read   false false false false Any;
-    LircMode2             Nothing   Bpf                _                         Context      None   false true  false false Any;
-    SkReuseport           Nothing   Bpf                "sk_reuseport_md"         Context      Read   false false false false
+    LwtSeg6local          Nothing   NetAdmin           Context      Read   false false false false Any;
+    LircMode2             Nothing   Bpf                Context      None   false false false false Any;
+    SkReuseport           Nothing   Bpf                Context      Read   false false false false
         [SkReuseportSelect SkReuseportSelectOrMigrate];
-    FlowDissector         Nothing   NetAdmin           "__sk_buff"               Context      Read   false false false false Any;
-    CgroupSysctl          Nothing   NetAdmin           "bpf_sysctl"              Context      None   false false false false Any;
-    RawTracepointWritable Nothing   Perfmon            "bpf_raw_tracepoint_args" Words        None   false true  false false Any;
-    CgroupSockopt         Nothing   NetAdmin           "bpf_sockopt"             Context      Optval false false false false
+    FlowDissector         Nothing   NetAdmin           Context      Read   false false false false Any;
+    CgroupSysctl          Nothing   NetAdmin           Context      None   false false false false Any;
+    RawTracepointWritable Nothing   Perfmon            Words        None   false true  false false Any;
+    CgroupSockopt         Nothing   NetAdmin           Context      Optval false false false false
         [CgroupGetsockopt CgroupSetsockopt];
-    Tracing               Function  Perfmon            _                         ByAttachType None   true  true  false false OfTarget;
-    StructOps             Operation Perfmon            _                         Words        None   false true  false true  Any;
-    Ext                   Program   NetAdminAndPerfmon _                         Any          None   false false false false None;
-    Lsm                   Hook      Perfmon            _                         Words        None   false true  false false OfTarget;
-    SkLookup              Nothing   Bpf                "bpf_sk_lookup"           Context      None   false false false false
+    Tracing               Function  Perfmon            ByAttachType None   true  false false false OfTarget;
+    StructOps             Operation Perfmon            Words        None   false false false true  Any;
+    Ext                   Program   NetAdminAndPerfmon Any          None   false false false false None;
+    Lsm                   Hook      Perfmon            Words        None   false false false false OfTarget;
+    SkLookup              Nothing   Bpf                Context      None   false false false false
         [SkLookup];
-    Syscall               Nothing   Bpf                _                         Any          None   false true  false false None;
-    Netfilter             Nothing   NetAdmin           "bpf_nf_ctx"              Context      None   false true  false false
+    Syscall               Nothing   Bpf                Any          None   false false false false None;
+    Netfilter             Nothing   NetAdmin           Context      None   false false false false
         [Netfilter];
 }
 

@@ -8,6 +8,7 @@ use spec::since::Release;
 
 use crate::Errno;
 use crate::rejection::{Flow, Program, Rejection};
+use crate::release::Requirement;
 
 /// Class of a refusal, as explanations group them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -123,7 +124,7 @@ impl Refusal {
 
     /// What the kernel's release lacks, with the release that has it, if that is why it refuses.
     #[doc(hidden)]
-    pub fn lacks(&self) -> Option<(&str, Release)> {
+    pub fn lacks(&self) -> Option<(&Requirement, Release)> {
         match &*self.rejection {
             Rejection::Program(Program::ReleaseLacks { what, since, .. }) => Some((what, *since)),
             _ => None,

@@ -19,7 +19,9 @@ pub use route::{
 };
 pub use rule::{PolicyRule, PolicyRules, RuleAction};
 pub use socket_table::{SocketPart, SocketRef, Sockets};
-pub use socket_view::{NetSocket, SocketProtocol, SocketState, SocketView, TcpFigures};
+pub use socket_view::{
+    AF_INET, AF_INET6, AF_UNIX, NetSocket, SocketProtocol, SocketState, SocketView, TcpFigures,
+};
 pub use xdp_socket::{DeviceQueue, XdpSocket};
 
 /// The network of a run.

@@ -29,9 +29,9 @@ use hosts::{Host, Hosts};
 pub(crate) use dns::serve as serve_dns;
 pub(crate) use frames::send as send_frames;
 
-/// The hidden chore that answers DNS queries.
+/// The hidden task that answers DNS queries.
 pub(crate) const DNS_SERVER: &str = "capture-dns-server";
-/// The hidden chore that sends the frames no program would send.
+/// The hidden task that sends the frames no program would send.
 pub(crate) const FRAME_SENDER: &str = "capture-frame-sender";
 
 /// Programs that the capture needs, with their Debian packages.

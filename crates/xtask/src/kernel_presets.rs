@@ -20,7 +20,7 @@ use crate::Outcome;
 use crate::kernel_data::{set_options, symbols};
 
 /// Writes the data of the kernels that directories describe, or compares what is there with them.
-pub(crate) fn run(directories: &[&str], is_check: bool) -> Outcome {
+pub(crate) fn run(directories: &[String], is_check: bool) -> Outcome {
     for directory in directories {
         let directory = Path::new(directory);
         let (version, facts) = described(directory)?;

@@ -269,13 +269,15 @@ fn run(command: &mut Command, who: &str) -> Outcome {
     }
 }
 
-/// A program of nightly Rust, whatever release of Rust runs this one.
+/// A program of nightly Rust, whatever release of Rust runs this one: of the toolchain that `BEEBOX_NIGHTLY`
+/// names (`.ci/common` sets it), else of `nightly`.
 fn nightly(program: &str) -> Command {
     let mut command = Command::new(program);
+    let toolchain = env::var_os("BEEBOX_NIGHTLY").unwrap_or("nightly".into());
     command
         .env_remove("CARGO")
         .env_remove("RUSTC")
-        .env("RUSTUP_TOOLCHAIN", "nightly");
+        .env("RUSTUP_TOOLCHAIN", toolchain);
     command
 }
 

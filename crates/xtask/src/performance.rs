@@ -130,7 +130,7 @@ tail_calls.rs`): `beebox` is native code, `kernel` the kernel's test run of the 
 its own clock. [tail-calls.md](tail-calls.md) describes the native code.
 
 The designs of a tail call, as chains of 34 hand-written programs, in nanoseconds for a tail
-call (`cargo test -p beebox-jit --release --test tail_call_cost -- --nocapture`, fastest of 200
+call (`cargo test -p beebox-jit --release --test it tail_call_cost:: -- --nocapture`, fastest of 200
 timings): one chain again and again, whose targets the processor predicts, and 64 and 1,024
 chains in an order that changes, whose targets exceed the branch predictor's capacity.
 
@@ -226,7 +226,7 @@ const OPTIONS: &str = "\
 
 [native-code.md](native-code.md) describes the options. The time to install and free a program
 of 1 KiB, in a virtual machine, whose page tables are slow to change
-(`cargo test -p beebox-jit --test install_cost -- --ignored --nocapture`):
+(`cargo test -p beebox-jit --test it install_cost:: -- --ignored --nocapture`):
 
 | `PoolOptions::writing` | µs |
 |---|---:|
@@ -240,7 +240,7 @@ other loops.
 
 /// Runs benchmarks and writes their sections of docs/performance.md: those that are
 /// named, or all and the whole page.
-pub(crate) fn measure(names: &[&str]) -> Outcome {
+pub(crate) fn measure(names: &[String]) -> Outcome {
     if let Some(unknown) = names.iter().find(|name| !is_benchmark(name)) {
         return Err(format!("no benchmark is called {unknown:?}").into());
     }
@@ -256,7 +256,10 @@ pub(crate) fn measure(names: &[&str]) -> Outcome {
         }
         names => {
             let mut text = fs::read_to_string(&path)?;
-            for (name, about) in SECTIONS.iter().filter(|(name, _)| names.contains(name)) {
+            for (name, about) in SECTIONS
+                .iter()
+                .filter(|(name, _)| names.iter().any(|it| it == name))
+            {
                 text = with_section(&text, &heading(name), &section(name, about)?);
             }
             text

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use beebox::maps_json::MapsJson;
+use beebox::MapsJson;
 use beebox::{Error, Loader, Object, TestRun};
 
 /// Rounds, of which the fastest counts.

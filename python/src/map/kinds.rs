@@ -67,6 +67,14 @@ impl Map {
         Some(name.to_owned())
     }
 
+    /// True if its values are programs, maps or sockets.
+    pub(super) fn holds_objects(&self) -> bool {
+        match self.map.kind() {
+            MapKind::ProgArray | MapKind::ArrayOfMaps | MapKind::HashOfMaps => true,
+            kind => kind.has_socket_values(),
+        }
+    }
+
     /// Puts a program, map or socket into a map that holds such; false for maps of values.
     pub(super) fn put_object(&self, key: &[u8], value: &Bound<'_, PyAny>) -> PyResult<bool> {
         match self.map.kind() {
@@ -202,7 +210,7 @@ impl Map {
             return Err(self.failed(22, &what));
         }
         let codec = r#type.map(|name| self.shared.types.named(py, name));
-        let taken: Vec<RunRecord> = self.map.take_records(cpu);
+        let taken: Vec<RunRecord> = py.detach(|| self.map.take_records(cpu));
         Records::new(py, taken, codec.transpose()?, &self.shared.types)
     }
 }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::Map;
 use crate::codec::Codec;
 use crate::codec::arrow::{item, list};
+use crate::errors::Fault;
 use crate::table::stream_capsule;
 
 #[pymethods]
@@ -24,6 +25,16 @@ impl Map {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema;
         let entries = self.entries(py)?;
+        let batch = py.detach(|| self.batch(&entries));
+        let batch = batch.map_err(|error| PyErr::from(Fault::new("other", error)))?;
+        let schema = batch.schema();
+        stream_capsule(py, RecordBatchIterator::new([Ok(batch)], schema))
+    }
+}
+
+impl Map {
+    /// Elements as columns.
+    fn batch(&self, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<RecordBatch, ArrowError> {
         let keys: Vec<&[u8]> = entries.iter().map(|(key, _)| &key[..]).collect();
         let values: Vec<&[u8]> = entries.iter().map(|(_, value)| &value[..]).collect();
         let index = Codec::Int {
@@ -43,12 +54,9 @@ impl Map {
             Field::new("key", key.arrow_type(), false),
             Field::new("value", value_type, false),
         ]));
-        let batch = RecordBatch::try_new(schema.clone(), vec![key.arrow_array(&keys), values]);
-        stream_capsule(py, RecordBatchIterator::new([batch], schema))
+        RecordBatch::try_new(schema, vec![key.arrow_array(&keys), values])
     }
-}
 
-impl Map {
     /// The values of all CPUs, as lists.
     fn percpu(&self, value: &Codec, rows: &[&[u8]]) -> (DataType, ArrayRef) {
         let stride = value.size().next_multiple_of(8).max(8);

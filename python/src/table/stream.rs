@@ -7,12 +7,16 @@ use std::sync::Arc;
 use arrow_array::builder::BooleanBuilder;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use beebox::captures::PacketCounts;
 use beebox::internal::captures::{
-    FilterSource, LinkType, Packets, PacketsError, Record, flow_fields, packet_metadata,
+    FilterCaptureError, FilterSource, LinkType, Packets, PacketsError, Record, flow_fields,
+    packet_metadata,
 };
-use beebox::{Packet, PacketResult, Program, Runner};
+
+use beebox::{Metadata, Packet, PacketResult, Program, Runner};
 
 use super::column::{Builder, Needs, Row, Value};
+use super::condition::{Condition, Test};
 use super::source::Source;
 use crate::codec::Codec;
 
@@ -26,6 +30,8 @@ pub(super) struct Plan {
     pub(super) filter: Option<SharedFilter>,
     /// Columns of filters that match, by name.
     pub(super) matches: Vec<(String, SharedFilter)>,
+    /// What rows meet.
+    pub(super) conditions: Vec<Condition>,
     pub(super) program: Option<Program>,
     /// The type of the program's records, if there is a row for each of them.
     pub(super) records: Option<Records>,
@@ -56,7 +62,19 @@ impl Plan {
     }
 
     fn needs(&self, what: Needs) -> bool {
-        self.columns.iter().any(|(_, needs, _)| *needs == what)
+        let tested = self.conditions.iter().map(Condition::needs);
+        let mut all = self
+            .columns
+            .iter()
+            .map(|(_, needs, _)| *needs)
+            .chain(tested);
+        all.any(|needs| needs == what)
+    }
+
+    /// The filters that have a column.
+    fn match_filters(&self) -> Vec<&dyn FilterSource> {
+        let matches = self.matches.iter();
+        matches.map(|(_, filter)| &**filter as _).collect()
     }
 
     /// True if the program runs on the packets.
@@ -100,29 +118,19 @@ impl Stream {
         }
     }
 
-    /// The packets of the next capture.
-    fn open(source: &Source, part: Option<PartOf>) -> Result<Packets, Stop> {
-        let input = source.open().map_err(|error| Stop(error.to_string()))?;
-        Ok(match part {
-            None => Packets::new(input),
-            Some((start, size, len)) => Packets::of_part(input, (start, size), len)?,
-        })
-    }
-
     /// Adds rows until the batch is full; false if no capture is left.
     fn fill(&mut self, rows: &mut Rows<'_>) -> Result<bool, String> {
         let plan = self.plan.clone();
         let filter = plan.filter.as_deref();
-        let matches = plan.matches.iter();
-        let matches: Vec<&dyn FilterSource> = matches.map(|(_, filter)| &**filter as _).collect();
+        let matches = plan.match_filters();
         while !rows.is_full() {
             if self.current.is_none() {
                 let Some(source) = self.sources.pop_front() else {
                     return Ok(false);
                 };
                 let name = source.name();
-                let packets = Stream::open(&source, self.part);
-                let packets = packets.map_err(|stop| at_file(&name, &stop.0))?;
+                let packets = open(&source, self.part);
+                let packets = packets.map_err(|error| at_file(&name, &error.to_string()))?;
                 self.current = Some((name, packets));
             }
             let Some((name, packets)) = &mut self.current else {
@@ -141,6 +149,57 @@ impl Stream {
         }
         Ok(true)
     }
+}
+
+/// The packets of a capture, or of a part of it.
+fn open(source: &Source, part: Option<PartOf>) -> Result<Packets, PacketsError> {
+    let input = source.open().map_err(FilterCaptureError::Capture)?;
+    match part {
+        None => Ok(Packets::new(input)),
+        Some((start, size, len)) => Packets::of_part(input, (start, size), len),
+    }
+}
+
+/// What the kernel tells of a packet beside its bytes.
+fn metadata(record: &Record<'_>) -> Metadata {
+    packet_metadata(record.interface(), record.interface_id(), record.data())
+}
+
+/// The packets that become rows, counted, and the offsets of the first record and of the one behind
+/// the last. No program runs.
+pub(super) fn count(
+    source: &Source,
+    plan: &Plan,
+    part: Option<PartOf>,
+) -> Result<(PacketCounts, (u64, u64)), PacketsError> {
+    let (name, mut packets) = (source.name(), open(source, part)?);
+    let filter = plan.filter.as_deref().map(|filter| filter as _);
+    if plan.conditions.is_empty() {
+        while packets.read(filter, &[], |_, _, _| Ok::<_, PacketsError>(true))? {}
+        return Ok((packets.counts(), packets.offsets()));
+    }
+    let (matches, mut test) = (plan.match_filters(), Test::new(&plan.conditions));
+    let needs_fields = plan.needs(Needs::Fields);
+    let (mut matched, mut matched_bytes) = (0, 0);
+    while packets.read(filter, &matches, |offset, record, columns| {
+        let meta;
+        let mut row = Row::new(&name, offset, record);
+        if needs_fields {
+            meta = metadata(record);
+            row.fields = flow_fields(&Packet::captured(record.data(), record.wire_len(), &meta));
+        }
+        if test.is_met(&row, columns) {
+            matched += 1;
+            matched_bytes += record.data().len() as u64;
+        }
+        Ok::<_, PacketsError>(true)
+    })? {}
+    let counts = PacketCounts {
+        matched,
+        matched_bytes,
+        ..packets.counts()
+    };
+    Ok((counts, packets.offsets()))
 }
 
 /// A fault with its file, unless it names it.
@@ -184,6 +243,7 @@ struct Rows<'p> {
     matches: Vec<BooleanBuilder>,
     runner: Option<Runner<'p>>,
     records: Option<(&'p Records, Vec<Vec<u8>>)>,
+    test: Test<'p>,
     needs_fields: bool,
     has_data: bool,
     len: usize,
@@ -210,6 +270,7 @@ impl<'p> Rows<'p> {
             matches: plan.matches.iter().map(|_| BooleanBuilder::new()).collect(),
             runner,
             records: plan.records.as_ref().map(|records| (records, Vec::new())),
+            test: Test::new(&plan.conditions),
             needs_fields: plan.needs(Needs::Fields),
             has_data: plan.columns.iter().any(|(name, ..)| *name == "data"),
             len: 0,
@@ -230,19 +291,23 @@ impl<'p> Rows<'p> {
         record: &Record<'_>,
         matched: &[bool],
     ) -> Result<(), Stop> {
-        let mut row = Row::new(file, offset, record);
-        if self.has_data {
-            self.bytes += record.data().len();
-        }
         let meta;
+        let mut row = Row::new(file, offset, record);
         if self.needs_fields {
-            meta = packet_metadata(record.interface(), record.interface_id(), record.data());
+            meta = metadata(record);
             row.fields = flow_fields(&Packet::captured(record.data(), record.wire_len(), &meta));
         }
+        // The program sees the packets that conditions leave out, as its maps count them.
         if let Some(runner) = &mut self.runner {
             row.run = Some(run(runner, &row)?);
         }
         let Some((records, taken)) = &mut self.records else {
+            if !self.test.is_met(&row, matched) {
+                return Ok(());
+            }
+            if self.has_data {
+                self.bytes += record.data().len();
+            }
             add(&mut self.columns, &mut self.matches, &row, matched);
             self.len += 1;
             return Ok(());
@@ -261,6 +326,12 @@ impl<'p> Rows<'p> {
                 map: Some(&written.map),
                 ..row
             };
+            if !self.test.is_met(&row, matched) {
+                continue;
+            }
+            if self.has_data {
+                self.bytes += record.data().len();
+            }
             add(&mut self.columns, &mut self.matches, &row, matched);
             taken.push(written.bytes);
             self.len += 1;

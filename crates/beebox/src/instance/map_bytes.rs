@@ -5,7 +5,6 @@ use spec::Errno;
 
 use super::{Map, UpdateMode};
 use crate::failure::Error;
-use crate::internal::run::Entry;
 
 impl Map {
     /// The bytes of the value of a key.
@@ -51,8 +50,7 @@ impl Map {
     ///
     /// # Errors
     /// EOPNOTSUPP for kinds without keys.
-    #[doc(hidden)]
-    pub fn entries_bytes(&self) -> Result<Vec<Entry>, Error> {
+    pub fn entries_bytes(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
         let entries = self.object_map().entries();
         entries.map_err(|errno| self.failed(errno))
     }

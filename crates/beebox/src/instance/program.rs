@@ -6,7 +6,7 @@ use spec::programs::ProgramType;
 use vm::Stream;
 
 use super::{Instance, Runner, TestRun, TestRunResult};
-use crate::engine::{Engine, EngineRefusal};
+use crate::engine::Engine;
 use crate::failure::Error;
 use crate::internal::captures::Input;
 use crate::internal::run::{
@@ -51,8 +51,9 @@ impl Program {
 
     /// Why the requested engine does not run it, if another one does for that reason. Programs
     /// that are not verified run in the checked engine without a reason.
-    pub fn fallback_reason(&self) -> Option<EngineRefusal> {
-        self.runnable(0).fallback_reason().cloned()
+    pub fn fallback_reason(&self) -> Option<Error> {
+        let reason = self.runnable(0).fallback_reason().cloned();
+        reason.map(Error::from)
     }
 
     /// Runs it as `BPF_PROG_TEST_RUN` does.

@@ -197,32 +197,38 @@ impl Output<'_> {
     }
 }
 
-/// Counts the packets of a capture that match, in one thread.
-pub fn count(
-    input: Input,
-    programs: &dyn FilterSource,
-) -> Result<PacketCounts, FilterCaptureError> {
-    let (tally, result) = filter_capture(input, programs, &Options::default(), None, &mut |_| ());
-    result.map(|()| tally)
-}
+impl Input {
+    /// Counts the packets that match, in one thread.
+    ///
+    /// # Errors
+    /// If the capture cannot be read to its end, or there is no filter for an interface of it.
+    pub fn count(self, filter: &dyn FilterSource) -> Result<PacketCounts, crate::Error> {
+        let (counts, result) = filter_capture(self, filter, &Options::default(), None, &mut |_| ());
+        result?;
+        Ok(counts)
+    }
 
-/// Copies the packets of a capture that match to a capture of the same format, in one
-/// thread.
-pub fn copy(
-    input: Input,
-    programs: &dyn FilterSource,
-    mut to: impl Write,
-) -> Result<PacketCounts, FilterCaptureError> {
-    let options = Options::default();
-    let mut output = Output {
-        format: Format::common(&[input.format()]),
-        file: &mut to,
-    };
-    output
-        .start_file(&options)
-        .map_err(FilterCaptureError::Output)?;
-    let (tally, result) = filter_capture(input, programs, &options, Some(&mut output), &mut |_| ());
-    result.map(|()| tally)
+    /// Copies the packets that match to a capture of the same format, in one thread.
+    ///
+    /// # Errors
+    /// As [`Input::count`], and if the packets cannot be written.
+    pub fn copy(
+        self,
+        filter: &dyn FilterSource,
+        mut to: impl Write,
+    ) -> Result<PacketCounts, crate::Error> {
+        let options = Options::default();
+        let mut output = Output {
+            format: Format::common(&[self.format()]),
+            file: &mut to,
+        };
+        let started = output.start_file(&options);
+        started.map_err(FilterCaptureError::Output)?;
+        let output = Some(&mut output);
+        let (counts, result) = filter_capture(self, filter, &options, output, &mut |_| ());
+        result?;
+        Ok(counts)
+    }
 }
 
 /// Filters one capture. Returns the counts, and why it stopped if that was before the

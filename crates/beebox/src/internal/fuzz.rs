@@ -28,27 +28,13 @@ mod steps;
 mod verdicts;
 mod worker;
 
-use spec::helpers::HelperId;
-
 pub use campaign::{Campaign, FuzzPlan, FuzzProgress, FuzzReport};
 pub use corpus::{Corpus, CorpusError, read_corpus, write_corpus};
 pub use executor::FuzzTarget;
-pub use find::{CaptureForm, FindTest, FuzzFind, capture_as, capture_of};
+pub use find::{CaptureForm, FuzzFind, capture_as};
 pub use input::{FuzzInput, InputElement, InputStep};
 pub use output::{FindsError, make_find_directory, object_path, write_find};
 pub use property::{FuzzRun, Property};
-
-/// Helpers that return random numbers.
-const RANDOM_HELPERS: &[HelperId] = &[HelperId::GetPrandomU32];
-
-/// Helpers that return the time.
-const TIME_HELPERS: &[HelperId] = &[
-    HelperId::KtimeGetNs,
-    HelperId::KtimeGetBootNs,
-    HelperId::KtimeGetCoarseNs,
-    HelperId::KtimeGetTaiNs,
-    HelperId::Jiffies64,
-];
 
 /// Bytes as hexadecimal digits.
 fn hex(bytes: &[u8]) -> String {

@@ -1,4 +1,4 @@
-//! Maps and records as JSON and back ([`crate::maps_json`] describes the form).
+//! Maps and records as JSON and back ([`MapsJson`] describes the form).
 
 mod arena;
 mod dump;

@@ -21,6 +21,7 @@ use vm::{Machine, Outcome};
 
 use crate::engine::{Engine, Prepared};
 use crate::error::FilterError;
+use crate::failure::Error;
 
 pub use ::seccomp::profile;
 pub use ::seccomp::{
@@ -42,12 +43,12 @@ pub use words::{
 /// threads; each thread runs it through a [`SeccompRunner`] of its own.
 ///
 /// ```
-/// use beebox::seccomp::{Action, Arch, SeccompFilter, call};
+/// use beebox::seccomp::{Action, Arch, SeccompFilter};
 ///
 /// let filter = SeccompFilter::parse(
 ///     b"ld [0]\njeq #257, deny\nret #0x7fff0000\ndeny: ret #0x50001",
 /// )?;
-/// let openat = call(Arch::X86_64, "openat", [0; 6]).expect("x86_64 has it");
+/// let openat = Arch::X86_64.call("openat", [0; 6]).expect("x86_64 has it");
 /// assert_eq!(filter.decide(&openat), Action::Errno(1));
 /// # Ok::<(), beebox::FilterError>(())
 /// ```
@@ -111,7 +112,7 @@ impl SeccompFilter {
     }
 
     /// Computes what the filter does with all calls.
-    pub fn analyze(&self) -> Result<Analysis, TooComplex> {
+    pub fn analyze(&self) -> Result<Analysis, Error> {
         let mut stack = ::seccomp::Stack::default();
         // Alone it was accepted already.
         let _ = stack.install(self.filter.clone());
@@ -237,14 +238,14 @@ impl FilterStack {
     }
 
     /// Computes what the filters do with all calls.
-    pub fn analyze(&self) -> Result<Analysis, TooComplex> {
+    pub fn analyze(&self) -> Result<Analysis, Error> {
         Analysis::of(self.stack.clone())
     }
 
     /// The calls on which two stacks take different actions, each with an example.
     #[doc(hidden)]
-    pub fn diff(&self, other: &FilterStack) -> Result<Vec<Difference>, TooComplex> {
-        ::seccomp::diff(&self.stack, &other.stack)
+    pub fn diff(&self, other: &FilterStack) -> Result<Vec<Difference>, Error> {
+        Ok(::seccomp::diff(&self.stack, &other.stack)?)
     }
 }
 
@@ -255,7 +256,7 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    fn of(stack: ::seccomp::Stack) -> Result<Analysis, TooComplex> {
+    fn of(stack: ::seccomp::Stack) -> Result<Analysis, Error> {
         Ok(Analysis {
             inner: ::seccomp::Analysis::new(&stack)?,
             stack,
@@ -264,23 +265,23 @@ impl Analysis {
 
     /// The architectures that the filters treat differently from architectures without a
     /// name in [`Arch`].
-    pub fn architectures(&mut self) -> Result<Vec<Arch>, TooComplex> {
-        self.inner.architectures()
+    pub fn architectures(&mut self) -> Result<Vec<Arch>, Error> {
+        Ok(self.inner.architectures()?)
     }
 
     /// The actions of every call of an architecture, with their conditions.
-    pub fn table(&mut self, arch: Arch) -> Result<Table, TooComplex> {
-        self.inner.table(arch)
+    pub fn table(&mut self, arch: Arch) -> Result<Table, Error> {
+        Ok(self.inner.table(arch)?)
     }
 
     /// The actions of one number of an architecture, with their conditions.
-    pub fn cases_of(&mut self, arch: Arch, nr: u32) -> Result<Vec<Case>, TooComplex> {
-        self.inner.cases_of(arch, nr)
+    pub fn cases_of(&mut self, arch: Arch, nr: u32) -> Result<Vec<Case>, Error> {
+        Ok(self.inner.cases_of(arch, nr)?)
     }
 
     /// The actions on architectures without a name in [`Arch`].
-    pub fn foreign_architectures(&mut self) -> Result<Vec<Others>, TooComplex> {
-        self.inner.foreign_architectures()
+    pub fn foreign_architectures(&mut self) -> Result<Vec<Others>, Error> {
+        Ok(self.inner.foreign_architectures()?)
     }
 
     /// For each filter, the instructions that no call reaches.
@@ -290,23 +291,13 @@ impl Analysis {
 
     /// Common mistakes in the filters.
     #[doc(hidden)]
-    pub fn findings(&mut self) -> Result<Vec<Finding>, TooComplex> {
-        self.inner.findings(&self.stack)
+    pub fn findings(&mut self) -> Result<Vec<Finding>, Error> {
+        Ok(self.inner.findings(&self.stack)?)
     }
 
     /// `None` if the filters meet an expectation, else how they miss it.
     #[doc(hidden)]
-    pub fn check(&mut self, expectation: &Expectation) -> Result<Option<Miss>, TooComplex> {
-        self.inner.check(expectation, &self.stack)
+    pub fn check(&mut self, expectation: &Expectation) -> Result<Option<Miss>, Error> {
+        Ok(self.inner.check(expectation, &self.stack)?)
     }
-}
-
-/// A system call by name; `None` if the architecture has none of that name.
-pub fn call(arch: Arch, name: &str, args: [u64; 6]) -> Option<SeccompData> {
-    Some(SeccompData {
-        nr: calls::number(arch, name)? as i32,
-        arch: arch.audit(),
-        instruction_pointer: 0,
-        args,
-    })
 }

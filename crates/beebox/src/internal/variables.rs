@@ -1,23 +1,4 @@
 //! Global variables of objects that are set before programs are loaded, by path.
-//!
-//! An assignment is `NAME = VALUE`, as veristat's `-G` takes it. The name goes on into members and
-//! elements (`config.ports[2].low`); the value is a number or the name of an enumerator, and so is
-//! an index.
-//!
-//! ```
-//! use beebox::variables::Assignment;
-//! use beebox::{Loader, Object};
-//!
-//! fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
-//!     let object = Object::open("examples/packets/dispatch.bpf.o")?;
-//!     let loader = Loader::default().assign([Assignment::parse("others = 0x10")?]);
-//!     assert_eq!(loader.load(&object)?.global::<u64>("others")?, 16);
-//!     let absent = Loader::default().assign([Assignment::parse("other = 1")?]);
-//!     assert!(absent.load(&object).is_err());
-//!     Ok(())
-//! }
-//! ```
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -29,7 +10,28 @@ use object::Object;
 /// Form of an assignment, for messages.
 pub const FORM: &str = "NAME = VALUE, such as limit = 10, ports[2].low = -1 or mode = FAST";
 
-/// An assignment to a global variable, or a part of it.
+/// An assignment to a global variable of an object, or a part of it, before programs are loaded.
+///
+/// It is `NAME = VALUE`, as veristat's `-G` takes it. The name goes on into members and elements
+/// (`config.ports[2].low`); the value is a number or the name of an enumerator, and so is an index.
+#[cfg_attr(
+    all(feature = "run", feature = "kernel-data"),
+    doc = r#"
+```
+use beebox::{Assignment, Loader, Object};
+
+fn main() -> Result<(), beebox::Error> {
+#   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
+    let object = Object::open("examples/packets/dispatch.bpf.o")?;
+    let loader = Loader::default().assign([Assignment::parse("others = 0x10")?]);
+    assert_eq!(loader.load(&object)?.global::<u64>("others")?, 16);
+    let absent = Loader::default().assign([Assignment::parse("other = 1")?]);
+    assert!(absent.load(&object).is_err());
+    Ok(())
+}
+```
+"#
+)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     /// The name with its members and elements, as it was written.
@@ -57,7 +59,13 @@ impl Assignment {
     ///
     /// # Errors
     /// If the text is no assignment.
-    pub fn parse(text: &str) -> Result<Assignment, VariableError> {
+    pub fn parse(text: &str) -> Result<Assignment, crate::Error> {
+        Ok(Assignment::read(text)?)
+    }
+
+    /// As [`Assignment::parse`], with the error as data.
+    #[doc(hidden)]
+    pub fn read(text: &str) -> Result<Assignment, VariableError> {
         let wrong = || VariableError {
             path: text.to_owned(),
             fault: VariableFault::NoAssignment,

@@ -37,7 +37,7 @@ pub use fact_table::FactTable;
 pub use html::walk_page;
 pub use load::{ProgramLoader, ReadBtf, StandaloneProgram};
 pub use notes::MapNote;
-pub use object::{ProgramVerification, verify_object};
+pub use object::ProgramVerification;
 pub use program::creation::{
     EntriesRule, InnerFault, MapFault, MapRefusal, RefusedMap, SizeRule, TypeRule,
 };

@@ -80,12 +80,12 @@ fn covered(object: Object) -> Result<(), Box<dyn Error>> {
 
     let instance = Loader::default().coverage(true).load(&object)?;
     // runs
-    std::fs::write("tests.info", beebox::coverage::lcov(&instance.coverage()))?;
+    std::fs::write("tests.info", instance.coverage().lcov())?;
     Ok(())
 }
 
 fn presets() -> Result<(), Box<dyn Error>> {
-    use beebox::{Kernel, kernel::Presets as _};
+    use beebox::{Kernel, kernel::Kernels as _};
 
     let kernel = Kernel::preset("6.12.117")?; // or "6.12", "debian-13"
     println!("{}", kernel.name());
@@ -113,7 +113,7 @@ pub(super) fn fuzzed(object: Object) -> Result<(), Box<dyn Error>> {
         .runs(10_000)
         .run()?;
     for find in &report.finds {
-        println!("{}: {}\n{}", find.property, find.what, find.test.text);
+        println!("{}: {}\n{}", find.property, find.what, find.test);
     }
     Ok(())
 }

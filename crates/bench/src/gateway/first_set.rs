@@ -42,7 +42,7 @@ const PART: u32 = 100_000;
 pub(super) fn measure(runs: u32, report: &mut Report) -> Result<(), Failure> {
     for (name, title, is_of_linux) in PROGRAMS.into_iter().chain([NOTHING]) {
         let ours = Ours::load(name)?;
-        let theirs = is_of_linux.then(|| Theirs::load(name)).transpose();
+        let theirs = is_of_linux.then(|| KernelProgram::load(name)).transpose();
         let theirs = theirs.unwrap_or_else(|failure| {
             report.notes.push(format!("{title}: no kernel: {failure}"));
             None
@@ -155,10 +155,10 @@ impl Ours {
 }
 
 /// A program in the kernel.
-struct Theirs(LoadedProgram);
+struct KernelProgram(LoadedProgram);
 
-impl Theirs {
-    fn load(name: &str) -> Result<Theirs, Failure> {
+impl KernelProgram {
+    fn load(name: &str) -> Result<KernelProgram, Failure> {
         let program = link(name, &kernel_data::linux_6_18_minimal())?;
         let request = LoadRequest {
             log_level: 4,
@@ -167,7 +167,7 @@ impl Theirs {
         let loaded = load(&program, request).map_err(|fault| failed(format!("{fault:?}")))?;
         let log = loaded.log;
         let program = loaded.answer.result;
-        Ok(Theirs(
+        Ok(KernelProgram(
             program.map_err(|errno| failed(format!("{errno}: {log}")))?,
         ))
     }

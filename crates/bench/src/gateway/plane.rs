@@ -188,14 +188,14 @@ fn create(def: &MapDef, table: &Table) -> Result<Map, Failure> {
 }
 
 /// A program in the kernel.
-pub(super) struct Theirs {
+pub(super) struct KernelProgram {
     program: LoadedProgram,
     names: Vec<String>,
     maps: Vec<Option<sys::bpf::Map>>,
 }
 
-impl Theirs {
-    pub(super) fn load(program: &Program, table: &Table) -> Result<Theirs, Failure> {
+impl KernelProgram {
+    pub(super) fn load(program: &Program, table: &Table) -> Result<KernelProgram, Failure> {
         let request = LoadRequest {
             log_level: 4,
             log_size: 1 << 20,
@@ -223,7 +223,7 @@ impl Theirs {
                     .map_err(|errno| failed(format!("{}: {errno}", def.name)))?;
             }
         }
-        Ok(Theirs {
+        Ok(KernelProgram {
             program: loaded,
             names: names_of(program),
             maps,

@@ -6,7 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use beebox::captures::{CaptureError, Input};
+use beebox::captures::Input;
+use beebox::internal::captures::CaptureError;
 use beebox::internal::captures::Event;
 use beebox::internal::object::Object;
 use beebox::internal::run::{LoadOptions, LoadedObject};
@@ -149,7 +150,7 @@ fn run_in_jobs(loaded: &mut LoadedObject, name: &str, path: &Path) -> Result<usi
 /// Runs the firewall on all packets; how many there are.
 fn filter(ours: &Ours, path: &Path) -> Result<usize, Failure> {
     let unreadable = |error: CaptureError| failed(error.to_string());
-    let mut input = Input::open_path(path).map_err(unreadable)?;
+    let mut input = Input::read_path(path).map_err(unreadable)?;
     let program = &ours.native;
     let mut context = DirectContext::new(ContextKind::Xdp, &[]);
     let (mut random, mut clock) = (SplitMix::new(1), || 0);

@@ -3,7 +3,7 @@
 use beebox::internal::object::Object;
 use program::Program;
 
-use super::kernel::Theirs;
+use super::kernel::KernelProgram;
 use super::native::Ours;
 use super::subject::{Verifier, failed};
 use super::workload::Entries;
@@ -29,7 +29,7 @@ pub(super) fn measure(
         ours.fill(blocked_map(&program)?, &blocked())?;
     }
     let theirs = match asks_kernel {
-        true => Some(Theirs::load(TITLE, &program)?),
+        true => Some(KernelProgram::load(TITLE, &program)?),
         false => None,
     };
     if let Some(theirs) = &theirs {

@@ -13,7 +13,7 @@ use crate::race::{Contender, NO_ANSWER};
 use crate::report::Report;
 
 /// A program in the kernel, with its maps.
-pub(super) struct Theirs {
+pub(super) struct KernelProgram {
     program: LoadedProgram,
     maps: Vec<Option<Map>>,
 }
@@ -35,8 +35,8 @@ pub(super) fn is_available(report: &mut Report) -> bool {
     created.is_ok()
 }
 
-impl Theirs {
-    pub(super) fn load(name: &str, program: &Program) -> Result<Theirs, Failure> {
+impl KernelProgram {
+    pub(super) fn load(name: &str, program: &Program) -> Result<KernelProgram, Failure> {
         let request = LoadRequest {
             log_level: LogLevel::LEVEL1.0,
             log_size: 1 << 20,
@@ -44,7 +44,7 @@ impl Theirs {
         let refused = |said: String| failed(format!("the kernel refuses {name}: {said}"));
         let Loaded { answer, log, maps } =
             load(program, request).map_err(|fault| refused(format!("{fault:?}")))?;
-        Ok(Theirs {
+        Ok(KernelProgram {
             program: answer
                 .result
                 .map_err(|errno| refused(format!("{errno}\n{log}")))?,
@@ -80,7 +80,7 @@ impl Theirs {
 
 /// Runs of a program.
 pub(super) struct Running<'t> {
-    theirs: &'t Theirs,
+    theirs: &'t KernelProgram,
     rings: Vec<RingBuffer>,
     packet: Vec<u8>,
 }

@@ -89,7 +89,7 @@ pub(super) fn measure(options: &Options, samples: u32, report: &mut Report) -> R
         let mut race = Race::new(title, &[()]);
         race.add_contender(BEEBOX, Ours(&native));
         if let Some(theirs) = &theirs {
-            race.add_contender(KERNEL, Theirs(theirs));
+            race.add_contender(KERNEL, KernelProgram(theirs));
         }
         for (engine, nanoseconds) in race.run(samples)? {
             report.add_row(
@@ -117,9 +117,9 @@ impl Contender<()> for Ours<'_> {
 }
 
 /// Runs in the kernel, timed by its own clock.
-struct Theirs<'k>(&'k InKernel);
+struct KernelProgram<'k>(&'k InKernel);
 
-impl Contender<()> for Theirs<'_> {
+impl Contender<()> for KernelProgram<'_> {
     fn answer(&mut self, _: &()) -> u32 {
         self.0.run_repeated(1).0
     }

@@ -57,7 +57,7 @@ pub(super) fn measure(samples: u32, report: &mut Report) -> Result<(), Failure> 
             let (object, packet) = (theirs, &packet[..]);
             race.add_contender(
                 KERNEL,
-                Theirs {
+                KernelProgram {
                     object,
                     program,
                     packet,
@@ -115,13 +115,13 @@ impl Contender<()> for Ours<'_> {
 }
 
 /// Runs in the kernel, timed by its own clock.
-struct Theirs<'k> {
+struct KernelProgram<'k> {
     object: &'k ObjectInKernel,
     program: &'static str,
     packet: &'k [u8],
 }
 
-impl Theirs<'_> {
+impl KernelProgram<'_> {
     fn run(&self, rounds: u32) -> Option<(u32, Duration)> {
         let program = self.object.program(self.program)?;
         let mut keys = vec![0; 256];
@@ -137,7 +137,7 @@ impl Theirs<'_> {
     }
 }
 
-impl Contender<()> for Theirs<'_> {
+impl Contender<()> for KernelProgram<'_> {
     fn answer(&mut self, _: &()) -> u32 {
         self.run(1).map_or(NO_ANSWER, |(answer, _)| answer)
     }

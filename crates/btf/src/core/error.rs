@@ -4,6 +4,7 @@
 use std::fmt;
 
 use crate::TypeId;
+use crate::errno::{E2BIG, EINVAL};
 use crate::ext::CoreKind;
 
 /// Error of a CO-RE relocation. libbpf refuses the whole object.
@@ -80,8 +81,6 @@ pub enum CoreError {
 impl CoreError {
     /// Error number of libbpf.
     pub fn errno(&self) -> i32 {
-        const E2BIG: i32 = 7;
-        const EINVAL: i32 = 22;
         match self {
             CoreError::WideBitField | CoreError::TooDeep => E2BIG,
             _ => EINVAL,

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use crate::TypeId;
 use crate::fields::FieldFault;
+use crate::{TypeId, errno};
 
 /// Refusal of a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -147,17 +147,6 @@ macro_rules! reasons {
             }
         }
     };
-}
-
-mod errno {
-    pub(super) const E2BIG: i32 = 7;
-    pub(super) const EEXIST: i32 = 17;
-    pub(super) const EINVAL: i32 = 22;
-    pub(super) const ELOOP: i32 = 40;
-    pub(super) const ENOENT: i32 = 2;
-    pub(super) const EFAULT: i32 = 14;
-    /// Not in the uapi headers.
-    pub(super) const ENOTSUPP: i32 = 524;
 }
 
 // Name and fields, logged part of the type, error number, message.

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::path::Path;
 
-use beebox::captures::{CaptureError, Input};
+use beebox::captures::Input;
+use beebox::internal::captures::CaptureError;
 use beebox::internal::captures::{Fault, Problem};
 use sys::interruptible::{Interruptible, Interruption};
 
@@ -148,10 +149,10 @@ pub(super) fn open(path: &Path, interruption: &Interruption) -> Result<NamedInpu
     }
     let waiting = Stopwatch::default();
     let input = match metadata.as_ref().is_none_or(Metadata::is_file) {
-        true => Input::open(file),
+        true => Input::read(file),
         false => {
             let stream = Interruptible::new(file, interruption);
-            Input::stream(Timed::new(stream, &waiting))
+            Input::read_stream(Timed::new(stream, &waiting))
         }
     };
     let input = input.map_err(|error| unreadable(&name, &error))?;

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal};
 use std::path::Path;
 
-use beebox::captures::{Format, Output};
+use beebox::captures::Format;
+use beebox::internal::captures::Output;
 use beebox::internal::captures::{
     Compressor, FileFormat, OtherLinkType, OutputCompression, OutputFormatError,
 };

@@ -3,8 +3,10 @@
 use std::time::Instant;
 
 use beebox::JumpLimitExceeded;
-use beebox::captures::{FilterCaptureError, Options, Output, PacketCounts};
-use beebox::internal::captures::{self, FileCounts, FilterSummary};
+use beebox::captures::PacketCounts;
+use beebox::internal::captures::{
+    self, FileCounts, FilterCaptureError, FilterSummary, Options, Output,
+};
 use sys::interruptible::Interruption;
 
 use super::inputs::NamedInput;

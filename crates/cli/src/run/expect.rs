@@ -3,7 +3,8 @@
 use report::json::pretty;
 use std::path::Path;
 
-use beebox::expect::{CheckReport, ExpectError, ExpectFile};
+use beebox::expect::{CheckReport, ExpectFile};
+use beebox::internal::expect::ExpectError;
 use beebox::internal::expect::ExpectProblem;
 use beebox::internal::expect::FORM;
 use beebox::internal::run::{RunCaptureError, RunError};
@@ -18,7 +19,7 @@ use crate::stdout::{print_folded, write_json, write_output};
 
 /// Reads a file.
 pub(crate) fn read(path: &Path) -> Result<ExpectFile, Failure> {
-    ExpectFile::open(path).map_err(failure)
+    ExpectFile::read(path).map_err(failure)
 }
 
 /// The failure for a file that is not read or not checked, after notes on what it left out.

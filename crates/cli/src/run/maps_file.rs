@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use beebox::internal::maps_json::FieldFormat;
+use beebox::internal::maps_json::{FieldFormat, MapsJsonError};
 use beebox::internal::object::Object;
 use beebox::internal::run::LoadedObject;
-use beebox::maps_json::{LeftOut, MapsJson, MapsJsonError};
+use beebox::{LeftOut, MapsJson};
 
 use crate::answer::Failure;
 use crate::input::{name, read_at_most};
@@ -24,7 +24,7 @@ pub(crate) fn contents(file: Option<&MapsFile>) -> Option<&MapsJson> {
 impl MapsFile {
     pub(crate) fn read(path: &Path) -> Result<MapsFile, Failure> {
         let name = name(path);
-        let contents = MapsJson::parse(&read_at_most(path, MapsJson::MOST_BYTES)?);
+        let contents = MapsJson::read(&read_at_most(path, MapsJson::MOST_BYTES)?);
         let contents = contents.map_err(|error| failure(&name, &error))?;
         Ok(MapsFile { name, contents })
     }

@@ -2,7 +2,7 @@
 
 use beebox::Engine;
 use beebox::internal::seccomp::{Analysis, parse_arch, parse_syscall};
-use beebox::seccomp::{Arch, TooComplex};
+use beebox::seccomp::Arch;
 use report::json::pretty;
 
 use super::input::{Inputs, Program};
@@ -100,7 +100,7 @@ fn json(
     programs: &[Program],
     analysis: &mut Analysis,
     archs: &[Arch],
-) -> Result<String, TooComplex> {
+) -> Result<String, beebox::Error> {
     let mut answer = analysis.tables_json(archs)?;
     let filters = programs.iter().zip(analysis.unreachable());
     let filters = filters.map(|(program, unreachable)| {

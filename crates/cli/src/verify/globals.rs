@@ -1,14 +1,13 @@
 //! Global variables that are set before programs are loaded: veristat's `-G`.
 
-use beebox::internal::variables::FORM;
-use beebox::internal::variables::VariableFault;
-use beebox::variables::{Assignment, VariableError};
+use beebox::Assignment;
+use beebox::internal::variables::{FORM, VariableError, VariableFault};
 
 use crate::answer::Failure;
 
 /// Reads assignments; `@FILE` is a file with one on each line, `#` begins a comment.
 pub(crate) fn read(texts: &[String]) -> Result<Vec<Assignment>, Failure> {
-    let parse = |text: &str| Assignment::parse(text).map_err(failure);
+    let parse = |text: &str| Assignment::read(text).map_err(failure);
     let mut all = Vec::new();
     for text in texts {
         let Some(path) = text.strip_prefix('@') else {

@@ -70,8 +70,8 @@ fn compare(
             pair.detach()?;
         }
         match &model {
-            Ok(()) => found.reached.accept(),
-            Err(refusal) => found.reached.refuse(refusal),
+            Ok(()) => found.coverage.accept(),
+            Err(refusal) => found.coverage.refuse(refusal),
         }
         if kernel.map_err(|Errno(errno)| errno) != model.map_err(|refusal| refusal.errno) {
             return Ok(Some(Disagreement::Verdict { kernel, model }));

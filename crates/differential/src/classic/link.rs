@@ -24,7 +24,7 @@ use sys::network::{NetworkInterface, OwnNamespace, TX_QUEUES};
 use sys::socket::{PacketLayer, PacketSocket};
 use testkit::frames;
 use testkit::generate::{Dialect, Generator};
-use testkit::witness::{Ladder, witness};
+use testkit::state_dump::{Ladder, state_dump};
 
 const LARGEST: usize = 1514;
 const ETHERNET: usize = 14;
@@ -96,7 +96,7 @@ fn question(seed: u64) -> (Vec<SockFilter>, Question) {
         // Long enough to show the digits of the hash, even without a tag.
         frame.resize(frame.len().max(20), 0);
     }
-    // A witness tells them apart by their length.
+    // A state dump tells them apart by their length.
     frames.sort_by_key(Vec::len);
     frames.dedup_by_key(|frame| frame.len());
     let question = Question {
@@ -278,7 +278,7 @@ impl Oracle {
             return Ok(None);
         }
         self.sender.set_mark(question.mark)?;
-        found.reached.accept();
+        found.coverage.accept();
         let frames: Vec<_> = question.frames.iter().map(|f| self.addressed(f)).collect();
         let mut arrivals = Vec::new();
         for frame in frames {
@@ -309,11 +309,11 @@ impl Oracle {
             let ended =
                 prepared.trace(&packet, &mut SplitMix::new(0), &mut |step| steps.push(step));
             debug_assert!(ended.is_ok());
-            found.reached.run(program, Rules::Socket, &steps);
+            found.coverage.run(program, Rules::Socket, &steps);
         }
-        let witness = witness(program, Ladder::BY_LENGTH, &values)
-            .and_then(|witness| Some((check(&witness, Rules::Socket).ok()?, witness)));
-        let both = [Some((checked, program.to_vec())), witness];
+        let state_dump = state_dump(program, Ladder::BY_LENGTH, &values)
+            .and_then(|state_dump| Some((check(&state_dump, Rules::Socket).ok()?, state_dump)));
+        let both = [Some((checked, program.to_vec())), state_dump];
         for (checked, program) in both.into_iter().flatten() {
             if let Some(difference) =
                 self.pass_all(&checked, &program, question.place, hashes, &arrivals)?

@@ -3,7 +3,7 @@
 use super::{FilterComparison, Unavailable, kernel_release, limits, link, seccomp, unix};
 use classic::Rule;
 use std::fmt::Write as _;
-use testkit::reach::Reached;
+use testkit::coverage::Coverage;
 
 /// Every comparison with the kernel.
 #[derive(Clone, Debug)]
@@ -79,12 +79,12 @@ impl Page {
     }
 
     /// Total coverage.
-    pub fn reached(&self) -> Reached {
-        let mut reached = Reached::default();
+    pub fn coverage(&self) -> Coverage {
+        let mut coverage = Coverage::default();
         for (_, found) in &self.comparisons {
-            reached.add(&found.reached);
+            coverage.add(&found.coverage);
         }
-        reached
+        coverage
     }
 
     /// The page in Markdown.
@@ -102,7 +102,7 @@ impl Page {
             self.release
         );
         for (what, found) in &self.comparisons {
-            let (accepted, refused) = found.reached.verdicts();
+            let (accepted, refused) = found.coverage.verdicts();
             let _ = writeln!(
                 text,
                 "| {what} | {} | {accepted} | {refused} | {} | {} |",
@@ -112,7 +112,7 @@ impl Page {
             );
         }
         text.push_str("\nWhat the programs reached (one traced run of each accepted program):\n");
-        text.push_str(&self.reached().markdown());
+        text.push_str(&self.coverage().markdown());
         text
     }
 }

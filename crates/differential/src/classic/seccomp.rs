@@ -4,7 +4,7 @@
 //! A filter under test decides only about numbers that no system call has, 600 and
 //! above, so that the child survives and no call has an effect: an allowed call
 //! fails with ENOSYS. Half of the programs return actions, in stacks of up to four;
-//! of the others a [`witness`] shows the whole values.
+//! of the others a [`state_dump`] shows the whole values.
 
 use super::{
     Disagreement, FilterComparison, Unavailable, compare_seeds, in_own_namespace, unavailable,
@@ -17,7 +17,7 @@ use std::ops::Range;
 use sys::Errno;
 use sys::seccomp::{self, Call, Convention, Outcome, instruction_pointer};
 use testkit::generate::{Dialect, Generator};
-use testkit::witness::{Ladder, witness};
+use testkit::state_dump::{Ladder, state_dump};
 
 /// First system call number that filters under test decide about.
 const FIRST_NUMBER: u32 = 600;
@@ -26,7 +26,7 @@ const ALLOW: u32 = 0x7fff_0000;
 const SIGSYS: i32 = 31;
 const ENOSYS: i64 = 38;
 
-/// Compares one generated stack of filters, or the witness of one, for each seed.
+/// Compares one generated stack of filters, or the state dump of one, for each seed.
 pub fn compare_with_kernel(seeds: Range<u64>) -> Result<FilterComparison, Unavailable> {
     in_own_namespace(|_| {
         let host = Host::explore().map_err(unavailable("fork"))?;
@@ -62,7 +62,7 @@ pub fn compare_every_opcode() -> Result<FilterComparison, Unavailable> {
         let question = Question {
             older,
             calls: vec![],
-            by_witness: false,
+            by_state_dump: false,
         };
         (newest, question)
     };
@@ -128,13 +128,13 @@ struct Question {
     /// Filters installed before the program.
     older: Vec<Vec<SockFilter>>,
     calls: Vec<Call>,
-    /// Show the values of the program by a witness?
-    by_witness: bool,
+    /// Show the values of the program by a state dump?
+    by_state_dump: bool,
 }
 
 fn question(seed: u64, host: &Host) -> (Vec<SockFilter>, Question) {
     let mut generator = Generator::new(seed);
-    let by_witness = seed % 2 == 1;
+    let by_state_dump = seed % 2 == 1;
     let calls = calls(&mut generator, host);
     let filter = |generator: &mut Generator| {
         let program = match generator.below(4) {
@@ -144,7 +144,7 @@ fn question(seed: u64, host: &Host) -> (Vec<SockFilter>, Question) {
                 generator.program(Dialect::Seccomp, len)
             }
         };
-        if by_witness {
+        if by_state_dump {
             program
         } else {
             with_actions(generator, &program)
@@ -156,13 +156,13 @@ fn question(seed: u64, host: &Host) -> (Vec<SockFilter>, Question) {
         0 => (0..12)
             .map(|_| generator.program(Dialect::Seccomp, 4000))
             .collect(),
-        _ if by_witness => vec![],
+        _ if by_state_dump => vec![],
         n => (0..n % 4).map(|_| filter(&mut generator)).collect(),
     };
     let question = Question {
         older,
         calls,
-        by_witness,
+        by_state_dump,
     };
     (newest, question)
 }
@@ -248,15 +248,15 @@ fn compare(
     let mut filters: Vec<_> = question.older.iter().map(|old| guarded(old)).collect();
     let data: Vec<SeccompData> = question.calls.iter().map(|call| host.data(call)).collect();
     let mut newest = guarded(newest);
-    if question.by_witness
+    if question.by_state_dump
         && let Ok(checked) = check(&newest, Rules::Seccomp)
     {
         let values = data
             .iter()
             .map(|data| (data.nr as u32, run(&checked, data)));
         let values: Vec<_> = values.collect();
-        newest = match witness(&newest, Ladder::BY_SYSCALL, &values) {
-            Some(witness) => led_past_the_ladder(witness),
+        newest = match state_dump(&newest, Ladder::BY_SYSCALL, &values) {
+            Some(state_dump) => led_past_the_ladder(state_dump),
             None => return Ok(None),
         };
     }
@@ -275,8 +275,8 @@ fn compare(
             return Ok(Some(Disagreement::Verdict { kernel, model }));
         }
         match model {
-            Ok(_) => found.reached.accept(),
-            Err(refusal) => found.reached.refuse(refusal),
+            Ok(_) => found.coverage.accept(),
+            Err(refusal) => found.coverage.refuse(refusal),
         }
     }
     let accepted: Vec<&Checked> = verdicts.iter().flatten().collect();
@@ -304,20 +304,20 @@ fn compare(
         let program = PlainProgram::prepare(checked, Semantics::Kernel);
         let ended = program.trace_seccomp(data, &mut |step| steps.push(step));
         debug_assert!(ended.is_ok());
-        found.reached.run(filter, Rules::Seccomp, &steps);
+        found.coverage.run(filter, Rules::Seccomp, &steps);
     }
     Ok(None)
 }
 
-/// A witness leads every return to its ladder, the guard's too: that one has to
+/// A state dump leads every return to its ladder, the guard's too: that one has to
 /// allow, or the child could not even end.
-fn led_past_the_ladder(mut witness: Vec<SockFilter>) -> Vec<SockFilter> {
+fn led_past_the_ladder(mut state_dump: Vec<SockFilter>) -> Vec<SockFilter> {
     // Of the guard's `ret` became a load and a jump; a return in the place of the
     // load makes the jump unreachable.
-    if let Some(insn) = witness.get_mut(2) {
+    if let Some(insn) = state_dump.get_mut(2) {
         *insn = Insn::RetK(ALLOW).encode();
     }
-    witness
+    state_dump
 }
 
 /// The model's result for each filter, installed in this order.

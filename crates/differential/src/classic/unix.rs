@@ -2,7 +2,7 @@
 //!
 //! A datagram arrives cut to the filter's return value, or not at all for 0, so
 //! each program is compared twice: as it is, on packets of many lengths, and as a
-//! [`witness`] of the whole values that the model returned for them.
+//! [`state_dump`] of the whole values that the model returned for them.
 
 use super::cases::{Case, accept, run};
 use super::{
@@ -17,7 +17,7 @@ use sys::Errno;
 use sys::network::OwnNamespace;
 use sys::socket::DatagramPair;
 use testkit::generate::{Dialect, Generator};
-use testkit::witness::{Ladder, witness};
+use testkit::state_dump::{Ladder, state_dump};
 
 /// Bytes up to which a datagram is one piece of memory in the kernel; netlink
 /// attributes are not looked for in longer ones.
@@ -161,7 +161,7 @@ impl Oracle {
         let checked = match (&model, kernel) {
             (Ok(checked), Ok(())) => checked,
             (Err(refusal), Err(Errno(errno))) if refusal.errno == errno => {
-                found.reached.refuse(refusal);
+                found.coverage.refuse(refusal);
                 return Ok(None);
             }
             _ => {
@@ -169,7 +169,7 @@ impl Oracle {
                 return Ok(Some(Disagreement::Verdict { kernel, model }));
             }
         };
-        found.reached.accept();
+        found.coverage.accept();
         if depends_on_chance(program) {
             return Ok(None);
         }
@@ -191,20 +191,20 @@ impl Oracle {
                 return Ok(Some(difference));
             }
         }
-        match witness(program, Ladder::BY_LENGTH, &values) {
-            Some(witness) => self.compare_witness(&witness, &packets),
+        match state_dump(program, Ladder::BY_LENGTH, &values) {
+            Some(state_dump) => self.compare_state_dump(&state_dump, &packets),
             None => Ok(None),
         }
     }
 
-    fn compare_witness(
+    fn compare_state_dump(
         &mut self,
-        witness: &[SockFilter],
+        state_dump: &[SockFilter],
         packets: &[&[u8]],
     ) -> Result<Option<Disagreement>, Errno> {
-        let (checked, kernel) = match (accept(witness), self.pair.attach(witness)) {
+        let (checked, kernel) = match (accept(state_dump), self.pair.attach(state_dump)) {
             (Ok(checked), Ok(())) => (checked, ()),
-            // A witness may be too long where its program is not.
+            // A state dump may be too long where its program is not.
             (Err(refusal), Err(Errno(errno))) if refusal.errno == errno => return Ok(None),
             (model, kernel) => {
                 let model = model.map(|_| ());
@@ -248,7 +248,7 @@ fn count(
     let mut steps = Vec::new();
     let ended = prepared.trace(&packet, &mut SplitMix::new(0), &mut |step| steps.push(step));
     debug_assert!(ended.is_ok());
-    found.reached.run(program, Rules::Socket, &steps);
+    found.coverage.run(program, Rules::Socket, &steps);
 }
 
 fn looks_for_attributes(program: &[SockFilter]) -> bool {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use beebox::model::KernelModel;
+use beebox::KernelModel;
 use beebox::{Instance, Loader, Object, RunClock, TestRun};
 
 use super::Outcome;

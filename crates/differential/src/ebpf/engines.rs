@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
-use testkit::ebpf::reach::Reach;
+use testkit::ebpf::coverage::Coverage;
 use testkit::ebpf::reference::{self, Fault, Limits};
 use testkit::ebpf::shrink::shrink;
 use testkit::ebpf::{Choices, Dialect, Entry, Generator, PACKET_HELPERS, packet_helper};
@@ -59,29 +59,33 @@ fn all() -> Vec<Box<dyn Engine>> {
             name: "interp, without a fusion",
             fusions: all_fusions_but_one,
         }),
-        Box::new(Jit::new("jit", |_| jit::Features::detect())),
-        Box::new(Jit::new("jit, plain", |_| jit::Features::PLAIN)),
-        Box::new(Jit::new("jit, some features", some_features)),
+        Box::new(Jit::new("native", |_| jit::Features::detect())),
+        Box::new(Jit::new("native, plain", |_| jit::Features::PLAIN)),
+        Box::new(Jit::new("native, some features", some_features)),
         Box::new(Jit {
             deadline: true,
-            ..Jit::new("jit, deadline", |_| jit::Features::detect())
+            ..Jit::new("native, deadline", |_| jit::Features::detect())
         }),
         Box::new(Jit {
             other_frames: true,
-            ..Jit::new("jit, retpolines, slots", |_| jit::Features::detect())
+            ..Jit::new("native, retpolines, slots", |_| jit::Features::detect())
         }),
         Box::new(Jit {
             other_frames: true,
             deadline: true,
-            ..Jit::new("jit, the same with a deadline", |_| jit::Features::detect())
+            ..Jit::new("native, the same with a deadline", |_| {
+                jit::Features::detect()
+            })
         }),
         Box::new(Jit {
             optimizations: all_but_one,
-            ..Jit::new("jit, without an optimization", |_| jit::Features::detect())
+            ..Jit::new("native, without an optimization", |_| {
+                jit::Features::detect()
+            })
         }),
         Box::new(Jit {
             optimizations: |_| jit::Optimizations::NONE,
-            ..Jit::new("jit, without optimizations", |_| jit::Features::detect())
+            ..Jit::new("native, without optimizations", |_| jit::Features::detect())
         }),
     ]
 }
@@ -415,7 +419,7 @@ pub struct Tally {
     /// Runs of the reference evaluator, each compared with all engines.
     pub runs: u64,
     /// Coverage.
-    pub reach: Reach,
+    pub coverage: Coverage,
     /// The first difference, if there is one.
     pub difference: Option<EngineDifference>,
 }
@@ -425,7 +429,7 @@ impl Default for Tally {
         Tally {
             programs: 0,
             runs: 0,
-            reach: Reach::new(),
+            coverage: Coverage::new(),
             difference: None,
         }
     }
@@ -436,7 +440,7 @@ impl Tally {
     pub fn add(&mut self, other: Tally) {
         self.programs += other.programs;
         self.runs += other.runs;
-        self.reach.add(&other.reach);
+        self.coverage.add(&other.coverage);
         if self.difference.is_none() {
             self.difference = other.difference;
         }
@@ -519,7 +523,7 @@ impl Engines {
     ) {
         let program = self.generator.program(choices);
         tally.programs += 1;
-        tally.reach.made(&program.notes);
+        tally.coverage.made(&program.notes);
         let code = program.code(Entry::Memory);
         let memories: Vec<Vec<u8>> = (0..MEMORIES)
             .map(|_| program.memory(choices))
@@ -531,7 +535,7 @@ impl Engines {
         };
         let right: Vec<Answer> = memories
             .iter()
-            .map(|memory| evaluate(&code, memory, seed, limits, &mut tally.reach))
+            .map(|memory| evaluate(&code, memory, seed, limits, &mut tally.coverage))
             .collect();
         let too_long = Err(format!("{:?}", Fault::TooLong));
         if right.iter().any(|answer| answer.value == too_long) {
@@ -562,7 +566,13 @@ fn shrunk(engine: &dyn Engine, program: &[Insn], memory: &[u8], seed: u64) -> En
     });
     let one = [memory.to_vec()];
     let answer = &answers(engine, &smaller, &one, seed, &mut Arena::new())[0];
-    let right = evaluate(&smaller, memory, seed, Limits::default(), &mut Reach::new());
+    let right = evaluate(
+        &smaller,
+        memory,
+        seed,
+        Limits::default(),
+        &mut Coverage::new(),
+    );
     EngineDifference {
         seed,
         engine: engine.name(),
@@ -615,11 +625,11 @@ fn evaluate(
     memory: &[u8],
     seed: u64,
     limits: Limits,
-    reach: &mut Reach,
+    coverage: &mut Coverage,
 ) -> Answer {
     let mut memory = memory.to_vec();
     let mut random = SplitMix::new(seed);
-    let value = reference::run(program, &mut memory, &mut random, limits, reach);
+    let value = reference::run(program, &mut memory, &mut random, limits, coverage);
     Answer {
         value: value.map_err(|fault| format!("{fault:?}")),
         memory,
@@ -634,7 +644,7 @@ fn reference_answer(program: &[Insn], memory: &[u8], seed: u64, steps: u64) -> O
         steps,
         ..Limits::default()
     };
-    let right = evaluate(program, memory, seed, limits, &mut Reach::new());
+    let right = evaluate(program, memory, seed, limits, &mut Coverage::new());
     (right.value.is_ok() && assume_safe(program, Passes::OF_ALL).is_ok()).then_some(right)
 }
 

@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use sys::Errno;
 use sys::bpf::{LoadError, LogLevel, ProgLoad, TestRun};
-use testkit::ebpf::reach::Reach;
+use testkit::ebpf::coverage::Coverage;
 use testkit::ebpf::reference::{self, Limits};
 use testkit::ebpf::shrink::shrink;
 use testkit::ebpf::{Choices, Dialect, Entry, Generator, Program};
@@ -37,7 +37,7 @@ pub struct EbpfComparison {
     /// Runs compared.
     pub runs: u64,
     /// Coverage of the accepted programs.
-    pub reach: Reach,
+    pub coverage: Coverage,
     /// The verifier's reasons, each with how often and one seed.
     pub refused: BTreeMap<String, (u64, u64)>,
     /// Differences.
@@ -121,7 +121,7 @@ impl Default for EbpfComparison {
             programs: 0,
             accepted: 0,
             runs: 0,
-            reach: Reach::new(),
+            coverage: Coverage::new(),
             refused: BTreeMap::new(),
             differences: Vec::new(),
         }
@@ -134,7 +134,7 @@ impl EbpfComparison {
         self.programs += other.programs;
         self.accepted += other.accepted;
         self.runs += other.runs;
-        self.reach.add(&other.reach);
+        self.coverage.add(&other.coverage);
         for (reason, (count, seed)) in other.refused {
             self.refused.entry(reason).or_insert((0, seed)).0 += count;
         }
@@ -161,10 +161,10 @@ impl EbpfComparison {
             Err(Asked::NotRun(errno)) => return Err(unavailable("BPF_PROG_TEST_RUN")(errno)),
         };
         self.accepted += 1;
-        self.reach.made(&program.notes);
+        self.coverage.made(&program.notes);
         for (packet, kernel) in packets.iter().zip(answers) {
             self.runs += 1;
-            let reference = evaluate(&ours, packet, seed, &mut self.reach);
+            let reference = evaluate(&ours, packet, seed, &mut self.coverage);
             if reference.as_ref() == Ok(&kernel) {
                 continue;
             }
@@ -259,12 +259,12 @@ fn evaluate(
     program: &[Insn],
     packet: &[u8],
     seed: u64,
-    reach: &mut Reach,
+    coverage: &mut Coverage,
 ) -> Result<Answer, reference::Fault> {
     let mut packet = packet.to_vec();
     let mut random = SplitMix::new(seed);
     let limits = Limits::default();
-    let value = reference::run(program, &mut packet, &mut random, limits, reach)? as u32;
+    let value = reference::run(program, &mut packet, &mut random, limits, coverage)? as u32;
     Ok(Answer { value, packet })
 }
 
@@ -273,8 +273,9 @@ fn evaluate_xdp(program: &[Insn], packet: &[u8], seed: u64) -> Result<Answer, re
     let mut packet = packet.to_vec();
     let mut random = SplitMix::new(seed);
     let limits = Limits::default();
-    let mut reach = Reach::new();
-    let value = reference::run_xdp(program, &mut packet, &mut random, limits, &mut reach)? as u32;
+    let mut coverage = Coverage::new();
+    let value =
+        reference::run_xdp(program, &mut packet, &mut random, limits, &mut coverage)? as u32;
     Ok(Answer { value, packet })
 }
 

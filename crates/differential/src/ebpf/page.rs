@@ -151,9 +151,9 @@ impl Page {
         );
         text.push_str(&kernel.refusals_markdown());
         text.push_str("\n## What the programs for the engines reached\n");
-        text.push_str(&engines.reach.markdown());
+        text.push_str(&engines.coverage.markdown());
         text.push_str("\n## What the programs that the kernel ran reached\n");
-        text.push_str(&kernel.reach.markdown());
+        text.push_str(&kernel.coverage.markdown());
         text
     }
 }

@@ -5,7 +5,7 @@ use object::externs::ExternFault;
 use object::sections::SectionFault;
 use object::{AttachFault, Problem, RelocationFault};
 
-use super::handed::{Outcome, Stage};
+use super::syscall_record::{Outcome, Stage};
 
 /// Success.
 pub const LOADED: &str = "loaded";

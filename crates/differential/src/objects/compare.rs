@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
 
-use super::handed::{CreatedMap, Handed, LoadedProgram, OpenedMap, OpenedProgram};
+use super::syscall_record::{CreatedMap, LoadedProgram, OpenedMap, OpenedProgram, SyscallRecord};
 
 /// Compared aspects, in the order of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -156,7 +156,7 @@ impl ObjectComparison {
 }
 
 /// Compares what libbpf and we hand over for one object.
-pub fn compare(object: &str, libbpf: &Handed, ours: &Handed) -> ObjectComparison {
+pub fn compare(object: &str, libbpf: &SyscallRecord, ours: &SyscallRecord) -> ObjectComparison {
     let mut sides = Sides {
         object,
         at: match libbpf.scope.prog.as_str() {
@@ -182,7 +182,7 @@ struct Sides<'a> {
 }
 
 impl Sides<'_> {
-    fn stages(&mut self, libbpf: &Handed, ours: &Handed) {
+    fn stages(&mut self, libbpf: &SyscallRecord, ours: &SyscallRecord) {
         let [theirs, mine] = [libbpf, ours].map(|side| match &side.outcome {
             Some(outcome) => (outcome.class(), outcome.errno),
             None => ("crash", 0),
@@ -206,14 +206,14 @@ impl Sides<'_> {
         });
     }
 
-    fn open_object(&mut self, libbpf: &Handed, ours: &Handed) {
+    fn open_object(&mut self, libbpf: &SyscallRecord, ours: &SyscallRecord) {
         let name = |program: &OpenedProgram| program.name.clone();
         self.lists(Aspect::Programs, &libbpf.programs, &ours.programs, name);
         let name = |map: &OpenedMap| map.name.clone();
         self.lists(Aspect::Maps, &libbpf.maps, &ours.maps, name);
     }
 
-    fn loaded_object(&mut self, libbpf: &Handed, ours: &Handed) {
+    fn loaded_object(&mut self, libbpf: &SyscallRecord, ours: &SyscallRecord) {
         let name = |map: &CreatedMap| map.map.clone();
         self.lists(Aspect::Created, &libbpf.created, &ours.created, name);
         self.lists(Aspect::Written, &libbpf.written, &ours.written, |written| {

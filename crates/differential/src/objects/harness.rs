@@ -3,7 +3,7 @@
 //! The harness (`libbpf/harness.c`) is compiled against the static libbpf of the
 //! selftests when it is first needed, and kept in their cache under a name that holds
 //! a digest of the sources. A run prints all that libbpf would hand to a kernel as lines of
-//! JSON, which become [`Handed`].
+//! JSON, which become [`SyscallRecord`].
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
@@ -12,8 +12,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::handed::{Handed, Line};
 use super::selftests;
+use super::syscall_record::{Line, SyscallRecord};
 
 /// The sources, by name.
 const SOURCES: [(&str, &str); 5] = [
@@ -95,7 +95,7 @@ impl Harness {
     }
 
     /// Loads one object: the whole, then each program on request.
-    pub fn ask(&self, object: &Path, request: &Request) -> Result<Vec<Handed>, Unavailable> {
+    pub fn ask(&self, object: &Path, request: &Request) -> Result<Vec<SyscallRecord>, Unavailable> {
         let mut command = Command::new(&self.program);
         for (wanted, option) in [(request.each, "--each"), (request.weak, "--weak")] {
             if wanted {
@@ -122,7 +122,7 @@ impl Harness {
             }
             let line: Line = serde_json::from_slice(line).map_err(broken)?;
             match line {
-                Line::Object(scope) => segments.push(Handed::new(scope)),
+                Line::Object(scope) => segments.push(SyscallRecord::new(scope)),
                 line => {
                     let segment = segments.last_mut();
                     let segment = segment

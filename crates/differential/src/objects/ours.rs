@@ -6,9 +6,9 @@ use program::{InitialContents, MapDef, MapEntry, MapId, Program, ProgramId, Prog
 use spec::Kernel;
 
 use super::class;
-use super::handed::{
-    Contents, CreatedMap, Frozen, Handed, LoadedProgram, LoadedTypes, OpenedMap, OpenedProgram,
-    Outcome, Scope, Stage, WrittenValue,
+use super::syscall_record::{
+    Contents, CreatedMap, Frozen, LoadedProgram, LoadedTypes, OpenedMap, OpenedProgram, Outcome,
+    Scope, Stage, SyscallRecord, WrittenValue,
 };
 
 /// The longest name that the kernel takes, in bytes.
@@ -18,8 +18,8 @@ const LONGEST_NAME: usize = 15;
 const NOT_LOADED: i32 = -2;
 
 /// Opens an object and links it: the whole, or one program alone.
-pub fn load(file: &[u8], path: &str, prog: &str, kernel: &Kernel) -> Handed {
-    let mut handed = Handed::new(Scope { prog: prog.into() });
+pub fn load(file: &[u8], path: &str, prog: &str, kernel: &Kernel) -> SyscallRecord {
+    let mut record = SyscallRecord::new(Scope { prog: prog.into() });
     let options = OpenOptions {
         name: Some(path),
         ..OpenOptions::default()
@@ -27,12 +27,12 @@ pub fn load(file: &[u8], path: &str, prog: &str, kernel: &Kernel) -> Handed {
     let mut object = match Object::open_with(file, &options) {
         Ok(object) => object,
         Err(error) => {
-            handed.outcome = Some(failure(Stage::Open, &error));
-            return handed;
+            record.outcome = Some(failure(Stage::Open, &error));
+            return record;
         }
     };
     if prog.is_empty() {
-        opened(&object, &mut handed);
+        opened(&object, &mut record);
     } else {
         object.set_autoload(|code| is(code.name, prog));
     }
@@ -41,7 +41,7 @@ pub fn load(file: &[u8], path: &str, prog: &str, kernel: &Kernel) -> Handed {
         Err(error) => Some(error),
         Ok(linked) => linked.unloadable.first().map(|program| &program.error),
     };
-    handed.outcome = Some(match failed {
+    record.outcome = Some(match failed {
         Some(error) => failure(Stage::Load, error),
         None => Outcome {
             stage: Stage::Load,
@@ -51,9 +51,9 @@ pub fn load(file: &[u8], path: &str, prog: &str, kernel: &Kernel) -> Handed {
         },
     });
     if let Ok(linked) = &linked {
-        loaded(&object, linked, &mut handed);
+        loaded(&object, linked, &mut record);
     }
-    handed
+    record
 }
 
 fn is(name: Name<'_>, text: &str) -> bool {
@@ -69,9 +69,9 @@ fn failure(stage: Stage, error: &Error) -> Outcome {
     }
 }
 
-fn opened(object: &Object<'_>, handed: &mut Handed) {
+fn opened(object: &Object<'_>, record: &mut SyscallRecord) {
     for (_, code) in object.programs() {
-        handed.programs.push(OpenedProgram {
+        record.programs.push(OpenedProgram {
             name: code.name.to_string(),
             section: code.section_name.to_string(),
             kind: code.kind.map_or(0, |kind| kind.number()),
@@ -84,7 +84,7 @@ fn opened(object: &Object<'_>, handed: &mut Handed) {
     for (_, map) in object.maps().iter() {
         let params = map.params();
         let initial = map.image().filter(|_| map.struct_ops().is_none());
-        handed.maps.push(OpenedMap {
+        record.maps.push(OpenedMap {
             name: map.name().to_owned(),
             kind: params.map_type,
             key_size: params.key_size,
@@ -102,9 +102,9 @@ fn opened(object: &Object<'_>, handed: &mut Handed) {
     }
 }
 
-fn loaded(object: &Object<'_>, linked: &Linked, handed: &mut Handed) {
+fn loaded(object: &Object<'_>, linked: &Linked, record: &mut SyscallRecord) {
     let types = object.btf();
-    handed.types = types.map(|types| LoadedTypes::new(types.as_bytes()));
+    record.types = types.map(|types| LoadedTypes::new(types.as_bytes()));
     let names = Names { linked };
     let created_maps = || {
         let created = linked.maps.iter().filter(|map| map.autocreate);
@@ -113,15 +113,15 @@ fn loaded(object: &Object<'_>, linked: &Linked, handed: &mut Handed) {
     // Jump tables come first.
     let is_jump_table = |map: &&MapDef| matches!(map.contents, InitialContents::JumpTable(_));
     for map in created_maps().filter(is_jump_table) {
-        handed.created.push(created(map, None));
-        started(&names, map, handed);
+        record.created.push(created(map, None));
+        started(&names, map, record);
     }
     for map in created_maps().filter(|map| !is_jump_table(map)) {
         if let Some(inner) = &map.inner {
-            handed.created.push(created(inner, None));
+            record.created.push(created(inner, None));
         }
         let inner = map.inner.as_ref().map(|inner| inner.name.clone());
-        handed.created.push(created(map, inner));
+        record.created.push(created(map, inner));
     }
     // Programs stand in maps once they are loaded, struct_ops once they are attached.
     let turn = |map: &MapDef| match &map.contents {
@@ -132,12 +132,12 @@ fn loaded(object: &Object<'_>, linked: &Linked, handed: &mut Handed) {
     };
     for now in 0..3 {
         for map in created_maps().filter(|map| turn(map) == now) {
-            started(&names, map, handed);
+            started(&names, map, record);
         }
     }
     for linked in &linked.programs {
         let program = names.loaded(&linked.program, types.is_some());
-        handed.loaded.push(program);
+        record.loaded.push(program);
     }
 }
 
@@ -166,7 +166,7 @@ fn created(map: &MapDef, inner: Option<String>) -> CreatedMap {
     }
 }
 
-fn started(names: &Names<'_>, map: &MapDef, handed: &mut Handed) {
+fn started(names: &Names<'_>, map: &MapDef, record: &mut SyscallRecord) {
     let written = |key: u32| WrittenValue {
         map: map.name.clone(),
         key: key.to_le_bytes().to_vec(),
@@ -186,15 +186,15 @@ fn started(names: &Names<'_>, map: &MapDef, handed: &mut Handed) {
                     }
                     MapEntry::Program(_) => written.value = Some(NOT_LOADED.to_le_bytes().into()),
                 }
-                handed.written.push(written);
+                record.written.push(written);
             }
         }
         InitialContents::Value { image, .. } => {
             let mut written = written(0);
             written.value = Some(image.to_vec());
-            handed.written.push(written);
+            record.written.push(written);
         }
-        InitialContents::Arena { image, offset } => handed.add_contents(Contents {
+        InitialContents::Arena { image, offset } => record.add_contents(Contents {
             map: map.name.clone(),
             offset: *offset,
             bytes: image.to_vec(),
@@ -205,7 +205,7 @@ fn started(names: &Names<'_>, map: &MapDef, handed: &mut Handed) {
             let programs = programs.iter();
             let place = |(at, program): &(u32, ProgramRef)| (*at as usize, program.name.clone());
             written.progs = programs.map(place).collect();
-            handed.written.push(written);
+            record.written.push(written);
         }
         // The target of a jump is the first word of a value.
         InitialContents::JumpTable(places) => {
@@ -214,13 +214,13 @@ fn started(names: &Names<'_>, map: &MapDef, handed: &mut Handed) {
                 value[..4].copy_from_slice(&place.to_le_bytes());
                 let mut written = written(key);
                 written.value = Some(value);
-                handed.written.push(written);
+                record.written.push(written);
             }
         }
     }
     if map.is_frozen() {
         let map = map.name.clone();
-        handed.frozen.push(Frozen { map });
+        record.frozen.push(Frozen { map });
     }
 }
 

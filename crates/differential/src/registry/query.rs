@@ -341,7 +341,7 @@ impl KernelQuery {
             self.ask(subject, &insns, true).result.ok()
         })?;
         let info = loaded.info().ok()?;
-        let calls = info.translated.iter().filter(|insn| insn.code == 0x85);
+        let calls = info.translated.iter().filter(|insn| insn.is_call());
         Some(calls.map(|call| call.imm).collect())
     }
 

@@ -20,7 +20,7 @@ pub struct Code {
 impl Code {
     fn new(text: String, subprograms: usize) -> Code {
         let slots = encode(&assemble(&text).expect(&text)).expect(&text);
-        let exits = slots.iter().zip(1..).filter(|(slot, _)| slot.code == 0x95);
+        let exits = slots.iter().zip(1..).filter(|(slot, _)| slot.is_exit());
         let ends = exits.map(|(_, end)| end).take(subprograms);
         Code {
             text,

@@ -368,7 +368,7 @@ pub fn stress(kernel: &Kernel, registry: &Registry, stress: &Stress) -> Result<T
 /// A program with the array and the types of its functions.
 fn program(text: &str) -> Result<Program, String> {
     let slots = assembled(text)?;
-    let exits = slots.iter().zip(1..).filter(|(slot, _)| slot.code == 0x95);
+    let exits = slots.iter().zip(1..).filter(|(slot, _)| slot.is_exit());
     let subprogram = exits.map(|(_, end)| end).nth(1);
     let (blob, [main, callee]) = with_callback();
     let types = Btf::parse(blob).map_err(|error| error.to_string())?;

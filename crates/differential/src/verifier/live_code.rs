@@ -10,17 +10,11 @@
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use isa::ebpf::RawInsn;
+use isa::ebpf::{Flow, Op, RawInsn};
 use verifier::{FormSlot, KernelCode};
 
 /// Most instructions that one becomes.
 const MOST_REWRITTEN: usize = 64;
-
-const CLASS: u8 = 0x07;
-const EXIT: u8 = 0x95;
-const MOV: u8 = 0xbf;
-const GOTO_LONG: u8 = 0x06;
-const WIDE: u8 = 0x18;
 
 /// Compares the kernel's form of a program with the kernel's instructions: the number of
 /// instructions that were compared one by one, or the first one of ours from which on the two
@@ -32,9 +26,15 @@ pub fn compare(form: &KernelCode, kernel: &[RawInsn]) -> Result<usize, usize> {
     let align = |kernel| Search::new(form, kernel).align().map(|()| kept);
     align(kernel).or_else(|slot| {
         // To programs that throw and have no exception callback the kernel adds one.
-        let codes: Vec<u8> = kernel.iter().rev().take(2).map(|insn| insn.code).collect();
-        match codes[..] {
-            [EXIT, MOV] => align(&kernel[..kernel.len() - 2]).map_err(|_| slot),
+        let ends = kernel
+            .iter()
+            .rev()
+            .take(2)
+            .map(|insn| insn.row().map(|row| row.op));
+        match ends.collect::<Vec<_>>()[..] {
+            [Some(Op::Exit), Some(Op::MovReg64)] => {
+                align(&kernel[..kernel.len() - 2]).map_err(|_| slot)
+            }
             _ => Err(slot),
         }
     })
@@ -54,14 +54,14 @@ enum Kind {
 }
 
 fn kind(slot: &FormSlot) -> Kind {
-    let code = slot.insn.code;
-    match (code & CLASS, code & 0xf0) {
+    let insn = slot.insn;
+    match insn.opcode_flow() {
         _ if slot.is_open => Kind::Open,
         // The second slot of a wide load has the opcode 0.
-        (0, _) if code == 0 || code == WIDE => Kind::Address,
-        (5 | 6, 0x80) => Kind::Address,
-        (5 | 6, op) if op != 0x90 => Kind::Jump,
-        _ => Kind::Kept,
+        Flow::SkipOne | Flow::Call(_) => Kind::Address,
+        Flow::Next if !insn.has_opcode() => Kind::Address,
+        Flow::Next | Flow::Exit | Flow::Nowhere => Kind::Kept,
+        Flow::Branch(_) | Flow::Goto(_) | Flow::GotoReg(_) => Kind::Jump,
     }
 }
 
@@ -229,7 +229,7 @@ impl<'c> Search<'c> {
         };
         match kind(own) {
             Kind::Kept => one(insn == kernel),
-            Kind::Jump => one(same && (insn.imm == kernel.imm || insn.code == GOTO_LONG)),
+            Kind::Jump => one(same && (insn.imm == kernel.imm || insn.is_long_goto())),
             Kind::Address => one(insn.code == kernel.code && insn.dst() == kernel.dst()),
             Kind::Open => {
                 let most = self.kernel.len().saturating_sub(place).min(MOST_REWRITTEN);
@@ -246,9 +246,9 @@ impl<'c> Search<'c> {
 
 /// Target of a jump.
 fn led(slot: usize, insn: &RawInsn) -> Option<usize> {
-    let distance = match insn.code {
-        GOTO_LONG => insn.imm,
-        _ => insn.off.into(),
+    let distance = match insn.is_long_goto() {
+        true => insn.imm,
+        false => insn.off.into(),
     };
     (slot + 1).checked_add_signed(distance as isize)
 }
@@ -270,8 +270,8 @@ mod tests {
         let insns = encode(&assemble(text).unwrap()).unwrap();
         let slots = insns.iter().map(|&insn| FormSlot {
             insn,
-            is_open: insn.code & 7 == 1,
-            insns: (insn.code & 7 != 1).then_some(1),
+            is_open: insn.is_of_load_class(),
+            insns: (!insn.is_of_load_class()).then_some(1),
         });
         KernelCode {
             slots: slots.collect(),

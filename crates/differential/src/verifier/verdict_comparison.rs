@@ -264,13 +264,11 @@ pub(super) fn answer(done: Verification) -> Result<Answer, String> {
 /// number that is 0 or -1 adds one path too many to those that wait, it uses the path that
 /// it could not add.
 pub(super) fn crashes_kernel(program: &Program, done: &Verification) -> bool {
-    const CLASS: u8 = 7;
     let refusal = match &done.verdict {
         Verdict::Refused(refusal) => refusal,
         Verdict::Unsupported(what) => return what.ends_with("Linux 6.18 reads at address 0"),
         Verdict::Accepted | Verdict::Bug(_) => return false,
     };
     let at = refusal.insn.and_then(|at| program.insns().get(at as usize));
-    refusal.message().starts_with("The sequence of ")
-        && at.is_some_and(|insn| matches!(insn.code & CLASS, 4 | 7))
+    refusal.message().starts_with("The sequence of ") && at.is_some_and(|insn| insn.is_arithmetic())
 }

@@ -12,7 +12,7 @@ use jit::memory::Pool;
 use jit::{Draft, Features, Native, Options};
 use lower::{Lowered, MemoryProgram};
 use spec::{Random, SplitMix};
-use testkit::ebpf::reach::Reach;
+use testkit::ebpf::coverage::Coverage;
 use testkit::ebpf::reference;
 use vm::{Machine, Outcome, Unchecked};
 
@@ -59,7 +59,13 @@ fn check(text: &str, pool: &Pool, values: &[u32], entries: &[u8]) {
         memory[9] = entry & 7;
         let limits = reference::Limits::default();
         let mut random = SplitMix::new(0);
-        let meant = reference::run(&insns, &mut memory, &mut random, limits, &mut Reach::new());
+        let meant = reference::run(
+            &insns,
+            &mut memory,
+            &mut random,
+            limits,
+            &mut Coverage::new(),
+        );
         for (kind, native) in natives.iter().enumerate() {
             let outcome = native.run(&mut Machine::new(), &mut memory, &mut random);
             assert_eq!(

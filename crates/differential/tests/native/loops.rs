@@ -9,7 +9,7 @@ use jit::memory::Pool;
 use jit::{Features, Native, Options};
 use lower::{Lowered, MemoryProgram};
 use spec::{Random, SplitMix};
-use testkit::ebpf::reach::Reach;
+use testkit::ebpf::coverage::Coverage;
 use testkit::ebpf::reference;
 use vm::{Machine, Outcome, Unchecked};
 
@@ -63,9 +63,15 @@ fn check(insns: &[Insn], pool: &Pool, seed: u64) {
         before.fill_with(|| random.next_u32() as u8);
         let mut meant = before;
         let limits = reference::Limits::default();
-        let mut reach = Reach::new();
-        let value =
-            reference::run(insns, &mut meant, &mut SplitMix::new(0), limits, &mut reach).unwrap();
+        let mut coverage = Coverage::new();
+        let value = reference::run(
+            insns,
+            &mut meant,
+            &mut SplitMix::new(0),
+            limits,
+            &mut coverage,
+        )
+        .unwrap();
         for (kind, native) in natives.iter().enumerate() {
             let mut memory = before;
             let outcome = native.run(&mut Machine::new(), &mut memory, &mut SplitMix::new(0));

@@ -19,5 +19,5 @@ fn run(input: &[u8]) -> Signature {
     if let Some(difference) = &tally.difference {
         panic!("{}", difference.describe());
     }
-    Signature::of(tally.reach.signature())
+    Signature::of(tally.coverage.signature())
 }

@@ -1,7 +1,7 @@
 //! Maps as JSON: any text fills maps or has an error, and what is written of maps fills other maps
 //! alike.
 
-use beebox::maps_json::MapsJson;
+use beebox::MapsJson;
 use beebox::{Instance, Loader, Object};
 
 use crate::{Signature, Target};
@@ -39,7 +39,7 @@ const OBJECTS: [&[u8]; 2] = [
 ];
 
 fn run(input: &[u8]) -> Signature {
-    let maps = match MapsJson::parse(input) {
+    let maps = match MapsJson::read(input) {
         Ok(maps) => maps,
         Err(error) => return Signature::of(std::mem::discriminant(&error.fault)),
     };

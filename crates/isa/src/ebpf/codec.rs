@@ -6,13 +6,10 @@
 //! its second is kept as invalid bits too.
 
 use super::frequent::decode_frequent;
-use super::insn::{AddrSpaceCast, Fault, Insn, RawInsn, Size, Value64};
+use super::insn::{AddrSpaceCast, Fault, Insn, RawInsn, Value64};
 use super::row::{Effect, Field, Row};
 use super::table::{Op, ROWS, build, take_apart};
 use std::fmt;
-
-/// Opcode of the first slot of a 64-bit immediate.
-const WIDE: u8 = 0x18;
 
 /// The forms of the immediate that rows refer to.
 #[derive(Clone, Copy)]
@@ -153,18 +150,6 @@ impl Op {
     }
 }
 
-impl Size {
-    /// The size in the opcode of a load or store.
-    pub const fn from_code(code: u8) -> Size {
-        match code & 0x18 {
-            0x00 => Size::W,
-            0x08 => Size::H,
-            0x10 => Size::B,
-            _ => Size::DW,
-        }
-    }
-}
-
 /// An error: bytes that are not a whole number of slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartialSlot {
@@ -237,7 +222,7 @@ fn decode_infrequent<T: Copy>(
     let (before, next) = (index.checked_sub(1).and_then(at), at(index + 1));
     let raw = raw(slots[index]);
     match before {
-        Some(first) if first.code == WIDE && is_second_slot(&raw) => {
+        Some(first) if first.is_wide_load() && raw.is_second_slot() => {
             // A valid second slot after an invalid first one is no instruction of its own.
             *insn = match Insn::decode_one(first, Some(raw)) {
                 Insn::Invalid { .. } => {
@@ -291,10 +276,6 @@ impl fmt::Display for NoEncoding {
 impl std::error::Error for NoEncoding {}
 
 /// True if the slot may follow the first one of a 64-bit immediate.
-fn is_second_slot(raw: &RawInsn) -> bool {
-    raw.code == 0 && raw.regs == 0 && raw.off == 0
-}
-
 /// The invalid instruction of a slot that no row admits.
 #[cold]
 fn invalid(raw: RawInsn, high: i32) -> Insn {
@@ -312,9 +293,11 @@ impl Insn {
 
     #[inline(always)]
     fn decode_from(&mut self, raw: RawInsn, next: Option<RawInsn>) {
-        let high = match raw.code {
-            WIDE => next.filter(is_second_slot).map(|second| second.imm),
-            _ => Some(0),
+        let high = match raw.is_wide_load() {
+            true => next
+                .filter(RawInsn::is_second_slot)
+                .map(|second| second.imm),
+            false => Some(0),
         };
         let Some(high) = high else {
             let fault = Fault::BrokenImm64;
@@ -334,7 +317,7 @@ impl Insn {
             Insn::Invalid { raw, .. } => Some((raw, None)),
             _ => {
                 let (_, raw, high) = take_apart(self)?;
-                Some((raw, (raw.code == WIDE).then_some(high)))
+                Some((raw, raw.is_wide_load().then_some(high)))
             }
         }
     }

@@ -82,17 +82,17 @@ pub enum Width {
     W64,
 }
 
-/// Size of a memory access.
+/// Size of a memory access, with its bits in the opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Size {
     /// One byte.
-    B,
+    B = 0x10,
     /// Two bytes.
-    H,
+    H = 0x08,
     /// Four bytes.
-    W,
+    W = 0x00,
     /// Eight bytes.
-    DW,
+    DW = 0x18,
 }
 
 impl Size {

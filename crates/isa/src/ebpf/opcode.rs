@@ -5,27 +5,39 @@
 //! Decoding makes [`Insn::Invalid`](super::Insn::Invalid) of both; these passes read what
 //! follows. Constant time.
 
-use super::RawInsn;
 use super::operands::Flow;
 use super::pseudo::PseudoCall;
 use super::row::Row;
 use super::table::{Op, ROWS};
+use super::{RawInsn, Size};
 
 /// Bits of an opcode that are its class, and classes (RFC 9669 section 3.1).
 const CLASS: u8 = 0x07;
 const LD: u8 = 0x00;
 const LDX: u8 = 0x01;
 const STX: u8 = 0x03;
+const ALU: u8 = 0x04;
 const JMP: u8 = 0x05;
 const JMP32: u8 = 0x06;
+const ALU64: u8 = 0x07;
+
+/// Bits of the size of a load or store.
+const SIZE: u8 = 0x18;
 
 /// Bits that are the mode of a load or store, and modes.
 const MODE: u8 = 0xe0;
+const IMM: u8 = 0x00;
 const ABS: u8 = 0x20;
 const IND: u8 = 0x40;
 const MEM: u8 = 0x60;
 const MEMSX: u8 = 0x80;
 const ATOMIC: u8 = 0xc0;
+
+/// Bit of the second operand of arithmetic and jumps: a register, not the immediate.
+const REGISTER: u8 = 0x08;
+
+/// Bit of the immediate of an atomic operation that returns the old value.
+const FETCH: i32 = 1;
 
 /// Bits that are the operation of a jump, and operations.
 const OPERATION: u8 = 0xf0;
@@ -49,6 +61,70 @@ impl RawInsn {
     /// The first row with the opcode; rows that share one differ in other fields.
     pub fn row(self) -> Option<&'static Row> {
         FIRST[usize::from(self.code)].map(Op::row)
+    }
+
+    /// True for the classes of arithmetic.
+    pub const fn is_arithmetic(self) -> bool {
+        matches!(self.code & CLASS, ALU | ALU64)
+    }
+
+    /// True for arithmetic with an immediate.
+    pub const fn is_immediate_arithmetic(self) -> bool {
+        self.is_arithmetic() && self.code & REGISTER == 0
+    }
+
+    /// True for the class of 64-bit immediates and packet loads (`BPF_LD`).
+    pub const fn is_of_immediate_class(self) -> bool {
+        self.code & CLASS == LD
+    }
+
+    /// True for the classes of loads through a register and of stores.
+    pub const fn is_of_memory_class(self) -> bool {
+        matches!(self.code & CLASS, LDX..=STX)
+    }
+
+    /// The size of a load or store.
+    pub const fn size(self) -> Size {
+        match self.code & SIZE {
+            0x00 => Size::W,
+            0x08 => Size::H,
+            0x10 => Size::B,
+            _ => Size::DW,
+        }
+    }
+
+    /// The load or store with another size.
+    #[must_use]
+    pub const fn with_size(self, size: Size) -> RawInsn {
+        RawInsn {
+            code: self.code & !SIZE | size as u8,
+            ..self
+        }
+    }
+
+    /// A call of a helper.
+    pub const fn call_helper(number: i32) -> RawInsn {
+        RawInsn {
+            code: JMP | CALL,
+            regs: 0,
+            off: 0,
+            imm: number,
+        }
+    }
+
+    /// True for the first of the two slots of a 64-bit immediate load.
+    pub const fn is_wide_load(self) -> bool {
+        self.code == LD | IMM | SIZE
+    }
+
+    /// True unless the opcode is that of the second of two slots, 0.
+    pub const fn has_opcode(self) -> bool {
+        self.code != 0
+    }
+
+    /// True for a slot that may be the second one of a 64-bit immediate load.
+    pub const fn is_second_slot(&self) -> bool {
+        self.code == 0 && self.regs == 0 && self.off == 0
     }
 
     /// True for the classes of jumps.
@@ -111,12 +187,17 @@ impl RawInsn {
 
     /// True for packet loads of classic BPF.
     pub const fn is_packet_load(self) -> bool {
-        self.code & CLASS == LD && matches!(self.code & MODE, ABS | IND)
+        self.is_of_immediate_class() && matches!(self.code & MODE, ABS | IND)
     }
 
     /// True for atomic instructions, loads and stores with an order among them.
     pub const fn is_atomic(self) -> bool {
-        self.code & (CLASS | MODE) == STX | ATOMIC
+        self.is_of_register_store_class() && self.code & MODE == ATOMIC
+    }
+
+    /// True for the immediate of an atomic operation that returns the old value, whatever the operation.
+    pub const fn fetches(self) -> bool {
+        self.imm & FETCH != 0
     }
 
     /// Control flow after the opcode (`bpf_jmp_offset`).

@@ -73,31 +73,21 @@ impl PseudoCall {
     }
 }
 
-/// Opcode of a 64-bit immediate load (`BPF_LD | BPF_IMM | BPF_DW`).
-const LOAD_IMM64: u8 = 0x18;
-/// Opcode of a call (`BPF_JMP | BPF_CALL`).
-const CALL: u8 = 0x85;
-
 impl RawInsn {
-    /// True for the first of the two slots of a 64-bit immediate load.
-    pub const fn is_wide_load(self) -> bool {
-        self.code == LOAD_IMM64
-    }
-
     /// Meaning of the immediate, if this is the first slot of a 64-bit immediate load
     /// with a known source.
     pub const fn pseudo_load(self) -> Option<PseudoLoad> {
-        match self.code {
-            LOAD_IMM64 => PseudoLoad::from_number(self.src()),
-            _ => None,
+        match self.is_wide_load() {
+            true => PseudoLoad::from_number(self.src()),
+            false => None,
         }
     }
 
     /// Meaning of the immediate, if this is a call with a known source.
     pub const fn pseudo_call(self) -> Option<PseudoCall> {
-        match self.code {
-            CALL => PseudoCall::from_number(self.src()),
-            _ => None,
+        match self.is_call() {
+            true => PseudoCall::from_number(self.src()),
+            false => None,
         }
     }
 

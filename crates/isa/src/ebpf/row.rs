@@ -139,10 +139,15 @@ impl Row {
         matches!(self.effect, Effect::Wide)
     }
 
+    /// True if the slot has the opcode of this row.
+    pub const fn has_opcode_of(&self, raw: RawInsn) -> bool {
+        self.code == raw.code
+    }
+
     /// True if the slot has the fixed fields of this row (`high`: the second slot's
     /// immediate, or 0); register numbers are not checked.
     pub const fn admits(&self, raw: RawInsn, high: i32) -> bool {
-        self.code == raw.code
+        self.has_opcode_of(raw)
             && self.dst.admits(raw.dst() as i32)
             && self.src.admits(raw.src() as i32)
             && self.off.admits(raw.off as i32)

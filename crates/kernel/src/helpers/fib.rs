@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use spec::Errno;
-use vm::network::{NetDevice, Network, NextHop, RouteKind, table};
+use vm::network::{AF_INET, AF_INET6, NetDevice, Network, NextHop, RouteKind, table};
 use vm::{MemoryPort, System, XDP};
 
 use super::skb::get;
@@ -24,9 +24,6 @@ const TABLE: u32 = 8;
 const SOURCE: u32 = 16;
 const MARK: u32 = 32;
 const FLAGS: u32 = 63;
-
-const AF_INET: u8 = 2;
-const AF_INET6: u8 = 10;
 
 /// Device of packets that the host makes (`LOOPBACK_IFINDEX`).
 const OWN: u32 = System::LOOPBACK;
@@ -78,7 +75,7 @@ pub(super) fn fib_lookup<M: MemoryPort>(
     let (is_xdp, len) = (packet.context() == XDP, packet.len() as u32);
     let checks_mtu = is_xdp || params.total_len() != 0;
     let network = &cx.system.network;
-    let result = match params.0[0] {
+    let result = match u32::from(params.0[0]) {
         AF_INET => ipv4(network, &mut params, flags, checks_mtu),
         AF_INET6 => ipv6(network, &mut params, flags, checks_mtu),
         _ => return Ok(Errno::EAFNOSUPPORT.negated()),
@@ -341,7 +338,7 @@ impl Params {
         if let Some(gateway) = hop.gateway {
             self.set_address(DESTINATION, gateway);
             if gateway.is_ipv6() {
-                self.0[0] = AF_INET6;
+                self.0[0] = AF_INET6 as u8;
             }
         }
         if flags & SOURCE != 0 {

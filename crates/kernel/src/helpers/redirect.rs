@@ -7,15 +7,13 @@ use vm::{ClonedPacket, MemoryPort, Redirect, RunContext, XDP};
 use super::skb::get;
 use crate::call::{Call, Return, fail_if};
 use crate::programs::field::GSO_SIZE;
-use crate::programs::{XDP_IFINDEX, XDP_QUEUE};
+use crate::programs::{TC_ACT_REDIRECT, XDP_IFINDEX, XDP_QUEUE, XDP_REDIRECT};
 
 /// The packet is received instead of sent (`BPF_F_INGRESS`).
 const INGRESS: u64 = 1;
 
 const XDP_ABORTED: u64 = 0;
-const XDP_REDIRECT: u64 = 4;
 const TC_ACT_SHOT: u64 = 2;
-const TC_ACT_REDIRECT: u64 = 7;
 
 /// A receiver drops a packet, a queue drops one.
 const NET_RX_DROP: u64 = 1;
@@ -35,10 +33,9 @@ pub(super) fn redirect<M: MemoryPort>(Call([index, flags, ..], memory, _): Call<
     }
     let index = index as u32;
     record(memory, Redirect::Interface { index, flags })?;
-    Ok(if is_xdp {
-        XDP_REDIRECT
-    } else {
-        TC_ACT_REDIRECT
+    Ok(match is_xdp {
+        true => XDP_REDIRECT.into(),
+        false => TC_ACT_REDIRECT.into(),
     })
 }
 
@@ -51,7 +48,7 @@ pub(super) fn redirect_neigh<M: MemoryPort>(
     }
     let index = index as u32;
     record(memory, Redirect::Neighbour { index })?;
-    Ok(TC_ACT_REDIRECT)
+    Ok(TC_ACT_REDIRECT.into())
 }
 
 /// `long bpf_redirect_peer(u32 ifindex, u64 flags)`.
@@ -63,7 +60,7 @@ pub(super) fn redirect_peer<M: MemoryPort>(
     }
     let index = index as u32;
     record(memory, Redirect::Peer { index })?;
-    Ok(TC_ACT_REDIRECT)
+    Ok(TC_ACT_REDIRECT.into())
 }
 
 /// `long bpf_redirect_map(map, u64 key, u64 flags)`: `XDP_REDIRECT`; if there is no target,
@@ -91,7 +88,7 @@ pub(super) fn redirect_map<M: MemoryPort>(
                 is_delivered,
             },
         )?;
-        return Ok(XDP_REDIRECT);
+        return Ok(XDP_REDIRECT.into());
     }
     let has_target = memory.lookup(map, cx.cpu(), &key.to_le_bytes())? != 0;
     if !has_target && flags & BROADCAST == 0 {
@@ -99,7 +96,7 @@ pub(super) fn redirect_map<M: MemoryPort>(
         return Ok(flags & ACTION);
     }
     record(memory, Redirect::Map { key, flags })?;
-    Ok(XDP_REDIRECT)
+    Ok(XDP_REDIRECT.into())
 }
 
 /// True if the AF_XDP socket of a cookie gets packets of the queue that this one came from.

@@ -2,14 +2,12 @@
 
 use spec::{Errno, Result};
 use vm::MemoryPort;
-use vm::network::{SocketPart, SocketProtocol, SocketState, Sockets};
+use vm::network::{AF_INET, SocketPart, SocketProtocol, SocketState, Sockets};
 
 use super::skb::{get, set};
 use super::socket_parts::{Found, found, pointer};
 use crate::call::{Call, Return};
 use crate::programs::lookup_field::{FAMILY, NO_REUSEPORT, PROTOCOL, SELECTED, SOCKET};
-
-const AF_INET: u32 = 2;
 
 /// `BPF_SK_LOOKUP_F_REPLACE`, `BPF_SK_LOOKUP_F_NO_REUSEPORT`.
 const REPLACE: u64 = 1;

@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock};
 use spec::Errno;
 use vm::{ModelPort, ObjectLayout};
 
+use super::allocations::held;
 use super::int;
-use super::objects::held;
 use crate::call::{Call, Return};
 
 /// Bytes of a mask (of 8,192 CPUs) and of its reference count.
@@ -54,12 +54,12 @@ pub(super) fn cpumask_create<M: ModelPort>(Call(_, memory, _): Call<M>) -> Retur
 /// `struct bpf_cpumask *bpf_cpumask_acquire(struct bpf_cpumask *cpumask)`: the same mask, with
 /// one more reference.
 pub(super) fn cpumask_acquire<M: ModelPort>(call: Call<M>) -> Return<M> {
-    super::objects::refcount_acquire_impl(call)
+    super::allocations::refcount_acquire_impl(call)
 }
 
 /// `void bpf_cpumask_release(struct bpf_cpumask *cpumask)`: drops a reference.
 pub(super) fn cpumask_release<M: ModelPort>(call: Call<M>) -> Return<M> {
-    super::objects::obj_drop_impl(call)
+    super::allocations::obj_drop_impl(call)
 }
 
 /// Changes the bit of a CPU, if there is such a CPU, and returns what it was.

@@ -3,8 +3,8 @@
 use spec::Errno;
 use vm::ModelPort;
 
+use super::allocations::held;
 use super::int;
-use super::objects::held;
 use crate::call::{Call, Return};
 
 /// `int bpf_list_push_front_impl(struct bpf_list_head *head, struct bpf_list_node *node, void

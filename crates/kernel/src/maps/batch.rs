@@ -1,7 +1,7 @@
 //! Operations of bpf(2) on several elements (`generic_map_*_batch` and
 //! `__htab_map_lookup_and_delete_batch` of Linux).
 
-use spec::maps::MapKind;
+use spec::maps::Batches;
 use spec::{Errno, Result};
 
 use super::{Map, Resources};
@@ -28,40 +28,6 @@ pub struct LookupBatch {
     pub end: Option<Errno>,
 }
 
-/// Batch operations of a kind.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Batches {
-    None,
-    /// Lookup, update.
-    Array,
-    /// Lookup, update, delete.
-    Trie,
-    /// All.
-    Hash,
-}
-
-impl Batches {
-    fn of(kind: MapKind) -> Batches {
-        use MapKind::{
-            Arena, Array, ArrayOfMaps, BloomFilter, CgroupArray, CgroupStorage, CgrpStorage,
-            Cpumap, Devmap, DevmapHash, Hash, HashOfMaps, InodeStorage, InsnArray, LpmTrie,
-            LruHash, LruPercpuHash, PercpuArray, PercpuCgroupStorage, PercpuHash, PerfEventArray,
-            ProgArray, Queue, ReuseportSockarray, Rhash, Ringbuf, SkStorage, Sockhash, Sockmap,
-            Stack, StackTrace, StructOps, TaskStorage, UserRingbuf, Xskmap,
-        };
-        match kind {
-            Array | PercpuArray | ArrayOfMaps => Batches::Array,
-            LpmTrie => Batches::Trie,
-            Hash | PercpuHash | LruHash | LruPercpuHash | HashOfMaps => Batches::Hash,
-            ProgArray | PerfEventArray | CgroupArray | StackTrace | Devmap | DevmapHash
-            | Cpumap | Xskmap | Sockmap | Sockhash | ReuseportSockarray | CgroupStorage
-            | PercpuCgroupStorage | SkStorage | InodeStorage | TaskStorage | CgrpStorage
-            | Queue | Stack | BloomFilter | Ringbuf | UserRingbuf | Arena | StructOps
-            | InsnArray | Rhash => Batches::None,
-        }
-    }
-}
-
 impl Map {
     /// `BPF_MAP_UPDATE_BATCH`: writes elements until one fails.
     pub fn update_batch(
@@ -72,7 +38,7 @@ impl Map {
         resources: &dyn Resources,
     ) -> Result<Batch> {
         self.check_write()?;
-        Errno::ENOTSUPP.when(Batches::of(self.kind()) == Batches::None)?;
+        Errno::ENOTSUPP.when(self.kind().batches() == Batches::None)?;
         self.check_flags(flags, super::flags::LOCK)?;
         let elements = self.elements(keys, values.len())?;
         let store = |index: usize| {
@@ -85,7 +51,7 @@ impl Map {
     /// `BPF_MAP_DELETE_BATCH`: deletes elements until one fails.
     pub fn delete_batch(&self, keys: &[u8]) -> Result<Batch> {
         self.check_write()?;
-        match Batches::of(self.kind()) {
+        match self.kind().batches() {
             Batches::None | Batches::Array => return Err(Errno::ENOTSUPP),
             Batches::Trie | Batches::Hash => {}
         }
@@ -108,7 +74,7 @@ impl Map {
         if delete {
             self.check_write()?;
         }
-        let batches = Batches::of(self.kind());
+        let batches = self.kind().batches();
         if batches == Batches::None || delete && batches != Batches::Hash {
             return Err(Errno::ENOTSUPP);
         }

@@ -12,9 +12,9 @@ use vm::MapHandle;
 
 use super::{
     Definition, Host, Journal, Map, SyscallOperations, ValueLayout, arena, array, array_of_maps,
-    bloom_filter, cgroup_array, cgroup_storage, cpumap, devmap, hash, hash_of_maps, journal,
-    local_storage, lpm_trie, memory::Charge, perf_event_array, prog_array, queue,
-    reuseport_sockarray, ringbuf, sockhash, sockmap, stack_trace, user_ringbuf, xskmap,
+    bloom_filter, cgroup_array, cgroup_storage, cpumap, devmap, hash, hash_of_maps, local_storage,
+    lpm_trie, memory::Charge, perf_event_array, prog_array, queue, reuseport_sockarray, ringbuf,
+    sockhash, sockmap, stack_trace, user_ringbuf, xskmap,
 };
 
 impl Map {
@@ -93,7 +93,7 @@ impl Map {
             // The check refuses them.
             StructOps | InsnArray | Rhash => return Err(Errno::ENOTSUPP),
         };
-        let operations = match host.journals && journal::is_journaled(kind) {
+        let operations = match host.journals && kind.holds_values() {
             true => {
                 let copies = if map.is_percpu() { host.cpus } else { 1 };
                 Arc::new(Journal::new(operations, map, copies))

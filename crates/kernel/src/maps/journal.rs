@@ -77,21 +77,6 @@ fn differing_words(now: &[u8], before: &[u8], each: &mut dyn FnMut(usize, u64)) 
     }
 }
 
-/// True for kinds that can be journaled.
-pub(super) fn is_journaled(kind: MapKind) -> bool {
-    kind == MapKind::LpmTrie
-        || kind == MapKind::Array
-        || kind == MapKind::PercpuArray
-        || kind == MapKind::Hash
-        || kind == MapKind::PercpuHash
-        || kind.is_lru()
-        || is_queue(kind)
-}
-
-fn is_queue(kind: MapKind) -> bool {
-    kind == MapKind::Queue || kind == MapKind::Stack
-}
-
 impl Journal {
     pub(super) fn new(inner: Arc<dyn SyscallOperations>, map: &Definition, copies: u32) -> Journal {
         let value_len = match map.is_percpu() {
@@ -108,13 +93,18 @@ impl Journal {
         }
     }
 
+    /// True for queues and stacks, whose values have no keys.
+    fn is_queue(&self) -> bool {
+        self.key_size == 0
+    }
+
     fn log(&self) -> MutexGuard<'_, Log> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes the state of now the one that [`Journal::reset`] sets the map back to.
     pub fn mark(&self) {
-        let entries = match is_queue(self.kind) {
+        let entries = match self.is_queue() {
             true => self.queued(),
             false => self.entries(),
         };
@@ -216,7 +206,7 @@ impl Journal {
 
     /// Sets all entries back; their number before.
     fn restore(&self, entries: &[(Vec<u8>, Vec<u8>)]) -> usize {
-        if is_queue(self.kind) {
+        if self.is_queue() {
             let mut value = vec![0; self.value_len];
             let mut count = 0;
             while self.inner.pop(&mut value).is_ok() {

@@ -11,7 +11,7 @@ use vm::sync::Mutex;
 use vm::sync::atomic::AtomicU64;
 use vm::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use spec::registry::Limits;
+use spec::registry::{DYNPTR_SIZE, Limits};
 use spec::{Errno, Result};
 use vm::{CELL_BYTES, CellSlice, Cells, MapOperations, RunGuard, Samples, SamplesReader, ValueOf};
 
@@ -23,7 +23,7 @@ use super::{Definition, SyscallOperations};
 const HEADER: u64 = 8;
 
 /// Bytes of a dynptr.
-const DYNPTR: usize = 16;
+const DYNPTR: usize = DYNPTR_SIZE as usize;
 
 /// A ring of samples.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use btf::{Btf, Shape, TypeId};
 use vm::{GivenAccess, GivenMemory};
 
 use super::answer::ModelCall;
-use super::calls::Model;
 use super::memory::{Label, ModelMemory};
+use super::model_calls::Model;
 use super::names::{Place, member, type_of};
 use super::value::{ModelError, ModelValue};
 use super::write::Target;

@@ -81,10 +81,6 @@ impl ContextForm {
     /// For types whose programs get packets, and where the kernel lacks what the program is attached to.
     pub fn of(program: &Program, types: &Arc<Btf<'static>>) -> Result<ContextForm, String> {
         let kind = program.kind();
-        let structure = |name: &str| {
-            let id = type_of(types, name)?;
-            Ok(ContextForm::Structure(types.clone(), id))
-        };
         match kind {
             ProgramType::Kprobe => Ok(registers(program, types)),
             ProgramType::Tracepoint => record(program, types),
@@ -96,15 +92,18 @@ impl ContextForm {
             }
             ProgramType::Tracing | ProgramType::Lsm => traced(program, types),
             ProgramType::StructOps => operation(program, types),
-            ProgramType::PerfEvent => structure("bpf_perf_event_data"),
-            ProgramType::CgroupSock => structure("bpf_sock"),
-            ProgramType::SockOps => structure("bpf_sock_ops"),
-            ProgramType::CgroupDevice => structure("bpf_cgroup_dev_ctx"),
-            ProgramType::SkMsg => structure("sk_msg_md"),
-            ProgramType::CgroupSockAddr => structure("bpf_sock_addr"),
-            ProgramType::SkReuseport => structure("sk_reuseport_md"),
-            ProgramType::CgroupSysctl => structure("bpf_sysctl"),
-            ProgramType::CgroupSockopt => structure("bpf_sockopt"),
+            ProgramType::PerfEvent
+            | ProgramType::CgroupSock
+            | ProgramType::SockOps
+            | ProgramType::CgroupDevice
+            | ProgramType::SkMsg
+            | ProgramType::CgroupSockAddr
+            | ProgramType::SkReuseport
+            | ProgramType::CgroupSysctl
+            | ProgramType::CgroupSockopt => {
+                let id = type_of(types, kind.context().unwrap_or_default())?;
+                Ok(ContextForm::Structure(types.clone(), id))
+            }
             ProgramType::LircMode2 | ProgramType::Ext => Err(format!(
                 "programs of type {} are not run by arguments",
                 kind.name()

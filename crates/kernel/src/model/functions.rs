@@ -1,15 +1,17 @@
 //! Functions about objects that a test gives: tasks, control groups, files; and about the process.
 
 use spec::Errno;
+use spec::helpers::HelperId;
+use vm::network::{AF_INET, AF_INET6, AF_UNIX};
 use vm::{GivenAccess, GivenMemory, ModelPort};
 
-use super::calls::Model;
+use super::model_calls::Model;
 use crate::call::fail_if;
 
 /// Families and states of sockets.
-const UNIX: u64 = 1;
-const INET: u64 = 2;
-const INET6: u64 = 10;
+const UNIX: u64 = AF_UNIX as u64;
+const INET: u64 = AF_INET as u64;
+const INET6: u64 = AF_INET6 as u64;
 const TIME_WAIT: u64 = 6;
 const NEW_SYN_RECV: u64 = 12;
 
@@ -19,80 +21,81 @@ const MOST_STEPS: usize = 4096;
 const MOST_TEXT: u64 = 4096;
 
 impl Model {
-    /// What a function about given objects or the process returns; `None` for others. The error says what
+    /// What a helper about given objects or the process returns; `None` for others. The error says what
     /// was not given.
     pub(super) fn answer<M: ModelPort>(
         &self,
-        name: &str,
+        helper: HelperId,
         arguments: [u64; 5],
         memory: &mut M,
     ) -> Option<Result<u64, String>> {
         let process = &self.process;
-        let [first, second, ..] = arguments;
-        let of_task = |member: &str| match process.task {
-            Some(task) => self.memory.number(task, &[member]).map(|_| ()),
-            None => Err(format!(
-                "the {member} of the process was not given: process {{{member}: …}}"
-            )),
-        };
         let needs = |is_given: bool, member: &str| match is_given {
             true => Ok(()),
             false => Err(format!(
                 "the {member} of the process was not given: process {{{member}: …}}"
             )),
         };
-        let checked = match name {
-            "bpf_get_current_pid_tgid" => {
+        let of_task = |member: &str| match process.task {
+            Some(task) => self.memory.number(task, &[member]).map(|_| ()),
+            None => needs(false, member),
+        };
+        let checked = match helper {
+            HelperId::GetCurrentPidTgid => {
                 let pid = process.pid.map_or_else(|| of_task("pid"), |_| Ok(()));
                 pid.and_then(|()| process.tgid.map_or_else(|| of_task("tgid"), |_| Ok(())))
             }
-            "bpf_get_current_uid_gid" => needs(process.uid.is_some(), "uid")
+            HelperId::GetCurrentUidGid => needs(process.uid.is_some(), "uid")
                 .and_then(|()| needs(process.gid.is_some(), "gid")),
-            "bpf_get_current_comm" => process.comm.map_or_else(|| of_task("comm"), |_| Ok(())),
-            "bpf_get_current_cgroup_id" | "bpf_get_current_ancestor_cgroup_id" => {
+            HelperId::GetCurrentComm => process.comm.map_or_else(|| of_task("comm"), |_| Ok(())),
+            HelperId::GetCurrentCgroupId | HelperId::GetCurrentAncestorCgroupId => {
                 needs(process.cgroups.is_some(), "cgroups")
             }
-            "bpf_ktime_get_ns"
-            | "bpf_ktime_get_boot_ns"
-            | "bpf_ktime_get_coarse_ns"
-            | "bpf_ktime_get_tai_ns"
-            | "bpf_jiffies64" => match self.has_time {
+            helper if helper.returns_time() => match self.has_time {
                 true => Ok(()),
                 false => Err("the time was not given: `time 5s` in front of the run".to_owned()),
             },
-            "bpf_get_current_task" | "bpf_get_current_task_btf" => {
+            HelperId::GetCurrentTask | HelperId::GetCurrentTaskBtf => {
                 needs(process.task.is_some(), "task")
             }
-            "bpf_get_func_arg_cnt" => return Some(Ok(self.context.arguments as u64)),
-            "bpf_get_func_arg" => return Some(self.argument(arguments, memory)),
-            "bpf_get_func_ret" => return Some(self.returned(second, memory)),
+            HelperId::GetFuncArgCnt => return Some(Ok(self.context.arguments as u64)),
+            HelperId::GetFuncArg => return Some(self.argument(arguments, memory)),
+            HelperId::GetFuncRet => return Some(self.returned(arguments[1], memory)),
+            HelperId::DPath => return Some(self.path(arguments, memory)),
+            helper => return self.socket_of_kind(helper, arguments[0]),
+        };
+        checked.err().map(Err)
+    }
+
+    /// As [`Model::answer`], for kfuncs.
+    pub(super) fn answer_kfunc<M: ModelPort>(
+        &self,
+        name: &str,
+        arguments: [u64; 5],
+        memory: &mut M,
+    ) -> Option<Result<u64, String>> {
+        let [first, second, ..] = arguments;
+        Some(match name {
             "bpf_task_from_pid" | "bpf_task_from_vpid" => {
-                return Some(self.find_by("task_struct", &["pid"], first as u32 as u64));
+                self.find_by("task_struct", &["pid"], first as u32 as u64)
             }
-            "bpf_cgroup_from_id" => return Some(self.cgroup_from_id(first)),
-            "bpf_task_acquire" | "bpf_cgroup_acquire" => return Some(Ok(first)),
-            "bpf_task_release" | "bpf_cgroup_release" | "bpf_put_file" => return Some(Ok(0)),
-            "bpf_cgroup_ancestor" => return Some(self.ancestor(first, second as u32 as i32)),
-            "bpf_task_under_cgroup" => {
-                return Some(
-                    self.cgroup_of(first)
-                        .and_then(|cgroup| self.is_below(cgroup, second)),
-                );
-            }
+            "bpf_cgroup_from_id" => self.cgroup_from_id(first),
+            "bpf_task_acquire" | "bpf_cgroup_acquire" => Ok(first),
+            "bpf_task_release" | "bpf_cgroup_release" | "bpf_put_file" => Ok(0),
+            "bpf_cgroup_ancestor" => self.ancestor(first, second as u32 as i32),
+            "bpf_task_under_cgroup" => self
+                .cgroup_of(first)
+                .and_then(|cgroup| self.is_below(cgroup, second)),
             "bpf_get_task_exe_file" => {
                 let mm = self.memory.number(first, &["mm"]);
-                return Some(mm.and_then(|mm| match mm {
+                mm.and_then(|mm| match mm {
                     0 => Ok(0),
                     mm => self.memory.number(mm, &["exe_file"]),
-                }));
+                })
             }
-            "bpf_d_path" | "bpf_path_d_path" => return Some(self.path(arguments, memory)),
-            name => return self.socket_of_kind(name, first),
-        };
-        match checked {
-            Ok(()) => None,
-            Err(why) => Some(Err(why)),
-        }
+            "bpf_path_d_path" => self.path(arguments, memory),
+            _ => return None,
+        })
     }
 
     /// `long bpf_get_func_arg(void *ctx, u32 n, u64 *value)`.
@@ -137,7 +140,7 @@ impl Model {
 
     /// `bpf_skc_to_*_sock`: the socket if it is of the kind, as its members say; those that were not given are
     /// as an object of the kind has them. `None` for other functions and other sockets than given ones.
-    fn socket_of_kind(&self, name: &str, socket: u64) -> Option<Result<u64, String>> {
+    fn socket_of_kind(&self, helper: HelperId, socket: u64) -> Option<Result<u64, String>> {
         const FULL: fn(u64) -> bool = is_full;
         const ANY: fn(u64) -> bool = |_| true;
         type Rule = (&'static [&'static str], fn(u64) -> bool);
@@ -147,30 +150,30 @@ impl Model {
         const PROTOCOL: &[&str] = &["sk_protocol"];
         let stream: Rule = (KIND, |kind| kind == 1);
         let tcp: Rule = (PROTOCOL, |protocol| protocol == 6);
-        let (kind, rules): (&str, Vec<Rule>) = match name {
-            "bpf_skc_to_tcp_sock" => {
+        let (kind, rules): (&str, Vec<Rule>) = match helper {
+            HelperId::SkcToTcpSock => {
                 let inet: Rule = (FAMILY, |family| family == INET || family == INET6);
                 ("tcp_sock", vec![(STATE, FULL), inet, stream, tcp])
             }
-            "bpf_skc_to_tcp6_sock" => {
+            HelperId::SkcToTcp6Sock => {
                 let inet: Rule = (FAMILY, |family| family == INET6);
                 ("tcp6_sock", vec![(STATE, FULL), inet, stream, tcp])
             }
-            "bpf_skc_to_udp6_sock" => {
+            HelperId::SkcToUdp6Sock => {
                 let datagrams: Rule = (KIND, |kind| kind == 2);
                 let udp: Rule = (PROTOCOL, |protocol| protocol == 17);
                 let inet: Rule = (FAMILY, |family| family == INET6);
                 ("udp6_sock", vec![(STATE, FULL), udp, datagrams, inet])
             }
-            "bpf_skc_to_unix_sock" => {
+            HelperId::SkcToUnixSock => {
                 let unix: Rule = (FAMILY, |family| family == UNIX);
                 ("unix_sock", vec![(STATE, ANY), unix])
             }
-            "bpf_skc_to_tcp_timewait_sock" => {
+            HelperId::SkcToTcpTimewaitSock => {
                 let waits: Rule = (STATE, |state| state == TIME_WAIT);
                 ("tcp_timewait_sock", vec![waits])
             }
-            "bpf_skc_to_tcp_request_sock" => {
+            HelperId::SkcToTcpRequestSock => {
                 let waits: Rule = (STATE, |state| state == NEW_SYN_RECV);
                 ("tcp_request_sock", vec![waits])
             }

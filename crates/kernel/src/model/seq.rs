@@ -3,7 +3,7 @@
 use spec::Errno;
 use vm::MemoryPort;
 
-use super::calls::Model;
+use super::model_calls::Model;
 use crate::helpers::{Bytes, format_arguments, format_text};
 
 /// Bytes of the longest text of one call.

@@ -2,35 +2,36 @@
 //! groups are.
 
 use spec::Errno;
+use spec::helpers::HelperId;
 use vm::ModelPort;
 
-use super::calls::Model;
 use super::functions::is_full;
+use super::model_calls::Model;
 use crate::helpers::{owned_delete, owned_get};
 
 /// Helpers that want a socket of the network, for which the one that a test gives is none.
-const OF_SOCKETS: [&str; 6] = [
-    "bpf_sk_fullsock",
-    "bpf_tcp_sock",
-    "bpf_get_listener_sock",
-    "bpf_sk_release",
-    "bpf_sk_cgroup_id",
-    "bpf_sk_ancestor_cgroup_id",
+const OF_SOCKETS: [HelperId; 6] = [
+    HelperId::SkFullsock,
+    HelperId::TcpSock,
+    HelperId::GetListenerSock,
+    HelperId::SkRelease,
+    HelperId::SkCgroupId,
+    HelperId::SkAncestorCgroupId,
 ];
 
 impl Model {
     /// What a helper about the storage of a given socket or inode returns; `None` for other helpers and objects.
     pub(super) fn storage<M: ModelPort>(
         &self,
-        name: &str,
+        helper: HelperId,
         arguments: [u64; 5],
         memory: &mut M,
     ) -> Option<Result<u64, M::Fault>> {
-        let (is_socket, is_get) = match name {
-            "bpf_sk_storage_get" => (true, true),
-            "bpf_sk_storage_delete" => (true, false),
-            "bpf_inode_storage_get" => (false, true),
-            "bpf_inode_storage_delete" => (false, false),
+        let (is_socket, is_get) = match helper {
+            HelperId::SkStorageGet => (true, true),
+            HelperId::SkStorageDelete => (true, false),
+            HelperId::InodeStorageGet => (false, true),
+            HelperId::InodeStorageDelete => (false, false),
             _ => return None,
         };
         let object = arguments[1];
@@ -57,7 +58,7 @@ impl Model {
     }
 
     /// True if a helper is about sockets of the network and is called with one that is given.
-    pub(super) fn wants_other_socket(&self, name: &str, [first, ..]: [u64; 5]) -> bool {
-        OF_SOCKETS.contains(&name) && self.memory.is_object(first)
+    pub(super) fn wants_other_socket(&self, helper: HelperId, [first, ..]: [u64; 5]) -> bool {
+        OF_SOCKETS.contains(&helper) && self.memory.is_object(first)
     }
 }

@@ -2,7 +2,7 @@
 
 use spec::programs::TestRunKind;
 use spec::{Errno, Result};
-use vm::network::Sockets;
+use vm::network::{AF_INET, AF_INET6, Sockets};
 
 use super::test_run::{TestInput, copy, get, put, sized};
 
@@ -32,9 +32,6 @@ const INGRESS_IFINDEX: usize = 64;
 /// Bytes of the structure.
 const SIZE: usize = 72;
 
-const AF_INET: u16 = 2;
-const AF_INET6: u16 = 10;
-
 /// The context describes a connection: addresses of its family, ports, protocol.
 ///
 /// # Errors
@@ -49,8 +46,8 @@ pub(super) fn test_input(data: &[u8], given: &[u8]) -> Result<TestInput> {
     }
     Errno::ERANGE.when(get(&given, LOCAL_PORT) > u32::from(u16::MAX))?;
     let mut context = given.clone();
-    let family = get(&given, FAMILY) as u16;
-    put(&mut context, FAMILY, family.into());
+    let family = get(&given, FAMILY) & u32::from(u16::MAX);
+    put(&mut context, FAMILY, family);
     put(
         &mut context,
         PROTOCOL,

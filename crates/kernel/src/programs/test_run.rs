@@ -22,8 +22,8 @@ pub(super) const SHARED_INFO: usize = 320;
 
 /// Results by which programs redirect packets. That of lightweight tunnels (`BPF_REDIRECT`) is
 /// tc's.
-const XDP_REDIRECT: u32 = 4;
-const TC_ACT_REDIRECT: u32 = 7;
+pub(crate) const XDP_REDIRECT: u32 = 4;
+pub(crate) const TC_ACT_REDIRECT: u32 = 7;
 
 /// A program type that can be test-run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,14 +5,13 @@
 //! section in the output section.
 //! means: that grows by what now stands before.
 
+use isa::ebpf::RawInsn;
+
 use super::LinkFault;
 use super::input::{Input, SLOT};
 use super::output::{Output, SYMBOLS};
 use crate::Error;
 use crate::elf::{ElfFault, Relocation, Section, SymbolKind, SymbolPlace};
-
-/// Opcode of a call.
-const CALL: u8 = 0x85;
 
 /// Appends the relocations of a file. `numbers` maps its symbols to those of the output.
 pub(super) fn append(
@@ -91,12 +90,13 @@ fn append_section(
 fn shift(code: &mut [u8], offset: u64, distance: u64) -> Option<()> {
     let start = usize::try_from(offset).ok()?;
     let slot = code.get_mut(start..start.checked_add(SLOT as usize)?)?;
-    let distance = match slot[0] {
-        CALL => distance / SLOT,
-        _ => distance,
+    let (slot, _) = slot.as_chunks_mut::<8>();
+    let mut insn = RawInsn::from_le_bytes(slot[0]);
+    let distance = match insn.is_call() {
+        true => distance / SLOT,
+        false => distance,
     };
-    let (_, immediate) = slot.split_last_chunk_mut::<4>()?;
-    let value = i32::from_le_bytes(*immediate).wrapping_add(distance as i32);
-    *immediate = value.to_le_bytes();
+    insn.imm = insn.imm.wrapping_add(distance as i32);
+    slot[0] = insn.to_le_bytes();
     Some(())
 }

@@ -268,7 +268,7 @@ fn complete(params: &mut MapParams, cpus: u32) {
     if kind == Some(MapKind::PerfEventArray) {
         set(&mut params.key_size);
     }
-    if matches!(kind, Some(MapKind::PerfEventArray | MapKind::Cpumap))
+    if kind.is_some_and(MapKind::has_entry_by_cpu)
         && (params.max_entries == 0 || params.max_entries > cpus)
     {
         params.max_entries = cpus;

@@ -89,9 +89,7 @@ fn read_inner(outer: &Reader<'_>, structure: Composite<'_>) -> Result<MapParams,
 
 /// Drops the size that the type of a value states for a kind without values of its own.
 fn drop_value_size(params: &mut MapParams) {
-    let kind = params.kind();
-    let kinds = [MapKind::Ringbuf, MapKind::Arena, MapKind::PerfEventArray];
-    if !params.value_type.is_void() && kind.is_some_and(|kind| kinds.contains(&kind)) {
+    if !params.value_type.is_void() && params.kind().is_some_and(MapKind::is_memory) {
         params.value_size = 0;
     }
 }

@@ -16,7 +16,7 @@ use crate::programs::{ProgramDef, ProgramDefs, ProgramId};
 use crate::reference::{Reference, Referent};
 use crate::relocate::core::{Copied, Copies};
 use crate::relocate::info::Info;
-use crate::relocate::patches::{CALL, Goal, Patches, function_place};
+use crate::relocate::patches::{Goal, Patches, function_place};
 use crate::relocate::{LARGEST, RelocationFault};
 use crate::sections::Sections;
 use spec::loader::SubprogOrder;
@@ -283,9 +283,9 @@ impl<'o, 'a> Assembler<'o, 'a> {
             };
             let at = piece.start + slot as u32;
             made.slots[at as usize].imm = start.wrapping_sub(at).wrapping_sub(1) as i32;
-            let to = match insn.code {
-                CALL => Referent::Call { start },
-                _ => Referent::FunctionAddress { start },
+            let to = match insn.is_call() {
+                true => Referent::Call { start },
+                false => Referent::FunctionAddress { start },
             };
             made.references.push(Reference { slot: at, to });
         }
@@ -305,7 +305,7 @@ impl<'o, 'a> Assembler<'o, 'a> {
         let goal = patch.map(|patch| patch.goal);
         match goal {
             Some(Goal::ExternCall(_) | Goal::Unlinked(_)) => return Ok(None),
-            None if insn.code != CALL => return Err(RelocationFault::MissingAddress),
+            None if !insn.is_call() => return Err(RelocationFault::MissingAddress),
             _ => {}
         }
         let code = self.codes.get(id);
@@ -327,5 +327,5 @@ fn is_call(insn: RawInsn) -> bool {
 
 /// True for a call of a subprog.
 pub(crate) fn is_local_call(insn: RawInsn) -> bool {
-    insn.code == CALL && insn.regs == PseudoCall::Local.number() << 4 && insn.off == 0
+    insn.is_call() && insn.regs == PseudoCall::Local.number() << 4 && insn.off == 0
 }

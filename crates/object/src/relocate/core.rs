@@ -9,13 +9,13 @@
 use btf::core::{Access, Resolution, Resolver};
 use btf::ext::{CoreRelo, CoreSpec};
 use btf::{Btf, BtfExt, Name};
-use isa::ebpf::{PseudoLoad, RawInsn};
+use isa::ebpf::{PseudoLoad, RawInsn, Size};
 
 use crate::elf::Elf;
 use crate::error::Error;
 use crate::programs::{ProgramDef, ProgramDefs, ProgramId};
 use crate::reference::{CORE_POISON, Reference, Referent};
-use crate::relocate::patches::{CALL, Goal, Patches};
+use crate::relocate::patches::{Goal, Patches};
 use crate::relocate::{LARGEST, RelocationFault};
 use spec::Kernel;
 
@@ -316,11 +316,14 @@ fn spec_text(btf: &Btf<'_>, spec: CoreSpec) -> String {
 /// failed.
 fn patch(slots: &mut [RawInsn], resolution: Resolution) -> Result<bool, RelocationFault> {
     let slot = slots[0];
-    match slot.code & 7 {
-        4 | 7 if slot.code & 8 == 0 => patch_number(&mut slots[0], resolution),
-        1..=3 => patch_access(&mut slots[0], resolution),
-        0 => patch_wide(slots, resolution),
-        _ => Err(RelocationFault::CoreInstruction { code: slot.code }),
+    if slot.is_immediate_arithmetic() {
+        patch_number(&mut slots[0], resolution)
+    } else if slot.is_of_memory_class() {
+        patch_access(&mut slots[0], resolution)
+    } else if slot.is_of_immediate_class() {
+        patch_wide(slots, resolution)
+    } else {
+        Err(RelocationFault::CoreInstruction { code: slot.code })
     }
 }
 
@@ -359,7 +362,7 @@ fn patch_access(slot: &mut RawInsn, resolution: Resolution) -> Result<bool, Relo
             return Ok(true);
         }
         Access::AsIs => {}
-        Access::Resize { from, to } => slot.code = resized(slot.code, from, to)?,
+        Access::Resize { from, to } => *slot = resized(*slot, from, to)?,
     }
     slot.off = value as i16;
     Ok(false)
@@ -375,7 +378,7 @@ fn patch_wide(slots: &mut [RawInsn], resolution: Resolution) -> Result<bool, Rel
         });
     };
     let is_plain = first.pseudo_load() == Some(PseudoLoad::Plain) && first.off == 0;
-    if !is_plain || second.code != 0 || second.regs != 0 || second.off != 0 {
+    if !is_plain || !second.is_second_slot() {
         return Err(RelocationFault::CoreInstruction { code });
     }
     let Resolution::Value {
@@ -402,27 +405,16 @@ fn check(expected: Option<u64>, found: u64) -> Result<(), RelocationFault> {
     }
 }
 
-/// Opcode of the same access with another size.
-fn resized(code: u8, from: u32, to: u32) -> Result<u8, RelocationFault> {
-    let found = isa::ebpf::Size::from_code(code).bytes();
-    let size = match to {
-        8 => 0x18,
-        4 => 0x00,
-        2 => 0x08,
-        1 => 0x10,
-        _ => return Err(RelocationFault::CoreSize { found, from, to }),
-    };
-    match found == from {
-        true => Ok(code & !0x18 | size),
-        false => Err(RelocationFault::CoreSize { found, from, to }),
+/// The same access with another size.
+fn resized(slot: RawInsn, from: u32, to: u32) -> Result<RawInsn, RelocationFault> {
+    let found = slot.size().bytes();
+    let mut sizes = [Size::B, Size::H, Size::W, Size::DW].into_iter();
+    match sizes.find(|size| size.bytes() == to && found == from) {
+        Some(size) => Ok(slot.with_size(size)),
+        None => Err(RelocationFault::CoreSize { found, from, to }),
     }
 }
 
 fn poison(slot: &mut RawInsn) {
-    *slot = RawInsn {
-        code: CALL,
-        regs: 0,
-        off: 0,
-        imm: CORE_POISON,
-    };
+    *slot = RawInsn::call_helper(CORE_POISON);
 }

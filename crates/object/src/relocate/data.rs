@@ -14,7 +14,7 @@ use crate::programs::{ProgramDefs, ProgramId};
 use crate::reference::{KFUNC_POISON, MAP_POISON, Reference, Referent};
 use crate::relocate::RelocationFault;
 use crate::relocate::assemble::{Assembly, Piece};
-use crate::relocate::patches::{CALL, Goal, Patches};
+use crate::relocate::patches::{Goal, Patches};
 use crate::sections::Sections;
 
 /// Resolved maps and externs of an object.
@@ -185,12 +185,7 @@ impl Data<'_, '_> {
             }
             _ => {
                 let imm = KFUNC_POISON.wrapping_add(id.0 as i32);
-                *slot = RawInsn {
-                    code: CALL,
-                    regs: 0,
-                    off: 0,
-                    imm,
-                };
+                *slot = RawInsn::call_helper(imm);
                 Referent::MissingKfunc(id)
             }
         }
@@ -273,12 +268,7 @@ impl<'s> Load<'s> {
     /// Replaces the slots by calls of a non-existent helper.
     fn missing(self, map: MapId) -> Referent {
         let imm = MAP_POISON.wrapping_add(map.0 as i32);
-        let call = RawInsn {
-            code: CALL,
-            regs: 0,
-            off: 0,
-            imm,
-        };
+        let call = RawInsn::call_helper(imm);
         *self.first = call;
         *self.second = call;
         Referent::MissingMap(map)

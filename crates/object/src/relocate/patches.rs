@@ -15,9 +15,6 @@ use crate::relocate::RelocationFault;
 use crate::sections::{Role, Sections};
 use spec::loader::{LoaderRules, UndefinedRule};
 
-/// Opcode of a call.
-pub(crate) const CALL: u8 = 0x85;
-
 /// A slot with a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Patch {
@@ -202,7 +199,7 @@ impl<'a> Reader<'_, 'a> {
     /// Object that an instruction with this symbol refers to.
     fn goal(&self, slot: [u8; 8], symbol: &Symbol) -> Result<Goal, RelocationFault> {
         let slot = isa::ebpf::RawInsn::from_le_bytes(slot);
-        let is_call = slot.code == CALL;
+        let is_call = slot.is_call();
         if !is_call && !slot.is_wide_load() {
             return Err(RelocationFault::NotRelocatable { code: slot.code });
         }

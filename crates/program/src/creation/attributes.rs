@@ -82,15 +82,6 @@ pub(super) fn check_common(kind: MapKind, params: &MapParams) -> Outcome {
     }
 }
 
-/// Flags that the kernel adds to those of a request: the values of device maps, which lookups
-/// return, and targets of jumps are read only for programs.
-pub const fn added_flags(kind: MapKind) -> MapFlags {
-    match kind.holds_devices() || matches!(kind, InsnArray) {
-        true => MapFlags::RDONLY_PROG,
-        false => MapFlags(0),
-    }
-}
-
 /// The numbers of a request for a map of a kind.
 struct Request<'a> {
     kind: MapKind,

@@ -297,7 +297,7 @@ impl fmt::Display for MapFault {
         match self {
             MapFault::Kind { map_type } => write!(f, "the kernel has no maps of type {map_type}"),
             MapFault::Privilege { kind, capability } => {
-                write!(f, "{} needs {capability}", map_noun(*kind).0)
+                write!(f, "{} needs {capability}", kind.noun().0)
             }
             MapFault::ZeroSeed => f.write_str("BPF_F_ZERO_SEED needs CAP_SYS_ADMIN"),
             MapFault::KeySize { kind, size, rule } => sizes(f, MapSide::Key, *kind, *size, *rule),
@@ -307,7 +307,7 @@ impl fmt::Display for MapFault {
             MapFault::Element { kind, bytes, most } => write!(
                 f,
                 "key and value of {} have at most {most} bytes together, these have {bytes}",
-                map_noun(*kind).1
+                kind.noun().1
             ),
             MapFault::Entries {
                 kind,
@@ -315,17 +315,12 @@ impl fmt::Display for MapFault {
                 rule,
             } => self::entries(f, *kind, *entries, *rule),
             MapFault::MissingFlag { kind, flag } => {
-                write!(
-                    f,
-                    "{} needs {}",
-                    map_noun(*kind).0,
-                    flag_names(*flag, " and ")
-                )
+                write!(f, "{} needs {}", kind.noun().0, flag_names(*flag, " and "))
             }
             MapFault::Flags { kind, flags } => write!(
                 f,
                 "{} does not take {}",
-                map_noun(*kind).0,
+                kind.noun().0,
                 flag_names(*flags, " and ")
             ),
             MapFault::Exclusive { flags } => {
@@ -336,7 +331,7 @@ impl fmt::Display for MapFault {
                 write!(f, "the machine has no NUMA node {node}, it has node 0")
             }
             MapFault::Extra { kind } => {
-                write!(f, "{} does not take map_extra", map_noun(*kind).0)
+                write!(f, "{} does not take map_extra", kind.noun().0)
             }
             MapFault::Hashes { hashes } => write!(
                 f,
@@ -355,9 +350,9 @@ impl fmt::Display for MapFault {
             MapFault::KernelType => f.write_str("a struct_ops map needs a structure of the kernel"),
             MapFault::Inner(fault) => fault.fmt(f),
             MapFault::Untyped { kind } => {
-                write!(f, "{} needs BTF of key and value", map_noun(*kind).0)
+                write!(f, "{} needs BTF of key and value", kind.noun().0)
             }
-            MapFault::Typed { kind } => write!(f, "{} takes no BTF", map_noun(*kind).0),
+            MapFault::Typed { kind } => write!(f, "{} takes no BTF", kind.noun().0),
             MapFault::Key(rule) => rule_words(f, MapSide::Key, *rule),
             MapFault::Value(rule) => rule_words(f, MapSide::Value, *rule),
             MapFault::FieldPrivilege => f.write_str("values with special fields need CAP_BPF"),
@@ -365,12 +360,7 @@ impl fmt::Display for MapFault {
                 "values with special fields exclude BPF_F_RDONLY_PROG and BPF_F_WRONLY_PROG",
             ),
             MapFault::Field { kind, field } => {
-                write!(
-                    f,
-                    "values of {} have no {}",
-                    map_noun(*kind).1,
-                    field.name()
-                )
+                write!(f, "values of {} have no {}", kind.noun().1, field.name())
             }
             MapFault::Memory { bytes, memory } => write!(
                 f,
@@ -393,11 +383,11 @@ impl fmt::Display for InnerFault {
                 write!(
                     f,
                     "{} needs the definition of its inner maps",
-                    map_noun(*kind).0
+                    kind.noun().0
                 )
             }
             InnerFault::Kind { kind } => {
-                write!(f, "{} cannot be an inner map", map_noun(*kind).0)
+                write!(f, "{} cannot be an inner map", kind.noun().0)
             }
             InnerFault::NotCreated(fault) => write!(f, "its inner map is not created: {fault}"),
         }
@@ -411,7 +401,7 @@ fn sizes(
     size: u32,
     rule: SizeRule,
 ) -> fmt::Result {
-    let of = map_noun(kind).1;
+    let of = kind.noun().1;
     let sides = match side {
         MapSide::Key => "keys",
         MapSide::Value => "values",
@@ -455,7 +445,7 @@ fn entries(
     entries: u32,
     rule: EntriesRule,
 ) -> fmt::Result {
-    let (one, of) = map_noun(kind);
+    let (one, of) = kind.noun();
     match rule {
         EntriesRule::None => write!(f, "{of} have no max_entries, here of {entries}"),
         EntriesRule::AtLeastOne => write!(f, "{one} needs max_entries"),
@@ -477,7 +467,7 @@ fn rule_words(f: &mut fmt::Formatter<'_>, side: MapSide, rule: TypeRule) -> fmt:
     match rule {
         TypeRule::Stated => write!(f, "the type of the {side} is not stated"),
         TypeRule::Unstated(kind) => {
-            let of = map_noun(kind).1;
+            let of = kind.noun().1;
             write!(f, "{of} have no {side}s, so that BTF describes none")
         }
         TypeRule::Size(Some(found), size) => {
@@ -490,10 +480,10 @@ fn rule_words(f: &mut fmt::Formatter<'_>, side: MapSide, rule: TypeRule) -> fmt:
         TypeRule::Int(kind, bits) => write!(
             f,
             "BTF describes {side}s of {} as integers of {bits} bits",
-            map_noun(kind).1
+            kind.noun().1
         ),
         TypeRule::Struct(kind) => {
-            let of = map_noun(kind).1;
+            let of = kind.noun().1;
             write!(f, "BTF describes {side}s of {of} as structures")
         }
         TypeRule::Section => write!(
@@ -533,47 +523,5 @@ impl fmt::Display for Bytes {
             None if self.0 == 1 => f.write_str("1 byte"),
             None => write!(f, "{} bytes", self.0),
         }
-    }
-}
-
-/// What maps of a kind are called in a sentence: one, with its article, and several.
-pub const fn map_noun(kind: MapKind) -> (&'static str, &'static str) {
-    use MapKind as K;
-    match kind {
-        K::Hash => ("a hash map", "hash maps"),
-        K::Array => ("an array", "arrays"),
-        K::ProgArray => ("a program array", "program arrays"),
-        K::PerfEventArray => ("a perf event array", "perf event arrays"),
-        K::PercpuHash => ("a per-CPU hash map", "per-CPU hash maps"),
-        K::PercpuArray => ("a per-CPU array", "per-CPU arrays"),
-        K::StackTrace => ("a stack trace map", "stack trace maps"),
-        K::CgroupArray => ("a cgroup array", "cgroup arrays"),
-        K::LruHash => ("an LRU hash map", "LRU hash maps"),
-        K::LruPercpuHash => ("a per-CPU LRU hash map", "per-CPU LRU hash maps"),
-        K::LpmTrie => ("an LPM trie", "LPM tries"),
-        K::ArrayOfMaps => ("an array of maps", "arrays of maps"),
-        K::HashOfMaps => ("a hash of maps", "hashes of maps"),
-        K::Devmap => ("a devmap", "devmaps"),
-        K::Sockmap => ("a sockmap", "sockmaps"),
-        K::Cpumap => ("a cpumap", "cpumaps"),
-        K::Xskmap => ("an xskmap", "xskmaps"),
-        K::Sockhash => ("a sockhash", "sockhashes"),
-        K::CgroupStorage => ("a cgroup storage", "cgroup storages"),
-        K::ReuseportSockarray => ("a reuseport sockarray", "reuseport sockarrays"),
-        K::PercpuCgroupStorage => ("a per-CPU cgroup storage", "per-CPU cgroup storages"),
-        K::Queue => ("a queue", "queues"),
-        K::Stack => ("a stack", "stacks"),
-        K::SkStorage => ("a socket storage", "socket storages"),
-        K::DevmapHash => ("a devmap hash", "devmap hashes"),
-        K::StructOps => ("a struct_ops map", "struct_ops maps"),
-        K::Ringbuf => ("a ring buffer", "ring buffers"),
-        K::InodeStorage => ("an inode storage", "inode storages"),
-        K::TaskStorage => ("a task storage", "task storages"),
-        K::BloomFilter => ("a Bloom filter", "Bloom filters"),
-        K::UserRingbuf => ("a user ring buffer", "user ring buffers"),
-        K::CgrpStorage => ("a cgroup local storage", "cgroup local storages"),
-        K::Arena => ("an arena", "arenas"),
-        K::InsnArray => ("an instruction array", "instruction arrays"),
-        K::Rhash => ("a resizable hash map", "resizable hash maps"),
     }
 }

@@ -3,36 +3,11 @@
 use btf::fields::{FieldFault, FieldKind, FieldRecord, FieldSet};
 use btf::{Btf, Kind, Shape, TypeId};
 use spec::Errno;
-use spec::maps::{MapFlags, MapKind};
+use spec::maps::{KeyTypes, MapFlags, MapKind};
 
 use super::MapCreator;
 use super::fault::{MapFault, MapRefusal, TypeRule};
 use crate::map_def::MapParams;
-use MapKind::{
-    Arena, Array, ArrayOfMaps, BloomFilter, CgroupArray, CgroupStorage, CgrpStorage, Cpumap,
-    Devmap, DevmapHash, Hash, HashOfMaps, InodeStorage, InsnArray, LpmTrie, LruHash, LruPercpuHash,
-    PercpuArray, PercpuCgroupStorage, PercpuHash, PerfEventArray, ProgArray, Queue,
-    ReuseportSockarray, Rhash, Ringbuf, SkStorage, Sockhash, Sockmap, Stack, StackTrace, StructOps,
-    TaskStorage, UserRingbuf, Xskmap,
-};
-
-/// What a kind says of the types of its keys.
-enum KeyTypes {
-    /// The key has a type, which may be any.
-    Any,
-    /// An integer of 32 bits; of an array of variables none.
-    Index,
-    /// An integer of 32 bits.
-    Descriptor,
-    /// A structure.
-    Struct,
-    /// An integer of 64 bits, or a structure, as the size of the key says.
-    Cgroup,
-    /// None.
-    None,
-    /// BTF describes no maps of the kind.
-    Untyped,
-}
 
 /// Checks the types of a request, whose numbers are valid; the special fields of values.
 /// Fields that violate a rule of their own count as none, as in Linux.
@@ -45,7 +20,7 @@ pub(super) fn check_types(
     types: &Btf<'_>,
     creator: &MapCreator<'_>,
 ) -> Result<FieldRecord, MapRefusal> {
-    let rule = key_types(kind);
+    let rule = kind.key_types();
     let (key, value) = (params.key_type, params.value_type);
     if value.is_void() {
         // Types are read only where the value has one.
@@ -63,7 +38,7 @@ pub(super) fn check_types(
         .map_err(|rule| MapFault::Value(rule).with(Errno::EINVAL))?;
     let fields = known_fields(params, types, creator);
     check_fields(params, kind, &fields, creator)?;
-    check_key(params, kind, &rule, types)?;
+    check_key(params, kind, rule, types)?;
     Ok(fields)
 }
 
@@ -128,7 +103,7 @@ fn check_fields(
 fn check_key(
     params: &MapParams,
     kind: MapKind,
-    rule: &KeyTypes,
+    rule: KeyTypes,
     types: &Btf<'_>,
 ) -> Result<(), MapRefusal> {
     let key = resolved(types, params.key_type);
@@ -139,7 +114,7 @@ fn check_key(
             let value = resolved(types, params.value_type);
             let is_section =
                 value.is_some_and(|value| matches!(types.at(value).shape(), Shape::Datasec(_)));
-            let is_variables = kind == Array && params.max_entries == 1 && is_section;
+            let is_variables = kind == MapKind::Array && params.max_entries == 1 && is_section;
             (!is_variables).then_some(TypeRule::Section)
         }
         KeyTypes::Index | KeyTypes::Descriptor => {
@@ -183,20 +158,6 @@ fn is_cgroup_key(types: &Btf<'_>, key: &Shape<'_>) -> bool {
 #[doc(alias = "btf_type_is_i64")]
 fn is_int(shape: &Shape<'_>, bits: u32) -> bool {
     matches!(shape, Shape::Int(int) if int.offset == 0 && int.bits == bits && int.size * 8 == bits)
-}
-
-const fn key_types(kind: MapKind) -> KeyTypes {
-    match kind {
-        Hash | PercpuHash | LruHash | LruPercpuHash | ProgArray | ReuseportSockarray | Queue
-        | Stack | Ringbuf | UserRingbuf | Arena | StructOps | InsnArray | Rhash => KeyTypes::Any,
-        Array | PercpuArray => KeyTypes::Index,
-        SkStorage | InodeStorage | TaskStorage | CgrpStorage => KeyTypes::Descriptor,
-        LpmTrie => KeyTypes::Struct,
-        CgroupStorage | PercpuCgroupStorage => KeyTypes::Cgroup,
-        BloomFilter => KeyTypes::None,
-        PerfEventArray | StackTrace | CgroupArray | ArrayOfMaps | HashOfMaps | Devmap
-        | DevmapHash | Sockmap | Sockhash | Cpumap | Xskmap => KeyTypes::Untyped,
-    }
 }
 
 /// The type below modifiers and variables, as the kernel finds it with its size

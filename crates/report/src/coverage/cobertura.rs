@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::{Coverage, FileCoverage, Share, escaped};
 
 /// The document. `timestamp` is in milliseconds since 1970.
-pub fn cobertura(coverage: &Coverage, timestamp: u64) -> String {
+pub(super) fn cobertura(coverage: &Coverage, timestamp: u64) -> String {
     let totals = coverage.totals();
     let mut out = String::from(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE coverage SYSTEM \

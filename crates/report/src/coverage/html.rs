@@ -1,18 +1,10 @@
 //! Coverage as pages: one with all files, one for each file with its source. They need nothing else and
 //! follow the colours of the system.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::{BranchCoverage, Coverage, FileCoverage, Share, Totals, escaped};
-
-/// A page.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HtmlPage {
-    /// Name of its file.
-    pub name: String,
-    /// Its text.
-    pub text: String,
-}
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--hit:#2a8a3a22;--miss:#d0303030;--part:#d0a01033;--dead:#8883}
@@ -28,19 +20,18 @@ tr.part td{background:var(--part)}tr.dead td{background:var(--dead);color:#888}
 .legend span{padding:.1em .6em;margin-right:.6em}
 ";
 
-/// The pages; the first is `index.html`. `source` is the text of a file, if it is known.
-pub fn html(coverage: &Coverage, source: &dyn Fn(&str) -> Option<String>) -> Vec<HtmlPage> {
-    let mut pages = vec![HtmlPage {
-        name: "index.html".to_owned(),
-        text: index(coverage),
-    }];
-    for (number, (name, file)) in coverage.files.iter().enumerate() {
-        pages.push(HtmlPage {
-            name: page_name(number, name),
-            text: page(name, file, source(name).as_deref()),
-        });
-    }
-    pages
+/// The pages by the names of their files. `source` is the text of a source file, if it is known.
+pub(super) fn html(
+    coverage: &Coverage,
+    source: &dyn Fn(&str) -> Option<String>,
+) -> BTreeMap<String, String> {
+    let files = coverage.files.iter().enumerate();
+    let pages = files.map(|(number, (name, file))| {
+        let text = page(name, file, source(name).as_deref());
+        (page_name(number, name), text)
+    });
+    let index = ("index.html".to_owned(), index(coverage));
+    [index].into_iter().chain(pages).collect()
 }
 
 /// Name of the page of a file, which is unlike that of any other.

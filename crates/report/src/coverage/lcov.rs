@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 use super::{BranchCoverage, BranchPlace, Coverage, FileCoverage, FunctionCoverage, LineCoverage};
 
 /// The tracefile.
-pub fn lcov(coverage: &Coverage) -> String {
+pub(super) fn lcov(coverage: &Coverage) -> String {
     let mut out = String::new();
     for (name, file) in &coverage.files {
         let _ = write!(out, "TN:\nSF:{name}\n");

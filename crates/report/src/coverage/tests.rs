@@ -41,7 +41,14 @@ fn what_no_run_can_reach_is_not_missing() {
     assert_eq!(totals.branches, share(2, 5));
     assert_eq!(totals.functions, share(1, 1));
     assert_eq!(totals.unreachable, 1);
-    let text = text(&coverage());
+    let coverage = coverage();
+    assert_eq!(coverage.file_names().collect::<Vec<_>>(), ["a.bpf.c"]);
+    let lines = coverage.lines("a.bpf.c").collect::<Vec<_>>();
+    assert_eq!(lines, [(3, Some(2)), (4, Some(0)), (5, None), (9, Some(1))]);
+    let functions = coverage.functions("a.bpf.c").collect::<Vec<_>>();
+    assert_eq!(functions, [("main", Some(2)), ("unused", None)]);
+    assert_eq!(coverage.lines("b.bpf.c").count(), 0);
+    let text = coverage.text();
     assert!(text.contains("not executed: 4\n"), "{text}");
     assert!(text.contains("one way only: 3\n"), "{text}");
     assert!(text.contains("no run can reach: 5\n"), "{text}");
@@ -49,7 +56,7 @@ fn what_no_run_can_reach_is_not_missing() {
 
 #[test]
 fn tracefiles_are_read_as_they_were_written_and_merge() {
-    let read = read_lcov(&lcov(&coverage())).expect("a tracefile");
+    let read = read_lcov(&coverage().lcov()).expect("a tracefile");
     // The count of a function that no run can reach, and ways of lines that were not executed, are 0.
     assert_eq!(read, coverage());
     let mut twice = read.clone();
@@ -77,11 +84,12 @@ fn faults_of_tracefiles_name_the_line_and_the_form() {
 
 #[test]
 fn pages_and_documents_escape_what_they_show() {
-    let pages = html(&coverage(), &|_| None);
+    let pages = coverage().html(&|_| None);
     assert_eq!(pages.len(), 2);
-    assert!(pages[1].text.contains("a &lt; 3"), "{}", pages[1].text);
-    assert!(pages[1].text.contains("class=\"dead\" id=\"L5\""));
-    let document = cobertura(&coverage(), 0);
+    let page = &pages["0-a.bpf.c.html"];
+    assert!(page.contains("a &lt; 3"), "{page}");
+    assert!(page.contains("class=\"dead\" id=\"L5\""));
+    let document = coverage().cobertura(0);
     assert!(document.contains("line-rate=\"0.6667\""), "{document}");
     assert!(
         document.contains("condition-coverage=\"66% (2/3)\""),

@@ -6,7 +6,7 @@ use super::{Coverage, FileCoverage, Share, Totals};
 use crate::table::{Side, Table};
 
 /// One line about all files.
-pub fn summary(coverage: &Coverage) -> String {
+pub(super) fn summary(coverage: &Coverage) -> String {
     let totals = coverage.totals();
     let of = |share: Share, what: &str| format!("{} of {} {what}", share.hit, share.found);
     let mut text = [
@@ -23,7 +23,7 @@ pub fn summary(coverage: &Coverage) -> String {
 }
 
 /// A row for each file, and below the lines, branches and functions that were missed.
-pub fn text(coverage: &Coverage) -> String {
+pub(super) fn text(coverage: &Coverage) -> String {
     let row = |name: &str, totals: Totals| {
         let share = |share: Share| format!("{} of {}", share.hit, share.found);
         [

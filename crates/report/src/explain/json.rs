@@ -40,7 +40,7 @@ pub fn json(explanation: &Explanation) -> Json {
     let refusal = &explanation.refusal;
     json!({
         "program": explanation.program,
-        "program_type": explanation.program_type,
+        "program_type": explanation.program_type.name(),
         "class": class_name(&format!("{:?}", refusal.kind)),
         "cause": words.name,
         "errno": refusal.errno.0,
@@ -120,10 +120,10 @@ fn value_json(value: &KnownValue) -> Json {
             variable,
             maybe_null,
             acquired,
-            name,
+            ty,
             ..
         } => json!({
-            "type": name,
+            "type": ty.to_string(),
             "offset": offset,
             "variable": variable.as_ref().map(number_json),
             "maybe_null": maybe_null,

@@ -1,5 +1,6 @@
 //! Wording of the events that led to a value.
 
+use spec::registry::KfuncFlags;
 use verifier::reason::{KnownValue, NoteKind};
 
 use super::value::{brief, bytes, target};
@@ -35,7 +36,7 @@ pub(super) fn words(kind: &NoteKind) -> String {
         NoteKind::Narrowed { value } => {
             format!("keeps only its low bits: {}", brief(value))
         }
-        NoteKind::Clobbered { callee } if callee.is_empty() => {
+        NoteKind::Clobbered { callee } if callee.name.is_empty() => {
             String::from("the packet load leaves nothing in the register")
         }
         NoteKind::Clobbered { callee } => {
@@ -70,7 +71,7 @@ pub(super) fn words(kind: &NoteKind) -> String {
                 bytes(*range)
             )
         }
-        NoteKind::Acquired { callee } if is_iterator(callee) => {
+        NoteKind::Acquired { callee } if callee.flags.has(KfuncFlags::ITER_NEW) => {
             format!("`{callee}` begins the iterator")
         }
         NoteKind::Acquired { callee } => format!("`{callee}` acquires the reference"),
@@ -91,9 +92,4 @@ pub(super) fn words(kind: &NoteKind) -> String {
         NoteKind::WrittenElsewhere => String::from("writes it, and the path does not pass here"),
         NoteKind::LoopStart => String::from("jumps back to the start of the loop"),
     }
-}
-
-/// True for a call that begins an open-coded iterator.
-fn is_iterator(callee: &str) -> bool {
-    callee.starts_with("bpf_iter_") && callee.ends_with("_new")
 }

@@ -1,7 +1,8 @@
 //! Wording of register and stack values.
 
+use spec::registry::RegBase;
 use verifier::domain::Scalar;
-use verifier::reason::{KnownValue, PointerTarget};
+use verifier::reason::{KnownValue, PointerTarget, TypeText};
 
 /// A number, in hexadecimal where that is easier to recognise.
 pub(super) fn number(value: u64) -> String {
@@ -95,21 +96,21 @@ pub(super) fn target(kind: &PointerTarget) -> String {
         PointerTarget::Memory { size: 0, .. } => String::from("memory of unknown size"),
         PointerTarget::Memory { size, .. } => format!("memory of {}", bytes(*size)),
         PointerTarget::Function => String::from("a function"),
-        PointerTarget::Other(name) => match other(name) {
+        PointerTarget::Other(ty) => match other(*ty) {
             Some(words) => words.to_owned(),
-            None => format!("a `{name}` pointer's memory"),
+            None => format!("a `{ty}` pointer's memory"),
         },
     }
 }
 
-/// The pointee of a kind of pointers that few programs have, by the kernel's name.
-fn other(name: &str) -> Option<&'static str> {
-    Some(match name.trim_end_matches("_or_null") {
-        "dynptr_ptr" => "a dynptr",
-        "flow_keys" => "the flow keys",
-        "tp_buffer" => "the tracepoint's buffer",
-        "buf" | "rdonly_buf" => "the buffer that the kernel gives",
-        "arena" => "the arena",
+/// The pointee of a kind of pointers that few programs have.
+fn other(ty: TypeText) -> Option<&'static str> {
+    Some(match ty.named().base {
+        RegBase::ConstPtrToDynptr => "a dynptr",
+        RegBase::PtrToFlowKeys => "the flow keys",
+        RegBase::PtrToTpBuffer => "the tracepoint's buffer",
+        RegBase::PtrToBuf => "the buffer that the kernel gives",
+        RegBase::PtrToArena => "the arena",
         _ => return None,
     })
 }
@@ -162,8 +163,8 @@ fn pointer(
         PointerTarget::Object {
             untrusted: true, ..
         } => format!("an untrusted pointer to {}", target(kind)),
-        PointerTarget::Other(name) if other(name).is_none() => {
-            format!("a pointer of type `{name}`")
+        PointerTarget::Other(ty) if other(*ty).is_none() => {
+            format!("a pointer of type `{ty}`")
         }
         _ => format!("a pointer to {}", target(kind)),
     };

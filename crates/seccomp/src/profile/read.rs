@@ -9,7 +9,9 @@ use std::fmt;
 use serde_json::{Map, Value};
 use spec::kernel::KernelVersion;
 
-use super::{ArgCondition, ArgOp, ContainerProfile, MachineCondition, SyscallRule, yaml};
+#[cfg(feature = "yaml")]
+use super::yaml;
+use super::{ArgCondition, ArgOp, ContainerProfile, MachineCondition, SyscallRule};
 use crate::action::Action;
 use crate::errno;
 use crate::json;
@@ -33,16 +35,29 @@ impl fmt::Display for ProfileError {
 impl std::error::Error for ProfileError {}
 
 impl ContainerProfile {
-    /// Reads a profile in JSON, or in YAML as the Security Profiles Operator of
+    /// Reads a profile in JSON, or in YAML (feature `yaml`) as the Security Profiles Operator of
     /// Kubernetes writes it.
     pub fn read(text: &[u8]) -> Result<ContainerProfile, ProfileError> {
         let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
         let value = match first {
             Some(b'{') => read_json(text)?,
-            _ => yaml::read(text)?,
+            _ => read_yaml(text)?,
         };
         read_root(&Place::root(&value))
     }
+}
+
+#[cfg(feature = "yaml")]
+fn read_yaml(text: &[u8]) -> Result<Value, ProfileError> {
+    yaml::read(text)
+}
+
+#[cfg(not(feature = "yaml"))]
+fn read_yaml(_: &[u8]) -> Result<Value, ProfileError> {
+    Err(ProfileError {
+        place: "line 1, column 1".to_owned(),
+        what: "no JSON, and YAML needs the cargo feature yaml".to_owned(),
+    })
 }
 
 fn read_json(text: &[u8]) -> Result<Value, ProfileError> {

@@ -43,6 +43,7 @@ impl fmt::Display for BadRelease {
 
 impl Error for BadRelease {}
 
+#[doc(hidden)]
 impl FromStr for Release {
     type Err = BadRelease;
 

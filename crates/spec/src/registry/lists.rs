@@ -39,6 +39,9 @@ pub struct Limits {
     pub dynptr: u32,
 }
 
+/// Bytes of a dynptr in the memory of a program (`BPF_DYNPTR_SIZE`).
+pub const DYNPTR_SIZE: u32 = 16;
+
 impl Default for Limits {
     fn default() -> Limits {
         Limits::LINUX_6_18

@@ -1,10 +1,31 @@
 //! Features that instructions require.
 
-use isa::ebpf::{AluOp, AtomicOp, ByteOrder, Callee, Cond, Imm64, Insn, Size, Width};
+use std::sync::LazyLock;
+
+use isa::ebpf::{AluOp, AtomicOp, ByteOrder, Callee, Cond, Imm64, Insn, RawInsn, Row, Size, Width};
 
 use super::Feature;
 
+/// By opcode, the feature that all instructions with it require.
+static OF_OPCODE: LazyLock<Vec<Option<Feature>>> = LazyLock::new(|| {
+    let of_row = |row: &Row| {
+        let slot = row.slot(0, 0, 0, 0);
+        Feature::of(Insn::decode_one(slot, Some(RawInsn::default())))
+    };
+    let of_code = |code| {
+        let mut features = Row::with_code(code).map(of_row);
+        let first = features.next()?;
+        first.filter(|_| features.all(|feature| feature == first))
+    };
+    (0..=u8::MAX).map(of_code).collect()
+});
+
 impl Feature {
+    /// The feature that every instruction with the opcode requires, whatever the other fields hold.
+    pub fn of_opcode(insn: RawInsn) -> Option<Feature> {
+        OF_OPCODE[usize::from(insn.code)]
+    }
+
     /// True if a kernel without the feature refuses the instruction even where no path reaches
     /// it: Linux checks each opcode, the mode of each load, the immediate of each atomic
     /// operation (until 5.12), the kind of each 64-bit immediate and each function reference
@@ -150,6 +171,28 @@ mod tests {
             assert_eq!(feature.since().release.to_string(), release, "{text}");
         }
         assert_eq!(Feature::of(assemble("callx r1").expect("callx")[0]), None);
+    }
+
+    #[test]
+    fn opcodes_require_what_all_their_instructions_do() {
+        let cases = [
+            (0xd7, Some(Feature::ByteSwap)),
+            (0x06, Some(Feature::LongJumps)),
+            (0xe5, Some(Feature::MayGoto)),
+            (0x91, Some(Feature::SignedLoads)),
+            (0x0d, Some(Feature::IndirectJumps)),
+            (0xbf, None),
+            (0xdb, None),
+            (0x8d, None),
+            (0xff, None),
+        ];
+        for (code, feature) in cases {
+            let insn = RawInsn {
+                code,
+                ..RawInsn::default()
+            };
+            assert_eq!(Feature::of_opcode(insn), feature, "{code:#x}");
+        }
     }
 
     #[test]

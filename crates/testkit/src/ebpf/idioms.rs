@@ -3,12 +3,12 @@
 //!
 //! A compiler of programs to native code recognises many of these and has one
 //! instruction for each; it must not be fooled by what only looks like one. So
-//! every idiom is written in its variants here, and [`twist`](super::twist) then
+//! every idiom is written in its variants here, and [`near_miss`](super::near_miss) then
 //! makes near misses of half of them.
 //!
 //! An idiom's recipe only writes registers that hold numbers before it too, and
 //! only uses addresses that stand ready. So whatever part of it is executed, and
-//! however it is twisted, what registers hold is known.
+//! however it is changed, what registers hold is known.
 
 mod arithmetic;
 mod bits;

@@ -83,7 +83,7 @@ impl AccessRow {
     fn new(row: &'static Row) -> AccessRow {
         AccessRow {
             row,
-            size: Size::from_code(row.code),
+            size: row.slot(0, 0, 0, 0).size(),
             is_ordered: matches!(
                 sample(row),
                 Insn::Atomic { .. } | Insn::LoadAcquire { .. } | Insn::StoreRelease { .. }

@@ -2,7 +2,7 @@
 
 use super::draft::{Item, link};
 use super::scope::{alu, load, mov};
-use super::{Choices, idioms, twist};
+use super::{Choices, idioms, near_miss};
 use isa::ebpf::{AluOp, Insn, Operand, Reg, Size, Width};
 
 /// Dialect of a program.
@@ -30,21 +30,21 @@ pub enum Entry {
 /// Composition of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// Idioms by number: as they are, and twisted.
+    /// Idioms by number: as they are, and near misses.
     pub(super) idioms: Vec<(u8, bool)>,
-    /// Twists by kind.
-    pub(super) twists: [u32; twist::KINDS],
+    /// Near misses by kind.
+    pub(super) near_misses: [u32; near_miss::KINDS],
     /// Loops that only `may_goto` ends.
     pub endless: u32,
 }
 
 impl Notes {
-    pub(super) fn idiom(&mut self, number: usize, twisted: bool) {
-        self.idioms.push((number as u8, twisted));
+    pub(super) fn idiom(&mut self, number: usize, is_near_miss: bool) {
+        self.idioms.push((number as u8, is_near_miss));
     }
 
-    pub(super) fn twist(&mut self, kind: usize) {
-        self.twists[kind] += 1;
+    pub(super) fn near_miss(&mut self, kind: usize) {
+        self.near_misses[kind] += 1;
     }
 }
 

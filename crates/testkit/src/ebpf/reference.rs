@@ -9,8 +9,8 @@
 //! regions. The provenance of each value records whether it depends on an address; a
 //! program whose result depends on one is not safe.
 
+use super::coverage::Coverage;
 use super::origin::{ByteOrigin, Origin, Region};
-use super::reach::Reach;
 use isa::ebpf::{AluOp, AtomicOp, Callee, Cond, Imm64, Insn, Operand, Reg, Size, Width, eval};
 use packet::{Metadata, Packet};
 use spec::Random;
@@ -155,7 +155,7 @@ struct Run<'a> {
     /// Frames that there have been.
     activations: u32,
     random: &'a mut dyn Random,
-    reach: &'a mut Reach,
+    coverage: &'a mut Coverage,
     /// Start and end of the packet, for programs with an XDP context.
     packet_ends: Option<[u64; 2]>,
 }
@@ -167,11 +167,11 @@ pub fn run(
     memory: &mut [u8],
     random: &mut dyn Random,
     limits: Limits,
-    reach: &mut Reach,
+    coverage: &mut Coverage,
 ) -> Result<u64, Fault> {
     let start = Value::address(limits.place.memory, Region::MEMORY);
     let len = Value::number(memory.len() as u64);
-    let mut run = Run::new(insns, memory, random, limits, reach);
+    let mut run = Run::new(insns, memory, random, limits, coverage);
     (run.regs[1], run.regs[2]) = (Some(start), Some(len));
     run.outcome(limits)
 }
@@ -183,11 +183,11 @@ pub fn run_xdp(
     packet: &mut [u8],
     random: &mut dyn Random,
     limits: Limits,
-    reach: &mut Reach,
+    coverage: &mut Coverage,
 ) -> Result<u64, Fault> {
     let start = limits.place.memory;
     let ends = [start, start + packet.len() as u64];
-    let mut run = Run::new(insns, packet, random, limits, reach);
+    let mut run = Run::new(insns, packet, random, limits, coverage);
     run.regs[1] = Some(Value::address(CONTEXT, Region::CONTEXT));
     run.packet_ends = Some(ends);
     run.outcome(limits)
@@ -199,7 +199,7 @@ impl<'a> Run<'a> {
         memory: &'a mut [u8],
         random: &'a mut dyn Random,
         limits: Limits,
-        reach: &'a mut Reach,
+        coverage: &'a mut Coverage,
     ) -> Run<'a> {
         let mut run = Run {
             insns,
@@ -211,7 +211,7 @@ impl<'a> Run<'a> {
             frames: Vec::new(),
             activations: 0,
             random,
-            reach,
+            coverage,
             packet_ends: None,
         };
         run.push_frame(0);
@@ -219,9 +219,9 @@ impl<'a> Run<'a> {
     }
 
     fn outcome(mut self, limits: Limits) -> Result<u64, Fault> {
-        self.reach.begin(self.insns.len());
+        self.coverage.begin(self.insns.len());
         let outcome = self.go(limits.steps);
-        self.reach.end(self.insns);
+        self.coverage.end(self.insns);
         outcome
     }
 
@@ -230,7 +230,7 @@ impl<'a> Run<'a> {
         for _ in 0..steps {
             let insn = *self.insns.get(at).ok_or(Fault::JumpOutOfRange)?;
             let next = self.step(insn, at)?;
-            self.reach.step(at, next);
+            self.coverage.step(at, next);
             match next {
                 Some(next) => at = next,
                 None => return self.ended(),
@@ -539,7 +539,7 @@ impl<'a> Run<'a> {
             return Err(Fault::TooDeep);
         }
         self.push_frame(back);
-        self.reach.depth(self.frames.len());
+        self.coverage.depth(self.frames.len());
         let mut saved = [None; 4];
         saved.copy_from_slice(&self.regs[6..10]);
         self.frame().saved = saved;

@@ -7,7 +7,7 @@ use super::memory::Rows;
 use super::scope::{
     GOTO, Holds, Param, R10, Scope, Signature, alu, bit, branch, load, mov, reg, store,
 };
-use super::{idioms, twist};
+use super::{idioms, near_miss};
 use isa::ebpf::{AluOp, Callee, Cond, Insn, Operand, Reg, Size, Width};
 
 /// Number of kinds of statements.
@@ -93,10 +93,10 @@ impl Scope<'_, '_> {
             return;
         }
         self.note_forks(forks);
-        let twisted = self.choices.percent(50);
-        self.notes.idiom(number, twisted);
-        let recipe = if twisted {
-            twist::twist(self, recipe)
+        let is_near_miss = self.choices.percent(50);
+        self.notes.idiom(number, is_near_miss);
+        let recipe = if is_near_miss {
+            near_miss::change(self, recipe)
         } else {
             recipe
         };

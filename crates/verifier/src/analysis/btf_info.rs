@@ -138,7 +138,7 @@ fn check_lines(
                 index, off: record.insn, previous, count: insns.len()
             }));
         }
-        refuse_if!(insns[record.insn as usize].code == 0, pass => Program::LineInfoInsn { index });
+        refuse_if!(!insns[record.insn as usize].has_opcode(), pass => Program::LineInfoInsn { index });
         if record.text.0 >= strings || record.file.0 >= strings {
             return Err(refuse!(pass => Program::LineInfoString { index }));
         }

@@ -259,14 +259,20 @@ fn operation(op: AluOp, dst: Known, src: Operand, regs: &Registers) -> Known {
         Operand::Imm(imm) => Known::Number(i64::from(imm) as u64),
         Operand::Reg(src) => regs[src.index()],
     };
-    match (op, dst, other) {
-        (AluOp::Mov, _, other) => other,
-        (AluOp::And, Known::Number(0), _) | (AluOp::And, _, Known::Number(0)) => Known::Number(0),
-        (AluOp::And, Known::Number(a), Known::Number(b)) => Known::Number(a & b),
-        (AluOp::Add | AluOp::Sub, dst, Known::Number(by)) if matches!(src, Operand::Imm(_)) => {
-            let by = match op {
-                AluOp::Sub => by.wrapping_neg(),
-                _ => by,
+    match op {
+        AluOp::Mov => other,
+        AluOp::And => match (dst, other) {
+            (Known::Number(0), _) | (_, Known::Number(0)) => Known::Number(0),
+            (Known::Number(a), Known::Number(b)) => Known::Number(a & b),
+            _ => Known::Unknown,
+        },
+        AluOp::Add | AluOp::Sub => {
+            let Operand::Imm(by) = src else {
+                return Known::Unknown;
+            };
+            let by = match op == AluOp::Sub {
+                true => (i64::from(by) as u64).wrapping_neg(),
+                false => i64::from(by) as u64,
             };
             match dst {
                 Known::Number(value) => Known::Number(value.wrapping_add(by)),
@@ -274,7 +280,16 @@ fn operation(op: AluOp, dst: Known, src: Operand, regs: &Registers) -> Known {
                 _ => Known::Unknown,
             }
         }
-        _ => Known::Unknown,
+        AluOp::Mul
+        | AluOp::Div
+        | AluOp::SDiv
+        | AluOp::Mod
+        | AluOp::SMod
+        | AluOp::Or
+        | AluOp::Xor
+        | AluOp::Lsh
+        | AluOp::Rsh
+        | AluOp::Arsh => Known::Unknown,
     }
 }
 

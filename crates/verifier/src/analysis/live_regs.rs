@@ -52,9 +52,6 @@ impl Access {
     };
 }
 
-/// Bit of an atomic operation that returns the old value (`BPF_FETCH`).
-const FETCH: i32 = 1;
-
 /// Linux's `compute_insn_live_regs`.
 #[doc(alias = "compute_insn_live_regs")]
 fn access(input: &Input<'_>, (insn, raw): (&Insn, &RawInsn)) -> Access {
@@ -92,7 +89,7 @@ fn access(input: &Input<'_>, (insn, raw): (&Insn, &RawInsn)) -> Access {
         },
         None if raw.is_atomic() => Access {
             read: dst | src,
-            written: if raw.imm & FETCH == 0 { 0 } else { src },
+            written: if raw.fetches() { src } else { 0 },
         },
         None => Access::UNKNOWN,
     }

@@ -2,16 +2,12 @@
 
 use btf::{ParamSuffix, Shape, TypeId};
 use isa::ebpf::{Insn, RawInsn, Reg};
-use spec::helpers::HelperId;
-use spec::registry::{ArgBase, ArgDetail, KfuncFlags, TypeFlags};
+use spec::registry::{ArgBase, ArgDetail, DYNPTR_SIZE, KfuncFlags, TypeFlags};
 
 use super::calls;
 use super::constants::Constants;
 use crate::input::Input;
 use crate::mem::MAX_STACK;
-
-/// Bytes of a dynptr on the stack (`BPF_DYNPTR_SIZE`).
-const DYNPTR: u64 = 16;
 
 /// Bytes behind a pointer that an instruction accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,12 +88,9 @@ pub(super) fn of_memory(insn: Insn) -> Option<(Reg, i16, Bytes)> {
 /// which it gets that (`find_callback_subprog`).
 #[doc(alias = "find_callback_subprog")]
 pub(super) fn callback_registers(insn: RawInsn) -> Option<[Reg; 3]> {
-    match calls::called_helper(insn)? {
-        HelperId::Loop | HelperId::UserRingbufDrain => Some([Reg::R2, Reg::R3, Reg::R2]),
-        HelperId::ForEachMapElem => Some([Reg::R2, Reg::R3, Reg::R4]),
-        HelperId::FindVma => Some([Reg::R3, Reg::R4, Reg::R3]),
-        _ => None,
-    }
+    let rules = calls::called_helper(insn)?.callback()?.rules();
+    let (given, taken) = rules.given?;
+    Some([rules.register, given, taken])
 }
 
 /// Bytes behind an argument of a helper or kfunc.
@@ -128,6 +121,12 @@ fn of_helper(
     insn: RawInsn,
     arg: usize,
 ) -> Bytes {
+    use ArgBase::{
+        Anything, ConstAllocSizeOrZero, ConstMapPtr, ConstSize, ConstSizeOrZero, DontCare,
+        KptrXchgDest, PtrToArena, PtrToBtfId, PtrToBtfIdSockCommon, PtrToConstStr, PtrToCtx,
+        PtrToFunc, PtrToPercpuBtfId, PtrToRingbufMem, PtrToSockCommon, PtrToSocket, PtrToSpinLock,
+        PtrToTimer,
+    };
     let proto = u32::try_from(insn.imm).ok();
     let proto = proto.and_then(|id| input.registry.helper_proto(&input.context, id).ok());
     let Some(proto) = proto else {
@@ -167,9 +166,12 @@ fn of_helper(
                 None => Bytes::Read(MAX_STACK as u64),
             }
         }
-        ArgBase::PtrToDynptr => Bytes::of_size(DYNPTR, is_written),
+        ArgBase::PtrToDynptr => Bytes::of_size(DYNPTR_SIZE.into(), is_written),
         ArgBase::PtrToStack => Bytes::None,
-        _ => Bytes::Unknown,
+        DontCare | ConstMapPtr | PtrToArena | ConstSize | ConstSizeOrZero | PtrToCtx | Anything
+        | PtrToSpinLock | PtrToSockCommon | PtrToSocket | PtrToBtfId | PtrToRingbufMem
+        | ConstAllocSizeOrZero | PtrToBtfIdSockCommon | PtrToPercpuBtfId | PtrToFunc
+        | PtrToConstStr | PtrToTimer | KptrXchgDest => Bytes::Unknown,
     }
 }
 
@@ -218,7 +220,7 @@ fn of_kfunc(
     let target = btf.at(strip(pointee));
     let next = params.next().and_then(|next| suffix(next.name));
     let size = if target.name() == "bpf_dynptr" {
-        DYNPTR
+        DYNPTR_SIZE.into()
     } else if matches!(next, Some(ParamSuffix::Size | ParamSuffix::ConstSize)) {
         match constants.number(index, register(arg + 1)) {
             Some(size) => size.into(),

@@ -6,6 +6,7 @@ use btf::{Btf, Kind, Member, Name, Proto, Shape, Type, TypeId};
 use program::Program;
 use spec::programs::HookKind;
 
+use crate::Errno;
 use crate::input::Input;
 use crate::state::TypeRef;
 use crate::type_rules::{TargetKind, TypeRules};
@@ -15,9 +16,6 @@ pub(super) const TRACEPOINT: &str = "btf_trace_";
 
 /// The function that stands for all that a program of many attaches to (`bpf_multi_func`).
 const MULTI: &str = "bpf_multi_func";
-
-/// Least number that hooks may return: `-MAX_ERRNO`.
-const LEAST_ERRNO: i32 = -4095;
 
 /// Arguments of a function of another program whose BTF says nothing of them
 /// (`MAX_BPF_FUNC_REG_ARGS`).
@@ -267,7 +265,7 @@ pub(crate) enum Returned {
 }
 
 /// What the attach target of a struct_ops or LSM program lets it return (in `check_return_code`)
-/// (`program_returns_void`).
+/// (`bpf_lsm_get_retval_range`, `program_returns_void`).
 #[doc(alias = "bpf_lsm_get_retval_range")]
 #[doc(alias = "program_returns_void")]
 pub(crate) fn returned(input: &Input<'_>) -> Returned {
@@ -306,6 +304,6 @@ pub(crate) fn hook_range(input: &Input<'_>) -> Option<(i32, i32)> {
 fn range_of_hook(input: &Input<'_>, function: &AttachedFunction<'_>) -> (i32, i32) {
     match input.registry.lists.lsm_bool.contains(&*function.name) {
         true => (0, 1),
-        false => (LEAST_ERRNO, 0),
+        false => (-Errno::MAX, 0),
     }
 }

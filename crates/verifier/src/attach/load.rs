@@ -7,6 +7,7 @@ use spec::since::{Release, Since};
 use super::unknown_attach_type;
 use crate::input::Input;
 use crate::rejection::Program;
+use crate::release::Requirement;
 use crate::type_rules::{AttachTypes, TypeRules};
 use crate::{RULES, Result, Stop};
 
@@ -14,7 +15,7 @@ use crate::{RULES, Result, Stop};
 pub(crate) fn check_flags(input: &Input<'_>) -> Result<()> {
     let flags = input.program.flags();
     for (name, since) in flags.since() {
-        require(input, since, || format!("load flag {name}"))?;
+        require(input, since, Requirement::LoadFlag(name))?;
     }
     match flags.unknown().0 {
         // No program here has a descriptor of a token.
@@ -30,9 +31,7 @@ pub(crate) fn check_flags(input: &Input<'_>) -> Result<()> {
 #[doc(alias = "find_prog_type")]
 pub(crate) fn check_type(input: &Input<'_>) -> Result<()> {
     let kind = input.program.kind();
-    require(input, kind.since(), || {
-        format!("program type {}", kind.name())
-    })?;
+    require(input, kind.since(), Requirement::ProgramType(kind))?;
     let number = input.program.expected_attach_type();
     let attach = super::effective_attach_type(kind, number);
     check_attach_type(input, kind, attach, number)?;
@@ -81,9 +80,7 @@ fn check_attach_type(
         return Err(unknown_attach_type(number));
     }
     match attach.filter(|_| number != 0) {
-        Some(attach) => require(input, attach.since(), || {
-            format!("attach type {}", attach.name())
-        }),
+        Some(attach) => require(input, attach.since(), Requirement::AttachType(attach)),
         None => Ok(()),
     }
 }
@@ -98,12 +95,12 @@ fn is_newer(input: &Input<'_>, since: Since) -> bool {
 }
 
 /// Requires what a release brought.
-fn require(input: &Input<'_>, since: Since, what: impl FnOnce() -> String) -> Result<()> {
+fn require(input: &Input<'_>, since: Since, what: Requirement) -> Result<()> {
     if !is_newer(input, since) {
         return Ok(());
     }
     let rejection = Program::ReleaseLacks {
-        what: what(),
+        what,
         since: since.release,
         kernel: release(input),
     };

@@ -102,6 +102,12 @@ pub(super) fn check_reg_type(
     let rules = env.input.rules;
     let is_map = matches!(arg.base, ArgBase::PtrToMapKey | ArgBase::PtrToMapValue);
     let is_object = |ty: &RegType| ty.base == RegBase::PtrToBtfId;
+    use ArgBase::{
+        Anything, ConstAllocSizeOrZero, ConstMapPtr, ConstSize, ConstSizeOrZero, DontCare,
+        PtrToArena, PtrToBtfId, PtrToBtfIdSockCommon, PtrToConstStr, PtrToCtx, PtrToDynptr,
+        PtrToFunc, PtrToMapKey, PtrToMapValue, PtrToMem, PtrToPercpuBtfId, PtrToRingbufMem,
+        PtrToSockCommon, PtrToSocket, PtrToStack, PtrToTimer,
+    };
     let is_known = |ty: &&RegType| {
         let is_plain_memory = !matches!(ty.base, RegBase::PtrToMem | RegBase::PtrToBuf);
         (knows_trust
@@ -117,7 +123,11 @@ pub(super) fn check_reg_type(
                         && (!ty.flags.has(TypeFlags::NON_OWN_REF)
                             || rules.has(Behaviour::ExchangesInNodes))
                 }
-                _ => true,
+                DontCare | ConstMapPtr | PtrToMapKey | PtrToMapValue | PtrToMem | PtrToArena
+                | ConstSize | ConstSizeOrZero | PtrToCtx | Anything | PtrToSockCommon
+                | PtrToSocket | PtrToBtfId | PtrToRingbufMem | ConstAllocSizeOrZero
+                | PtrToBtfIdSockCommon | PtrToPercpuBtfId | PtrToFunc | PtrToStack
+                | PtrToConstStr | PtrToTimer | PtrToDynptr => true,
             }
     };
     let compatible: Vec<RegType> = compatible.iter().filter(is_known).copied().collect();

@@ -143,6 +143,11 @@ fn set_args(
     frame.in_async_callback_fn = rules.is_async;
     frame.callback_ret_range = rules.returns;
     let Frame { regs, marks, .. } = frame;
+    if let Some((given, taken)) = rules.given {
+        let (given, taken) = (given.index(), taken.index());
+        regs[taken] = caller.regs[given];
+        marks.take_reg(taken, &caller.marks, given);
+    }
     match kind {
         CallbackKind::MapElement => {
             let RegKind::MapPtr { map, .. } = caller.regs[1].kind else {
@@ -161,14 +166,8 @@ fn set_args(
             regs[1] = caller.regs[1];
             marks.take_reg(1, &caller.marks, 1);
             set_element(regs, map);
-            regs[4] = caller.regs[3];
-            marks.take_reg(4, &caller.marks, 3);
         }
-        CallbackKind::Loop => {
-            regs[1] = RegState::UNKNOWN;
-            regs[2] = caller.regs[3];
-            marks.take_reg(2, &caller.marks, 3);
-        }
+        CallbackKind::Loop => regs[1] = RegState::UNKNOWN,
         CallbackKind::Timer | CallbackKind::Workqueue => {
             let RegKind::MapValue { map, .. } = caller.regs[1].kind else {
                 return Err(Stop::Bug("timer or work queue outside a map".into()));
@@ -207,14 +206,8 @@ fn set_args(
             regs[1] = caller.regs[1];
             marks.take_reg(1, &caller.marks, 1);
             regs[2] = RegState::pointer(RegKind::BtfId { ty }, TypeFlags::NONE);
-            regs[3] = caller.regs[4];
-            marks.take_reg(3, &caller.marks, 4);
         }
-        CallbackKind::UserRingbuf => {
-            regs[1] = dynptr::constant(env);
-            regs[2] = caller.regs[3];
-            marks.take_reg(2, &caller.marks, 3);
-        }
+        CallbackKind::UserRingbuf => regs[1] = dynptr::constant(env),
     }
     Ok(())
 }

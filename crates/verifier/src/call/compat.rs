@@ -1,7 +1,6 @@
 //! Compatibility of helpers and map kinds, by the registry (`check_map_func_compatibility`).
 
 use spec::helpers::HelperId;
-use spec::maps::MapKind;
 use spec::registry::HelperProto;
 
 use crate::env::Check;
@@ -15,23 +14,24 @@ pub(super) fn check_map_func_compatibility(
     map: Option<MapRef>,
 ) -> Result<()> {
     let Some(map) = map else { return Ok(()) };
-    let info = &env.input.maps[map];
-    let is_of_sockets = info.kind().is_some_and(MapKind::holds_sockets);
+    let Some(kind) = env.input.maps[map].kind() else {
+        return Ok(());
+    };
     let is_taken = match proto.helper() {
-        Some(helper @ (HelperId::MapUpdateElem | HelperId::MapDeleteElem)) if is_of_sockets => {
+        Some(helper @ (HelperId::MapUpdateElem | HelperId::MapDeleteElem))
+            if kind.holds_sockets() =>
+        {
             may_change_sockmap(env, helper)
         }
         _ => {
-            let kind = info.kind().and_then(|kind| env.input.registry.map(kind));
-            kind.is_none_or(|kind| kind.allows_helper(proto.id))
+            let traits = env.input.registry.map(kind);
+            traits.is_none_or(|traits| traits.allows_helper(proto.id))
         }
     };
     if is_taken {
         return Ok(());
     }
-    Err(refuse!(env => Call::MapForHelper {
-        map_type: env.input.maps[map].def().params.map_type, name: &proto.name, id: proto.id
-    }))
+    Err(refuse!(env => Call::MapForHelper { kind, name: &proto.name, id: proto.id }))
 }
 
 /// True if the program may change sockets in a map; says so in the log if not

@@ -5,7 +5,7 @@
 
 use isa::ebpf::Reg;
 use spec::behaviour::Behaviour;
-use spec::registry::ArgType;
+use spec::registry::{ArgType, DYNPTR_SIZE};
 
 use super::stack_slots::{self, Place};
 use super::{meta::CallMeta, reference};
@@ -18,7 +18,7 @@ use crate::state::{
 use crate::{Result, Stop, insn_facts, refuse, refuse_if};
 
 /// Slots of a dynptr (`BPF_DYNPTR_NR_SLOTS`).
-const SLOTS: usize = 2;
+const SLOTS: usize = DYNPTR_SIZE as usize / 8;
 
 /// What a call does with a dynptr that it is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,6 @@ pub(super) fn check_dynptr(env: &mut Env<'_>, ptr: Reg, usage: Usage) -> Result<
                 return Err(refuse!(env => Call::DynptrNotInit { index }));
             };
             if let Some(kind) = kind.filter(|kind| *kind != found.kind) {
-                let kind = crate::log::dynptr_type_str(kind);
                 return Err(refuse!(env => Call::DynptrOther { kind, index }));
             }
             if let Some((frame, object)) = on_stack(env, ptr) {

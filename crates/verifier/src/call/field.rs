@@ -19,8 +19,8 @@ pub(super) struct FieldArg {
 }
 
 /// Checks that a pointer into a map value points at a field of this kind, and returns the map with
-/// its identity (`check_map_field_pointer`, `process_timer_helper`, `process_timer_kfunc`,
-/// `process_wq_func`).
+/// its identity (`check_map_field_pointer`, `process_timer_func`, `process_timer_helper`,
+/// `process_timer_kfunc`, `process_wq_func`).
 #[doc(alias = "check_map_field_pointer")]
 #[doc(alias = "process_timer_func")]
 #[doc(alias = "process_timer_helper")]
@@ -45,10 +45,10 @@ pub(super) fn check_in_value(
 /// Checks that a pointer into a map value or an object points at the field.
 pub(super) fn check_field(env: &mut Check<'_>, ptr: Reg, field: &FieldArg) -> Result<()> {
     let var_off = check_constant_offset(env, ptr, field)?;
-    let (kind, name) = (field.kind, field.kind.name());
+    let name = field.kind;
     let reg = *env.reg(ptr);
     let found = env.input.record_of(&reg);
-    let found = found.and_then(|record| record.offset_of(kind));
+    let found = found.and_then(|record| record.offset_of(name));
     let refusal = match (reg.kind, found) {
         (RegKind::MapValue { map, .. }, _) if !env.input.maps[map].has_btf() => {
             refuse!(env => Call::FieldWithoutBtf { map: env.input.map_name(map), name })
@@ -93,6 +93,6 @@ fn check_constant_offset(env: &mut Check<'_>, ptr: Reg, field: &FieldArg) -> Res
     if is_free && !env.input.rules.has(Behaviour::WorkqueuesByConstant) {
         return Ok(env.reg(ptr).num.var_off.value as i64);
     }
-    let refusal = refuse!(env => Call::FieldVariable { reg: ptr, name: field.kind.name() });
+    let refusal = refuse!(env => Call::FieldVariable { reg: ptr, name: field.kind });
     Err(refusal.with_kind(field.refusal))
 }

@@ -22,7 +22,7 @@ use crate::input::Input;
 use crate::insn_facts;
 use crate::mem::{packet, registers, stack};
 use crate::rejection::Call;
-use crate::state::{Frame, RegBase, State};
+use crate::state::{Frame, RegBase, Section, State};
 use crate::type_rules::HookRules;
 use crate::{Result, Stop, refuse, refuse_if, verbose};
 
@@ -192,36 +192,27 @@ fn other_prototype(input: &Input<'_>, symbol: &ExternSymbol) -> Option<String> {
 
 /// The section that a path is in and must not sleep in (`non_sleepable_context_description`).
 #[doc(alias = "non_sleepable_context_description")]
-pub(super) fn section(state: &State) -> Option<&'static str> {
-    if state.active_rcu_locks != 0 {
-        Some("rcu_read_lock region")
-    } else if state.active_preempt_locks != 0 {
-        Some("non-preemptible region")
-    } else if state.active_irq_id != 0 {
-        Some("IRQ-disabled region")
-    } else {
-        None
-    }
+pub(super) fn section(state: &State) -> Option<Section> {
+    state.first_of(&[Section::Rcu, Section::Preempt, Section::Irq])
 }
 
 /// Refuses helpers that may sleep where the program must not (`in_sleepable_context`).
 #[doc(alias = "in_sleepable_context")]
 fn check_sleep(env: &mut Check<'_>, proto: &HelperProto) -> Result<()> {
     let state = &env.state;
-    let where_it_is = section(state);
-    let region = where_it_is.unwrap_or("non-sleepable prog");
+    let section = section(state);
     if proto.might_sleep && !state.in_sleepable {
-        return Err(refuse!(env => Call::MightSleep { name: &proto.name, id: proto.id, region }));
+        return Err(refuse!(env => Call::MightSleep { name: &proto.name, id: proto.id, section }));
     }
-    if let Some(region) = where_it_is
+    if let Some(section) = section
         && proto.might_sleep
     {
         return Err(
-            refuse!(env => Call::SleepableHelper { name: &proto.name, id: proto.id, region }),
+            refuse!(env => Call::SleepableHelper { name: &proto.name, id: proto.id, section }),
         );
     }
     let gets_storage = proto.helper().is_some_and(HelperId::gets_storage);
-    if gets_storage && (where_it_is.is_some() || !env.state.in_sleepable) {
+    if gets_storage && (section.is_some() || !env.state.in_sleepable) {
         env.insn_aux().storage_get_atomic = true;
     }
     Ok(())
@@ -293,8 +284,10 @@ fn apply_rules(env: &mut Env<'_>, helper: HelperId, meta: &mut CallMeta) -> Resu
 
 fn check_rules(env: &mut Env<'_>, helper: HelperId, meta: &mut CallMeta) -> Result<()> {
     match helper.rule() {
-        HelperRule::Prototype => Ok(()),
-        HelperRule::TailCall => leak::check_resource_leak(env, false, true, "tail_call"),
+        HelperRule::Prototype | HelperRule::Lock => Ok(()),
+        HelperRule::TailCall => {
+            leak::check_resource_leak(env, false, true, leak::Leaving::TailCall)
+        }
         HelperRule::LocalStorage => {
             if env.reg(Reg::R2).is_null() {
                 return Ok(());

@@ -208,7 +208,7 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
     }
     if throws {
         match env.input.rules.has(Behaviour::ThrowsHoldNothing) {
-            true => leak::check_resource_leak(env, true, true, "bpf_throw")?,
+            true => leak::check_resource_leak(env, true, true, leak::Leaving::Throw)?,
             false => check_exit_by_exception(env)?,
         }
         return Ok(Outcome::Exit);
@@ -223,16 +223,6 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
     Ok(Outcome::Next)
 }
 
-/// Types of programs that may run in an NMI (`is_tracing_prog_type`).
-#[doc(alias = "is_tracing_prog_type")]
-const TRACING: [ProgramType; 5] = [
-    ProgramType::Kprobe,
-    ProgramType::Tracepoint,
-    ProgramType::PerfEvent,
-    ProgramType::RawTracepoint,
-    ProgramType::RawTracepointWritable,
-];
-
 /// Refuses to drop objects whose fields are unsafe in an NMI, in tracing programs that may run there.
 fn check_drop(env: &mut Check<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Result<()> {
     let drops = callee.is(SpecialKfunc::ObjDrop) || callee.is(SpecialKfunc::PercpuObjDrop);
@@ -240,7 +230,7 @@ fn check_drop(env: &mut Check<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Resu
         return Ok(());
     }
     let context = &env.input.context;
-    let is_tracing = TRACING.contains(&context.kind)
+    let is_tracing = env.input.type_rules().is_tracing
         || context.kind == ProgramType::Tracing
             && context.hook() != HookKind::Iterator
             && !context.sleepable;
@@ -262,7 +252,7 @@ fn check_drop(env: &mut Check<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Resu
 /// Checks an exception as an exit, which leaves sections and locks of callers unseen.
 fn check_exit_by_exception(env: &mut Check<'_>) -> Result<()> {
     let is_outermost = env.state.curframe == 0;
-    leak::check_resource_leak(env, true, is_outermost, leak::MAIN_EXIT)
+    leak::check_resource_leak(env, true, is_outermost, leak::Leaving::Exit)
 }
 
 /// Enters the function of the program that a kfunc is given.

@@ -23,13 +23,13 @@ pub(super) fn check_destination(env: &mut Check<'_>, ptr: Reg, meta: &mut CallMe
     let reg = *env.reg(ptr);
     if let RegKind::MapValue { map, uid } = reg.kind {
         if !env.input.maps[map].has_btf() {
-            let (map, name) = (env.input.map_name(map), "bpf_kptr_xchg");
-            return Err(refuse!(env => Call::FieldWithoutBtf { map, name }));
+            let map = env.input.map_name(map);
+            return Err(refuse!(env => Call::ExchangeWithoutBtf { map }));
         }
         meta.map = Some((map, uid));
     }
     let Some(var_off) = reg.num.as_const() else {
-        return Err(refuse!(env => Call::FieldVariable { reg: ptr, name: "kptr" }));
+        return Err(refuse!(env => Call::FieldVariable { reg: ptr, name: FieldKind::KptrRef }));
     };
     let record = env.input.record_of(&reg);
     let fields = record.map_or(&[][..], |record| record.fields());

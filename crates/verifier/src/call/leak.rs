@@ -1,25 +1,47 @@
 //! Resource leak checks at exit, at calls and at tail calls.
 
+use std::fmt;
+
 use isa::ebpf::Reg;
 use spec::behaviour::Behaviour;
 
 use crate::env::Check;
-use crate::state::{Reference, ReferenceKind};
+use crate::state::{Reference, ReferenceKind, Section};
 use crate::type_rules::{TargetKind, TypeRules};
 use crate::{Result, refuse, refuse_if};
 
-/// An exit in messages, of whichever function.
-pub(crate) const MAIN_EXIT: &str = "BPF_EXIT instruction in main prog";
+/// What leaves locks, sections and references behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    /// An exit, of whichever function.
+    Exit,
+    /// `bpf_throw`.
+    Throw,
+    /// A tail call.
+    TailCall,
+    /// A packet load, which may end the program.
+    PacketLoad,
+}
 
-/// Checks that no lock, section or reference is held (`check_resource_leak`); `what`
-/// begins the message.
+impl fmt::Display for Leaving {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Leaving::Exit => "BPF_EXIT instruction in main prog",
+            Leaving::Throw => "bpf_throw",
+            Leaving::TailCall => "tail_call",
+            Leaving::PacketLoad => "BPF_LD_[ABS|IND]",
+        })
+    }
+}
+
+/// Checks that no lock, section or reference is held (`check_resource_leak`).
 pub(crate) fn check_resource_leak(
     env: &mut Check<'_>,
     is_exception: bool,
     check_lock: bool,
-    what: &str,
+    what: Leaving,
 ) -> Result<()> {
-    if !env.input.rules.has(Behaviour::LeaksNamePlace) && (is_exception || what == MAIN_EXIT) {
+    if !env.input.rules.has(Behaviour::LeaksNamePlace) && (is_exception || what == Leaving::Exit) {
         return check_exit_leak(env, is_exception, check_lock);
     }
     refuse_if!(check_lock && env.state.active_locks != 0, env => Call::InsideLock { what });
@@ -27,18 +49,8 @@ pub(crate) fn check_resource_leak(
         let _ = refuse!(env => Call::Unreleased { id, insn });
         return Err(refuse!(env => Call::ReferenceLeak { what }));
     }
-    let section = if !check_lock {
-        None
-    } else if env.state.active_irq_id != 0 {
-        Some("bpf_local_irq_save-ed")
-    } else if env.state.active_rcu_locks != 0 {
-        Some("bpf_rcu_read_lock-ed")
-    } else if env.state.active_preempt_locks != 0 {
-        Some("bpf_preempt_disable-ed")
-    } else {
-        None
-    };
-    match section {
+    const SECTIONS: &[Section] = &[Section::Irq, Section::Rcu, Section::Preempt];
+    match env.state.first_of(SECTIONS).filter(|_| check_lock) {
         None => Ok(()),
         Some(section) => Err(refuse!(env => Call::InsideSection { what, section })),
     }
@@ -47,7 +59,7 @@ pub(crate) fn check_resource_leak(
 /// As earlier kernels check an exit or exception: sections before references, each with words of its
 /// own.
 fn check_exit_leak(env: &mut Check<'_>, is_exception: bool, check_lock: bool) -> Result<()> {
-    let what = "bpf_throw";
+    let what = Leaving::Throw;
     let check_lock = check_lock || !env.input.rules.has(Behaviour::StaticUnderLock);
     if check_lock && env.state.active_locks != 0 {
         return Err(match is_exception {
@@ -56,14 +68,14 @@ fn check_exit_leak(env: &mut Check<'_>, is_exception: bool, check_lock: bool) ->
         });
     }
     if check_lock && env.state.active_rcu_locks != 0 {
-        let section = "bpf_rcu_read_lock-ed";
+        let section = Section::Rcu;
         return Err(match is_exception {
             true => refuse!(env => Call::InsideSection { what, section }),
             false => refuse!(env => Call::RcuAtExit),
         });
     }
     if check_lock && env.state.active_preempt_locks != 0 {
-        let (section, count) = ("bpf_preempt_disable-ed", env.state.active_preempt_locks);
+        let (section, count) = (Section::Preempt, env.state.active_preempt_locks);
         return Err(match is_exception {
             true => refuse!(env => Call::InsideSection { what, section }),
             false => refuse!(env => Call::PreemptionAtExit { count }),

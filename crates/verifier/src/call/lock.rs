@@ -113,7 +113,7 @@ fn unlock(env: &mut Check<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
     field::check_field(env, ptr, field_of(kind))?;
     let reg = *env.reg(ptr);
     let owner = owner(&reg);
-    let lock = field_of(kind).kind.name().trim_end_matches("_lock");
+    let lock = field_of(kind).kind;
     refuse_if!(env.state.active_locks == 0, env => Call::UnlockWithoutLock { lock });
     let mut held = env.state.refs.iter();
     if !held.any(|held| held.kind == kind && held.id == reg.id && held.owner == owner) {
@@ -130,7 +130,6 @@ fn unlock(env: &mut Check<'_>, ptr: Reg, kind: ReferenceKind) -> Result<()> {
 /// Forks off the path on which a resilient lock was not taken. Linux takes the error number for one
 /// of 64 bits, though the function returns 32: code that rests on the proof must extend the sign.
 pub(super) fn push_failed_lock(env: &mut Env<'_>) -> Result<()> {
-    const MAX_ERRNO: i32 = 4095;
     let (next, rules) = (env.sink.insn_idx + 1, env.input.rules);
     let failed = match env.fork(next) {
         Ok(failed) => failed,
@@ -146,7 +145,7 @@ pub(super) fn push_failed_lock(env: &mut Env<'_>) -> Result<()> {
     }
     regs[0] = RegState::UNKNOWN;
     let num = &mut regs[0].num;
-    (num.s32_min, num.s32_max) = (-MAX_ERRNO, -1);
+    (num.s32_min, num.s32_max) = (-Errno::MAX, -1);
     (num.smin, num.smax) = (num.s32_min.into(), num.s32_max.into());
     num.sync(rules);
     Ok(())

@@ -266,7 +266,7 @@ impl Question<'_> {
             let mut names = self.btf.decl_tags(self.func, index as i32);
             let is_tagged = names.any(|name| name.as_bytes() == b"arg:ctx");
             return Ok(
-                match is_tagged && is_global && has_named_context(self.kind) {
+                match is_tagged && is_global && self.kind.context().is_some() {
                     true => Tags::CTX,
                     false => Tags::NONE,
                 },
@@ -455,7 +455,7 @@ impl Question<'_> {
         }
         let name = ty.name();
         if name.is_empty() {
-            return fail(fault(rules.context), Signature::Unnamed { index });
+            return fail(fault(self.kind.context()), Signature::Unnamed { index });
         }
         let is_struct = ty.kind() == Kind::Struct;
         let is_u64 = matches!(ty.shape(), Shape::Int(int) if int.size == 8);
@@ -478,7 +478,7 @@ impl Question<'_> {
         if fits {
             return Ok(());
         }
-        let Some(wanted) = rules.context else {
+        let Some(wanted) = self.kind.context() else {
             return fail(fault(None), Signature::NotVoid { index });
         };
         if is_struct && name == *wanted {
@@ -523,19 +523,6 @@ impl Question<'_> {
     }
 }
 
-/// True if libbpf knows a type of the context of programs of the type.
-fn has_named_context(kind: ProgramType) -> bool {
-    !matches!(
-        kind,
-        ProgramType::Tracepoint
-            | ProgramType::Tracing
-            | ProgramType::StructOps
-            | ProgramType::Lsm
-            | ProgramType::Ext
-            | ProgramType::Syscall
-    )
-}
-
 /// True for the typedef that kprobe programs may name instead of a structure.
 fn is_user_regs(btf: &Btf<'_>, target: TypeId) -> bool {
     let mut ty = btf.at(target);
@@ -561,7 +548,7 @@ pub(crate) fn is_context(btf: &Btf<'_>, kind: ProgramType, target: TypeId) -> bo
         return false;
     }
     let name = ty.name();
-    let Some(context) = TypeRules::of(kind).context else {
+    let Some(context) = kind.context() else {
         return false;
     };
     name == *context

@@ -18,11 +18,8 @@ use crate::flow::mark_not_null;
 use crate::input::Input;
 use crate::mem::registers::set_unknown;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
-use crate::{Result, Stop, refuse};
+use crate::{Errno, Result, Stop, refuse};
 use btf::fields::FieldKind;
-
-/// Largest error number (`MAX_ERRNO`).
-const MAX_ERRNO: i32 = 4095;
 
 /// Puts the result of a helper into r0.
 pub(super) fn set_result(env: &mut Check<'_>, proto: &HelperProto, meta: &CallMeta) -> Result<()> {
@@ -74,7 +71,7 @@ pub(super) fn set_result(env: &mut Check<'_>, proto: &HelperProto, meta: &CallMe
         RetBase::PtrToBtfId => {
             let Some(ty) = &proto.ret_btf else {
                 return Err(refuse!(env => Call::HelperReturnType {
-                    base: proto.ret.base as u32, name: &proto.name, id: proto.id
+                    base: proto.ret.base, name: &proto.name, id: proto.id
                 }));
             };
             let ty = TypeRef::vmlinux(ty.btf_id);
@@ -162,8 +159,8 @@ fn refine(env: &mut Check<'_>, helper: Option<HelperId>, meta: &CallMeta) {
         Some(helper) if helper.returns_size() => {
             num.smax = meta.max_size as i64;
             num.s32_max = meta.max_size as i32;
-            num.smin = (-MAX_ERRNO).into();
-            num.s32_min = -MAX_ERRNO;
+            num.smin = (-Errno::MAX).into();
+            num.s32_min = -Errno::MAX;
             num.sync(rules);
         }
         // 0: unknown.
@@ -194,6 +191,6 @@ pub(super) fn range_of_result(env: &Check<'_>) -> Option<(i32, i32)> {
     match attach::returned(env.input) {
         Returned::OfCgroup { is_void: true } => None,
         Returned::OfCgroup { is_void: false } => attach::hook_range(env.input),
-        _ => Some((-MAX_ERRNO, 0)),
+        _ => Some((-Errno::MAX, 0)),
     }
 }

@@ -10,7 +10,7 @@ use spec::registry::{ArgBase, ArgType, RegBase};
 use super::args::{check_offset, check_reg_type};
 use super::dynptr::{self, Usage};
 use super::helper::section;
-use super::leak::check_resource_leak;
+use super::leak::{Leaving, check_resource_leak};
 use super::prototype::{self, SubprogArg};
 use super::{REGS, clear_caller_saved, reference};
 use crate::attach::AttachedFunction;
@@ -72,9 +72,9 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
                 "global functions that may sleep are not allowed in non-sleepable context,\ni.e., in a RCU/IRQ/preempt-disabled section, or in\n"
             );
         }
-        let region = section(&env.state).unwrap_or("non-sleepable prog");
+        let section = section(&env.state);
         let name = &info.name;
-        return Err(refuse!(env => Call::GlobalMightSleep { name, region }));
+        return Err(refuse!(env => Call::GlobalMightSleep { name, section }));
     }
     let name = &info.name;
     if let Err(Misfit { errno, number }) = fits {
@@ -97,7 +97,7 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
     }
     if may_throw {
         env.fork(env.sink.insn_idx + 1)?;
-        check_resource_leak(env, true, true, "bpf_throw")?;
+        check_resource_leak(env, true, true, Leaving::Throw)?;
         return Ok(Outcome::Exit);
     }
     Ok(Outcome::Next)

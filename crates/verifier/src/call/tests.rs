@@ -17,8 +17,8 @@ use crate::Errno;
 use crate::env::Outcome;
 use crate::env::tests::{Given, refusal};
 use crate::state::{
-    DynptrKind, Frame, LockOwner, MapRef, Reference, ReferenceKind, RegKind, RegState, SlotKind,
-    State,
+    DynptrKind, Frame, LockOwner, MapRef, Reference, ReferenceKind, RegKind, RegState, Section,
+    SlotKind, State,
 };
 
 const EXIT: &str = "r0 = 0; exit";
@@ -98,15 +98,20 @@ fn a_reference_is_released_with_what_holds_it() {
         let id = reference::acquire(env);
         env.point(Reg::R1, RegKind::Socket);
         env.reg_mut(Reg::R1).ref_obj_id = id;
-        let (_, message) = refusal(leak::check_resource_leak(env, false, true, "BPF_EXIT"));
-        assert_eq!(message, "BPF_EXIT would lead to reference leak");
+        let (_, message) = refusal(leak::check_resource_leak(
+            env,
+            false,
+            true,
+            leak::Leaving::TailCall,
+        ));
+        assert_eq!(message, "tail_call would lead to reference leak");
         assert!(
             env.text()
                 .starts_with("Unreleased reference id=1 alloc_insn=0")
         );
         assert!(reference::release(env, id));
         assert!(!matches!(env.reg(Reg::R1).kind, RegKind::Socket));
-        leak::check_resource_leak(env, false, true, "BPF_EXIT").unwrap();
+        leak::check_resource_leak(env, false, true, leak::Leaving::TailCall).unwrap();
     });
 }
 
@@ -250,7 +255,7 @@ fn a_section_has_its_name() {
     Given::program(EXIT).check(|env| {
         assert_eq!(helper::section(&env.state), None);
         stack_slots::acquire_irq_state(env);
-        assert_eq!(helper::section(&env.state), Some("IRQ-disabled region"));
+        assert_eq!(helper::section(&env.state), Some(Section::Irq));
     });
 }
 

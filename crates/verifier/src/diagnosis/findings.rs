@@ -2,13 +2,13 @@
 
 use isa::ebpf::{Callee, Insn, Operand, Reg};
 
-use super::history::{Scope, Section};
+use super::history::Scope;
 use super::{Category, Finding, Noted, Scene, arguments, value};
 use crate::alu::symbol;
 use crate::log::TypeText;
 use crate::mem::MAX_VAR_OFF;
 use crate::rejection::{Alu, Call, Flow, Mem, Program, Rejection};
-use crate::state::{Reference, ReferenceKind, RegState};
+use crate::state::{Reference, ReferenceKind, RegState, Section};
 
 /// What is said of a rejection; `None` if the kernel reports nothing.
 pub(super) fn find(scene: &Scene<'_>, noted: &Noted) -> Option<Finding> {
@@ -436,30 +436,22 @@ fn section(scene: &Scene<'_>, noted: &Noted, row: &Call) -> Option<Finding> {
         ),
         Call::InsideLock { what } => active(
             scene,
-            what,
+            &what.to_string(),
             Section::Lock,
             "Release the BPF spin lock before this operation on every path.",
         ),
-        Call::InsideSection { what, section } => match section.as_str() {
-            "bpf_local_irq_save-ed" => active(
-                scene,
-                what,
-                Section::Irq,
-                "Restore the saved IRQ state before this operation on every path.",
-            ),
-            "bpf_rcu_read_lock-ed" => active(
-                scene,
-                what,
-                Section::Rcu,
-                "Call bpf_rcu_read_unlock() before this operation on every path.",
-            ),
-            _ => active(
-                scene,
-                what,
-                Section::Preempt,
-                "Call bpf_preempt_enable() before this operation on every path.",
-            ),
-        },
+        Call::InsideSection { what, section } => active(
+            scene,
+            &what.to_string(),
+            *section,
+            match section {
+                Section::Irq => "Restore the saved IRQ state before this operation on every path.",
+                Section::Rcu => "Call bpf_rcu_read_unlock() before this operation on every path.",
+                Section::Preempt | Section::Lock => {
+                    "Call bpf_preempt_enable() before this operation on every path."
+                }
+            },
+        ),
         Call::RequiresRcu { name } => required(
             name,
             "Call this kfunc between bpf_rcu_read_lock() and bpf_rcu_read_unlock(), keeping all exit paths balanced.",

@@ -7,6 +7,7 @@
 //!
 //! Complexity: linear in the path, times the registers and slots of its calls.
 
+use isa::ebpf::properties::Halves;
 use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg, Size};
 use spec::behaviour::Behaviours;
 
@@ -15,8 +16,7 @@ use super::page::Page;
 use super::value;
 use crate::input::Input;
 use crate::reason::{StepState, Trace};
-use crate::state::{Frame, ReferenceKind, RegKind, RegState, TypeFlags};
-use AluOp::{Add, And, Arsh, Lsh, Mov, Mul, Or, Rsh, Sub, Xor};
+use crate::state::{Frame, ReferenceKind, RegKind, RegState, Section, TypeFlags};
 
 /// Most events that a report shows.
 const SHOWN: usize = 64;
@@ -30,15 +30,6 @@ pub(super) enum Scope {
     Reference(u32),
     /// A section that is so deep at the end.
     Section(Section, u32),
-}
-
-/// Sections of code that must not sleep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Section {
-    Rcu,
-    Preempt,
-    Irq,
-    Lock,
 }
 
 impl Section {
@@ -366,7 +357,7 @@ impl Change {
 /// True for arithmetic that computes a value from the one that its register had.
 fn computes(insn: Insn) -> bool {
     match insn {
-        Insn::Alu { op, .. } => matches!(op, Add | Sub | Mul | Or | And | Xor | Lsh | Rsh | Arsh),
+        Insn::Alu { op, .. } => !op.is_division() && op.reads_of_dst() != Halves::Neither,
         Insn::Neg { .. } | Insn::Endian { .. } => true,
         _ => false,
     }
@@ -374,13 +365,12 @@ fn computes(insn: Insn) -> bool {
 
 /// True if a report says the same of both.
 fn is_alike(rules: Behaviours, one: &RegState, other: &RegState) -> bool {
-    let kind = |reg: &RegState| match reg.kind {
-        RegKind::Packet { .. } => RegKind::Packet { range: 0 },
-        RegKind::PacketMeta { .. } => RegKind::PacketMeta { range: 0 },
-        kind => kind,
+    // How much of a packet is proven is not told.
+    let is_same_kind = match one.kind.packet_range() {
+        Some(_) => one.kind.base() == other.kind.base(),
+        None => one.kind == other.kind,
     };
-    let is_same_kind = kind(one) == kind(other) && one.flags == other.flags;
-    is_same_kind && one.whole_offset(rules) == other.whole_offset(rules)
+    is_same_kind && one.flags == other.flags && one.whole_offset(rules) == other.whole_offset(rules)
 }
 
 /// One instruction on the path.
@@ -411,7 +401,7 @@ impl Step<'_> {
             }
             Insn::Alu { op, dst, src, .. } => {
                 let origin = match (op, src) {
-                    (Mov, Operand::Reg(src)) => Some(reg(history, src)),
+                    (AluOp::Mov, Operand::Reg(src)) => Some(reg(history, src)),
                     _ => None,
                 };
                 self.write(history, dst, old(dst), origin);

@@ -211,7 +211,7 @@ fn check_before_fields(env: &mut Env<'_>, raw: RawInsn) -> Result<()> {
         return mem::check_skb_loads(env);
     }
     let cast = Op::AddrSpaceCast.row();
-    if raw.code == cast.code && cast.off.admits(raw.off.into()) {
+    if cast.has_opcode_of(raw) && cast.off.admits(raw.off.into()) {
         return alu::check_address_spaces(env, AddrSpaceCast::from_imm(raw.imm));
     }
     Ok(())

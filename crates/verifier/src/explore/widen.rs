@@ -52,7 +52,7 @@ pub(super) fn same_callsites(a: &State, b: &State) -> bool {
 }
 
 /// Makes scalars of `cur` unknown that differ from those of an earlier visit and are not precise
-/// there (`widen_imprecise_scalars`) (`maybe_widen_reg`).
+/// there (`widen_imprecise_scalars`, `maybe_widen_reg`, `scalars_exact_for_widen`).
 #[doc(alias = "maybe_widen_reg")]
 #[doc(alias = "scalars_exact_for_widen")]
 fn widen_imprecise_scalars(old: &Checkpoint, cur: &mut State, last_id: u32, rules: Behaviours) {

@@ -7,7 +7,7 @@ use spec::behaviour::{Behaviour, Behaviours};
 use crate::state::{PKT_AT_END, PKT_BEYOND_END, RegKind, RegState, State};
 
 /// Greatest offset within a packet.
-const MAX_PACKET_OFF: u64 = 0xffff;
+pub(crate) const MAX_PACKET_OFF: u64 = 0xffff;
 
 /// True for packet pointers of every kind.
 pub(super) fn is_any(reg: &RegState) -> bool {

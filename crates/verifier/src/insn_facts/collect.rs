@@ -15,6 +15,7 @@ use super::{
 use crate::analysis::Analysis;
 use crate::env::{Env, Outcome, SubprogAux};
 use crate::input::Input;
+use crate::mem::MAX_STACK;
 use crate::state::{Frame, LinkedReg, MapRef, RegKind, SlotKind, StateId, TypeFlags};
 use crate::xlated::is_dropped;
 
@@ -294,10 +295,8 @@ pub(crate) fn enter(env: &mut Env<'_>) {
 /// True if a helper writes into an object that the program allocated: takes its lock, or exchanges
 /// a pointer in it.
 fn writes_object(helper: i32, frame: &Frame) -> bool {
-    let writes = matches!(
-        HelperId::from_number(helper),
-        Some(HelperId::SpinLock | HelperId::SpinUnlock | HelperId::KptrXchg)
-    );
+    let writes = HelperId::from_number(helper)
+        .is_some_and(|helper| helper.is_of_lock() || helper == HelperId::KptrXchg);
     writes && frame[Reg::R1].is_allocated()
 }
 
@@ -364,7 +363,7 @@ fn stack_constant(frame: &Frame, number: usize, size: u32) -> Option<(Value, u64
             frame: number as u32,
         };
     let off = i64::from(reg.off).checked_add(reg.num.as_const()? as i64)?;
-    if !is_own || !matches!(size, 4 | 8) || !(-512..0).contains(&off) {
+    if !is_own || !matches!(size, 4 | 8) || !(-MAX_STACK..0).contains(&off) {
         return None;
     }
     let spi = ((-off - 1) / 8) as usize;

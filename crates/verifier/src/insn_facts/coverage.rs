@@ -10,13 +10,15 @@
 //! Complexity: linear in the instructions for each round; rounds end at the fixpoint, as
 //! bits are only added.
 
-use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg, Size};
+use isa::ebpf::properties::Halves;
+use isa::ebpf::{Callee, Insn, Operand, Reg, Size};
 use spec::behaviour::Behaviours;
 
 use super::collect::Proof;
 use crate::analysis::Analysis;
 use crate::explore::{Checkpoint, IdMap};
 use crate::input::Input;
+use crate::mem::MAX_STACK;
 use crate::state::{Frame, MAX_CALL_FRAMES, RegKind, RegState, State};
 
 /// Registers and slots that hold uncovered scalars.
@@ -84,7 +86,7 @@ impl Flow {
 /// `off` behind a pointer to the stack may reach.
 fn accessed(base: &RegState, off: i16, size: u32) -> (i64, i64) {
     let fixed = i64::from(base.off) + i64::from(off);
-    let first = base.num.smin.saturating_add(fixed).max(-512);
+    let first = base.num.smin.saturating_add(fixed).max(-MAX_STACK);
     let last = base.num.smax.saturating_add(fixed);
     (first, last.saturating_add(size.into()).min(0))
 }
@@ -289,10 +291,10 @@ impl Spread<'_> {
             after.regs |= u16::from(is_tainted) << reg.number();
         };
         match insn {
-            Insn::Alu { op, dst, src, .. } => match op {
-                AluOp::Mov => set(dst, of(src)),
-                _ => set(dst, has(dst) || of(src)),
-            },
+            Insn::Alu { op, dst, src, .. } => {
+                let reads_dst = op.reads_of_dst() != Halves::Neither;
+                set(dst, reads_dst && has(dst) || of(src));
+            }
             Insn::MovSx { dst, src, .. } | Insn::Cast { dst, src, .. } => set(dst, has(src)),
             Insn::LoadImm64 { dst, .. } => set(dst, false),
             Insn::Load { dst, .. } | Insn::LoadAcquire { dst, .. } => {

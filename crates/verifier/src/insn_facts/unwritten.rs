@@ -38,6 +38,7 @@ use crate::analysis::Analysis;
 use crate::env::Env;
 use crate::explore::Checkpoint;
 use crate::input::Input;
+use crate::mem::{MAX_STACK, STACK_END};
 use crate::state::{Frame, RegKind, RegState, StackSlot, State};
 
 mod bytes;
@@ -335,7 +336,7 @@ fn collecting<'w>(env: &'w mut Env<'_>) -> Option<&'w mut StackUses> {
 /// The bytes of a frame from `min` on, before `end`, that were not written on this path.
 fn unwritten_in(frame: &Frame, min: i32, end: i32) -> FrameBytes {
     let mut bytes = FrameBytes::default();
-    for offset in min.max(-512)..end.min(0) {
+    for offset in min.max(STACK_END)..end.min(0) {
         let bit = (-offset - 1) as usize;
         let slot = frame.stack.get(bit / 8);
         if slot.is_none_or(|slot| slot.kinds[bit % 8].is_empty()) {
@@ -383,7 +384,7 @@ pub(crate) fn note_stack_read(env: &mut Env<'_>, frame: usize, min: i32, end: i3
 /// Notes that a call may read `size` bytes behind a pointer to a frame, or fewer.
 pub(crate) fn note_read_behind(env: &mut Env<'_>, ptr: &RegState, frame: usize, size: u64) {
     let fixed = i64::from(ptr.off);
-    let min = ptr.num.smin.saturating_add(fixed).max(-512);
+    let min = ptr.num.smin.saturating_add(fixed).max(-MAX_STACK);
     let max = ptr.num.smax.saturating_add(fixed).min(0);
     let end = max.saturating_add_unsigned(size).min(0);
     note_stack_read(env, frame, min as i32, end as i32);
@@ -406,7 +407,7 @@ pub(crate) fn note_scratch(env: &mut Env<'_>) {
 /// `min` on, before `end`: arguments of texts.
 fn note_reads_of_texts(env: &mut Env<'_>, frame: usize, min: i32, end: i32) {
     let slots = &env.state.frame(frame).stack;
-    let range = (min.max(-512)..end.min(0)).map(|offset| (-offset - 1) as usize / 8);
+    let range = (min.max(STACK_END)..end.min(0)).map(|offset| (-offset - 1) as usize / 8);
     let spilled: Vec<(RegState, u32)> = (range.collect::<BTreeSet<_>>().into_iter())
         .filter_map(|spi| match slots.get(spi)?.reg {
             reg @ RegState {

@@ -10,14 +10,30 @@ use crate::state::{
     ADD_CONST, DynptrKind, MapRef, RegBase, RegKind, RegRules, RegState, RegType, TypeFlags,
 };
 
-/// Name of a register's type, such as `map_value_or_null` (`reg_type_str`).
-pub(crate) fn reg_type_str(ty: RegType) -> TypeText {
-    TypeText::from(ty)
+/// A register's type, written as its name by a kernel, such as `map_value_or_null` (`reg_type_str`).
+#[doc(alias = "reg_type_str")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TypeText(pub(crate) RegType, pub(crate) Behaviours);
+
+impl TypeText {
+    /// The type without flags that its name does not tell.
+    pub fn named(self) -> RegType {
+        let told = PREFIXES.iter().map(|(flag, _)| *flag);
+        let told = told.fold(TypeFlags::PTR_MAYBE_NULL, TypeFlags::with);
+        self.0.base.with(self.0.flags.and(told))
+    }
 }
 
-/// A register's type, written as its name by a kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TypeText(pub RegType, pub Behaviours);
+/// Flags at the beginning of a type's name.
+const PREFIXES: [(TypeFlags, &str); 7] = [
+    (TypeFlags::MEM_RDONLY, "rdonly_"),
+    (TypeFlags::MEM_RINGBUF, "ringbuf_"),
+    (TypeFlags::MEM_USER, "user_"),
+    (TypeFlags::MEM_PERCPU, "percpu_"),
+    (TypeFlags::MEM_RCU, "rcu_"),
+    (TypeFlags::PTR_UNTRUSTED, "untrusted_"),
+    (TypeFlags::PTR_TRUSTED, "trusted_"),
+];
 
 impl From<RegType> for TypeText {
     fn from(ty: RegType) -> TypeText {
@@ -48,15 +64,6 @@ impl fmt::Display for BitsText {
 
 impl fmt::Display for TypeText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const PREFIXES: [(TypeFlags, &str); 7] = [
-            (TypeFlags::MEM_RDONLY, "rdonly_"),
-            (TypeFlags::MEM_RINGBUF, "ringbuf_"),
-            (TypeFlags::MEM_USER, "user_"),
-            (TypeFlags::MEM_PERCPU, "percpu_"),
-            (TypeFlags::MEM_RCU, "rcu_"),
-            (TypeFlags::PTR_UNTRUSTED, "untrusted_"),
-            (TypeFlags::PTR_TRUSTED, "trusted_"),
-        ];
         let TypeText(RegType { base, flags }, rules) = *self;
         if !rules.has(Behaviour::NumbersAreScalars) {
             f.write_str(match base {
@@ -162,7 +169,7 @@ pub(crate) fn write_reg(
         let _ = write!(out, "{}", Signed(bits.value as i64));
         return;
     }
-    let _ = write!(out, "{}", reg_type_str(reg.reg_type()));
+    let _ = write!(out, "{}", TypeText::from(reg.reg_type()));
     if reg.kind == RegKind::Arena && reg.flags.is_empty() {
         return;
     }
@@ -228,7 +235,7 @@ fn write_attributes(input: &Input<'_>, list: &mut List<'_>, reg: &RegState) {
         list.item(format_args!("sz={}", Unsigned(size.into())));
     }
     if let RegKind::ConstDynptr { kind } = reg.kind {
-        list.item(format_args!("type={}", dynptr_type_str(kind)));
+        list.item(format_args!("type={kind}"));
     }
     let bits = reg.num.var_off;
     if bits.is_const() {
@@ -307,14 +314,16 @@ impl Signed {
     }
 }
 
-/// Name of a kind of dynptr (`dynptr_type_str`).
-pub(crate) fn dynptr_type_str(kind: DynptrKind) -> &'static str {
-    match kind {
-        DynptrKind::Local => "local",
-        DynptrKind::Ringbuf => "ringbuf",
-        DynptrKind::Skb => "skb",
-        DynptrKind::Xdp => "xdp",
-        DynptrKind::SkbMeta => "skb_meta",
-        DynptrKind::File => "file",
+/// Its name (`dynptr_type_str`).
+impl fmt::Display for DynptrKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DynptrKind::Local => "local",
+            DynptrKind::Ringbuf => "ringbuf",
+            DynptrKind::Skb => "skb",
+            DynptrKind::Xdp => "xdp",
+            DynptrKind::SkbMeta => "skb_meta",
+            DynptrKind::File => "file",
+        })
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use spec::behaviour::Behaviour;
 
 use super::Sink;
-use super::reg::{dynptr_type_str, write_reg};
+use super::reg::write_reg;
 use crate::explore::Checkpoint;
 use crate::input::Input;
 use crate::state::{
@@ -271,7 +271,7 @@ fn write_object(
     match kind {
         StackObjectKind::Dynptr(kind) => {
             write_place(out, spi, marks);
-            let _ = write!(out, "dynptr_{}(", dynptr_type_str(kind));
+            let _ = write!(out, "dynptr_{kind}(");
             let mut comma = "";
             if id != 0 {
                 let _ = write!(out, "id={id}");

@@ -12,7 +12,7 @@ use crate::env::Check;
 use crate::state::{RegKind, RegState, TypeFlags, TypeRef};
 
 /// Checks an access at `off` to an object of a type of the program, the pointer's fixed offset
-/// included.
+/// included (`btf_struct_access`).
 #[doc(alias = "btf_struct_access")]
 pub(super) fn check_object_access(
     env: &mut Check<'_>,
@@ -65,6 +65,6 @@ fn check_fields(env: &mut Check<'_>, ty: TypeRef, off: i32, size: u32) -> Result
     });
     match touched {
         None => Ok(()),
-        Some(field) => Err(refuse!(env => Mem::ObjectSpecialField { name: field.kind.name() })),
+        Some(field) => Err(refuse!(env => Mem::ObjectSpecialField { name: field.kind })),
     }
 }

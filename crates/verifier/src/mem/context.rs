@@ -31,7 +31,7 @@ pub(super) const MOST_BYTES: u32 = u16::MAX as u32;
 pub(super) fn check_ctx_access(env: &mut Env<'_>, access: MemAccess, off: i32) -> Result<()> {
     let reg = *env.reg(access.ptr);
     let size = access.size;
-    let (is_plain, rules) = (env.input.type_rules().has_plain_context, env.input.rules);
+    let (is_plain, rules) = (env.input.context.kind.has_plain_context(), env.input.rules);
     let off = match may_vary(env.input) {
         true => {
             let bytes = size as i32;

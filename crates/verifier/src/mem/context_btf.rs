@@ -193,7 +193,7 @@ fn number(input: &Input<'_>, is_returned: bool) -> Argument {
     }
 }
 
-/// True if the arguments are trusted pointers (`prog_args_trusted`).
+/// True if the arguments are trusted pointers (`prog_args_trusted`, `bpf_lsm_is_trusted`).
 #[doc(alias = "prog_args_trusted")]
 #[doc(alias = "bpf_lsm_is_trusted")]
 fn has_trusted_args(input: &Input<'_>, function: &str) -> bool {

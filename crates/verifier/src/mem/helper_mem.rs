@@ -88,7 +88,7 @@ pub(crate) fn check_helper_mem(
             region::check_region(&mut env.sink, &reg, ptr, reg.off, size, most, is_zero_ok)
         }
         RegKind::Ctx
-            if env.input.type_rules().has_plain_context
+            if env.input.context.kind.has_plain_context()
                 && !env.input.rules.has(Behaviour::ContextVaries) =>
         {
             if size == 0 {

@@ -6,8 +6,7 @@ use super::MemAccess;
 use super::region::check_ptr_off;
 use crate::Result;
 use crate::env::Check;
-use crate::log::reg_type_str;
-use crate::state::{BtfRef, RegBase, RegKind, RegState, TypeFlags, TypeRef};
+use crate::state::{BtfRef, RegKind, RegState, TypeFlags, TypeRef};
 use btf::fields::{FieldKind, SpecialField};
 
 /// Checks a load or store of exactly the pointer in a field (`check_map_kptr_access`).
@@ -107,7 +106,6 @@ fn store(env: &mut Check<'_>, value: Reg, field: &SpecialField) -> Result<()> {
 pub(crate) fn match_type(env: &mut Check<'_>, value: Reg, field: &SpecialField) -> Result<()> {
     let reg = *env.reg(value);
     let expected = env.input.kptr_target(field)?;
-    let expected_name = env.input.type_name(expected);
     let is_unref = field.kind == FieldKind::KptrUnref;
     let mut name = String::new();
     if let RegKind::BtfId { ty } = reg.kind
@@ -123,17 +121,8 @@ pub(crate) fn match_type(env: &mut Check<'_>, value: Reg, field: &SpecialField) 
         }
     }
     let found = reg.reg_type();
-    let wanted = RegBase::PtrToBtfId.plain();
-    let or_untrusted = match is_unref {
-        true => format!(
-            " or {}{expected_name}",
-            reg_type_str(RegBase::PtrToBtfId.with(TypeFlags::PTR_UNTRUSTED))
-        ),
-        false => String::new(),
-    };
-    Err(refuse!(env => Mem::KptrType {
-        reg: value, found, name, wanted, expected_name, or_untrusted
-    }))
+    let wanted = env.input.type_name(expected);
+    Err(refuse!(env => Mem::KptrType { reg: value, found, name, wanted, or_untrusted: is_unref }))
 }
 
 /// Flags that a pointer to a type may have to be put into a field.

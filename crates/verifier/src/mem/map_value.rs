@@ -115,7 +115,7 @@ pub(crate) fn check_bounds(
         if !is_touched {
             continue;
         }
-        let name = field.kind.name();
+        let name = field.kind;
         refuse_if!(!field.kind.is_pointer(), env => Mem::FieldDirect { name });
         refuse_if!(source != Source::Direct, env => Mem::FieldIndirect { name });
         refuse_if!(!num.var_off.is_const(), env => Mem::FieldVariable { name });

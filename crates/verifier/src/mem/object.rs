@@ -120,8 +120,9 @@ pub(super) fn find_at<'a>(
     types
         .find_at(TypeId(ty.id), off, size, marks)
         .map_err(|fault| {
-            let refusal = refuse!(env => Mem::ObjectField { fault: fault.to_string() });
-            refusal.with_errno(Errno(fault.errno()))
+            let errno = Errno(fault.errno());
+            let refusal = refuse!(env => Mem::ObjectField { fault });
+            refusal.with_errno(errno)
         })
 }
 

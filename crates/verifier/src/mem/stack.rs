@@ -192,7 +192,11 @@ fn read_fixed(
                         SlotKind::Misc => {}
                         SlotKind::Zero => zeros += 1,
                         SlotKind::Invalid | SlotKind::Poison if is_uninit_ok => {}
-                        _ => return Err(refuse_read(env, off, index, size)),
+                        SlotKind::Invalid
+                        | SlotKind::Poison
+                        | SlotKind::Dynptr
+                        | SlotKind::Iter
+                        | SlotKind::IrqFlag => return Err(refuse_read(env, off, index, size)),
                     }
                 }
                 if spills == size && reg.num.as_const() == Some(0) && narrows {
@@ -218,7 +222,12 @@ fn read_fixed(
             match byte(index) {
                 SlotKind::Misc | SlotKind::Zero => {}
                 SlotKind::Invalid | SlotKind::Poison if is_uninit_ok => {}
-                _ => return Err(refuse_read(env, off, index, size)),
+                SlotKind::Invalid
+                | SlotKind::Poison
+                | SlotKind::Spill
+                | SlotKind::Dynptr
+                | SlotKind::Iter
+                | SlotKind::IrqFlag => return Err(refuse_read(env, off, index, size)),
             }
         }
         if let Some(dst) = dst {
@@ -538,19 +547,17 @@ pub(super) fn check_range(
     if is_clobber {
         insn_facts::note_possible_stack_write(env, frame, min, max + size);
     }
+    let refuse_argument = |env: &mut Check<'_>, index| match var_off.is_const() {
+        true => refuse!(env => Mem::StackArgument { reg: ptr, min, index, size }),
+        false => refuse!(env => Mem::StackArgumentVariable { reg: ptr, var_off, index, size }),
+    };
     for at in min..max + size {
         let slot = (-at - 1) as usize;
         let spi = slot / 8;
         if env.state.frame(frame).allocated_stack() <= slot
             && !env.input.rules.has(Behaviour::UninitializedReads)
         {
-            let index = at - min;
-            return Err(match var_off.is_const() {
-                true => refuse!(env => Mem::StackArgument { reg: ptr, min, index, size }),
-                false => {
-                    refuse!(env => Mem::StackArgumentVariable { reg: ptr, var_off, index, size })
-                }
-            });
+            return Err(refuse_argument(env, at - min));
         }
         refuse_if!(env.state.frame(frame).allocated_stack() <= slot, env => Mem::AllocatedStack);
         let old = &env.state.frame(frame).stack[spi];
@@ -560,22 +567,21 @@ pub(super) fn check_range(
             SlotKind::Invalid | SlotKind::Poison if env.input.allow_uninit_stack => {
                 clobber_byte(&mut env.state, frame, slot, is_clobber);
             }
-            _ if old.is_spilled() && (old.reg.is_scalar() || env.input.allow_ptr_leaks) => {
+            SlotKind::Invalid
+            | SlotKind::Spill
+            | SlotKind::Dynptr
+            | SlotKind::Iter
+            | SlotKind::IrqFlag
+            | SlotKind::Poison => {
+                let is_readable = old.reg.is_scalar() || env.input.allow_ptr_leaks;
+                if !(old.is_spilled() && is_readable) {
+                    return Err(refuse_argument(env, at - min));
+                }
                 if is_clobber {
                     let slot = env.state.frame_mut(frame).stack.slot_mut(spi);
                     slot.reg = RegState::UNKNOWN;
                     scrub_kinds(slot);
                 }
-            }
-            _ if var_off.is_const() => {
-                return Err(refuse!(env => Mem::StackArgument {
-                    reg: ptr, min, index: at - min, size
-                }));
-            }
-            _ => {
-                return Err(refuse!(env => Mem::StackArgumentVariable {
-                    reg: ptr, var_off, index: at - min, size
-                }));
             }
         }
         if at == min || slot % 8 == 7 {

@@ -2,16 +2,19 @@
 
 mod parts;
 
+use btf::AccessFault;
+use btf::fields::FieldKind;
 use program::creation::RefusedMap;
 
-use super::explanation::{Chain, InsnPlace, KnownValue, PointerTarget};
+use super::explanation::{Called, Chain, InsnPlace, KnownValue, PointerTarget};
 use crate::domain::Scalar;
+use crate::state::Section;
 
 pub use parts::{
-    AccessKind, ArgumentFault, ArithmeticFault, BoundsFault, Check, ContextFault, LockFault,
-    LostObject, LostTrust, MapMisuse, MapPart, MergedMembers, NullCheck, NumberSource, ObjectFault,
-    PacketBase, PacketCheckFault, PacketExtent, PacketLoop, Parameter, ParameterFault,
-    SignatureFault, SizeFault, StackObjectFault, Unwritten,
+    AccessKind, ArgumentFault, ArithmeticFault, BoundsFault, Check, ContextFault, Expected,
+    LockFault, LostObject, LostTrust, MapMisuse, MapPart, MergedMembers, NullCheck, NumberSource,
+    ObjectFault, OnStack, PacketBase, PacketCheckFault, PacketExtent, PacketLoop, Parameter,
+    ParameterFault, PathEnd, SignatureFault, SizeFault, StackObjectFault, Unwritten,
 };
 
 /// Cause of a refusal, and the unmet requirement.
@@ -25,7 +28,7 @@ pub enum Cause {
         /// Reason why it holds no value.
         why: Unwritten,
         /// Of an argument of a call, the callee.
-        callee: Option<String>,
+        callee: Option<Called>,
         /// The reader is a packet load, which reads r6 implicitly.
         by_packet_load: bool,
     },
@@ -36,7 +39,7 @@ pub enum Cause {
         /// Its pointee.
         kind: PointerTarget,
         /// The callee that returned it.
-        callee: Option<String>,
+        callee: Option<Called>,
         /// Its use.
         access: AccessKind,
         /// Comparisons with null on the path.
@@ -109,7 +112,7 @@ pub enum Cause {
         /// Bytes.
         size: u32,
         /// The callee that reads.
-        callee: Option<String>,
+        callee: Option<Called>,
     },
     /// A spilled pointer is read or written in part.
     SpillPart {
@@ -120,24 +123,26 @@ pub enum Cause {
     ReadOnly {
         /// Its pointee.
         kind: PointerTarget,
+        /// The callee that writes.
+        callee: Option<Called>,
     },
     /// The frame pointer is written.
     FramePointer,
     /// A special field of a map value is accessed like any other.
     SpecialField {
         /// Kind of the field.
-        field: String,
+        field: FieldKind,
         /// By a helper.
         by_helper: bool,
     },
     /// A value of another type is stored into a special field of a map value.
     FieldType {
         /// Kind of the field.
-        field: String,
+        field: FieldKind,
         /// The stored value.
         found: KnownValue,
-        /// The kernel's names of the types that are taken.
-        expected: String,
+        /// Structure that a pointer is taken to, if it is known.
+        expected: Option<String>,
     },
     /// A misaligned access.
     Misaligned {
@@ -176,7 +181,7 @@ pub enum Cause {
         /// Constant part of the offset.
         off: i64,
         /// The callee that it is passed to.
-        callee: Option<String>,
+        callee: Option<Called>,
         /// Of a context that is accessed, the members.
         merged: Option<MergedMembers>,
     },
@@ -201,7 +206,7 @@ pub enum Cause {
     /// A helper that the program cannot call.
     HelperUnavailable {
         /// Its name.
-        helper: String,
+        helper: Called,
         /// Program types that have it.
         types: Vec<&'static str>,
         /// The program's type has it for other attach types.
@@ -224,7 +229,7 @@ pub enum Cause {
     /// A kernel function that the program cannot call.
     KfuncUnavailable {
         /// Its name.
-        kfunc: String,
+        kfunc: Called,
         /// The rule.
         rule: KfuncRule,
     },
@@ -240,19 +245,19 @@ pub enum Cause {
     /// An argument of the wrong type.
     ArgumentType {
         /// The callee.
-        callee: String,
+        callee: Called,
         /// Number from 1.
         number: u8,
         /// Its value.
         found: KnownValue,
-        /// The kernel's names of the types that are taken.
-        expected: Vec<String>,
+        /// What is taken.
+        expected: Expected,
     },
     /// An argument of a module's function that takes a type of the module, which the kernel has another
     /// of the name of.
     ModuleType {
         /// The callee.
-        callee: String,
+        callee: Called,
         /// Number from 1.
         number: u8,
         /// The type, as `struct sock`.
@@ -263,7 +268,7 @@ pub enum Cause {
     /// A size argument that is not bounded.
     ArgumentSize {
         /// The callee.
-        callee: String,
+        callee: Called,
         /// Number from 1.
         number: u8,
         /// The fault.
@@ -276,21 +281,21 @@ pub enum Cause {
     /// An argument that must be a constant.
     ArgumentConstant {
         /// The callee.
-        callee: String,
+        callee: Called,
         /// Number from 1.
         number: u8,
     },
     /// An argument that must be the constant 0.
     ArgumentNotZero {
         /// The callee.
-        callee: String,
+        callee: Called,
         /// Number from 1.
         number: u8,
     },
     /// An argument that must be a constant string in a map that may only be read.
     ConstantString {
         /// The callee.
-        callee: String,
+        callee: Called,
         /// Number from 1.
         number: u8,
         /// It is one without a 0 at its end.
@@ -299,7 +304,7 @@ pub enum Cause {
     /// Packet memory is passed to a helper that does not take it.
     PacketArgument {
         /// The callee.
-        callee: String,
+        callee: Called,
         /// Number from 1.
         number: u8,
     },
@@ -331,30 +336,30 @@ pub enum Cause {
     /// A call that may sleep where the program must not.
     Sleeps {
         /// The callee.
-        callee: String,
+        callee: Called,
         /// The section that forbids it; `None` if the program is not sleepable.
-        section: Option<&'static str>,
+        section: Option<Section>,
     },
     /// A reference is not released.
     Leak {
         /// Where they come from.
         acquired: Vec<Acquired>,
-        /// End of the path: `exit` or the callee.
-        end: String,
+        /// End of the path.
+        end: PathEnd,
     },
     /// A call releases what was not acquired.
     NotAcquired {
         /// The callee.
-        callee: String,
+        callee: Called,
         /// The argument that is released.
         number: u8,
         /// It was released before, by this callee.
-        released_by: Option<String>,
+        released_by: Option<Called>,
     },
     /// Two arguments belong to acquired references, and a call takes one.
     TwoReferences {
         /// The callee.
-        callee: String,
+        callee: Called,
     },
     /// An exception.
     Exception(ExceptionFault),
@@ -366,18 +371,18 @@ pub enum Cause {
     /// A dynptr, an iterator or saved IRQ flags on the stack.
     StackObject {
         /// The callee; the store that overwrites an object has none.
-        callee: Option<String>,
+        callee: Option<Called>,
         /// Number of the argument.
         number: Option<u8>,
-        /// Name of the object, with its article.
-        object: &'static str,
+        /// The object.
+        object: OnStack,
         /// The fault.
         fault: StackObjectFault,
     },
     /// An allocated object, a list, a tree, a kptr, or a field that a call takes the address of.
     AllocatedObject {
         /// The callee; an access has none.
-        callee: Option<String>,
+        callee: Option<Called>,
         /// Number of the argument.
         number: Option<u8>,
         /// Its value.
@@ -388,16 +393,16 @@ pub enum Cause {
     /// The program ends inside a section.
     SectionOpen {
         /// The section.
-        section: &'static str,
-        /// End of the path: `exit` or the callee.
-        end: String,
+        section: Section,
+        /// End of the path.
+        end: PathEnd,
     },
     /// A call that is for inside a section only, or for outside of it.
     SectionCall {
         /// The callee.
-        callee: String,
-        /// The call that begins the section.
-        section: &'static str,
+        callee: Called,
+        /// The section.
+        section: Section,
         /// True if the section has begun, and must not begin again.
         is_nested: bool,
     },
@@ -479,7 +484,7 @@ pub enum Cause {
     /// A pointer that is not trusted is given to a kfunc that needs such.
     Untrusted {
         /// The kfunc.
-        callee: String,
+        callee: Called,
         /// Number of the argument, from 1.
         number: u8,
         /// Structure that it points to.
@@ -501,8 +506,8 @@ pub enum Cause {
         module: Option<String>,
         /// It writes.
         is_write: bool,
-        /// Where the access ends otherwise than a member, in the kernel's words.
-        fault: Option<String>,
+        /// Why nothing is there for the access.
+        fault: Option<AccessFault>,
     },
     /// The release of the kernel lacks it.
     Release,
@@ -587,7 +592,7 @@ pub enum Acquired {
     /// A call.
     Call {
         /// The callee.
-        callee: String,
+        callee: Called,
         /// The kernel functions that release what it returned, as far as its type says.
         releases: Vec<String>,
     },

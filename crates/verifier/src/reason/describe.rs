@@ -2,7 +2,7 @@
 
 use super::explanation::{KnownValue, PointerTarget};
 use crate::input::Input;
-use crate::log::reg_type_str;
+use crate::log::TypeText;
 use crate::state::{MapRef, RegKind, RegState, TypeFlags};
 
 /// The known value of a register of frame `frame`.
@@ -19,7 +19,7 @@ pub(super) fn value(input: &Input<'_>, frame: usize, reg: &RegState) -> KnownVal
         variable: (!reg.num.var_off.is_const()).then_some(reg.num),
         maybe_null: reg.may_be_null(),
         acquired: reg.ref_obj_id != 0,
-        name: reg_type_str(reg.reg_type()).to_string(),
+        ty: TypeText::from(reg.reg_type()),
     }
 }
 
@@ -70,9 +70,7 @@ pub(super) fn pointer_kind(input: &Input<'_>, frame: usize, reg: &RegState) -> P
         | RegKind::Arena
         | RegKind::Buf
         | RegKind::Insn { .. }
-        | RegKind::ConstDynptr { .. } => {
-            PointerTarget::Other(reg_type_str(reg.reg_type()).to_string())
-        }
+        | RegKind::ConstDynptr { .. } => PointerTarget::Other(TypeText::from(reg.reg_type())),
     }
 }
 

@@ -1,8 +1,15 @@
 //! The data of an explanation.
 
+use std::fmt;
+
+use spec::helpers::HelperId;
+use spec::programs::ProgramType;
+use spec::registry::{KfuncFlags, SpecialKfunc};
+
 use super::capability::MissingCapabilities;
 use super::cause::Cause;
 use crate::domain::Scalar;
+use crate::log::TypeText;
 use crate::verdict::Refusal;
 
 /// Explanation of a refusal for the author of the program.
@@ -10,8 +17,8 @@ use crate::verdict::Refusal;
 pub struct Explanation {
     /// Name of the program; empty if it has none.
     pub program: String,
-    /// Name of its type, as libbpf has it.
-    pub program_type: &'static str,
+    /// Its type.
+    pub program_type: ProgramType,
     /// The kernel's answer.
     pub refusal: Refusal,
     /// The instruction that is refused; `None` if it is the program as a whole.
@@ -55,6 +62,25 @@ impl Capability {
             Capability::Perfmon => "CAP_PERFMON",
             Capability::NetAdmin => "CAP_NET_ADMIN",
         }
+    }
+}
+
+/// What a call calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Called {
+    /// Its name.
+    pub name: String,
+    /// The helper, if it is one of Linux.
+    pub helper: Option<HelperId>,
+    /// The kernel function, if it is one with rules of its own.
+    pub kfunc: Option<SpecialKfunc>,
+    /// Flags of the kernel function.
+    pub flags: KfuncFlags,
+}
+
+impl fmt::Display for Called {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
     }
 }
 
@@ -112,8 +138,8 @@ pub enum KnownValue {
         maybe_null: bool,
         /// It belongs to a reference that must be released.
         acquired: bool,
-        /// The kernel's name of the type, such as `map_value_or_null`.
-        name: String,
+        /// Its type, written by its name in the kernel, such as `map_value_or_null`.
+        ty: TypeText,
     },
 }
 
@@ -174,8 +200,8 @@ pub enum PointerTarget {
     },
     /// A function of the program.
     Function,
-    /// Anything else, by the kernel's name of the type.
-    Other(String),
+    /// Anything else.
+    Other(TypeText),
 }
 
 /// Something that happened to a value.
@@ -221,7 +247,7 @@ pub enum NoteKind {
     /// A call returns it.
     Returned {
         /// The callee.
-        callee: String,
+        callee: Called,
         /// Its value then.
         value: KnownValue,
     },
@@ -242,7 +268,7 @@ pub enum NoteKind {
     /// A call writes it.
     WrittenByCall {
         /// The callee.
-        callee: String,
+        callee: Called,
     },
     /// Only its low bits are kept.
     Narrowed {
@@ -252,12 +278,12 @@ pub enum NoteKind {
     /// A call leaves nothing in the register.
     Clobbered {
         /// The callee.
-        callee: String,
+        callee: Called,
     },
     /// A call makes the pointer unusable.
     Invalidated {
         /// The callee.
-        callee: String,
+        callee: Called,
     },
     /// A comparison bounds it, or a copy of it.
     Compared {
@@ -285,39 +311,39 @@ pub enum NoteKind {
     /// A call acquires a reference.
     Acquired {
         /// The callee.
-        callee: String,
+        callee: Called,
     },
     /// A call takes a lock.
     Locked {
         /// The callee.
-        callee: String,
+        callee: Called,
     },
     /// The kernel gives the program a reference.
     Given,
     /// A call begins a section.
     SectionBegun {
         /// The callee.
-        callee: String,
+        callee: Called,
     },
     /// A call makes an object on the stack.
     Made {
         /// The callee.
-        callee: String,
+        callee: Called,
     },
     /// A call ends an object on the stack; a store that damages it has no callee.
     Ended {
         /// The callee.
-        callee: Option<String>,
+        callee: Option<Called>,
     },
     /// A call takes the trust from the pointer.
     Distrusted {
         /// The callee.
-        callee: String,
+        callee: Called,
     },
     /// A call gives the object away.
     GivenAway {
         /// The callee.
-        callee: String,
+        callee: Called,
     },
     /// Another path writes it.
     WrittenElsewhere,

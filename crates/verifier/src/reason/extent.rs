@@ -15,6 +15,7 @@ use super::cause::PacketExtent;
 use super::loops::{Holder, memory, moves};
 use super::scene::Scene;
 use super::{describe, merged};
+use crate::flow::MAX_PACKET_OFF;
 use crate::state::RegState;
 
 /// States of the search at most.
@@ -22,7 +23,7 @@ const MOST_STATES: usize = 20_000;
 /// Instructions that may move the pointer in a loop, which are looked at.
 const MOST_LOOPS: usize = 64;
 /// Offsets that comparisons with the end of the packet count for.
-const MOST_OFFSET: i64 = 0xffff;
+const MOST_OFFSET: i64 = MAX_PACKET_OFF as i64;
 
 /// Before an instruction, a holder of the pointer with an offset added to it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -93,7 +93,7 @@ fn step_back(scene: &Scene<'_>, id: DefId, notes: &mut Vec<Note>) -> Option<DefI
                 notes.push(scene.note(step, NoteKind::PartStored));
             }
             if let Some(step) = call {
-                let callee = scene.callee_name(scene.trace.steps()[step].insn);
+                let callee = scene.called(scene.trace.steps()[step].insn);
                 let callee = callee.unwrap_or_default();
                 notes.push(scene.note(step, NoteKind::WrittenByCall { callee }));
             }
@@ -136,7 +136,7 @@ fn step_back(scene: &Scene<'_>, id: DefId, notes: &mut Vec<Note>) -> Option<DefI
         }
         DefKind::Returned => {
             let insn = scene.trace.steps()[def.step].insn;
-            match scene.callee_name(insn) {
+            match scene.called(insn) {
                 Some(callee) => note(NoteKind::Returned { callee, value }),
                 None => note(NoteKind::Set { value }),
             }
@@ -144,7 +144,7 @@ fn step_back(scene: &Scene<'_>, id: DefId, notes: &mut Vec<Note>) -> Option<DefI
         }
         DefKind::Clobbered => {
             let insn = scene.trace.steps()[def.step].insn;
-            let callee = scene.callee_name(insn).unwrap_or_default();
+            let callee = scene.called(insn).unwrap_or_default();
             note(NoteKind::Clobbered { callee });
             None
         }

@@ -1,12 +1,13 @@
 //! The refused instruction with the path that led to it: what rules read.
 
 use isa::ebpf::{Callee, Imm64, Insn, Operand, Reg};
-use spec::registry::{HelperProto, Kfunc};
+use spec::helpers::HelperId;
+use spec::registry::{HelperProto, Kfunc, KfuncFlags, SpecialKfunc};
 
 use super::Ending;
 use super::calls;
 use super::describe;
-use super::explanation::{InsnPlace, Known, KnownValue, Note, NoteKind, Source};
+use super::explanation::{Called, InsnPlace, Known, KnownValue, Note, NoteKind, Source};
 use super::trace::Trace;
 use super::values::{Branch, DefId, Holder, Values};
 use crate::analysis::Analysis;
@@ -91,17 +92,19 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The name of what an instruction calls.
-    pub(super) fn callee_name(&self, insn: u32) -> Option<String> {
-        Some(match self.callee_at(insn)? {
+    /// What an instruction calls.
+    pub(super) fn called(&self, insn: u32) -> Option<Called> {
+        let callee = self.callee_at(insn)?;
+        let kfunc = self.kfunc_at(insn);
+        let name = match callee {
             Callee::Helper(number) => match spec::helpers::helper(number) {
                 Some(helper) => helper.name.to_owned(),
-                None => match self.extern_of(number) {
-                    Some(name) => name,
+                None => match self.input.program.absent_extern(number) {
+                    Some(symbol) => symbol.name.clone(),
                     None => format!("helper {number}"),
                 },
             },
-            Callee::Kfunc { id, .. } => match self.kfunc_at(insn) {
+            Callee::Kfunc { id, .. } => match kfunc {
                 Some(kfunc) => kfunc.name.to_string(),
                 None => { self.input.vmlinux }
                     .and_then(|types| types.get(btf::TypeId(id as u32)))
@@ -112,12 +115,13 @@ impl<'a> Scene<'a> {
                     ),
             },
             Callee::Local(off) => self.function_at(insn.wrapping_add_signed(off + 1)),
+        };
+        Some(Called {
+            name,
+            helper: HelperId::of_call(callee),
+            kfunc: kfunc.and_then(|kfunc| kfunc.special),
+            flags: kfunc.map_or_else(KfuncFlags::default, |kfunc| kfunc.flags),
         })
-    }
-
-    /// The name of the extern that a call of a placeholder stands for.
-    fn extern_of(&self, number: i32) -> Option<String> {
-        Some(self.input.program.absent_extern(number)?.name.clone())
     }
 
     /// The module of the called kernel function, if it has a structure of this name of its own beside
@@ -151,14 +155,19 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// True if an instruction calls this kernel function.
+    pub(super) fn calls_kfunc(&self, insn: u32, kfunc: SpecialKfunc) -> bool {
+        { self.kfunc_at(insn) }.is_some_and(|called| called.special == Some(kfunc))
+    }
+
     /// The kernel function that the refused instruction calls.
     pub(super) fn kfunc(&self) -> Option<&'a Kfunc> {
         self.kfunc_at(self.refusal.insn?)
     }
 
-    /// The name of what the refused instruction calls.
-    pub(super) fn callee(&self) -> Option<String> {
-        self.callee_name(self.refusal.insn?)
+    /// What the refused instruction calls.
+    pub(super) fn callee(&self) -> Option<Called> {
+        self.called(self.refusal.insn?)
     }
 
     /// The prototype of the helper that the refused instruction calls.
@@ -194,7 +203,7 @@ impl<'a> Scene<'a> {
     pub(super) fn place(&self, insn: u32) -> InsnPlace {
         let program = self.input.program;
         let text = match self.input.insns.get(insn as usize) {
-            Some(Insn::Call(_)) => format!("call {}", self.callee_name(insn).unwrap_or_default()),
+            Some(Insn::Call(_)) => format!("call {}", self.called(insn).unwrap_or_default()),
             Some(Insn::LoadImm64 { dst, imm }) => self.address_text(*dst, *imm),
             Some(insn) => insn.to_string(),
             None => String::new(),
@@ -331,7 +340,7 @@ impl<'a> Scene<'a> {
 /// The context, by the kernel's types.
 impl Scene<'_> {
     fn context_type(&self) -> Option<btf::Type<'_>> {
-        let name = self.input.type_rules().context?;
+        let name = self.input.context.kind.context()?;
         self.input.vmlinux?.find(btf::Kind::Struct, name)
     }
 

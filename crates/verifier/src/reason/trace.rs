@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use crate::state::{Frame, Reference, RegState, State};
+use crate::state::{Frame, Reference, RegState, Section, State};
+use Section::{Irq, Lock, Preempt, Rcu};
 
 /// Steps at the end of the path whose frames are kept.
 pub(super) const KEPT_STATES: usize = 4096;
@@ -37,7 +38,7 @@ pub(crate) struct StepState {
     /// Sections without preemption.
     pub(crate) preempt: u32,
     /// The section that forbids sleeping.
-    pub(super) section: Option<&'static str>,
+    pub(super) section: Option<Section>,
 }
 
 impl StepState {
@@ -65,7 +66,7 @@ impl Trace {
                 locks: state.active_locks,
                 rcu: state.active_rcu_locks,
                 preempt: state.active_preempt_locks,
-                section: section(state),
+                section: state.first_of(&[Irq, Rcu, Preempt, Lock]),
             })),
         });
     }
@@ -108,20 +109,5 @@ impl Trace {
     pub(crate) fn reg(&self, step: usize, reg: usize) -> Option<&RegState> {
         let number = self.steps.get(step)?.frame;
         Some(&self.frame(step, number.into())?.regs[reg])
-    }
-}
-
-/// The innermost section that the path is in, by the call that begins it.
-fn section(state: &State) -> Option<&'static str> {
-    if state.active_irq_id != 0 {
-        Some("bpf_local_irq_save")
-    } else if state.active_rcu_locks != 0 {
-        Some("bpf_rcu_read_lock")
-    } else if state.active_preempt_locks != 0 {
-        Some("bpf_preempt_disable")
-    } else if state.active_locks != 0 {
-        Some("bpf_spin_lock")
-    } else {
-        None
     }
 }

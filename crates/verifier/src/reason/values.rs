@@ -7,6 +7,7 @@ use isa::ebpf::{AluOp, Callee, Insn, Operand, Reg, Width};
 use super::calls;
 use super::trace::Trace;
 use crate::input::Input;
+use crate::mem::STACK_END;
 use crate::state::RegKind;
 
 /// A definition: index into [`Values::defs`].
@@ -432,7 +433,7 @@ impl Values {
         let Some((owner, at)) = Values::stack_address(trace, step, base, off) else {
             return;
         };
-        if owner >= self.frames.len() || !(-512..0).contains(&at) {
+        if owner >= self.frames.len() || !(STACK_END..0).contains(&at) {
             return;
         }
         let kind = match src {

@@ -1,9 +1,14 @@
 //! Rejections of calls.
 
+use btf::fields::FieldKind;
+use spec::maps::MapKind;
 use spec::programs::ProgramType;
+use spec::registry::RetBase;
 
 use super::{Register, join, rejections};
+use crate::call::Leaving;
 use crate::log::TypeText;
+use crate::state::{DynptrKind, Section};
 
 rejections! {
     /// Rejections of calls.
@@ -41,8 +46,8 @@ rejections! {
         "timer pointer in R{reg} map_uid={timer_uid} doesn't match map pointer in R2 map_uid={uid}";
     CallbackForMap ENOTSUPP Map
         "callback function not allowed for map";
-    MapForHelper { map_type: i64, name: String, id: i64 } EINVAL Map
-        "cannot pass map_type {map_type} into func {name}#{id}";
+    MapForHelper { kind: MapKind, name: String, id: i64 } EINVAL Map
+        "cannot pass map_type {} into func {name}#{id}", kind.number();
     SetsVoid EINVAL ReturnValue
         "BPF_LSM_CGROUP that attach to void LSM hooks can't modify return value!";
     Silent EINVAL Argument
@@ -68,11 +73,11 @@ rejections! {
         => HelperUseNamed "unknown func {name}#{id}";
     HelperLicense EINVAL License
         "cannot call GPL-restricted function from non-GPL compatible program";
-    MightSleep { name: String, id: i64, region: String } EINVAL Section
-        "sleepable helper {name}#{id} in {region}"
+    MightSleep { name: String, id: i64, section: Option<Section> } EINVAL Section
+        "sleepable helper {name}#{id} in {}", region(*section)
         => ContextsNamed "helper call might sleep in a non-sleepable prog";
-    SleepableHelper { name: String, id: i64, region: String } EINVAL Section
-        "sleepable helper {name}#{id} in {region}";
+    SleepableHelper { name: String, id: i64, section: Section } EINVAL Section
+        "sleepable helper {name}#{id} in {}", region(Some(*section));
     MapReadOnly EACCES Map
         "write into map forbidden";
     NotProgArray EINVAL Map
@@ -184,56 +189,58 @@ rejections! {
         "Unreleased reference id={id} alloc_insn={insn}";
     NodeOwned EINVAL Argument
         "rbtree_remove node input must be non-owning ref";
-    InsideLock { what: String } EINVAL Lock
+    InsideLock { what: Leaving } EINVAL Lock
         "{what} cannot be used inside bpf_spin_lock-ed region";
-    ReferenceLeak { what: String } EINVAL Reference
+    ReferenceLeak { what: Leaving } EINVAL Reference
         "{what} would lead to reference leak"
-        => LeaksNamePlace "{}", match what.starts_with("BPF_LD") {
-            true => format!("{what} cannot be mixed with socket references"),
-            false => format!("{what} would lead to reference leak"),
+        => LeaksNamePlace "{}", match what {
+            Leaving::PacketLoad => format!("{what} cannot be mixed with socket references"),
+            _ => format!("{what} would lead to reference leak"),
         };
-    InsideSection { what: String, section: String } EINVAL Section
-        "{what} cannot be used inside {section} region";
+    InsideSection { what: Leaving, section: Section } EINVAL Section
+        "{what} cannot be used inside {}-ed region", section.calls().0;
     SecondLock EINVAL Lock
         "Locking two bpf_spin_locks are not allowed";
     LockAgain EINVAL Lock
         "Acquiring the same lock again, AA deadlock detected";
     LockFork ENOMEM Complexity
         "failed to push state for failed lock acquisition";
-    UnlockWithoutLock { lock: String } EINVAL Lock
-        "{lock}_unlock without taking a lock";
-    UnlockOther { lock: String } EINVAL Lock
-        "{lock}_unlock of different lock";
-    UnlockOrder { lock: String } EINVAL Lock
-        "{lock}_unlock cannot be out of order";
+    UnlockWithoutLock { lock: FieldKind } EINVAL Lock
+        "{}_unlock without taking a lock", lock.name().trim_end_matches("_lock");
+    UnlockOther { lock: FieldKind } EINVAL Lock
+        "{}_unlock of different lock", lock.name().trim_end_matches("_lock");
+    UnlockOrder { lock: FieldKind } EINVAL Lock
+        "{}_unlock cannot be out of order", lock.name().trim_end_matches("_lock");
     LockInCallback EACCES Lock
         "can't spin_{{lock,unlock}} in rbtree cb";
     NotLockOwner { index: i64 } EINVAL Argument
         "R{} doesn't point to map value or allocated object", index + 1
         => ArgumentsByRegister "arg#{index} doesn't point to map value or allocated object";
-    FieldWithoutBtf { map: String, name: String } EINVAL Argument
+    ExchangeWithoutBtf { map: String } EINVAL Argument
+        "map '{map}' has to have BTF in order to use bpf_kptr_xchg";
+    FieldWithoutBtf { map: String, name: FieldKind } EINVAL Argument
         "map '{map}' has to have BTF in order to use {name}";
-    FieldAbsent { map: String, name: String } EINVAL Argument
+    FieldAbsent { map: String, name: FieldKind } EINVAL Argument
         "map '{map}' has no valid {name}"
         => LocksOfRecords "map '{map}' is not a struct type or {name} is mangled";
-    FieldMissing { map: String, name: String } EINVAL Argument
+    FieldMissing { map: String, name: FieldKind } EINVAL Argument
         "map '{map}' doesn't have 'struct {name}'";
-    FieldAbsentInObject { name: String } EINVAL Argument
+    FieldAbsentInObject { name: FieldKind } EINVAL Argument
         "local 'kptr' has no valid {name}";
-    FieldNotFound { name: String, off: i64 } EINVAL Argument
+    FieldNotFound { name: FieldKind, off: i64 } EINVAL Argument
         "{name} not found at offset={off}";
-    FieldOffset { off: i64, name: String, expected: i64 } EINVAL Argument
+    FieldOffset { off: i64, name: FieldKind, expected: i64 } EINVAL Argument
         "off {off} doesn't point to 'struct {name}' that is at {expected}"
         => LocksOfRecords "off {off} doesn't point to 'struct {name}'{}",
-            if name == "bpf_spin_lock" { String::new() } else { format!(" that is at {expected}") };
-    FieldVariable { reg: Register, name: String } EINVAL Argument
+            if *name == FieldKind::SpinLock { String::new() } else { format!(" that is at {expected}") };
+    FieldVariable { reg: Register, name: FieldKind } EINVAL Argument
         "R{reg} doesn't have constant offset. {name} has to be at the constant offset";
-    HelperReturnType { base: i64, name: String, id: i64 } EINVAL Btf
-        "invalid return type {base} of func {name}#{id}";
+    HelperReturnType { base: RetBase, name: String, id: i64 } EINVAL Btf
+        "invalid return type {} of func {name}#{id}", *base as u32;
     GlobalUnderLock EINVAL Lock
         "use static function instead";
-    GlobalMightSleep { name: String, region: String } EINVAL Section
-        "sleepable global function {name}() called in {region}"
+    GlobalMightSleep { name: String, section: Option<Section> } EINVAL Section
+        "sleepable global function {name}() called in {}", region(*section)
         => ContextsNamed "a non-sleepable BPF program context";
     GlobalArguments { subprog: i64, name: String, number: Option<u8> } EINVAL Argument
         "Caller passes invalid args into func#{subprog} ('{name}')"
@@ -296,7 +303,7 @@ rejections! {
     NotRootOwner { index: i64 } EINVAL Argument
         "R{} expected pointer to map value or allocated object", index + 1
         => ArgumentsByRegister "arg#{index} expected pointer to map value or allocated object";
-    LockNotHeld { lock: i64, name: String } EINVAL Lock
+    LockNotHeld { lock: i64, name: FieldKind } EINVAL Lock
         "bpf_spin_lock at off={lock} must be held for {name}";
     NodeNotOwned { kfunc: String } EINVAL Argument
         "{kfunc} can only take non-owning or refcounted bpf_rb_node pointer";
@@ -305,9 +312,9 @@ rejections! {
         => NodesOwnedOrNot "rbtree_remove not allowed in rbtree cb";
     SectionInCallback EACCES Section
         "Calling bpf_rcu_read_{{lock,unlock}} in unnecessary rbtree callback";
-    OtherNode { root: String, node: String, wanted_off: i64, wanted: String, off: i64, given: String } EINVAL Argument
+    OtherNode { root: FieldKind, node: FieldKind, wanted_off: i64, wanted: String, off: i64, given: String } EINVAL Argument
         "operation on {root} expects arg#1 {node} at offset={wanted_off} in struct {wanted}, but arg is at offset={off} in struct {given}";
-    NodeOffset { off: i64, node: String, wanted_off: i64, wanted: String } EINVAL Argument
+    NodeOffset { off: i64, node: FieldKind, wanted_off: i64, wanted: String } EINVAL Argument
         "arg#1 offset={off}, but expected {node} at offset={wanted_off} in struct {wanted}";
     KfuncConversion { name: String, id: i64 } EINVAL Reference
         "kfunc {name}#{id} conversion of owning ref to non-owning failed";
@@ -333,7 +340,7 @@ rejections! {
         "Expected an initialized dynptr as R{}", index + 1
         => ArgumentsByRegister "Expected an initialized dynptr as arg #{index}"
         => DynptrsTracked "Expected an initialized dynptr as arg #{}", index + 1;
-    DynptrOther { kind: String, index: i64 } EINVAL Argument
+    DynptrOther { kind: DynptrKind, index: i64 } EINVAL Argument
         "Expected a dynptr of type {kind} as R{}", index + 1
         => ArgumentsByRegister "Expected a dynptr of type {kind} as arg #{index}";
     DynptrMemory { kind: TypeText } EACCES Argument
@@ -386,4 +393,15 @@ rejections! {
         "kernel func {name} is sleepable within IRQ-disabled region";
     ExceptionCallback EINVAL Btf
         "exception cb only supports single integer argument";
+}
+
+/// Where a program must not sleep.
+fn region(section: Option<Section>) -> &'static str {
+    match section {
+        Some(Section::Rcu) => "rcu_read_lock region",
+        Some(Section::Preempt) => "non-preemptible region",
+        Some(Section::Irq) => "IRQ-disabled region",
+        Some(Section::Lock) => "lock region",
+        None => "non-sleepable prog",
+    }
 }

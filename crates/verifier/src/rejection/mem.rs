@@ -1,5 +1,8 @@
 //! Rejections of memory accesses.
 
+use btf::AccessFault;
+use btf::fields::FieldKind;
+
 use super::{Register, rejections};
 use crate::domain::Tnum;
 use crate::log::{BitsText, TypeText};
@@ -57,23 +60,26 @@ rejections! {
         "store to uptr disallowed";
     KptrImmediate { off: i64 } EACCES Forbidden
         "BPF_ST imm must be 0 when storing to kptr at off={off}";
-    KptrType { reg: Register, found: TypeText, name: String, wanted: TypeText, expected_name: String, or_untrusted: String } EACCES WrongType
-        "invalid kptr access, R{reg} type={found}{name} expected={wanted}{expected_name}{or_untrusted}";
+    KptrType { reg: Register, found: TypeText, name: String, wanted: String, or_untrusted: bool } EACCES WrongType
+        "invalid kptr access, R{reg} type={found}{name} expected={}", match or_untrusted {
+            true => format!("ptr_{wanted} or untrusted_ptr_{wanted}"),
+            false => format!("ptr_{wanted}"),
+        };
     MapSilent ENOTSUPP Map
         "";
     MapAccess { what: String, value_size: i64, off: i64, size: i64 } EACCES Map
         "{what} map forbidden, value_size={value_size} off={off} size={size}";
-    FieldDirect { name: String } EACCES Forbidden
+    FieldDirect { name: FieldKind } EACCES Forbidden
         "{name} cannot be accessed directly by load/store";
-    FieldIndirect { name: String } EACCES Forbidden
+    FieldIndirect { name: FieldKind } EACCES Forbidden
         "{name} cannot be accessed indirectly by helper";
-    FieldVariable { name: String } EACCES Unbounded
+    FieldVariable { name: FieldKind } EACCES Unbounded
         "{name} access cannot have variable offset";
-    FieldMisaligned { name: String, start: i64, at: u64 } EACCES Misaligned
+    FieldMisaligned { name: FieldKind, start: i64, at: u64 } EACCES Misaligned
         "{name} access misaligned expected={start} off={at}";
     JumpTableRead { size: i64 } EACCES Forbidden
         "Invalid read of {size} bytes from insn_array";
-    FieldSize { name: String } EACCES Forbidden
+    FieldSize { name: FieldKind } EACCES Forbidden
         "{name} access size must be BPF_DW";
     StructPrivilege { name: String } EPERM Privilege
         "'struct {name}' access is allowed only to CAP_PERFMON and CAP_SYS_ADMIN";
@@ -85,7 +91,7 @@ rejections! {
         "R{reg} is ptr_{name} invalid variable offset: off={off}, var_off={var_off}";
     ObjectMemory { reg: Register, name: String, memory: String, off: i64 } EACCES Forbidden
         "R{reg} is ptr_{name} access {memory} memory: off={off}";
-    ObjectField { fault: String } EACCES OutOfBounds
+    ObjectField { fault: AccessFault } EACCES OutOfBounds
         "{fault}";
     ObjectWrite EACCES Forbidden
         "only read is supported";
@@ -103,7 +109,7 @@ rejections! {
         "R{reg} cannot write into ptr_{name} at off={off} size={size}";
     ObjectWithoutReference EFAULT KernelBug
         "verifier bug: ref_obj_id for allocated object must be non-zero";
-    ObjectSpecialField { name: String } EACCES Forbidden
+    ObjectSpecialField { name: FieldKind } EACCES Forbidden
         "direct access to {name} is disallowed";
     MapNegative { reg: Register, name: String, off: i64 } EACCES OutOfBounds
         "R{reg} is {name} invalid negative access: off={off}";

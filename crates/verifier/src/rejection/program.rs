@@ -3,6 +3,7 @@
 use spec::since::Release;
 
 use super::rejections;
+use crate::release::Requirement;
 
 rejections! {
     /// Rejections of whole programs, before and after the walk.
@@ -16,7 +17,7 @@ rejections! {
         "programs of this type are for callers with {missing}";
     MapCreation { map: String } EINVAL MapCreation
         "{map}";
-    ReleaseLacks { what: String, since: Release, kernel: Release } EINVAL Release
+    ReleaseLacks { what: Requirement, since: Release, kernel: Release } EINVAL Release
         "{what} needs Linux {since}; the kernel is Linux {kernel}";
     UnknownLoadFlags { bits: u32 } EINVAL Privilege
         "the kernel has no load flags {bits:#x}";

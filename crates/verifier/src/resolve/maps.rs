@@ -4,7 +4,7 @@ use std::ops::Index;
 use std::sync::Arc;
 
 use btf::fields::{FieldKind, FieldRecord};
-use program::creation::{MapCreator, MapRefusal, RefusedMap, added_flags};
+use program::creation::{MapCreator, MapRefusal, RefusedMap};
 use program::{InitialContents, MapDef, MapEntry, MapId, Program};
 use spec::behaviour::Behaviour;
 use spec::maps::{MapFlags, MapKind};
@@ -113,7 +113,9 @@ impl Map {
 
     /// True if programs may write its values.
     pub fn can_write(&self) -> bool {
-        let added = self.kind().map_or(MapFlags::default(), added_flags);
+        let added = self
+            .kind()
+            .map_or(MapFlags::default(), MapKind::added_flags);
         !self.def.params.flags.with(added).has(MapFlags::RDONLY_PROG)
     }
 
@@ -267,10 +269,8 @@ impl<'e> UsedMaps<'e> {
         }
     }
 
-    /// Linux's `check_map_prog_compatibility`, `is_tracing_prog_type` and
-    /// `bpf_map_is_cgroup_storage`.
+    /// Linux's `check_map_prog_compatibility` and `bpf_map_is_cgroup_storage`.
     #[doc(alias = "check_map_prog_compatibility")]
-    #[doc(alias = "is_tracing_prog_type")]
     #[doc(alias = "bpf_map_is_cgroup_storage")]
     fn check_compatibility(&mut self, env: &mut Sink<'_>, map: MapRef) -> Result<()> {
         let input = self.input;
@@ -282,20 +282,13 @@ impl<'e> UsedMaps<'e> {
             let mut kinds = kinds.iter();
             kinds.any(|kind| record.has(*kind) && refused & kind.bit() != 0)
         };
-        let whose = match input.context.kind == ProgramType::SocketFilter {
+        let is_socket_filter = input.context.kind == ProgramType::SocketFilter;
+        let whose = match is_socket_filter {
             true => "socket filter",
             false => "tracing",
         };
         let is_asleep = input.context.sleepable && !input.rules.has(Behaviour::LocksSleep);
-        let is_refused_first = matches!(
-            input.context.kind,
-            ProgramType::SocketFilter
-                | ProgramType::Kprobe
-                | ProgramType::Tracepoint
-                | ProgramType::PerfEvent
-                | ProgramType::RawTracepoint
-                | ProgramType::RawTracepointWritable
-        );
+        let is_refused_first = is_socket_filter || input.type_rules().is_tracing;
         let holds_lock = record.has(FieldKind::SpinLock) && !is_refused_first;
         let whose = match is_asleep && holds_lock {
             true => "sleepable",

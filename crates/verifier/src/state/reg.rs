@@ -82,7 +82,8 @@ impl TypeRef {
     }
 }
 
-/// Kind of dynptr.
+/// Kind of dynptr (`dynptr_type_str`).
+#[doc(alias = "dynptr_type_str")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum DynptrKind {

@@ -13,8 +13,8 @@ use std::rc::Rc;
 use super::slot::StackSlot;
 use super::stack_object::Placed;
 
-/// Most slots: 512 bytes of stack.
-const MAX_SLOTS: usize = 64;
+/// Most slots of a frame.
+const MAX_SLOTS: usize = crate::LIMITS.stack as usize / 8;
 
 /// Slots of a chunk.
 const CHUNK: usize = 8;

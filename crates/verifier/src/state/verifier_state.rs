@@ -130,6 +130,31 @@ pub struct State {
     pub may_goto_depth: u32,
 }
 
+/// A section of code in which a program must not sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// RCU protects what is read in it.
+    Rcu,
+    /// The processor is not taken from the program.
+    Preempt,
+    /// Interrupts are off.
+    Irq,
+    /// A lock is held.
+    Lock,
+}
+
+impl Section {
+    /// The calls that begin and end one.
+    pub const fn calls(self) -> (&'static str, &'static str) {
+        match self {
+            Section::Rcu => ("bpf_rcu_read_lock", "bpf_rcu_read_unlock"),
+            Section::Preempt => ("bpf_preempt_disable", "bpf_preempt_enable"),
+            Section::Irq => ("bpf_local_irq_save", "bpf_local_irq_restore"),
+            Section::Lock => ("bpf_spin_lock", "bpf_spin_unlock"),
+        }
+    }
+}
+
 impl State {
     /// The state at the entry of a function.
     pub fn new(frame: Frame, insn_idx: u32, in_sleepable: bool) -> State {
@@ -205,6 +230,17 @@ impl State {
             || self.active_locks != 0
             || rules.has(Behaviour::SectionsProtect) && in_other
             || !self.in_sleepable
+    }
+
+    /// The first of some sections that the path is in.
+    pub fn first_of(&self, sections: &[Section]) -> Option<Section> {
+        let is_in = |section: &Section| match section {
+            Section::Rcu => self.active_rcu_locks != 0,
+            Section::Preempt => self.active_preempt_locks != 0,
+            Section::Irq => self.active_irq_id != 0,
+            Section::Lock => self.active_locks != 0,
+        };
+        sections.iter().copied().find(is_in)
     }
 
     /// Enters a frame above the executing one.

@@ -31,7 +31,7 @@ pub(super) struct Lengths<'w, 'a> {
 impl<'w, 'a> Lengths<'w, 'a> {
     /// The lengths of this walk's program.
     pub(super) fn of(env: &'w Check<'a>) -> Lengths<'w, 'a> {
-        let is_of_skb = env.input.type_rules().context == Some("__sk_buff");
+        let is_of_skb = env.input.context.kind.context() == Some("__sk_buff");
         let is_tstamp_type = |(insn, aux): (&Insn, &InsnAux)| {
             let offset = insn.access().map(|access| access.off);
             aux.seen && offset == Some(TSTAMP_TYPE) && base(aux) == Some(RegBase::PtrToCtx)

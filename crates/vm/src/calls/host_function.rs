@@ -58,6 +58,12 @@ impl HostFunction {
         self
     }
 
+    /// Declarations of functions in C, for the source of programs that call them.
+    pub fn header(functions: &[HostFunction]) -> String {
+        let prototypes = functions.iter().map(|function| function.prototype.clone());
+        spec::host::header(&prototypes.collect::<Vec<_>>())
+    }
+
     /// The prototype, to change flags and program types.
     #[doc(hidden)]
     pub fn prototype_mut(&mut self) -> &mut Prototype {

@@ -247,8 +247,12 @@ fn as_ipv4(address: IpAddr) -> Option<Ipv4Addr> {
     }
 }
 
-const AF_INET: u32 = 2;
-const AF_INET6: u32 = 10;
+/// Family of Unix sockets.
+pub const AF_UNIX: u32 = 1;
+/// Family of IPv4.
+pub const AF_INET: u32 = 2;
+/// Family of IPv6.
+pub const AF_INET6: u32 = 10;
 const SOCK_STREAM: u32 = 1;
 const SOCK_DGRAM: u32 = 2;
 

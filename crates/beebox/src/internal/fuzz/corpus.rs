@@ -102,7 +102,7 @@ fn read_file(path: &Path) -> Result<Vec<FuzzInput>, CorpusError> {
             let data = record.data();
             let mut packet = data[..data.len().min(MOST_BYTES)].to_vec();
             packet.resize(packet.len().max(LEAST_BYTES), 0);
-            inputs.push(FuzzInput::of_packet(packet));
+            inputs.push(FuzzInput::from_packet(packet));
         }
     }
     Ok(inputs)

@@ -5,6 +5,7 @@ use std::time::Instant;
 use ::kernel::programs::PacketVerdict;
 use interp::checked::Limits;
 use object::Object;
+use spec::helpers::HelperId;
 use spec::programs::ProgramType;
 
 use super::features::{STATE_FEATURES, class_of, state_feature};
@@ -176,7 +177,7 @@ impl<'w, 'o> Executor<'w, 'o> {
             counters: target.loaded.counters(),
             weights,
             looks_closer,
-            is_seeded: target.loaded.calls(super::RANDOM_HELPERS),
+            is_seeded: target.loaded.calls(HelperId::returns_random),
             end: None,
             instructions: 0,
         })

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use capture::LinkType;
 use object::Object;
+use spec::helpers::HelperId;
 use spec::programs::ProgramType;
 
 use super::executor::{Expects, Violation};
@@ -31,18 +32,11 @@ pub struct FuzzFind {
     pub runs: u64,
     /// Time until it was found.
     pub time: Duration,
-    /// A test of it.
-    pub test: FindTest,
-    expects: Expects,
-}
-
-/// A test of a find.
-#[derive(Clone, Debug, Default)]
-pub struct FindTest {
-    /// The file, which `beebox test` takes.
-    pub text: String,
+    /// A test of it: the file, which `beebox test` takes.
+    pub test: String,
     /// False if the test passes, or there is no statement that says what is wrong.
-    pub fails: bool,
+    pub test_fails: bool,
+    expects: Expects,
 }
 
 impl FuzzFind {
@@ -58,7 +52,8 @@ impl FuzzFind {
             what: violation.what,
             runs,
             time,
-            test: FindTest::default(),
+            test: String::new(),
+            test_fails: false,
             expects: violation.expects,
         }
     }
@@ -115,7 +110,7 @@ impl FuzzFind {
         let _ = writeln!(text, "object {}\n", object_path.display());
         let _ = writeln!(text, "test {}", self.property);
         text.push_str(&statements);
-        self.test = FindTest { text, fails };
+        (self.test, self.test_fails) = (text, fails);
     }
 
     fn statements(&self, object: &Object<'_>, program: &str, loaded: &LoadedObject) -> String {
@@ -133,10 +128,10 @@ impl FuzzFind {
                 text.push_str(&set(map, object, &element.key, &element.value));
             }
         }
-        if loaded.calls(super::RANDOM_HELPERS) {
+        if loaded.calls(HelperId::returns_random) {
             let _ = writeln!(text, "seed {}", self.input.seed);
         }
-        let has_time = loaded.calls(super::TIME_HELPERS);
+        let has_time = loaded.calls(HelperId::returns_time);
         let kind = loaded.program_place(program);
         let kind = kind.map(|place| loaded.program_kind(place));
         for (place, step) in self.input.steps.iter().enumerate().take(self.step + 1) {
@@ -223,15 +218,7 @@ pub enum CaptureForm {
     Network,
 }
 
-/// A capture (pcap, nanoseconds) of the packets of an input, at their times.
-pub fn capture_of(input: &FuzzInput) -> Vec<u8> {
-    capture(
-        input.steps.iter().map(|step| (step, &step.packet[..])),
-        LinkType::ETHERNET,
-    )
-}
-
-/// The same in the form that a program sees.
+/// A capture (pcap, nanoseconds) of the packets of an input, at their times, in a form.
 pub fn capture_as(input: &FuzzInput, form: CaptureForm) -> Vec<u8> {
     let seen = |step: &'_ InputStep| -> Option<(u8, usize)> {
         let [hook, family, ..] = step.context_of(ProgramType::Netfilter)? else {
@@ -241,7 +228,8 @@ pub fn capture_as(input: &FuzzInput, form: CaptureForm) -> Vec<u8> {
         Some((*family, if *hook == LOCAL_OUT { 0 } else { LINK_HEADER }))
     };
     if form == CaptureForm::Link {
-        return capture_of(input);
+        let packets = input.steps.iter().map(|step| (step, &step.packet[..]));
+        return capture(packets, LinkType::ETHERNET);
     }
     let families: BTreeSet<u8> = input
         .steps

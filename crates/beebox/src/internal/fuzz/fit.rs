@@ -2,12 +2,12 @@
 
 use ::kernel::programs::TestProgram;
 use object::Object;
+use spec::helpers::HelperId;
 use spec::programs::ProgramType;
 
 use super::campaign::FuzzPlan;
 use super::mutator::Shape;
 use super::property::{Holds, Property};
-use super::{RANDOM_HELPERS, TIME_HELPERS};
 use crate::internal::expect::ExpectationKind;
 use crate::internal::run::{LoadedObject, Marked, verdict_list, verdict_names};
 
@@ -38,8 +38,8 @@ pub(super) fn shape(loaded: &LoadedObject, marked: &Marked, plan: &FuzzPlan) -> 
         context,
         settable,
         family: (kind == ProgramType::SkLookup).then_some(SK_LOOKUP_FAMILY),
-        has_time: loaded.calls(TIME_HELPERS),
-        has_random: loaded.calls(RANDOM_HELPERS),
+        has_time: loaded.calls(HelperId::returns_time),
+        has_random: loaded.calls(HelperId::returns_random),
         maps: maps.collect(),
         most_steps: match loaded.has_state(marked) {
             true => plan.packets,

@@ -2,12 +2,16 @@
 
 use spec::programs::ProgramType;
 
+use super::find::{CaptureForm, capture_as};
+
 /// An input. The maps are as they were set up in front of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FuzzInput {
     /// Elements that are written first.
+    #[doc(hidden)]
     pub elements: Vec<InputElement>,
     /// The runs.
+    #[doc(hidden)]
     pub steps: Vec<InputStep>,
     /// Seed of the random numbers of helpers.
     pub seed: u64,
@@ -53,15 +57,39 @@ impl InputStep {
 
 impl FuzzInput {
     /// A run on a packet.
-    pub fn of_packet(packet: Vec<u8>) -> FuzzInput {
-        let step = InputStep {
+    pub fn from_packet(packet: Vec<u8>) -> FuzzInput {
+        FuzzInput::default().then_run(packet, None, 0)
+    }
+
+    /// Adds an element of a map, which is written in front of the runs: the bytes of its key and its
+    /// value, of a per-CPU map those of every CPU.
+    #[must_use]
+    pub fn with_element(mut self, map: &str, key: Vec<u8>, value: Vec<u8>) -> FuzzInput {
+        let map = map.to_owned();
+        self.elements.push(InputElement { map, key, value });
+        self
+    }
+
+    /// Adds a run on a packet, which is empty for programs without one, and on a context, if one is
+    /// given, at a time in nanoseconds.
+    #[must_use]
+    pub fn then_run(mut self, packet: Vec<u8>, context: Option<Vec<u8>>, time: u64) -> FuzzInput {
+        self.steps.push(InputStep {
             packet,
-            ..InputStep::default()
-        };
-        FuzzInput {
-            steps: vec![step],
-            ..FuzzInput::default()
-        }
+            context,
+            time,
+        });
+        self
+    }
+
+    /// The packets of its runs.
+    pub fn packets(&self) -> impl Iterator<Item = &[u8]> {
+        self.steps.iter().map(|step| &step.packet[..])
+    }
+
+    /// A capture (pcap, nanoseconds) of the packets, as Ethernet frames at their times.
+    pub fn capture(&self) -> Vec<u8> {
+        capture_as(self, CaptureForm::Link)
     }
 
     /// Makes it a copy of another one, in the memory that it has.

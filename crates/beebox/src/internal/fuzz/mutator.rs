@@ -1,14 +1,13 @@
 //! Makes inputs of others: by packets, contexts, elements of maps, and the order and time of runs.
 
+use vm::network::{AF_INET, AF_INET6};
+
 use super::input::{FuzzInput, InputElement};
 use super::packets::{Packets, put};
 use super::random::Chooser;
 use super::steps::{Flows, change_steps, change_time};
 use super::worker::Entry;
 use crate::internal::run::{Compared, LoadedObject};
-
-const AF_INET: u32 = 2;
-const AF_INET6: u32 = 10;
 
 /// What inputs of a program consist of.
 #[derive(Clone, Debug)]
@@ -49,7 +48,7 @@ impl Mutator {
 
     /// Makes an input from nothing.
     pub(super) fn generate(&mut self, chooser: &mut Chooser, input: &mut FuzzInput) {
-        input.copy(&FuzzInput::of_packet(Vec::new()));
+        input.copy(&FuzzInput::from_packet(Vec::new()));
         let step = &mut input.steps[0];
         if self.shape.has_packets {
             self.packets.generate(chooser, &mut step.packet);

@@ -44,7 +44,7 @@ impl FuzzReport {
         for (find, files) in report.finds.iter().zip(files) {
             let _ = writeln!(text, "found: {}: {}", find.property, find.what);
             if files.is_empty() {
-                for line in find.test.text.lines().filter(|line| !line.starts_with('#')) {
+                for line in find.test.lines().filter(|line| !line.starts_with('#')) {
                     let _ = match line {
                         "" => writeln!(text),
                         line => writeln!(text, "  {line}"),
@@ -54,7 +54,7 @@ impl FuzzReport {
                 let names: Vec<String> = files.iter().map(|it| it.display().to_string()).collect();
                 let _ = writeln!(text, "  {}", names.join(", "));
             }
-            if !find.test.fails {
+            if !find.test_fails {
                 let _ = writeln!(text, "  no statement of a test says what is wrong");
             }
         }
@@ -91,8 +91,8 @@ impl FuzzReport {
                 "step": find.step,
                 "runs": find.runs,
                 "seconds": find.time.as_secs_f64(),
-                "test_text": find.test.text,
-                "test_fails": find.test.fails,
+                "test_text": find.test,
+                "test_fails": find.test_fails,
                 "files": files,
             })
         });
@@ -168,7 +168,7 @@ pub fn write_find(
         if capture.exists() {
             continue;
         }
-        match create(&path, find.test.text.as_bytes()) {
+        match create(&path, find.test.as_bytes()) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             made => made.map_err(|error| FindsError::File(path.clone(), error))?,
         }

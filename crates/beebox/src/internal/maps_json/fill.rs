@@ -14,7 +14,30 @@ use super::{
 use crate::failure::{Cause, Error, RunCause};
 use crate::internal::run::{LoadedObject, ObjectMap};
 
-/// Contents of maps: a list of entries for each map, by name.
+/// Contents of maps as JSON, in the form of bpftool's dumps: an object of lists of entries, by name of the
+/// map.
+///
+/// In `{"blocked": [{"key": {"prefixlen": 24, "saddr": 131072}, "value": 7}]}` keys and values have the
+/// members of their types; they are bytes in hexadecimal where the object has no types. Values of program
+/// arrays are names of programs, those of maps of sockets cookies of the network. Members that are left
+/// out are 0, and are listed ([`LeftOut`]).
+///
+/// ```
+/// use beebox::{Loader, MapsJson, Object, TestRun, XdpAction};
+///
+/// fn main() -> Result<(), beebox::Error> {
+/// #   std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
+///     let object = Object::open("examples/packets/firewall.bpf.o")?;
+///     let instance = Loader::default().load(&object)?;
+///     instance.fill_maps(&object, &MapsJson::open("examples/packets/rules.json")?)?;
+///
+///     let result = instance.program("firewall")?.test_run(&TestRun::packet(&[0; 64]))?;
+///     assert_eq!(result.verdict, XdpAction::Pass);
+///     let maps = instance.maps_json(&object)?;
+///     assert!(maps.contains("\"blocked\""));
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct MapsJson {
     contents: serde_json::Map<String, Value>,
@@ -32,7 +55,7 @@ impl MapsJson {
         let path = path.as_ref();
         let read = sys::input::read(path, MapsJson::MOST_BYTES);
         let bytes = read.map_err(|error| Cause::File(path.to_owned(), error))?;
-        MapsJson::parse(&bytes).map_err(|error| RunCause::MapsFile(path.to_owned(), error).into())
+        MapsJson::read(&bytes).map_err(|error| RunCause::MapsFile(path.to_owned(), error).into())
     }
 
     /// Reads JSON text: maps by name, or an object with these as its member `maps`, as
@@ -40,7 +63,13 @@ impl MapsJson {
     ///
     /// # Errors
     /// If it is no JSON of this form.
-    pub fn parse(text: &[u8]) -> Result<MapsJson, MapsJsonError> {
+    pub fn parse(text: &[u8]) -> Result<MapsJson, Error> {
+        Ok(MapsJson::read(text)?)
+    }
+
+    /// As [`MapsJson::parse`], with the error as data.
+    #[doc(hidden)]
+    pub fn read(text: &[u8]) -> Result<MapsJson, MapsJsonError> {
         let contents =
             seccomp::json::read(text).map_err(|error| MapsJsonFault::Json(error.to_string()))?;
         let contents = contents.get("maps").unwrap_or(&contents);

@@ -27,7 +27,7 @@ pub struct PacketOutput<'w> {
 /// Options of a run on a capture.
 #[derive(Default)]
 pub struct CaptureOptions<'w> {
-    /// Output of the packets that go on.
+    /// Output of passed packets.
     pub output: Option<PacketOutput<'w>>,
     /// Outputs of the packets of verdicts.
     pub by_verdict: Vec<VerdictOutput<'w>>,

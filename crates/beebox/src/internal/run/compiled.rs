@@ -19,7 +19,8 @@ use vm::{
     PacketBuffer, RunContext, RunGuard, TailTarget,
 };
 
-use crate::{Engine, EngineRefusal};
+use crate::Engine;
+use crate::engine::EngineRefusal;
 
 /// A verified program for an engine without checks.
 #[derive(Clone)]

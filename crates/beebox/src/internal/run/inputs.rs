@@ -176,14 +176,12 @@ impl LoadedObject {
         self.shared.used_timers().is_some()
     }
 
-    /// True if a program that was loaded calls one of these helpers.
-    pub(crate) fn calls(&self, helpers: &[HelperId]) -> bool {
+    /// True if a program that was loaded calls a helper with this property.
+    pub(crate) fn calls(&self, has_property: fn(HelperId) -> bool) -> bool {
         let mut programs = self.shared.programs.iter();
         programs.any(|prepared| {
             prepared.program.decode().iter().any(|insn| match insn {
-                Insn::Call(Callee::Helper(number)) => {
-                    HelperId::from_number(*number).is_some_and(|it| helpers.contains(&it))
-                }
+                Insn::Call(callee) => HelperId::of_call(*callee).is_some_and(has_property),
                 _ => false,
             })
         })

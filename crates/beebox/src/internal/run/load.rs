@@ -37,7 +37,8 @@ use super::{
     LoadError, LoadOptions, LoadedObject, ObjectMap, ReusedMaps, compiled, inner_maps, process,
     tail_calls,
 };
-use crate::{Engine, EngineRefusal};
+use crate::Engine;
+use crate::engine::EngineRefusal;
 
 impl LoadedObject {
     /// Links an object for a kernel, verifies its programs that are to be loaded

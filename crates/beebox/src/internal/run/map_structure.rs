@@ -4,7 +4,6 @@
 
 use ::kernel::maps::{Arena, Map};
 use btf::{Btf, Kind};
-use program::creation::added_flags;
 use spec::maps::{MapFlags, MapKind};
 use vm::ArenaObject as _;
 
@@ -71,7 +70,7 @@ const fn member(
 impl Described<'_> {
     /// Linux has programs only read the values of maps of devices.
     fn flags(&self) -> u64 {
-        let own = added_flags(self.map.kind());
+        let own = self.map.kind().added_flags();
         self.map.params().flags.with(own).0.into()
     }
 

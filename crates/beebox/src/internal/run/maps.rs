@@ -6,7 +6,7 @@ use ::kernel::maps::{
     Arena, CURRENT_TASK, Host, LocalStorage, Map, PACKET_SOCKET, PerfBuffer, Resources, ValueLayout,
 };
 use btf::Btf;
-use program::creation::{MapCreator, RefusedMap, added_flags};
+use program::creation::{MapCreator, RefusedMap};
 use program::{InitialContents, MapDef};
 use spec::Errno;
 use spec::maps::{MapFlags, MapKind};
@@ -236,7 +236,7 @@ impl ObjectMap {
 
     /// Access of programs to its values.
     pub(super) fn permission(&self) -> Permission {
-        let flags = self.def.params.flags.with(added_flags(self.map.kind()));
+        let flags = self.def.params.flags.with(self.map.kind().added_flags());
         match flags.0 & MapFlags::RDONLY_PROG.0 {
             0 => Permission::ReadWrite,
             _ => Permission::ReadOnly,

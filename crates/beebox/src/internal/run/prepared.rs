@@ -20,7 +20,7 @@ use super::compiled::{Code, Compiled, FunctionCode};
 use super::counts::ProgramCounts;
 use super::unwritten::UnwrittenRead;
 use super::{ObjectMap, RunError};
-use crate::EngineRefusal;
+use crate::engine::EngineRefusal;
 
 /// `bpf_get_current_task` and `bpf_get_current_task_btf`.
 const TASK_HELPERS: [i32; 2] = [35, 158];

@@ -20,7 +20,8 @@ use super::prepared::Prepared;
 use super::services::{RunClock, Services};
 use super::shared::Shared;
 use super::{Faults, ObjectMap, PrintedText, RunError, RunRecord, records};
-use crate::{Engine, EngineRefusal};
+use crate::Engine;
+use crate::engine::EngineRefusal;
 
 /// Runs from one comparison of the deadline with the clock to the next.
 const RUNS_UNCHECKED: u32 = 1024;

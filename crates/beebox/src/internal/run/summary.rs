@@ -17,7 +17,7 @@ use super::Redirect;
 pub struct CaptureSummary {
     /// Number of packets.
     pub packets: u64,
-    /// Number of packets that go on.
+    /// Number of passed packets.
     pub kept: u64,
     /// The verdicts, in the order of their first packet.
     pub verdicts: Vec<VerdictCount>,

@@ -10,7 +10,7 @@ use spec::programs::{LoadFlags, ProgramType};
 
 use super::prepared::Prepared;
 use super::{LoadError, ObjectMap};
-use crate::EngineRefusal;
+use crate::engine::EngineRefusal;
 
 /// The programs of an object by descriptor, which is their place here.
 #[derive(Debug, Default)]

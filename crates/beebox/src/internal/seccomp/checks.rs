@@ -8,10 +8,8 @@ use report::seccomp::{
 };
 use serde_json::{Value, json};
 
-use super::{
-    Analysis, ByteOrder, Expectation, FilterStack, Finding, Miss, NamedFilter, TooComplex,
-};
-use crate::Engine;
+use super::{Analysis, ByteOrder, Expectation, FilterStack, Finding, Miss, NamedFilter};
+use crate::{Engine, Error};
 
 /// Expectations that filters miss.
 pub struct Misses<'e>(Vec<(&'e Expectation, Miss)>);
@@ -22,7 +20,7 @@ impl Analysis {
     /// # Errors
     /// Beyond the budget of the analysis.
     #[doc(hidden)]
-    pub fn misses<'e>(&mut self, list: &'e [Expectation]) -> Result<Misses<'e>, TooComplex> {
+    pub fn misses<'e>(&mut self, list: &'e [Expectation]) -> Result<Misses<'e>, Error> {
         let mut misses = Vec::new();
         for expectation in list {
             if let Some(miss) = self.check(expectation)? {
@@ -86,7 +84,7 @@ pub struct FilterCheck<'f> {
     /// The filters, and why the kernel refuses them, if it does.
     installed: Vec<(&'f NamedFilter, Option<String>)>,
     /// What is suspicious, of filters that are installed.
-    pub findings: Result<Vec<Finding>, TooComplex>,
+    pub findings: Result<Vec<Finding>, Error>,
 }
 
 impl<'f> FilterCheck<'f> {

@@ -8,7 +8,8 @@ use report::seccomp::{
 };
 use serde_json::{Value, json};
 
-use super::{Analysis, Arch, Case, NamedFilter, TooComplex};
+use super::{Analysis, Arch, Case, NamedFilter};
+use crate::Error;
 
 /// The cases of some calls of architectures.
 pub struct CallCases(Vec<(Arch, Vec<(u32, Vec<Case>)>)>);
@@ -19,7 +20,7 @@ impl Analysis {
     /// # Errors
     /// Beyond the budget of the analysis.
     #[doc(hidden)]
-    pub fn shown_architectures(&mut self) -> Result<Vec<Arch>, TooComplex> {
+    pub fn shown_architectures(&mut self) -> Result<Vec<Arch>, Error> {
         let mut archs = self.architectures()?;
         if archs.is_empty() {
             archs.push(Arch::native().unwrap_or(Arch::X86_64));
@@ -32,7 +33,7 @@ impl Analysis {
     /// # Errors
     /// Beyond the budget of the analysis.
     #[doc(hidden)]
-    pub fn tables_json(&mut self, archs: &[Arch]) -> Result<Value, TooComplex> {
+    pub fn tables_json(&mut self, archs: &[Arch]) -> Result<Value, Error> {
         let mut tables = Vec::new();
         for &arch in archs {
             tables.push(table_json(&self.table(arch)?));
@@ -58,7 +59,7 @@ impl Analysis {
         programs: &[NamedFilter],
         archs: &[Arch],
         (all, hint): (bool, &str),
-    ) -> Result<String, TooComplex> {
+    ) -> Result<String, Error> {
         let mut text = String::new();
         // Writing to a string cannot fail.
         for &arch in archs {
@@ -96,7 +97,7 @@ impl Analysis {
         archs: &[Arch],
         calls: &[C],
         number: impl Fn(Arch, &C) -> Option<u32>,
-    ) -> Result<CallCases, TooComplex> {
+    ) -> Result<CallCases, Error> {
         let mut tables = Vec::new();
         for &arch in archs {
             let mut cases = Vec::new();

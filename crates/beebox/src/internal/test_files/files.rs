@@ -180,7 +180,7 @@ fn read(
     if is_of_directory && args.object.is_none() && !names_object(path)? {
         return Ok(None);
     }
-    let file = ExpectFile::open(path);
+    let file = ExpectFile::read(path);
     let file = file.map_err(|error| TestFilesError::Expect(Box::new(error)))?;
     let given = file.object().map(Path::to_owned);
     let Some(object) = given.or_else(|| args.object.map(Path::to_owned)) else {

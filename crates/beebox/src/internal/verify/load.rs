@@ -259,7 +259,7 @@ impl<'o> Opened<'o> {
             if !is_there && map.struct_ops().is_none() {
                 map.autocreate = false;
             }
-            let is_by_cpu = matches!(kind, Some(MapKind::PerfEventArray | MapKind::Cpumap));
+            let is_by_cpu = kind.is_some_and(MapKind::has_entry_by_cpu);
             if map.params().max_entries == 0
                 && !kind.is_some_and(MapKind::has_no_entries)
                 && !(is_by_cpu && completes_sizes)

@@ -21,7 +21,7 @@ use cause::{Budget, Found};
 
 pub use cause::{Decider, DeciderKind, RefusalCause, SEARCH_INSNS};
 pub use edit::{Edit, EditOutcome};
-pub use object::{KernelVerdict, ProgramMatrix, verify_matrix};
+pub use object::{KernelVerdict, ProgramMatrix};
 
 /// The answers of several kernels about the programs of files.
 #[derive(Debug)]

@@ -38,25 +38,27 @@ impl ProgramVerification {
     }
 }
 
-/// Verifies the programs of an object in the order of the file, each loaded alone as by
-/// [`ProgramLoader`]. A program that is refused is verified a second time for its explanation.
-///
-/// # Errors
-/// If the object cannot be opened, or the kernel has no registry. A program that cannot be
-/// linked is among the results.
-pub fn verify_object(
-    object: &Object,
-    kernel: &Kernel,
-    options: &Options,
-) -> Result<Vec<ProgramVerification>, Error> {
-    let registry = kernel.registry().ok_or(Cause::NoRegistry)?;
-    let mut results = Vec::new();
-    let loaded =
-        ProgramLoader::new(kernel).load_each(object.bytes(), object.place(), &mut |loaded| {
-            results.push(verify_loaded(loaded, kernel, registry, options));
-        });
-    loaded.map_err(link_error)?;
-    Ok(results)
+impl Object {
+    /// Verifies its programs for a kernel, in the order of the file, each loaded alone. A program that is
+    /// refused is verified a second time for its explanation.
+    ///
+    /// # Errors
+    /// If the object cannot be opened, or the kernel has no registry. A program that cannot be
+    /// linked is among the results.
+    pub fn verify(
+        &self,
+        kernel: &Kernel,
+        options: &Options,
+    ) -> Result<Vec<ProgramVerification>, Error> {
+        let registry = kernel.registry().ok_or(Cause::NoRegistry)?;
+        let mut results = Vec::new();
+        let loaded =
+            ProgramLoader::new(kernel).load_each(self.bytes(), self.place(), &mut |loaded| {
+                results.push(verify_loaded(loaded, kernel, registry, options));
+            });
+        loaded.map_err(link_error)?;
+        Ok(results)
+    }
 }
 
 fn verify_loaded(

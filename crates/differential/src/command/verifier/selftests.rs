@@ -13,7 +13,7 @@ use beebox::internal::ask::{image_in, image_version};
 use beebox::internal::object::Object;
 use beebox::internal::program::Program;
 use beebox::internal::verify::{ProgramLoader, Registry, StandaloneProgram};
-use beebox::kernel::Presets;
+use beebox::kernel::Kernels;
 use beebox_differential::recorded::read_text;
 use beebox_differential::verifier::{VerifierPair, registry_of};
 use btf::Btf;

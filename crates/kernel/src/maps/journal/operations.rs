@@ -9,7 +9,7 @@ use vm::{ArenaObject, CellSlice, Cursor, MapFunction, MapOperations, Samples, Ta
 use super::super::resources::{Resources, StoredProgram};
 use super::super::syscall_operations::Entries;
 use super::super::{ProgramClass, RunGuard, StoredMap, SyscallOperations};
-use super::{Journal, is_queue};
+use super::Journal;
 
 /// Operations that change nothing which a journal notes: those of the map behind it.
 macro_rules! of_inner {
@@ -97,7 +97,7 @@ impl SyscallOperations for Journal {
         flags: u64,
         resources: &dyn Resources,
     ) -> Result<(), Errno> {
-        match is_queue(self.kind) {
+        match self.is_queue() {
             true => self.note_whole(),
             false => self.note_update(key),
         }
@@ -119,7 +119,7 @@ impl SyscallOperations for Journal {
     }
 
     fn take(&self, key: &[u8], out: &mut [u8]) -> Result<(), Errno> {
-        match is_queue(self.kind) {
+        match self.is_queue() {
             true => self.note_whole(),
             false => self.note(key),
         }

@@ -1,6 +1,9 @@
 //! Wording of causes: loads and stores, and their base registers.
 
-use verifier::reason::{Cause, Explanation, KnownValue, Note, NoteKind, PointerTarget};
+use btf::AccessFault;
+use btf::fields::FieldKind;
+use spec::registry::{RegBase, SpecialKfunc};
+use verifier::reason::{Called, Cause, Explanation, KnownValue, Note, NoteKind, PointerTarget};
 
 use super::register::{maybe_null, not_pointer, uninitialized};
 use super::{Words, context};
@@ -13,14 +16,14 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             why,
             callee,
             by_packet_load,
-        } => uninitialized(*reg, *why, callee.as_deref(), *by_packet_load),
+        } => uninitialized(*reg, *why, callee.as_ref(), *by_packet_load),
         Cause::MaybeNull {
             reg,
             kind,
             callee,
             access,
             check,
-        } => maybe_null(explanation, *reg, kind, callee.as_deref(), (access, *check)),
+        } => maybe_null(explanation, *reg, kind, callee.as_ref(), (access, *check)),
         Cause::NotPointer {
             reg,
             source,
@@ -37,9 +40,9 @@ pub(super) fn words(explanation: &Explanation) -> Words {
                 ..
             } => "the end of the packet bounds accesses; read through `data` instead",
             KnownValue::Pointer {
-                kind: PointerTarget::Other(name),
+                kind: PointerTarget::Other(ty),
                 ..
-            } if name == "dynptr_ptr" => {
+            } if ty.named().base == RegBase::ConstPtrToDynptr => {
                 "its bytes are read and written by bpf_dynptr_read, bpf_dynptr_write or bpf_dynptr_data"
             }
             _ => "pointers of this type are passed to helpers, or their fields read by them",
@@ -78,7 +81,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
                      structure counts: `struct key key = {};`, or `__builtin_memset`",
                 )
         }
-        Cause::ReadOnly { kind } => read_only(explanation, kind),
+        Cause::ReadOnly { kind, callee } => read_only(explanation, kind, callee.as_ref()),
         Cause::FramePointer => Words::new("frame-pointer", "r10, the frame pointer, is written")
             .needed("another register as destination")
             .help("copy it first: `r2 = r10`, then `r2 += -8`"),
@@ -92,16 +95,16 @@ pub(super) fn words(explanation: &Explanation) -> Words {
                 "special-field",
                 format!("{who} accesses the map value where its `{field}` is"),
             )
-            .needed(match (field.as_str(), by_helper) {
-                ("kptr", false) => String::from(
+            .needed(match (field, by_helper) {
+                (FieldKind::KptrRef | FieldKind::KptrUnref, false) => String::from(
                     "8 bytes at the field's offset, by a plain load; stores of untyped pointers only",
                 ),
                 _ => format!("bytes of the value beside the `{field}`"),
             })
-            .help(match field.as_str() {
-                "bpf_spin_lock" => "locks are only passed to bpf_spin_lock and bpf_spin_unlock",
-                "bpf_timer" => "timers are only passed to bpf_timer_init, _set_callback, _start",
-                "kptr" => {
+            .help(match field {
+                FieldKind::SpinLock => "locks are only passed to bpf_spin_lock and bpf_spin_unlock",
+                FieldKind::Timer => "timers are only passed to bpf_timer_init, _set_callback, _start",
+                FieldKind::KptrRef | FieldKind::KptrUnref => {
                     "kernel pointers in map values are read as 8 bytes at their offset, and \
                      exchanged by bpf_kptr_xchg"
                 }
@@ -117,8 +120,8 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             "field-type",
             format!("{} is stored into a `{field}` of a map value", known(found)),
         )
-        .needed(match (expected.as_str(), found) {
-            ("", _) => String::from("a value of the field's type"),
+        .needed(match (expected, found) {
+            (None, _) => String::from("a value of the field's type"),
             (
                 _,
                 KnownValue::Pointer {
@@ -127,7 +130,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
                     ..
                 },
             ) => String::from("a pointer to the start of such a structure, or null"),
-            (expected, _) => format!("{}, or null", kptr_words(expected)),
+            (Some(name), _) => format!("a pointer to `struct {name}`, or null"),
         })
         .help(match found {
             KnownValue::Pointer { offset: 1.., .. } => {
@@ -153,7 +156,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             *reg,
             kind,
             (*is_variable, *off),
-            callee.as_deref(),
+            callee.as_ref(),
             merged.as_ref(),
         ),
         Cause::MixedPointers => Words::new(
@@ -176,36 +179,26 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             module,
             is_write,
             fault,
-        } => object(name, module.as_deref(), *is_write, fault.as_deref()),
+        } => object(name, module.as_deref(), *is_write, fault.as_ref()),
         _ => Words::new("other", "the instruction is not allowed here"),
     }
 }
 
-/// The kernel's names of the types that a kptr takes, in words.
-fn kptr_words(expected: &str) -> String {
-    let name = expected.split(" or ").next().unwrap_or(expected);
-    match name.split_once("ptr_") {
-        Some((_, name)) if !name.is_empty() => format!("a pointer to `struct {name}`"),
-        _ => expected.to_owned(),
-    }
-}
-
-fn read_only(explanation: &Explanation, kind: &PointerTarget) -> Words {
+fn read_only(explanation: &Explanation, kind: &PointerTarget, callee: Option<&Called>) -> Words {
     let what = target(kind);
-    let is_slice = explanation.place.as_ref();
-    let is_slice = is_slice.is_some_and(|place| place.text.contains("bpf_dynptr_slice_rdwr"));
+    let kfunc = callee.and_then(|callee| callee.kfunc);
     let words = Words::new("read-only", format!("{what} may only be read here"));
     match kind {
         PointerTarget::Packet { .. } | PointerTarget::PacketMeta { .. } => words
             .needed(format!(
                 "a program type that may write packets directly; {} may not",
-                explanation.program_type
+                explanation.program_type.name()
             ))
-            .help(match is_slice {
-                true => {
+            .help(match kfunc {
+                Some(SpecialKfunc::DynptrSliceRdwr) => {
                     "read by bpf_dynptr_slice; bpf_dynptr_write writes where the program type may"
                 }
-                false => "bpf_skb_store_bytes writes packets where the program type has it",
+                _ => "bpf_skb_store_bytes writes packets where the program type has it",
             }),
         PointerTarget::Memory { .. } if explanation.notes.iter().any(is_plain_slice) => words
             .needed("a slice that may be written")
@@ -231,10 +224,11 @@ fn read_only(explanation: &Explanation, kind: &PointerTarget) -> Words {
 
 /// True if the value comes from `bpf_dynptr_slice`, which gives memory for reading.
 fn is_plain_slice(note: &Note) -> bool {
-    matches!(&note.kind, NoteKind::Returned { callee, .. } if callee == "bpf_dynptr_slice")
+    matches!(&note.kind, NoteKind::Returned { callee, .. }
+        if callee.kfunc == Some(SpecialKfunc::DynptrSlice))
 }
 
-fn object(name: &str, module: Option<&str>, is_write: bool, fault: Option<&str>) -> Words {
+fn object(name: &str, module: Option<&str>, is_write: bool, fault: Option<&AccessFault>) -> Words {
     if let Some(fault) = fault {
         let words = Words::new(
             "kernel-object",

@@ -16,7 +16,7 @@ pub(super) fn words(explanation: &Explanation, fault: &TargetFault) -> Words {
         .help("leave `.s` out of the section name, or attach to an LSM hook where programs may sleep"),
         TargetFault::SleepingType => of(format!(
             "the program may sleep, and programs of type {} at this place never do",
-            explanation.program_type
+            explanation.program_type.name()
         ))
         .needed("an fentry, fexit, fmod_ret, LSM, iterator, uprobe or struct_ops program")
         .help("leave `.s` out of the section name"),

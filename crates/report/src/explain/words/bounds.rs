@@ -392,10 +392,10 @@ fn arithmetic(
                 check => edits(words, side, check, None),
             }
         }
-        ArithmeticFault::Unbounded => edits(
+        ArithmeticFault::Unbounded { is_subtracted } => edits(
             Words::new(
                 "offset-unbounded",
-                match insn.contains(" -= ") {
+                match is_subtracted {
                     true => format!(
                         "a number without bounds is subtracted from r{reg}, a pointer to {what}"
                     ),

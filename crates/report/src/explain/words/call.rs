@@ -1,10 +1,12 @@
 //! Wording of causes: arguments of helpers and kfuncs, maps.
 
 use object::{CORE_POISON, KFUNC_POISON, MAP_POISON};
+use spec::helpers::HelperId;
+use spec::registry::{RegBase, RegType, TypeFlags};
 use verifier::domain::Scalar;
 use verifier::reason::{
-    BoundsFault, Cause, Check, Explanation, KfuncRule, KnownValue, Note, NoteKind, PointerTarget,
-    SizeFault,
+    BoundsFault, Called, Cause, Check, Expected, Explanation, KfuncRule, KnownValue, Note,
+    NoteKind, PointerTarget, SizeFault, TypeText,
 };
 
 use super::bounds::edits;
@@ -15,7 +17,7 @@ use crate::explain::value::{known, range};
 const MOST_NUMBERS: i32 = 1_000_000;
 
 pub(super) fn words(explanation: &Explanation) -> Words {
-    let kind = explanation.program_type;
+    let kind = explanation.program_type.name();
     match &explanation.cause {
         Cause::HelperUnavailable {
             helper,
@@ -89,7 +91,8 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         } => {
             let words = argument_type(callee, *number, found, expected);
             let is_task = |note: &Note| {
-                matches!(&note.kind, NoteKind::Returned { callee, .. } if callee == "bpf_get_current_task")
+                matches!(&note.kind, NoteKind::Returned { callee, .. }
+                    if callee.helper == Some(HelperId::GetCurrentTask))
             };
             match explanation.notes.iter().any(is_task) {
                 true => words.help(
@@ -136,8 +139,8 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             )
             .needed("a string that ends with 0 in a map that is read-only and frozen")
             .help("declare it `static const char fmt[] = \"…\";`, so that it lies in .rodata");
-            match callee.as_str() {
-                "bpf_strncmp" => words.help(
+            match callee.helper {
+                Some(HelperId::Strncmp) => words.help(
                     "the string to compare it with comes first, in memory of the program: read \
                      it there by bpf_probe_read_user_str or bpf_probe_read_kernel_str",
                 ),
@@ -198,7 +201,7 @@ fn unknown(number: i32) -> Words {
     .help("the program may be made for a newer kernel, or call a function that was not linked")
 }
 
-fn unavailable(kind: &str, helper: &str, types: &[&str], other_attach: bool) -> Words {
+fn unavailable(kind: &str, helper: &Called, types: &[&str], other_attach: bool) -> Words {
     let words = Words::new(
         "helper-unavailable",
         format!(
@@ -221,7 +224,7 @@ fn unavailable(kind: &str, helper: &str, types: &[&str], other_attach: bool) -> 
     words.help("use another helper for it, or attach the program elsewhere (another SEC)")
 }
 
-fn kfunc_unavailable(kind: &str, kfunc: &str, rule: &KfuncRule) -> Words {
+fn kfunc_unavailable(kind: &str, kfunc: &Called, rule: &KfuncRule) -> Words {
     let words = Words::new(
         "kfunc-unavailable",
         format!("{kind} programs cannot call the kernel function `{kfunc}`"),
@@ -245,87 +248,122 @@ fn kfunc_unavailable(kind: &str, kfunc: &str, rule: &KfuncRule) -> Words {
     }
 }
 
-/// The kernel's names of types in words.
-fn expected_words(expected: &[String]) -> String {
-    let is_memory = expected.len() > 5 && expected.iter().any(|name| name == "map_value");
-    if is_memory {
+/// What a call takes, in words.
+fn expected_words(expected: &Expected) -> String {
+    let types = match expected {
+        Expected::Types(types) => types,
+        Expected::Structure(name) => return format!("struct {name}"),
+        Expected::Pointer { to, of_kernel } => {
+            let of = if *of_kernel { " of the kernel" } else { "" };
+            return format!("a pointer to a `{to}`{of}");
+        }
+        Expected::Object => return String::from("a pointer to an object of the kernel"),
+        Expected::TypeId => return String::from("the id of a structure of the kernel's types"),
+    };
+    if types.len() > 5 && takes(expected, RegBase::PtrToMapValue) {
         return String::from(
             "memory: the stack, a map value, the packet, or other memory of the program",
         );
     }
-    if expected.iter().any(|name| name == "percpu_ptr_") {
+    if takes_percpu(expected) {
         return String::from("a variable or member that each CPU has (`__percpu`)");
     }
-    let names: Vec<&str> = expected
-        .iter()
-        .map(|name| match name.as_str() {
-            "fp" if expected.len() == 1 => {
+    let name = |ty: &TypeText| {
+        let RegType { base, flags } = ty.named();
+        let words = match base {
+            RegBase::PtrToMem if flags == TypeFlags::MEM_RINGBUF => {
+                "a ring buffer record, as reserved"
+            }
+            RegBase::PtrToBtfId if flags == TypeFlags::PTR_TRUSTED => "a trusted kernel object",
+            RegBase::PtrToBtfId if flags == TypeFlags::MEM_RCU => "a kernel object under RCU",
+            _ if !flags.is_empty() => return ty.to_string(),
+            RegBase::PtrToStack if types.len() == 1 => {
                 "memory of the program: the stack, a map value, the packet, or a record"
             }
-            "fp" => "the stack",
-            "dynptr_ptr" => "a dynptr that the function was given",
-            "ctx" => "the context (r1 at the entry, unmodified)",
-            "map_ptr" => "a map",
-            "map_key" => "a map key",
-            "map_value" => "a map value",
-            "scalar" => "a number",
-            "mem" => "memory of known size",
-            "buf" => "the buffer of the context",
-            "pkt" => "the packet",
-            "pkt_meta" => "the metadata before the packet",
-            "ringbuf_mem" => "a ring buffer record, as reserved",
-            "sock" => "a socket",
-            "sock_common" => "a socket (common part)",
-            "tcp_sock" => "a TCP socket",
-            "xdp_sock" => "an XDP socket",
-            "ptr_" => "a kernel object",
-            "trusted_ptr_" => "a trusted kernel object",
-            "rcu_ptr_" => "a kernel object under RCU",
-            "func" => "a function",
-            other => other,
-        })
-        .collect();
+            RegBase::PtrToStack => "the stack",
+            RegBase::ConstPtrToDynptr => "a dynptr that the function was given",
+            RegBase::PtrToCtx => "the context (r1 at the entry, unmodified)",
+            RegBase::ConstPtrToMap => "a map",
+            RegBase::PtrToMapKey => "a map key",
+            RegBase::PtrToMapValue => "a map value",
+            RegBase::Scalar => "a number",
+            RegBase::PtrToMem => "memory of known size",
+            RegBase::PtrToBuf => "the buffer of the context",
+            RegBase::PtrToPacket => "the packet",
+            RegBase::PtrToPacketMeta => "the metadata before the packet",
+            RegBase::PtrToSocket => "a socket",
+            RegBase::PtrToSockCommon => "a socket (common part)",
+            RegBase::PtrToTcpSock => "a TCP socket",
+            RegBase::PtrToXdpSock => "an XDP socket",
+            RegBase::PtrToBtfId => "a kernel object",
+            RegBase::PtrToFunc => "a function",
+            _ => return ty.to_string(),
+        };
+        words.to_owned()
+    };
+    let names: Vec<String> = types.iter().map(name).collect();
     match &names[..] {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
         names => names.concat(),
     }
 }
 
-fn argument_type(callee: &str, number: u8, found: &KnownValue, expected: &[String]) -> Words {
+/// True if a call takes this type.
+fn takes(expected: &Expected, ty: impl Into<RegType>) -> bool {
+    let ty = ty.into();
+    matches!(expected, Expected::Types(types) if types.iter().any(|one| one.named() == ty))
+}
+
+/// True if a call takes what each CPU has.
+fn takes_percpu(expected: &Expected) -> bool {
+    let is_percpu = |ty: &TypeText| ty.named().flags.has(TypeFlags::MEM_PERCPU);
+    matches!(expected, Expected::Types(types) if types.iter().any(is_percpu))
+}
+
+fn argument_type(callee: &Called, number: u8, found: &KnownValue, expected: &Expected) -> Words {
     let words = Words::new(
         "argument-type",
         format!("argument {number} of `{callee}` is {}", known(found)),
     )
     .needed(expected_words(expected));
-    let has = |name: &str| expected.iter().any(|expected| expected == name);
-    let of_kernel = expected
-        .iter()
-        .any(|expected| expected.starts_with("a pointer to a") || expected.starts_with("struct "))
-        || has("ptr_") && !has("map_value");
-    let is_field = expected.len() == 2 && has("map_value") && has("ptr_");
+    let has = |base: RegBase| takes(expected, base);
+    let (has_value, has_object) = (has(RegBase::PtrToMapValue), has(RegBase::PtrToBtfId));
+    let count = match expected {
+        Expected::Types(types) => types.len(),
+        _ => 0,
+    };
+    let of_kernel = match expected {
+        Expected::Types(_) => has_object && !has_value,
+        Expected::Structure(_) | Expected::Pointer { .. } | Expected::Object => true,
+        Expected::TypeId => false,
+    };
+    let is_field = count == 2 && has_value && has_object;
     match found {
         KnownValue::Pointer {
             maybe_null: true, ..
         } => words.help("compare the pointer with null before the call"),
-        KnownValue::Pointer { .. } if has("ctx") => {
+        KnownValue::Pointer { .. } if has(RegBase::PtrToCtx) => {
             words.help("pass the program's own `ctx`; in a function, pass it on as a parameter")
         }
-        KnownValue::Pointer { .. } if expected.len() == 1 && has("map_ptr") => {
+        KnownValue::Pointer { .. } if count == 1 && has(RegBase::ConstPtrToMap) => {
             words.help("pass the map by address, `&map`; check the order of the arguments")
         }
-        KnownValue::Pointer { .. } if has("sock") => words.help(
+        KnownValue::Pointer { .. } if has(RegBase::PtrToSocket) => words.help(
             "pass a socket: what a lookup returned, or the member of the context that is one",
         ),
-        KnownValue::Pointer { .. } if expected.len() == 1 && has("ringbuf_mem") => {
+        KnownValue::Pointer { .. }
+            if count == 1 && takes(expected, RegBase::PtrToMem.with(TypeFlags::MEM_RINGBUF)) =>
+        {
             words.help(
                 "pass the pointer that bpf_ringbuf_reserve returned; the record of a dynptr is for \
                  bpf_ringbuf_submit_dynptr and bpf_ringbuf_discard_dynptr",
             )
         }
-        KnownValue::Pointer { .. } if has("dynptr_ptr") => {
+        KnownValue::Pointer { .. } if has(RegBase::ConstPtrToDynptr) => {
             words.help("make it a local variable of the function, and pass its address")
         }
-        KnownValue::Pointer { name, .. } if name.starts_with("rdonly_") && has("mem") => words.help(
+        KnownValue::Pointer { ty, .. }
+            if ty.named().flags.has(TypeFlags::MEM_RDONLY) && has(RegBase::PtrToMem) => words.help(
             "the memory may only be read: pass a variable on the stack or a map value to a call \
              that writes",
         ),
@@ -352,7 +390,7 @@ fn argument_type(callee: &str, number: u8, found: &KnownValue, expected: &[Strin
                 "memory of the program is no object of the kernel: pass the pointer that a hook, a \
                  kernel function or a kptr gave",
             ),
-            _ if expected.iter().any(|expected| expected.starts_with("percpu_")) => words.help(
+            _ if takes_percpu(expected) => words.help(
                 "pass a variable of the kernel that each CPU has (`extern … __ksym`), or a \
                  `__percpu_kptr` that was read from a map",
             ),
@@ -362,14 +400,14 @@ fn argument_type(callee: &str, number: u8, found: &KnownValue, expected: &[Strin
             ),
             _ => words.help("check the order of the arguments"),
         },
-        KnownValue::Number(_) if has("ctx") => {
+        KnownValue::Number(_) if has(RegBase::PtrToCtx) => {
             words.help("pass the program's own `ctx`; in a function, pass it on as a parameter")
         }
-        KnownValue::Number(_) if has("map_ptr") => words.help("pass the map by address, `&map`"),
-        KnownValue::Number(_) if expected.iter().any(|of| of.starts_with("the id of")) => {
+        KnownValue::Number(_) if has(RegBase::ConstPtrToMap) => words.help("pass the map by address, `&map`"),
+        KnownValue::Number(_) if *expected == Expected::TypeId => {
             words.help("pass `bpf_core_type_id_kernel` of a structure, as bpf_core_cast does; 0 for plain memory")
         }
-        KnownValue::Number(num) if num.as_const() == Some(0) && has("percpu_ptr_") => words.help(
+        KnownValue::Number(num) if num.as_const() == Some(0) && takes_percpu(expected) => words.help(
             "a variable (`__ksym __weak`) that the kernel lacks is null: compare its address first",
         ),
         KnownValue::Number(num) if num.as_const() == Some(0) => {
@@ -379,7 +417,7 @@ fn argument_type(callee: &str, number: u8, found: &KnownValue, expected: &[Strin
             "a number is no pointer to an object: pass the pointer that a hook, a kernel function \
              or a kptr gave, as it was got",
         ),
-        KnownValue::Number(_) if has("map_value") || has("fp") => words.help(
+        KnownValue::Number(_) if has_value || has(RegBase::PtrToStack) => words.help(
             "the value must be passed by address: `&key`, not `key`; a pointer that was read from \
              memory or computed from numbers is a number",
         ),
@@ -391,7 +429,7 @@ fn argument_type(callee: &str, number: u8, found: &KnownValue, expected: &[Strin
 }
 
 fn argument_size(
-    callee: &str,
+    callee: &Called,
     number: u8,
     fault: SizeFault,
     value: &Scalar,

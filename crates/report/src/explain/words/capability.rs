@@ -14,7 +14,7 @@ pub(super) fn words(
     const NAME: &str = "capability";
     let needed = names(&missing.needed);
     let only = |what: String| Words::new(NAME, format!("{what} needs {needed}"));
-    let kind = explanation.program_type;
+    let kind = explanation.program_type.name();
     let mut words = match &explanation.cause {
         Cause::HelperUnavailable { helper, .. } => only(format!("`{helper}`")),
         Cause::KfuncUnavailable { kfunc, .. } => only(format!("the kernel function `{kfunc}`")),

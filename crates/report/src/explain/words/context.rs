@@ -1,7 +1,8 @@
 //! Wording of causes: accesses to the context, and pointers with an offset.
 
 use verifier::reason::{
-    ArgumentFault, Cause, ContextFault, Explanation, InsnPlace, MergedMembers, PointerTarget,
+    ArgumentFault, Called, Cause, ContextFault, Explanation, InsnPlace, MergedMembers,
+    PointerTarget,
 };
 
 use super::{Words, any_of, list};
@@ -37,7 +38,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         None => format!("offset {} of {structure}", signed(*off)),
     };
     let verb = if *is_write { "written" } else { "read" };
-    let kind = explanation.program_type;
+    let kind = explanation.program_type.name();
     let words = Words::new(
         "context",
         format!(
@@ -121,7 +122,7 @@ pub(super) fn modified(
     reg: u8,
     kind: &PointerTarget,
     (is_variable, off): (bool, i64),
-    callee: Option<&str>,
+    callee: Option<&Called>,
     merged: Option<&MergedMembers>,
 ) -> Words {
     const NAME: &str = "modified-pointer";

@@ -1,5 +1,6 @@
 //! Wording of causes: signatures and arguments of global functions.
 
+use spec::registry::RegBase;
 use verifier::reason::{KnownValue, Parameter, ParameterFault, PointerTarget, SignatureFault};
 
 use super::Words;
@@ -150,11 +151,11 @@ fn edit(found: &KnownValue, expected: &Parameter) -> Option<&'static str> {
         }
         (
             KnownValue::Pointer {
-                kind: PointerTarget::Other(name),
+                kind: PointerTarget::Other(ty),
                 ..
             },
             _,
-        ) if name == "arena" => "tag the parameter `__arg_arena`",
+        ) if ty.named().base == RegBase::PtrToArena => "tag the parameter `__arg_arena`",
         (
             KnownValue::Pointer {
                 kind: PointerTarget::Stack { .. },

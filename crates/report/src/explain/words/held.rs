@@ -1,6 +1,10 @@
 //! Wording of causes: references, locks, RCU and preemption sections.
 
-use verifier::reason::{Acquired, Cause, Explanation, LockFault, NoteKind};
+use spec::helpers::HelperId;
+use spec::registry::{KfuncFlags, SpecialKfunc};
+use verifier::reason::{
+    Acquired, Called, Cause, Explanation, LockFault, NoteKind, PathEnd, Section,
+};
 
 use super::{Words, any_of, list};
 
@@ -33,15 +37,14 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         .help("copy one of them to a variable on the stack, and pass its address"),
         Cause::Lock { fault } => lock(explanation, fault),
         Cause::SectionOpen { section, end } => {
-            let section = begun_by(explanation, section);
-            let unlock = end_of(section);
+            let (section, unlock) = begun(explanation, *section);
             Words::new(
                 "section-open",
                 format!("the path reaches `{end}` inside a section that `{section}` began"),
             )
             .needed(format!("`{unlock}` on every path before it"))
-            .help(match &**end {
-                "exit" => format!("call `{unlock}` before each return, error paths included"),
+            .help(match end {
+                PathEnd::Exit => format!("call `{unlock}` before each return, error paths included"),
                 end => format!("call `{unlock}` before `{end}`"),
             })
         }
@@ -51,24 +54,27 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             is_nested: true,
         } => Words::new(
             "section-nested",
-            format!("`{callee}` is called in a section that `{section}` began"),
+            format!("`{callee}` is called in a section that `{}` began", section.calls().0),
         )
         .needed("one such section at a time")
         .help(format!("remove the inner `{callee}` and the call that ends it, or end the outer section first")),
         Cause::SectionCall {
             callee, section, ..
-        } => Words::new(
-            "section-not-open",
-            format!("`{callee}` is called outside of a section that `{section}` begins"),
-        )
-        .needed(format!("`{section}` on every path before it"))
-        .help(match end_of(section) == callee {
-            true => format!("call `{section}` first, and `{callee}` once for each of them"),
-            false => format!("call `{section}` before, and `{}` behind its last use", end_of(section)),
-        }),
+        } => {
+            let (begin, end) = section.calls();
+            Words::new(
+                "section-not-open",
+                format!("`{callee}` is called outside of a section that `{begin}` begins"),
+            )
+            .needed(format!("`{begin}` on every path before it"))
+            .help(match end == callee.name {
+                true => format!("call `{begin}` first, and `{callee}` once for each of them"),
+                false => format!("call `{begin}` before, and `{end}` behind its last use"),
+            })
+        }
         Cause::Sleeps { callee, section } => match section {
             Some(section) => {
-                let section = begun_by(explanation, section);
+                let (section, end) = begun(explanation, *section);
                 Words::new(
                     "sleeps",
                     format!(
@@ -77,8 +83,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
                 )
                 .needed("a call outside of the section")
                 .help(format!(
-                    "call `{}` before it, or use a call that does not sleep",
-                    end_of(section)
+                    "call `{end}` before it, or use a call that does not sleep"
                 ))
             }
             None => Words::new(
@@ -92,53 +97,52 @@ pub(super) fn words(explanation: &Explanation) -> Words {
     }
 }
 
-/// The call that began the section: one of several that begin sections of the kind.
-fn begun_by<'e>(explanation: &'e Explanation, section: &'e str) -> &'e str {
+/// The call that began the section, one of several that begin sections of the kind, and the call that
+/// ends it.
+fn begun(explanation: &Explanation, section: Section) -> (&str, &'static str) {
     let begun = explanation.notes.iter().find_map(|note| match &note.kind {
-        NoteKind::SectionBegun { callee } if !callee.is_empty() => Some(&**callee),
+        NoteKind::SectionBegun { callee } if !callee.name.is_empty() => Some(callee),
         _ => None,
     });
-    begun.unwrap_or(section)
+    pair(begun, section)
 }
 
-/// The call that ends what a call begins.
-fn end_of(begin: &str) -> &'static str {
-    match begin {
-        "bpf_local_irq_save" => "bpf_local_irq_restore",
-        "bpf_rcu_read_lock" => "bpf_rcu_read_unlock",
-        "bpf_preempt_disable" => "bpf_preempt_enable",
-        "bpf_spin_lock" => "bpf_spin_unlock",
-        "bpf_res_spin_lock" => "bpf_res_spin_unlock",
-        "bpf_res_spin_lock_irqsave" => "bpf_res_spin_unlock_irqrestore",
-        _ => "the call that ends it",
-    }
+/// A call that begins a section, the usual one if it is not known, and the call that ends it.
+fn pair(begun: Option<&Called>, section: Section) -> (&str, &'static str) {
+    let (usual, end) = section.calls();
+    let end = match begun.and_then(|callee| callee.kfunc) {
+        Some(SpecialKfunc::ResSpinLock) => "bpf_res_spin_unlock",
+        Some(SpecialKfunc::ResSpinLockIrqsave) => "bpf_res_spin_unlock_irqrestore",
+        _ => end,
+    };
+    (begun.map_or(usual, |callee| &callee.name), end)
 }
 
 /// The calls that release what a call acquires.
-fn release_of(callee: &str, releases: &[String]) -> String {
+fn release_of(callee: &Called, releases: &[String]) -> String {
+    use SpecialKfunc::{
+        ListPopBack, ListPopFront, ObjNew, PercpuObjNew, RbtreeRemove, RefcountAcquire,
+    };
     const OBJECT: &str = "bpf_obj_drop, or a list, tree or kptr that takes it,";
-    match (callee, releases) {
-        ("bpf_ringbuf_reserve", _) => "bpf_ringbuf_submit or bpf_ringbuf_discard".into(),
-        ("bpf_ringbuf_reserve_dynptr", _) => {
+    match (callee.helper, callee.kfunc) {
+        (Some(HelperId::RingbufReserve), _) => "bpf_ringbuf_submit or bpf_ringbuf_discard".into(),
+        (Some(HelperId::RingbufReserveDynptr), _) => {
             "bpf_ringbuf_submit_dynptr or bpf_ringbuf_discard_dynptr".into()
         }
-        ("bpf_percpu_obj_new_impl", _) => "bpf_percpu_obj_drop, or a kptr that takes it,".into(),
-        ("bpf_kptr_xchg", []) => "bpf_obj_drop or bpf_kptr_xchg".into(),
-        ("bpf_kptr_xchg", releases) => format!("{} or bpf_kptr_xchg", releases.join(", ")),
-        (_, [_, ..]) => any_of(releases),
-        (callee, [])
-            if callee.starts_with("bpf_obj_new")
-                || callee.starts_with("bpf_refcount_acquire")
-                || callee.starts_with("bpf_list_pop")
-                || callee.starts_with("bpf_rbtree_remove") =>
-        {
+        (_, Some(PercpuObjNew)) => "bpf_percpu_obj_drop, or a kptr that takes it,".into(),
+        (Some(HelperId::KptrXchg), _) => match releases {
+            [] => "bpf_obj_drop or bpf_kptr_xchg".into(),
+            releases => format!("{} or bpf_kptr_xchg", releases.join(", ")),
+        },
+        _ if !releases.is_empty() => any_of(releases),
+        (_, Some(ObjNew | RefcountAcquire | ListPopFront | ListPopBack | RbtreeRemove)) => {
             OBJECT.into()
         }
         _ => "the function that releases such an object".into(),
     }
 }
 
-fn leak(acquired: &[Acquired], end: &str) -> Words {
+fn leak(acquired: &[Acquired], end: &PathEnd) -> Words {
     let origins = acquired.iter().map(|origin| match origin {
         Acquired::Call { callee, .. } => format!("what `{callee}` returned"),
         Acquired::Argument(name) => format!("the argument `{name}`"),
@@ -146,28 +150,26 @@ fn leak(acquired: &[Acquired], end: &str) -> Words {
     let mut origins: Vec<String> = origins.collect();
     origins.dedup();
     let what = list(&origins);
-    let is_end = end == "exit";
-    let first = acquired.first();
-    if let Some(Acquired::Argument(name)) = first {
-        return Words::new(
-            "leak",
-            match is_end {
-                true => format!("the path ends without giving {what} away"),
-                false => format!("`{end}` is called while {what} is not given away"),
-            },
-        )
-        .needed(format!(
-            "a call on every path that takes `{name}`, which the kernel gives with a reference"
-        ))
-        .help("store it, return it or release it on every path, error paths included");
-    }
-    let (first, releases): (&str, &[String]) = match first {
+    let is_end = *end == PathEnd::Exit;
+    let (first, releases) = match acquired.first() {
         Some(Acquired::Call { callee, releases }) => (callee, releases),
-        _ => ("", &[]),
+        Some(Acquired::Argument(name)) => {
+            return Words::new(
+                "leak",
+                match is_end {
+                    true => format!("the path ends without giving {what} away"),
+                    false => format!("`{end}` is called while {what} is not given away"),
+                },
+            )
+            .needed(format!(
+                "a call on every path that takes `{name}`, which the kernel gives with a reference"
+            ))
+            .help("store it, return it or release it on every path, error paths included");
+        }
+        None => (&Called::default(), &Vec::new()),
     };
-    let iterator = { first.strip_prefix("bpf_iter_") }.and_then(|name| name.strip_suffix("_new"));
-    if let Some(name) = iterator {
-        let destroy = format!("bpf_iter_{name}_destroy");
+    if first.flags.has(KfuncFlags::ITER_NEW) {
+        let destroy = first.name.replace("_new", "_destroy");
         let headline = match is_end {
             true => format!("the path ends with the iterator that `{first}` began"),
             false => format!("`{end}` is called inside the iterator that `{first}` began"),
@@ -186,7 +188,7 @@ fn leak(acquired: &[Acquired], end: &str) -> Words {
         },
     );
     let release = release_of(first, releases);
-    if first == "bpf_ringbuf_reserve_dynptr" {
+    if first.helper == Some(HelperId::RingbufReserveDynptr) {
         return words
             .needed(format!("{release} on every path"))
             .help(format!(
@@ -212,25 +214,25 @@ fn lock(explanation: &Explanation, fault: &LockFault) -> Words {
         .iter()
         .rev()
         .find_map(|note| match &note.kind {
-            NoteKind::Locked { callee } => Some(&**callee),
+            NoteKind::Locked { callee } => Some(callee),
             _ => None,
         });
-    let held = held.unwrap_or("bpf_spin_lock");
-    let unlock = end_of(held);
+    let of_kfunc = held.and_then(|callee| callee.kfunc);
+    let (held, unlock) = pair(held, Section::Lock);
     match fault {
         LockFault::Held { end } => Words::new(
             NAME,
             format!("the path reaches `{end}` while a lock is held"),
         )
         .needed(format!("{unlock} on every path before it"))
-        .help(match &**end {
-            "exit" => String::from("unlock before each return, error paths included"),
+        .help(match end {
+            PathEnd::Exit => String::from("unlock before each return, error paths included"),
             end => format!("unlock before `{end}`, or leave it for behind the unlock"),
         }),
         LockFault::Second => Words::new(NAME, "a second lock is taken while one is held")
             .needed("one lock at a time")
             .help("unlock the first before the second is taken"),
-        LockFault::Other { callee } if callee != unlock && held != "bpf_spin_lock" => Words::new(
+        LockFault::Other { callee } if callee.name != unlock && of_kfunc.is_some() => Words::new(
             NAME,
             format!("`{callee}` does not release what `{held}` took"),
         )
@@ -253,9 +255,9 @@ fn lock(explanation: &Explanation, fault: &LockFault) -> Words {
             format!("`{callee}` is called while a lock is held"),
         )
         .needed("only plain instructions, static functions and the unlock inside the lock")
-        .help(match (&**callee, held) {
+        .help(match (callee.kfunc, of_kfunc) {
             _ if *is_own => "declare the function `static`, so that it is verified with the lock held; or call it before the lock is taken or behind the unlock",
-            ("bpf_local_irq_restore", "bpf_res_spin_lock_irqsave") => {
+            (Some(SpecialKfunc::LocalIrqRestore), Some(SpecialKfunc::ResSpinLockIrqsave)) => {
                 "flags that `bpf_res_spin_lock_irqsave` saved are restored by \
                  `bpf_res_spin_unlock_irqrestore`; restore others behind the unlock"
             }

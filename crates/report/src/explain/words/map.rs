@@ -109,7 +109,7 @@ pub(super) fn misuse(explanation: &Explanation, map: &str, of: &str, fault: &Map
         .help("another kind of map, or a program that does not sleep (SEC without .s)"),
         MapMisuse::ProgramType => Words::new(
             "map-program-type",
-            format!("{} programs cannot use {map}", explanation.program_type),
+            format!("{} programs cannot use {map}", explanation.program_type.name()),
         )
         .needed("a map that this program type may use")
         .help(
@@ -120,7 +120,7 @@ pub(super) fn misuse(explanation: &Explanation, map: &str, of: &str, fault: &Map
             "map-program-type",
             format!(
                 "{} programs cannot use {map}: its values have a {}",
-                explanation.program_type,
+                explanation.program_type.name(),
                 match field.as_str() {
                     "bpf_{list_head,rb_root}" => "`bpf_list_head` or `bpf_rb_root`".to_owned(),
                     field => format!("`{field}`"),

@@ -32,10 +32,10 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         Fault::GivenAway(by) => {
             format!("{argument} is an object that `{by}` took from the program")
         }
-        Fault::NonOwning(by) if by.is_empty() => {
+        Fault::NonOwning(None) => {
             format!("{argument} is an object that a list or tree owns, not the program")
         }
-        Fault::NonOwning(by) => {
+        Fault::NonOwning(Some(by)) => {
             format!(
                 "{argument} is an object that a list or tree owns since `{by}`, not the program"
             )
@@ -71,7 +71,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             format!("{callee} uses a {name} under the lock of another value or object")
         }
         Fault::LockedTwice => format!("{callee} takes a lock that is held already"),
-        Fault::OtherNode(node) => format!("{argument} is not the {node}"),
+        Fault::OtherNode(node, name) => format!("{argument} is not the {node} of struct {name}"),
         Fault::InCallback => {
             format!("{callee} is called in a function that compares nodes of a tree")
         }
@@ -125,8 +125,8 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         Fault::LockedTwice => words
             .needed("a lock that this path does not hold yet")
             .help("free the lock before it is taken again"),
-        Fault::OtherNode(node) => words
-            .needed(format!("the {node}, as the tag `contains:` of the list or tree names it"))
+        Fault::OtherNode(node, name) => words
+            .needed(format!("the {node} of struct {name}, as the tag `contains:` of the list or tree names it"))
             .help("pass the address of that member"),
         Fault::InCallback => words
             .needed("a callback that changes no list, tree, lock or section")

@@ -1,7 +1,7 @@
 //! Wording of causes: registers that hold nothing, null or a number where a pointer is used.
 
 use verifier::reason::{
-    AccessKind, Explanation, LostObject, NoteKind, NullCheck, NumberSource, PointerTarget,
+    AccessKind, Called, Explanation, LostObject, NoteKind, NullCheck, NumberSource, PointerTarget,
     Unwritten,
 };
 
@@ -11,7 +11,7 @@ use crate::explain::value::{signed, target};
 pub(super) fn uninitialized(
     reg: u8,
     why: Unwritten,
-    callee: Option<&str>,
+    callee: Option<&Called>,
     is_packet_load: bool,
 ) -> Words {
     let what = match callee {
@@ -82,7 +82,7 @@ pub(super) fn maybe_null(
     explanation: &Explanation,
     reg: u8,
     kind: &PointerTarget,
-    callee: Option<&str>,
+    callee: Option<&Called>,
     (access, check): (&AccessKind, NullCheck),
 ) -> Words {
     let pointer = match callee {

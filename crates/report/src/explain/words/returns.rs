@@ -1,5 +1,6 @@
 //! Wording of causes: results of programs and callbacks that are out of their range.
 
+use spec::programs::ProgramType;
 use verifier::reason::{Cause, Explanation, KnownValue, NoteKind, ReturnedBy};
 
 use super::Words;
@@ -16,7 +17,8 @@ pub(super) fn words(explanation: &Explanation) -> Words {
     else {
         return Words::new("return-range", "the result is out of its range");
     };
-    let kind = explanation.program_type;
+    let program = explanation.program_type;
+    let kind = program.name();
     let who = match (by, target) {
         (ReturnedBy::Callback, _) => String::from("the callback"),
         (ReturnedBy::AsyncCallback, _) => String::from("the callback, which runs later,"),
@@ -40,7 +42,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
     };
     let words = Words::new("return-range", format!("{who} {what}"))
         .needed(format!("{allowed} on every path"));
-    let words = match meaning(kind, *by, (*min, *max)) {
+    let words = match meaning(program, *by, (*min, *max)) {
         Some(meaning) => words.help(meaning),
         None => words,
     };
@@ -61,26 +63,42 @@ pub(super) fn words(explanation: &Explanation) -> Words {
 }
 
 /// What the allowed values mean.
-fn meaning(kind: &str, by: ReturnedBy, range: (i64, i64)) -> Option<&'static str> {
-    Some(match (by, kind, range) {
+fn meaning(program: ProgramType, by: ReturnedBy, range: (i64, i64)) -> Option<&'static str> {
+    use ProgramType as Type;
+    let of_cgroup = matches!(
+        program,
+        Type::CgroupSkb
+            | Type::CgroupSock
+            | Type::CgroupDevice
+            | Type::CgroupSockAddr
+            | Type::CgroupSysctl
+            | Type::CgroupSockopt
+    );
+    Some(match (by, program, range) {
         (ReturnedBy::Callback, _, (0, 1)) => "0 goes on with the next call, 1 ends them",
         (ReturnedBy::Callback | ReturnedBy::AsyncCallback, _, (0, 0)) => {
             "nothing reads the result of such a callback"
         }
         (ReturnedBy::Callback | ReturnedBy::AsyncCallback, ..) => return None,
-        (_, "lsm", (..=-1, 0)) => "0 lets the operation go on, a negative error number denies it",
-        (_, "lsm", (0, 1)) => "0 is false and 1 is true, as the hook itself returns them",
-        (_, "lsm", (1, 1)) => "the hook returns nothing that the program could change",
-        (_, "tracing" | "raw_tracepoint", (0, 0)) => "nothing reads the result of such a program",
-        (_, "kprobe", (0, 1)) => "0 lets the session's program run at the return too, 1 does not",
-        (_, "sk_lookup" | "sk_skb", _) => "1 passes (SK_PASS), 0 drops (SK_DROP)",
-        (_, "netfilter", _) => "1 accepts the packet (NF_ACCEPT), 0 drops it (NF_DROP)",
-        (_, "cgroup_skb", (0, 3)) => {
+        (_, Type::Lsm, (..=-1, 0)) => {
+            "0 lets the operation go on, a negative error number denies it"
+        }
+        (_, Type::Lsm, (0, 1)) => "0 is false and 1 is true, as the hook itself returns them",
+        (_, Type::Lsm, (1, 1)) => "the hook returns nothing that the program could change",
+        (_, Type::Tracing | Type::RawTracepoint, (0, 0)) => {
+            "nothing reads the result of such a program"
+        }
+        (_, Type::Kprobe, (0, 1)) => {
+            "0 lets the session's program run at the return too, 1 does not"
+        }
+        (_, Type::SkLookup | Type::SkSkb, _) => "1 passes (SK_PASS), 0 drops (SK_DROP)",
+        (_, Type::Netfilter, _) => "1 accepts the packet (NF_ACCEPT), 0 drops it (NF_DROP)",
+        (_, Type::CgroupSkb, (0, 3)) => {
             "bit 0 lets the packet pass, bit 1 tells TCP of congestion: NET_XMIT_CN"
         }
-        (_, kind, (0, 1)) if kind.starts_with("cgroup") => "1 allows the operation, 0 denies it",
-        (_, "cgroup_sock_addr", (1, 1)) => "the hook denies nothing: 1 is its only result",
-        (_, "struct_ops", _) => "the operation returns an object: null or the reference itself",
+        (.., (0, 1)) if of_cgroup => "1 allows the operation, 0 denies it",
+        (_, Type::CgroupSockAddr, (1, 1)) => "the hook denies nothing: 1 is its only result",
+        (_, Type::StructOps, _) => "the operation returns an object: null or the reference itself",
         _ => return None,
     })
 }

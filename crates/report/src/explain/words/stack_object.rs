@@ -1,6 +1,6 @@
 //! Wording of causes: dynptrs, iterators and saved IRQ flags on the stack.
 
-use verifier::reason::{Cause, Explanation, StackObjectFault as Fault};
+use verifier::reason::{Cause, DynptrKind, Explanation, OnStack, StackObjectFault as Fault};
 
 use super::Words;
 use crate::explain::value::bytes;
@@ -76,7 +76,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             .help("end the first one before another is made in its place, or use another variable"),
         Fault::NotMade => words
             .needed("the variable that the call which makes it was given, on every path")
-            .help(format!("{} on every path that leads here", made_by(object))),
+            .help(format!("{} on every path that leads here", made_by(*object))),
         Fault::Ended(Some(by)) => words
             .needed(format!("{object} that still is one"))
             .help(format!("use it before `{by}`, and end it once; or make it anew")),
@@ -94,7 +94,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             .help("pass another buffer, or the right size: they overlap on the stack"),
         Fault::NotOfKind(kind) => words
             .needed(format!("one of kind {kind}"))
-            .help(format!("make it by the function for that kind: {}", maker(kind))),
+            .help(format!("make it by the function for that kind: {}", maker(*kind))),
         Fault::Constant => words
             .needed("a call that only reads or writes its bytes")
             .help("clone it, and change the clone"),
@@ -107,10 +107,10 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             .help(format!("a structure that holds {object} is not passed as a whole")),
         Fault::Read => words
             .needed("a call that takes it: no instruction or other call reads its bytes")
-            .help(match *object {
-                "an iterator" => "use what bpf_iter_…_next returns",
-                "IRQ flags" => "only bpf_local_irq_restore and bpf_res_spin_unlock_irqrestore take them",
-                _ => "read what it leads to: bpf_dynptr_read, bpf_dynptr_data or bpf_dynptr_slice",
+            .help(match object {
+                OnStack::Iterator => "use what bpf_iter_…_next returns",
+                OnStack::IrqFlags => "only bpf_local_irq_restore and bpf_res_spin_unlock_irqrestore take them",
+                OnStack::Dynptr => "read what it leads to: bpf_dynptr_read, bpf_dynptr_data or bpf_dynptr_slice",
             }),
         Fault::NotOnStack => words
             .needed("the address of a local variable")
@@ -137,21 +137,21 @@ pub(super) fn words(explanation: &Explanation) -> Words {
 }
 
 /// What makes an object, as a request.
-fn made_by(object: &str) -> &'static str {
+fn made_by(object: OnStack) -> &'static str {
     match object {
-        "an iterator" => "begin it (bpf_iter_…_new)",
-        "IRQ flags" => "save them (bpf_local_irq_save, bpf_res_spin_lock_irqsave)",
-        _ => "make it (bpf_dynptr_from_…, bpf_ringbuf_reserve_dynptr)",
+        OnStack::Iterator => "begin it (bpf_iter_…_new)",
+        OnStack::IrqFlags => "save them (bpf_local_irq_save, bpf_res_spin_lock_irqsave)",
+        OnStack::Dynptr => "make it (bpf_dynptr_from_…, bpf_ringbuf_reserve_dynptr)",
     }
 }
 
 /// The function that makes a dynptr of a kind.
-fn maker(kind: &str) -> &'static str {
+fn maker(kind: DynptrKind) -> &'static str {
     match kind {
-        "ringbuf" => "bpf_ringbuf_reserve_dynptr",
-        "skb" => "bpf_dynptr_from_skb",
-        "xdp" => "bpf_dynptr_from_xdp",
-        "local" => "bpf_dynptr_from_mem",
-        _ => "see the function's description",
+        DynptrKind::Ringbuf => "bpf_ringbuf_reserve_dynptr",
+        DynptrKind::Skb => "bpf_dynptr_from_skb",
+        DynptrKind::Xdp => "bpf_dynptr_from_xdp",
+        DynptrKind::Local => "bpf_dynptr_from_mem",
+        DynptrKind::SkbMeta | DynptrKind::File => "see the function's description",
     }
 }

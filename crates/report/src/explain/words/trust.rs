@@ -1,5 +1,6 @@
 //! Wording of causes: pointers to objects that a call needs trusted, and that are not.
 
+use spec::programs::ProgramType;
 use verifier::reason::{Cause, Explanation, LostTrust};
 
 use super::Words;
@@ -29,7 +30,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         }
         LostTrust::Kptr => String::from("that was read from a map outside of an RCU section"),
         LostTrust::SectionEnd(callee) => format!("that is valid only until `{callee}`"),
-        LostTrust::Traced if explanation.program_type == "lsm" => {
+        LostTrust::Traced if explanation.program_type == ProgramType::Lsm => {
             String::from("that is freed by now, or may be: this hook's arguments are not trusted")
         }
         LostTrust::Traced => {
@@ -74,7 +75,7 @@ pub(super) fn words(explanation: &Explanation) -> Words {
         LostTrust::SectionEnd(end) => words.help(format!(
             "call `{callee}` before `{end}`, or acquire a reference before it"
         )),
-        LostTrust::Traced if explanation.program_type == "lsm" => words.help(
+        LostTrust::Traced if explanation.program_type == ProgramType::Lsm => words.help(
             "attach to another LSM hook of the operation, or read what is needed through the pointer",
         ),
         LostTrust::Traced => words.help(

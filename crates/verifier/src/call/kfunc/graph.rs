@@ -13,10 +13,10 @@ use crate::call::meta::CallMeta;
 use crate::call::reference;
 use crate::env::Check;
 use crate::state::{RegKind, RegState, TypeRef};
-use crate::{Result, Stop, refuse, refuse_if, verbose};
+use crate::{Errno, Result, Stop, refuse, refuse_if, verbose};
 
 /// Offset of a lock in messages about objects without one (`-EINVAL`).
-const NO_LOCK: i64 = -22;
+const NO_LOCK: i64 = -(Errno::EINVAL.0 as i64);
 
 /// Checks the head of a list or the root of a tree, whose lock must be held
 /// (`__process_kf_arg_ptr_to_graph_root`, `process_kf_arg_ptr_to_list_head`,
@@ -36,21 +36,20 @@ pub(super) fn check_root(
     if reg.is_allocated() {
         alloc::check_referenced(env, &reg)?;
     }
-    let name = kind.name();
     let Some(var_off) = reg.num.as_const() else {
-        return Err(refuse!(env => Call::FieldVariable { reg: ptr, name }));
+        return Err(refuse!(env => Call::FieldVariable { reg: ptr, name: kind }));
     };
     let off = (reg.off as u32).wrapping_add(var_off as u32);
     let record = env.input.record_of(&reg);
     let Some((record, field)) =
         record.and_then(|record| Some((record, record.field_at(kind, off)?)))
     else {
-        return Err(refuse!(env => Call::FieldNotFound { name, off }));
+        return Err(refuse!(env => Call::FieldNotFound { name: kind, off }));
     };
     if !is_locked(env, &reg) {
         let lock = record.offset_of(FieldKind::SpinLock);
         let lock = lock.map_or(NO_LOCK, i64::from);
-        return Err(refuse!(env => Call::LockNotHeld { lock, name }));
+        return Err(refuse!(env => Call::LockNotHeld { lock, name: kind }));
     }
     meta.root = Some(*field);
     Ok(())
@@ -123,15 +122,14 @@ fn check_place(
 ) -> Result<()> {
     let ptr = REGS[index];
     let reg = *env.reg(ptr);
-    let node = kind.name();
     let Some(var_off) = reg.num.as_const() else {
-        return Err(refuse!(env => Call::FieldVariable { reg: ptr, name: node }));
+        return Err(refuse!(env => Call::FieldVariable { reg: ptr, name: kind }));
     };
     let off = (reg.off as u32).wrapping_add(var_off as u32);
     let record = env.input.record_of(&reg);
     let is_node = record.is_some_and(|record| record.field_at(kind, off).is_some());
     let (RegKind::BtfId { ty }, true) = (reg.kind, is_node) else {
-        return Err(refuse!(env => Call::FieldNotFound { name: node, off }));
+        return Err(refuse!(env => Call::FieldNotFound { name: kind, off }));
     };
     let Some(root) = meta.root else {
         return Err(Stop::Bug("a node without a root".into()));
@@ -140,12 +138,12 @@ fn check_place(
     let wanted = env.input.type_name(contained);
     let wanted_off = root.node;
     if !env.input.has_prefix(&mut env.sink, ty, contained, 0, true) {
-        let (root, given) = (root.kind.name(), env.input.type_name(ty));
+        let (root, given) = (root.kind, env.input.type_name(ty));
         return Err(refuse!(env => Call::OtherNode {
-            root, node, wanted_off, wanted, off, given
+            root, node: kind, wanted_off, wanted, off, given
         }));
     }
-    refuse_if!(off != wanted_off, env => Call::NodeOffset { off, node, wanted_off, wanted });
+    refuse_if!(off != wanted_off, env => Call::NodeOffset { off, node: kind, wanted_off, wanted });
     meta.object = Some(ty);
     Ok(())
 }

@@ -180,24 +180,25 @@ fn find(state: &State, frame: usize, first: usize, slots: usize, ty: TypeRef) ->
         let spilled = &stack[spi].reg;
         let is_lost =
             spilled.kind != RegKind::NotInit && spilled.flags.has(TypeFlags::PTR_UNTRUSTED);
-        match stack
-            .object_at(spi)
-            .map(|object| (object.first_slot, object.kind))
-        {
-            Some((
-                _,
-                StackObjectKind::Iter {
-                    trust: IterTrust::Untrusted,
-                    ..
-                },
-            )) => {
-                return Found::Untrusted;
-            }
-            Some((begin, StackObjectKind::Iter { ty: found, .. }))
-                if found == ty && begin == first => {}
-            _ if is_lost => return Found::Untrusted,
-            _ => return Found::No,
-        }
+        let object = stack.object_at(spi);
+        let is_untrusted = match object.map(|object| object.kind) {
+            Some(StackObjectKind::Iter {
+                ty: found, trust, ..
+            }) => match trust {
+                IterTrust::Untrusted => true,
+                IterTrust::Trusted | IterTrust::Rcu
+                    if found == ty && object.is_some_and(|object| object.first_slot == first) =>
+                {
+                    continue;
+                }
+                IterTrust::Trusted | IterTrust::Rcu => is_lost,
+            },
+            Some(StackObjectKind::Dynptr(_) | StackObjectKind::IrqFlag(_)) | None => is_lost,
+        };
+        return match is_untrusted {
+            true => Found::Untrusted,
+            false => Found::No,
+        };
     }
     match stack.whole_object(first) {
         Some(object) => Found::Iterator(frame, *object),
@@ -212,7 +213,15 @@ pub(super) fn result_flags(state: &State, meta: &CallMeta) -> TypeFlags {
             trust: IterTrust::Rcu,
             ..
         }) => TypeFlags::MEM_RCU,
-        _ => TypeFlags::PTR_TRUSTED,
+        Some(
+            StackObjectKind::Iter {
+                trust: IterTrust::Trusted | IterTrust::Untrusted,
+                ..
+            }
+            | StackObjectKind::Dynptr(_)
+            | StackObjectKind::IrqFlag(_),
+        )
+        | None => TypeFlags::PTR_TRUSTED,
     }
 }
 

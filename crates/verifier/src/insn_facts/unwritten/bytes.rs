@@ -1,5 +1,7 @@
 //! Sets of bytes of a stack frame.
 
+use crate::mem::STACK_END;
+
 /// Bytes of a stack frame, one bit each. Bit 0 is the byte that ends at the frame pointer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::insn_facts) struct FrameBytes([u64; 8]);
@@ -19,7 +21,7 @@ impl FrameBytes {
     /// The bytes at the offsets from the frame pointer from `min` on, before `end`.
     pub(super) fn of_range(min: i32, end: i32) -> FrameBytes {
         let mut bytes = FrameBytes::default();
-        (min.max(-512)..end.min(0)).for_each(|offset| bytes.insert(offset));
+        (min.max(STACK_END)..end.min(0)).for_each(|offset| bytes.insert(offset));
         bytes
     }
 

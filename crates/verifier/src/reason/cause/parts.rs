@@ -1,9 +1,14 @@
 //! Parts of causes: kinds of accesses, of missing bounds and of misuse.
 
-use btf::fields::FieldFault;
-use program::creation::MapRefusal;
+use std::fmt;
 
-use crate::reason::explanation::{InsnPlace, PointerTarget};
+use btf::fields::{FieldFault, FieldKind};
+use program::creation::MapRefusal;
+use spec::registry::RegBase;
+
+use crate::log::TypeText;
+use crate::reason::explanation::{Called, InsnPlace, PointerTarget};
+use crate::state::DynptrKind;
 
 /// Reason why a register is not initialised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +27,25 @@ pub enum Unwritten {
     NoResult,
 }
 
+/// An object on the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum OnStack {
+    Dynptr,
+    Iterator,
+    IrqFlags,
+}
+
+impl fmt::Display for OnStack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            OnStack::Dynptr => "a dynptr",
+            OnStack::Iterator => "an iterator",
+            OnStack::IrqFlags => "IRQ flags",
+        })
+    }
+}
+
 /// What is wrong with an object on the stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StackObjectFault {
@@ -30,15 +54,15 @@ pub enum StackObjectFault {
     /// A call takes one where none was made on this path.
     NotMade,
     /// A call takes one that this callee ended; the store that damaged it has none.
-    Ended(Option<String>),
+    Ended(Option<Called>),
     /// A call takes a place in the middle of one.
     Middle,
     /// A call takes this instead.
-    IsOther(&'static str),
+    IsOther(OnStack),
     /// A call writes over its bytes.
     WrittenByCall,
     /// It is of another kind than this.
-    NotOfKind(String),
+    NotOfKind(DynptrKind),
     /// The function may not change the one that it was given.
     Constant,
     /// The function may not release the one that it was given.
@@ -57,7 +81,7 @@ pub enum StackObjectFault {
     /// A store overwrites one that holds a reference.
     Overwritten,
     /// It holds no reference that could be released; this callee released it before.
-    NotHeld(Option<String>),
+    NotHeld(Option<Called>),
     /// Its memory is this, and not the value of a map.
     Memory(String),
     /// The flags were saved before others that are not restored yet.
@@ -74,9 +98,9 @@ pub enum ObjectFault {
     /// The program does not own it.
     NotOwned,
     /// It was given away by this callee.
-    GivenAway(String),
-    /// A list or tree owns it since this callee.
-    NonOwning(String),
+    GivenAway(Called),
+    /// A list or tree owns it, since this callee if that is known.
+    NonOwning(Option<Called>),
     /// It was allocated for this release function.
     OtherRelease(&'static str),
     /// It is neither the value of a map nor an allocated object.
@@ -84,38 +108,38 @@ pub enum ObjectFault {
     /// It has no reference count.
     WithoutCount,
     /// No field of this name is there.
-    NoField(String),
+    NoField(FieldKind),
     /// The values of the map have no field of this name.
     NoFieldInMap {
         /// The map.
         map: String,
         /// The field.
-        name: String,
+        name: FieldKind,
     },
     /// The field of this name is at another offset.
     FieldAt {
         /// The field.
-        name: String,
+        name: FieldKind,
         /// The offset of the argument.
         off: i64,
         /// The offset of the field.
         expected: i64,
     },
     /// The address of a field of this name is variable.
-    FieldVariable(String),
+    FieldVariable(FieldKind),
     /// The kptr is declared without a reference.
     Unreferenced,
     /// The lock beside the field of this name is not held.
     LockNotHeld {
         /// The field.
-        name: String,
+        name: FieldKind,
         /// Another lock is held.
         other: bool,
     },
     /// Its lock is held already.
     LockedTwice,
-    /// It is not this node, which the list or tree holds.
-    OtherNode(String),
+    /// It is not this node of this structure, which the list or tree holds.
+    OtherNode(FieldKind, String),
     /// The call is not for functions that compare nodes.
     InCallback,
     /// Its type is none that can be allocated.
@@ -125,7 +149,54 @@ pub enum ObjectFault {
     /// The field is in the value of another map.
     OtherMap,
     /// An instruction accesses this field.
-    SpecialField(String),
+    SpecialField(FieldKind),
+}
+
+/// End of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathEnd {
+    /// An exit.
+    Exit,
+    /// A packet load, which may end the program.
+    PacketLoad,
+    /// A call.
+    Call(Called),
+}
+
+impl fmt::Display for PathEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PathEnd::Exit => f.write_str("exit"),
+            PathEnd::PacketLoad => f.write_str("packet load"),
+            PathEnd::Call(callee) => callee.fmt(f),
+        }
+    }
+}
+
+/// What a call takes as an argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// One of these types.
+    Types(Vec<TypeText>),
+    /// This structure of the kernel, by name.
+    Structure(String),
+    /// A pointer to this type, as `struct sock`.
+    Pointer {
+        /// The type.
+        to: String,
+        /// It must be the kernel's own.
+        of_kernel: bool,
+    },
+    /// A pointer to some object of the kernel.
+    Object,
+    /// The id of a structure of the kernel's types.
+    TypeId,
+}
+
+impl From<RegBase> for Expected {
+    fn from(base: RegBase) -> Expected {
+        Expected::Types(vec![TypeText::from(base.plain())])
+    }
 }
 
 /// Use of a pointer.
@@ -140,7 +211,7 @@ pub enum AccessKind {
     /// An argument.
     Argument {
         /// The callee.
-        callee: String,
+        callee: Called,
         /// Number from 1.
         number: u8,
     },
@@ -158,12 +229,12 @@ pub enum NumberSource {
     /// A packet pointer, before a call that may move the packet.
     PacketMoved {
         /// The callee.
-        callee: String,
+        callee: Called,
     },
     /// An object, before a call that released it.
     Released {
         /// The callee.
-        callee: String,
+        callee: Called,
         /// What the object was.
         object: LostObject,
     },
@@ -178,7 +249,7 @@ pub enum NumberSource {
     /// A call returned it.
     Result {
         /// The callee.
-        callee: String,
+        callee: Called,
     },
     /// Arithmetic made it.
     Arithmetic,
@@ -189,7 +260,7 @@ pub enum NumberSource {
     /// Bytes of the stack that a call wrote.
     WrittenByCall {
         /// The callee.
-        callee: String,
+        callee: Called,
     },
     /// An argument of a function that is verified on its own.
     Argument {
@@ -224,7 +295,7 @@ pub enum LostTrust {
     /// It was read from a map outside of an RCU section.
     Kptr,
     /// The section in which it was valid ended, by this callee.
-    SectionEnd(String),
+    SectionEnd(Called),
     /// It is an argument of a function that is traced.
     Traced,
     /// It was cast.
@@ -468,7 +539,10 @@ pub enum ArithmeticFault {
     /// A number is subtracted from a stack pointer.
     FromStack,
     /// The number may be anything.
-    Unbounded,
+    Unbounded {
+        /// It is subtracted, not added.
+        is_subtracted: bool,
+    },
     /// The number is too large for any object.
     TooFar(i64),
     /// Only part of the pointer is copied.
@@ -507,12 +581,12 @@ pub enum MapMisuse {
     /// The helper does not take its kind.
     Helper {
         /// The helper.
-        helper: String,
+        helper: Called,
         /// Kinds that it takes.
         kinds: Vec<&'static str>,
     },
     /// The helper takes a key, and its kind has none.
-    NoKeys(String),
+    NoKeys(Called),
     /// The instruction does not take its kind.
     DirectValue,
     /// The instruction names an offset that is not in the map's value.
@@ -548,17 +622,17 @@ pub enum MapMisuse {
 /// Fault of locks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LockFault {
-    /// A lock is held where the path ends: `exit` or the callee.
+    /// A lock is held where the path ends.
     Held {
         /// End of the path.
-        end: String,
+        end: PathEnd,
     },
     /// A second lock is taken.
     Second,
     /// The lock that is released is not the one that is held.
     Other {
         /// The callee.
-        callee: String,
+        callee: Called,
     },
     /// Another lock was taken behind the one that is released.
     Order,
@@ -567,7 +641,7 @@ pub enum LockFault {
     /// A call while a lock is held.
     Call {
         /// The callee.
-        callee: String,
+        callee: Called,
         /// It is a function of the program.
         is_own: bool,
     },

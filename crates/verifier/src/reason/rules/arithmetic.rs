@@ -134,7 +134,7 @@ pub(super) fn unbounded(scene: &Scene<'_>) -> Option<Finding> {
     if let Some(finding) = impossible(scene) {
         return Some(finding);
     }
-    let Insn::Alu { dst, src, .. } = scene.insn()? else {
+    let Insn::Alu { op, dst, src, .. } = scene.insn()? else {
         return None;
     };
     let operands = operands(scene, dst, src)?;
@@ -150,7 +150,10 @@ pub(super) fn unbounded(scene: &Scene<'_>) -> Option<Finding> {
     let num = scene.reg(number)?.num;
     let fault = match num.as_const() {
         Some(value) => ArithmeticFault::TooFar(value as i64),
-        None if num.smin == i64::MIN || num.smax == i64::MAX => ArithmeticFault::Unbounded,
+        None if num.smin == i64::MIN || num.smax == i64::MAX => {
+            let is_subtracted = op == Sub;
+            ArithmeticFault::Unbounded { is_subtracted }
+        }
         None if num.smin < -MAX_VAR_OFF => ArithmeticFault::TooFar(num.smin),
         None => ArithmeticFault::TooFar(num.smax),
     };

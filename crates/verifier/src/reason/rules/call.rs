@@ -6,13 +6,13 @@ use spec::registry::{ArgBase, ProgramContext};
 
 use super::{Finding, bounds, kfunc, memory, number};
 use crate::call::prototype::{self, PrototypeError, SubprogArg};
-use crate::log::reg_type_str;
+use crate::log::TypeText;
 use crate::reason::calls;
-use crate::reason::cause::{Cause, KfuncRule, MapMisuse, Parameter};
+use crate::reason::cause::{Cause, Expected, KfuncRule, MapMisuse, Parameter};
 use crate::reason::describe;
 use crate::reason::scene::Scene;
 use crate::rejection::{Call as Rejected, Mem, Program, Rejection};
-use crate::state::{MapRef, RegKind, RegState, TypeFlags, TypeRef};
+use crate::state::{MapRef, RegBase, RegKind, RegState, RegType, TypeFlags, TypeRef};
 
 /// A helper or kernel function that the program cannot call.
 pub(super) fn unavailable(scene: &Scene<'_>) -> Option<Finding> {
@@ -111,7 +111,7 @@ fn types_with_kfunc(scene: &Scene<'_>) -> Vec<&'static str> {
 /// The function or type that needs a GPL-compatible licence.
 pub(super) fn license(scene: &Scene<'_>) -> Option<Finding> {
     let what = match scene.insn() {
-        Some(Insn::Call(_)) => scene.callee()?,
+        Some(Insn::Call(_)) => scene.callee()?.name,
         _ if scene.last().is_none() => scene.input.program.kind().name().to_owned() + " programs",
         insn => {
             let base =
@@ -154,11 +154,9 @@ pub(super) fn argument(scene: &Scene<'_>) -> Option<Finding> {
     let callee = scene.callee()?;
     let number = reg.number();
     if let Rejection::Call(Rejected::WritesObject { .. }) = &*scene.refusal.rejection {
-        let kind = memory::kind_of(scene, reg);
-        return Some(Finding::about(scene, Cause::ReadOnly { kind }, &[reg]));
+        return Some(memory::read_only(scene, reg));
     }
-    let expected = expected(&scene.refusal.rejection);
-    if !expected.is_empty() {
+    if let Some(expected) = expected(&scene.refusal.rejection) {
         return Some(wrong_type(scene, reg, &state, expected));
     }
     let base = scene
@@ -209,7 +207,7 @@ fn global_function(scene: &Scene<'_>) -> Option<Finding> {
         return None;
     };
     let subprog = scene.analysis.subprog_at(at.wrapping_add_signed(off + 1))?;
-    let function = scene.callee()?;
+    let function = scene.callee()?.name;
     let args = match prototype::arguments(scene.input, subprog as u32)? {
         Ok(args) => args,
         Err(error) => return Some(unsupported_signature(scene, subprog, error)),
@@ -291,26 +289,30 @@ fn arguments(scene: &Scene<'_>) -> Vec<Reg> {
 }
 
 /// The types that the check expects of an argument.
-fn expected(rejection: &Rejection) -> Vec<String> {
-    match rejection {
+fn expected(rejection: &Rejection) -> Option<Expected> {
+    Some(match rejection {
         Rejection::Call(Rejected::ArgumentType { expected, .. }) => {
-            expected.iter().map(ToString::to_string).collect()
+            Expected::Types(expected.clone())
         }
-        Rejection::Mem(Mem::ArgumentType { expected, .. }) => vec![expected.to_string()],
-        Rejection::Call(Rejected::ObjectType { wanted, .. }) => vec![format!("struct {wanted}")],
-        _ => Vec::new(),
-    }
+        Rejection::Mem(Mem::ArgumentType { expected, .. }) => Expected::Types(vec![*expected]),
+        Rejection::Call(Rejected::ObjectType { wanted, .. }) => Expected::Structure(wanted.clone()),
+        _ => return None,
+    })
 }
 
-fn wrong_type(scene: &Scene<'_>, reg: Reg, state: &RegState, expected: Vec<String>) -> Finding {
+fn wrong_type(scene: &Scene<'_>, reg: Reg, state: &RegState, expected: Expected) -> Finding {
     let flags = state.flags.without(TypeFlags::PTR_MAYBE_NULL);
-    let name = reg_type_str(state.kind.base().with(flags)).to_string();
-    if state.may_be_null() && expected.contains(&name) {
+    let takes = |ty: RegType| {
+        let ty = TypeText::from(ty).named();
+        matches!(&expected, Expected::Types(types) if types.iter().any(|one| one.named() == ty))
+    };
+    if state.may_be_null() && takes(state.kind.base().with(flags)) {
         return memory::null_pointer(scene, reg);
     }
-    if kfunc::takes_trusted(&expected, state) && !kfunc::exchanges(scene) {
-        let takes_rcu = expected.iter().any(|name| name == "rcu_ptr_");
-        return kfunc::untrusted(scene, reg, takes_rcu);
+    let object = |flag| RegBase::PtrToBtfId.with(flag);
+    let takes_trusted = takes(object(TypeFlags::PTR_TRUSTED));
+    if takes_trusted && kfunc::is_plain_object(state) && !kfunc::exchanges(scene) {
+        return kfunc::untrusted(scene, reg, takes(object(TypeFlags::MEM_RCU)));
     }
     if state.is_scalar() {
         let lost = number::is_lost(&number::source(scene, reg).0);

@@ -8,7 +8,6 @@ use crate::call::prototype::type_text;
 use crate::reason::cause::{ArgumentFault, Cause, ContextFault};
 use crate::reason::describe;
 use crate::reason::scene::Scene;
-use crate::type_rules::TypeRules;
 
 /// An access to the context that the program type does not have.
 pub(super) fn access(scene: &Scene<'_>) -> Option<Finding> {
@@ -17,7 +16,7 @@ pub(super) fn access(scene: &Scene<'_>) -> Option<Finding> {
     let off = describe::fixed_offset(&state) + i64::from(access.off);
     let size = access.size.bytes();
     let is_write = access.writes;
-    let structure = scene.input.type_rules().context.map(str::to_owned);
+    let structure = scene.input.context.kind.context().map(str::to_owned);
     let of_function = || arguments(scene, off, size, is_write);
     let fault = match structure {
         None => of_function(),
@@ -92,7 +91,7 @@ fn context_fault(scene: &Scene<'_>, off: i64, size: u32, is_write: bool) -> Cont
     if !widths.is_empty() {
         return ContextFault::Width(widths);
     }
-    let name = scene.input.type_rules().context;
+    let name = scene.input.context.kind.context();
     if scene
         .context_size()
         .is_some_and(|bytes| off < 0 || off >= i64::from(bytes))
@@ -101,7 +100,7 @@ fn context_fault(scene: &Scene<'_>, off: i64, size: u32, is_write: bool) -> Cont
     }
     let mut types: Vec<&'static str> = Vec::new();
     for &(kind, attach) in registry.programs.keys() {
-        if name.is_none() || TypeRules::of(kind).context != name || kind == own.kind {
+        if name.is_none() || kind.context() != name || kind == own.kind {
             continue;
         }
         let other = spec::registry::ProgramContext {

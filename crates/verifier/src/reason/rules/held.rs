@@ -3,22 +3,22 @@
 use btf::{Btf, Shape, TypeId};
 use isa::ebpf::{Callee, Insn, Reg};
 use spec::helpers::HelperId;
-use spec::registry::{KfuncFlags, TypeFlags};
+use spec::registry::{KfuncFlags, SpecialKfunc, TypeFlags};
 
 use super::{Finding, call, number};
 use crate::attach::{AttachedFunction, ContextEntry};
-use crate::reason::cause::{Acquired, Cause, LockFault};
+use crate::reason::cause::{Acquired, Cause, LockFault, PathEnd};
 use crate::reason::explanation::{Note, NoteKind};
 use crate::reason::scene::Scene;
 use crate::rejection::{Call, Rejection};
-use crate::state::{MapRef, ReferenceKind, RegKind, RegRules};
+use crate::state::{MapRef, ReferenceKind, RegKind, RegRules, Section};
 
-/// End of a path: `exit` or the callee.
-fn end(scene: &Scene<'_>) -> String {
+/// End of the refused path.
+fn end(scene: &Scene<'_>) -> PathEnd {
     match scene.insn() {
-        Some(Insn::Call(_)) => scene.callee().unwrap_or_default(),
-        Some(Insn::PacketAbs { .. } | Insn::PacketInd { .. }) => String::from("packet load"),
-        _ => String::from("exit"),
+        Some(Insn::Call(_)) => PathEnd::Call(scene.callee().unwrap_or_default()),
+        Some(Insn::PacketAbs { .. } | Insn::PacketInd { .. }) => PathEnd::PacketLoad,
+        _ => PathEnd::Exit,
     }
 }
 
@@ -41,7 +41,7 @@ pub(super) fn reference(scene: &Scene<'_>) -> Option<Finding> {
     let mut acquired = Vec::new();
     let mut notes = Vec::new();
     for insn in left {
-        let (origin, kind) = match scene.callee_name(insn) {
+        let (origin, kind) = match scene.called(insn) {
             Some(callee) => {
                 let origin = Acquired::Call {
                     callee: callee.clone(),
@@ -150,7 +150,7 @@ fn released(scene: &Scene<'_>) -> Option<Reg> {
 pub(super) fn not_acquired(scene: &Scene<'_>, reg: Reg) -> Option<Finding> {
     let mut notes = Vec::new();
     let released_by = number::lost_at(scene, scene.def(reg)).and_then(|(step, _)| {
-        let callee = scene.callee_name(scene.trace.steps()[step].insn)?;
+        let callee = scene.called(scene.trace.steps()[step].insn)?;
         notes.push(scene.note(
             step,
             NoteKind::Invalidated {
@@ -177,7 +177,7 @@ pub(super) fn locked(scene: &Scene<'_>) -> Option<Vec<Note>> {
         place: scene.place(held.insn_idx),
         step: scene.step_of(held.insn_idx),
         kind: NoteKind::Locked {
-            callee: scene.callee_name(held.insn_idx).unwrap_or_default(),
+            callee: scene.called(held.insn_idx).unwrap_or_default(),
         },
     });
     Some(notes.collect())
@@ -256,10 +256,10 @@ fn lock_map(scene: &Scene<'_>) -> Option<MapRef> {
 /// or in a second one.
 pub(super) fn section(scene: &Scene<'_>) -> Option<Finding> {
     let section = match *scene.refusal.rejection {
-        Rejection::Call(Call::UnmatchedPreemptEnable { .. }) => Some("bpf_preempt_disable"),
+        Rejection::Call(Call::UnmatchedPreemptEnable { .. }) => Some(Section::Preempt),
         Rejection::Call(
             Call::NestedRcuLock { .. } | Call::UnmatchedRcuUnlock { .. } | Call::RequiresRcu { .. },
-        ) => Some("bpf_rcu_read_lock"),
+        ) => Some(Section::Rcu),
         _ => None,
     };
     if let Some(section) = section {
@@ -300,48 +300,43 @@ pub(super) fn section(scene: &Scene<'_>) -> Option<Finding> {
 }
 
 /// The calls that began the sections of a kind which are open before the refused instruction.
-fn begun(scene: &Scene<'_>, section: &str) -> Vec<Note> {
-    let end = match section {
-        "bpf_rcu_read_lock" => "bpf_rcu_read_unlock",
-        "bpf_preempt_disable" => "bpf_preempt_enable",
-        _ => return begun_with_reference(scene, section).unwrap_or_default(),
+fn begun(scene: &Scene<'_>, section: Section) -> Vec<Note> {
+    let (begin, end) = match section {
+        Section::Rcu => (SpecialKfunc::RcuReadLock, SpecialKfunc::RcuReadUnlock),
+        Section::Preempt => (SpecialKfunc::PreemptDisable, SpecialKfunc::PreemptEnable),
+        Section::Irq => return begun_with_reference(scene, |kind| kind == ReferenceKind::Irq),
+        Section::Lock => return begun_with_reference(scene, ReferenceKind::is_lock),
     };
     let mut open = Vec::new();
     for (step, at) in scene.trace.steps()[..scene.trace.len() - 1]
         .iter()
         .enumerate()
     {
-        let Some(kfunc) = scene.kfunc_at(at.insn) else {
-            continue;
-        };
-        if *kfunc.name == *section {
+        if scene.calls_kfunc(at.insn, begin) {
             open.push(step);
-        } else if *kfunc.name == *end {
+        } else if scene.calls_kfunc(at.insn, end) {
             open.pop();
         }
     }
-    let callee = section.to_owned();
     let notes = { open.into_iter() }.map(|step| {
-        let callee = callee.clone();
+        let callee = scene.called(scene.trace.steps()[step].insn);
+        let callee = callee.unwrap_or_default();
         scene.note(step, NoteKind::SectionBegun { callee })
     });
     notes.collect()
 }
 
 /// As [`begun`], of sections that are references: saved IRQ flags and locks.
-fn begun_with_reference(scene: &Scene<'_>, section: &str) -> Option<Vec<Note>> {
-    let known = scene.trace.known(scene.last()?)?;
-    let is_begun = |kind: ReferenceKind| match section {
-        "bpf_local_irq_save" => kind == ReferenceKind::Irq,
-        _ => kind.is_lock(),
-    };
-    let begun = known.refs.iter().filter(|held| is_begun(held.kind));
+fn begun_with_reference(scene: &Scene<'_>, is_begun: impl Fn(ReferenceKind) -> bool) -> Vec<Note> {
+    let known = scene.last().and_then(|last| scene.trace.known(last));
+    let held = known.into_iter().flat_map(|known| &known.refs);
+    let begun = held.filter(|held| is_begun(held.kind));
     let notes = begun.map(|held| Note {
         place: scene.place(held.insn_idx),
         step: scene.step_of(held.insn_idx),
         kind: NoteKind::SectionBegun {
-            callee: scene.callee_name(held.insn_idx).unwrap_or_default(),
+            callee: scene.called(held.insn_idx).unwrap_or_default(),
         },
     });
-    Some(notes.collect())
+    notes.collect()
 }

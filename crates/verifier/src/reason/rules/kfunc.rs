@@ -2,11 +2,11 @@
 
 use isa::ebpf::Reg;
 use spec::helpers::HelperId;
-use spec::registry::{KfuncFlags, TypeFlags};
+use spec::registry::{KfuncFlags, RegBase, SpecialKfunc, TypeFlags};
 
 use super::{Finding, bounds, held, memory, number};
 use crate::mem::{MAX_STACK, MAX_VAR_OFF};
-use crate::reason::cause::{Cause, LostObject, LostTrust, NumberSource};
+use crate::reason::cause::{Cause, Expected, LostObject, LostTrust, NumberSource};
 use crate::reason::describe;
 use crate::reason::explanation::{KnownValue, Note, NoteKind, PointerTarget};
 use crate::reason::scene::Scene;
@@ -24,19 +24,16 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         Call::PointeeNotScalar {
             index, kind, name, ..
         } => {
-            let wanted = format!(
-                "a pointer to a `{} {name}` of the kernel",
-                kind.to_lowercase()
-            );
-            wrong_type(scene, at(index)?, wanted)
+            let to = format!("{} {name}", kind.to_lowercase());
+            let of_kernel = true;
+            wrong_type(scene, at(index)?, Expected::Pointer { to, of_kernel })
         }
         Call::NotObject { index, .. } => {
             let reg = at(index)?;
             if matches!(scene.reg(reg)?.kind, RegKind::BtfId { .. }) {
                 return Some(untrusted(scene, reg, false));
             }
-            let wanted = String::from("a pointer to an object of the kernel");
-            wrong_type(scene, reg, wanted)
+            wrong_type(scene, reg, Expected::Object)
         }
         Call::OtherObject {
             wanted_kind,
@@ -50,18 +47,19 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             if is_same && describe::fixed_offset(found) != 0 {
                 return memory::modified(scene);
             }
-            let structure = format!("{} {wanted}", wanted_kind.to_lowercase());
+            let to = format!("{} {wanted}", wanted_kind.to_lowercase());
+            let of_kernel = false;
             match scene.module_with_own(wanted) {
                 Some(module) => {
                     let cause = Cause::ModuleType {
                         callee: scene.callee()?,
                         number: reg.number(),
-                        structure,
+                        structure: to,
                         module: module.to_owned(),
                     };
                     Some(Finding::about(scene, cause, &[reg]))
                 }
-                None => wrong_type(scene, reg, format!("a pointer to a `{structure}`")),
+                None => wrong_type(scene, reg, Expected::Pointer { to, of_kernel }),
             }
         }
         Call::NotTrusted { .. } | Call::NotRcu { .. } => {
@@ -80,14 +78,12 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
                 .is_scalar()
                 .then(|| memory::not_pointer(scene, reg))
         }
-        Call::NotContext { index, .. } => wrong_type(scene, at(index)?, String::from("ctx")),
+        Call::NotContext { index, .. } => wrong_type(scene, at(index)?, RegBase::PtrToCtx),
         Call::NotMapPointer { .. } => {
-            wrong_type(scene, scene.named_register()?, String::from("map_ptr"))
+            wrong_type(scene, scene.named_register()?, RegBase::ConstPtrToMap)
         }
-        Call::NotScalar { .. } => {
-            wrong_type(scene, scene.named_register()?, String::from("scalar"))
-        }
-        Call::NotFunction { index } => wrong_type(scene, at(index)?, String::from("func")),
+        Call::NotScalar { .. } => wrong_type(scene, scene.named_register()?, RegBase::Scalar),
+        Call::NotFunction { index } => wrong_type(scene, at(index)?, RegBase::PtrToFunc),
         Call::NotConstantString { index } => {
             let reg = at(index)?;
             let cause = Cause::ConstantString {
@@ -106,21 +102,20 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             Some(Finding::about(scene, cause, &[reg]))
         }
         Call::SizedMemory { index, next } => sized_memory(scene, at(index)?, at(next)?),
-        Call::CastOfNoStruct | Call::CastOfUnknownType { .. } => wrong_type(
-            scene,
-            Reg::R2,
-            String::from("the id of a structure of the kernel's types"),
-        ),
+        Call::CastOfNoStruct | Call::CastOfUnknownType { .. } => {
+            wrong_type(scene, Reg::R2, Expected::TypeId)
+        }
         Call::PacketReadOnly => {
             let kind = PointerTarget::Packet { range: 0 };
-            Some(Finding::new(Cause::ReadOnly { kind }))
+            let callee = scene.callee();
+            Some(Finding::new(Cause::ReadOnly { kind, callee }))
         }
         _ => None,
     }
 }
 
 /// An argument of another type than the kernel function takes.
-fn wrong_type(scene: &Scene<'_>, reg: Reg, wanted: String) -> Option<Finding> {
+fn wrong_type(scene: &Scene<'_>, reg: Reg, expected: impl Into<Expected>) -> Option<Finding> {
     if let Some(finding) = lost(scene, reg) {
         return Some(finding);
     }
@@ -128,7 +123,7 @@ fn wrong_type(scene: &Scene<'_>, reg: Reg, wanted: String) -> Option<Finding> {
         callee: scene.callee()?,
         number: reg.number(),
         found: scene.value_of(reg),
-        expected: vec![wanted],
+        expected: expected.into(),
     };
     Some(Finding::about(scene, cause, &[reg]))
 }
@@ -183,7 +178,7 @@ fn lost_trust(scene: &Scene<'_>, reg: Reg) -> (LostTrust, Option<Note>) {
         !before.is_scalar() && !is_untrusted(before) && is_untrusted(after)
     });
     if let Some(step) = ended
-        && let Some(callee) = scene.callee_name(scene.trace.steps()[step].insn)
+        && let Some(callee) = scene.called(scene.trace.steps()[step].insn)
     {
         let kind = NoteKind::Distrusted {
             callee: callee.clone(),
@@ -207,9 +202,7 @@ fn lost_trust(scene: &Scene<'_>, reg: Reg) -> (LostTrust, Option<Note>) {
                 LostTrust::Unknown
             }
         }
-        DefKind::Returned if scene.callee_name(insn).as_deref() == Some("bpf_rdonly_cast") => {
-            LostTrust::Cast
-        }
+        DefKind::Returned if scene.calls_kfunc(insn, SpecialKfunc::RdonlyCast) => LostTrust::Cast,
         _ if !matches!(
             scene.reg(reg).map(|reg| reg.kind),
             Some(RegKind::BtfId { .. })
@@ -249,10 +242,10 @@ fn sized_memory(scene: &Scene<'_>, ptr: Reg, size: Reg) -> Option<Finding> {
     }
     let memory = *scene.reg(ptr)?;
     if !bytes.is_scalar() {
-        return wrong_type(scene, size, String::from("scalar"));
+        return wrong_type(scene, size, RegBase::Scalar);
     }
     if memory.is_scalar() {
-        return wrong_type(scene, ptr, String::from("fp"));
+        return wrong_type(scene, ptr, RegBase::PtrToStack);
     }
     let bytes = u32::try_from(bytes.num.umax).unwrap_or(u32::MAX);
     let off = describe::fixed_offset(&memory);
@@ -269,17 +262,17 @@ fn sized_memory(scene: &Scene<'_>, ptr: Reg, size: Reg) -> Option<Finding> {
         });
     }
     if matches!(memory.kind, RegKind::BtfId { .. } | RegKind::Ctx) {
-        return wrong_type(scene, ptr, String::from("fp"));
+        return wrong_type(scene, ptr, RegBase::PtrToStack);
     }
     Some(bounds::of_argument(scene, ptr, bytes))
 }
 
-/// True if a helper takes objects that a pointer would be if it were trusted.
-pub(super) fn takes_trusted(expected: &[String], state: &RegState) -> bool {
+/// True for a pointer to an object that is not trusted.
+pub(super) fn is_plain_object(state: &RegState) -> bool {
     let is_trusted = state.flags.has(TypeFlags::PTR_TRUSTED) || state.ref_obj_id != 0;
     let is_object = matches!(state.kind, RegKind::BtfId { .. });
     let is_plain = !state.flags.has(TypeFlags::MEM_PERCPU) && !state.may_be_null();
-    is_object && is_plain && !is_trusted && expected.iter().any(|name| name == "trusted_ptr_")
+    is_object && is_plain && !is_trusted
 }
 
 /// True for the helper that exchanges kptrs.

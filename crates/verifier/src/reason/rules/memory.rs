@@ -1,22 +1,24 @@
 //! Loads, stores and atomic instructions.
 
+use btf::fields::FieldKind;
 use isa::ebpf::{Insn, Operand, Reg};
+use spec::registry::KfuncFlags;
 
 use super::{Finding, arithmetic, bounds, number};
 use crate::reason::cause::{AccessKind, Cause, NullCheck, NumberSource};
 use crate::reason::describe;
-use crate::reason::explanation::{Note, NoteKind, PointerTarget};
+use crate::reason::explanation::{Called, Note, NoteKind, PointerTarget};
 use crate::reason::scene::Scene;
 use crate::reason::values::{DefId, DefKind};
 use crate::reason::{merged, origin, places};
 use crate::rejection::{Mem, Rejection};
-use crate::state::{RegKind, RegState, SlotKind, TypeFlags};
+use crate::state::{RegBase, RegKind, RegState, SlotKind, TypeFlags};
 
 /// Pointee of a register of the refused instruction.
 pub(super) fn kind_of(scene: &Scene<'_>, reg: Reg) -> PointerTarget {
     match scene.reg(reg) {
         Some(state) => describe::pointer_kind(scene.input, scene.frame(), state),
-        None => PointerTarget::Other(String::from("?")),
+        None => PointerTarget::Other(RegBase::NotInit.plain().into()),
     }
 }
 
@@ -73,9 +75,9 @@ pub(super) fn null_pointer(scene: &Scene<'_>, reg: Reg) -> Finding {
     let made_at = scene.values.defs.get(root).map(|def| def.step);
     let callee = made_at
         .filter(|_| matches!(scene.values.defs[root].kind, DefKind::Returned))
-        .and_then(|step| scene.callee_name(scene.trace.steps()[step].insn));
+        .and_then(|step| scene.called(scene.trace.steps()[step].insn));
     let (check, note) = match scene.last() {
-        Some(_) => null_check(scene, root, callee.as_deref()),
+        Some(_) => null_check(scene, root, callee.as_ref()),
         None => (NullCheck::Missing, None),
     };
     let cause = Cause::MaybeNull {
@@ -91,7 +93,11 @@ pub(super) fn null_pointer(scene: &Scene<'_>, reg: Reg) -> Finding {
 }
 
 /// The last comparison with null on the path that was meant for a pointer.
-fn null_check(scene: &Scene<'_>, root: DefId, callee: Option<&str>) -> (NullCheck, Option<Note>) {
+fn null_check(
+    scene: &Scene<'_>,
+    root: DefId,
+    callee: Option<&Called>,
+) -> (NullCheck, Option<Note>) {
     for branch in scene.values.branches.iter().rev() {
         let is_null_check = matches!(scene.compared(branch), Some((_, None)));
         let compared = scene.values.same(branch.dst);
@@ -106,7 +112,7 @@ fn null_check(scene: &Scene<'_>, root: DefId, callee: Option<&str>) -> (NullChec
         let insn = scene.trace.steps()[def.step].insn;
         if matches!(def.kind, DefKind::Returned)
             && callee.is_some()
-            && scene.callee_name(insn).as_deref() == callee
+            && scene.called(insn).as_ref() == callee
         {
             let note = scene.note(branch.step, NoteKind::OtherNullCheck);
             return (NullCheck::OtherResult, Some(note));
@@ -134,7 +140,7 @@ pub(super) fn wrong_type(scene: &Scene<'_>) -> Option<Finding> {
         (&*scene.refusal.rejection, scene.insn())
     {
         let cause = Cause::FieldType {
-            field: String::from("kptr"),
+            field: FieldKind::KptrRef,
             found: scene.value(&state),
             expected: kptr_type(scene),
         };
@@ -160,16 +166,11 @@ pub(super) fn wrong_type(scene: &Scene<'_>) -> Option<Finding> {
     Some(Finding::about(scene, cause, &[reg]))
 }
 
-/// Type of the field that a kptr is stored into, as the kernel names it.
-fn kptr_type(scene: &Scene<'_>) -> String {
+/// Structure that a kptr points to, if the refusal tells it.
+fn kptr_type(scene: &Scene<'_>) -> Option<String> {
     match &*scene.refusal.rejection {
-        Rejection::Mem(Mem::KptrType {
-            wanted,
-            expected_name,
-            or_untrusted,
-            ..
-        }) => format!("{wanted}{expected_name}{or_untrusted}"),
-        _ => String::new(),
+        Rejection::Mem(Mem::KptrType { wanted, .. }) => Some(wanted.clone()),
+        _ => None,
     }
 }
 
@@ -181,7 +182,7 @@ pub(super) fn not_pointer(scene: &Scene<'_>, reg: Reg) -> Finding {
         .is_some_and(|reg| reg.num.as_const() == Some(0));
     if let NumberSource::Result { callee } = &source
         && is_null
-        && callee.starts_with("bpf_iter_")
+        && callee.flags.has(KfuncFlags::ITER_NEXT)
     {
         // At the end of an iterator, on a path of its own.
         return null_pointer(scene, reg);
@@ -270,13 +271,17 @@ pub(super) fn forbidden(scene: &Scene<'_>) -> Option<Finding> {
             fault: None,
         }
     } else if is_write || is_call {
-        Cause::ReadOnly {
-            kind: kind_of(scene, reg),
-        }
+        return Some(read_only(scene, reg));
     } else {
         return None;
     };
     Some(Finding::about(scene, cause, &[reg]))
+}
+
+/// Memory that the refused instruction may only read.
+pub(super) fn read_only(scene: &Scene<'_>, reg: Reg) -> Finding {
+    let (kind, callee) = (kind_of(scene, reg), scene.callee());
+    Finding::about(scene, Cause::ReadOnly { kind, callee }, &[reg])
 }
 
 /// The argument that the refusal is about: the named one, or the one into the packet.
@@ -294,7 +299,7 @@ fn call_pointer(scene: &Scene<'_>) -> Option<Reg> {
 }
 
 /// The special field that an access to a map value touches.
-fn special_field(scene: &Scene<'_>, reg: Reg, state: &RegState) -> Option<String> {
+fn special_field(scene: &Scene<'_>, reg: Reg, state: &RegState) -> Option<FieldKind> {
     let RegKind::MapValue { map, .. } = state.kind else {
         return None;
     };
@@ -314,7 +319,7 @@ fn special_field(scene: &Scene<'_>, reg: Reg, state: &RegState) -> Option<String
         let start = i64::from(field.offset);
         start < end && first < start + i64::from(field.kind.size())
     });
-    touched.next().map(|field| field.kind.name().to_string())
+    touched.next().map(|field| field.kind)
 }
 
 /// A pointer that must be passed or accessed without an offset.

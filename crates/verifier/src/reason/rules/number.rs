@@ -81,7 +81,7 @@ pub(super) fn source(scene: &Scene<'_>, reg: Reg) -> (NumberSource, Vec<Note>) {
             let note = scene.note(step, NoteKind::ShownNull);
             return (NumberSource::ShownNull, vec![note]);
         }
-        let Some(callee) = scene.callee_name(insn) else {
+        let Some(callee) = scene.called(insn) else {
             let source = match is_slice(&before) {
                 true => NumberSource::DynptrOverwritten,
                 false => NumberSource::Overwritten,
@@ -146,7 +146,7 @@ fn of_definition(scene: &Scene<'_>, reg: Reg, id: DefId) -> NumberSource {
         }
         DefKind::Returned => {
             let insn = scene.trace.steps()[def.step].insn;
-            match scene.callee_name(insn) {
+            match scene.called(insn) {
                 Some(callee) => NumberSource::Result { callee },
                 None => NumberSource::Unknown,
             }
@@ -163,7 +163,7 @@ fn of_definition(scene: &Scene<'_>, reg: Reg, id: DefId) -> NumberSource {
         DefKind::Computed(..) => NumberSource::Arithmetic,
         DefKind::StackBytes { call, .. } => {
             let insn = call.map(|step| scene.trace.steps()[step].insn);
-            match insn.and_then(|insn| scene.callee_name(insn)) {
+            match insn.and_then(|insn| scene.called(insn)) {
                 Some(callee) => NumberSource::WrittenByCall { callee },
                 None => NumberSource::StackBytes,
             }

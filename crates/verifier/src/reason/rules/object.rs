@@ -1,5 +1,6 @@
 //! Allocated objects, lists, trees, kptrs and the fields that calls take the address of.
 
+use btf::fields::FieldKind;
 use isa::ebpf::Reg;
 use spec::helpers::HelperId;
 
@@ -19,7 +20,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     };
     let state = reg.and_then(|reg| scene.reg(reg));
     if let Fault::NoField(name) | Fault::NoFieldInMap { name, .. } = &fault
-        && let Some(finding) = without_types(scene, name)
+        && let Some(finding) = without_types(scene, *name)
     {
         return Some(finding);
     }
@@ -32,16 +33,16 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
 }
 
 /// A field that the values of a map would have, if the kernel took its types.
-fn without_types(scene: &Scene<'_>, field: &str) -> Option<Finding> {
+fn without_types(scene: &Scene<'_>, field: FieldKind) -> Option<Finding> {
     let RegKind::MapValue { map, .. } = scene.reg(Reg::R1)?.kind else {
         return None;
     };
     let called = { scene.refusal.insn }.and_then(|insn| scene.callee_at(insn));
     let field = match called.and_then(HelperId::of_call) {
-        Some(HelperId::KptrXchg) => "kptr",
+        Some(HelperId::KptrXchg) => FieldKind::KptrRef,
         _ => field,
     };
-    let fault = call::without_field(scene, map, field);
+    let fault = call::without_field(scene, map, field.name());
     if let MapMisuse::Field(_) = fault {
         return None;
     }
@@ -99,11 +100,11 @@ fn not_owned(scene: &Scene<'_>, reg: Reg, state: &RegState) -> Finding {
                 !before.is_non_owning() && after.is_non_owning()
             });
             let Some(step) = given else {
-                return with_cause(scene, Some(reg), Fault::NonOwning(String::new()));
+                return with_cause(scene, Some(reg), Fault::NonOwning(None));
             };
-            let callee = scene.callee_name(scene.trace.steps()[step].insn);
+            let callee = scene.called(scene.trace.steps()[step].insn);
             let callee = callee.unwrap_or_default();
-            let mut finding = with_cause(scene, Some(reg), Fault::NonOwning(callee.clone()));
+            let mut finding = with_cause(scene, Some(reg), Fault::NonOwning(Some(callee.clone())));
             finding.add(scene.note(step, NoteKind::GivenAway { callee }));
             finding
         }
@@ -117,7 +118,7 @@ fn fault(scene: &Scene<'_>, rejection: &Rejection) -> Option<(Option<i64>, Fault
     let rejection = match rejection {
         Rejection::Call(rejection) => rejection,
         Rejection::Mem(Mem::ObjectSpecialField { name }) => {
-            return Some((None, Fault::SpecialField(name.clone())));
+            return Some((None, Fault::SpecialField(*name)));
         }
         _ => return None,
     };
@@ -135,16 +136,19 @@ fn fault(scene: &Scene<'_>, rejection: &Rejection) -> Option<(Option<i64>, Fault
         Call::NodeNotOwned { .. } => (Some(1), Fault::NotOwned),
         Call::WithoutRefcount { index } => (Some(*index), Fault::WithoutCount),
         Call::FieldNotFound { name, .. } => {
-            let is_node = name.ends_with("_node");
-            (Some(i64::from(is_node)), Fault::NoField(name.clone()))
+            (Some(i64::from(name.is_node())), Fault::NoField(*name))
         }
-        Call::FieldAbsentInObject { name } => (Some(0), Fault::NoField(name.clone())),
+        Call::FieldAbsentInObject { name } => (Some(0), Fault::NoField(*name)),
+        Call::ExchangeWithoutBtf { map } => {
+            let (map, name) = (map.clone(), FieldKind::KptrRef);
+            (None, Fault::NoFieldInMap { map, name })
+        }
         Call::FieldAbsent { map, name }
         | Call::FieldMissing { map, name }
         | Call::FieldWithoutBtf { map, name }
             if !locks(scene) =>
         {
-            let (map, name) = (map.clone(), name.clone());
+            let (map, name) = (map.clone(), *name);
             (None, Fault::NoFieldInMap { map, name })
         }
         Call::FieldOffset {
@@ -153,29 +157,28 @@ fn fault(scene: &Scene<'_>, rejection: &Rejection) -> Option<(Option<i64>, Fault
             expected,
         } if !locks(scene) => {
             let fault = Fault::FieldAt {
-                name: name.clone(),
+                name: *name,
                 off: *off,
                 expected: *expected,
             };
             (None, fault)
         }
-        Call::FieldVariable { name, .. } => (None, Fault::FieldVariable(name.clone())),
+        Call::FieldVariable { name, .. } => (None, Fault::FieldVariable(*name)),
         Call::KptrNotReferenced { .. } => (Some(0), Fault::Unreferenced),
         Call::NoKptr { .. } | Call::NotAtKptr { .. } => {
-            (Some(0), Fault::NoField(String::from("kptr")))
+            (Some(0), Fault::NoField(FieldKind::KptrRef))
         }
         Call::LockNotHeld { name, .. } => {
             let known = scene.trace.known(scene.last()?)?;
             let fault = Fault::LockNotHeld {
-                name: name.clone(),
+                name: *name,
                 other: known.locks > 0,
             };
             (Some(0), fault)
         }
         Call::LockAgain => (Some(0), Fault::LockedTwice),
         Call::OtherNode { node, wanted, .. } | Call::NodeOffset { node, wanted, .. } => {
-            let node = format!("{node} of struct {wanted}");
-            (Some(1), Fault::OtherNode(node))
+            (Some(1), Fault::OtherNode(*node, wanted.clone()))
         }
         Call::LockInCallback | Call::NotInCallback { .. } | Call::SectionInCallback => {
             (None, Fault::InCallback)
@@ -197,8 +200,7 @@ fn fault(scene: &Scene<'_>, rejection: &Rejection) -> Option<(Option<i64>, Fault
 /// True if the refused call is `bpf_spin_lock` or `bpf_spin_unlock`, which have a rule of their own.
 fn locks(scene: &Scene<'_>) -> bool {
     let callee = scene.refusal.insn.and_then(|insn| scene.callee_at(insn));
-    matches!(
-        callee.and_then(HelperId::of_call),
-        Some(HelperId::SpinLock | HelperId::SpinUnlock)
-    )
+    callee
+        .and_then(HelperId::of_call)
+        .is_some_and(HelperId::is_of_lock)
 }

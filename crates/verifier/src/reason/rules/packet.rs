@@ -5,15 +5,13 @@ use isa::ebpf::Reg;
 use super::Finding;
 use super::bounds::add_size_register;
 use super::memory;
+use crate::flow::MAX_PACKET_OFF;
 use crate::reason::cause::{Cause, PacketBase, PacketCheckFault, PacketExtent, PacketLoop};
 use crate::reason::explanation::NoteKind;
 use crate::reason::scene::Scene;
 use crate::reason::values::{DefId, DefKind};
 use crate::reason::{describe, extent, loops, origin};
 use crate::state::{PKT_AT_END, RegKind, RegState};
-
-/// Offsets of packets must stay within this for comparisons to count.
-const MAX_PACKET_OFF: u64 = 0xffff;
 
 /// An access to the packet, or to the metadata before it, beyond what is proven.
 pub(super) fn outside(

@@ -23,7 +23,7 @@ pub(super) fn uninitialized(scene: &Scene<'_>) -> Option<Finding> {
         }
         DefKind::Clobbered | DefKind::Returned => {
             let at = scene.trace.steps()[def.step].insn;
-            let callee = scene.callee_name(at).unwrap_or_default();
+            let callee = scene.called(at).unwrap_or_default();
             notes.push(scene.note(def.step, NoteKind::Clobbered { callee }));
             Unwritten::Call
         }

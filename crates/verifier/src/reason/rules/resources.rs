@@ -93,7 +93,7 @@ pub(super) fn call_depth(scene: &Scene<'_>) -> Option<Finding> {
         .map(|insn| scene.function_at(*insn))
         .collect();
     if recurses {
-        chain.extend(scene.callee());
+        chain.extend(scene.callee().map(|callee| callee.name));
     }
     Some(Finding::new(Cause::CallDepth { chain, recurses }))
 }

@@ -3,22 +3,18 @@
 use isa::ebpf::{Insn, Reg, RegSet};
 
 use super::Finding;
-use crate::reason::cause::{Cause, StackObjectFault as Fault};
+use crate::reason::cause::{Cause, OnStack, StackObjectFault as Fault};
 use crate::reason::describe;
 use crate::reason::explanation::{Note, NoteKind};
 use crate::reason::scene::Scene;
 use crate::rejection::{Call, Mem, Rejection};
 use crate::state::{RegKind, StackObjectKind};
 
-const DYNPTR: &str = "a dynptr";
-const ITERATOR: &str = "an iterator";
-const FLAGS: &str = "IRQ flags";
-
 /// The fault of an object on the stack, if the refusal is about one.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let (object, index, fault) = match &*scene.refusal.rejection {
         Rejection::Call(rejection) => fault(rejection)?,
-        Rejection::Mem(Mem::DynptrWrite { .. }) => (DYNPTR, None, Fault::WrittenByCall),
+        Rejection::Mem(Mem::DynptrWrite { .. }) => (OnStack::Dynptr, None, Fault::WrittenByCall),
         _ => return None,
     };
     let named = index.and_then(|index| Reg::new(index as u8 + 1));
@@ -41,7 +37,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             place: scene.place(insn as u32),
             step: scene.step_of(insn as u32),
             kind: NoteKind::SectionBegun {
-                callee: scene.callee_name(insn as u32).unwrap_or_default(),
+                callee: scene.called(insn as u32).unwrap_or_default(),
             },
         }],
         _ => notes,
@@ -85,29 +81,33 @@ pub(super) fn read(scene: &Scene<'_>, reg: Reg, off: i64, size: u32) -> Option<F
     })
 }
 
-/// Name of the object, index of the argument and fault.
-fn fault(rejection: &Call) -> Option<(&'static str, Option<i64>, Fault)> {
+/// The object, index of the argument and fault.
+fn fault(rejection: &Call) -> Option<(OnStack, Option<i64>, Fault)> {
     Some(match rejection {
-        Call::DynptrNotUninit => (DYNPTR, None, Fault::NotFree),
-        Call::DynptrConst => (DYNPTR, None, Fault::Constant),
-        Call::ReleasesConstDynptr => (DYNPTR, None, Fault::ReleasesGiven),
-        Call::DynptrNotInit { index } => (DYNPTR, Some(*index), Fault::NotMade),
-        Call::DynptrOther { kind, index } => (DYNPTR, Some(*index), Fault::NotOfKind(kind.clone())),
-        Call::ExpectsDynptr { index } => (DYNPTR, Some(*index), Fault::NotOnStack),
-        Call::DynptrMemory { kind } => (DYNPTR, Some(0), Fault::Memory(kind.to_string())),
-        Call::UnacquiredDynptr { number } => (DYNPTR, Some(*number - 1), Fault::NotHeld(None)),
-        Call::OverwritesDynptr => (DYNPTR, None, Fault::Overwritten),
-        Call::NotIterator { index } | Call::InvalidIterator { index } => {
-            (ITERATOR, Some(*index), Fault::NotOnStack)
+        Call::DynptrNotUninit => (OnStack::Dynptr, None, Fault::NotFree),
+        Call::DynptrConst => (OnStack::Dynptr, None, Fault::Constant),
+        Call::ReleasesConstDynptr => (OnStack::Dynptr, None, Fault::ReleasesGiven),
+        Call::DynptrNotInit { index } => (OnStack::Dynptr, Some(*index), Fault::NotMade),
+        Call::DynptrOther { kind, index } => {
+            (OnStack::Dynptr, Some(*index), Fault::NotOfKind(*kind))
         }
-        Call::IteratorNotUninit { index, .. } => (ITERATOR, Some(*index), Fault::NotFree),
-        Call::IteratorNotInit { index, .. } => (ITERATOR, Some(*index), Fault::NotMade),
-        Call::IteratorOutsideRcu { .. } => (ITERATOR, Some(0), Fault::OutsideRcu),
-        Call::NotIrqFlag { index } => (FLAGS, Some(*index), Fault::NotOnStack),
-        Call::IrqFlagNotUninit { index } => (FLAGS, Some(*index), Fault::NotFree),
-        Call::IrqFlagNotInit { index } => (FLAGS, Some(*index), Fault::NotMade),
-        Call::IrqFlagClass { .. } => (FLAGS, None, Fault::OtherCalls),
-        Call::IrqFlagOrder { .. } => (FLAGS, None, Fault::Order),
+        Call::ExpectsDynptr { index } => (OnStack::Dynptr, Some(*index), Fault::NotOnStack),
+        Call::DynptrMemory { kind } => (OnStack::Dynptr, Some(0), Fault::Memory(kind.to_string())),
+        Call::UnacquiredDynptr { number } => {
+            (OnStack::Dynptr, Some(*number - 1), Fault::NotHeld(None))
+        }
+        Call::OverwritesDynptr => (OnStack::Dynptr, None, Fault::Overwritten),
+        Call::NotIterator { index } | Call::InvalidIterator { index } => {
+            (OnStack::Iterator, Some(*index), Fault::NotOnStack)
+        }
+        Call::IteratorNotUninit { index, .. } => (OnStack::Iterator, Some(*index), Fault::NotFree),
+        Call::IteratorNotInit { index, .. } => (OnStack::Iterator, Some(*index), Fault::NotMade),
+        Call::IteratorOutsideRcu { .. } => (OnStack::Iterator, Some(0), Fault::OutsideRcu),
+        Call::NotIrqFlag { index } => (OnStack::IrqFlags, Some(*index), Fault::NotOnStack),
+        Call::IrqFlagNotUninit { index } => (OnStack::IrqFlags, Some(*index), Fault::NotFree),
+        Call::IrqFlagNotInit { index } => (OnStack::IrqFlags, Some(*index), Fault::NotMade),
+        Call::IrqFlagClass { .. } => (OnStack::IrqFlags, None, Fault::OtherCalls),
+        Call::IrqFlagOrder { .. } => (OnStack::IrqFlags, None, Fault::Order),
         _ => return None,
     })
 }
@@ -126,13 +126,13 @@ fn implied(scene: &Scene<'_>) -> Option<Reg> {
     }
 }
 
-/// Name of the object to which a slot belongs before the refused instruction.
-fn object_in(scene: &Scene<'_>, (frame, spi): Slot) -> Option<&'static str> {
+/// The object to which a slot belongs before the refused instruction.
+fn object_in(scene: &Scene<'_>, (frame, spi): Slot) -> Option<OnStack> {
     let stack = &scene.trace.frame(scene.last()?, frame)?.stack;
     Some(match stack.object_at(spi)?.kind {
-        StackObjectKind::Dynptr(_) => DYNPTR,
-        StackObjectKind::Iter { .. } => ITERATOR,
-        StackObjectKind::IrqFlag(_) => FLAGS,
+        StackObjectKind::Dynptr(_) => OnStack::Dynptr,
+        StackObjectKind::Iter { .. } => OnStack::Iterator,
+        StackObjectKind::IrqFlag(_) => OnStack::IrqFlags,
     })
 }
 
@@ -142,7 +142,7 @@ fn of_other_object(
     scene: &Scene<'_>,
     reg: Option<Reg>,
     slot: Slot,
-    object: &'static str,
+    object: OnStack,
     fault: Fault,
 ) -> Fault {
     let state = reg.and_then(|reg| scene.reg(reg));
@@ -198,7 +198,7 @@ fn with_history(scene: &Scene<'_>, slot: Slot, fault: Fault) -> (Fault, Vec<Note
         let changes = |step: &usize| is_before(*step) != becomes && is_before(*step + 1) == becomes;
         (0..end).rev().find(changes)
     };
-    let callee = |step: usize| scene.callee_name(scene.trace.steps()[step].insn);
+    let callee = |step: usize| scene.called(scene.trace.steps()[step].insn);
     let ended = match is_before(last) {
         true => None,
         false => find(last, false),

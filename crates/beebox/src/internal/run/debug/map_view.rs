@@ -1,7 +1,6 @@
 //! Maps of a run as trees: entries with keys and values by type.
 
 use btf::TypeId;
-use spec::maps::MapKind;
 use trace::VariableType;
 use trace::dwarf::ValueBytes;
 
@@ -36,7 +35,7 @@ impl<'r> View<'_, 'r, '_> {
             return String::new();
         };
         let (kind, most) = (map.map().kind(), map.def.params.max_entries);
-        let is_bytes = kind.has_records() || kind == MapKind::Arena;
+        let is_bytes = kind.is_memory();
         match is_bytes || map.key_size() == 0 {
             true if is_bytes => format!("{}, {most} bytes", kind.name()),
             true => format!(

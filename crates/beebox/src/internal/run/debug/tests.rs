@@ -63,7 +63,7 @@ impl Debugged {
             Ok(loaded)
         };
         let sample = || {
-            let input = Input::open_path(root().join("examples/sample.pcap"));
+            let input = Input::read_path(root().join("examples/sample.pcap"));
             input.map_err(RunCaptureError::Capture)
         };
         hold(&DebugSetup {

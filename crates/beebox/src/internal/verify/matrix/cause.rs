@@ -30,7 +30,7 @@ use spec::kernel::KernelVersion;
 use spec::maps::MapKind;
 use spec::programs::{HookKind, ProgramType};
 use spec::since::{Feature, Release, kfunc};
-use verifier::{Options, Refusal, RefusalKind, Verdict};
+use verifier::{Options, Refusal, RefusalKind, Requirement, Verdict};
 
 use super::super::results::{Row, verify_program};
 use super::super::{LogTail, StandaloneProgram};
@@ -465,24 +465,17 @@ pub(super) fn of_refusal(
 ) -> Option<Decider> {
     use DeciderKind as Kind;
     if let Some((what, since)) = refusal.lacks() {
-        let kinds = [
-            ("kfunc ", Kind::Kfunc),
-            ("map type ", Kind::Map),
-            ("load flag ", Kind::Flag),
-            ("program type ", Kind::ProgramType),
-            ("attach type ", Kind::AttachType),
-        ];
-        let named = kinds
-            .iter()
-            .find_map(|(prefix, kind)| Some((*kind, what.strip_prefix(prefix)?)));
-        let is_helper = helpers::number(what).is_some();
-        let other = match what {
-            _ if is_helper => Kind::Helper,
-            _ if what.contains(" of map ") => Kind::MapFlag,
-            _ => Kind::Feature,
+        let decider = match what {
+            Requirement::Helper(helper) => Decider::new(Kind::Helper, helper.entry().name),
+            Requirement::Kfunc(name) => Decider::new(Kind::Kfunc, name),
+            Requirement::MapKind(kind) => Decider::new(Kind::Map, kind.name()),
+            Requirement::MapFlag { .. } => Decider::new(Kind::MapFlag, what.to_string()),
+            Requirement::ProgramType(kind) => Decider::new(Kind::ProgramType, kind.name()),
+            Requirement::AttachType(attach) => Decider::new(Kind::AttachType, attach.name()),
+            Requirement::LoadFlag(name) => Decider::new(Kind::Flag, *name),
+            Requirement::Feature(feature) => Decider::new(Kind::Feature, feature.name()),
         };
-        let (kind, name) = named.unwrap_or((other, what));
-        return Some(Decider::new(kind, name).since(Some(since)));
+        return Some(decider.since(Some(since)));
     }
     if refusal.kind == RefusalKind::MapCreation {
         return Some(Decider::new(Kind::Map, refusal.reason()));
@@ -581,29 +574,6 @@ pub(super) fn of_refusal(
     }
 }
 
-/// Contexts whose fields have offsets of their own.
-const CONTEXTS: &[(ProgramType, &str)] = &[
-    (ProgramType::SocketFilter, "__sk_buff"),
-    (ProgramType::SchedCls, "__sk_buff"),
-    (ProgramType::SchedAct, "__sk_buff"),
-    (ProgramType::CgroupSkb, "__sk_buff"),
-    (ProgramType::LwtIn, "__sk_buff"),
-    (ProgramType::LwtOut, "__sk_buff"),
-    (ProgramType::LwtXmit, "__sk_buff"),
-    (ProgramType::LwtSeg6local, "__sk_buff"),
-    (ProgramType::SkSkb, "__sk_buff"),
-    (ProgramType::FlowDissector, "__sk_buff"),
-    (ProgramType::Xdp, "xdp_md"),
-    (ProgramType::SockOps, "bpf_sock_ops"),
-    (ProgramType::SkMsg, "sk_msg_md"),
-    (ProgramType::SkLookup, "bpf_sk_lookup"),
-    (ProgramType::SkReuseport, "sk_reuseport_md"),
-    (ProgramType::CgroupSock, "bpf_sock"),
-    (ProgramType::CgroupSockAddr, "bpf_sock_addr"),
-    (ProgramType::CgroupSockopt, "bpf_sockopt"),
-    (ProgramType::CgroupSysctl, "bpf_sysctl"),
-];
-
 /// The part of the context at an offset, by the types of the kernel that has it. Types of the refusing one
 /// have it, too, where it is for programs of other types.
 fn context_part(program: &Program, off: i16, kernel: &Kernel, other: Option<&Kernel>) -> Decider {
@@ -612,8 +582,9 @@ fn context_part(program: &Program, off: i16, kernel: &Kernel, other: Option<&Ker
     if let Some(target) = target_name(program, kernel) {
         return part(format!("argument {} of {target}", off / 8 + 1));
     }
-    let structure = CONTEXTS.iter().find(|(of, _)| *of == kind);
-    let Some((_, structure)) = structure else {
+    // Where the kernel converts accesses, the fields have offsets of their own.
+    let structure = kind.context().filter(|_| !kind.has_plain_context());
+    let Some(structure) = structure else {
         return part(format!("offset {off} of the context"));
     };
     let own = field_at(structure, off, kernel);

@@ -61,45 +61,51 @@ impl ProgramMatrix {
     }
 }
 
-/// Verifies the programs of an object for several kernels, each loaded alone. Kernels are best given
-/// oldest first: what decides a refusal is searched beside the next kernel that takes the program, else
-/// the last before it.
-///
-/// ```
-/// use beebox::{Object, kernel, verify};
-///
-/// let object = Object::open("../../examples/packets/firewall.bpf.o")?;
-/// let kernels = [kernel::linux_6_18_minimal(), kernel::linux_6_18()];
-/// for program in verify::verify_matrix(&object, &kernels)? {
-///     assert!(program.is_taken_by_all(), "{:?}", program.answers);
-/// }
-/// # Ok::<(), beebox::Error>(())
-/// ```
-///
-/// # Errors
-/// If the object cannot be opened, or a kernel has no registry.
-pub fn verify_matrix(object: &Object, kernels: &[Kernel]) -> Result<Vec<ProgramMatrix>, Error> {
-    let files = OneObject {
-        object,
-        names: [object.place().to_owned()],
-    };
-    let filters = Filters::default();
-    let job = Job {
-        programs: &[],
-        filters: &filters,
-        flags: LoadFlags::default(),
-        test_tags: false,
-        options: Options::default(),
-        explains: false,
-        loading: ObjectLoading::default(),
-        target: None,
-        logs: Logs::new(0, None, None),
-        threads: 1,
-    };
-    let matrix = verify_files(&files, &job, kernels, &|_| true).ok_or(Cause::NoRegistry)?;
-    match matrix.failures.into_iter().flatten().next() {
-        Some(error) => Err(error),
-        None => Ok(matrix.programs.into_iter().map(of_program).collect()),
+impl Object {
+    /// Verifies its programs for several kernels, each loaded alone. Kernels are best given oldest first:
+    /// what decides a refusal is searched beside the next kernel that takes the program, else the last
+    /// before it.
+    #[cfg_attr(
+        feature = "kernel-data",
+        doc = r#"
+```
+use beebox::kernel::Kernels as _;
+use beebox::{Kernel, Object};
+
+let object = Object::open("../../examples/packets/firewall.bpf.o")?;
+for program in object.verify_matrix(&Kernel::all_lts())? {
+    assert!(program.is_taken_by_all(), "{:?}", program.answers);
+}
+# Ok::<(), beebox::Error>(())
+```
+"#
+    )]
+    ///
+    /// # Errors
+    /// If the object cannot be opened, or a kernel has no registry.
+    pub fn verify_matrix(&self, kernels: &[Kernel]) -> Result<Vec<ProgramMatrix>, Error> {
+        let files = OneObject {
+            object: self,
+            names: [self.place().to_owned()],
+        };
+        let filters = Filters::default();
+        let job = Job {
+            programs: &[],
+            filters: &filters,
+            flags: LoadFlags::default(),
+            test_tags: false,
+            options: Options::default(),
+            explains: false,
+            loading: ObjectLoading::default(),
+            target: None,
+            logs: Logs::new(0, None, None),
+            threads: 1,
+        };
+        let matrix = verify_files(&files, &job, kernels, &|_| true).ok_or(Cause::NoRegistry)?;
+        match matrix.failures.into_iter().flatten().next() {
+            Some(error) => Err(error),
+            None => Ok(matrix.programs.into_iter().map(of_program).collect()),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Programs that expose whole return values where only accept or reject is observable.
 //!
 //! A datagram arrives cut to the filter's return value, so of a large value only
-//! "at least the length" shows. A witness is the program with its returns led to
+//! "at least the length" shows. A state dump is the program with its returns led to
 //! a ladder at its end, which looks up the packet by a number that tells packets
 //! apart (its length, or the number of a system call) and compares the value with
 //! the one expected for it. A run that ends without a return is not led there:
@@ -39,9 +39,9 @@ impl Ladder {
     };
 }
 
-/// The witness of a valid program for these keys, each with its expected value;
+/// The state dump of a valid program for these keys, each with its expected value;
 /// `None` where a jump of the program would become too long.
-pub fn witness(
+pub fn state_dump(
     program: &[SockFilter],
     ladder: Ladder,
     expected: &[(u32, u32)],

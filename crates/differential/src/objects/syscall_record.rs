@@ -250,7 +250,7 @@ pub(super) enum Line {
 
 /// All that a loader handed over for one object, in its order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Handed {
+pub struct SyscallRecord {
     /// Loaded programs.
     pub scope: Scope,
     /// The programs of the open object; only for the whole object.
@@ -273,12 +273,12 @@ pub struct Handed {
     pub loaded: Vec<LoadedProgram>,
 }
 
-impl Handed {
+impl SyscallRecord {
     /// An empty record.
-    pub fn new(scope: Scope) -> Handed {
-        Handed {
+    pub fn new(scope: Scope) -> SyscallRecord {
+        SyscallRecord {
             scope,
-            ..Handed::default()
+            ..SyscallRecord::default()
         }
     }
 

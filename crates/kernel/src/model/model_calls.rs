@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use btf::{Kind, Shape};
 use program::Program;
+use spec::helpers::HelperId;
 use spec::kfuncs::CallState;
 use vm::{ModelPort, System};
 
@@ -379,16 +380,22 @@ impl Model {
             }
             return Some(Ok(given.result));
         }
-        match name {
-            "bpf_seq_printf" => return Some(self.seq_printf(arguments, memory)),
-            "bpf_seq_write" => return Some(self.seq_write(arguments, memory)),
+        let helper = HelperId::from_number(number);
+        match helper {
+            Some(HelperId::SeqPrintf) => return Some(self.seq_printf(arguments, memory)),
+            Some(HelperId::SeqWrite) => return Some(self.seq_write(arguments, memory)),
             _ => {}
         }
-        if let Some(result) = self.storage(name, arguments, memory) {
+        let of_storage = |helper| self.storage(helper, arguments, memory);
+        if let Some(result) = helper.and_then(of_storage) {
             return Some(result);
         }
         let refuse = |memory: &M, why: String| Some(Err(memory.refuse(why)));
-        match self.answer(name, arguments, memory) {
+        let answer = match helper {
+            Some(helper) => self.answer(helper, arguments, memory),
+            None => self.answer_kfunc(name, arguments, memory),
+        };
+        match answer {
             Some(Ok(result)) => return Some(Ok(result)),
             Some(Err(why)) => return refuse(memory, why),
             None => {}
@@ -396,7 +403,8 @@ impl Model {
         let is_absent = crate::helpers::is_about_absent(number)
             && !crate::helpers::is_about_user_memory(number)
             || crate::kfuncs::state(name) == Some(CallState::Absent);
-        let is_absent = is_absent || self.wants_other_socket(name, arguments);
+        let is_absent =
+            is_absent || helper.is_some_and(|helper| self.wants_other_socket(helper, arguments));
         if crate::find::<M>(number).is_some() && !is_absent {
             return None;
         }

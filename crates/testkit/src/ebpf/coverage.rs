@@ -4,7 +4,7 @@
 //! Instructions count when executed, so the counts come from runs of the reference
 //! evaluator.
 
-use super::{Dialect, Notes, idioms, twist};
+use super::{Dialect, Notes, idioms, near_miss};
 use isa::ebpf::table::ROWS;
 use isa::ebpf::{Effect, Field, Insn, Row};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use std::hash::Hash;
 
 /// Counts of what was reached.
 #[derive(Clone, Debug, Default)]
-pub struct Reach {
+pub struct Coverage {
     /// The current run: how often each slot was executed, and how often it went
     /// on elsewhere than to the next.
     slots: Vec<(u32, u32)>,
@@ -25,19 +25,19 @@ pub struct Reach {
 /// Coverage of all runs.
 #[derive(Clone, Debug, Default)]
 struct Counts {
-    rows: Vec<RowReach>,
+    rows: Vec<RowCoverage>,
     /// Jumps taken, by direction and the power of two of their distance.
     jumps: BTreeMap<(bool, u32), u64>,
     /// Runs by how many frames they had at once.
     depths: BTreeMap<usize, u64>,
-    /// Idioms generated: as they are, twisted.
+    /// Idioms generated: as they are, near misses.
     idioms: Vec<[u64; 2]>,
-    twists: [u64; twist::KINDS],
+    near_misses: [u64; near_miss::KINDS],
 }
 
 /// Coverage of one row.
 #[derive(Clone, Copy, Debug, Default)]
-struct RowReach {
+struct RowCoverage {
     executed: u64,
     /// Conditional jumps taken and not.
     taken: u64,
@@ -79,16 +79,16 @@ fn offset_class(off: i16) -> u16 {
     }
 }
 
-impl Reach {
+impl Coverage {
     /// Empty coverage.
-    pub fn new() -> Reach {
-        Reach {
+    pub fn new() -> Coverage {
+        Coverage {
             counts: Counts {
-                rows: vec![RowReach::default(); ROWS.len()],
+                rows: vec![RowCoverage::default(); ROWS.len()],
                 idioms: vec![[0; 2]; idioms::ALL.len()],
                 ..Counts::default()
             },
-            ..Reach::default()
+            ..Coverage::default()
         }
     }
 
@@ -125,16 +125,16 @@ impl Reach {
 
     /// Counts what a program was made of.
     pub fn made(&mut self, notes: &Notes) {
-        for &(number, twisted) in &notes.idioms {
-            self.counts.idioms[usize::from(number)][usize::from(twisted)] += 1;
+        for &(number, is_near_miss) in &notes.idioms {
+            self.counts.idioms[usize::from(number)][usize::from(is_near_miss)] += 1;
         }
-        for (count, more) in self.counts.twists.iter_mut().zip(notes.twists) {
+        for (count, more) in self.counts.near_misses.iter_mut().zip(notes.near_misses) {
             *count += u64::from(more);
         }
     }
 
     /// Adds the counts of others.
-    pub fn add(&mut self, other: &Reach) {
+    pub fn add(&mut self, other: &Coverage) {
         let (to, from) = (&mut self.counts, &other.counts);
         for (to, from) in to.rows.iter_mut().zip(&from.rows) {
             to.executed += from.executed;
@@ -149,7 +149,7 @@ impl Reach {
             to[0] += from[0];
             to[1] += from[1];
         }
-        for (to, from) in to.twists.iter_mut().zip(&from.twists) {
+        for (to, from) in to.near_misses.iter_mut().zip(&from.near_misses) {
             *to += from;
         }
         for (key, count) in &from.jumps {
@@ -172,21 +172,21 @@ impl Reach {
     /// direction only, idioms never generated. One line each.
     pub fn missing(&self, dialect: Dialect) -> Vec<String> {
         let mut missing = Vec::new();
-        for (row, reach) in ROWS.iter().zip(&self.counts.rows) {
+        for (row, coverage) in ROWS.iter().zip(&self.counts.rows) {
             if dialect.has(row) {
-                reach.missing(row, &mut missing);
+                coverage.missing(row, &mut missing);
             }
         }
         for (idiom, count) in idioms::ALL.iter().zip(&self.counts.idioms) {
-            for (how, count) in ["as it is", "twisted"].iter().zip(count) {
+            for (how, count) in ["as it is", "near miss"].iter().zip(count) {
                 if *count == 0 {
                     missing.push(format!("{} {how}", idiom.name));
                 }
             }
         }
-        for (kind, count) in self.counts.twists.iter().enumerate() {
+        for (kind, count) in self.counts.near_misses.iter().enumerate() {
             if *count == 0 {
-                missing.push(format!("twist {kind}"));
+                missing.push(format!("near miss {kind}"));
             }
         }
         missing
@@ -200,17 +200,17 @@ impl Reach {
             "\n| Instructions executed | times | registers as `dst` | as `src` | immediates | \
              offsets |\n| --- | ---: | ---: | ---: | --- | --- |\n",
         );
-        for (row, reach) in ROWS.iter().zip(&counts.rows) {
-            if reach.executed > 0 {
+        for (row, coverage) in ROWS.iter().zip(&counts.rows) {
+            if coverage.executed > 0 {
                 let _ = writeln!(
                     text,
                     "| `{:?}` | {} | {} | {} | {} | {} |",
                     row.op,
-                    reach.executed,
-                    count(row.dst, reach.dst),
-                    count(row.src, reach.src),
-                    names(&IMMEDIATES, reach.imm),
-                    names(&OFFSETS, reach.off),
+                    coverage.executed,
+                    count(row.dst, coverage.dst),
+                    count(row.src, coverage.src),
+                    names(&IMMEDIATES, coverage.imm),
+                    names(&OFFSETS, coverage.off),
                 );
             }
         }
@@ -224,10 +224,12 @@ impl Reach {
         for (depth, runs) in &counts.depths {
             let _ = writeln!(text, "| {depth} | {runs} |");
         }
-        text.push_str("\n| Idioms generated | as they are | twisted |\n| --- | ---: | ---: |\n");
-        for (idiom, [plain, twisted]) in idioms::ALL.iter().zip(&counts.idioms) {
+        text.push_str(
+            "\n| Idioms generated | as they are | near misses |\n| --- | ---: | ---: |\n",
+        );
+        for (idiom, [plain, near_misses]) in idioms::ALL.iter().zip(&counts.idioms) {
             let name = idiom.name.replace('_', " ");
-            let _ = writeln!(text, "| {name} | {plain} | {twisted} |");
+            let _ = writeln!(text, "| {name} | {plain} | {near_misses} |");
         }
         text
     }
@@ -238,14 +240,14 @@ impl Counts {
         let Some((row, (raw, _))) = insn.row().zip(insn.encode()) else {
             return;
         };
-        let reach = &mut self.rows[row.op as usize];
-        reach.executed += u64::from(executed);
-        reach.dst |= 1 << raw.dst();
-        reach.src |= 1 << raw.src();
+        let coverage = &mut self.rows[row.op as usize];
+        coverage.executed += u64::from(executed);
+        coverage.dst |= 1 << raw.dst();
+        coverage.src |= 1 << raw.src();
         match row.effect {
             Effect::Branch | Effect::Goto | Effect::GotoLong => {
-                reach.taken += u64::from(elsewhere);
-                reach.passed += u64::from(executed - elsewhere);
+                coverage.taken += u64::from(elsewhere);
+                coverage.passed += u64::from(executed - elsewhere);
                 let distance = match row.effect {
                     Effect::GotoLong => raw.imm,
                     _ => raw.off.into(),
@@ -255,16 +257,16 @@ impl Counts {
                     *self.jumps.entry(key).or_default() += u64::from(elsewhere);
                 }
             }
-            Effect::Load | Effect::Store | Effect::Atomic => reach.off |= offset_class(raw.off),
+            Effect::Load | Effect::Store | Effect::Atomic => coverage.off |= offset_class(raw.off),
             _ => {}
         }
         if row.imm == Field::Any && row.effect != Effect::GotoLong {
-            reach.imm |= immediate_class(raw.imm);
+            coverage.imm |= immediate_class(raw.imm);
         }
     }
 }
 
-impl RowReach {
+impl RowCoverage {
     fn missing(&self, row: &Row, missing: &mut Vec<String>) {
         let mut lack = |what: String| missing.push(format!("{:?}: {what}", row.op));
         if self.executed == 0 {

@@ -12,18 +12,18 @@ use super::memory::{Need, size_of};
 use super::scope::{Holds, Scope, alu, bit, store};
 use isa::ebpf::{AluOp, Imm64, Insn, Operand, Reg, Size, Value64, Width};
 
-/// Number of kinds of twists.
+/// Number of kinds of changes.
 pub(super) const KINDS: usize = 11;
 
-/// The recipe with one or two twists.
-pub(super) fn twist(scope: &mut Scope<'_, '_>, mut recipe: Vec<Item>) -> Vec<Item> {
+/// The recipe with one or two changes.
+pub(super) fn change(scope: &mut Scope<'_, '_>, mut recipe: Vec<Item>) -> Vec<Item> {
     let count = if scope.choices.one_in(4) { 2 } else { 1 };
     for _ in 0..count {
-        // Not every kind finds something to twist.
+        // Not every kind finds something to change.
         for _ in 0..4 {
             let kind = scope.choices.below(KINDS as u32) as usize;
-            if twist_once(scope, &mut recipe, kind) {
-                scope.notes.twist(kind);
+            if change_once(scope, &mut recipe, kind) {
+                scope.notes.near_miss(kind);
                 break;
             }
         }
@@ -31,7 +31,7 @@ pub(super) fn twist(scope: &mut Scope<'_, '_>, mut recipe: Vec<Item>) -> Vec<Ite
     recipe
 }
 
-fn twist_once(s: &mut Scope<'_, '_>, recipe: &mut Vec<Item>, kind: usize) -> bool {
+fn change_once(s: &mut Scope<'_, '_>, recipe: &mut Vec<Item>, kind: usize) -> bool {
     match kind {
         0 => change_constant(s, recipe),
         1 => change_width(s, recipe),

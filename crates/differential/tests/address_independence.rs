@@ -3,7 +3,7 @@
 
 use isa::ebpf::{Insn, assemble, decode, encode};
 use spec::SplitMix;
-use testkit::ebpf::reach::Reach;
+use testkit::ebpf::coverage::Coverage;
 use testkit::ebpf::reference::{self, Addresses, Fault, Limits};
 use testkit::ebpf::{Choices, Dialect, Entry, Generator};
 
@@ -34,7 +34,13 @@ fn run(insns: &[Insn], memory: &[u8], place: Addresses) -> Outcome {
         steps: 100_000,
         place,
     };
-    let r0 = reference::run(insns, &mut memory, &mut random, limits, &mut Reach::new())?;
+    let r0 = reference::run(
+        insns,
+        &mut memory,
+        &mut random,
+        limits,
+        &mut Coverage::new(),
+    )?;
     Ok((r0, memory))
 }
 

@@ -1,5 +1,5 @@
-//! `cargo xtask oracle kernels [NAME]…`: boots the kernels that `tools/kernels/vm` keeps, or those that
-//! are named, hands them the objects of this repository by `beebox ask`, and counts what differs.
+//! `compare booted [NAME]…`: boots the kernels that `tools/kernels/vm` keeps, or those that are
+//! named, hands them the objects of this repository by `beebox ask`, and counts what differs.
 //!
 //! A kernel is asked if its release is one whose answers are recorded (`tools/kernels/truth`): of
 //! another point release nothing is known to hold. What is not asked is noted in the file that
@@ -7,13 +7,12 @@
 //! that do are counted.
 
 use std::env;
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::Outcome;
+use super::Outcome;
 
 /// Objects that need more memory than the machine has, or another object.
 const LEFT_OUT: &[&str] = &["limits.bpf.o", "main.bpf.o", "wide.bpf.o", "count.bpf.o"];
@@ -23,7 +22,7 @@ const OBJECTS: &[&str] = &["examples", "crates/cli/tests/data"];
 const LIMIT: &str = "300";
 
 /// Asks the kernels of these names, or all that are kept.
-pub(crate) fn kernels(names: &[&str]) -> Outcome {
+pub(super) fn compare(names: &[String]) -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let home = cache()?.join("kernels");
     let mut kept: Vec<String> = fs::read_dir(&home)
@@ -36,7 +35,7 @@ pub(crate) fn kernels(names: &[&str]) -> Outcome {
     kept.sort();
     let wanted = match names.is_empty() {
         true => kept.clone(),
-        false => names.iter().map(|name| (*name).to_owned()).collect(),
+        false => names.to_vec(),
     };
     if wanted.is_empty() {
         skip("kernels", "none is kept: tools/kernels/vm fetch NAME");
@@ -174,14 +173,5 @@ fn cache() -> Outcome<PathBuf> {
 
 /// Notes what is not asked.
 fn skip(what: &str, why: &str) {
-    let line = format!("skipped: booted kernel {what}: {why}");
-    println!("{line}");
-    let noted = env::var_os("BEEBOX_SKIPPED").map(|path| {
-        let mut options = OpenOptions::new();
-        let mut file = options.append(true).create(true).open(path)?;
-        writeln!(file, "{line}")
-    });
-    if let Some(Err(error)) = noted {
-        println!("BEEBOX_SKIPPED: {error}");
-    }
+    oracle::does_not_apply(&format!("booted kernel {what}"), why);
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// Counts of what was reached.
 #[derive(Clone, Debug, Default)]
-pub struct Reached {
+pub struct Coverage {
     /// Executed instructions by opcode.
     opcodes: BTreeMap<u16, u64>,
     /// Executed ancillary loads by code.
@@ -50,7 +50,7 @@ enum End {
     NoDevice,
 }
 
-impl Reached {
+impl Coverage {
     /// Counts a refused program.
     pub fn refuse(&mut self, refusal: &Refusal) {
         *self.refused.entry(refusal.rule.name()).or_default() += 1;
@@ -132,7 +132,7 @@ impl Reached {
     }
 
     /// Adds the counts of another comparison.
-    pub fn add(&mut self, other: &Reached) {
+    pub fn add(&mut self, other: &Coverage) {
         add(&mut self.opcodes, &other.opcodes);
         add(&mut self.extensions, &other.extensions);
         add(&mut self.areas, &other.areas);

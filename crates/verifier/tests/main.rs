@@ -1,0 +1,4 @@
+//! Tests of the crate, in one executable.
+
+mod scalar;
+mod tnum;
