@@ -1,7 +1,6 @@
 //! Whether the kernel installs filters, what is suspicious about them, and expectations that they
 //! miss, as text and as data.
 
-use crate::Error;
 use std::fmt::Write;
 
 use report::seccomp::{
@@ -10,7 +9,7 @@ use report::seccomp::{
 use serde_json::{Value, json};
 
 use super::{Analysis, ByteOrder, Expectation, FilterStack, Finding, Miss, NamedFilter};
-use crate::Engine;
+use crate::{Engine, Error};
 
 /// Expectations that filters miss.
 pub struct Misses<'e>(Vec<(&'e Expectation, Miss)>);
