@@ -436,3 +436,22 @@ fn a_kernel_that_cannot_be_booted_says_why() {
         );
     }
 }
+
+/// A jump through a table forks off a path for each target but the last: counts of the kernels, by
+/// `beebox ask`.
+#[oracle::test]
+fn a_jump_through_a_table_reaches_each_target() {
+    let object = "crates/cli/tests/data/indirect_jump.bpf.o";
+    for (kernel, row) in [
+        ("6.18", "failure,0,0"),
+        ("7.0", "success,18,1"),
+        ("7.2", "success,18,1"),
+        ("7.3", "success,18,1"),
+    ] {
+        let emit = "verdict,total_insns,total_states";
+        let out = Cache::new().beebox(&[
+            "verify", "--kernel", kernel, "-o", "csv", "-e", emit, object,
+        ]);
+        assert_eq!(text(&out).lines().nth(1), Some(row), "Linux {kernel}");
+    }
+}
