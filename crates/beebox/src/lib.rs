@@ -99,8 +99,8 @@
 //! | `html` | what `beebox run --html` and `verify --html` stand on, without promise; with `trace` and `coverage` |
 //! | `capture` | [`Filter`], [`Expression`], [`captures`] |
 //! | `seccomp` | [`seccomp`] |
-//! | `decompress` | BTF in kernel images and compressed sections |
 //! | `yaml` | container profiles in YAML, which `beebox seccomp` reads, without promise; with `seccomp` |
+//! | `decompress` | BTF in kernel images and compressed sections |
 //! | `kernel-data` | [`kernel::Kernels`], `Loader::default` |
 //! | `kernel-5.10` | the preset of Linux 5.10 ([`kernel::Kernels`]), 0.4 MB; off by default, as those below |
 //! | `kernel-6.1` | those of 6.1 and 5.15, 0.4 MB |

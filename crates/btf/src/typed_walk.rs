@@ -386,8 +386,8 @@ fn pointer<'b>(btf: &Btf<'_>, target: TypeId, is_in_union: bool, field: Name<'b>
     }
 }
 
-fn begins_with<'b>(
-    btf: &'b Btf<'_>,
+fn begins_with(
+    btf: &Btf<'_>,
     id: TypeId,
     expected: TypeId,
     off: i32,

@@ -168,6 +168,7 @@ const SHARED: &[(&str, &str)] = &[
     ("Change", "btf, gateway"),
     ("CompileError", "jit, seccomp, sys"),
     ("Compiled", "gateway, seccomp"),
+    ("Decision", "beebox, verifier"),
     ("Entry", "interp, jit, sys"),
     ("Errno", "spec, sys"),
     ("Error", "beebox, capture, object"),

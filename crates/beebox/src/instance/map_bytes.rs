@@ -50,6 +50,7 @@ impl Map {
     ///
     /// # Errors
     /// EOPNOTSUPP for kinds without keys.
+    #[expect(clippy::type_complexity, reason = "a pair of bytes")]
     pub fn entries_bytes(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
         let entries = self.object_map().entries();
         entries.map_err(|errno| self.failed(errno))

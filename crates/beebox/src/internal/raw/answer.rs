@@ -1,6 +1,6 @@
 //! What came of a run of instructions, as text and as JSON.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use report::count;
 use report::run::{hex, hex_rows};
@@ -22,12 +22,24 @@ pub enum RawEnd {
 }
 
 /// Why a run ended without a value.
+#[derive(Debug)]
 pub enum RawStop<'r> {
     /// A trap.
     Trap(&'r Trap),
     /// The time limit.
     Deadline,
 }
+
+impl fmt::Display for RawStop<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RawStop::Trap(trap) => trap.fmt(f),
+            RawStop::Deadline => f.write_str("the time limit passed"),
+        }
+    }
+}
+
+impl std::error::Error for RawStop<'_> {}
 
 impl RawEnd {
     /// The value of `r0`.

@@ -11,8 +11,11 @@ use serde_json::{Value, json};
 use super::{Analysis, Arch, Case, NamedFilter};
 use crate::Error;
 
+/// Calls by number, with their cases.
+type Calls = Vec<(u32, Vec<Case>)>;
+
 /// The cases of some calls of architectures.
-pub struct CallCases(Vec<(Arch, Vec<(u32, Vec<Case>)>)>);
+pub struct CallCases(Vec<(Arch, Calls)>);
 
 impl Analysis {
     /// The architectures to show: those that the filters treat specially, or this machine's.

@@ -44,6 +44,17 @@ pub enum NetworkFault {
     Form(NetworkFileError),
 }
 
+impl fmt::Display for NetworkFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NetworkFault::File(error) => error.fmt(f),
+            NetworkFault::Form(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for NetworkFault {}
+
 impl fmt::Display for TestFilesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -62,11 +73,7 @@ impl fmt::Display for TestFilesError {
                 network,
                 fault,
             } => {
-                let (file, network) = (file.display(), network.display());
-                match fault {
-                    NetworkFault::File(error) => write!(f, "{file}: {network}: {error}"),
-                    NetworkFault::Form(error) => write!(f, "{file}: {network}: {error}"),
-                }
+                write!(f, "{}: {}: {fault}", file.display(), network.display())
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Runs tests, in threads.
 
+use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -68,6 +69,24 @@ pub enum TestFault {
     /// The statements of a test of this name cannot be run.
     Expect(String, Box<ExpectError>),
 }
+
+impl fmt::Display for TestFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TestFault::NoObject => f.write_str("this file is not a BPF object"),
+            TestFault::Open(error) => error.fmt(f),
+            TestFault::Loading(error) => error.fmt(f),
+            TestFault::NoProgram { line, name, .. } => {
+                write!(f, "line {line}: the object has no program {name:?}")
+            }
+            TestFault::Load(error) => error.fmt(f),
+            TestFault::PerfBuffers(errno) => write!(f, "perf buffers: {errno}"),
+            TestFault::Expect(test, error) => write!(f, "test {test:?}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for TestFault {}
 
 /// Reads the objects of tests, and says what is wrong with them.
 pub trait TestHost: Sync {

@@ -1,6 +1,6 @@
 # A program that jumps through a table of five entries, four of them different. clang 19 knows
 # neither the section nor `gotox`:
-#   clang -target bpf -c indirect_jump.s -o indirect_jump.bpf.o
+#   clang -target bpf -c indirect_jump.bpf.s -o indirect_jump.bpf.o
 	.section "xdp","ax",@progbits
 	.globl by_queue
 	.type by_queue,@function
