@@ -139,7 +139,7 @@ const OTHER_VALUES: &[OtherValue] = &[
 ];
 
 /// Panics unless the value of an option has one name in all commands of both executables, but for
-/// those of [`OTHER_VALUES`].
+/// those of a list.
 pub fn check_values(executable: Executable) {
     let mut unused: BTreeSet<(&str, &str)> = BTreeSet::new();
     for (option, _, commands, why) in OTHER_VALUES {

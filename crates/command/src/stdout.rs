@@ -173,7 +173,7 @@ pub fn fit(text: &str) -> String {
     terminal_width().map_or_else(|| text.to_owned(), |width| fold(text, width))
 }
 
-/// As [`print`], in lines that fit the terminal.
+/// As [`print()`], in lines that fit the terminal.
 pub fn print_folded(text: &str) -> Result<(), Failure> {
     print(&fit(text))
 }
@@ -183,7 +183,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
     written(print_styled(text))
 }
 
-/// As [`print`], with the error of standard output.
+/// As [`print()`], with the error of standard output.
 ///
 /// # Errors
 /// If it cannot be written.
