@@ -168,6 +168,8 @@ fn counts_are_those_of_a_trace_in_every_engine() {
             .filter(|path| path.to_string_lossy().ends_with(".bpf.o"))
             // What it finds depends on the addresses of the engine.
             .filter(|path| !path.ends_with("search.bpf.o"))
+            // Whether half of an address is zero depends on the machine.
+            .filter(|path| cfg!(target_pointer_width = "64") || !path.ends_with("pointers.bpf.o"))
             // It runs ten million instructions on each packet.
             .filter(|path| !path.ends_with("spin.bpf.o"))
             .collect();
