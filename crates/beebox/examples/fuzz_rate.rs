@@ -11,7 +11,7 @@ use beebox::MapsJson;
 use beebox::Object;
 use beebox::fuzz::{Fuzzer, Property};
 
-#[path = "../tests/planted/bugs.rs"]
+#[path = "planted/bugs.rs"]
 mod bugs;
 
 /// Seconds that this thread had a processor, or that passed where the system does not say.

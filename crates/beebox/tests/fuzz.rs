@@ -1,7 +1,7 @@
 //! Fuzzing: planted bugs are found with a bounded number of runs, finds have tests that fail, and the same
 //! seed makes the same runs.
 
-#[path = "planted/bugs.rs"]
+#[path = "../examples/planted/bugs.rs"]
 mod bugs;
 
 use std::time::Duration;
