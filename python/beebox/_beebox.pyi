@@ -568,6 +568,7 @@ class CaptureTable:
         matches: dict[str, _FilterLike] | None = None,
         program: Program | None = None,
         records: bool | str | None = None,
+        map_values: dict[str, tuple[str, Any]] | None = None,
         conditions: Sequence[tuple[str, str, Any]] | None = None,
         batch_size: int = ...,
         part: _Part | None = None,

@@ -45,6 +45,8 @@ class Scan:
             matches = options.get("matches") or {}
             used = {*columns, *(name for name, *_ in options.get("conditions") or ())}
             options["matches"] = {name: matches[name] for name in matches if name in used}
+            values = options.get("map_values") or {}
+            options["map_values"] = {name: values[name] for name in values if name in used}
         if self.object is not None:
             instance = Object(self.object).load()
             name = self.program or next(iter(instance.programs))

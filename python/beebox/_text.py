@@ -37,10 +37,11 @@ def batch_lines(
     from beebox._beebox import Batch
 
     count = len(batch) if isinstance(batch, Batch) else batch.packets
-    counts = ", ".join(f"{verdict} {count}" for verdict, count in batch.counts.items())
+    packets_run = "1 packet" if count == 1 else f"{count} packets"
+    counts = ", ".join(f"{verdict} {number}" for verdict, number in batch.counts.items())
     head = "" if program is None else f"{program.name} ({program.program_type}): "
-    lines = [f"{head}{count} packets: {counts}"]
-    lines += [f"redirected to {where}: {count}" for where, count in batch.redirects.items()]
+    lines = [f"{head}{packets_run}: {counts}"]
+    lines += [f"redirected to {where}: {number}" for where, number in batch.redirects.items()]
     if isinstance(batch, Batch) and isinstance(packets, list | tuple):
         first: dict[str, int] = {}
         for number, verdict in enumerate(batch.verdicts):

@@ -27,11 +27,11 @@ class Captures(DataSource):
     """The packets of captures: the format ``beebox``.
 
     Options are ``filter``, ``columns`` (separated by commas), ``matches`` (JSON: filters by name),
-    ``conditions`` (JSON: a list of column, operator and value), ``object``, ``program`` and
-    ``records``, as arguments of ``beebox.ray.Captures``, ``partSize`` in bytes, 0 for a task for
-    each file, and ``pushFilters``, "once" for a frame that a single query uses once: packets that
-    the query leaves out become no rows. A schema that is given with ``.schema(…)`` chooses the
-    columns by name.
+    ``conditions`` (JSON: a list of column, operator and value), ``mapValues`` (JSON: map and key by
+    name), ``object``, ``program`` and ``records``, as arguments of ``beebox.ray.Captures``,
+    ``partSize`` in bytes, 0 for a task for each file, and ``pushFilters``, "once" for a frame that a
+    single query uses once: packets that the query leaves out become no rows. A schema that is given
+    with ``.schema(…)`` chooses the columns by name.
     """
 
     @classmethod
@@ -49,6 +49,9 @@ class Captures(DataSource):
         if "conditions" in self.options:
             given = json.loads(self.options["conditions"])
             options["conditions"] = [tuple(condition) for condition in given]
+        if "mapValues" in self.options:
+            given = json.loads(self.options["mapValues"])
+            options["map_values"] = {name: tuple(element) for name, element in given.items()}
         if "records" in self.options:
             records = self.options["records"]
             options["records"] = {"true": True, "false": False}.get(records.lower(), records)
@@ -111,7 +114,7 @@ class FilteringReader(Reader):
         for given in filters:
             taken = of_spark(schema, given)
             self.scan = self.scan.where(taken)
-            if not taken or "time" in taken[0]:
+            if not taken or taken[0][0] == "time":
                 yield given
 
 

@@ -91,7 +91,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
 
 /// Opens a capture.
 pub(crate) fn open(path: &Path) -> Result<Input, Fault> {
-    Input::read_path(path).map_err(|error| unreadable(path, &error))
+    Input::try_open_path(path).map_err(|error| unreadable(path, &error))
 }
 
 /// The fault of a capture that cannot be read.

@@ -114,7 +114,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for KernelArg {
             return Ok(KernelArg::Given(kernel.to_owned().unbind()));
         }
         if let Ok(name) = value.extract::<&str>()
-            && Described::select(name).is_ok()
+            && (Described::preset(name).is_ok() || Described::select(name).is_ok())
         {
             let kernel = Kernel::builtin(value.py(), name)?.0;
             return Ok(KernelArg::Named(Box::new(kernel)));

@@ -61,6 +61,31 @@ impl Map {
         self.map.kind().is_percpu() && !self.map.kind().is_cgroup_storage()
     }
 
+    /// Bytes from the value of a CPU to that of the next one.
+    fn percpu_stride(&self) -> usize {
+        self.map.value_size().next_multiple_of(8).max(8)
+    }
+
+    fn cpus(&self) -> usize {
+        self.shared.instance.loaded().cpus() as usize
+    }
+
+    /// The key of an element that has a value.
+    ///
+    /// # Errors
+    /// `DataTypeError` if the map holds objects, and for a key of another type; `MapError` if its kind
+    /// has no keys.
+    pub(crate) fn element_key(&self, key: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+        if self.holds_objects() {
+            let (name, kind) = (self.map.name(), self.map.kind().name());
+            let what = format!("map {name}: a {kind} holds objects; a map of values fits");
+            return Err(Fault::of_type(what).into());
+        }
+        let key = self.key_bytes(key)?;
+        self.map.lookup_bytes(&key).map_err(raised)?;
+        Ok(key)
+    }
+
     fn key_bytes(&self, key: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
         let mut bytes = vec![0; self.map.key_size()];
         let codec = &self.types().key;
@@ -98,7 +123,7 @@ impl Map {
             return codec.decode(py, bytes);
         }
         let list = PyList::empty(py);
-        for value in bytes.chunks(codec.size().next_multiple_of(8).max(8)) {
+        for value in bytes.chunks(self.percpu_stride()) {
             list.append(codec.decode(py, value)?)?;
         }
         Ok(list.into_any())
@@ -121,13 +146,13 @@ impl Map {
             );
             return Err(Fault::of_type(what).into());
         };
-        let cpus = self.shared.instance.loaded().cpus() as usize;
+        let cpus = self.cpus();
         if values.len() != cpus {
             let what = format!("a list with a value for each of {cpus} CPUs fits");
             let what = format!("{place}: {what}, got a list of {}", values.len());
             return Err(Fault::of_type(what).into());
         }
-        let stride = codec.size().next_multiple_of(8);
+        let stride = self.percpu_stride();
         let mut bytes = vec![0; stride * values.len()];
         for (cpu, value) in values.iter().enumerate() {
             let into = &mut bytes[cpu * stride..];

@@ -1,10 +1,12 @@
 //! Captures as tables: streams of Arrow that other libraries read without a copy.
 //!
-//! `column.rs` has the columns, `condition.rs` what rows have to meet, `source.rs` opens captures,
-//! `stream.rs` makes batches.
+//! `column.rs` has the columns, `condition.rs` what rows have to meet, `map_value.rs` the values of
+//! maps, `source.rs` opens captures, `stream.rs` reads them, `rows.rs` makes batches.
 
 mod column;
 mod condition;
+mod map_value;
+mod rows;
 mod source;
 mod stream;
 
@@ -23,6 +25,7 @@ use crate::errors::{Fault, raised};
 use crate::program::Program;
 use column::{COLUMNS, Needs, USUAL};
 use condition::{Condition, Given};
+use map_value::MapValue;
 use source::Source;
 use stream::{PartOf, Plan, Records, SharedFilter, Stream};
 
@@ -38,7 +41,9 @@ const BATCH: usize = 1 << 16;
 /// needs is not computed. `matches` adds a column of bool for each name and filter. `program` runs
 /// on each packet that is kept, for the columns `verdict`, `return_value` and `redirect`. `records`
 /// makes a row of each record that the program writes, with the columns `map` and `record`: True
-/// for bytes, or the name of their type. `conditions` are what rows meet: each the name of a column,
+/// for bytes, or the name of their type. `map_values` adds a column for each name, map of the
+/// program's instance and key (`{"drops": ("counts", 0)}`): the value after the program ran on the packet,
+/// None if there is no such element. `conditions` are what rows meet: each the name of a column,
 /// chosen or not, an operator (`"=="`, `"!="`, `"<"`, `"<="`, `">"`, `">="`, `"in"`, `"starts with"`,
 /// `"is null"`, `"is not null"`) and a value; times are nanoseconds since 1970. `part` is one of
 /// `capture_parts(source)`.
@@ -56,7 +61,7 @@ pub(crate) struct CaptureTable {
 impl CaptureTable {
     #[new]
     #[pyo3(signature = (source, *, columns = None, filter = None, matches = None, program = None,
-        records = None, conditions = None, batch_size = BATCH, part = None))]
+        records = None, map_values = None, conditions = None, batch_size = BATCH, part = None))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn new(
         py: Python<'_>,
@@ -66,6 +71,7 @@ impl CaptureTable {
         matches: Option<&Bound<'_, PyDict>>,
         program: Option<&Bound<'_, Program>>,
         records: Option<&Bound<'_, PyAny>>,
+        map_values: Option<&Bound<'_, PyDict>>,
         conditions: Option<Vec<Given<'_>>>,
         batch_size: usize,
         part: Option<PartOf>,
@@ -87,6 +93,7 @@ impl CaptureTable {
         });
         let conditions = conditions.collect::<PyResult<_>>()?;
         let records = records.map(|wanted| read_records(py, wanted, program));
+        let map_values = map_values.map(|given| MapValue::read(given, program));
         let plan = Plan {
             columns: choose(
                 columns.map(read_names).transpose()?,
@@ -98,6 +105,7 @@ impl CaptureTable {
             conditions,
             program: program.map(|program| program.get().program.clone()),
             records: records.transpose()?.flatten(),
+            map_values: map_values.transpose()?.unwrap_or_default(),
             batch_size: batch_size.max(1),
         };
         let sources = sources?.into_iter().map(Arc::new).collect::<Vec<_>>();

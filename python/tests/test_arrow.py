@@ -241,6 +241,48 @@ def test_records_are_rows_by_their_type(examples: Path, sample: Path) -> None:
         beebox.CaptureTable(sample, records="struct evnt", program=program)
 
 
+def test_values_of_maps_are_columns_beside_their_packets(examples: Path, sample: Path) -> None:
+    def program(name: str) -> beebox.Program:
+        instance = beebox.Object(examples / f"packets/{name}.bpf.o").load()
+        return next(iter(instance.programs.values()))
+
+    # Each CPU counts: together the packets so far.
+    actions = {f"action {index}": ("actions", index) for index in range(3)}
+    options: dict[str, Any] = {"columns": [], "map_values": actions}
+    counts = beebox.CaptureTable(sample, program=program("firewall"), batch_size=7, **options)
+    rows = pa.table(counts).to_pylist()
+    sums = [sum(map(sum, row.values())) for row in rows]
+    assert sums == list(range(1, 299))
+
+    # A structure of a flow that begins in the middle, as after runs one by one.
+    again = program("flows")
+    packets = pa.table(beebox.CaptureTable(sample, columns=["data"]))["data"].to_pylist()
+    for data in packets[:100]:
+        again.test_run(data)
+    key = again.instance.map("flows").keys()[-1]
+    again = program("flows")
+    expected = []
+    for data in packets:
+        again.test_run(data)
+        expected.append(again.instance.map("flows").get(key))
+    assert expected[0] is None and expected[-1] is not None
+    values = {"flow": ("flows", key)}
+    found = beebox.CaptureTable(sample, program=program("flows"), map_values=values, columns=[])
+    assert found.columns == ["flow"]
+    assert pa.table(found)["flow"].to_pylist() == expected
+
+    for wrong, error, what in [
+        ({"it": ("flow", 0)}, beebox.NotFoundError, "flow"),
+        ({"it": ("events", 0)}, beebox.MapError, "events"),
+        ({"it": ("flows", 0)}, beebox.DataTypeError, "map flows: key"),
+        ({"it": "flows"}, beebox.DataTypeError, "the name of a map and a key fit"),
+    ]:
+        with pytest.raises(error, match=what):
+            beebox.CaptureTable(sample, program=program("flows"), map_values=wrong)
+    with pytest.raises(beebox.DataTypeError, match="none is given"):
+        beebox.CaptureTable(sample, map_values=values)
+
+
 def test_map_values_have_the_types_of_the_object(examples: Path) -> None:
     blocked = beebox.Object(examples / "packets/firewall.bpf.o").load().map("blocked")
     for place in range(3):

@@ -45,11 +45,7 @@ impl Map {
             Codec::Bytes { size: 4 } if self.is_indexed() => &index,
             codec => codec,
         };
-        let value = &self.types().value;
-        let (value_type, values) = match self.is_percpu() {
-            false => (value.arrow_type(), value.arrow_array(&values)),
-            true => self.percpu(value, &values),
-        };
+        let (value_type, values) = self.values_as_arrow(&values);
         let schema = Arc::new(Schema::new(vec![
             Field::new("key", key.arrow_type(), false),
             Field::new("value", value_type, false),
@@ -57,12 +53,23 @@ impl Map {
         RecordBatch::try_new(schema, vec![key.arrow_array(&keys), values])
     }
 
-    /// The values of all CPUs, as lists.
-    fn percpu(&self, value: &Codec, rows: &[&[u8]]) -> (DataType, ArrayRef) {
-        let stride = value.size().next_multiple_of(8).max(8);
-        let cpus = rows.first().map_or(0, |row| row.len() / stride);
+    /// Values as Arrow, of per-CPU maps lists with one for each CPU.
+    pub(crate) fn values_as_arrow(&self, rows: &[&[u8]]) -> (DataType, ArrayRef) {
+        let value = &self.types().value;
+        if !self.is_percpu() {
+            return (value.arrow_type(), value.arrow_array(rows));
+        }
+        let (stride, cpus) = (self.percpu_stride(), self.cpus());
         let each: Vec<&[u8]> = rows.iter().flat_map(|row| row.chunks(stride)).collect();
         let values = list(value, value.arrow_array(&each), cpus, rows.len());
         (DataType::FixedSizeList(item(value), cpus as i32), values)
+    }
+
+    /// Bytes of what a lookup gives.
+    pub(crate) fn all_values_size(&self) -> usize {
+        match self.is_percpu() {
+            false => self.map.value_size(),
+            true => self.percpu_stride() * self.cpus(),
+        }
     }
 }

@@ -65,7 +65,7 @@ impl Source {
     pub(super) fn open(&self) -> Result<Input, CaptureError> {
         let failed = |source| CaptureError::Io { offset: 0, source };
         let file = match self {
-            Source::Path(path) => return Input::read_path(path),
+            Source::Path(path) => return Input::try_open_path(path),
             Source::Address(address) => Python::attach(|py| open_address(py, address)),
             Source::File { file, .. } => Python::attach(|py| Ok(file.clone_ref(py))),
         };

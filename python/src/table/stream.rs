@@ -1,22 +1,20 @@
 //! Captures as batches of Arrow.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 
-use arrow_array::builder::BooleanBuilder;
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader};
+use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use beebox::captures::PacketCounts;
 use beebox::internal::captures::{
-    FilterCaptureError, FilterSource, LinkType, Packets, PacketsError, Record, flow_fields,
-    packet_metadata,
+    FilterCaptureError, FilterSource, Packets, PacketsError, Record, flow_fields, packet_metadata,
 };
+use beebox::{Metadata, Packet, Program};
 
-use beebox::{Metadata, Packet, PacketResult, Program, Runner};
-
-use super::column::{Builder, Needs, Row, Value};
+use super::column::{Needs, Row, Value};
 use super::condition::{Condition, Test};
+use super::map_value::MapValue;
+use super::rows::Rows;
 use super::source::Source;
 use crate::codec::Codec;
 
@@ -35,6 +33,8 @@ pub(super) struct Plan {
     pub(super) program: Option<Program>,
     /// The type of the program's records, if there is a row for each of them.
     pub(super) records: Option<Records>,
+    /// Columns of values in maps.
+    pub(super) map_values: Vec<MapValue>,
     /// Rows of a batch.
     pub(super) batch_size: usize,
 }
@@ -56,12 +56,12 @@ impl Plan {
             let arrow_type = codec.map_or(DataType::Binary, Codec::arrow_type);
             Field::new("record", arrow_type, false)
         });
-        Arc::new(Schema::new(
-            columns.chain(matches).chain(record).collect::<Vec<_>>(),
-        ))
+        let map_values = self.map_values.iter().map(MapValue::field);
+        let all = columns.chain(matches).chain(map_values).chain(record);
+        Arc::new(Schema::new(all.collect::<Vec<_>>()))
     }
 
-    fn needs(&self, what: Needs) -> bool {
+    pub(super) fn needs(&self, what: Needs) -> bool {
         let tested = self.conditions.iter().map(Condition::needs);
         let mut all = self
             .columns
@@ -78,8 +78,8 @@ impl Plan {
     }
 
     /// True if the program runs on the packets.
-    fn runs(&self) -> bool {
-        self.records.is_some() || self.needs(Needs::Run)
+    pub(super) fn runs(&self) -> bool {
+        self.records.is_some() || !self.map_values.is_empty() || self.needs(Needs::Run)
     }
 }
 
@@ -98,7 +98,7 @@ pub(super) struct Stream {
 }
 
 /// Why a capture is not read on.
-struct Stop(String);
+pub(super) struct Stop(pub(super) String);
 
 impl From<PacketsError> for Stop {
     fn from(error: PacketsError) -> Stop {
@@ -161,7 +161,7 @@ fn open(source: &Source, part: Option<PartOf>) -> Result<Packets, PacketsError> 
 }
 
 /// What the kernel tells of a packet beside its bytes.
-fn metadata(record: &Record<'_>) -> Metadata {
+pub(super) fn metadata(record: &Record<'_>) -> Metadata {
     packet_metadata(record.interface(), record.interface_id(), record.data())
 }
 
@@ -222,7 +222,7 @@ impl Iterator for Stream {
                 self.sources.clear();
                 self.stop = Some(stop);
             }
-            if rows.len > 0 {
+            if rows.len() > 0 {
                 return Some(rows.finish(&self.schema));
             }
         }
@@ -235,150 +235,4 @@ impl RecordBatchReader for Stream {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
-}
-
-/// The rows of a batch.
-struct Rows<'p> {
-    columns: Vec<Builder>,
-    matches: Vec<BooleanBuilder>,
-    runner: Option<Runner<'p>>,
-    records: Option<(&'p Records, Vec<Vec<u8>>)>,
-    test: Test<'p>,
-    needs_fields: bool,
-    has_data: bool,
-    len: usize,
-    /// Captured bytes in the batch.
-    bytes: usize,
-    most: usize,
-}
-
-/// Captured bytes in a batch: larger ones take memory that is new each time.
-const MOST_BYTES: usize = 8 << 20;
-
-impl<'p> Rows<'p> {
-    fn new(plan: &'p Plan) -> Rows<'p> {
-        let size = plan.batch_size;
-        let columns = plan.columns.iter();
-        let program = plan.program.as_ref().filter(|_| plan.runs());
-        let mut runner = program.map(Program::next_runner);
-        if let (Some(runner), Some(_)) = (&mut runner, &plan.records) {
-            // Those of runs before belong to no packet.
-            runner.take_records();
-        }
-        Rows {
-            columns: columns.map(|(_, _, value)| value.builder(size)).collect(),
-            matches: plan.matches.iter().map(|_| BooleanBuilder::new()).collect(),
-            runner,
-            records: plan.records.as_ref().map(|records| (records, Vec::new())),
-            test: Test::new(&plan.conditions),
-            needs_fields: plan.needs(Needs::Fields),
-            has_data: plan.columns.iter().any(|(name, ..)| *name == "data"),
-            len: 0,
-            bytes: 0,
-            most: size,
-        }
-    }
-
-    fn is_full(&self) -> bool {
-        self.len >= self.most || self.bytes >= MOST_BYTES
-    }
-
-    #[inline]
-    fn push(
-        &mut self,
-        file: &str,
-        offset: u64,
-        record: &Record<'_>,
-        matched: &[bool],
-    ) -> Result<(), Stop> {
-        let meta;
-        let mut row = Row::new(file, offset, record);
-        if self.needs_fields {
-            meta = metadata(record);
-            row.fields = flow_fields(&Packet::captured(record.data(), record.wire_len(), &meta));
-        }
-        // The program sees the packets that conditions leave out, as its maps count them.
-        if let Some(runner) = &mut self.runner {
-            row.run = Some(run(runner, &row)?);
-        }
-        let Some((records, taken)) = &mut self.records else {
-            if !self.test.is_met(&row, matched) {
-                return Ok(());
-            }
-            if self.has_data {
-                self.bytes += record.data().len();
-            }
-            add(&mut self.columns, &mut self.matches, &row, matched);
-            self.len += 1;
-            return Ok(());
-        };
-        let written = self.runner.iter_mut().flat_map(Runner::take_records);
-        for written in written {
-            let size = written.bytes.len();
-            let expected = records.codec.as_ref().map_or(0, Codec::size);
-            if size < expected {
-                let map = &written.map;
-                let sizes = format!("has {size} bytes, and its type {expected}");
-                let what = format!("packet at byte {offset}: a record of map {map} {sizes}");
-                return Err(Stop(what));
-            }
-            let row = Row {
-                map: Some(&written.map),
-                ..row
-            };
-            if !self.test.is_met(&row, matched) {
-                continue;
-            }
-            if self.has_data {
-                self.bytes += record.data().len();
-            }
-            add(&mut self.columns, &mut self.matches, &row, matched);
-            taken.push(written.bytes);
-            self.len += 1;
-        }
-        Ok(())
-    }
-
-    fn finish(mut self, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
-        let columns = self.columns.iter_mut().map(Builder::finish);
-        let matches = self.matches.iter_mut();
-        let matches = matches.map(|built| Arc::new(built.finish()) as ArrayRef);
-        let record = self.records.iter().map(|(records, taken)| {
-            let rows: Vec<&[u8]> = taken.iter().map(|bytes| &bytes[..]).collect();
-            match &records.codec {
-                Some(codec) => codec.arrow_array(&rows),
-                None => Arc::new(arrow_array::BinaryArray::from_iter_values(rows)),
-            }
-        });
-        let all = columns.chain(matches).chain(record).collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(self.len));
-        RecordBatch::try_new_with_options(schema.clone(), all, &options)
-    }
-}
-
-fn add(columns: &mut [Builder], matches: &mut [BooleanBuilder], row: &Row<'_>, matched: &[bool]) {
-    for column in columns {
-        column.push(row);
-    }
-    for (column, matched) in matches.iter_mut().zip(matched) {
-        column.append_value(*matched);
-    }
-}
-
-/// Runs the program on a packet at its time.
-fn run(runner: &mut Runner<'_>, row: &Row<'_>) -> Result<PacketResult, Stop> {
-    let (record, offset) = (row.record, row.offset);
-    let failed = |why: &dyn fmt::Display| Stop(format!("packet at byte {offset}: {why}"));
-    let link_type = record.interface().link_type;
-    if link_type != LinkType::ETHERNET {
-        let why = format!("link type {link_type}; programs run on Ethernet frames");
-        return Err(failed(&why));
-    }
-    let time = record.timestamp().map_or(0, |time| {
-        let seconds = u64::try_from(time.seconds).unwrap_or(0);
-        let seconds = seconds.saturating_mul(1_000_000_000);
-        seconds.saturating_add(time.nanoseconds.into())
-    });
-    let result = runner.run_at(record.data(), time);
-    result.map_err(|error| failed(&error))
 }
