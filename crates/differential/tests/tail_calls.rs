@@ -10,12 +10,12 @@ use beebox_differential::direct::DirectEngine;
 use beebox_differential::tail_calls::{
     Checked, Code, Direct, InKernel, Left, PROGRAMS, SLOTS, counting_program, generate,
 };
-use interp::checked::MAX_TAIL_CALLS;
 use isa::ebpf::{assemble, encode};
 use jit::Options;
 use lower::{Pass, Passes};
 use program::MapParams;
 use spec::Kernel;
+use spec::limits;
 use spec::maps::MapKind;
 use spec::programs::{LoadFlags, ProgramType};
 use spec::registry::Registry;
@@ -141,7 +141,7 @@ fn a_program_that_calls_itself_does_so_33_times() {
     let codes = [counting_program()];
     let expected = Left {
         retval: 7,
-        counter: u64::from(MAX_TAIL_CALLS) + 1,
+        counter: u64::from(limits::TAIL_CALLS) + 1,
     };
     let checked = Checked::load(&codes);
     checked.set(0, Some(0)).unwrap();

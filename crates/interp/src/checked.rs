@@ -23,7 +23,7 @@
 //! | arenas | accesses by what a cast to space 0 made and pointers computed from it: by 32 bits, loads from pages that are not there give 0, stores to them are dropped |
 //! | exceptions | leave all functions of the program; its exception callback runs in place of the rest |
 //! | maps | those that were added to the memory, by index; each value is a region |
-//! | tail calls | to the programs of [`TailTargets`], at most [`MAX_TAIL_CALLS`] in a run; the program that is left names its traps |
+//! | tail calls | to the programs of [`TailTargets`], at most [`spec::limits::TAIL_CALLS`] in a run; the program that is left names its traps |
 //! | other maps, BTF ids, kfuncs | a trap |
 //!
 //! Cost of an instruction: one match on a table of the frequent rows, and for an access
@@ -51,7 +51,7 @@ pub use memory::{
 };
 pub use observe::{Moment, Observer};
 pub use place::MemoryPlace;
-pub use tail::{MAX_TAIL_CALLS, TailTargets};
+pub use tail::TailTargets;
 pub use trap::{Missing, Reason, Trap, Unclosed};
 pub use vm::{FRAME_BYTES, MAX_FRAMES, MAY_GOTO_LOOPS};
 

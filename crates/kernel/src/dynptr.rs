@@ -4,14 +4,14 @@
 //! (`struct bpf_dynptr_kern`): the address of what it points into, a size with its kind, and
 //! an offset. No program reads them: the verifier keeps them from it.
 
-use spec::registry::{DYNPTR_SIZE, Limits};
+use spec::limits::{self, DYNPTR_SIZE};
 use spec::{Errno, Result};
 use vm::{MemoryPort, ModelPort};
 
 use crate::helpers::store_bytes;
 
 /// Most bytes of a dynptr (`DYNPTR_MAX_SIZE`).
-pub(crate) const MOST_BYTES: u32 = Limits::LINUX_6_18.dynptr;
+pub(crate) const MOST_BYTES: u32 = limits::DYNPTR;
 /// Bit of the size from which on the kind is (`DYNPTR_TYPE_SHIFT`), and the bit of read-only
 /// ones.
 const KIND_SHIFT: u32 = 28;

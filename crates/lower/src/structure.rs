@@ -11,13 +11,13 @@
 use std::fmt;
 
 use isa::ebpf::{AddrSpaceCast, Callee, Fault, Imm64, Insn, Reg};
-use spec::registry::Limits;
 use vm::{Implementation, MAX_FRAMES};
 
 use crate::flow::falls_through;
+use spec::limits;
 
 /// Largest number of slots of a program (`BPF_COMPLEXITY_LIMIT_INSNS`).
-pub const MAX_SLOTS: usize = Limits::LINUX_6_18.insns_processed as usize;
+pub const MAX_SLOTS: usize = limits::INSNS_PROCESSED as usize;
 
 /// A function of a program: the slots `start..end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,6 @@
 //! have numbers of a private range above all helpers, as what lowering makes of other calls.
 
 use crate::helpers::{self, HelperId};
-use crate::registry::Limits;
 
 /// `u64 bpf_ktime_get_ns(void)`: a helper of Linux.
 pub const KTIME_GET_NS: i32 = HelperId::KtimeGetNs.number();
@@ -21,8 +20,6 @@ pub const GET_SMP_PROCESSOR_ID: i32 = HelperId::GetSmpProcessorId.number();
 /// `long bpf_tail_call(void *ctx, struct bpf_map *prog_array_map, u32 index)`: a helper of
 /// Linux.
 pub const TAIL_CALL: i32 = HelperId::TailCall.number();
-/// Tail calls of one run, those of subprograms included (`MAX_TAIL_CALL_CNT`).
-pub const MAX_TAIL_CALLS: u32 = Limits::LINUX_6_18.tail_calls;
 /// Number of the first call that only lowering makes.
 pub const FIRST_LOWERED: i32 = 1 << 30;
 /// Number of the first function of a host in resolved code.

@@ -122,7 +122,7 @@ enum CodeRule {
 pub enum HelperRule {
     /// None: the prototype says all.
     Prototype,
-    /// It takes or releases a lock, as its argument says.
+    /// It takes or releases the lock that its argument points to.
     Lock,
     /// It leaves the program: nothing may be held.
     TailCall,

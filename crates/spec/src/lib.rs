@@ -33,6 +33,7 @@ pub mod helpers;
 pub mod host;
 pub mod kernel;
 pub mod kfuncs;
+pub mod limits;
 pub mod loader;
 pub mod maps;
 mod ports;

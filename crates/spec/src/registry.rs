@@ -1,7 +1,7 @@
 //! Registry: the facts about a kernel that the verifier needs beside its BTF.
 //!
 //! Helper prototypes and their availability to program types, context accesses, return
-//! ranges, map kinds, kfuncs, limits and name lists, as data. A registry is a value that
+//! ranges, map kinds, kfuncs and name lists, as data. A registry is a value that
 //! callers pass in. That of Linux 6.18 is extracted from a running kernel
 //! (`cargo xtask kernel-data`) and built into the crate `kernel-data`.
 //!
@@ -29,7 +29,7 @@ pub use context::{CtxAccess, CtxQuery, CtxRefused, FieldRule, Layout, Widths};
 pub use helper::{ArgDetail, HelperProto, HostHelper, KernelType, Restriction, Unavailable};
 pub use iterator::{IteratorArg, IteratorTarget};
 pub use kfunc::{Kfunc, KfuncFlags, MODULE_KFUNCS, ModuleKfuncs, ProgramTypes};
-pub use lists::{DYNPTR_SIZE, Limits, Lists, SafeList, TracepointArg};
+pub use lists::{Lists, SafeList, TracepointArg};
 pub use map::MapTraits;
 pub use rewriting::{AccessForm, PacketLoads, Rewriting, Rewritten};
 pub use signature::kfunc_signature;
@@ -192,8 +192,6 @@ pub struct RegistryData {
     pub kfuncs: BTreeMap<Box<str>, Kfunc>,
     /// Names of kfuncs by BTF id.
     pub kfunc_ids: BTreeMap<u32, Box<str>>,
-    /// Limits.
-    pub limits: Limits,
     /// Lists of names.
     pub lists: Lists,
 }

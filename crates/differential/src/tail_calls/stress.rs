@@ -21,7 +21,7 @@ use jit::{Features, Options};
 use lower::{ContextKind, Lowered, PacketProgram, VerifiedProgram};
 use packet::{Metadata, Packet};
 use program::{FuncInfo, MapDef, Program};
-use spec::calls::MAX_TAIL_CALLS;
+use spec::limits;
 use spec::programs::ProgramType;
 use spec::registry::Registry;
 use spec::{Kernel, SplitMix};
@@ -193,7 +193,7 @@ fn check(packet: &[u8], retval: u64) -> Result<u64, String> {
         return Err(broken("a run went on after its end"));
     }
     let tail_calls = trace.entered - 1;
-    match tail_calls <= u64::from(MAX_TAIL_CALLS) {
+    match tail_calls <= u64::from(limits::TAIL_CALLS) {
         true => Ok(tail_calls),
         false => Err(broken("there are too many tail calls")),
     }

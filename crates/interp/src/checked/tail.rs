@@ -1,13 +1,12 @@
 //! Tail calls: which program a run goes on with, and how often.
 //!
 //! `bpf_tail_call` takes the context, a program array and an index of 32 bits. If the slot
-//! holds a program, and fewer than [`MAX_TAIL_CALLS`] tail calls were made in the run, the
+//! holds a program, and fewer than [`spec::limits::TAIL_CALLS`] tail calls were made in the run, the
 //! function that calls ends and the program takes its place: it gets an empty frame, and
 //! returns to where the function would have. Otherwise the call does nothing.
 
 use std::sync::Arc;
 
-pub use spec::calls::MAX_TAIL_CALLS;
 pub(super) use spec::calls::TAIL_CALL;
 
 use super::CheckedProgram;

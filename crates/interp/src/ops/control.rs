@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use spec::calls::MAX_TAIL_CALLS;
+use spec::limits;
 use vm::{Call, FrameLayout, TailTable};
 
 use crate::op::{Flow, Op, Operation, Run, step};
@@ -91,7 +91,7 @@ struct TailCall<const ONE_SLOT: bool>;
 impl<const ONE_SLOT: bool> Operation for TailCall<ONE_SLOT> {
     #[inline(always)]
     fn perform(mut run: Run) -> Flow {
-        if *run.tail_calls() >= MAX_TAIL_CALLS {
+        if *run.tail_calls() >= limits::TAIL_CALLS {
             return run.next();
         }
         // SAFETY: the program keeps its tables, whose addresses lowering put there.

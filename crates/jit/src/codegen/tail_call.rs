@@ -19,7 +19,7 @@
 //! all of them, which saves all callee-saved registers. A run ends by returning from it.
 
 use isa::ebpf::{Size, Width};
-use spec::calls::MAX_TAIL_CALLS;
+use spec::limits;
 use vm::{CELL_BYTES, TailTable};
 
 use super::generator::Generator;
@@ -95,7 +95,7 @@ impl<T: Target> Generator<'_, T> {
     /// Falls through if the run has made all its tail calls.
     fn check_tail_calls(&mut self, falls_through: Label) {
         let count = self.context_word(NativeContext::TAIL_CALLS);
-        let most = MAX_TAIL_CALLS as i32;
+        let most = limits::TAIL_CALLS as i32;
         self.asm.alu_store_imm(Alu::Cmp, Size::W, count, most);
         self.asm.jump_if(Cc::AboveEqual, falls_through);
     }

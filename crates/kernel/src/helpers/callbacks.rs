@@ -1,14 +1,14 @@
 //! Helpers that call functions of the program.
 
 use spec::Errno;
-use spec::registry::Limits;
+use spec::limits;
 use vm::{Cursor, Iteration, IterationStep, MemoryPort, Samples, SamplesReader, ValueOf};
 
 use crate::call::{Call, Return, fail_if};
 use crate::dynptr::{Dynptr, DynptrKind};
 
 /// Most calls of `bpf_loop` (`BPF_MAX_LOOPS`).
-const MAX_LOOPS: u64 = Limits::LINUX_6_18.loops as u64;
+const MAX_LOOPS: u64 = limits::LOOPS as u64;
 
 /// `long bpf_loop(u32 nr_loops, void *callback_fn, void *callback_ctx, u64 flags)`: the number
 /// of calls, until one returned 1. `-E2BIG` for more than 2^23.

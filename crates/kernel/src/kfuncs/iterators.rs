@@ -3,7 +3,7 @@
 //! `next` returns a pointer into the structure, or null at the end. The engine records which
 //! structures are made ([`vm::Opened`]).
 
-use spec::registry::Limits;
+use spec::limits;
 use spec::{Errno, Result};
 use vm::{ModelPort, Opened};
 
@@ -12,7 +12,7 @@ use crate::call::{Call, Return};
 use crate::helpers::Bytes;
 
 /// Most numbers of a range (`BPF_MAX_LOOPS`).
-const MAX_LOOPS: i64 = Limits::LINUX_6_18.loops as i64;
+const MAX_LOOPS: i64 = limits::LOOPS as i64;
 
 /// Most words of a mask (`BITS_ITER_NR_WORDS_MAX`), and bytes of one.
 const MOST_WORDS: usize = 511;

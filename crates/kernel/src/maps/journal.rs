@@ -93,7 +93,7 @@ impl Journal {
         }
     }
 
-    /// True for queues and stacks, whose values have no keys.
+    /// True for queues and stacks: of the kinds that hold values, these alone have no keys.
     fn is_queue(&self) -> bool {
         self.key_size == 0
     }

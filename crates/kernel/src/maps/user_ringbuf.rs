@@ -11,7 +11,7 @@ use vm::sync::Mutex;
 use vm::sync::atomic::AtomicU64;
 use vm::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use spec::registry::{DYNPTR_SIZE, Limits};
+use spec::limits::{self, DYNPTR_SIZE};
 use spec::{Errno, Result};
 use vm::{CELL_BYTES, CellSlice, Cells, MapOperations, RunGuard, Samples, SamplesReader, ValueOf};
 
@@ -76,7 +76,7 @@ impl UserRing {
     pub fn write(&self, sample: &[u8]) -> Result {
         let len = sample.len() as u64;
         let total = (len + HEADER).next_multiple_of(8);
-        if len > Limits::LINUX_6_18.dynptr.into() || total > self.size {
+        if len > limits::DYNPTR.into() || total > self.size {
             return Err(Errno::E2BIG);
         }
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,9 +6,9 @@ use btf::{Btf, StrOffset, TypeId};
 use isa::ebpf::{Imm64, Insn};
 use isa::ebpf::{RawInsn, decode_bytes, encode};
 use program::{AttachTarget, FuncInfo, Image, InitialContents, LineInfo, MapDef, Program};
+use spec::limits;
 use spec::maps::MapKind;
 use spec::programs::{LoadFlags, ProgramType, TestRunKind};
-use spec::registry::Limits;
 use spec::{Errno, Result};
 use vm::BpfCall;
 
@@ -17,7 +17,7 @@ use super::{Descriptor, LoadedProgram, Process, Table};
 use crate::maps::{Map, ProgramClass, StoredMap, StoredProgram};
 
 /// `BPF_COMPLEXITY_LIMIT_INSNS`.
-const MOST_INSNS: u32 = Limits::LINUX_6_18.insns_processed;
+const MOST_INSNS: u32 = limits::INSNS_PROCESSED;
 /// Bytes of a licence at most.
 const LONGEST_LICENSE: u64 = 127;
 /// Sizes of the records of functions and lines.

@@ -10,7 +10,7 @@ use isa::ebpf::{AluOp, Callee, Cond, Insn, Operand, Reg, Size, Width};
 use spec::Errno;
 use spec::callback::CallbackKind;
 use spec::helpers::HelperId;
-use spec::registry::Limits;
+use spec::limits;
 use verifier::{InsnFact, ProgramFacts};
 use vm::Elements;
 
@@ -22,7 +22,7 @@ use crate::code::FunctionStack;
 use crate::construct::{add, alu, branch, mov, mov_imm, mov_imm64};
 
 /// Maximum number of iterations of `bpf_loop` (`BPF_MAX_LOOPS`).
-const MAX_ITERATIONS: i32 = Limits::LINUX_6_18.loops as i32;
+const MAX_ITERATIONS: i32 = limits::LOOPS as i32;
 
 /// Bytes of stack of a visit of an array: the key.
 const KEY_BYTES: u32 = 8;

@@ -1,73 +1,7 @@
-//! Limits of the verifier, and its lists of names: safe fields, nullable tracepoint
+//! The verifier's lists of names: safe fields, nullable tracepoint
 //! arguments, hooks.
 
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Limits of verification and of runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Instructions processed, and instructions of a program (`BPF_COMPLEXITY_LIMIT_INSNS`).
-    pub insns_processed: u32,
-    /// Instructions of a program (`BPF_MAXINSNS`) without CAP_BPF.
-    pub insns_unprivileged: u32,
-    /// Jumps in flight (`BPF_COMPLEXITY_LIMIT_JMP_SEQ`).
-    pub jump_sequence: u32,
-    /// Explored states of an instruction without CAP_BPF
-    /// (`BPF_COMPLEXITY_LIMIT_STATES`).
-    pub states_unprivileged: u32,
-    /// Bytes of stack (`MAX_BPF_STACK`).
-    pub stack: u32,
-    /// Frames (`MAX_CALL_FRAMES`).
-    pub frames: u32,
-    /// Subprograms (`BPF_MAX_SUBPROGS`).
-    pub subprogs: u32,
-    /// Maps of a program (`MAX_USED_MAPS`).
-    pub maps: u32,
-    /// BTF objects of a program (`MAX_USED_BTFS`).
-    pub btfs: u32,
-    /// kfuncs of a program (`MAX_KFUNC_DESCS`).
-    pub kfuncs: u32,
-    /// Bytes of variable offset (`BPF_MAX_VAR_OFF`).
-    pub variable_offset: u32,
-    /// Bytes of variable size (`BPF_MAX_VAR_SIZ`).
-    pub variable_size: u32,
-    /// Loops of `bpf_loop` and of `may_goto` (`BPF_MAX_LOOPS`).
-    pub loops: u32,
-    /// Tail calls of one run, those of subprograms included (`MAX_TAIL_CALL_CNT`).
-    pub tail_calls: u32,
-    /// Bytes of a dynptr (`DYNPTR_MAX_SIZE`).
-    pub dynptr: u32,
-}
-
-/// Bytes of a dynptr in the memory of a program (`BPF_DYNPTR_SIZE`).
-pub const DYNPTR_SIZE: u32 = 16;
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits::LINUX_6_18
-    }
-}
-
-impl Limits {
-    /// Limits of Linux 6.18.
-    pub const LINUX_6_18: Limits = Limits {
-        insns_processed: 1_000_000,
-        insns_unprivileged: 4096,
-        jump_sequence: 8192,
-        states_unprivileged: 64,
-        stack: 512,
-        frames: 8,
-        subprogs: 256,
-        maps: 64,
-        btfs: 64,
-        kfuncs: 256,
-        variable_offset: 1 << 29,
-        variable_size: 1 << 29,
-        loops: 8 * 1024 * 1024,
-        tail_calls: 33,
-        dynptr: (1 << 24) - 1,
-    };
-}
 
 /// Trust in a pointer loaded from a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -24,7 +24,7 @@ const FRAMES: usize = 8;
 /// it lies: engines have some so low.
 const NEAR: u64 = 1 << 20;
 /// Fall-throughs of `may_goto` in each activation of a function.
-pub const TURNS: u32 = spec::registry::Limits::LINUX_6_18.loops;
+pub const TURNS: u32 = spec::limits::LOOPS;
 
 /// Fault of an unsafe or invalid program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

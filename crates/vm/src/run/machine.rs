@@ -5,7 +5,7 @@ use std::any::Any;
 use btf::Btf;
 use isa::ebpf::Reg;
 use packet::Packet;
-use spec::registry::Limits;
+use spec::limits;
 use spec::{Clock, Printk, Random};
 
 use crate::{
@@ -14,14 +14,14 @@ use crate::{
 };
 
 /// Call frames of a run at most, the entry's among them (Linux: `MAX_CALL_FRAMES`).
-pub const MAX_FRAMES: usize = Limits::LINUX_6_18.frames as usize;
+pub const MAX_FRAMES: usize = limits::FRAMES as usize;
 
 /// Bytes of stack in a frame (Linux: `MAX_BPF_STACK`).
-pub const FRAME_BYTES: usize = Limits::LINUX_6_18.stack as usize;
+pub const FRAME_BYTES: usize = limits::STACK as usize;
 
 /// Number of fall-throughs of `may_goto` in one activation of a function (Linux:
 /// `BPF_MAX_LOOPS`).
-pub const MAY_GOTO_LOOPS: u64 = Limits::LINUX_6_18.loops as u64;
+pub const MAY_GOTO_LOOPS: u64 = limits::LOOPS as u64;
 
 /// Result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

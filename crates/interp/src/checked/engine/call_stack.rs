@@ -5,12 +5,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use isa::ebpf::{Reg, RegSet};
+use spec::limits;
 use vm::{Iteration, IterationStep};
 
 use super::super::calls::CallFault;
 use super::super::frequent::REGISTERS;
 use super::super::memory::Memory;
-use super::super::tail::{MAX_TAIL_CALLS, TAIL_CALL};
+use super::super::tail::TAIL_CALL;
 use super::super::trap::Reason;
 use super::super::{CheckedProgram, Limits, MAY_GOTO_LOOPS, MOST_FRAMES};
 use super::{FP, R0, Run, Stop};
@@ -104,7 +105,7 @@ impl<'m> Run<'_, '_, 'm, '_> {
         };
         let targets = self.cx.calls.tail_targets.as_ref();
         let target = targets.and_then(|targets| targets.target(array, index as u32));
-        let Some(target) = target.filter(|_| self.tail_calls < MAX_TAIL_CALLS) else {
+        let Some(target) = target.filter(|_| self.tail_calls < limits::TAIL_CALLS) else {
             return Ok(());
         };
         self.cx.memory.check_closed()?;
