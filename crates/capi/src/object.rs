@@ -1,6 +1,7 @@
 //! Objects: opened from a file or from bytes, set up, loaded, closed.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::path::Path;
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -301,6 +302,10 @@ pub unsafe extern "C" fn beebox_object__set_kernel(
             "running" => Kernel::running()?,
             name => match Kernel::preset(name) {
                 Ok(kernel) => kernel,
+                // A name of another kernel, rather than the path of a file.
+                Err(unknown) if !Path::new(name).exists() && !name.contains('/') => {
+                    return Err(unknown.into());
+                }
                 Err(_) => Kernel::open(name)?,
             },
         };

@@ -19,12 +19,7 @@ fn read(path: &str) -> String {
 
 /// cbindgen of that version, in the directory of tools or on the path.
 fn cbindgen() -> Result<PathBuf, String> {
-    let cache = std::env::var_os("BEEBOX_CACHE").map(PathBuf::from);
-    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache/beebox"));
-    let tools = cache
-        .or_else(home)
-        .unwrap_or_default()
-        .join("tools/bin/cbindgen");
+    let tools = oracle::cache().join("tools/bin/cbindgen");
     for program in [tools, PathBuf::from("cbindgen")] {
         let version = Command::new(&program).arg("--version").output();
         if version.is_ok_and(|it| it.stdout.trim_ascii() == CBINDGEN.as_bytes()) {

@@ -100,13 +100,19 @@ fn number(name: &str) -> Option<u64> {
     Some(number.unwrap_or_else(|_| panic!("{name} is {text:?}, which is not a number")))
 }
 
-/// Directory of the kernel's built selftests, one subdirectory for each release:
-/// `BEEBOX_CACHE`, or `.cache/beebox/selftests` in the home directory.
-pub fn selftests() -> PathBuf {
-    match env::var_os("BEEBOX_CACHE") {
-        Some(place) => place.into(),
-        None => Path::new(&env::var_os("HOME").unwrap_or_default()).join(".cache/beebox/selftests"),
+/// Directory of what is built or downloaded once: `BEEBOX_CACHE`, or `beebox` in the user's cache.
+pub fn cache() -> PathBuf {
+    if let Some(place) = env::var_os("BEEBOX_CACHE") {
+        return place.into();
     }
+    let in_home = || Path::new(&env::var_os("HOME").unwrap_or_default()).join(".cache");
+    let users = env::var_os("XDG_CACHE_HOME").map_or_else(in_home, PathBuf::from);
+    users.join("beebox")
+}
+
+/// Directory of the kernel's built selftests, one subdirectory for each release.
+pub fn selftests() -> PathBuf {
+    cache().join("selftests")
 }
 
 /// Path below [`selftests`]; the error names the path and the reason.

@@ -1,8 +1,8 @@
 //! Location of libbpf.
 //!
 //! `BEEBOX_LIBBPF` may name a shared object. Otherwise the libbpf of the kernel's
-//! selftests is taken where these were built (`BEEBOX_CACHE`, or
-//! `~/.cache/beebox/selftests`): its sources are compiled once, together with a
+//! selftests is taken where these were built (in `BEEBOX_CACHE`, or
+//! `~/.cache/beebox`): its sources are compiled once, together with a
 //! stand-in for the kernel, into a shared object beside them. Without selftests the
 //! system's libbpf is measured, as far as it needs no kernel.
 

@@ -150,7 +150,7 @@ fn run_in_jobs(loaded: &mut LoadedObject, name: &str, path: &Path) -> Result<usi
 /// Runs the firewall on all packets; how many there are.
 fn filter(ours: &Ours, path: &Path) -> Result<usize, Failure> {
     let unreadable = |error: CaptureError| failed(error.to_string());
-    let mut input = Input::read_path(path).map_err(unreadable)?;
+    let mut input = Input::try_open_path(path).map_err(unreadable)?;
     let program = &ours.native;
     let mut context = DirectContext::new(ContextKind::Xdp, &[]);
     let (mut random, mut clock) = (SplitMix::new(1), || 0);

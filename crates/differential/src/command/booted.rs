@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use serde_json::Value;
+
 use super::Outcome;
 
 /// Objects that need more memory than the machine has, or another object.
@@ -24,7 +26,7 @@ const LIMIT: &str = "300";
 /// Asks the kernels of these names, or all that are kept.
 pub(super) fn compare(names: &[String]) -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let home = cache()?.join("kernels");
+    let home = oracle::cache().join("kernels");
     let mut kept: Vec<String> = fs::read_dir(&home)
         .into_iter()
         .flatten()
@@ -75,9 +77,14 @@ fn ask(root: &Path, name: &str, objects: &[PathBuf]) -> Outcome<usize> {
         .args(objects)
         .stderr(Stdio::piped())
         .output()?;
-    let text = String::from_utf8_lossy(&done.stdout);
     let error = String::from_utf8_lossy(&done.stderr);
-    let Some(version) = text.lines().next().and_then(version_in) else {
+    let records: Vec<Value> = serde_json::Deserializer::from_slice(&done.stdout)
+        .into_iter()
+        .collect::<Result<_, _>>()?;
+    let version = records
+        .first()
+        .and_then(|it| it["kernel"]["version"].as_str());
+    let Some(version) = version else {
         skip(name, error.lines().next().unwrap_or("it does not answer"));
         return Ok(0);
     };
@@ -90,27 +97,35 @@ fn ask(root: &Path, name: &str, objects: &[PathBuf]) -> Outcome<usize> {
         );
         return Ok(0);
     }
-    let count = |word: &str| text.lines().filter(|line| line.contains(word)).count();
-    let programs = text.lines().count();
-    let verdicts = count("\"differs\":[\"verdict\"]");
-    let same = count("\"differs\":[]");
-    let unsupported = count("\"verifier_verdict\":\"unsupported\"");
+    // 2: the machine ended before it answered, or an object cannot be read.
+    if done.status.code().is_none_or(|code| code > 1) {
+        return Err(format!("Linux {version}: {error}").into());
+    }
+    let (asked, not_asked): (Vec<_>, Vec<_>) = records
+        .iter()
+        .partition(|record| record["kernel"]["verifier_verdict"].is_string());
+    let differences = |record: &Value| record["differs"].as_array().map_or(0, Vec::len);
+    let differ: Vec<_> = asked.iter().filter(|it| differences(it) > 0).collect();
+    let verdicts = differ
+        .iter()
+        .filter(|it| it["differs"][0] == "verdict")
+        .count();
+    let unsupported = asked
+        .iter()
+        .filter(|it| it["ours"]["verifier_verdict"] == "unsupported");
     println!(
-        "Linux {version}: {programs} programs, {unsupported} that Beebox does not judge, {verdicts} with \
+        "Linux {version}: {} programs, {} not asked, {} that Beebox does not judge, {verdicts} with \
          another verdict, {} with other counts or another last line ({:.0} s)",
-        programs - same - verdicts,
+        records.len(),
+        not_asked.len(),
+        unsupported.count(),
+        differ.len() - verdicts,
         began.elapsed().as_secs_f64()
     );
-    for line in text.lines().filter(|line| !line.contains("\"differs\":[]")) {
-        println!("  {line}");
+    for record in differ {
+        println!("  {record}");
     }
     Ok(verdicts)
-}
-
-/// The version in a record.
-fn version_in(line: &str) -> Option<&str> {
-    let (_, rest) = line.split_once("\"version\":\"")?;
-    Some(rest.split_once('"')?.0)
 }
 
 /// The releases whose answers are recorded.
@@ -157,18 +172,6 @@ fn collect(directory: &Path, objects: &mut Vec<PathBuf>) -> Outcome {
         }
     }
     Ok(())
-}
-
-fn cache() -> Outcome<PathBuf> {
-    if let Some(cache) = env::var_os("BEEBOX_CACHE") {
-        return Ok(cache.into());
-    }
-    let in_home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cache"));
-    let users = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let users = users
-        .or_else(in_home)
-        .ok_or("there is no cache: set BEEBOX_CACHE")?;
-    Ok(users.join("beebox"))
 }
 
 /// Notes what is not asked.

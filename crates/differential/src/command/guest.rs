@@ -46,7 +46,7 @@ pub(super) fn run(words: &[String]) -> Outcome {
     let options = Options::of_set("7.2/v3")?;
     let objects = options.objects(&options.sets[0])?;
     for object in objects {
-        let inside = object.strip_prefix(oracle::selftests())?.display();
+        let inside = object.strip_prefix(oracle::cache())?.display();
         let inside = format!("cache/{inside}");
         put(object, &inside);
     }

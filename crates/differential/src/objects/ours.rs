@@ -2,13 +2,15 @@
 
 use btf::Name;
 use object::{Error, Linked, Object, OpenOptions};
-use program::{InitialContents, MapDef, MapEntry, MapId, Program, ProgramId, ProgramRef};
+use program::{
+    InitialContents, MapDef, MapEntry, MapId, MapParams, Program, ProgramId, ProgramRef,
+};
 use spec::Kernel;
 
 use super::class;
 use super::syscall_record::{
-    Contents, CreatedMap, Frozen, LoadedProgram, LoadedTypes, OpenedMap, OpenedProgram, Outcome,
-    Scope, Stage, SyscallRecord, WrittenValue,
+    Contents, CreatedMap, Frozen, LoadedProgram, LoadedTypes, MapAttributes, OpenedMap,
+    OpenedProgram, Outcome, Scope, Stage, SyscallRecord, WrittenValue,
 };
 
 /// The longest name that the kernel takes, in bytes.
@@ -82,19 +84,10 @@ fn opened(object: &Object<'_>, record: &mut SyscallRecord) {
         });
     }
     for (_, map) in object.maps().iter() {
-        let params = map.params();
         let initial = map.image().filter(|_| map.struct_ops().is_none());
         record.maps.push(OpenedMap {
             name: map.name().to_owned(),
-            kind: params.map_type,
-            key_size: params.key_size,
-            value_size: params.value_size,
-            max_entries: params.max_entries,
-            flags: params.flags.0,
-            extra: params.extra,
-            numa_node: params.numa_node,
-            btf_key: params.key_type.0,
-            btf_value: params.value_type.0,
+            attributes: attributes(map.params()),
             autocreate: map.autocreate,
             pin: map.pin.clone().unwrap_or_default(),
             initial: initial.map(|image| image.to_vec()),
@@ -145,11 +138,8 @@ fn is_program(entry: &MapEntry) -> bool {
     matches!(entry, MapEntry::Program(_))
 }
 
-fn created(map: &MapDef, inner: Option<String>) -> CreatedMap {
-    let params = map.params;
-    CreatedMap {
-        map: map.name.clone(),
-        name: map.kernel_name.clone(),
+fn attributes(params: &MapParams) -> MapAttributes {
+    MapAttributes {
         kind: params.map_type,
         key_size: params.key_size,
         value_size: params.value_size,
@@ -157,10 +147,18 @@ fn created(map: &MapDef, inner: Option<String>) -> CreatedMap {
         flags: params.flags.0,
         extra: params.extra,
         numa_node: params.numa_node,
-        ifindex: map.ifindex,
-        btf: map.has_btf,
         btf_key: params.key_type.0,
         btf_value: params.value_type.0,
+    }
+}
+
+fn created(map: &MapDef, inner: Option<String>) -> CreatedMap {
+    CreatedMap {
+        map: map.name.clone(),
+        name: map.kernel_name.clone(),
+        attributes: attributes(&map.params),
+        ifindex: map.ifindex,
+        btf: map.has_btf,
         btf_vmlinux_value: map.kernel_value.map_or(0, |value| value.id.0),
         inner,
     }

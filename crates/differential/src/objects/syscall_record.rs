@@ -54,11 +54,9 @@ pub struct OpenedProgram {
     pub insns: u32,
 }
 
-/// A map, when the object is open.
+/// What opened and created maps have.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct OpenedMap {
-    /// Name.
-    pub name: String,
+pub struct MapAttributes {
     /// The number of its kind.
     #[serde(rename = "type")]
     pub kind: u32,
@@ -78,6 +76,16 @@ pub struct OpenedMap {
     pub btf_key: u32,
     /// The type of a value.
     pub btf_value: u32,
+}
+
+/// A map, when the object is open.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct OpenedMap {
+    /// Name.
+    pub name: String,
+    /// Its attributes.
+    #[serde(flatten)]
+    pub attributes: MapAttributes,
     /// True if it is created by default.
     pub autocreate: bool,
     /// Pin path; empty if it is not pinned.
@@ -94,29 +102,13 @@ pub struct CreatedMap {
     pub map: String,
     /// Its name for the kernel, of 15 bytes at most.
     pub name: String,
-    /// The number of its kind.
-    #[serde(rename = "type")]
-    pub kind: u32,
-    /// Bytes of a key.
-    pub key_size: u32,
-    /// Bytes of a value.
-    pub value_size: u32,
-    /// Entries at most.
-    pub max_entries: u32,
-    /// Flags.
-    pub flags: u32,
-    /// The attribute that each kind reads in its own way.
-    pub extra: u64,
-    /// The memory node.
-    pub numa_node: u32,
+    /// Its attributes.
+    #[serde(flatten)]
+    pub attributes: MapAttributes,
     /// The network device.
     pub ifindex: u32,
     /// True if it is loaded with the object's BTF.
     pub btf: bool,
-    /// The type of a key.
-    pub btf_key: u32,
-    /// The type of a value.
-    pub btf_value: u32,
     /// The kernel's type of a value.
     pub btf_vmlinux_value: u32,
     /// The template of its inner maps.

@@ -47,8 +47,10 @@ const TARGETS: [(ProgramType, AttachType, &str); 6] = [
 ];
 
 /// Structures of operations, with ones that have kfuncs of their own.
-const OPERATIONS: [(&str, &str); 6] = [
+const OPERATIONS: [(&str, &str); 8] = [
     ("sched_ext_ops", "enqueue"),
+    ("sched_ext_ops", "dispatch"),
+    ("sched_ext_ops", "init"),
     ("Qdisc_ops", "enqueue"),
     ("Qdisc_ops", "dequeue"),
     ("Qdisc_ops", "init"),
